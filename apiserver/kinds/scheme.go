@@ -1,0 +1,91 @@
+package kinds
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+)
+
+// NewScheme returns a scheme of its own that knows the Go types of all served
+// groups, with the defaults and the field labels of the kinds in All. It is not
+// the global scheme of client-go: what is registered here must not change how
+// clients in the same binary behave.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	addTypes(scheme)
+	for _, kind := range All() {
+		addDefaults(scheme, kind)
+		addFieldLabels(scheme, kind)
+	}
+	utilruntime.Must(addPodOptions(scheme))
+	return scheme
+}
+
+// addTypes registers whole published groups: the served kinds, and the kinds of
+// their subresources (Scale, Eviction, TokenRequest, Binding, Pod*Options).
+func addTypes(scheme *runtime.Scheme) {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme,
+		appsv1.AddToScheme,
+		coordinationv1.AddToScheme,
+		discoveryv1.AddToScheme,
+		eventsv1.AddToScheme,
+		autoscalingv1.AddToScheme,
+		policyv1.AddToScheme,
+		authenticationv1.AddToScheme,
+		metav1.AddMetaToScheme,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
+	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
+}
+
+func addDefaults(scheme *runtime.Scheme, kind *resource.Any) {
+	if kind.Default == nil {
+		return
+	}
+	scheme.AddTypeDefaultingFunc(kind.New(), func(obj any) { kind.Default(obj.(resource.Object)) })
+}
+
+// addFieldLabels tells the scheme which field selectors a kind understands.
+// Upstream's handlers ask it before they look at any object.
+func addFieldLabels(scheme *runtime.Scheme, kind *resource.Any) {
+	labels := selectableFields(kind)
+	utilruntime.Must(scheme.AddFieldLabelConversionFunc(kind.GroupVersionKind,
+		func(label, value string) (string, string, error) {
+			if !labels.Has(label) {
+				return "", "", fmt.Errorf("field label not supported: %s", label)
+			}
+			return label, value, nil
+		}))
+}
+
+// selectableFields returns the field labels of a kind, with empty values for the
+// kind's own: every object yields the same names, so an empty one is asked.
+func selectableFields(kind *resource.Any) fields.Set {
+	labels := fields.Set{"metadata.name": ""}
+	if kind.Namespaced() {
+		labels["metadata.namespace"] = ""
+	}
+	if kind.Fields == nil {
+		return labels
+	}
+	for label := range kind.Fields(kind.New()) {
+		labels[label] = ""
+	}
+	return labels
+}
