@@ -1,0 +1,50 @@
+package cri
+
+import (
+	"context"
+	"io"
+
+	internalapi "k8s.io/cri-api/pkg/apis"
+	"k8s.io/cri-streaming/pkg/streaming"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+)
+
+// Runtime runs pods: sandboxes, containers and images. Close(ctx) releases the connection to the runtime (or the
+// in-process watchers of the embedded one); it never stops a container.
+type Runtime interface {
+	internalapi.RuntimeService
+	internalapi.ImageManagerService
+}
+
+// Streamer is implemented by runtimes that carry interactive streams in-process. Each call blocks until the stream
+// has ended. A command that ran and failed is reported as a k8s.io/utils/exec.CodeExitError.
+type Streamer interface {
+	// ExecStream runs cmd in a running container. stdin, stdout and stderr may be nil; with tty stderr is nil and
+	// resize delivers terminal sizes until it is closed.
+	ExecStream(ctx context.Context, containerID string, cmd []string, stdin io.Reader, stdout, stderr io.WriteCloser,
+		tty bool, resize <-chan remotecommand.TerminalSize) error
+	// AttachStream connects to the main process of a running container until it exits or ctx ends.
+	AttachStream(ctx context.Context, containerID string, stdin io.Reader, stdout, stderr io.WriteCloser,
+		tty bool, resize <-chan remotecommand.TerminalSize) error
+	// PortForwardStream connects stream with 127.0.0.1:port inside the sandbox's network namespace.
+	PortForwardStream(ctx context.Context, podSandboxID string, port int32, stream io.ReadWriteCloser) error
+}
+
+// StreamingRuntime presents s in the form which the published CRI streaming server expects.
+func StreamingRuntime(s Streamer) streaming.Runtime { return streamingRuntime{s} }
+
+type streamingRuntime struct{ streamer Streamer }
+
+func (r streamingRuntime) Exec(ctx context.Context, containerID string, cmd []string, in io.Reader, out, err io.WriteCloser,
+	tty bool, resize <-chan remotecommand.TerminalSize) error {
+	return r.streamer.ExecStream(ctx, containerID, cmd, in, out, err, tty, resize)
+}
+
+func (r streamingRuntime) Attach(ctx context.Context, containerID string, in io.Reader, out, err io.WriteCloser,
+	tty bool, resize <-chan remotecommand.TerminalSize) error {
+	return r.streamer.AttachStream(ctx, containerID, in, out, err, tty, resize)
+}
+
+func (r streamingRuntime) PortForward(ctx context.Context, podSandboxID string, port int32, stream io.ReadWriteCloser) error {
+	return r.streamer.PortForwardStream(ctx, podSandboxID, port, stream)
+}
