@@ -1,0 +1,14 @@
+// Package node keeps one machine's Node object and its Lease.
+//
+// It owns: the Node's labels it was given, its addresses, capacity, conditions,
+// nodeInfo and images, and the Lease of the same name in kube-node-lease.
+// Called by: agent.Run. It may call: client-go, and the functions in Config.
+//
+// Promises: Run registers or adopts the Node, retrying until the API answers,
+// and only then calls Config.Registered; a status is written when something
+// other than a heartbeat changed, and otherwise every StatusInterval; the Lease
+// is renewed every LeaseInterval and never from a second goroutine. It never
+// touches spec: taints, cordons and the pod CIDR belong to others.
+//
+// Tested with the fake clientset in synctest bubbles.
+package node

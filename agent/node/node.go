@@ -1,0 +1,204 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// DefaultVersion is the kubelet version a node reports when Config has none.
+	DefaultVersion = "v1.37.0-setpoint"
+	// DefaultMaxPods is upstream's default number of pods for each node.
+	DefaultMaxPods = 110
+	// DefaultLeaseInterval suits a node without a session: four renewals fit in
+	// the 40 s after which a silent node counts as lost.
+	DefaultLeaseInterval = 10 * time.Second
+
+	defaultStatusInterval = 5 * time.Minute
+	defaultCheckInterval  = 10 * time.Second
+	registerRetryMin      = 200 * time.Millisecond
+	registerRetryMax      = 5 * time.Second
+	// imagesMax bounds the image list in a Node's status, as upstream does.
+	imagesMax = 50
+)
+
+// ErrIncomplete is returned by Run for a Config that lacks a required field.
+var ErrIncomplete = errors.New("node: Config needs Name, Client and Addresses")
+
+// Config says who the node is. Name, Client and Addresses are required.
+type Config struct {
+	Name      string
+	Client    kubernetes.Interface
+	Addresses []corev1.NodeAddress
+	// Labels are added to the well-known ones.
+	Labels map[string]string
+	// Version is nodeInfo.kubeletVersion; DefaultVersion when empty.
+	Version string
+	// RuntimeVersion is nodeInfo.containerRuntimeVersion, such as "setpoint://1".
+	RuntimeVersion string
+	// Port is the port of the kubelet endpoints.
+	Port int32
+	// MaxPods is the number of pods; DefaultMaxPods when 0.
+	MaxPods int64
+	// DataDir is the directory whose file system counts as ephemeral storage.
+	DataDir string
+	// Ready reports whether pods can run and, if not, why. Nil means always.
+	Ready func(context.Context) error
+	// Images lists the images on the node. Nil means none.
+	Images func(context.Context) []corev1.ContainerImage
+	// Registered is called once, after the Node object exists.
+	Registered func(*corev1.Node)
+	// LeaseInterval is the time between renewals; the Lease's duration is four of them.
+	LeaseInterval time.Duration
+	// StatusInterval is the longest time between two status writes; 5 min when 0.
+	StatusInterval time.Duration
+	// CheckInterval is the time between two looks at the machine; 10 s when 0.
+	CheckInterval time.Duration
+	// Changed wakes Run to look at once. Nil is allowed.
+	Changed <-chan struct{}
+	Logger  *slog.Logger
+}
+
+func (c *Config) setDefaults() error {
+	if c.Name == "" || c.Client == nil || len(c.Addresses) == 0 {
+		return ErrIncomplete
+	}
+	c.Version = orDefault(c.Version, DefaultVersion)
+	c.MaxPods = orDefault(c.MaxPods, DefaultMaxPods)
+	c.LeaseInterval = orDefault(c.LeaseInterval, DefaultLeaseInterval)
+	c.StatusInterval = orDefault(c.StatusInterval, defaultStatusInterval)
+	c.CheckInterval = orDefault(c.CheckInterval, defaultCheckInterval)
+	c.DataDir = orDefault(c.DataDir, "/")
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+func orDefault[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+// keeper is one running registration.
+type keeper struct {
+	Config
+	machine machine
+	last    *corev1.Node // as last seen from the API
+	written time.Time    // of the last accepted status
+	owner   atomic.Value // types.UID of last, read by the Lease's goroutine
+}
+
+// Run registers the node and keeps its status and Lease until ctx ends. The
+// Node object stays: its pods may outlive this agent.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.setDefaults(); err != nil {
+		return err
+	}
+	k := &keeper{Config: cfg, machine: readMachine(cfg.DataDir)}
+	if err := k.register(ctx); err != nil {
+		return err
+	}
+	var children sync.WaitGroup
+	children.Go(func() { k.keepLease(ctx) })
+	if k.Registered != nil {
+		k.Registered(k.last)
+	}
+	k.keepStatus(ctx)
+	children.Wait()
+	return nil
+}
+
+// register retries until the Node exists; only ctx ends it early.
+func (k *keeper) register(ctx context.Context) error {
+	for delay := registerRetryMin; ; delay = min(delay*2, registerRetryMax) {
+		err := k.ensure(ctx)
+		if err == nil {
+			return nil
+		}
+		k.Logger.Warn("cannot register the node yet", "node", k.Name, "err", err)
+		if !sleep(ctx, delay) {
+			return ctx.Err()
+		}
+	}
+}
+
+// ensure creates the Node or adopts the one that is there.
+func (k *keeper) ensure(ctx context.Context) error {
+	nodes := k.Client.CoreV1().Nodes()
+	want := k.desired(ctx)
+	got, err := nodes.Create(ctx, want, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		got, err = k.adopt(ctx, want)
+	}
+	if err != nil {
+		return err
+	}
+	k.last = got
+	return k.writeStatus(ctx)
+}
+
+// adopt adds our labels to an existing Node; labels of others stay.
+func (k *keeper) adopt(ctx context.Context, want *corev1.Node) (*corev1.Node, error) {
+	nodes := k.Client.CoreV1().Nodes()
+	got, err := nodes.Get(ctx, k.Name, metav1.GetOptions{})
+	if err != nil || containsAll(got.Labels, want.Labels) {
+		return got, err
+	}
+	next := got.DeepCopy()
+	if next.Labels == nil {
+		next.Labels = map[string]string{}
+	}
+	maps.Copy(next.Labels, want.Labels)
+	return nodes.Update(ctx, next, metav1.UpdateOptions{})
+}
+
+func containsAll(have, want map[string]string) bool {
+	for key, v := range want {
+		if got, ok := have[key]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// desired is the Node as this machine would create it.
+func (k *keeper) desired(ctx context.Context) *corev1.Node {
+	labels := map[string]string{
+		corev1.LabelHostname:      k.Name,
+		corev1.LabelOSStable:      runtime.GOOS,
+		corev1.LabelArchStable:    runtime.GOARCH,
+		"beta.kubernetes.io/os":   runtime.GOOS,
+		"beta.kubernetes.io/arch": runtime.GOARCH,
+	}
+	maps.Copy(labels, k.Labels)
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: k.Name, Labels: labels},
+		Status:     k.status(ctx, corev1.NodeStatus{}, time.Now()),
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

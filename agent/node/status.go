@@ -1,0 +1,135 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// keepStatus looks at the machine every CheckInterval and writes what changed.
+func (k *keeper) keepStatus(ctx context.Context) {
+	for {
+		if err := k.refresh(ctx); err != nil && ctx.Err() == nil {
+			k.Logger.Warn("cannot write the node status", "node", k.Name, "err", err)
+		}
+		t := time.NewTimer(k.CheckInterval)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-k.Changed:
+			t.Stop()
+		case <-t.C:
+		}
+	}
+}
+
+// refresh writes the status if it is due. The Node is read again only then, so
+// a quiet node costs no request.
+func (k *keeper) refresh(ctx context.Context) error {
+	now := time.Now()
+	next := k.status(ctx, k.last.Status, now)
+	if now.Sub(k.written) < k.StatusInterval && sameButHeartbeats(k.last.Status, next) {
+		return nil
+	}
+	got, err := k.Client.CoreV1().Nodes().Get(ctx, k.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return k.ensure(ctx) // someone deleted the Node of a live machine
+	}
+	if err != nil {
+		return err
+	}
+	k.last = got
+	return k.writeStatus(ctx)
+}
+
+// writeStatus patches the status over k.last, keeping the conditions of others.
+func (k *keeper) writeStatus(ctx context.Context) error {
+	next := k.last.DeepCopy()
+	next.Status = k.status(ctx, k.last.Status, time.Now())
+	patch, err := statusPatch(k.last, next)
+	if err != nil {
+		return err
+	}
+	got, err := k.Client.CoreV1().Nodes().Patch(ctx, k.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return err
+	}
+	k.last, k.written = got, time.Now()
+	k.owner.Store(got.UID)
+	return nil
+}
+
+func statusPatch(from, to *corev1.Node) ([]byte, error) {
+	a, err := json.Marshal(corev1.Node{Status: from.Status})
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(corev1.Node{Status: to.Status})
+	if err != nil {
+		return nil, err
+	}
+	return strategicpatch.CreateTwoWayMergePatch(a, b, corev1.Node{})
+}
+
+func sameButHeartbeats(a, b corev1.NodeStatus) bool {
+	return equality.Semantic.DeepEqual(withoutHeartbeats(a), withoutHeartbeats(b))
+}
+
+func withoutHeartbeats(s corev1.NodeStatus) corev1.NodeStatus {
+	out := *s.DeepCopy()
+	for i := range out.Conditions {
+		out.Conditions[i].LastHeartbeatTime = metav1.Time{}
+	}
+	return out
+}
+
+// status is old with everything this package owns brought up to date.
+func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Time) corev1.NodeStatus {
+	s := *old.DeepCopy()
+	s.Addresses = k.Addresses
+	s.Capacity = k.capacity()
+	s.Allocatable = s.Capacity.DeepCopy()
+	s.DaemonEndpoints.KubeletEndpoint.Port = k.Port
+	s.NodeInfo = k.info()
+	if k.Images != nil {
+		images := k.Images(ctx)
+		s.Images = images[:min(len(images), imagesMax)]
+	}
+	for _, c := range k.conditions(ctx) {
+		s.Conditions = setCondition(s.Conditions, c, now)
+	}
+	return s
+}
+
+func (k *keeper) capacity() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:              *resource.NewQuantity(int64(k.machine.cpus), resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(k.machine.memoryBytes, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(k.machine.storageBytes, resource.BinarySI),
+		corev1.ResourcePods:             *resource.NewQuantity(k.MaxPods, resource.DecimalSI),
+	}
+}
+
+func (k *keeper) info() corev1.NodeSystemInfo {
+	return corev1.NodeSystemInfo{
+		MachineID:               k.machine.machineID,
+		SystemUUID:              k.machine.systemUUID,
+		BootID:                  k.machine.bootID,
+		KernelVersion:           k.machine.kernel,
+		OSImage:                 k.machine.osImage,
+		ContainerRuntimeVersion: k.RuntimeVersion,
+		KubeletVersion:          k.Version,
+		OperatingSystem:         runtime.GOOS,
+		Architecture:            runtime.GOARCH,
+	}
+}

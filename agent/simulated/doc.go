@@ -1,0 +1,15 @@
+// Package simulated runs many nodes without machines: their pods become Running
+// and Ready without containers.
+//
+// It owns: the Nodes it registers (labelled Label), their Leases, and the status
+// of the pods bound to them. Called by: the wiring of `dev --simulated-nodes` and
+// by tests that need a large cluster. It may call: client-go only.
+//
+// Promises: one informer for Nodes and one for pods whatever the number of
+// nodes; a bound pod is Running one status patch later, a deleted pod is
+// confirmed one request later, nothing is polled; Leases are renewed evenly over
+// the interval, never in a burst; Run returns after its last goroutine and leaves
+// the Nodes in place, so the next Run adopts them.
+//
+// Tested with the fake clientset in synctest bubbles.
+package simulated

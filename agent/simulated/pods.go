@@ -1,0 +1,183 @@
+package simulated
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// informers has one informer for all bound pods and one for our Nodes.
+func (f *fleet) informers() informers.SharedInformerFactory {
+	factory := informers.NewSharedInformerFactory(f.Client, 0)
+	pods := factory.InformerFor(&corev1.Pod{}, func(c kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+		return corev1informers.NewFilteredPodInformer(c, metav1.NamespaceAll, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+			func(o *metav1.ListOptions) {
+				o.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
+			})
+	})
+	nodes := factory.InformerFor(&corev1.Node{}, func(c kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+		return corev1informers.NewFilteredNodeInformer(c, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+			o.LabelSelector = labels.Set{Label: labelValue(f.NamePrefix)}.String()
+		})
+	})
+	// Handlers are added before the informer starts, so registration cannot fail.
+	_, _ = pods.AddEventHandler(f.podEvents())
+	_, _ = nodes.AddEventHandler(f.owner.events())
+	f.pods, f.nodes = factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister()
+	return factory
+}
+
+// needsWork is false for a pod this package has nothing to say about any more.
+func needsWork(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return true
+	}
+	switch pod.Status.Phase {
+	case corev1.PodSucceeded, corev1.PodFailed:
+		return false
+	case corev1.PodRunning:
+		return pod.Status.ObservedGeneration < pod.Generation
+	default:
+		return true
+	}
+}
+
+// sync brings one pod to Running, or confirms its deletion.
+func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
+	pod, err := f.pods.Pods(key.Namespace).Get(key.Name)
+	if err != nil || !needsWork(pod) {
+		return nil // gone, or a newer event already settled it
+	}
+	if pod.DeletionTimestamp != nil {
+		return f.confirmDeletion(ctx, pod)
+	}
+	patch, err := f.runningPatch(pod, metav1.NewTime(time.Now()))
+	if err != nil {
+		return err
+	}
+	_, err = f.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return ignoreGone(err)
+}
+
+func (f *fleet) confirmDeletion(ctx context.Context, pod *corev1.Pod) error {
+	var now int64
+	opts := metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+	return ignoreGone(f.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, opts))
+}
+
+// ignoreGone accepts answers that mean "another pod has the name by now".
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+func (f *fleet) runningPatch(pod *corev1.Pod, now metav1.Time) ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status":   f.running(pod, now),
+	})
+}
+
+// running is the whole status of a healthy pod.
+func (f *fleet) running(pod *corev1.Pod, now metav1.Time) corev1.PodStatus {
+	started := pod.Status.StartTime
+	if started == nil {
+		started = &now
+	}
+	ip, host := f.podIP(pod), hostIP(f.names[pod.Spec.NodeName])
+	return corev1.PodStatus{
+		ObservedGeneration:    pod.Generation,
+		Phase:                 corev1.PodRunning,
+		Conditions:            f.conditions(pod, now),
+		HostIP:                host,
+		HostIPs:               []corev1.HostIP{{IP: host}},
+		PodIP:                 ip,
+		PodIPs:                []corev1.PodIP{{IP: ip}},
+		StartTime:             started,
+		InitContainerStatuses: initStatuses(pod, now),
+		ContainerStatuses:     containerStatuses(pod, now),
+	}
+}
+
+// podIP comes from the node's pod CIDR when a controller has set one by now.
+func (f *fleet) podIP(pod *corev1.Pod) string {
+	if pod.Spec.HostNetwork {
+		return hostIP(f.names[pod.Spec.NodeName])
+	}
+	cidr := ""
+	if node, err := f.nodes.Get(pod.Spec.NodeName); err == nil {
+		cidr = node.Spec.PodCIDR
+	}
+	return f.ips.assign(pod.Spec.NodeName, pod.UID, cidr, f.names[pod.Spec.NodeName])
+}
+
+func (f *fleet) conditions(pod *corev1.Pod, now metav1.Time) []corev1.PodCondition {
+	var out []corev1.PodCondition
+	for _, t := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
+		c := corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: now, ObservedGeneration: pod.Generation}
+		for _, old := range pod.Status.Conditions {
+			if old.Type == t && old.Status == c.Status {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func containerStatuses(pod *corev1.Pod, now metav1.Time) []corev1.ContainerStatus {
+	yes := true
+	var out []corev1.ContainerStatus
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		out = append(out, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, ImageID: c.Image, Ready: true, Started: &yes,
+			ContainerID: containerID(pod, c.Name),
+			State:       corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: startedAt(pod, c.Name, now)}},
+		})
+	}
+	return out
+}
+
+func initStatuses(pod *corev1.Pod, now metav1.Time) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		started := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image, Ready: true, Started: &started, ContainerID: containerID(pod, c.Name)}
+		if started {
+			s.State.Running = &corev1.ContainerStateRunning{StartedAt: now}
+		} else {
+			s.State.Terminated = &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now, ContainerID: s.ContainerID}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func containerID(pod *corev1.Pod, name string) string {
+	return "simulated://" + string(pod.UID) + "-" + name
+}
+
+// startedAt keeps the time of a container that is already running.
+func startedAt(pod *corev1.Pod, name string, now metav1.Time) metav1.Time {
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == name && s.State.Running != nil {
+			return s.State.Running.StartedAt
+		}
+	}
+	return now
+}

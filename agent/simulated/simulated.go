@@ -1,0 +1,164 @@
+package simulated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+const (
+	// Label marks the Nodes of this package; its value is the name prefix.
+	Label = "setpoint.io/simulated"
+
+	defaultPrefix = "sim-"
+	// defaultLeaseInterval keeps a node without a session inside its 40 s grace.
+	defaultLeaseInterval = 10 * time.Second
+	// podWorkers bounds the requests about pods that are in flight.
+	podWorkers = 16
+	// leaseWorkers bounds the lease renewals and registrations in flight.
+	leaseWorkers = 8
+)
+
+// ErrIncomplete is returned by Run for a Config that lacks a required field.
+var ErrIncomplete = errors.New("simulated: Config needs Client and Nodes > 0")
+
+// Config says how many nodes to run. Client and Nodes are required.
+type Config struct {
+	// Client should have no client-side rate limit worth noticing (QPS < 0).
+	Client kubernetes.Interface
+	// Nodes is the number of nodes, named NamePrefix1, NamePrefix2, ...
+	Nodes int
+	// NamePrefix is "sim-" when empty.
+	NamePrefix string
+	// LeaseInterval is the time between renewals of one Lease; 10 s when 0.
+	LeaseInterval time.Duration
+	// Capacity of each node; 32 CPU, 256 GiB, 110 pods when nil.
+	Capacity corev1.ResourceList
+	// Version is nodeInfo.kubeletVersion.
+	Version string
+	Logger  *slog.Logger
+}
+
+func (c *Config) setDefaults() error {
+	if c.Client == nil || c.Nodes <= 0 {
+		return ErrIncomplete
+	}
+	if c.NamePrefix == "" {
+		c.NamePrefix = defaultPrefix
+	}
+	if c.LeaseInterval == 0 {
+		c.LeaseInterval = defaultLeaseInterval
+	}
+	if c.Capacity == nil {
+		c.Capacity = defaultCapacity()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// fleet is one running set of nodes.
+type fleet struct {
+	Config
+	names map[string]int // node name -> index; read only after newFleet
+	pods  corelisters.PodLister
+	nodes corelisters.NodeLister
+	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	ips   *addresses
+	owner *owners
+}
+
+// Run registers the nodes and plays their agents until ctx ends.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.setDefaults(); err != nil {
+		return err
+	}
+	f := newFleet(cfg)
+	informers := f.informers()
+	informers.StartWithContext(ctx)
+	defer informers.Shutdown()
+	defer f.queue.ShutDown()
+	for _, ok := range informers.WaitForCacheSyncWithContext(ctx).Synced {
+		if !ok {
+			return ctx.Err()
+		}
+	}
+	var children sync.WaitGroup
+	defer children.Wait()
+	for range podWorkers {
+		children.Go(func() { f.work(ctx) })
+	}
+	children.Go(func() { f.keepNodes(ctx) })
+	<-ctx.Done()
+	f.queue.ShutDown()
+	return nil
+}
+
+func newFleet(cfg Config) *fleet {
+	f := &fleet{Config: cfg, names: make(map[string]int, cfg.Nodes), ips: newAddresses(), owner: newOwners()}
+	for i := range cfg.Nodes {
+		f.names[fmt.Sprintf("%s%d", cfg.NamePrefix, i+1)] = i
+	}
+	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())
+	return f
+}
+
+// podEvents feeds the queue; only pods of our nodes enter it.
+func (f *fleet) podEvents() cache.ResourceEventHandlerFuncs {
+	add := func(obj any) {
+		if pod, ok := obj.(*corev1.Pod); ok && f.mine(pod) && needsWork(pod) {
+			f.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if pod, ok := obj.(*corev1.Pod); ok && f.mine(pod) {
+				f.ips.adopt(pod)
+			}
+			add(obj)
+		},
+		UpdateFunc: func(_, obj any) { add(obj) },
+		DeleteFunc: func(obj any) {
+			if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = last.Obj
+			}
+			if pod, ok := obj.(*corev1.Pod); ok {
+				f.ips.release(pod.Spec.NodeName, pod.UID)
+			}
+		},
+	}
+}
+
+func (f *fleet) mine(pod *corev1.Pod) bool {
+	_, ok := f.names[pod.Spec.NodeName]
+	return ok
+}
+
+// work handles keys until the queue is shut down; a refused request comes back
+// with the queue's back-off.
+func (f *fleet) work(ctx context.Context) {
+	for {
+		key, shutdown := f.queue.Get()
+		if shutdown {
+			return
+		}
+		if err := f.sync(ctx, key); err != nil && ctx.Err() == nil {
+			f.Logger.Warn("simulated pod", "pod", key.String(), "err", err)
+			f.queue.AddRateLimited(key)
+		} else {
+			f.queue.Forget(key)
+		}
+		f.queue.Done(key)
+	}
+}

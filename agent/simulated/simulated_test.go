@@ -1,0 +1,167 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// inBubble runs a fleet of n nodes against a fake API until body returns.
+func inBubble(t *testing.T, n int, body func(t *testing.T, client *fake.Clientset)) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- Run(ctx, Config{Client: client, Nodes: n}) }()
+		synctest.Wait()
+		body(t, client)
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+func boundPod(name, node string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Generation: 1},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+}
+
+func TestNodesRegisterAndRenew(t *testing.T) {
+	inBubble(t, 20, func(t *testing.T, client *fake.Clientset) {
+		time.Sleep(time.Second)
+		nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(nodes.Items) != 20 {
+			t.Fatalf("got %d nodes, %v; want 20", len(nodes.Items), err)
+		}
+		first := renewTimes(t, client)
+		time.Sleep(2 * defaultLeaseInterval)
+		for name, at := range renewTimes(t, client) {
+			if !at.After(first[name]) {
+				t.Errorf("lease of %s was not renewed", name)
+			}
+		}
+	})
+}
+
+func renewTimes(t *testing.T, client *fake.Clientset) map[string]time.Time {
+	t.Helper()
+	leases, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]time.Time{}
+	for _, l := range leases.Items {
+		out[l.Name] = l.Spec.RenewTime.Time
+	}
+	return out
+}
+
+func TestNodeIsReadyAgainAfterItWasLost(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, client *fake.Clientset) {
+		time.Sleep(time.Second)
+		n, _ := client.CoreV1().Nodes().Get(t.Context(), "sim-1", metav1.GetOptions{})
+		for i := range n.Status.Conditions {
+			n.Status.Conditions[i].Status = corev1.ConditionUnknown
+		}
+		if _, err := client.CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * defaultLeaseInterval)
+		n, _ = client.CoreV1().Nodes().Get(t.Context(), "sim-1", metav1.GetOptions{})
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+				t.Errorf("Ready = %s", c.Status)
+			}
+		}
+	})
+}
+
+func TestPodsRunAtOnceWithDistinctAddresses(t *testing.T) {
+	inBubble(t, 2, func(t *testing.T, client *fake.Clientset) {
+		start := time.Now()
+		for i := range 30 {
+			pod := boundPod(fmt.Sprintf("p%d", i), fmt.Sprintf("sim-%d", i%2+1))
+			if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if d := time.Since(start); d != 0 {
+			t.Errorf("took %v of virtual time, want none", d)
+		}
+		seen := map[string]string{}
+		pods, _ := client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+		for _, p := range pods.Items {
+			if p.Status.Phase != corev1.PodRunning || !p.Status.ContainerStatuses[0].Ready {
+				t.Errorf("%s: phase %q", p.Name, p.Status.Phase)
+			}
+			if other, dup := seen[p.Status.PodIP]; dup {
+				t.Errorf("%s and %s share %s", p.Name, other, p.Status.PodIP)
+			}
+			seen[p.Status.PodIP] = p.Name
+		}
+	})
+}
+
+func TestDeletionIsConfirmed(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, client *fake.Clientset) {
+		pod := boundPod("p", "sim-1")
+		now := metav1.Now()
+		pod.DeletionTimestamp, pod.Finalizers = &now, []string{"test/keep-until-deleted"}
+		if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for _, a := range client.Actions() {
+			if a.GetVerb() == "delete" && a.GetResource().Resource == "pods" {
+				return
+			}
+		}
+		t.Error("the pod was not deleted")
+	})
+}
+
+func TestPodsOfOtherNodesAreLeftAlone(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, client *fake.Clientset) {
+		if _, err := client.CoreV1().Pods("default").Create(t.Context(), boundPod("p", "real"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		p, _ := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
+		if p.Status.Phase != "" {
+			t.Errorf("phase = %q", p.Status.Phase)
+		}
+	})
+}
+
+func TestAddressesStayAndComeBack(t *testing.T) {
+	a := newAddresses()
+	first := a.assign("n", "u1", "10.42.3.0/24", 0)
+	if first != "10.42.3.1" {
+		t.Errorf("first = %s", first)
+	}
+	if again := a.assign("n", "u1", "", 0); again != first {
+		t.Errorf("again = %s, want %s", again, first)
+	}
+	if second := a.assign("n", "u2", "10.42.3.0/24", 0); second != "10.42.3.2" {
+		t.Errorf("second = %s", second)
+	}
+	a.release("n", "u1")
+	for i := range 251 {
+		a.assign("n", types.UID(fmt.Sprint("x", i)), "10.42.3.0/24", 0)
+	}
+	a.assign("n", "y1", "10.42.3.0/24", 0)
+	if reused := a.assign("n", "y2", "10.42.3.0/24", 0); reused != first {
+		t.Errorf("reused = %s, want the released %s", reused, first)
+	}
+}
