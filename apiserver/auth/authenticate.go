@@ -1,0 +1,83 @@
+package auth
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// ErrCertificateExpired says that a client certificate has run out during its connection.
+var ErrCertificateExpired = errors.New("the client certificate has expired: renew it and connect again")
+
+// NewAuthenticator tries further authenticators (tokens) after the client certificate,
+// and the anonymous user last. Its listener must verify client certificates
+// (pki.Identity.ServerConfig); a request none of them knows must be answered with 401.
+func NewAuthenticator(further ...authenticator.Request) authenticator.Request {
+	chain := append([]authenticator.Request{authenticator.RequestFunc(byCertificate)}, further...)
+	chain = append(chain, authenticator.RequestFunc(anonymous))
+	return authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
+		for _, next := range chain {
+			if response, ok, err := next.AuthenticateRequest(request); ok || err != nil {
+				return response, ok, err
+			}
+		}
+		return nil, false, nil
+	})
+}
+
+// byCertificate takes the user from the certificate that the handshake has verified. The
+// chain is not verified again: a signature check for each request costs more than most
+// reads. Expiry is checked, because connections outlive certificates.
+func byCertificate(request *http.Request) (*authenticator.Response, bool, error) {
+	if request.TLS == nil || len(request.TLS.VerifiedChains) == 0 {
+		return nil, false, nil
+	}
+	chain := request.TLS.VerifiedChains[0]
+	if time.Now().After(chain[0].NotAfter) {
+		return nil, false, ErrCertificateExpired
+	}
+	response, ok, err := x509.CommonNameUserConversion.User(chain)
+	if !ok || err != nil {
+		return nil, false, err
+	}
+	return withGroup(response, user.AllAuthenticated), true, nil
+}
+
+// withGroup copies: the conversion's user may share its groups with the certificate.
+func withGroup(response *authenticator.Response, group string) *authenticator.Response {
+	who := response.User
+	groups := make([]string, 0, len(who.GetGroups())+1)
+	groups = append(append(groups, who.GetGroups()...), group)
+	return &authenticator.Response{Audiences: response.Audiences, User: &user.DefaultInfo{
+		Name: who.GetName(), UID: who.GetUID(), Groups: groups, Extra: who.GetExtra(),
+	}}
+}
+
+// anonymousPaths can be read without proving who one is: load balancers and the first
+// contact of a client need them.
+var anonymousPaths = []string{"/healthz", "/livez", "/readyz", "/version"}
+
+// anonymous names the anonymous user on these paths, and nobody elsewhere. A request
+// that shows a token no authenticator accepted is not anonymous: it is refused.
+func anonymous(request *http.Request) (*authenticator.Response, bool, error) {
+	if request.Header.Get("Authorization") != "" || !isAnonymousPath(request.URL.Path) {
+		return nil, false, nil
+	}
+	return &authenticator.Response{User: &user.DefaultInfo{
+		Name: user.Anonymous, Groups: []string{user.AllUnauthenticated},
+	}}, true, nil
+}
+
+func isAnonymousPath(path string) bool {
+	for _, allowed := range anonymousPaths {
+		if path == allowed || strings.HasPrefix(path, allowed+"/") {
+			return true
+		}
+	}
+	return false
+}

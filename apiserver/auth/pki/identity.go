@@ -1,0 +1,106 @@
+package pki
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"slices"
+)
+
+// Identity is a certificate, its key and the authority that signed it, in PEM.
+type Identity struct {
+	CertPEM, KeyPEM, CAPEM []byte
+}
+
+// ServerConfig is the TLS configuration of the API's listener. A client certificate is
+// optional (tokens, health checks) but must be ours and valid when it is given, so that
+// a request's VerifiedChains need no second check. The caller sets NextProtos.
+func (id *Identity) ServerConfig() (*tls.Config, error) {
+	config, pool, err := id.config()
+	if err != nil {
+		return nil, err
+	}
+	config.ClientAuth = tls.VerifyClientCertIfGiven
+	config.ClientCAs = pool
+	return config, nil
+}
+
+// AgentConfig is the TLS configuration of an agent's listener: only servers may connect.
+func (id *Identity) AgentConfig() (*tls.Config, error) {
+	config, pool, err := id.config()
+	if err != nil {
+		return nil, err
+	}
+	config.ClientAuth = tls.RequireAndVerifyClientCert
+	config.ClientCAs = pool
+	config.VerifyConnection = RequireServer
+	return config, nil
+}
+
+// ClientConfig is the TLS configuration for dialling a server: beyond its name, its role is checked.
+func (id *Identity) ClientConfig() (*tls.Config, error) {
+	config, pool, err := id.config()
+	if err != nil {
+		return nil, err
+	}
+	config.RootCAs = pool
+	config.VerifyConnection = RequireServer
+	return config, nil
+}
+
+// NodeClientConfig is the TLS configuration with which a server dials the agent of a
+// node, at whatever address it has registered: the certificate must be that node's.
+func (id *Identity) NodeClientConfig(node string) (*tls.Config, error) {
+	config, pool, err := id.config()
+	if err != nil {
+		return nil, err
+	}
+	config.RootCAs = pool
+	config.ServerName = node
+	config.VerifyConnection = func(state tls.ConnectionState) error { return requireNode(state, node) }
+	return config, nil
+}
+
+func (id *Identity) config() (*tls.Config, *x509.CertPool, error) {
+	pair, err := tls.X509KeyPair(id.CertPEM, id.KeyPEM)
+	if err != nil {
+		return nil, nil, fmt.Errorf("certificate and key: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(id.CAPEM) {
+		return nil, nil, fmt.Errorf("certificate authority: %w: CERTIFICATE", ErrBadPEM)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, pool, nil
+}
+
+// RequireServer fails with ErrNotServer unless the verified certificate of the other side
+// is a server's. It fits tls.Config.VerifyConnection; listeners that share a port with
+// other protocols call it for the protocols of the replicas.
+func RequireServer(state tls.ConnectionState) error {
+	certificate, err := verifiedPeer(state)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(certificate.Subject.Organization, GroupServers) {
+		return fmt.Errorf("%w: it is %q", ErrNotServer, certificate.Subject.CommonName)
+	}
+	return nil
+}
+
+func requireNode(state tls.ConnectionState, node string) error {
+	certificate, err := verifiedPeer(state)
+	if err != nil {
+		return err
+	}
+	if certificate.Subject.CommonName != NodeUser(node) {
+		return fmt.Errorf("node %s: the certificate of the other side is that of %q", node, certificate.Subject.CommonName)
+	}
+	return nil
+}
+
+func verifiedPeer(state tls.ConnectionState) (*x509.Certificate, error) {
+	if len(state.VerifiedChains) == 0 {
+		return nil, fmt.Errorf("%w: it has shown none that could be verified", ErrNotServer)
+	}
+	return state.VerifiedChains[0][0], nil
+}
