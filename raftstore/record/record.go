@@ -1,0 +1,69 @@
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"sync/atomic"
+)
+
+// Record is one object of the store at one revision. Do not change one, nor the
+// bytes of its Value: readers share it.
+type Record struct {
+	Key, UID string
+	// Value begins with an encoding byte of package command.
+	Value []byte
+	// CreateRevision is the revision that put the key when it was absent;
+	// ModRevision the one that put this value.
+	CreateRevision, ModRevision uint64
+
+	digest Digest
+	memo   atomic.Pointer[any]
+}
+
+// Seal computes the record's digest. Whoever makes a record calls it once, after
+// the fields are set and before anybody else sees the record.
+func (r *Record) Seal() *Record {
+	h := sha256.New()
+	writeNumbers(h, uint64(len(r.Key)), uint64(len(r.UID)), r.CreateRevision, r.ModRevision)
+	h.Write([]byte(r.Key))
+	h.Write([]byte(r.UID))
+	h.Write(r.Value)
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
+	r.digest = DigestFromBytes([16]byte(sum[:16]))
+	return r
+}
+
+func writeNumbers(h hash.Hash, numbers ...uint64) {
+	var b [8 * 8]byte
+	out := b[:0]
+	for _, n := range numbers {
+		out = binary.LittleEndian.AppendUint64(out, n)
+	}
+	h.Write(out)
+}
+
+// Digest returns the digest computed by Seal.
+func (r *Record) Digest() Digest { return r.digest }
+
+// Memo returns what SetMemo left, or nil.
+func (r *Record) Memo() any {
+	if p := r.memo.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// SetMemo leaves v with the record unless something is there already, and
+// returns what is there then. So of several that decode at once all go on with
+// the same object.
+func (r *Record) SetMemo(v any) any {
+	if r.memo.CompareAndSwap(nil, &v) {
+		return v
+	}
+	return *r.memo.Load()
+}
+
+// Bytes returns what the record occupies, in bytes, for limits on memory.
+func (r *Record) Bytes() int { return len(r.Key) + len(r.UID) + len(r.Value) }

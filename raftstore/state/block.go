@@ -1,0 +1,96 @@
+package state
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/setpoint-io/setpoint/raftstore/wire"
+)
+
+// ErrCorruptSnapshot reports a snapshot that is damaged, cut, of another format,
+// or no snapshot.
+var ErrCorruptSnapshot = errors.New("corrupt snapshot")
+
+const blockHeaderBytes = 8
+
+// blockWriter packs items into blocks. After its first error it does nothing.
+type blockWriter struct {
+	w       io.Writer
+	section section
+	payload []byte
+	written int64
+	err     error
+}
+
+// item adds one item, written by fill at the end of what it is given.
+func (b *blockWriter) item(s section, fill func([]byte) []byte) {
+	if b.section != s || len(b.payload) >= blockBytes {
+		b.flush()
+		b.section = s
+		b.payload = append(b.payload[:0], byte(s))
+	}
+	b.payload = fill(b.payload)
+}
+
+func (b *blockWriter) flush() {
+	if len(b.payload) == 0 {
+		return
+	}
+	var head [blockHeaderBytes]byte
+	binary.LittleEndian.PutUint32(head[:4], uint32(len(b.payload)))
+	binary.LittleEndian.PutUint32(head[4:], wire.Checksum(head[:4], b.payload))
+	b.write(head[:])
+	b.write(b.payload)
+	b.payload = b.payload[:0]
+}
+
+func (b *blockWriter) write(p []byte) {
+	if b.err != nil {
+		return
+	}
+	n, err := b.w.Write(p)
+	b.written += int64(n)
+	b.err = err
+}
+
+// readBlock reads one block into memory of its own: what is decoded from it may
+// alias it. io.EOF means a clean end.
+func readBlock(r io.Reader) (section, *wire.Reader, error) {
+	var head [blockHeaderBytes]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, cutShort(err)
+	}
+	size := binary.LittleEndian.Uint32(head[:4])
+	if size == 0 || size > maxBlockBytes {
+		return 0, nil, fmt.Errorf("%w: block of %d bytes", ErrCorruptSnapshot, size)
+	}
+	// The length is not to be trusted before the checksum: let the buffer grow
+	// with what arrives.
+	var payload bytes.Buffer
+	if _, err := io.CopyN(&payload, r, int64(size)); err != nil {
+		return 0, nil, cutShort(unexpected(err))
+	}
+	if wire.Checksum(head[:4], payload.Bytes()) != binary.LittleEndian.Uint32(head[4:]) {
+		return 0, nil, fmt.Errorf("%w: block checksum", ErrCorruptSnapshot)
+	}
+	return section(payload.Bytes()[0]), wire.NewReader(payload.Bytes()[1:]), nil
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// cutShort marks an end inside a block as corruption; other errors are the
+// reader's own.
+func cutShort(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: cut short", ErrCorruptSnapshot)
+	}
+	return err
+}

@@ -1,0 +1,32 @@
+// Package state is the replicated state machine: a function from the log to the
+// objects, the same on every replica.
+//
+// It owns the objects (a copy-on-write B-tree), the revision counter, the
+// sessions that make retries take effect once, the state hash, the snapshot
+// format, and the order in which a command is judged: session, fence,
+// preconditions. It knows keys, revisions, uids and fences; values are opaque.
+//
+// It is called by raftstore/replica (Apply, Snapshot, Restore) and by everyone
+// who reads (Root, RootAt, the ring). It may import raftstore/command,
+// raftstore/record, raftstore/watch, raftstore/wire and google/btree.
+//
+// Promises:
+//
+//   - Apply depends on nothing but the state, the index, the term and the entry:
+//     no clock, randomness, map order, I/O or goroutine. A command that makes no
+//     sense is Rejected, the same everywhere; a broken invariant panics, because
+//     a halted replica is better than a second truth.
+//   - A Root never changes. It is published whole, after an entry; then the
+//     entry's events appear in the ring, and then watchers wake: who sees an
+//     event finds its object in the root.
+//   - Restore(snapshot) and the entries after it give what applying all entries
+//     gives, and a damaged snapshot is refused without touching the state.
+//
+// Apply, Snapshot and Restore are called by one goroutine at a time; everything
+// else may be called from anywhere, and does not wait for Apply beyond the swap
+// of the root.
+//
+// Tested by tables of every rule, against a model map with random commands, by
+// applying one log in different batches, by damaging snapshots byte by byte, and
+// by a fuzz target that applies arbitrary entries.
+package state
