@@ -1,0 +1,190 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/ownership"
+)
+
+// act carries out one step; the status comes last, so that it never says more
+// than was done.
+func (c *controller) act(ctx context.Context, d *appsv1.Deployment, t todo) error {
+	if t.selectsAll && d.Status.ObservedGeneration < d.Generation {
+		c.cfg.Events.Event(d, corev1.EventTypeWarning, "SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")
+	}
+	if t.create != nil {
+		if err := c.create(ctx, d, t.create); err != nil {
+			return c.createFailed(ctx, d, t, err)
+		}
+	}
+	for _, ch := range t.change {
+		if err := c.update(ctx, d, ch); err != nil {
+			return err
+		}
+	}
+	for _, rs := range t.remove {
+		if err := c.remove(ctx, rs); err != nil {
+			return err
+		}
+	}
+	d, err := c.writeRevision(ctx, d, t.revision)
+	if err != nil {
+		return err
+	}
+	return c.writeStatus(ctx, d, t.status)
+}
+
+// errCollision says that the name of the new ReplicaSet belongs to another one.
+var errCollision = errors.New("template hash collision")
+
+// create creates the new ReplicaSet, or finds that an earlier pass did.
+func (c *controller) create(ctx context.Context, d *appsv1.Deployment, rs *appsv1.ReplicaSet) error {
+	sets := c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace)
+	made, err := sets.Create(ctx, rs, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		found, err := sets.Get(ctx, rs.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if metav1.IsControlledBy(found, d) && sameTemplate(&found.Spec.Template, &d.Spec.Template) {
+			return nil
+		}
+		return errCollision
+	}
+	if err != nil {
+		return fmt.Errorf("create ReplicaSet %s: %w", rs.Name, err)
+	}
+	if n := replicasOf(rs.Spec.Replicas); n > 0 {
+		c.cfg.Events.Eventf(d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from 0 to %d", made.Name, n)
+	}
+	return nil
+}
+
+// createFailed writes into the status why there is no new ReplicaSet: a
+// collision salts the next hash, anything else is shown as a condition.
+func (c *controller) createFailed(ctx context.Context, d *appsv1.Deployment, t todo, failure error) error {
+	status := *d.Status.DeepCopy()
+	if errors.Is(failure, errCollision) {
+		n := int32(1)
+		if status.CollisionCount != nil {
+			n = *status.CollisionCount + 1
+		}
+		status.CollisionCount = &n
+		return errors.Join(failure, c.writeStatus(ctx, d, status))
+	}
+	if ctx.Err() != nil || apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause) || d.Spec.ProgressDeadlineSeconds == nil {
+		return failure
+	}
+	c.cfg.Events.Eventf(d, corev1.EventTypeWarning, reasonCreateFailed, "Failed to create new replica set %q: %v", t.create.Name, failure)
+	r := rollout{now: time.Now()}
+	r.set(&status, appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonCreateFailed, failure.Error())
+	return errors.Join(failure, c.writeStatus(ctx, d, status))
+}
+
+func (c *controller) update(ctx context.Context, d *appsv1.Deployment, ch change) error {
+	from, to := replicasOf(ch.from.Spec.Replicas), replicasOf(ch.to.Spec.Replicas)
+	if _, err := c.cfg.Client.AppsV1().ReplicaSets(ch.to.Namespace).Update(ctx, ch.to, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("update ReplicaSet %s: %w", ch.to.Name, err)
+	}
+	switch {
+	case to > from:
+		c.cfg.Events.Eventf(d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from %d to %d", ch.to.Name, from, to)
+	case to < from:
+		c.cfg.Events.Eventf(d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled down replica set %s from %d to %d", ch.to.Name, from, to)
+	}
+	return nil
+}
+
+func (c *controller) remove(ctx context.Context, rs *appsv1.ReplicaSet) error {
+	err := c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace).Delete(ctx, rs.Name,
+		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(rs.UID))})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ReplicaSet %s: %w", rs.Name, err)
+	}
+	return nil
+}
+
+// writeRevision sets the Deployment's revision annotation and returns the
+// Deployment as it is then.
+func (c *controller) writeRevision(ctx context.Context, d *appsv1.Deployment, revision string) (*appsv1.Deployment, error) {
+	if revision == "" || d.Annotations[revisionAnnotation] == revision {
+		return d, nil
+	}
+	next := d.DeepCopy()
+	if next.Annotations == nil {
+		next.Annotations = map[string]string{}
+	}
+	next.Annotations[revisionAnnotation] = revision
+	out, err := c.cfg.Client.AppsV1().Deployments(d.Namespace).Update(ctx, next, metav1.UpdateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("write revision: %w", err)
+	}
+	return out, nil
+}
+
+func (c *controller) writeStatus(ctx context.Context, d *appsv1.Deployment, status appsv1.DeploymentStatus) error {
+	if apiequality.Semantic.DeepEqual(d.Status, status) {
+		return nil
+	}
+	next := d.DeepCopy()
+	next.Status = status
+	_, err := c.cfg.Client.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
+}
+
+// claim adopts and releases ReplicaSets; the result is what is ours afterwards.
+func (c *controller) claim(ctx context.Context, d *appsv1.Deployment, claims ownership.Claims[*appsv1.ReplicaSet]) ([]*appsv1.ReplicaSet, error) {
+	mine := slices.Clone(claims.Keep)
+	for _, rs := range claims.Release {
+		if _, err := c.patchOwner(ctx, rs, ownership.ReleasePatch(d, rs)); err != nil {
+			return nil, fmt.Errorf("release ReplicaSet %s: %w", rs.Name, err)
+		}
+	}
+	if len(claims.Adopt) == 0 {
+		return mine, nil
+	}
+	// The cache may not know yet that d is being deleted or was replaced.
+	fresh, err := c.cfg.Client.AppsV1().Deployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if fresh.UID != d.UID || fresh.DeletionTimestamp != nil {
+		return mine, nil
+	}
+	for _, rs := range claims.Adopt {
+		adopted, err := c.patchOwner(ctx, rs, ownership.AdoptPatch(d, kind, rs))
+		if err != nil {
+			return nil, fmt.Errorf("adopt ReplicaSet %s: %w", rs.Name, err)
+		}
+		if adopted != nil {
+			mine = append(mine, adopted)
+		}
+	}
+	return mine, nil
+}
+
+// patchOwner applies an owner patch; nil means that the object is gone or was
+// replaced by another of its name.
+func (c *controller) patchOwner(ctx context.Context, rs *appsv1.ReplicaSet, patch []byte) (*appsv1.ReplicaSet, error) {
+	out, err := c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace).Patch(ctx, rs.Name, ownership.PatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,197 @@
+package deployment
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+// observed is the world around one Deployment.
+type observed struct {
+	// sets are the ReplicaSets that the Deployment controls.
+	sets []*appsv1.ReplicaSet
+	// oldPods counts pods of old ReplicaSets that may still run; only Recreate
+	// asks.
+	oldPods int
+}
+
+// todo is what one pass does, in this order.
+type todo struct {
+	// create is the new ReplicaSet, or nil.
+	create *appsv1.ReplicaSet
+	// change are ReplicaSets to update: scaled, annotated or both.
+	change []change
+	// remove are ReplicaSets beyond the history limit.
+	remove []*appsv1.ReplicaSet
+	// revision is the value of the Deployment's revision annotation; empty
+	// leaves it.
+	revision string
+	// status is what the status should be.
+	status appsv1.DeploymentStatus
+	// again is when the progress deadline has to be judged; 0 for never.
+	again time.Duration
+	// selectsAll says that the selector is empty, which only gets an event.
+	selectsAll bool
+}
+
+// change is one ReplicaSet as it is and as it should be.
+type change struct {
+	from, to *appsv1.ReplicaSet
+}
+
+// rollout is the state that the plan functions share.
+type rollout struct {
+	d   *appsv1.Deployment
+	now time.Time
+	// current is the ReplicaSet of the present template; nil before it exists.
+	current *appsv1.ReplicaSet
+	// old are the others, oldest first.
+	old []*appsv1.ReplicaSet
+	// surge and unavailable are the strategy's bounds in pods.
+	surge, unavailable int32
+	oldPods            int
+	todo               todo
+}
+
+// plan decides the next step of a Deployment. It is pure.
+func plan(d *appsv1.Deployment, seen observed, now time.Time) todo {
+	r := newRollout(d, seen, now)
+	if selectsAll(d) {
+		r.todo.selectsAll = true
+		r.todo.status = *d.Status.DeepCopy()
+		r.todo.status.ObservedGeneration = d.Generation
+		return r.todo
+	}
+	steady := true
+	switch {
+	case d.DeletionTimestamp != nil:
+		steady = false
+	case d.Spec.Paused:
+		r.resize()
+		r.trimHistory()
+		steady = false
+	case r.scaling():
+		r.revise()
+		r.resize()
+		steady = false
+	case d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType:
+		r.revise()
+		r.recreate()
+	default:
+		r.revise()
+		r.roll()
+	}
+	if steady && len(r.todo.change) == 0 && r.todo.create == nil && r.complete(r.counts()) {
+		r.trimHistory()
+	}
+	r.status(steady)
+	return r.todo
+}
+
+func selectsAll(d *appsv1.Deployment) bool {
+	s := d.Spec.Selector
+	return s == nil || len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0
+}
+
+func newRollout(d *appsv1.Deployment, seen observed, now time.Time) *rollout {
+	r := &rollout{d: d, now: now, oldPods: seen.oldPods}
+	r.surge, r.unavailable = bounds(d)
+	r.current = findNew(d, seen.sets)
+	for _, rs := range oldestFirst(seen.sets) {
+		if r.current == nil || rs.UID != r.current.UID {
+			r.old = append(r.old, rs)
+		}
+	}
+	return r
+}
+
+// wish is spec.replicas with its default.
+func (r *rollout) wish() int32 { return replicasOf(r.d.Spec.Replicas) }
+
+// all is every ReplicaSet, the current one last.
+func (r *rollout) all() []*appsv1.ReplicaSet {
+	if r.current == nil {
+		return r.old
+	}
+	return append(r.old[:len(r.old):len(r.old)], r.current)
+}
+
+// roll takes one step of a rolling update: first up, then down, never both in
+// one pass, so that each step is judged on what the last one led to.
+func (r *rollout) roll() {
+	if r.current == nil || len(r.todo.change) > 0 {
+		return
+	}
+	if n := r.rollUp(); n != replicasOf(r.current.Spec.Replicas) {
+		r.scaleTo(r.current, n)
+		return
+	}
+	r.rollDown()
+}
+
+// rollUp is how many replicas the current ReplicaSet may have now.
+func (r *rollout) rollUp() int32 {
+	have, total := replicasOf(r.current.Spec.Replicas), sumSpec(r.all())
+	if have >= r.wish() {
+		return r.wish()
+	}
+	room := r.wish() + r.surge - total
+	return have + max(0, min(room, r.wish()-have))
+}
+
+// rollDown shrinks old ReplicaSets: pods that are not available first, as their
+// loss costs nothing, then available ones as far as the rest can do without.
+func (r *rollout) rollDown() {
+	oldTotal := sumSpec(r.old)
+	if oldTotal == 0 {
+		return
+	}
+	least := r.wish() - r.unavailable
+	current := replicasOf(r.current.Spec.Replicas)
+	notYet := max(0, current-r.current.Status.AvailableReplicas)
+	room := oldTotal + current - least - notYet
+	if room <= 0 {
+		return
+	}
+	target := map[*appsv1.ReplicaSet]int32{}
+	var dropped int32
+	for _, rs := range r.old {
+		have := replicasOf(rs.Spec.Replicas)
+		drop := max(0, min(room-dropped, have-rs.Status.AvailableReplicas))
+		target[rs] = have - drop
+		dropped += drop
+	}
+	spare := min(room-dropped, sumAvailable(r.all())-least)
+	for _, rs := range r.old {
+		drop := max(0, min(spare, target[rs]))
+		target[rs] -= drop
+		spare -= drop
+	}
+	for _, rs := range r.old {
+		r.scaleTo(rs, target[rs])
+	}
+}
+
+// recreate stops everything old, waits until it has ended, then starts the new.
+func (r *rollout) recreate() {
+	if sumSpec(r.old) > 0 {
+		r.dropCurrentChanges()
+		for _, rs := range r.old {
+			r.scaleTo(rs, 0)
+		}
+		return
+	}
+	if r.oldPods > 0 {
+		r.dropCurrentChanges()
+		return
+	}
+	if r.current != nil && len(r.todo.change) == 0 {
+		r.scaleTo(r.current, r.wish())
+	}
+}
+
+// dropCurrentChanges takes back what revise planned: under Recreate nothing new
+// may appear while something old remains. It comes again once the old is gone.
+func (r *rollout) dropCurrentChanges() {
+	r.todo.create, r.todo.change, r.todo.revision = nil, nil, ""
+}

@@ -1,0 +1,212 @@
+package deployment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The reasons that clients such as kubectl rollout status know.
+const (
+	reasonCreated      = "NewReplicaSetCreated"
+	reasonFound        = "FoundNewReplicaSet"
+	reasonUpdated      = "ReplicaSetUpdated"
+	reasonAvailable    = "NewReplicaSetAvailable"
+	reasonTimedOut     = "ProgressDeadlineExceeded"
+	reasonPaused       = "DeploymentPaused"
+	reasonResumed      = "DeploymentResumed"
+	reasonCreateFailed = "ReplicaSetCreateError"
+)
+
+// status computes the whole status; steady means that the rollout is judged for
+// progress too.
+func (r *rollout) status(steady bool) {
+	s := r.counts()
+	s.Conditions = slices.Clone(r.d.Status.Conditions)
+	r.judgeAvailable(&s)
+	r.judgeFailure(&s)
+	switch {
+	case !r.hasDeadline():
+		s.Conditions = without(s.Conditions, appsv1.DeploymentProgressing)
+	case r.d.DeletionTimestamp != nil:
+	case r.judgePaused(&s):
+	case steady:
+		r.judgeProgress(&s)
+	}
+	r.todo.status = s
+}
+
+// counts sums what the ReplicaSets report.
+func (r *rollout) counts() appsv1.DeploymentStatus {
+	s := appsv1.DeploymentStatus{ObservedGeneration: r.d.Generation, CollisionCount: r.d.Status.CollisionCount}
+	var wished, terminating int32
+	for _, rs := range r.all() {
+		wished += replicasOf(rs.Spec.Replicas)
+		s.Replicas += rs.Status.Replicas
+		s.ReadyReplicas += rs.Status.ReadyReplicas
+		s.AvailableReplicas += rs.Status.AvailableReplicas
+		if rs.Status.TerminatingReplicas != nil {
+			terminating += *rs.Status.TerminatingReplicas
+		}
+	}
+	s.TerminatingReplicas = &terminating
+	s.UnavailableReplicas = max(0, wished-s.AvailableReplicas)
+	if r.current != nil {
+		s.UpdatedReplicas = r.current.Status.Replicas
+	}
+	return s
+}
+
+func (r *rollout) judgeAvailable(s *appsv1.DeploymentStatus) {
+	if s.AvailableReplicas >= r.wish()-r.unavailable {
+		r.set(s, appsv1.DeploymentAvailable, corev1.ConditionTrue, "MinimumReplicasAvailable", "Deployment has minimum availability.")
+		return
+	}
+	r.set(s, appsv1.DeploymentAvailable, corev1.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+}
+
+// judgeFailure repeats a ReplicaSet's ReplicaFailure, the current one's first.
+func (r *rollout) judgeFailure(s *appsv1.DeploymentStatus) {
+	sets := slices.Clone(r.all())
+	slices.Reverse(sets)
+	for _, rs := range sets {
+		for _, c := range rs.Status.Conditions {
+			if c.Type == appsv1.ReplicaSetReplicaFailure {
+				r.set(s, appsv1.DeploymentReplicaFailure, c.Status, c.Reason, c.Message)
+				return
+			}
+		}
+	}
+	s.Conditions = without(s.Conditions, appsv1.DeploymentReplicaFailure)
+}
+
+// judgePaused marks pausing and resuming, unless the rollout has timed out: that
+// verdict stays. It reports whether progress need not be judged.
+func (r *rollout) judgePaused(s *appsv1.DeploymentStatus) bool {
+	c := find(s.Conditions, appsv1.DeploymentProgressing)
+	if c != nil && c.Reason == reasonTimedOut {
+		return r.d.Spec.Paused
+	}
+	marked := c != nil && c.Reason == reasonPaused
+	if r.d.Spec.Paused {
+		r.set(s, appsv1.DeploymentProgressing, corev1.ConditionUnknown, reasonPaused, "Deployment is paused")
+		return true
+	}
+	if marked {
+		r.set(s, appsv1.DeploymentProgressing, corev1.ConditionUnknown, reasonResumed, "Deployment is resumed")
+		return true
+	}
+	return false
+}
+
+// judgeProgress compares the counts with the last ones and the clock with the
+// deadline.
+func (r *rollout) judgeProgress(s *appsv1.DeploymentStatus) {
+	c := find(s.Conditions, appsv1.DeploymentProgressing)
+	if r.todo.create != nil {
+		r.set(s, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonCreated, fmt.Sprintf("Created new replica set %q", r.todo.create.Name))
+		return
+	}
+	if c == nil && r.current == nil {
+		return
+	}
+	if c == nil {
+		r.set(s, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonFound, fmt.Sprintf("Found new replica set %q", r.current.Name))
+		c = find(s.Conditions, appsv1.DeploymentProgressing)
+	}
+	if s.Replicas == s.UpdatedReplicas && c.Reason == reasonAvailable {
+		return
+	}
+	switch {
+	case r.complete(*s):
+		r.set(s, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonAvailable, r.subject()+" has successfully progressed.")
+		return
+	case progressed(r.d.Status, *s):
+		r.restamp(s, r.subject()+" is progressing.")
+	case r.overdue(c):
+		r.set(s, appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonTimedOut, r.subject()+" has timed out progressing.")
+		return
+	}
+	c = find(s.Conditions, appsv1.DeploymentProgressing)
+	if c.Reason != reasonTimedOut && c.Reason != reasonAvailable {
+		r.todo.again = max(time.Second, c.LastUpdateTime.Add(r.deadline()).Sub(r.now)+time.Second)
+	}
+}
+
+// subject names what progresses: the current ReplicaSet or, before it exists,
+// the Deployment.
+func (r *rollout) subject() string {
+	if r.current == nil {
+		return fmt.Sprintf("Deployment %q", r.d.Name)
+	}
+	return fmt.Sprintf("ReplicaSet %q", r.current.Name)
+}
+
+// complete reports whether all wished pods are of the current template and
+// available, and nothing else is left.
+func (r *rollout) complete(s appsv1.DeploymentStatus) bool {
+	return s.UpdatedReplicas == r.wish() && s.Replicas == r.wish() && s.AvailableReplicas == r.wish()
+}
+
+// progressed reports whether any count moved in the right direction.
+func progressed(before, after appsv1.DeploymentStatus) bool {
+	oldBefore, oldAfter := before.Replicas-before.UpdatedReplicas, after.Replicas-after.UpdatedReplicas
+	return after.UpdatedReplicas > before.UpdatedReplicas || oldAfter < oldBefore ||
+		after.ReadyReplicas > before.ReadyReplicas || after.AvailableReplicas > before.AvailableReplicas
+}
+
+func (r *rollout) hasDeadline() bool {
+	s := r.d.Spec.ProgressDeadlineSeconds
+	return s != nil && *s != math.MaxInt32
+}
+
+func (r *rollout) deadline() time.Duration {
+	return time.Duration(*r.d.Spec.ProgressDeadlineSeconds) * time.Second
+}
+
+func (r *rollout) overdue(c *appsv1.DeploymentCondition) bool {
+	if c.Reason == reasonAvailable {
+		return false
+	}
+	return c.Reason == reasonTimedOut || r.now.Sub(c.LastUpdateTime.Time) > r.deadline()
+}
+
+// set sets a condition unless it already says so; its transition time moves
+// only with its status.
+func (r *rollout) set(s *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string) {
+	now := metav1.NewTime(r.now)
+	next := appsv1.DeploymentCondition{Type: t, Status: status, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now}
+	if c := find(s.Conditions, t); c != nil {
+		if c.Status == status && c.Reason == reason {
+			return
+		}
+		if c.Status == status {
+			next.LastTransitionTime = c.LastTransitionTime
+		}
+	}
+	s.Conditions = append(without(s.Conditions, t), next)
+}
+
+// restamp says that the rollout moves and moves the start of its deadline.
+func (r *rollout) restamp(s *appsv1.DeploymentStatus, message string) {
+	r.set(s, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonUpdated, message)
+	c := find(s.Conditions, appsv1.DeploymentProgressing)
+	c.LastUpdateTime, c.Message = metav1.NewTime(r.now), message
+}
+
+func find(conditions []appsv1.DeploymentCondition, t appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	i := slices.IndexFunc(conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == t })
+	if i < 0 {
+		return nil
+	}
+	return &conditions[i]
+}
+
+func without(conditions []appsv1.DeploymentCondition, t appsv1.DeploymentConditionType) []appsv1.DeploymentCondition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c appsv1.DeploymentCondition) bool { return c.Type == t })
+}

@@ -1,0 +1,17 @@
+// Package controllers owns the list of the cluster's control loops and runs all
+// of them for one leadership term.
+//
+// It is called by the wiring of a server, once for each term that the server
+// leads, and calls its own folders only. Neither it nor they know anything of
+// this project but each other: they speak client-go and could run against any
+// Kubernetes API.
+//
+// It promises: Run returns only after every controller's last goroutine has;
+// one controller that fails is started again and does not stop the others; a
+// new term looks at every object once.
+//
+// The scheduler is a control loop too, but has a Config of its own: see
+// controllers/scheduler.
+//
+// Tests run everything together in a synctest bubble over client-go's fakes.
+package controllers

@@ -1,0 +1,105 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// Namespace holds the Leases.
+	Namespace = metav1.NamespaceSystem
+	// RenewInterval is the time between two writes of each Lease.
+	RenewInterval = 10 * time.Second
+	// leaseDuration is what the Leases announce: one and a half renewals, as
+	// readers of upstream's Leases expect.
+	leaseDuration = 15 * time.Second
+	// publishRetryDelay is the pause after a failed write.
+	publishRetryDelay = time.Second
+)
+
+// PublishConfig says who acts.
+type PublishConfig struct {
+	// Client writes the Leases; it should carry the term's fence.
+	Client kubernetes.Interface
+	// Server is the acting server's name.
+	Server string
+	// Term is the Raft term in which it acts.
+	Term uint64
+	// Logger receives failed writes; nil means silence.
+	Logger *slog.Logger
+}
+
+// LeaseNames are the Leases that Publish writes: those that upstream's
+// controller manager and scheduler would hold.
+func LeaseNames() []string { return []string{"kube-controller-manager", "kube-scheduler"} }
+
+// Publish overwrites both Leases at once and renews them until ctx ends; it
+// returns nil then.
+func Publish(ctx context.Context, cfg PublishConfig) error {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	var wg sync.WaitGroup
+	for _, name := range LeaseNames() {
+		wg.Go(func() { publish(ctx, cfg, name) })
+	}
+	wg.Wait()
+	return nil
+}
+
+func publish(ctx context.Context, cfg PublishConfig, name string) {
+	for {
+		wait := RenewInterval
+		if err := write(ctx, cfg, name, time.Now()); err != nil && ctx.Err() == nil {
+			cfg.Logger.Warn("lease not renewed", "lease", name, "error", err)
+			wait = publishRetryDelay
+		}
+		if !pause(ctx, wait) {
+			return
+		}
+	}
+}
+
+func write(ctx context.Context, cfg PublishConfig, name string, now time.Time) error {
+	leases := cfg.Client.CoordinationV1().Leases(Namespace)
+	found, err := leases.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace}}
+		_, err = leases.Create(ctx, held(fresh, cfg, now), metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	_, err = leases.Update(ctx, held(found.DeepCopy(), cfg, now), metav1.UpdateOptions{})
+	return err
+}
+
+// held marks the lease as held by cfg's server: taken over when it was held by
+// another term, else renewed.
+func held(lease *coordinationv1.Lease, cfg PublishConfig, now time.Time) *coordinationv1.Lease {
+	holder := fmt.Sprintf("%s_%d", cfg.Server, cfg.Term)
+	stamp := metav1.NewMicroTime(now)
+	seconds := int32(leaseDuration / time.Second)
+	spec := &lease.Spec
+	if spec.HolderIdentity == nil || *spec.HolderIdentity != holder {
+		transitions := int32(0)
+		if spec.LeaseTransitions != nil {
+			transitions = *spec.LeaseTransitions
+		}
+		if spec.HolderIdentity != nil {
+			transitions++
+		}
+		spec.HolderIdentity, spec.LeaseTransitions, spec.AcquireTime = &holder, &transitions, &stamp
+	}
+	spec.RenewTime, spec.LeaseDurationSeconds = &stamp, &seconds
+	return lease
+}

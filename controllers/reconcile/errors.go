@@ -1,0 +1,18 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrTerminal marks an error that no retry can heal: the key rests until its
+// object, or one that maps to it, changes.
+var ErrTerminal = errors.New("terminal")
+
+// Terminal marks err as not worth retrying. A nil err stays nil.
+func Terminal(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrTerminal, err)
+}

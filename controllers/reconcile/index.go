@@ -1,0 +1,68 @@
+package reconcile
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// ControllerIndex files each object under the uid of its controlling owner, and
+// one without such an owner under its namespace as an orphan.
+const ControllerIndex = "setpoint/controller"
+
+// IndexByController adds the index that Owned and Orphans read. It may be
+// called any number of times, on a running informer too.
+func IndexByController(informer cache.SharedIndexInformer) error {
+	return EnsureIndex(informer, ControllerIndex, func(o metav1.Object) []string {
+		if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+			return []string{string(ref.UID)}
+		}
+		return []string{orphanIndexKey(o.GetNamespace())}
+	})
+}
+
+// EnsureIndex adds a named index unless the informer has it already.
+func EnsureIndex(informer cache.SharedIndexInformer, name string, keys func(metav1.Object) []string) error {
+	if _, ok := informer.GetIndexer().GetIndexers()[name]; ok {
+		return nil
+	}
+	err := informer.AddIndexers(cache.Indexers{name: func(obj any) ([]string, error) {
+		if o, ok := obj.(metav1.Object); ok {
+			return keys(o), nil
+		}
+		return nil, nil
+	}})
+	if err != nil {
+		return fmt.Errorf("index %s: %w", name, err)
+	}
+	return nil
+}
+
+// Owned lists the objects whose controlling owner is owner. They are shared
+// with the cache: copy before change.
+func Owned[T metav1.Object](informer cache.SharedIndexInformer, owner metav1.Object) ([]T, error) {
+	return ByIndex[T](informer, ControllerIndex, string(owner.GetUID()))
+}
+
+// Orphans lists the objects of a namespace without a controlling owner.
+func Orphans[T metav1.Object](informer cache.SharedIndexInformer, namespace string) ([]T, error) {
+	return ByIndex[T](informer, ControllerIndex, orphanIndexKey(namespace))
+}
+
+// ByIndex lists what an index holds under one value.
+func ByIndex[T metav1.Object](informer cache.SharedIndexInformer, index, value string) ([]T, error) {
+	found, err := informer.GetIndexer().ByIndex(index, value)
+	if err != nil {
+		return nil, fmt.Errorf("read index %s: %w", index, err)
+	}
+	out := make([]T, 0, len(found))
+	for _, o := range found {
+		if t, ok := o.(T); ok {
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+func orphanIndexKey(namespace string) string { return "orphan/" + namespace }

@@ -1,0 +1,186 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+const (
+	// DefaultWorkers is how many keys a controller handles at once when its
+	// Config does not say. Writes of different keys share one group commit, so
+	// more workers cost little and hide the commit's latency.
+	DefaultWorkers = 8
+	// RetryDelayMin is the pause after a key's first failure.
+	RetryDelayMin = 5 * time.Millisecond
+	// RetryDelayMax bounds the doubling pause of a key that keeps failing.
+	RetryDelayMax = 30 * time.Second
+)
+
+// Key names the object to reconcile: a namespace (empty for cluster-wide
+// objects) and a name.
+type Key = cache.ObjectName
+
+// Func brings one object closer to its wish. It is level-triggered: it gets no
+// event, only the key, and must read the world itself. A positive duration asks
+// to be called again after it; an error asks for a retry with growing pauses.
+type Func func(ctx context.Context, key Key) (again time.Duration, err error)
+
+// Config describes one controller's loop.
+type Config struct {
+	// Name is the controller's name in logs.
+	Name string
+	// Reconcile handles one key. Required.
+	Reconcile Func
+	// Sources are the informers whose events become keys.
+	Sources []Source
+	// Feeds run beside the workers and add keys for reasons that no informer
+	// knows. Each must return when its context ends.
+	Feeds []Feed
+	// Workers is how many keys are handled at once; 0 means DefaultWorkers.
+	Workers int
+	// Logger receives failures; nil means silence.
+	Logger *slog.Logger
+}
+
+// Feed adds keys until its context ends.
+type Feed func(ctx context.Context, add func(Key))
+
+// Run feeds the queue and works it off until ctx ends; it returns nil then,
+// after all its goroutines have returned.
+func Run(ctx context.Context, cfg Config) error {
+	l := newLoop(cfg)
+	stop, synced, err := l.subscribe()
+	defer stop()
+	if err != nil {
+		return fmt.Errorf("%s: subscribe: %w", cfg.Name, err)
+	}
+	if !cache.WaitFor(ctx, "", synced...) {
+		l.queue.ShutDown()
+		return nil
+	}
+	l.work(ctx)
+	return nil
+}
+
+// loop is one Run of one controller.
+type loop struct {
+	cfg    Config
+	log    *slog.Logger
+	queue  workqueue.TypedRateLimitingInterface[Key]
+	worker int
+}
+
+func newLoop(cfg Config) *loop {
+	l := &loop{cfg: cfg, log: cfg.Logger, worker: cfg.Workers}
+	if l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	l.log = l.log.With("controller", cfg.Name)
+	if l.worker <= 0 {
+		l.worker = DefaultWorkers
+	}
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[Key](RetryDelayMin, RetryDelayMax)
+	l.queue = workqueue.NewTypedRateLimitingQueue(limiter)
+	return l
+}
+
+// subscribe connects the sources. The handlers are removed again by stop: the
+// informers outlive a leadership term, the loop does not.
+func (l *loop) subscribe() (stop func(), synced []cache.DoneChecker, err error) {
+	var undo []func()
+	stop = func() {
+		for _, f := range undo {
+			f()
+		}
+	}
+	for _, s := range l.cfg.Sources {
+		reg, err := s.Informer.AddEventHandler(s.handler(l.queue.Add))
+		if err != nil {
+			l.queue.ShutDown()
+			return stop, nil, err
+		}
+		undo = append(undo, func() { _ = s.Informer.RemoveEventHandler(reg) })
+		synced = append(synced, reg.HasSyncedChecker())
+	}
+	return stop, synced, nil
+}
+
+// work runs the workers and feeds until ctx ends.
+func (l *loop) work(ctx context.Context) {
+	var wg sync.WaitGroup
+	for range l.worker {
+		wg.Go(func() {
+			for l.next(ctx) {
+			}
+		})
+	}
+	for _, feed := range l.cfg.Feeds {
+		wg.Go(func() { feed(ctx, l.queue.Add) })
+	}
+	<-ctx.Done()
+	l.queue.ShutDown()
+	wg.Wait()
+}
+
+// next handles one key; false means that the queue is closed.
+func (l *loop) next(ctx context.Context) bool {
+	key, closed := l.queue.Get()
+	if closed {
+		return false
+	}
+	defer l.queue.Done(key)
+	if ctx.Err() != nil {
+		return true
+	}
+	again, err := l.call(ctx, key)
+	l.settle(ctx, key, again, err)
+	return true
+}
+
+// call runs Func and turns a panic into an error of this key.
+func (l *loop) call(ctx context.Context, key Key) (again time.Duration, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.log.Error("reconcile panicked", "key", key.String(), "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return l.cfg.Reconcile(ctx, key)
+}
+
+// settle decides when the key comes back.
+func (l *loop) settle(ctx context.Context, key Key, again time.Duration, err error) {
+	switch {
+	case ctx.Err() != nil:
+		return
+	case errors.Is(err, ErrTerminal):
+		l.queue.Forget(key)
+		l.log.Warn("reconcile gave up until the object changes", "key", key.String(), "error", err)
+	case err != nil:
+		l.log.Log(ctx, levelOf(err), "reconcile failed, will retry", "key", key.String(), "error", err)
+		l.queue.AddRateLimited(key)
+	case again > 0:
+		l.queue.Forget(key)
+		l.queue.AddAfter(key, again)
+	default:
+		l.queue.Forget(key)
+	}
+}
+
+// levelOf keeps lost races out of the logs: a conflict is the normal way to
+// learn that the plan was made from an older world.
+func levelOf(err error) slog.Level {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
+}

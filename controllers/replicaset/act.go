@@ -1,0 +1,196 @@
+package replicaset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-io/setpoint/controllers/ownership"
+)
+
+// firstBatch is how many pods are created before it is known that the API
+// accepts them; each accepted batch doubles the next, so that a refused
+// template costs one request and not hundreds.
+const firstBatch = 1
+
+// kind is what owner references name.
+var kind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+
+// act creates or deletes pods.
+func (c *controller) act(ctx context.Context, rs *appsv1.ReplicaSet, t todo) error {
+	if t.create > 0 {
+		return c.create(ctx, rs, t.create)
+	}
+	if len(t.remove) > 0 {
+		return c.remove(ctx, rs, t.remove)
+	}
+	return nil
+}
+
+// create creates n pods in doubling batches and stops after the first batch
+// that had an error.
+func (c *controller) create(ctx context.Context, rs *appsv1.ReplicaSet, n int) error {
+	c.expect.expectCreations(rs.UID, n, time.Now())
+	left := n
+	for batch := min(firstBatch, left); batch > 0; batch = min(2*batch, left) {
+		errs := parallel(batch, func(int) error { return c.createOne(ctx, rs) })
+		left -= batch
+		if len(errs) > 0 {
+			c.expect.withdraw(rs.UID, len(errs)+left)
+			return errors.Join(errs...)
+		}
+	}
+	return nil
+}
+
+func (c *controller) createOne(ctx context.Context, rs *appsv1.ReplicaSet) error {
+	pod, err := c.cfg.Client.CoreV1().Pods(rs.Namespace).Create(ctx, newPod(rs), metav1.CreateOptions{})
+	if err == nil {
+		c.cfg.Events.Eventf(rs, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", pod.Name)
+		return nil
+	}
+	if ctx.Err() == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		c.cfg.Events.Eventf(rs, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
+	}
+	return fmt.Errorf("create pod: %w", err)
+}
+
+// newPod is a pod after the template, controlled by rs.
+func newPod(rs *appsv1.ReplicaSet) *corev1.Pod {
+	template := rs.Spec.Template.DeepCopy()
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName:    rs.Name + "-",
+			Namespace:       rs.Namespace,
+			Labels:          maps.Clone(template.Labels),
+			Annotations:     maps.Clone(template.Annotations),
+			Finalizers:      slices.Clone(template.Finalizers),
+			OwnerReferences: []metav1.OwnerReference{ownership.Reference(rs, kind)},
+		},
+		Spec: template.Spec,
+	}
+}
+
+func (c *controller) remove(ctx context.Context, rs *appsv1.ReplicaSet, surplus []*corev1.Pod) error {
+	errs := parallel(len(surplus), func(i int) error { return c.removeOne(ctx, rs, surplus[i]) })
+	return errors.Join(errs...)
+}
+
+func (c *controller) removeOne(ctx context.Context, rs *appsv1.ReplicaSet, pod *corev1.Pod) error {
+	c.expect.expectDeletion(rs.UID, pod.UID)
+	err := c.cfg.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
+		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		c.expect.deleted(rs.UID, pod.UID)
+		c.cfg.Events.Eventf(rs, corev1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
+		return fmt.Errorf("delete pod %s: %w", pod.Name, err)
+	}
+	c.cfg.Events.Eventf(rs, corev1.EventTypeNormal, "SuccessfulDelete", "Deleted pod: %v", pod.Name)
+	return nil
+}
+
+// parallel runs f n times at once and returns the errors.
+func parallel(n int, f func(i int) error) []error {
+	results := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { results[i] = f(i) })
+	}
+	wg.Wait()
+	return slices.DeleteFunc(results, func(err error) bool { return err == nil })
+}
+
+// claim adopts and releases; the result is every pod that is ours afterwards.
+func (c *controller) claim(ctx context.Context, rs *appsv1.ReplicaSet, claims ownership.Claims[*corev1.Pod]) ([]*corev1.Pod, error) {
+	mine := slices.Clone(claims.Keep)
+	for _, p := range claims.Release {
+		if _, err := c.patchOwner(ctx, p, ownership.ReleasePatch(rs, p)); err != nil {
+			return nil, fmt.Errorf("release pod %s: %w", p.Name, err)
+		}
+	}
+	if len(claims.Adopt) == 0 {
+		return mine, nil
+	}
+	// The cache may not know yet that rs is being deleted or was replaced.
+	fresh, err := c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace).Get(ctx, rs.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if fresh.UID != rs.UID || fresh.DeletionTimestamp != nil {
+		return mine, nil
+	}
+	for _, p := range claims.Adopt {
+		adopted, err := c.patchOwner(ctx, p, ownership.AdoptPatch(rs, kind, p))
+		if err != nil {
+			return nil, fmt.Errorf("adopt pod %s: %w", p.Name, err)
+		}
+		if adopted != nil {
+			mine = append(mine, adopted)
+		}
+	}
+	return mine, nil
+}
+
+// patchOwner applies an owner patch; a pod that is gone or was replaced (the
+// uid in the patch makes that Invalid or Conflict) yields nil, for nothing is
+// left to claim.
+func (c *controller) patchOwner(ctx context.Context, p *corev1.Pod, patch []byte) (*corev1.Pod, error) {
+	out, err := c.cfg.Client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, ownership.PatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// writeStatus writes the status unless it is already so.
+func (c *controller) writeStatus(ctx context.Context, rs *appsv1.ReplicaSet, status appsv1.ReplicaSetStatus) error {
+	if apiequality.Semantic.DeepEqual(rs.Status, status) {
+		return nil
+	}
+	next := rs.DeepCopy()
+	next.Status = status
+	_, err := c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
+}
+
+// withFailure sets or removes the ReplicaFailure condition.
+func withFailure(status, before appsv1.ReplicaSetStatus, t todo, failure error, now time.Time) appsv1.ReplicaSetStatus {
+	isFailure := func(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure }
+	had := slices.ContainsFunc(before.Conditions, isFailure)
+	if failure == nil || t.create == 0 && len(t.remove) == 0 {
+		status.Conditions = slices.DeleteFunc(status.Conditions, isFailure)
+		return status
+	}
+	if had {
+		return status
+	}
+	reason := "FailedCreate"
+	if t.create == 0 {
+		reason = "FailedDelete"
+	}
+	status.Conditions = append(status.Conditions, appsv1.ReplicaSetCondition{
+		Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: failure.Error(),
+	})
+	return status
+}
