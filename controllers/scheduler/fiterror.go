@@ -1,0 +1,129 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+)
+
+// hintNodeLimit bounds on how many nodes a remedy is looked for; with more nodes the hint may name a merely good one.
+const hintNodeLimit = 256
+
+// FitError says why a pod fits on no node, and what would make it fit.
+type FitError struct {
+	// Nodes is how many nodes there are.
+	Nodes int
+	// Reasons counts the nodes rejected for each reason.
+	Reasons map[string]int
+	// Hint is one sentence that names the smallest change that would help, empty if none is known.
+	Hint string
+	// Wakes are the events after which it is worth trying again.
+	Wakes plugin.Event
+	// Preemption says why evicting pods of lower priority does not help; empty if it was not tried.
+	Preemption string
+	candidates []*plugin.Node // nodes on which evicting pods might help
+}
+
+// Error writes the message of upstream's scheduler, with the most frequent reason first, and the hint.
+func (e *FitError) Error() string {
+	if e.Nodes == 0 {
+		return "no nodes available to schedule pods"
+	}
+	text := fmt.Sprintf("0/%d nodes are available: %s.", e.Nodes, histogram(e.Reasons))
+	if e.Preemption != "" {
+		text += " preemption: " + e.Preemption
+	}
+	if e.Hint != "" {
+		text += " " + e.Hint
+	}
+	return text
+}
+
+func histogram(reasons map[string]int) string {
+	type line struct {
+		reason string
+		count  int
+	}
+	lines := make([]line, 0, len(reasons))
+	for reason, count := range reasons {
+		lines = append(lines, line{reason, count})
+	}
+	slices.SortFunc(lines, func(a, b line) int {
+		return cmp.Or(b.count-a.count, strings.Compare(a.reason, b.reason))
+	})
+	parts := make([]string, len(lines))
+	for i, l := range lines {
+		parts[i] = fmt.Sprintf("%d %s", l.count, l.reason)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// outsidePin is the reason for all nodes that the pod does not name: upstream's for a required node affinity.
+const outsidePin = "node(s) didn't match Pod's node affinity/selector"
+
+// diagnose explains why no node fits. The class has been refreshed.
+func diagnose(c *class, nodes []*plugin.Node) *FitError {
+	e := &FitError{Reasons: map[string]int{}, Wakes: plugin.NodeAdded}
+	var best remedy
+	examined := 0
+	for _, node := range nodes {
+		if node == nil || node.Node == nil {
+			continue
+		}
+		e.Nodes++
+		if c.pinned != nil && !c.pinned[node.Name] {
+			e.Reasons[outsidePin]++
+			continue
+		}
+		rejection, wakes := c.verdict(node)
+		e.Wakes |= wakes
+		for _, reason := range rejection.Reasons {
+			e.Reasons[reason]++
+		}
+		if !rejection.Unresolvable {
+			e.candidates = append(e.candidates, node)
+		}
+		if examined++; examined <= hintNodeLimit {
+			best = best.better(newRemedy(node.Name, c.rejections(node)))
+		}
+	}
+	e.Hint = best.sentence()
+	return e
+}
+
+// remedy is what would make one node fit.
+type remedy struct {
+	node  string
+	steps []string
+	cost  int64
+}
+
+func newRemedy(node string, rejections []*plugin.Rejection) remedy {
+	r := remedy{node: node}
+	for _, rejection := range rejections {
+		r.steps = append(r.steps, rejection.Remedies...)
+		r.cost += rejection.Cost
+	}
+	return r
+}
+
+// better prefers fewer steps, then the lower cost, then the name, so that the hint is always the same.
+func (r remedy) better(other remedy) remedy {
+	if r.node == "" {
+		return other
+	}
+	if cmp.Or(len(other.steps)-len(r.steps), cmp.Compare(other.cost, r.cost), strings.Compare(other.node, r.node)) < 0 {
+		return other
+	}
+	return r
+}
+
+func (r remedy) sentence() string {
+	if len(r.steps) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("It would fit on %s if %s.", r.node, strings.Join(r.steps, " and "))
+}

@@ -1,0 +1,347 @@
+package scheduler
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"math/bits"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+)
+
+// The waits of the queue.
+const (
+	backoffMin = time.Second      // after the first failed attempt
+	backoffMax = 10 * time.Second // doubled up to this
+	parkedMax  = 5 * time.Minute  // a parked pod is tried again after this even if no event came
+)
+
+// queue holds the pods that wait for a node. Each pod is in exactly one place:
+//
+//	active    to be tried now, by priority and age
+//	woken     parked before; an event came that may help. Tried in the order of their backoff, whenever active is empty
+//	failed    the attempt failed for a reason outside of scheduling (a refused bind); tried when its backoff has passed
+//	parked    fits nowhere; waits for one of its events
+//	inFlight  handed out by pop, not yet given back
+//
+// An event that comes while a pod is in flight is not lost: the queue numbers the events, and park compares.
+type queue struct {
+	mu      sync.Mutex
+	entries map[types.UID]*entry
+	heaps   [inHeap]entryHeap
+	parked  map[types.UID]*entry
+	signal  chan struct{} // capacity 1: something may be ready
+	arrival uint64
+	moves   uint64                   // numbers the events
+	lastOf  [plugin.EventBits]uint64 // by event bit: the number of the last one
+}
+
+// whereabouts tells where an entry is.
+type whereabouts int
+
+const (
+	active whereabouts = iota
+	woken
+	failed
+	inHeap // the places before this one are heaps
+	parked
+	inFlight
+)
+
+// entry is one waiting pod.
+type entry struct {
+	pod      *plugin.Pod
+	key      string // keyOf the pod
+	arrival  uint64
+	attempts int
+	where    whereabouts
+	index    int          // in its heap
+	ready    time.Time    // end of the backoff
+	since    time.Time    // parked since
+	wakes    plugin.Event // what a parked pod waits for
+	popped   uint64       // queue.moves when it was handed out
+	stale    bool         // the pod changed while in flight
+}
+
+func newQueue() *queue {
+	q := &queue{entries: map[types.UID]*entry{}, parked: map[types.UID]*entry{}, signal: make(chan struct{}, 1)}
+	for place := range q.heaps {
+		q.heaps[place].byTime = whereabouts(place) != active
+	}
+	return q
+}
+
+// set adds a pod, or takes over its new version. A version that plugins would judge differently is tried at once.
+func (q *queue) set(object *corev1.Pod) {
+	key := keyOf(object)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[object.UID]
+	if e == nil {
+		q.arrival++
+		e = &entry{pod: plugin.NewPod(object), key: key, arrival: q.arrival}
+		q.entries[object.UID] = e
+		q.put(e, active)
+		return
+	}
+	same := e.key == key && e.pod.Priority() == priorityOf(object)
+	pod := plugin.NewPod(object)
+	if same {
+		e.pod = pod
+		return
+	}
+	where := q.take(e)
+	e.pod, e.key = pod, key
+	if where == inFlight {
+		e.where, e.stale = inFlight, true
+		return
+	}
+	q.put(e, active)
+}
+
+func priorityOf(pod *corev1.Pod) int32 {
+	return (&plugin.Pod{Pod: pod}).Priority()
+}
+
+// remove forgets a pod: it is gone, bound, or no longer ours. A pod in flight is dropped when it comes back.
+func (q *queue) remove(uid types.UID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.entries[uid]; e != nil {
+		q.take(e)
+		delete(q.entries, uid)
+	}
+}
+
+// task is one attempt to place a pod: the entry in flight and the pod as it was when it was handed out.
+type task struct {
+	entry *entry
+	pod   *plugin.Pod
+	key   string
+}
+
+// pop waits for the next pod and hands it out. It reports false when ctx has ended.
+func (q *queue) pop(ctx context.Context) (task, bool) {
+	for ctx.Err() == nil {
+		t, wait := q.next(time.Now())
+		if t.entry != nil {
+			return t, true
+		}
+		q.sleep(ctx, wait)
+	}
+	return task{}, false
+}
+
+// next gives the next pod, or how long there surely is none; 0 means until signalled.
+func (q *queue) next(now time.Time) (task, time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var wait time.Duration
+	if e := q.heaps[failed].first(); e != nil {
+		if wait = e.ready.Sub(now); wait <= 0 {
+			q.take(e)
+			q.put(e, active)
+		}
+	}
+	for _, place := range []whereabouts{active, woken} {
+		if e := q.heaps[place].first(); e != nil {
+			q.take(e)
+			e.where, e.popped, e.stale = inFlight, q.moves, false
+			e.attempts++
+			return task{e, e.pod, e.key}, 0
+		}
+	}
+	return task{}, wait
+}
+
+func (q *queue) sleep(ctx context.Context, wait time.Duration) {
+	var expired <-chan time.Time
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-q.signal:
+	case <-expired:
+	}
+}
+
+// park gives back a pod that fits nowhere until one of the events happens. If one happened while it was in flight it is
+// woken at once.
+func (q *queue) park(e *entry, wakes plugin.Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.returned(e) {
+		return
+	}
+	now := time.Now()
+	e.wakes, e.since, e.ready = wakes, now, now.Add(backoff(e.attempts))
+	switch {
+	case e.stale:
+		q.put(e, active)
+	case q.happenedSince(e.popped, wakes):
+		q.put(e, woken)
+	default:
+		q.put(e, parked)
+	}
+}
+
+// retry gives back a pod whose attempt failed for a reason that only time may heal.
+func (q *queue) retry(e *entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.returned(e) {
+		e.ready = time.Now().Add(backoff(e.attempts))
+		q.put(e, failed)
+	}
+}
+
+// done gives back a pod that is bound.
+func (q *queue) done(e *entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.returned(e) {
+		delete(q.entries, e.pod.UID)
+	}
+}
+
+// returned tells whether an entry in flight is still wanted.
+func (q *queue) returned(e *entry) bool {
+	return q.entries[e.pod.UID] == e && e.where == inFlight
+}
+
+// wake moves the parked pods that one of the events may help.
+func (q *queue) wake(events plugin.Event) {
+	if events == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.moves++
+	for rest := uint(events); rest != 0; rest &= rest - 1 {
+		q.lastOf[bits.TrailingZeros(rest)] = q.moves
+	}
+	for _, e := range q.parked {
+		if e.wakes&events != 0 {
+			q.take(e)
+			q.put(e, woken)
+		}
+	}
+}
+
+// flush wakes the pods that have been parked for parkedMax: a net below the events, should one ever be missing.
+func (q *queue) flush(now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range q.parked {
+		if now.Sub(e.since) >= parkedMax {
+			q.take(e)
+			q.put(e, woken)
+		}
+	}
+}
+
+func (q *queue) happenedSince(move uint64, events plugin.Event) bool {
+	for rest := uint(events); rest != 0; rest &= rest - 1 {
+		if q.lastOf[bits.TrailingZeros(rest)] > move {
+			return true
+		}
+	}
+	return false
+}
+
+// take removes the entry from wherever it is and tells where that was.
+func (q *queue) take(e *entry) whereabouts {
+	switch {
+	case e.where < inHeap:
+		heap.Remove(&q.heaps[e.where], e.index)
+	case e.where == parked:
+		delete(q.parked, e.pod.UID)
+	}
+	return e.where
+}
+
+func (q *queue) put(e *entry, where whereabouts) {
+	e.where = where
+	if where == parked {
+		q.parked[e.pod.UID] = e
+		return
+	}
+	heap.Push(&q.heaps[where], e)
+	select {
+	case q.signal <- struct{}{}:
+	default: // a signal is waiting already
+	}
+}
+
+// backoff is how long a pod waits after so many attempts.
+func backoff(attempts int) time.Duration {
+	wait := backoffMin
+	for range attempts - 1 {
+		if wait *= 2; wait >= backoffMax {
+			return backoffMax
+		}
+	}
+	return wait
+}
+
+// entryHeap orders entries by the end of their backoff, or by priority and age.
+type entryHeap struct {
+	byTime bool
+	list   []*entry
+}
+
+func (h *entryHeap) first() *entry {
+	if len(h.list) == 0 {
+		return nil
+	}
+	return h.list[0]
+}
+
+// Len is part of heap.Interface.
+func (h *entryHeap) Len() int { return len(h.list) }
+
+// Less is part of heap.Interface.
+func (h *entryHeap) Less(i, j int) bool {
+	a, b := h.list[i], h.list[j]
+	if h.byTime && !a.ready.Equal(b.ready) {
+		return a.ready.Before(b.ready)
+	}
+	return older(a, b) < 0
+}
+
+func older(a, b *entry) int {
+	return cmp.Or(
+		cmp.Compare(b.pod.Priority(), a.pod.Priority()),
+		a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time),
+		cmp.Compare(a.arrival, b.arrival))
+}
+
+// Swap is part of heap.Interface.
+func (h *entryHeap) Swap(i, j int) {
+	h.list[i], h.list[j] = h.list[j], h.list[i]
+	h.list[i].index, h.list[j].index = i, j
+}
+
+// Push is part of heap.Interface.
+func (h *entryHeap) Push(x any) {
+	e := x.(*entry)
+	e.index = len(h.list)
+	h.list = append(h.list, e)
+}
+
+// Pop is part of heap.Interface.
+func (h *entryHeap) Pop() any {
+	last := len(h.list) - 1
+	e := h.list[last]
+	h.list[last] = nil
+	h.list = h.list[:last]
+	return e
+}

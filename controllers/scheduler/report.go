@@ -1,0 +1,206 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// The limits of reporting. There is at most one report waiting for each pod, so the queue is bounded by the pods.
+const (
+	reportWorkers     = 8
+	reportInterval    = 5 * time.Second // between two reports on one pod; a newer message replaces a waiting one
+	reportRetry       = time.Second     // after a refused write
+	eventRepeat       = 5 * time.Minute // an unchanged message is told again after this
+	reportMessageSize = 1024            // bytes; the API's limit for an event's message
+)
+
+// reporter writes why pods wait: the condition PodScheduled=False and the event FailedScheduling. It never delays
+// scheduling: reports wait in its own queue, and only the latest for each pod is written.
+type reporter struct {
+	client   kubernetes.Interface
+	pods     corelisters.PodLister
+	log      *slog.Logger
+	recorder record.EventRecorder // set by recordEvents, before anything is written
+	queue    workqueue.TypedDelayingInterface[types.UID]
+
+	mu      sync.Mutex
+	waiting map[types.UID]*waitingReport
+}
+
+// waitingReport is what is known to have been said, and to be said, about one pod.
+type waitingReport struct {
+	pod             *corev1.Pod
+	reason, message string
+	sent            time.Time // when something was last written; zero: never
+	told            string    // the message of the last event
+	toldAt          time.Time
+}
+
+func newReporter(client kubernetes.Interface, pods corelisters.PodLister, log *slog.Logger) *reporter {
+	return &reporter{
+		client: client, pods: pods, log: log,
+		queue:   workqueue.NewTypedDelayingQueue[types.UID](),
+		waiting: map[types.UID]*waitingReport{},
+	}
+}
+
+// unschedulable asks for a report; it does not block.
+func (r *reporter) unschedulable(pod *corev1.Pod, reason, message string) {
+	if len(message) > reportMessageSize {
+		message = message[:reportMessageSize-3] + "..."
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.waiting[pod.UID]
+	if w == nil {
+		w = &waitingReport{}
+		r.waiting[pod.UID] = w
+	}
+	w.pod, w.reason, w.message = pod, reason, message
+	r.queue.AddAfter(pod.UID, time.Until(w.sent.Add(reportInterval)))
+}
+
+// scheduled tells that the pod has a node; whatever was still to be said before is dropped.
+func (r *reporter) scheduled(pod *corev1.Pod, node string) {
+	r.drop(pod.UID)
+	r.recorder.Eventf(pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, node)
+}
+
+// drop forgets a pod.
+func (r *reporter) drop(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waiting, uid)
+}
+
+// run writes reports until ctx ends.
+func (r *reporter) run(ctx context.Context) {
+	var workers sync.WaitGroup
+	for range reportWorkers {
+		workers.Go(func() {
+			for {
+				uid, shutdown := r.queue.Get()
+				if shutdown {
+					return
+				}
+				r.write(ctx, uid)
+				r.queue.Done(uid)
+			}
+		})
+	}
+	<-ctx.Done()
+	r.queue.ShutDown()
+	workers.Wait()
+}
+
+// write brings the pod's condition to the latest report.
+func (r *reporter) write(ctx context.Context, uid types.UID) {
+	pod, reason, message, tell := r.next(uid, time.Now())
+	if pod == nil {
+		return
+	}
+	if tell {
+		r.recorder.Event(pod, corev1.EventTypeWarning, "FailedScheduling", message)
+	}
+	current, err := r.pods.Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || current.UID != uid || current.Spec.NodeName != "" {
+		r.drop(uid)
+		return
+	}
+	patch := conditionPatch(current, reason, message, time.Now())
+	if patch == nil {
+		return
+	}
+	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return // a conflict means the name belongs to another pod now
+	}
+	r.log.Warn("reporting an unschedulable pod failed", "pod", pod.Namespace+"/"+pod.Name, "error", err)
+	r.queue.AddAfter(uid, reportRetry)
+}
+
+// next gives the report to write and whether to tell it as an event, too; a nil pod means nothing is to be said.
+func (r *reporter) next(uid types.UID, now time.Time) (pod *corev1.Pod, reason, message string, tell bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.waiting[uid]
+	if w == nil {
+		return nil, "", "", false
+	}
+	w.sent = now
+	if w.reason == corev1.PodReasonUnschedulable && (w.told != w.message || now.Sub(w.toldAt) >= eventRepeat) {
+		w.told, w.toldAt, tell = w.message, now, true
+	}
+	return w.pod, w.reason, w.message, tell
+}
+
+// conditionPatch gives the strategic merge patch that makes PodScheduled say so, or nil if it does already. The uid in
+// it keeps the patch off another pod of the same name.
+func conditionPatch(pod *corev1.Pod, reason, message string, now time.Time) []byte {
+	want := corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+		ObservedGeneration: pod.Generation, LastTransitionTime: metav1.NewTime(now),
+	}
+	for _, have := range pod.Status.Conditions {
+		if have.Type != want.Type {
+			continue
+		}
+		if have.Status == want.Status {
+			want.LastTransitionTime = have.LastTransitionTime
+		}
+		if have.Status == want.Status && have.Reason == reason && have.Message == message {
+			return nil
+		}
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status":   map[string]any{"conditions": []corev1.PodCondition{want}},
+	})
+	if err != nil {
+		return nil // cannot happen for API types
+	}
+	return patch
+}
+
+// recordEvents starts sending events; the returned function stops it. client-go's correlator limits them to a burst of
+// 25 for each pod and merges repetitions.
+func (r *reporter) recordEvents(ctx context.Context, client kubernetes.Interface, name string) (stop func()) {
+	broadcaster := record.NewBroadcaster()
+	broadcaster.StartRecordingToSink(eventSink{ctx, client})
+	r.recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: name})
+	return broadcaster.Shutdown // waits for the queue; the sender ends with its context
+}
+
+// eventSink sends events within the term: client-go's own sink ignores the end of the context.
+type eventSink struct {
+	ctx    context.Context //nolint:containedctx // record.EventSink passes none
+	client kubernetes.Interface
+}
+
+// Create is part of record.EventSink.
+func (s eventSink) Create(event *corev1.Event) (*corev1.Event, error) {
+	return s.client.CoreV1().Events(event.Namespace).Create(s.ctx, event, metav1.CreateOptions{})
+}
+
+// Update is part of record.EventSink.
+func (s eventSink) Update(event *corev1.Event) (*corev1.Event, error) {
+	return s.client.CoreV1().Events(event.Namespace).Update(s.ctx, event, metav1.UpdateOptions{})
+}
+
+// Patch is part of record.EventSink.
+func (s eventSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
+	return s.client.CoreV1().Events(event.Namespace).Patch(s.ctx, event.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{})
+}

@@ -1,0 +1,168 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
+)
+
+// flushInterval is how often pods parked for too long are looked for.
+const flushInterval = time.Minute
+
+// Config is what one term of scheduling needs.
+type Config struct {
+	// Client writes bindings, conditions and events; it carries the fence of the term.
+	Client kubernetes.Interface
+	// Informers are shared and stay warm between terms; whoever owns them starts them, after Prepare.
+	Informers informers.SharedInformerFactory
+	// SchedulerName selects the pods to schedule; "default-scheduler" if empty.
+	SchedulerName string
+	// Logger takes the scheduler's log; slog's default if nil.
+	Logger *slog.Logger
+}
+
+// Validate says what is missing.
+func (c Config) Validate() error {
+	if c.Client == nil || c.Informers == nil {
+		return errors.New("scheduler: Client and Informers are required")
+	}
+	return nil
+}
+
+// Prepare registers the informers the scheduler reads, so that starting the factory starts them. Call it before
+// Informers.Start.
+func Prepare(f informers.SharedInformerFactory) {
+	for _, source := range sources(f) {
+		source.Informer()
+	}
+}
+
+// errPlaced means that the pod got a node while it waited.
+var errPlaced = errors.New("scheduler: the pod has a node already")
+
+// scheduler is the state of one term.
+type scheduler struct {
+	client kubernetes.Interface
+	name   string
+	log    *slog.Logger
+	pods   corelisters.PodLister
+	owners *owners
+	queue  *queue
+	binder *binder
+	report *reporter
+
+	mu     sync.Mutex // guards cache and engine; taken before queue.mu, never held during I/O
+	cache  *cache
+	engine *engine
+}
+
+// Run schedules until ctx ends and returns when all its goroutines have. It returns nil when ctx ended, an error only
+// for an unusable Config or for informers that cannot be watched.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	s := newScheduler(cfg)
+	defer s.report.queue.ShutDown()
+	stopWatching, err := s.watch(ctx, cfg.Informers)
+	defer stopWatching()
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	s.log.Info("scheduling", "nodes", s.cache.known)
+	stopEvents := s.report.recordEvents(ctx, s.client, s.name)
+	defer stopEvents()
+	var children sync.WaitGroup
+	children.Go(func() { s.report.run(ctx) })
+	children.Go(func() { s.flush(ctx) })
+	for {
+		t, ok := s.queue.pop(ctx)
+		if !ok {
+			break
+		}
+		s.schedule(ctx, t)
+	}
+	s.binder.wait()
+	children.Wait()
+	return nil
+}
+
+func newScheduler(cfg Config) *scheduler {
+	s := &scheduler{client: cfg.Client, name: cfg.SchedulerName, log: cfg.Logger, cache: newCache(), queue: newQueue()}
+	if s.name == "" {
+		s.name = corev1.DefaultSchedulerName
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	s.pods = cfg.Informers.Core().V1().Pods().Lister()
+	s.owners = newOwners(cfg.Informers)
+	s.engine = newEngine(s.cache, plugins.All())
+	s.report = newReporter(cfg.Client, s.pods, s.log)
+	s.binder = newBinder(s)
+	return s
+}
+
+// schedule finds a node for one pod and starts binding it, or explains why there is none.
+func (s *scheduler) schedule(ctx context.Context, t task) {
+	node, err := s.assume(t, s.owners.selector(t.pod.Pod))
+	var fit *FitError
+	switch {
+	case err == nil:
+		s.queue.wake(plugin.PodBound)
+		s.binder.bind(ctx, t, node)
+	case errors.As(err, &fit):
+		s.queue.park(t.entry, fit.Wakes)
+		s.report.unschedulable(t.pod.Pod, corev1.PodReasonUnschedulable, fit.Error())
+	default:
+		s.queue.done(t.entry)
+	}
+}
+
+// assume places the pod and counts it on its node at once, so that the next pod sees it there.
+func (s *scheduler) assume(t task, spread labels.Selector) (node string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cache.placed(t.pod.UID) {
+		return "", errPlaced
+	}
+	found, err := s.engine.place(t.pod, t.key, spread)
+	if err != nil {
+		return "", err
+	}
+	s.cache.assume(t.pod, found)
+	return found.Name, nil
+}
+
+// forget takes back what assume counted.
+func (s *scheduler) forget(t task) {
+	s.mu.Lock()
+	events := s.cache.forget(t.pod.UID)
+	s.mu.Unlock()
+	s.queue.wake(events)
+}
+
+// flush wakes pods parked for too long.
+func (s *scheduler) flush(ctx context.Context) {
+	ticker := time.NewTicker(flushInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			s.queue.flush(now)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+)
+
+// source is anything of an informer factory that gives an informer.
+type source interface {
+	Informer() toolscache.SharedIndexInformer
+}
+
+// sources lists what the scheduler reads.
+func sources(f informers.SharedInformerFactory) []source {
+	return []source{
+		f.Core().V1().Nodes(), f.Core().V1().Namespaces(), f.Core().V1().Pods(), f.Core().V1().Services(),
+		f.Core().V1().ReplicationControllers(), f.Apps().V1().ReplicaSets(), f.Apps().V1().StatefulSets(),
+	}
+}
+
+// watch feeds cache and queue from the informers and returns when they have seen all that exists. The returned function
+// stops feeding; it is never nil.
+func (s *scheduler) watch(ctx context.Context, f informers.SharedInformerFactory) (stop func(), err error) {
+	var removals []func() error
+	stop = func() {
+		for _, remove := range removals {
+			_ = remove() // fails only for an informer that has stopped, which feeds nobody
+		}
+	}
+	var synced []toolscache.DoneChecker
+	add := func(informer toolscache.SharedIndexInformer, handler toolscache.ResourceEventHandler) {
+		registration, addErr := informer.AddEventHandler(handler)
+		if addErr != nil {
+			err = errors.Join(err, addErr)
+			return
+		}
+		removals = append(removals, func() error { return informer.RemoveEventHandler(registration) })
+		synced = append(synced, registration.HasSyncedChecker())
+	}
+	add(f.Core().V1().Nodes().Informer(), handler(s.nodeChanged, s.nodeGone))
+	add(f.Core().V1().Namespaces().Informer(), handler(s.namespaceChanged, func(*corev1.Namespace) {}))
+	add(f.Core().V1().Pods().Informer(), s.podHandler())
+	for _, source := range sources(f) {
+		synced = append(synced, source.Informer().HasSyncedChecker())
+	}
+	if err == nil {
+		toolscache.WaitFor(ctx, "", synced...) // reacts at once, where WaitForCacheSync polls
+	}
+	return stop, err
+}
+
+// handler makes informer callbacks from a function for a present object and one for a deleted object.
+func handler[T any](changed, gone func(T)) toolscache.ResourceEventHandlerFuncs {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { changed(object.(T)) },
+		UpdateFunc: func(_, object any) { changed(object.(T)) },
+		DeleteFunc: func(object any) {
+			if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = tombstone.Obj
+			}
+			if last, ok := object.(T); ok {
+				gone(last)
+			}
+		},
+	}
+}
+
+// podHandler is handler for pods, where a name may be taken by another pod between two looks.
+func (s *scheduler) podHandler() toolscache.ResourceEventHandlerFuncs {
+	h := handler(s.podChanged, s.podGone)
+	h.UpdateFunc = func(before, object any) {
+		old, pod := before.(*corev1.Pod), object.(*corev1.Pod)
+		if old.UID != pod.UID {
+			s.podGone(old)
+		}
+		s.podChanged(pod)
+	}
+	return h
+}
+
+func (s *scheduler) nodeChanged(node *corev1.Node) {
+	s.mu.Lock()
+	events := s.cache.setNode(node)
+	s.mu.Unlock()
+	s.queue.wake(events)
+}
+
+func (s *scheduler) nodeGone(node *corev1.Node) {
+	s.mu.Lock()
+	events := s.cache.removeNode(node.Name)
+	s.mu.Unlock()
+	s.queue.wake(events)
+}
+
+func (s *scheduler) namespaceChanged(namespace *corev1.Namespace) {
+	s.mu.Lock()
+	changed := s.cache.setNamespace(namespace.Name, labels.Set(namespace.Labels))
+	if changed {
+		s.engine.reset() // classes may have counted pods by the old labels
+	}
+	s.mu.Unlock()
+	if changed {
+		s.queue.wake(plugin.NamespaceLabels)
+	}
+}
+
+// podChanged sorts a pod to where it belongs: on its node, in the queue, or nowhere.
+func (s *scheduler) podChanged(pod *corev1.Pod) {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		s.podGone(pod)
+	case pod.Spec.NodeName != "":
+		s.mu.Lock()
+		events := s.cache.setPod(pod)
+		s.mu.Unlock()
+		s.queue.remove(pod.UID)
+		s.queue.wake(events)
+	case pod.Spec.SchedulerName != s.name || pod.DeletionTimestamp != nil:
+		s.queue.remove(pod.UID)
+	case len(pod.Spec.SchedulingGates) > 0:
+		s.queue.remove(pod.UID)
+		s.report.unschedulable(pod, corev1.PodReasonSchedulingGated, gatedMessage)
+	default:
+		s.enqueue(pod)
+	}
+}
+
+// gatedMessage is upstream's.
+const gatedMessage = "Scheduling is blocked due to non-empty scheduling gates"
+
+// enqueue offers a pod without node to the queue, unless it was placed here and the watch just does not know yet.
+func (s *scheduler) enqueue(pod *corev1.Pod) {
+	s.mu.Lock()
+	placed := s.cache.placed(pod.UID)
+	s.mu.Unlock()
+	if !placed {
+		s.queue.set(pod)
+	}
+}
+
+func (s *scheduler) podGone(pod *corev1.Pod) {
+	s.mu.Lock()
+	events := s.cache.removePod(pod.UID)
+	s.mu.Unlock()
+	s.queue.remove(pod.UID)
+	s.report.drop(pod.UID)
+	s.queue.wake(events)
+}
+
+// catchUp looks again at a pod whose changes were not looked at while it was assumed.
+func (s *scheduler) catchUp(pod *corev1.Pod) {
+	latest, err := s.pods.Pods(pod.Namespace).Get(pod.Name)
+	if err == nil && latest.UID == pod.UID {
+		s.podChanged(latest)
+	}
+}
