@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"k8s.io/client-go/informers"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/agent/node"
+	"github.com/setpoint-io/setpoint/agent/simulated"
+)
+
+// Run is the agent until ctx ends. It returns early only when its own Config or
+// machine is at fault; an API server that is away is waited for.
+func Run(ctx context.Context, cfg Config) error {
+	if err := cfg.setDefaults(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(cfg.DataDir, 0o750); err != nil {
+		return fmt.Errorf("agent: data directory: %w", err)
+	}
+	listener, err := cfg.listen()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var children sync.WaitGroup
+	defer children.Wait()
+	defer cancel()
+	a := &agent{Config: cfg, port: listener.Addr().(*net.TCPAddr).Port}
+	children.Go(func() { _ = node.Run(ctx, a.nodeConfig(ctx)) })
+	return a.run(ctx, &children, listener)
+}
+
+// agent is one running agent.
+type agent struct {
+	Config
+	port int
+}
+
+func (c *Config) listen() (net.Listener, error) {
+	if c.Listener != nil {
+		return c.Listener, nil
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf(":%d", c.Port))
+	if err != nil {
+		return nil, fmt.Errorf("agent: kubelet endpoints: %w", err)
+	}
+	return l, nil
+}
+
+func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.Listener) error {
+	nodes := informers.NewSharedInformerFactory(a.Client, 0)
+	if a.SetPeers == nil {
+		nodes = informers.NewSharedInformerFactoryWithOptions(a.Client, 0, onlySelf(a.NodeName))
+	}
+	watch := newNodeWatch(&a.Config, nodes)
+	nodes.StartWithContext(ctx)
+	defer nodes.Shutdown()
+	if err := a.awaitPodCIDR(ctx, watch); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// awaitPodCIDR hands the pod CIDR to the runtime once a controller has set it.
+// No pod starts before: its address would come from nowhere.
+func (a *agent) awaitPodCIDR(ctx context.Context, watch *nodeWatch) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case cidr := <-watch.cidr:
+		return a.usePodCIDR(ctx, cidr)
+	}
+}
+
+func (a *agent) usePodCIDR(ctx context.Context, cidr string) error {
+	if a.SetPodCIDR != nil {
+		if err := a.SetPodCIDR(cidr); err != nil {
+			return fmt.Errorf("agent: pod network %s: %w", cidr, err)
+		}
+	}
+	cfg := &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidr}}
+	if err := a.Runtime.UpdateRuntimeConfig(ctx, cfg); err != nil {
+		return fmt.Errorf("agent: pod network %s: %w", cidr, err)
+	}
+	return nil
+}
+
+func (a *agent) nodeConfig(ctx context.Context) node.Config {
+	return node.Config{
+		Name: a.NodeName, Client: a.Client, Addresses: a.Addresses, Labels: a.Labels,
+		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port), MaxPods: a.MaxPods,
+		DataDir: a.DataDir, LeaseInterval: a.LeaseInterval, Logger: a.Logger, Registered: a.Registered,
+		Ready:  func(ctx context.Context) error { return runtimeReady(ctx, a.Runtime) },
+		Images: a.images,
+	}
+}
+
+func (a *agent) runtimeVersion(ctx context.Context) string {
+	v, err := a.Runtime.Version(ctx, "v1")
+	if err != nil {
+		return ""
+	}
+	return v.RuntimeName + "://" + v.RuntimeVersion
+}
+
+// images lists what the runtime holds, for the Node's status.
+func (a *agent) images(ctx context.Context) []corev1.ContainerImage {
+	list, err := a.Runtime.ListImages(ctx, nil)
+	if err != nil {
+		return nil
+	}
+	var out []corev1.ContainerImage
+	for _, i := range list {
+		out = append(out, corev1.ContainerImage{Names: append(append([]string(nil), i.RepoDigests...), i.RepoTags...), SizeBytes: int64(i.Size)})
+	}
+	return out
+}
+
+// isSimulated: such a node has no network to route to.
+func isSimulated(n *corev1.Node) bool {
+	_, ok := n.Labels[simulated.Label]
+	return ok
+}

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/agent/cri"
+	"github.com/setpoint-io/setpoint/agent/node"
+)
+
+// ErrIncomplete is returned by Run for a Config that lacks a required field.
+var ErrIncomplete = errors.New("agent: Config needs NodeName, Client, Runtime, DataDir and NodeIP")
+
+// Peer is another node, for the routes between pod networks.
+type Peer struct {
+	Node    string
+	PodCIDR string
+	NodeIP  net.IP
+}
+
+// Config of one agent. NodeName, Client, Runtime, DataDir and NodeIP are required.
+type Config struct {
+	// NodeName is the name of the Node object.
+	NodeName string
+	// Client talks to the API as system:node:<NodeName>.
+	Client kubernetes.Interface
+	// Runtime runs the containers. If it is also a cri.Streamer, exec, attach
+	// and port-forward are carried in-process. Run does not close it.
+	Runtime cri.Runtime
+	// DataDir holds pods/ and logs/; it must survive restarts of the agent.
+	DataDir string
+	// NodeIP is the node's InternalIP and the hostIP of its pods.
+	NodeIP net.IP
+	// Addresses replace the default InternalIP and Hostname.
+	Addresses []corev1.NodeAddress
+	// Labels are added to the Node.
+	Labels map[string]string
+	// MaxPods is the number of pods the node takes; 110 when 0.
+	MaxPods int64
+	// Version is the reported kubelet version; node.DefaultVersion when empty.
+	Version string
+
+	// Listener serves the kubelet endpoints. Nil: Port is opened on all addresses.
+	Listener net.Listener
+	// Port of the endpoints when Listener is nil; 10250 when 0.
+	Port int
+	// ServerTLS must ask for and verify the certificates of servers. Nil means
+	// no TLS at all and is meant for tests.
+	ServerTLS *tls.Config
+
+	// ClusterDNS are the servers pods ask; empty means the node's own.
+	ClusterDNS []string
+	// ClusterDomain is "cluster.local" when empty.
+	ClusterDomain string
+
+	// SetPodCIDR is called when the node's pod CIDR is known, before any pod
+	// starts, beside Runtime.UpdateRuntimeConfig. Nil is allowed.
+	SetPodCIDR func(cidr string) error
+	// SetPeers is called with all other nodes that have a pod CIDR, whenever
+	// that set changes. Nil is allowed.
+	SetPeers func([]Peer)
+	// Registered is called once the Node exists. Nil is allowed.
+	Registered func(*corev1.Node)
+
+	// LeaseInterval is the time between Lease renewals: 10 s when 0, which suits
+	// an agent without a session; with one, 60 s is enough.
+	LeaseInterval time.Duration
+	Logger        *slog.Logger
+}
+
+func (c *Config) setDefaults() error {
+	if c.NodeName == "" || c.Client == nil || c.Runtime == nil || c.DataDir == "" || c.NodeIP == nil {
+		return ErrIncomplete
+	}
+	if len(c.Addresses) == 0 {
+		c.Addresses = []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: c.NodeIP.String()},
+			{Type: corev1.NodeHostName, Address: c.NodeName},
+		}
+	}
+	if c.MaxPods == 0 {
+		c.MaxPods = node.DefaultMaxPods
+	}
+	if c.Version == "" {
+		c.Version = node.DefaultVersion
+	}
+	if c.Port == 0 {
+		c.Port = DefaultPort
+	}
+	if c.ClusterDomain == "" {
+		c.ClusterDomain = "cluster.local"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// DefaultPort is the kubelet's port.
+const DefaultPort = 10250
+
+// runtimeReady fails while the runtime cannot start pods.
+func runtimeReady(ctx context.Context, rt cri.Runtime) error {
+	resp, err := rt.Status(ctx, false)
+	if err != nil {
+		return errors.New("container runtime is down: " + err.Error())
+	}
+	for _, c := range resp.GetStatus().GetConditions() {
+		if !c.Status {
+			return errors.New("container runtime: " + c.Type + " is false: " + c.Reason + " " + c.Message)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+// Package agent runs the pods of one machine: what the kubelet is elsewhere.
+//
+// It owns: the wiring of its sub-packages into one Run. Each has its own concern:
+// node (the Node object and its Lease), pods (a worker for each pod), podconfig
+// (spec to CRI), images, volumes, probes, status (into the API), server (the
+// kubelet's endpoints), observed (what the runtime says), simulated (nodes
+// without machines). Called by: cmd/setpoint and package setpoint. It may call:
+// client-go for the cluster and CRI for containers, nothing else.
+//
+// Promises: Run blocks until every goroutine it started has ended. Ending the
+// agent ends no container: the next Run finds them by their labels and goes on.
+// A pod never starts from a list that is older than one acted upon; nothing is
+// removed before the first complete list.
+//
+// Tested with the fake clientset and a fake runtime in synctest bubbles; the
+// parts with their own tables.
+package agent

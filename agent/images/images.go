@@ -1,0 +1,250 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	corev1 "k8s.io/api/core/v1"
+	criapi "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/backoff"
+	"github.com/setpoint-io/setpoint/agent/events"
+)
+
+// Waiting reasons of a container whose image is not there.
+const (
+	ReasonInvalidName = "InvalidImageName"
+	ReasonInspect     = "ImageInspectError"
+	ReasonNeverPull   = "ErrImageNeverPull"
+	ReasonPull        = "ErrImagePull"
+	ReasonBackOff     = "ImagePullBackOff"
+)
+
+// pullsMax bounds the pulls in flight on a node.
+const pullsMax = 5
+
+// Error says why the image is not there.
+type Error struct {
+	Reason, Message string
+	// Retry is how long to wait before asking again; 0 leaves it to the caller.
+	Retry time.Duration
+}
+
+func (e *Error) Error() string { return e.Reason + ": " + e.Message }
+
+// Config of a Puller; all fields are required.
+type Config struct {
+	Service criapi.ImageManagerService
+	Events  events.Recorder
+	// Secret reads a pull secret.
+	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+}
+
+// Puller pulls images for all pods of a node. It is safe for concurrent use.
+type Puller struct {
+	Config
+	slots chan struct{}
+
+	mu       sync.Mutex
+	failures map[key]*failure
+	pulling  map[string]chan struct{} // image -> closed when its pull ended
+}
+
+// key: the back-off is per pod, so that a new pod tries at once.
+type key struct{ pod, image string }
+
+type failure struct {
+	backoff.Backoff
+	at      time.Time
+	message string
+}
+
+// New returns a Puller.
+func New(cfg Config) *Puller {
+	return &Puller{Config: cfg, slots: make(chan struct{}, pullsMax),
+		failures: map[key]*failure{}, pulling: map[string]chan struct{}{}}
+}
+
+// Ensure returns the runtime's reference of c's image, pulling it if the policy
+// says so. Any error is a *Error, or ctx's.
+func (p *Puller) Ensure(ctx context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *runtimeapi.PodSandboxConfig) (*runtimeapi.Image, error) {
+	if _, err := name.ParseReference(c.Image); err != nil {
+		msg := fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: invalid reference format", c.Image, c.Image)
+		p.Events.Event(events.Container(pod, c.Name), corev1.EventTypeWarning, events.InspectFailed, msg)
+		return nil, &Error{Reason: ReasonInvalidName, Message: msg}
+	}
+	image, err := p.find(ctx, c.Image)
+	if err != nil {
+		msg := fmt.Sprintf("Failed to inspect image %q: %v", c.Image, err)
+		p.Events.Event(events.Container(pod, c.Name), corev1.EventTypeWarning, events.InspectFailed, msg)
+		return nil, &Error{Reason: ReasonInspect, Message: msg}
+	}
+	if !mustPull(c, image != nil) {
+		return p.present(pod, c, image)
+	}
+	return p.pull(ctx, pod, c, sandbox)
+}
+
+func (p *Puller) present(pod *corev1.Pod, c *corev1.Container, image *runtimeapi.Image) (*runtimeapi.Image, error) {
+	ref := events.Container(pod, c.Name)
+	if image == nil {
+		msg := fmt.Sprintf("Container image %q is not present with pull policy of Never", c.Image)
+		p.Events.Event(ref, corev1.EventTypeWarning, events.NeverPull, msg)
+		return nil, &Error{Reason: ReasonNeverPull, Message: msg}
+	}
+	p.Events.Event(ref, corev1.EventTypeNormal, events.Pulled, fmt.Sprintf("Container image %q already present on machine", c.Image))
+	return image, nil
+}
+
+// mustPull is the pull policy. A policy the API should have defaulted counts as
+// IfNotPresent, or as Always for the tag latest.
+func mustPull(c *corev1.Container, present bool) bool {
+	switch c.ImagePullPolicy {
+	case corev1.PullAlways:
+		return true
+	case corev1.PullNever:
+		return false
+	default:
+		return !present
+	}
+}
+
+// find returns nil when the image is not on the node.
+func (p *Puller) find(ctx context.Context, image string) (*runtimeapi.Image, error) {
+	resp, err := p.Service.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: image}, false)
+	if err != nil {
+		return nil, err
+	}
+	if resp.GetImage().GetId() == "" {
+		return nil, nil
+	}
+	return resp.Image, nil
+}
+
+func (p *Puller) pull(ctx context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *runtimeapi.PodSandboxConfig) (*runtimeapi.Image, error) {
+	ref, k := events.Container(pod, c.Name), key{string(pod.UID), c.Image}
+	if wait, cause := p.inBackOff(k, time.Now()); wait > 0 {
+		msg := fmt.Sprintf("Back-off pulling image %q", c.Image)
+		p.Events.Event(ref, corev1.EventTypeNormal, events.BackOff, msg)
+		return nil, &Error{Reason: ReasonBackOff, Message: msg + ": " + ReasonPull + ": " + cause, Retry: wait}
+	}
+	p.Events.Event(ref, corev1.EventTypeNormal, events.Pulling, fmt.Sprintf("Pulling image %q", c.Image))
+	asked := time.Now()
+	began, err := p.download(ctx, pod, c.Image, sandbox)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err == nil {
+		return p.pulled(ctx, ref, k, c.Image, asked, began)
+	}
+	msg := fmt.Sprintf("Failed to pull image %q: %v", c.Image, err)
+	p.Events.Event(ref, corev1.EventTypeWarning, events.Failed, msg)
+	wait := p.failed(k, time.Now(), msg)
+	return nil, &Error{Reason: ReasonPull, Message: msg, Retry: wait}
+}
+
+// pulled looks the new image up and says how long it took.
+func (p *Puller) pulled(ctx context.Context, ref *corev1.ObjectReference, k key, image string, asked, began time.Time) (*runtimeapi.Image, error) {
+	p.mu.Lock()
+	delete(p.failures, k)
+	p.mu.Unlock()
+	got, err := p.find(ctx, image)
+	if err == nil && got == nil {
+		err = errors.New("the runtime does not know the image it pulled")
+	}
+	if err != nil {
+		return nil, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("Failed to inspect image %q: %v", image, err)}
+	}
+	end := time.Now()
+	p.Events.Eventf(ref, corev1.EventTypeNormal, events.Pulled, "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+		image, end.Sub(began).Truncate(time.Millisecond), end.Sub(asked).Truncate(time.Millisecond), got.Size)
+	return got, nil
+}
+
+// download waits for its turn, then tries each credential.
+func (p *Puller) download(ctx context.Context, pod *corev1.Pod, image string, sandbox *runtimeapi.PodSandboxConfig) (began time.Time, err error) {
+	release, err := p.enter(ctx, image)
+	if err != nil {
+		return time.Now(), err
+	}
+	defer release()
+	began = time.Now()
+	for _, auth := range p.credentials(ctx, pod, image) {
+		if _, err = p.Service.PullImage(ctx, &runtimeapi.ImageSpec{Image: image}, auth, sandbox); err == nil {
+			return began, nil
+		}
+	}
+	return began, err
+}
+
+// enter lets one pull of an image run at a time, and pullsMax in all.
+func (p *Puller) enter(ctx context.Context, image string) (release func(), err error) {
+	for {
+		p.mu.Lock()
+		other := p.pulling[image]
+		if other == nil {
+			p.pulling[image] = make(chan struct{})
+			p.mu.Unlock()
+			break
+		}
+		p.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-other:
+		}
+	}
+	select {
+	case <-ctx.Done():
+		p.leave(image)
+		return nil, ctx.Err()
+	case p.slots <- struct{}{}:
+		return func() { <-p.slots; p.leave(image) }, nil
+	}
+}
+
+func (p *Puller) leave(image string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.pulling[image])
+	delete(p.pulling, image)
+}
+
+func (p *Puller) inBackOff(k key, now time.Time) (time.Duration, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.failures[k]
+	if f == nil {
+		return 0, ""
+	}
+	return f.Remaining(f.at, now), f.message
+}
+
+func (p *Puller) failed(k key, now time.Time, message string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.failures[k]
+	if f == nil {
+		f = &failure{}
+		p.failures[k] = f
+	}
+	f.at, f.message = now, message
+	f.Next(now, now)
+	return f.Remaining(now, now)
+}
+
+// Forget drops the back-offs of a pod that is gone.
+func (p *Puller) Forget(pod *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k := range p.failures {
+		if k.pod == string(pod.UID) {
+			delete(p.failures, k)
+		}
+	}
+}

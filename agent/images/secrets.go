@@ -1,0 +1,77 @@
+package images
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// login is one registry's entry in a docker configuration.
+type login struct {
+	Username      string `json:"username"`
+	Password      string `json:"password"`
+	Auth          string `json:"auth"`
+	IdentityToken string `json:"identitytoken"`
+}
+
+// credentials are those of the pod's pull secrets that match the image's
+// registry, then none. A secret that is missing or malformed is skipped: the
+// pull may work without it.
+func (p *Puller) credentials(ctx context.Context, pod *corev1.Pod, image string) []*runtimeapi.AuthConfig {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return []*runtimeapi.AuthConfig{nil}
+	}
+	var out []*runtimeapi.AuthConfig
+	for _, s := range pod.Spec.ImagePullSecrets {
+		secret, err := p.Secret(ctx, pod.Namespace, s.Name)
+		if err != nil {
+			continue
+		}
+		for server, l := range logins(secret) {
+			if matches(server, ref.Context()) {
+				out = append(out, l.auth(server))
+			}
+		}
+	}
+	return append(out, nil)
+}
+
+func logins(secret *corev1.Secret) map[string]login {
+	var file struct {
+		Auths map[string]login `json:"auths"`
+	}
+	if data, ok := secret.Data[corev1.DockerConfigJsonKey]; ok {
+		_ = json.Unmarshal(data, &file) // malformed: no logins
+		return file.Auths
+	}
+	_ = json.Unmarshal(secret.Data[corev1.DockerConfigKey], &file.Auths)
+	return file.Auths
+}
+
+// matches compares a key such as "https://index.docker.io/v1/", "quay.io" or
+// "quay.io/team" with a repository.
+func matches(server string, repo name.Repository) bool {
+	server = strings.TrimPrefix(strings.TrimPrefix(server, "https://"), "http://")
+	host, path, _ := strings.Cut(strings.TrimSuffix(server, "/"), "/")
+	if host == "docker.io" {
+		host = name.DefaultRegistry
+	}
+	if path == "v1" || path == "v2" {
+		path = ""
+	}
+	return host == repo.RegistryStr() && (path == "" || path == repo.RepositoryStr() || strings.HasPrefix(repo.RepositoryStr(), path+"/"))
+}
+
+func (l login) auth(server string) *runtimeapi.AuthConfig {
+	a := &runtimeapi.AuthConfig{Username: l.Username, Password: l.Password, IdentityToken: l.IdentityToken, ServerAddress: server}
+	if raw, err := base64.StdEncoding.DecodeString(l.Auth); err == nil && a.Username == "" {
+		a.Username, a.Password, _ = strings.Cut(string(raw), ":")
+	}
+	return a
+}

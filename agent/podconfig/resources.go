@@ -1,0 +1,99 @@
+package podconfig
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/kubectl/pkg/util/qos"
+)
+
+const (
+	sharesMin     = 2
+	sharesMax     = 262144
+	sharesPerCPU  = 1024
+	milliPerCPU   = 1000
+	quotaPeriodUs = 100000
+	quotaMinUs    = 1000
+
+	oomGuaranteed = -997
+	oomBestEffort = 1000
+	// nodeCriticalPriority: pods at or above it are protected as guaranteed ones.
+	nodeCriticalPriority = 2000001000
+)
+
+// resources is c's share of the machine. memoryBytes is the node's capacity.
+func resources(pod *corev1.Pod, c *corev1.Container, memoryBytes int64) *runtimeapi.LinuxContainerResources {
+	r := linuxResources(c.Resources.Requests, c.Resources.Limits)
+	r.OomScoreAdj = oomScore(pod, c, memoryBytes)
+	return r
+}
+
+func linuxResources(requests, limits corev1.ResourceList) *runtimeapi.LinuxContainerResources {
+	request, limit := requests.Cpu(), limits.Cpu()
+	if _, ok := requests[corev1.ResourceCPU]; !ok {
+		request = limit
+	}
+	r := &runtimeapi.LinuxContainerResources{CpuShares: shares(request.MilliValue()), MemoryLimitInBytes: limits.Memory().Value()}
+	if milli := limit.MilliValue(); milli > 0 {
+		r.CpuPeriod, r.CpuQuota = quotaPeriodUs, max(quotaMinUs, milli*quotaPeriodUs/milliPerCPU)
+	}
+	return r
+}
+
+func shares(milliCPU int64) int64 {
+	return min(sharesMax, max(sharesMin, milliCPU*sharesPerCPU/milliPerCPU))
+}
+
+// oomScore lets the kernel kill first what asked for least, as upstream's.
+func oomScore(pod *corev1.Pod, c *corev1.Container, memoryBytes int64) int64 {
+	if p := pod.Spec.Priority; p != nil && *p >= nodeCriticalPriority {
+		return oomGuaranteed
+	}
+	switch qos.GetPodQOS(pod) {
+	case corev1.PodQOSGuaranteed:
+		return oomGuaranteed
+	case corev1.PodQOSBestEffort:
+		return oomBestEffort
+	}
+	if memoryBytes <= 0 {
+		return oomBestEffort - 1
+	}
+	score := oomBestEffort - oomBestEffort*c.Resources.Requests.Memory().Value()/memoryBytes
+	return min(oomBestEffort-1, max(oomBestEffort+oomGuaranteed, score))
+}
+
+// podResources bounds the pod's cgroup. A limit counts only if every container has one.
+func podResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
+	limits := corev1.ResourceList{}
+	all := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if everyContainerLimits(pod, name) {
+			limits[name] = all[name]
+		}
+	}
+	return linuxResources(requests(pod), limits)
+}
+
+func everyContainerLimits(pod *corev1.Pod, name corev1.ResourceName) bool {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if q, ok := list[i].Resources.Limits[name]; !ok || q.IsZero() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// CgroupParent is the pod's cgroup; the runtime creates and removes it.
+func CgroupParent(pod *corev1.Pod) string {
+	uid := "/pod" + string(pod.UID)
+	switch qos.GetPodQOS(pod) {
+	case corev1.PodQOSBurstable:
+		return "/kubepods/burstable" + uid
+	case corev1.PodQOSBestEffort:
+		return "/kubepods/besteffort" + uid
+	default:
+		return "/kubepods" + uid
+	}
+}

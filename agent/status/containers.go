@@ -1,0 +1,207 @@
+package status
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/observed"
+)
+
+const (
+	reasonCreating     = "ContainerCreating"
+	reasonInitializing = "PodInitializing"
+	reasonUnknown      = "ContainerStatusUnknown"
+	reasonCompleted    = "Completed"
+	reasonError        = "Error"
+	// exitUnknown is the code of a container whose end nobody saw.
+	exitUnknown = 137
+)
+
+// containers fills in the status of every container of the spec.
+func (in *Input) containers(s *corev1.PodStatus) {
+	spec := &in.Pod.Spec
+	waiting := reasonCreating
+	if len(spec.InitContainers) > 0 {
+		waiting = reasonInitializing
+	}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		s.InitContainerStatuses = append(s.InitContainerStatuses, in.container(c, find(in.Pod.Status.InitContainerStatuses, c.Name), waiting, !IsSidecar(c)))
+	}
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		s.ContainerStatuses = append(s.ContainerStatuses, in.container(c, find(in.Pod.Status.ContainerStatuses, c.Name), waiting, false))
+	}
+}
+
+// IsSidecar reports whether c is an init container that keeps running.
+func IsSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+func find(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// container is the status of c. Runs once containers are those that only have
+// to complete: they are ready when they have.
+func (in *Input) container(c *corev1.Container, old *corev1.ContainerStatus, waiting string, runsOnce bool) corev1.ContainerStatus {
+	started := false
+	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Started: &started}
+	latest := in.Runtime.Latest(c.Name)
+	if latest == nil {
+		in.fromMemory(&s, old, waiting)
+	} else {
+		in.fromRuntime(&s, latest, c.Name)
+	}
+	in.overlayWaiting(&s)
+	if in.Ended && s.State.Running == nil && s.State.Terminated == nil {
+		s.State = corev1.ContainerState{Terminated: unknownEnd("The container could not be located when the pod was terminated")}
+	}
+	switch {
+	case s.State.Running != nil:
+		started = in.Started(latest)
+		s.Ready = !runsOnce && started && in.Ready(latest)
+	case s.State.Terminated != nil:
+		s.Ready = runsOnce && s.State.Terminated.ExitCode == 0
+	}
+	return s
+}
+
+// fromMemory is the status of a container the runtime has never seen, or has
+// forgotten with the rest of the machine's state.
+func (in *Input) fromMemory(s, old *corev1.ContainerStatus, waiting string) {
+	s.State.Waiting = &corev1.ContainerStateWaiting{Reason: waiting}
+	if old == nil {
+		return
+	}
+	s.RestartCount, s.LastTerminationState = old.RestartCount, old.LastTerminationState
+	switch {
+	case old.State.Terminated != nil && (in.Ended || !MayRestart(in.Pod, s.Name, old.State.Terminated.ExitCode)):
+		s.State, s.ContainerID, s.ImageID = old.State, old.ContainerID, old.ImageID
+	case old.State.Terminated != nil:
+		s.LastTerminationState = old.State
+	case old.State.Running != nil:
+		s.LastTerminationState.Terminated = unknownEnd("The container could not be located when the pod was deleted.  The container used to be Running")
+		s.LastTerminationState.Terminated.ContainerID = old.ContainerID
+	}
+}
+
+func unknownEnd(message string) *corev1.ContainerStateTerminated {
+	return &corev1.ContainerStateTerminated{Reason: reasonUnknown, Message: message, ExitCode: exitUnknown}
+}
+
+func (in *Input) fromRuntime(s *corev1.ContainerStatus, latest *observed.Container, name string) {
+	s.RestartCount = int32(latest.RestartCount())
+	s.ContainerID = in.id(latest)
+	s.ImageID = imageID(latest)
+	if image := latest.Image.GetImage(); image != "" {
+		s.Image = image
+	}
+	switch latest.State {
+	case runtimeapi.ContainerState_CONTAINER_RUNNING:
+		s.State.Running = &corev1.ContainerStateRunning{StartedAt: when(latest.StartedAt)}
+	case runtimeapi.ContainerState_CONTAINER_EXITED:
+		s.State.Terminated = in.terminated(latest)
+	default:
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: reasonCreating}
+	}
+	if previous := in.Runtime.Previous(name); previous != nil && previous.Exited() {
+		s.LastTerminationState.Terminated = in.terminated(previous)
+	} else if old := in.oldStatus(name); previous == nil && old != nil {
+		s.LastTerminationState = carriedEnd(old, s)
+	}
+}
+
+// carriedEnd keeps the end of an incarnation the runtime no longer has.
+func carriedEnd(old, s *corev1.ContainerStatus) corev1.ContainerState {
+	if old.RestartCount < s.RestartCount && old.State.Terminated != nil {
+		return old.State
+	}
+	return old.LastTerminationState
+}
+
+func (in *Input) oldStatus(name string) *corev1.ContainerStatus {
+	if s := find(in.Pod.Status.ContainerStatuses, name); s != nil {
+		return s
+	}
+	return find(in.Pod.Status.InitContainerStatuses, name)
+}
+
+func (in *Input) terminated(c *observed.Container) *corev1.ContainerStateTerminated {
+	t := &corev1.ContainerStateTerminated{
+		ExitCode:    c.ExitCode,
+		Reason:      c.Reason,
+		Message:     c.Message,
+		StartedAt:   when(c.StartedAt),
+		FinishedAt:  when(c.FinishedAt),
+		ContainerID: in.id(c),
+	}
+	if t.Reason == "" && t.ExitCode == 0 {
+		t.Reason = reasonCompleted
+	} else if t.Reason == "" {
+		t.Reason = reasonError
+	}
+	if in.TerminationMessage != nil {
+		if m := in.TerminationMessage(c); m != "" {
+			t.Message = m
+		}
+	}
+	return t
+}
+
+// overlayWaiting shows why a container that ended, or never was, is not
+// running; its end moves to lastState.
+func (in *Input) overlayWaiting(s *corev1.ContainerStatus) {
+	w, ok := in.Waiting[s.Name]
+	if !ok || s.State.Running != nil || in.Ended {
+		return
+	}
+	if s.State.Terminated != nil {
+		s.LastTerminationState = s.State
+	}
+	s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: w.Reason, Message: w.Message}}
+}
+
+func (in *Input) id(c *observed.Container) string { return in.RuntimeName + "://" + c.Id }
+
+func imageID(c *observed.Container) string {
+	if c.ImageRef != "" {
+		return c.ImageRef
+	}
+	return c.ImageId
+}
+
+// when converts CRI nanoseconds to the API's whole seconds; 0 stays zero.
+func when(nanos int64) metav1.Time {
+	if nanos == 0 {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(time.Unix(0, nanos).Truncate(time.Second))
+}
+
+// MayRestart reports whether policy allows another incarnation of the named
+// container after it ended with code.
+func MayRestart(pod *corev1.Pod, name string, code int32) bool {
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.Name == name {
+			return IsSidecar(c) || (code != 0 && pod.Spec.RestartPolicy != corev1.RestartPolicyNever)
+		}
+	}
+	switch pod.Spec.RestartPolicy {
+	case corev1.RestartPolicyNever:
+		return false
+	case corev1.RestartPolicyOnFailure:
+		return code != 0
+	default:
+		return true
+	}
+}
