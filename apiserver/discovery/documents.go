@@ -1,0 +1,154 @@
+package discovery
+
+import (
+	"slices"
+	"strings"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+)
+
+// Verbs that every kind, its status and its scale answer.
+var (
+	kindVerbs   = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	statusVerbs = []string{"get", "patch", "update"}
+)
+
+// scaleKind is what the scale subresource of every kind takes and returns.
+var scaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
+
+// documents are the discovery documents of one set of kinds.
+type documents struct {
+	codecs runtime.NegotiatedSerializer
+	// core and groups are the aggregated documents of /api and /apis, with their ETags.
+	core, groups         *apidiscoveryv2.APIGroupDiscoveryList
+	coreETag, groupsETag string
+	// legacy is every other document by its path.
+	legacy map[string]runtime.Object
+}
+
+func newDocuments(kinds []*resource.Any, address string) (*documents, error) {
+	d := &documents{
+		codecs: newCodecs(),
+		core:   &apidiscoveryv2.APIGroupDiscoveryList{},
+		groups: &apidiscoveryv2.APIGroupDiscoveryList{},
+		legacy: map[string]runtime.Object{},
+	}
+	servers := []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}}
+	groupList := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
+	coreVersions := &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{}, ServerAddressByClientCIDRs: servers}
+	for _, group := range groupsOf(kinds) {
+		d.addVersions(group)
+		if group.name == "" {
+			d.core.Items = append(d.core.Items, group.aggregated())
+			coreVersions.Versions = group.versionNames()
+			continue
+		}
+		d.groups.Items = append(d.groups.Items, group.aggregated())
+		legacy := group.legacy(servers)
+		groupList.Groups = append(groupList.Groups, legacy)
+		d.legacy["/apis/"+group.name] = withTypeMeta(legacy)
+	}
+	d.legacy["/api"], d.legacy["/apis"] = coreVersions, groupList
+	return d, d.tag()
+}
+
+func (d *documents) tag() (err error) {
+	if d.coreETag, err = etagOf(d.core); err != nil {
+		return err
+	}
+	d.groupsETag, err = etagOf(d.groups)
+	return err
+}
+
+func (d *documents) addVersions(group *group) {
+	for _, v := range group.versions {
+		gv := schema.GroupVersion{Group: group.name, Version: v.name}
+		d.legacy[pathOf(gv)] = v.legacy(gv)
+	}
+}
+
+func (d *documents) paths() []string {
+	paths := make([]string, 0, len(d.legacy))
+	for path := range d.legacy {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// pathOf is the URL below which a group version's resources are.
+func pathOf(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "/api/" + gv.Version
+	}
+	return "/apis/" + gv.Group + "/" + gv.Version
+}
+
+// group is one API group with its versions, the preferred one first.
+type group struct {
+	name     string
+	versions []*groupVersion
+}
+
+type groupVersion struct {
+	name string
+	// kinds in the order of their plural names, as upstream lists them.
+	kinds []*resource.Any
+}
+
+// groupsOf sorts kinds into groups, in the order in which the groups first appear.
+func groupsOf(kinds []*resource.Any) []*group {
+	var groups []*group
+	for _, kind := range kinds {
+		gv := kind.GroupVersionKind.GroupVersion()
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.name == gv.Group })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &group{name: gv.Group})
+		}
+		groups[i].add(gv.Version, kind)
+	}
+	for _, g := range groups {
+		slices.SortFunc(g.versions, func(a, b *groupVersion) int { return version.CompareKubeAwareVersionStrings(b.name, a.name) })
+		for _, v := range g.versions {
+			slices.SortFunc(v.kinds, func(a, b *resource.Any) int { return strings.Compare(a.Plural, b.Plural) })
+		}
+	}
+	return groups
+}
+
+func (g *group) add(name string, kind *resource.Any) {
+	i := slices.IndexFunc(g.versions, func(v *groupVersion) bool { return v.name == name })
+	if i < 0 {
+		i = len(g.versions)
+		g.versions = append(g.versions, &groupVersion{name: name})
+	}
+	g.versions[i].kinds = append(g.versions[i].kinds, kind)
+}
+
+func (g *group) versionNames() []string {
+	names := make([]string, len(g.versions))
+	for i, v := range g.versions {
+		names[i] = v.name
+	}
+	return names
+}
+
+// subresourcesOf returns all subresources of a kind in the order of their names.
+func subresourcesOf(kind *resource.Any) []resource.Subresource {
+	all := slices.Clone(kind.Subresources)
+	if kind.HasStatus() {
+		all = append(all, resource.Subresource{Name: "status", Kind: kind.GroupVersionKind, Verbs: statusVerbs})
+	}
+	if kind.Scale != nil {
+		all = append(all, resource.Subresource{Name: "scale", Kind: scaleKind, Verbs: statusVerbs})
+	}
+	slices.SortFunc(all, func(a, b resource.Subresource) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}

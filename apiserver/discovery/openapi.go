@@ -1,0 +1,159 @@
+package discovery
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/munnerz/goautoneg"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	openapihandler "k8s.io/kube-openapi/pkg/handler"
+	openapihandler3 "k8s.io/kube-openapi/pkg/handler3"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+)
+
+// documentFormat is part of the documents' hashes: raise it when their form changes
+// without the kinds or the version changing.
+const documentFormat = "1"
+
+// openAPI serves the schemas of one set of kinds.
+type openAPI struct {
+	// groups are the v3 documents by "api/v1", "apis/apps/v1".
+	groups map[string]*document
+	v2     *document
+}
+
+func newOpenAPI(kinds []*resource.Any, version string) *openAPI {
+	o := &openAPI{groups: map[string]*document{}}
+	models := hashOf(modelsCompressed)
+	var hashes []string
+	for _, group := range groupsOf(kinds) {
+		for _, v := range group.versions {
+			gv := schema.GroupVersion{Group: group.name, Version: v.name}
+			hash := hashOf([]byte(strings.Join([]string{documentFormat, models, version, fingerprint(v)}, "\n")))
+			hashes = append(hashes, gv.String(), hash)
+			o.groups[strings.TrimPrefix(pathOf(gv), "/")] = newDocument(hash,
+				func() ([]byte, error) { return buildV3(v.kinds, version) }, openapihandler3.ToV3ProtoBinary)
+		}
+	}
+	o.v2 = newDocument(hashOf([]byte(strings.Join(hashes, "\n"))),
+		func() ([]byte, error) { return buildV2(kinds, version) }, openapihandler.ToProtoBinary)
+	return o
+}
+
+// fingerprint changes whenever the documents of a group version do, without building them.
+func fingerprint(v *groupVersion) string {
+	g := group{versions: []*groupVersion{v}}
+	text, err := json.Marshal(g.aggregated())
+	if err != nil {
+		panic("discovery: plain data cannot be encoded: " + err.Error())
+	}
+	return string(text)
+}
+
+func (o *openAPI) paths() []string {
+	paths := []string{"/openapi/v2", "/openapi/v3"}
+	for name := range o.groups {
+		paths = append(paths, "/openapi/v3/"+name)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// Media types of the documents. Clients of different age write the protobuf ones differently.
+var (
+	protobufV2 = []string{"com.github.proto-openapi.spec.v2.v1.0+protobuf", "com.github.proto-openapi.spec.v2@v1.0+protobuf"}
+	protobufV3 = []string{"com.github.proto-openapi.spec.v3.v1.0+protobuf", "com.github.proto-openapi.spec.v3@v1.0+protobuf"}
+)
+
+func (o *openAPI) serve(w http.ResponseWriter, request *http.Request, path string) {
+	switch path {
+	case "/openapi/v2":
+		serveDocument(w, request, o.v2, protobufV2)
+		return
+	case "/openapi/v3":
+		o.serveIndex(w, request)
+		return
+	}
+	name := strings.TrimPrefix(path, "/openapi/v3/")
+	found, ok := o.groups[name]
+	if !ok {
+		http.NotFound(w, request)
+		return
+	}
+	if hash := request.URL.Query().Get("hash"); hash != "" {
+		if hash != found.hash {
+			http.Redirect(w, request, relativeURL(name, found.hash), http.StatusMovedPermanently)
+			return
+		}
+		w.Header().Set("Cache-Control", "public, immutable, max-age=31536000")
+	}
+	serveDocument(w, request, found, protobufV3)
+}
+
+// relativeURL names a document and its content, so that clients may keep it for ever.
+func relativeURL(name, hash string) string {
+	return "/openapi/v3/" + name + "?hash=" + url.QueryEscape(hash)
+}
+
+func (o *openAPI) serveIndex(w http.ResponseWriter, request *http.Request) {
+	index := openapihandler3.OpenAPIV3Discovery{Paths: map[string]openapihandler3.OpenAPIV3DiscoveryGroupVersion{}}
+	for name, d := range o.groups {
+		index.Paths[name] = openapihandler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: relativeURL(name, d.hash)}
+	}
+	etag := strconv.Quote(o.v2.hash)
+	w.Header().Set("ETag", etag)
+	if request.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	writeJSON(w, index)
+}
+
+// serveDocument answers in JSON or, when the client prefers it, protobuf.
+func serveDocument(w http.ResponseWriter, request *http.Request, d *document, protobuf []string) {
+	w.Header().Set("Vary", "Accept, Accept-Encoding")
+	binary, ok := wantsProtobuf(request.Header.Get("Accept"), protobuf)
+	if !ok {
+		http.Error(w, "application/json or application/"+protobuf[0], http.StatusNotAcceptable)
+		return
+	}
+	contentType, form := "application/json", &d.json
+	if binary {
+		contentType, form = "application/"+protobuf[0], &d.protobuf
+	}
+	w.Header().Set("ETag", strconv.Quote(d.hash))
+	if request.Header.Get("If-None-Match") == strconv.Quote(d.hash) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	compressed, err := form.get()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	writeCompressed(w, request, compressed)
+}
+
+func wantsProtobuf(accept string, protobuf []string) (binary, ok bool) {
+	if accept == "" {
+		return false, true
+	}
+	for _, clause := range goautoneg.ParseAccept(accept) {
+		if clause.Type != "application" && clause.Type != "*" {
+			continue
+		}
+		if clause.SubType == "json" || clause.SubType == "*" {
+			return false, true
+		}
+		if slices.Contains(protobuf, clause.SubType) {
+			return true, true
+		}
+	}
+	return false, false
+}
