@@ -1,0 +1,176 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+)
+
+// mustPop pops without waiting and checks which pod comes.
+func mustPop(t *testing.T, q *queue, want string) task {
+	t.Helper()
+	got, _ := q.next(time.Now())
+	name := ""
+	if got.entry != nil {
+		name = got.pod.Name
+	}
+	if name != want {
+		t.Fatalf("next is %q, want %q", name, want)
+	}
+	return got
+}
+
+func TestQueueOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		add := func(name string, priority int32, age time.Duration) {
+			pod := testPod(name, "", "")
+			pod.Spec.Priority = &priority
+			pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-age))
+			q.set(pod)
+		}
+		add("young", 0, time.Second)
+		add("old", 0, time.Minute)
+		add("urgent", 10, 0)
+		add("same-age-later", 0, time.Second)
+		for _, want := range []string{"urgent", "old", "young", "same-age-later", ""} {
+			mustPop(t, q, want)
+		}
+	})
+}
+
+func TestQueueParkedWaitsForItsEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.set(testPod("a", "", ""))
+		e := mustPop(t, q, "a").entry
+		q.park(e, plugin.NodeTaints|plugin.PodGone)
+		mustPop(t, q, "")
+		q.wake(plugin.NodeLabels)
+		mustPop(t, q, "")
+		q.wake(plugin.PodGone | plugin.NodeGone)
+		mustPop(t, q, "a")
+	})
+}
+
+func TestQueueEventWhileInFlightIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.set(testPod("a", "", ""))
+		e := mustPop(t, q, "a").entry
+		q.wake(plugin.PodGone)
+		q.park(e, plugin.PodGone)
+		e = mustPop(t, q, "a").entry
+		q.park(e, plugin.PodGone) // the event lies before this attempt
+		mustPop(t, q, "")
+	})
+}
+
+func TestQueueActiveGoesBeforeWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.set(testPod("waiting", "", ""))
+		q.park(mustPop(t, q, "waiting").entry, plugin.PodGone)
+		q.wake(plugin.PodGone)
+		q.set(testPod("new", "", ""))
+		mustPop(t, q, "new")
+		mustPop(t, q, "waiting")
+	})
+}
+
+func TestQueueBackoffAfterFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.set(testPod("a", "", ""))
+		failing, _ := q.pop(t.Context())
+		for _, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
+			start := time.Now()
+			q.retry(failing.entry)
+			q.wake(plugin.AllEvents) // events do not shorten it
+			failing, _ = q.pop(t.Context())
+			if waited := time.Since(start); waited != want*time.Second {
+				t.Errorf("attempt %d came after %v, want %v", failing.entry.attempts, waited, want*time.Second)
+			}
+		}
+	})
+}
+
+func TestQueueUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.set(testPod("a", "", ""))
+		q.park(mustPop(t, q, "a").entry, plugin.PodGone)
+		status := testPod("a", "", "")
+		status.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}}
+		q.set(status) // nothing a plugin looks at: stays parked
+		mustPop(t, q, "")
+		tolerant := testPod("a", "", "")
+		tolerant.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		q.set(tolerant)
+		inFlight := mustPop(t, q, "a")
+		q.set(testPod("a", "1", "")) // changes while in flight: tried again at once
+		q.park(inFlight.entry, plugin.PodGone)
+		mustPop(t, q, "a")
+	})
+}
+
+func TestQueueRemovedInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.set(testPod("a", "", ""))
+		e := mustPop(t, q, "a").entry
+		q.remove(e.pod.UID)
+		q.park(e, plugin.AllEvents)
+		q.retry(e)
+		q.wake(plugin.AllEvents)
+		mustPop(t, q, "")
+		if len(q.entries)+len(q.parked) > 0 {
+			t.Error("something is left of a removed pod")
+		}
+	})
+}
+
+func TestQueueFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.set(testPod("a", "", ""))
+		q.park(mustPop(t, q, "a").entry, plugin.PodGone)
+		q.flush(time.Now().Add(parkedMax - 1))
+		mustPop(t, q, "")
+		q.flush(time.Now().Add(parkedMax))
+		mustPop(t, q, "a")
+	})
+}
+
+func TestQueuePopWaitsAndEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		ctx, cancel := context.WithCancel(t.Context())
+		var got []string
+		go func() {
+			for {
+				popped, ok := q.pop(ctx)
+				if !ok {
+					got = append(got, "end")
+					return
+				}
+				got = append(got, popped.pod.Name)
+			}
+		}()
+		synctest.Wait()
+		q.set(testPod("a", "", ""))
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		if fmt.Sprint(got) != "[a end]" {
+			t.Errorf("got %v", got)
+		}
+	})
+}
