@@ -1,0 +1,83 @@
+package discovery_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	apiversion "k8s.io/apimachinery/pkg/version"
+
+	"github.com/setpoint-io/setpoint/apiserver/discovery"
+)
+
+func TestHealth(t *testing.T) {
+	var log strings.Builder
+	handler := newHandler(t, discovery.Config{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Checks: []discovery.Check{
+			{Name: "log", Live: true, Check: func(context.Context) error { return nil }},
+			{Name: "leader", Check: func(context.Context) error { return errors.New("no leader since 3s") }},
+		},
+	})
+	for _, c := range []struct {
+		path string
+		code int
+		want string
+	}{
+		{"/livez", 200, "ok"},
+		{"/livez?verbose", 200, "[+]ping ok\n[+]log ok\nlivez check passed\n"},
+		{"/readyz", 500, "[+]ping ok\n[+]log ok\n[-]leader failed: reason withheld\nreadyz check failed\n"},
+		{"/healthz?exclude=leader&verbose=1", 200, "[+]ping ok\n[+]log ok\n[+]leader excluded: ok\nhealthz check passed\n"},
+		{"/readyz/log", 200, "ok"},
+		{"/readyz/leader", 500, "[-]leader failed: reason withheld\nreadyz check failed\n"},
+		{"/livez/leader", 404, "404 page not found\n"},
+	} {
+		response := get(t, handler, c.path)
+		if got := body(t, response); response.StatusCode != c.code || got != c.want {
+			t.Errorf("%s: %d %q, want %d %q", c.path, response.StatusCode, got, c.code, c.want)
+		}
+	}
+	if !strings.Contains(log.String(), "no leader since 3s") {
+		t.Errorf("the reason is not in the log: %s", &log)
+	}
+}
+
+func TestHangingCheckFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handler := newHandler(t, discovery.Config{Checks: []discovery.Check{
+			{Name: "stuck", Check: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+		}})
+		if got := get(t, handler, "/readyz").StatusCode; got != http.StatusInternalServerError {
+			t.Errorf("a check that hangs: %d, want 500", got)
+		}
+	})
+}
+
+func TestVersion(t *testing.T) {
+	var info apiversion.Info
+	if err := json.Unmarshal([]byte(body(t, get(t, newHandler(t, discovery.Config{}), "/version"))), &info); err != nil {
+		t.Fatal(err)
+	}
+	want := apiversion.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2+setpoint.0.1.0"}
+	got := apiversion.Info{Major: info.Major, Minor: info.Minor, GitVersion: info.GitVersion}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "setpoint_test_total", Help: "Counts."})
+	registry.MustRegister(counter)
+	counter.Inc()
+	if got := body(t, get(t, newHandler(t, discovery.Config{Metrics: registry}), "/metrics")); !strings.Contains(got, "setpoint_test_total 1") {
+		t.Errorf("metrics: %s", got)
+	}
+}
