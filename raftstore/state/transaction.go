@@ -1,7 +1,6 @@
 package state
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
@@ -130,9 +129,10 @@ func (s *State) performOp(op *command.Op, prev *Record, origin *command.Origin) 
 func (s *State) put(op *command.Op, prev *Record, origin *command.Origin) {
 	s.meta.revision++
 	// The value is copied: the entry's bytes belong to the log, and would stay in
-	// memory as long as the smallest object in them.
+	// memory as long as the smallest object in them. An empty one becomes nil, as
+	// it is after a restore.
 	rec := &Record{
-		Key: op.Key, UID: op.UID, Value: bytes.Clone(op.Value),
+		Key: op.Key, UID: op.UID, Value: append([]byte(nil), op.Value...),
 		CreateRevision: s.meta.revision, ModRevision: s.meta.revision,
 	}
 	if prev != nil {
