@@ -7,7 +7,18 @@ import "github.com/setpoint-io/setpoint/apiserver/resource"
 func All() []*resource.Any {
 	return []*resource.Any{
 		resource.Erase(namespaces()),
+		resource.Erase(nodes()),
+		resource.Erase(pods()),
+		resource.Erase(services()),
 		resource.Erase(configMaps()),
+		resource.Erase(secrets()),
+		resource.Erase(serviceAccounts()),
+		resource.Erase(events()),
+		resource.Erase(groupEvents()),
+		resource.Erase(deployments()),
+		resource.Erase(replicaSets()),
+		resource.Erase(controllerRevisions()),
+		resource.Erase(endpointSlices()),
 		resource.Erase(leases()),
 	}
 }

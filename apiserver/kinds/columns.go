@@ -1,9 +1,6 @@
 package kinds
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,19 +52,6 @@ func age(t, now time.Time) string {
 		return unknownCell
 	}
 	return duration.HumanDuration(now.Sub(t))
-}
-
-// labelsCell prints labels as k=v,k=v in the order of the keys.
-func labelsCell(labels map[string]string) string {
-	if len(labels) == 0 {
-		return noneCell
-	}
-	pairs := make([]string, 0, len(labels))
-	for k, v := range labels {
-		pairs = append(pairs, fmt.Sprintf("%s=%s", k, v))
-	}
-	slices.Sort(pairs)
-	return strings.Join(pairs, ",")
 }
 
 func orNone(text string) string {

@@ -26,9 +26,7 @@ func namespaces() resource.Kind[*corev1.Namespace] {
 		Default:          defaultNamespace,
 		PrepareCreate:    prepareNamespaceCreate,
 		PrepareUpdate:    prepareNamespaceUpdate,
-		PrepareStatus:    func(ns, old *corev1.Namespace) {},
 		Validate:         validateNamespace,
-		ValidateUpdate:   func(ns, _ *corev1.Namespace) field.ErrorList { return nil },
 		ValidateStatus:   validateNamespaceStatus,
 		Spec:             func(ns *corev1.Namespace) any { return &ns.Spec },
 		Status:           func(ns *corev1.Namespace) any { return &ns.Status },
@@ -70,7 +68,6 @@ func prepareNamespaceCreate(ns *corev1.Namespace) {
 // prepareNamespaceUpdate: finalizers change through the finalize subresource only.
 func prepareNamespaceUpdate(ns, old *corev1.Namespace) {
 	ns.Spec.Finalizers = old.Spec.Finalizers
-	ns.Status = old.Status
 }
 
 func validateNamespace(ns *corev1.Namespace) field.ErrorList {

@@ -1,0 +1,225 @@
+package kinds
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
+)
+
+// defaultGraceSeconds is how long a pod may take to stop when it does not say.
+const defaultGraceSeconds = 30
+
+// defaultPod fills what only pods get, and what their templates get too. Requests
+// follow limits, links to services are on, and host ports mirror container ports.
+func defaultPod(pod *corev1.Pod) {
+	defaultPodSpec(&pod.Spec)
+	spec := &pod.Spec
+	for i := range spec.Containers {
+		requestsFromLimits(&spec.Containers[i].Resources)
+	}
+	for i := range spec.InitContainers {
+		requestsFromLimits(&spec.InitContainers[i].Resources)
+	}
+	if spec.EnableServiceLinks == nil {
+		spec.EnableServiceLinks = ptr.To(true)
+	}
+	if spec.HostNetwork {
+		hostPorts(spec.Containers)
+		hostPorts(spec.InitContainers)
+	}
+	podRequests(pod)
+}
+
+// defaultPodSpec fills a spec as it stands in a pod or in a template.
+func defaultPodSpec(spec *corev1.PodSpec) {
+	setDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	setDefault(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	setDefault(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	setPointer(&spec.TerminationGracePeriodSeconds, defaultGraceSeconds)
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	mirrorServiceAccount(spec)
+	for i := range spec.Volumes {
+		defaultVolume(&spec.Volumes[i])
+	}
+	for i := range spec.InitContainers {
+		defaultContainer(&spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		defaultContainer(&spec.Containers[i])
+	}
+	for i := range spec.EphemeralContainers {
+		// The common part has the fields of a container in the same order; Go converts it.
+		defaultContainer((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
+	roundUp(spec.Overhead)
+	if spec.Resources != nil {
+		roundUp(spec.Resources.Limits)
+		roundUp(spec.Resources.Requests)
+	}
+}
+
+// mirrorServiceAccount keeps the deprecated alias equal to the name, as the wire
+// format of Kubernetes always had it.
+func mirrorServiceAccount(spec *corev1.PodSpec) {
+	setDefault(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
+	spec.DeprecatedServiceAccount = spec.ServiceAccountName
+}
+
+func defaultContainer(c *corev1.Container) {
+	if c.ImagePullPolicy == "" {
+		c.ImagePullPolicy = pullPolicy(c.Image)
+	}
+	setDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	setDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	for i := range c.Ports {
+		setDefault(&c.Ports[i].Protocol, corev1.ProtocolTCP)
+	}
+	for i := range c.Env {
+		defaultEnvSource(c.Env[i].ValueFrom)
+	}
+	roundUp(c.Resources.Limits)
+	roundUp(c.Resources.Requests)
+	defaultProbe(c.LivenessProbe)
+	defaultProbe(c.ReadinessProbe)
+	defaultProbe(c.StartupProbe)
+	if c.Lifecycle != nil {
+		defaultLifecycle(c.Lifecycle.PostStart)
+		defaultLifecycle(c.Lifecycle.PreStop)
+	}
+}
+
+// pullPolicy is Always for an image that may change under its name: tag latest,
+// or neither tag nor digest.
+func pullPolicy(image string) corev1.PullPolicy {
+	name, _, digested := strings.Cut(image[strings.LastIndex(image, "/")+1:], "@")
+	_, tag, tagged := strings.Cut(name, ":")
+	if tag == "latest" || (name != "" && !tagged && !digested) {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}
+
+func defaultEnvSource(from *corev1.EnvVarSource) {
+	if from == nil {
+		return
+	}
+	defaultFieldRef(from.FieldRef)
+	if from.FileKeyRef != nil {
+		setPointer(&from.FileKeyRef.Optional, false)
+	}
+}
+
+func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
+	if ref != nil {
+		setDefault(&ref.APIVersion, "v1")
+	}
+}
+
+func defaultProbe(probe *corev1.Probe) {
+	if probe == nil {
+		return
+	}
+	setDefault(&probe.TimeoutSeconds, 1)
+	setDefault(&probe.PeriodSeconds, 10)
+	setDefault(&probe.SuccessThreshold, 1)
+	setDefault(&probe.FailureThreshold, 3)
+	defaultHTTPGet(probe.HTTPGet)
+	if probe.GRPC != nil {
+		setPointer(&probe.GRPC.Service, "")
+	}
+}
+
+func defaultLifecycle(handler *corev1.LifecycleHandler) {
+	if handler != nil {
+		defaultHTTPGet(handler.HTTPGet)
+	}
+}
+
+func defaultHTTPGet(get *corev1.HTTPGetAction) {
+	if get != nil {
+		setDefault(&get.Path, "/")
+		setDefault(&get.Scheme, corev1.URISchemeHTTP)
+	}
+}
+
+// requestsFromLimits: who limits a resource without asking for it asks for the limit.
+func requestsFromLimits(r *corev1.ResourceRequirements) {
+	for name, limit := range r.Limits {
+		if _, asked := r.Requests[name]; asked {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = corev1.ResourceList{}
+		}
+		r.Requests[name] = limit.DeepCopy()
+	}
+}
+
+// podRequests completes resources given for the whole pod: first from what the
+// containers ask for together, then from the pod's limits. Huge pages cannot be
+// overcommitted and follow the limits only.
+func podRequests(pod *corev1.Pod) {
+	whole := pod.Spec.Resources
+	if whole == nil || len(whole.Limits) == 0 {
+		return
+	}
+	requests := whole.Requests.DeepCopy()
+	if requests == nil {
+		requests = corev1.ResourceList{}
+	}
+	for name, sum := range resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		_, set := requests[name]
+		if !set && resourcehelper.IsSupportedPodLevelResource(name) && !isHugePage(name) {
+			requests[name] = sum.DeepCopy()
+		}
+	}
+	for name, limit := range whole.Limits {
+		if _, set := requests[name]; !set && resourcehelper.IsSupportedPodLevelResource(name) {
+			requests[name] = limit.DeepCopy()
+		}
+	}
+	if len(requests) > 0 {
+		whole.Requests = requests
+	}
+}
+
+func isHugePage(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+func hostPorts(containers []corev1.Container) {
+	for i := range containers {
+		for j := range containers[i].Ports {
+			port := &containers[i].Ports[j]
+			setDefault(&port.HostPort, port.ContainerPort)
+		}
+	}
+}
+
+// roundUp removes precision below a thousandth, which the API does not keep.
+func roundUp(list corev1.ResourceList) {
+	const milli = -3
+	for name, quantity := range list {
+		quantity.RoundUp(milli)
+		list[name] = quantity
+	}
+}
+
+// setDefault sets a field that has its zero value.
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// setPointer sets a pointer field that is nil.
+func setPointer[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}

@@ -1,0 +1,367 @@
+package kinds
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	fileModeMax     = 0o777
+	tokenSecondsMin = 10 * 60
+	tokenSecondsMax = 1 << 32
+)
+
+// volumeSet is the volumes of a pod by name.
+type volumeSet map[string]*corev1.Volume
+
+var hostPathTypes = []corev1.HostPathType{
+	corev1.HostPathBlockDev, corev1.HostPathCharDev, corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate,
+	corev1.HostPathFile, corev1.HostPathFileOrCreate, corev1.HostPathSocket, corev1.HostPathUnset,
+}
+
+func validateVolumes(volumes []corev1.Volume, path *field.Path) (volumeSet, field.ErrorList) {
+	var errs field.ErrorList
+	set := volumeSet{}
+	for i := range volumes {
+		volume, at := &volumes[i], path.Index(i)
+		errs = append(errs, validateVolumeSource(&volume.VolumeSource, at)...)
+		switch {
+		case volume.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), ""))
+		case set[volume.Name] != nil:
+			errs = append(errs, field.Duplicate(at.Child("name"), volume.Name))
+		default:
+			errs = append(errs, validateLabelName(volume.Name, at.Child("name"))...)
+		}
+		set[volume.Name] = volume
+	}
+	return set, errs
+}
+
+// validateVolumeSource judges the sources that agents mount; of the old network
+// drivers it only knows that they count as a source.
+func validateVolumeSource(source *corev1.VolumeSource, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	count := 0
+	one := func(name string, set bool, validate func(*field.Path) field.ErrorList) {
+		if !set {
+			return
+		}
+		if count++; count > 1 {
+			errs = append(errs, field.Forbidden(path.Child(name), "may not specify more than 1 volume type"))
+			return
+		}
+		if validate != nil {
+			errs = append(errs, validate(path.Child(name))...)
+		}
+	}
+	s := source
+	one("emptyDir", s.EmptyDir != nil, func(at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) })
+	one("hostPath", s.HostPath != nil, func(at *field.Path) field.ErrorList { return validateHostPath(s.HostPath, at) })
+	one("secret", s.Secret != nil, func(at *field.Path) field.ErrorList { return validateSecretVolume(s.Secret, at) })
+	one("configMap", s.ConfigMap != nil, func(at *field.Path) field.ErrorList { return validateConfigMapVolume(s.ConfigMap, at) })
+	one("downwardAPI", s.DownwardAPI != nil, func(at *field.Path) field.ErrorList {
+		return append(validateMode(s.DownwardAPI.DefaultMode, at.Child("defaultMode")), validateDownwardFiles(s.DownwardAPI.Items, at)...)
+	})
+	one("projected", s.Projected != nil, func(at *field.Path) field.ErrorList { return validateProjected(s.Projected, at) })
+	one("persistentVolumeClaim", s.PersistentVolumeClaim != nil, func(at *field.Path) field.ErrorList {
+		return required(s.PersistentVolumeClaim.ClaimName, at.Child("claimName"))
+	})
+	one("nfs", s.NFS != nil, func(at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) })
+	one("csi", s.CSI != nil, func(at *field.Path) field.ErrorList { return required(s.CSI.Driver, at.Child("driver")) })
+	one("ephemeral", s.Ephemeral != nil, func(at *field.Path) field.ErrorList {
+		if s.Ephemeral.VolumeClaimTemplate == nil {
+			return field.ErrorList{field.Required(at.Child("volumeClaimTemplate"), "")}
+		}
+		return nil
+	})
+	one("image", s.Image != nil, func(at *field.Path) field.ErrorList {
+		return append(required(s.Image.Reference, at.Child("reference")), requiredOneOf(s.Image.PullPolicy, pullPolicies, at.Child("pullPolicy"))...)
+	})
+	for _, other := range otherSources(s) {
+		one(other, true, nil)
+	}
+	if count == 0 {
+		errs = append(errs, field.Required(path, "must specify a volume type"))
+	}
+	return errs
+}
+
+// otherSources names the set sources that are not judged further.
+func otherSources(s *corev1.VolumeSource) []string {
+	var set []string
+	for _, source := range []struct {
+		set  bool
+		name string
+	}{
+		{s.GitRepo != nil, "gitRepo"}, {s.GCEPersistentDisk != nil, "gcePersistentDisk"},
+		{s.AWSElasticBlockStore != nil, "awsElasticBlockStore"}, {s.ISCSI != nil, "iscsi"},
+		{s.Glusterfs != nil, "glusterfs"}, {s.Flocker != nil, "flocker"}, {s.RBD != nil, "rbd"},
+		{s.Cinder != nil, "cinder"}, {s.CephFS != nil, "cephfs"}, {s.Quobyte != nil, "quobyte"},
+		{s.FC != nil, "fc"}, {s.FlexVolume != nil, "flexVolume"}, {s.AzureFile != nil, "azureFile"},
+		{s.VsphereVolume != nil, "vsphereVolume"}, {s.PhotonPersistentDisk != nil, "photonPersistentDisk"},
+		{s.PortworxVolume != nil, "portworxVolume"}, {s.AzureDisk != nil, "azureDisk"},
+		{s.StorageOS != nil, "storageos"}, {s.ScaleIO != nil, "scaleIO"},
+	} {
+		if source.set {
+			set = append(set, source.name)
+		}
+	}
+	return set
+}
+
+func required(value string, path *field.Path) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return nil
+}
+
+func validateEmptyDir(dir *corev1.EmptyDirVolumeSource, path *field.Path) field.ErrorList {
+	if dir.SizeLimit != nil && dir.SizeLimit.Sign() < 0 {
+		return field.ErrorList{field.Forbidden(path.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity")}
+	}
+	return nil
+}
+
+func validateHostPath(host *corev1.HostPathVolumeSource, path *field.Path) field.ErrorList {
+	if host.Path == "" {
+		return field.ErrorList{field.Required(path.Child("path"), "")}
+	}
+	errs := validateNoBacksteps(host.Path, path.Child("path"))
+	return append(errs, oneOf(ptr.Deref(host.Type, ""), hostPathTypes, path.Child("type"))...)
+}
+
+func validateNFS(nfs *corev1.NFSVolumeSource, at *field.Path) field.ErrorList {
+	errs := append(required(nfs.Server, at.Child("server")), required(nfs.Path, at.Child("path"))...)
+	if !path.IsAbs(nfs.Path) {
+		errs = append(errs, field.Invalid(at.Child("path"), nfs.Path, "must be an absolute path"))
+	}
+	return errs
+}
+
+func validateSecretVolume(secret *corev1.SecretVolumeSource, path *field.Path) field.ErrorList {
+	errs := required(secret.SecretName, path.Child("secretName"))
+	errs = append(errs, validateMode(secret.DefaultMode, path.Child("defaultMode"))...)
+	return append(errs, validateItems(secret.Items, path.Child("items"))...)
+}
+
+func validateConfigMapVolume(cm *corev1.ConfigMapVolumeSource, path *field.Path) field.ErrorList {
+	errs := required(cm.Name, path.Child("name"))
+	errs = append(errs, validateMode(cm.DefaultMode, path.Child("defaultMode"))...)
+	return append(errs, validateItems(cm.Items, path.Child("items"))...)
+}
+
+func validateMode(mode *int32, path *field.Path) field.ErrorList {
+	if mode != nil && (*mode < 0 || *mode > fileModeMax) {
+		return field.ErrorList{field.Invalid(path, *mode, "must be a number between 0 and 0777 (octal), both inclusive")}
+	}
+	return nil
+}
+
+func validateItems(items []corev1.KeyToPath, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, item := range items {
+		at := path.Index(i)
+		errs = append(errs, required(item.Key, at.Child("key"))...)
+		errs = append(errs, required(item.Path, at.Child("path"))...)
+		errs = append(errs, validateDescendingPath(item.Path, at.Child("path"))...)
+		errs = append(errs, validateMode(item.Mode, at.Child("mode"))...)
+	}
+	return errs
+}
+
+func validateDownwardFiles(files []corev1.DownwardAPIVolumeFile, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, file := range files {
+		at := path.Child("items").Index(i)
+		errs = append(errs, required(file.Path, at.Child("path"))...)
+		errs = append(errs, validateDescendingPath(file.Path, at.Child("path"))...)
+		errs = append(errs, validateMode(file.Mode, at.Child("mode"))...)
+		switch {
+		case file.FieldRef != nil && file.ResourceFieldRef != nil:
+			errs = append(errs, field.Invalid(at, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
+		case file.FieldRef != nil:
+			errs = append(errs, validateFieldRef(file.FieldRef, fileFieldPaths, at.Child("fieldRef"))...)
+		case file.ResourceFieldRef != nil:
+			errs = append(errs, validateResourceFieldRef(file.ResourceFieldRef, true, at.Child("resourceFieldRef"))...)
+		default:
+			errs = append(errs, field.Required(at, "one of fieldRef and resourceFieldRef is required"))
+		}
+	}
+	return errs
+}
+
+// validateProjected: several sources share one directory, so their paths must differ.
+func validateProjected(projected *corev1.ProjectedVolumeSource, path *field.Path) field.ErrorList {
+	errs := validateMode(projected.DefaultMode, path.Child("defaultMode"))
+	seen := sets.New[string]()
+	for i := range projected.Sources {
+		source, at := &projected.Sources[i], path.Child("sources").Index(i)
+		errs = append(errs, validateProjection(source, at)...)
+		for _, file := range projectedPaths(source) {
+			if file != "" && seen.Has(file) {
+				errs = append(errs, field.Invalid(path, file, "conflicting duplicate paths"))
+			}
+			seen.Insert(file)
+		}
+	}
+	return errs
+}
+
+func validateProjection(source *corev1.VolumeProjection, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	count := 0
+	if s := source.Secret; s != nil {
+		count++
+		errs = append(errs, required(s.Name, path.Child("secret", "name"))...)
+		errs = append(errs, validateItems(s.Items, path.Child("secret", "items"))...)
+	}
+	if s := source.ConfigMap; s != nil {
+		count++
+		errs = append(errs, required(s.Name, path.Child("configMap", "name"))...)
+		errs = append(errs, validateItems(s.Items, path.Child("configMap", "items"))...)
+	}
+	if s := source.DownwardAPI; s != nil {
+		count++
+		errs = append(errs, validateDownwardFiles(s.Items, path.Child("downwardAPI"))...)
+	}
+	if s := source.ServiceAccountToken; s != nil {
+		count++
+		errs = append(errs, validateTokenProjection(s, path.Child("serviceAccountToken"))...)
+	}
+	if source.ClusterTrustBundle != nil {
+		count++
+		errs = append(errs, required(source.ClusterTrustBundle.Path, path.Child("clusterTrustBundle", "path"))...)
+	}
+	if source.PodCertificate != nil {
+		count++
+		errs = append(errs, required(source.PodCertificate.SignerName, path.Child("podCertificate", "signerName"))...)
+	}
+	if count > 1 {
+		errs = append(errs, field.Forbidden(path, "may not specify more than 1 volume type"))
+	}
+	return errs
+}
+
+func validateTokenProjection(token *corev1.ServiceAccountTokenProjection, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seconds := ptr.Deref(token.ExpirationSeconds, 0)
+	if seconds < tokenSecondsMin {
+		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), seconds, "may not specify a duration less than 10 minutes"))
+	}
+	if seconds > tokenSecondsMax {
+		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds"))
+	}
+	errs = append(errs, required(token.Path, path.Child("path"))...)
+	return append(errs, validateDescendingPath(token.Path, path.Child("path"))...)
+}
+
+func projectedPaths(source *corev1.VolumeProjection) []string {
+	var paths []string
+	if s := source.Secret; s != nil {
+		paths = append(paths, itemPaths(s.Items)...)
+	}
+	if s := source.ConfigMap; s != nil {
+		paths = append(paths, itemPaths(s.Items)...)
+	}
+	if s := source.DownwardAPI; s != nil {
+		for _, file := range s.Items {
+			paths = append(paths, file.Path)
+		}
+	}
+	if s := source.ServiceAccountToken; s != nil {
+		paths = append(paths, s.Path)
+	}
+	return paths
+}
+
+func itemPaths(items []corev1.KeyToPath) []string {
+	paths := make([]string, len(items))
+	for i, item := range items {
+		paths[i] = item.Path
+	}
+	return paths
+}
+
+// validateDescendingPath: a file stays below the directory of its volume.
+func validateDescendingPath(file string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if path.IsAbs(file) {
+		errs = append(errs, field.Invalid(at, file, "must be a relative path"))
+	}
+	return append(errs, validateNoBacksteps(file, at)...)
+}
+
+func validateNoBacksteps(file string, at *field.Path) field.ErrorList {
+	if slices.Contains(strings.Split(file, "/"), "..") {
+		return field.ErrorList{field.Invalid(at, file, "must not contain '..'")}
+	}
+	return nil
+}
+
+// validateMounts: every mount names a volume of the pod and has a place of its own.
+func validateMounts(c *corev1.Container, volumes volumeSet, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	places := sets.New[string]()
+	for i := range c.VolumeMounts {
+		mount, at := &c.VolumeMounts[i], at.Child("volumeMounts").Index(i)
+		errs = append(errs, validateVolumeName(mount.Name, volumes, at.Child("name"))...)
+		errs = append(errs, required(mount.MountPath, at.Child("mountPath"))...)
+		if places.Has(mount.MountPath) {
+			errs = append(errs, field.Invalid(at.Child("mountPath"), mount.MountPath, "must be unique"))
+		}
+		places.Insert(mount.MountPath)
+		errs = append(errs, validateSubPath(mount, at)...)
+		errs = append(errs, validatePropagation(mount.MountPropagation, c, at.Child("mountPropagation"))...)
+	}
+	for i, device := range c.VolumeDevices {
+		at := at.Child("volumeDevices").Index(i)
+		errs = append(errs, validateVolumeName(device.Name, volumes, at.Child("name"))...)
+		errs = append(errs, required(device.DevicePath, at.Child("devicePath"))...)
+	}
+	return errs
+}
+
+func validateVolumeName(name string, volumes volumeSet, path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	if volumes[name] == nil {
+		return field.ErrorList{field.NotFound(path, name)}
+	}
+	return nil
+}
+
+func validateSubPath(mount *corev1.VolumeMount, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if mount.SubPath != "" {
+		errs = append(errs, validateDescendingPath(mount.SubPath, path.Child("subPath"))...)
+	}
+	if mount.SubPathExpr != "" {
+		if mount.SubPath != "" {
+			errs = append(errs, field.Invalid(path.Child("subPathExpr"), mount.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
+		}
+		errs = append(errs, validateDescendingPath(mount.SubPathExpr, path.Child("subPathExpr"))...)
+	}
+	return errs
+}
+
+func validatePropagation(mode *corev1.MountPropagationMode, c *corev1.Container, path *field.Path) field.ErrorList {
+	if mode == nil {
+		return nil
+	}
+	modes := []corev1.MountPropagationMode{corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone}
+	errs := oneOf(*mode, modes, path)
+	privileged := c.SecurityContext != nil && isTrue(c.SecurityContext.Privileged)
+	if *mode == corev1.MountPropagationBidirectional && !privileged {
+		errs = append(errs, field.Forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
+	}
+	return errs
+}
