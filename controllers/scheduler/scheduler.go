@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -26,6 +27,9 @@ type Config struct {
 	Client kubernetes.Interface
 	// Informers are shared and stay warm between terms; whoever owns them starts them, after Prepare.
 	Informers informers.SharedInformerFactory
+	// Serves tells whether the API serves a kind; nil means all. Services, controllers and disruption budgets are left
+	// out of account where they are not served. Nodes, namespaces and pods always must be.
+	Serves func(schema.GroupVersionResource) bool
 	// SchedulerName selects the pods to schedule; "default-scheduler" if empty.
 	SchedulerName string
 	// Logger takes the scheduler's log; slog's default if nil.
@@ -40,10 +44,14 @@ func (c Config) Validate() error {
 	return nil
 }
 
+func (c Config) serves(gvr schema.GroupVersionResource) bool {
+	return c.Serves == nil || c.Serves(gvr)
+}
+
 // Prepare registers the informers the scheduler reads, so that starting the factory starts them. Call it before
-// Informers.Start.
-func Prepare(f informers.SharedInformerFactory) {
-	for _, source := range sources(f) {
+// Informers.Start; of the Config only Informers and Serves are looked at.
+func Prepare(cfg Config) {
+	for _, source := range sources(cfg) {
 		source.Informer()
 	}
 }
@@ -75,7 +83,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	s := newScheduler(cfg)
 	defer s.report.queue.ShutDown()
-	stopWatching, err := s.watch(ctx, cfg.Informers)
+	stopWatching, err := s.watch(ctx, cfg)
 	defer stopWatching()
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -107,7 +115,7 @@ func newScheduler(cfg Config) *scheduler {
 		s.log = slog.Default()
 	}
 	s.pods = cfg.Informers.Core().V1().Pods().Lister()
-	s.owners = newOwners(cfg.Informers)
+	s.owners = newOwners(cfg)
 	s.engine = newEngine(s.cache, plugins.All())
 	s.report = newReporter(cfg.Client, s.pods, s.log)
 	s.binder = newBinder(s)

@@ -40,19 +40,20 @@ func inWorld(t *testing.T, objects []runtime.Object, test func(w *world)) {
 			return false, nil, nil
 		})
 		factory := informers.NewSharedInformerFactory(w.client, 0)
-		Prepare(factory)
+		cfg := Config{Client: w.client, Informers: factory, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+		Prepare(cfg)
 		factory.Start(ctx.Done())
 		done := make(chan error)
-		go func() {
-			done <- Run(ctx, Config{Client: w.client, Informers: factory, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		go func() { done <- Run(ctx, cfg) }()
+		defer func() { // deferred, so that a failing test ends the bubble too
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			factory.Shutdown()
 		}()
 		synctest.Wait()
 		test(w)
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		factory.Shutdown()
 	})
 }
 

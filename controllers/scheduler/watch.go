@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
@@ -17,17 +19,35 @@ type source interface {
 	Informer() toolscache.SharedIndexInformer
 }
 
-// sources lists what the scheduler reads.
-func sources(f informers.SharedInformerFactory) []source {
-	return []source{
-		f.Core().V1().Nodes(), f.Core().V1().Namespaces(), f.Core().V1().Pods(), f.Core().V1().Services(),
-		f.Core().V1().ReplicationControllers(), f.Apps().V1().ReplicaSets(), f.Apps().V1().StatefulSets(),
+// sources lists what the scheduler reads: what it cannot work without, and what of the rest is served.
+func sources(cfg Config) []source {
+	core, apps := cfg.Informers.Core().V1(), cfg.Informers.Apps().V1()
+	list := []source{core.Nodes(), core.Namespaces(), core.Pods()}
+	add := func(gvr schema.GroupVersionResource, s source) {
+		if cfg.serves(gvr) {
+			list = append(list, s)
+		}
 	}
+	add(services, core.Services())
+	add(replicationControllers, core.ReplicationControllers())
+	add(replicaSets, apps.ReplicaSets())
+	add(statefulSets, apps.StatefulSets())
+	add(disruptionBudgets, cfg.Informers.Policy().V1().PodDisruptionBudgets())
+	return list
 }
+
+// The kinds the scheduler takes into account if they are served.
+var (
+	services               = corev1.SchemeGroupVersion.WithResource("services")
+	replicationControllers = corev1.SchemeGroupVersion.WithResource("replicationcontrollers")
+	replicaSets            = appsv1.SchemeGroupVersion.WithResource("replicasets")
+	statefulSets           = appsv1.SchemeGroupVersion.WithResource("statefulsets")
+	disruptionBudgets      = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
+)
 
 // watch feeds cache and queue from the informers and returns when they have seen all that exists. The returned function
 // stops feeding; it is never nil.
-func (s *scheduler) watch(ctx context.Context, f informers.SharedInformerFactory) (stop func(), err error) {
+func (s *scheduler) watch(ctx context.Context, cfg Config) (stop func(), err error) {
 	var removals []func() error
 	stop = func() {
 		for _, remove := range removals {
@@ -44,10 +64,11 @@ func (s *scheduler) watch(ctx context.Context, f informers.SharedInformerFactory
 		removals = append(removals, func() error { return informer.RemoveEventHandler(registration) })
 		synced = append(synced, registration.HasSyncedChecker())
 	}
+	f := cfg.Informers
 	add(f.Core().V1().Nodes().Informer(), handler(s.nodeChanged, s.nodeGone))
 	add(f.Core().V1().Namespaces().Informer(), handler(s.namespaceChanged, func(*corev1.Namespace) {}))
 	add(f.Core().V1().Pods().Informer(), s.podHandler())
-	for _, source := range sources(f) {
+	for _, source := range sources(cfg) {
 		synced = append(synced, source.Informer().HasSyncedChecker())
 	}
 	if err == nil {
