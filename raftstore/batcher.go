@@ -1,0 +1,192 @@
+package raftstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/forward"
+)
+
+const (
+	// queueLimit is how many commands may wait to be packed; more are refused
+	// with ErrOverloaded.
+	queueLimit = 4096
+	// batchesInFlight is how many batches may be under way. Beyond, commands wait
+	// and make the next batch larger: a slow disk gets larger batches by itself.
+	batchesInFlight = 4
+)
+
+// batcher packs commands that wait at the same time into batches: group commit,
+// without a timer.
+type batcher struct {
+	ctx context.Context
+	// ship sends one batch and returns one outcome for each command.
+	ship  func(context.Context, []command.Command) []forward.Outcome
+	queue chan *pending
+	slots chan struct{}
+
+	// mu orders submitting before draining.
+	mu      sync.RWMutex
+	drained bool
+	waiting sync.WaitGroup
+}
+
+// pending is a command that waits for its outcome.
+type pending struct {
+	ctx     context.Context
+	command command.Command
+	done    chan forward.Outcome
+	// finished tells the batcher that nothing is under way for it any more.
+	finished func()
+}
+
+func newBatcher(ctx context.Context, ship func(context.Context, []command.Command) []forward.Outcome) *batcher {
+	return &batcher{
+		ctx: ctx, ship: ship,
+		queue: make(chan *pending, queueLimit),
+		slots: make(chan struct{}, batchesInFlight),
+	}
+}
+
+// run packs and ships until the context ends.
+func (b *batcher) run() {
+	var children sync.WaitGroup
+	defer children.Wait()
+	var carried *pending
+	for {
+		select {
+		case b.slots <- struct{}{}:
+		case <-b.ctx.Done():
+			b.refuse(carried)
+			return
+		}
+		var batch []*pending
+		batch, carried = b.gather(carried)
+		if len(batch) == 0 {
+			b.refuse(carried)
+			return
+		}
+		children.Go(func() {
+			b.deliver(batch)
+			<-b.slots
+		})
+	}
+}
+
+// gather waits for one command and takes all that wait with it, up to the limits
+// of a log entry. What no longer fits is carried over to the next batch. An empty
+// batch means that the context ended.
+func (b *batcher) gather(first *pending) (batch []*pending, carried *pending) {
+	if first == nil {
+		select {
+		case first = <-b.queue:
+		case <-b.ctx.Done():
+			return nil, nil
+		}
+	}
+	batch = []*pending{first}
+	size := first.command.Size()
+	for len(batch) < command.MaxCommands {
+		select {
+		case p := <-b.queue:
+			if size += p.command.Size(); size > command.MaxBytes {
+				return batch, p
+			}
+			batch = append(batch, p)
+		default:
+			return batch, nil
+		}
+	}
+	return batch, nil
+}
+
+// deliver ships a batch without the commands whose callers gave up.
+func (b *batcher) deliver(batch []*pending) {
+	commands := make([]command.Command, 0, len(batch))
+	live := batch[:0]
+	for _, p := range batch {
+		if err := p.ctx.Err(); err != nil {
+			p.finish(forward.Outcome{Err: fmt.Errorf("%w: %w", forward.ErrNotProposed, err)})
+			continue
+		}
+		live = append(live, p)
+		commands = append(commands, p.command)
+	}
+	if len(live) == 0 {
+		return
+	}
+	for i, outcome := range b.ship(b.ctx, commands) {
+		live[i].finish(outcome)
+	}
+}
+
+func (p *pending) finish(o forward.Outcome) {
+	p.done <- o
+	p.finished()
+}
+
+// refuse answers everything that waits when nothing will be shipped any more.
+func (b *batcher) refuse(carried *pending) {
+	stopped := forward.Outcome{Err: fmt.Errorf("%w: %w", forward.ErrNotProposed, ErrStopped)}
+	if carried != nil {
+		carried.finish(stopped)
+	}
+	for {
+		select {
+		case p := <-b.queue:
+			p.finish(stopped)
+		default:
+			return
+		}
+	}
+}
+
+// enqueue adds a command to the queue without waiting. Errors wrap
+// forward.ErrNotProposed.
+func (b *batcher) enqueue(ctx context.Context, c command.Command) (*pending, error) {
+	p := &pending{ctx: ctx, command: c, done: make(chan forward.Outcome, 1), finished: b.waiting.Done}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.drained {
+		return nil, fmt.Errorf("%w: %w", forward.ErrNotProposed, ErrStopped)
+	}
+	b.waiting.Add(1)
+	select {
+	case b.queue <- p:
+		return p, nil
+	default:
+		b.waiting.Done()
+		return nil, ErrOverloaded
+	}
+}
+
+// wait returns the outcome, or the context's error while it is unknown.
+func (b *batcher) wait(p *pending) (command.Result, error) {
+	select {
+	case o := <-p.done:
+		return o.Result, o.Err
+	case <-p.ctx.Done():
+		return command.Result{}, p.ctx.Err()
+	case <-b.ctx.Done():
+		return command.Result{}, ErrStopped
+	}
+}
+
+// submit enqueues a command and waits for its outcome.
+func (b *batcher) submit(ctx context.Context, c command.Command) (command.Result, error) {
+	p, err := b.enqueue(ctx, c)
+	if err != nil {
+		return command.Result{}, err
+	}
+	return b.wait(p)
+}
+
+// drain refuses new commands and waits until nothing is under way.
+func (b *batcher) drain() {
+	b.mu.Lock()
+	b.drained = true
+	b.mu.Unlock()
+	b.waiting.Wait()
+}

@@ -1,0 +1,68 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica"
+)
+
+// Server is one member of the cluster: its stable name and its host:port.
+type Server = replica.Server
+
+// Timing tunes elections and replication; the zero value takes the defaults.
+type Timing = replica.Timing
+
+// Config is what a Store needs. Name, DataDir (or Storage), AdvertiseAddress,
+// Fatal and Logger are required; Dial and HTTPClient with more than one server.
+type Config struct {
+	// Name is this server's id. It never changes while its data lives.
+	Name string
+	// DataDir holds raft/, snapshots/ and state-marker/.
+	DataDir string
+	// ClusterID, if set, is written into a new cluster, and data with another one
+	// is refused with ErrForeignData.
+	ClusterID string
+	// InitialServers founds the cluster; the same list on each founder. With one
+	// server that is this one, the store is ready in milliseconds.
+	InitialServers []Server
+	// AdvertiseAddress is where the other servers reach this one, host:port.
+	AdvertiseAddress string
+	// Dial opens a connection to a peer's HandleRaftConn. It must authenticate
+	// serverID, and look the host up anew each time.
+	Dial func(ctx context.Context, address, serverID string) (net.Conn, error)
+	// HTTPClient returns a client for the peer's Handler, which authenticates
+	// serverID, and the URL before the handler's pattern, such as https://host:port.
+	// It may be called often.
+	HTTPClient func(serverID, address string) (client *http.Client, baseURL string)
+	// AuthorizePeer decides whether a request to Handler comes from a server of
+	// this cluster. Without it every request is refused.
+	AuthorizePeer func(*http.Request) error
+	// Fatal is called once when the replica must not go on: its disk failed or
+	// stalled, its data is corrupt, or its state diverged. The process should exit.
+	Fatal  func(error)
+	Timing Timing
+	// RingBytes bounds the watch history; 0 means 32 MiB.
+	RingBytes int64
+	Logger    *slog.Logger
+	// Storage replaces the files of DataDir, for tests in memory.
+	Storage *replica.Storage
+}
+
+// Validate says what is missing.
+func (c *Config) Validate() error {
+	switch {
+	case c.Name == "":
+		return errors.New("raftstore: Name is required")
+	case c.DataDir == "" && c.Storage == nil:
+		return errors.New("raftstore: DataDir is required")
+	case c.HTTPClient == nil && len(c.InitialServers) > 1:
+		return errors.New("raftstore: HTTPClient is required with several servers")
+	case c.Logger == nil:
+		return errors.New("raftstore: Logger is required")
+	}
+	return nil
+}

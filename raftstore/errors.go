@@ -1,0 +1,30 @@
+package raftstore
+
+import (
+	"errors"
+
+	"github.com/setpoint-io/setpoint/raftstore/forward"
+	"github.com/setpoint-io/setpoint/raftstore/replica"
+)
+
+var (
+	// ErrOverloaded: too many commands wait. The command did not take effect.
+	ErrOverloaded = forward.ErrOverloaded
+	// ErrOutcomeUnknown: the command may or may not have taken effect, now or
+	// later. It wraps the reason.
+	ErrOutcomeUnknown = forward.ErrOutcomeUnknown
+	// ErrNoLeader: no leader was found in time. The command did not take effect.
+	ErrNoLeader = errors.New("no leader")
+	// ErrNotLeader: only the leader can do this, and this replica is not it.
+	ErrNotLeader = replica.ErrNotLeader
+	// ErrStopped: the store was shut down or stopped itself.
+	ErrStopped = replica.ErrStopped
+	// ErrStateLost: see replica.ErrStateLost.
+	ErrStateLost = replica.ErrStateLost
+	// ErrForeignData: the data directory belongs to another cluster or server.
+	ErrForeignData = replica.ErrForeignData
+	// ErrCorrupt: stored bytes are not what was written.
+	ErrCorrupt = replica.ErrCorrupt
+	// ErrDiverged: this replica's state differs from the leader's.
+	ErrDiverged = replica.ErrDiverged
+)

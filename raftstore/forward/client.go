@@ -1,0 +1,173 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/forward/forwardpb"
+	"github.com/setpoint-io/setpoint/raftstore/forward/forwardpb/forwardpbconnect"
+	"github.com/setpoint-io/setpoint/raftstore/wire"
+)
+
+// Peer is a server to ask.
+type Peer struct{ ID, Address string }
+
+// Outcome is what became of one command: a result, or why there is none.
+type Outcome struct {
+	Result command.Result
+	// Err wraps ErrNotProposed or ErrOutcomeUnknown.
+	Err error
+}
+
+// AllFailed returns n outcomes with the same error.
+func AllFailed(n int, err error) []Outcome {
+	outcomes := make([]Outcome, n)
+	for i := range outcomes {
+		outcomes[i].Err = err
+	}
+	return outcomes
+}
+
+// Client asks peers. Its methods may be called from any goroutine; each call is
+// one request.
+type Client struct {
+	httpClient func(serverID, address string) (*http.Client, string)
+
+	mu    sync.Mutex
+	known map[Peer]knownPeer
+}
+
+// knownPeer is a client made before, for as long as its transport stays the same.
+type knownPeer struct {
+	transport *http.Client
+	baseURL   string
+	client    forwardpbconnect.PeerServiceClient
+}
+
+// NewClient returns a client that reaches peers by httpClient.
+func NewClient(httpClient func(serverID, address string) (client *http.Client, baseURL string)) *Client {
+	return &Client{httpClient: httpClient, known: map[Peer]knownPeer{}}
+}
+
+func (c *Client) peer(p Peer) (forwardpbconnect.PeerServiceClient, error) {
+	if c.httpClient == nil {
+		return nil, errors.New("no client for peers configured")
+	}
+	transport, baseURL := c.httpClient(p.ID, p.Address)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.known[p]
+	if known.transport != transport || known.baseURL != baseURL {
+		known = knownPeer{transport, baseURL, forwardpbconnect.NewPeerServiceClient(
+			transport, baseURL, connect.WithReadMaxBytes(messageLimitBytes))}
+		c.known[p] = known
+	}
+	return known.client, nil
+}
+
+// Propose sends commands to the leader and returns one outcome for each.
+func (c *Client) Propose(ctx context.Context, leader Peer, commands []command.Command) []Outcome {
+	client, err := c.peer(leader)
+	if err != nil {
+		return AllFailed(len(commands), fmt.Errorf("%w: %w", ErrNotProposed, err))
+	}
+	entry := &command.Entry{FormatVersion: command.FormatVersion, Commands: commands}
+	response, err := client.Propose(ctx, connect.NewRequest(&forwardpb.ProposeRequest{Entry: entry.Marshal()}))
+	if err != nil {
+		return AllFailed(len(commands), requestError(err))
+	}
+	if len(response.Msg.GetOutcomes()) != len(commands) {
+		err := fmt.Errorf("%w: %d outcomes for %d commands", ErrOutcomeUnknown, len(response.Msg.GetOutcomes()), len(commands))
+		return AllFailed(len(commands), err)
+	}
+	outcomes := make([]Outcome, len(commands))
+	for i, o := range response.Msg.GetOutcomes() {
+		outcomes[i] = fromWire(o)
+	}
+	return outcomes
+}
+
+// requestError tells a request that never left from one that may have arrived.
+func requestError(err error) error {
+	var op *net.OpError
+	notSent := errors.As(err, &op) && op.Op == "dial"
+	switch connect.CodeOf(err) {
+	case connect.CodePermissionDenied, connect.CodeUnauthenticated, connect.CodeInvalidArgument,
+		connect.CodeUnimplemented, connect.CodeResourceExhausted:
+		notSent = true
+	}
+	if notSent {
+		return fmt.Errorf("%w: %w", ErrNotProposed, err)
+	}
+	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+}
+
+func fromWire(o *forwardpb.Outcome) Outcome {
+	switch o.GetRefusal() {
+	case forwardpb.Refusal_REFUSAL_UNSPECIFIED:
+		r := wire.NewReader(o.GetResult())
+		result := command.ReadResult(r)
+		if r.Err() != nil {
+			return Outcome{Err: fmt.Errorf("%w: %w", ErrOutcomeUnknown, r.Err())}
+		}
+		return Outcome{Result: result}
+	case forwardpb.Refusal_REFUSAL_NOT_LEADER:
+		return Outcome{Err: fmt.Errorf("%w: %s", ErrNotProposed, o.GetMessage())}
+	case forwardpb.Refusal_REFUSAL_OVERLOADED:
+		return Outcome{Err: ErrOverloaded}
+	}
+	return Outcome{Err: fmt.Errorf("%w: %s", ErrOutcomeUnknown, o.GetMessage())}
+}
+
+// ReadIndex returns the revision that a confirmed leader had after the call began.
+func (c *Client) ReadIndex(ctx context.Context, leader Peer) (uint64, error) {
+	client, err := c.peer(leader)
+	if err != nil {
+		return 0, err
+	}
+	response, err := client.ReadIndex(ctx, connect.NewRequest(&forwardpb.ReadIndexRequest{}))
+	if err != nil {
+		return 0, fmt.Errorf("read index: %w", err)
+	}
+	return response.Msg.GetRevision(), nil
+}
+
+// AddServer asks the leader to admit a server that receives the log.
+func (c *Client) AddServer(ctx context.Context, leader Peer, name, address string) error {
+	client, err := c.peer(leader)
+	if err != nil {
+		return err
+	}
+	_, err = client.AddServer(ctx, connect.NewRequest(&forwardpb.AddServerRequest{Name: name, Address: address}))
+	return err
+}
+
+// RemoveServer asks the leader to end a membership.
+func (c *Client) RemoveServer(ctx context.Context, leader Peer, name string) error {
+	client, err := c.peer(leader)
+	if err != nil {
+		return err
+	}
+	_, err = client.RemoveServer(ctx, connect.NewRequest(&forwardpb.RemoveServerRequest{Name: name}))
+	return err
+}
+
+// Status asks a server about itself.
+func (c *Client) Status(ctx context.Context, peer Peer) (Status, error) {
+	client, err := c.peer(peer)
+	if err != nil {
+		return Status{}, err
+	}
+	response, err := client.Status(ctx, connect.NewRequest(&forwardpb.StatusRequest{}))
+	if err != nil {
+		return Status{}, fmt.Errorf("status: %w", err)
+	}
+	return statusFromWire(response.Msg), nil
+}

@@ -1,0 +1,15 @@
+package forward
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotProposed: the command is in no log and will never take effect.
+	ErrNotProposed = errors.New("command not proposed")
+	// ErrOverloaded: too many commands wait. It wraps ErrNotProposed.
+	ErrOverloaded = fmt.Errorf("%w: too many commands wait", ErrNotProposed)
+	// ErrOutcomeUnknown: the command may have taken effect, or may yet.
+	ErrOutcomeUnknown = errors.New("outcome of the command unknown")
+)

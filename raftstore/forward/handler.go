@@ -1,0 +1,110 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"connectrpc.com/connect"
+
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/forward/forwardpb"
+	"github.com/setpoint-io/setpoint/raftstore/forward/forwardpb/forwardpbconnect"
+)
+
+// messageLimitBytes bounds one message: a command that travels alone, or a batch.
+const messageLimitBytes = 2 * command.MaxCommandBytes
+
+// Backend is the replica that a handler serves.
+type Backend interface {
+	// Propose puts commands into the log if this replica leads, and returns one
+	// outcome for each.
+	Propose(ctx context.Context, commands []command.Command) []Outcome
+	// ReadIndex returns the revision if this replica leads, and proves it.
+	ReadIndex(ctx context.Context) (revision uint64, err error)
+	// Status describes the replica.
+	Status() Status
+	// AddServer and RemoveServer change the membership if this replica leads.
+	AddServer(ctx context.Context, name, address string) error
+	RemoveServer(ctx context.Context, name string) error
+}
+
+// NewHandler returns the service and the pattern to mount it at. authorize decides
+// whether a request comes from a server of the cluster; nil refuses all.
+func NewHandler(b Backend, authorize func(*http.Request) error) (pattern string, handler http.Handler) {
+	pattern, service := forwardpbconnect.NewPeerServiceHandler(&service{b}, connect.WithReadMaxBytes(messageLimitBytes))
+	return pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if authorize == nil {
+			http.Error(w, "peers are not authorized here", http.StatusForbidden)
+			return
+		}
+		if err := authorize(r); err != nil {
+			http.Error(w, "not a server of this cluster", http.StatusForbidden)
+			return
+		}
+		service.ServeHTTP(w, r)
+	})
+}
+
+// service translates between the wire and a backend.
+type service struct{ backend Backend }
+
+var _ forwardpbconnect.PeerServiceHandler = (*service)(nil)
+
+// Propose implements forwardpbconnect.PeerServiceHandler.
+func (s *service) Propose(ctx context.Context, r *connect.Request[forwardpb.ProposeRequest]) (*connect.Response[forwardpb.ProposeResponse], error) {
+	entry, err := command.Unmarshal(r.Msg.GetEntry())
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	if len(entry.Commands) > command.MaxCommands {
+		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("too many commands"))
+	}
+	response := &forwardpb.ProposeResponse{}
+	for _, o := range s.backend.Propose(ctx, entry.Commands) {
+		response.Outcomes = append(response.Outcomes, toWire(o))
+	}
+	return connect.NewResponse(response), nil
+}
+
+func toWire(o Outcome) *forwardpb.Outcome {
+	switch {
+	case o.Err == nil:
+		return &forwardpb.Outcome{Result: o.Result.Append(nil)}
+	case errors.Is(o.Err, ErrOverloaded):
+		return &forwardpb.Outcome{Refusal: forwardpb.Refusal_REFUSAL_OVERLOADED}
+	case errors.Is(o.Err, ErrNotProposed):
+		return &forwardpb.Outcome{Refusal: forwardpb.Refusal_REFUSAL_NOT_LEADER, Message: o.Err.Error()}
+	}
+	return &forwardpb.Outcome{Refusal: forwardpb.Refusal_REFUSAL_OUTCOME_UNKNOWN, Message: o.Err.Error()}
+}
+
+// ReadIndex implements forwardpbconnect.PeerServiceHandler.
+func (s *service) ReadIndex(ctx context.Context, _ *connect.Request[forwardpb.ReadIndexRequest]) (*connect.Response[forwardpb.ReadIndexResponse], error) {
+	revision, err := s.backend.ReadIndex(ctx)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
+	}
+	return connect.NewResponse(&forwardpb.ReadIndexResponse{Revision: revision}), nil
+}
+
+// Status implements forwardpbconnect.PeerServiceHandler.
+func (s *service) Status(context.Context, *connect.Request[forwardpb.StatusRequest]) (*connect.Response[forwardpb.StatusResponse], error) {
+	return connect.NewResponse(s.backend.Status().toWire()), nil
+}
+
+// AddServer implements forwardpbconnect.PeerServiceHandler.
+func (s *service) AddServer(ctx context.Context, r *connect.Request[forwardpb.AddServerRequest]) (*connect.Response[forwardpb.AddServerResponse], error) {
+	if err := s.backend.AddServer(ctx, r.Msg.GetName(), r.Msg.GetAddress()); err != nil {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
+	}
+	return connect.NewResponse(&forwardpb.AddServerResponse{}), nil
+}
+
+// RemoveServer implements forwardpbconnect.PeerServiceHandler.
+func (s *service) RemoveServer(ctx context.Context, r *connect.Request[forwardpb.RemoveServerRequest]) (*connect.Response[forwardpb.RemoveServerResponse], error) {
+	if err := s.backend.RemoveServer(ctx, r.Msg.GetName()); err != nil {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
+	}
+	return connect.NewResponse(&forwardpb.RemoveServerResponse{}), nil
+}

@@ -1,0 +1,37 @@
+package forward
+
+import (
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/forward/forwardpb"
+)
+
+// Status is what a server says about its replica.
+type Status struct {
+	Name string
+	// Leader is the server it follows, "" if it knows none.
+	Leader string
+	Term   uint64
+	// Revision is the last applied, AppliedIndex the log entry that made it;
+	// LastIndex is the end of the log, SnapshotIndex the end of the snapshot.
+	Revision, AppliedIndex, LastIndex, SnapshotIndex uint64
+	LogBytes                                         int64
+	// SyncP99 is the time within which 99 of 100 recent writes were on disk.
+	SyncP99 time.Duration
+}
+
+func (s Status) toWire() *forwardpb.StatusResponse {
+	return &forwardpb.StatusResponse{
+		Name: s.Name, Leader: s.Leader, Term: s.Term, Revision: s.Revision,
+		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
+		LogBytes: s.LogBytes, SyncP99Microseconds: s.SyncP99.Microseconds(),
+	}
+}
+
+func statusFromWire(m *forwardpb.StatusResponse) Status {
+	return Status{
+		Name: m.GetName(), Leader: m.GetLeader(), Term: m.GetTerm(), Revision: m.GetRevision(),
+		AppliedIndex: m.GetAppliedIndex(), LastIndex: m.GetLastIndex(), SnapshotIndex: m.GetSnapshotIndex(),
+		LogBytes: m.GetLogBytes(), SyncP99: time.Duration(m.GetSyncP99Microseconds()) * time.Microsecond,
+	}
+}

@@ -1,0 +1,225 @@
+package raftstoretest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/replica"
+)
+
+// electionLimit is how long Leader waits.
+const electionLimit = 30 * time.Second
+
+// Cluster is several real replicas with disks in memory and a network that can be
+// cut. Use it inside a testing/synctest bubble and Close it there.
+type Cluster struct {
+	t       testing.TB
+	network *network
+	members []*member
+}
+
+// member is one server, which may be down.
+type member struct {
+	name string
+	disk *replica.Memory
+
+	mu    sync.Mutex
+	store *raftstore.Store
+	web   *http.Server
+	// transport reaches the other members' handlers.
+	transport *http.Transport
+	fatal     error
+}
+
+// StartCluster starts n servers named server-1 and so on. configure, if not nil,
+// changes each server's Config before it starts.
+func StartCluster(t testing.TB, n int, configure func(*raftstore.Config)) *Cluster {
+	c := &Cluster{t: t, network: newNetwork()}
+	for i := range n {
+		disk := replica.NewMemory()
+		disk.SyncDelay = 100 * time.Microsecond
+		c.members = append(c.members, &member{name: fmt.Sprintf("server-%d", i+1), disk: disk})
+	}
+	for i := range n {
+		c.start(i, configure)
+	}
+	return c
+}
+
+func (c *Cluster) start(i int, configure func(*raftstore.Config)) {
+	m := c.members[i]
+	client := c.httpClient(m)
+	cfg := raftstore.Config{
+		Name: m.name, AdvertiseAddress: m.name, Storage: m.disk.Open(), ClusterID: "test",
+		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
+		Dial: func(ctx context.Context, _, to string) (net.Conn, error) {
+			return c.network.dial(ctx, m.name, to, "raft")
+		},
+		HTTPClient:    func(to, _ string) (*http.Client, string) { return client, "http://" + to },
+		AuthorizePeer: func(*http.Request) error { return nil },
+		Fatal:         m.failed,
+	}
+	for _, other := range c.members {
+		cfg.InitialServers = append(cfg.InitialServers, raftstore.Server{ID: other.name, Address: other.name})
+	}
+	if configure != nil {
+		configure(&cfg)
+	}
+	store, err := raftstore.Open(c.t.Context(), cfg)
+	if err != nil {
+		c.t.Fatalf("starting %s: %v", m.name, err)
+	}
+	m.mu.Lock()
+	m.store, m.fatal = store, nil
+	m.mu.Unlock()
+	c.serve(m)
+}
+
+// httpClient returns a client whose connections come from the member.
+func (c *Cluster) httpClient(m *member) *http.Client {
+	m.transport = &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			to, _, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, err
+			}
+			return c.network.dial(ctx, m.name, to, "http")
+		},
+	}
+	return &http.Client{Transport: m.transport}
+}
+
+func (c *Cluster) serve(m *member) {
+	mux := http.NewServeMux()
+	mux.Handle(m.store.Handler())
+	listener := newPipeListener()
+	m.web = &http.Server{Handler: mux}
+	go m.web.Serve(listener)
+	c.network.listen(m.name, "http", listener.serve)
+	c.network.listen(m.name, "raft", m.store.HandleRaftConn)
+}
+
+func (m *member) failed(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fatal = err
+}
+
+// Fatal returns the error by which a server stopped itself, or nil.
+func (c *Cluster) Fatal(i int) error {
+	c.members[i].mu.Lock()
+	defer c.members[i].mu.Unlock()
+	return c.members[i].fatal
+}
+
+// Store returns a server's store, nil while it is down.
+func (c *Cluster) Store(i int) *raftstore.Store {
+	c.members[i].mu.Lock()
+	defer c.members[i].mu.Unlock()
+	return c.members[i].store
+}
+
+// Size returns the number of servers, up or down.
+func (c *Cluster) Size() int { return len(c.members) }
+
+// Leader waits until some server of those given, or of all, leads, and returns it.
+// Of two that claim to, it is the one in the later term.
+func (c *Cluster) Leader(among ...int) int {
+	if len(among) == 0 {
+		for i := range c.members {
+			among = append(among, i)
+		}
+	}
+	for deadline := time.Now().Add(electionLimit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		leader, term := -1, uint64(0)
+		for _, i := range among {
+			if s := c.Store(i); s != nil && s.Leadership().Leader && s.Leadership().Term > term {
+				leader, term = i, s.Leadership().Term
+			}
+		}
+		if leader >= 0 {
+			return leader
+		}
+	}
+	c.t.Fatalf("no leader among %v after %v", among, electionLimit)
+	return -1
+}
+
+// Crash cuts the power of a server: what its disk had not made durable is lost.
+func (c *Cluster) Crash(i int) {
+	m := c.members[i]
+	m.disk.Crash()
+	c.network.unplug(m.name)
+	c.stop(m, true)
+}
+
+// Stop shuts a server down in order.
+func (c *Cluster) Stop(i int) { c.stop(c.members[i], false) }
+
+func (c *Cluster) stop(m *member, crashed bool) {
+	m.mu.Lock()
+	store := m.store
+	m.store = nil
+	m.mu.Unlock()
+	if store == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if crashed {
+		cancel()
+	}
+	if err := store.Shutdown(ctx); err != nil && !crashed {
+		c.t.Errorf("stopping %s: %v", m.name, err)
+	}
+	c.network.unplug(m.name)
+	m.web.Close()
+	m.transport.CloseIdleConnections()
+}
+
+// Restart starts a server that is down, with its disk.
+func (c *Cluster) Restart(i int) { c.start(i, nil) }
+
+// Isolate cuts a server off from all others, in both directions.
+func (c *Cluster) Isolate(i int) {
+	for j := range c.members {
+		if j != i {
+			c.Cut(i, j)
+			c.Cut(j, i)
+		}
+	}
+}
+
+// Cut swallows what one server sends to another.
+func (c *Cluster) Cut(from, to int) {
+	c.network.setCut(link{c.members[from].name, c.members[to].name}, true)
+}
+
+// Heal mends all links.
+func (c *Cluster) Heal() {
+	for _, a := range c.members {
+		for _, b := range c.members {
+			c.network.setCut(link{a.name, b.name}, false)
+		}
+	}
+}
+
+// Close stops all servers and fails the test if one stopped itself for another
+// reason than a crash.
+func (c *Cluster) Close() {
+	c.Heal()
+	for i, m := range c.members {
+		if err := c.Fatal(i); err != nil && !errors.Is(err, replica.ErrCrashed) {
+			c.t.Errorf("%s stopped itself: %v", m.name, err)
+		}
+		c.stop(m, true)
+	}
+}

@@ -1,0 +1,160 @@
+package raftstoretest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+)
+
+// network joins servers by pipes. A link that is cut swallows what is sent over
+// it, as a network does: nobody is told. When it heals, connections that lost
+// something are reset.
+type network struct {
+	mu    sync.Mutex
+	cut   map[link]bool
+	conns map[*pipeEnd]struct{}
+	// accept takes the far end of a new connection, by server and protocol.
+	accept map[endpoint]func(net.Conn)
+}
+
+// link is one direction between two servers.
+type link struct{ from, to string }
+
+// endpoint is a listener of a server.
+type endpoint struct{ server, protocol string }
+
+func newNetwork() *network {
+	return &network{cut: map[link]bool{}, conns: map[*pipeEnd]struct{}{}, accept: map[endpoint]func(net.Conn){}}
+}
+
+// listen makes a server reachable; accept gets connections on its own goroutine.
+func (n *network) listen(server, protocol string, accept func(net.Conn)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.accept[endpoint{server, protocol}] = accept
+}
+
+// unplug takes a server off the network and resets its connections.
+func (n *network) unplug(server string) {
+	n.mu.Lock()
+	for e := range n.accept {
+		if e.server == server {
+			delete(n.accept, e)
+		}
+	}
+	n.mu.Unlock()
+	n.reset(func(l link) bool { return l.from == server || l.to == server })
+}
+
+// setCut cuts or mends one direction.
+func (n *network) setCut(l link, cut bool) {
+	n.mu.Lock()
+	was := n.cut[l]
+	n.cut[l] = cut
+	n.mu.Unlock()
+	if was && !cut {
+		n.reset(func(other link) bool { return other == l || other == link{l.to, l.from} })
+	}
+}
+
+func (n *network) isCut(l link) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cut[l]
+}
+
+func (n *network) reset(affected func(link) bool) {
+	n.mu.Lock()
+	var closing []*pipeEnd
+	for end := range n.conns {
+		if affected(end.out) {
+			closing = append(closing, end)
+		}
+	}
+	n.mu.Unlock()
+	for _, end := range closing {
+		end.Close()
+	}
+}
+
+// dial connects two servers. Over a cut link it waits for ctx, in vain.
+func (n *network) dial(ctx context.Context, from, to, protocol string) (net.Conn, error) {
+	out, back := link{from, to}, link{to, from}
+	if n.isCut(out) || n.isCut(back) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	accept := n.accept[endpoint{to, protocol}]
+	if accept == nil {
+		return nil, &net.OpError{Op: "dial", Net: protocol, Err: fmt.Errorf("%s is down", to)}
+	}
+	near, far := net.Pipe()
+	nearEnd, farEnd := &pipeEnd{Conn: near, network: n, out: out}, &pipeEnd{Conn: far, network: n, out: back}
+	n.conns[nearEnd], n.conns[farEnd] = struct{}{}, struct{}{}
+	go accept(farEnd)
+	return nearEnd, nil
+}
+
+// pipeEnd is one server's end of a connection.
+type pipeEnd struct {
+	net.Conn
+	network *network
+	out     link
+}
+
+// Write implements net.Conn.
+func (p *pipeEnd) Write(b []byte) (int, error) {
+	if p.network.isCut(p.out) {
+		return len(b), nil
+	}
+	return p.Conn.Write(b)
+}
+
+// Close implements net.Conn.
+func (p *pipeEnd) Close() error {
+	p.network.mu.Lock()
+	delete(p.network.conns, p)
+	p.network.mu.Unlock()
+	return p.Conn.Close()
+}
+
+// pipeListener lets an HTTP server accept connections of the network.
+type pipeListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+func (l *pipeListener) serve(c net.Conn) {
+	select {
+	case l.conns <- c:
+	case <-l.done:
+		c.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }

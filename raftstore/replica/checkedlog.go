@@ -1,0 +1,209 @@
+package replica
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	checksumBytes = 4
+	// deleteSliceEntries bounds one deletion, so that it delays an append by
+	// little: the database has one writer at a time.
+	deleteSliceEntries = 1024
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checkedLog adds to a log store what it lacks: a checksum over every entry, kept
+// behind the entry's extensions; a cache of the newest entries, bounded in bytes;
+// deletion in slices; and the disk guard.
+type checkedLog struct {
+	inner raft.LogStore
+	guard *diskGuard
+	tail  logTail
+	// afterWrite runs after a write and before it is reported done.
+	afterWrite func() error
+
+	// grown is how many bytes were appended since the last snapshot, count how
+	// many entries.
+	grown, count atomic.Int64
+	// full gets a value when grown passes growLimit.
+	full      chan struct{}
+	growLimit int64
+}
+
+var _ raft.LogStore = (*checkedLog)(nil)
+
+func newCheckedLog(inner raft.LogStore, guard *diskGuard, growLimit int64) *checkedLog {
+	return &checkedLog{inner: inner, guard: guard, growLimit: growLimit, full: make(chan struct{}, 1)}
+}
+
+// FirstIndex implements raft.LogStore.
+func (c *checkedLog) FirstIndex() (uint64, error) { return c.inner.FirstIndex() }
+
+// LastIndex implements raft.LogStore.
+func (c *checkedLog) LastIndex() (uint64, error) { return c.inner.LastIndex() }
+
+// StoreLog implements raft.LogStore.
+func (c *checkedLog) StoreLog(l *raft.Log) error { return c.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore. Raft goes on using the entries, so the
+// checksum goes into copies.
+func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
+	sealed := make([]*raft.Log, len(logs))
+	var size int64
+	for i, l := range logs {
+		sealed[i] = seal(l)
+		size += entryBytes(l)
+	}
+	err := c.guard.write("log append", func() error {
+		if err := c.inner.StoreLogs(sealed); err != nil || c.afterWrite == nil {
+			return err
+		}
+		return c.afterWrite()
+	})
+	if err != nil {
+		return err
+	}
+	c.tail.append(logs)
+	c.count.Add(int64(len(logs)))
+	if c.grown.Add(size) > c.growLimit {
+		select {
+		case c.full <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// GetLog implements raft.LogStore. An entry that is not what was stored stops the
+// replica: it must not reach the state, nor another replica.
+func (c *checkedLog) GetLog(index uint64, out *raft.Log) error {
+	if c.tail.get(index, out) {
+		return nil
+	}
+	err := c.read(index, out)
+	if errors.Is(err, ErrCorrupt) {
+		c.guard.fail(err)
+	}
+	return err
+}
+
+func (c *checkedLog) read(index uint64, out *raft.Log) (err error) {
+	defer func() {
+		// The decoder of the database panics on some damaged bytes.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: log entry %d: %v", ErrCorrupt, index, p)
+		}
+	}()
+	var stored raft.Log
+	if err := c.inner.GetLog(index, &stored); err != nil {
+		if errors.Is(err, raft.ErrLogNotFound) {
+			return err
+		}
+		return fmt.Errorf("%w: log entry %d: %w", ErrCorrupt, index, err)
+	}
+	if stored.Index != index || !unseal(&stored) {
+		return fmt.Errorf("%w: log entry %d has a wrong checksum", ErrCorrupt, index)
+	}
+	*out = stored
+	return nil
+}
+
+// DeleteRange implements raft.LogStore. What remains is without gaps after every
+// slice: a beginning is deleted upwards, an end downwards.
+func (c *checkedLog) DeleteRange(low, high uint64) error {
+	first, err := c.inner.FirstIndex()
+	if err != nil {
+		return err
+	}
+	c.tail.delete(low, high)
+	upwards := low <= first
+	for low <= high {
+		from, to := low, high
+		if upwards {
+			to = min(high, low+deleteSliceEntries-1)
+			low = to + 1
+		} else {
+			from = max(low, high-min(high, deleteSliceEntries-1))
+			high = from - 1
+		}
+		err := c.guard.write("log deletion", func() error { return c.inner.DeleteRange(from, to) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verifyAll reads every entry once and keeps the newest in the cache.
+func (c *checkedLog) verifyAll() error {
+	first, err := c.inner.FirstIndex()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	last, err := c.inner.LastIndex()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if last == 0 {
+		return nil
+	}
+	for index := first; index <= last; index++ {
+		entry := new(raft.Log)
+		if err := c.read(index, entry); err != nil {
+			// Raft writes without gaps, so a missing entry is damage too.
+			return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		c.tail.append([]*raft.Log{entry})
+		c.grown.Add(entryBytes(entry))
+		c.count.Add(1)
+	}
+	return nil
+}
+
+// seal returns a copy with the checksum behind its extensions.
+func seal(l *raft.Log) *raft.Log {
+	sealed := *l
+	sealed.Extensions = make([]byte, 0, len(l.Extensions)+checksumBytes)
+	sealed.Extensions = append(sealed.Extensions, l.Extensions...)
+	sealed.Extensions = binary.LittleEndian.AppendUint32(sealed.Extensions, entrySum(l))
+	return &sealed
+}
+
+// unseal takes the checksum off again and reports whether it was there and right.
+func unseal(l *raft.Log) bool {
+	n := len(l.Extensions) - checksumBytes
+	if n < 0 {
+		return false
+	}
+	sum := binary.LittleEndian.Uint32(l.Extensions[n:])
+	l.Extensions = l.Extensions[:n:n]
+	if n == 0 {
+		l.Extensions = nil
+	}
+	return sum == entrySum(l)
+}
+
+// entrySum covers what raft and the state depend on.
+func entrySum(l *raft.Log) uint32 {
+	var head [21]byte
+	binary.LittleEndian.PutUint64(head[0:], l.Index)
+	binary.LittleEndian.PutUint64(head[8:], l.Term)
+	head[16] = byte(l.Type)
+	binary.LittleEndian.PutUint32(head[17:], uint32(len(l.Data)))
+	sum := crc32.Checksum(head[:], castagnoli)
+	sum = crc32.Update(sum, castagnoli, l.Data)
+	return crc32.Update(sum, castagnoli, l.Extensions)
+}
+
+// entryBytes is about what an entry takes in the database.
+func entryBytes(l *raft.Log) int64 {
+	const overhead = 64
+	return int64(len(l.Data)+len(l.Extensions)) + overhead
+}

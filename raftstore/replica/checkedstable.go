@@ -1,0 +1,67 @@
+package replica
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/hashicorp/raft"
+)
+
+// checkedStable keeps term and vote with a checksum behind each value, under the
+// disk guard. A changed vote would let a server vote twice.
+type checkedStable struct {
+	inner      raft.StableStore
+	guard      *diskGuard
+	afterWrite func() error
+}
+
+var _ raft.StableStore = (*checkedStable)(nil)
+
+// Set implements raft.StableStore.
+func (c *checkedStable) Set(key, value []byte) error {
+	sealed := binary.LittleEndian.AppendUint32(append([]byte(nil), value...), stableSum(key, value))
+	return c.guard.write("vote", func() error {
+		if err := c.inner.Set(key, sealed); err != nil || c.afterWrite == nil {
+			return err
+		}
+		return c.afterWrite()
+	})
+}
+
+// Get implements raft.StableStore. The error for a missing key is the library's:
+// raft knows it by its text.
+func (c *checkedStable) Get(key []byte) ([]byte, error) {
+	sealed, err := c.inner.Get(key)
+	if err != nil || len(sealed) == 0 {
+		return nil, err
+	}
+	n := len(sealed) - checksumBytes
+	if n < 0 || binary.LittleEndian.Uint32(sealed[n:]) != stableSum(key, sealed[:n]) {
+		return nil, fmt.Errorf("%w: stable value %q", ErrCorrupt, key)
+	}
+	return sealed[:n:n], nil
+}
+
+// SetUint64 implements raft.StableStore.
+func (c *checkedStable) SetUint64(key []byte, value uint64) error {
+	return c.Set(key, binary.LittleEndian.AppendUint64(nil, value))
+}
+
+// GetUint64 implements raft.StableStore.
+func (c *checkedStable) GetUint64(key []byte) (uint64, error) {
+	value, err := c.Get(key)
+	if err != nil || len(value) == 0 {
+		return 0, err
+	}
+	if len(value) != 8 {
+		return 0, fmt.Errorf("%w: stable value %q has %d bytes", ErrCorrupt, key, len(value))
+	}
+	return binary.LittleEndian.Uint64(value), nil
+}
+
+func stableSum(key, value []byte) uint32 {
+	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+}
+
+func isNotFound(err error) bool { return err != nil && err.Error() == "not found" }

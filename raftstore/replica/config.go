@@ -1,0 +1,92 @@
+package replica
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+)
+
+// Server is one member of the cluster: its stable name and where it is reached.
+type Server struct {
+	ID string
+	// Address is host:port. The host is looked up at every dial, so a server may
+	// move as long as its name follows.
+	Address string
+}
+
+// Config is what a replica needs to run.
+type Config struct {
+	// ID is this server's name. It never changes while the data lives.
+	ID string
+	// AdvertiseAddress is where the others reach this server, host:port.
+	AdvertiseAddress string
+	// ClusterID, if set, must match the one in the data directory.
+	ClusterID string
+	// InitialServers forms a new cluster when there is no state yet; all founders
+	// are given the same list. A server not in it waits to be added.
+	InitialServers []Server
+	// Storage is opened by the caller and closed by Close.
+	Storage *Storage
+	// Dial opens an authenticated connection to the named server.
+	Dial func(ctx context.Context, address, serverID string) (net.Conn, error)
+	// Fatal is called once, from any goroutine, when the replica must not go on.
+	// A process is expected to exit in it.
+	Fatal  func(error)
+	Timing Timing
+	// RingBytes bounds the watch history; 0 takes the default of state.
+	RingBytes int64
+	Logger    *slog.Logger
+}
+
+// Timing tunes elections and replication; zero fields take the defaults.
+type Timing struct {
+	// HeartbeatTimeout is how long a follower waits without hearing of a leader
+	// before it stands for election: half a write gap after a crash. Default 500 ms.
+	HeartbeatTimeout time.Duration
+	// ElectionTimeout is how long a candidate waits for votes. Default 500 ms.
+	ElectionTimeout time.Duration
+	// LeaderLease is how long a leader goes on without hearing from a quorum.
+	// Default 250 ms.
+	LeaderLease time.Duration
+	// CommitTimeout is how late a follower of an idle leader learns of a commit,
+	// and so the delay of a read there after a write. Default 5 ms.
+	CommitTimeout time.Duration
+	// MaxAppendEntries bounds one replication message, together with the size of
+	// an entry to 8 MiB. Default 32.
+	MaxAppendEntries int
+	// SnapshotBytes of log written since the last snapshot bring on the next.
+	// Default 64 MiB.
+	SnapshotBytes int64
+}
+
+func (t Timing) withDefaults() Timing {
+	t.HeartbeatTimeout = cmp.Or(t.HeartbeatTimeout, 500*time.Millisecond)
+	t.ElectionTimeout = cmp.Or(t.ElectionTimeout, 500*time.Millisecond)
+	t.LeaderLease = cmp.Or(t.LeaderLease, 250*time.Millisecond)
+	t.CommitTimeout = cmp.Or(t.CommitTimeout, 5*time.Millisecond)
+	t.MaxAppendEntries = cmp.Or(t.MaxAppendEntries, 32)
+	t.SnapshotBytes = cmp.Or(t.SnapshotBytes, 64<<20)
+	return t
+}
+
+// Validate says what is missing.
+func (c *Config) Validate() error {
+	switch {
+	case c.ID == "":
+		return errors.New("replica: ID is required")
+	case c.AdvertiseAddress == "":
+		return errors.New("replica: AdvertiseAddress is required")
+	case c.Storage == nil:
+		return errors.New("replica: Storage is required")
+	case c.Fatal == nil:
+		return errors.New("replica: Fatal is required")
+	case c.Dial == nil && len(c.InitialServers) > 1:
+		return errors.New("replica: Dial is required with several servers")
+	case c.Logger == nil:
+		return errors.New("replica: Logger is required")
+	}
+	return nil
+}

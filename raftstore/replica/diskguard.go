@@ -1,0 +1,66 @@
+package replica
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// diskStallLimit is the longest a write may take. Heartbeats do not touch the
+	// disk, so a leader whose disk hangs would lead on without ever committing.
+	diskStallLimit = 10 * time.Second
+	// durationsKept is how many of the last write times are kept for Status.
+	durationsKept = 1024
+)
+
+// diskGuard stops the replica when the disk fails or stalls: a leader that cannot
+// write would otherwise step down, win again, and so on.
+type diskGuard struct {
+	fail func(error)
+
+	mu        sync.Mutex
+	durations []time.Duration
+	next      int
+}
+
+// write runs one write to disk under watch.
+func (g *diskGuard) write(what string, f func() error) error {
+	start := time.Now()
+	stalled := time.AfterFunc(diskStallLimit, func() {
+		g.fail(fmt.Errorf("%w: %s not done after %v", ErrDiskStalled, what, diskStallLimit))
+	})
+	err := f()
+	stalled.Stop()
+	g.record(time.Since(start))
+	if err != nil {
+		err = fmt.Errorf("%w: %s: %w", ErrDiskFailed, what, err)
+		g.fail(err)
+	}
+	return err
+}
+
+func (g *diskGuard) record(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.durations) < durationsKept {
+		g.durations = append(g.durations, d)
+		return
+	}
+	g.durations[g.next] = d
+	g.next = (g.next + 1) % durationsKept
+}
+
+// p99 is the time within which 99 of 100 recent writes were done.
+func (g *diskGuard) p99() time.Duration {
+	g.mu.Lock()
+	sorted := slices.Clone(g.durations)
+	g.mu.Unlock()
+	if len(sorted) == 0 {
+		return 0
+	}
+	slices.Sort(sorted)
+	return sorted[int(math.Ceil(0.99*float64(len(sorted))))-1]
+}

@@ -1,0 +1,24 @@
+// Package replica runs one member of the replicated log: it joins hashicorp/raft
+// to raftstore/state and to the disk.
+//
+// It owns the raft instance, the log and stable stores with their checksums, the
+// state marker, the raft transport and the snapshots. It is called by raftstore
+// only, and is the only package that imports hashicorp/raft. It may import
+// raftstore/command and raftstore/state.
+//
+// Promises:
+//   - An entry whose Propose returned without error is on the disks of a quorum
+//     and applied here. Errors wrap ErrNotProposed when the entry cannot have
+//     entered the log; after any other error it may have.
+//   - Leadership says Leader only after an entry of the leader's own term was
+//     applied here, and each won election shows as a new Term.
+//   - Bytes changed on disk are noticed before they are used, and are never
+//     repaired: the replica stops. So it does when the disk fails or stalls, when
+//     it meets an operation it does not know, and when its state differs from
+//     the other replicas'. Stopping means one call of Config.Fatal; from then on
+//     nothing is applied or answered.
+//   - Close returns after every goroutine of the replica ended.
+//
+// Tested with files (flipped bits, cut and emptied files, lost directories), and
+// through raftstore in bubbles of fake time and over real sockets.
+package replica

@@ -1,0 +1,143 @@
+package replica
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// notifyBuffer lets raft go on while the tracker looks at earlier news.
+	notifyBuffer = 16
+	// barrierRetry is the pause between two tries of the first entry of a term.
+	barrierRetry = 10 * time.Millisecond
+)
+
+// Leadership is what this replica knows of who leads.
+type Leadership struct {
+	// Leader: this replica leads, and has applied an entry of its own term.
+	Leader bool
+	// LeaderID and LeaderAddress are empty while no leader is known.
+	LeaderID, LeaderAddress string
+	// Term is the raft term. It grows with every election, so a leadership lost
+	// and won again shows even to one who missed the time between.
+	Term uint64
+	// Ready: requests can be served now, here or by the leader named.
+	Ready bool
+}
+
+// leadershipTracker follows raft's elections. Its run is the only writer of
+// current.
+type leadershipTracker struct {
+	replica  *Replica
+	notify   <-chan bool
+	observed chan raft.Observation
+	observer *raft.Observer
+	// barriers reports terms whose first entry was applied here.
+	barriers chan uint64
+
+	mu      sync.Mutex
+	current Leadership
+	changed chan struct{}
+}
+
+func newLeadershipTracker(r *Replica, notify <-chan bool) *leadershipTracker {
+	t := &leadershipTracker{
+		replica: r, notify: notify, changed: make(chan struct{}),
+		observed: make(chan raft.Observation, 1), barriers: make(chan uint64),
+	}
+	// An observation is only a reason to look, so one waiting is enough.
+	t.observer = raft.NewObserver(t.observed, false, func(o *raft.Observation) bool {
+		_, ok := o.Data.(raft.LeaderObservation)
+		return ok
+	})
+	r.raft.RegisterObserver(t.observer)
+	return t
+}
+
+func (t *leadershipTracker) stop() { t.replica.raft.DeregisterObserver(t.observer) }
+
+// run ends with ctx, after its children.
+func (t *leadershipTracker) run(ctx context.Context) {
+	var children sync.WaitGroup
+	defer children.Wait()
+	leads := false
+	t.publish(t.follower())
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case won := <-t.notify:
+			leads = won
+			if won {
+				t.publish(Leadership{LeaderID: t.replica.cfg.ID, LeaderAddress: t.replica.cfg.AdvertiseAddress, Term: t.replica.Term()})
+				children.Go(func() { t.barrier(ctx) })
+			} else {
+				t.publish(t.follower())
+			}
+		case <-t.observed:
+			if !leads {
+				t.publish(t.follower())
+			}
+		case term := <-t.barriers:
+			if leads && t.leadsIn(term) {
+				t.publish(Leadership{Leader: true, Ready: true, Term: term,
+					LeaderID: t.replica.cfg.ID, LeaderAddress: t.replica.cfg.AdvertiseAddress})
+			}
+		}
+	}
+}
+
+// barrier puts an entry through the log and reports its term. Until it is applied
+// the state may lack writes that the previous leader acknowledged.
+func (t *leadershipTracker) barrier(ctx context.Context) {
+	term := t.replica.Term()
+	for t.leadsIn(term) && t.replica.await(ctx, t.replica.raft.Barrier(0)) != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(barrierRetry):
+		}
+	}
+	select {
+	case t.barriers <- term:
+	case <-ctx.Done():
+	}
+}
+
+func (t *leadershipTracker) leadsIn(term uint64) bool {
+	return t.replica.raft.State() == raft.Leader && t.replica.Term() == term
+}
+
+// follower is what raft says of another's leadership.
+func (t *leadershipTracker) follower() Leadership {
+	address, id := t.replica.raft.LeaderWithID()
+	l := Leadership{LeaderID: string(id), LeaderAddress: string(address), Term: t.replica.Term()}
+	if l.LeaderID == t.replica.cfg.ID {
+		// Not yet, or no longer: notify will tell.
+		return Leadership{Term: l.Term}
+	}
+	l.Ready = l.LeaderID != ""
+	return l
+}
+
+func (t *leadershipTracker) publish(l Leadership) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l == t.current {
+		return
+	}
+	t.current = l
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// Leadership returns what is known now, and a channel that is closed when it
+// changes.
+func (r *Replica) Leadership() (Leadership, <-chan struct{}) {
+	r.tracker.mu.Lock()
+	defer r.tracker.mu.Unlock()
+	return r.tracker.current, r.tracker.changed
+}

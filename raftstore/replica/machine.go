@@ -1,0 +1,107 @@
+package replica
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+)
+
+// machine lets raft drive the state. Raft calls it from one goroutine.
+type machine struct{ replica *Replica }
+
+var _ raft.BatchingFSM = (*machine)(nil)
+
+// ApplyBatch implements raft.BatchingFSM. A response is []command.Result or error.
+func (m *machine) ApplyBatch(logs []*raft.Log) []any {
+	responses := make([]any, len(logs))
+	for i, l := range logs {
+		responses[i] = m.Apply(l)
+	}
+	return responses
+}
+
+// Apply implements raft.FSM. After the first entry that cannot be applied nothing
+// is: the state stays at the last one that could.
+func (m *machine) Apply(l *raft.Log) any {
+	if l.Type != raft.LogCommand {
+		return nil
+	}
+	if err := m.replica.Failed(); err != nil {
+		return err
+	}
+	results, err := m.apply(l)
+	if err != nil {
+		m.replica.fail(fmt.Errorf("applying log entry %d: %w", l.Index, err))
+		return m.replica.Failed()
+	}
+	// The entry itself may have shown that this replica has diverged.
+	if err := m.replica.Failed(); err != nil {
+		return err
+	}
+	return results
+}
+
+func (m *machine) apply(l *raft.Log) (results []command.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("invariant broken: %v\n%s", p, debug.Stack())
+		}
+	}()
+	entry, err := command.Unmarshal(l.Data)
+	if err != nil {
+		return nil, err
+	}
+	results = m.replica.state.Apply(l.Index, l.Term, entry)
+	return results, m.checkCluster()
+}
+
+// checkCluster notices that the log belongs to another cluster than configured.
+func (m *machine) checkCluster() error {
+	got, want := m.replica.state.Root().ClusterID, m.replica.cfg.ClusterID
+	if want != "" && got != "" && got != want {
+		return fmt.Errorf("%w: log of cluster %q, this is %q", ErrForeignData, got, want)
+	}
+	return nil
+}
+
+// Snapshot implements raft.FSM.
+func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	if err := m.replica.Failed(); err != nil {
+		return nil, err
+	}
+	return &stateSnapshot{m.replica.state.Snapshot()}, nil
+}
+
+// Restore implements raft.FSM.
+func (m *machine) Restore(source io.ReadCloser) error {
+	defer source.Close()
+	if err := m.replica.state.Restore(source); err != nil {
+		return err
+	}
+	return m.checkCluster()
+}
+
+type stateSnapshot struct{ snapshot *state.Snapshot }
+
+// Persist implements raft.FSMSnapshot.
+func (s *stateSnapshot) Persist(sink raft.SnapshotSink) error {
+	if _, err := s.snapshot.WriteTo(sink); err != nil {
+		return fmt.Errorf("writing snapshot: %w", joinCancel(err, sink))
+	}
+	return sink.Close()
+}
+
+func joinCancel(err error, sink raft.SnapshotSink) error {
+	if cancelErr := sink.Cancel(); cancelErr != nil {
+		return fmt.Errorf("%w; removing it: %w", err, cancelErr)
+	}
+	return err
+}
+
+// Release implements raft.FSMSnapshot.
+func (s *stateSnapshot) Release() {}

@@ -1,0 +1,259 @@
+package replica
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// ErrCrashed is what the storage of a crashed replica answers.
+var ErrCrashed = errors.New("memory storage crashed")
+
+// Memory is a disk in memory, for tests in fake time. What was written survives a
+// crash only up to the durable mark, which a write moves when its SyncDelay is
+// over; so a crash may fall between the two, as a power cut does.
+type Memory struct {
+	// SyncDelay is how long a write takes to become durable.
+	SyncDelay time.Duration
+
+	mu         sync.Mutex
+	generation int
+	logs       map[uint64]*raft.Log
+	// durable is the last index that survives a crash.
+	durable   uint64
+	stable    map[string][]byte
+	snapshots []*memorySnapshot
+	mark      *marker
+}
+
+// NewMemory returns an empty disk.
+func NewMemory() *Memory {
+	return &Memory{logs: map[uint64]*raft.Log{}, stable: map[string][]byte{}}
+}
+
+// Open returns the disk's contents as a storage. Earlier ones stop working.
+func (m *Memory) Open() *Storage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.generation++
+	h := &memoryHandle{disk: m, generation: m.generation}
+	return &Storage{
+		logs: h, stable: h, snapshots: h, marker: h,
+		sizeBytes: func() int64 { return 0 },
+		closers:   []io.Closer{h},
+	}
+}
+
+// Crash cuts the power: what is not durable is gone, and open storages fail.
+func (m *Memory) Crash() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.generation++
+	maps.DeleteFunc(m.logs, func(index uint64, _ *raft.Log) bool { return index > m.durable })
+}
+
+// memoryHandle is one opening of a Memory.
+type memoryHandle struct {
+	disk       *Memory
+	generation int
+}
+
+var (
+	_ raft.LogStore      = (*memoryHandle)(nil)
+	_ raft.StableStore   = (*memoryHandle)(nil)
+	_ raft.SnapshotStore = (*memoryHandle)(nil)
+)
+
+// with runs f on the disk unless it crashed since this handle was opened.
+func (h *memoryHandle) with(f func(*Memory) error) error {
+	h.disk.mu.Lock()
+	defer h.disk.mu.Unlock()
+	if h.disk.generation != h.generation {
+		return ErrCrashed
+	}
+	return f(h.disk)
+}
+
+func (m *Memory) bounds() (first, last uint64) {
+	if len(m.logs) == 0 {
+		return 0, 0
+	}
+	indexes := slices.Collect(maps.Keys(m.logs))
+	return slices.Min(indexes), slices.Max(indexes)
+}
+
+// FirstIndex implements raft.LogStore.
+func (h *memoryHandle) FirstIndex() (first uint64, err error) {
+	return first, h.with(func(m *Memory) error { first, _ = m.bounds(); return nil })
+}
+
+// LastIndex implements raft.LogStore.
+func (h *memoryHandle) LastIndex() (last uint64, err error) {
+	err = h.with(func(m *Memory) error { _, last = m.bounds(); return nil })
+	return last, err
+}
+
+// GetLog implements raft.LogStore.
+func (h *memoryHandle) GetLog(index uint64, out *raft.Log) error {
+	return h.with(func(m *Memory) error {
+		l, ok := m.logs[index]
+		if !ok {
+			return raft.ErrLogNotFound
+		}
+		*out = *l
+		return nil
+	})
+}
+
+// StoreLog implements raft.LogStore.
+func (h *memoryHandle) StoreLog(l *raft.Log) error { return h.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore.
+func (h *memoryHandle) StoreLogs(logs []*raft.Log) error {
+	err := h.with(func(m *Memory) error {
+		for _, l := range logs {
+			m.logs[l.Index] = l
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if h.disk.SyncDelay > 0 {
+		time.Sleep(h.disk.SyncDelay)
+	}
+	return h.with(func(m *Memory) error {
+		m.durable = logs[len(logs)-1].Index
+		return nil
+	})
+}
+
+// DeleteRange implements raft.LogStore.
+func (h *memoryHandle) DeleteRange(low, high uint64) error {
+	return h.with(func(m *Memory) error {
+		maps.DeleteFunc(m.logs, func(index uint64, _ *raft.Log) bool { return index >= low && index <= high })
+		if _, last := m.bounds(); last < m.durable {
+			m.durable = last
+		}
+		return nil
+	})
+}
+
+// Set implements raft.StableStore.
+func (h *memoryHandle) Set(key, value []byte) error {
+	return h.with(func(m *Memory) error {
+		m.stable[string(key)] = bytes.Clone(value)
+		return nil
+	})
+}
+
+// Get implements raft.StableStore.
+func (h *memoryHandle) Get(key []byte) (value []byte, err error) {
+	err = h.with(func(m *Memory) error {
+		stored, ok := m.stable[string(key)]
+		if !ok {
+			// The library knows a missing key by this text.
+			return errors.New("not found")
+		}
+		value = bytes.Clone(stored)
+		return nil
+	})
+	return value, err
+}
+
+// SetUint64 implements raft.StableStore; the checked store never calls it.
+func (h *memoryHandle) SetUint64(key []byte, value uint64) error {
+	return h.Set(key, fmt.Append(nil, value))
+}
+
+// GetUint64 implements raft.StableStore; the checked store never calls it.
+func (h *memoryHandle) GetUint64(key []byte) (value uint64, err error) {
+	stored, err := h.Get(key)
+	if err == nil {
+		_, err = fmt.Sscan(string(stored), &value)
+	}
+	return value, err
+}
+
+func (h *memoryHandle) load() (mark *marker, err error) {
+	err = h.with(func(m *Memory) error { mark = m.mark; return nil })
+	return mark, err
+}
+
+func (h *memoryHandle) save(mark *marker) error {
+	return h.with(func(m *Memory) error { m.mark = mark; return nil })
+}
+
+// Close implements io.Closer.
+func (h *memoryHandle) Close() error { return nil }
+
+// memorySnapshot is a finished snapshot.
+type memorySnapshot struct {
+	meta raft.SnapshotMeta
+	data []byte
+}
+
+// memorySink is one being written. It appears on the disk when closed.
+type memorySink struct {
+	bytes.Buffer
+	handle *memoryHandle
+	meta   raft.SnapshotMeta
+}
+
+// Create implements raft.SnapshotStore.
+func (h *memoryHandle) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration, configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	return &memorySink{handle: h, meta: raft.SnapshotMeta{
+		Version: version, ID: fmt.Sprintf("%d-%d", term, index), Index: index, Term: term,
+		Configuration: configuration, ConfigurationIndex: configurationIndex,
+	}}, nil
+}
+
+// ID implements raft.SnapshotSink.
+func (s *memorySink) ID() string { return s.meta.ID }
+
+// Cancel implements raft.SnapshotSink.
+func (s *memorySink) Cancel() error { return nil }
+
+// Close implements raft.SnapshotSink.
+func (s *memorySink) Close() error {
+	return s.handle.with(func(m *Memory) error {
+		s.meta.Size = int64(s.Len())
+		m.snapshots = append([]*memorySnapshot{{s.meta, s.Bytes()}}, m.snapshots...)
+		m.snapshots = m.snapshots[:min(len(m.snapshots), snapshotsKept)]
+		return nil
+	})
+}
+
+// List implements raft.SnapshotStore.
+func (h *memoryHandle) List() (metas []*raft.SnapshotMeta, err error) {
+	err = h.with(func(m *Memory) error {
+		for _, s := range m.snapshots {
+			meta := s.meta
+			metas = append(metas, &meta)
+		}
+		return nil
+	})
+	return metas, err
+}
+
+// Open implements raft.SnapshotStore.
+func (h *memoryHandle) Open(id string) (meta *raft.SnapshotMeta, source io.ReadCloser, err error) {
+	err = h.with(func(m *Memory) error {
+		for _, s := range m.snapshots {
+			if s.meta.ID == id {
+				copied := s.meta
+				meta, source = &copied, io.NopCloser(bytes.NewReader(s.data))
+				return nil
+			}
+		}
+		return fmt.Errorf("no snapshot %q", id)
+	})
+	return meta, source, err
+}

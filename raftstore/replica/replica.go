@@ -1,0 +1,243 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+)
+
+// Replica is one running member of the cluster.
+type Replica struct {
+	cfg  Config
+	raft *raft.Raft
+	// running is raft for those who may ask before Open has finished.
+	running atomic.Pointer[raft.Raft]
+	state   *state.State
+	log     *checkedLog
+
+	stream    *streamLayer
+	transport *contactTransport
+	tracker   *leadershipTracker
+
+	failed   atomic.Pointer[error]
+	failOnce sync.Once
+	// failing is closed by fail, so that whoever waits learns of it.
+	failing chan struct{}
+
+	cancel   context.CancelFunc
+	children sync.WaitGroup
+}
+
+// Open checks the stored data, forms the cluster if this is its beginning, and
+// starts the replica. Errors wrap ErrStateLost, ErrForeignData or ErrCorrupt.
+func Open(ctx context.Context, cfg Config) (*Replica, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.Timing = cfg.Timing.withDefaults()
+	r := &Replica{cfg: cfg, failing: make(chan struct{})}
+	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnDivergence: r.diverged})
+	guard := &diskGuard{fail: r.fail}
+	r.log = newCheckedLog(cfg.Storage.logs, guard, cfg.Timing.SnapshotBytes)
+	stable := &checkedStable{inner: cfg.Storage.stable, guard: guard}
+	fresh, err := r.inspect(ctx, stable)
+	if err != nil {
+		return nil, err
+	}
+	marked := &markOnWrite{save: r.saveMarker, done: !fresh}
+	r.log.afterWrite, stable.afterWrite = marked.wrote, marked.wrote
+	if err := r.start(stable, fresh); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// start builds the transport and raft, and the goroutines around them.
+func (r *Replica) start(stable raft.StableStore, fresh bool) error {
+	r.stream = newStreamLayer(r.cfg.ID, r.cfg.AdvertiseAddress, r.cfg.Dial)
+	r.transport = newContactTransport(r.stream, r.addressOf, bridgeLogger(r.cfg.Logger))
+	notify := make(chan bool, notifyBuffer)
+	conf := r.raftConfig(notify)
+	if fresh && r.isFounder() {
+		err := raft.BootstrapCluster(conf, r.log, stable, r.cfg.Storage.snapshots, r.transport, r.initialConfiguration())
+		if err != nil {
+			r.transport.Close()
+			return fmt.Errorf("forming the cluster: %w", err)
+		}
+	}
+	instance, err := raft.NewRaft(conf, &machine{replica: r}, r.log, stable, r.cfg.Storage.snapshots, r.transport)
+	if err != nil {
+		r.transport.Close()
+		return fmt.Errorf("starting raft: %w", err)
+	}
+	r.raft = instance
+	r.running.Store(instance)
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	r.tracker = newLeadershipTracker(r, notify)
+	r.children.Go(func() { r.tracker.run(ctx) })
+	r.children.Go(func() { r.compact(ctx) })
+	r.electLoneVoter()
+	return nil
+}
+
+func (r *Replica) raftConfig(notify chan<- bool) *raft.Config {
+	conf := raft.DefaultConfig()
+	conf.LocalID = raft.ServerID(r.cfg.ID)
+	conf.HeartbeatTimeout = r.cfg.Timing.HeartbeatTimeout
+	conf.ElectionTimeout = r.cfg.Timing.ElectionTimeout
+	conf.LeaderLeaseTimeout = r.cfg.Timing.LeaderLease
+	conf.CommitTimeout = r.cfg.Timing.CommitTimeout
+	conf.MaxAppendEntries = r.cfg.Timing.MaxAppendEntries
+	conf.ShutdownOnRemove = false
+	conf.NotifyCh = notify
+	conf.Logger = bridgeLogger(r.cfg.Logger)
+	conf.NoLegacyTelemetry = true
+	// compact decides by bytes; the library would count entries.
+	conf.SnapshotThreshold = 1 << 62
+	conf.SnapshotInterval = 24 * time.Hour
+	conf.TrailingLogs = trailingEntriesMax
+	return conf
+}
+
+// electLoneVoter tells a sole voter to stand for election at once. It would
+// otherwise wait out its heartbeat timeout for a leader that cannot exist. The
+// timers stay those of a larger cluster, so it may grow into one at any time.
+func (r *Replica) electLoneVoter() {
+	servers := r.raft.GetConfiguration().Configuration().Servers
+	if len(servers) != 1 || servers[0].ID != raft.ServerID(r.cfg.ID) || servers[0].Suffrage != raft.Voter {
+		return
+	}
+	request := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
+		ProtocolVersion: raft.ProtocolVersionMax,
+		ID:              []byte(r.cfg.ID),
+		Addr:            r.transport.EncodePeer(servers[0].ID, servers[0].Address),
+	}}
+	err := r.transport.TimeoutNow(servers[0].ID, servers[0].Address, request, &raft.TimeoutNowResponse{})
+	if err != nil {
+		r.cfg.Logger.Warn("lone voter waits out its heartbeat timeout", "err", err)
+	}
+}
+
+// Propose replicates the entry and returns the results of its commands, in order.
+// It returns early with ctx's error; the entry may then still take effect.
+func (r *Replica) Propose(ctx context.Context, e *command.Entry) ([]command.Result, error) {
+	if err := r.Failed(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotProposed, err)
+	}
+	future := r.raft.Apply(e.Marshal(), 0)
+	if err := r.await(ctx, future); err != nil {
+		return nil, proposeError(err)
+	}
+	switch response := future.Response().(type) {
+	case []command.Result:
+		return response, nil
+	case error:
+		return nil, response
+	default:
+		return nil, fmt.Errorf("replica: unexpected response %T", response)
+	}
+}
+
+// proposeError tells the errors raft gives before it appends an entry from those
+// after which the entry may be committed.
+func proposeError(err error) error {
+	switch {
+	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress),
+		errors.Is(err, raft.ErrEnqueueTimeout):
+		return fmt.Errorf("%w: %w", ErrNotProposed, ErrNotLeader)
+	case errors.Is(err, raft.ErrLeadershipLost):
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	case errors.Is(err, raft.ErrRaftShutdown):
+		return fmt.Errorf("%w: %w", ErrStopped, err)
+	}
+	return err
+}
+
+// await waits for a future of raft, whose own wait cannot be interrupted. The
+// goroutine left behind ends when raft answers, at the latest on its shutdown.
+func (r *Replica) await(ctx context.Context, future raft.Future) error {
+	done := make(chan error, 1)
+	go func() { done <- future.Error() }()
+	select {
+	case err := <-done:
+		return err
+	case <-r.failing:
+		return r.Failed()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ConfirmLeader returns nil if, at some moment during the call, this replica led
+// in the given term. Errors wrap ErrNotLeader.
+func (r *Replica) ConfirmLeader(ctx context.Context, term uint64) error {
+	if err := r.await(ctx, r.raft.VerifyLeader()); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+	// Won again in a later term, the state may lack writes of the term between.
+	if now := r.raft.CurrentTerm(); now != term {
+		return fmt.Errorf("%w: term %d has become %d", ErrNotLeader, term, now)
+	}
+	return nil
+}
+
+// State returns the state machine. It is for reading: only raft applies to it.
+func (r *Replica) State() *state.State { return r.state }
+
+// Term returns the current raft term of this replica.
+func (r *Replica) Term() uint64 { return r.raft.CurrentTerm() }
+
+// TransferLeadership makes the most advanced follower the leader, without the
+// gap of an election by timeout. It fails if there is no other voter.
+func (r *Replica) TransferLeadership(ctx context.Context) error {
+	if err := r.await(ctx, r.raft.LeadershipTransfer()); err != nil {
+		return fmt.Errorf("transferring leadership: %w", err)
+	}
+	return nil
+}
+
+// fail stops the replica for good and says so, once.
+func (r *Replica) fail(err error) {
+	r.failOnce.Do(func() {
+		r.failed.Store(&err)
+		close(r.failing)
+		r.cfg.Logger.Error("replica must stop", "err", err)
+		// Fatal may wait for goroutines that hold the caller's locks.
+		go r.cfg.Fatal(err)
+	})
+}
+
+func (r *Replica) diverged(d state.Divergence) {
+	r.fail(fmt.Errorf("%w: at revision %d hash %x, the leader had %x", ErrDiverged, d.Revision, d.Got, d.Want))
+}
+
+// Failed returns why the replica stopped itself, or nil.
+func (r *Replica) Failed() error {
+	if p := r.failed.Load(); p != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, *p)
+	}
+	return nil
+}
+
+// Failing is closed when the replica stops itself.
+func (r *Replica) Failing() <-chan struct{} { return r.failing }
+
+// Close stops raft and closes the storage. The caller must have ended its own
+// calls before: raft does not answer all of them once it shut down.
+func (r *Replica) Close() error {
+	r.cancel()
+	r.tracker.stop()
+	err := r.raft.Shutdown().Error()
+	r.stream.closeConns()
+	r.children.Wait()
+	return errors.Join(err, r.cfg.Storage.Close())
+}

@@ -1,0 +1,105 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+const (
+	// snapshotsKept is one to use and one in case it is damaged.
+	snapshotsKept = 2
+	// lockWait is how long to wait for another process to let go of the log.
+	lockWait = time.Second
+	// dirMode and fileMode keep the cluster's secrets to this user.
+	dirMode, fileMode = 0o700, 0o600
+)
+
+// Storage is where a replica keeps its log, its term and vote, its snapshots, and
+// the marker that says they exist. OpenFiles and Memory.Open make one; a Replica
+// closes it.
+type Storage struct {
+	logs      raft.LogStore
+	stable    raft.StableStore
+	snapshots raft.SnapshotStore
+	marker    markerStore
+	sizeBytes func() int64
+	closers   []io.Closer
+}
+
+// OpenFiles opens the files below dir: raft/, snapshots/ and state-marker/, which
+// are created if missing. A damaged file gives an error that wraps ErrCorrupt.
+func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, error) {
+	for _, sub := range []string{"raft", "snapshots", "state-marker"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), dirMode); err != nil {
+			return nil, fmt.Errorf("data directory: %w", err)
+		}
+	}
+	path := filepath.Join(dir, "raft", "raft.db")
+	var bolt *raftboltdb.BoltStore
+	err := guarded(ctx, func() (err error) {
+		bolt, err = openBolt(path)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	// The library appends a directory of the same name.
+	snapshots, err := raft.NewFileSnapshotStoreWithLogger(dir, snapshotsKept, bridgeLogger(logger))
+	if err != nil {
+		bolt.Close()
+		return nil, fmt.Errorf("opening snapshots: %w", err)
+	}
+	return &Storage{
+		logs: bolt, stable: bolt, snapshots: snapshots,
+		marker:    &markerFile{path: filepath.Join(dir, "state-marker", "marker.json")},
+		sizeBytes: func() int64 { return fileSize(path) },
+		closers:   []io.Closer{bolt},
+	}, nil
+}
+
+// openBolt opens the database. Its commits reach the disk before they return;
+// there is no setting by which they would not.
+func openBolt(path string) (*raftboltdb.BoltStore, error) {
+	bolt, err := raftboltdb.New(raftboltdb.Options{
+		Path: path,
+		// The array form of the free list is slow once a log was cut often.
+		BoltOptions: &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true},
+	})
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return nil, errors.New("another process holds the log")
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return bolt, err
+}
+
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// Close closes the files.
+func (s *Storage) Close() error {
+	var first error
+	for _, c := range s.closers {
+		if err := c.Close(); err != nil && first == nil {
+			first = fmt.Errorf("closing the log: %w", err)
+		}
+	}
+	return first
+}

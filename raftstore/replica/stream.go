@@ -1,0 +1,153 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// acceptQueue is how many raft connections may wait to be taken up; more are
+// closed, and their peers dial again.
+const acceptQueue = 64
+
+var errStreamClosed = errors.New("raft stream layer closed")
+
+// streamLayer carries raft over connections that others dial and accept for it:
+// one listener serves raft and everything else.
+type streamLayer struct {
+	id       string
+	address  string
+	dial     func(ctx context.Context, address, serverID string) (net.Conn, error)
+	accepted chan net.Conn
+	closed   chan struct{}
+
+	mu    sync.Mutex
+	conns map[*trackedConn]struct{}
+	once  sync.Once
+}
+
+var _ raft.StreamLayer = (*streamLayer)(nil)
+
+func newStreamLayer(id, address string, dial func(context.Context, string, string) (net.Conn, error)) *streamLayer {
+	return &streamLayer{
+		id: id, address: address, dial: dial,
+		accepted: make(chan net.Conn, acceptQueue), closed: make(chan struct{}),
+		conns: map[*trackedConn]struct{}{},
+	}
+}
+
+// Accept implements net.Listener.
+func (s *streamLayer) Accept() (net.Conn, error) {
+	select {
+	case conn := <-s.accepted:
+		return conn, nil
+	case <-s.closed:
+		return nil, errStreamClosed
+	}
+}
+
+// Close implements net.Listener.
+func (s *streamLayer) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (s *streamLayer) Addr() net.Addr { return serverAddress(s.address) }
+
+type serverAddress string
+
+func (serverAddress) Network() string  { return "tcp" }
+func (a serverAddress) String() string { return string(a) }
+
+// peerTarget joins what Dial must know into the one string that raft passes on.
+// Connections are pooled by it.
+func peerTarget(id raft.ServerID, address raft.ServerAddress) raft.ServerAddress {
+	return raft.ServerAddress(id) + " " + address
+}
+
+// Dial implements raft.StreamLayer. A connection to the own server is a pipe: the
+// lone voter sends itself one message, before anything may be listening.
+func (s *streamLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	id, address, _ := strings.Cut(string(target), " ")
+	if id == s.id {
+		near, far := net.Pipe()
+		go s.handle(far)
+		return s.track(near), nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	conn, err := s.dial(ctx, address, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.track(conn), nil
+}
+
+// handle gives raft a connection and waits until it is closed.
+func (s *streamLayer) handle(conn net.Conn) {
+	tracked := s.track(conn)
+	select {
+	case s.accepted <- tracked:
+		<-tracked.done
+	default:
+		tracked.Close()
+	}
+}
+
+// track makes sure that closeConns reaches the connection.
+func (s *streamLayer) track(conn net.Conn) *trackedConn {
+	tracked := &trackedConn{Conn: conn, stream: s, done: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns == nil {
+		tracked.stream = nil
+		tracked.Close()
+		return tracked
+	}
+	s.conns[tracked] = struct{}{}
+	return tracked
+}
+
+// closeConns closes all connections, in both directions: raft's own shutdown
+// leaves them open. Later ones are closed at once.
+func (s *streamLayer) closeConns() {
+	s.mu.Lock()
+	conns := s.conns
+	s.conns = nil
+	s.mu.Unlock()
+	for conn := range conns {
+		conn.Close()
+	}
+}
+
+// trackedConn tells when it is closed.
+type trackedConn struct {
+	net.Conn
+	stream *streamLayer
+	once   sync.Once
+	done   chan struct{}
+}
+
+// Close implements net.Conn.
+func (c *trackedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		close(c.done)
+		if c.stream != nil {
+			c.stream.mu.Lock()
+			delete(c.stream.conns, c)
+			c.stream.mu.Unlock()
+		}
+	})
+	return err
+}
+
+// HandleConn serves one raft connection that a peer opened, already
+// authenticated. It returns when the connection is closed.
+func (r *Replica) HandleConn(conn net.Conn) { r.stream.handle(conn) }

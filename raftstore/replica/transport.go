@@ -1,0 +1,60 @@
+package replica
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// peerConnections is how many idle connections are kept to each peer.
+	peerConnections = 3
+	// messageTimeout bounds one message; snapshots get more by their size.
+	messageTimeout = 10 * time.Second
+)
+
+// contactTransport is raft's network transport, and remembers when each peer
+// answered last: raft keeps that to itself.
+type contactTransport struct {
+	*raft.NetworkTransport
+	mu       sync.Mutex
+	contacts map[raft.ServerID]time.Time
+}
+
+func newContactTransport(stream *streamLayer, addressOf func(raft.ServerID) (raft.ServerAddress, error), logger hclog.Logger) *contactTransport {
+	return &contactTransport{
+		contacts: map[raft.ServerID]time.Time{},
+		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream: stream, MaxPool: peerConnections, Timeout: messageTimeout, Logger: logger,
+			ServerAddressProvider: targetProvider(addressOf),
+		}),
+	}
+}
+
+type targetProvider func(raft.ServerID) (raft.ServerAddress, error)
+
+// ServerAddr implements raft.ServerAddressProvider.
+func (f targetProvider) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	address, err := f(id)
+	return peerTarget(id, address), err
+}
+
+// AppendEntries implements raft.Transport. Heartbeats come this way too.
+func (t *contactTransport) AppendEntries(id raft.ServerID, target raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
+	err := t.NetworkTransport.AppendEntries(id, target, request, response)
+	if err == nil {
+		t.mu.Lock()
+		t.contacts[id] = time.Now()
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// lastContact returns when the peer last answered this leader, zero if never.
+func (t *contactTransport) lastContact(id raft.ServerID) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.contacts[id]
+}

@@ -1,0 +1,42 @@
+package raftstore
+
+import (
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica"
+)
+
+// ServerStatus is one member as this replica sees it.
+type ServerStatus = replica.ServerStatus
+
+// Status describes this replica and what it knows of the cluster.
+type Status struct {
+	Name      string
+	ClusterID string
+	Servers   []ServerStatus
+	// Leader, LeaderID and Term are those of Leadership.
+	Leader   bool
+	LeaderID string
+	Term     uint64
+	// Revision and AppliedIndex are those of the local state; CommitIndex and
+	// LastIndex of the log; SnapshotIndex is the end of the newest snapshot.
+	Revision, AppliedIndex, CommitIndex, LastIndex, SnapshotIndex uint64
+	// LogBytes is the size of the log on disk.
+	LogBytes int64
+	// SyncP99 is the time within which 99 of 100 recent writes were on disk.
+	SyncP99 time.Duration
+	// Failure is why the replica stopped itself, or nil.
+	Failure error
+}
+
+// Status returns the present status.
+func (s *Store) Status() Status {
+	r, root := s.replica.Status(), s.Root()
+	return Status{
+		Name: s.cfg.Name, ClusterID: root.ClusterID, Servers: r.Servers,
+		Leader: r.Leadership.Leader, LeaderID: r.Leadership.LeaderID, Term: r.Leadership.Term,
+		Revision: root.Revision, AppliedIndex: root.Index, CommitIndex: r.CommitIndex,
+		LastIndex: r.LastIndex, SnapshotIndex: r.SnapshotIndex,
+		LogBytes: r.LogBytes, SyncP99: r.SyncP99, Failure: s.replica.Failed(),
+	}
+}

@@ -1,0 +1,181 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/forward"
+	"github.com/setpoint-io/setpoint/raftstore/replica"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+	"github.com/setpoint-io/setpoint/raftstore/watch"
+)
+
+const (
+	// transferLimit bounds handing leadership over at shutdown.
+	transferLimit = 2 * time.Second
+	// drainLimit bounds waiting for commands under way at shutdown. A leader that
+	// lost its quorum gives them up after its lease, well before.
+	drainLimit = 5 * time.Second
+)
+
+// Store is this server's replica of the store.
+type Store struct {
+	cfg     Config
+	replica *replica.Replica
+	peers   *forward.Client
+
+	sessions sessionKeeper
+	// local packs commands into log entries while this replica leads, remote
+	// into requests to the leader while it does not.
+	local, remote *batcher
+	// confirm asks a quorum whether this replica leads, ask asks the leader.
+	confirm, ask coalescer
+
+	// ctx ends when everything must; stopping is closed when nothing may begin.
+	ctx      context.Context
+	cancel   context.CancelFunc
+	stopping chan struct{}
+	stopOnce sync.Once
+	stopErr  error
+	children sync.WaitGroup
+}
+
+// Open starts the replica and returns when it runs; see Leadership for when it
+// serves. Errors wrap ErrStateLost, ErrForeignData or ErrCorrupt where the data
+// directory must not be used.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	storage := cfg.Storage
+	if storage == nil {
+		var err error
+		if storage, err = replica.OpenFiles(ctx, cfg.DataDir, cfg.Logger); err != nil {
+			return nil, err
+		}
+	}
+	r, err := replica.Open(ctx, replica.Config{
+		ID: cfg.Name, AdvertiseAddress: cfg.AdvertiseAddress, ClusterID: cfg.ClusterID,
+		InitialServers: cfg.InitialServers, Storage: storage, Dial: cfg.Dial, Fatal: cfg.Fatal,
+		Timing: cfg.Timing, RingBytes: cfg.RingBytes, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return nil, errors.Join(err, storage.Close())
+	}
+	s := &Store{cfg: cfg, replica: r, stopping: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.peers = forward.NewClient(cfg.HTTPClient)
+	s.sessions.open = s.openSession
+	s.local = newBatcher(s.ctx, s.shipToLog)
+	s.remote = newBatcher(s.ctx, s.shipToLeader)
+	s.confirm.fetch, s.ask.fetch = s.confirmRevision, s.askRevision
+	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster} {
+		s.children.Go(child)
+	}
+	return s, nil
+}
+
+// Root returns the local state as of now, without waiting.
+func (s *Store) Root() *state.Root { return s.replica.State().Root() }
+
+// RootAt returns the local state as it was at a revision, or state.ErrCompacted,
+// or state.ErrFuture.
+func (s *Store) RootAt(revision uint64) (*state.Root, error) {
+	return s.replica.State().RootAt(revision)
+}
+
+// WaitRevision returns the local state once it has reached the revision.
+func (s *Store) WaitRevision(ctx context.Context, revision uint64) (*state.Root, error) {
+	ctx, cancel := s.whileRunning(ctx)
+	defer cancel()
+	root, err := s.replica.State().WaitRevision(ctx, revision)
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return root, nil
+}
+
+// Watch follows the changes after a revision to keys with the prefix; "" is all.
+// It fails with watch.ErrCompacted if some are forgotten.
+func (s *Store) Watch(prefix string, after uint64) (*watch.Watcher, error) {
+	return s.replica.State().Ring().Watch(prefix, after)
+}
+
+// HandleRaftConn serves a raft connection that a peer opened with its Dial. The
+// connection is authenticated already. It returns when the connection is closed.
+func (s *Store) HandleRaftConn(conn net.Conn) { s.replica.HandleConn(conn) }
+
+// Handler returns the service for the other servers, and the pattern to mount it
+// at. Requests that Config.AuthorizePeer refuses get 403.
+func (s *Store) Handler() (pattern string, handler http.Handler) {
+	return forward.NewHandler(backend{s}, s.cfg.AuthorizePeer)
+}
+
+// TransferLeadership makes another server the leader, within milliseconds. It
+// fails with ErrNotLeader on a follower.
+func (s *Store) TransferLeadership(ctx context.Context) error {
+	if !s.Leadership().Leader {
+		return ErrNotLeader
+	}
+	return s.replica.TransferLeadership(ctx)
+}
+
+// Shutdown hands leadership over while ctx lasts, then stops. It may be called
+// more than once; each call returns after the store has stopped.
+func (s *Store) Shutdown(ctx context.Context) error {
+	s.stopOnce.Do(func() { s.stopErr = s.shutdown(ctx) })
+	return s.stopErr
+}
+
+func (s *Store) shutdown(ctx context.Context) error {
+	if s.Leadership().Leader && s.hasOtherVoter() && s.replica.Failed() == nil {
+		ctx, cancel := context.WithTimeout(ctx, transferLimit)
+		if err := s.replica.TransferLeadership(ctx); err != nil {
+			s.cfg.Logger.Warn("stopping without handing leadership over", "err", err)
+		}
+		cancel()
+	}
+	close(s.stopping)
+	// Raft answers commands under way while it runs, not all once it stops.
+	drained := time.AfterFunc(drainLimit, s.cancel)
+	s.local.drain()
+	s.remote.drain()
+	s.confirm.drain()
+	drained.Stop()
+	s.cancel()
+	s.ask.drain()
+	s.children.Wait()
+	return s.replica.Close()
+}
+
+func (s *Store) hasOtherVoter() bool {
+	for _, server := range s.replica.Status().Servers {
+		if server.Voter && server.ID != s.cfg.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// whileRunning derives a context that ends, with ErrStopped as its cause, when
+// the store does.
+func (s *Store) whileRunning(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(ErrStopped) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// check returns why nothing may begin any more, or nil.
+func (s *Store) check() error {
+	select {
+	case <-s.stopping:
+		return fmt.Errorf("%w: shutting down", ErrStopped)
+	default:
+		return s.replica.Failed()
+	}
+}
