@@ -3,7 +3,6 @@ package record
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"hash"
 	"sync/atomic"
 )
 
@@ -24,25 +23,22 @@ type Record struct {
 // Seal computes the record's digest. Whoever makes a record calls it once, after
 // the fields are set and before anybody else sees the record.
 func (r *Record) Seal() *Record {
+	// The lengths come first, so that no two records hash the same bytes.
+	b := make([]byte, 0, headBytes)
+	for _, n := range []uint64{uint64(len(r.Key)), uint64(len(r.UID)), r.CreateRevision, r.ModRevision} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	b = append(append(b, r.Key...), r.UID...)
 	h := sha256.New()
-	writeNumbers(h, uint64(len(r.Key)), uint64(len(r.UID)), r.CreateRevision, r.ModRevision)
-	h.Write([]byte(r.Key))
-	h.Write([]byte(r.UID))
+	h.Write(b)
 	h.Write(r.Value)
-	var sum [sha256.Size]byte
-	h.Sum(sum[:0])
-	r.digest = DigestFromBytes([16]byte(sum[:16]))
+	r.digest = DigestFromBytes([16]byte(h.Sum(b[:0])))
 	return r
 }
 
-func writeNumbers(h hash.Hash, numbers ...uint64) {
-	var b [8 * 8]byte
-	out := b[:0]
-	for _, n := range numbers {
-		out = binary.LittleEndian.AppendUint64(out, n)
-	}
-	h.Write(out)
-}
+// headBytes is enough for the part of most records before the value; longer keys
+// make Seal allocate.
+const headBytes = 192
 
 // Digest returns the digest computed by Seal.
 func (r *Record) Digest() Digest { return r.digest }

@@ -56,27 +56,34 @@ func (b *blockWriter) write(p []byte) {
 	b.err = err
 }
 
-// readBlock reads one block into memory of its own: what is decoded from it may
-// alias it. io.EOF means a clean end.
-func readBlock(r io.Reader) (section, *wire.Reader, error) {
+// blockReader reads blocks, one after the other, into the same memory.
+type blockReader struct {
+	r       io.Reader
+	payload bytes.Buffer
+}
+
+// next returns the items of the next block, valid until the call after. io.EOF
+// means a clean end.
+func (b *blockReader) next() (section, *wire.Reader, error) {
 	var head [blockHeaderBytes]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+	if _, err := io.ReadFull(b.r, head[:]); err != nil {
 		return 0, nil, cutShort(err)
 	}
 	size := binary.LittleEndian.Uint32(head[:4])
 	if size == 0 || size > maxBlockBytes {
 		return 0, nil, fmt.Errorf("%w: block of %d bytes", ErrCorruptSnapshot, size)
 	}
-	// The length is not to be trusted before the checksum: let the buffer grow
-	// with what arrives.
-	var payload bytes.Buffer
-	if _, err := io.CopyN(&payload, r, int64(size)); err != nil {
+	// The length is not to be trusted before the checksum: the buffer grows with
+	// what arrives.
+	b.payload.Reset()
+	if _, err := io.CopyN(&b.payload, b.r, int64(size)); err != nil {
 		return 0, nil, cutShort(unexpected(err))
 	}
-	if wire.Checksum(head[:4], payload.Bytes()) != binary.LittleEndian.Uint32(head[4:]) {
+	payload := b.payload.Bytes()
+	if wire.Checksum(head[:4], payload) != binary.LittleEndian.Uint32(head[4:]) {
 		return 0, nil, fmt.Errorf("%w: block checksum", ErrCorruptSnapshot)
 	}
-	return section(payload.Bytes()[0]), wire.NewReader(payload.Bytes()[1:]), nil
+	return section(payload[0]), wire.NewReader(payload[1:]), nil
 }
 
 func unexpected(err error) error {

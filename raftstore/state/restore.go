@@ -61,9 +61,10 @@ type loader struct {
 
 func load(r io.Reader) (*loader, error) {
 	l := &loader{tree: newTree(), latest: map[string]*Record{}}
+	blocks := &blockReader{r: r}
 	at := section(0)
 	for {
-		next, items, err := readBlock(r)
+		next, items, err := blocks.next()
 		if errors.Is(err, io.EOF) && at == footerSection {
 			return l, nil
 		}
@@ -166,8 +167,7 @@ func (l *loader) record(r *wire.Reader) error {
 	return nil
 }
 
-// readRecord copies the value: the block should not live as long as its
-// longest-lived record.
+// readRecord copies the value, since the block's memory is used again.
 func readRecord(r *wire.Reader) *Record {
 	rec := &Record{Key: r.String(), UID: r.String()}
 	rec.CreateRevision, rec.ModRevision = r.Uvarint(), r.Uvarint()
