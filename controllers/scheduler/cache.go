@@ -19,9 +19,12 @@ type cache struct {
 	free         []int          // slots to use again
 	pods         map[types.UID]*placement
 	namespaces   map[string]labels.Set
-	generation   uint64 // the last one given; also tells whether anything changed at all
-	known        int    // nodes whose object has been seen
-	affinityPods int    // placed pods with affinity or anti-affinity terms
+	generation   uint64        // the last one given; also tells whether anything changed at all
+	known        int           // nodes whose object has been seen
+	affinityPods int           // placed pods with affinity or anti-affinity terms
+	priorities   map[int32]int // how many placed pods have a priority
+	nominations  map[types.UID]*nomination
+	evicting     map[types.UID]bool // placed pods that are being evicted for others
 }
 
 // placement is a pod that counts on a node.
@@ -33,7 +36,10 @@ type placement struct {
 }
 
 func newCache() *cache {
-	return &cache{slots: map[string]int{}, pods: map[types.UID]*placement{}, namespaces: map[string]labels.Set{}}
+	return &cache{
+		slots: map[string]int{}, pods: map[types.UID]*placement{}, namespaces: map[string]labels.Set{},
+		priorities: map[int32]int{}, nominations: map[types.UID]*nomination{}, evicting: map[types.UID]bool{},
+	}
 }
 
 // setNode takes over a node object and tells what changed.
@@ -133,6 +139,7 @@ func (c *cache) placed(uid types.UID) bool {
 
 func (c *cache) place(pod *plugin.Pod, node *plugin.Node, assumed bool) {
 	node.AddPod(pod)
+	c.priorities[pod.Priority()]++
 	c.pods[pod.UID] = &placement{pod: pod, node: node, assumed: assumed}
 	if !pod.Affinity.Empty() {
 		c.affinityPods++
@@ -147,6 +154,10 @@ func (c *cache) removePod(uid types.UID) plugin.Event {
 		return 0
 	}
 	delete(c.pods, uid)
+	delete(c.evicting, uid)
+	if c.priorities[p.pod.Priority()]--; c.priorities[p.pod.Priority()] == 0 {
+		delete(c.priorities, p.pod.Priority())
+	}
 	p.node.RemovePod(p.pod)
 	if !p.pod.Affinity.Empty() {
 		c.affinityPods--

@@ -1,13 +1,15 @@
 // Package scheduler decides on which node each pending pod runs, and binds it there.
 //
 // It owns the decision for pods whose spec.schedulerName is its own: the write of pods/binding, the condition
-// PodScheduled=False of pods that fit nowhere, and the events Scheduled and FailedScheduling. It writes nothing else.
+// PodScheduled=False of pods that fit nowhere, status.nominatedNodeName, the deletion of pods that have to make room for
+// pods of higher priority, and the events Scheduled, FailedScheduling and Preempted. It writes nothing else.
 // The controllers' list calls Run for one term of leadership; the client it is given carries the fence of that term.
 // It may call client-go and its own subpackages plugin and plugins; it knows no API server and no store.
 //
 // The way of a pod: informer → queue (active, backoff, parked) → engine (filter and score, under one lock, no I/O) →
 // assumed in the cache → bound concurrently → confirmed by the watch. A bind that fails is forgotten and tried again.
-// A pod that fits nowhere is parked with the set of events that could help it, and comes back when one of them happens.
+// A pod that fits nowhere may have pods of lower priority evicted, as few and as unimportant as possible, and is then
+// promised their room. It is parked with the set of events that could help it, and comes back when one of them happens.
 //
 // Promises: requests never exceed what a node can allocate, as far as the watch has told; higher priority first, then
 // older first; the same world gives the same message; no polling; nothing is kept between two calls of Run.

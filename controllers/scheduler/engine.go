@@ -39,16 +39,37 @@ func (e *engine) place(pod *plugin.Pod, key string, spread labels.Selector) (*pl
 		return nil, &FitError{Wakes: plugin.NodeAdded}
 	}
 	c := e.class(pod, key, spread)
-	if c.failure != nil && c.failedAt == e.cache.generation {
-		return nil, c.failure
+	if c.failure != nil && c.failedAt == e.cache.generation && len(e.cache.nominations) == 0 {
+		return nil, c.failure.copy()
 	}
 	c.refresh(e.cache.nodes)
-	feasible := e.feasible(c)
+	feasible := e.feasible(pod, c)
 	if len(feasible) == 0 {
-		c.failure, c.failedAt = diagnose(c, e.cache.nodes), e.cache.generation
-		return nil, c.failure
+		return nil, e.failed(pod, c)
 	}
-	return e.best(c, feasible), nil
+	return e.best(c, e.nominatedFirst(pod, feasible)), nil
+}
+
+// failed explains a failure and keeps the explanation for the next pod of the class, unless it depends on promises made
+// to other pods.
+func (e *engine) failed(pod *plugin.Pod, c *class) *FitError {
+	fit := e.diagnose(pod, c)
+	if len(e.cache.nominations) == 0 {
+		c.failure, c.failedAt = fit, e.cache.generation
+	}
+	return fit.copy()
+}
+
+// nominatedFirst narrows the choice to the node on which room was made for the pod, if it fits there.
+func (e *engine) nominatedFirst(pod *plugin.Pod, feasible []*plugin.Node) []*plugin.Node {
+	if n := e.cache.nominations[pod.UID]; n != nil {
+		for i, node := range feasible {
+			if node.Name == n.node {
+				return feasible[i : i+1]
+			}
+		}
+	}
+	return feasible
 }
 
 // class finds or prepares the pod's class. A pod pinned to nodes by name, as a DaemonSet's, has no equals: its class is
@@ -90,7 +111,7 @@ func (e *engine) reset() {
 }
 
 // feasible lists the nodes that fit. It starts at another slot for each pod, so that ties do not all fall on one node.
-func (e *engine) feasible(c *class) []*plugin.Node {
+func (e *engine) feasible(pod *plugin.Pod, c *class) []*plugin.Node {
 	e.found = e.found[:0]
 	n := len(e.cache.nodes)
 	start := int(e.round % uint64(n))
@@ -99,7 +120,7 @@ func (e *engine) feasible(c *class) []*plugin.Node {
 		if node == nil || node.Node == nil || c.pinned != nil && !c.pinned[node.Name] {
 			continue
 		}
-		if r, _ := c.verdict(node); r == nil {
+		if r, _ := e.verdict(pod, c, node); r == nil {
 			e.found = append(e.found, node)
 		}
 	}

@@ -6,6 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
@@ -118,25 +123,62 @@ func TestDefaultSpreadingOverZones(t *testing.T) {
 	}
 }
 
-// BenchmarkPlace5000PodsOn100Nodes is the pure part: five Deployments of 1,000 pods each.
-func BenchmarkPlace5000PodsOn100Nodes(b *testing.B) {
-	var pods []*corev1.Pod
-	for i := range 5000 {
-		pod := testPod(fmt.Sprint("p", i), "100m", "100Mi")
-		pod.Labels["app"] = fmt.Sprint("app-", i%5)
-		pods = append(pods, pod)
-	}
-	selector := labels.SelectorFromSet(labels.Set{"app": "app-1"})
-	for b.Loop() {
-		world := newBench(nodesNamed(100)...)
-		for _, pod := range pods {
-			p := plugin.NewPod(pod)
-			node, err := world.engine.place(p, keyOf(pod), selector)
-			if err != nil {
-				b.Fatal(err)
+// BenchmarkPlace is the pure part: five Deployments, together 5,000 pods.
+func BenchmarkPlace(b *testing.B) {
+	for _, nodes := range []int{100, 5000} {
+		b.Run(fmt.Sprint(nodes, "-nodes"), func(b *testing.B) {
+			pods := deployments(5, 1000)
+			for b.Loop() {
+				world := newBench(nodesNamed(nodes)...)
+				for _, pod := range pods {
+					p := plugin.NewPod(pod)
+					node, err := world.engine.place(p, keyOf(pod), labels.SelectorFromSet(pod.Labels))
+					if err != nil {
+						b.Fatal(err)
+					}
+					world.assume(p, node)
+				}
 			}
-			world.assume(p, node)
+			b.ReportMetric(5000*float64(b.N)/b.Elapsed().Seconds(), "pods/s")
+		})
+	}
+}
+
+// deployments makes the pods of n Deployments.
+func deployments(n, pods int) []*corev1.Pod {
+	var all []*corev1.Pod
+	for i := range n * pods {
+		pod := testPod(fmt.Sprint("p", i), "100m", "100Mi")
+		pod.Labels["app"] = fmt.Sprint("app-", i%n)
+		all = append(all, pod)
+	}
+	return all
+}
+
+// BenchmarkBind is the whole way through queue, engine and binder, over 100 nodes, with bindings that cost nothing.
+func BenchmarkBind(b *testing.B) {
+	client := fake.NewSimpleClientset()
+	client.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+	pods := deployments(5, 1000)
+	for b.Loop() {
+		s := newScheduler(Config{Client: client, Informers: informers.NewSharedInformerFactory(client, 0)})
+		s.report.recorder = &record.FakeRecorder{}
+		for _, n := range nodesNamed(100) {
+			s.nodeChanged(n)
 		}
+		for _, pod := range pods {
+			s.podChanged(pod)
+		}
+		for range pods {
+			t, _ := s.queue.pop(b.Context())
+			s.schedule(b.Context(), t)
+		}
+		s.binder.wait()
+		s.report.queue.ShutDown()
+		if len(s.cache.pods) != len(pods) {
+			b.Fatalf("%d pods placed, want %d", len(s.cache.pods), len(pods))
+		}
+		client.ClearActions()
 	}
 	b.ReportMetric(5000*float64(b.N)/b.Elapsed().Seconds(), "pods/s")
 }

@@ -24,7 +24,15 @@ type FitError struct {
 	Wakes plugin.Event
 	// Preemption says why evicting pods of lower priority does not help; empty if it was not tried.
 	Preemption string
+
+	class      *class
 	candidates []*plugin.Node // nodes on which evicting pods might help
+}
+
+// copy gives a FitError of its own to a pod: preemption depends on the pod's priority, the rest on its class.
+func (e *FitError) copy() *FitError {
+	c := *e
+	return &c
 }
 
 // Error writes the message of upstream's scheduler, with the most frequent reason first, and the hint.
@@ -65,33 +73,37 @@ func histogram(reasons map[string]int) string {
 const outsidePin = "node(s) didn't match Pod's node affinity/selector"
 
 // diagnose explains why no node fits. The class has been refreshed.
-func diagnose(c *class, nodes []*plugin.Node) *FitError {
-	e := &FitError{Reasons: map[string]int{}, Wakes: plugin.NodeAdded}
+func (e *engine) diagnose(pod *plugin.Pod, c *class) *FitError {
+	fit := &FitError{Reasons: map[string]int{}, Wakes: plugin.NodeAdded, class: c}
 	var best remedy
 	examined := 0
-	for _, node := range nodes {
+	for _, node := range e.cache.nodes {
 		if node == nil || node.Node == nil {
 			continue
 		}
-		e.Nodes++
+		fit.Nodes++
 		if c.pinned != nil && !c.pinned[node.Name] {
-			e.Reasons[outsidePin]++
+			fit.Reasons[outsidePin]++
 			continue
 		}
-		rejection, wakes := c.verdict(node)
-		e.Wakes |= wakes
-		for _, reason := range rejection.Reasons {
-			e.Reasons[reason]++
-		}
-		if !rejection.Unresolvable {
-			e.candidates = append(e.candidates, node)
-		}
+		rejection, wakes := e.verdict(pod, c, node)
+		fit.add(node, rejection, wakes)
 		if examined++; examined <= hintNodeLimit {
 			best = best.better(newRemedy(node.Name, c.rejections(node)))
 		}
 	}
-	e.Hint = best.sentence()
-	return e
+	fit.Hint = best.sentence()
+	return fit
+}
+
+func (e *FitError) add(node *plugin.Node, rejection *plugin.Rejection, wakes plugin.Event) {
+	e.Wakes |= wakes
+	for _, reason := range rejection.Reasons {
+		e.Reasons[reason]++
+	}
+	if !rejection.Unresolvable {
+		e.candidates = append(e.candidates, node)
+	}
 }
 
 // remedy is what would make one node fit.
@@ -112,8 +124,11 @@ func newRemedy(node string, rejections []*plugin.Rejection) remedy {
 
 // better prefers fewer steps, then the lower cost, then the name, so that the hint is always the same.
 func (r remedy) better(other remedy) remedy {
-	if r.node == "" {
+	if r.node == "" || len(r.steps) == 0 {
 		return other
+	}
+	if len(other.steps) == 0 {
+		return r // rejected only because its room is promised: nothing to say about it
 	}
 	if cmp.Or(len(other.steps)-len(r.steps), cmp.Compare(other.cost, r.cost), strings.Compare(other.node, r.node)) < 0 {
 		return other

@@ -108,6 +108,13 @@ func priorityOf(pod *corev1.Pod) int32 {
 	return (&plugin.Pod{Pod: pod}).Priority()
 }
 
+// has tells whether the pod waits here or is in flight.
+func (q *queue) has(uid types.UID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.entries[uid] != nil
+}
+
 // remove forgets a pod: it is gone, bound, or no longer ours. A pod in flight is dropped when it comes back.
 func (q *queue) remove(uid types.UID) {
 	q.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -61,14 +62,15 @@ var errPlaced = errors.New("scheduler: the pod has a node already")
 
 // scheduler is the state of one term.
 type scheduler struct {
-	client kubernetes.Interface
-	name   string
-	log    *slog.Logger
-	pods   corelisters.PodLister
-	owners *owners
-	queue  *queue
-	binder *binder
-	report *reporter
+	client  kubernetes.Interface
+	name    string
+	log     *slog.Logger
+	pods    corelisters.PodLister
+	owners  *owners
+	queue   *queue
+	binder  *binder
+	evictor *evictor
+	report  *reporter
 
 	mu     sync.Mutex // guards cache and engine; taken before queue.mu, never held during I/O
 	cache  *cache
@@ -88,7 +90,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	s.log.Info("scheduling", "nodes", s.cache.known)
+	s.log.Info("scheduling begins", "scheduler", s.name)
 	stopEvents := s.report.recordEvents(ctx, s.client, s.name)
 	defer stopEvents()
 	var children sync.WaitGroup
@@ -102,6 +104,7 @@ func Run(ctx context.Context, cfg Config) error {
 		s.schedule(ctx, t)
 	}
 	s.binder.wait()
+	s.evictor.wait()
 	children.Wait()
 	return nil
 }
@@ -119,38 +122,77 @@ func newScheduler(cfg Config) *scheduler {
 	s.engine = newEngine(s.cache, plugins.All())
 	s.report = newReporter(cfg.Client, s.pods, s.log)
 	s.binder = newBinder(s)
+	s.evictor = newEvictor(s, cfg)
 	return s
 }
 
-// schedule finds a node for one pod and starts binding it, or explains why there is none.
+// schedule finds a node for one pod and starts binding it, or makes room for it, or explains why there is none.
 func (s *scheduler) schedule(ctx context.Context, t task) {
-	node, err := s.assume(t, s.owners.selector(t.pod.Pod))
+	d, err := s.decide(t, s.owners.selector(t.pod.Pod))
 	var fit *FitError
 	switch {
 	case err == nil:
 		s.queue.wake(plugin.PodBound)
-		s.binder.bind(ctx, t, node)
+		s.binder.bind(ctx, t, d.node)
 	case errors.As(err, &fit):
 		s.queue.park(t.entry, fit.Wakes)
 		s.report.unschedulable(t.pod.Pod, corev1.PodReasonUnschedulable, fit.Error())
+		if len(d.victims) > 0 {
+			s.evictor.evict(ctx, t.pod, d.node, d.victims)
+		}
 	default:
 		s.queue.done(t.entry)
 	}
 }
 
-// assume places the pod and counts it on its node at once, so that the next pod sees it there.
-func (s *scheduler) assume(t task, spread labels.Selector) (node string, err error) {
+// decision is where a pod goes, or who has to leave for it.
+type decision struct {
+	node    string
+	victims []*corev1.Pod
+}
+
+// decide places the pod and counts it on its node at once, so that the next pod sees it there. With a FitError it may
+// still name a node and victims: the pods to evict for it.
+func (s *scheduler) decide(t task, spread labels.Selector) (decision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cache.placed(t.pod.UID) {
-		return "", errPlaced
+		return decision{}, errPlaced
 	}
 	found, err := s.engine.place(t.pod, t.key, spread)
-	if err != nil {
-		return "", err
+	if err == nil {
+		s.cache.denominate(t.pod.UID)
+		s.cache.assume(t.pod, found)
+		return decision{node: found.Name}, nil
 	}
-	s.cache.assume(t.pod, found)
-	return found.Name, nil
+	var fit *FitError
+	if !errors.As(err, &fit) || fit.Nodes == 0 {
+		return decision{}, err
+	}
+	return s.makeRoom(t.pod, fit), err
+}
+
+// makeRoom decides whom to evict for a pod that fits nowhere, and promises it the room.
+func (s *scheduler) makeRoom(pod *plugin.Pod, fit *FitError) decision {
+	chosen := s.engine.preempt(pod, fit, s.evictor.allowances())
+	if chosen == nil {
+		return decision{}
+	}
+	s.cache.nominate(pod, chosen.node.Name)
+	d := decision{node: chosen.node.Name}
+	for _, victim := range chosen.victims {
+		s.cache.evicting[victim.UID] = true
+		d.victims = append(d.victims, victim.Pod)
+	}
+	return d
+}
+
+// spare takes back that a pod is being evicted: it could not be.
+func (s *scheduler) spare(uid types.UID) {
+	s.mu.Lock()
+	delete(s.cache.evicting, uid)
+	s.mu.Unlock()
+	s.queue.wake(plugin.PodGone)
 }
 
 // forget takes back what assume counted.

@@ -26,6 +26,8 @@ type world struct {
 	// refuse, if set, answers a binding in place of the API.
 	refuse atomic.Pointer[error]
 	writes atomic.Int64 // status patches
+	// deletions counts deletions that only began, see leaveGracefully.
+	deletions atomic.Int64
 }
 
 // inWorld runs the test with a scheduler that has settled over the given objects.
@@ -77,6 +79,22 @@ func (w *world) bind(action clienttesting.Action) (bool, runtime.Object, error) 
 	}
 	pod.Spec.NodeName = binding.Target.Name
 	return true, binding, w.client.Tracker().Update(gvr, pod, pod.Namespace)
+}
+
+// leaveGracefully makes deletions begin only, as with a kubelet that takes its time.
+func (w *world) leaveGracefully() {
+	w.client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		w.deletions.Add(1)
+		gvr := corev1.SchemeGroupVersion.WithResource("pods")
+		object, err := w.client.Tracker().Get(gvr, action.GetNamespace(), action.(clienttesting.DeleteAction).GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		pod := object.(*corev1.Pod).DeepCopy()
+		now := metav1.Now()
+		pod.DeletionTimestamp = &now
+		return true, nil, w.client.Tracker().Update(gvr, pod, pod.Namespace)
+	})
 }
 
 func (w *world) createPod(pod *corev1.Pod) {

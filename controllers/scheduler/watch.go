@@ -139,7 +139,7 @@ func (s *scheduler) podChanged(pod *corev1.Pod) {
 		s.podGone(pod)
 	case pod.Spec.NodeName != "":
 		s.mu.Lock()
-		events := s.cache.setPod(pod)
+		events := s.cache.setPod(pod) | s.cache.denominate(pod.UID)
 		s.mu.Unlock()
 		s.queue.remove(pod.UID)
 		s.queue.wake(events)
@@ -160,6 +160,9 @@ const gatedMessage = "Scheduling is blocked due to non-empty scheduling gates"
 func (s *scheduler) enqueue(pod *corev1.Pod) {
 	s.mu.Lock()
 	placed := s.cache.placed(pod.UID)
+	if node := pod.Status.NominatedNodeName; !placed && node != "" && !s.queue.has(pod.UID) {
+		s.cache.nominate(plugin.NewPod(pod), node) // room was made for it in an earlier term
+	}
 	s.mu.Unlock()
 	if !placed {
 		s.queue.set(pod)
@@ -168,7 +171,7 @@ func (s *scheduler) enqueue(pod *corev1.Pod) {
 
 func (s *scheduler) podGone(pod *corev1.Pod) {
 	s.mu.Lock()
-	events := s.cache.removePod(pod.UID)
+	events := s.cache.removePod(pod.UID) | s.cache.denominate(pod.UID)
 	s.mu.Unlock()
 	s.queue.remove(pod.UID)
 	s.report.drop(pod.UID)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -21,11 +22,14 @@ type generated struct {
 	objects map[string]*corev1.Node // by name, what the cache was told last
 	placed  map[types.UID]*corev1.Pod
 	serial  int
+	// preempted counts how often room was made.
+	preempted int
 }
 
 // TestGeneratedWorlds places pods in worlds that change under it. After each placement a plain model checks the rules;
 // and an engine without any memory must come to the same result as the one that keeps classes.
 func TestGeneratedWorlds(t *testing.T) {
+	preempted := 0
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			g := &generated{Rand: rand.New(rand.NewPCG(seed, 1)), bench: newBench(), objects: map[string]*corev1.Node{}, placed: map[types.UID]*corev1.Pod{}}
@@ -33,7 +37,11 @@ func TestGeneratedWorlds(t *testing.T) {
 				g.step(t)
 			}
 			g.checkSums(t)
+			preempted += g.preempted
 		})
+	}
+	if preempted == 0 {
+		t.Error("no world ever came to a preemption")
 	}
 }
 
@@ -85,6 +93,10 @@ func (g *generated) newPod() *corev1.Pod {
 	pod.Labels["app"] = fmt.Sprint("app-", g.IntN(3))
 	same := &metav1.LabelSelector{MatchLabels: map[string]string{"app": pod.Labels["app"]}}
 	term := corev1.PodAffinityTerm{TopologyKey: []string{corev1.LabelHostname, corev1.LabelTopologyZone}[g.IntN(2)], LabelSelector: same}
+	if g.IntN(4) == 0 {
+		important := int32(1 + g.IntN(3))
+		pod.Spec.Priority = &important
+	}
 	switch g.IntN(7) {
 	case 0:
 		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 8080, ContainerPort: 8080}}
@@ -115,7 +127,9 @@ func (g *generated) placePod(t *testing.T) {
 		t.Fatalf("%s: with classes %v %v, without %v %v", pod.Name, node, err, again, errAgain)
 	}
 	if node == nil {
-		return
+		if node = g.makeRoom(t, pod, key, spread, err); node == nil {
+			return
+		}
 	}
 	g.checkPlacement(t, object, g.objects[node.Name])
 	g.assume(pod, node)
@@ -123,6 +137,36 @@ func (g *generated) placePod(t *testing.T) {
 	if g.IntN(3) > 0 {
 		g.setPod(g.placed[object.UID])
 	}
+}
+
+// makeRoom preempts for a pod that fits nowhere; with the victims gone it must fit on the node promised to it, and no
+// victim may have been spared without need.
+func (g *generated) makeRoom(t *testing.T, pod *plugin.Pod, key string, spread labels.Selector, err error) *plugin.Node {
+	t.Helper()
+	var fit *FitError
+	if !errors.As(err, &fit) || fit.Nodes == 0 || pod.Priority() == 0 {
+		return nil
+	}
+	chosen := g.preempt(pod, fit, nil)
+	if chosen == nil {
+		return nil
+	}
+	g.preempted++
+	name := chosen.node.Name
+	g.nominate(pod, name)
+	for _, victim := range chosen.victims {
+		if victim.Priority() >= pod.Priority() {
+			t.Errorf("%s: victim %s is as important", pod.Name, victim.Name)
+		}
+		delete(g.placed, victim.UID)
+		g.bench.removePod(victim.UID)
+	}
+	node, err := g.engine.place(pod, key, spread)
+	if err != nil || node.Name != name {
+		t.Fatalf("%s: promised %s, got %v %v", pod.Name, name, node, err)
+	}
+	g.denominate(pod.UID)
+	return node
 }
 
 // checkPlacement judges one placement by the rules alone, before it is counted.

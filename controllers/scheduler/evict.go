@@ -1,0 +1,105 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+)
+
+// evictLimit bounds the preemptions being carried out at once; the scheduling loop waits when it is reached.
+const evictLimit = 16
+
+// evictor carries out preemptions.
+type evictor struct {
+	scheduler *scheduler
+	budgets   policylisters.PodDisruptionBudgetLister // nil where budgets are not served
+	slots     chan struct{}
+	children  sync.WaitGroup
+}
+
+func newEvictor(s *scheduler, cfg Config) *evictor {
+	v := &evictor{scheduler: s, slots: make(chan struct{}, evictLimit)}
+	if cfg.serves(disruptionBudgets) {
+		v.budgets = cfg.Informers.Policy().V1().PodDisruptionBudgets().Lister()
+	}
+	return v
+}
+
+// allowances lists what the disruption budgets allow now.
+func (v *evictor) allowances() []budget {
+	if v.budgets == nil {
+		return nil
+	}
+	list, err := v.budgets.List(labels.Everything())
+	if err != nil {
+		return nil // a cache cannot fail to list everything
+	}
+	var budgets []budget
+	for _, b := range list {
+		if selector := plugin.ParseSelector(b.Spec.Selector); !selector.Empty() {
+			budgets = append(budgets, budget{b.Namespace, selector, b.Status.DisruptionsAllowed})
+		}
+	}
+	return budgets
+}
+
+// evict starts one preemption. The preemptor comes back from the queue when the victims are gone.
+func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, node string, victims []*corev1.Pod) {
+	v.slots <- struct{}{}
+	v.children.Go(func() {
+		defer func() { <-v.slots }()
+		v.nominate(ctx, preemptor, node)
+		for _, victim := range victims {
+			if err := v.evictOne(ctx, preemptor, node, victim); err != nil && ctx.Err() == nil {
+				v.scheduler.log.Warn("evicting a pod failed", "pod", victim.Namespace+"/"+victim.Name, "node", node, "error", err)
+				v.scheduler.spare(victim.UID)
+			}
+		}
+	})
+}
+
+// wait returns when no preemption is under way.
+func (v *evictor) wait() {
+	v.children.Wait()
+}
+
+// nominate shows the promise in the pod's status. It is only shown there: the scheduler goes by its own memory.
+func (v *evictor) nominate(ctx context.Context, pod *plugin.Pod, node string) {
+	v.patchStatus(ctx, pod.Pod, map[string]any{"nominatedNodeName": node})
+}
+
+func (v *evictor) evictOne(ctx context.Context, preemptor *plugin.Pod, node string, victim *corev1.Pod) error {
+	v.patchStatus(ctx, victim, map[string]any{"conditions": []corev1.PodCondition{{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+		Message:            v.scheduler.name + ": preempting to accommodate a higher priority pod",
+		ObservedGeneration: victim.Generation, LastTransitionTime: metav1.Now(),
+	}}})
+	err := v.scheduler.client.CoreV1().Pods(victim.Namespace).Delete(ctx, victim.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(victim.UID))})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone already
+	}
+	if err == nil {
+		v.scheduler.report.recorder.Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)
+	}
+	return err
+}
+
+// patchStatus writes what is for people and other controllers to see; preemption goes on without it.
+func (v *evictor) patchStatus(ctx context.Context, pod *corev1.Pod, status map[string]any) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+	if err == nil {
+		_, err = v.scheduler.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		v.scheduler.log.Warn("showing a preemption failed", "pod", pod.Namespace+"/"+pod.Name, "error", err)
+	}
+}

@@ -1,0 +1,153 @@
+package scheduler
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+)
+
+func prioritized(pod *corev1.Pod, priority int32) *corev1.Pod {
+	pod.Spec.Priority = &priority
+	return pod
+}
+
+func started(pod *corev1.Pod, ago time.Duration) *corev1.Pod {
+	pod.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(-ago))
+	return pod
+}
+
+func TestPreempt(t *testing.T) {
+	two := []*corev1.Node{testNode("node-1", "z", "2", "8Gi"), testNode("node-2", "z", "2", "8Gi")}
+	never := corev1.PreemptNever
+	quiet := prioritized(testPod("in", "1", ""), 10)
+	quiet.Spec.PreemptionPolicy = &never
+	labelled := func(pod *corev1.Pod, app string) *corev1.Pod {
+		pod.Labels["app"] = app
+		return pod
+	}
+	guard := []budget{{"default", labels.SelectorFromSet(labels.Set{"app": "guarded"}), 0}}
+	tests := []struct {
+		name    string
+		nodes   []*corev1.Node
+		placed  []*corev1.Pod
+		budgets []budget
+		pod     *corev1.Pod
+		victims []string
+		message string
+	}{
+		{
+			name: "nobody is less important", nodes: two, placed: []*corev1.Pod{bound(testPod("a", "2", ""), "node-1"), bound(testPod("b", "2", ""), "node-2")},
+			pod: testPod("in", "1", ""), message: "0/2 nodes are available: 2 No preemption victims found for incoming pod.",
+		},
+		{
+			name: "the node is too small", nodes: two, pod: prioritized(testPod("in", "3", ""), 10),
+			message: "0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
+		},
+		{name: "never", nodes: two, placed: []*corev1.Pod{bound(testPod("a", "2", ""), "node-1"), bound(testPod("b", "2", ""), "node-2")}, pod: quiet, message: preemptNever},
+		{
+			name: "the less important victim", nodes: two, pod: prioritized(testPod("in", "1", ""), 10),
+			placed:  []*corev1.Pod{bound(prioritized(testPod("a", "2", ""), 5), "node-1"), bound(prioritized(testPod("b", "2", ""), 4), "node-2")},
+			victims: []string{"b"}, message: "1 pod(s) of lower priority on node-2 are being evicted.",
+		},
+		{
+			name: "no more than needed", nodes: two[:1], pod: prioritized(testPod("in", "1", ""), 10),
+			placed:  []*corev1.Pod{bound(started(testPod("old", "1", ""), time.Hour), "node-1"), bound(started(testPod("young", "1", ""), time.Minute), "node-1")},
+			victims: []string{"young"}, message: "1 pod(s) of lower priority on node-1 are being evicted.",
+		},
+		{
+			name: "fewer victims", nodes: two, pod: prioritized(testPod("in", "2", ""), 10),
+			placed:  []*corev1.Pod{bound(testPod("a", "1", ""), "node-1"), bound(testPod("b", "1", ""), "node-1"), bound(testPod("c", "2", ""), "node-2")},
+			victims: []string{"c"}, message: "1 pod(s) of lower priority on node-2 are being evicted.",
+		},
+		{
+			name: "budgets weigh more than priority", nodes: two, pod: prioritized(testPod("in", "2", ""), 10), budgets: guard,
+			placed:  []*corev1.Pod{bound(labelled(testPod("a", "2", ""), "guarded"), "node-1"), bound(prioritized(testPod("b", "2", ""), 5), "node-2")},
+			victims: []string{"b"}, message: "1 pod(s) of lower priority on node-2 are being evicted.",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(tt.nodes...)
+			for _, p := range tt.placed {
+				b.setPod(p)
+			}
+			pod := plugin.NewPod(tt.pod)
+			_, err := b.engine.place(pod, keyOf(tt.pod), nil)
+			var fit *FitError
+			if !errors.As(err, &fit) {
+				t.Fatalf("place: %v, want a FitError", err)
+			}
+			var victims []string
+			if chosen := b.preempt(pod, fit, tt.budgets); chosen != nil {
+				for _, v := range chosen.victims {
+					victims = append(victims, v.Name)
+				}
+			}
+			if diff := cmp.Diff(tt.victims, victims); diff != "" {
+				t.Errorf("victims (-want +got)\n%s", diff)
+			}
+			if fit.Preemption != tt.message {
+				t.Errorf("got  %s\nwant %s", fit.Preemption, tt.message)
+			}
+		})
+	}
+}
+
+func TestPromisedRoomIsKept(t *testing.T) {
+	b := newBench(testNode("node-1", "z", "2", "8Gi"))
+	important := plugin.NewPod(prioritized(testPod("important", "2", ""), 10))
+	b.nominate(important, "node-1")
+	for range 2 {
+		want := "0/1 nodes are available: 1 Insufficient cpu."
+		if got := b.try(testPod("thief", "1", "")); got != want {
+			t.Errorf("a less important pod: %q, want %q", got, want)
+		}
+	}
+	if got := b.try(prioritized(testPod("boss", "1", ""), 20)); got != "node-1" {
+		t.Errorf("a more important pod: %q, want node-1", got)
+	}
+}
+
+func TestPreemptionInTheLoop(t *testing.T) {
+	low := bound(testPod("low", "1", ""), "node-1")
+	inWorld(t, []runtime.Object{testNode("node-1", "z", "1", "8Gi"), low}, func(w *world) {
+		w.createPod(prioritized(testPod("high", "1", ""), 100))
+		w.wantNode("high", "node-1")
+		w.wantEvent("Preempted", "Preempted by pod uid-high on node node-1")
+		synctest.Wait()
+		if _, err := w.client.CoreV1().Pods("default").Get(t.Context(), "low", metav1.GetOptions{}); err == nil {
+			t.Error("the victim is still there")
+		}
+	})
+}
+
+func TestPreemptionWaitsForTheVictim(t *testing.T) {
+	low := bound(testPod("low", "1", ""), "node-1")
+	inWorld(t, []runtime.Object{testNode("node-1", "z", "1", "8Gi"), low}, func(w *world) {
+		w.leaveGracefully()
+		w.createPod(prioritized(testPod("high", "1", ""), 100))
+		w.wantNode("high", "")
+		if got := w.pod("high").Status.NominatedNodeName; got != "node-1" {
+			t.Errorf("nominated to %q, want node-1", got)
+		}
+		w.createPod(testPod("thief", "1", ""))
+		time.Sleep(time.Minute)
+		if err := w.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "default", "low"); err != nil {
+			t.Fatal(err)
+		}
+		w.wantNode("high", "node-1")
+		w.wantNode("thief", "")
+		if n := w.deletions.Load(); n != 1 {
+			t.Errorf("%d deletions, want 1", n)
+		}
+	})
+}
