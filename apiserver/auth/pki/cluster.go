@@ -99,7 +99,7 @@ func (c *Cluster) Server(server Server, now time.Time) (*Identity, error) {
 	if err := server.validate(); err != nil {
 		return nil, err
 	}
-	return c.loadOrIssue(c.path(server.Name+".crt"), c.path(server.Name+".key"), server.names(), now,
+	return c.loadOrIssue(c.path(server.Name+".crt"), c.path(server.Name+".key"), server.Names(), now,
 		func() (*Identity, error) { return c.CA.IssueServer(server, now) })
 }
 

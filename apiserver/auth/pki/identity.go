@@ -14,12 +14,18 @@ type Identity struct {
 
 // ServerConfig is the TLS configuration of the API's listener. A client certificate is
 // optional (tokens, health checks) but must be ours and valid when it is given, so that
-// a request's VerifiedChains need no second check. The caller sets NextProtos.
+// a request's VerifiedChains need no second check. The authority's certificate is sent
+// along: a machine that joins knows only its hash. The caller sets NextProtos.
 func (id *Identity) ServerConfig() (*tls.Config, error) {
 	config, pool, err := id.config()
 	if err != nil {
 		return nil, err
 	}
+	authority, err := ParseCertificate(id.CAPEM)
+	if err != nil {
+		return nil, err
+	}
+	config.Certificates[0].Certificate = append(config.Certificates[0].Certificate, authority.Raw)
 	config.ClientAuth = tls.VerifyClientCertIfGiven
 	config.ClientCAs = pool
 	return config, nil

@@ -28,7 +28,7 @@ func (ca *CA) IssueServer(server Server, now time.Time) (*Identity, error) {
 	}
 	return ca.issue(leaf{
 		commonName: serverPrefix + server.Name, group: GroupServers,
-		names: server.names(), server: true,
+		names: server.Names(), server: true,
 	}, now)
 }
 

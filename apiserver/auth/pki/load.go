@@ -96,8 +96,7 @@ func (c *Cluster) fresh(id *Identity, names []string, now time.Time) bool {
 	if err != nil || certificate.CheckSignatureFrom(c.CA.certificate) != nil {
 		return false
 	}
-	life := certificate.NotAfter.Sub(certificate.NotBefore)
-	return covers(certificate, names) && now.Add(life/3).Before(certificate.NotAfter)
+	return covers(certificate, names) && farFromEnd(certificate, now)
 }
 
 func covers(certificate *x509.Certificate, names []string) bool {

@@ -49,8 +49,8 @@ func (s Server) validate() error {
 	return nil
 }
 
-// names are all names and addresses of the server's certificate, each once.
-func (s Server) names() []string {
+// Names are all names and addresses of the server's certificate, each once.
+func (s Server) Names() []string {
 	host, _, _ := net.SplitHostPort(s.Endpoint)
 	seen := map[string]bool{"": true}
 	var names []string

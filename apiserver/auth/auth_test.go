@@ -1,0 +1,278 @@
+package auth_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+)
+
+// TestCertificatesBecomeUsers goes over real connections.
+func TestCertificatesBecomeUsers(t *testing.T) {
+	now := time.Now()
+	ca, err := pki.NewCA(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve, err := ca.IssueServer(pki.Server{Name: "server-1", Endpoint: "127.0.0.1:6443"}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := serve.ServerConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := auth.NewAuthenticator()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		response, ok, err := who.AuthenticateRequest(r)
+		if !ok || err != nil {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"name": response.User.GetName(), "groups": response.User.GetGroups()})
+	}))
+	server.TLS, server.Config.ErrorLog = config, log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	for name, c := range map[string]struct {
+		issue  func() (*pki.Identity, error)
+		name   string
+		groups []string
+		fails  bool
+	}{
+		"administrator":    {issue: func() (*pki.Identity, error) { return ca.IssueAdmin(now) }, name: "admin", groups: []string{"system:masters", "system:authenticated"}},
+		"node":             {issue: func() (*pki.Identity, error) { return ca.IssueNode("a", nil, now) }, name: "system:node:a", groups: []string{"system:nodes", "system:authenticated"}},
+		"server":           {issue: func() (*pki.Identity, error) { return serve, nil }, name: "system:setpoint:server:server-1", groups: []string{"setpoint:servers", "system:authenticated"}},
+		"expired":          {issue: func() (*pki.Identity, error) { return ca.IssueAdmin(now.Add(-2 * 365 * 24 * time.Hour)) }, fails: true},
+		"another's admin":  {issue: func() (*pki.Identity, error) { return foreignAdmin(ca, now) }, fails: true},
+		"certificate-less": {issue: func() (*pki.Identity, error) { return nil, nil }, name: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id, err := c.issue()
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := clientOf(t, ca, id).Get(server.URL + "/api/v1/pods")
+			if c.fails {
+				if err == nil {
+					t.Error("the connection was accepted")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if c.name == "" {
+				if response.StatusCode != http.StatusUnauthorized {
+					t.Errorf("%s, want 401", response.Status)
+				}
+				return
+			}
+			var got struct {
+				Name   string
+				Groups []string
+			}
+			if err := json.NewDecoder(response.Body).Decode(&got); err != nil {
+				t.Fatal(err)
+			}
+			if got.Name != c.name || !slices.Equal(got.Groups, c.groups) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// foreignAdmin is an administrator of another cluster who presents this one's authority.
+func foreignAdmin(ca *pki.CA, now time.Time) (*pki.Identity, error) {
+	other, err := pki.NewCA(now)
+	if err != nil {
+		return nil, err
+	}
+	id, err := other.IssueAdmin(now)
+	if err == nil {
+		id.CAPEM = ca.CertPEM()
+	}
+	return id, err
+}
+
+func clientOf(t *testing.T, ca *pki.CA, id *pki.Identity) *http.Client {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca.CertPEM())
+	config := &tls.Config{RootCAs: pool}
+	if id != nil {
+		pair, err := tls.X509KeyPair(id.CertPEM, id.KeyPEM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	transport := &http.Transport{TLSClientConfig: config}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func TestAnonymous(t *testing.T) {
+	token := authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		if r.Header.Get("Authorization") != "Bearer good" {
+			return nil, false, nil
+		}
+		return &authenticator.Response{User: &user.DefaultInfo{Name: "robot"}}, true, nil
+	})
+	for _, c := range []struct{ path, authorization, want string }{
+		{"/healthz", "", "system:anonymous"},
+		{"/livez", "", "system:anonymous"},
+		{"/readyz/ping", "", "system:anonymous"},
+		{"/version", "", "system:anonymous"},
+		{"/versions", "", ""},
+		{"/", "", ""},
+		{"/api", "", ""},
+		{"/metrics", "", ""},
+		{"/readyz", "Bearer bad", ""},
+		{"/api", "Bearer good", "robot"},
+		{"/healthz", "Bearer good", "robot"},
+	} {
+		request := httptest.NewRequest(http.MethodGet, c.path, nil)
+		if c.authorization != "" {
+			request.Header.Set("Authorization", c.authorization)
+		}
+		got := ""
+		response, ok, err := auth.NewAuthenticator(token).AuthenticateRequest(request)
+		if ok && err == nil {
+			got = response.User.GetName()
+		}
+		if got != c.want {
+			t.Errorf("%s with %q: user %q, want %q", c.path, c.authorization, got, c.want)
+		}
+	}
+}
+
+func TestCertificateThatExpiredMeanwhile(t *testing.T) {
+	request := httptest.NewRequest(http.MethodGet, "/api", nil)
+	old := &x509.Certificate{NotAfter: time.Now().Add(-time.Second)}
+	request.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{old}}}
+	if _, ok, err := auth.NewAuthenticator().AuthenticateRequest(request); ok || !errors.Is(err, auth.ErrCertificateExpired) {
+		t.Errorf("%v, %v", ok, err)
+	}
+}
+
+var (
+	admin   = &user.DefaultInfo{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}}
+	server  = &user.DefaultInfo{Name: "system:setpoint:server:s", Groups: []string{"setpoint:servers", "system:authenticated"}}
+	nodeA   = &user.DefaultInfo{Name: "system:node:a", Groups: []string{"system:nodes", "system:authenticated"}}
+	poser   = &user.DefaultInfo{Name: "system:node:a", Groups: []string{"system:authenticated"}}
+	grouped = &user.DefaultInfo{Name: "eve", Groups: []string{"system:nodes", "system:authenticated"}}
+	eve     = &user.DefaultInfo{Name: "eve", Groups: []string{"system:authenticated"}}
+	nobody  = &user.DefaultInfo{Name: "system:anonymous", Groups: []string{"system:unauthenticated"}}
+)
+
+func resource(who user.Info, verb, group, resource, subresource, namespace, name string) authorizer.Attributes {
+	return authorizer.AttributesRecord{
+		User: who, Verb: verb, APIGroup: group, APIVersion: "v1", Resource: resource, Subresource: subresource,
+		Namespace: namespace, Name: name, ResourceRequest: true,
+	}
+}
+
+func path(who user.Info, verb, path string) authorizer.Attributes {
+	return authorizer.AttributesRecord{User: who, Verb: verb, Path: path}
+}
+
+func TestAuthorizer(t *testing.T) {
+	rules := auth.NewAuthorizer(auth.Config{PodNode: func(_ context.Context, _, name string) (string, bool) {
+		node, found := map[string]string{"mine": "a", "theirs": "b", "pending": ""}[name]
+		return node, found
+	}})
+	const leases = "coordination.k8s.io"
+	for _, c := range []struct {
+		request authorizer.Attributes
+		allowed bool
+	}{
+		{resource(admin, "delete", "", "nodes", "", "", "a"), true},
+		{path(admin, "get", "/metrics"), true},
+		{resource(server, "create", "apps", "replicasets", "", "x", ""), true},
+		{resource(eve, "get", "", "pods", "", "x", "p"), false},
+		{resource(eve, "create", "authorization.k8s.io", "selfsubjectaccessreviews", "", "", ""), true},
+		{resource(eve, "create", "authorization.k8s.io", "subjectaccessreviews", "", "", ""), false},
+		{resource(eve, "create", "other.example", "selfsubjectaccessreviews", "", "", ""), false},
+		{resource(nobody, "create", "authentication.k8s.io", "selfsubjectreviews", "", "", ""), false},
+		{path(eve, "get", "/apis/apps/v1"), true},
+		{path(eve, "get", "/openapi/v3"), true},
+		{path(eve, "get", "/metrics"), false},
+		{path(eve, "post", "/api"), false},
+		{path(eve, "get", "/apisecret"), false},
+		{path(nobody, "get", "/readyz"), true},
+		{path(nobody, "get", "/version"), true},
+		{path(nobody, "get", "/api"), false},
+
+		{resource(nodeA, "watch", "", "pods", "", "", ""), true},
+		{resource(nodeA, "list", "", "services", "", "", ""), true},
+		{resource(nodeA, "get", "", "secrets", "", "x", "s"), true},
+		{resource(nodeA, "update", "", "secrets", "", "x", "s"), false},
+		{resource(nodeA, "create", "", "nodes", "", "", ""), true},
+		{resource(nodeA, "patch", "", "nodes", "status", "", "a"), true},
+		{resource(nodeA, "patch", "", "nodes", "status", "", "b"), false},
+		{resource(nodeA, "update", "", "nodes", "", "", "b"), false},
+		{resource(nodeA, "delete", "", "nodes", "", "", "a"), false},
+		{resource(nodeA, "update", leases, "leases", "", "kube-node-lease", "a"), true},
+		{resource(nodeA, "create", leases, "leases", "", "kube-node-lease", ""), true},
+		{resource(nodeA, "update", leases, "leases", "", "kube-node-lease", "b"), false},
+		{resource(nodeA, "update", leases, "leases", "", "kube-system", "a"), false},
+		{resource(nodeA, "patch", "", "pods", "status", "x", "mine"), true},
+		{resource(nodeA, "patch", "", "pods", "status", "x", "theirs"), false},
+		{resource(nodeA, "patch", "", "pods", "status", "x", "pending"), false},
+		{resource(nodeA, "delete", "", "pods", "", "x", "mine"), true},
+		{resource(nodeA, "delete", "", "pods", "", "x", "theirs"), false},
+		{resource(nodeA, "delete", "", "pods", "", "x", "gone"), true},
+		{resource(nodeA, "deletecollection", "", "pods", "", "x", ""), false},
+		{resource(nodeA, "create", "", "pods", "", "x", ""), false},
+		{resource(nodeA, "create", "", "pods", "exec", "x", "mine"), false},
+		{resource(nodeA, "create", "", "pods", "binding", "x", "mine"), false},
+		{resource(nodeA, "create", "events.k8s.io", "events", "", "x", ""), true},
+		{resource(nodeA, "get", "rbac.authorization.k8s.io", "clusterroles", "", "", "x"), false},
+		{path(nodeA, "get", "/apis"), true},
+		{resource(poser, "watch", "", "pods", "", "", ""), false},
+		{resource(grouped, "watch", "", "pods", "", "", ""), false},
+		{authorizer.AttributesRecord{Verb: "get", Resource: "pods", ResourceRequest: true}, false},
+	} {
+		decision, reason, err := rules.Authorize(t.Context(), c.request)
+		if err != nil || (decision == authorizer.DecisionAllow) != c.allowed {
+			t.Errorf("%+v: allowed %v, want %v (%s, %v)", c.request, !c.allowed, c.allowed, reason, err)
+		}
+	}
+}
+
+func TestRefusalSaysWhy(t *testing.T) {
+	rules := auth.NewAuthorizer(auth.Config{})
+	_, reason, _ := rules.Authorize(t.Context(), resource(nodeA, "update", "", "nodes", "status", "", "b"))
+	if diff := cmp.Diff(`node "a" may only write what bears its own name`, reason); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNextAuthorizer(t *testing.T) {
+	next := authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		return authorizer.DecisionAllow, "by a role", nil
+	})
+	rules := auth.NewAuthorizer(auth.Config{Next: next})
+	if decision, _, _ := rules.Authorize(t.Context(), resource(eve, "get", "", "pods", "", "x", "p")); decision != authorizer.DecisionAllow {
+		t.Error("the next authorizer was not asked")
+	}
+}
