@@ -16,6 +16,8 @@ type network struct {
 	conns map[*pipeEnd]struct{}
 	// accept takes the far end of a new connection, by server and protocol.
 	accept map[endpoint]func(net.Conn)
+	// mended is closed when some link is.
+	mended chan struct{}
 }
 
 // link is one direction between two servers.
@@ -25,7 +27,10 @@ type link struct{ from, to string }
 type endpoint struct{ server, protocol string }
 
 func newNetwork() *network {
-	return &network{cut: map[link]bool{}, conns: map[*pipeEnd]struct{}{}, accept: map[endpoint]func(net.Conn){}}
+	return &network{
+		cut: map[link]bool{}, conns: map[*pipeEnd]struct{}{},
+		accept: map[endpoint]func(net.Conn){}, mended: make(chan struct{}),
+	}
 }
 
 // listen makes a server reachable; accept gets connections on its own goroutine.
@@ -52,6 +57,10 @@ func (n *network) setCut(l link, cut bool) {
 	n.mu.Lock()
 	was := n.cut[l]
 	n.cut[l] = cut
+	if was && !cut {
+		close(n.mended)
+		n.mended = make(chan struct{})
+	}
 	n.mu.Unlock()
 	if was && !cut {
 		n.reset(func(other link) bool { return other == l || other == link{l.to, l.from} })
@@ -78,12 +87,25 @@ func (n *network) reset(affected func(link) bool) {
 	}
 }
 
-// dial connects two servers. Over a cut link it waits for ctx, in vain.
+// whole returns nil if both directions work, else what to wait for.
+func (n *network) whole(l link) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cut[l] || n.cut[link{l.to, l.from}] {
+		return n.mended
+	}
+	return nil
+}
+
+// dial connects two servers. Over a cut link it tries until ctx ends.
 func (n *network) dial(ctx context.Context, from, to, protocol string) (net.Conn, error) {
 	out, back := link{from, to}, link{to, from}
-	if n.isCut(out) || n.isCut(back) {
-		<-ctx.Done()
-		return nil, ctx.Err()
+	for mended := n.whole(out); mended != nil; mended = n.whole(out) {
+		select {
+		case <-mended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,6 +15,10 @@ import (
 // closed, and their peers dial again.
 const acceptQueue = 64
 
+// dialLimit bounds one dial, less than a message may take: the host may have
+// moved, and the next dial looks it up again.
+const dialLimit = 2 * time.Second
+
 var errStreamClosed = errors.New("raft stream layer closed")
 
 // streamLayer carries raft over connections that others dial and accept for it:
@@ -80,7 +84,7 @@ func (s *streamLayer) Dial(target raft.ServerAddress, timeout time.Duration) (ne
 		go s.handle(far)
 		return s.track(near), nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), min(timeout, dialLimit))
 	defer cancel()
 	conn, err := s.dial(ctx, address, id)
 	if err != nil {

@@ -12,7 +12,7 @@ const (
 	// peerConnections is how many idle connections are kept to each peer.
 	peerConnections = 3
 	// messageTimeout bounds one message; snapshots get more by their size.
-	messageTimeout = 10 * time.Second
+	messageTimeout = 5 * time.Second
 )
 
 // contactTransport is raft's network transport, and remembers when each peer
@@ -39,6 +39,12 @@ type targetProvider func(raft.ServerID) (raft.ServerAddress, error)
 func (f targetProvider) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	address, err := f(id)
 	return peerTarget(id, address), err
+}
+
+// EncodePeer implements raft.Transport. The network transport would name the
+// server by the joined string that only Dial understands.
+func (t *contactTransport) EncodePeer(_ raft.ServerID, address raft.ServerAddress) []byte {
+	return []byte(address)
 }
 
 // AppendEntries implements raft.Transport. Heartbeats come this way too.
