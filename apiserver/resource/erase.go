@@ -1,0 +1,114 @@
+package resource
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Erase hides the Go type of a kind. The functions of the result panic when they
+// are handed an object of another type: that is a bug of the caller.
+func Erase[T Object](k Kind[T]) *Any {
+	return &Any{
+		GroupVersionKind: k.GroupVersionKind,
+		Plural:           k.Plural, Singular: k.Singular,
+		ShortNames: k.ShortNames, Categories: k.Categories,
+		ClusterScoped:          k.ClusterScoped,
+		New:                    func() Object { return k.New() },
+		NewList:                k.NewList,
+		ValidateName:           k.ValidateName,
+		Default:                eraseDo(k.Default),
+		PrepareCreate:          eraseDo(k.PrepareCreate),
+		PrepareUpdate:          eraseDoPair(k.PrepareUpdate),
+		PrepareStatus:          eraseDoPair(k.PrepareStatus),
+		Validate:               eraseGet[T, field.ErrorList](k.Validate),
+		ValidateUpdate:         eraseValidatePair(k.ValidateUpdate),
+		ValidateStatus:         eraseValidatePair(k.ValidateStatus),
+		Warnings:               eraseGet[T, []string](k.Warnings),
+		Spec:                   eraseGet[T, any](k.Spec),
+		Status:                 eraseGet[T, any](k.Status),
+		StatusOnCreate:         k.StatusOnCreate,
+		Generation:             k.Generation,
+		AllowCreateOnUpdate:    k.AllowCreateOnUpdate,
+		RequireResourceVersion: k.RequireResourceVersion,
+		GracefulDelete:         eraseGraceful(k.GracefulDelete),
+		OrphanByDefault:        k.OrphanByDefault,
+		MarkDeleted:            eraseDo(k.MarkDeleted),
+		ReturnDeleted:          k.ReturnDeleted,
+		Finalizing:             eraseGet[T, bool](k.Finalizing),
+		Columns:                eraseColumns(k.Columns),
+		Fields:                 eraseGet[T, fields.Set](k.Fields),
+		Scale:                  eraseScale(k.Scale),
+		Subresources:           k.Subresources,
+		StoredAs:               k.StoredAs,
+		ToStored:               eraseGet[T, Object](k.ToStored),
+		FromStored:             eraseFromStored(k.FromStored),
+	}
+}
+
+func eraseDo[T Object](do func(T)) func(Object) {
+	if do == nil {
+		return nil
+	}
+	return func(obj Object) { do(obj.(T)) }
+}
+
+func eraseDoPair[T Object](do func(T, T)) func(Object, Object) {
+	if do == nil {
+		return nil
+	}
+	return func(obj, old Object) { do(obj.(T), old.(T)) }
+}
+
+func eraseGet[T Object, R any](get func(T) R) func(Object) R {
+	if get == nil {
+		return nil
+	}
+	return func(obj Object) R { return get(obj.(T)) }
+}
+
+func eraseValidatePair[T Object](validate func(T, T) field.ErrorList) func(Object, Object) field.ErrorList {
+	if validate == nil {
+		return nil
+	}
+	return func(obj, old Object) field.ErrorList { return validate(obj.(T), old.(T)) }
+}
+
+func eraseGraceful[T Object](graceful func(T, *metav1.DeleteOptions) bool) func(Object, *metav1.DeleteOptions) bool {
+	if graceful == nil {
+		return nil
+	}
+	return func(obj Object, options *metav1.DeleteOptions) bool { return graceful(obj.(T), options) }
+}
+
+func eraseFromStored[T Object](from func(Object) T) func(Object) Object {
+	if from == nil {
+		return nil
+	}
+	return func(stored Object) Object { return from(stored) }
+}
+
+func eraseColumns[T Object](columns []Column[T]) []Column[Object] {
+	erased := make([]Column[Object], len(columns))
+	for i, c := range columns {
+		erased[i] = Column[Object]{
+			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority,
+			Cell: func(obj Object, now time.Time) any { return c.Cell(obj.(T), now) },
+		}
+	}
+	return erased
+}
+
+func eraseScale[T Object](s *Scale[T]) *Scale[Object] {
+	if s == nil {
+		return nil
+	}
+	return &Scale[Object]{
+		Replicas:       eraseGet[T, int32](s.Replicas),
+		SetReplicas:    func(obj Object, replicas int32) { s.SetReplicas(obj.(T), replicas) },
+		StatusReplicas: eraseGet[T, int32](s.StatusReplicas),
+		Selector:       eraseGet[T, string](s.Selector),
+	}
+}

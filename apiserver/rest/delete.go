@@ -1,0 +1,181 @@
+package rest
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+)
+
+// Delete implements rest.GracefulDeleter. The second result is true if the
+// object is gone, false if it was only marked.
+func (s *Store) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	if options == nil {
+		options = &metav1.DeleteOptions{}
+	}
+	gone := false
+	obj, err := s.write(ctx, name, options.DryRun, func(v *storage.View) (*storage.Change, error) {
+		if v.Current == nil {
+			return nil, apierrors.NewNotFound(s.kind.GroupResource(), name)
+		}
+		change, err := s.decideDelete(ctx, v, validate, options.DeepCopy())
+		gone = change != nil && change.Delete
+		return change, err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if gone {
+		return s.deletedAnswer(obj), true, nil
+	}
+	return obj, false, nil
+}
+
+func (s *Store) decideDelete(ctx context.Context, v *storage.View, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (*storage.Change, error) {
+	obj := v.Current.Copy()
+	graceful, pending, err := rest.BeforeDelete(s.strategy.deleteStrategy(), ctx, obj, options)
+	if err != nil {
+		return nil, err
+	}
+	if validate != nil {
+		if err := validate(ctx, v.Current.Copy()); err != nil {
+			return nil, err
+		}
+	}
+	finalizers := s.finalizersFor(obj, options)
+	changed := !slices.Equal(finalizers, obj.GetFinalizers())
+	obj.SetFinalizers(finalizers)
+	held := len(finalizers) > 0 || (s.kind.Finalizing != nil && s.kind.Finalizing(obj))
+	switch {
+	case graceful || (pending && changed):
+		return s.marked(obj), nil
+	case pending:
+		return nil, nil
+	case held && alreadyMarked(obj) && !changed:
+		return nil, nil
+	case held:
+		markDeleted(obj)
+		return s.marked(obj), nil
+	default:
+		return s.deletion(v)
+	}
+}
+
+func (s *Store) marked(obj resource.Object) *storage.Change {
+	if s.kind.MarkDeleted != nil {
+		s.kind.MarkDeleted(obj)
+	}
+	return &storage.Change{Object: obj}
+}
+
+// deletion removes the current object and gives back what it held.
+func (s *Store) deletion(v *storage.View) (*storage.Change, error) {
+	change := &storage.Change{Delete: true}
+	if s.allocate == nil {
+		return change, nil
+	}
+	var err error
+	_, change.Releases, err = s.allocate(v, nil, v.Current.Copy())
+	return change, err
+}
+
+func alreadyMarked(obj resource.Object) bool {
+	grace := obj.GetDeletionGracePeriodSeconds()
+	return obj.GetDeletionTimestamp() != nil && grace != nil && *grace == 0
+}
+
+// markDeleted marks an object that finalizers still hold.
+func markDeleted(obj resource.Object) {
+	now := metav1.Now()
+	if old := obj.GetDeletionTimestamp(); old == nil || old.After(now.Time) {
+		if old == nil && obj.GetGeneration() > 0 {
+			obj.SetGeneration(obj.GetGeneration() + 1)
+		}
+		obj.SetDeletionTimestamp(&now)
+	}
+	obj.SetDeletionGracePeriodSeconds(new(int64))
+}
+
+// finalizersFor adds the finalizer by which the garbage collector learns what to
+// do with dependents, as the options or the kind's default say.
+func (s *Store) finalizersFor(obj resource.Object, options *metav1.DeleteOptions) []string {
+	had := obj.GetFinalizers()
+	var finalizers []string
+	for _, f := range had {
+		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
+			finalizers = append(finalizers, f)
+		}
+	}
+	switch s.propagation(had, options) {
+	case metav1.DeletePropagationOrphan:
+		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
+	case metav1.DeletePropagationForeground:
+		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
+	}
+	return finalizers
+}
+
+func (s *Store) propagation(had []string, options *metav1.DeleteOptions) metav1.DeletionPropagation {
+	switch {
+	case options.PropagationPolicy != nil:
+		return *options.PropagationPolicy
+	case options.OrphanDependents != nil && *options.OrphanDependents:
+		return metav1.DeletePropagationOrphan
+	case options.OrphanDependents != nil:
+		return metav1.DeletePropagationBackground
+	case slices.Contains(had, metav1.FinalizerOrphanDependents):
+		return metav1.DeletePropagationOrphan
+	case slices.Contains(had, metav1.FinalizerDeleteDependents):
+		return metav1.DeletePropagationForeground
+	case s.kind.OrphanByDefault:
+		return metav1.DeletePropagationOrphan
+	default:
+		return metav1.DeletePropagationBackground
+	}
+}
+
+// deletedAnswer is the body of a deletion that is complete.
+func (s *Store) deletedAnswer(obj resource.Object) runtime.Object {
+	if s.kind.ReturnDeleted {
+		return obj
+	}
+	return &metav1.Status{
+		Status: metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{
+			Name: obj.GetName(), UID: obj.GetUID(),
+			Group: s.kind.GroupVersionKind.Group, Kind: s.kind.Plural,
+		},
+	}
+}
+
+// DeleteCollection implements rest.CollectionDeleter. Objects that go away
+// meanwhile are no error.
+func (s *Store) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, o *internalversion.ListOptions) (runtime.Object, error) {
+	list, err := s.List(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		obj, err := asObject(item)
+		if err != nil {
+			return err
+		}
+		_, _, err = s.Delete(ctx, obj.GetName(), validate, options.DeepCopy())
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}

@@ -1,0 +1,269 @@
+package rest
+
+import (
+	"net/http"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+)
+
+const (
+	// MaxBodyBytes is the largest request body (413 beyond it).
+	MaxBodyBytes = 3 << 20
+	// minWatchTimeout is the shortest life of a watch whose client named none; the
+	// real one is drawn between it and its double.
+	minWatchTimeout = 30 * time.Minute
+)
+
+// Config is what Endpoints are made of.
+type Config struct {
+	Kinds    []*resource.Any
+	Scheme   *runtime.Scheme
+	Codecs   serializer.CodecFactory
+	Storage  *storage.Store
+	Kubelets Kubelets
+	// Admission may be nil. Authorizer judges what a handler asks beyond its request, such as creation by update.
+	Admission  admission.Interface
+	Authorizer authorizer.Authorizer
+	// TypeConverter knows the schemas of all kinds, for field ownership.
+	TypeConverter managedfields.TypeConverter
+}
+
+// Endpoints serves requests for resources.
+type Endpoints struct {
+	config   Config
+	stores   map[schema.GroupVersionResource]*Store
+	handlers map[endpoint]http.HandlerFunc
+}
+
+// endpoint is one verb of one resource or subresource.
+type endpoint struct {
+	gvr         schema.GroupVersionResource
+	subresource string
+	verb        string
+}
+
+// NewEndpoints builds the handlers of all kinds.
+func NewEndpoints(config Config) (*Endpoints, error) {
+	e := &Endpoints{config: config, stores: map[schema.GroupVersionResource]*Store{}, handlers: map[endpoint]http.HandlerFunc{}}
+	for _, kind := range config.Kinds {
+		gvr := kind.GroupVersionResource()
+		e.stores[gvr] = newStore(kind, config.Storage.Table(gvr), config.Scheme)
+	}
+	for _, kind := range config.Kinds {
+		if err := e.addKind(kind); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// Handler returns the handler for a request, or nil if nothing is served there.
+// found tells whether the resource exists at all: then the answer is 405, not 404.
+func (e *Endpoints) Handler(info *request.RequestInfo) (handler http.HandlerFunc, found bool) {
+	gvr := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
+	key := endpoint{gvr, info.Subresource, info.Verb}
+	if h, ok := e.handlers[key]; ok {
+		return h, true
+	}
+	key.verb = "get"
+	_, readable := e.handlers[key]
+	key.verb = "create"
+	_, creatable := e.handlers[key]
+	return nil, readable || creatable
+}
+
+func (e *Endpoints) addKind(kind *resource.Any) error {
+	store := e.stores[kind.GroupVersionResource()]
+	if err := e.addMain(kind, store); err != nil {
+		return err
+	}
+	if kind.HasStatus() {
+		if err := e.addPatchable(kind, "status", kind.GroupVersionKind, store.status(), resets("spec")); err != nil {
+			return err
+		}
+	}
+	if kind.Scale != nil {
+		if err := e.addPatchable(kind, "scale", autoscalingv1.SchemeGroupVersion.WithKind("Scale"), newScaleStore(store), nil); err != nil {
+			return err
+		}
+	}
+	if kind.GroupResource() == (schema.GroupResource{Resource: "pods"}) {
+		return e.addPodSubresources(kind, store)
+	}
+	if kind.GroupResource() == namespacesResource.GroupResource() {
+		return e.addFinalize(kind, store.finalize())
+	}
+	return nil
+}
+
+func resets(field string) *fieldpath.Set {
+	return fieldpath.NewSet(fieldpath.MakePathOrDie(field))
+}
+
+func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
+	var reset *fieldpath.Set
+	if kind.HasStatus() {
+		reset = resets("status")
+	}
+	scope, err := e.scope(kind, "", kind.GroupVersionKind, s, reset)
+	if err != nil {
+		return err
+	}
+	list := handlers.ListResource(s, s, scope, false, minWatchTimeout)
+	e.add(kind, "", map[string]http.HandlerFunc{
+		"get":              handlers.GetResource(s, scope),
+		"list":             list,
+		"watch":            list,
+		"watchlist":        handlers.ListResource(s, s, scope, true, minWatchTimeout),
+		"create":           handlers.CreateResource(s, scope, e.config.Admission),
+		"update":           handlers.UpdateResource(s, scope, e.config.Admission),
+		"patch":            handlers.PatchResource(s, scope, e.config.Admission, patchTypes),
+		"delete":           handlers.DeleteResource(s, true, scope, e.config.Admission),
+		"deletecollection": handlers.DeleteCollection(s, true, scope, e.config.Admission),
+	})
+	return nil
+}
+
+var patchTypes = []string{
+	string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType),
+	string(types.ApplyYAMLPatchType), string(types.ApplyCBORPatchType),
+}
+
+func (e *Endpoints) add(kind *resource.Any, subresource string, byVerb map[string]http.HandlerFunc) {
+	for verb, h := range byVerb {
+		e.handlers[endpoint{kind.GroupVersionResource(), subresource, verb}] = h
+	}
+}
+
+type patchable interface {
+	rest.Patcher
+	rest.TableConvertor
+}
+
+// addPatchable adds a subresource with get, update and patch.
+func (e *Endpoints) addPatchable(kind *resource.Any, name string, gvk schema.GroupVersionKind, s patchable, reset *fieldpath.Set) error {
+	scope, err := e.scope(kind, name, gvk, s, reset)
+	if err != nil {
+		return err
+	}
+	e.add(kind, name, map[string]http.HandlerFunc{
+		"get":    handlers.GetResource(s, scope),
+		"update": handlers.UpdateResource(s, scope, e.config.Admission),
+		"patch":  handlers.PatchResource(s, scope, e.config.Admission, patchTypes),
+	})
+	return nil
+}
+
+func (e *Endpoints) addFinalize(kind *resource.Any, s *Store) error {
+	scope, err := e.scope(kind, "finalize", kind.GroupVersionKind, s, nil)
+	e.add(kind, "finalize", map[string]http.HandlerFunc{"update": handlers.UpdateResource(s, scope, e.config.Admission)})
+	return err
+}
+
+func (e *Endpoints) addPodSubresources(kind *resource.Any, pods *Store) error {
+	creates := map[string]struct {
+		gvk   schema.GroupVersionKind
+		store rest.NamedCreater
+	}{
+		"binding":  {corev1.SchemeGroupVersion.WithKind("Binding"), bindingStore{pods}},
+		"eviction": {policyv1.SchemeGroupVersion.WithKind("Eviction"), evictionStore{pods}},
+	}
+	for name, c := range creates {
+		scope, err := e.scope(kind, name, c.gvk, pods, nil)
+		if err != nil {
+			return err
+		}
+		e.add(kind, name, map[string]http.HandlerFunc{"create": handlers.CreateNamedResource(c.store, scope, e.config.Admission)})
+	}
+	nodes := e.config.Storage.Table(nodesResource)
+	return e.addConnects(kind, map[string]*podConnect{
+		"log":         newLog(pods, nodes, e.config.Kubelets),
+		"exec":        newExec(pods, nodes, e.config.Kubelets),
+		"attach":      newAttach(pods, nodes, e.config.Kubelets),
+		"portforward": newPortForward(pods, nodes, e.config.Kubelets),
+	})
+}
+
+func (e *Endpoints) addConnects(kind *resource.Any, connects map[string]*podConnect) error {
+	for name, c := range connects {
+		gvk, err := e.kindOf(c.options())
+		if err != nil {
+			return err
+		}
+		scope, err := e.scope(kind, name, gvk, c.pods, nil)
+		if err != nil {
+			return err
+		}
+		h := handlers.ConnectResource(c, scope, e.config.Admission, name, true)
+		for _, method := range c.methods {
+			verb := map[string]string{http.MethodGet: "get", http.MethodPost: "create"}[method]
+			e.add(kind, name, map[string]http.HandlerFunc{verb: h})
+		}
+	}
+	return nil
+}
+
+func (e *Endpoints) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) {
+	kinds, _, err := e.config.Scheme.ObjectKinds(obj)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	return kinds[0], nil
+}
+
+// scope is what upstream's handlers must know of an endpoint.
+func (e *Endpoints) scope(kind *resource.Any, subresource string, gvk schema.GroupVersionKind, table rest.TableConvertor, reset *fieldpath.Set) (*handlers.RequestScope, error) {
+	scheme := e.config.Scheme
+	unsafe := runtime.UnsafeObjectConvertor(scheme)
+	gv := kind.GroupVersionKind.GroupVersion()
+	fieldManager, err := managedfields.NewDefaultFieldManager(e.config.TypeConverter, unsafe, scheme, scheme, gvk, gvk.GroupVersion(), subresource, resetFilter(gv, reset))
+	if err != nil {
+		return nil, err
+	}
+	return &handlers.RequestScope{
+		Namer:      handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: kind.ClusterScoped},
+		Serializer: e.config.Codecs, ParameterCodec: runtime.NewParameterCodec(scheme),
+		Creater: scheme, Convertor: scheme, Defaulter: scheme, Typer: scheme, UnsafeConvertor: unsafe,
+		Authorizer:               e.config.Authorizer,
+		EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
+		TableConvertor:           table,
+		FieldManager:             fieldManager,
+		Resource:                 kind.GroupVersionResource(),
+		Kind:                     gvk,
+		Subresource:              subresource,
+		MetaGroupVersion:         metav1.SchemeGroupVersion,
+		HubGroupVersion:          gvk.GroupVersion(),
+		MaxRequestBodyBytes:      MaxBodyBytes,
+	}, nil
+}
+
+func resetFilter(gv schema.GroupVersion, reset *fieldpath.Set) map[fieldpath.APIVersion]fieldpath.Filter {
+	if reset == nil {
+		return nil
+	}
+	return map[fieldpath.APIVersion]fieldpath.Filter{
+		fieldpath.APIVersion(gv.String()): fieldpath.NewExcludeSetFilter(reset),
+	}
+}
+
+// Store returns the storage of a kind, for the server's own objects.
+func (e *Endpoints) Store(gvr schema.GroupVersionResource) *Store { return e.stores[gvr] }

@@ -1,0 +1,148 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+)
+
+// Store serves one kind to upstream's handlers.
+type Store struct {
+	kind     *resource.Any
+	table    *storage.Table
+	strategy strategy
+	// update is the strategy of Update: the kind's own, or that of a subresource.
+	update rest.RESTUpdateStrategy
+	// allocate claims what a write of this kind needs exclusively; nil for most.
+	allocate allocator
+	tableConvertor
+}
+
+// allocator fills in and claims exclusive values, such as addresses. current is
+// nil on create; obj is nil on delete.
+type allocator func(v *storage.View, obj, current resource.Object) (claims, releases []string, err error)
+
+var (
+	_ rest.StandardStorage = (*Store)(nil)
+	_ rest.Patcher         = (*Store)(nil)
+)
+
+func newStore(kind *resource.Any, table *storage.Table, typer runtime.ObjectTyper) *Store {
+	s := newStrategy(kind, typer)
+	return &Store{kind: kind, table: table, strategy: s, update: s, allocate: allocators[kind.GroupResource()], tableConvertor: tableConvertor{kind}}
+}
+
+// status returns the store of the status subresource.
+func (s *Store) status() *Store {
+	c := *s
+	c.update = statusStrategy{s.strategy}
+	c.allocate = nil
+	return &c
+}
+
+// New implements rest.Storage.
+func (s *Store) New() runtime.Object { return s.kind.New() }
+
+// NewList implements rest.Lister.
+func (s *Store) NewList() runtime.Object { return s.kind.NewList() }
+
+// Destroy implements rest.Storage; a store holds nothing.
+func (s *Store) Destroy() {}
+
+// NamespaceScoped implements rest.Scoper.
+func (s *Store) NamespaceScoped() bool { return s.kind.Namespaced() }
+
+func (s *Store) namespace(ctx context.Context) string {
+	if s.kind.ClusterScoped {
+		return ""
+	}
+	return request.NamespaceValue(ctx)
+}
+
+// Get implements rest.Getter.
+func (s *Store) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	cached, err := s.table.Get(ctx, s.namespace(ctx), name, options.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	return cached, nil
+}
+
+// List implements rest.Lister.
+func (s *Store) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
+	page, err := s.table.List(ctx, storage.ListOptions{
+		Selection:       s.selection(ctx, o),
+		ResourceVersion: o.ResourceVersion, Match: o.ResourceVersionMatch,
+		Limit: o.Limit, Continue: o.Continue,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.list(page)
+}
+
+func (s *Store) selection(ctx context.Context, o *internalversion.ListOptions) storage.Selection {
+	return storage.Selection{Namespace: s.namespace(ctx), Labels: o.LabelSelector, Fields: o.FieldSelector}
+}
+
+// list fills a typed list with shallow copies of the shared objects.
+func (s *Store) list(page *storage.Page) (runtime.Object, error) {
+	list := s.kind.NewList()
+	items, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return nil, err
+	}
+	slice := reflect.ValueOf(items).Elem()
+	filled := reflect.MakeSlice(slice.Type(), len(page.Items), len(page.Items))
+	for i, item := range page.Items {
+		filled.Index(i).Set(reflect.ValueOf(item.Object()).Elem())
+	}
+	slice.Set(filled)
+	m, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, err
+	}
+	m.SetResourceVersion(page.ResourceVersion)
+	m.SetContinue(page.Continue)
+	m.SetRemainingItemCount(page.Remaining)
+	return list, nil
+}
+
+// Watch implements rest.Watcher.
+func (s *Store) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
+	return s.table.Watch(ctx, storage.WatchOptions{
+		Selection:       s.selection(ctx, o),
+		ResourceVersion: o.ResourceVersion, SendInitialEvents: o.SendInitialEvents, Bookmarks: o.AllowWatchBookmarks,
+	})
+}
+
+// write runs decide in a transaction, or only shows its result if dryRun asks so.
+func (s *Store) write(ctx context.Context, name string, dryRun []string, decide storage.Decide) (resource.Object, error) {
+	if len(dryRun) > 0 {
+		return s.table.Preview(ctx, s.namespace(ctx), name, decide)
+	}
+	return s.table.Write(withActor(ctx), s.namespace(ctx), name, decide)
+}
+
+// asObject asserts what every decoded body is, and takes off the type that
+// decoding left: stored objects carry none, and are compared with it.
+func asObject(obj runtime.Object) (resource.Object, error) {
+	o, ok := obj.(resource.Object)
+	if !ok {
+		return nil, fmt.Errorf("rest: %T is not an object of the API", obj)
+	}
+	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return o, nil
+}

@@ -1,0 +1,165 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+)
+
+const optimisticLockMessage = "the object has been modified; please apply your changes to the latest version and try again"
+
+// update is one call of Update, decided as often as the world moves.
+type update struct {
+	*Store
+	ctx              context.Context
+	name             string
+	info             rest.UpdatedObjectInfo
+	validateCreate   rest.ValidateObjectFunc
+	validateUpdate   rest.ValidateObjectUpdateFunc
+	forceAllowCreate bool
+	created          bool
+}
+
+// Update implements rest.Updater: PUT, and every form of PATCH.
+func (s *Store) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	ctx = withFieldManager(ctx, options.FieldManager)
+	u := &update{Store: s, ctx: ctx, name: name, info: info, validateCreate: validateCreate, validateUpdate: validateUpdate, forceAllowCreate: forceAllowCreate}
+	obj, err := s.write(ctx, name, options.DryRun, u.decide)
+	if err != nil {
+		return nil, false, err
+	}
+	return obj, u.created, nil
+}
+
+func (u *update) decide(v *storage.View) (*storage.Change, error) {
+	u.created = v.Current == nil
+	if u.created {
+		return u.decideCreate(v)
+	}
+	old := v.Current.Copy()
+	if err := u.checkPreconditions(old); err != nil {
+		return nil, err
+	}
+	// The handlers may change what they are handed, so old stays ours.
+	updated, err := u.info.UpdatedObject(u.ctx, old.DeepCopyObject())
+	if err != nil {
+		return nil, err
+	}
+	obj, err := asObject(updated)
+	if err != nil {
+		return nil, err
+	}
+	return u.decideUpdate(v, obj, old)
+}
+
+func (u *update) decideCreate(v *storage.View) (*storage.Change, error) {
+	if !u.update().AllowCreateOnUpdate(u.ctx) && !u.forceAllowCreate {
+		return nil, apierrors.NewNotFound(u.kind.GroupResource(), u.name)
+	}
+	updated, err := u.info.UpdatedObject(u.ctx, u.kind.New())
+	if err != nil {
+		return nil, err
+	}
+	obj, err := asObject(updated)
+	if err != nil {
+		return nil, err
+	}
+	if rv := obj.GetResourceVersion(); rv != "" && rv != "0" {
+		return nil, apierrors.NewConflict(u.kind.GroupResource(), u.name, errors.New("the object does not exist at any resourceVersion: leave resourceVersion empty to create it"))
+	}
+	if err := u.prepareCreate(u.ctx, obj, u.validateCreate); err != nil {
+		return nil, err
+	}
+	return u.creation(u.ctx, v, obj)
+}
+
+func (u *update) update() rest.RESTUpdateStrategy { return u.Store.update }
+
+func (u *update) checkPreconditions(old resource.Object) error {
+	p := u.info.Preconditions()
+	if p == nil {
+		return nil
+	}
+	if p.UID != nil && *p.UID != old.GetUID() {
+		return u.conflict(fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, old.GetUID()))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != old.GetResourceVersion() {
+		return u.conflict(fmt.Sprintf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, old.GetResourceVersion()))
+	}
+	return nil
+}
+
+func (u *update) conflict(message string) error {
+	return apierrors.NewConflict(u.kind.GroupResource(), u.name, errors.New(message))
+}
+
+func (u *update) decideUpdate(v *storage.View, obj, old resource.Object) (*storage.Change, error) {
+	if err := u.checkVersion(obj, old); err != nil {
+		return nil, err
+	}
+	if err := rest.BeforeUpdate(u.update(), u.ctx, obj, old); err != nil {
+		return nil, err
+	}
+	if u.validateUpdate != nil {
+		if err := u.validateUpdate(u.ctx, obj.DeepCopyObject(), old.DeepCopyObject()); err != nil {
+			return nil, err
+		}
+	}
+	if finished(u.kind, obj, old) {
+		return u.deletion(v)
+	}
+	if apiequality.Semantic.DeepEqual(obj, old) {
+		return nil, nil
+	}
+	return u.replacement(v, obj, old)
+}
+
+func (u *update) checkVersion(obj, old resource.Object) error {
+	switch obj.GetResourceVersion() {
+	case "", "0":
+		if !u.update().AllowUnconditionalUpdate(u.ctx) {
+			return apierrors.NewInvalid(u.kind.GroupVersionKind.GroupKind(), u.name, field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
+			})
+		}
+		obj.SetResourceVersion(old.GetResourceVersion())
+		return nil
+	case old.GetResourceVersion():
+		return nil
+	default:
+		return u.conflict(optimisticLockMessage)
+	}
+}
+
+func (u *update) replacement(v *storage.View, obj, old resource.Object) (*storage.Change, error) {
+	change := &storage.Change{Object: obj}
+	if u.allocate == nil {
+		return change, nil
+	}
+	var err error
+	change.Claims, change.Releases, err = u.allocate(v, obj, old)
+	return change, err
+}
+
+// finished reports whether an update removes the last thing that kept an object
+// alive after its deletion was asked for.
+func finished(kind *resource.Any, obj, old resource.Object) bool {
+	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
+		return false
+	}
+	if kind.Finalizing != nil && kind.Finalizing(obj) {
+		return false
+	}
+	grace := old.GetDeletionGracePeriodSeconds()
+	return grace == nil || *grace == 0
+}

@@ -1,0 +1,117 @@
+package apiserver
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+)
+
+// Config is what a Server is made of. All fields but Services are required.
+type Config struct {
+	Kinds         []*resource.Any
+	Scheme        *runtime.Scheme
+	Storage       *storage.Store
+	Kubelets      rest.Kubelets
+	Admission     admission.Interface
+	Authenticator authenticator.Request
+	Authorizer    authorizer.Authorizer
+	TypeConverter managedfields.TypeConverter
+	// Discovery serves everything that is not a resource: /api, /apis, /openapi, /version, health, /metrics.
+	Discovery http.Handler
+	// Services are what the parts of the system say to each other, by path prefix.
+	Services []Service
+	Logger   *slog.Logger
+}
+
+// Service is an endpoint outside the Kubernetes API.
+type Service struct {
+	// Prefix is the path it lives under, such as "/setpoint.v1.Session/".
+	Prefix  string
+	Handler http.Handler
+	// Allow judges the caller. Nil lets everybody in: the service checks its own credentials.
+	Allow func(u user.Info) bool
+}
+
+// Server answers requests. It is safe for concurrent use.
+type Server struct {
+	config    Config
+	codecs    serializer.CodecFactory
+	endpoints *rest.Endpoints
+	chain     http.Handler
+}
+
+// New builds the handlers of all kinds and the chain before them.
+func New(config Config) (*Server, error) {
+	s := &Server{config: config, codecs: NewCodecs(config.Scheme)}
+	var err error
+	s.endpoints, err = rest.NewEndpoints(rest.Config{
+		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets,
+		Admission: config.Admission, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.chain = s.newChain()
+	return s, nil
+}
+
+// NewCodecs returns the encodings on the wire: JSON, YAML, protobuf and CBOR.
+func NewCodecs(scheme *runtime.Scheme) serializer.CodecFactory {
+	return serializer.NewCodecFactory(scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.chain.ServeHTTP(w, r) }
+
+// route hands an authorized request to what serves it.
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok || !info.IsResourceRequest {
+		s.config.Discovery.ServeHTTP(w, r)
+		return
+	}
+	handler, found := s.endpoints.Handler(info)
+	switch {
+	case handler != nil:
+		handler(w, r)
+	case found:
+		s.refuse(w, r, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Verb))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	responsewriters.ErrorNegotiated(err, s.codecs, schema.GroupVersion{Version: "v1"}, w, r)
+}
+
+// service returns the service that a path belongs to.
+func (s *Server) service(path string) *Service {
+	for i := range s.config.Services {
+		if strings.HasPrefix(path, s.config.Services[i].Prefix) {
+			return &s.config.Services[i]
+		}
+	}
+	return nil
+}
+
+// requestTimeout bounds every request that is no watch, log or stream.
+const requestTimeout = 60 * time.Second

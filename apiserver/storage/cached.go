@@ -1,0 +1,88 @@
+package storage
+
+import (
+	"bytes"
+	"io"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+)
+
+// Cached is a decoded object shared by all readers, with its encodings: each
+// content type is encoded once, however many watchers ask for it.
+type Cached struct {
+	object resource.Object
+
+	mu        sync.Mutex
+	encodings map[runtime.Identifier]*encoding
+}
+
+type encoding struct {
+	once  sync.Once
+	bytes []byte
+	err   error
+}
+
+var (
+	_ runtime.CacheableObject   = (*Cached)(nil)
+	_ metav1.ObjectMetaAccessor = (*Cached)(nil)
+)
+
+// Object returns the shared object. Do not change it.
+func (c *Cached) Object() resource.Object { return c.object }
+
+// Copy returns an object that the caller may change.
+func (c *Cached) Copy() resource.Object { return c.object.DeepCopyObject().(resource.Object) }
+
+// CacheEncode implements runtime.CacheableObject.
+func (c *Cached) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
+	e := c.encodingFor(id)
+	e.once.Do(func() {
+		var b bytes.Buffer
+		e.err = encode(shallowCopy(c.object), &b) // encoders set the type on what they encode
+		e.bytes = b.Bytes()
+	})
+	if e.err != nil {
+		return e.err
+	}
+	_, err := w.Write(e.bytes)
+	return err
+}
+
+func (c *Cached) encodingFor(id runtime.Identifier) *encoding {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.encodings == nil {
+		c.encodings = make(map[runtime.Identifier]*encoding, 1)
+	}
+	e, ok := c.encodings[id]
+	if !ok {
+		e = &encoding{}
+		c.encodings[id] = e
+	}
+	return e
+}
+
+// GetObject implements runtime.CacheableObject.
+func (c *Cached) GetObject() runtime.Object { return c.Copy() }
+
+// GetObjectMeta lets meta.Accessor read the shared object's metadata.
+func (c *Cached) GetObjectMeta() metav1.Object { return c.object }
+
+// GetObjectKind implements runtime.Object.
+func (c *Cached) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object.
+func (c *Cached) DeepCopyObject() runtime.Object { return &Cached{object: c.Copy()} }
+
+// Uncache returns the object behind a Cached, or obj itself.
+func Uncache(obj runtime.Object) runtime.Object {
+	if c, ok := obj.(*Cached); ok {
+		return c.object
+	}
+	return obj
+}

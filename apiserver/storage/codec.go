@@ -1,0 +1,71 @@
+package storage
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/record"
+)
+
+// codec turns objects into stored values and back. A value is one encoding byte
+// and the protobuf envelope that names version and kind; the resourceVersion is
+// not in it, since the log assigns it.
+type codec struct {
+	serializer runtime.Serializer
+}
+
+func (c codec) encode(kind *resource.Any, obj resource.Object) ([]byte, error) {
+	stored := shallowCopy(obj)
+	stored.SetResourceVersion("")
+	stored.GetObjectKind().SetGroupVersionKind(kind.GroupVersionKind)
+	var value bytes.Buffer
+	value.WriteByte(command.EncodingProtobuf)
+	if err := c.serializer.Encode(stored, &value); err != nil {
+		return nil, fmt.Errorf("encode %s %s/%s: %w", kind.GroupVersionKind.Kind, obj.GetNamespace(), obj.GetName(), err)
+	}
+	return value.Bytes(), nil
+}
+
+// decode returns the record's object, decoded by whoever asks first.
+func (c codec) decode(kind *resource.Any, r *record.Record) (*Cached, error) {
+	if cached, ok := r.Memo().(*Cached); ok {
+		return cached, nil
+	}
+	obj, err := c.decodeValue(kind, r.Value)
+	if err != nil {
+		return nil, fmt.Errorf("decode %s at revision %d: %w", r.Key, r.ModRevision, err)
+	}
+	obj.SetResourceVersion(formatRevision(r.ModRevision))
+	return r.SetMemo(&Cached{object: obj}).(*Cached), nil
+}
+
+func (c codec) decodeValue(kind *resource.Any, value []byte) (resource.Object, error) {
+	if len(value) == 0 || value[0] != command.EncodingProtobuf {
+		return nil, errUnknownEncoding
+	}
+	decoded, _, err := c.serializer.Decode(value[1:], &kind.GroupVersionKind, kind.New())
+	if err != nil {
+		return nil, err
+	}
+	obj := decoded.(resource.Object)
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // typed items carry no kind in lists
+	if kind.Default != nil {
+		kind.Default(obj)
+	}
+	return obj, nil
+}
+
+// shallowCopy copies the top struct only: enough to change metadata scalars and
+// the type, which encoders do.
+func shallowCopy(obj resource.Object) resource.Object {
+	v := reflect.ValueOf(obj).Elem()
+	c := reflect.New(v.Type())
+	c.Elem().Set(v)
+	return c.Interface().(resource.Object)
+}

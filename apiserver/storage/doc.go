@@ -1,0 +1,18 @@
+// Package storage keeps objects of the API in the replicated log: keys, the
+// stored form, resource versions, lists, pages, watches and the loop that turns
+// a wanted change into a transaction.
+//
+// It is the only package that imports raftstore. apiserver/rest calls it with
+// objects and plain errors of the Kubernetes API come back.
+//
+// Promises:
+//   - A record is decoded once on each replica; every reader shares that object,
+//     so what is handed out must be copied before it is changed.
+//   - resourceVersion is the store's revision. A list is one cut at the revision
+//     it names; a watch is ordered, without repeats or gaps, and a bookmark never
+//     runs ahead of an event that was not sent.
+//   - Write judges a refusal or a no-op again on a linearizable root before it
+//     returns it, so nobody is refused because this replica lags.
+//
+// It is tested against raftstore/raftstoretest.Local and through apiserver/rest.
+package storage

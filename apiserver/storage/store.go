@@ -1,0 +1,129 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+	"github.com/setpoint-io/setpoint/raftstore/watch"
+)
+
+// futureRevisionWait bounds how long a read waits for a revision that this
+// replica has not seen; after it the client gets 504 and may retry.
+const futureRevisionWait = 3 * time.Second
+
+// Log is what storage needs of the replicated store.
+type Log interface {
+	// Propose answers when the leader has applied the command.
+	Propose(ctx context.Context, c command.Command) (command.Result, error)
+	// Root is the newest state applied here; ReadIndex returns one that holds
+	// every write acknowledged before the call, by any replica.
+	Root() *state.Root
+	ReadIndex(ctx context.Context) (*state.Root, error)
+	// WaitRevision waits until this replica has applied the revision.
+	WaitRevision(ctx context.Context, revision uint64) (*state.Root, error)
+	// RootAt rebuilds the state at a past revision, or fails once it left the ring.
+	RootAt(revision uint64) (*state.Root, error)
+	Watch(prefix string, after uint64) (*watch.Watcher, error)
+}
+
+// Store holds the tables of all kinds.
+type Store struct {
+	log    Log
+	codec  codec
+	tables map[schema.GroupVersionResource]*Table
+}
+
+// Table is the objects of one kind, in one version.
+type Table struct {
+	store  *Store
+	kind   *resource.Any
+	stored *resource.Any // the kind in whose form objects are kept
+	prefix string
+}
+
+// New returns a store of the kinds. The scheme knows all their types.
+func New(log Log, scheme *runtime.Scheme, kinds []*resource.Any) *Store {
+	s := &Store{
+		log:    log,
+		codec:  codec{serializer: protobuf.NewSerializer(scheme, scheme)},
+		tables: make(map[schema.GroupVersionResource]*Table, len(kinds)),
+	}
+	byResource := make(map[schema.GroupResource]*resource.Any, len(kinds))
+	for _, k := range kinds {
+		byResource[k.GroupResource()] = k
+	}
+	for _, k := range kinds {
+		gr := k.StorageResource()
+		s.tables[k.GroupVersionResource()] = &Table{store: s, kind: k, stored: byResource[gr], prefix: resourcePrefix(gr)}
+	}
+	return s
+}
+
+// Table returns the table of a kind that New was given; any other is a bug.
+func (s *Store) Table(gvr schema.GroupVersionResource) *Table {
+	t, ok := s.tables[gvr]
+	if !ok {
+		panic(fmt.Sprintf("storage: no kind is served as %s", gvr))
+	}
+	return t
+}
+
+// Revision is the newest revision applied on this replica.
+func (s *Store) Revision() uint64 { return s.log.Root().Revision }
+
+// Count returns how many objects the table holds on this replica.
+func (t *Table) Count() int { return t.store.log.Root().Count(t.prefix) }
+
+// rootAtLeast returns a root as a resourceVersion asks for it: "" the newest of
+// the cluster, "0" whatever is here, N at least N.
+func (s *Store) rootAtLeast(ctx context.Context, resourceVersion string) (*state.Root, error) {
+	switch resourceVersion {
+	case "":
+		root, err := s.log.ReadIndex(ctx)
+		return root, unavailable(err)
+	case "0":
+		return s.log.Root(), nil
+	}
+	revision, err := ParseResourceVersion(resourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	return s.waitRevision(ctx, revision)
+}
+
+func (s *Store) waitRevision(ctx context.Context, revision uint64) (*state.Root, error) {
+	if root := s.log.Root(); root.Revision >= revision {
+		return root, nil
+	}
+	waitCtx, cancel := context.WithTimeout(ctx, futureRevisionWait)
+	defer cancel()
+	root, err := s.log.WaitRevision(waitCtx, revision)
+	if err != nil && ctx.Err() == nil {
+		return nil, tooLargeResourceVersion(revision, s.log.Root().Revision)
+	}
+	return root, err
+}
+
+// ParseResourceVersion turns a client's resourceVersion into a revision; text
+// that is not a number is the client's mistake (400).
+func ParseResourceVersion(text string) (uint64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	revision, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, invalidResourceVersion(text)
+	}
+	return revision, nil
+}
+
+func formatRevision(revision uint64) string { return strconv.FormatUint(revision, 10) }

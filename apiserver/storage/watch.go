@@ -1,0 +1,223 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/setpoint-io/setpoint/raftstore/record"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+	ring "github.com/setpoint-io/setpoint/raftstore/watch"
+)
+
+// errCompacted is the store's word for "that revision left the ring".
+var errCompacted = ring.ErrCompacted
+
+const (
+	// bookmarkInterval is how often an idle watch tells how far it has seen.
+	bookmarkInterval = time.Minute
+	// watchBuffer is how many events may wait for one client's socket. A client
+	// that stays behind is overtaken by the ring and gets 410, never more memory.
+	watchBuffer = 64
+)
+
+// WatchOptions says from where to watch and what.
+type WatchOptions struct {
+	Selection
+	ResourceVersion string
+	// SendInitialEvents asks for the current objects first (a streaming list);
+	// nil means: only if ResourceVersion is "" or "0".
+	SendInitialEvents *bool
+	Bookmarks         bool
+}
+
+// Watch streams the changes of the selected objects until ctx ends, Stop is
+// called, or the client falls too far behind (an ERROR event with 410).
+func (t *Table) Watch(ctx context.Context, o WatchOptions) (watch.Interface, error) {
+	revision, err := ParseResourceVersion(o.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watcher{table: t, options: o, cancel: cancel, results: make(chan watch.Event, watchBuffer)}
+	if err := w.open(ctx, revision); err != nil {
+		cancel()
+		return nil, err
+	}
+	go w.run(ctx)
+	return w, nil
+}
+
+// watcher is one client's stream. Its goroutine closes results.
+type watcher struct {
+	table   *Table
+	options WatchOptions
+	cancel  context.CancelFunc
+	results chan watch.Event
+
+	initial *state.Root // sent first if not nil
+	start   uint64
+	events  *ring.Watcher
+}
+
+// Stop implements watch.Interface.
+func (w *watcher) Stop() { w.cancel() }
+
+// ResultChan implements watch.Interface.
+func (w *watcher) ResultChan() <-chan watch.Event { return w.results }
+
+func (w *watcher) streamingList() bool {
+	return w.options.SendInitialEvents != nil && *w.options.SendInitialEvents
+}
+
+func (w *watcher) open(ctx context.Context, revision uint64) (err error) {
+	fromNow := revision == 0
+	noInitial := w.options.SendInitialEvents != nil && !*w.options.SendInitialEvents
+	if fromNow || w.streamingList() {
+		root, err := w.table.store.rootAtLeast(ctx, w.options.ResourceVersion)
+		if err != nil {
+			return err
+		}
+		if !noInitial {
+			w.initial = root
+		}
+		revision = root.Revision
+	}
+	w.start = revision
+	w.events, err = w.table.store.log.Watch(w.table.namespacePrefix(w.options.Namespace), revision)
+	if errors.Is(err, errCompacted) {
+		return expired(fmt.Sprintf("too old resource version: %d", revision))
+	}
+	return unavailable(err)
+}
+
+func (w *watcher) run(ctx context.Context) {
+	defer close(w.results)
+	defer w.cancel()
+	defer w.events.Close()
+	if w.initial != nil && !w.sendInitial(ctx) {
+		return
+	}
+	w.initial = nil
+	for w.sendNext(ctx) {
+	}
+}
+
+func (w *watcher) sendInitial(ctx context.Context) bool {
+	for r := range w.initial.All(w.table.namespacePrefix(w.options.Namespace)) {
+		cached, err := w.table.decode(r)
+		if err != nil {
+			return w.fail(ctx, err)
+		}
+		if w.table.selected(w.options.Selection, cached.object) && !w.send(ctx, watch.Added, cached) {
+			return false
+		}
+	}
+	if !w.streamingList() || !w.options.Bookmarks {
+		return true
+	}
+	bookmark := w.bookmark(w.initial.Revision)
+	if err := storage.AnnotateInitialEventsEndBookmark(bookmark); err != nil {
+		return w.fail(ctx, err)
+	}
+	return w.send(ctx, watch.Bookmark, bookmark)
+}
+
+// sendNext sends the next batch, or a bookmark when there is none for a while.
+func (w *watcher) sendNext(ctx context.Context) bool {
+	waitCtx, cancel := context.WithTimeout(ctx, bookmarkInterval)
+	defer cancel()
+	events, err := w.events.Next(waitCtx)
+	switch {
+	case err == nil:
+		return w.sendBatch(ctx, events)
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(err, context.DeadlineExceeded):
+		return !w.options.Bookmarks || w.send(ctx, watch.Bookmark, w.bookmark(max(w.events.Progress(), w.start)))
+	case errors.Is(err, errCompacted):
+		return w.fail(ctx, expired("the watch fell behind and its history is gone: list again"))
+	default:
+		return w.fail(ctx, unavailable(err))
+	}
+}
+
+func (w *watcher) sendBatch(ctx context.Context, events []ring.Event) bool {
+	for _, e := range events {
+		kind, obj, err := w.translate(e)
+		if err != nil {
+			return w.fail(ctx, err)
+		}
+		if obj != nil && !w.send(ctx, kind, obj) {
+			return false
+		}
+	}
+	return true
+}
+
+// translate turns a change of a key into what it means under the selector: an
+// object that enters it is ADDED, one that leaves it DELETED.
+func (w *watcher) translate(e ring.Event) (watch.EventType, runtime.Object, error) {
+	was, err := w.matching(e.Prev)
+	if err != nil {
+		return "", nil, err
+	}
+	is, err := w.matching(e.Record)
+	if err != nil {
+		return "", nil, err
+	}
+	switch {
+	case is != nil && was != nil:
+		return watch.Modified, is, nil
+	case is != nil:
+		return watch.Added, is, nil
+	case was != nil:
+		return watch.Deleted, w.lastState(was, e.Revision), nil
+	default:
+		return "", nil, nil
+	}
+}
+
+func (w *watcher) matching(r *record.Record) (*Cached, error) {
+	if r == nil {
+		return nil, nil
+	}
+	cached, err := w.table.decode(r)
+	if err != nil || !w.table.selected(w.options.Selection, cached.object) {
+		return nil, err
+	}
+	return cached, nil
+}
+
+// lastState is the object as it was, at the revision of its deletion.
+func (w *watcher) lastState(was *Cached, revision uint64) *Cached {
+	gone := shallowCopy(was.object)
+	gone.SetResourceVersion(formatRevision(revision))
+	return &Cached{object: gone}
+}
+
+func (w *watcher) bookmark(revision uint64) runtime.Object {
+	obj := w.table.kind.New()
+	obj.SetResourceVersion(formatRevision(revision))
+	return obj
+}
+
+func (w *watcher) send(ctx context.Context, kind watch.EventType, obj runtime.Object) bool {
+	select {
+	case w.results <- watch.Event{Type: kind, Object: obj}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// fail ends the stream with an ERROR event.
+func (w *watcher) fail(ctx context.Context, err error) bool {
+	w.send(ctx, watch.Error, statusOf(err))
+	return false
+}

@@ -1,0 +1,252 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/record"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+)
+
+// writeAttempts bounds how often a write is decided anew because the world moved
+// between reading and applying. Each lost race means that somebody else won.
+const writeAttempts = 64
+
+var leaseResource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+// Change is what a Decide function wants done with its object.
+type Change struct {
+	// Object is stored; with Delete the object is removed instead.
+	Object resource.Object
+	Delete bool
+	// Claims are taken and Releases given back in the same transaction. A claim
+	// that somebody holds makes Decide run again.
+	Claims, Releases []string
+}
+
+// Decide computes the change from a view of the store. It may run several times
+// and must not keep what it did before. A nil change leaves everything as it is.
+type Decide func(v *View) (*Change, error)
+
+// View is what a Decide function may look at. All it read with Require must
+// still be so when the change is applied.
+type View struct {
+	table *Table
+	root  *state.Root
+	// Current is the object that the write is about, nil if there is none.
+	Current *Cached
+	record  *record.Record
+	checks  []command.Op
+}
+
+// Require reads another object. The change is applied only if that object is
+// then the same, or still absent.
+func (v *View) Require(gvr schema.GroupVersionResource, namespace, name string) (resource.Object, error) {
+	t := v.table.store.Table(gvr)
+	key := t.key(namespace, name)
+	r, ok := v.root.Get(key)
+	if !ok {
+		v.checks = append(v.checks, command.Op{Kind: command.Check, Key: key, Precondition: command.Absent})
+		return nil, nil
+	}
+	v.checks = append(v.checks, command.Op{Kind: command.Check, Key: key, Precondition: command.AtRevision, Revision: r.ModRevision})
+	cached, err := t.decode(r)
+	if err != nil {
+		return nil, err
+	}
+	return cached.object, nil
+}
+
+// Claimed reports who holds a claim: the uid of the owner, or "".
+func (v *View) Claimed(claim string) string {
+	if r, ok := v.root.Get(claim); ok {
+		return r.UID
+	}
+	return ""
+}
+
+// Write changes one object. It returns the object as stored (for a deletion, as
+// it was last), or what Decide refused with.
+func (t *Table) Write(ctx context.Context, namespace, name string, decide Decide) (resource.Object, error) {
+	w := &write{table: t, key: t.key(namespace, name), name: name, decide: decide}
+	root, fresh := t.store.log.Root(), false
+	for range writeAttempts {
+		obj, final, err := w.attempt(ctx, root, fresh)
+		if final {
+			return obj, err
+		}
+		if root, err = t.store.log.ReadIndex(ctx); err != nil {
+			return nil, unavailable(err)
+		}
+		fresh = true
+	}
+	return nil, apierrors.NewConflict(t.kind.GroupResource(), name, errors.New("the object is changing too fast: try again"))
+}
+
+// write is one call of Write over its attempts.
+type write struct {
+	table  *Table
+	key    string
+	name   string
+	decide Decide
+}
+
+// attempt decides on root and applies. It is final unless the decision rests on
+// a root that may be old, or the world moved before the change was applied.
+func (w *write) attempt(ctx context.Context, root *state.Root, fresh bool) (obj resource.Object, final bool, err error) {
+	v, err := w.view(root)
+	if err != nil {
+		return nil, true, err
+	}
+	change, err := w.decide(v)
+	if err != nil {
+		return nil, fresh, err
+	}
+	if change == nil {
+		if v.Current == nil {
+			return nil, fresh, nil
+		}
+		return shallowCopy(v.Current.object), fresh, nil
+	}
+	return w.apply(ctx, v, change)
+}
+
+// Preview decides on a linearizable root and returns what Write would have
+// stored, without a new resourceVersion (dry run).
+func (t *Table) Preview(ctx context.Context, namespace, name string, decide Decide) (resource.Object, error) {
+	root, err := t.store.log.ReadIndex(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	w := &write{table: t, key: t.key(namespace, name), name: name, decide: decide}
+	v, err := w.view(root)
+	if err != nil {
+		return nil, err
+	}
+	change, err := decide(v)
+	switch {
+	case err != nil:
+		return nil, err
+	case change != nil && !change.Delete:
+		return change.Object, nil
+	case v.Current != nil:
+		return shallowCopy(v.Current.object), nil
+	default:
+		return nil, nil
+	}
+}
+
+func (w *write) view(root *state.Root) (*View, error) {
+	v := &View{table: w.table, root: root}
+	r, ok := root.Get(w.key)
+	if !ok {
+		return v, nil
+	}
+	cached, err := w.table.decode(r)
+	v.record, v.Current = r, cached
+	return v, err
+}
+
+func (w *write) apply(ctx context.Context, v *View, change *Change) (resource.Object, bool, error) {
+	c, err := w.command(v, change)
+	if err != nil {
+		return nil, true, err
+	}
+	OriginFrom(ctx).stamp(&c)
+	result, err := w.table.store.log.Propose(ctx, c)
+	if err != nil {
+		return nil, true, unavailable(err)
+	}
+	switch result.Code {
+	case command.OK:
+		return w.stored(v, change, result), true, nil
+	case command.PreconditionFailed:
+		return nil, false, nil
+	case command.FenceStale:
+		return nil, true, fenceStale()
+	default:
+		return nil, true, apierrors.NewInternalError(fmt.Errorf("the store answered %s: %s", result.Code, result.Message))
+	}
+}
+
+// command is the transaction: the object first, then checks and claims.
+func (w *write) command(v *View, change *Change) (command.Command, error) {
+	op, err := w.objectOp(v, change)
+	if err != nil {
+		return command.Command{}, err
+	}
+	ops := append([]command.Op{op}, v.checks...)
+	uid := string(v.owner(change).GetUID())
+	for _, claim := range change.Claims {
+		ops = append(ops, command.Op{Kind: command.Put, Key: claim, UID: uid, Value: []byte{command.EncodingJSON}, Precondition: command.Absent})
+	}
+	for _, claim := range change.Releases {
+		ops = append(ops, command.Op{Kind: command.Delete, Key: claim, UID: uid, Precondition: command.Any})
+	}
+	return command.Command{Ops: ops}, nil
+}
+
+func (v *View) owner(change *Change) resource.Object {
+	if change.Delete {
+		return v.Current.object
+	}
+	return change.Object
+}
+
+func (w *write) objectOp(v *View, change *Change) (command.Op, error) {
+	op := command.Op{Kind: command.Put, Key: w.key, Precondition: command.Absent}
+	if v.record != nil {
+		op.Precondition, op.Revision = command.AtRevision, v.record.ModRevision
+	}
+	if change.Delete {
+		op.Kind = command.Delete
+		return op, nil
+	}
+	obj := change.Object
+	if w.table.kind.ToStored != nil {
+		obj = w.table.kind.ToStored(obj)
+	}
+	op.UID = string(obj.GetUID())
+	value, err := w.table.store.codec.encode(w.table.stored, obj)
+	if len(value) > MaxObjectBytes {
+		return op, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object is %d bytes; at most %d can be stored", len(value), MaxObjectBytes))
+	}
+	op.Value = value
+	return op, err
+}
+
+// MaxObjectBytes is the largest object that can be stored, in its stored form.
+const MaxObjectBytes = 3 << 19 // 1.5 MiB, as etcd's default request limit
+
+// stored is the answer to a successful write. With several operations the first
+// revision is the object's own.
+func (w *write) stored(v *View, change *Change, result command.Result) resource.Object {
+	revision := result.Revision
+	if len(result.Revisions) > 0 {
+		revision = result.Revisions[0]
+	}
+	obj := change.Object
+	if obj == nil {
+		obj = shallowCopy(v.Current.object)
+	}
+	obj.SetResourceVersion(formatRevision(revision))
+	return obj
+}
+
+// statusOf turns any error into the Status that ends a watch.
+func statusOf(err error) runtime.Object {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		status = apierrors.NewInternalError(err)
+	}
+	s := status.Status()
+	return &metav1.Status{Status: s.Status, Message: s.Message, Reason: s.Reason, Details: s.Details, Code: s.Code}
+}
