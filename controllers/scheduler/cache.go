@@ -110,7 +110,10 @@ func (c *cache) setPod(object *corev1.Pod) plugin.Event {
 		old.pod.Pod = object
 		return 0
 	}
-	changed := plugin.PodLabels | plugin.PodShrunk
+	changed := plugin.PodLabels
+	if pod.Requests.Within(old.pod.Requests) {
+		changed |= plugin.PodShrunk
+	}
 	if old.node.Name != object.Spec.NodeName {
 		changed = plugin.PodBound | plugin.PodGone
 	}

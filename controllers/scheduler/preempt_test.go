@@ -25,7 +25,18 @@ func started(pod *corev1.Pod, ago time.Duration) *corev1.Pod {
 	return pod
 }
 
-func TestPreempt(t *testing.T) {
+// preemptCase is a world in which a pod fits nowhere, who has to go for it, and what is said.
+type preemptCase struct {
+	name    string
+	nodes   []*corev1.Node
+	placed  []*corev1.Pod
+	budgets []budget
+	pod     *corev1.Pod
+	victims []string
+	message string
+}
+
+func preemptCases() []preemptCase {
 	two := []*corev1.Node{testNode("node-1", "z", "2", "8Gi"), testNode("node-2", "z", "2", "8Gi")}
 	never := corev1.PreemptNever
 	quiet := prioritized(testPod("in", "1", ""), 10)
@@ -35,15 +46,7 @@ func TestPreempt(t *testing.T) {
 		return pod
 	}
 	guard := []budget{{"default", labels.SelectorFromSet(labels.Set{"app": "guarded"}), 0}}
-	tests := []struct {
-		name    string
-		nodes   []*corev1.Node
-		placed  []*corev1.Pod
-		budgets []budget
-		pod     *corev1.Pod
-		victims []string
-		message string
-	}{
+	return []preemptCase{
 		{
 			name: "nobody is less important", nodes: two, placed: []*corev1.Pod{bound(testPod("a", "2", ""), "node-1"), bound(testPod("b", "2", ""), "node-2")},
 			pod: testPod("in", "1", ""), message: "0/2 nodes are available: 2 No preemption victims found for incoming pod.",
@@ -74,7 +77,10 @@ func TestPreempt(t *testing.T) {
 			victims: []string{"b"}, message: "1 pod(s) of lower priority on node-2 are being evicted.",
 		},
 	}
-	for _, tt := range tests {
+}
+
+func TestPreempt(t *testing.T) {
+	for _, tt := range preemptCases() {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(tt.nodes...)
 			for _, p := range tt.placed {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"iter"
 	"math/bits"
 	"sync"
 	"time"
@@ -24,7 +25,8 @@ const (
 // queue holds the pods that wait for a node. Each pod is in exactly one place:
 //
 //	active    to be tried now, by priority and age
-//	woken     parked before; an event came that may help. Tried in the order of their backoff, whenever active is empty
+//	woken     parked before; an event came that may help. Tried when active is empty, and joins active when its backoff
+//	          has passed, so that a stream of new pods cannot starve it
 //	failed    the attempt failed for a reason outside of scheduling (a refused bind); tried when its backoff has passed
 //	parked    fits nowhere; waits for one of its events
 //	inFlight  handed out by pop, not yet given back
@@ -39,6 +41,7 @@ type queue struct {
 	arrival uint64
 	moves   uint64                   // numbers the events
 	lastOf  [plugin.EventBits]uint64 // by event bit: the number of the last one
+	waiting [plugin.EventBits]int    // by event bit: how many parked pods wait for it
 }
 
 // whereabouts tells where an entry is.
@@ -148,13 +151,8 @@ func (q *queue) pop(ctx context.Context) (task, bool) {
 func (q *queue) next(now time.Time) (task, time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var wait time.Duration
-	if e := q.heaps[failed].first(); e != nil {
-		if wait = e.ready.Sub(now); wait <= 0 {
-			q.take(e)
-			q.put(e, active)
-		}
-	}
+	q.ripen(woken, now)
+	wait := q.ripen(failed, now)
 	for _, place := range []whereabouts{active, woken} {
 		if e := q.heaps[place].first(); e != nil {
 			q.take(e)
@@ -164,6 +162,18 @@ func (q *queue) next(now time.Time) (task, time.Duration) {
 		}
 	}
 	return task{}, wait
+}
+
+// ripen moves the pods whose backoff has passed to active, and tells how long the first of the others has to wait.
+func (q *queue) ripen(place whereabouts, now time.Time) time.Duration {
+	for e := q.heaps[place].first(); e != nil; e = q.heaps[place].first() {
+		if wait := e.ready.Sub(now); wait > 0 {
+			return wait
+		}
+		q.take(e)
+		q.put(e, active)
+	}
+	return 0
 }
 
 func (q *queue) sleep(ctx context.Context, wait time.Duration) {
@@ -232,8 +242,13 @@ func (q *queue) wake(events plugin.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.moves++
-	for rest := uint(events); rest != 0; rest &= rest - 1 {
-		q.lastOf[bits.TrailingZeros(rest)] = q.moves
+	concerned := 0
+	for bit := range eventBits(events) {
+		q.lastOf[bit] = q.moves
+		concerned += q.waiting[bit]
+	}
+	if concerned == 0 {
+		return // the usual case, and each binding is an event: thousands of parked pods need not be asked
 	}
 	for _, e := range q.parked {
 		if e.wakes&events != 0 {
@@ -256,12 +271,23 @@ func (q *queue) flush(now time.Time) {
 }
 
 func (q *queue) happenedSince(move uint64, events plugin.Event) bool {
-	for rest := uint(events); rest != 0; rest &= rest - 1 {
-		if q.lastOf[bits.TrailingZeros(rest)] > move {
+	for bit := range eventBits(events) {
+		if q.lastOf[bit] > move {
 			return true
 		}
 	}
 	return false
+}
+
+// eventBits gives the positions of the events in the set.
+func eventBits(events plugin.Event) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for rest := uint(events); rest != 0; rest &= rest - 1 {
+			if !yield(bits.TrailingZeros(rest)) {
+				return
+			}
+		}
+	}
 }
 
 // take removes the entry from wherever it is and tells where that was.
@@ -271,6 +297,7 @@ func (q *queue) take(e *entry) whereabouts {
 		heap.Remove(&q.heaps[e.where], e.index)
 	case e.where == parked:
 		delete(q.parked, e.pod.UID)
+		q.countWaiting(e, -1)
 	}
 	return e.where
 }
@@ -279,12 +306,19 @@ func (q *queue) put(e *entry, where whereabouts) {
 	e.where = where
 	if where == parked {
 		q.parked[e.pod.UID] = e
+		q.countWaiting(e, 1)
 		return
 	}
 	heap.Push(&q.heaps[where], e)
 	select {
 	case q.signal <- struct{}{}:
 	default: // a signal is waiting already
+	}
+}
+
+func (q *queue) countWaiting(e *entry, n int) {
+	for bit := range eventBits(e.wakes) {
+		q.waiting[bit] += n
 	}
 }
 

@@ -85,6 +85,24 @@ func TestQueueActiveGoesBeforeWoken(t *testing.T) {
 	})
 }
 
+func TestQueueWokenDoesNotStarve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.set(testPod("waiting", "", ""))
+		q.park(mustPop(t, q, "waiting").entry, plugin.PodGone)
+		q.wake(plugin.PodGone)
+		time.Sleep(backoffMin)
+		q.set(testPod("new", "", ""))
+		mustPop(t, q, "waiting") // its backoff has passed, and it is older
+		mustPop(t, q, "new")
+		for bit, n := range q.waiting {
+			if n != 0 {
+				t.Errorf("%d parked pods wait for event %d, want none", n, bit)
+			}
+		}
+	})
+}
+
 func TestQueueBackoffAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

@@ -23,6 +23,7 @@ const (
 	reportWorkers     = 8
 	reportInterval    = 5 * time.Second // between two reports on one pod; a newer message replaces a waiting one
 	reportRetry       = time.Second     // after a refused write
+	reportTries       = 5               // writes of one report before it is given up; the next report starts anew
 	eventRepeat       = 5 * time.Minute // an unchanged message is told again after this
 	reportMessageSize = 1024            // bytes; the API's limit for an event's message
 )
@@ -44,6 +45,7 @@ type reporter struct {
 type waitingReport struct {
 	pod             *corev1.Pod
 	reason, message string
+	tries           int       // refused writes of this report
 	sent            time.Time // when something was last written; zero: never
 	told            string    // the message of the last event
 	toldAt          time.Time
@@ -69,7 +71,7 @@ func (r *reporter) unschedulable(pod *corev1.Pod, reason, message string) {
 		w = &waitingReport{}
 		r.waiting[pod.UID] = w
 	}
-	w.pod, w.reason, w.message = pod, reason, message
+	w.pod, w.reason, w.message, w.tries = pod, reason, message, 0
 	r.queue.AddAfter(pod.UID, time.Until(w.sent.Add(reportInterval)))
 }
 
@@ -129,7 +131,18 @@ func (r *reporter) write(ctx context.Context, uid types.UID) {
 		return // a conflict means the name belongs to another pod now
 	}
 	r.log.Warn("reporting an unschedulable pod failed", "pod", pod.Namespace+"/"+pod.Name, "error", err)
-	r.queue.AddAfter(uid, reportRetry)
+	r.again(uid)
+}
+
+// again tries a refused write once more, up to reportTries.
+func (r *reporter) again(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w := r.waiting[uid]; w != nil {
+		if w.tries++; w.tries < reportTries {
+			r.queue.AddAfter(uid, reportRetry)
+		}
+	}
 }
 
 // next gives the report to write and whether to tell it as an event, too; a nil pod means nothing is to be said.

@@ -142,6 +142,7 @@ func (s *scheduler) podChanged(pod *corev1.Pod) {
 		events := s.cache.setPod(pod) | s.cache.denominate(pod.UID)
 		s.mu.Unlock()
 		s.queue.remove(pod.UID)
+		s.report.drop(pod.UID)
 		s.queue.wake(events)
 	case pod.Spec.SchedulerName != s.name || pod.DeletionTimestamp != nil:
 		s.queue.remove(pod.UID)
