@@ -7,13 +7,24 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/setpoint-io/setpoint/controllers/deployment"
+	"github.com/setpoint-io/setpoint/controllers/endpointslice"
+	"github.com/setpoint-io/setpoint/controllers/garbage"
+	"github.com/setpoint-io/setpoint/controllers/namespace"
+	"github.com/setpoint-io/setpoint/controllers/nodeipam"
+	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
+	"github.com/setpoint-io/setpoint/controllers/podgc"
 	"github.com/setpoint-io/setpoint/controllers/replicaset"
+	"github.com/setpoint-io/setpoint/controllers/rootca"
+	"github.com/setpoint-io/setpoint/controllers/serviceaccount"
 )
 
 // controller is one line of the list.
 type controller struct {
-	// component is the name that its events and logs carry.
+	// component is the name that its events and logs carry; upstream's, where
+	// there is one.
 	component string
+	// warm creates the informers and indexes that it reads.
+	warm func(informers.SharedInformerFactory) error
 	// run runs it for one term.
 	run func(ctx context.Context, cfg Config, events record.EventRecorder) error
 }
@@ -21,8 +32,16 @@ type controller struct {
 // all lists the controllers. A new one is a folder and a line here.
 func all() []controller {
 	return []controller{
-		{"deployment-controller", runDeployment},
-		{"replicaset-controller", runReplicaSet},
+		{"serviceaccount-controller", serviceaccount.Warm, runServiceAccount},
+		{"root-ca-cert-publisher", rootca.Warm, runRootCA},
+		{"node-ipam-controller", nodeipam.Warm, runNodeIPAM},
+		{"node-controller", nodelifecycle.Warm, runNodeLifecycle},
+		{"deployment-controller", deployment.Warm, runDeployment},
+		{"replicaset-controller", replicaset.Warm, runReplicaSet},
+		{"endpoint-slice-controller", endpointslice.Warm, runEndpointSlice},
+		{"pod-garbage-collector", podgc.Warm, runPodGC},
+		{"garbage-collector-controller", nil, runGarbage},
+		{"namespace-controller", namespace.Warm, runNamespace},
 	}
 }
 
@@ -30,15 +49,31 @@ func all() []controller {
 // replica which does not lead keeps them filled. Call it before the factory is
 // started.
 func Warm(f informers.SharedInformerFactory) error {
-	for _, warm := range []func(informers.SharedInformerFactory) error{
-		deployment.Warm,
-		replicaset.Warm,
-	} {
-		if err := warm(f); err != nil {
+	for _, c := range all() {
+		if c.warm == nil {
+			continue
+		}
+		if err := c.warm(f); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func runServiceAccount(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return serviceaccount.Run(ctx, serviceaccount.Config{Client: cfg.Client, Informers: cfg.Informers, Logger: cfg.Logger})
+}
+
+func runRootCA(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return rootca.Run(ctx, rootca.Config{Client: cfg.Client, Informers: cfg.Informers, Bundle: cfg.RootCA, Logger: cfg.Logger})
+}
+
+func runNodeIPAM(ctx context.Context, cfg Config, events record.EventRecorder) error {
+	return nodeipam.Run(ctx, nodeipam.Config{Client: cfg.Client, Informers: cfg.Informers, PodCIDR: cfg.PodCIDR, Events: events, Logger: cfg.Logger})
+}
+
+func runNodeLifecycle(ctx context.Context, cfg Config, events record.EventRecorder) error {
+	return nodelifecycle.Run(ctx, nodelifecycle.Config{Client: cfg.Client, Informers: cfg.Informers, Liveness: cfg.Liveness, Events: events, Logger: cfg.Logger})
 }
 
 func runDeployment(ctx context.Context, cfg Config, events record.EventRecorder) error {
@@ -47,4 +82,20 @@ func runDeployment(ctx context.Context, cfg Config, events record.EventRecorder)
 
 func runReplicaSet(ctx context.Context, cfg Config, events record.EventRecorder) error {
 	return replicaset.Run(ctx, replicaset.Config{Client: cfg.Client, Informers: cfg.Informers, Events: events, Logger: cfg.Logger})
+}
+
+func runEndpointSlice(ctx context.Context, cfg Config, events record.EventRecorder) error {
+	return endpointslice.Run(ctx, endpointslice.Config{Client: cfg.Client, Informers: cfg.Informers, Events: events, Logger: cfg.Logger})
+}
+
+func runPodGC(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return podgc.Run(ctx, podgc.Config{Client: cfg.Client, Informers: cfg.Informers, Logger: cfg.Logger})
+}
+
+func runGarbage(ctx context.Context, cfg Config, events record.EventRecorder) error {
+	return garbage.Run(ctx, garbage.Config{Metadata: cfg.Metadata, Discovery: cfg.Discovery, Monitors: cfg.Monitors, Events: events, Logger: cfg.Logger})
+}
+
+func runNamespace(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return namespace.Run(ctx, namespace.Config{Client: cfg.Client, Metadata: cfg.Metadata, Discovery: cfg.Discovery, Informers: cfg.Informers, Logger: cfg.Logger})
 }

@@ -29,34 +29,42 @@ const (
 // objects) and a name.
 type Key = cache.ObjectName
 
-// Func brings one object closer to its wish. It is level-triggered: it gets no
+// FuncOf brings one object closer to its wish. It is level-triggered: it gets no
 // event, only the key, and must read the world itself. A positive duration asks
 // to be called again after it; an error asks for a retry with growing pauses.
-type Func func(ctx context.Context, key Key) (again time.Duration, err error)
+type FuncOf[K comparable] func(ctx context.Context, key K) (again time.Duration, err error)
 
-// Config describes one controller's loop.
-type Config struct {
+// The usual shapes: loops keyed by one object's name.
+type (
+	Func   = FuncOf[Key]
+	Config = ConfigOf[Key]
+	Source = SourceOf[Key]
+	Feed   = FeedOf[Key]
+)
+
+// ConfigOf describes one controller's loop over keys of type K.
+type ConfigOf[K comparable] struct {
 	// Name is the controller's name in logs.
 	Name string
 	// Reconcile handles one key. Required.
-	Reconcile Func
+	Reconcile FuncOf[K]
 	// Sources are the informers whose events become keys.
-	Sources []Source
+	Sources []SourceOf[K]
 	// Feeds run beside the workers and add keys for reasons that no informer
 	// knows. Each must return when its context ends.
-	Feeds []Feed
+	Feeds []FeedOf[K]
 	// Workers is how many keys are handled at once; 0 means DefaultWorkers.
 	Workers int
 	// Logger receives failures; nil means silence.
 	Logger *slog.Logger
 }
 
-// Feed adds keys until its context ends.
-type Feed func(ctx context.Context, add func(Key))
+// FeedOf adds keys until its context ends.
+type FeedOf[K comparable] func(ctx context.Context, add func(K))
 
 // Run feeds the queue and works it off until ctx ends; it returns nil then,
 // after all its goroutines have returned.
-func Run(ctx context.Context, cfg Config) error {
+func Run[K comparable](ctx context.Context, cfg ConfigOf[K]) error {
 	l := newLoop(cfg)
 	stop, synced, err := l.subscribe()
 	defer stop()
@@ -72,15 +80,15 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 // loop is one Run of one controller.
-type loop struct {
-	cfg    Config
+type loop[K comparable] struct {
+	cfg    ConfigOf[K]
 	log    *slog.Logger
-	queue  workqueue.TypedRateLimitingInterface[Key]
+	queue  workqueue.TypedRateLimitingInterface[K]
 	worker int
 }
 
-func newLoop(cfg Config) *loop {
-	l := &loop{cfg: cfg, log: cfg.Logger, worker: cfg.Workers}
+func newLoop[K comparable](cfg ConfigOf[K]) *loop[K] {
+	l := &loop[K]{cfg: cfg, log: cfg.Logger, worker: cfg.Workers}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
 	}
@@ -88,14 +96,14 @@ func newLoop(cfg Config) *loop {
 	if l.worker <= 0 {
 		l.worker = DefaultWorkers
 	}
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[Key](RetryDelayMin, RetryDelayMax)
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](RetryDelayMin, RetryDelayMax)
 	l.queue = workqueue.NewTypedRateLimitingQueue(limiter)
 	return l
 }
 
 // subscribe connects the sources. The handlers are removed again by stop: the
 // informers outlive a leadership term, the loop does not.
-func (l *loop) subscribe() (stop func(), synced []cache.DoneChecker, err error) {
+func (l *loop[K]) subscribe() (stop func(), synced []cache.DoneChecker, err error) {
 	var undo []func()
 	stop = func() {
 		for _, f := range undo {
@@ -115,7 +123,7 @@ func (l *loop) subscribe() (stop func(), synced []cache.DoneChecker, err error) 
 }
 
 // work runs the workers and feeds until ctx ends.
-func (l *loop) work(ctx context.Context) {
+func (l *loop[K]) work(ctx context.Context) {
 	var wg sync.WaitGroup
 	for range l.worker {
 		wg.Go(func() {
@@ -132,7 +140,7 @@ func (l *loop) work(ctx context.Context) {
 }
 
 // next handles one key; false means that the queue is closed.
-func (l *loop) next(ctx context.Context) bool {
+func (l *loop[K]) next(ctx context.Context) bool {
 	key, closed := l.queue.Get()
 	if closed {
 		return false
@@ -147,10 +155,10 @@ func (l *loop) next(ctx context.Context) bool {
 }
 
 // call runs Func and turns a panic into an error of this key.
-func (l *loop) call(ctx context.Context, key Key) (again time.Duration, err error) {
+func (l *loop[K]) call(ctx context.Context, key K) (again time.Duration, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			l.log.Error("reconcile panicked", "key", key.String(), "panic", p, "stack", string(debug.Stack()))
+			l.log.Error("reconcile panicked", "key", fmt.Sprint(key), "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
@@ -158,15 +166,15 @@ func (l *loop) call(ctx context.Context, key Key) (again time.Duration, err erro
 }
 
 // settle decides when the key comes back.
-func (l *loop) settle(ctx context.Context, key Key, again time.Duration, err error) {
+func (l *loop[K]) settle(ctx context.Context, key K, again time.Duration, err error) {
 	switch {
 	case ctx.Err() != nil:
 		return
 	case errors.Is(err, ErrTerminal):
 		l.queue.Forget(key)
-		l.log.Warn("reconcile gave up until the object changes", "key", key.String(), "error", err)
+		l.log.Warn("reconcile gave up until the object changes", "key", fmt.Sprint(key), "error", err)
 	case err != nil:
-		l.log.Log(ctx, levelOf(err), "reconcile failed, will retry", "key", key.String(), "error", err)
+		l.log.Log(ctx, levelOf(err), "reconcile failed, will retry", "key", fmt.Sprint(key), "error", err)
 		l.queue.AddRateLimited(key)
 	case again > 0:
 		l.queue.Forget(key)

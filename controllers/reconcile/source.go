@@ -6,14 +6,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Source turns the events of one informer into keys.
-type Source struct {
+// SourceOf turns the events of one informer into keys.
+type SourceOf[K comparable] struct {
 	// Informer is shared with other controllers and started elsewhere.
 	Informer cache.SharedIndexInformer
 	// Map names the keys that a change concerns: before is nil for an added
 	// object, after is nil for a deleted one. Both are shared and read-only. A
 	// nil Map only waits until the informer is filled.
-	Map func(before, after metav1.Object) []Key
+	Map func(before, after metav1.Object) []K
 }
 
 // Cache yields no keys: Run waits until the informer is filled, for controllers
@@ -69,7 +69,7 @@ func latest(before, after metav1.Object) metav1.Object {
 }
 
 // handler adapts Map to client-go's callbacks.
-func (s Source) handler(add func(Key)) cache.ResourceEventHandler {
+func (s SourceOf[K]) handler(add func(K)) cache.ResourceEventHandler {
 	emit := func(before, after metav1.Object) {
 		if s.Map == nil || before == nil && after == nil {
 			return
@@ -79,15 +79,15 @@ func (s Source) handler(add func(Key)) cache.ResourceEventHandler {
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { emit(nil, objectOf(obj)) },
-		UpdateFunc: func(before, after any) { emit(objectOf(before), objectOf(after)) },
-		DeleteFunc: func(obj any) { emit(objectOf(obj), nil) },
+		AddFunc:    func(obj any) { emit(nil, ObjectOf(obj)) },
+		UpdateFunc: func(before, after any) { emit(ObjectOf(before), ObjectOf(after)) },
+		DeleteFunc: func(obj any) { emit(ObjectOf(obj), nil) },
 	}
 }
 
-// objectOf also unwraps the tombstone of an object whose deletion the watch
-// missed; the result is a true nil when there is no object.
-func objectOf(obj any) metav1.Object {
+// ObjectOf is the object that an informer hands to a handler; it also unwraps the tombstone of an object whose deletion the watch
+// missed. It is a true nil when there is no object.
+func ObjectOf(obj any) metav1.Object {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj
 	}

@@ -1,0 +1,228 @@
+package garbage
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+)
+
+const (
+	// workers is how many objects are judged at once.
+	workers = 20
+	// monitorInterval is how often new kinds are looked for.
+	monitorInterval = 2 * time.Second
+	// unsyncedDelay is how soon an owner is looked at again while some kind's
+	// cache is not filled: its dependents could be missed.
+	unsyncedDelay = 100 * time.Millisecond
+	// mapperLifetime is how long a failed look at the kinds is believed.
+	mapperLifetime = 2 * time.Second
+	// absentLimit bounds the memory of owners known to be gone.
+	absentLimit = 4096
+)
+
+// Monitors are the informers of all kinds that may own or be owned.
+type Monitors = map[schema.GroupVersionResource]cache.SharedIndexInformer
+
+// Config is what the controller needs for one term.
+type Config struct {
+	Metadata  metadata.Interface
+	Discovery discovery.DiscoveryInterface
+	// Monitors is called every monitorInterval; a kind that leaves is forgotten.
+	Monitors func() Monitors
+	Events   record.EventRecorder
+	Logger   *slog.Logger
+}
+
+// object names one object of any kind.
+type object struct {
+	resource  schema.GroupVersionResource
+	namespace string
+	name      string
+}
+
+// controller is one term of the collector.
+type controller struct {
+	cfg Config
+
+	mu       sync.Mutex
+	monitors Monitors
+	absent   map[types.UID]bool // owners that a live read found gone; uids never return
+	mapper   meta.RESTMapper
+	mapped   time.Time
+}
+
+// Warm creates the indexes that the collector reads on a set of monitors.
+func Warm(monitors Monitors) error {
+	for _, informer := range monitors {
+		if err := index(informer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run collects garbage until ctx ends.
+func Run(ctx context.Context, cfg Config) error {
+	c := &controller{cfg: cfg, monitors: Monitors{}, absent: map[types.UID]bool{}}
+	return reconcile.Run(ctx, reconcile.ConfigOf[object]{
+		Name:      "garbage",
+		Reconcile: c.reconcile,
+		Feeds:     []reconcile.FeedOf[object]{c.watch},
+		Workers:   workers,
+		Logger:    cfg.Logger,
+	})
+}
+
+// watch follows every monitor, and new kinds as they come.
+func (c *controller) watch(ctx context.Context, add func(object)) {
+	stops := map[schema.GroupVersionResource]func(){}
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
+	ticker := time.NewTicker(monitorInterval)
+	defer ticker.Stop()
+	for {
+		c.follow(stops, add)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// follow subscribes to new kinds and leaves those that went.
+func (c *controller) follow(stops map[schema.GroupVersionResource]func(), add func(object)) {
+	now := c.cfg.Monitors()
+	for resource, stop := range stops {
+		if now[resource] == nil || now[resource] != c.monitor(resource) {
+			stop()
+			delete(stops, resource)
+		}
+	}
+	c.mu.Lock()
+	c.monitors = now
+	c.mu.Unlock()
+	for resource, informer := range now {
+		if stops[resource] != nil {
+			continue
+		}
+		if err := index(informer); err != nil {
+			c.logger().Error("kind not watched for garbage", "resource", resource.String(), "error", err)
+			continue
+		}
+		registration, err := informer.AddEventHandler(c.handler(resource, add))
+		if err != nil {
+			continue // it has stopped: the next look gets its successor
+		}
+		stops[resource] = func() { _ = informer.RemoveEventHandler(registration) }
+	}
+}
+
+func (c *controller) monitor(resource schema.GroupVersionResource) cache.SharedIndexInformer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.monitors[resource]
+}
+
+// handler turns the events of one kind into objects to judge.
+func (c *controller) handler(resource schema.GroupVersionResource, add func(object)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if o := reconcile.ObjectOf(obj); o != nil && concerns(nil, o) {
+				add(nameOf(resource, o))
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			if b, a := reconcile.ObjectOf(before), reconcile.ObjectOf(after); a != nil && concerns(b, a) {
+				add(nameOf(resource, a))
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if o := reconcile.ObjectOf(obj); o != nil {
+				c.gone(o, add)
+			}
+		},
+	}
+}
+
+// concerns reports whether a change may give the collector something to do:
+// owners changed, or the object is being deleted with one of our finalizers.
+func concerns(before, after metav1.Object) bool {
+	if after.GetDeletionTimestamp() != nil && (waits(after) || orphans(after)) {
+		return true
+	}
+	if len(after.GetOwnerReferences()) == 0 {
+		return false
+	}
+	return before == nil || !sameOwners(before.GetOwnerReferences(), after.GetOwnerReferences())
+}
+
+// sameOwners compares uids only: that is what decides.
+func sameOwners(a, b []metav1.OwnerReference) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].UID != b[i].UID {
+			return false
+		}
+	}
+	return true
+}
+
+// gone passes on what the end of an object means: its dependents have lost an
+// owner, and an owner that waits has one dependent less.
+func (c *controller) gone(o metav1.Object, add func(object)) {
+	for _, d := range c.dependents(o.GetUID()) {
+		add(d.object)
+	}
+	for _, ref := range o.GetOwnerReferences() {
+		if owner, ok := c.find(ref.UID); ok && waits(owner.meta) {
+			add(owner.object)
+		}
+	}
+}
+
+func nameOf(resource schema.GroupVersionResource, o metav1.Object) object {
+	return object{resource, o.GetNamespace(), o.GetName()}
+}
+
+// mappingOf finds the resource of an owner's kind.
+func (c *controller) mappingOf(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mapper != nil {
+		if m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil || time.Since(c.mapped) < mapperLifetime {
+			return m, err
+		}
+	}
+	groups, err := restmapper.GetAPIGroupResources(c.cfg.Discovery)
+	if err != nil && len(groups) == 0 {
+		return nil, err
+	}
+	c.mapper, c.mapped = restmapper.NewDiscoveryRESTMapper(groups), time.Now()
+	return c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+}
+
+func (c *controller) logger() *slog.Logger {
+	if c.cfg.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.cfg.Logger
+}

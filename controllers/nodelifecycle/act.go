@@ -1,0 +1,134 @@
+package nodelifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/pods"
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+)
+
+// write writes the node's conditions and taints where they differ, and returns
+// the node as it is then. Taints first: they keep new pods away.
+func (c *controller) write(ctx context.Context, node *corev1.Node, list []corev1.NodeCondition, taints []corev1.Taint) (*corev1.Node, error) {
+	was := node
+	if !apiequality.Semantic.DeepEqual(node.Spec.Taints, taints) {
+		next := node.DeepCopy()
+		next.Spec.Taints = taints
+		out, err := c.cfg.Client.CoreV1().Nodes().Update(ctx, next, metav1.UpdateOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("write taints: %w", err)
+		}
+		node = out
+	}
+	if !apiequality.Semantic.DeepEqual(was.Status.Conditions, list) {
+		next := node.DeepCopy()
+		next.Status.Conditions = list
+		out, err := c.cfg.Client.CoreV1().Nodes().UpdateStatus(ctx, next, metav1.UpdateOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("write conditions: %w", err)
+		}
+		c.tell(was, list)
+		node = out
+	}
+	return node, nil
+}
+
+// tell reports what changed as events.
+func (c *controller) tell(node *corev1.Node, list []corev1.NodeCondition) {
+	if before, after := readiness(node.Status.Conditions), readiness(list); before == corev1.ConditionTrue && after != before {
+		c.cfg.Events.Eventf(node, corev1.EventTypeNormal, "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
+	}
+	if after := find(list, GossipDegraded); after != nil && after.Status == corev1.ConditionTrue {
+		if before := find(node.Status.Conditions, GossipDegraded); before == nil || before.Status != corev1.ConditionTrue {
+			c.cfg.Events.Event(node, corev1.EventTypeWarning, string(GossipDegraded), messageGossipLost)
+		}
+	}
+}
+
+// tendPods takes the pods of a lost node out of service and evicts those that
+// no longer tolerate their node.
+func (c *controller) tendPods(ctx context.Context, node *corev1.Node, v verdict, isBad bool, now time.Time) (time.Duration, error) {
+	counting := noExecute(node.Spec.Taints, isBad && (v.state != down || v.evict))
+	if v.state != down && len(counting) == 0 {
+		return 0, nil
+	}
+	mine, err := reconcile.ByIndex[*corev1.Pod](c.pods, nodeIndex, node.Name)
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	if v.state == down {
+		for _, p := range mine {
+			errs = append(errs, c.unready(ctx, p, now))
+		}
+	}
+	wait, halted := c.budget.halted(now)
+	if halted {
+		counting = noExecute(counting, false)
+	}
+	e := evictions(counting, mine, c.term, now)
+	for _, p := range e.due {
+		errs = append(errs, c.evict(ctx, p, now))
+	}
+	return soonest(e.again, wait), errors.Join(errs...)
+}
+
+// unready marks a pod as not ready, so that its Services stop sending to it.
+func (c *controller) unready(ctx context.Context, pod *corev1.Pod, now time.Time) error {
+	if !pods.Ready(pod) {
+		return nil
+	}
+	return c.setPodCondition(ctx, pod, corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now),
+		Reason: "NodeLost", Message: "The pod's node does not report.",
+	})
+}
+
+// evict says why and deletes the pod with its own grace period.
+func (c *controller) evict(ctx context.Context, pod *corev1.Pod, now time.Time) error {
+	err := c.setPodCondition(ctx, pod, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now),
+		Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint",
+	})
+	if err != nil {
+		return err
+	}
+	c.cfg.Events.Eventf(pod, corev1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s/%s", pod.Namespace, pod.Name)
+	err = c.cfg.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
+		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+// setPodCondition sets one condition of the pod as it is now, not as the cache
+// has it: unready may just have written it.
+func (c *controller) setPodCondition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) error {
+	client := c.cfg.Client.CoreV1().Pods(pod.Namespace)
+	fresh, err := client.Get(ctx, pod.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && fresh.UID != pod.UID {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if was := pods.Condition(fresh, condition.Type); was != nil && was.Status == condition.Status {
+		return nil
+	}
+	next := fresh.DeepCopy()
+	next.Status.Conditions = append(slices.DeleteFunc(next.Status.Conditions, func(x corev1.PodCondition) bool { return x.Type == condition.Type }), condition)
+	if _, err = client.UpdateStatus(ctx, next, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write condition %s of pod %s/%s: %w", condition.Type, pod.Namespace, pod.Name, err)
+	}
+	return nil
+}

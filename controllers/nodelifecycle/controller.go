@@ -1,0 +1,229 @@
+package nodelifecycle
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+)
+
+// nodeIndex files pods under the node that they are placed on.
+const nodeIndex = "setpoint/node"
+
+// Config is what the controller needs for one term.
+type Config struct {
+	Client    kubernetes.Interface
+	Informers informers.SharedInformerFactory
+	// Liveness tells of sessions and gossip; nil judges by Lease alone.
+	Liveness Liveness
+	Events   record.EventRecorder
+	Logger   *slog.Logger
+}
+
+// controller is one term of the controller.
+type controller struct {
+	cfg    Config
+	pods   cache.SharedIndexInformer
+	term   time.Time // when the term began, by this server's clock
+	budget *budget
+
+	mu    sync.Mutex
+	beats map[string]beat
+}
+
+// beat is the last sign of life of a node, and when it was seen to change.
+type beat struct {
+	renewed, status time.Time
+	seen            time.Time
+}
+
+// Warm creates the informers and indexes that the controller reads.
+func Warm(f informers.SharedInformerFactory) error {
+	f.Core().V1().Nodes().Informer()
+	f.Coordination().V1().Leases().Informer()
+	return reconcile.EnsureIndex(f.Core().V1().Pods().Informer(), nodeIndex, func(o metav1.Object) []string {
+		if p, ok := o.(*corev1.Pod); ok && p.Spec.NodeName != "" {
+			return []string{p.Spec.NodeName}
+		}
+		return nil
+	})
+}
+
+// Run judges nodes until ctx ends.
+func Run(ctx context.Context, cfg Config) error {
+	if err := Warm(cfg.Informers); err != nil {
+		return err
+	}
+	c := &controller{
+		cfg:    cfg,
+		pods:   cfg.Informers.Core().V1().Pods().Informer(),
+		term:   time.Now(),
+		budget: newBudget(),
+		beats:  map[string]beat{},
+	}
+	loop := reconcile.Config{
+		Name:      "nodelifecycle",
+		Reconcile: c.reconcile,
+		Sources: []reconcile.Source{
+			reconcile.Self(cfg.Informers.Core().V1().Nodes().Informer()),
+			{Informer: cfg.Informers.Coordination().V1().Leases().Informer(), Map: leaseChanged},
+			{Informer: c.pods, Map: c.podChanged},
+		},
+		Logger: cfg.Logger,
+	}
+	if cfg.Liveness != nil {
+		loop.Feeds = []reconcile.Feed{c.feed}
+	}
+	return reconcile.Run(ctx, loop)
+}
+
+// feed passes on what the liveness layer reports.
+func (c *controller) feed(ctx context.Context, add func(reconcile.Key)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case name := <-c.cfg.Liveness.Changes():
+			if name != "" {
+				add(reconcile.Key{Name: name})
+				continue
+			}
+			nodes, err := c.cfg.Informers.Core().V1().Nodes().Lister().List(labels.Everything())
+			if err != nil {
+				continue
+			}
+			for _, n := range nodes {
+				add(reconcile.KeyOf(n))
+			}
+		}
+	}
+}
+
+// leaseChanged maps a node's Lease to the node.
+func leaseChanged(_, after metav1.Object) []reconcile.Key {
+	lease, _ := after.(*coordinationv1.Lease)
+	if lease == nil || lease.Namespace != corev1.NamespaceNodeLease {
+		return nil
+	}
+	return []reconcile.Key{{Name: lease.Name}}
+}
+
+// podChanged maps a pod to its node when it was just placed or changed on a
+// node whose pods may have to go.
+func (c *controller) podChanged(_, after metav1.Object) []reconcile.Key {
+	pod, _ := after.(*corev1.Pod)
+	if pod == nil || pod.Spec.NodeName == "" {
+		return nil
+	}
+	node, err := c.cfg.Informers.Core().V1().Nodes().Lister().Get(pod.Spec.NodeName)
+	if err != nil || len(noExecute(node.Spec.Taints, true)) == 0 && readiness(node.Status.Conditions) != corev1.ConditionUnknown {
+		return nil
+	}
+	return []reconcile.Key{{Name: node.Name}}
+}
+
+// reconcile judges one node.
+func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+	node, err := c.cfg.Informers.Core().V1().Nodes().Lister().Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		c.forget(key.Name)
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	ctx = reconcile.WithCause(ctx, node)
+	now := time.Now()
+	v := judge(c.signal(node.Name), c.heartbeat(node, now), c.term, now)
+	list := conditions(node, v, now)
+	isBad := bad(list, v)
+	// A suspect counts too: when many lose their session at once, it is not them.
+	c.budget.observe(node.Name, zoneOf(node), isBad || v.state == suspect, now)
+
+	evict, again := c.mayEvict(node, v, isBad, now)
+	node, err = c.write(ctx, node, list, taints(node, list, v, evict, now))
+	if err != nil {
+		return 0, err
+	}
+	evictAgain, err := c.tendPods(ctx, node, v, isBad, now)
+	return soonest(v.again, again, evictAgain), err
+}
+
+func (c *controller) signal(node string) Signal {
+	if c.cfg.Liveness == nil {
+		return Signal{}
+	}
+	return c.cfg.Liveness.Node(node)
+}
+
+// heartbeat compares the node's Lease and status with what was seen last.
+func (c *controller) heartbeat(node *corev1.Node, now time.Time) heartbeat {
+	next := beat{seen: now}
+	if lease, err := c.cfg.Informers.Coordination().V1().Leases().Lister().Leases(corev1.NamespaceNodeLease).Get(node.Name); err == nil && lease.Spec.RenewTime != nil {
+		next.renewed = lease.Spec.RenewTime.Time
+	}
+	if ready := find(node.Status.Conditions, corev1.NodeReady); ready != nil {
+		next.status = ready.LastHeartbeatTime.Time
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was, known := c.beats[node.Name]
+	if known && was.renewed.Equal(next.renewed) && was.status.Equal(next.status) {
+		next.seen = was.seen
+	}
+	c.beats[node.Name] = next
+	return heartbeat{at: next.seen, reported: reported(node.Status.Conditions) || !next.renewed.IsZero()}
+}
+
+func (c *controller) forget(node string) {
+	c.budget.forget(node)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.beats, node)
+}
+
+// mayEvict asks the budget for a node that is bad and past its hold-down.
+func (c *controller) mayEvict(node *corev1.Node, v verdict, isBad bool, now time.Time) (ok bool, again time.Duration) {
+	if !isBad || hasNoExecute(node) {
+		return false, 0
+	}
+	if v.state == down && !v.evict {
+		return false, 0
+	}
+	if v.state != down {
+		// It reports that it cannot run pods: give it the hold-down too.
+		if wait := c.budget.badSince(node.Name).Add(holdDown).Sub(now); wait > 0 {
+			return false, wait
+		}
+	}
+	wait, ok := c.budget.spend(zoneOf(node), now)
+	return ok, wait
+}
+
+// zoneOf names the node's failure zone.
+func zoneOf(node *corev1.Node) string {
+	return node.Labels[corev1.LabelTopologyRegion] + "/" + node.Labels[corev1.LabelTopologyZone]
+}
+
+// soonest is the smallest positive duration, or 0.
+func soonest(waits ...time.Duration) time.Duration {
+	var out time.Duration
+	for _, w := range waits {
+		if w > 0 && (out == 0 || w < out) {
+			out = w
+		}
+	}
+	return out
+}

@@ -1,0 +1,15 @@
+// Package rootca owns the ConfigMap kube-root-ca.crt of every namespace, by
+// which pods know the API servers' certificates.
+//
+// It is called by package controllers, once for each leadership term, and calls
+// client-go and reconcile.
+//
+// Reads: Namespaces, ConfigMaps. Writes: ConfigMaps (create, update).
+// Owns: .data of those ConfigMaps.
+//
+// It promises: a namespace that is not being deleted has the bundle as soon as
+// the namespace's event is handled, again after someone changed it; on an
+// unchanged world nothing is written.
+//
+// Tests run in synctest bubbles over client-go's fake clientset.
+package rootca
