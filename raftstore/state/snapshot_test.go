@@ -183,6 +183,39 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 	}
 }
 
+// TestForgedRecordIsRefused changes a record and makes all checksums right again:
+// the state hash still tells.
+func TestForgedRecordIsRefused(t *testing.T) {
+	l := newLog(state.Options{})
+	l.mustOp(t, put("a", "honest"))
+	l.mustOp(t, put("b", "1"))
+	forged := withChecksums(bytes.Replace(snapshotOf(t, l.State), []byte("honest"), []byte("forged"), 1))
+	if err := state.New(state.Options{}).Restore(bytes.NewReader(forged)); !errors.Is(err, state.ErrCorruptSnapshot) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRestoreForgetsThePast(t *testing.T) {
+	l, other := newLog(state.Options{}), newLog(state.Options{})
+	for i := range 3 {
+		l.mustOp(t, put("a", fmt.Sprint("mine ", i)))
+		other.mustOp(t, put("a", fmt.Sprint("other ", i)))
+	}
+	if _, err := l.RootAt(2); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Restore(bytes.NewReader(snapshotOf(t, other.State))); err != nil {
+		t.Fatal(err)
+	}
+	past, err := l.RootAt(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec, _ := past.Get("a"); string(rec.Value) != "other 1" {
+		t.Errorf("revision 2 is of the history before the restore: %q", rec.Value)
+	}
+}
+
 func TestReadErrorIsNotCorruption(t *testing.T) {
 	l, _ := randomLog(3, 10)
 	broken := errors.New("connection reset")

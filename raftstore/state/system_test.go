@@ -3,7 +3,9 @@ package state_test
 import (
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -127,6 +129,28 @@ func TestRootAt(t *testing.T) {
 			t.Fatalf("future: %v", err)
 		}
 	}
+}
+
+// TestPastRootsDoNotOutliveTheHistory keeps rebuilt roots from holding on to
+// objects that nobody can ask for any more.
+func TestPastRootsDoNotOutliveTheHistory(t *testing.T) {
+	l := newLog(state.Options{RingBytes: 5000})
+	for range 5 {
+		l.mustOp(t, put("a", "1"))
+	}
+	past, err := l.RootAt(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := weak.Make(past)
+	for range 100 {
+		l.mustOp(t, put("a", "1"))
+	}
+	runtime.GC()
+	if held.Value() != nil {
+		t.Error("the root is still in memory")
+	}
+	runtime.KeepAlive(l)
 }
 
 func checkPast(t *testing.T, l *log, revision uint64, published map[uint64]*state.Root) {

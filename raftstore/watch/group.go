@@ -12,7 +12,8 @@ type group struct {
 	folder string
 	// revisions are those of the ring's events under folder, ascending.
 	revisions revisionQueue
-	// lost is the newest revision under folder that may have left the ring.
+	// lost is the newest revision under folder that left the ring under the eyes
+	// of a member. What was gone before, Watch has checked.
 	lost     uint64
 	watchers map[*Watcher]struct{}
 
@@ -33,7 +34,7 @@ func (r *Ring) join(w *Watcher) {
 	folder := folderOf(w.prefix)
 	g := r.groups[folder]
 	if g == nil {
-		g = &group{folder: folder, lost: r.compacted, watchers: map[*Watcher]struct{}{}}
+		g = &group{folder: folder, watchers: map[*Watcher]struct{}{}}
 		for _, e := range r.events.from(0) {
 			if strings.HasPrefix(e.Key, folder) {
 				g.revisions.push(e.Revision)

@@ -188,6 +188,14 @@ func TestReset(t *testing.T) {
 	})
 }
 
+func TestResetKeepsTheLimit(t *testing.T) {
+	ring := watch.NewRing(10 * 200)
+	ring.Reset(0, puts(1, 100, "a"), 100)
+	if compacted, last := ring.Bounds(); compacted < 80 || last != 100 {
+		t.Errorf("bounds %d, %d", compacted, last)
+	}
+}
+
 func TestGapInRevisionsPanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
