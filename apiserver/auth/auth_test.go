@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/auth/join"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 )
 
@@ -143,6 +144,8 @@ func TestAnonymous(t *testing.T) {
 		{"/readyz/ping", "", "system:anonymous"},
 		{"/version", "", "system:anonymous"},
 		{"/versions", "", ""},
+		{join.Path, "", "system:anonymous"},
+		{join.Path + "/more", "", ""},
 		{"/", "", ""},
 		{"/api", "", ""},
 		{"/metrics", "", ""},
@@ -221,6 +224,7 @@ func TestAuthorizer(t *testing.T) {
 		{path(nobody, "get", "/readyz"), true},
 		{path(nobody, "get", "/version"), true},
 		{path(nobody, "get", "/api"), false},
+		{path(nobody, "post", join.Path), false},
 
 		{resource(nodeA, "watch", "", "pods", "", "", ""), true},
 		{resource(nodeA, "list", "", "services", "", "", ""), true},
