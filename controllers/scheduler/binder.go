@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
 
 // bindLimit bounds the bindings under way at once; the scheduling loop waits when it is reached. Many at once is what
@@ -29,7 +31,7 @@ func (b *binder) bind(ctx context.Context, t task, node string) {
 	b.slots <- struct{}{}
 	b.children.Go(func() {
 		defer func() { <-b.slots }()
-		if err := b.write(ctx, t, node); err != nil {
+		if err := b.write(reconcile.WithCause(ctx, t.pod), t, node); err != nil {
 			b.failed(ctx, t, node, err)
 			return
 		}

@@ -4,7 +4,8 @@
 // PodScheduled=False of pods that fit nowhere, status.nominatedNodeName, the deletion of pods that have to make room for
 // pods of higher priority, and the events Scheduled, FailedScheduling and Preempted. It writes nothing else.
 // The controllers' list calls Run for one term of leadership; the client it is given carries the fence of that term.
-// It may call client-go and its own subpackages plugin and plugins; it knows no API server and no store.
+// It may call client-go, controllers/reconcile (for the cause its writes carry) and its own subpackages plugin and
+// plugins; it knows no API server and no store.
 //
 // The way of a pod: informer → queue (active, backoff, parked) → engine (filter and score, under one lock, no I/O) →
 // assumed in the cache → bound concurrently → confirmed by the watch. A bind that fails is forgotten and tried again.

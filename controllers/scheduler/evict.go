@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
@@ -57,6 +58,7 @@ func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, node string,
 	v.slots <- struct{}{}
 	v.children.Go(func() {
 		defer func() { <-v.slots }()
+		ctx := reconcile.WithCause(ctx, preemptor)
 		v.nominate(ctx, preemptor, node)
 		for _, victim := range victims {
 			if err := v.evictOne(ctx, preemptor, node, victim); err != nil && ctx.Err() == nil {

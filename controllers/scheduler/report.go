@@ -16,6 +16,8 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
 
 // The limits of reporting. There is at most one report waiting for each pod, so the queue is bounded by the pods.
@@ -126,6 +128,7 @@ func (r *reporter) write(ctx context.Context, uid types.UID) {
 	if patch == nil {
 		return
 	}
+	ctx = reconcile.WithCause(ctx, current)
 	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return // a conflict means the name belongs to another pod now

@@ -297,6 +297,9 @@ func TestManyPodsSettle(t *testing.T) {
 	inWorld(t, objects, func(w *world) {
 		for i := range 200 {
 			w.createPod(testPod(fmt.Sprint("p", i), "100m", ""))
+			if i%20 == 0 {
+				synctest.Wait() // the fake API's watches hold 100 events
+			}
 		}
 		synctest.Wait()
 		counts := map[string]int{}
