@@ -2,17 +2,20 @@ package kinds
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
+
+// standardFinalizers are those that need no domain.
+var standardFinalizers = []string{string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}
 
 func namespaces() resource.Kind[*corev1.Namespace] {
 	return resource.Kind[*corev1.Namespace]{
@@ -77,10 +80,10 @@ func validateNamespace(ns *corev1.Namespace) field.ErrorList {
 func validateNamespaceFinalizers(finalizers []corev1.FinalizerName, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, name := range finalizers {
-		for _, msg := range utilvalidation.IsQualifiedName(string(name)) {
-			errs = append(errs, field.Invalid(path.Index(i), string(name), msg))
-		}
 		errs = append(errs, validation.ValidateFinalizerName(string(name), path.Index(i))...)
+		if !strings.Contains(string(name), "/") && !slices.Contains(standardFinalizers, string(name)) {
+			errs = append(errs, field.Invalid(path.Index(i), string(name), "name is neither a standard finalizer name nor is it fully qualified"))
+		}
 	}
 	return errs
 }

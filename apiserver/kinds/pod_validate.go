@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-var restartPolicies = []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}
+var restartPolicies = []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
 
 // podUpdatable is what the message about a refused update lists.
 var podUpdatable = strings.Join([]string{

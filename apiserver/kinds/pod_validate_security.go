@@ -167,7 +167,7 @@ func validateContainerSecurity(sc *corev1.SecurityContext, spec *corev1.PodSpec,
 
 // validateDNS judges how a pod resolves names.
 func validateDNS(spec *corev1.PodSpec, at *field.Path) field.ErrorList {
-	policies := []corev1.DNSPolicy{corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone}
+	policies := []corev1.DNSPolicy{corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone}
 	errs := requiredOneOf(spec.DNSPolicy, policies, at.Child("dnsPolicy"))
 	config, path := spec.DNSConfig, at.Child("dnsConfig")
 	if spec.DNSPolicy == corev1.DNSNone {

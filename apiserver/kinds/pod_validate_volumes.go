@@ -21,8 +21,8 @@ const (
 type volumeSet map[string]*corev1.Volume
 
 var hostPathTypes = []corev1.HostPathType{
-	corev1.HostPathBlockDev, corev1.HostPathCharDev, corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate,
-	corev1.HostPathFile, corev1.HostPathFileOrCreate, corev1.HostPathSocket, corev1.HostPathUnset,
+	corev1.HostPathUnset, corev1.HostPathBlockDev, corev1.HostPathCharDev, corev1.HostPathDirectory,
+	corev1.HostPathDirectoryOrCreate, corev1.HostPathFile, corev1.HostPathFileOrCreate, corev1.HostPathSocket,
 }
 
 func validateVolumes(volumes []corev1.Volume, path *field.Path) (volumeSet, field.ErrorList) {

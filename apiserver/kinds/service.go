@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -101,9 +102,17 @@ func hasHealthPort(svc *corev1.Service) bool {
 // prepareServiceUpdate keeps what was allocated when the client leaves it out, and
 // lets go of what the new type has no use for.
 func prepareServiceUpdate(svc, old *corev1.Service) {
+	followClusterIP(svc, old)
 	keepAllocated(svc, old)
 	dropUnchanged(svc, old)
 	dropForeignFields(svc)
+}
+
+// followClusterIP: a client that knows the single address only changes it alone.
+func followClusterIP(svc, old *corev1.Service) {
+	if svc.Spec.ClusterIP != old.Spec.ClusterIP && slices.Equal(svc.Spec.ClusterIPs, old.Spec.ClusterIPs) {
+		svc.Spec.ClusterIPs = nil
+	}
 }
 
 func keepAllocated(svc, old *corev1.Service) {

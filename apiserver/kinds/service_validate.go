@@ -341,9 +341,6 @@ func validateServiceUpdate(svc, old *corev1.Service) field.ErrorList {
 				errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(i), svc.Spec.ClusterIPs, "may not change once set"))
 			}
 		}
-		if svc.Spec.ClusterIP != old.Spec.ClusterIP {
-			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(0), []string{svc.Spec.ClusterIP}, "may not change once set"))
-		}
 	}
 	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer && old.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		if ptr.Deref(svc.Spec.LoadBalancerClass, "") != ptr.Deref(old.Spec.LoadBalancerClass, "") {
