@@ -35,22 +35,7 @@ func TestCertificatesBecomeUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := serve.ServerConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	who := auth.NewAuthenticator()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		response, ok, err := who.AuthenticateRequest(r)
-		if !ok || err != nil {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"name": response.User.GetName(), "groups": response.User.GetGroups()})
-	}))
-	server.TLS, server.Config.ErrorLog = config, log.New(io.Discard, "", 0)
-	server.StartTLS()
-	t.Cleanup(server.Close)
+	address := whoAmI(t, serve)
 
 	for name, c := range map[string]struct {
 		issue  func() (*pki.Identity, error)
@@ -70,7 +55,7 @@ func TestCertificatesBecomeUsers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			response, err := clientOf(t, ca, id).Get(server.URL + "/api/v1/pods")
+			response, err := clientOf(t, ca, id).Get(address)
 			if c.fails {
 				if err == nil {
 					t.Error("the connection was accepted")
@@ -99,6 +84,28 @@ func TestCertificatesBecomeUsers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// whoAmI serves the name and groups of whoever asks, or 401, and returns the URL.
+func whoAmI(t *testing.T, serve *pki.Identity) string {
+	t.Helper()
+	config, err := serve.ServerConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := auth.NewAuthenticator()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		response, ok, err := who.AuthenticateRequest(r)
+		if !ok || err != nil {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"name": response.User.GetName(), "groups": response.User.GetGroups()})
+	}))
+	server.TLS, server.Config.ErrorLog = config, log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL + "/api/v1/pods"
 }
 
 // foreignAdmin is an administrator of another cluster who presents this one's authority.
