@@ -107,7 +107,8 @@ func (c *cache) setPod(object *corev1.Pod) plugin.Event {
 	}
 	old.assumed = false
 	if old.node.Name == object.Spec.NodeName && old.pod.SameForOthers(pod) {
-		old.pod.Pod = object
+		old.node.ReplacePod(old.pod, pod)
+		old.pod = pod
 		return 0
 	}
 	changed := plugin.PodLabels

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,10 +64,21 @@ func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, node string,
 		for _, victim := range victims {
 			if err := v.evictOne(ctx, preemptor, node, victim); err != nil && ctx.Err() == nil {
 				v.scheduler.log.Warn("evicting a pod failed", "pod", victim.Namespace+"/"+victim.Name, "node", node, "error", err)
+				v.pause(ctx)
 				v.scheduler.spare(victim.UID)
 			}
 		}
 	})
+}
+
+// pause keeps a refused eviction from being decided again at once.
+func (v *evictor) pause(ctx context.Context) {
+	timer := time.NewTimer(backoffMin)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 // wait returns when no preemption is under way.

@@ -2,15 +2,18 @@ package scheduler
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
@@ -154,6 +157,27 @@ func TestPreemptionWaitsForTheVictim(t *testing.T) {
 		w.wantNode("thief", "")
 		if n := w.deletions.Load(); n != 1 {
 			t.Errorf("%d deletions, want 1", n)
+		}
+	})
+}
+
+func TestRefusedEvictionIsTriedAgain(t *testing.T) {
+	inWorld(t, []runtime.Object{testNode("node-1", "z", "1", "8Gi"), bound(testPod("low", "1", ""), "node-1")}, func(w *world) {
+		var refusals atomic.Int64
+		w.client.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if refusals.Add(1) > 3 {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewInternalError(errors.New("no quorum"))
+		})
+		w.createPod(prioritized(testPod("high", "1", ""), 100))
+		start := time.Now()
+		for w.pod("high").Spec.NodeName == "" && time.Since(start) < time.Minute {
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.wantNode("high", "node-1")
+		if took := time.Since(start); took < 3*backoffMin {
+			t.Errorf("three refusals took %v, want at least %v", took, 3*backoffMin)
 		}
 	})
 }

@@ -4,8 +4,8 @@
 // Rejection with which a plugin explains itself. The scheduler's engine calls plugins; package plugins implements them.
 // It may import the Kubernetes API types and component-helpers, never a client, an informer or a clock.
 //
-// Promises: everything here is pure data and pure functions. A Node changes only through AddPod, RemovePod and SetNode,
-// always under the scheduler's lock, so plugins need no locks of their own. A plugin never keeps a *Node.
+// Promises: everything here is pure data and pure functions. A Pod never changes. A Node changes only through its
+// methods, always under the scheduler's lock, so plugins need no locks of their own. A plugin never keeps a *Node.
 //
 // Why three extension points: a Filter or Score judges one node by itself, so its result stays valid for every
 // identical pod until that node changes. A Survey judges a node by the pods on other nodes; it is told which nodes

@@ -60,6 +60,16 @@ func (n *Node) RemovePod(pod *Pod) {
 	}
 }
 
+// ReplacePod puts a new version in the place of one that counts the same.
+func (n *Node) ReplacePod(old, pod *Pod) {
+	for i, p := range n.Pods {
+		if p == old {
+			n.Pods[i] = pod
+			return
+		}
+	}
+}
+
 func (n *Node) count(pod *Pod, sign int64) {
 	n.Requested.Add(pod.Requests, sign)
 	n.Scored.Add(pod.Scored, sign)
