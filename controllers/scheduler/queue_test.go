@@ -13,6 +13,8 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
+const allEvents = plugin.Event(1<<plugin.EventBits - 1)
+
 // mustPop pops without waiting and checks which pod comes.
 func mustPop(t *testing.T, q *queue, want string) task {
 	t.Helper()
@@ -111,7 +113,7 @@ func TestQueueBackoffAfterFailure(t *testing.T) {
 		for _, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
 			start := time.Now()
 			q.retry(failing.entry)
-			q.wake(plugin.AllEvents) // events do not shorten it
+			q.wake(allEvents) // events do not shorten it
 			failing, _ = q.pop(t.Context())
 			if waited := time.Since(start); waited != want*time.Second {
 				t.Errorf("attempt %d came after %v, want %v", failing.entry.attempts, waited, want*time.Second)
@@ -145,9 +147,9 @@ func TestQueueRemovedInFlight(t *testing.T) {
 		q.set(testPod("a", "", ""))
 		e := mustPop(t, q, "a").entry
 		q.remove(e.pod.UID)
-		q.park(e, plugin.AllEvents)
+		q.park(e, allEvents)
 		q.retry(e)
-		q.wake(plugin.AllEvents)
+		q.wake(allEvents)
 		mustPop(t, q, "")
 		if len(q.entries)+len(q.parked) > 0 {
 			t.Error("something is left of a removed pod")

@@ -82,6 +82,3 @@ const (
 	NamespaceLabels
 	EventBits = iota // how many distinct events there are
 )
-
-// AllEvents wakes a pod for any reason.
-const AllEvents = Event(1<<EventBits - 1)
