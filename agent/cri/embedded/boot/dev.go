@@ -1,0 +1,139 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// standardDevices are present in every container, by OCI's rules.
+func standardDevices() []string {
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+}
+
+// openDevices takes the host's nodes as bind mounts: a bind mount of a node works where mknod'ed nodes do not, so
+// the rest of the container can be nodev.
+func openDevices(spec *Spec, trees map[string]tree) error {
+	if spec.Privileged {
+		return nil // populateDev makes real nodes
+	}
+	for _, name := range standardDevices() {
+		if err := openDevice(name, name, trees); err != nil {
+			return err
+		}
+	}
+	for _, device := range spec.Devices {
+		if err := openDevice(device.HostPath, device.ContainerPath, trees); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openDevice(host, container string, trees map[string]tree) error {
+	opened, err := openTree(host)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", host, err)
+	}
+	trees[container] = opened
+	return nil
+}
+
+func populateDev(root rootDir, spec *Spec, trees map[string]tree) error {
+	var err error
+	if spec.Privileged {
+		err = copyHostDevices(root)
+	} else {
+		err = placeDevices(root, spec, trees)
+	}
+	if err != nil {
+		return err
+	}
+	dev, err := root.openDir("/dev")
+	if err != nil {
+		return fmt.Errorf("populate /dev: %w", err)
+	}
+	defer unix.Close(dev)
+	links := map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1",
+		"stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"}
+	for name, to := range links {
+		if err := unix.Symlinkat(to, dev, name); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("link /dev/%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func placeDevices(root rootDir, spec *Spec, trees map[string]tree) error {
+	names := standardDevices()
+	for _, device := range spec.Devices {
+		names = append(names, device.ContainerPath)
+	}
+	for _, name := range names {
+		if err := place(root, trees[name], name); err != nil {
+			return fmt.Errorf("device %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// copyHostDevices remakes every node of the host's /dev for a privileged container.
+func copyHostDevices(root rootDir) error {
+	return filepath.WalkDir("/dev", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // devices come and go; what vanished need not be copied
+		}
+		if entry.IsDir() {
+			if base := strings.TrimPrefix(name, "/dev/"); base == "pts" || base == "shm" || base == "mqueue" || base == "fd" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if entry.Type()&os.ModeDevice == 0 || name == "/dev/ptmx" || name == "/dev/console" {
+			return nil
+		}
+		return copyDevice(root, name)
+	})
+}
+
+func copyDevice(root rootDir, name string) error {
+	var stat unix.Stat_t
+	if err := unix.Lstat(name, &stat); err != nil {
+		return nil //nolint:nilerr // vanished since it was listed
+	}
+	dir, err := root.openDir(filepath.Dir(name))
+	if err != nil {
+		return fmt.Errorf("device %s: %w", name, err)
+	}
+	defer unix.Close(dir)
+	if err := unix.Mknodat(dir, filepath.Base(name), stat.Mode, int(stat.Rdev)); err != nil {
+		return fmt.Errorf("device %s: %w", name, err)
+	}
+	return unix.Fchmodat(dir, filepath.Base(name), stat.Mode&0o777, 0)
+}
+
+// mountCgroups shows the container its own controllers (v1); on v2 the cgroup namespace does that.
+func mountCgroups(root rootDir, spec *Spec, trees map[string]tree) error {
+	for controller := range spec.Cgroup.Mounts {
+		target := cgroupRoot + "/" + controller
+		source := trees[target]
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC | unix.MOUNT_ATTR_NODEV}
+		if !spec.Privileged {
+			attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+		}
+		if err := unix.MountSetattr(source.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+			return fmt.Errorf("cgroup %s: %w", controller, err)
+		}
+		if err := place(root, source, target); err != nil {
+			return fmt.Errorf("cgroup %s: %w", controller, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package boot
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Init becomes the container's main process. It returns only by execve or by ending the process.
+func Init() {
+	// Namespaces, capabilities, no_new_privs and seccomp belong to the thread; execve keeps those of the caller.
+	runtime.LockOSThread()
+	var spec Spec
+	if err := readSpec(&spec); err != nil {
+		fail(err)
+	}
+	if err := run(&spec); err != nil {
+		fail(err)
+	}
+}
+
+func run(spec *Spec) error {
+	// Set again after the change of user, which clears it; here it covers a shim that dies while we are booting.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("death signal: %w", err)
+	}
+	if err := announce(); err != nil {
+		return err
+	}
+	setOOMScore(spec.OOMScoreAdj)
+	if err := joinCgroups(spec.Cgroup); err != nil {
+		return err
+	}
+	if err := enterRoot(spec); err != nil {
+		return err
+	}
+	if err := newSession(&spec.Process); err != nil {
+		return err
+	}
+	return become(&spec.Process)
+}
+
+// announce tells the host pid: the procfs mounted here is still the host's, so /proc/self names us as the host sees us.
+func announce() error {
+	link, err := os.Readlink("/proc/self")
+	if err != nil {
+		return fmt.Errorf("own pid: %w", err)
+	}
+	pid, err := strconv.Atoi(link)
+	if err != nil {
+		return fmt.Errorf("own pid: %w", err)
+	}
+	return send(Report{PID: pid})
+}
+
+// setOOMScore raises freely; lowering needs CAP_SYS_RESOURCE, and a machine without it keeps the inherited value.
+func setOOMScore(value int) {
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(value)), 0)
+}
+
+// joinCgroups writes "0", the writing process itself, so no parent needs to know our pid in its namespace.
+func joinCgroups(cgroup Cgroup) error {
+	for _, dir := range cgroup.Dirs {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0); err != nil {
+			return fmt.Errorf("join cgroup: %w", err)
+		}
+	}
+	if cgroup.V2 {
+		if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+			return fmt.Errorf("new cgroup namespace: %w", err)
+		}
+	}
+	return nil
+}
+
+// enterRoot builds the container's file tree and makes it the only one this process can see.
+func enterRoot(spec *Spec) error {
+	trees, err := openSources(spec)
+	if err != nil {
+		return err
+	}
+	// Slave, not private: HostToContainer mounts must still receive what the host mounts later.
+	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("detach from the host's mounts: %w", err)
+	}
+	root, err := mountRoot(spec)
+	if err != nil {
+		return err
+	}
+	if err := mountAll(root, spec, trees); err != nil {
+		return err
+	}
+	if err := pivot(root); err != nil {
+		return err
+	}
+	return hardenRoot(spec)
+}
+
+func pivot(root rootDir) error {
+	if err := unix.Fchdir(int(root)); err != nil {
+		return fmt.Errorf("enter root: %w", err)
+	}
+	// The old root is stacked on the new one at the same place and then detached: no directory is needed for it.
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("detach old root: %w", err)
+	}
+	return os.Chdir("/")
+}
+
+// newSession gives the process its own session and keyring and, if asked, a controlling terminal whose other side
+// goes to the parent.
+func newSession(process *Process) error {
+	if _, err := unix.Setsid(); err != nil {
+		return fmt.Errorf("new session: %w", err)
+	}
+	// Kernels without keyrings answer ENOSYS: nothing to separate then.
+	_, _ = unix.KeyctlJoinSessionKeyring("_ses")
+	if !process.Tty {
+		return nil
+	}
+	return openTerminal()
+}

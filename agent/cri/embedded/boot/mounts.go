@@ -1,0 +1,164 @@
+package boot
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrOverlayOnOverlay explains the one EINVAL that users meet: a data directory inside a container's own overlay root.
+var ErrOverlayOnOverlay = errors.New("the file system of the data directory cannot hold an overlay: " +
+	"put it on a real disk or a volume, not on a container's own root file system")
+
+// tree is a detached copy of a host mount, taken while the host's paths are still visible.
+type tree struct {
+	fd    int
+	isDir bool
+}
+
+// openSources opens every bind source: index i belongs to Mounts[i].
+func openSources(spec *Spec) (map[string]tree, error) {
+	trees := map[string]tree{}
+	for _, mount := range spec.Mounts {
+		if mount.Type != "bind" {
+			continue
+		}
+		opened, err := openTree(mount.Source)
+		if err != nil {
+			return nil, fmt.Errorf("mount source %s: %w", mount.Source, err)
+		}
+		if err := setAttributes(opened.fd, mount, spec.Privileged); err != nil {
+			return nil, fmt.Errorf("mount source %s: %w", mount.Source, err)
+		}
+		trees[mount.Target] = opened
+	}
+	for controller, dir := range spec.Cgroup.Mounts {
+		opened, err := openTree(dir)
+		if err != nil {
+			return nil, fmt.Errorf("cgroup %s: %w", controller, err)
+		}
+		trees[cgroupRoot+"/"+controller] = opened
+	}
+	return trees, openDevices(spec, trees)
+}
+
+func openTree(source string) (tree, error) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return tree{}, err
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return tree{}, err
+	}
+	return tree{fd: fd, isDir: stat.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
+}
+
+func setAttributes(fd int, mount Mount, privileged bool) error {
+	if err := setPropagation(fd, mount.Propagation); err != nil {
+		return err
+	}
+	var attr unix.MountAttr
+	if !privileged {
+		// In place of a device cgroup: a node made by mknod in a volume cannot be opened.
+		attr.Attr_set |= unix.MOUNT_ATTR_NODEV
+	}
+	if mount.Readonly {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if attr.Attr_set == 0 {
+		return nil
+	}
+	var flags uint = unix.AT_EMPTY_PATH
+	if mount.RecursiveReadonly {
+		flags |= unix.AT_RECURSIVE
+	}
+	return unix.MountSetattr(fd, "", flags, &attr)
+}
+
+func setPropagation(fd int, propagation string) error {
+	attr := unix.MountAttr{Propagation: unix.MS_PRIVATE}
+	switch propagation {
+	case PropagationShared:
+		return nil // the copy is already in its source's peer group
+	case PropagationSlave:
+		attr.Propagation = unix.MS_SLAVE
+	}
+	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
+}
+
+// mountRoot mounts the overlay. Device nodes are dead in it unless the container is privileged.
+func mountRoot(spec *Spec) (rootDir, error) {
+	rootfs := spec.Rootfs
+	if err := os.Chdir(rootfs.LowerBase); err != nil {
+		return 0, fmt.Errorf("image layers: %w", err)
+	}
+	var flags uintptr
+	if !spec.Privileged {
+		flags = unix.MS_NODEV
+	}
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(rootfs.Lowers, ":"), rootfs.Upper, rootfs.Work)
+	err := unix.Mount("overlay", rootfs.Target, "overlay", flags, options)
+	if errors.Is(err, unix.EINVAL) {
+		return 0, fmt.Errorf("mount root file system: %w (%w)", ErrOverlayOnOverlay, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("mount root file system: %w", err)
+	}
+	fd, err := unix.Open(rootfs.Target, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return rootDir(fd), err
+}
+
+// mountAll mounts parents before children, whatever order the caller chose.
+func mountAll(root rootDir, spec *Spec, trees map[string]tree) error {
+	mounts := slices.Clone(spec.Mounts)
+	slices.SortStableFunc(mounts, func(a, b Mount) int { return depth(a.Target) - depth(b.Target) })
+	for _, mount := range mounts {
+		if err := mountOne(root, mount, trees); err != nil {
+			return fmt.Errorf("mount %s at %s: %w", mount.Type, mount.Target, err)
+		}
+		if mount.Target == "/dev" && mount.Type == "tmpfs" {
+			if err := populateDev(root, spec, trees); err != nil {
+				return err
+			}
+		}
+		if mount.Target == cgroupRoot && mount.Type == "tmpfs" {
+			if err := mountCgroups(root, spec, trees); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func depth(target string) int { return strings.Count(strings.Trim(target, "/"), "/") }
+
+func mountOne(root rootDir, mount Mount, trees map[string]tree) error {
+	if mount.Type == "bind" {
+		return place(root, trees[mount.Target], mount.Target)
+	}
+	target, err := root.openDir(mount.Target)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(target)
+	return unix.Mount(mount.Source, handle(target), mount.Type, mount.Flags, mount.Data)
+}
+
+// place moves a detached tree to target, which is created as a file or directory to match.
+func place(root rootDir, source tree, target string) error {
+	open := root.openFile
+	if source.isDir {
+		open = root.openDir
+	}
+	fd, err := open(target)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.MoveMount(source.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}

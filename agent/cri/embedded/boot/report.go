@@ -1,0 +1,107 @@
+package boot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"golang.org/x/sys/unix"
+)
+
+const reportBytesMax = 64 << 10
+
+// Shell conventions for a command that could not be started.
+const (
+	codeNotExecutable = 126
+	codeNotFound      = 127
+	codeStartFailed   = 128
+)
+
+func readSpec(spec any) error {
+	file := os.NewFile(SpecFD, "spec")
+	defer file.Close()
+	if err := json.NewDecoder(file).Decode(spec); err != nil {
+		return fmt.Errorf("read spec: %w", err)
+	}
+	return nil
+}
+
+func send(report Report, files ...int) error {
+	data, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
+	}
+	return unix.Sendmsg(ReportFD, data, rights, nil, unix.MSG_NOSIGNAL)
+}
+
+// fail reports err to whoever started this process and ends it.
+func fail(err error) {
+	code := codeStartFailed
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		code = codeNotFound
+	case errors.Is(err, os.ErrPermission), errors.Is(err, unix.ENOEXEC):
+		code = codeNotExecutable
+	}
+	// The parent may be gone; there is nobody else to tell.
+	_ = send(Report{Error: err.Error(), Code: code})
+	os.Exit(code)
+}
+
+// ReadReport reads the next report from the socket; io.EOF after execve or the end of the process. A received
+// terminal is returned as file.
+func ReadReport(socket int) (report Report, terminal *os.File, err error) {
+	data, rights := make([]byte, reportBytesMax), make([]byte, unix.CmsgSpace(4))
+	var n, oobn int
+	for {
+		n, oobn, _, _, err = unix.Recvmsg(socket, data, rights, unix.MSG_CMSG_CLOEXEC)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return Report{}, nil, fmt.Errorf("read report: %w", err)
+	}
+	if n == 0 {
+		return Report{}, nil, io.EOF
+	}
+	if err := json.Unmarshal(data[:n], &report); err != nil {
+		return Report{}, nil, fmt.Errorf("read report: %w", err)
+	}
+	if report.Terminal {
+		terminal, err = receivedFile(rights[:oobn])
+	}
+	return report, terminal, err
+}
+
+func receivedFile(rights []byte) (*os.File, error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil || len(messages) == 0 {
+		return nil, fmt.Errorf("terminal report without a descriptor: %v", err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) == 0 {
+		return nil, fmt.Errorf("terminal report without a descriptor: %v", err)
+	}
+	// Non-blocking lets the runtime's poller own it, so that closing it ends a pending read.
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "terminal"), nil
+}
+
+// NewReportSocket makes the two ends: ours to read with [ReadReport], the child's to pass as ReportFD.
+func NewReportSocket() (ours int, child *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, nil, fmt.Errorf("report socket: %w", err)
+	}
+	return pair[0], os.NewFile(uintptr(pair[1]), "report"), nil
+}

@@ -1,0 +1,114 @@
+package boot
+
+// Spec describes one container's main process.
+type Spec struct {
+	ID     string
+	Rootfs Rootfs
+	Mounts []Mount
+	// Privileged containers see every host device and keep device nodes usable in their root.
+	Privileged bool
+	Devices    []Device
+	// MaskedPaths are hidden, ReadonlyPaths remounted read-only; absolute, inside the container.
+	MaskedPaths   []string
+	ReadonlyPaths []string
+	Cgroup        Cgroup
+	// OOMScoreAdj is -1000..1000; a value below what this machine lets us set is clamped, not an error.
+	OOMScoreAdj int
+	Process     Process
+}
+
+// Process is what execve gets, for a container's main process and for a later command alike.
+type Process struct {
+	Args []string
+	Env  []string
+	Cwd  string
+	User User
+	// Bounding is the capability set as a bit mask (bit n = capability n).
+	Bounding   uint64
+	NoNewPrivs bool
+	// Seccomp is a compiled filter: struct sock_filter, 8 bytes each; empty means unconfined.
+	Seccomp []byte
+	Tty     bool
+}
+
+// User says as whom to run. UID and GID win over Name; names are looked up in the container's own files.
+type User struct {
+	// Name is "user", "uid", "user:group" or "uid:gid" as in an image's config.
+	Name   string
+	UID    *int64
+	GID    *int64
+	Groups []int64
+	// Strict ignores the groups that the image's /etc/group gives the user.
+	Strict bool
+}
+
+// Rootfs is an overlay: Lowers are directory names below LowerBase, uppermost first (relative names keep the mount
+// options below one page). Upper, Work and Target are absolute.
+type Rootfs struct {
+	LowerBase string
+	Lowers    []string
+	Upper     string
+	Work      string
+	Target    string
+	Readonly  bool
+}
+
+// Mount is one mount inside the container. Type "bind" takes Source from the host.
+type Mount struct {
+	Type              string
+	Source            string
+	Target            string
+	Flags             uintptr
+	Data              string
+	Readonly          bool
+	RecursiveReadonly bool
+	// Propagation is PropagationPrivate, PropagationSlave or PropagationShared.
+	Propagation string
+}
+
+// The three propagations CRI knows.
+const (
+	PropagationPrivate = ""
+	PropagationSlave   = "slave"
+	PropagationShared  = "shared"
+)
+
+// Device is a host device node made visible in the container.
+type Device struct {
+	HostPath      string
+	ContainerPath string
+}
+
+// Cgroup says where the process belongs. Dirs are host directories whose cgroup.procs it enters; Mounts maps a
+// controller to its directory for the container's /sys/fs/cgroup (v1); V2 asks for a cgroup namespace instead.
+type Cgroup struct {
+	Dirs   []string
+	Mounts map[string]string
+	V2     bool
+}
+
+// ExecSpec describes a command inside the container whose main process is PID (as seen on the host).
+type ExecSpec struct {
+	PID     int
+	Cgroup  Cgroup
+	Process Process
+}
+
+// Report is what the booting process says on its socket: its host pid first, then at most one error. A terminal's
+// master side travels as a file descriptor beside the report with Terminal set.
+type Report struct {
+	PID      int    `json:",omitempty"`
+	Terminal bool   `json:",omitempty"`
+	Error    string `json:",omitempty"`
+	// Code is the exit code that a shell would give the failure: 127 not found, 126 not executable, else 128.
+	Code int `json:",omitempty"`
+	// Exited carries the command's exit code (Exec only); Done says that it is valid.
+	Exited int  `json:",omitempty"`
+	Done   bool `json:",omitempty"`
+}
+
+// File descriptors which the parent hands over, after stdin, stdout and stderr.
+const (
+	SpecFD   = 3
+	ReportFD = 4
+)

@@ -1,0 +1,218 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/opencontainers/cgroups"
+	"github.com/opencontainers/cgroups/fs"
+	"github.com/opencontainers/cgroups/fs2"
+	"github.com/opencontainers/cgroups/manager"
+	"golang.org/x/sys/unix"
+)
+
+// Limits of one group; zero values are not set.
+type Limits struct {
+	// CPUShares is the v1 weight, 2..262144; on v2 it is converted.
+	CPUShares uint64
+	// CPUQuota microseconds may be used per CPUPeriod microseconds.
+	CPUQuota  int64
+	CPUPeriod uint64
+	// MemoryBytes and SwapBytes (memory plus swap); -1 is unlimited.
+	MemoryBytes int64
+	SwapBytes   int64
+	CPUs, Mems  string
+	PIDs        int64
+	// Unified holds v2 files by name.
+	Unified map[string]string
+}
+
+// Usage of one group since it was created.
+type Usage struct {
+	CPUNanoseconds    uint64
+	MemoryBytes       uint64
+	WorkingSetBytes   uint64
+	RSSBytes          uint64
+	MemoryLimitBytes  uint64 // 0 means unlimited
+	PageFaults        uint64
+	MajorPageFaults   uint64
+	Processes         uint64
+	ThrottledNanosecs uint64
+}
+
+// KillTimeMax bounds Kill; a process in an uninterruptible system call outlasts it.
+const KillTimeMax = 10 * time.Second
+
+const killPollInterval = 2 * time.Millisecond
+
+// ErrNotEmpty says that processes survived KillTimeMax.
+var ErrNotEmpty = errors.New("cgroup still has processes")
+
+// Group is one control group, existing or not. dirs maps controllers to directories ("" on v2).
+type Group struct {
+	path    string
+	manager cgroups.Manager
+	dirs    map[string]string
+}
+
+// V2 says whether this machine has the unified hierarchy.
+func V2() bool { return cgroups.IsCgroup2UnifiedMode() }
+
+// Open names the group at path, absolute below the hierarchy's root. It touches nothing.
+func Open(path string) (*Group, error) {
+	m, err := manager.New(&cgroups.Cgroup{Path: path, Resources: &cgroups.Resources{SkipDevices: true}})
+	if err != nil {
+		return nil, fmt.Errorf("cgroup %s: %w", path, err)
+	}
+	dirs := maps.Clone(m.GetPaths())
+	delete(dirs, "devices") // see SkipDevices: it is never made
+	return &Group{path: path, manager: m, dirs: dirs}, nil
+}
+
+// Create makes the group and sets its limits.
+func (g *Group) Create(limits Limits) error {
+	if err := g.manager.Apply(-1); err != nil {
+		return fmt.Errorf("create cgroup %s: %w", g.path, err)
+	}
+	return g.Set(limits)
+}
+
+// Set changes the limits of an existing group.
+func (g *Group) Set(limits Limits) error {
+	resources := &cgroups.Resources{
+		CpuQuota: limits.CPUQuota, CpuPeriod: limits.CPUPeriod, CpusetCpus: limits.CPUs, CpusetMems: limits.Mems,
+		Memory: limits.MemoryBytes, MemorySwap: limits.SwapBytes, SkipDevices: true,
+	}
+	if limits.PIDs != 0 {
+		resources.PidsLimit = &limits.PIDs
+	}
+	if V2() {
+		resources.CpuWeight = cgroups.ConvertCPUSharesToCgroupV2Value(limits.CPUShares)
+		resources.Unified = limits.Unified
+	} else {
+		resources.CpuShares = limits.CPUShares
+	}
+	if err := g.manager.Set(resources); err != nil {
+		return fmt.Errorf("limit cgroup %s: %w", g.path, err)
+	}
+	return nil
+}
+
+// Dirs are the directories whose cgroup.procs a process writes itself into.
+func (g *Group) Dirs() []string {
+	var dirs []string
+	for _, dir := range g.dirs {
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// Mounts maps each v1 controller to its directory; nil on v2.
+func (g *Group) Mounts() map[string]string {
+	if V2() {
+		return nil
+	}
+	mounts := map[string]string{}
+	for controller, dir := range g.dirs {
+		if filepath.Base(controller) == controller && controller != "" && controller != "name=systemd" {
+			mounts[controller] = dir
+		}
+	}
+	return mounts
+}
+
+// Add puts a process into the group.
+func (g *Group) Add(pid int) error {
+	if err := g.manager.Apply(pid); err != nil {
+		return fmt.Errorf("join cgroup %s: %w", g.path, err)
+	}
+	return nil
+}
+
+// OOMKills counts the processes of this group which the kernel killed for lack of memory; 0 when it cannot be known.
+func (g *Group) OOMKills() uint64 {
+	read, dir := fs.OOMKillCount, g.dirs["memory"]
+	if V2() {
+		read, dir = fs2.OOMKillCount, g.dirs[""]
+	}
+	count, err := read(dir)
+	if err != nil {
+		return 0
+	}
+	return count
+}
+
+// Usage reads the counters.
+func (g *Group) Usage() (Usage, error) {
+	stats, err := g.manager.GetStats()
+	if err != nil {
+		return Usage{}, fmt.Errorf("cgroup %s: %w", g.path, err)
+	}
+	memory := stats.MemoryStats
+	usage := Usage{
+		CPUNanoseconds:    stats.CpuStats.CpuUsage.TotalUsage,
+		MemoryBytes:       memory.Usage.Usage,
+		Processes:         stats.PidsStats.Current,
+		PageFaults:        memory.Stats["pgfault"],
+		MajorPageFaults:   memory.Stats["pgmajfault"],
+		ThrottledNanosecs: stats.CpuStats.ThrottlingData.ThrottledTime,
+	}
+	inactive, rss := "total_inactive_file", "total_rss"
+	if V2() {
+		inactive, rss = "inactive_file", "anon"
+	}
+	usage.RSSBytes = memory.Stats[rss]
+	usage.WorkingSetBytes = usage.MemoryBytes - min(usage.MemoryBytes, memory.Stats[inactive])
+	if limit := memory.Usage.Limit; limit < math.MaxInt64/2 {
+		usage.MemoryLimitBytes = limit
+	}
+	return usage, nil
+}
+
+// Kill ends every process of the group and its children and waits until they are gone.
+func (g *Group) Kill() error {
+	for deadline := time.Now().Add(KillTimeMax); ; {
+		pids, err := cgroups.GetAllPids(g.anyDir())
+		if errors.Is(err, os.ErrNotExist) || (err == nil && len(pids) == 0) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("cgroup %s: %w", g.path, err)
+		}
+		for _, pid := range pids {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("kill process %d of cgroup %s: %w", pid, g.path, err)
+			}
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: %s", ErrNotEmpty, g.path)
+		}
+		time.Sleep(killPollInterval)
+	}
+}
+
+// anyDir is one directory of the group: its processes are in all of them.
+func (g *Group) anyDir() string {
+	for _, controller := range []string{"", "pids", "memory", "cpu"} {
+		if dir := g.dirs[controller]; dir != "" {
+			return dir
+		}
+	}
+	for _, dir := range g.dirs {
+		return dir
+	}
+	return ""
+}
+
+// Destroy removes the group; its processes must be gone.
+func (g *Group) Destroy() error {
+	if err := g.manager.Destroy(); err != nil {
+		return fmt.Errorf("remove cgroup %s: %w", g.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package images
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
+)
+
+// layersParallelMax is how many layers of one image are fetched and unpacked at the same time.
+const layersParallelMax = 3
+
+// layerNameDigits keeps directory names short (overlay options must fit in one page) and still unique.
+const layerNameDigits = 24
+
+func layerName(diffID v1.Hash) string { return diffID.Hex[:layerNameDigits] }
+
+// add unpacks the image's missing layers and records it under the names.
+func (s *Store) add(image v1.Image, tags, digests []string) (Image, error) {
+	id, err := image.ConfigName()
+	if err != nil {
+		return Image{}, err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return Image{}, err
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		return Image{}, err
+	}
+	if len(layers) != len(file.RootFS.DiffIDs) {
+		return Image{}, fmt.Errorf("%w: %d layers, %d diff ids", ErrDigestMismatch, len(layers), len(file.RootFS.DiffIDs))
+	}
+	record := Image{ID: id.String(), Tags: tags, Digests: digests, Config: file.Config, LoadedAt: time.Now()}
+	var size atomic.Uint64
+	var group errgroup.Group
+	group.SetLimit(layersParallelMax)
+	for i, layer := range layers {
+		diffID := file.RootFS.DiffIDs[i]
+		record.Layers = append(record.Layers, layerName(diffID))
+		group.Go(func() error {
+			bytes, err := s.addLayer(diffID, layer)
+			size.Add(bytes)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Image{}, err
+	}
+	record.SizeBytes = size.Load()
+	return s.put(record)
+}
+
+// addLayer unpacks a layer unless it is there; equal layers of parallel pulls are unpacked once.
+func (s *Store) addLayer(diffID v1.Hash, layer v1.Layer) (uint64, error) {
+	name := layerName(diffID)
+	size, err, _ := s.layers.Do(name, func() (any, error) {
+		return s.fillLayer(name, func(dir string) (uint64, error) {
+			return unpackVerified(dir, diffID, layer)
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("layer %s: %w", diffID, err)
+	}
+	return size.(uint64), nil
+}
+
+// fillLayer makes the layer's directory appear complete or not at all. Its size lies beside the content.
+func (s *Store) fillLayer(name string, fill func(dir string) (uint64, error)) (uint64, error) {
+	final := filepath.Join(s.LayersDir(), name)
+	if data, err := os.ReadFile(s.sizePath(name)); err == nil {
+		if _, err := os.Stat(final); err == nil {
+			return strconv.ParseUint(string(data), 10, 64)
+		}
+	}
+	temporary, err := os.MkdirTemp(s.LayersDir(), temporaryPrefix)
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(temporary) // nothing is left there after the rename
+	if err := os.Chmod(temporary, 0o755); err != nil {
+		return 0, err
+	}
+	size, err := fill(temporary)
+	if err != nil {
+		return 0, err
+	}
+	if err := os.WriteFile(s.sizePath(name), []byte(strconv.FormatUint(size, 10)), 0o644); err != nil {
+		return 0, err
+	}
+	if err := os.RemoveAll(final); err != nil {
+		return 0, err
+	}
+	return size, os.Rename(temporary, final)
+}
+
+func (s *Store) sizePath(name string) string { return filepath.Join(s.recordsDir(), name+".size") }
+
+func unpackVerified(dir string, diffID v1.Hash, layer v1.Layer) (uint64, error) {
+	content, err := layer.Uncompressed()
+	if err != nil {
+		return 0, err
+	}
+	defer content.Close()
+	hash := sha256.New()
+	tee := io.TeeReader(content, hash)
+	size, err := unpack(dir, tee)
+	if err != nil {
+		return 0, err
+	}
+	// The digest covers the padding behind the last entry too.
+	if _, err := io.Copy(io.Discard, tee); err != nil {
+		return 0, err
+	}
+	if sum := hex.EncodeToString(hash.Sum(nil)); sum != diffID.Hex {
+		return 0, fmt.Errorf("%w: got sha256:%s", ErrDigestMismatch, sum)
+	}
+	return size, nil
+}
+
+// Local is an image whose single layer is built on this machine instead of being unpacked from an archive.
+type Local struct {
+	Tag string
+	// LayerKey identifies the layer's content; images with the same key share the layer.
+	LayerKey string
+	// Fill writes the layer into dir and returns its size; called only when no layer has the key.
+	Fill   func(dir string) (sizeBytes uint64, err error)
+	Config v1.Config
+}
+
+// AddLocal stores a Local image, pinned.
+func (s *Store) AddLocal(local Local) (Image, error) {
+	tag, err := Normalize(local.Tag)
+	if err != nil {
+		return Image{}, err
+	}
+	key := sha256.Sum256([]byte(local.LayerKey))
+	name := hex.EncodeToString(key[:])[:layerNameDigits]
+	size, err, _ := s.layers.Do(name, func() (any, error) { return s.fillLayer(name, local.Fill) })
+	if err != nil {
+		return Image{}, fmt.Errorf("image %s: %w", local.Tag, err)
+	}
+	config, err := json.Marshal(local.Config)
+	if err != nil {
+		return Image{}, err
+	}
+	id := sha256.Sum256(fmt.Appendf(config, "\n%s\n%s", local.LayerKey, tag))
+	repository, _, _ := strings.Cut(tag, ":")
+	digest := "sha256:" + hex.EncodeToString(id[:])
+	return s.put(Image{
+		ID: digest, Tags: []string{tag}, Digests: []string{repository + "@" + digest}, Layers: []string{name},
+		Config: local.Config, SizeBytes: size.(uint64), LoadedAt: time.Now(), Pinned: true,
+	})
+}

@@ -1,0 +1,11 @@
+// Package images is the embedded runtime's image store: records of images and their layers, unpacked once each.
+//
+// It owns the images folder of the runtime's data directory. The embedded runtime calls it; it may call
+// go-containerregistry and the standard library. Images come from three places: tar archives in a folder (loaded at
+// start, and looked at again when a wanted image is missing), registries, and directories built on this machine.
+//
+// It promises: content is checked against its digest before it counts; unpacking never leaves the layer's directory;
+// a layer or record is visible only when complete (rename), so a crash leaves at worst a temporary directory that the
+// next start deletes; a layer in use by a container is never removed. Methods are safe for concurrent use; equal
+// pulls share one download. Tested with archives and a registry made in the tests.
+package images

@@ -1,0 +1,87 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Auth is what a registry may want; the zero value is anonymous.
+type Auth = authn.AuthConfig
+
+// Pull makes the image present and returns it. Loopback registries are spoken to by plain HTTP. Images of
+// LocalDomain, and any image that an archive in the folder provides while its registry cannot be reached, come from
+// this machine.
+func (s *Store) Pull(ctx context.Context, ref string, auth Auth) (Image, error) {
+	normal, err := Normalize(ref)
+	if err != nil {
+		return Image{}, err
+	}
+	image, err, _ := s.pulls.Do(normal, func() (any, error) { return s.pull(ctx, normal, auth) })
+	if err != nil {
+		return Image{}, err
+	}
+	return image.(Image), nil
+}
+
+func (s *Store) pull(ctx context.Context, normal string, auth Auth) (Image, error) {
+	if err := s.LoadArchives(); err != nil {
+		s.config.Logger.Warn("image archives", "err", err)
+	}
+	if strings.HasPrefix(normal, LocalDomain+"/") {
+		return s.Get(normal)
+	}
+	image, err := s.fetch(ctx, normal, auth)
+	if err == nil {
+		return image, nil
+	}
+	if local, localErr := s.Get(normal); localErr == nil {
+		s.config.Logger.Warn("registry failed, using the image already here", "image", normal, "err", err)
+		return local, nil
+	}
+	return Image{}, fmt.Errorf("pull %s: %w", normal, err)
+}
+
+func (s *Store) fetch(ctx context.Context, normal string, auth Auth) (Image, error) {
+	ref, err := name.ParseReference(normal)
+	if err != nil {
+		return Image{}, fmt.Errorf("%w: %w", ErrInvalidName, err)
+	}
+	image, err := remote.Image(ref,
+		remote.WithContext(ctx),
+		remote.WithAuth(authn.FromConfig(auth)),
+		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
+	if err != nil {
+		return Image{}, err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return Image{}, err
+	}
+	repository, tag := splitName(normal)
+	digests := []string{repository + "@" + digest.String()}
+	if _, byDigest, ok := strings.Cut(normal, "@"); ok {
+		// The digest asked for may be an index's; both name this image.
+		digests = union(digests, []string{repository + "@" + byDigest})
+	}
+	var tags []string
+	if tag != "" {
+		tags = []string{normal}
+	}
+	return s.add(image, tags, digests)
+}
+
+// splitName cuts a normalised reference; tag is empty for a reference by digest.
+func splitName(normal string) (repository, tag string) {
+	if repository, _, ok := strings.Cut(normal, "@"); ok {
+		return repository, ""
+	}
+	colon := strings.LastIndexByte(normal, ':')
+	return normal[:colon], normal[colon+1:]
+}

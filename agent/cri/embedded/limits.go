@@ -1,0 +1,68 @@
+package embedded
+
+import (
+	"context"
+	"path"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
+)
+
+func limitsOf(resources *runtimeapi.LinuxContainerResources) cgroup.Limits {
+	limits := cgroup.Limits{
+		CPUShares:   uint64(max(resources.GetCpuShares(), 0)),
+		CPUQuota:    resources.GetCpuQuota(),
+		CPUPeriod:   uint64(max(resources.GetCpuPeriod(), 0)),
+		MemoryBytes: resources.GetMemoryLimitInBytes(),
+		SwapBytes:   resources.GetMemorySwapLimitInBytes(),
+		CPUs:        resources.GetCpusetCpus(),
+		Mems:        resources.GetCpusetMems(),
+		Unified:     resources.GetUnified(),
+	}
+	return limits
+}
+
+// mergeResources keeps what an update does not mention.
+func mergeResources(before, update *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+	merged := &runtimeapi.LinuxContainerResources{}
+	if before != nil {
+		merged = proto.CloneOf(before)
+	}
+	if update != nil {
+		proto.Merge(merged, update)
+	}
+	return merged
+}
+
+// cgroupRoot is this node's part of the hierarchy: several agents may share a machine.
+func (r *Runtime) cgroupRoot() string { return "/setpoint-" + r.config.NodeName }
+
+// podCgroup is below the parent that the agent chose, or directly below the root; either way the sandbox owns it.
+func (r *Runtime) podCgroup(id string, config *runtimeapi.PodSandboxConfig) string {
+	// Always ending in the sandbox's id: while a pod is being replaced, two sandboxes share its parent.
+	return path.Join(r.cgroupRoot(), path.Clean("/"+config.GetLinux().GetCgroupParent()), id)
+}
+
+// removeCgroupRoot tidies up after the last pod; a group that is not empty stays.
+func (r *Runtime) removeCgroupRoot() {
+	if group, err := cgroup.Open(r.cgroupRoot()); err == nil {
+		if err := group.Destroy(); err != nil {
+			r.config.Logger.Debug("cgroup root stays", "err", err)
+		}
+	}
+}
+
+// UpdatePodSandboxResources changes the limits of the whole pod.
+func (r *Runtime) UpdatePodSandboxResources(_ context.Context, request *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+	s, err := r.sandbox(request.GetPodSandboxId())
+	if err != nil {
+		return nil, err
+	}
+	limits := limitsOf(mergeResources(request.GetOverhead(), request.GetResources()))
+	if err := s.pod.Set(limits); err != nil {
+		return nil, coded(err)
+	}
+	return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
+}

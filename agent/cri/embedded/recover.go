@@ -1,0 +1,113 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// recover reads back what an earlier process left: running pods are taken over, half-made things removed.
+func (r *Runtime) recover() error {
+	if err := r.recoverSandboxes(); err != nil {
+		return err
+	}
+	if err := r.recoverContainers(); err != nil {
+		return err
+	}
+	inUse := map[string]bool{}
+	for _, c := range r.containers {
+		for _, layer := range c.record.Layers {
+			inUse[layer] = true
+		}
+	}
+	if err := r.images.Prune(inUse); err != nil {
+		r.config.Logger.Warn("prune image layers", "err", err)
+	}
+	for _, s := range r.sandboxes {
+		r.resume(s)
+	}
+	return nil
+}
+
+func (r *Runtime) recoverSandboxes() error {
+	entries, err := os.ReadDir(r.sandboxesDir())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		dir := filepath.Join(r.sandboxesDir(), entry.Name())
+		var record sandboxRecord
+		config := &runtimeapi.PodSandboxConfig{}
+		if err := readRecord(dir, &record, config, &record.Config); err != nil {
+			r.config.Logger.Warn("sandbox without a record removed", "sandbox", entry.Name(), "err", err)
+			if err := os.RemoveAll(dir); err != nil {
+				return fmt.Errorf("sandbox %s: %w", entry.Name(), err)
+			}
+			continue
+		}
+		s, err := r.assembleSandbox(record, config)
+		if err != nil {
+			return fmt.Errorf("sandbox %s: %w", record.ID, err)
+		}
+		r.sandboxes[s.id] = s
+	}
+	return nil
+}
+
+func (r *Runtime) recoverContainers() error {
+	entries, err := os.ReadDir(r.containersDir())
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		dir := filepath.Join(r.containersDir(), entry.Name())
+		var record containerRecord
+		config := &runtimeapi.ContainerConfig{}
+		err := readRecord(dir, &record, config, &record.Config)
+		s := r.sandboxes[record.SandboxID]
+		if err != nil || s == nil {
+			r.config.Logger.Warn("container without a sandbox removed", "container", entry.Name(), "err", err)
+			if err := os.RemoveAll(dir); err != nil {
+				return fmt.Errorf("container %s: %w", entry.Name(), err)
+			}
+			continue
+		}
+		c, err := r.assembleContainer(s, record, config)
+		if err != nil {
+			return fmt.Errorf("container %s: %w", record.ID, err)
+		}
+		if c.record.Exit != nil {
+			close(c.done)
+		}
+		r.containers[c.id] = c
+	}
+	return nil
+}
+
+// resume watches a sandbox whose shim lives, and judges one whose shim died while nobody looked. A sandbox that was
+// never finished is removed: nobody was told its id.
+func (r *Runtime) resume(s *sandbox) {
+	if s.record.Endpoint.Address.IsValid() {
+		r.network.Reserve(s.record.Endpoint.Address)
+	}
+	alive := s.shimAlive(s.probe(r.ctx))
+	switch {
+	case alive && s.record.Ready:
+		r.background.Go(func() { r.watch(s) })
+		return
+	case !s.record.Ready && len(r.containersOf(s.id)) == 0 && s.record.ShimPID == 0:
+		if err := r.destroySandbox(s); err != nil {
+			r.config.Logger.Warn("remove unfinished sandbox", "sandbox", s.id, "err", err)
+			break
+		}
+		delete(r.sandboxes, s.id)
+		return
+	}
+	if err := s.pod.Kill(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		r.config.Logger.Warn("kill leftovers of sandbox", "sandbox", s.id, "err", err)
+	}
+	r.shimGone(s)
+}

@@ -1,0 +1,223 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"k8s.io/cri-streaming/pkg/streaming"
+
+	"github.com/setpoint-io/setpoint/agent/cri"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
+	"github.com/setpoint-io/setpoint/agent/demoimage"
+	"github.com/setpoint-io/setpoint/agent/network"
+)
+
+var (
+	_ cri.Runtime  = (*Runtime)(nil)
+	_ cri.Streamer = (*Runtime)(nil)
+)
+
+// Config of a Runtime. DataDir and Logger are required.
+type Config struct {
+	// DataDir holds images, sandboxes and containers; on a file system that can hold overlays.
+	DataDir string
+	// ImagesDir is a folder with image archives to load; empty means none.
+	ImagesDir string
+	// NodeName keeps the cgroups of several agents on one machine apart.
+	NodeName string
+	// PodCIDR may be set later, by SetPodCIDR or UpdateRuntimeConfig; until then pods need the host's network.
+	PodCIDR netip.Prefix
+	// ClusterCIDR covers the pods of all nodes; invalid means PodCIDR.
+	ClusterCIDR netip.Prefix
+	// Bridge is the pod bridge's name; empty means network.DefaultBridge.
+	Bridge string
+	// ShimExecutable is what runs as shim and container init; empty means this executable. It must call ReexecMain.
+	ShimExecutable string
+	// NoDemoImage leaves the demo images out; DemoExecutable is what they contain, empty means this executable.
+	NoDemoImage    bool
+	DemoExecutable string
+	Logger         *slog.Logger
+}
+
+// Runtime implements cri.Runtime and cri.Streamer. mu guards the two maps and closed.
+type Runtime struct {
+	config     Config
+	images     *images.Store
+	network    *network.Network
+	executable *executable
+	events     *events
+	ctx        context.Context
+	cancel     context.CancelFunc
+	background sync.WaitGroup
+
+	mu         sync.Mutex
+	sandboxes  map[string]*sandbox
+	containers map[string]*container
+	closed     bool
+
+	streamOnce   sync.Once
+	streamServer streaming.Server
+	streamErr    error
+}
+
+// ReexecMain runs the hidden role that this process was started for and then ends the process. In an ordinary process
+// it returns at once. Call it before anything else in main.
+func ReexecMain() { shim.Dispatch() }
+
+// New opens the data directory, loads image archives and takes over the pods that are still running.
+func New(config Config) (*Runtime, error) {
+	if os.Geteuid() != 0 {
+		return nil, ErrNotRoot
+	}
+	if config.DataDir == "" || config.Logger == nil {
+		return nil, errors.New("embedded runtime: DataDir and Logger are required")
+	}
+	absolute, err := filepath.Abs(config.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("embedded runtime: %w", err)
+	}
+	config.DataDir = absolute
+	if config.NodeName == "" {
+		config.NodeName = "node"
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // ends with Close: the watchers belong to no call
+	r := &Runtime{
+		config: config, ctx: ctx, cancel: cancel, events: newEvents(),
+		sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
+	}
+	if err := r.open(); err != nil {
+		cancel()
+		return nil, fmt.Errorf("embedded runtime: %w", err)
+	}
+	return r, nil
+}
+
+func (r *Runtime) open() error {
+	for _, dir := range []string{r.sandboxesDir(), r.containersDir()} {
+		if err := os.MkdirAll(dir, 0o711); err != nil {
+			return err
+		}
+	}
+	if err := cgroup.PrepareContainer(); err != nil {
+		return err
+	}
+	var err error
+	if r.executable, err = openExecutable(r.config.ShimExecutable); err != nil {
+		return err
+	}
+	if err := r.openImages(); err != nil {
+		return err
+	}
+	r.network = network.New(network.Config{
+		Bridge: r.config.Bridge, ClusterCIDR: r.config.ClusterCIDR, StateDir: r.config.DataDir, Logger: r.config.Logger,
+	})
+	if err := r.recover(); err != nil {
+		return err
+	}
+	if r.config.PodCIDR.IsValid() {
+		return r.SetPodCIDR(r.config.PodCIDR)
+	}
+	return nil
+}
+
+func (r *Runtime) openImages() error {
+	var err error
+	r.images, err = images.Open(images.Config{
+		Dir: filepath.Join(r.config.DataDir, "images"), ArchivesDir: r.config.ImagesDir, Logger: r.config.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.images.LoadArchives(); err != nil {
+		r.config.Logger.Warn("image archives", "err", err)
+	}
+	if r.config.NoDemoImage {
+		return nil
+	}
+	demos, err := demoimage.Build(r.config.DemoExecutable)
+	if err != nil {
+		return err
+	}
+	for _, demo := range demos {
+		if _, err := r.images.AddLocal(demo); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetPodCIDR gives the node its pod addresses; the same prefix again does nothing.
+func (r *Runtime) SetPodCIDR(prefix netip.Prefix) error { return r.network.SetPodCIDR(prefix) }
+
+// Network is the node's pod network.
+func (r *Runtime) Network() *network.Network { return r.network }
+
+// LoadImages looks at the images folder again.
+func (r *Runtime) LoadImages() error { return r.images.LoadArchives() }
+
+func (r *Runtime) sandboxesDir() string  { return filepath.Join(r.config.DataDir, "sandboxes") }
+func (r *Runtime) containersDir() string { return filepath.Join(r.config.DataDir, "containers") }
+
+// Close stops watching and streaming. Pods go on running; a later New finds them.
+func (r *Runtime) Close(context.Context) error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	empty := len(r.sandboxes) == 0
+	r.mu.Unlock()
+	r.cancel()
+	var err error
+	if r.streamServer != nil {
+		err = r.streamServer.Stop()
+	}
+	r.background.Wait()
+	r.events.close()
+	if empty {
+		r.removeCgroupRoot()
+	}
+	return errors.Join(err, r.executable.close())
+}
+
+// Uninstall removes the bridge and the nftables table of a closed runtime without pods.
+func (r *Runtime) Uninstall() error { return r.network.Remove() }
+
+func (r *Runtime) sandbox(id string) (*sandbox, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.sandboxes[id]; s != nil {
+		return s, nil
+	}
+	return nil, notFound("sandbox", id)
+}
+
+func (r *Runtime) container(id string) (*container, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.containers[id]; c != nil {
+		return c, nil
+	}
+	return nil, notFound("container", id)
+}
+
+func (r *Runtime) containersOf(sandboxID string) []*container {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var own []*container
+	for _, c := range r.containers {
+		if c.sandbox.id == sandboxID {
+			own = append(own, c)
+		}
+	}
+	return own
+}

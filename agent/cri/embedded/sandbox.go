@@ -1,0 +1,299 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
+	"github.com/setpoint-io/setpoint/agent/network"
+)
+
+// sandbox is one pod. mu guards record; gone is closed when the shim has ended.
+type sandbox struct {
+	id     string
+	dir    string
+	config *runtimeapi.PodSandboxConfig
+	shim   *shim.Client
+	pod    *cgroup.Group
+	leaf   *cgroup.Group
+	gone   chan struct{}
+	ended  sync.Once  // closes gone
+	stop   sync.Mutex // one StopPodSandbox at a time
+
+	mu     sync.Mutex
+	record sandboxRecord
+}
+
+// RunPodSandbox makes the pod's namespaces, network, cgroup and shim. What a failure leaves behind is removed.
+func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+	if err := validateSandbox(config, handler); err != nil {
+		return "", err
+	}
+	s, err := r.newSandbox(config, handler)
+	if err != nil {
+		return "", coded(err)
+	}
+	if err := r.runSandbox(ctx, s); err != nil {
+		r.config.Logger.Debug("sandbox failed", "sandbox", s.id, "err", err)
+		return "", coded(errors.Join(err, r.destroySandbox(s)))
+	}
+	r.mu.Lock()
+	r.sandboxes[s.id] = s
+	r.mu.Unlock()
+	r.background.Go(func() { r.watch(s) })
+	r.announceSandbox(s, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+	return s.id, nil
+}
+
+func validateSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
+	if config.GetMetadata().GetName() == "" {
+		return status.Error(codes.InvalidArgument, "sandbox config has no metadata")
+	}
+	if handler != "" {
+		return status.Errorf(codes.InvalidArgument, "no runtime for handler %q is configured", handler)
+	}
+	if namespaces(config).GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_POD && namespaces(config).GetUsernsOptions() != nil {
+		return status.Error(codes.Unimplemented, "the embedded runtime has no user namespaces; use containerd")
+	}
+	return nil
+}
+
+func namespaces(config *runtimeapi.PodSandboxConfig) *runtimeapi.NamespaceOption {
+	return config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+}
+
+func hostNetwork(config *runtimeapi.PodSandboxConfig) bool {
+	return namespaces(config).GetNetwork() == runtimeapi.NamespaceMode_NODE
+}
+
+func (r *Runtime) newSandbox(config *runtimeapi.PodSandboxConfig, handler string) (*sandbox, error) {
+	encoded, err := proto.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	id := newID()
+	record := sandboxRecord{
+		ID: id, Config: encoded, Handler: handler, CreatedAt: time.Now(), CgroupPath: r.podCgroup(id, config),
+	}
+	return r.assembleSandbox(record, config)
+}
+
+// assembleSandbox makes the object of a record, new or read back.
+func (r *Runtime) assembleSandbox(record sandboxRecord, config *runtimeapi.PodSandboxConfig) (*sandbox, error) {
+	dir := filepath.Join(r.sandboxesDir(), record.ID)
+	pod, err := cgroup.Open(record.CgroupPath)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := cgroup.Open(record.CgroupPath + "/sandbox")
+	if err != nil {
+		return nil, err
+	}
+	return &sandbox{
+		id: record.ID, dir: dir, config: config, record: record, pod: pod, leaf: leaf,
+		shim: shim.NewClient(dir), gone: make(chan struct{}),
+	}, nil
+}
+
+func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) error {
+	if err := os.MkdirAll(s.dir, 0o711); err != nil {
+		return err
+	}
+	if err := writeRecord(s.dir, s.record); err != nil {
+		return err
+	}
+	if err := s.pod.Create(limitsOf(s.config.GetLinux().GetResources())); err != nil {
+		return err
+	}
+	if err := s.leaf.Create(cgroup.Limits{}); err != nil {
+		return err
+	}
+	if err := s.mountShm(); err != nil {
+		return err
+	}
+	if err := s.writeShimConfig(); err != nil {
+		return err
+	}
+	started, err := r.startShim(s)
+	if err != nil {
+		return err
+	}
+	s.record.ShimPID = started.pid
+	if err := r.connectSandbox(s); err != nil {
+		return err
+	}
+	if err := s.writeFiles(); err != nil {
+		return err
+	}
+	if err := s.leaf.Add(started.pid); err != nil {
+		return err
+	}
+	if err := started.wait(ctx); err != nil {
+		return fmt.Errorf("%w%s", err, s.shimLog())
+	}
+	s.record.Ready = true
+	return writeRecord(s.dir, s.record)
+}
+
+func (r *Runtime) connectSandbox(s *sandbox) error {
+	if hostNetwork(s.config) {
+		return nil
+	}
+	endpoint, err := r.network.Attach(s.record.ShimPID, s.id)
+	if err != nil {
+		return err
+	}
+	s.record.Endpoint = endpoint
+	return nil
+}
+
+// mountShm gives the pod's containers their common /dev/shm.
+func (s *sandbox) mountShm() error {
+	if namespaces(s.config).GetIpc() == runtimeapi.NamespaceMode_NODE {
+		return nil
+	}
+	dir := s.shmDir()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("shm", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777,size=64m"); err != nil {
+		return fmt.Errorf("mount shared memory: %w", err)
+	}
+	return nil
+}
+
+func (s *sandbox) shmDir() string {
+	if namespaces(s.config).GetIpc() == runtimeapi.NamespaceMode_NODE {
+		return "/dev/shm"
+	}
+	return filepath.Join(s.dir, "shm")
+}
+
+// StopPodSandbox ends the pod's containers and gives its network back. A sandbox that is gone is no error.
+func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
+	s, err := r.sandbox(id)
+	if err != nil {
+		return nil //nolint:nilerr // CRI: stopping is idempotent
+	}
+	return coded(r.stopSandbox(ctx, s))
+}
+
+func (r *Runtime) stopSandbox(ctx context.Context, s *sandbox) error {
+	s.stop.Lock()
+	defer s.stop.Unlock()
+	for _, c := range r.containersOf(s.id) {
+		if err := r.kill(ctx, c); err != nil {
+			return err
+		}
+	}
+	if err := s.endShim(ctx); err != nil {
+		return err
+	}
+	wasReady, err := r.retire(s)
+	if wasReady {
+		r.announceSandbox(s, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	}
+	return err
+}
+
+// retire gives the network back and records that the sandbox is over.
+func (r *Runtime) retire(s *sandbox) (wasReady bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := r.disconnect(&s.record); err != nil {
+		return false, err
+	}
+	wasReady = s.record.Ready
+	s.record.Ready = false
+	return wasReady, writeRecord(s.dir, s.record)
+}
+
+func (r *Runtime) disconnect(record *sandboxRecord) error {
+	if record.Endpoint.HostInterface == "" {
+		return nil
+	}
+	if err := r.network.Detach(record.Endpoint); err != nil {
+		return err
+	}
+	record.Endpoint = network.Endpoint{}
+	return nil
+}
+
+// endShim asks, then kills.
+func (s *sandbox) endShim(ctx context.Context) error {
+	select {
+	case <-s.gone:
+		return nil
+	default:
+	}
+	if s.shim.Shutdown(ctx) != nil {
+		if err := s.leaf.Kill(); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-s.gone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// RemovePodSandbox removes the sandbox and its containers. One that is gone is no error.
+func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
+	s, err := r.sandbox(id)
+	if err != nil {
+		return nil //nolint:nilerr // CRI: removing is idempotent
+	}
+	if err := r.stopSandbox(ctx, s); err != nil {
+		return coded(err)
+	}
+	for _, c := range r.containersOf(id) {
+		if err := r.removeContainer(ctx, c); err != nil {
+			return coded(err)
+		}
+	}
+	if err := r.destroySandbox(s); err != nil {
+		return coded(err)
+	}
+	r.announceSandbox(s, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sandboxes, id)
+	return nil
+}
+
+// destroySandbox removes everything a sandbox may have, in whatever state it is.
+func (r *Runtime) destroySandbox(s *sandbox) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	errs := []error{s.pod.Kill(), r.disconnect(&s.record)}
+	if dir := filepath.Join(s.dir, "shm"); isMountPoint(dir, s.dir) {
+		errs = append(errs, os.NewSyscallError("unmount "+dir, unix.Unmount(dir, unix.MNT_DETACH)))
+	}
+	errs = append(errs, s.leaf.Destroy(), s.pod.Destroy())
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return os.RemoveAll(s.dir)
+}
+
+// isMountPoint compares devices: a tmpfs below a directory is on another one.
+func isMountPoint(dir, parent string) bool {
+	var a, b unix.Stat_t
+	return unix.Lstat(dir, &a) == nil && unix.Lstat(parent, &b) == nil && a.Dev != b.Dev
+}
+
+func (s *sandbox) closeGone() { s.ended.Do(func() { close(s.gone) }) }

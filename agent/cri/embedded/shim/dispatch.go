@@ -1,0 +1,41 @@
+package shim
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
+)
+
+// The names under which the executable is started for one of its hidden roles.
+const (
+	Name     = "setpoint-shim"
+	InitName = "setpoint-init"
+	ExecName = "setpoint-exec"
+)
+
+// SelfExecutable is how a shim finds the executable of its containers' first stage: itself, even when the file
+// has been replaced by an upgrade since.
+const SelfExecutable = "/proc/self/exe"
+
+// Dispatch runs the role that argv[0] names and then ends the process; it returns only when there is none.
+func Dispatch() {
+	if len(os.Args) == 0 {
+		return
+	}
+	switch filepath.Base(os.Args[0]) {
+	case Name:
+		os.Exit(Main(os.Args[1:]))
+	case InitName:
+		boot.Init()
+		os.Exit(1)
+	case ExecName:
+		boot.Exec()
+		os.Exit(1)
+	}
+}
+
+// nameProcess makes the role visible in ps and top; a kernel that refuses only shows another name.
+func nameProcess(name string) {
+	_ = os.WriteFile("/proc/self/comm", []byte(name), 0)
+}

@@ -1,0 +1,150 @@
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
+)
+
+// shimStartTimeMax is generous: a shim is ready in milliseconds unless the machine is badly overloaded.
+const shimStartTimeMax = 30 * time.Second
+
+// startedShim is a shim that may not listen yet.
+type startedShim struct {
+	pid   int
+	ready *os.File
+}
+
+// startShim forks the pod's first process; its namespaces exist when this returns.
+func (r *Runtime) startShim(s *sandbox) (*startedShim, error) {
+	log, err := os.OpenFile(filepath.Join(s.dir, shim.LogName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	ready, childReady, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer childReady.Close()
+	command := &exec.Cmd{
+		Path: r.executable.path, Args: []string{shim.Name, s.dir}, Dir: "/",
+		// Two processors' worth of threads are plenty for copying logs.
+		Env:        []string{"GOMAXPROCS=2"},
+		Stdout:     log,
+		Stderr:     log,
+		ExtraFiles: []*os.File{childReady},
+		SysProcAttr: &syscall.SysProcAttr{
+			Setsid:     true,
+			Cloneflags: shimNamespaces(s.config),
+		},
+	}
+	if err := command.Start(); err != nil {
+		ready.Close()
+		return nil, fmt.Errorf("start shim: %w", err)
+	}
+	r.background.Go(func() { r.reapShim(command, s) })
+	return &startedShim{pid: command.Process.Pid, ready: ready}, nil
+}
+
+// reapShim waits for a shim of our own making to end, but not beyond Close: it is meant to outlive us.
+func (r *Runtime) reapShim(command *exec.Cmd, s *sandbox) {
+	ended := make(chan struct{})
+	go func() {
+		_ = command.Wait() // its exit code says nothing its socket did not say
+		close(ended)
+		s.closeGone()
+	}()
+	select {
+	case <-ended:
+	case <-r.ctx.Done():
+	}
+}
+
+func shimNamespaces(config *runtimeapi.PodSandboxConfig) uintptr {
+	var flags uintptr
+	options := namespaces(config)
+	if options.GetNetwork() != runtimeapi.NamespaceMode_NODE {
+		flags |= unix.CLONE_NEWNET | unix.CLONE_NEWUTS
+	}
+	if options.GetIpc() != runtimeapi.NamespaceMode_NODE {
+		flags |= unix.CLONE_NEWIPC
+	}
+	if sharesPID(config) {
+		flags |= unix.CLONE_NEWPID
+	}
+	return flags
+}
+
+// sharesPID tells whether the pod has one PID namespace for all its containers; the shim is then its process 1.
+func sharesPID(config *runtimeapi.PodSandboxConfig) bool {
+	options := namespaces(config)
+	return options != nil && options.GetPid() == runtimeapi.NamespaceMode_POD
+}
+
+// ownPID tells whether a container gets a PID namespace of its own: always, unless it asks for one that it may share.
+func ownPID(pod *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig) bool {
+	options := config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+	switch options.GetPid() {
+	case runtimeapi.NamespaceMode_NODE:
+		return false
+	case runtimeapi.NamespaceMode_POD:
+		return options == nil || !sharesPID(pod)
+	default:
+		return true
+	}
+}
+
+// wait returns when the shim listens.
+func (s *startedShim) wait(ctx context.Context) error {
+	defer s.ready.Close()
+	deadline := time.Now().Add(shimStartTimeMax)
+	if limit, ok := ctx.Deadline(); ok && limit.Before(deadline) {
+		deadline = limit
+	}
+	if err := s.ready.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	if n, err := s.ready.Read(make([]byte, 1)); n != 1 {
+		return fmt.Errorf("shim did not start: %w", err)
+	}
+	return nil
+}
+
+func (s *sandbox) writeShimConfig() error {
+	config := shim.Config{Sysctls: s.config.GetLinux().GetSysctls()}
+	if !hostNetwork(s.config) {
+		config.Hostname = s.config.GetHostname()
+	}
+	data, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.dir, shim.ConfigName), data, 0o600)
+}
+
+// shimLog is the last thing a failed shim said.
+func (s *sandbox) shimLog() string {
+	data, err := os.ReadFile(filepath.Join(s.dir, shim.LogName))
+	if err != nil || len(data) == 0 {
+		return ""
+	}
+	return ": " + strings.TrimSpace(string(data[max(0, len(data)-1024):]))
+}
+
+// shimAlive tells whether the shim answers.
+func (s *sandbox) shimAlive(err error) bool {
+	return err == nil || !(errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist))
+}

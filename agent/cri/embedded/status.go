@@ -1,0 +1,247 @@
+package embedded
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Name and versions by which the runtime presents itself.
+const (
+	RuntimeName    = "setpoint-embedded"
+	RuntimeVersion = "1.0.0"
+	apiVersion     = "v1"
+)
+
+// Version names the runtime.
+func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{
+		Version: "0.1.0", RuntimeName: RuntimeName, RuntimeVersion: RuntimeVersion, RuntimeApiVersion: apiVersion,
+	}, nil
+}
+
+// Status reports RuntimeReady, and NetworkReady once the node has its pod CIDR.
+func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
+	network := &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true}
+	if err := r.network.Ready(); err != nil {
+		network.Status, network.Reason, network.Message = false, "NetworkNotReady", err.Error()
+	}
+	return &runtimeapi.StatusResponse{
+		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+			{Type: runtimeapi.RuntimeReady, Status: true}, network,
+		}},
+		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true}}},
+		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
+	}, nil
+}
+
+// RuntimeConfig tells which cgroup driver is used.
+func (r *Runtime) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
+	return &runtimeapi.RuntimeConfigResponse{
+		Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS},
+	}, nil
+}
+
+// ListPodSandbox lists sandboxes, newest first.
+func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+	r.mu.Lock()
+	all := slices.Collect(maps.Values(r.sandboxes))
+	r.mu.Unlock()
+	var list []*runtimeapi.PodSandbox
+	for _, s := range all {
+		if item := s.item(); matchesSandbox(item, filter) {
+			list = append(list, item)
+		}
+	}
+	slices.SortFunc(list, func(a, b *runtimeapi.PodSandbox) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	return list, nil
+}
+
+func matchesSandbox(item *runtimeapi.PodSandbox, filter *runtimeapi.PodSandboxFilter) bool {
+	if filter.GetId() != "" && filter.GetId() != item.Id {
+		return false
+	}
+	if filter.GetState() != nil && filter.GetState().State != item.State {
+		return false
+	}
+	return matchesLabels(item.Labels, filter.GetLabelSelector())
+}
+
+func matchesLabels(labels, selector map[string]string) bool {
+	for key, value := range selector {
+		if got, ok := labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *sandbox) item() *runtimeapi.PodSandbox {
+	full := s.status()
+	return &runtimeapi.PodSandbox{
+		Id: full.Id, Metadata: full.Metadata, State: full.State, CreatedAt: full.CreatedAt, Labels: full.Labels,
+		Annotations: full.Annotations, RuntimeHandler: full.RuntimeHandler,
+	}
+}
+
+func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
+	s.mu.Lock()
+	record := s.record
+	s.mu.Unlock()
+	state := runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	if record.Ready {
+		state = runtimeapi.PodSandboxState_SANDBOX_READY
+	}
+	network := &runtimeapi.PodSandboxNetworkStatus{}
+	if record.Endpoint.Address.IsValid() {
+		network.Ip = record.Endpoint.Address.String()
+	}
+	return &runtimeapi.PodSandboxStatus{
+		Id: s.id, Metadata: s.config.GetMetadata(), State: state, CreatedAt: record.CreatedAt.UnixNano(), Network: network,
+		Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations(), RuntimeHandler: record.Handler,
+		Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: namespaces(s.config)}},
+	}
+}
+
+// PodSandboxStatus reports one sandbox; verbose adds its shim's pid.
+func (r *Runtime) PodSandboxStatus(_ context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
+	s, err := r.sandbox(id)
+	if err != nil {
+		return nil, err
+	}
+	response := &runtimeapi.PodSandboxStatusResponse{Status: s.status()}
+	if verbose {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		response.Info = info(map[string]any{"pid": s.record.ShimPID, "cgroup": s.record.CgroupPath})
+	}
+	return response, nil
+}
+
+func info(values map[string]any) map[string]string {
+	data, err := json.Marshal(values)
+	if err != nil {
+		return nil
+	}
+	return map[string]string{"info": string(data)}
+}
+
+// ListContainers lists containers, newest first.
+func (r *Runtime) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
+	r.mu.Lock()
+	all := slices.Collect(maps.Values(r.containers))
+	r.mu.Unlock()
+	var list []*runtimeapi.Container
+	for _, c := range all {
+		if item := c.item(); matchesContainer(item, filter) {
+			list = append(list, item)
+		}
+	}
+	slices.SortFunc(list, func(a, b *runtimeapi.Container) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+	return list, nil
+}
+
+func matchesContainer(item *runtimeapi.Container, filter *runtimeapi.ContainerFilter) bool {
+	if filter.GetId() != "" && filter.GetId() != item.Id {
+		return false
+	}
+	if filter.GetPodSandboxId() != "" && filter.GetPodSandboxId() != item.PodSandboxId {
+		return false
+	}
+	if filter.GetState() != nil && filter.GetState().State != item.State {
+		return false
+	}
+	return matchesLabels(item.Labels, filter.GetLabelSelector())
+}
+
+func (c *container) item() *runtimeapi.Container {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &runtimeapi.Container{
+		Id: c.id, PodSandboxId: c.sandbox.id, Metadata: c.config.GetMetadata(), Image: c.config.GetImage(),
+		ImageRef: c.record.ImageID, ImageId: c.record.ImageID, State: c.state(), CreatedAt: c.record.CreatedAt.UnixNano(),
+		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+	}
+}
+
+// ContainerStatus reports one container; verbose adds its pid.
+func (r *Runtime) ContainerStatus(_ context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error) {
+	c, err := r.container(id)
+	if err != nil {
+		return nil, err
+	}
+	response := &runtimeapi.ContainerStatusResponse{Status: r.statusOf(c)}
+	if verbose {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		response.Info = info(map[string]any{"pid": c.record.PID, "cgroup": c.record.CgroupPath, "sandboxID": c.sandbox.id})
+	}
+	return response, nil
+}
+
+func (r *Runtime) statusOf(c *container) *runtimeapi.ContainerStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	record := c.record
+	full := &runtimeapi.ContainerStatus{
+		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state(), CreatedAt: record.CreatedAt.UnixNano(),
+		Image: c.config.GetImage(), ImageRef: r.imageRef(record.ImageID), ImageId: record.ImageID,
+		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(), LogPath: record.LogPath,
+		Resources: &runtimeapi.ContainerResources{Linux: c.resources},
+	}
+	if !record.StartedAt.IsZero() {
+		full.StartedAt = record.StartedAt.UnixNano()
+	}
+	if exit := record.Exit; exit != nil {
+		full.FinishedAt = exit.FinishedAt.UnixNano()
+		full.ExitCode = int32(exit.Code)
+		full.Reason, full.Message = reasonOf(&record), exit.Message
+	}
+	return full
+}
+
+// imageRef is the image's repository digest if it has one, else its id.
+func (r *Runtime) imageRef(id string) string {
+	if image, err := r.images.Get(id); err == nil && len(image.Digests) > 0 {
+		return image.Digests[0]
+	}
+	return id
+}
+
+func reasonOf(record *containerRecord) string {
+	switch {
+	case record.OOMKilled:
+		return reasonOOMKilled
+	case record.Exit.Reason != "":
+		return record.Exit.Reason
+	case record.Exit.Code == 0:
+		return reasonCompleted
+	default:
+		return reasonError
+	}
+}
+
+// CheckpointContainer is refused: it needs CRIU.
+func (r *Runtime) CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest) error {
+	return errCheckpoint()
+}
+
+// CheckpointPod is refused: it needs CRIU.
+func (r *Runtime) CheckpointPod(context.Context, *runtimeapi.CheckpointPodRequest) error {
+	return errCheckpoint()
+}
+
+// RestorePod is refused: it needs CRIU.
+func (r *Runtime) RestorePod(context.Context, *runtimeapi.RestorePodRequest) (*runtimeapi.RestorePodResponse, error) {
+	return nil, errCheckpoint()
+}
+
+func errCheckpoint() error {
+	return status.Error(codes.Unimplemented, "the embedded runtime cannot checkpoint; use containerd or CRI-O with CRIU")
+}

@@ -1,0 +1,92 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
+)
+
+// reconnectDelay separates attempts to watch a shim that is alive but cut us off for lagging.
+const reconnectDelay = 10 * time.Millisecond
+
+// watch follows one sandbox's shim until that ends or the runtime is closed.
+func (r *Runtime) watch(s *sandbox) {
+	for r.ctx.Err() == nil {
+		err := s.shim.Watch(r.ctx, func() {}, func(state shim.State) { r.observe(state) })
+		if r.ctx.Err() != nil {
+			return
+		}
+		if !s.shimAlive(s.probe(r.ctx)) {
+			r.shimGone(s)
+			return
+		}
+		r.config.Logger.Debug("watching shim again", "sandbox", s.id, "err", err)
+		time.Sleep(reconnectDelay)
+	}
+}
+
+// probe opens a connection that asks nothing.
+func (s *sandbox) probe(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return s.shim.Watch(ctx, cancel, func(shim.State) {})
+}
+
+// observe takes what the shim says about a container. A start that this process does not know of was made by its
+// predecessor just before it ended.
+func (r *Runtime) observe(state shim.State) {
+	c, err := r.container(state.ID)
+	if err != nil {
+		return // removed meanwhile
+	}
+	c.mu.Lock()
+	if c.record.StartedAt.IsZero() && !state.StartedAt.IsZero() {
+		c.record.PID, c.record.StartedAt = state.PID, state.StartedAt
+		if err := writeRecord(c.dir, c.record); err != nil {
+			r.config.Logger.Error("record start", "container", c.id, "err", err)
+		}
+	}
+	c.mu.Unlock()
+	if state.Exit != nil {
+		r.exited(c, state.Exit)
+	}
+}
+
+// shimGone judges the containers of a shim that ended: the kernel killed what still ran.
+func (r *Runtime) shimGone(s *sandbox) {
+	for _, c := range r.containersOf(s.id) {
+		if !c.isRunning() {
+			continue
+		}
+		if err := c.group.Kill(); err != nil {
+			r.config.Logger.Error("kill container without shim", "container", c.id, "err", err)
+		}
+		r.exited(c, lostExit(c.dir))
+	}
+	s.mu.Lock()
+	wasReady := s.record.Ready
+	s.record.Ready = false
+	err := writeRecord(s.dir, s.record)
+	s.mu.Unlock()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.config.Logger.Error("record sandbox", "sandbox", s.id, "err", err)
+	}
+	s.closeGone()
+	if wasReady {
+		r.announceSandbox(s, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	}
+}
+
+// lostExit prefers what the shim managed to record.
+func lostExit(dir string) *shim.Exit {
+	if exit, err := shim.ReadExit(dir); err == nil {
+		return exit
+	}
+	return &shim.Exit{Code: codeUnknown, FinishedAt: time.Now(), Reason: reasonUnknown,
+		Message: "the pod's shim ended without recording the container's exit"}
+}

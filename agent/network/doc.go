@@ -1,0 +1,13 @@
+// Package network connects pods: a bridge per node, a veth pair per pod, addresses from the node's pod CIDR, routes to
+// the pods of other nodes, and masquerading for traffic that leaves the cluster.
+//
+// It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number and one nftables
+// table. The embedded runtime calls [Network]; the agent's wiring calls [Routes] with the other nodes' addresses. It
+// may call netlink and nftables only: no CNI executables, no iptables.
+//
+// It promises: a pod is given a /32 and an on-link gateway, so all traffic between pods, even of one bridge, is
+// routed by the host and seen by its connection tracking (Service translation needs no br_netfilter); the MAC address
+// is derived from the IP, so a reused address is reachable at once; freed addresses are reused last. Calls block for a
+// few netlink round trips; state that must survive a restart is the kernel's, plus one small file. Host ports and
+// IPv6 are not provided. Tested in network namespaces made by the tests.
+package network

@@ -1,0 +1,244 @@
+package network
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// DefaultBridge is the bridge's name when only one agent runs in a network namespace.
+const DefaultBridge = "setpoint0"
+
+// PodInterface is the name of a pod's own interface.
+const PodInterface = "eth0"
+
+// Config of a Network.
+type Config struct {
+	// Bridge is the interface's name, at most 15 bytes, unique per agent of one network namespace.
+	Bridge string
+	// ClusterCIDR covers the pods of all nodes: traffic to it keeps the pod's address.
+	ClusterCIDR netip.Prefix
+	// StateDir keeps the last address given; empty forgets it.
+	StateDir string
+	// MTU in bytes of the pods' interfaces; 0 leaves the kernel's 1500.
+	MTU    int
+	Logger *slog.Logger
+}
+
+// Network is the pod network of one node. It works once SetPodCIDR has been called. mu guards addresses and gateway.
+type Network struct {
+	config    Config
+	mu        sync.Mutex
+	addresses *addresses
+	reserved  []netip.Addr
+}
+
+// Endpoint is a pod's place in the network; it is all that Detach needs, in this process or a later one.
+type Endpoint struct {
+	Address       netip.Addr
+	HostInterface string
+}
+
+// New prepares a network; nothing is changed on the machine before SetPodCIDR.
+func New(config Config) *Network {
+	if config.Bridge == "" {
+		config.Bridge = DefaultBridge
+	}
+	return &Network{config: config}
+}
+
+// SetPodCIDR gives the node its addresses and sets the bridge up. Calling it again with the same prefix does nothing;
+// a node's prefix never changes, so another one is an error.
+func (n *Network) SetPodCIDR(prefix netip.Prefix) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !prefix.IsValid() || !prefix.Addr().Is4() || prefix.Bits() > 30 {
+		return fmt.Errorf("pod CIDR %s: want an IPv4 prefix of at most 30 bits", prefix)
+	}
+	if n.addresses != nil {
+		if n.addresses.prefix != prefix.Masked() {
+			return fmt.Errorf("pod CIDR is %s already, refusing %s", n.addresses.prefix, prefix)
+		}
+		return nil
+	}
+	pool := newAddresses(prefix, n.config.StateDir)
+	if err := n.setUpBridge(pool); err != nil {
+		return fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
+	}
+	if err := n.masquerade(pool.prefix); err != nil {
+		// Pods still reach each other; only traffic leaving the cluster depends on it.
+		n.config.Logger.Warn("no masquerading: nftables is not usable", "err", err)
+	}
+	for _, address := range n.reserved {
+		pool.reserve(address)
+	}
+	n.addresses = pool
+	return nil
+}
+
+// Ready returns nil when pods can be connected.
+func (n *Network) Ready() error {
+	if n.pool() == nil {
+		return ErrNoPodCIDR
+	}
+	if _, err := netlink.LinkByName(n.config.Bridge); err != nil {
+		return fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
+	}
+	return nil
+}
+
+func (n *Network) pool() *addresses {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.addresses
+}
+
+// Reserve keeps the address of a pod that is already running from being given away.
+func (n *Network) Reserve(address netip.Addr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reserved = append(n.reserved, address)
+	if n.addresses != nil {
+		n.addresses.reserve(address)
+	}
+}
+
+// Attach connects the network namespace of process pid. podID makes the host interface's name unique.
+func (n *Network) Attach(pid int, podID string) (Endpoint, error) {
+	pool := n.pool()
+	if pool == nil {
+		return Endpoint{}, ErrNoPodCIDR
+	}
+	address, err := pool.allocate()
+	if err != nil {
+		return Endpoint{}, err
+	}
+	endpoint := Endpoint{Address: address, HostInterface: hostInterface(podID)}
+	if err := n.connect(pid, endpoint, pool.gateway()); err != nil {
+		return Endpoint{}, errors.Join(fmt.Errorf("connect pod: %w", err), n.Detach(endpoint))
+	}
+	return endpoint, nil
+}
+
+// Detach removes the pod's interface pair and frees its address. Doing it again is no error.
+func (n *Network) Detach(endpoint Endpoint) error {
+	if pool := n.pool(); pool != nil {
+		pool.release(endpoint.Address)
+	}
+	link, err := netlink.LinkByName(endpoint.HostInterface)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("disconnect pod: %w", err)
+	}
+	// It vanishes by itself when the pod's namespace goes: losing that race is success.
+	if err := netlink.LinkDel(link); err != nil && !isGone(err) {
+		return fmt.Errorf("disconnect pod: %w", err)
+	}
+	return nil
+}
+
+// Loopback brings up the loopback interface of process pid's namespace.
+func Loopback(pid int) error {
+	handle, err := handleOf(pid)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	return loopbackUp(handle)
+}
+
+func (n *Network) connect(pid int, endpoint Endpoint, gateway netip.Addr) error {
+	bridge, err := netlink.LinkByName(n.config.Bridge)
+	if err != nil {
+		return fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
+	}
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = endpoint.HostInterface
+	attributes.MTU = n.config.MTU
+	attributes.MasterIndex = bridge.Attrs().Index
+	attributes.Flags = net.FlagUp
+	pair := netlink.NewVeth(attributes)
+	pair.PeerName = PodInterface
+	pair.PeerHardwareAddr = macOf(endpoint.Address)
+	pair.PeerNamespace = netlink.NsPid(pid)
+	if err := netlink.LinkAdd(pair); err != nil {
+		return fmt.Errorf("interface pair: %w", err)
+	}
+	handle, err := handleOf(pid)
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	return configurePod(handle, endpoint.Address, gateway)
+}
+
+func handleOf(pid int) (*netlink.Handle, error) {
+	namespace, err := netns.GetFromPid(pid)
+	if err != nil {
+		return nil, fmt.Errorf("network namespace of process %d: %w", pid, err)
+	}
+	defer namespace.Close()
+	handle, err := netlink.NewHandleAt(namespace)
+	if err != nil {
+		return nil, fmt.Errorf("network namespace of process %d: %w", pid, err)
+	}
+	return handle, nil
+}
+
+func loopbackUp(handle *netlink.Handle) error {
+	loopback, err := handle.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	return handle.LinkSetUp(loopback)
+}
+
+func configurePod(handle *netlink.Handle, address, gateway netip.Addr) error {
+	if err := loopbackUp(handle); err != nil {
+		return err
+	}
+	link, err := handle.LinkByName(PodInterface)
+	if err != nil {
+		return fmt.Errorf("%s: %w", PodInterface, err)
+	}
+	if err := handle.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(address, 32))}); err != nil {
+		return fmt.Errorf("address %s: %w", address, err)
+	}
+	if err := handle.LinkSetUp(link); err != nil {
+		return fmt.Errorf("%s up: %w", PodInterface, err)
+	}
+	route := netlink.Route{LinkIndex: link.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
+	if err := handle.RouteAdd(&route); err != nil {
+		return fmt.Errorf("default route: %w", err)
+	}
+	return nil
+}
+
+// macOf makes the address of a pod's interface a function of its IP: neighbours that remember a former owner are right.
+func macOf(address netip.Addr) net.HardwareAddr {
+	return append(net.HardwareAddr{0x0a, 0x58}, address.AsSlice()...)
+}
+
+func hostInterface(podID string) string {
+	sum := sha256.Sum256([]byte(podID))
+	return "sp" + hex.EncodeToString(sum[:])[:12]
+}
+
+func ipNet(prefix netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}
+}
+
+func isGone(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, errNoDevice)
+}
