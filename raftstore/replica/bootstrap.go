@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -28,7 +27,15 @@ func (r *Replica) inspect(ctx context.Context, stable *checkedStable) (fresh boo
 }
 
 func (r *Replica) inspectStored(stable *checkedStable) (fresh bool, err error) {
-	if err := r.log.verifyAll(); err != nil {
+	snapshots, err := r.cfg.Storage.snapshots.List()
+	if err != nil {
+		return false, fmt.Errorf("listing snapshots: %w", err)
+	}
+	var snapshotIndex uint64
+	if len(snapshots) > 0 {
+		snapshotIndex = snapshots[0].Index
+	}
+	if err := r.log.verifyAll(snapshotIndex); err != nil {
 		return false, err
 	}
 	exists, err := raft.HasExistingState(r.log, stable, r.cfg.Storage.snapshots)
@@ -82,15 +89,7 @@ func guarded(ctx context.Context, f func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, ErrOpenTimeout)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() {
-		debug.SetPanicOnFault(true)
-		defer func() {
-			if p := recover(); p != nil {
-				done <- fmt.Errorf("%w: %v", ErrCorrupt, p)
-			}
-		}()
-		done <- f()
-	}()
+	go func() { done <- caught(f) }()
 	select {
 	case err := <-done:
 		return err

@@ -44,10 +44,21 @@ func newCheckedLog(inner raft.LogStore, guard *diskGuard, growLimit int64) *chec
 }
 
 // FirstIndex implements raft.LogStore.
-func (c *checkedLog) FirstIndex() (uint64, error) { return c.inner.FirstIndex() }
+func (c *checkedLog) FirstIndex() (uint64, error) { return c.bound(c.inner.FirstIndex) }
 
 // LastIndex implements raft.LogStore.
-func (c *checkedLog) LastIndex() (uint64, error) { return c.inner.LastIndex() }
+func (c *checkedLog) LastIndex() (uint64, error) { return c.bound(c.inner.LastIndex) }
+
+func (c *checkedLog) bound(read func() (uint64, error)) (index uint64, err error) {
+	err = caught(func() (err error) {
+		index, err = read()
+		return err
+	})
+	if errors.Is(err, ErrCorrupt) {
+		c.guard.fail(err)
+	}
+	return index, err
+}
 
 // StoreLog implements raft.LogStore.
 func (c *checkedLog) StoreLog(l *raft.Log) error { return c.StoreLogs([]*raft.Log{l}) }
@@ -94,18 +105,13 @@ func (c *checkedLog) GetLog(index uint64, out *raft.Log) error {
 	return err
 }
 
-func (c *checkedLog) read(index uint64, out *raft.Log) (err error) {
-	defer func() {
-		// The decoder of the database panics on some damaged bytes.
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: log entry %d: %v", ErrCorrupt, index, p)
-		}
-	}()
+func (c *checkedLog) read(index uint64, out *raft.Log) error {
 	var stored raft.Log
-	if err := c.inner.GetLog(index, &stored); err != nil {
-		if errors.Is(err, raft.ErrLogNotFound) {
-			return err
-		}
+	err := caught(func() error { return c.inner.GetLog(index, &stored) })
+	if errors.Is(err, raft.ErrLogNotFound) {
+		return err
+	}
+	if err != nil {
 		return fmt.Errorf("%w: log entry %d: %w", ErrCorrupt, index, err)
 	}
 	if stored.Index != index || !unseal(&stored) {
@@ -118,7 +124,7 @@ func (c *checkedLog) read(index uint64, out *raft.Log) (err error) {
 // DeleteRange implements raft.LogStore. What remains is without gaps after every
 // slice: a beginning is deleted upwards, an end downwards.
 func (c *checkedLog) DeleteRange(low, high uint64) error {
-	first, err := c.inner.FirstIndex()
+	first, err := c.FirstIndex()
 	if err != nil {
 		return err
 	}
@@ -141,20 +147,24 @@ func (c *checkedLog) DeleteRange(low, high uint64) error {
 	return nil
 }
 
-// verifyAll reads every entry once and keeps the newest in the cache.
-func (c *checkedLog) verifyAll() error {
-	first, err := c.inner.FirstIndex()
+// verifyAll reads every entry once and keeps the newest in the cache. The log must
+// join the snapshot, if there is one.
+func (c *checkedLog) verifyAll(snapshotIndex uint64) error {
+	first, err := c.FirstIndex()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	last, err := c.inner.LastIndex()
+	last, err := c.LastIndex()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	if last == 0 {
-		return nil
+	if first > last || (first == 0) != (last == 0) {
+		return fmt.Errorf("%w: log from %d to %d", ErrCorrupt, first, last)
 	}
-	for index := first; index <= last; index++ {
+	if first > snapshotIndex+1 {
+		return fmt.Errorf("%w: log begins at %d, snapshot ends at %d", ErrCorrupt, first, snapshotIndex)
+	}
+	for index := first; index != 0 && index <= last; index++ {
 		entry := new(raft.Log)
 		if err := c.read(index, entry); err != nil {
 			// Raft writes without gaps, so a missing entry is damage too.

@@ -50,7 +50,7 @@ func (r *Replica) Snapshot(ctx context.Context) error {
 // trailingEntries is how many entries of the recent average size fit into limit.
 func trailingEntries(grown, count, limit int64) uint64 {
 	if grown <= 0 || count <= 0 {
-		return trailingEntriesMax
+		return trailingEntriesMin
 	}
 	return uint64(min(max(limit*count/grown, trailingEntriesMin), trailingEntriesMax))
 }

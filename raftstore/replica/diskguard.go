@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -32,7 +33,7 @@ func (g *diskGuard) write(what string, f func() error) error {
 	stalled := time.AfterFunc(diskStallLimit, func() {
 		g.fail(fmt.Errorf("%w: %s not done after %v", ErrDiskStalled, what, diskStallLimit))
 	})
-	err := f()
+	err := caught(f)
 	stalled.Stop()
 	g.record(time.Since(start))
 	if err != nil {
@@ -40,6 +41,18 @@ func (g *diskGuard) write(what string, f func() error) error {
 		g.fail(err)
 	}
 	return err
+}
+
+// caught makes an error of a panic, and of a fault in memory that maps a file: so
+// the database answers some damaged files.
+func caught(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", ErrCorrupt, p)
+		}
+	}()
+	return f()
 }
 
 func (g *diskGuard) record(d time.Duration) {

@@ -73,7 +73,11 @@ func (r *Replica) start(stable raft.StableStore, fresh bool) error {
 			return fmt.Errorf("forming the cluster: %w", err)
 		}
 	}
-	instance, err := raft.NewRaft(conf, &machine{replica: r}, r.log, stable, r.cfg.Storage.snapshots, r.transport)
+	var instance *raft.Raft
+	err := caught(func() (err error) {
+		instance, err = raft.NewRaft(conf, &machine{replica: r}, r.log, stable, r.cfg.Storage.snapshots, r.transport)
+		return err
+	})
 	if err != nil {
 		r.transport.Close()
 		return fmt.Errorf("starting raft: %w", err)

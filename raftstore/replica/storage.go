@@ -73,8 +73,10 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 func openBolt(path string) (*raftboltdb.BoltStore, error) {
 	bolt, err := raftboltdb.New(raftboltdb.Options{
 		Path: path,
-		// The array form of the free list is slow once a log was cut often.
-		BoltOptions: &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true},
+		// The array form of the free list is slow once a log was cut often. The list
+		// is kept in the file: rebuilding it at open reads a damaged file on
+		// goroutines of the database, where nothing catches a panic.
+		BoltOptions: &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType},
 	})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):

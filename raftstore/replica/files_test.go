@@ -1,0 +1,307 @@
+package replica
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/command"
+)
+
+func testLogger(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError + 4}))
+}
+
+// openLone opens a lone voter on files below dir.
+func openLone(t *testing.T, dir string, change func(*Config)) (*Replica, error) {
+	t.Helper()
+	storage, err := OpenFiles(t.Context(), dir, testLogger(t))
+	if err != nil {
+		return nil, err
+	}
+	cfg := Config{
+		ID: "server-1", AdvertiseAddress: "server-1:1", ClusterID: "c1", Storage: storage,
+		InitialServers: []Server{{"server-1", "server-1:1"}},
+		Fatal:          func(err error) { t.Logf("fatal: %v", err) }, Logger: testLogger(t),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	r, err := Open(t.Context(), cfg)
+	if err != nil {
+		return nil, errors.Join(err, storage.Close())
+	}
+	return r, nil
+}
+
+func waitLeader(t *testing.T, r *Replica) {
+	t.Helper()
+	if !leadsOrStops(t, r) {
+		t.Fatal(r.Failed())
+	}
+}
+
+// leadsOrStops waits until the replica leads, or has stopped itself.
+func leadsOrStops(t *testing.T, r *Replica) bool {
+	t.Helper()
+	timeout := time.After(5 * time.Second)
+	for {
+		l, changed := r.Leadership()
+		if l.Leader {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-r.Failing():
+			return false
+		case <-timeout:
+			t.Fatal("no leadership")
+		}
+	}
+}
+
+// fill opens a replica, writes n keys, and closes it.
+func fill(t *testing.T, dir string, n int) {
+	t.Helper()
+	r, err := openLone(t, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitLeader(t, r)
+	for i := range n {
+		writeKey(t, r, i)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeKey(t *testing.T, r *Replica, i int) {
+	t.Helper()
+	results, err := r.Propose(t.Context(), &command.Entry{
+		FormatVersion: command.FormatVersion,
+		Commands: []command.Command{{Ops: []command.Op{{
+			Kind: command.Put, Key: fmt.Sprintf("/k/%03d", i), Value: bytes.Repeat([]byte("findme-"), 20),
+		}}}},
+	})
+	if err != nil || results[0].Code != command.OK {
+		t.Fatalf("write %d: %v %v", i, results, err)
+	}
+}
+
+func TestLoneVoterIsReadyAtOnceAndKeepsItsState(t *testing.T) {
+	dir := t.TempDir()
+	start := time.Now()
+	r, err := openLone(t, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitLeader(t, r)
+	if took := time.Since(start); took > 400*time.Millisecond {
+		t.Errorf("ready after %v: it waited for a heartbeat", took)
+	}
+	writeKey(t, r, 1)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = openLone(t, dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	waitLeader(t, r)
+	if _, ok := r.State().Root().Get("/k/001"); !ok {
+		t.Error("the write is gone after a restart")
+	}
+}
+
+func TestSnapshotAndRestart(t *testing.T) {
+	dir := t.TempDir()
+	r, err := openLone(t, dir, func(c *Config) { c.Timing.SnapshotBytes = 20_000 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitLeader(t, r)
+	for i := range 600 {
+		writeKey(t, r, i)
+	}
+	if err := r.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Status().SnapshotIndex; got == 0 {
+		t.Error("no snapshot")
+	}
+	first, _ := r.log.FirstIndex()
+	if last, _ := r.log.LastIndex(); last-first > 400 {
+		t.Errorf("log still reaches from %d to %d", first, last)
+	}
+	_, want := r.State().Hash()
+	r.Close()
+	if r, err = openLone(t, dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	waitLeader(t, r)
+	if _, got := r.State().Hash(); got != want {
+		t.Error("another state after the restart")
+	}
+}
+
+// A flipped bit anywhere in the log's file is noticed at open, or lies where
+// nothing reads: the state is never another one.
+func TestFlippedBitsNeverChangeTheState(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 12)
+	want := openedHash(t, dir)
+	path := filepath.Join(dir, "raft", "raft.db")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stride = 163
+	refused := 0
+	for offset := 5; offset < len(data); offset += stride {
+		damaged := bytes.Clone(data)
+		damaged[offset] ^= 0x10
+		// A new file: an open that failed may still hold the lock of the old one.
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := openLone(t, dir, nil)
+		if err != nil {
+			refused++
+			continue
+		}
+		if !leadsOrStops(t, r) {
+			refused++
+		} else if _, got := r.State().Hash(); got != want {
+			t.Errorf("flip at %d changed the state unnoticed", offset)
+		}
+		r.Close()
+	}
+	if refused == 0 {
+		t.Error("no flip was noticed: the test misses the log")
+	}
+	t.Logf("%d of %d flips refused", refused, len(data)/stride)
+}
+
+// openedHash returns the state hash that the directory gives.
+func openedHash(t *testing.T, dir string) [16]byte {
+	t.Helper()
+	r, err := openLone(t, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	waitLeader(t, r)
+	_, hash := r.State().Hash()
+	return hash
+}
+
+func TestChangedValueIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 3)
+	path := filepath.Join(dir, "raft", "raft.db")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(data, []byte("findme-"), []byte("findmf-")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLone(t, dir, nil); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("open: %v", err)
+	}
+}
+
+func TestEmptiedLogIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 3)
+	if err := os.Remove(filepath.Join(dir, "raft", "raft.db")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLone(t, dir, nil); !errors.Is(err, ErrStateLost) {
+		t.Errorf("open with an empty log: %v", err)
+	}
+}
+
+func TestCutLogGivesAnError(t *testing.T) {
+	for _, keep := range []int64{10, 4096, 10_000, 40_000} {
+		t.Run(fmt.Sprint(keep), func(t *testing.T) {
+			dir := t.TempDir()
+			fill(t, dir, 100)
+			if err := os.Truncate(filepath.Join(dir, "raft", "raft.db"), keep); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			if r, err := openLone(t, dir, nil); err == nil {
+				r.Close()
+				t.Error("a cut log was opened")
+			}
+			if took := time.Since(start); took > openLimit+time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func TestDataOfOthersIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 1)
+	if _, err := openLone(t, dir, func(c *Config) { c.ClusterID = "c2" }); !errors.Is(err, ErrForeignData) {
+		t.Errorf("other cluster: %v", err)
+	}
+	if _, err := openLone(t, dir, func(c *Config) { c.ID = "server-2" }); !errors.Is(err, ErrForeignData) {
+		t.Errorf("other server: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "state-marker", "marker.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLone(t, dir, func(c *Config) { c.ClusterID = "c2" }); !errors.Is(err, ErrForeignData) {
+		t.Errorf("other cluster without a marker: %v", err)
+	}
+	r, err := openLone(t, dir, nil)
+	if err != nil {
+		t.Fatalf("lost marker: %v", err)
+	}
+	r.Close()
+	if _, err := os.Stat(filepath.Join(dir, "state-marker", "marker.json")); err != nil {
+		t.Errorf("marker not written again: %v", err)
+	}
+}
+
+func TestDamagedMarkerIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 1)
+	path := filepath.Join(dir, "state-marker", "marker.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(data, []byte("server-1"), []byte("server-3"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLone(t, dir, nil); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("open: %v", err)
+	}
+}
+
+func TestSecondProcessIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	r, err := openLone(t, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if second, err := openLone(t, dir, nil); err == nil {
+		second.Close()
+		t.Error("the same data directory was opened twice")
+	}
+}

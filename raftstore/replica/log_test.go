@@ -1,0 +1,239 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/raft"
+)
+
+// newTestLog returns a checked log on memory, with the errors it stopped for.
+func newTestLog(disk *Memory) (*checkedLog, *failures) {
+	f := &failures{}
+	return newCheckedLog(disk.Open().logs, &diskGuard{fail: f.add}, 1<<20), f
+}
+
+type failures struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (f *failures) add(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errs = append(f.errs, err)
+}
+
+func (f *failures) last() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.errs) == 0 {
+		return nil
+	}
+	return f.errs[len(f.errs)-1]
+}
+
+func entry(index uint64, kind raft.LogType) *raft.Log {
+	return &raft.Log{Index: index, Term: 3, Type: kind, Data: fmt.Append(nil, "data ", index)}
+}
+
+func TestCheckedLogReturnsWhatWasStored(t *testing.T) {
+	log, _ := newTestLog(NewMemory())
+	var want []*raft.Log
+	for i, kind := range []raft.LogType{raft.LogCommand, raft.LogNoop, raft.LogBarrier, raft.LogConfiguration} {
+		want = append(want, entry(uint64(i)+1, kind))
+	}
+	want[2].Extensions = []byte("of another layer")
+	if err := log.StoreLogs(want); err != nil {
+		t.Fatal(err)
+	}
+	log.tail = logTail{}
+	for _, w := range want {
+		var got raft.Log
+		if err := log.GetLog(w.Index, &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(*w, got); diff != "" {
+			t.Errorf("entry %d: %s", w.Index, diff)
+		}
+	}
+}
+
+func TestCheckedLogNoticesEveryChange(t *testing.T) {
+	changes := map[string]func(*raft.Log){
+		"index":       func(l *raft.Log) { l.Index++ },
+		"term":        func(l *raft.Log) { l.Term++ },
+		"type":        func(l *raft.Log) { l.Type = raft.LogNoop },
+		"data":        func(l *raft.Log) { l.Data[0] ^= 1 },
+		"shorter":     func(l *raft.Log) { l.Data = l.Data[:3] },
+		"no checksum": func(l *raft.Log) { l.Extensions = nil },
+		"checksum":    func(l *raft.Log) { l.Extensions[0] ^= 1 },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			disk := NewMemory()
+			log, stopped := newTestLog(disk)
+			if err := log.StoreLog(entry(1, raft.LogCommand)); err != nil {
+				t.Fatal(err)
+			}
+			log.tail = logTail{}
+			change(disk.logs[1])
+			if err := log.GetLog(1, new(raft.Log)); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("read: %v", err)
+			}
+			if !errors.Is(stopped.last(), ErrCorrupt) {
+				t.Errorf("stopped for %v", stopped.last())
+			}
+		})
+	}
+}
+
+func TestDeleteRangeLeavesNoGap(t *testing.T) {
+	const n = 3*deleteSliceEntries + 7
+	for _, tc := range []struct {
+		name      string
+		low, high uint64
+	}{
+		{"beginning", 1, n - 100},
+		{"end", 100, n},
+		{"all", 1, n},
+		{"one", n, n},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			disk := NewMemory()
+			log, _ := newTestLog(disk)
+			for i := uint64(1); i <= n; i++ {
+				disk.logs[i] = seal(entry(i, raft.LogCommand))
+			}
+			spy := &deleteSpy{LogStore: log.inner, t: t, disk: disk}
+			log.inner = spy
+			if err := log.DeleteRange(tc.low, tc.high); err != nil {
+				t.Fatal(err)
+			}
+			if want := n - int(tc.high-tc.low+1); len(disk.logs) != want {
+				t.Errorf("%d entries left, want %d", len(disk.logs), want)
+			}
+			if spy.largest > deleteSliceEntries {
+				t.Errorf("deleted %d at once", spy.largest)
+			}
+		})
+	}
+}
+
+// deleteSpy checks after each deletion that the log has no gap.
+type deleteSpy struct {
+	raft.LogStore
+	t       *testing.T
+	disk    *Memory
+	largest uint64
+}
+
+func (s *deleteSpy) DeleteRange(low, high uint64) error {
+	s.largest = max(s.largest, high-low+1)
+	err := s.LogStore.DeleteRange(low, high)
+	if first, last := s.disk.bounds(); last > 0 && last-first+1 != uint64(len(s.disk.logs)) {
+		s.t.Errorf("gap after deleting %d to %d", low, high)
+	}
+	return err
+}
+
+func TestLogTail(t *testing.T) {
+	var tail logTail
+	has := func(index uint64) bool { return tail.get(index, new(raft.Log)) }
+	for i := uint64(5); i < 15; i++ {
+		tail.append([]*raft.Log{entry(i, raft.LogCommand)})
+	}
+	if has(4) || !has(5) || !has(14) || has(15) {
+		t.Error("tail does not hold 5 to 14")
+	}
+	tail.delete(1, 7)
+	if has(7) || !has(8) {
+		t.Error("beginning not forgotten")
+	}
+	tail.delete(12, 20)
+	if has(12) || !has(11) {
+		t.Error("end not forgotten")
+	}
+	tail.append([]*raft.Log{entry(30, raft.LogCommand)})
+	if has(11) || !has(30) {
+		t.Error("a gap did not start the tail anew")
+	}
+	big := entry(31, raft.LogCommand)
+	big.Data = make([]byte, tailBytes+1)
+	tail.append([]*raft.Log{big})
+	if has(30) || !has(31) {
+		t.Error("bytes are not bounded")
+	}
+	tail.delete(31, 31)
+	if tail.bytes != 0 {
+		t.Errorf("%d bytes counted in an empty tail", tail.bytes)
+	}
+}
+
+func TestStableValuesAreChecked(t *testing.T) {
+	disk := NewMemory()
+	stable := &checkedStable{inner: disk.Open().stable, guard: &diskGuard{fail: func(error) {}}}
+	if _, err := stable.GetUint64([]byte("term")); !isNotFound(err) {
+		t.Errorf("missing value: %v", err)
+	}
+	if err := stable.SetUint64([]byte("term"), 7); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := stable.GetUint64([]byte("term")); got != 7 || err != nil {
+		t.Errorf("got %d %v", got, err)
+	}
+	for i := range disk.stable["term"] {
+		disk.stable["term"][i] ^= 4
+		if _, err := stable.GetUint64([]byte("term")); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("flip in byte %d: %v", i, err)
+		}
+		disk.stable["term"][i] ^= 4
+	}
+}
+
+func TestStalledDiskStopsTheReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := NewMemory()
+		log, stopped := newTestLog(disk)
+		disk.SyncDelay = diskStallLimit + time.Second
+		if err := log.StoreLog(entry(1, raft.LogCommand)); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(stopped.last(), ErrDiskStalled) {
+			t.Errorf("stopped for %v", stopped.last())
+		}
+	})
+}
+
+func TestFailedDiskStopsTheReplica(t *testing.T) {
+	disk := NewMemory()
+	log, stopped := newTestLog(disk)
+	disk.Crash()
+	if err := log.StoreLog(entry(1, raft.LogCommand)); !errors.Is(err, ErrDiskFailed) {
+		t.Errorf("write: %v", err)
+	}
+	if !errors.Is(stopped.last(), ErrDiskFailed) {
+		t.Errorf("stopped for %v", stopped.last())
+	}
+}
+
+func TestTrailingEntries(t *testing.T) {
+	for _, tc := range []struct {
+		grown, count, limit int64
+		want                uint64
+	}{
+		{0, 0, 64 << 20, trailingEntriesMin},
+		{64 << 20, 1000, 64 << 20, 1000},
+		{64 << 20, 10, 64 << 20, trailingEntriesMin},
+		{64 << 20, 1 << 20, 64 << 20, trailingEntriesMax},
+	} {
+		if got := trailingEntries(tc.grown, tc.count, tc.limit); got != tc.want {
+			t.Errorf("%d bytes in %d entries: %d, want %d", tc.grown, tc.count, got, tc.want)
+		}
+	}
+}
