@@ -7,13 +7,21 @@ import (
 	"os"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/informers"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/images"
 	"github.com/setpoint-io/setpoint/agent/node"
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/pods"
+	"github.com/setpoint-io/setpoint/agent/server"
 	"github.com/setpoint-io/setpoint/agent/simulated"
+	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/volumes"
 )
 
 // Run is the agent until ctx ends. It returns early only when its own Config or
@@ -57,6 +65,7 @@ func (c *Config) listen() (net.Listener, error) {
 	return l, nil
 }
 
+// run waits for the pod network, then runs pods and serves their endpoints.
 func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.Listener) error {
 	nodes := informers.NewSharedInformerFactory(a.Client, 0)
 	if a.SetPeers == nil {
@@ -65,11 +74,41 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	watch := newNodeWatch(&a.Config, nodes)
 	nodes.StartWithContext(ctx)
 	defer nodes.Shutdown()
+	manager, start := a.pods(ctx, children, watch)
+	children.Go(func() { a.serve(ctx, listener, manager) })
 	if err := a.awaitPodCIDR(ctx, watch); err != nil {
 		return err
 	}
-	<-ctx.Done()
-	return nil
+	return start(ctx)
+}
+
+// pods builds the pod manager; start runs it until ctx ends.
+func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeWatch) (m *pods.Manager, start func(context.Context) error) {
+	services := informers.NewSharedInformerFactory(a.Client, 0)
+	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", a.NodeName).String()
+	}))
+	lookup := &objects{client: a.Client, services: services.Core().V1().Services().Lister(), synced: services.Core().V1().Services().Informer().HasSynced}
+	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
+	sender := status.NewManager(status.Config{Client: a.Client, Logger: a.Logger})
+	children.Go(func() { sender.Run(ctx) })
+	dirs := podconfig.Dirs{Root: a.DataDir}
+	m = pods.New(pods.Config{
+		NodeName: a.NodeName, Client: a.Client, Runtime: a.Runtime, RuntimeName: a.runtimeName(ctx),
+		HostIPs: []string{a.NodeIP.String()}, Dirs: dirs, DNS: podconfig.DNS{Servers: a.ClusterDNS, Domain: a.ClusterDomain},
+		Objects: lookup, Events: recorder, Status: sender,
+		Images:      images.New(images.Config{Service: a.Runtime, Events: recorder, Secret: lookup.Secret}),
+		Volumes:     volumes.New(volumes.Config{Objects: lookup, Dirs: dirs, WithoutMounts: a.WithoutMounts}),
+		Allocatable: watch.allocatable, UserAgent: "kube-probe/1.37", Logger: a.Logger,
+	})
+	return m, func(ctx context.Context) error {
+		informer := bound.Core().V1().Pods().Informer()
+		services.StartWithContext(ctx)
+		defer services.Shutdown()
+		bound.StartWithContext(ctx)
+		defer bound.Shutdown()
+		return m.Run(ctx, informer)
+	}
 }
 
 // awaitPodCIDR hands the pod CIDR to the runtime once a controller has set it.
@@ -106,6 +145,15 @@ func (a *agent) nodeConfig(ctx context.Context) node.Config {
 	}
 }
 
+// runtimeName prefixes container ids.
+func (a *agent) runtimeName(ctx context.Context) string {
+	v, err := a.Runtime.Version(ctx, "v1")
+	if err != nil || v.RuntimeName == "" {
+		return "setpoint"
+	}
+	return v.RuntimeName
+}
+
 func (a *agent) runtimeVersion(ctx context.Context) string {
 	v, err := a.Runtime.Version(ctx, "v1")
 	if err != nil {
@@ -131,4 +179,15 @@ func (a *agent) images(ctx context.Context) []corev1.ContainerImage {
 func isSimulated(n *corev1.Node) bool {
 	_, ok := n.Labels[simulated.Label]
 	return ok
+}
+
+// serve answers on the kubelet's port until ctx ends.
+func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manager) {
+	err := server.Run(ctx, listener, server.Config{
+		NodeName: a.NodeName, Runtime: a.Runtime, Pods: m, Dirs: podconfig.Dirs{Root: a.DataDir},
+		RuntimeName: a.runtimeName(ctx), TLS: a.ServerTLS, Version: a.Version, Logger: a.Logger,
+	})
+	if err != nil && ctx.Err() == nil {
+		a.Logger.Error("the kubelet endpoints ended", "err", err)
+	}
 }

@@ -69,6 +69,9 @@ type Config struct {
 	// Registered is called once the Node exists. Nil is allowed.
 	Registered func(*corev1.Node)
 
+	// WithoutMounts keeps volumes in plain directories; see volumes.Config.
+	WithoutMounts bool
+
 	// LeaseInterval is the time between Lease renewals: 10 s when 0, which suits
 	// an agent without a session; with one, 60 s is enough.
 	LeaseInterval time.Duration

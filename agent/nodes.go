@@ -111,3 +111,12 @@ func internalIP(n *corev1.Node) net.IP {
 	}
 	return nil
 }
+
+// allocatable is what our Node offers; nothing before it is known.
+func (w *nodeWatch) allocatable() corev1.ResourceList {
+	n, err := w.lister.Get(w.self)
+	if err != nil {
+		return nil
+	}
+	return n.Status.Allocatable
+}

@@ -63,7 +63,7 @@ func (in *Input) container(c *corev1.Container, old *corev1.ContainerStatus, wai
 		in.fromRuntime(&s, latest, c.Name)
 	}
 	in.overlayWaiting(&s)
-	if in.Ended && s.State.Running == nil && s.State.Terminated == nil {
+	if in.Ended && in.wasInitialised() && s.State.Running == nil && s.State.Terminated == nil {
 		s.State = corev1.ContainerState{Terminated: unknownEnd("The container could not be located when the pod was terminated")}
 	}
 	switch {
@@ -74,6 +74,20 @@ func (in *Input) container(c *corev1.Container, old *corev1.ContainerStatus, wai
 		s.Ready = runsOnce && s.State.Terminated.ExitCode == 0
 	}
 	return s
+}
+
+// wasInitialised: the main containers had their turn, so one without an end has
+// lost it. Behind a failed init container they are merely waiting.
+func (in *Input) wasInitialised() bool {
+	if len(in.Pod.Spec.InitContainers) == 0 || in.anyMainSeen() {
+		return true
+	}
+	for i := range in.Pod.Status.ContainerStatuses {
+		if in.Pod.Status.ContainerStatuses[i].ContainerID != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // fromMemory is the status of a container the runtime has never seen, or has
@@ -89,6 +103,9 @@ func (in *Input) fromMemory(s, old *corev1.ContainerStatus, waiting string) {
 		s.State, s.ContainerID, s.ImageID = old.State, old.ContainerID, old.ImageID
 	case old.State.Terminated != nil:
 		s.LastTerminationState = old.State
+	case old.State.Running != nil && !MayRestart(in.Pod, s.Name, exitUnknown):
+		s.State, s.ContainerID, s.ImageID = corev1.ContainerState{Terminated: unknownEnd("The container could not be located when the pod was terminated")}, old.ContainerID, old.ImageID
+		s.State.Terminated.ContainerID = old.ContainerID
 	case old.State.Running != nil:
 		s.LastTerminationState.Terminated = unknownEnd("The container could not be located when the pod was deleted.  The container used to be Running")
 		s.LastTerminationState.Terminated.ContainerID = old.ContainerID
@@ -203,5 +220,21 @@ func MayRestart(pod *corev1.Pod, name string, code int32) bool {
 		return code != 0
 	default:
 		return true
+	}
+}
+
+// LastExit is how the named container ended as far as the API knows, for a
+// runtime that has forgotten it: one that was running ended unseen.
+func LastExit(pod *corev1.Pod, name string) (code int32, ran bool) {
+	s := find(pod.Status.ContainerStatuses, name)
+	switch {
+	case s == nil:
+		return 0, false
+	case s.State.Terminated != nil:
+		return s.State.Terminated.ExitCode, true
+	case s.State.Running != nil:
+		return exitUnknown, true
+	default:
+		return 0, false
 	}
 }

@@ -3,7 +3,7 @@ package status
 import corev1 "k8s.io/api/core/v1"
 
 // tally counts the states that decide a phase.
-type tally struct{ unknown, running, stopped, succeeded, waiting, initPending, initFailed int }
+type tally struct{ unknown, running, stopped, succeeded, waiting, initPending, initFailed, sidecarPending int }
 
 // phase is upstream's: what the containers' states add up to.
 func phase(pod *corev1.Pod, s *corev1.PodStatus, ended bool) corev1.PodPhase {
@@ -16,6 +16,8 @@ func phase(pod *corev1.Pod, s *corev1.PodStatus, ended bool) corev1.PodPhase {
 	}
 	switch {
 	case t.initPending > 0 || t.initFailed > 0 || t.waiting > 0:
+		return corev1.PodPending
+	case t.sidecarPending > 0 && t.running+t.stopped == 0:
 		return corev1.PodPending
 	case t.running > 0 && t.unknown == 0:
 		return corev1.PodRunning
@@ -65,10 +67,8 @@ func (t *tally) addInit(s *corev1.ContainerStatus, sidecar bool) {
 	case s == nil:
 		t.initPending++
 	case sidecar:
-		if s.State.Running == nil || s.Started == nil || !*s.Started {
-			if s.State.Terminated == nil {
-				t.initPending++
-			}
+		if s.State.Terminated == nil && (s.State.Running == nil || s.Started == nil || !*s.Started) {
+			t.sidecarPending++
 		}
 	case s.State.Running != nil:
 		t.initPending++

@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// objects looks up what pods refer to. ConfigMaps, Secrets and claims are read
+// from the API each time, so that a container never starts with old values;
+// Services come from a cache, since every container start needs all of them.
+type objects struct {
+	client   kubernetes.Interface
+	services corelisters.ServiceLister
+	synced   cache.InformerSynced
+}
+
+func (o *objects) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	return o.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (o *objects) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	return o.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (o *objects) Services(ctx context.Context, namespace string) ([]*corev1.Service, error) {
+	if !cache.WaitForCacheSync(ctx.Done(), o.synced) {
+		return nil, ctx.Err()
+	}
+	return o.services.Services(namespace).List(labels.Everything())
+}
+
+func (o *objects) Volume(ctx context.Context, namespace, claim string) (*corev1.PersistentVolume, error) {
+	pvc, err := o.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if pvc.Status.Phase != corev1.ClaimBound {
+		return nil, fmt.Errorf("persistentvolumeclaim %q is not bound", claim)
+	}
+	return o.client.CoreV1().PersistentVolumes().Get(ctx, pvc.Spec.VolumeName, metav1.GetOptions{})
+}
+
+func (o *objects) Token(ctx context.Context, pod *corev1.Pod, audience string, seconds int64) (string, time.Time, error) {
+	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+	}}
+	if audience != "" {
+		req.Spec.Audiences = []string{audience}
+	}
+	account := pod.Spec.ServiceAccountName
+	if account == "" {
+		account = "default"
+	}
+	got, err := o.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, account, req, metav1.CreateOptions{})
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("failed to fetch token: %w", err)
+	}
+	return got.Status.Token, got.Status.ExpirationTimestamp.Time, nil
+}

@@ -1,0 +1,100 @@
+package pods
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/setpoint-io/setpoint/agent/observed"
+	"github.com/setpoint-io/setpoint/agent/status"
+)
+
+// admit rejects a pod the node has no room for: two schedulers, or a pod with
+// nodeName set by hand, may overfill it. A pod that was started once is never
+// rejected. m.mu is held.
+func (m *Manager) admit(pod *corev1.Pod) *status.Rejection {
+	if pod.Status.StartTime != nil || pod.DeletionTimestamp != nil || finished(pod) {
+		return nil
+	}
+	var others []*corev1.Pod
+	for _, w := range m.workers {
+		if p, gone := w.latest(); !gone && !finished(p) && w.rejected == nil {
+			others = append(others, p)
+		}
+	}
+	return admit(pod, others, m.Allocatable())
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// admit compares what pod requests with what others leave. A resource the node
+// does not list is not checked.
+func admit(pod *corev1.Pod, others []*corev1.Pod, allocatable corev1.ResourceList) *status.Rejection {
+	if limit, ok := allocatable[corev1.ResourcePods]; ok && int64(len(others)) >= limit.Value() {
+		return outOf(corev1.ResourcePods, 1, int64(len(others)), limit.Value())
+	}
+	used := corev1.ResourceList{}
+	for _, p := range others {
+		add(used, requests(p))
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		limit, ok := allocatable[name]
+		want, asked := requests(pod)[name]
+		if !ok || !asked || want.IsZero() {
+			continue
+		}
+		have := used[name]
+		sum := have.DeepCopy()
+		sum.Add(want)
+		if sum.Cmp(limit) > 0 && name == corev1.ResourceCPU {
+			return outOf(name, want.MilliValue(), have.MilliValue(), limit.MilliValue())
+		} else if sum.Cmp(limit) > 0 {
+			return outOf(name, want.Value(), have.Value(), limit.Value())
+		}
+	}
+	return nil
+}
+
+func requests(pod *corev1.Pod) corev1.ResourceList {
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+}
+
+func add(to, more corev1.ResourceList) {
+	for name, q := range more {
+		sum := to[name]
+		sum.Add(q)
+		to[name] = sum
+	}
+}
+
+func outOf(name corev1.ResourceName, want, used, limit int64) *status.Rejection {
+	return &status.Rejection{
+		Reason:  "OutOf" + string(name),
+		Message: fmt.Sprintf("Pod was rejected: Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, want, used, limit),
+	}
+}
+
+// orphan is what is left of a pod whose API object is gone.
+func orphan(key observed.Key, node string) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: key.UID},
+		Spec:       corev1.PodSpec{NodeName: node},
+	}
+	if key.GraceSeconds >= 0 {
+		pod.Spec.TerminationGracePeriodSeconds = &key.GraceSeconds
+	}
+	return pod
+}
+
+// ignoreGone accepts answers that mean "another pod has the name by now".
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,337 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/backoff"
+	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/images"
+	"github.com/setpoint-io/setpoint/agent/observed"
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/status"
+)
+
+// Waiting reasons of containers that could not be started.
+const (
+	reasonConfig    = "CreateContainerConfigError"
+	reasonCreate    = "CreateContainerError"
+	reasonRun       = "RunContainerError"
+	reasonPostStart = "PostStartHookError"
+)
+
+// pullShown is how long a failed pull shows as ErrImagePull before it shows as
+// the back-off it is in.
+const pullShown = 2 * time.Second
+
+// keepIncarnations is how many of a container's incarnations stay, for logs of
+// the previous one.
+const keepIncarnations = 2
+
+// failure is why a container could not be started.
+type failure struct {
+	reason, message string
+	retry           time.Duration // 0: the worker's own pauses
+}
+
+func fail(reason string, err error) *failure { return &failure{reason: reason, message: err.Error()} }
+
+// startContainers starts them in order; one that fails does not keep the
+// others from starting.
+func (w *worker) startContainers(ctx context.Context, v view, list []*corev1.Container) {
+	for _, c := range list {
+		f := w.startContainer(ctx, v, c)
+		if ctx.Err() != nil {
+			return
+		}
+		w.note(v, c, f)
+		w.poke()
+	}
+}
+
+// note remembers the outcome for the next plan and the status.
+func (w *worker) note(v view, c *corev1.Container, f *failure) {
+	if f != nil {
+		w.logger.Warn("container cannot start yet", "container", c.Name, "reason", f.reason, "err", f.message)
+		w.m.Events.Event(events.Container(v.pod, c.Name), corev1.EventTypeWarning, events.Failed, "Error: "+eventText(f))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f == nil {
+		delete(w.notes.waiting, c.Name)
+		delete(w.notes.retryAt, c.Name)
+		delete(w.notes.retries, c.Name)
+		return
+	}
+	w.notes.waiting[c.Name] = status.Waiting{Reason: f.reason, Message: f.message}
+	if f.reason == reasonRun || f.reason == reasonPostStart {
+		w.notes.startFailed[c.Name] = time.Now() // an incarnation that failed: the crash back-off counts
+		return
+	}
+	delay := f.retry
+	if f.reason == images.ReasonPull {
+		delay = min(delay, pullShown)
+	}
+	if delay == 0 {
+		delay = retryDelay(w.notes.retries[c.Name])
+	}
+	w.notes.retries[c.Name]++
+	w.notes.retryAt[c.Name] = time.Now().Add(delay)
+}
+
+// eventText is the reason for images, whose details have their own event.
+func eventText(f *failure) string {
+	switch f.reason {
+	case images.ReasonPull, images.ReasonBackOff, images.ReasonNeverPull, images.ReasonInvalidName, images.ReasonInspect:
+		return f.reason
+	default:
+		return f.message
+	}
+}
+
+// startContainer takes c from its image to a running process.
+func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container) *failure {
+	sandbox := v.runtime.ReadySandbox()
+	sandboxCfg := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS)
+	image, err := w.m.Images.Ensure(ctx, v.pod, c, sandboxCfg)
+	if err != nil {
+		return imageFailure(err)
+	}
+	attempt := w.attempt(v, c.Name)
+	cfg, err := w.containerConfig(ctx, v, c, attempt, image)
+	if err != nil {
+		return fail(reasonConfig, err)
+	}
+	w.removeOldIncarnations(ctx, v, c.Name)
+	w.countRestart(v, c.Name)
+	id, err := w.m.Runtime.CreateContainer(ctx, sandbox.Id, cfg, sandboxCfg)
+	if err != nil {
+		return fail(reasonCreate, err)
+	}
+	ref := events.Container(v.pod, c.Name)
+	w.m.Events.Event(ref, corev1.EventTypeNormal, events.Created, "Container created")
+	if err := w.m.Runtime.StartContainer(ctx, id); err != nil {
+		return fail(reasonRun, err)
+	}
+	w.m.Events.Event(ref, corev1.EventTypeNormal, events.Started, "Container started")
+	return w.postStart(ctx, v, c, id)
+}
+
+func imageFailure(err error) *failure {
+	if e, ok := errors.AsType[*images.Error](err); ok {
+		return &failure{reason: e.Reason, message: e.Message, retry: e.Retry}
+	}
+	return fail(images.ReasonPull, err)
+}
+
+// attempt is how many incarnations came before, from the best witness: the
+// runtime, else the log files, else the API.
+func (w *worker) attempt(v view, name string) int {
+	if c := v.runtime.Latest(name); c != nil {
+		return c.RestartCount() + 1
+	}
+	n := nextLog(filepath.Join(w.m.Dirs.PodLogs(v.pod), name))
+	if s := containerStatus(v.pod, name); s != nil && (s.ContainerID != "" || s.LastTerminationState.Terminated != nil) {
+		n = max(n, int(s.RestartCount)+1)
+	}
+	return n
+}
+
+// nextLog is one more than the highest n for which n.log is in dir.
+func nextLog(dir string) int {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	next := 0
+	for _, e := range entries {
+		number, _, _ := strings.Cut(e.Name(), ".")
+		if n, err := strconv.Atoi(number); err == nil {
+			next = max(next, n+1)
+		}
+	}
+	return next
+}
+
+// countRestart lengthens the back-off when an incarnation has ended before.
+func (w *worker) countRestart(v view, name string) {
+	failed := v.ended(name)
+	if failed.IsZero() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.notes.crashes[name]
+	if b == nil {
+		b = &backoff.Backoff{}
+		w.notes.crashes[name] = b
+	}
+	b.Next(failed, time.Now())
+}
+
+// containerConfig gathers all a container needs beside its image.
+func (w *worker) containerConfig(ctx context.Context, v view, c *corev1.Container, attempt int, image *runtimeapi.Image) (*runtimeapi.ContainerConfig, error) {
+	w.mu.Lock()
+	paths := w.notes.paths
+	w.mu.Unlock()
+	ips := podIPs(v.pod, v.runtime, w.m.HostIPs)
+	if paths == nil { // this agent has not mounted them, an earlier one did
+		var err error
+		if paths, err = w.mountVolumes(ctx, v, ips); err != nil {
+			return nil, err
+		}
+	}
+	allocatable := w.m.Allocatable()
+	in := podconfig.ContainerInput{
+		EnvInput:  podconfig.EnvInput{Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs, Allocatable: allocatable},
+		Container: c, Attempt: attempt, Image: image, MemoryBytes: allocatable.Memory().Value(),
+	}
+	cfg, err := podconfig.Container(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Mounts, err = w.mounts(v, c, attempt, paths, cfg.Envs)
+	if err != nil {
+		return nil, err
+	}
+	return cfg, os.MkdirAll(filepath.Join(w.m.Dirs.PodLogs(v.pod), c.Name), 0o755)
+}
+
+// mounts are the volumes, /etc/hosts and the termination log.
+func (w *worker) mounts(v view, c *corev1.Container, attempt int, paths map[string]string, envs []*runtimeapi.KeyValue) ([]*runtimeapi.Mount, error) {
+	env := map[string]string{}
+	for _, kv := range envs {
+		env[kv.Key] = string(kv.Value)
+	}
+	mounts, err := w.m.Volumes.Mounts(v.pod, c, paths, env)
+	if err != nil {
+		return nil, err
+	}
+	if !mountsAt(c, "/etc/hosts") {
+		path, err := w.hostsFile(v)
+		if err != nil {
+			return nil, err
+		}
+		mounts = append(mounts, &runtimeapi.Mount{ContainerPath: "/etc/hosts", HostPath: path})
+	}
+	if c.TerminationMessagePath == "" {
+		return mounts, nil
+	}
+	path := w.m.Dirs.TerminationLog(v.pod, c.Name, attempt)
+	if err := createWritable(path); err != nil {
+		return nil, err
+	}
+	return append(mounts, &runtimeapi.Mount{ContainerPath: c.TerminationMessagePath, HostPath: path}), nil
+}
+
+func mountsAt(c *corev1.Container, path string) bool {
+	for i := range c.VolumeMounts {
+		if filepath.Clean(c.VolumeMounts[i].MountPath) == path {
+			return true
+		}
+	}
+	return false
+}
+
+// createWritable makes an empty file any user of the container may write.
+func createWritable(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, nil, 0o666); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o666)
+}
+
+// removeOldIncarnations leaves room for one more.
+func (w *worker) removeOldIncarnations(ctx context.Context, v view, name string) {
+	seen := 0
+	for _, c := range v.runtime.Containers {
+		if c.ContainerName() != name || c.Running() {
+			continue
+		}
+		if seen++; seen < keepIncarnations {
+			continue
+		}
+		if err := w.m.Runtime.RemoveContainer(ctx, c.Id); err != nil {
+			w.logger.Warn("cannot remove an old container", "container", name, "err", err)
+			continue
+		}
+		n := c.RestartCount()
+		_ = os.Remove(filepath.Join(w.m.Dirs.PodLogs(v.pod), podconfig.LogPath(name, n))) // may never have been written
+		_ = os.Remove(w.m.Dirs.TerminationLog(v.pod, name, n))
+	}
+}
+
+// terminationMessageMaxBytes and the log limits are upstream's.
+const (
+	terminationMessageMaxBytes = 4096
+	terminationLogMaxBytes     = 2048
+	terminationLogMaxLines     = 80
+)
+
+// terminationMessage is what an incarnation left in its termination log, or,
+// if its policy says so, the end of its output.
+func terminationMessage(dirs podconfig.Dirs, pod *corev1.Pod, run *observed.Container) string {
+	c := findContainer(pod, run.ContainerName())
+	if c == nil {
+		return ""
+	}
+	data := readTail(dirs.TerminationLog(pod, c.Name, run.RestartCount()), terminationMessageMaxBytes)
+	if len(data) > 0 || c.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError || run.ExitCode == 0 {
+		return string(data)
+	}
+	path := filepath.Join(dirs.PodLogs(pod), podconfig.LogPath(c.Name, run.RestartCount()))
+	return lastLogLines(readTail(path, 4*terminationLogMaxBytes))
+}
+
+func findContainer(pod *corev1.Pod, name string) *corev1.Container {
+	for _, c := range (view{pod: pod}).containers() {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// readTail reads at most limit bytes from the end of a regular file. The file
+// is the container's to write: a link or a device in its place is not followed.
+func readTail(path string, limit int64) []byte {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	buf := make([]byte, min(limit, info.Size()))
+	n, _ := f.ReadAt(buf, max(0, info.Size()-limit))
+	return buf[:n]
+}
+
+// lastLogLines strips the CRI prefix of the last lines of a log.
+func lastLogLines(data []byte) string {
+	lines := strings.SplitAfter(string(data), "\n")
+	var out []string
+	for _, l := range lines {
+		if parts := strings.SplitN(l, " ", 4); len(parts) == 4 {
+			out = append(out, parts[3])
+		}
+	}
+	text := strings.Join(out[max(0, len(out)-terminationLogMaxLines):], "")
+	return text[max(0, len(text)-terminationLogMaxBytes):]
+}
+
+func describe(c *observed.Container) string { return fmt.Sprintf("%s (%s)", c.ContainerName(), c.Id) }

@@ -1,0 +1,21 @@
+// Package pods runs the pods bound to this node, one goroutine for each.
+//
+// It owns: everything the runtime holds under our labels, and the order of steps
+// in a pod's life. Called by: agent.Run; agent/server asks it for pods. It may
+// call: CRI, and the sibling packages for images, volumes, probes and status.
+//
+// How it works: a worker looks at the API object and at the runtime, asks plan,
+// a pure function, for the next step, publishes the status, takes the step, and
+// looks again. It keeps nothing that a restart of the agent must not lose: what
+// runs, ran and how often is read from the runtime; only pauses start over.
+// Steps that take long (pulls, hooks, grace periods) run beside the worker, so a
+// deletion can cut them short.
+//
+// Promises: containers that run when the agent starts are left alone; pods the
+// API does not know are removed, but only after the first complete list; a pod
+// is deleted from the API when nothing of it is left on the node. No step is
+// driven by polling when the runtime reports events.
+//
+// Tested with a fake runtime and the fake clientset in synctest bubbles; plan
+// with tables.
+package pods

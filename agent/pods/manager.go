@@ -1,0 +1,203 @@
+package pods
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-io/setpoint/agent/cri"
+	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/images"
+	"github.com/setpoint-io/setpoint/agent/observed"
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/volumes"
+)
+
+// Config of a Manager. All fields but MaxPods, MemoryBytes and Logger are required.
+type Config struct {
+	NodeName string
+	Client   kubernetes.Interface
+	Runtime  cri.Runtime
+	// RuntimeName prefixes container ids in statuses.
+	RuntimeName string
+	HostIPs     []string
+	Dirs        podconfig.Dirs
+	DNS         podconfig.DNS
+	Objects     podconfig.Objects
+	Events      events.Recorder
+	Status      *status.Manager
+	Images      *images.Puller
+	Volumes     *volumes.Manager
+	// Allocatable is what the node can give; pods beyond it are rejected.
+	Allocatable func() corev1.ResourceList
+	// UserAgent of HTTP probes and hooks.
+	UserAgent string
+	Logger    *slog.Logger
+}
+
+// Manager runs pods. Use New, then Run once.
+type Manager struct {
+	Config
+	children sync.WaitGroup
+
+	mu      sync.Mutex
+	workers map[types.UID]*worker
+}
+
+// New returns a Manager that does nothing before Run.
+func New(cfg Config) *Manager {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Manager{Config: cfg, workers: map[types.UID]*worker{}}
+}
+
+// Run follows the informer's pods until ctx ends; containers go on running. The
+// informer must be restricted to this node and be started by the caller.
+func (m *Manager) Run(ctx context.Context, informer cache.SharedIndexInformer) error {
+	registration, err := informer.AddEventHandler(m.handler(ctx))
+	if err != nil {
+		return err
+	}
+	defer m.children.Wait()
+	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return nil
+	}
+	m.adoptOrphans(ctx)
+	m.children.Go(func() { m.followEvents(ctx) })
+	m.children.Go(func() { m.relist(ctx) })
+	<-ctx.Done()
+	return nil
+}
+
+func (m *Manager) handler(ctx context.Context) cache.ResourceEventHandlerFuncs {
+	see := func(obj any) {
+		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName == m.NodeName {
+			m.deliver(ctx, pod, false)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    see,
+		UpdateFunc: func(_, obj any) { see(obj) },
+		DeleteFunc: func(obj any) {
+			if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = last.Obj
+			}
+			if pod, ok := obj.(*corev1.Pod); ok {
+				m.deliver(ctx, pod, true)
+			}
+		},
+	}
+}
+
+// deliver hands the newest object to the pod's worker, starting one if needed.
+// A pod that is gone and has no worker needs none.
+func (m *Manager) deliver(ctx context.Context, pod *corev1.Pod, gone bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	w := m.workers[pod.UID]
+	if w == nil && gone {
+		return
+	}
+	if w == nil {
+		w = newWorker(m, pod)
+		w.rejected = m.admit(pod)
+		m.start(ctx, w)
+	}
+	w.set(pod, gone)
+}
+
+// start runs w until its pod is gone. m.mu is held.
+func (m *Manager) start(ctx context.Context, w *worker) {
+	m.workers[w.uid] = w
+	m.children.Go(func() {
+		w.run(ctx)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.workers, w.uid)
+	})
+}
+
+// adoptOrphans gives a worker to every pod in the runtime that the complete
+// list did not have: its API object is gone, so it must go.
+func (m *Manager) adoptOrphans(ctx context.Context) {
+	keys, err := observed.Keys(ctx, m.Runtime)
+	if err != nil {
+		m.Logger.Warn("cannot look for orphaned pods", "err", err)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for uid, key := range keys {
+		if m.workers[uid] != nil || ctx.Err() != nil {
+			continue
+		}
+		m.Logger.Info("removing a pod the API does not know", "pod", key.Namespace+"/"+key.Name, "uid", string(uid))
+		pod := orphan(key, m.NodeName)
+		w := newWorker(m, pod)
+		m.start(ctx, w)
+		w.set(pod, true)
+	}
+}
+
+// Pods lists the pods that have a worker.
+func (m *Manager) Pods() []*corev1.Pod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []*corev1.Pod
+	for _, w := range m.workers {
+		if pod, gone := w.latest(); !gone {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// Pod finds a pod by name; of several incarnations the newest.
+func (m *Manager) Pod(namespace, name string) (*corev1.Pod, bool) {
+	var found *corev1.Pod
+	for _, pod := range m.Pods() {
+		if pod.Namespace == namespace && pod.Name == name && (found == nil || found.CreationTimestamp.Before(&pod.CreationTimestamp)) {
+			found = pod
+		}
+	}
+	return found, found != nil
+}
+
+func (m *Manager) wake(uid types.UID) {
+	m.mu.Lock()
+	w := m.workers[uid]
+	m.mu.Unlock()
+	if w != nil {
+		w.poke()
+	}
+}
+
+// confirm deletes the API object of a pod of which nothing is left.
+func (m *Manager) confirm(ctx context.Context, pod *corev1.Pod) error {
+	var now int64
+	opts := metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+	return ignoreGone(m.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, opts))
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

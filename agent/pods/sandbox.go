@@ -1,0 +1,116 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/volumes"
+)
+
+// createSandbox prepares the volumes and runs the sandbox.
+func (w *worker) createSandbox(ctx context.Context, v view) {
+	attempt := uint32(0)
+	if old := v.runtime.Sandbox(); old != nil {
+		attempt = old.Metadata.GetAttempt() + 1
+		w.m.Events.Event(events.Pod(v.pod), corev1.EventTypeNormal, events.SandboxChanged, "Pod sandbox changed, it will be killed and re-created.")
+	}
+	if _, err := w.mountVolumes(ctx, v, nil); err != nil {
+		w.sandboxFailed(ctx, v, events.FailedMount, err.Error(), err)
+		return
+	}
+	cfg := podconfig.Sandbox(v.pod, attempt, w.m.Dirs, w.m.DNS)
+	if err := os.MkdirAll(cfg.LogDirectory, 0o755); err != nil {
+		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
+		return
+	}
+	if _, err := w.m.Runtime.RunPodSandbox(ctx, cfg, ""); err != nil {
+		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, fmt.Sprintf("Failed to create pod sandbox: %v", err), err)
+		return
+	}
+	w.mu.Lock()
+	w.notes.podRetries = 0
+	w.mu.Unlock()
+	w.removeOldSandboxes(ctx, v)
+}
+
+// sandboxFailed says why and waits longer each time.
+func (w *worker) sandboxFailed(ctx context.Context, v view, reason, message string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	w.logger.Warn("pod cannot start yet", "reason", reason, "err", err)
+	w.m.Events.Event(events.Pod(v.pod), corev1.EventTypeWarning, reason, message)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes.podRetryAt = time.Now().Add(retryDelay(w.notes.podRetries))
+	w.notes.podRetries++
+}
+
+func retryDelay(failures int) time.Duration {
+	d := startRetryMin
+	for range failures {
+		d = min(d*2, startRetryMax)
+	}
+	return d
+}
+
+// removeOldSandboxes removes dead ones that no container belongs to any more.
+func (w *worker) removeOldSandboxes(ctx context.Context, v view) {
+	for _, s := range v.runtime.Sandboxes {
+		if s.State == 0 {
+			continue
+		}
+		used := false
+		for _, c := range v.runtime.Containers {
+			used = used || c.SandboxID == s.Id
+		}
+		if used {
+			continue
+		}
+		if err := w.m.Runtime.RemovePodSandbox(ctx, s.Id); err != nil && ctx.Err() == nil {
+			w.logger.Warn("cannot remove an old sandbox", "sandbox", s.Id, "err", err)
+		}
+	}
+}
+
+// mountVolumes makes the volumes ready and remembers their paths.
+func (w *worker) mountVolumes(ctx context.Context, v view, ips []string) (map[string]string, error) {
+	paths, err := w.m.Volumes.Mount(ctx, volumes.Input{Pod: v.pod, PodIPs: ips, HostIPs: w.m.HostIPs, Allocatable: w.m.Allocatable()})
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes.paths, w.notes.refreshed = paths, time.Now()
+	return paths, nil
+}
+
+// refresh brings volume content up to date; a failure leaves the old content.
+func (w *worker) refresh(ctx context.Context, v view) {
+	if _, err := w.mountVolumes(ctx, v, podIPs(v.pod, v.runtime, w.m.HostIPs)); err != nil && ctx.Err() == nil {
+		w.m.Events.Event(events.Pod(v.pod), corev1.EventTypeWarning, events.FailedMount, err.Error())
+		w.mu.Lock()
+		w.notes.refreshed = time.Now()
+		w.mu.Unlock()
+	}
+}
+
+// hostsFile writes the pod's /etc/hosts and returns its path.
+func (w *worker) hostsFile(v view) (string, error) {
+	content, err := hosts(v.pod, podIPs(v.pod, v.runtime, w.m.HostIPs), w.m.DNS.Domain)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(w.m.Dirs.Pod(v.pod), "etc-hosts")
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, content, 0o644)
+}

@@ -1,0 +1,264 @@
+package pods
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/agent/backoff"
+	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/observed"
+	"github.com/setpoint-io/setpoint/agent/probes"
+	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/volumes"
+)
+
+const (
+	// lookRetry is the pause after the runtime could not be read.
+	lookRetry = time.Second
+	// resync is the longest time a worker sleeps: a missed wake-up heals itself.
+	resync = time.Minute
+	// startRetryMin and startRetryMax bound the pauses after a sandbox or a
+	// container could not be created.
+	startRetryMin = time.Second
+	startRetryMax = 10 * time.Second
+)
+
+// worker brings one pod to what its object says. Its fields below wake belong
+// to the goroutine of run; those guarded by mu are shared with its tasks.
+type worker struct {
+	m      *Manager
+	uid    types.UID
+	logger *slog.Logger
+	born   time.Time
+	wake   chan struct{} // holds one: more would say the same
+
+	probes    *probes.Set
+	task      *task
+	tasks     sync.WaitGroup
+	rejected  *status.Rejection
+	announced map[string]string // container -> incarnation whose back-off had its event
+
+	mu      sync.Mutex
+	pod     *corev1.Pod
+	gone    bool
+	removed bool
+	notes   notes
+}
+
+// notes are what a worker remembers between steps; losing them costs a pause.
+type notes struct {
+	waiting     map[string]status.Waiting
+	crashes     map[string]*backoff.Backoff
+	startFailed map[string]time.Time
+	retryAt     map[string]time.Time
+	retries     map[string]int
+	podRetryAt  time.Time
+	podRetries  int
+	paths       map[string]string // of volumes, nil before the first mount
+	refreshed   time.Time
+}
+
+func newWorker(m *Manager, pod *corev1.Pod) *worker {
+	w := &worker{m: m, uid: pod.UID, born: time.Now(), wake: make(chan struct{}, 1), pod: pod, announced: map[string]string{},
+		logger: m.Logger.With("pod", pod.Namespace+"/"+pod.Name)}
+	w.notes = notes{waiting: map[string]status.Waiting{}, crashes: map[string]*backoff.Backoff{}, startFailed: map[string]time.Time{},
+		retryAt: map[string]time.Time{}, retries: map[string]int{}}
+	w.probes = probes.New(probes.Config{Exec: m.Runtime, Events: m.Events, Changed: w.poke, UserAgent: m.UserAgent})
+	return w
+}
+
+func (w *worker) set(pod *corev1.Pod, gone bool) {
+	w.mu.Lock()
+	w.pod, w.gone = pod, w.gone || gone
+	w.mu.Unlock()
+	w.poke()
+}
+
+func (w *worker) latest() (*corev1.Pod, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pod, w.gone
+}
+
+func (w *worker) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run returns when nothing of the pod is left, or when ctx ends.
+func (w *worker) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer w.tasks.Wait()
+	defer w.probes.Close()
+	defer cancel()
+	for !w.isRemoved() {
+		wait, err := w.step(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.logger.Warn("cannot look at the pod", "err", err)
+			wait = lookRetry
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-w.wake:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+	w.m.Status.Forget(w.uid)
+}
+
+func (w *worker) isRemoved() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.removed
+}
+
+// step looks, plans, publishes and acts; it returns how long to sleep at most.
+func (w *worker) step(ctx context.Context) (time.Duration, error) {
+	w.reap()
+	pod, gone := w.latest()
+	seen, err := observed.Read(ctx, w.m.Runtime, w.uid)
+	if err != nil {
+		return 0, err
+	}
+	w.syncProbes(ctx, pod, seen)
+	v := w.view(pod, gone, seen)
+	s := plan(v)
+	if s.rejected != nil && w.rejected == nil {
+		w.rejected = s.rejected
+		w.m.Events.Event(events.Pod(pod), corev1.EventTypeNormal, s.rejected.Reason, s.rejected.Message)
+	}
+	w.announceBackOff(v, s)
+	if !gone {
+		w.m.Status.Set(pod, w.status(v, s))
+	}
+	w.act(ctx, v, s)
+	return w.pause(v, s), nil
+}
+
+func (w *worker) view(pod *corev1.Pod, gone bool, seen *observed.Pod) view {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	crashes := make(map[string]*backoff.Backoff, len(w.notes.crashes))
+	for name, b := range w.notes.crashes {
+		c := *b
+		crashes[name] = &c
+	}
+	return view{
+		pod: pod, gone: gone, runtime: seen, now: time.Now(), rejected: w.rejected,
+		started: w.probes.Started, failed: w.probes.Failed, crashes: crashes,
+		startFailed: maps.Clone(w.notes.startFailed), retryAt: maps.Clone(w.notes.retryAt), podRetryAt: w.notes.podRetryAt,
+	}
+}
+
+// pause is how long nothing needs to be looked at.
+func (w *worker) pause(v view, s step) time.Duration {
+	d := resync
+	if s.wait > 0 {
+		d = min(d, s.wait)
+	}
+	if s.kind == stay && !s.ended && volumes.Refreshes(v.pod) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		d = min(d, max(time.Millisecond, w.notes.refreshed.Add(volumes.RefreshEvery).Sub(v.now)))
+	}
+	return d
+}
+
+// status is what to tell the API.
+func (w *worker) status(v view, s step) corev1.PodStatus {
+	waiting := s.waiting
+	w.mu.Lock()
+	for name, why := range w.notes.waiting {
+		if _, ok := waiting[name]; !ok {
+			waiting[name] = why
+		}
+	}
+	w.mu.Unlock()
+	return status.Generate(status.Input{
+		Pod: v.pod, Runtime: v.runtime, Waiting: waiting, Ended: s.ended, Rejected: s.rejected,
+		Ready:   func(c *observed.Container) bool { return w.probes.Ready(c.Id) },
+		Started: func(c *observed.Container) bool { return w.probes.Started(c.Id) },
+		TerminationMessage: func(c *observed.Container) string {
+			return terminationMessage(w.m.Dirs, v.pod, c)
+		},
+		HostIPs: w.m.HostIPs, RuntimeName: w.m.RuntimeName, Now: v.now,
+	})
+}
+
+// announceBackOff records one event for each incarnation that has to wait.
+func (w *worker) announceBackOff(v view, s step) {
+	for name := range s.waiting {
+		c := v.runtime.Latest(name)
+		if c == nil || w.announced[name] == c.Id {
+			continue
+		}
+		w.announced[name] = c.Id
+		w.m.Events.Eventf(events.Container(v.pod, name), corev1.EventTypeWarning, events.BackOff,
+			"Back-off restarting failed container %s in pod %s_%s(%s)", name, v.pod.Name, v.pod.Namespace, v.pod.UID)
+	}
+}
+
+// syncProbes probes what runs, until the pod is taken down.
+func (w *worker) syncProbes(ctx context.Context, pod *corev1.Pod, seen *observed.Pod) {
+	var targets []probes.Target
+	v := view{pod: pod, runtime: seen}
+	ip := podIP(pod, seen, w.m.HostIPs)
+	for _, c := range v.containers() {
+		run := v.inSandbox(c.Name)
+		if run == nil || !run.Running() {
+			continue
+		}
+		t := probes.Target{Pod: pod, Container: c, ID: run.Id, StartedAt: time.Unix(0, run.StartedAt), IP: ip}
+		if old := containerStatus(pod, c.Name); old != nil && t.StartedAt.Before(w.born) && old.ContainerID == w.m.RuntimeName+"://"+run.Id {
+			t.Known, t.WasReady, t.WasStarted = true, old.Ready, old.Started != nil && *old.Started
+		}
+		targets = append(targets, t)
+	}
+	w.probes.Sync(ctx, targets)
+}
+
+func containerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// podIP is where the pod answers.
+func podIP(pod *corev1.Pod, seen *observed.Pod, hostIPs []string) string {
+	if ips := podIPs(pod, seen, hostIPs); len(ips) > 0 {
+		return ips[0]
+	}
+	return ""
+}
+
+func podIPs(pod *corev1.Pod, seen *observed.Pod, hostIPs []string) []string {
+	if pod.Spec.HostNetwork {
+		return hostIPs
+	}
+	var out []string
+	network := seen.Sandbox().GetNetwork()
+	if network.GetIp() != "" {
+		out = append(out, network.Ip)
+	}
+	for _, ip := range network.GetAdditionalIps() {
+		out = append(out, ip.Ip)
+	}
+	return out
+}

@@ -1,0 +1,14 @@
+// Package volumes prepares a pod's volumes on the host.
+//
+// It owns: the directory volumes/ of each pod, the tmpfs mounts in it, and the
+// bind mounts that pin sub-paths. Called by: agent/pods. It may call: the lookups
+// in Config; it knows no container runtime.
+//
+// Promises: Mount is idempotent and is also how content is refreshed: files of
+// ConfigMaps, Secrets, the downward API and projections change together, by one
+// rename of the ..data link, so a reader never sees half an update. No path in a
+// volume or sub-path leads out of it, whatever links its content has. Unmount
+// removes everything, and works on what a crashed agent left.
+//
+// Tested on a real file system; tests that mount need root.
+package volumes

@@ -1,0 +1,130 @@
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+)
+
+// Mounts are c's volume mounts. Paths are those Mount returned; env expands
+// subPathExpr.
+func (m *Manager) Mounts(pod *corev1.Pod, c *corev1.Container, paths, env map[string]string) ([]*runtimeapi.Mount, error) {
+	var out []*runtimeapi.Mount
+	for i := range c.VolumeMounts {
+		vm := &c.VolumeMounts[i]
+		host, ok := paths[vm.Name]
+		if !ok {
+			return nil, fmt.Errorf("cannot find volume %q to mount into container %q", vm.Name, c.Name)
+		}
+		sub := vm.SubPath
+		if vm.SubPathExpr != "" {
+			sub = podconfig.Expand(vm.SubPathExpr, env)
+		}
+		if sub != "" {
+			pinned, err := m.subPath(pod, c.Name, i, host, sub)
+			if err != nil {
+				return nil, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", vm.Name, c.Name, err)
+			}
+			host = pinned
+		}
+		out = append(out, &runtimeapi.Mount{
+			ContainerPath: vm.MountPath, HostPath: host,
+			Readonly: vm.ReadOnly || readOnlySource(pod, vm.Name), Propagation: propagation(vm.MountPropagation),
+		})
+	}
+	return out, nil
+}
+
+// readOnlySource: content from the API is the agent's to write.
+func readOnlySource(pod *corev1.Pod, name string) bool {
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; v.Name == name {
+			return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil ||
+				v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+		}
+	}
+	return false
+}
+
+func propagation(p *corev1.MountPropagationMode) runtimeapi.MountPropagation {
+	switch {
+	case p == nil:
+		return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
+	case *p == corev1.MountPropagationBidirectional:
+		return runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL
+	case *p == corev1.MountPropagationHostToContainer:
+		return runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER
+	default:
+		return runtimeapi.MountPropagation_PROPAGATION_PRIVATE
+	}
+}
+
+// subPath resolves sub inside the volume and pins what it found with a bind
+// mount: the container may replace links in the volume later, but not what was
+// opened here. A sub-path that does not exist becomes a directory.
+func (m *Manager) subPath(pod *corev1.Pod, container string, index int, volume, sub string) (string, error) {
+	if !filepath.IsLocal(sub) {
+		return "", fmt.Errorf("subPath %q leads out of the volume", sub)
+	}
+	root, err := os.OpenRoot(volume)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	f, err := openOrCreate(root, sub)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if m.WithoutMounts {
+		return filepath.EvalSymlinks(filepath.Join(volume, sub))
+	}
+	target := filepath.Join(m.Dirs.Pod(pod), "volume-subpaths", container, strconv.Itoa(index))
+	return target, bind(f, target)
+}
+
+func openOrCreate(root *os.Root, sub string) (*os.File, error) {
+	f, err := root.Open(sub)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if err := root.MkdirAll(sub, 0o750); err != nil {
+		return nil, err
+	}
+	return root.Open(sub)
+}
+
+// bind mounts f's own file on target, replacing what an earlier start pinned.
+func bind(f *os.File, target string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	_ = unix.Unmount(target, unix.MNT_DETACH) // not mounted at the first start
+	_ = os.Remove(target)                     // it may have been a file and be a directory now
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+		return err
+	}
+	if info.IsDir() {
+		err = os.MkdirAll(target, 0o750)
+	} else {
+		err = os.WriteFile(target, nil, 0o640)
+	}
+	if err != nil {
+		return err
+	}
+	source := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("pin sub-path: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+)
+
+// RefreshEvery is how often content from the API should be brought up to date
+// by another Mount.
+const RefreshEvery = 30 * time.Second
+
+// ErrUnsupported is wrapped by errors about volume sources this agent lacks.
+var ErrUnsupported = errors.New("unsupported volume source")
+
+// Objects looks up what volumes are made from.
+type Objects interface {
+	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// Token issues a service account token for pod, valid for about seconds.
+	Token(ctx context.Context, pod *corev1.Pod, audience string, seconds int64) (token string, expires time.Time, err error)
+	// Volume is the persistent volume a claim is bound to.
+	Volume(ctx context.Context, namespace, claim string) (*corev1.PersistentVolume, error)
+}
+
+// Config of a Manager; Objects and Dirs are required.
+type Config struct {
+	Objects Objects
+	Dirs    podconfig.Dirs
+	// WithoutMounts uses plain directories in place of tmpfs, and paths in place
+	// of bind mounts, for tests that do not run as root.
+	WithoutMounts bool
+}
+
+// Manager prepares volumes. It is safe for concurrent use on different pods.
+type Manager struct {
+	Config
+	tokens tokenCache
+}
+
+// New returns a Manager.
+func New(cfg Config) *Manager { return &Manager{Config: cfg, tokens: newTokenCache()} }
+
+// Error names the volume that could not be prepared, in upstream's words.
+type Error struct {
+	Volume string
+	Err    error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", e.Volume, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Input is what volume content depends on beside the API's objects.
+type Input struct {
+	Pod         *corev1.Pod
+	PodIPs      []string
+	HostIPs     []string
+	Allocatable corev1.ResourceList
+}
+
+// Mount makes every volume of the pod ready, or brings its content up to date,
+// and returns the host's path of each by name.
+func (m *Manager) Mount(ctx context.Context, in Input) (map[string]string, error) {
+	paths := map[string]string{}
+	for i := range in.Pod.Spec.Volumes {
+		v := &in.Pod.Spec.Volumes[i]
+		path, err := m.mount(ctx, in, v)
+		if err != nil {
+			return nil, &Error{Volume: v.Name, Err: err}
+		}
+		paths[v.Name] = path
+	}
+	return paths, nil
+}
+
+// Refreshes reports whether the pod has content that follows API objects.
+func Refreshes(pod *corev1.Pod) bool {
+	for _, v := range pod.Spec.Volumes {
+		if v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Manager) mount(ctx context.Context, in Input, v *corev1.Volume) (string, error) {
+	switch {
+	case v.HostPath != nil:
+		return v.HostPath.Path, checkHostPath(v.HostPath)
+	case v.PersistentVolumeClaim != nil:
+		return m.claim(ctx, in.Pod, v.PersistentVolumeClaim.ClaimName)
+	case v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Projected != nil:
+		return m.content(ctx, in, v)
+	case v.EmptyDir != nil:
+		return m.emptyDir(in.Pod, v)
+	default:
+		return "", ErrUnsupported
+	}
+}
+
+// dir is where a volume lives, named as upstream's.
+func (m *Manager) dir(pod *corev1.Pod, plugin, name string) string {
+	return filepath.Join(m.Dirs.Pod(pod), "volumes", "kubernetes.io~"+plugin, name)
+}
+
+func (m *Manager) emptyDir(pod *corev1.Pod, v *corev1.Volume) (string, error) {
+	dir := m.dir(pod, "empty-dir", v.Name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if v.EmptyDir.Medium == corev1.StorageMediumMemory {
+		options := "mode=0777"
+		if limit := v.EmptyDir.SizeLimit; limit != nil && limit.Value() > 0 {
+			options += fmt.Sprintf(",size=%d", limit.Value())
+		}
+		if err := m.tmpfs(dir, options); err != nil {
+			return "", err
+		}
+	}
+	return dir, own(dir, 0o777, fsGroup(pod))
+}
+
+// own sets the mode, past the umask, and the group with the set-group-id bit.
+func own(dir string, mode os.FileMode, group *int64) error {
+	if group != nil {
+		if err := os.Chown(dir, -1, int(*group)); err != nil {
+			return err
+		}
+		mode |= os.ModeSetgid
+	}
+	return os.Chmod(dir, mode)
+}
+
+func fsGroup(pod *corev1.Pod) *int64 {
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		return sc.FSGroup
+	}
+	return nil
+}
+
+// tmpfs mounts one on dir unless it is there already.
+func (m *Manager) tmpfs(dir, options string) error {
+	if m.WithoutMounts || isMountPoint(dir) {
+		return nil
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("mount tmpfs on %s: %w", dir, err)
+	}
+	return nil
+}
+
+// isMountPoint compares devices; a bind mount within one file system is found
+// by mountsBelow only.
+func isMountPoint(dir string) bool {
+	var a, b unix.Stat_t
+	if unix.Lstat(dir, &a) != nil || unix.Lstat(filepath.Dir(dir), &b) != nil {
+		return false
+	}
+	return a.Dev != b.Dev
+}
+
+// claim gives the path of volumes that live on this host.
+func (m *Manager) claim(ctx context.Context, pod *corev1.Pod, name string) (string, error) {
+	pv, err := m.Objects.Volume(ctx, pod.Namespace, name)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case pv.Spec.HostPath != nil:
+		return pv.Spec.HostPath.Path, checkHostPath(pv.Spec.HostPath)
+	case pv.Spec.Local != nil:
+		return pv.Spec.Local.Path, nil
+	default:
+		return "", fmt.Errorf("persistent volume %s: %w", pv.Name, ErrUnsupported)
+	}
+}
+
+// checkHostPath creates what the type says may be created and refuses the rest.
+func checkHostPath(h *corev1.HostPathVolumeSource) error {
+	kind := corev1.HostPathUnset
+	if h.Type != nil {
+		kind = *h.Type
+	}
+	switch kind {
+	case corev1.HostPathDirectoryOrCreate:
+		if err := os.MkdirAll(h.Path, 0o755); err != nil {
+			return err
+		}
+	case corev1.HostPathFileOrCreate:
+		f, err := os.OpenFile(h.Path, os.O_CREATE|os.O_RDONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		f.Close()
+	case corev1.HostPathUnset:
+		return nil
+	}
+	info, err := os.Stat(h.Path)
+	if err == nil && matchesType(info.Mode(), kind) {
+		return nil
+	}
+	return fmt.Errorf("hostPath type check failed: %s is not a %s", h.Path, hostPathNames[kind])
+}
+
+var hostPathNames = map[corev1.HostPathType]string{
+	corev1.HostPathDirectory: "directory", corev1.HostPathDirectoryOrCreate: "directory",
+	corev1.HostPathFile: "file", corev1.HostPathFileOrCreate: "file",
+	corev1.HostPathSocket: "socket file", corev1.HostPathCharDev: "character device", corev1.HostPathBlockDev: "block device",
+}
+
+func matchesType(mode os.FileMode, kind corev1.HostPathType) bool {
+	switch kind {
+	case corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate:
+		return mode.IsDir()
+	case corev1.HostPathFile, corev1.HostPathFileOrCreate:
+		return mode.IsRegular()
+	case corev1.HostPathSocket:
+		return mode&os.ModeSocket != 0
+	case corev1.HostPathCharDev:
+		return mode&os.ModeCharDevice != 0
+	case corev1.HostPathBlockDev:
+		return mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0
+	default:
+		return false
+	}
+}
+
+// Unmount removes the pod's directory and every mount below it.
+func (m *Manager) Unmount(uid types.UID) error {
+	m.tokens.forget(uid)
+	dir := m.Dirs.Pod(&corev1.Pod{ObjectMeta: metaWithUID(uid)})
+	mounts, err := mountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	for _, target := range mounts {
+		if err := unix.Unmount(target, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("unmount %s: %w", target, err)
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// mountsBelow lists mount points inside dir, the innermost first. Removing a
+// directory with something still mounted would delete the mounted content.
+func mountsBelow(dir string) ([]string, error) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		if target := unescape(fields[4]); strings.HasPrefix(target, dir+"/") {
+			out = append([]string{target}, out...)
+		}
+	}
+	return out, nil
+}
+
+// unescape undoes the kernel's octal escapes in mountinfo.
+func unescape(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
