@@ -4,9 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -40,14 +40,14 @@ func validateConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
 	size := 0
 	for key, value := range cm.Data {
-		errs = append(errs, validateDataKey(key, field.NewPath("data").Key(key))...)
+		errs = append(errs, rule.DataKey(key, field.NewPath("data").Key(key))...)
 		if _, both := cm.BinaryData[key]; both {
 			errs = append(errs, field.Invalid(field.NewPath("data").Key(key), key, "duplicate of key present in binaryData"))
 		}
 		size += len(value)
 	}
 	for key, value := range cm.BinaryData {
-		errs = append(errs, validateDataKey(key, field.NewPath("binaryData").Key(key))...)
+		errs = append(errs, rule.DataKey(key, field.NewPath("binaryData").Key(key))...)
 		if _, both := cm.Data[key]; both {
 			errs = append(errs, field.Invalid(field.NewPath("binaryData").Key(key), key, "duplicate of key present in data"))
 		}
@@ -60,18 +60,10 @@ func validateConfigMap(cm *corev1.ConfigMap) field.ErrorList {
 	return errs
 }
 
-func validateDataKey(key string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsConfigMapKey(key) {
-		errs = append(errs, field.Invalid(path, key, msg))
-	}
-	return errs
-}
-
 func validateConfigMapUpdate(cm, old *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
-	if isTrue(old.Immutable) {
-		if !isTrue(cm.Immutable) {
+	if rule.IsTrue(old.Immutable) {
+		if !rule.IsTrue(cm.Immutable) {
 			errs = append(errs, field.Forbidden(field.NewPath("immutable"), "field is immutable when `immutable` is set"))
 		}
 		if !equality.Semantic.DeepEqual(cm.Data, old.Data) {
@@ -83,5 +75,3 @@ func validateConfigMapUpdate(cm, old *corev1.ConfigMap) field.ErrorList {
 	}
 	return append(errs, validateConfigMap(cm)...)
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }

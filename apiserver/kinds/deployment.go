@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -50,16 +52,16 @@ func deployments() resource.Kind[*appsv1.Deployment] {
 
 func defaultDeployment(d *appsv1.Deployment) {
 	spec := &d.Spec
-	setPointer(&spec.Replicas, 1)
-	setDefault(&spec.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
+	rule.DefaultPointer(&spec.Replicas, 1)
+	rule.Default(&spec.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
 	if spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-		setPointer(&spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
-		setPointer(&spec.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
-		setPointer(&spec.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+		rule.DefaultPointer(&spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		rule.DefaultPointer(&spec.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		rule.DefaultPointer(&spec.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
 	}
-	setPointer(&spec.RevisionHistoryLimit, defaultHistoryLimit)
-	setPointer(&spec.ProgressDeadlineSeconds, defaultProgressDeadlineSeconds)
-	defaultPodSpec(&spec.Template.Spec)
+	rule.DefaultPointer(&spec.RevisionHistoryLimit, defaultHistoryLimit)
+	rule.DefaultPointer(&spec.ProgressDeadlineSeconds, defaultProgressDeadlineSeconds)
+	podspec.Default(&spec.Template.Spec)
 }
 
 // prepareDeploymentUpdate counts a change of annotations as a change of the spec:
@@ -100,16 +102,16 @@ func countColumn(name, description string, cell func(*appsv1.Deployment) int64) 
 func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	var errs field.ErrorList
 	spec, path := &d.Spec, field.NewPath("spec")
-	nonnegative(&errs, ptr.Deref(spec.Replicas, 0), path.Child("replicas"))
+	rule.Nonnegative(&errs, ptr.Deref(spec.Replicas, 0), path.Child("replicas"))
 	errs = append(errs, validateSelector(spec.Selector, "deployment", path.Child("selector"))...)
 	errs = append(errs, validateTemplate(&spec.Template, spec.Selector, path.Child("template"))...)
 	errs = append(errs, validateDeploymentStrategy(&spec.Strategy, path.Child("strategy"))...)
-	nonnegative(&errs, spec.MinReadySeconds, path.Child("minReadySeconds"))
+	rule.Nonnegative(&errs, spec.MinReadySeconds, path.Child("minReadySeconds"))
 	if limit := spec.RevisionHistoryLimit; limit != nil {
-		nonnegative(&errs, *limit, path.Child("revisionHistoryLimit"))
+		rule.Nonnegative(&errs, *limit, path.Child("revisionHistoryLimit"))
 	}
 	if deadline := spec.ProgressDeadlineSeconds; deadline != nil {
-		nonnegative(&errs, *deadline, path.Child("progressDeadlineSeconds"))
+		rule.Nonnegative(&errs, *deadline, path.Child("progressDeadlineSeconds"))
 		if *deadline <= spec.MinReadySeconds {
 			errs = append(errs, field.Invalid(path.Child("progressDeadlineSeconds"), *deadline, "must be greater than minReadySeconds"))
 		}
@@ -175,11 +177,11 @@ func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
 	var errs field.ErrorList
 	status, path := &d.Status, field.NewPath("status")
 	errs = append(errs, validation.ValidateNonnegativeField(status.ObservedGeneration, path.Child("observedGeneration"))...)
-	nonnegative(&errs, status.Replicas, path.Child("replicas"))
-	nonnegative(&errs, status.UpdatedReplicas, path.Child("updatedReplicas"))
-	nonnegative(&errs, status.ReadyReplicas, path.Child("readyReplicas"))
-	nonnegative(&errs, status.AvailableReplicas, path.Child("availableReplicas"))
-	nonnegative(&errs, status.UnavailableReplicas, path.Child("unavailableReplicas"))
+	rule.Nonnegative(&errs, status.Replicas, path.Child("replicas"))
+	rule.Nonnegative(&errs, status.UpdatedReplicas, path.Child("updatedReplicas"))
+	rule.Nonnegative(&errs, status.ReadyReplicas, path.Child("readyReplicas"))
+	rule.Nonnegative(&errs, status.AvailableReplicas, path.Child("availableReplicas"))
+	rule.Nonnegative(&errs, status.UnavailableReplicas, path.Child("unavailableReplicas"))
 	const beyondReplicas = "cannot be greater than status.replicas"
 	if status.UpdatedReplicas > status.Replicas {
 		errs = append(errs, field.Invalid(path.Child("updatedReplicas"), status.UpdatedReplicas, beyondReplicas))
@@ -200,7 +202,7 @@ func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
 func validateCollisionCount(count, old *int32, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if count != nil {
-		nonnegative(&errs, *count, path)
+		rule.Nonnegative(&errs, *count, path)
 	}
 	if old != nil && ptr.Deref(count, 0) < *old {
 		errs = append(errs, field.Invalid(path, ptr.Deref(count, 0), "cannot be decremented"))

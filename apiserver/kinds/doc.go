@@ -4,7 +4,7 @@
 // It owns what is particular to a kind: defaults, what the server sets on a
 // write, validation, table columns, selectable fields, subresources. Storage,
 // rest, discovery and admission read the list; nobody else does. It may call
-// apiserver/resource and the published Kubernetes libraries only.
+// apiserver/resource, its own subpackages and the published Kubernetes libraries only.
 //
 // It promises: every function is pure (the time comes as an argument), changes
 // nothing but the object it is handed for changing, and never fails on an object
@@ -12,6 +12,9 @@
 // words of Kubernetes, with the same field paths, because people search for them.
 // The metadata is not judged here: rest does that for all kinds, with the kind's
 // ValidateName.
+//
+// What a pod's spec is lives in podspec, for pods and templates alike; what a
+// single value must be lives in rule.
 //
 // A new kind is one file named after it, one line in All, and one folder in
 // testdata. The generic test walks All: round trip of the upstream fixtures in

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -43,8 +44,8 @@ func endpointSlices() resource.Kind[*discoveryv1.EndpointSlice] {
 
 func defaultEndpointSlice(slice *discoveryv1.EndpointSlice) {
 	for i := range slice.Ports {
-		setPointer(&slice.Ports[i].Name, "")
-		setPointer(&slice.Ports[i].Protocol, corev1.ProtocolTCP)
+		rule.DefaultPointer(&slice.Ports[i].Name, "")
+		rule.DefaultPointer(&slice.Ports[i].Protocol, corev1.ProtocolTCP)
 	}
 }
 
@@ -112,7 +113,7 @@ func validateAddressType(kind discoveryv1.AddressType) field.ErrorList {
 	if kind == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	return oneOf(kind, []discoveryv1.AddressType{discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}, path)
+	return rule.OneOf(kind, []discoveryv1.AddressType{discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}, path)
 }
 
 func validateEndpoints(endpoints []discoveryv1.Endpoint, kind discoveryv1.AddressType, path *field.Path) field.ErrorList {
@@ -133,10 +134,10 @@ func validateEndpoints(endpoints []discoveryv1.Endpoint, kind discoveryv1.Addres
 			errs = append(errs, validateEndpointAddress(address, kind, addresses.Index(j))...)
 		}
 		if endpoint.Hostname != nil {
-			errs = append(errs, validateLabelName(*endpoint.Hostname, at.Child("hostname"))...)
+			errs = append(errs, rule.Label(*endpoint.Hostname, at.Child("hostname"))...)
 		}
 		if endpoint.NodeName != nil {
-			errs = append(errs, validateNodeName(*endpoint.NodeName, at.Child("nodeName"))...)
+			errs = append(errs, rule.Subdomain(*endpoint.NodeName, at.Child("nodeName"))...)
 		}
 	}
 	return errs
@@ -147,13 +148,13 @@ func validateEndpointAddress(address string, kind discoveryv1.AddressType, path 
 	case discoveryv1.AddressTypeFQDN:
 		return utilvalidation.IsFullyQualifiedDomainName(path, address)
 	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
-		if bad := validateIP(address, path); len(bad) > 0 {
+		if bad := rule.IP(address, path); len(bad) > 0 {
 			return bad
 		}
 		if is6 := strings.Contains(address, ":"); is6 != (kind == discoveryv1.AddressTypeIPv6) {
 			return field.ErrorList{field.Invalid(path, address, fmt.Sprintf("must be an %s address", kind))}
 		}
-		return validateNonSpecialIP(address, path)
+		return rule.NonSpecialIP(address, path)
 	}
 	return nil
 }
@@ -167,13 +168,13 @@ func validateEndpointPorts(ports []discoveryv1.EndpointPort, path *field.Path) f
 	for i, p := range ports {
 		at, name := path.Index(i), ptr.Deref(p.Name, "")
 		if name != "" {
-			errs = append(errs, validateLabelName(name, at.Child("name"))...)
+			errs = append(errs, rule.Label(name, at.Child("name"))...)
 		}
 		if names[name] {
 			errs = append(errs, field.Duplicate(at.Child("name"), name))
 		}
 		names[name] = true
-		errs = append(errs, validateProtocol(ptr.Deref(p.Protocol, ""), at.Child("protocol"))...)
+		errs = append(errs, rule.Protocol(ptr.Deref(p.Protocol, ""), at.Child("protocol"))...)
 		if p.AppProtocol != nil {
 			for _, msg := range utilvalidation.IsQualifiedName(*p.AppProtocol) {
 				errs = append(errs, field.Invalid(at.Child("appProtocol"), *p.AppProtocol, msg))

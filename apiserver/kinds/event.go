@@ -12,6 +12,7 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -39,7 +40,7 @@ func events() resource.Kind[*corev1.Event] {
 
 func eventFields(event *corev1.Event) fields.Set {
 	source := event.Source.Component
-	setDefault(&source, event.ReportingController)
+	rule.Default(&source, event.ReportingController)
 	return fields.Set{
 		"involvedObject.kind":            event.InvolvedObject.Kind,
 		"involvedObject.namespace":       event.InvolvedObject.Namespace,

@@ -14,6 +14,8 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -49,8 +51,8 @@ func defaultNode(node *corev1.Node) {
 	if node.Status.Allocatable == nil && node.Status.Capacity != nil {
 		node.Status.Allocatable = maps.Clone(node.Status.Capacity)
 	}
-	roundUp(node.Status.Capacity)
-	roundUp(node.Status.Allocatable)
+	rule.RoundUp(node.Status.Capacity)
+	rule.RoundUp(node.Status.Allocatable)
 }
 
 func nodeColumns() []resource.Column[*corev1.Node] {
@@ -152,7 +154,7 @@ func validateNodeResources(node *corev1.Node) field.ErrorList {
 		{node.Status.Allocatable, field.NewPath("status", "allocatable")},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(list.resources)) {
-			errs = append(errs, validateQuantity(name, list.resources[name], list.path.Key(string(name)))...)
+			errs = append(errs, podspec.Quantity(name, list.resources[name], list.path.Key(string(name)))...)
 		}
 	}
 	return errs
@@ -182,8 +184,6 @@ func validateNodeStatus(node, _ *corev1.Node) field.ErrorList {
 	return errs
 }
 
-var taintEffects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
-
 func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	type pair struct {
@@ -197,7 +197,7 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 		if bad := utilvalidation.IsValidLabelValue(taint.Value); len(bad) > 0 {
 			errs = append(errs, field.Invalid(at.Child("value"), taint.Value, strings.Join(bad, ";")))
 		}
-		errs = append(errs, validateTaintEffect(taint.Effect, false, at.Child("effect"))...)
+		errs = append(errs, podspec.TaintEffect(taint.Effect, false, at.Child("effect"))...)
 		if p := (pair{taint.Key, taint.Effect}); seen[p] {
 			duplicate := field.Duplicate(at, taint)
 			duplicate.Detail = "taints must be unique by key and effect pair"
@@ -207,15 +207,4 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// validateTaintEffect: in a toleration no effect means all of them.
-func validateTaintEffect(effect corev1.TaintEffect, allowEmpty bool, path *field.Path) field.ErrorList {
-	if effect == "" && allowEmpty {
-		return nil
-	}
-	if effect == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	return oneOf(effect, taintEffects, path)
 }

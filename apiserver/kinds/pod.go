@@ -12,6 +12,8 @@ import (
 	"k8s.io/kubectl/pkg/util/qos"
 	"k8s.io/utils/ptr"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -23,9 +25,9 @@ func pods() resource.Kind[*corev1.Pod] {
 		Categories:       []string{"all"},
 		New:              func() *corev1.Pod { return &corev1.Pod{} },
 		NewList:          func() runtime.Object { return &corev1.PodList{} },
-		Default:          defaultPod,
+		Default:          podspec.DefaultPod,
 		PrepareCreate:    preparePodCreate,
-		PrepareUpdate:    func(pod, _ *corev1.Pod) { mirrorServiceAccount(&pod.Spec) },
+		PrepareUpdate:    func(pod, _ *corev1.Pod) { podspec.MirrorServiceAccount(&pod.Spec) },
 		PrepareStatus:    preparePodStatus,
 		Validate:         validatePodCreate,
 		ValidateUpdate:   validatePodUpdate,
@@ -58,7 +60,7 @@ func podSubresources() []resource.Subresource {
 func preparePodCreate(pod *corev1.Pod) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qos.ComputePodQOS(pod)}
 	// Admission may have set the name after the defaults ran.
-	mirrorServiceAccount(&pod.Spec)
+	podspec.MirrorServiceAccount(&pod.Spec)
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
@@ -72,7 +74,7 @@ func preparePodCreate(pod *corev1.Pod) {
 func preparePodStatus(pod, old *corev1.Pod) {
 	pod.Spec = old.Spec
 	pod.OwnerReferences = old.OwnerReferences
-	setDefault(&pod.Status.QOSClass, old.Status.QOSClass)
+	rule.Default(&pod.Status.QOSClass, old.Status.QOSClass)
 }
 
 // podGracefulDelete decides how long a node agent may take. A pod that never

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
 )
 
 // readPod parses a pod and gives it its defaults. Short cases omit the container.
@@ -20,7 +22,7 @@ func readPod(t *testing.T, text string) *corev1.Pod {
 	if len(pod.Spec.Containers) == 0 {
 		pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}}
 	}
-	defaultPod(pod)
+	podspec.DefaultPod(pod)
 	return pod
 }
 
@@ -82,23 +84,6 @@ status: {phase: Running, reason: NodeLost}`, "0/1", "Unknown", "0"},
 				t.Errorf("RESTARTS = %q, want %q", got, test.restarts)
 			}
 		})
-	}
-}
-
-func TestPullPolicy(t *testing.T) {
-	for image, want := range map[string]corev1.PullPolicy{
-		"app":                           corev1.PullAlways,
-		"app:latest":                    corev1.PullAlways,
-		"app:1":                         corev1.PullIfNotPresent,
-		"app@sha256:0123":               corev1.PullIfNotPresent,
-		"app:latest@sha256:0123":        corev1.PullAlways,
-		"registry.test:5000/team/app":   corev1.PullAlways,
-		"registry.test:5000/team/app:1": corev1.PullIfNotPresent,
-		"":                              corev1.PullIfNotPresent,
-	} {
-		if got := pullPolicy(image); got != want {
-			t.Errorf("pullPolicy(%q) = %s, want %s", image, got, want)
-		}
 	}
 }
 

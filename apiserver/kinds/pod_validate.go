@@ -8,15 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
-)
 
-var restartPolicies = []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
+)
 
 // podUpdatable is what the message about a refused update lists.
 var podUpdatable = strings.Join([]string{
@@ -29,7 +29,7 @@ var podUpdatable = strings.Join([]string{
 
 func validatePodCreate(pod *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validatePodSpec(&pod.Spec, path)
+	errs := podspec.Validate(&pod.Spec, path)
 	if len(pod.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create"))
 	}
@@ -38,94 +38,6 @@ func validatePodCreate(pod *corev1.Pod) field.ErrorList {
 	}
 	return errs
 }
-
-// validatePodSpec judges a spec that has its defaults, in a pod or in a template.
-func validatePodSpec(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
-	volumes, errs := validateVolumes(spec.Volumes, path.Child("volumes"))
-	errs = append(errs, validateContainers(spec, volumes, path)...)
-	errs = append(errs, validatePodResources(spec, path.Child("resources"))...)
-	errs = append(errs, validateRestartPolicy(spec.RestartPolicy, path.Child("restartPolicy"))...)
-	errs = append(errs, validateDNS(spec, path)...)
-	errs = append(errs, metav1validation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
-	errs = append(errs, validatePodSecurity(spec, path)...)
-	errs = append(errs, validatePullSecrets(spec.ImagePullSecrets, path.Child("imagePullSecrets"))...)
-	errs = append(errs, validateScheduling(spec, path)...)
-	errs = append(errs, validatePodNames(spec, path)...)
-	return append(errs, validateDeadline(spec.ActiveDeadlineSeconds, path.Child("activeDeadlineSeconds"))...)
-}
-
-func validateRestartPolicy(policy corev1.RestartPolicy, path *field.Path) field.ErrorList {
-	if policy == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	return oneOf(policy, restartPolicies, path)
-}
-
-func validateDeadline(seconds *int64, path *field.Path) field.ErrorList {
-	if seconds != nil && (*seconds < 1 || *seconds > math.MaxInt32) {
-		return field.ErrorList{field.Invalid(path, *seconds, utilvalidation.InclusiveRangeError(1, math.MaxInt32))}
-	}
-	return nil
-}
-
-// validatePullSecrets only asks for names: a missing secret is found at pull time.
-func validatePullSecrets(secrets []corev1.LocalObjectReference, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, secret := range secrets {
-		if secret.Name == "" {
-			errs = append(errs, field.Required(path.Index(i).Child("name"), ""))
-		}
-	}
-	return errs
-}
-
-// validatePodNames judges the names of other things that a spec holds.
-func validatePodNames(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if spec.ServiceAccountName != "" {
-		errs = append(errs, subdomain(spec.ServiceAccountName, path.Child("serviceAccountName"))...)
-	}
-	if spec.NodeName != "" {
-		errs = append(errs, validateNodeName(spec.NodeName, path.Child("nodeName"))...)
-	}
-	if spec.Hostname != "" {
-		errs = append(errs, validateLabelName(spec.Hostname, path.Child("hostname"))...)
-	}
-	if spec.Subdomain != "" {
-		errs = append(errs, validateLabelName(spec.Subdomain, path.Child("subdomain"))...)
-	}
-	if spec.PriorityClassName != "" {
-		errs = append(errs, subdomain(spec.PriorityClassName, path.Child("priorityClassName"))...)
-	}
-	if spec.RuntimeClassName != nil {
-		errs = append(errs, subdomain(*spec.RuntimeClassName, path.Child("runtimeClassName"))...)
-	}
-	if spec.PreemptionPolicy != nil {
-		errs = append(errs, oneOf(*spec.PreemptionPolicy, []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}, path.Child("preemptionPolicy"))...)
-	}
-	return append(errs, validateHostAliases(spec.HostAliases, path.Child("hostAliases"))...)
-}
-
-func validateHostAliases(aliases []corev1.HostAlias, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, alias := range aliases {
-		errs = append(errs, validateIP(alias.IP, path.Index(i).Child("ip"))...)
-		for j, name := range alias.Hostnames {
-			errs = append(errs, subdomain(name, path.Index(i).Child("hostnames").Index(j))...)
-		}
-	}
-	return errs
-}
-
-func subdomain(name string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsDNS1123Subdomain(name) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-	return errs
-}
-
-func validateNodeName(name string, path *field.Path) field.ErrorList { return subdomain(name, path) }
 
 // validatePodUpdate: a pod is a promise to its node; little of it may change.
 func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
@@ -162,10 +74,10 @@ func validateContainerCounts(pod, old *corev1.Pod, path *field.Path) field.Error
 func validateImages(pod *corev1.Pod, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range pod.Spec.Containers {
-		errs = append(errs, validateImage(pod.Spec.Containers[i].Image, path.Child("containers").Index(i).Child("image"))...)
+		errs = append(errs, podspec.Image(pod.Spec.Containers[i].Image, path.Child("containers").Index(i).Child("image"))...)
 	}
 	for i := range pod.Spec.InitContainers {
-		errs = append(errs, validateImage(pod.Spec.InitContainers[i].Image, path.Child("initContainers").Index(i).Child("image"))...)
+		errs = append(errs, podspec.Image(pod.Spec.InitContainers[i].Image, path.Child("initContainers").Index(i).Child("image"))...)
 	}
 	return errs
 }
@@ -197,7 +109,7 @@ func validateAddedTolerations(tolerations, old []corev1.Toleration, path *field.
 			return field.ErrorList{field.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}
-	return validateTolerations(tolerations, path)
+	return podspec.Tolerations(tolerations, path)
 }
 
 func validateRemovedGates(gates, old []corev1.PodSchedulingGate, path *field.Path) field.ErrorList {
@@ -260,7 +172,7 @@ func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("status")
 	if name := pod.Status.NominatedNodeName; name != "" {
-		errs = append(errs, validateNodeName(name, path.Child("nominatedNodeName"))...)
+		errs = append(errs, rule.Subdomain(name, path.Child("nominatedNodeName"))...)
 	}
 	if old.Status.QOSClass != "" {
 		errs = append(errs, validation.ValidateImmutableField(pod.Status.QOSClass, old.Status.QOSClass, path.Child("qosClass"))...)
@@ -274,7 +186,7 @@ func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
 		}
 	}
 	for i, ip := range pod.Status.PodIPs {
-		errs = append(errs, validateIP(ip.IP, path.Child("podIPs").Index(i))...)
+		errs = append(errs, rule.IP(ip.IP, path.Child("podIPs").Index(i))...)
 	}
 	errs = append(errs, validateTransitions(pod.Status.ContainerStatuses, old, path.Child("containerStatuses"))...)
 	return errs

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -44,8 +46,8 @@ func replicaSets() resource.Kind[*appsv1.ReplicaSet] {
 }
 
 func defaultReplicaSet(rs *appsv1.ReplicaSet) {
-	setPointer(&rs.Spec.Replicas, 1)
-	defaultPodSpec(&rs.Spec.Template.Spec)
+	rule.DefaultPointer(&rs.Spec.Replicas, 1)
+	podspec.Default(&rs.Spec.Template.Spec)
 }
 
 func replicaSetColumns() []resource.Column[*appsv1.ReplicaSet] {
@@ -68,8 +70,8 @@ func replicaSetColumns() []resource.Column[*appsv1.ReplicaSet] {
 func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")
-	nonnegative(&errs, ptr.Deref(rs.Spec.Replicas, 0), path.Child("replicas"))
-	nonnegative(&errs, rs.Spec.MinReadySeconds, path.Child("minReadySeconds"))
+	rule.Nonnegative(&errs, ptr.Deref(rs.Spec.Replicas, 0), path.Child("replicas"))
+	rule.Nonnegative(&errs, rs.Spec.MinReadySeconds, path.Child("minReadySeconds"))
 	errs = append(errs, validateSelector(rs.Spec.Selector, "replicaset", path.Child("selector"))...)
 	return append(errs, validateTemplate(&rs.Spec.Template, rs.Spec.Selector, path.Child("template"))...)
 }
@@ -83,10 +85,10 @@ func validateReplicaSetUpdate(rs, old *appsv1.ReplicaSet) field.ErrorList {
 func validateReplicaSetStatus(status *appsv1.ReplicaSetStatus) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("status")
-	nonnegative(&errs, status.Replicas, path.Child("replicas"))
-	nonnegative(&errs, status.FullyLabeledReplicas, path.Child("fullyLabeledReplicas"))
-	nonnegative(&errs, status.ReadyReplicas, path.Child("readyReplicas"))
-	nonnegative(&errs, status.AvailableReplicas, path.Child("availableReplicas"))
+	rule.Nonnegative(&errs, status.Replicas, path.Child("replicas"))
+	rule.Nonnegative(&errs, status.FullyLabeledReplicas, path.Child("fullyLabeledReplicas"))
+	rule.Nonnegative(&errs, status.ReadyReplicas, path.Child("readyReplicas"))
+	rule.Nonnegative(&errs, status.AvailableReplicas, path.Child("availableReplicas"))
 	errs = append(errs, validation.ValidateNonnegativeField(status.ObservedGeneration, path.Child("observedGeneration"))...)
 	const beyondReplicas = "cannot be greater than status.replicas"
 	if status.FullyLabeledReplicas > status.Replicas {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -36,7 +37,7 @@ func secrets() resource.Kind[*corev1.Secret] {
 
 // defaultSecret also moves stringData, which is for writing only, into data.
 func defaultSecret(secret *corev1.Secret) {
-	setDefault(&secret.Type, corev1.SecretTypeOpaque)
+	rule.Default(&secret.Type, corev1.SecretTypeOpaque)
 	mergeStringData(secret)
 }
 
@@ -54,7 +55,7 @@ func validateSecret(secret *corev1.Secret) field.ErrorList {
 	var errs field.ErrorList
 	data, size := field.NewPath("data"), 0
 	for key, value := range secret.Data {
-		errs = append(errs, validateDataKey(key, data.Key(key))...)
+		errs = append(errs, rule.DataKey(key, data.Key(key))...)
 		size += len(value)
 	}
 	if size > corev1.MaxSecretSize {
@@ -117,8 +118,8 @@ func validateTLSKeys(secret *corev1.Secret, data *field.Path) field.ErrorList {
 
 func validateSecretUpdate(secret, old *corev1.Secret) field.ErrorList {
 	errs := validation.ValidateImmutableField(secret.Type, old.Type, field.NewPath("type"))
-	if isTrue(old.Immutable) {
-		if !isTrue(secret.Immutable) {
+	if rule.IsTrue(old.Immutable) {
+		if !rule.IsTrue(secret.Immutable) {
 			errs = append(errs, field.Forbidden(field.NewPath("immutable"), "field is immutable when `immutable` is set"))
 		}
 		if !equality.Semantic.DeepEqual(secret.Data, old.Data) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -46,37 +47,37 @@ func services() resource.Kind[*corev1.Service] {
 
 func defaultService(svc *corev1.Service) {
 	spec := &svc.Spec
-	setDefault(&spec.SessionAffinity, corev1.ServiceAffinityNone)
+	rule.Default(&spec.SessionAffinity, corev1.ServiceAffinityNone)
 	if spec.SessionAffinity == corev1.ServiceAffinityNone {
 		spec.SessionAffinityConfig = nil
 	}
 	if spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-		setPointer(&spec.SessionAffinityConfig, corev1.SessionAffinityConfig{})
-		setPointer(&spec.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
-		setPointer(&spec.SessionAffinityConfig.ClientIP.TimeoutSeconds, corev1.DefaultClientIPServiceAffinitySeconds)
+		rule.DefaultPointer(&spec.SessionAffinityConfig, corev1.SessionAffinityConfig{})
+		rule.DefaultPointer(&spec.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
+		rule.DefaultPointer(&spec.SessionAffinityConfig.ClientIP.TimeoutSeconds, corev1.DefaultClientIPServiceAffinitySeconds)
 	}
-	setDefault(&spec.Type, corev1.ServiceTypeClusterIP)
+	rule.Default(&spec.Type, corev1.ServiceTypeClusterIP)
 	for i := range spec.Ports {
 		defaultServicePort(&spec.Ports[i])
 	}
 	if externallyReachable(svc) {
-		setDefault(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+		rule.Default(&spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
 	}
 	if spec.Type != corev1.ServiceTypeExternalName {
-		setPointer(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+		rule.DefaultPointer(&spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
 	}
 	if spec.Type == corev1.ServiceTypeLoadBalancer {
-		setPointer(&spec.AllocateLoadBalancerNodePorts, true)
+		rule.DefaultPointer(&spec.AllocateLoadBalancerNodePorts, true)
 		for i := range svc.Status.LoadBalancer.Ingress {
 			if ingress := &svc.Status.LoadBalancer.Ingress[i]; ingress.IP != "" {
-				setPointer(&ingress.IPMode, corev1.LoadBalancerIPModeVIP)
+				rule.DefaultPointer(&ingress.IPMode, corev1.LoadBalancerIPModeVIP)
 			}
 		}
 	}
 }
 
 func defaultServicePort(port *corev1.ServicePort) {
-	setDefault(&port.Protocol, corev1.ProtocolTCP)
+	rule.Default(&port.Protocol, corev1.ProtocolTCP)
 	if port.TargetPort == intstr.FromInt32(0) || port.TargetPort == intstr.FromString("") {
 		port.TargetPort = intstr.FromInt32(port.Port)
 	}
@@ -118,7 +119,7 @@ func followClusterIP(svc, old *corev1.Service) {
 func keepAllocated(svc, old *corev1.Service) {
 	spec, was := &svc.Spec, &old.Spec
 	if hasClusterIP(svc) && hasClusterIP(old) {
-		setDefault(&spec.ClusterIP, was.ClusterIP)
+		rule.Default(&spec.ClusterIP, was.ClusterIP)
 		if len(spec.ClusterIPs) == 0 && spec.ClusterIP == was.ClusterIP {
 			spec.ClusterIPs = was.ClusterIPs
 		}
@@ -133,7 +134,7 @@ func keepAllocated(svc, old *corev1.Service) {
 		keepNodePorts(spec.Ports, was.Ports)
 	}
 	if hasHealthPort(svc) && hasHealthPort(old) {
-		setDefault(&spec.HealthCheckNodePort, was.HealthCheckNodePort)
+		rule.Default(&spec.HealthCheckNodePort, was.HealthCheckNodePort)
 	}
 }
 

@@ -3,22 +3,21 @@ package kinds
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
 var (
 	serviceTypes     = []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort}
 	affinities       = []corev1.ServiceAffinity{corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone}
-	portProtocols    = []corev1.Protocol{corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP}
 	ipFamilies       = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
 	internalPolicies = []corev1.ServiceInternalTrafficPolicy{corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal}
 	externalPolicies = []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal}
@@ -90,15 +89,15 @@ func validateServicePort(svc *corev1.Service, p *corev1.ServicePort, nameRequire
 	case p.Name == "" && nameRequired:
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	case p.Name != "":
-		errs = append(errs, validateLabelName(p.Name, path.Child("name"))...)
+		errs = append(errs, rule.Label(p.Name, path.Child("name"))...)
 		if names[p.Name] {
 			errs = append(errs, field.Duplicate(path.Child("name"), p.Name))
 		}
 		names[p.Name] = true
 	}
-	errs = append(errs, invalidPort(p.Port, path.Child("port"))...)
-	errs = append(errs, validateProtocol(p.Protocol, path.Child("protocol"))...)
-	errs = append(errs, validatePortNumberOrName(p.TargetPort, path.Child("targetPort"))...)
+	errs = append(errs, rule.Port(p.Port, path.Child("port"))...)
+	errs = append(errs, rule.Protocol(p.Protocol, path.Child("protocol"))...)
+	errs = append(errs, rule.PortOrName(p.TargetPort, path.Child("targetPort"))...)
 	if p.AppProtocol != nil {
 		for _, msg := range utilvalidation.IsQualifiedName(*p.AppProtocol) {
 			errs = append(errs, field.Invalid(path.Child("appProtocol"), *p.AppProtocol, msg))
@@ -110,54 +109,11 @@ func validateServicePort(svc *corev1.Service, p *corev1.ServicePort, nameRequire
 	return errs
 }
 
-// validateLabelName judges names that become part of a host name.
-func validateLabelName(name string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsDNS1123Label(name) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-	return errs
-}
-
-func invalidPort(port int32, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsValidPortNum(int(port)) {
-		errs = append(errs, field.Invalid(path, port, msg))
-	}
-	return errs
-}
-
-func validateProtocol(protocol corev1.Protocol, path *field.Path) field.ErrorList {
-	if protocol == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	return oneOf(protocol, portProtocols, path)
-}
-
-// oneOf reports a value outside a set.
-func oneOf[T ~string](value T, set []T, path *field.Path) field.ErrorList {
-	if slices.Contains(set, value) {
-		return nil
-	}
-	return field.ErrorList{field.NotSupported(path, value, set)}
-}
-
-func validatePortNumberOrName(port intstr.IntOrString, path *field.Path) field.ErrorList {
-	if port.Type == intstr.Int {
-		return invalidPort(port.IntVal, path)
-	}
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsValidPortName(port.StrVal) {
-		errs = append(errs, field.Invalid(path, port.StrVal, msg))
-	}
-	return errs
-}
-
 func validateAffinityOfClients(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	if spec.SessionAffinity == "" {
 		return field.ErrorList{field.Required(path.Child("sessionAffinity"), "")}
 	}
-	errs := oneOf(spec.SessionAffinity, affinities, path.Child("sessionAffinity"))
+	errs := rule.OneOf(spec.SessionAffinity, affinities, path.Child("sessionAffinity"))
 	config := spec.SessionAffinityConfig
 	if spec.SessionAffinity == corev1.ServiceAffinityNone && config != nil {
 		return append(errs, field.Forbidden(path.Child("sessionAffinityConfig"),
@@ -181,7 +137,7 @@ func validateServiceType(svc *corev1.Service, path *field.Path) field.ErrorList 
 		return field.ErrorList{field.Required(path.Child("type"), "")}
 	}
 	if svc.Spec.Type != corev1.ServiceTypeExternalName {
-		return oneOf(svc.Spec.Type, serviceTypes, path.Child("type"))
+		return rule.OneOf(svc.Spec.Type, serviceTypes, path.Child("type"))
 	}
 	var errs field.ErrorList
 	for _, forbidden := range []struct {
@@ -226,51 +182,24 @@ func validateClusterIPs(svc *corev1.Service, path *field.Path) field.ErrorList {
 		case ip == corev1.ClusterIPNone && len(spec.ClusterIPs) > 1:
 			errs = append(errs, field.Invalid(ips.Index(i), ip, "may only be used as the first and only entry"))
 		case ip != corev1.ClusterIPNone:
-			errs = append(errs, validateIP(ip, ips.Index(i))...)
+			errs = append(errs, rule.IP(ip, ips.Index(i))...)
 		}
 	}
 	for i, family := range spec.IPFamilies {
-		errs = append(errs, oneOf(family, ipFamilies, path.Child("ipFamilies").Index(i))...)
+		errs = append(errs, rule.OneOf(family, ipFamilies, path.Child("ipFamilies").Index(i))...)
 	}
 	return errs
-}
-
-func validateIP(ip string, path *field.Path) field.ErrorList {
-	return utilvalidation.IsValidIP(path, ip)
 }
 
 // validateExternalIPs refuses addresses that would capture traffic of the nodes themselves.
 func validateExternalIPs(ips []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, ip := range ips {
-		if bad := validateIP(ip, path.Index(i)); len(bad) > 0 {
+		if bad := rule.IP(ip, path.Index(i)); len(bad) > 0 {
 			errs = append(errs, bad...)
 			continue
 		}
-		errs = append(errs, validateNonSpecialIP(ip, path.Index(i))...)
-	}
-	return errs
-}
-
-// validateNonSpecialIP refuses addresses that mean "here" or "nowhere".
-func validateNonSpecialIP(text string, path *field.Path) field.ErrorList {
-	ip, err := netip.ParseAddr(text)
-	if err != nil {
-		return field.ErrorList{field.Invalid(path, text, "must be a valid IP address")}
-	}
-	var errs field.ErrorList
-	for _, special := range []struct {
-		is  bool
-		msg string
-	}{
-		{ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", text)},
-		{ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"},
-		{ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)"},
-		{ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"},
-	} {
-		if special.is {
-			errs = append(errs, field.Invalid(path, text, special.msg))
-		}
+		errs = append(errs, rule.NonSpecialIP(ip, path.Index(i))...)
 	}
 	return errs
 }
@@ -309,7 +238,7 @@ func validateTrafficPolicies(svc *corev1.Service, path *field.Path) field.ErrorL
 	case reachable && spec.ExternalTrafficPolicy == "":
 		errs = append(errs, field.Required(external, ""))
 	case reachable:
-		errs = append(errs, oneOf(spec.ExternalTrafficPolicy, externalPolicies, external)...)
+		errs = append(errs, rule.OneOf(spec.ExternalTrafficPolicy, externalPolicies, external)...)
 	case spec.ExternalTrafficPolicy != "":
 		errs = append(errs, field.Invalid(external, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
 	}
@@ -321,11 +250,11 @@ func validateTrafficPolicies(svc *corev1.Service, path *field.Path) field.ErrorL
 		if spec.InternalTrafficPolicy == nil {
 			errs = append(errs, field.Required(path.Child("internalTrafficPolicy"), ""))
 		} else {
-			errs = append(errs, oneOf(*spec.InternalTrafficPolicy, internalPolicies, path.Child("internalTrafficPolicy"))...)
+			errs = append(errs, rule.OneOf(*spec.InternalTrafficPolicy, internalPolicies, path.Child("internalTrafficPolicy"))...)
 		}
 	}
 	if spec.TrafficDistribution != nil {
-		errs = append(errs, oneOf(*spec.TrafficDistribution, distributions, path.Child("trafficDistribution"))...)
+		errs = append(errs, rule.OneOf(*spec.TrafficDistribution, distributions, path.Child("trafficDistribution"))...)
 	}
 	return errs
 }
@@ -362,7 +291,7 @@ func validateServiceStatus(svc, _ *corev1.Service) field.ErrorList {
 	}
 	for i, ingress := range ingresses {
 		if ingress.IP != "" {
-			errs = append(errs, validateIP(ingress.IP, path.Index(i).Child("ip"))...)
+			errs = append(errs, rule.IP(ingress.IP, path.Index(i).Child("ip"))...)
 		}
 		if ingress.Hostname != "" {
 			for _, msg := range utilvalidation.IsDNS1123Subdomain(ingress.Hostname) {

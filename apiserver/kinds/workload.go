@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
 )
 
 // What the kinds share that make pods from a template.
@@ -39,7 +41,7 @@ func validateTemplate(template *corev1.PodTemplateSpec, selector *metav1.LabelSe
 func validatePodTemplate(template *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(template.Labels, path.Child("labels"))
 	errs = append(errs, validation.ValidateAnnotations(template.Annotations, path.Child("annotations"))...)
-	errs = append(errs, validatePodSpec(&template.Spec, path.Child("spec"))...)
+	errs = append(errs, podspec.Validate(&template.Spec, path.Child("spec"))...)
 	if len(template.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
 	}
@@ -102,8 +104,4 @@ func validateIntOrPercent(value intstr.IntOrString, path *field.Path) field.Erro
 		errs = append(errs, field.Invalid(path, value, msg))
 	}
 	return errs
-}
-
-func nonnegative(errs *field.ErrorList, value int32, path *field.Path) {
-	*errs = append(*errs, validation.ValidateNonnegativeField(int64(value), path)...)
 }

@@ -1,4 +1,4 @@
-package kinds
+package podspec
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
 const (
@@ -46,7 +48,7 @@ func validatePodSecurity(spec *corev1.PodSpec, path *field.Path) field.ErrorList
 		errs = append(errs, invalidMessages(group, utilvalidation.IsValidGroupID(group), at.Child("supplementalGroups").Index(i))...)
 	}
 	if p := sc.FSGroupChangePolicy; p != nil {
-		errs = append(errs, oneOf(*p, []corev1.PodFSGroupChangePolicy{corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch}, at.Child("fsGroupChangePolicy"))...)
+		errs = append(errs, rule.OneOf(*p, []corev1.PodFSGroupChangePolicy{corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch}, at.Child("fsGroupChangePolicy"))...)
 	}
 	errs = append(errs, validateSysctls(sc.Sysctls, at.Child("sysctls"))...)
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, at.Child("seccompProfile"))...)
@@ -109,7 +111,7 @@ func validateSeccomp(profile *corev1.SeccompProfile, at *field.Path) field.Error
 		return nil
 	}
 	types := []corev1.SeccompProfileType{corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined}
-	if errs := oneOf(profile.Type, types, at.Child("type")); len(errs) > 0 {
+	if errs := rule.OneOf(profile.Type, types, at.Child("type")); len(errs) > 0 {
 		return errs
 	}
 	return validateLocalProfile(profile.Type == corev1.SeccompProfileTypeLocalhost, profile.LocalhostProfile, true, at.Child("localhostProfile"))
@@ -120,7 +122,7 @@ func validateAppArmor(profile *corev1.AppArmorProfile, at *field.Path) field.Err
 		return nil
 	}
 	types := []corev1.AppArmorProfileType{corev1.AppArmorProfileTypeLocalhost, corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined}
-	if errs := requiredOneOf(profile.Type, types, at.Child("type")); len(errs) > 0 {
+	if errs := rule.RequiredOneOf(profile.Type, types, at.Child("type")); len(errs) > 0 {
 		return errs
 	}
 	return validateLocalProfile(profile.Type == corev1.AppArmorProfileTypeLocalhost, profile.LocalhostProfile, false, at.Child("localhostProfile"))
@@ -147,7 +149,7 @@ func validateContainerSecurity(sc *corev1.SecurityContext, spec *corev1.PodSpec,
 	}
 	errs := validateIDs(sc.RunAsUser, sc.RunAsGroup, at)
 	if proc := sc.ProcMount; proc != nil {
-		errs = append(errs, oneOf(*proc, []corev1.ProcMountType{corev1.DefaultProcMount, corev1.UnmaskedProcMount}, at.Child("procMount"))...)
+		errs = append(errs, rule.OneOf(*proc, []corev1.ProcMountType{corev1.DefaultProcMount, corev1.UnmaskedProcMount}, at.Child("procMount"))...)
 		if *proc == corev1.UnmaskedProcMount && ptr.Deref(spec.HostUsers, true) {
 			errs = append(errs, field.Invalid(at.Child("procMount"), *proc, "`hostUsers` must be false to use `Unmasked`"))
 		}
@@ -155,7 +157,7 @@ func validateContainerSecurity(sc *corev1.SecurityContext, spec *corev1.PodSpec,
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, at.Child("seccompProfile"))...)
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, at.Child("appArmorProfile"))...)
 	if sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation {
-		if isTrue(sc.Privileged) {
+		if rule.IsTrue(sc.Privileged) {
 			errs = append(errs, field.Invalid(at, sc, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
 		}
 		if sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, corev1.Capability("CAP_SYS_ADMIN")) {
@@ -168,7 +170,7 @@ func validateContainerSecurity(sc *corev1.SecurityContext, spec *corev1.PodSpec,
 // validateDNS judges how a pod resolves names.
 func validateDNS(spec *corev1.PodSpec, at *field.Path) field.ErrorList {
 	policies := []corev1.DNSPolicy{corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone}
-	errs := requiredOneOf(spec.DNSPolicy, policies, at.Child("dnsPolicy"))
+	errs := rule.RequiredOneOf(spec.DNSPolicy, policies, at.Child("dnsPolicy"))
 	config, path := spec.DNSConfig, at.Child("dnsConfig")
 	if spec.DNSPolicy == corev1.DNSNone {
 		if config == nil {
@@ -190,7 +192,7 @@ func validateDNSConfig(config *corev1.PodDNSConfig, at *field.Path) field.ErrorL
 		errs = append(errs, field.Invalid(at.Child("nameservers"), config.Nameservers, fmt.Sprintf("must not have more than %v nameservers", nameserversMax)))
 	}
 	for i, server := range config.Nameservers {
-		errs = append(errs, validateIP(server, at.Child("nameservers").Index(i))...)
+		errs = append(errs, rule.IP(server, at.Child("nameservers").Index(i))...)
 	}
 	if len(config.Searches) > searchesMax {
 		errs = append(errs, field.Invalid(at.Child("searches"), config.Searches, fmt.Sprintf("must not have more than %v search paths", searchesMax)))
@@ -210,7 +212,7 @@ func validateDNSConfig(config *corev1.PodDNSConfig, at *field.Path) field.ErrorL
 			fmt.Sprintf("must not have more than %v characters (including spaces) in the search list", searchesBytesMax)))
 	}
 	for i, option := range config.Options {
-		errs = append(errs, required(option.Name, at.Child("options").Index(i))...)
+		errs = append(errs, rule.Required(option.Name, at.Child("options").Index(i))...)
 	}
 	return errs
 }

@@ -1,4 +1,4 @@
-package kinds
+package podspec
 
 import (
 	"fmt"
@@ -21,12 +21,12 @@ func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.E
 	for _, name := range slices.Sorted(maps.Keys(r.Limits)) {
 		at := limits.Key(string(name))
 		errs = append(errs, validateContainerResource(name, at)...)
-		errs = append(errs, validateQuantity(name, r.Limits[name], at)...)
+		errs = append(errs, Quantity(name, r.Limits[name], at)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		at := requests.Key(string(name))
 		errs = append(errs, validateContainerResource(name, at)...)
-		errs = append(errs, validateQuantity(name, r.Requests[name], at)...)
+		errs = append(errs, Quantity(name, r.Requests[name], at)...)
 		errs = append(errs, validateRequest(name, r, path)...)
 	}
 	return errs
@@ -93,7 +93,8 @@ func extended(name corev1.ResourceName) bool {
 	return len(utilvalidation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
-func validateQuantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
+// Quantity judges an amount of a resource: not below 0, and whole where parts make no sense.
+func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if q.Sign() < 0 {
 		errs = append(errs, field.Invalid(path, q.String(), "must be greater than or equal to 0"))

@@ -1,4 +1,4 @@
-package kinds
+package podspec
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
 var (
@@ -47,16 +49,16 @@ func validateContainer(c *corev1.Container, spec *corev1.PodSpec, volumes volume
 	case names.Has(c.Name):
 		errs = append(errs, field.Duplicate(path.Child("name"), c.Name))
 	default:
-		errs = append(errs, validateLabelName(c.Name, path.Child("name"))...)
+		errs = append(errs, rule.Label(c.Name, path.Child("name"))...)
 	}
 	names.Insert(c.Name)
-	errs = append(errs, validateImage(c.Image, path.Child("image"))...)
-	errs = append(errs, requiredOneOf(c.TerminationMessagePolicy, messagePolicies, path.Child("terminationMessagePolicy"))...)
+	errs = append(errs, Image(c.Image, path.Child("image"))...)
+	errs = append(errs, rule.RequiredOneOf(c.TerminationMessagePolicy, messagePolicies, path.Child("terminationMessagePolicy"))...)
 	errs = append(errs, validateContainerPorts(c.Ports, spec.HostNetwork, path.Child("ports"))...)
 	errs = append(errs, validateEnv(c.Env, path.Child("env"))...)
 	errs = append(errs, validateEnvFrom(c.EnvFrom, path.Child("envFrom"))...)
 	errs = append(errs, validateMounts(c, volumes, path)...)
-	errs = append(errs, requiredOneOf(c.ImagePullPolicy, pullPolicies, path.Child("imagePullPolicy"))...)
+	errs = append(errs, rule.RequiredOneOf(c.ImagePullPolicy, pullPolicies, path.Child("imagePullPolicy"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
 	errs = append(errs, validateContainerSecurity(c.SecurityContext, spec, path.Child("securityContext"))...)
 	errs = append(errs, validateLifecycle(c.Lifecycle, spec, path.Child("lifecycle"))...)
@@ -67,7 +69,7 @@ func validateContainer(c *corev1.Container, spec *corev1.PodSpec, volumes volume
 func validateInitContainer(c *corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if policy := c.RestartPolicy; policy != nil {
-		errs = append(errs, oneOf(*policy, []corev1.ContainerRestartPolicy{
+		errs = append(errs, rule.OneOf(*policy, []corev1.ContainerRestartPolicy{
 			corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure,
 		}, path.Child("restartPolicy"))...)
 	}
@@ -90,7 +92,8 @@ func validateInitContainer(c *corev1.Container, path *field.Path) field.ErrorLis
 	return errs
 }
 
-func validateImage(image string, path *field.Path) field.ErrorList {
+// Image judges the name of an image; what it refers to is found when it is pulled.
+func Image(image string, path *field.Path) field.ErrorList {
 	if image == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
@@ -98,13 +101,6 @@ func validateImage(image string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, image, "must not have leading or trailing whitespace")}
 	}
 	return nil
-}
-
-func requiredOneOf[T ~string](value T, set []T, path *field.Path) field.ErrorList {
-	if value == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	return oneOf(value, set, path)
 }
 
 func validateContainerPorts(ports []corev1.ContainerPort, hostNetwork bool, path *field.Path) field.ErrorList {
@@ -124,18 +120,18 @@ func validateContainerPorts(ports []corev1.ContainerPort, hostNetwork bool, path
 		if p.ContainerPort == 0 {
 			errs = append(errs, field.Required(at.Child("containerPort"), ""))
 		} else {
-			errs = append(errs, invalidPort(p.ContainerPort, at.Child("containerPort"))...)
+			errs = append(errs, rule.Port(p.ContainerPort, at.Child("containerPort"))...)
 		}
 		if p.HostPort != 0 {
-			errs = append(errs, invalidPort(p.HostPort, at.Child("hostPort"))...)
+			errs = append(errs, rule.Port(p.HostPort, at.Child("hostPort"))...)
 		}
 		if p.HostIP != "" {
-			errs = append(errs, validateIP(p.HostIP, at.Child("hostIP"))...)
+			errs = append(errs, rule.IP(p.HostIP, at.Child("hostIP"))...)
 		}
 		if hostNetwork && p.HostPort != 0 && p.HostPort != p.ContainerPort {
 			errs = append(errs, field.Invalid(at.Child("containerPort"), p.ContainerPort, "must match `hostPort` when `hostNetwork` is true"))
 		}
-		errs = append(errs, validateProtocol(p.Protocol, at.Child("protocol"))...)
+		errs = append(errs, rule.Protocol(p.Protocol, at.Child("protocol"))...)
 	}
 	return errs
 }

@@ -1,8 +1,10 @@
-package kinds
+package podspec
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
 const (
@@ -20,21 +22,21 @@ func defaultVolume(volume *corev1.Volume) {
 		return
 	}
 	if v := source.Secret; v != nil {
-		setPointer(&v.DefaultMode, defaultFileMode)
+		rule.DefaultPointer(&v.DefaultMode, defaultFileMode)
 	}
 	if v := source.ConfigMap; v != nil {
-		setPointer(&v.DefaultMode, defaultFileMode)
+		rule.DefaultPointer(&v.DefaultMode, defaultFileMode)
 	}
 	if v := source.DownwardAPI; v != nil {
-		setPointer(&v.DefaultMode, defaultFileMode)
+		rule.DefaultPointer(&v.DefaultMode, defaultFileMode)
 		defaultDownwardFiles(v.Items)
 	}
 	if v := source.Projected; v != nil {
-		setPointer(&v.DefaultMode, defaultFileMode)
+		rule.DefaultPointer(&v.DefaultMode, defaultFileMode)
 		defaultProjections(v.Sources)
 	}
 	if v := source.HostPath; v != nil {
-		setPointer(&v.Type, corev1.HostPathUnset)
+		rule.DefaultPointer(&v.Type, corev1.HostPathUnset)
 	}
 	if v := source.Ephemeral; v != nil && v.VolumeClaimTemplate != nil {
 		defaultClaimSpec(&v.VolumeClaimTemplate.Spec)
@@ -54,7 +56,7 @@ func defaultDownwardFiles(files []corev1.DownwardAPIVolumeFile) {
 func defaultProjections(sources []corev1.VolumeProjection) {
 	for i := range sources {
 		if token := sources[i].ServiceAccountToken; token != nil {
-			setPointer(&token.ExpirationSeconds, defaultTokenSeconds)
+			rule.DefaultPointer(&token.ExpirationSeconds, defaultTokenSeconds)
 		}
 		if downward := sources[i].DownwardAPI; downward != nil {
 			defaultDownwardFiles(downward.Items)
@@ -63,29 +65,29 @@ func defaultProjections(sources []corev1.VolumeProjection) {
 }
 
 func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
-	setPointer(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
-	roundUp(spec.Resources.Limits)
-	roundUp(spec.Resources.Requests)
+	rule.DefaultPointer(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	rule.RoundUp(spec.Resources.Limits)
+	rule.RoundUp(spec.Resources.Requests)
 }
 
 // defaultNetworkVolume fills the in-tree network sources that clients still send.
 func defaultNetworkVolume(source *corev1.VolumeSource) {
 	if v := source.ISCSI; v != nil {
-		setDefault(&v.ISCSIInterface, "default")
+		rule.Default(&v.ISCSIInterface, "default")
 	}
 	if v := source.RBD; v != nil {
-		setDefault(&v.RBDPool, "rbd")
-		setDefault(&v.RadosUser, "admin")
-		setDefault(&v.Keyring, "/etc/ceph/keyring")
+		rule.Default(&v.RBDPool, "rbd")
+		rule.Default(&v.RadosUser, "admin")
+		rule.Default(&v.Keyring, "/etc/ceph/keyring")
 	}
 	if v := source.ScaleIO; v != nil {
-		setDefault(&v.StorageMode, "ThinProvisioned")
-		setDefault(&v.FSType, "xfs")
+		rule.Default(&v.StorageMode, "ThinProvisioned")
+		rule.Default(&v.FSType, "xfs")
 	}
 	if v := source.AzureDisk; v != nil {
-		setPointer(&v.CachingMode, corev1.AzureDataDiskCachingReadWrite)
-		setPointer(&v.Kind, corev1.AzureSharedBlobDisk)
-		setPointer(&v.FSType, "ext4")
-		setPointer(&v.ReadOnly, false)
+		rule.DefaultPointer(&v.CachingMode, corev1.AzureDataDiskCachingReadWrite)
+		rule.DefaultPointer(&v.Kind, corev1.AzureSharedBlobDisk)
+		rule.DefaultPointer(&v.FSType, "ext4")
+		rule.DefaultPointer(&v.ReadOnly, false)
 	}
 }

@@ -1,4 +1,4 @@
-package kinds
+package podspec
 
 import (
 	"path"
@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
 const (
@@ -37,7 +39,7 @@ func validateVolumes(volumes []corev1.Volume, path *field.Path) (volumeSet, fiel
 		case set[volume.Name] != nil:
 			errs = append(errs, field.Duplicate(at.Child("name"), volume.Name))
 		default:
-			errs = append(errs, validateLabelName(volume.Name, at.Child("name"))...)
+			errs = append(errs, rule.Label(volume.Name, at.Child("name"))...)
 		}
 		set[volume.Name] = volume
 	}
@@ -71,10 +73,10 @@ func validateVolumeSource(source *corev1.VolumeSource, path *field.Path) field.E
 	})
 	one("projected", s.Projected != nil, func(at *field.Path) field.ErrorList { return validateProjected(s.Projected, at) })
 	one("persistentVolumeClaim", s.PersistentVolumeClaim != nil, func(at *field.Path) field.ErrorList {
-		return required(s.PersistentVolumeClaim.ClaimName, at.Child("claimName"))
+		return rule.Required(s.PersistentVolumeClaim.ClaimName, at.Child("claimName"))
 	})
 	one("nfs", s.NFS != nil, func(at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) })
-	one("csi", s.CSI != nil, func(at *field.Path) field.ErrorList { return required(s.CSI.Driver, at.Child("driver")) })
+	one("csi", s.CSI != nil, func(at *field.Path) field.ErrorList { return rule.Required(s.CSI.Driver, at.Child("driver")) })
 	one("ephemeral", s.Ephemeral != nil, func(at *field.Path) field.ErrorList {
 		if s.Ephemeral.VolumeClaimTemplate == nil {
 			return field.ErrorList{field.Required(at.Child("volumeClaimTemplate"), "")}
@@ -82,7 +84,7 @@ func validateVolumeSource(source *corev1.VolumeSource, path *field.Path) field.E
 		return nil
 	})
 	one("image", s.Image != nil, func(at *field.Path) field.ErrorList {
-		return append(required(s.Image.Reference, at.Child("reference")), requiredOneOf(s.Image.PullPolicy, pullPolicies, at.Child("pullPolicy"))...)
+		return append(rule.Required(s.Image.Reference, at.Child("reference")), rule.RequiredOneOf(s.Image.PullPolicy, pullPolicies, at.Child("pullPolicy"))...)
 	})
 	for _, other := range otherSources(s) {
 		one(other, true, nil)
@@ -116,13 +118,6 @@ func otherSources(s *corev1.VolumeSource) []string {
 	return set
 }
 
-func required(value string, path *field.Path) field.ErrorList {
-	if value == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	return nil
-}
-
 func validateEmptyDir(dir *corev1.EmptyDirVolumeSource, path *field.Path) field.ErrorList {
 	if dir.SizeLimit != nil && dir.SizeLimit.Sign() < 0 {
 		return field.ErrorList{field.Forbidden(path.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity")}
@@ -135,11 +130,11 @@ func validateHostPath(host *corev1.HostPathVolumeSource, path *field.Path) field
 		return field.ErrorList{field.Required(path.Child("path"), "")}
 	}
 	errs := validateNoBacksteps(host.Path, path.Child("path"))
-	return append(errs, oneOf(ptr.Deref(host.Type, ""), hostPathTypes, path.Child("type"))...)
+	return append(errs, rule.OneOf(ptr.Deref(host.Type, ""), hostPathTypes, path.Child("type"))...)
 }
 
 func validateNFS(nfs *corev1.NFSVolumeSource, at *field.Path) field.ErrorList {
-	errs := append(required(nfs.Server, at.Child("server")), required(nfs.Path, at.Child("path"))...)
+	errs := append(rule.Required(nfs.Server, at.Child("server")), rule.Required(nfs.Path, at.Child("path"))...)
 	if !path.IsAbs(nfs.Path) {
 		errs = append(errs, field.Invalid(at.Child("path"), nfs.Path, "must be an absolute path"))
 	}
@@ -147,13 +142,13 @@ func validateNFS(nfs *corev1.NFSVolumeSource, at *field.Path) field.ErrorList {
 }
 
 func validateSecretVolume(secret *corev1.SecretVolumeSource, path *field.Path) field.ErrorList {
-	errs := required(secret.SecretName, path.Child("secretName"))
+	errs := rule.Required(secret.SecretName, path.Child("secretName"))
 	errs = append(errs, validateMode(secret.DefaultMode, path.Child("defaultMode"))...)
 	return append(errs, validateItems(secret.Items, path.Child("items"))...)
 }
 
 func validateConfigMapVolume(cm *corev1.ConfigMapVolumeSource, path *field.Path) field.ErrorList {
-	errs := required(cm.Name, path.Child("name"))
+	errs := rule.Required(cm.Name, path.Child("name"))
 	errs = append(errs, validateMode(cm.DefaultMode, path.Child("defaultMode"))...)
 	return append(errs, validateItems(cm.Items, path.Child("items"))...)
 }
@@ -169,8 +164,8 @@ func validateItems(items []corev1.KeyToPath, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, item := range items {
 		at := path.Index(i)
-		errs = append(errs, required(item.Key, at.Child("key"))...)
-		errs = append(errs, required(item.Path, at.Child("path"))...)
+		errs = append(errs, rule.Required(item.Key, at.Child("key"))...)
+		errs = append(errs, rule.Required(item.Path, at.Child("path"))...)
 		errs = append(errs, validateDescendingPath(item.Path, at.Child("path"))...)
 		errs = append(errs, validateMode(item.Mode, at.Child("mode"))...)
 	}
@@ -181,7 +176,7 @@ func validateDownwardFiles(files []corev1.DownwardAPIVolumeFile, path *field.Pat
 	var errs field.ErrorList
 	for i, file := range files {
 		at := path.Child("items").Index(i)
-		errs = append(errs, required(file.Path, at.Child("path"))...)
+		errs = append(errs, rule.Required(file.Path, at.Child("path"))...)
 		errs = append(errs, validateDescendingPath(file.Path, at.Child("path"))...)
 		errs = append(errs, validateMode(file.Mode, at.Child("mode"))...)
 		switch {
@@ -220,12 +215,12 @@ func validateProjection(source *corev1.VolumeProjection, path *field.Path) field
 	count := 0
 	if s := source.Secret; s != nil {
 		count++
-		errs = append(errs, required(s.Name, path.Child("secret", "name"))...)
+		errs = append(errs, rule.Required(s.Name, path.Child("secret", "name"))...)
 		errs = append(errs, validateItems(s.Items, path.Child("secret", "items"))...)
 	}
 	if s := source.ConfigMap; s != nil {
 		count++
-		errs = append(errs, required(s.Name, path.Child("configMap", "name"))...)
+		errs = append(errs, rule.Required(s.Name, path.Child("configMap", "name"))...)
 		errs = append(errs, validateItems(s.Items, path.Child("configMap", "items"))...)
 	}
 	if s := source.DownwardAPI; s != nil {
@@ -238,11 +233,11 @@ func validateProjection(source *corev1.VolumeProjection, path *field.Path) field
 	}
 	if source.ClusterTrustBundle != nil {
 		count++
-		errs = append(errs, required(source.ClusterTrustBundle.Path, path.Child("clusterTrustBundle", "path"))...)
+		errs = append(errs, rule.Required(source.ClusterTrustBundle.Path, path.Child("clusterTrustBundle", "path"))...)
 	}
 	if source.PodCertificate != nil {
 		count++
-		errs = append(errs, required(source.PodCertificate.SignerName, path.Child("podCertificate", "signerName"))...)
+		errs = append(errs, rule.Required(source.PodCertificate.SignerName, path.Child("podCertificate", "signerName"))...)
 	}
 	if count > 1 {
 		errs = append(errs, field.Forbidden(path, "may not specify more than 1 volume type"))
@@ -259,7 +254,7 @@ func validateTokenProjection(token *corev1.ServiceAccountTokenProjection, path *
 	if seconds > tokenSecondsMax {
 		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds"))
 	}
-	errs = append(errs, required(token.Path, path.Child("path"))...)
+	errs = append(errs, rule.Required(token.Path, path.Child("path"))...)
 	return append(errs, validateDescendingPath(token.Path, path.Child("path"))...)
 }
 
@@ -313,7 +308,7 @@ func validateMounts(c *corev1.Container, volumes volumeSet, at *field.Path) fiel
 	for i := range c.VolumeMounts {
 		mount, at := &c.VolumeMounts[i], at.Child("volumeMounts").Index(i)
 		errs = append(errs, validateVolumeName(mount.Name, volumes, at.Child("name"))...)
-		errs = append(errs, required(mount.MountPath, at.Child("mountPath"))...)
+		errs = append(errs, rule.Required(mount.MountPath, at.Child("mountPath"))...)
 		if places.Has(mount.MountPath) {
 			errs = append(errs, field.Invalid(at.Child("mountPath"), mount.MountPath, "must be unique"))
 		}
@@ -324,7 +319,7 @@ func validateMounts(c *corev1.Container, volumes volumeSet, at *field.Path) fiel
 	for i, device := range c.VolumeDevices {
 		at := at.Child("volumeDevices").Index(i)
 		errs = append(errs, validateVolumeName(device.Name, volumes, at.Child("name"))...)
-		errs = append(errs, required(device.DevicePath, at.Child("devicePath"))...)
+		errs = append(errs, rule.Required(device.DevicePath, at.Child("devicePath"))...)
 	}
 	return errs
 }
@@ -358,8 +353,8 @@ func validatePropagation(mode *corev1.MountPropagationMode, c *corev1.Container,
 		return nil
 	}
 	modes := []corev1.MountPropagationMode{corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone}
-	errs := oneOf(*mode, modes, path)
-	privileged := c.SecurityContext != nil && isTrue(c.SecurityContext.Privileged)
+	errs := rule.OneOf(*mode, modes, path)
+	privileged := c.SecurityContext != nil && rule.IsTrue(c.SecurityContext.Privileged)
 	if *mode == corev1.MountPropagationBidirectional && !privileged {
 		errs = append(errs, field.Forbidden(path, "Bidirectional mount propagation is available only to privileged containers"))
 	}

@@ -1,4 +1,4 @@
-package kinds
+package podspec
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
 // Field paths that a container may read of its pod, in variables and in files.
@@ -86,7 +88,7 @@ func validateFieldRef(ref *corev1.ObjectFieldSelector, allowed []string, path *f
 	base, rest, subscripted := strings.Cut(ref.FieldPath, "['")
 	key, closed := strings.CutSuffix(rest, "']")
 	if !subscripted || !closed {
-		return oneOf(ref.FieldPath, allowed, at)
+		return rule.OneOf(ref.FieldPath, allowed, at)
 	}
 	var msgs []string
 	switch base {
@@ -116,7 +118,7 @@ func validateResourceFieldRef(ref *corev1.ResourceFieldSelector, inVolume bool, 
 	if strings.HasPrefix(ref.Resource, "limits.hugepages-") || strings.HasPrefix(ref.Resource, "requests.hugepages-") {
 		return nil
 	}
-	return oneOf(ref.Resource, resourceFields, at)
+	return rule.OneOf(ref.Resource, resourceFields, at)
 }
 
 func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
@@ -127,7 +129,7 @@ func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
 	if key == "" {
 		return append(errs, field.Required(path.Child("key"), ""))
 	}
-	return append(errs, validateDataKey(key, path.Child("key"))...)
+	return append(errs, rule.DataKey(key, path.Child("key"))...)
 }
 
 func validateFileKeyRef(ref *corev1.FileKeySelector, path *field.Path) field.ErrorList {

@@ -1,4 +1,4 @@
-package kinds
+package podspec
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
 // validateProbes: liveness and startup succeed at once, and readiness never kills,
@@ -32,11 +34,11 @@ func validateProbe(probe *corev1.Probe, path *field.Path) field.ErrorList {
 		return nil
 	}
 	errs := validateHandler(handler{probe.Exec, probe.HTTPGet, probe.TCPSocket, probe.GRPC, nil}, 0, path)
-	nonnegative(&errs, probe.InitialDelaySeconds, path.Child("initialDelaySeconds"))
-	nonnegative(&errs, probe.TimeoutSeconds, path.Child("timeoutSeconds"))
-	nonnegative(&errs, probe.PeriodSeconds, path.Child("periodSeconds"))
-	nonnegative(&errs, probe.SuccessThreshold, path.Child("successThreshold"))
-	nonnegative(&errs, probe.FailureThreshold, path.Child("failureThreshold"))
+	rule.Nonnegative(&errs, probe.InitialDelaySeconds, path.Child("initialDelaySeconds"))
+	rule.Nonnegative(&errs, probe.TimeoutSeconds, path.Child("timeoutSeconds"))
+	rule.Nonnegative(&errs, probe.PeriodSeconds, path.Child("periodSeconds"))
+	rule.Nonnegative(&errs, probe.SuccessThreshold, path.Child("successThreshold"))
+	rule.Nonnegative(&errs, probe.FailureThreshold, path.Child("failureThreshold"))
 	if grace := probe.TerminationGracePeriodSeconds; grace != nil && *grace <= 0 {
 		errs = append(errs, field.Invalid(path.Child("terminationGracePeriodSeconds"), *grace, "must be greater than 0"))
 	}
@@ -85,8 +87,8 @@ func validateHandler(h handler, graceSeconds int64, path *field.Path) field.Erro
 	}
 	one("exec", h.exec != nil, h.validateExec)
 	one("httpGet", h.http != nil, h.validateHTTP)
-	one("tcpSocket", h.tcp != nil, func(at *field.Path) field.ErrorList { return validatePortNumberOrName(h.tcp.Port, at.Child("port")) })
-	one("grpc", h.grpc != nil, func(at *field.Path) field.ErrorList { return invalidPort(h.grpc.Port, at.Child("port")) })
+	one("tcpSocket", h.tcp != nil, func(at *field.Path) field.ErrorList { return rule.PortOrName(h.tcp.Port, at.Child("port")) })
+	one("grpc", h.grpc != nil, func(at *field.Path) field.ErrorList { return rule.Port(h.grpc.Port, at.Child("port")) })
 	one("sleep", h.sleep != nil, func(at *field.Path) field.ErrorList { return h.validateSleep(graceSeconds, at) })
 	if count == 0 {
 		errs = append(errs, field.Required(path, "must specify a handler type"))
@@ -106,8 +108,8 @@ func (h handler) validateHTTP(path *field.Path) field.ErrorList {
 	if h.http.Path == "" {
 		errs = append(errs, field.Required(path.Child("path"), ""))
 	}
-	errs = append(errs, validatePortNumberOrName(h.http.Port, path.Child("port"))...)
-	errs = append(errs, oneOf(h.http.Scheme, []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}, path.Child("scheme"))...)
+	errs = append(errs, rule.PortOrName(h.http.Port, path.Child("port"))...)
+	errs = append(errs, rule.OneOf(h.http.Scheme, []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}, path.Child("scheme"))...)
 	for _, header := range h.http.HTTPHeaders {
 		for _, msg := range utilvalidation.IsHTTPHeaderName(header.Name) {
 			errs = append(errs, field.Invalid(path.Child("httpHeaders"), header.Name, msg))

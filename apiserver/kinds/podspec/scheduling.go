@@ -1,4 +1,4 @@
-package kinds
+package podspec
 
 import (
 	"fmt"
@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
 func validateScheduling(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs := validateAffinity(spec.Affinity, path.Child("affinity"))
-	errs = append(errs, validateTolerations(spec.Tolerations, path.Child("tolerations"))...)
+	errs = append(errs, Tolerations(spec.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateSpread(spec.TopologySpreadConstraints, path.Child("topologySpreadConstraints"))...)
 	errs = append(errs, validateGates(spec.SchedulingGates, path.Child("schedulingGates"))...)
 	for i, gate := range spec.ReadinessGates {
@@ -39,7 +41,8 @@ func validateGates(gates []corev1.PodSchedulingGate, path *field.Path) field.Err
 	return errs
 }
 
-func validateTolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
+// Tolerations judges a list of tolerations.
+func Tolerations(tolerations []corev1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, toleration := range tolerations {
 		errs = append(errs, validateToleration(toleration, path.Index(i))...)
@@ -72,7 +75,7 @@ func validateToleration(t corev1.Toleration, path *field.Path) field.ErrorList {
 		errs = append(errs, field.NotSupported(path.Child("operator"), t.Operator,
 			[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
 	}
-	return append(errs, validateTaintEffect(t.Effect, true, path.Child("effect"))...)
+	return append(errs, TaintEffect(t.Effect, true, path.Child("effect"))...)
 }
 
 func validateAffinity(affinity *corev1.Affinity, path *field.Path) field.ErrorList {
@@ -138,7 +141,7 @@ func validateNodeTerm(term *corev1.NodeSelectorTerm, path *field.Path) field.Err
 		if len(requirement.Values) != 1 {
 			errs = append(errs, field.Required(at.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
 		}
-		errs = append(errs, oneOf(requirement.Operator, []corev1.NodeSelectorOperator{corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn}, at.Child("operator"))...)
+		errs = append(errs, rule.OneOf(requirement.Operator, []corev1.NodeSelectorOperator{corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn}, at.Child("operator"))...)
 	}
 	return errs
 }
@@ -182,7 +185,7 @@ func validatePodTerm(term *corev1.PodAffinityTerm, path *field.Path) field.Error
 	errs := metav1validation.ValidateLabelSelector(term.LabelSelector, options, path.Child("labelSelector"))
 	errs = append(errs, metav1validation.ValidateLabelSelector(term.NamespaceSelector, options, path.Child("namespaceSelector"))...)
 	for i, namespace := range term.Namespaces {
-		errs = append(errs, validateLabelName(namespace, path.Child("namespaces").Index(i))...)
+		errs = append(errs, rule.Label(namespace, path.Child("namespaces").Index(i))...)
 	}
 	if term.TopologyKey == "" {
 		errs = append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
@@ -201,7 +204,7 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, path *field.P
 		if c.TopologyKey == "" {
 			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 		}
-		errs = append(errs, oneOf(c.WhenUnsatisfiable, []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}, at.Child("whenUnsatisfiable"))...)
+		errs = append(errs, rule.OneOf(c.WhenUnsatisfiable, []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}, at.Child("whenUnsatisfiable"))...)
 		pair := fmt.Sprintf("{%v, %v}", c.TopologyKey, c.WhenUnsatisfiable)
 		if seen.Has(pair) {
 			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), pair))
@@ -225,10 +228,23 @@ func validateSpreadDetails(c *corev1.TopologySpreadConstraint, path *field.Path)
 	}
 	policies := []corev1.NodeInclusionPolicy{corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore}
 	if c.NodeAffinityPolicy != nil {
-		errs = append(errs, oneOf(*c.NodeAffinityPolicy, policies, path.Child("nodeAffinityPolicy"))...)
+		errs = append(errs, rule.OneOf(*c.NodeAffinityPolicy, policies, path.Child("nodeAffinityPolicy"))...)
 	}
 	if c.NodeTaintsPolicy != nil {
-		errs = append(errs, oneOf(*c.NodeTaintsPolicy, policies, path.Child("nodeTaintsPolicy"))...)
+		errs = append(errs, rule.OneOf(*c.NodeTaintsPolicy, policies, path.Child("nodeTaintsPolicy"))...)
 	}
 	return append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)
+}
+
+var taintEffects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+
+// TaintEffect: in a toleration no effect means all of them.
+func TaintEffect(effect corev1.TaintEffect, allowEmpty bool, path *field.Path) field.ErrorList {
+	if effect == "" && allowEmpty {
+		return nil
+	}
+	if effect == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return rule.OneOf(effect, taintEffects, path)
 }

@@ -1,4 +1,4 @@
-package kinds
+package podspec
 
 import (
 	"strings"
@@ -6,15 +6,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
 // defaultGraceSeconds is how long a pod may take to stop when it does not say.
 const defaultGraceSeconds = 30
 
-// defaultPod fills what only pods get, and what their templates get too. Requests
+// DefaultPod fills what only pods get, and what their templates get too. Requests
 // follow limits, links to services are on, and host ports mirror container ports.
-func defaultPod(pod *corev1.Pod) {
-	defaultPodSpec(&pod.Spec)
+func DefaultPod(pod *corev1.Pod) {
+	Default(&pod.Spec)
 	spec := &pod.Spec
 	for i := range spec.Containers {
 		requestsFromLimits(&spec.Containers[i].Resources)
@@ -32,16 +34,16 @@ func defaultPod(pod *corev1.Pod) {
 	podRequests(pod)
 }
 
-// defaultPodSpec fills a spec as it stands in a pod or in a template.
-func defaultPodSpec(spec *corev1.PodSpec) {
-	setDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)
-	setDefault(&spec.RestartPolicy, corev1.RestartPolicyAlways)
-	setDefault(&spec.SchedulerName, corev1.DefaultSchedulerName)
-	setPointer(&spec.TerminationGracePeriodSeconds, defaultGraceSeconds)
+// Default fills a spec as it stands in a pod or in a template.
+func Default(spec *corev1.PodSpec) {
+	rule.Default(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	rule.Default(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	rule.Default(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	rule.DefaultPointer(&spec.TerminationGracePeriodSeconds, defaultGraceSeconds)
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &corev1.PodSecurityContext{}
 	}
-	mirrorServiceAccount(spec)
+	MirrorServiceAccount(spec)
 	for i := range spec.Volumes {
 		defaultVolume(&spec.Volumes[i])
 	}
@@ -55,17 +57,17 @@ func defaultPodSpec(spec *corev1.PodSpec) {
 		// The common part has the fields of a container in the same order; Go converts it.
 		defaultContainer((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
-	roundUp(spec.Overhead)
+	rule.RoundUp(spec.Overhead)
 	if spec.Resources != nil {
-		roundUp(spec.Resources.Limits)
-		roundUp(spec.Resources.Requests)
+		rule.RoundUp(spec.Resources.Limits)
+		rule.RoundUp(spec.Resources.Requests)
 	}
 }
 
-// mirrorServiceAccount keeps the deprecated alias equal to the name, as the wire
+// MirrorServiceAccount keeps the deprecated alias equal to the name, as the wire
 // format of Kubernetes always had it.
-func mirrorServiceAccount(spec *corev1.PodSpec) {
-	setDefault(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
+func MirrorServiceAccount(spec *corev1.PodSpec) {
+	rule.Default(&spec.ServiceAccountName, spec.DeprecatedServiceAccount)
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
 }
 
@@ -73,16 +75,16 @@ func defaultContainer(c *corev1.Container) {
 	if c.ImagePullPolicy == "" {
 		c.ImagePullPolicy = pullPolicy(c.Image)
 	}
-	setDefault(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
-	setDefault(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	rule.Default(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	rule.Default(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	for i := range c.Ports {
-		setDefault(&c.Ports[i].Protocol, corev1.ProtocolTCP)
+		rule.Default(&c.Ports[i].Protocol, corev1.ProtocolTCP)
 	}
 	for i := range c.Env {
 		defaultEnvSource(c.Env[i].ValueFrom)
 	}
-	roundUp(c.Resources.Limits)
-	roundUp(c.Resources.Requests)
+	rule.RoundUp(c.Resources.Limits)
+	rule.RoundUp(c.Resources.Requests)
 	defaultProbe(c.LivenessProbe)
 	defaultProbe(c.ReadinessProbe)
 	defaultProbe(c.StartupProbe)
@@ -109,13 +111,13 @@ func defaultEnvSource(from *corev1.EnvVarSource) {
 	}
 	defaultFieldRef(from.FieldRef)
 	if from.FileKeyRef != nil {
-		setPointer(&from.FileKeyRef.Optional, false)
+		rule.DefaultPointer(&from.FileKeyRef.Optional, false)
 	}
 }
 
 func defaultFieldRef(ref *corev1.ObjectFieldSelector) {
 	if ref != nil {
-		setDefault(&ref.APIVersion, "v1")
+		rule.Default(&ref.APIVersion, "v1")
 	}
 }
 
@@ -123,13 +125,13 @@ func defaultProbe(probe *corev1.Probe) {
 	if probe == nil {
 		return
 	}
-	setDefault(&probe.TimeoutSeconds, 1)
-	setDefault(&probe.PeriodSeconds, 10)
-	setDefault(&probe.SuccessThreshold, 1)
-	setDefault(&probe.FailureThreshold, 3)
+	rule.Default(&probe.TimeoutSeconds, 1)
+	rule.Default(&probe.PeriodSeconds, 10)
+	rule.Default(&probe.SuccessThreshold, 1)
+	rule.Default(&probe.FailureThreshold, 3)
 	defaultHTTPGet(probe.HTTPGet)
 	if probe.GRPC != nil {
-		setPointer(&probe.GRPC.Service, "")
+		rule.DefaultPointer(&probe.GRPC.Service, "")
 	}
 }
 
@@ -141,8 +143,8 @@ func defaultLifecycle(handler *corev1.LifecycleHandler) {
 
 func defaultHTTPGet(get *corev1.HTTPGetAction) {
 	if get != nil {
-		setDefault(&get.Path, "/")
-		setDefault(&get.Scheme, corev1.URISchemeHTTP)
+		rule.Default(&get.Path, "/")
+		rule.Default(&get.Scheme, corev1.URISchemeHTTP)
 	}
 }
 
@@ -195,31 +197,7 @@ func hostPorts(containers []corev1.Container) {
 	for i := range containers {
 		for j := range containers[i].Ports {
 			port := &containers[i].Ports[j]
-			setDefault(&port.HostPort, port.ContainerPort)
+			rule.Default(&port.HostPort, port.ContainerPort)
 		}
-	}
-}
-
-// roundUp removes precision below a thousandth, which the API does not keep.
-func roundUp(list corev1.ResourceList) {
-	const milli = -3
-	for name, quantity := range list {
-		quantity.RoundUp(milli)
-		list[name] = quantity
-	}
-}
-
-// setDefault sets a field that has its zero value.
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
-// setPointer sets a pointer field that is nil.
-func setPointer[T any](field **T, value T) {
-	if *field == nil {
-		*field = &value
 	}
 }

@@ -1,0 +1,155 @@
+package rule
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+var portProtocols = []corev1.Protocol{corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP}
+
+// Required asks for a value.
+func Required(value string, path *field.Path) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return nil
+}
+
+// Label judges names that become part of a host name.
+func Label(name string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range utilvalidation.IsDNS1123Label(name) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	return errs
+}
+
+// Port asks for a number from 1 to 65535.
+func Port(port int32, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range utilvalidation.IsValidPortNum(int(port)) {
+		errs = append(errs, field.Invalid(path, port, msg))
+	}
+	return errs
+}
+
+// Protocol asks for one of the transport protocols.
+func Protocol(protocol corev1.Protocol, path *field.Path) field.ErrorList {
+	if protocol == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return OneOf(protocol, portProtocols, path)
+}
+
+// OneOf reports a value outside a set.
+func OneOf[T ~string](value T, set []T, path *field.Path) field.ErrorList {
+	if slices.Contains(set, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, set)}
+}
+
+// PortOrName asks for the number of a port or the name of a container's port.
+func PortOrName(port intstr.IntOrString, path *field.Path) field.ErrorList {
+	if port.Type == intstr.Int {
+		return Port(port.IntVal, path)
+	}
+	var errs field.ErrorList
+	for _, msg := range utilvalidation.IsValidPortName(port.StrVal) {
+		errs = append(errs, field.Invalid(path, port.StrVal, msg))
+	}
+	return errs
+}
+
+// IP asks for an address in canonical form.
+func IP(ip string, path *field.Path) field.ErrorList {
+	return utilvalidation.IsValidIP(path, ip)
+}
+
+// NonSpecialIP refuses addresses that mean "here" or "nowhere".
+func NonSpecialIP(text string, path *field.Path) field.ErrorList {
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, text, "must be a valid IP address")}
+	}
+	var errs field.ErrorList
+	for _, special := range []struct {
+		is  bool
+		msg string
+	}{
+		{ip.IsUnspecified(), fmt.Sprintf("may not be unspecified (%v)", text)},
+		{ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"},
+		{ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)"},
+		{ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"},
+	} {
+		if special.is {
+			errs = append(errs, field.Invalid(path, text, special.msg))
+		}
+	}
+	return errs
+}
+
+// Subdomain asks for the name of most objects: an RFC 1123 subdomain.
+func Subdomain(name string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range utilvalidation.IsDNS1123Subdomain(name) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	return errs
+}
+
+// DataKey asks for a key that can become a file name.
+func DataKey(key string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range utilvalidation.IsConfigMapKey(key) {
+		errs = append(errs, field.Invalid(path, key, msg))
+	}
+	return errs
+}
+
+// RequiredOneOf is OneOf with a message of its own for an empty value.
+func RequiredOneOf[T ~string](value T, set []T, path *field.Path) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return OneOf(value, set, path)
+}
+
+// Nonnegative appends an error to errs if value is below 0.
+func Nonnegative(errs *field.ErrorList, value int32, path *field.Path) {
+	*errs = append(*errs, validation.ValidateNonnegativeField(int64(value), path)...)
+}
+
+// IsTrue reads an optional flag that is off when unset.
+func IsTrue(b *bool) bool { return b != nil && *b }
+
+// RoundUp removes precision below a thousandth, which the API does not keep.
+func RoundUp(list corev1.ResourceList) {
+	const milli = -3
+	for name, quantity := range list {
+		quantity.RoundUp(milli)
+		list[name] = quantity
+	}
+}
+
+// Default sets a field that has its zero value.
+func Default[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// DefaultPointer sets a pointer field that is nil.
+func DefaultPointer[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
