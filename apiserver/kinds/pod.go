@@ -61,6 +61,7 @@ func preparePodCreate(pod *corev1.Pod) {
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qos.ComputePodQOS(pod)}
 	// Admission may have set the name after the defaults ran.
 	podspec.MirrorServiceAccount(&pod.Spec)
+	podspec.ResolveMatchKeys(pod)
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,

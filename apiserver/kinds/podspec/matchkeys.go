@@ -1,0 +1,53 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ResolveMatchKeys turns matchLabelKeys and mismatchLabelKeys of a new pod into
+// requirements with the pod's own values, so that schedulers need the selectors
+// only. A pod's labels may change later; what it was placed beside may not.
+func ResolveMatchKeys(pod *corev1.Pod) {
+	for i := range pod.Spec.TopologySpreadConstraints {
+		c := &pod.Spec.TopologySpreadConstraints[i]
+		requireKeys(c.LabelSelector, pod.Labels, c.MatchLabelKeys, metav1.LabelSelectorOpIn)
+	}
+	affinity := pod.Spec.Affinity
+	if affinity == nil {
+		return
+	}
+	if a := affinity.PodAffinity; a != nil {
+		resolveTerms(pod.Labels, a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := affinity.PodAntiAffinity; a != nil {
+		resolveTerms(pod.Labels, a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+}
+
+func resolveTerms(labels map[string]string, must []corev1.PodAffinityTerm, may []corev1.WeightedPodAffinityTerm) {
+	for i := range must {
+		resolveTerm(labels, &must[i])
+	}
+	for i := range may {
+		resolveTerm(labels, &may[i].PodAffinityTerm)
+	}
+}
+
+func resolveTerm(labels map[string]string, term *corev1.PodAffinityTerm) {
+	requireKeys(term.LabelSelector, labels, term.MatchLabelKeys, metav1.LabelSelectorOpIn)
+	requireKeys(term.LabelSelector, labels, term.MismatchLabelKeys, metav1.LabelSelectorOpNotIn)
+}
+
+// requireKeys skips keys that the pod does not have: they say nothing about it.
+func requireKeys(selector *metav1.LabelSelector, labels map[string]string, keys []string, op metav1.LabelSelectorOperator) {
+	if selector == nil {
+		return
+	}
+	for _, key := range keys {
+		if value, found := labels[key]; found {
+			selector.MatchExpressions = append(selector.MatchExpressions,
+				metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{value}})
+		}
+	}
+}
