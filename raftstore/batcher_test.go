@@ -1,0 +1,190 @@
+package raftstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/forward"
+)
+
+// inBatcher runs a test with a batcher that ships by ship.
+func inBatcher(t *testing.T, ship func(context.Context, []command.Command) []forward.Outcome, test func(*testing.T, *batcher)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		b := newBatcher(ctx, ship)
+		var running sync.WaitGroup
+		running.Go(b.run)
+		test(t, b)
+		b.drain()
+		cancel()
+		running.Wait()
+	})
+}
+
+func command1(bytesLong int) command.Command {
+	return command.Command{Ops: []command.Op{{Kind: command.Put, Key: "/k", Value: bytes.Repeat([]byte{1}, bytesLong)}}}
+}
+
+func TestBatcherPacksWhatWaits(t *testing.T) {
+	var mu sync.Mutex
+	var sizes []int
+	slow := func(_ context.Context, c []command.Command) []forward.Outcome {
+		mu.Lock()
+		sizes = append(sizes, len(c))
+		mu.Unlock()
+		time.Sleep(time.Millisecond)
+		return make([]forward.Outcome, len(c))
+	}
+	inBatcher(t, slow, func(t *testing.T, b *batcher) {
+		const n = 3 * command.MaxCommands
+		var submitting sync.WaitGroup
+		for range n {
+			submitting.Go(func() {
+				if _, err := b.submit(t.Context(), command1(1)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		submitting.Wait()
+		total := 0
+		for _, size := range sizes {
+			total += size
+			if size > command.MaxCommands {
+				t.Errorf("batch of %d", size)
+			}
+		}
+		if total != n || len(sizes) > 20 {
+			t.Errorf("%d commands in %d batches", total, len(sizes))
+		}
+	})
+}
+
+func TestBatcherBoundsBytes(t *testing.T) {
+	release := make(chan struct{})
+	var mu sync.Mutex
+	largest := 0
+	ship := func(_ context.Context, c []command.Command) []forward.Outcome {
+		<-release
+		size := 0
+		for i := range c {
+			size += c[i].Size()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if len(c) > 1 {
+			largest = max(largest, size)
+		}
+		return make([]forward.Outcome, len(c))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		release = make(chan struct{})
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		b := newBatcher(ctx, ship)
+		go b.run()
+		var submitting sync.WaitGroup
+		for range 40 {
+			submitting.Go(func() { b.submit(t.Context(), command1(50_000)) })
+		}
+		submitting.Go(func() { b.submit(t.Context(), command1(command.MaxBytes+1)) })
+		synctest.Wait()
+		close(release)
+		submitting.Wait()
+	})
+	if largest > command.MaxBytes {
+		t.Errorf("a batch of several had %d bytes", largest)
+	}
+}
+
+func TestBatcherRefusesBeyondItsQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		// Nothing runs: the queue fills.
+		b := newBatcher(ctx, nil)
+		for range queueLimit {
+			if _, err := b.enqueue(ctx, command1(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := b.enqueue(ctx, command1(1)); !errors.Is(err, ErrOverloaded) || !errors.Is(err, forward.ErrNotProposed) {
+			t.Errorf("beyond the limit: %v", err)
+		}
+	})
+}
+
+func TestBatcherSkipsCommandsWhoseCallerLeft(t *testing.T) {
+	shipped := 0
+	ship := func(_ context.Context, c []command.Command) []forward.Outcome {
+		time.Sleep(time.Second)
+		shipped += len(c)
+		return make([]forward.Outcome, len(c))
+	}
+	inBatcher(t, ship, func(t *testing.T, b *batcher) {
+		for range batchesInFlight {
+			go b.submit(t.Context(), command1(1))
+			synctest.Wait()
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := b.submit(short, command1(1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("submit: %v", err)
+		}
+		b.drain()
+		if shipped != batchesInFlight {
+			t.Errorf("%d shipped", shipped)
+		}
+	})
+}
+
+func TestBatcherRefusesAfterDrain(t *testing.T) {
+	ship := func(_ context.Context, c []command.Command) []forward.Outcome { return make([]forward.Outcome, len(c)) }
+	inBatcher(t, ship, func(t *testing.T, b *batcher) {
+		b.drain()
+		if _, err := b.submit(t.Context(), command1(1)); !errors.Is(err, ErrStopped) || !errors.Is(err, forward.ErrNotProposed) {
+			t.Errorf("after drain: %v", err)
+		}
+	})
+}
+
+func TestCoalescerAnswersOnlyThoseWhoCameBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := uint64(0)
+		c := coalescer{}
+		c.fetch = func() (uint64, error) {
+			begun++
+			answer := begun
+			time.Sleep(time.Second)
+			return answer, nil
+		}
+		answers := make(chan uint64, 200)
+		ask := func() { v, _ := c.get(t.Context()); answers <- v }
+		go ask()
+		time.Sleep(500 * time.Millisecond) // the first fetch is under way
+		for range 100 {
+			go ask()
+		}
+		if first := <-answers; first != 1 {
+			t.Errorf("first caller got %d", first)
+		}
+		for range 100 {
+			if v := <-answers; v != 2 {
+				t.Errorf("a caller during fetch 1 got the answer of fetch %d", v)
+			}
+		}
+		c.drain()
+		if _, err := c.get(t.Context()); !errors.Is(err, ErrStopped) {
+			t.Errorf("after drain: %v", err)
+		}
+		if begun != 2 {
+			t.Errorf("%d fetches", begun)
+		}
+	})
+}

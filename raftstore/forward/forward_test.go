@@ -1,0 +1,158 @@
+package forward_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/forward"
+)
+
+// scripted is a backend whose answers a test chooses.
+type scripted struct {
+	propose func([]command.Command) []forward.Outcome
+	read    func() (uint64, error)
+	status  forward.Status
+	changed []string
+}
+
+func (s *scripted) Propose(_ context.Context, c []command.Command) []forward.Outcome { return s.propose(c) }
+func (s *scripted) ReadIndex(context.Context) (uint64, error)                        { return s.read() }
+func (s *scripted) Status() forward.Status                                           { return s.status }
+func (s *scripted) AddServer(_ context.Context, name, address string) error {
+	s.changed = append(s.changed, "add "+name+" "+address)
+	return nil
+}
+func (s *scripted) RemoveServer(_ context.Context, name string) error {
+	s.changed = append(s.changed, "remove "+name)
+	return errors.New("not the leader")
+}
+
+// serve returns a client of a handler over the backend.
+func serve(t *testing.T, b forward.Backend, authorize func(*http.Request) error) *forward.Client {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle(forward.NewHandler(b, authorize))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return forward.NewClient(func(string, string) (*http.Client, string) { return server.Client(), server.URL })
+}
+
+func anyone(*http.Request) error { return nil }
+
+var peer = forward.Peer{ID: "server-2", Address: "server-2:1"}
+
+func commands(n int) []command.Command {
+	c := make([]command.Command, n)
+	for i := range c {
+		c[i] = command.Command{Session: 7, Sequence: uint64(i), Fence: 3, Ops: []command.Op{{Kind: command.Put, Key: fmt.Sprint("/k/", i), Value: []byte("v")}}}
+	}
+	return c
+}
+
+func TestCommandsAndOutcomesArriveWhole(t *testing.T) {
+	sent := commands(4)
+	result := command.Result{Code: command.PreconditionFailed, Revision: 9, Revisions: []uint64{1, 0}, Current: 4, FailedOp: 1, Message: "no"}
+	b := &scripted{propose: func(got []command.Command) []forward.Outcome {
+		if diff := cmp.Diff(sent, got); diff != "" {
+			t.Errorf("commands: %s", diff)
+		}
+		return []forward.Outcome{
+			{Result: result},
+			{Err: fmt.Errorf("%w: not leading", forward.ErrNotProposed)},
+			{Err: forward.ErrOverloaded},
+			{Err: errors.New("leadership lost")},
+		}
+	}}
+	got := serve(t, b, anyone).Propose(t.Context(), peer, sent)
+	if diff := cmp.Diff(result, got[0].Result); got[0].Err != nil || diff != "" {
+		t.Errorf("result: %v %s", got[0].Err, diff)
+	}
+	if !errors.Is(got[1].Err, forward.ErrNotProposed) || errors.Is(got[1].Err, forward.ErrOverloaded) {
+		t.Errorf("not proposed: %v", got[1].Err)
+	}
+	if !errors.Is(got[2].Err, forward.ErrOverloaded) {
+		t.Errorf("overloaded: %v", got[2].Err)
+	}
+	if !errors.Is(got[3].Err, forward.ErrOutcomeUnknown) || errors.Is(got[3].Err, forward.ErrNotProposed) {
+		t.Errorf("unknown: %v", got[3].Err)
+	}
+}
+
+func TestFailedRequests(t *testing.T) {
+	dead := forward.NewClient(func(string, string) (*http.Client, string) {
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+		}
+		return &http.Client{Transport: &http.Transport{DialContext: dial}}, "http://nowhere"
+	})
+	silent := serve(t, &scripted{propose: func(c []command.Command) []forward.Outcome {
+		time.Sleep(200 * time.Millisecond)
+		return make([]forward.Outcome, len(c))
+	}}, anyone)
+	short := serve(t, &scripted{propose: func([]command.Command) []forward.Outcome { return nil }}, anyone)
+	stranger := serve(t, &scripted{}, func(*http.Request) error { return errors.New("who are you") })
+	closed := serve(t, &scripted{}, nil)
+	for _, tc := range []struct {
+		name   string
+		client *forward.Client
+		want   error
+	}{
+		{"dial refused", dead, forward.ErrNotProposed},
+		{"no answer in time", silent, forward.ErrOutcomeUnknown},
+		{"too few outcomes", short, forward.ErrOutcomeUnknown},
+		{"not authorized", stranger, forward.ErrNotProposed},
+		{"no authorization configured", closed, forward.ErrNotProposed},
+		{"no client configured", forward.NewClient(nil), forward.ErrNotProposed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			got := tc.client.Propose(ctx, peer, commands(2))
+			if len(got) != 2 || !errors.Is(got[0].Err, tc.want) || !errors.Is(got[1].Err, tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestReadIndex(t *testing.T) {
+	b := &scripted{read: func() (uint64, error) { return 42, nil }}
+	client := serve(t, b, anyone)
+	if revision, err := client.ReadIndex(t.Context(), peer); revision != 42 || err != nil {
+		t.Errorf("got %d %v", revision, err)
+	}
+	b.read = func() (uint64, error) { return 0, errors.New("not the leader") }
+	if _, err := client.ReadIndex(t.Context(), peer); err == nil {
+		t.Error("a follower's refusal is no error")
+	}
+}
+
+func TestStatusAndMembership(t *testing.T) {
+	b := &scripted{status: forward.Status{
+		Name: "server-2", Leader: "server-1", Term: 3, Revision: 9, AppliedIndex: 12, LastIndex: 13,
+		SnapshotIndex: 5, LogBytes: 1 << 20, SyncP99: 3 * time.Millisecond,
+	}}
+	client := serve(t, b, anyone)
+	status, err := client.Status(t.Context(), peer)
+	if diff := cmp.Diff(b.status, status); err != nil || diff != "" {
+		t.Errorf("status: %v %s", err, diff)
+	}
+	if err := client.AddServer(t.Context(), peer, "server-4", "server-4:1"); err != nil {
+		t.Error(err)
+	}
+	if err := client.RemoveServer(t.Context(), peer, "server-1"); err == nil {
+		t.Error("refusal lost")
+	}
+	if diff := cmp.Diff([]string{"add server-4 server-4:1", "remove server-1"}, b.changed); diff != "" {
+		t.Error(diff)
+	}
+}
