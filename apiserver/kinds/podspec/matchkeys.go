@@ -1,7 +1,10 @@
 package podspec
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -40,14 +43,18 @@ func resolveTerm(labels map[string]string, term *corev1.PodAffinityTerm) {
 }
 
 // requireKeys skips keys that the pod does not have: they say nothing about it.
+// A retried create comes here again, so a requirement is added once.
 func requireKeys(selector *metav1.LabelSelector, labels map[string]string, keys []string, op metav1.LabelSelectorOperator) {
 	if selector == nil {
 		return
 	}
 	for _, key := range keys {
-		if value, found := labels[key]; found {
-			selector.MatchExpressions = append(selector.MatchExpressions,
-				metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{value}})
+		value, found := labels[key]
+		requirement := metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{value}}
+		if found && !slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+			return equality.Semantic.DeepEqual(r, requirement)
+		}) {
+			selector.MatchExpressions = append(selector.MatchExpressions, requirement)
 		}
 	}
 }

@@ -26,6 +26,7 @@ func TestResolveMatchKeys(t *testing.T) {
 		},
 	}
 	ResolveMatchKeys(pod)
+	ResolveMatchKeys(pod) // as in a retried create
 	spread := pod.Spec.TopologySpreadConstraints
 	if got := metav1.FormatLabelSelector(spread[0].LabelSelector); got != "app=web,hash in (1)" {
 		t.Errorf("spread selector = %s", got)
