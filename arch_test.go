@@ -1,0 +1,470 @@
+package setpoint_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The rules of the house, checked on the source itself: a rule that no machine
+// checks is a wish. Each failure says why the rule is there.
+
+const module = "github.com/setpoint-io/setpoint"
+
+const (
+	functionLinesMax = 70
+	testLinesMax     = 150 // tests are longer by the tables in them
+	fileLinesMax     = 500
+	packageLinesMax  = 4000
+)
+
+// An importRule says what the packages that match in may not import, unless they
+// match except. A pattern is a path below the module or an import path: "x/..."
+// is x and everything below it, "std" the standard library, "..." everything.
+type importRule struct {
+	in     []string
+	except []string
+	forbid []string
+	allow  []string // exceptions from forbid
+	tests  bool     // the rule holds for tests too
+	why    string
+}
+
+var importRules = []importRule{
+	{
+		in: []string{"..."}, forbid: []string{"k8s.io/kubernetes/..."}, tests: true,
+		why: "k8s.io/kubernetes is not published as a library: its internals change without notice and bring a thousand packages",
+	},
+	{
+		in: []string{"raftstore/..."}, forbid: []string{module + "/...", "k8s.io/...", "sigs.k8s.io/..."},
+		allow: []string{module + "/raftstore/..."}, tests: true,
+		why: "the store knows keys, revisions, uids and fences; values are opaque, so no fault above it can harm what is stored",
+	},
+	{
+		in: []string{"..."}, except: []string{"raftstore/replica"}, forbid: []string{"github.com/hashicorp/raft/...", "github.com/hashicorp/raft-boltdb/...", "go.etcd.io/bbolt/..."},
+		tests: true,
+		why:   "one package answers for the log on disk and for what raft's API means; the others see Propose, ReadIndex, Watch",
+	},
+	{
+		in: []string{"raftstore/state", "raftstore/record", "raftstore/wire", "raftstore/command"},
+		forbid: []string{"time", "math/rand/...", "crypto/rand", "os/...", "net/...", "log/...", "io/fs", "github.com/hashicorp/...",
+			"path/filepath", "runtime/...", "syscall", "testing/..."},
+		why: "Apply is a function of the log: a clock, a random number or I/O would make replicas differ",
+	},
+	{
+		in: []string{"apiserver/..."}, except: []string{"apiserver/storage"}, forbid: []string{module + "/raftstore/..."},
+		why: "storage is the only door to the store: whoever bypassed it would write without preconditions",
+	},
+	{
+		in: []string{"apiserver/..."}, forbid: []string{module + "/controllers/...", module + "/agent/...", module},
+		why: "the API serves everybody and knows nobody: what it needs of others it declares as a small interface",
+	},
+	{
+		in: []string{"apiserver/..."}, forbid: []string{"k8s.io/client-go/kubernetes/scheme"},
+		why: "the global scheme can be changed by any library in the process; the API has its own",
+	},
+	{
+		in: []string{"apiserver/kinds/...", "apiserver/resource"}, forbid: []string{"net/http", "os/...", "k8s.io/client-go/...", "math/rand/...", "log/..."},
+		allow: []string{"k8s.io/client-go/applyconfigurations/..."},
+		why:   "what a kind says is pure: the same object gives the same answer on every replica",
+	},
+	{
+		in: []string{"controllers/..."}, forbid: []string{module + "/apiserver/...", module + "/raftstore/...", module + "/agent/...", module, "k8s.io/apiserver/..."},
+		why: "controllers speak client-go only: they could run outside, against any Kubernetes API, and are tested so",
+	},
+	{
+		in: []string{"controllers/scheduler/plugin", "controllers/scheduler/plugins"}, forbid: []string{"k8s.io/client-go/...", "time", "context", "math/rand/...", "log/..."},
+		why: "plugins are pure functions: the same world gives the same placement and the same explanation",
+	},
+	{
+		in: []string{"agent/..."}, forbid: []string{module + "/apiserver/...", module + "/raftstore/...", module + "/controllers/...", module, "k8s.io/apiserver/..."},
+		why: "an agent is a client like any other: a stock kubelet must be able to take its place",
+	},
+	{
+		in: []string{"agent/cri/embedded/boot", "agent/cri/embedded/shim"}, forbid: []string{"..."},
+		allow: []string{"std", "golang.org/x/sys/...", module + "/agent/cri/embedded/boot", module + "/agent/cri/embedded/shim"},
+		why:   "these run once per pod and container: what they link, every pod pays for in memory and start time",
+	},
+	{
+		in: []string{"cmd/..."}, forbid: []string{module + "/raftstore/...", module + "/controllers/..."},
+		why: "the command turns flags into Configs; the root package wires",
+	},
+}
+
+// generousFunctions may be longer than functionLinesMax. The list only shrinks.
+var generousFunctions = map[string]string{
+	"agent/cri/embedded/seccomp/numbers_amd64.go:systemCalls": "is a table",
+	"agent/cri/embedded/seccomp/numbers_arm64.go:systemCalls": "is a table",
+}
+
+// generousFiles may be longer than fileLinesMax. The list only shrinks.
+var generousFiles = map[string]string{}
+
+// realSleeps are test files that sleep outside a bubble, and why they must.
+var realSleeps = map[string]string{
+	"agent/cri/embedded/harness_test.go":  "waits for real processes, polling with a deadline",
+	"raftstore/forward/forward_test.go":   "is a server slower than its client's patience, over a real socket",
+	"agent/cri/embedded/workload_test.go": "is the workload inside a container: it sleeps until it is killed",
+}
+
+// allowedSkips are test files that may skip, and why.
+var allowedSkips = map[string]string{
+	"agent/cri/embedded/harness_test.go":      "namespaces, mounts and cgroups need root",
+	"agent/cri/embedded/images/store_test.go": "owners and device nodes of unpacked files need root",
+}
+
+type sourceFile struct {
+	path      string // slashes, relative to the root
+	dir       string
+	test      bool
+	generated bool
+	lines     int
+	syntax    *ast.File
+	imports   []string
+}
+
+var fileSet = token.NewFileSet()
+
+// sources reads every Go file of the module once.
+var sources = sync.OnceValues(func() ([]*sourceFile, error) {
+	var files []*sourceFile
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return enterDir(name, entry)
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		file, err := parse(filepath.ToSlash(name))
+		files = append(files, file)
+		return err
+	})
+	return files, err
+})
+
+// enterDir skips what Go skips, and other modules.
+func enterDir(name string, entry fs.DirEntry) error {
+	if name == "." {
+		return nil
+	}
+	if base := entry.Name(); base[0] == '.' || base[0] == '_' || base == "testdata" || base == "bin" {
+		return filepath.SkipDir
+	}
+	if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+func parse(name string) (*sourceFile, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	syntax, err := parser.ParseFile(fileSet, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	file := &sourceFile{
+		path: name, dir: path.Dir(name), syntax: syntax,
+		test:      strings.HasSuffix(name, "_test.go"),
+		generated: ast.IsGenerated(syntax),
+		lines:     strings.Count(string(text), "\n"),
+	}
+	for _, spec := range syntax.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		file.imports = append(file.imports, imported)
+	}
+	return file, nil
+}
+
+func eachSource(t *testing.T, visit func(f *sourceFile)) {
+	t.Helper()
+	files, err := sources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 100 {
+		t.Fatalf("only %d files found: the tree was not read", len(files))
+	}
+	for _, f := range files {
+		visit(f)
+	}
+}
+
+func TestHouseImports(t *testing.T) {
+	for _, rule := range importRules {
+		eachSource(t, func(f *sourceFile) {
+			if f.test && !rule.tests || !matchAny(rule.in, f.dir) || matchAny(rule.except, f.dir) {
+				return
+			}
+			for _, imported := range f.imports {
+				if matchAny(rule.forbid, imported) && !matchAny(rule.allow, imported) {
+					t.Errorf("%s imports %s\n\twhy not: %s", f.path, imported, rule.why)
+				}
+			}
+		})
+	}
+}
+
+// Tests may reach further than the code they test, but not into another world.
+func TestHouseTestImports(t *testing.T) {
+	worlds := map[string][]string{
+		"raftstore":   nil,
+		"apiserver":   {"raftstore"},
+		"controllers": nil,
+		"agent":       nil,
+	}
+	eachSource(t, func(f *sourceFile) {
+		world, _, _ := strings.Cut(f.dir, "/")
+		allowed, known := worlds[world]
+		if !f.test || !known {
+			return
+		}
+		for _, imported := range f.imports {
+			below, ours := strings.CutPrefix(imported, module+"/")
+			other, _, _ := strings.Cut(below, "/")
+			if ours && other != world && !slices.Contains(allowed, other) {
+				t.Errorf("%s imports %s\n\twhy not: what crosses worlds is tested in the root package, in cmd and in test/", f.path, imported)
+			}
+		}
+	})
+}
+
+func TestHouseEveryPackageSaysWhatItIs(t *testing.T) {
+	packages := map[string][]*sourceFile{}
+	eachSource(t, func(f *sourceFile) {
+		if !f.test && !f.generated {
+			packages[f.dir] = append(packages[f.dir], f)
+		}
+	})
+	for dir, files := range packages {
+		name := files[0].syntax.Name.Name
+		if !slices.ContainsFunc(files, func(f *sourceFile) bool { return documents(f, len(files) == 1) }) {
+			t.Errorf("%s: package %s has no doc.go that begins with its name\n\twhy: a reader asks first what a package owns, who calls it, and what it promises", dir, name)
+		}
+		if slices.Contains([]string{"util", "utils", "common", "types", "misc", "helpers"}, name) {
+			t.Errorf("%s: a package called %s\n\twhy not: the name says nothing, so everything ends up in it", dir, name)
+		}
+	}
+}
+
+// documents: a command is documented in main.go, the library in setpoint.go, since
+// that is what people open, and a package of one file in that file.
+func documents(f *sourceFile, alone bool) bool {
+	if f.syntax.Doc == nil || !strings.HasPrefix(f.syntax.Doc.Text(), docStart(f)) {
+		return false
+	}
+	switch base := path.Base(f.path); {
+	case f.syntax.Name.Name == "main":
+		return base == "main.go"
+	case f.dir == ".":
+		return base == "setpoint.go"
+	default:
+		return base == "doc.go" || alone
+	}
+}
+
+func docStart(f *sourceFile) string {
+	if f.syntax.Name.Name == "main" {
+		return "Command " + path.Base(f.dir) + " "
+	}
+	return "Package " + f.syntax.Name.Name + " "
+}
+
+func TestHouseSizes(t *testing.T) {
+	packages := map[string]int{}
+	eachSource(t, func(f *sourceFile) {
+		if f.generated {
+			return
+		}
+		checkFunctionSizes(t, f)
+		if f.test {
+			return
+		}
+		packages[f.dir] += f.lines
+		if f.lines > fileLinesMax && generousFiles[f.path] == "" {
+			t.Errorf("%s has %d lines, more than %d\n\twhy: one concept a file; split it by who calls it", f.path, f.lines, fileLinesMax)
+		}
+	})
+	for dir, lines := range packages {
+		if lines > packageLinesMax {
+			t.Errorf("%s has %d lines, more than %d\n\twhy: a package is what one person can know", dir, lines, packageLinesMax)
+		}
+	}
+}
+
+func checkFunctionSizes(t *testing.T, f *sourceFile) {
+	t.Helper()
+	limit := functionLinesMax
+	if f.test {
+		limit = testLinesMax
+	}
+	eachFunction(f, func(name string, lines int) {
+		if lines > limit && generousFunctions[f.path+":"+name] == "" {
+			t.Errorf("%s: %s has %d lines, more than %d\n\twhy: the parent decides, leaves compute; nobody holds more in mind", f.path, name, lines, limit)
+		}
+	})
+}
+
+func eachFunction(f *sourceFile, visit func(name string, lines int)) {
+	for _, declaration := range f.syntax.Decls {
+		if function, ok := declaration.(*ast.FuncDecl); ok {
+			visit(function.Name.Name, fileSet.Position(function.End()).Line-fileSet.Position(function.Pos()).Line+1)
+		}
+	}
+}
+
+func TestHouseNothingHappensByImporting(t *testing.T) {
+	eachSource(t, func(f *sourceFile) {
+		if f.generated {
+			return
+		}
+		eachFunction(f, func(name string, _ int) {
+			if name == "init" {
+				t.Errorf("%s has an init function\n\twhy not: lists are plain slices that a reader can find, and importing costs nothing", f.path)
+			}
+		})
+	})
+}
+
+// The state machine starts nothing: its order is the log's.
+func TestHouseStateStartsNoGoroutine(t *testing.T) {
+	eachSource(t, func(f *sourceFile) {
+		if f.test || f.dir != "raftstore/state" {
+			return
+		}
+		ast.Inspect(f.syntax, func(node ast.Node) bool {
+			if _, starts := node.(*ast.GoStmt); starts {
+				t.Errorf("%s: a goroutine\n\twhy not: the scheduler's order is not in the log, so replicas could differ", position(node))
+			}
+			return true
+		})
+	})
+}
+
+func TestHouseTestsDoNotSleepAndHope(t *testing.T) {
+	bubbles := map[string]bool{}
+	eachSource(t, func(f *sourceFile) {
+		bubbles[f.dir] = bubbles[f.dir] || slices.Contains(f.imports, "testing/synctest")
+	})
+	used := map[string]bool{}
+	eachSource(t, func(f *sourceFile) {
+		if !f.test || bubbles[f.dir] {
+			return // in a bubble time passes only when everything waits
+		}
+		for _, at := range calls(f, "time", "Sleep") {
+			used[f.path] = true
+			if realSleeps[f.path] == "" {
+				t.Errorf("%s: time.Sleep in a test without a bubble\n\twhy not: too short on a slow machine, too long on every other; use testing/synctest, or wait for the event", at)
+			}
+		}
+	})
+	noLeftovers(t, "realSleeps", realSleeps, used)
+}
+
+func TestHouseNoTestIsSkipped(t *testing.T) {
+	used := map[string]bool{}
+	eachSource(t, func(f *sourceFile) {
+		if !f.test || f.path == "arch_test.go" {
+			return
+		}
+		for _, name := range []string{"Skip", "Skipf", "SkipNow"} {
+			for _, receiver := range []string{"t", "tb", "b"} {
+				for _, at := range calls(f, receiver, name) {
+					used[f.path] = true
+					if allowedSkips[f.path] == "" {
+						t.Errorf("%s: a skipped test\n\twhy not: it looks like a passed one; make it run, or write its reason into allowedSkips", at)
+					}
+				}
+			}
+		}
+	})
+	noLeftovers(t, "allowedSkips", allowedSkips, used)
+}
+
+// calls finds calls of receiver.name.
+func calls(f *sourceFile, receiver, name string) []string {
+	var found []string
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		selector, ok := node.(*ast.SelectorExpr)
+		if !ok || selector.Sel.Name != name {
+			return true
+		}
+		if ident, ok := selector.X.(*ast.Ident); ok && ident.Name == receiver {
+			found = append(found, position(selector))
+		}
+		return true
+	})
+	return found
+}
+
+// noLeftovers keeps lists of exceptions as short as they can be.
+func noLeftovers(t *testing.T, list string, exceptions map[string]string, used map[string]bool) {
+	t.Helper()
+	for file := range exceptions {
+		if !used[file] {
+			t.Errorf("%s names %s, which needs no exception any more: delete the line", list, file)
+		}
+	}
+}
+
+func position(node ast.Node) string {
+	at := fileSet.Position(node.Pos())
+	return fmt.Sprintf("%s:%d", at.Filename, at.Line)
+}
+
+func matchAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return match(pattern, name) })
+}
+
+func match(pattern, name string) bool {
+	if pattern == "..." {
+		return true
+	}
+	if pattern == "std" {
+		first, _, _ := strings.Cut(name, "/")
+		return !strings.Contains(first, ".")
+	}
+	if prefix, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return name == prefix || strings.HasPrefix(name, prefix+"/")
+	}
+	return name == pattern
+}
+
+func TestHouseMatch(t *testing.T) {
+	cases := []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"...", "anything", true},
+		{"std", "net/http", true},
+		{"std", "golang.org/x/sys/unix", false},
+		{"a/b/...", "a/b", true},
+		{"a/b/...", "a/b/c", true},
+		{"a/b/...", "a/bc", false},
+		{"a/b", "a/b", true},
+		{"a/b", "a/b/c", false},
+	}
+	for _, c := range cases {
+		if got := match(c.pattern, c.name); got != c.want {
+			t.Errorf("match(%q, %q) = %v, want %v", c.pattern, c.name, got, c.want)
+		}
+	}
+}
