@@ -69,7 +69,8 @@ func (w *World) onPatch(a ktesting.Action) (bool, runtime.Object, error) {
 	if err := unjson(body, next); err != nil {
 		return true, nil, apierrors.NewBadRequest(err.Error())
 	}
-	if must(meta.Accessor(next)).GetUID() != must(meta.Accessor(found)).GetUID() {
+	n, f := must(meta.Accessor(next)), must(meta.Accessor(found))
+	if n.GetUID() != f.GetUID() || n.GetResourceVersion() != f.GetResourceVersion() {
 		return true, nil, apierrors.NewConflict(a.GetResource().GroupResource(), patch.GetName(), nil)
 	}
 	return w.store(a, found, merged(found, next, a.GetSubresource()))
@@ -101,10 +102,16 @@ func (w *World) store(a ktesting.Action, found, next runtime.Object) (bool, runt
 	if !sameField(found, next, "Spec") {
 		m.SetGeneration(was.GetGeneration() + 1)
 	}
-	if m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) == 0 && a.GetResource().Resource != "pods" && !hasSpecFinalizers(next) {
+	if m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) == 0 && !lingers(next) && !hasSpecFinalizers(next) {
 		return true, next, w.Client.Tracker().Delete(a.GetResource(), a.GetNamespace(), m.GetName())
 	}
 	return true, next, w.Client.Tracker().Update(a.GetResource(), next, a.GetNamespace())
+}
+
+// lingers reports whether only the node agent may end the object.
+func lingers(o runtime.Object) bool {
+	p, ok := o.(*corev1.Pod)
+	return ok && p.Spec.NodeName != ""
 }
 
 func hasSpecFinalizers(o runtime.Object) bool {
@@ -128,7 +135,7 @@ func (w *World) onDelete(a ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, err
 	}
 	m := must(meta.Accessor(found))
-	if p := del.DeleteOptions.Preconditions; p != nil && p.UID != nil && *p.UID != m.GetUID() {
+	if p := del.DeleteOptions.Preconditions; p != nil && (p.UID != nil && *p.UID != m.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion()) {
 		return true, nil, apierrors.NewConflict(a.GetResource().GroupResource(), del.GetName(), nil)
 	}
 	grace := del.DeleteOptions.GracePeriodSeconds

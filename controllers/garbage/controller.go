@@ -2,6 +2,7 @@ package garbage
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -60,18 +61,19 @@ type controller struct {
 	mu       sync.Mutex
 	monitors Monitors
 	absent   map[types.UID]bool // owners that a live read found gone; uids never return
-	mapper   meta.RESTMapper
-	mapped   time.Time
+
+	mapping sync.Mutex // held during discovery; never together with mu
+	mapper  meta.RESTMapper
+	mapped  time.Time
 }
 
 // Warm creates the indexes that the collector reads on a set of monitors.
 func Warm(monitors Monitors) error {
+	var errs []error
 	for _, informer := range monitors {
-		if err := index(informer); err != nil {
-			return err
-		}
+		errs = append(errs, index(informer))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Run collects garbage until ctx ends.
@@ -115,15 +117,15 @@ func (c *controller) follow(stops map[schema.GroupVersionResource]func(), add fu
 			delete(stops, resource)
 		}
 	}
+	// All indexes before any event: an owner must be found from the first on.
+	if err := Warm(now); err != nil {
+		c.logger().Error("some kinds are not watched for garbage", "error", err)
+	}
 	c.mu.Lock()
 	c.monitors = now
 	c.mu.Unlock()
 	for resource, informer := range now {
 		if stops[resource] != nil {
-			continue
-		}
-		if err := index(informer); err != nil {
-			c.logger().Error("kind not watched for garbage", "resource", resource.String(), "error", err)
 			continue
 		}
 		registration, err := informer.AddEventHandler(c.handler(resource, add))
@@ -149,9 +151,14 @@ func (c *controller) handler(resource schema.GroupVersionResource, add func(obje
 			}
 		},
 		UpdateFunc: func(before, after any) {
-			if b, a := reconcile.ObjectOf(before), reconcile.ObjectOf(after); a != nil && concerns(b, a) {
+			b, a := reconcile.ObjectOf(before), reconcile.ObjectOf(after)
+			if b == nil || a == nil {
+				return
+			}
+			if concerns(b, a) {
 				add(nameOf(resource, a))
 			}
+			c.unblocked(b, a, add)
 		},
 		DeleteFunc: func(obj any) {
 			if o := reconcile.ObjectOf(obj); o != nil {
@@ -199,14 +206,26 @@ func (c *controller) gone(o metav1.Object, add func(object)) {
 	}
 }
 
+// unblocked passes on that a dependent holds up its owner no more.
+func (c *controller) unblocked(before, after metav1.Object, add func(object)) {
+	for _, ref := range before.GetOwnerReferences() {
+		if !blocks(before, ref.UID) || blocks(after, ref.UID) {
+			continue
+		}
+		if owner, ok := c.find(ref.UID); ok && waits(owner.meta) {
+			add(owner.object)
+		}
+	}
+}
+
 func nameOf(resource schema.GroupVersionResource, o metav1.Object) object {
 	return object{resource, o.GetNamespace(), o.GetName()}
 }
 
 // mappingOf finds the resource of an owner's kind.
 func (c *controller) mappingOf(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mapping.Lock()
+	defer c.mapping.Unlock()
 	if c.mapper != nil {
 		if m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil || time.Since(c.mapped) < mapperLifetime {
 			return m, err

@@ -14,8 +14,8 @@
 //
 // It promises: an object is deleted only after a read through the API found
 // every owner absent, by uid, and only in the version in which its owners were
-// read; the cache alone never condemns. An owner in another namespace counts as
-// no owner at all: it is reported, and never a reason to delete. An owner of a
+// read; the cache alone never condemns. An owner that is seen to live in another
+// namespace counts as no owner at all: it is reported, and no reason to delete. An owner of a
 // kind that nobody serves holds its dependents. On an unchanged world nothing is
 // written.
 //

@@ -1,0 +1,292 @@
+package nodelifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/pods"
+)
+
+// liveness is a hand-fed Liveness.
+type liveness struct {
+	mu      sync.Mutex
+	signals map[string]Signal
+	changes chan string
+}
+
+func newLiveness() *liveness {
+	return &liveness{signals: map[string]Signal{}, changes: make(chan string, 100)}
+}
+
+func (l *liveness) Node(name string) Signal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.signals[name]
+}
+
+func (l *liveness) Changes() <-chan string { return l.changes }
+
+func (l *liveness) say(name string, session SessionState, gossip GossipState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.signals[name] = Signal{session, time.Now(), gossip, time.Now()}
+	l.changes <- name
+}
+
+// bubble runs a test with three ready nodes, two pods on each.
+func bubble(t *testing.T, body func(t *testing.T, w *controllertest.World, l *liveness)) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := controllertest.New(t), newLiveness()
+		for i := range 3 {
+			name := fmt.Sprintf("n%d", i)
+			l.say(name, SessionAlive, GossipAlive)
+			controllertest.Add(w, readyNode(name))
+			controllertest.Add(w, podOn(name, name+"-plain"))
+			controllertest.Add(w, podOn(name, name+"-patient", tolerate(5)...))
+		}
+		w.Run(func(ctx context.Context) error {
+			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Liveness: l, Events: w.Events})
+		})
+		w.Settle()
+		if writes := w.Writes(); len(writes) > 0 {
+			t.Fatalf("healthy nodes were written to: %v", writes)
+		}
+		body(t, w, l)
+	})
+}
+
+func readyNode(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}},
+	}
+}
+
+func podOn(node, name string, tolerations ...corev1.Toleration) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PodSpec{NodeName: node, Tolerations: tolerations}}
+	controllertest.SetReady(p, true)
+	return p
+}
+
+func tolerate(seconds int64) []corev1.Toleration {
+	return []corev1.Toleration{
+		{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds},
+		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds},
+	}
+}
+
+// look describes a node as "ready-status taint:effect ...".
+func look(t *testing.T, w *controllertest.World, name string) string {
+	t.Helper()
+	n, err := w.Client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []string{string(readiness(n.Status.Conditions))}
+	for _, taint := range n.Spec.Taints {
+		out = append(out, strings.TrimPrefix(taint.Key, "node.kubernetes.io/")+":"+string(taint.Effect))
+	}
+	return strings.Join(out, " ")
+}
+
+func evicted(w *controllertest.World) string {
+	var out []string
+	for _, p := range w.Pods("ns") {
+		if p.DeletionTimestamp != nil {
+			out = append(out, p.Name)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func expect(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func assertQuiet(t *testing.T, w *controllertest.World) {
+	t.Helper()
+	w.Writes()
+	time.Sleep(time.Hour)
+	w.Settle()
+	if writes := w.Writes(); len(writes) > 0 {
+		t.Errorf("an unchanged world was written to: %v", writes)
+	}
+}
+
+const (
+	closedLook = "Unknown unreachable:NoSchedule"
+	lostLook   = "Unknown unreachable:NoSchedule unreachable:NoExecute"
+)
+
+func TestKilledNode(t *testing.T) {
+	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+		l.say("n0", SessionLost, GossipDead)
+		synctest.Wait()
+		expect(t, "at once", look(t, w, "n0"), closedLook)
+		for _, p := range w.Pods("ns") {
+			if onLost := p.Spec.NodeName == "n0"; pods.Ready(&p) == onLost {
+				t.Errorf("pod %s on %s: ready %v", p.Name, p.Spec.NodeName, pods.Ready(&p))
+			}
+		}
+		time.Sleep(9 * time.Second)
+		expect(t, "within the hold-down", look(t, w, "n0"), closedLook)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		expect(t, "after the hold-down", look(t, w, "n0"), lostLook)
+		expect(t, "pods", evicted(w), "n0-plain")
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		expect(t, "pods after their toleration", evicted(w), "n0-patient n0-plain")
+		assertQuiet(t, w)
+	})
+}
+
+func TestNodeThatReturnsKeepsItsPods(t *testing.T) {
+	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+		l.say("n0", SessionLost, GossipDead)
+		time.Sleep(8 * time.Second)
+		l.say("n0", SessionAlive, GossipAlive)
+		synctest.Wait()
+		expect(t, "session back", look(t, w, "n0"), closedLook)
+		n, _ := w.Client.CoreV1().Nodes().Get(t.Context(), "n0", metav1.GetOptions{})
+		n.Status = readyNode("n0").Status // the agent's own report
+		if _, err := w.Client.CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		expect(t, "reported", look(t, w, "n0"), "True")
+		time.Sleep(time.Minute)
+		expect(t, "pods", evicted(w), "")
+		assertQuiet(t, w)
+	})
+}
+
+func TestSessionLostButSeen(t *testing.T) {
+	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+		l.say("n0", SessionLost, GossipAlive)
+		synctest.Wait()
+		expect(t, "at once", look(t, w, "n0"), "True unreachable:NoSchedule")
+		time.Sleep(39 * time.Second)
+		expect(t, "within 40 s", look(t, w, "n0"), "True unreachable:NoSchedule")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		expect(t, "after 40 s", look(t, w, "n0"), lostLook)
+		expect(t, "pods", evicted(w), "n0-plain")
+	})
+}
+
+func TestGossipAloneCostsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+		l.say("n0", SessionAlive, GossipDead)
+		synctest.Wait()
+		expect(t, "look", look(t, w, "n0"), "True")
+		expect(t, "event", strings.Join(w.Events.List(), ";"), "Warning GossipDegraded "+messageGossipLost)
+		assertQuiet(t, w)
+		l.say("n0", SessionAlive, GossipAlive)
+		synctest.Wait()
+		n, _ := w.Client.CoreV1().Nodes().Get(t.Context(), "n0", metav1.GetOptions{})
+		if c := find(n.Status.Conditions, GossipDegraded); c == nil || c.Status != corev1.ConditionFalse {
+			t.Errorf("condition %+v, want False", c)
+		}
+	})
+}
+
+func TestGoodbye(t *testing.T) {
+	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+		l.say("n0", SessionClosedCleanly, GossipDead)
+		synctest.Wait()
+		expect(t, "at once", look(t, w, "n0"), "False not-ready:NoSchedule")
+		time.Sleep(4 * time.Minute)
+		expect(t, "pods within the drain window", evicted(w), "")
+		for _, p := range w.Pods("ns") {
+			if !pods.Ready(&p) {
+				t.Errorf("pod %s was taken out of service by a restart of the agent", p.Name)
+			}
+		}
+	})
+}
+
+func TestNobodyIsEvictedWhenAllVanish(t *testing.T) {
+	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+		for _, n := range []string{"n0", "n1", "n2"} {
+			l.say(n, SessionLost, GossipDead)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		expect(t, "pods", evicted(w), "")
+		expect(t, "look", look(t, w, "n0"), closedLook)
+	})
+}
+
+func TestStockKubeletIsJudgedByItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := controllertest.New(t)
+		controllertest.Add(w, readyNode("n1"))
+		controllertest.Add(w, readyNode("n2"))
+		lease := func(name string) *coordinationv1.Lease {
+			now := metav1.NewMicroTime(time.Now())
+			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: corev1.NamespaceNodeLease}, Spec: coordinationv1.LeaseSpec{RenewTime: &now}}
+		}
+		controllertest.Add(w, lease("n1"))
+		controllertest.Add(w, lease("n2"))
+		w.Run(func(ctx context.Context) error {
+			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Events: w.Events})
+		})
+		for range 6 { // n2 renews, n1 does not
+			time.Sleep(10 * time.Second)
+			l, _ := w.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "n2", metav1.GetOptions{})
+			l.Spec = lease("n2").Spec
+			if _, err := w.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Update(t.Context(), l, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		expect(t, "silent", look(t, w, "n1"), lostLook)
+		expect(t, "renewing", look(t, w, "n2"), "True")
+	})
+}
+
+func TestConditionsAndCordonBecomeTaints(t *testing.T) {
+	bubble(t, func(t *testing.T, w *controllertest.World, _ *liveness) {
+		n, _ := w.Client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		n.Spec.Unschedulable = true
+		n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
+		n, err := w.Client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue})
+		synctest.Wait()
+		n.ResourceVersion = ""
+		if _, err := w.Client.CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		got := strings.Fields(look(t, w, "n1"))
+		slices.Sort(got)
+		expect(t, "tainted", strings.Join(got, " "), "True memory-pressure:NoSchedule mine:NoSchedule unschedulable:NoSchedule")
+		assertQuiet(t, w)
+		n, _ = w.Client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		n.Spec.Unschedulable = false
+		if _, err := w.Client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		expect(t, "uncordoned", look(t, w, "n1"), "True mine:NoSchedule memory-pressure:NoSchedule")
+	})
+}

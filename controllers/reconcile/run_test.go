@@ -1,0 +1,170 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+)
+
+// calls records what a Func was called with, and answers from a script.
+type calls struct {
+	mu     sync.Mutex
+	at     []string
+	start  time.Time
+	answer func(n int) (time.Duration, error)
+}
+
+func (c *calls) reconcile(_ context.Context, key Key) (time.Duration, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = append(c.at, fmt.Sprintf("%s@%v", key, time.Since(c.start)))
+	return c.answer(len(c.at))
+}
+
+func (c *calls) list() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.at...)
+}
+
+// run starts a loop over one feed that adds the key "a" and waits.
+func run(t *testing.T, c *calls, feeds ...Feed) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	c.start = time.Now()
+	go func() { done <- Run(ctx, Config{Name: "test", Reconcile: c.reconcile, Feeds: feeds}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait()
+}
+
+func addA(_ context.Context, add func(Key)) { add(Key{Name: "a"}) }
+
+func TestComesBackWhenAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{answer: func(n int) (time.Duration, error) {
+			if n < 3 {
+				return time.Minute, nil
+			}
+			return 0, nil
+		}}
+		run(t, c, addA)
+		time.Sleep(time.Hour)
+		if diff := cmp.Diff([]string{"a@0s", "a@1m0s", "a@2m0s"}, c.list()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestRetriesWithGrowingPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{answer: func(n int) (time.Duration, error) {
+			switch {
+			case n == 2:
+				panic("one bad object")
+			case n < 4:
+				return 0, errors.New("not yet")
+			}
+			return 0, nil
+		}}
+		run(t, c, addA)
+		time.Sleep(time.Hour)
+		if diff := cmp.Diff([]string{"a@0s", "a@5ms", "a@15ms", "a@35ms"}, c.list()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestTerminalErrorsRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{answer: func(int) (time.Duration, error) { return 0, Terminal(errors.New("hopeless")) }}
+		run(t, c, addA)
+		time.Sleep(time.Hour)
+		if got := c.list(); len(got) != 1 {
+			t.Errorf("called %v, want once", got)
+		}
+	})
+	if Terminal(nil) != nil {
+		t.Error("Terminal(nil) is an error")
+	}
+}
+
+func TestSourcesMapEventsAndLeaveWithTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		client := fake.NewSimpleClientset()
+		f := informers.NewSharedInformerFactory(client, 0)
+		informer := f.Core().V1().Pods().Informer()
+		f.StartWithContext(ctx)
+		defer f.Shutdown()
+		defer cancel()
+		synctest.Wait()
+
+		seen := make(chan Key, 10)
+		term, end := context.WithCancel(ctx)
+		done := make(chan error)
+		go func() {
+			done <- Run(term, Config{
+				Reconcile: func(_ context.Context, key Key) (time.Duration, error) { seen <- key; return 0, nil },
+				Sources:   []Source{Owner(informer, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"})},
+			})
+		}()
+		synctest.Wait()
+		owned := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", Controller: new(true)}}}}
+		if _, err := client.CoreV1().Pods("ns").Create(ctx, owned, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := <-seen; got != (Key{Namespace: "ns", Name: "rs"}) {
+			t.Errorf("got %v", got)
+		}
+		end()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := client.CoreV1().Pods("ns").Delete(ctx, "p", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(seen) != 0 {
+			t.Error("an event reached a term that had ended")
+		}
+	})
+}
+
+func TestObjectOfUnwrapsTombstones(t *testing.T) {
+	pod := &corev1.Pod{}
+	if ObjectOf(cache.DeletedFinalStateUnknown{Obj: pod}) != metav1.Object(pod) {
+		t.Error("the tombstone was not unwrapped")
+	}
+	if ObjectOf(nil) != nil || ObjectOf(cache.DeletedFinalStateUnknown{}) != nil {
+		t.Error("no object became one")
+	}
+}
+
+func TestCause(t *testing.T) {
+	if _, _, ok := CauseFrom(t.Context()); ok {
+		t.Error("a cause out of nothing")
+	}
+	ctx := WithCause(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7"}})
+	if uid, rv, ok := CauseFrom(ctx); !ok || uid != "u" || rv != "7" {
+		t.Errorf("got %s@%s %v", uid, rv, ok)
+	}
+}
