@@ -1,0 +1,635 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/setpoint-io/setpoint/agent/images"
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/pods/podstest"
+	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/volumes"
+)
+
+// world is an API, a runtime, and an agent's pod manager between them.
+type world struct {
+	t       *testing.T
+	client  *fake.Clientset
+	runtime *podstest.Runtime
+	events  *recorder
+	dir     string
+	cancel  context.CancelFunc
+	done    chan error
+}
+
+// inBubble runs body in a world whose runtime knows the programs.
+func inBubble(t *testing.T, programs map[string]podstest.Program, body func(w *world)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, client: fake.NewClientset(), runtime: podstest.New(programs), events: &recorder{}, dir: dir}
+		w.startAgent()
+		body(w)
+		w.stopAgent()
+	})
+}
+
+func (w *world) startAgent() {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	w.cancel, w.done = cancel, make(chan error, 1)
+	factory := informers.NewSharedInformerFactory(w.client, 0)
+	informer := factory.Core().V1().Pods().Informer()
+	objects := lookups{w.client}
+	sender := status.NewManager(status.Config{Client: w.client})
+	dirs := podconfig.Dirs{Root: w.dir}
+	m := New(Config{
+		NodeName: "n1", Client: w.client, Runtime: w.runtime, RuntimeName: "setpoint", HostIPs: []string{"192.0.2.1"}, Dirs: dirs,
+		Objects: objects, Events: w.events, Status: sender,
+		Images:      images.New(images.Config{Service: w.runtime, Events: w.events, Secret: objects.Secret}),
+		Volumes:     volumes.New(volumes.Config{Objects: objects, Dirs: dirs, WithoutMounts: true}),
+		Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")} },
+		UserAgent:   "kube-probe/test",
+	})
+	go func() {
+		var senders sync.WaitGroup
+		senders.Go(func() { sender.Run(ctx) })
+		factory.StartWithContext(ctx)
+		err := m.Run(ctx, informer)
+		factory.Shutdown()
+		senders.Wait()
+		w.done <- err
+	}()
+	synctest.Wait()
+}
+
+func (w *world) stopAgent() {
+	w.cancel()
+	if err := <-w.done; err != nil {
+		w.t.Errorf("Run: %v", err)
+	}
+}
+
+// recorder keeps events as "Reason message".
+type recorder struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (r *recorder) Event(_ runtime.Object, _, reason, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = append(r.list, reason+" "+message)
+}
+
+func (r *recorder) Eventf(o runtime.Object, kind, reason, format string, args ...any) {
+	r.Event(o, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) AnnotatedEventf(o runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+	r.Eventf(o, kind, reason, format, args...)
+}
+
+func (r *recorder) has(part string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.list, func(e string) bool { return strings.Contains(e, part) })
+}
+
+func (r *recorder) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.list, "\n")
+}
+
+// lookups reads straight from the fake API.
+type lookups struct{ client *fake.Clientset }
+
+func (l lookups) ConfigMap(ctx context.Context, ns, name string) (*corev1.ConfigMap, error) {
+	return l.client.CoreV1().ConfigMaps(ns).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (l lookups) Secret(ctx context.Context, ns, name string) (*corev1.Secret, error) {
+	return l.client.CoreV1().Secrets(ns).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (l lookups) Services(ctx context.Context, ns string) ([]*corev1.Service, error) { return nil, nil }
+
+func (l lookups) Token(context.Context, *corev1.Pod, string, int64) (string, time.Time, error) {
+	return "token", time.Now().Add(time.Hour), nil
+}
+
+func (l lookups) Volume(context.Context, string, string) (*corev1.PersistentVolume, error) {
+	return nil, errors.New("no volumes here")
+}
+
+func newPod(name string, images ...string) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name), Generation: 1},
+		Spec:       corev1.PodSpec{NodeName: "n1", RestartPolicy: corev1.RestartPolicyAlways},
+	}
+	for i, image := range images {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c%d", i), Image: image,
+			ImagePullPolicy: corev1.PullIfNotPresent, TerminationMessagePath: "/dev/termination-log"})
+	}
+	return p
+}
+
+func (w *world) create(p *corev1.Pod) {
+	w.t.Helper()
+	if _, err := w.client.CoreV1().Pods(p.Namespace).Create(w.t.Context(), p, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+}
+
+// settle lets everything that needs no time happen, and the status debounce pass.
+func (w *world) settle() {
+	synctest.Wait()
+	time.Sleep(2 * status.DefaultDebounce)
+	synctest.Wait()
+}
+
+func (w *world) get(name string) *corev1.Pod {
+	w.t.Helper()
+	p, err := w.client.CoreV1().Pods("default").Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// delete starts a graceful deletion, as the API server does it.
+func (w *world) delete(name string, grace int64) {
+	w.t.Helper()
+	p := w.get(name)
+	now := metav1.Now()
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace
+	if _, err := w.client.CoreV1().Pods("default").Update(w.t.Context(), p, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func (w *world) exists(name string) bool {
+	_, err := w.client.CoreV1().Pods("default").Get(w.t.Context(), name, metav1.GetOptions{})
+	return !apierrors.IsNotFound(err)
+}
+
+func condition(p *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {
+	for _, c := range p.Status.Conditions {
+		if c.Type == t {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+func TestPodRunsAtOnce(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		begin := time.Now()
+		if _, err := w.client.CoreV1().Pods("default").Create(t.Context(), newPod("p", "web"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if d := time.Since(begin); d != 0 {
+			t.Errorf("took %v of virtual time, want none: something polls", d)
+		}
+		p := w.get("p")
+		if p.Status.Phase != corev1.PodRunning || condition(p, corev1.PodReady) != corev1.ConditionTrue {
+			t.Fatalf("phase %s, ready %s; events:\n%s", p.Status.Phase, condition(p, corev1.PodReady), w.events)
+		}
+		s := p.Status.ContainerStatuses[0]
+		if s.State.Running == nil || !s.Ready || !*s.Started || !strings.HasPrefix(s.ContainerID, "setpoint://container-") || s.RestartCount != 0 {
+			t.Errorf("container status: %+v", s)
+		}
+		if p.Status.PodIP == "" || p.Status.HostIP != "192.0.2.1" || p.Status.StartTime == nil || p.Status.ObservedGeneration != 1 {
+			t.Errorf("pod status: %+v", p.Status)
+		}
+		for _, want := range []string{"Pulled Container image \"web\" already present", "Created Container created", "Started Container started"} {
+			if !w.events.has(want) {
+				t.Errorf("no event %q in\n%s", want, w.events)
+			}
+		}
+	})
+}
+
+func TestNothingIsWrittenInAQuietWorld(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.create(newPod("p", "web"))
+		before := writes(w.client)
+		time.Sleep(time.Hour)
+		if n := writes(w.client) - before; n != 0 {
+			t.Errorf("%d writes in a quiet hour", n)
+		}
+	})
+}
+
+func writes(c *fake.Clientset) int {
+	n := 0
+	for _, a := range c.Actions() {
+		if v := a.GetVerb(); v == "patch" || v == "update" || v == "create" || v == "delete" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestCrashLoopPauses(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"bad": {ExitAfter: time.Second, ExitCode: 3}}, func(w *world) {
+		w.create(newPod("p", "bad"))
+		starts := func() int {
+			n := 0
+			for _, c := range w.runtime.Calls() {
+				if strings.HasPrefix(c, "start ") {
+					n++
+				}
+			}
+			return n
+		}
+		// Ends at 1 s; at once again; ends at 2 s; 10 s; ends at 13 s; 20 s; ends at 34 s; 40 s.
+		for _, step := range []struct{ at, starts int }{{2, 2}, {11, 2}, {13, 3}, {31, 3}, {34, 4}, {72, 4}, {75, 5}} {
+			time.Sleep(time.Until(w.born().Add(time.Duration(step.at) * time.Second)))
+			synctest.Wait()
+			if got := starts(); got != step.starts {
+				t.Errorf("at %d s: %d starts, want %d", step.at, got, step.starts)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		s := w.get("p").Status.ContainerStatuses[0]
+		if s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" || s.LastTerminationState.Terminated == nil ||
+			s.LastTerminationState.Terminated.ExitCode != 3 || s.LastTerminationState.Terminated.Reason != "Error" || s.RestartCount != 4 {
+			t.Errorf("status in the back-off: %+v", s)
+		}
+		if want := "back-off 1m20s restarting failed container=c0 pod=p_default(uid-p)"; s.State.Waiting != nil && s.State.Waiting.Message != want {
+			t.Errorf("message = %q, want %q", s.State.Waiting.Message, want)
+		}
+		if !w.events.has("BackOff Back-off restarting failed container c0 in pod p_default(uid-p)") {
+			t.Errorf("no BackOff event in\n%s", w.events)
+		}
+		if got := w.get("p").Status.Phase; got != corev1.PodRunning {
+			t.Errorf("phase = %s, want Running", got)
+		}
+	})
+}
+
+// born is the start of the first bubble second: bubbles begin at the same time.
+func (w *world) born() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+func TestRestartPolicies(t *testing.T) {
+	programs := map[string]podstest.Program{"ok": {ExitAfter: time.Second}, "bad": {ExitAfter: time.Second, ExitCode: 1}}
+	for _, tc := range []struct {
+		policy corev1.RestartPolicy
+		image  string
+		phase  corev1.PodPhase
+		starts bool // more than one
+	}{
+		{corev1.RestartPolicyNever, "ok", corev1.PodSucceeded, false},
+		{corev1.RestartPolicyNever, "bad", corev1.PodFailed, false},
+		{corev1.RestartPolicyOnFailure, "ok", corev1.PodSucceeded, false},
+		{corev1.RestartPolicyOnFailure, "bad", corev1.PodRunning, true},
+		{corev1.RestartPolicyAlways, "ok", corev1.PodRunning, true},
+	} {
+		t.Run(string(tc.policy)+"/"+tc.image, func(t *testing.T) {
+			inBubble(t, programs, func(w *world) {
+				p := newPod("p", tc.image)
+				p.Spec.RestartPolicy = tc.policy
+				w.create(p)
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				got := w.get("p")
+				if got.Status.Phase != tc.phase {
+					t.Errorf("phase = %s, want %s", got.Status.Phase, tc.phase)
+				}
+				if again := slices.Contains(w.runtime.Calls(), "start c0/1"); again != tc.starts {
+					t.Errorf("started again: %v, want %v", again, tc.starts)
+				}
+				if tc.phase == corev1.PodSucceeded && got.Status.ContainerStatuses[0].State.Terminated.Reason != "Completed" {
+					t.Errorf("status: %+v", got.Status.ContainerStatuses[0])
+				}
+			})
+		})
+	}
+}
+
+func TestGracefulDeletion(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {StopsAfter: 3 * time.Second}}, func(w *world) {
+		p := newPod("p", "web")
+		p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 5}}}
+		w.create(p)
+		w.delete("p", 30)
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if slices.ContainsFunc(w.runtime.Calls(), func(c string) bool { return strings.HasPrefix(c, "stop") }) {
+			t.Error("stopped before the preStop hook was done")
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if !slices.Contains(w.runtime.Calls(), "stop c0/0 25s") {
+			t.Errorf("the hook's time was not counted: %v", w.runtime.Calls())
+		}
+		if w.exists("p") || w.runtime.Left() != 0 {
+			t.Errorf("pod exists: %v, %d things left in the runtime", w.exists("p"), w.runtime.Left())
+		}
+		if !w.events.has("Killing Stopping container c0") {
+			t.Errorf("no Killing event in\n%s", w.events)
+		}
+		if got := lastPhase(w.client); got != corev1.PodSucceeded {
+			t.Errorf("last phase = %q, want Succeeded", got)
+		}
+	})
+}
+
+// lastPhase is the phase in the last status patch.
+func lastPhase(c *fake.Clientset) corev1.PodPhase {
+	phase := corev1.PodPhase("")
+	for _, a := range c.Actions() {
+		if p, ok := a.(clienttesting.PatchAction); ok {
+			for _, known := range []corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed} {
+				if strings.Contains(string(p.GetPatch()), fmt.Sprintf("%q:%q", "phase", known)) {
+					phase = known
+				}
+			}
+		}
+	}
+	return phase
+}
+
+func TestShorterGraceCutsTheLongerOne(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"stubborn": {StopsAfter: time.Hour}}, func(w *world) {
+		w.create(newPod("p", "stubborn"))
+		w.delete("p", 600)
+		time.Sleep(time.Second)
+		w.delete("p", 3)
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if w.exists("p") {
+			t.Errorf("the pod still exists; calls: %v", w.runtime.Calls())
+		}
+	})
+}
+
+func TestVanishedPodIsKilled(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.create(newPod("p", "web"))
+		if err := w.client.CoreV1().Pods("default").Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if n := w.runtime.Left(); n != 0 {
+			t.Errorf("%d things left in the runtime", n)
+		}
+	})
+}
+
+func TestAgentRestartLeavesContainersAlone(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		p := newPod("p", "web")
+		p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"ready"}}}, PeriodSeconds: 10}
+		w.create(p)
+		id := w.get("p").Status.ContainerStatuses[0].ContainerID
+		w.stopAgent()
+		calls := len(w.runtime.Calls())
+		before := writes(w.client)
+		w.startAgent()
+		w.settle()
+		if got := w.get("p").Status.ContainerStatuses[0]; got.ContainerID != id || !got.Ready {
+			t.Errorf("status after the restart: %+v", got)
+		}
+		if more := w.runtime.Calls()[calls:]; len(more) != 0 {
+			t.Errorf("calls after the restart: %v", more)
+		}
+		if n := writes(w.client) - before; n != 0 {
+			t.Errorf("%d writes after the restart: the pod flapped", n)
+		}
+	})
+}
+
+func TestPodDeletedWhileTheAgentWasAwayIsRemoved(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.create(newPod("p", "web"))
+		w.create(newPod("q", "web"))
+		w.stopAgent()
+		if err := w.client.CoreV1().Pods("default").Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.startAgent()
+		w.settle()
+		if n := w.runtime.Left(); n != 2 {
+			t.Errorf("%d things left in the runtime, want q's sandbox and container", n)
+		}
+	})
+}
+
+func TestRebootMakesANewSandbox(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.create(newPod("p", "web"))
+		w.stopAgent()
+		w.runtime.Reboot()
+		w.startAgent()
+		w.settle()
+		p := w.get("p")
+		s := p.Status.ContainerStatuses[0]
+		if p.Status.Phase != corev1.PodRunning || s.RestartCount != 1 || s.State.Running == nil || s.LastTerminationState.Terminated == nil {
+			t.Errorf("status after the reboot: %+v\n%v\n%s", s, w.runtime.Calls(), w.events)
+		}
+	})
+}
+
+func TestPullFailures(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"app": {}}, func(w *world) {
+		w.runtime.FailPull("app", errors.New("no route to registry"))
+		w.create(newPod("p", "app"))
+		if s := w.get("p").Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "ErrImagePull" {
+			t.Errorf("status: %+v", s)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if s := w.get("p").Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "ImagePullBackOff" {
+			t.Errorf("status: %+v", s)
+		}
+		w.runtime.FailPull("app", nil)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if p := w.get("p"); p.Status.Phase != corev1.PodRunning {
+			t.Errorf("phase = %s; events:\n%s", p.Status.Phase, w.events)
+		}
+	})
+}
+
+func TestStartError(t *testing.T) {
+	boom := errors.New("exec: \"nope\": executable file not found in $PATH")
+	inBubble(t, map[string]podstest.Program{"nope": {StartError: boom}}, func(w *world) {
+		w.create(newPod("p", "nope"))
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		s := w.get("p").Status.ContainerStatuses[0]
+		if s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" || s.LastTerminationState.Terminated == nil || s.LastTerminationState.Terminated.ExitCode != 128 {
+			t.Errorf("status: %+v", s)
+		}
+		if !w.events.has("Failed Error: " + boom.Error()) {
+			t.Errorf("no event in\n%s", w.events)
+		}
+	})
+}
+
+func TestMissingConfigMapKeyIsAConfigError(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		p := newPod("p", "web")
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}, Key: "k"}}}}
+		w.create(p)
+		s := w.get("p").Status.ContainerStatuses[0]
+		if s.State.Waiting == nil || s.State.Waiting.Reason != "CreateContainerConfigError" || s.State.Waiting.Message != `configmap "cm" not found` {
+			t.Errorf("status: %+v", s.State.Waiting)
+		}
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cm"}, Data: map[string]string{"k": "v"}}
+		if _, err := w.client.CoreV1().ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(startRetryMax)
+		synctest.Wait()
+		if got := w.get("p").Status.Phase; got != corev1.PodRunning {
+			t.Errorf("phase = %s", got)
+		}
+		if s := w.get("p").Status.ContainerStatuses[0]; s.RestartCount != 0 {
+			t.Errorf("restarts = %d, want none: nothing ever ran", s.RestartCount)
+		}
+	})
+}
+
+func TestInitContainersAndSidecars(t *testing.T) {
+	programs := map[string]podstest.Program{"init": {ExitAfter: 2 * time.Second}, "web": {}, "side": {}}
+	inBubble(t, programs, func(w *world) {
+		always := corev1.ContainerRestartPolicyAlways
+		p := newPod("p", "web")
+		p.Spec.InitContainers = []corev1.Container{{Name: "i0", Image: "init"}, {Name: "s0", Image: "side", RestartPolicy: &always}, {Name: "i1", Image: "init"}}
+		w.create(p)
+		time.Sleep(time.Second)
+		got := w.get("p")
+		if got.Status.Phase != corev1.PodPending || got.Status.ContainerStatuses[0].State.Waiting.Reason != "PodInitializing" || condition(got, corev1.PodInitialized) != corev1.ConditionFalse {
+			t.Errorf("while initialising: %+v", got.Status)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		got = w.get("p")
+		if got.Status.Phase != corev1.PodRunning || condition(got, corev1.PodInitialized) != corev1.ConditionTrue || condition(got, corev1.PodReady) != corev1.ConditionTrue {
+			t.Errorf("after: %+v", got.Status)
+		}
+		want := []string{"run p", "start i0/0", "start s0/0", "start i1/0", "start c0/0"}
+		if calls := w.runtime.Calls(); !slices.Equal(calls, want) {
+			t.Errorf("calls = %v, want %v", calls, want)
+		}
+		w.delete("p", 30)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		calls := w.runtime.Calls()
+		if main, side := slices.IndexFunc(calls, isStop("c0")), slices.IndexFunc(calls, isStop("s0")); main < 0 || side < main {
+			t.Errorf("the sidecar must stop after the main container: %v", calls)
+		}
+	})
+}
+
+func isStop(name string) func(string) bool {
+	return func(c string) bool { return strings.HasPrefix(c, "stop "+name) }
+}
+
+func TestFailedInitContainerFailsAPodThatNeverRestarts(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"bad": {ExitAfter: time.Second, ExitCode: 1}, "web": {}}, func(w *world) {
+		p := newPod("p", "web")
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+		p.Spec.InitContainers = []corev1.Container{{Name: "i0", Image: "bad"}}
+		w.create(p)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		got := w.get("p")
+		if got.Status.Phase != corev1.PodFailed || got.Status.ContainerStatuses[0].State.Waiting == nil {
+			t.Errorf("status: %+v", got.Status)
+		}
+		if slices.Contains(w.runtime.Calls(), "start c0/0") {
+			t.Error("the main container was started")
+		}
+	})
+}
+
+func TestLivenessProbeRestarts(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.runtime.OnExec("alive", func() error { return podstest.Exit(1) })
+		p := newPod("p", "web")
+		p.Spec.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"alive"}}}, PeriodSeconds: 2, FailureThreshold: 3}
+		w.create(p)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if s := w.get("p").Status.ContainerStatuses[0]; s.RestartCount != 1 {
+			t.Errorf("restarts = %d, want 1; events:\n%s", s.RestartCount, w.events)
+		}
+		if !w.events.has("Killing Container c0 failed liveness probe, will be restarted") || !w.events.has("Unhealthy Liveness probe failed") {
+			t.Errorf("events:\n%s", w.events)
+		}
+	})
+}
+
+func TestActiveDeadline(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		p := newPod("p", "web")
+		seconds := int64(10)
+		p.Spec.ActiveDeadlineSeconds = &seconds
+		w.create(p)
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		got := w.get("p")
+		if got.Status.Phase != corev1.PodFailed || got.Status.Reason != "DeadlineExceeded" {
+			t.Errorf("phase %s, reason %q", got.Status.Phase, got.Status.Reason)
+		}
+	})
+}
+
+func TestPodsBeyondTheNodeAreRejected(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		for _, name := range []string{"p", "q"} {
+			p := newPod(name, "web")
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}
+			w.create(p)
+		}
+		if got := w.get("p").Status.Phase; got != corev1.PodRunning {
+			t.Errorf("p is %s", got)
+		}
+		if got := w.get("q").Status; got.Phase != corev1.PodFailed || got.Reason != "OutOfcpu" {
+			t.Errorf("q: %s %s %s", got.Phase, got.Reason, got.Message)
+		}
+	})
+}
+
+func TestRuntimeWithoutEventsIsPolled(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, client: fake.NewClientset(), runtime: podstest.New(map[string]podstest.Program{"web": {}}), events: &recorder{}, dir: dir}
+		w.runtime.WithoutEvents()
+		w.startAgent()
+		defer w.stopAgent()
+		w.create(newPod("p", "web"))
+		time.Sleep(3 * time.Second)
+		w.runtime.Crash("c0", 1)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if s := w.get("p").Status.ContainerStatuses[0]; s.RestartCount != 1 {
+			t.Errorf("restarts = %d, want 1", s.RestartCount)
+		}
+	})
+}
