@@ -1,8 +1,15 @@
 package embedded
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -13,7 +20,242 @@ func TestContainerRunsLogsAndExits(t *testing.T) {
 	if full.ExitCode != 3 || full.Reason != "Error" || full.State != runtimeapi.ContainerState_CONTAINER_EXITED {
 		t.Errorf("exit %d %s %s", full.ExitCode, full.Reason, full.State)
 	}
+	if full.StartedAt < full.CreatedAt || full.FinishedAt < full.StartedAt {
+		t.Errorf("times out of order: %d %d %d", full.CreatedAt, full.StartedAt, full.FinishedAt)
+	}
 	if got := p.log(id); got != "hello\nworld\n" {
 		t.Errorf("log %q", got)
+	}
+}
+
+func TestContainerSeesWhatItWasPromised(t *testing.T) {
+	p := runPod(t, newRuntime(t), func(config *runtimeapi.PodSandboxConfig) { config.Hostname = "web-0" })
+	config := containerConfig("uid", "hostname", "pid", "cwd", "env=COLOR", "env=HOME", "env=HOSTNAME", "read=/etc/resolv.conf",
+		"status=CapBnd", "status=CapEff", "status=NoNewPrivs", "status=Seccomp", "write=/proc/sys/kernel/hostname",
+		"read=/proc/interrupts", "write=/dev/null", "write=/dev/shm/x", "mount", "list=/proc/self/fd")
+	config.WorkingDir = "/made/here"
+	config.Envs = []*runtimeapi.KeyValue{{Key: "COLOR", Value: []byte("red")}}
+	got := p.facts(config)
+	delete(got, "list=/proc/self/fd") // the runtime opens some of its own
+	want := map[string]string{
+		"uid": "0 0 [0]", "hostname": "web-0", "pid": "1", "cwd": "/made/here", "env=COLOR": "red", "env=HOME": "/",
+		"env=HOSTNAME": "web-0", "read=/etc/resolv.conf": "nameserver 10.96.0.10",
+		"status=CapBnd": "00000000a80425fb", "status=CapEff": "00000000a80425fb", "status=NoNewPrivs": "0", "status=Seccomp": "0",
+		"write=/proc/sys/kernel/hostname": "open /proc/sys/kernel/hostname: read-only file system",
+		"read=/proc/interrupts":           "", "write=/dev/null": "<nil>", "write=/dev/shm/x": "<nil>", "mount": "operation not permitted",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestContainerSecurity(t *testing.T) {
+	p := runPod(t, newRuntime(t), nil)
+	config := containerConfig("uid", "status=CapBnd", "status=CapEff", "status=NoNewPrivs", "status=Seccomp", "write=/file",
+		"write=/tmp/file", "unshare")
+	volume := t.TempDir()
+	if err := os.Chmod(volume, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	config.Mounts = []*runtimeapi.Mount{{HostPath: volume, ContainerPath: "/tmp"}}
+	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{
+		RunAsUser: &runtimeapi.Int64Value{Value: 1000}, RunAsGroup: &runtimeapi.Int64Value{Value: 2000},
+		SupplementalGroups: []int64{3000}, NoNewPrivs: true, ReadonlyRootfs: true,
+		Seccomp:      &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
+		Capabilities: &runtimeapi.Capability{DropCapabilities: []string{"ALL"}, AddCapabilities: []string{"NET_BIND_SERVICE"}},
+	}
+	want := map[string]string{
+		"uid": "1000 2000 [2000 3000]", "status=CapBnd": "0000000000000400", "status=CapEff": "0000000000000000",
+		"status=NoNewPrivs": "1", "status=Seccomp": "2", "write=/file": "open /file: read-only file system",
+		"write=/tmp/file": "<nil>", "unshare": "true operation not permitted",
+	}
+	if diff := cmp.Diff(want, p.facts(config)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPrivilegedContainer(t *testing.T) {
+	p := runPod(t, newRuntime(t), nil)
+	config := containerConfig("mount", "status=CapEff", "write=/dev/zero")
+	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{Privileged: true}
+	config.Mounts = []*runtimeapi.Mount{{HostPath: t.TempDir(), ContainerPath: "/tmp"}}
+	got := p.facts(config)
+	if got["mount"] != "<nil>" || got["write=/dev/zero"] != "<nil>" || got["status=CapEff"] == "00000000a80425fb" {
+		t.Errorf("facts: %v", got)
+	}
+}
+
+func TestMounts(t *testing.T) {
+	p := runPod(t, newRuntime(t), nil)
+	volume, file := t.TempDir(), filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(volume, "made")
+	config := containerConfig("write=/data/x", "write=/ro/x", "read=/etc/key", "list=/new/deep", "read=/etc/hosts")
+	config.Mounts = []*runtimeapi.Mount{
+		{HostPath: missing, ContainerPath: "/new/deep"}, // children before parents must not matter
+		{HostPath: volume, ContainerPath: "/data"},
+		{HostPath: volume, ContainerPath: "/ro", Readonly: true},
+		{HostPath: file, ContainerPath: "/etc/key"},
+		{HostPath: file, ContainerPath: "/etc/hosts"},
+	}
+	want := map[string]string{"write=/data/x": "<nil>", "write=/ro/x": "open /ro/x: read-only file system",
+		"read=/etc/key": "secret", "list=/new/deep": "", "read=/etc/hosts": "secret"}
+	if diff := cmp.Diff(want, p.facts(config)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := os.Stat(filepath.Join(volume, "x")); err != nil {
+		t.Errorf("written file is not on the host: %v", err)
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	tests := map[string]struct {
+		change func(*runtimeapi.ContainerConfig)
+		text   string
+		code   int32
+	}{
+		"command not in PATH": {func(c *runtimeapi.ContainerConfig) { c.Command = []string{"nosuch"} }, `exec: "nosuch": executable file not found in $PATH`, 127},
+		"command not there":   {func(c *runtimeapi.ContainerConfig) { c.Command = []string{"/no/such"} }, "no such file or directory", 127},
+		"directory":           {func(c *runtimeapi.ContainerConfig) { c.Command = []string{"/etc"} }, "permission denied", 126},
+		"user unknown": {func(c *runtimeapi.ContainerConfig) {
+			c.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{RunAsUsername: "nobody"}
+		}, "unable to find user nobody", 128},
+		"device missing": {func(c *runtimeapi.ContainerConfig) {
+			c.Devices = []*runtimeapi.Device{{HostPath: "/dev/nosuch", ContainerPath: "/dev/nosuch"}}
+		}, "device /dev/nosuch", 127},
+	}
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			config := containerConfig("say", "0")
+			test.change(config)
+			id := p.create(config)
+			err := r.StartContainer(t.Context(), id)
+			if err == nil || !strings.Contains(err.Error(), test.text) {
+				t.Fatalf("error %v, want %q", err, test.text)
+			}
+			if full := p.status(id); full.ExitCode != test.code || full.Reason != "StartError" || !strings.Contains(full.Message, test.text) {
+				t.Errorf("exit %d, reason %s, message %s", full.ExitCode, full.Reason, full.Message)
+			}
+		})
+	}
+}
+
+func TestStopGracefullyOrNot(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	polite := p.start(containerConfig("sleep"))
+	p.waitLog(polite, "sleeping")
+	if err := r.StopContainer(t.Context(), polite, 10); err != nil {
+		t.Fatal(err)
+	}
+	if full := p.status(polite); full.ExitCode != 7 {
+		t.Errorf("polite: exit %d", full.ExitCode)
+	}
+	stubborn := p.start(containerConfig("stubborn"))
+	p.waitLog(stubborn, "stubborn")
+	started := time.Now()
+	if err := r.StopContainer(t.Context(), stubborn, 1); err != nil {
+		t.Fatal(err)
+	}
+	if full := p.status(stubborn); full.ExitCode != 137 || time.Since(started) < time.Second {
+		t.Errorf("stubborn: exit %d after %s", full.ExitCode, time.Since(started))
+	}
+}
+
+func TestOOMKilled(t *testing.T) {
+	p := runPod(t, newRuntime(t), nil)
+	config := containerConfig("eat")
+	config.Linux.Resources = &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 64 << 20, MemorySwapLimitInBytes: 64 << 20}
+	if full := p.exit(p.start(config)); full.Reason != "OOMKilled" || full.ExitCode != 137 {
+		t.Errorf("exit %d, reason %s", full.ExitCode, full.Reason)
+	}
+}
+
+func TestSharedProcessNamespace(t *testing.T) {
+	p := runPod(t, newRuntime(t), func(config *runtimeapi.PodSandboxConfig) {
+		config.Linux = &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
+			NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_POD}}}
+	})
+	config := containerConfig("pid", "read=/proc/1/comm")
+	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_POD}}
+	got := p.facts(config)
+	if got["pid"] == "1" || got["read=/proc/1/comm"] != "setpoint-shim" {
+		t.Errorf("facts %v", got)
+	}
+}
+
+func TestHostNetwork(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, func(config *runtimeapi.PodSandboxConfig) {
+		config.Linux = &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
+			NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE, Pid: runtimeapi.NamespaceMode_CONTAINER}}}
+	})
+	if got := p.facts(containerConfig("list=/proc/self/net/dev_snmp6", "pid")); got["pid"] != "1" {
+		t.Errorf("facts %v", got)
+	}
+	full, err := r.PodSandboxStatus(t.Context(), p.id, false)
+	if err != nil || full.Status.Network.Ip != "" {
+		t.Errorf("status %v %v", full, err)
+	}
+}
+
+func TestListsFiltersAndNotFound(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	id := p.create(containerConfig("say", "0"))
+	ctx := t.Context()
+	for name, test := range map[string]struct {
+		filter *runtimeapi.ContainerFilter
+		want   int
+	}{
+		"all":         {nil, 1},
+		"label":       {&runtimeapi.ContainerFilter{LabelSelector: map[string]string{"c": "main"}}, 1},
+		"other label": {&runtimeapi.ContainerFilter{LabelSelector: map[string]string{"c": "other"}}, 0},
+		"state":       {&runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}, 0},
+		"sandbox":     {&runtimeapi.ContainerFilter{PodSandboxId: p.id, Id: id}, 1},
+	} {
+		list, err := r.ListContainers(ctx, test.filter)
+		if err != nil || len(list) != test.want {
+			t.Errorf("%s: %d containers, %v", name, len(list), err)
+		}
+	}
+	sandboxes, err := r.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: p.config.Labels})
+	if err != nil || len(sandboxes) != 1 || sandboxes[0].Annotations["note"] != "kept" {
+		t.Errorf("sandboxes %v %v", sandboxes, err)
+	}
+	_, err = r.ContainerStatus(ctx, "nosuch", false)
+	if status.Code(err) != codes.NotFound {
+		t.Errorf("status of unknown container: %v", err)
+	}
+	if err := r.RemoveContainer(ctx, "nosuch"); err != nil {
+		t.Errorf("remove of unknown container: %v", err)
+	}
+	if err := r.RemoveContainer(ctx, id); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(r.containersDir()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestSandboxValidation(t *testing.T) {
+	r := newRuntime(t)
+	if _, err := r.RunPodSandbox(t.Context(), &runtimeapi.PodSandboxConfig{}, ""); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("no metadata: %v", err)
+	}
+	if _, err := r.RunPodSandbox(t.Context(), podConfig(t, "x"), "gvisor"); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("unknown handler: %v", err)
+	}
+	config := podConfig(t, "x")
+	config.Linux = &runtimeapi.LinuxPodSandboxConfig{Sysctls: map[string]string{"net.ipv4.nosuch": "1"}}
+	if _, err := r.RunPodSandbox(t.Context(), config, ""); err == nil || !strings.Contains(err.Error(), "sysctl net.ipv4.nosuch") {
+		t.Errorf("bad sysctl: %v", err)
+	}
+	if left, _ := os.ReadDir(r.sandboxesDir()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }

@@ -199,7 +199,7 @@ func (p *pod) facts(config *runtimeapi.ContainerConfig) map[string]string {
 	}
 	answers := map[string]string{}
 	for line := range strings.Lines(p.log(id)) {
-		question, answer, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		question, answer, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		answers[question] = answer
 	}
 	return answers

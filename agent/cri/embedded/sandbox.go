@@ -137,11 +137,11 @@ func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) error {
 	if err := s.writeFiles(); err != nil {
 		return err
 	}
-	if err := s.leaf.Add(started.pid); err != nil {
-		return err
-	}
 	if err := started.wait(ctx); err != nil {
 		return fmt.Errorf("%w%s", err, s.shimLog())
+	}
+	if err := s.leaf.Add(started.pid); err != nil {
+		return err
 	}
 	s.record.Ready = true
 	return writeRecord(s.dir, s.record)

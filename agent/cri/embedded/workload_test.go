@@ -34,7 +34,8 @@ func workload(args []string) int {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("stubborn")
-		select {}
+		time.Sleep(time.Hour)
+		return 0
 	case "tick":
 		for i := 0; ; i++ {
 			fmt.Println("tick", i)
@@ -59,6 +60,13 @@ func workload(args []string) int {
 		return echoServer(args[1])
 	case "look":
 		return look(args[1:])
+	case "wait-size": // wait-size WxH: prints its terminal once that has the size
+		for lookAt("tty", "") != args[1] {
+			time.Sleep(time.Millisecond)
+		}
+		name, _ := os.Readlink("/proc/self/fd/0")
+		fmt.Println(name, args[1])
+		return 0
 	}
 	return 99
 }
@@ -101,6 +109,9 @@ func lookAt(key, value string) string {
 	case "uid":
 		groups, _ := os.Getgroups()
 		return fmt.Sprint(os.Getuid(), os.Getgid(), groups)
+	case "suicide":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
 	case "env":
 		return os.Getenv(value)
 	case "cwd":
@@ -126,7 +137,7 @@ func lookAt(key, value string) string {
 		}
 		return "?"
 	case "mount":
-		return fmt.Sprint(unix.Mount("tmpfs", "/tmp", "tmpfs", 0, ""))
+		return fmt.Sprint(unix.Mount("tmpfs", "/dev/shm", "tmpfs", 0, ""))
 	case "unshare":
 		return fmt.Sprint(exec.Command("/proc/self/exe").Process == nil, unix.Unshare(unix.CLONE_NEWUSER))
 	case "list":

@@ -105,7 +105,7 @@ func (s *Store) fillLayer(name string, fill func(dir string) (uint64, error)) (u
 	return size, os.Rename(temporary, final)
 }
 
-func (s *Store) sizePath(name string) string { return filepath.Join(s.recordsDir(), name+".size") }
+func (s *Store) sizePath(name string) string { return filepath.Join(s.sizesDir(), name) }
 
 func unpackVerified(dir string, diffID v1.Hash, layer v1.Layer) (uint64, error) {
 	content, err := layer.Uncompressed()

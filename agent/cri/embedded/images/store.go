@@ -70,7 +70,7 @@ type Store struct {
 // Open reads the records and removes what a crash left half done.
 func Open(config Config) (*Store, error) {
 	s := &Store{config: config, images: map[string]Image{}, seen: map[string]string{}}
-	for _, dir := range []string{s.LayersDir(), s.recordsDir()} {
+	for _, dir := range []string{s.LayersDir(), s.recordsDir(), s.sizesDir()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("image store: %w", err)
 		}
@@ -92,6 +92,8 @@ func Open(config Config) (*Store, error) {
 func (s *Store) LayersDir() string { return filepath.Join(s.config.Dir, "layers") }
 
 func (s *Store) recordsDir() string { return filepath.Join(s.config.Dir, "records") }
+
+func (s *Store) sizesDir() string { return filepath.Join(s.config.Dir, "sizes") }
 
 const temporaryPrefix = ".tmp-"
 
@@ -277,7 +279,7 @@ func (s *Store) removeLayers(names []string, inUse map[string]bool) error {
 	var errs error
 	for _, name := range names {
 		if !needed[name] && !inUse[name] {
-			errs = errors.Join(errs, os.RemoveAll(filepath.Join(s.LayersDir(), name)))
+			errs = errors.Join(errs, os.RemoveAll(filepath.Join(s.LayersDir(), name)), os.RemoveAll(s.sizePath(name)))
 		}
 	}
 	return errs

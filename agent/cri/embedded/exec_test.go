@@ -1,0 +1,216 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	utilexec "k8s.io/utils/exec"
+)
+
+func program(args ...string) []string { return append([]string{"/setpoint", "workload"}, args...) }
+
+func TestExecSync(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	config := containerConfig("sleep")
+	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{
+		RunAsUser: &runtimeapi.Int64Value{Value: 1000}, NoNewPrivs: true,
+		Seccomp: &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
+	}
+	id := p.start(config)
+	tests := map[string]struct {
+		command []string
+		stdout  string
+		code    int
+		text    string
+	}{
+		"output":           {program("say", "0", "one", "two"), "one\ntwo\n", 0, ""},
+		"exit code":        {program("say", "42"), "", 42, "exit code 42"},
+		"same user, caps":  {program("look", "uid", "status=CapEff", "status=CapBnd", "status=Seccomp", "status=NoNewPrivs"), "uid: 1000 0 [0]\nstatus=CapEff: 0000000000000000\nstatus=CapBnd: 00000000a80425fb\nstatus=Seccomp: 2\nstatus=NoNewPrivs: 1\n", 0, ""},
+		"same namespaces":  {program("look", "hostname", "read=/proc/1/comm"), "hostname: testexecsync\nread=/proc/1/comm: setpoint\n", 0, ""},
+		"not in PATH":      {[]string{"nosuch"}, "", 127, `exec: "nosuch": executable file not found in $PATH`},
+		"no such file":     {[]string{"/nosuch"}, "", 127, "no such file"},
+		"not a program":    {[]string{"/etc/hosts"}, "", 126, "permission denied"},
+		"killed by signal": {program("look", "suicide"), "", 128 + 9, "137"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, err := r.ExecSync(t.Context(), id, test.command, patience)
+			if string(stdout) != test.stdout {
+				t.Errorf("stdout %q, stderr %q", stdout, stderr)
+			}
+			exit, _ := err.(utilexec.CodeExitError) //nolint:errorlint // the streaming server asserts the same way
+			if exit.Code != test.code || (err != nil && !strings.Contains(err.Error(), test.text)) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestExecSyncTimeoutKillsTheCommand(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	id := p.start(containerConfig("sleep"))
+	stdout, _, err := r.ExecSync(t.Context(), id, program("stubborn"), 300*time.Millisecond)
+	if status.Code(err) != codes.DeadlineExceeded || string(stdout) != "stubborn\n" {
+		t.Fatalf("stdout %q, error %v", stdout, err)
+	}
+	eventually(t, func() error {
+		stats, err := r.PodSandboxStats(t.Context(), p.id)
+		if err != nil {
+			return err
+		}
+		// The sleeping main process only; each Go process has a few threads.
+		out, _, err := r.ExecSync(t.Context(), id, program("look", "list=/proc"), patience)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(out), "2 3 ") {
+			return fmt.Errorf("processes in the container: %s (%d threads)", out, stats.Linux.Process.ProcessCount.Value)
+		}
+		return nil
+	})
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+func TestExecStream(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	id := p.start(containerConfig("sleep"))
+	var out bytes.Buffer
+	if err := r.ExecStream(t.Context(), id, program("cat"), strings.NewReader("through"), nopCloser{&out}, nil, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "through" {
+		t.Errorf("cat returned %q", out.String())
+	}
+}
+
+func TestExecStreamTerminal(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	id := p.start(containerConfig("sleep"))
+	sizes := make(chan remotecommand.TerminalSize, 1)
+	sizes <- remotecommand.TerminalSize{Width: 101, Height: 33}
+	keys, typist := io.Pipe()
+	screen, screenWriter := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := r.ExecStream(t.Context(), id, program("wait-size", "101x33"), keys, screenWriter, nil, true, sizes)
+		screenWriter.Close()
+		ended <- err
+	}()
+	shown, _ := io.ReadAll(screen)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	typist.Close()
+	if !strings.Contains(string(shown), "/dev/pts/") || !strings.Contains(string(shown), "101x33") {
+		t.Errorf("screen: %q", shown)
+	}
+}
+
+func TestAttach(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	config := containerConfig("cat")
+	config.Stdin, config.StdinOnce = true, true
+	id := p.start(config)
+	var out bytes.Buffer
+	if err := r.AttachStream(t.Context(), id, strings.NewReader("typed\n"), nopCloser{&out}, nil, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if full := p.exit(id); full.ExitCode != 0 || out.String() != "typed\n" || p.log(id) != "typed\n" {
+		t.Errorf("exit %d, attached %q, log %q", full.ExitCode, out.String(), p.log(id))
+	}
+}
+
+func TestPortForward(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	p.waitLog(p.start(containerConfig("echo-server", "127.0.0.1:9000")), "listening")
+	client, server := net.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- r.PortForwardStream(t.Context(), p.id, 9000, server) }()
+	if _, err := client.Write([]byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 4)
+	if _, err := io.ReadFull(client, answer); err != nil || string(answer) != "ping" {
+		t.Errorf("answer %q, %v", answer, err)
+	}
+	client.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	err := r.PortForwardStream(t.Context(), p.id, 9001, server)
+	if err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("closed port: %v", err)
+	}
+}
+
+func TestExecByURL(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	id := p.start(containerConfig("sleep"))
+	response, err := r.Exec(t.Context(), &runtimeapi.ExecRequest{ContainerId: id, Cmd: program("say", "0", "x"), Stdout: true})
+	if err != nil || !strings.HasPrefix(response.Url, "http://127.0.0.1:") {
+		t.Errorf("exec URL: %v %v", response, err)
+	}
+	if err := r.StopContainer(t.Context(), id, 1); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Exec(t.Context(), &runtimeapi.ExecRequest{ContainerId: id, Cmd: program("say", "0", "x"), Stdout: true})
+	if status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("exec in a stopped container: %v", err)
+	}
+}
+
+func TestEventsTellOfAnExitAtOnce(t *testing.T) {
+	r := newRuntime(t)
+	events := make(chan *runtimeapi.ContainerEventResponse, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	subscribed, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- r.GetContainerEvents(ctx, events, func(runtimeapi.RuntimeService_GetContainerEventsClient) { close(subscribed) })
+	}()
+	<-subscribed
+	p := runPod(t, r, nil)
+	id := p.start(containerConfig("say", "5"))
+	want := []runtimeapi.ContainerEventType{runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, // the sandbox
+		runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT,
+		runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT}
+	seen := map[runtimeapi.ContainerEventType]int{}
+	for range want {
+		select {
+		case event := <-events:
+			seen[event.ContainerEventType]++
+			if event.ContainerEventType == want[3] && (event.ContainerId != id || event.ContainersStatuses[0].ExitCode != 5) {
+				t.Errorf("stopped event: %v", event)
+			}
+		case <-time.After(patience):
+			t.Fatalf("events so far: %v", seen)
+		}
+	}
+	if seen[want[0]] != 2 || seen[want[1]] != 1 || seen[want[3]] != 1 {
+		t.Errorf("events: %v", seen)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("subscription ended with %v", err)
+	}
+}
