@@ -40,6 +40,8 @@ type Store struct {
 	log    Log
 	codec  codec
 	tables map[schema.GroupVersionResource]*Table
+
+	nudgeable nudgeable
 }
 
 // Table is the objects of one kind, in one version.
@@ -79,6 +81,16 @@ func (s *Store) Table(gvr schema.GroupVersionResource) *Table {
 
 // Revision is the newest revision applied on this replica.
 func (s *Store) Revision() uint64 { return s.log.Root().Revision }
+
+// LinearizableRevision returns a revision that holds every write acknowledged
+// before the call, by any replica; it is applied here when it returns.
+func (s *Store) LinearizableRevision(ctx context.Context) (uint64, error) {
+	root, err := s.log.ReadIndex(ctx)
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	return root.Revision, nil
+}
 
 // Count returns how many objects the table holds on this replica.
 func (t *Table) Count() int { return t.store.log.Root().Count(t.prefix) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -18,13 +17,9 @@ import (
 // errCompacted is the store's word for "that revision left the ring".
 var errCompacted = ring.ErrCompacted
 
-const (
-	// bookmarkInterval is how often an idle watch tells how far it has seen.
-	bookmarkInterval = time.Minute
-	// watchBuffer is how many events may wait for one client's socket. A client
-	// that stays behind is overtaken by the ring and gets 410, never more memory.
-	watchBuffer = 64
-)
+// watchBuffer is how many events may wait for one client's socket. A client
+// that stays behind is overtaken by the ring and gets 410, never more memory.
+const watchBuffer = 64
 
 // WatchOptions says from where to watch and what.
 type WatchOptions struct {
@@ -34,6 +29,8 @@ type WatchOptions struct {
 	// nil means: only if ResourceVersion is "" or "0".
 	SendInitialEvents *bool
 	Bookmarks         bool
+	// Nudged watches, if they send bookmarks, send one whenever Store.Nudge is called.
+	Nudged bool
 }
 
 // Watch streams the changes of the selected objects until ctx ends, Stop is
@@ -60,9 +57,10 @@ type watcher struct {
 	cancel  context.CancelFunc
 	results chan watch.Event
 
-	initial *state.Root // sent first if not nil
-	start   uint64
-	events  *ring.Watcher
+	initial   *state.Root // sent first if not nil
+	start     uint64
+	events    *ring.Watcher
+	bookmarks bookmarks
 }
 
 // Stop implements watch.Interface.
@@ -100,6 +98,11 @@ func (w *watcher) run(ctx context.Context) {
 	defer close(w.results)
 	defer w.cancel()
 	defer w.events.Close()
+	w.bookmarks.schedule(ctx)
+	if w.options.Nudged {
+		w.table.store.nudgeable.add(w)
+		defer w.table.store.nudgeable.remove(w)
+	}
 	if w.initial != nil && !w.sendInitial(ctx) {
 		return
 	}
@@ -128,23 +131,31 @@ func (w *watcher) sendInitial(ctx context.Context) bool {
 	return w.send(ctx, watch.Bookmark, bookmark)
 }
 
-// sendNext sends the next batch, or a bookmark when there is none for a while.
+// sendNext sends the next batch, and a bookmark if it is time for one.
 func (w *watcher) sendNext(ctx context.Context) bool {
-	waitCtx, cancel := context.WithTimeout(ctx, bookmarkInterval)
-	defer cancel()
-	events, err := w.events.Next(waitCtx)
+	events, err := w.next(ctx)
 	switch {
 	case err == nil:
-		return w.sendBatch(ctx, events)
+		return w.sendBatch(ctx, events) && w.sendBookmarkIfDue(ctx)
 	case ctx.Err() != nil:
 		return false
-	case errors.Is(err, context.DeadlineExceeded):
-		return !w.options.Bookmarks || w.send(ctx, watch.Bookmark, w.bookmark(max(w.events.Progress(), w.start)))
 	case errors.Is(err, errCompacted):
 		return w.fail(ctx, expired("the watch fell behind and its history is gone: list again"))
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return w.sendBookmarkIfDue(ctx)
 	default:
 		return w.fail(ctx, unavailable(err))
 	}
+}
+
+// next waits for events, or until it is time for a bookmark.
+func (w *watcher) next(ctx context.Context) ([]ring.Event, error) {
+	if !w.options.Bookmarks {
+		return w.events.Next(ctx)
+	}
+	waitCtx, cancel := w.bookmarks.patience(ctx)
+	defer cancel()
+	return w.events.Next(waitCtx)
 }
 
 func (w *watcher) sendBatch(ctx context.Context, events []ring.Event) bool {
@@ -199,12 +210,6 @@ func (w *watcher) lastState(was *Cached, revision uint64) *Cached {
 	gone := shallowCopy(was.object)
 	gone.SetResourceVersion(formatRevision(revision))
 	return &Cached{object: gone}
-}
-
-func (w *watcher) bookmark(revision uint64) runtime.Object {
-	obj := w.table.kind.New()
-	obj.SetResourceVersion(formatRevision(revision))
-	return obj
 }
 
 func (w *watcher) send(ctx context.Context, kind watch.EventType, obj runtime.Object) bool {

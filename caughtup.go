@@ -1,0 +1,56 @@
+package setpoint
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// cacheWaitMin and cacheWaitMax are the pauses between two looks at caches
+	// that are behind; a cache that is warm needs one of the first few.
+	cacheWaitMin = time.Millisecond
+	cacheWaitMax = 50 * time.Millisecond
+	// cacheWarnAfter is how long caches may take before the log names them.
+	cacheWarnAfter = 2 * time.Second
+)
+
+// cachesReach waits until every informer has stored all changes up to the
+// revision, or ctx ends. Idle informers learn of it by bookmarks.
+func (l *loops) cachesReach(ctx context.Context, revision uint64) error {
+	behind := slices.Collect(maps.Keys(l.monitors))
+	warnAt := time.Now().Add(cacheWarnAfter)
+	for pause := cacheWaitMin; ; pause = min(2*pause, cacheWaitMax) {
+		l.server.storage.Nudge()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		behind = slices.DeleteFunc(behind, func(gvr schema.GroupVersionResource) bool {
+			return cacheRevision(l.monitors[gvr]) >= revision
+		})
+		if len(behind) == 0 {
+			return nil
+		}
+		if time.Now().After(warnAt) {
+			l.server.config.Logger.Warn("controllers wait: caches are behind", "revision", revision, "kinds", behind)
+			warnAt = time.Now().Add(cacheWarnAfter)
+		}
+	}
+}
+
+// cacheRevision is the revision up to which an informer's store is complete. The
+// informer's own LastSyncResourceVersion runs ahead of its store.
+func cacheRevision(informer cache.SharedIndexInformer) uint64 {
+	revision, err := strconv.ParseUint(informer.GetStore().LastStoreSyncResourceVersion(), 10, 64)
+	if err != nil {
+		return 0 // nothing stored yet
+	}
+	return revision
+}
