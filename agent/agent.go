@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg Config) error {
 	var children sync.WaitGroup
 	defer children.Wait()
 	defer cancel()
-	a := &agent{Config: cfg, port: listener.Addr().(*net.TCPAddr).Port}
+	a := &agent{Config: cfg, port: portOf(listener)}
 	children.Go(func() { _ = node.Run(ctx, a.nodeConfig(ctx)) })
 	return a.run(ctx, &children, listener)
 }
@@ -190,4 +190,12 @@ func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manage
 	if err != nil && ctx.Err() == nil {
 		a.Logger.Error("the kubelet endpoints ended", "err", err)
 	}
+}
+
+// portOf is the port clients dial, 0 for a listener without one.
+func portOf(l net.Listener) int {
+	if a, ok := l.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return 0
 }

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/setpoint-io/setpoint/agent/pods/podstest"
+)
+
+// silentListener accepts nothing: sockets would keep a bubble's time from passing.
+type silentListener struct{ closed chan struct{} }
+
+func newSilentListener() *silentListener { return &silentListener{closed: make(chan struct{})} }
+
+func (l *silentListener) Accept() (net.Conn, error) {
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *silentListener) Close() error {
+	select {
+	case <-l.closed:
+	default:
+		close(l.closed)
+	}
+	return nil
+}
+
+func (l *silentListener) Addr() net.Addr { return &net.TCPAddr{Port: 10250} }
+
+func TestRunFromRegistrationToARunningPod(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		client, rt := fake.NewClientset(), podstest.New(map[string]podstest.Program{"web": {}})
+		var mu sync.Mutex
+		var peers [][]Peer
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- Run(ctx, Config{
+				NodeName: "n1", Client: client, Runtime: rt, DataDir: dir, NodeIP: net.IPv4(192, 0, 2, 1), Listener: newSilentListener(),
+				Labels: map[string]string{"zone": "a"}, WithoutMounts: true,
+				SetPeers: func(p []Peer) { mu.Lock(); defer mu.Unlock(); peers = append(peers, p) },
+			})
+		}()
+		time.Sleep(time.Second)
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u"},
+			Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "web"}}},
+		}
+		if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if calls := rt.Calls(); len(calls) != 0 {
+			t.Errorf("before the pod CIDR is known: %v", calls)
+		}
+		setPodCIDR(t, client, "n1", "10.42.7.0/24")
+		other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}, Spec: corev1.NodeSpec{PodCIDR: "10.42.8.0/24"},
+			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.2"}}}}
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if calls := rt.Calls(); !slices.Equal(calls, []string{"podcidr 10.42.7.0/24", "run p", "start c/0"}) {
+			t.Errorf("calls = %v", calls)
+		}
+		got, _ := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
+		if got.Status.Phase != corev1.PodRunning || got.Status.HostIP != "192.0.2.1" {
+			t.Errorf("status: %+v", got.Status)
+		}
+		checkNode(t, client)
+		mu.Lock()
+		want := []Peer{{Node: "n2", PodCIDR: "10.42.8.0/24", NodeIP: net.ParseIP("192.0.2.2")}}
+		if diff := cmp.Diff(want, peers[len(peers)-1]); diff != "" {
+			t.Errorf("peers: %s", diff)
+		}
+		mu.Unlock()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if rt.Left() != 2 {
+			t.Error("stopping the agent must leave the pod running")
+		}
+	})
+}
+
+func setPodCIDR(t *testing.T, client *fake.Clientset, name, cidr string) {
+	t.Helper()
+	n, err := client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Spec.PodCIDR = cidr
+	if _, err := client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkNode(t *testing.T, client *fake.Clientset) {
+	t.Helper()
+	n, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Labels["zone"] != "a" || n.Labels[corev1.LabelHostname] != "n1" || n.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 ||
+		n.Status.NodeInfo.ContainerRuntimeVersion != "setpoint://test" {
+		t.Errorf("node: %+v", n)
+	}
+	events, _ := client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{})
+	// Events of one instant share a name, and in a bubble all is one instant.
+	if len(events.Items) == 0 || events.Items[0].Source.Host != "n1" {
+		t.Errorf("events: %+v", events.Items)
+	}
+}
+
+func TestConfigSaysWhatIsMissing(t *testing.T) {
+	if err := Run(t.Context(), Config{NodeName: "n1"}); !errors.Is(err, ErrIncomplete) {
+		t.Errorf("err = %v", err)
+	}
+}

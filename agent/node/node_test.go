@@ -1,0 +1,164 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func inBubble(t *testing.T, cfg Config, objects []runtime.Object, body func(t *testing.T, client *fake.Clientset)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(objects...)
+		cfg.Name, cfg.Client, cfg.DataDir, cfg.Port = "n1", client, dir, 10250
+		cfg.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- Run(ctx, cfg) }()
+		synctest.Wait()
+		body(t, client)
+		cancel()
+		<-done
+	})
+}
+
+func getNode(t *testing.T, client *fake.Clientset) *corev1.Node {
+	t.Helper()
+	n, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func readyOf(n *corev1.Node) corev1.NodeCondition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+func TestRegistration(t *testing.T) {
+	inBubble(t, Config{Labels: map[string]string{"a": "b"}}, nil, func(t *testing.T, client *fake.Clientset) {
+		n := getNode(t, client)
+		if n.Labels["a"] != "b" || n.Labels[corev1.LabelHostname] != "n1" || n.Labels["beta.kubernetes.io/os"] != "linux" {
+			t.Errorf("labels = %v", n.Labels)
+		}
+		if n.Status.Capacity.Pods().Value() != DefaultMaxPods || n.Status.Capacity.Memory().IsZero() || n.Status.NodeInfo.KubeletVersion != DefaultVersion {
+			t.Errorf("status = %+v", n.Status)
+		}
+		if c := readyOf(n); c.Status != corev1.ConditionTrue || c.Reason != "KubeletReady" || len(n.Status.Conditions) != 4 {
+			t.Errorf("conditions = %+v", n.Status.Conditions)
+		}
+	})
+}
+
+func TestAdoptionKeepsWhatOthersWrote(t *testing.T) {
+	old := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"theirs": "1"}},
+		Spec:       corev1.NodeSpec{PodCIDR: "10.42.1.0/24", Unschedulable: true},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "GossipDegraded", Status: corev1.ConditionFalse}}},
+	}
+	inBubble(t, Config{Labels: map[string]string{"ours": "2"}}, []runtime.Object{old}, func(t *testing.T, client *fake.Clientset) {
+		n := getNode(t, client)
+		if n.Labels["theirs"] != "1" || n.Labels["ours"] != "2" || !n.Spec.Unschedulable || n.Spec.PodCIDR != "10.42.1.0/24" {
+			t.Errorf("node = %+v", n)
+		}
+		if len(n.Status.Conditions) != 5 {
+			t.Errorf("conditions = %+v", n.Status.Conditions)
+		}
+	})
+}
+
+func TestStatusIsWrittenOnChangeAndEveryFiveMinutes(t *testing.T) {
+	var broken error
+	ready := func(context.Context) error { return broken }
+	inBubble(t, Config{Ready: ready, LeaseInterval: time.Hour}, nil, func(t *testing.T, client *fake.Clientset) {
+		patches := func() int {
+			n := 0
+			for _, a := range client.Actions() {
+				if a.Matches("patch", "nodes") {
+					n++
+				}
+			}
+			return n
+		}
+		first := patches()
+		time.Sleep(4 * time.Minute)
+		if n := patches() - first; n != 0 {
+			t.Errorf("%d status writes while nothing changed", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := patches() - first; n != 1 {
+			t.Errorf("%d status writes in six minutes, want 1", n)
+		}
+		broken = errors.New("container runtime is down")
+		time.Sleep(defaultCheckInterval + time.Second)
+		if c := readyOf(getNode(t, client)); c.Status != corev1.ConditionFalse || c.Message != "container runtime is down" {
+			t.Errorf("Ready = %+v", c)
+		}
+	})
+}
+
+func TestLeaseIsRenewedAndRecreated(t *testing.T) {
+	inBubble(t, Config{}, nil, func(t *testing.T, client *fake.Clientset) {
+		leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+		time.Sleep(time.Minute)
+		l, err := leases.Get(t.Context(), "n1", metav1.GetOptions{})
+		if err != nil || *l.Spec.HolderIdentity != "n1" || *l.Spec.LeaseDurationSeconds != 40 || time.Since(l.Spec.RenewTime.Time) > DefaultLeaseInterval {
+			t.Fatalf("lease = %+v, %v", l, err)
+		}
+		if err := leases.Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * DefaultLeaseInterval)
+		if _, err := leases.Get(t.Context(), "n1", metav1.GetOptions{}); err != nil {
+			t.Errorf("the lease did not come back: %v", err)
+		}
+	})
+}
+
+func TestDeletedNodeComesBack(t *testing.T) {
+	inBubble(t, Config{StatusInterval: time.Minute}, nil, func(t *testing.T, client *fake.Clientset) {
+		if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if c := readyOf(getNode(t, client)); c.Status != corev1.ConditionTrue {
+			t.Errorf("Ready = %+v", c)
+		}
+	})
+}
+
+func TestRegistrationWaitsForTheAPI(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		away := true
+		client.PrependReactor("create", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return away, nil, errors.New("connection refused")
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- Run(ctx, Config{Name: "n1", Client: client, DataDir: dir, Addresses: []corev1.NodeAddress{{Address: "x"}}})
+		}()
+		time.Sleep(time.Minute)
+		away = false
+		time.Sleep(registerRetryMax + time.Second)
+		getNode(t, client)
+		cancel()
+		<-done
+	})
+}
