@@ -180,7 +180,24 @@ func (n *Network) connect(pid int, endpoint Endpoint, gateway netip.Addr) error 
 		return err
 	}
 	defer handle.Close()
-	return configurePod(handle, endpoint.Address, gateway)
+	if err := configurePod(handle, endpoint.Address, gateway); err != nil {
+		return err
+	}
+	return n.settle(handle, endpoint)
+}
+
+// settle makes the kernel act on "the link is up" now, for both ends and for a bridge that had no other pod. It does so
+// when asked about a link; otherwise up to a second later, and until then it drops every packet, the pod's first ones.
+func (n *Network) settle(handle *netlink.Handle, endpoint Endpoint) error {
+	if _, err := handle.LinkByName(PodInterface); err != nil {
+		return fmt.Errorf("%s: %w", PodInterface, err)
+	}
+	for _, name := range []string{endpoint.HostInterface, n.config.Bridge} {
+		if _, err := netlink.LinkByName(name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 func handleOf(pid int) (*netlink.Handle, error) {

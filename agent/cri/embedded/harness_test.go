@@ -19,7 +19,7 @@ const demoImage = "setpoint.local/demo:v1"
 // patience bounds every wait; a healthy machine needs milliseconds.
 const patience = 10 * time.Second
 
-func testConfig(t *testing.T) Config {
+func testConfig(t testing.TB) Config {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: namespaces, mounts and cgroups")
@@ -31,7 +31,7 @@ func testConfig(t *testing.T) Config {
 	}
 }
 
-func open(t *testing.T, config Config) *Runtime {
+func open(t testing.TB, config Config) *Runtime {
 	t.Helper()
 	r, err := New(config)
 	if err != nil {
@@ -41,7 +41,7 @@ func open(t *testing.T, config Config) *Runtime {
 	return r
 }
 
-func newRuntime(t *testing.T) *Runtime {
+func newRuntime(t testing.TB) *Runtime {
 	t.Helper()
 	r := open(t, testConfig(t))
 	t.Cleanup(func() { removeAll(t, r) })
@@ -49,7 +49,7 @@ func newRuntime(t *testing.T) *Runtime {
 }
 
 // removeAll must leave nothing behind; it fails the test otherwise.
-func removeAll(t *testing.T, r *Runtime) {
+func removeAll(t testing.TB, r *Runtime) {
 	t.Helper()
 	ctx := context.Background()
 	list, _ := r.ListPodSandbox(ctx, nil)
@@ -70,7 +70,7 @@ func removeAll(t *testing.T, r *Runtime) {
 	}
 }
 
-func podConfig(t *testing.T, name string) *runtimeapi.PodSandboxConfig {
+func podConfig(t testing.TB, name string) *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Uid: name + "-uid", Namespace: "default"},
 		Hostname: name, LogDirectory: filepath.Join(t.TempDir(), "logs"), Labels: map[string]string{"app": name},
@@ -79,13 +79,13 @@ func podConfig(t *testing.T, name string) *runtimeapi.PodSandboxConfig {
 }
 
 type pod struct {
-	t       *testing.T
+	t       testing.TB
 	runtime *Runtime
 	config  *runtimeapi.PodSandboxConfig
 	id      string
 }
 
-func runPod(t *testing.T, r *Runtime, change func(*runtimeapi.PodSandboxConfig)) *pod {
+func runPod(t testing.TB, r *Runtime, change func(*runtimeapi.PodSandboxConfig)) *pod {
 	t.Helper()
 	config := podConfig(t, strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))
 	if change != nil {
@@ -176,7 +176,7 @@ func (p *pod) waitLog(id, text string) {
 }
 
 // eventually polls what only the outside world can tell.
-func eventually(t *testing.T, check func() error) {
+func eventually(t testing.TB, check func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		err := check()

@@ -198,7 +198,7 @@ func named(name string, args ...string) *runtimeapi.ContainerConfig {
 	return config
 }
 
-func mustContainer(t *testing.T, r *Runtime, id string) *container {
+func mustContainer(t testing.TB, r *Runtime, id string) *container {
 	t.Helper()
 	c, err := r.container(id)
 	if err != nil {

@@ -1,0 +1,139 @@
+package network
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const insideEnv = "SETPOINT_TEST_INSIDE"
+
+// TestMain runs the tests in a network namespace of their own. The executable is also the process inside each pod.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "pod" {
+		podMain()
+	}
+	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
+		os.Exit(inNamespace())
+	}
+	os.Exit(m.Run())
+}
+
+func inNamespace() int {
+	command := exec.Command("/proc/self/exe", os.Args[1:]...)
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Env = append(os.Environ(), insideEnv+"=1")
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	err := command.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// podMain serves its peer's address on port 80 and dials whatever address it reads, until its input ends.
+func podMain() {
+	fmt.Println("ready")
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Scan() // "go": the network is there
+	listener, err := net.Listen("tcp", ":80")
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprint(conn, conn.RemoteAddr().(*net.TCPAddr).IP)
+			conn.Close()
+		}
+	}()
+	fmt.Println("listening")
+	for lines.Scan() {
+		fmt.Println(ask(lines.Text()))
+	}
+	os.Exit(0)
+}
+
+// askTimeMax is below the second after which a lost first packet is sent again: none may be lost.
+const askTimeMax = 900 * time.Millisecond
+
+// ask returns what the server at address says: our address as it sees it.
+func ask(address string) string {
+	conn, err := net.DialTimeout("tcp", address, askTimeMax)
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close()
+	text, err := io.ReadAll(conn)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// testPod is a process in a network namespace of its own.
+type testPod struct {
+	t        *testing.T
+	command  *exec.Cmd
+	in       io.WriteCloser
+	out      *bufio.Scanner
+	endpoint Endpoint
+}
+
+func startPod(t *testing.T, n *Network, id string) *testPod {
+	t.Helper()
+	p := &testPod{t: t, command: exec.Command("/proc/self/exe", "pod")}
+	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	var err error
+	if p.in, err = p.command.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.out = bufio.NewScanner(out)
+	if err := p.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.stop(n) })
+	p.out.Scan()
+	if p.endpoint, err = n.Attach(p.command.Process.Pid, id); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.say("go"); got != "listening" {
+		t.Fatal(got)
+	}
+	return p
+}
+
+func (p *testPod) say(line string) string {
+	fmt.Fprintln(p.in, line)
+	p.out.Scan()
+	return p.out.Text()
+}
+
+func (p *testPod) stop(n *Network) {
+	p.in.Close()
+	_ = p.command.Wait()
+	if err := n.Detach(p.endpoint); err != nil {
+		p.t.Errorf("detach: %v", err)
+	}
+}

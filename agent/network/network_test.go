@@ -1,0 +1,204 @@
+package network
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+)
+
+func newNetwork(t *testing.T) *Network {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: network namespaces")
+	}
+	n := New(Config{Bridge: "sptest0", ClusterCIDR: netip.MustParsePrefix("10.199.0.0/16"), StateDir: t.TempDir(),
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Remove(); err != nil {
+			t.Errorf("remove: %v", err)
+		}
+		if links, _ := netlink.LinkList(); len(links) > 1 {
+			t.Errorf("interfaces left: %v", links)
+		}
+	})
+	return n
+}
+
+func TestPodsReachEachOtherAndTheHost(t *testing.T) {
+	n := newNetwork(t)
+	one, two := startPod(t, n, "one"), startPod(t, n, "two")
+	if one.endpoint.Address.String() != "10.199.7.2" || two.endpoint.Address.String() != "10.199.7.3" {
+		t.Fatalf("addresses %v %v", one.endpoint, two.endpoint)
+	}
+	if got := one.say("10.199.7.3:80"); got != "10.199.7.2" {
+		t.Errorf("pod to pod: %s", got)
+	}
+	if got := ask("10.199.7.2:80"); got != "10.199.7.1" {
+		t.Errorf("host to pod: %s", got)
+	}
+	if got := one.say("127.0.0.1:80"); got != "127.0.0.1" {
+		t.Errorf("loopback: %s", got)
+	}
+}
+
+// TestReusedAddressIsReachableAtOnce keeps the bridge's neighbour entry of the first owner alive.
+func TestReusedAddressIsReachableAtOnce(t *testing.T) {
+	n := newNetwork(t)
+	first := startPod(t, n, "first")
+	address := first.endpoint.Address.String() + ":80"
+	if got := ask(address); got != "10.199.7.1" {
+		t.Fatal(got)
+	}
+	if err := n.Detach(first.endpoint); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Detach(first.endpoint); err != nil {
+		t.Errorf("detach again: %v", err)
+	}
+	pool := n.pool()
+	pool.last = pool.gateway() // as if the pool had gone round
+	second := startPod(t, n, "second")
+	if second.endpoint.Address != first.endpoint.Address {
+		t.Fatalf("address %s", second.endpoint.Address)
+	}
+	if got := ask(address); got != "10.199.7.1" {
+		t.Errorf("the address's next owner: %s", got)
+	}
+}
+
+func TestTrafficLeavingTheClusterIsMasqueraded(t *testing.T) {
+	n := newNetwork(t)
+	pod := startPod(t, n, "inside")
+	// A machine outside the cluster that knows no route to pods, and one inside that does.
+	outside := outsideMachine(t, "198.51.100.2/24", "198.51.100.1/24", "outer0")
+	if got := pod.say(outside); got != "198.51.100.1" {
+		t.Errorf("outside sees %s", got)
+	}
+}
+
+// outsideMachine makes a namespace behind a link of its own and returns its server's address.
+func outsideMachine(t *testing.T, address, ours, link string) string {
+	t.Helper()
+	peer := New(Config{Bridge: link, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	prefix := netip.MustParsePrefix(address)
+	if err := peer.SetPodCIDR(prefix); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := peer.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	machine := startPod(t, peer, "outside")
+	return machine.endpoint.Address.String() + ":80"
+}
+
+func TestSetPodCIDR(t *testing.T) {
+	n := newNetwork(t)
+	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24")); err != nil {
+		t.Errorf("same prefix: %v", err)
+	}
+	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.8.0/24")); err == nil {
+		t.Error("another prefix was taken")
+	}
+	for _, bad := range []string{"fd00::/64", "10.0.0.0/31"} {
+		if err := New(Config{}).SetPodCIDR(netip.MustParsePrefix(bad)); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+	if err := New(Config{}).Ready(); !errors.Is(err, ErrNoPodCIDR) {
+		t.Errorf("ready without a prefix: %v", err)
+	}
+	if _, err := New(Config{}).Attach(1, "x"); !errors.Is(err, ErrNoPodCIDR) {
+		t.Errorf("attach without a prefix: %v", err)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	dir := t.TempDir()
+	pool := newAddresses(netip.MustParsePrefix("10.0.0.0/29"), dir)
+	next := func() string {
+		address, err := pool.allocate()
+		if err != nil {
+			return err.Error()
+		}
+		return address.String()
+	}
+	pool.reserve(netip.MustParseAddr("10.0.0.3"))
+	var got []string
+	for range 4 {
+		got = append(got, next())
+	}
+	if diff := cmp.Diff([]string{"10.0.0.2", "10.0.0.4", "10.0.0.5", "10.0.0.6"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := next(); !strings.Contains(got, "no free pod address") {
+		t.Errorf("full pool gave %s", got)
+	}
+	pool.release(netip.MustParseAddr("10.0.0.2"))
+	pool.release(netip.MustParseAddr("10.0.0.5"))
+	if got := next(); got != "10.0.0.2" {
+		t.Errorf("after going round: %s", got)
+	}
+	pool = newAddresses(netip.MustParsePrefix("10.0.0.0/29"), dir)
+	if got := next(); got != "10.0.0.3" {
+		t.Errorf("after a restart: %s, want the one behind the last", got)
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	newNetwork(t) // 10.199.7.1 is then an address of this machine, and a link exists
+	routes := NewRoutes(RoutesConfig{PodCIDR: netip.MustParsePrefix("10.199.7.0/24"), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	peer := func(cidr, node string) Peer {
+		return Peer{PodCIDR: netip.MustParsePrefix(cidr), NodeIP: netip.MustParseAddr(node)}
+	}
+	steps := []struct {
+		name  string
+		peers []Peer
+		want  map[string]string
+	}{
+		{"two, and ourselves twice", []Peer{peer("10.199.8.0/24", "10.199.7.8"), peer("10.199.9.0/24", "10.199.7.9"),
+			peer("10.199.7.0/24", "10.199.7.7"), peer("10.199.10.0/24", "10.199.7.1")},
+			map[string]string{"10.199.8.0/24": "10.199.7.8", "10.199.9.0/24": "10.199.7.9"}},
+		{"one moved, one gone", []Peer{peer("10.199.8.0/24", "10.199.7.18")}, map[string]string{"10.199.8.0/24": "10.199.7.18"}},
+		{"nobody", nil, map[string]string{}},
+	}
+	for _, step := range steps {
+		for range 2 { // the second time changes nothing
+			if err := routes.SetPeers(step.peers); err != nil {
+				t.Fatalf("%s: %v", step.name, err)
+			}
+		}
+		present, err := installed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for prefix, via := range present {
+			got[prefix.String()] = via.String()
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s: %s", step.name, diff)
+		}
+	}
+	if err := routes.SetPeers([]Peer{peer("10.199.8.0/24", "203.0.113.9")}); err == nil {
+		t.Error("a node that is not on a shared link got a route")
+	}
+}
+
+func TestMACFollowsTheAddress(t *testing.T) {
+	want, _ := net.ParseMAC("0a:58:0a:2a:01:05")
+	if got := macOf(netip.MustParseAddr("10.42.1.5")); got.String() != want.String() {
+		t.Errorf("%s", got)
+	}
+}
