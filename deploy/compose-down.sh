@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Ends the cluster of docker-compose.yml and deletes its data.
+# $1: the compose command, "docker compose" or "docker-compose".
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+compose=${1:-docker compose}
+$compose down --volumes --remove-orphans
+rm -rf .compose
