@@ -169,10 +169,32 @@ func (r *Runtime) launch(ctx context.Context, c *container) (*shim.State, error)
 	if err != nil {
 		return nil, err
 	}
+	target, err := r.targetPID(c)
+	if err != nil {
+		return nil, err
+	}
 	return c.sandbox.shim.Start(ctx, &shim.StartRequest{
 		Spec: *spec, Dir: c.dir, LogPath: c.record.LogPath, Stdin: c.config.GetStdin(), StdinOnce: c.config.GetStdinOnce(),
-		NewPID: ownPID(c.sandbox.config, c.config),
+		NewPID: ownPID(c.sandbox.config, c.config), TargetPID: target,
 	})
+}
+
+// targetPID is the main process of the container whose PID namespace this one wants to share (kubectl debug); 0 if none.
+func (r *Runtime) targetPID(c *container) (int, error) {
+	options := c.config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+	if options.GetPid() != runtimeapi.NamespaceMode_TARGET {
+		return 0, nil
+	}
+	target, err := r.runningContainer(options.GetTargetId())
+	if err != nil {
+		return 0, fmt.Errorf("target container: %w", err)
+	}
+	if target.sandbox != c.sandbox {
+		return 0, status.Errorf(codes.InvalidArgument, "target container %q is in another pod", target.id)
+	}
+	target.mu.Lock()
+	defer target.mu.Unlock()
+	return target.record.PID, nil
 }
 
 func (r *Runtime) failStart(c *container, cause error) {

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -257,5 +258,64 @@ func TestSandboxValidation(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(r.sandboxesDir()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestDebugContainerSharesItsTargetsProcesses(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	target := p.start(named("target", "sleep"))
+	config := containerConfig("pid", "read=/proc/1/cmdline")
+	options := &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_TARGET, TargetId: target}
+	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: options}
+	got := p.facts(config)
+	if got["pid"] == "1" || !strings.Contains(got["read=/proc/1/cmdline"], "sleep") {
+		t.Errorf("facts %v", got)
+	}
+	if got := p.facts(containerConfig("pid")); got["pid"] != "1" {
+		t.Errorf("the next container's own namespace: %v", got)
+	}
+	options.TargetId = "nosuch"
+	if err := r.StartContainer(t.Context(), p.create(config)); err == nil || !strings.Contains(err.Error(), "target container") {
+		t.Errorf("unknown target: %v", err)
+	}
+}
+
+func TestFullPodCIDRLeavesNothing(t *testing.T) {
+	config := testConfig(t)
+	config.PodCIDR = netip.MustParsePrefix("10.199.7.0/30") // one pod
+	r := open(t, config)
+	t.Cleanup(func() { removeAll(t, r) })
+	first := runPod(t, r, nil)
+	if _, err := r.RunPodSandbox(t.Context(), podConfig(t, "second"), ""); status.Code(err) != codes.ResourceExhausted {
+		t.Fatalf("second pod: %v", err)
+	}
+	if left, _ := os.ReadDir(r.sandboxesDir()); len(left) != 1 {
+		t.Errorf("sandboxes: %v", left)
+	}
+	if err := r.RemovePodSandbox(t.Context(), first.id); err != nil {
+		t.Fatal(err)
+	}
+	runPod(t, r, nil)
+}
+
+func TestPodWithoutAddressesWaits(t *testing.T) {
+	config := testConfig(t)
+	config.PodCIDR = netip.Prefix{}
+	r := open(t, config)
+	t.Cleanup(func() { removeAll(t, r) })
+	if _, err := r.RunPodSandbox(t.Context(), podConfig(t, "early"), ""); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("pod before the pod CIDR: %v", err)
+	}
+	response, err := r.Status(t.Context(), false)
+	if err != nil || response.Status.Conditions[1].Status {
+		t.Errorf("status %v %v", response, err)
+	}
+	update := &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: "10.199.7.0/24"}}
+	if err := r.UpdateRuntimeConfig(t.Context(), update); err != nil {
+		t.Fatal(err)
+	}
+	if runPod(t, r, nil).ip() != "10.199.7.2" {
+		t.Error("no address")
 	}
 }

@@ -99,6 +99,12 @@ func (r *Runtime) resume(s *sandbox) {
 		r.background.Go(func() { r.watch(s) })
 		return
 	case !s.record.Ready && len(r.containersOf(s.id)) == 0 && s.record.ShimPID == 0:
+		if alive {
+			// Not in the pod's cgroup yet, perhaps: asking is the only way to end it.
+			if err := s.shim.Shutdown(r.ctx); err != nil {
+				r.config.Logger.Warn("end shim of unfinished sandbox", "sandbox", s.id, "err", err)
+			}
+		}
 		if err := r.destroySandbox(s); err != nil {
 			r.config.Logger.Warn("remove unfinished sandbox", "sandbox", s.id, "err", err)
 			break

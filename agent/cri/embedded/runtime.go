@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"sync"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/cri-streaming/pkg/streaming"
 
 	"github.com/setpoint-io/setpoint/agent/cri"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
@@ -106,6 +108,9 @@ func (r *Runtime) open() error {
 			return err
 		}
 	}
+	if err := checkFileSystem(r.config.DataDir); err != nil {
+		return err
+	}
 	if err := cgroup.PrepareContainer(); err != nil {
 		return err
 	}
@@ -124,6 +129,18 @@ func (r *Runtime) open() error {
 	}
 	if r.config.PodCIDR.IsValid() {
 		return r.SetPodCIDR(r.config.PodCIDR)
+	}
+	return nil
+}
+
+// checkFileSystem refuses at the start what would fail at every container.
+func checkFileSystem(dir string) error {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	if stat.Type == unix.OVERLAYFS_SUPER_MAGIC {
+		return fmt.Errorf("data directory %s: %w", dir, boot.ErrOverlayOnOverlay)
 	}
 	return nil
 }

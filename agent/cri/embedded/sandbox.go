@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,12 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	if err := validateSandbox(config, handler); err != nil {
 		return "", err
 	}
+	if r.ctx.Err() != nil {
+		return "", coded(ErrClosed)
+	}
+	if wantsHostPorts(config) {
+		r.config.Logger.Warn("host ports are not provided by the embedded runtime", "pod", config.GetMetadata().GetName())
+	}
 	s, err := r.newSandbox(config, handler)
 	if err != nil {
 		return "", coded(err)
@@ -68,6 +75,12 @@ func validateSandbox(config *runtimeapi.PodSandboxConfig, handler string) error 
 		return status.Error(codes.Unimplemented, "the embedded runtime has no user namespaces; use containerd")
 	}
 	return nil
+}
+
+func wantsHostPorts(config *runtimeapi.PodSandboxConfig) bool {
+	return !hostNetwork(config) && slices.ContainsFunc(config.GetPortMappings(), func(mapping *runtimeapi.PortMapping) bool {
+		return mapping.GetHostPort() > 0
+	})
 }
 
 func namespaces(config *runtimeapi.PodSandboxConfig) *runtimeapi.NamespaceOption {
@@ -131,6 +144,16 @@ func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) error {
 		return err
 	}
 	s.record.ShimPID = started.pid
+	if err := r.finishSandbox(ctx, s, started); err != nil {
+		// It may not be in the pod's cgroup yet: only we know it.
+		started.kill()
+		<-s.gone
+		return err
+	}
+	return nil
+}
+
+func (r *Runtime) finishSandbox(ctx context.Context, s *sandbox, started *startedShim) error {
 	if err := r.connectSandbox(s); err != nil {
 		return err
 	}

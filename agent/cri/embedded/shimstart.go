@@ -25,6 +25,7 @@ const shimStartTimeMax = 30 * time.Second
 type startedShim struct {
 	pid   int
 	ready *os.File
+	kill  func()
 }
 
 // startShim forks the pod's first process; its namespaces exist when this returns.
@@ -56,7 +57,8 @@ func (r *Runtime) startShim(s *sandbox) (*startedShim, error) {
 		return nil, fmt.Errorf("start shim: %w", err)
 	}
 	r.background.Go(func() { r.reapShim(command, s) })
-	return &startedShim{pid: command.Process.Pid, ready: ready}, nil
+	kill := func() { _ = command.Process.Kill() } // it may have ended by itself
+	return &startedShim{pid: command.Process.Pid, ready: ready, kill: kill}, nil
 }
 
 // reapShim waits for a shim of our own making to end, but not beyond Close: it is meant to outlive us.
@@ -102,6 +104,8 @@ func ownPID(pod *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig
 		return false
 	case runtimeapi.NamespaceMode_POD:
 		return options == nil || !sharesPID(pod)
+	case runtimeapi.NamespaceMode_TARGET:
+		return false
 	default:
 		return true
 	}

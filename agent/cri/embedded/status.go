@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -191,7 +192,7 @@ func (r *Runtime) statusOf(c *container) *runtimeapi.ContainerStatus {
 	record := c.record
 	full := &runtimeapi.ContainerStatus{
 		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state(), CreatedAt: record.CreatedAt.UnixNano(),
-		Image: c.config.GetImage(), ImageRef: r.imageRef(record.ImageID), ImageId: record.ImageID,
+		Image: r.imageName(c), ImageRef: r.imageRef(record.ImageID), ImageId: record.ImageID,
 		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(), LogPath: record.LogPath,
 		Resources: &runtimeapi.ContainerResources{Linux: c.resources},
 	}
@@ -212,6 +213,22 @@ func (r *Runtime) imageRef(id string) string {
 		return image.Digests[0]
 	}
 	return id
+}
+
+// imageName is the name the user knows, even when the agent asked for the image by id.
+func (r *Runtime) imageName(c *container) *runtimeapi.ImageSpec {
+	spec := c.config.GetImage()
+	if !strings.HasPrefix(spec.GetImage(), "sha256:") {
+		return spec
+	}
+	name := spec.GetUserSpecifiedImage()
+	if image, err := r.images.Get(spec.GetImage()); name == "" && err == nil && len(image.Tags) > 0 {
+		name = image.Tags[0]
+	}
+	if name == "" {
+		return spec
+	}
+	return &runtimeapi.ImageSpec{Image: name, UserSpecifiedImage: spec.GetUserSpecifiedImage(), Annotations: spec.GetAnnotations()}
 }
 
 func reasonOf(record *containerRecord) string {

@@ -91,10 +91,14 @@ func (s *server) fork(c *container, launch *launch) error {
 	if c.request.NewPID {
 		flags |= unix.CLONE_NEWPID
 	}
-	pid, err := syscall.ForkExec(SelfExecutable, []string{InitName}, &syscall.ProcAttr{
-		Dir:   "/",
-		Files: launch.childFiles(),
-		Sys:   &syscall.SysProcAttr{Cloneflags: flags},
+	var pid int
+	err := inPIDNamespace(c.request.TargetPID, func() (err error) {
+		pid, err = syscall.ForkExec(SelfExecutable, []string{InitName}, &syscall.ProcAttr{
+			Dir:   "/",
+			Files: launch.childFiles(),
+			Sys:   &syscall.SysProcAttr{Cloneflags: flags},
+		})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("fork container: %w", err)
@@ -103,6 +107,28 @@ func (s *server) fork(c *container, launch *launch) error {
 	s.byPID[pid] = c
 	s.containers[c.state.ID] = c
 	return nil
+}
+
+// inPIDNamespace runs fork so that its child belongs to target's PID namespace; 0 means ours. It changes the calling
+// thread, which is the one that does all forks and nothing else.
+func inPIDNamespace(target int, fork func() error) error {
+	if target == 0 {
+		return fork()
+	}
+	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(own)
+	theirs, err := unix.Open(fmt.Sprintf("/proc/%d/ns/pid", target), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(theirs)
+	if err := unix.Setns(theirs, unix.CLONE_NEWPID); err != nil {
+		return err
+	}
+	return errors.Join(fork(), unix.Setns(own, unix.CLONE_NEWPID))
 }
 
 // follow hands over the spec and listens until the command executes.

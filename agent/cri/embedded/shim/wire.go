@@ -33,6 +33,8 @@ type StartRequest struct {
 	StdinOnce bool
 	// NewPID gives the container a PID namespace of its own.
 	NewPID bool
+	// TargetPID, if not 0, is the process (the host's number) whose PID namespace the container joins.
+	TargetPID int
 }
 
 // Exit is what became of a container's main process.
