@@ -18,15 +18,24 @@ import (
 
 func (w *World) onCreate(a ktesting.Action) (bool, runtime.Object, error) {
 	create := a.(ktesting.CreateAction)
-	if a.GetSubresource() != "" {
-		return false, nil, nil
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if ns, ok := create.GetObject().(*corev1.Namespace); ok && a.GetSubresource() == "finalize" {
+		return w.finalize(a, ns)
+	}
 	m := must(meta.Accessor(create.GetObject()))
 	w.born(m)
 	w.note(a, m.GetName())
 	return false, nil, nil
+}
+
+// finalize is how the fake clientset sends the finalize subresource.
+func (w *World) finalize(a ktesting.Action, ns *corev1.Namespace) (bool, runtime.Object, error) {
+	found, err := w.Client.Tracker().Get(a.GetResource(), "", ns.Name)
+	if err != nil {
+		return true, nil, err
+	}
+	return w.store(a, found, merged(found, ns, a.GetSubresource()))
 }
 
 // onUpdate refuses stale versions, lets /status change status only and the main
@@ -95,6 +104,8 @@ func (w *World) store(a ktesting.Action, found, next runtime.Object) (bool, runt
 	was, m := must(meta.Accessor(found)), must(meta.Accessor(next))
 	m.SetResourceVersion(was.GetResourceVersion())
 	m.SetGeneration(was.GetGeneration())
+	m.SetUID(was.GetUID())
+	m.SetCreationTimestamp(was.GetCreationTimestamp())
 	if reflect.DeepEqual(found, next) {
 		return true, next, nil
 	}

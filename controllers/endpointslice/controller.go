@@ -28,9 +28,6 @@ const (
 	controllerName = "endpointslice-controller.kubernetes.io"
 	// maxEndpointsPerSlice is upstream's default.
 	maxEndpointsPerSlice = 100
-	// staleCacheDelay is how soon a Service is looked at again whose own slices
-	// the cache does not show yet.
-	staleCacheDelay = 5 * time.Millisecond
 )
 
 // Config is what the controller needs for one term.
@@ -168,7 +165,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 		return 0, err
 	}
 	if c.tracker.StaleSlices(service, slices) {
-		return staleCacheDelay, nil
+		return 0, reconcile.ErrStale
 	}
 	pods = c.withNode(key, service, pods)
 	trigger := c.triggers.ComputeEndpointLastChangeTriggerTime(key.Namespace, service, pods)

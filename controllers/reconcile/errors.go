@@ -9,6 +9,10 @@ import (
 // object, or one that maps to it, changes.
 var ErrTerminal = errors.New("terminal")
 
+// ErrStale says that the cache does not show an own write yet; the key is tried
+// again like any that failed, without a word in the log.
+var ErrStale = errors.New("cache lags behind own writes")
+
 // Terminal marks err as not worth retrying. A nil err stays nil.
 func Terminal(err error) error {
 	if err == nil {

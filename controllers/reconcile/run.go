@@ -187,7 +187,7 @@ func (l *loop[K]) settle(ctx context.Context, key K, again time.Duration, err er
 // levelOf keeps lost races out of the logs: a conflict is the normal way to
 // learn that the plan was made from an older world.
 func levelOf(err error) slog.Level {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if errors.Is(err, ErrStale) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return slog.LevelDebug
 	}
 	return slog.LevelWarn
