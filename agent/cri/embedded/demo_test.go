@@ -58,17 +58,3 @@ func TestDemoImages(t *testing.T) {
 		t.Errorf("file systems: %v %v", info, err)
 	}
 }
-
-// BenchmarkPodStart measures a sandbox and a started container, with an image that is here; removal is not counted.
-func BenchmarkPodStart(b *testing.B) {
-	r := newRuntime(b)
-	for b.Loop() {
-		p := runPod(b, r, nil)
-		p.start(containerConfig("sleep"))
-		b.StopTimer()
-		if err := r.RemovePodSandbox(b.Context(), p.id); err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
-	}
-}

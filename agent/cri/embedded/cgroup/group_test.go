@@ -1,0 +1,78 @@
+package cgroup
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+func newGroup(t *testing.T, path string) *Group {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: cgroups")
+	}
+	g, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestGroupLifecycle(t *testing.T) {
+	const parent = "/setpoint-cgroup-test"
+	pod, g := newGroup(t, parent), newGroup(t, parent+"/main")
+	t.Cleanup(func() {
+		if err := pod.Destroy(); err != nil {
+			t.Error(err)
+		}
+	})
+	limits := Limits{CPUShares: 512, CPUQuota: 50000, CPUPeriod: 100000, MemoryBytes: 64 << 20, PIDs: 50}
+	for range 2 {
+		if err := g.Create(limits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	usage, err := g.Usage()
+	if err != nil || usage.MemoryLimitBytes != 64<<20 {
+		t.Errorf("usage %+v %v", usage, err)
+	}
+	if err := g.Set(Limits{MemoryBytes: 128 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	sleeper := exec.Command("sleep", "1000")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Add(sleeper.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- sleeper.Wait() }()
+	if err := g.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the process ended well")
+	}
+	if g.OOMKills() != 0 {
+		t.Error("killed for memory?")
+	}
+	for range 2 {
+		if err := g.Destroy(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.Kill(); err != nil {
+		t.Errorf("kill what is gone: %v", err)
+	}
+}
+
+func TestDirsAndMountsAreAbsolute(t *testing.T) {
+	g := newGroup(t, "/setpoint-cgroup-test-paths")
+	if len(g.Dirs()) == 0 {
+		t.Error("no directories")
+	}
+	if V2() != (g.Mounts() == nil) {
+		t.Errorf("mounts %v", g.Mounts())
+	}
+}
