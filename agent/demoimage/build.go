@@ -1,11 +1,13 @@
 package demoimage
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
@@ -25,11 +27,9 @@ func Versions() []string { return []string{"v1", "v2", "broken"} }
 // Build describes the images. executable is the program they contain, which must run package demo when called with
 // "demo"; empty means this one.
 func Build(executable string) ([]images.Local, error) {
-	if executable == "" {
-		var err error
-		if executable, err = os.Executable(); err != nil {
-			return nil, fmt.Errorf("demo image: %w", err)
-		}
+	executable, err := orOwn(executable)
+	if err != nil {
+		return nil, fmt.Errorf("demo image: %w", err)
 	}
 	key, err := identity(executable)
 	if err != nil {
@@ -50,6 +50,27 @@ func Build(executable string) ([]images.Local, error) {
 		})
 	}
 	return built, nil
+}
+
+func orOwn(executable string) (string, error) {
+	if executable != "" {
+		return executable, nil
+	}
+	return os.Executable()
+}
+
+// Static tells whether the executable (empty means this one) runs without a dynamic loader, and so alone in an image.
+func Static(executable string) (bool, error) {
+	executable, err := orOwn(executable)
+	if err != nil {
+		return false, err
+	}
+	file, err := elf.Open(executable)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", executable, err)
+	}
+	defer file.Close()
+	return !slices.ContainsFunc(file.Progs, func(program *elf.Prog) bool { return program.Type == elf.PT_INTERP }), nil
 }
 
 // identity names the executable's content by file, size and time: hashing 90 MB at every start would cost more than

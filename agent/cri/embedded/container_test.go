@@ -58,7 +58,7 @@ func TestContainerSecurity(t *testing.T) {
 	if err := os.Chmod(volume, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	config.Mounts = []*runtimeapi.Mount{{HostPath: volume, ContainerPath: "/tmp"}}
+	config.Mounts = append(config.Mounts, &runtimeapi.Mount{HostPath: volume, ContainerPath: "/tmp"})
 	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{
 		RunAsUser: &runtimeapi.Int64Value{Value: 1000}, RunAsGroup: &runtimeapi.Int64Value{Value: 2000},
 		SupplementalGroups: []int64{3000}, NoNewPrivs: true, ReadonlyRootfs: true,
@@ -79,7 +79,7 @@ func TestPrivilegedContainer(t *testing.T) {
 	p := runPod(t, newRuntime(t), nil)
 	config := containerConfig("mount", "status=CapEff", "write=/dev/zero")
 	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{Privileged: true}
-	config.Mounts = []*runtimeapi.Mount{{HostPath: t.TempDir(), ContainerPath: "/tmp"}}
+	config.Mounts = append(config.Mounts, &runtimeapi.Mount{HostPath: t.TempDir(), ContainerPath: "/tmp"})
 	got := p.facts(config)
 	if got["mount"] != "<nil>" || got["write=/dev/zero"] != "<nil>" || got["status=CapEff"] == "00000000a80425fb" {
 		t.Errorf("facts: %v", got)
@@ -94,13 +94,13 @@ func TestMounts(t *testing.T) {
 	}
 	missing := filepath.Join(volume, "made")
 	config := containerConfig("write=/data/x", "write=/ro/x", "read=/etc/key", "list=/new/deep", "read=/etc/hosts")
-	config.Mounts = []*runtimeapi.Mount{
+	config.Mounts = append(config.Mounts, []*runtimeapi.Mount{
 		{HostPath: missing, ContainerPath: "/new/deep"}, // children before parents must not matter
 		{HostPath: volume, ContainerPath: "/data"},
 		{HostPath: volume, ContainerPath: "/ro", Readonly: true},
 		{HostPath: file, ContainerPath: "/etc/key"},
 		{HostPath: file, ContainerPath: "/etc/hosts"},
-	}
+	}...)
 	want := map[string]string{"write=/data/x": "<nil>", "write=/ro/x": "open /ro/x: read-only file system",
 		"read=/etc/key": "secret", "list=/new/deep": "", "read=/etc/hosts": "secret"}
 	if diff := cmp.Diff(want, p.facts(config)); diff != "" {

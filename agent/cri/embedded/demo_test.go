@@ -32,7 +32,7 @@ func TestDemoImages(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			p := runPod(t, r, func(config *runtimeapi.PodSandboxConfig) { config.Hostname = "shop-" + version })
 			id := p.start(&runtimeapi.ContainerConfig{
-				Metadata: &runtimeapi.ContainerMetadata{Name: "demo"}, LogPath: "demo/0.log",
+				Metadata: &runtimeapi.ContainerMetadata{Name: "demo"}, LogPath: "demo/0.log", Mounts: libraries(),
 				Image: &runtimeapi.ImageSpec{Image: "setpoint.local/demo:" + version},
 			})
 			if code, body := get(t, p, "/"); code != 200 || body != fmt.Sprintf("shop-%s %s\n", version, version) {

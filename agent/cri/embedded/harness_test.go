@@ -12,6 +12,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/demoimage"
 )
 
 const demoImage = "setpoint.local/demo:v1"
@@ -102,8 +104,22 @@ func containerConfig(args ...string) *runtimeapi.ContainerConfig {
 	return &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "main"}, Image: &runtimeapi.ImageSpec{Image: demoImage},
 		Command: []string{"/setpoint", "workload"}, Args: args, LogPath: "main/0.log", Labels: map[string]string{"c": "main"},
-		Linux: &runtimeapi.LinuxContainerConfig{},
+		Linux: &runtimeapi.LinuxContainerConfig{}, Mounts: libraries(),
 	}
+}
+
+// libraries lets a test executable that is not static (the race detector's) run in an image that holds nothing else.
+func libraries() []*runtimeapi.Mount {
+	if static, err := demoimage.Static("/proc/self/exe"); err != nil || static {
+		return nil
+	}
+	var mounts []*runtimeapi.Mount
+	for _, dir := range []string{"/lib", "/lib64", "/usr/lib"} {
+		if _, err := os.Stat(dir); err == nil {
+			mounts = append(mounts, &runtimeapi.Mount{HostPath: dir, ContainerPath: dir, Readonly: true})
+		}
+	}
+	return mounts
 }
 
 func (p *pod) create(config *runtimeapi.ContainerConfig) string {

@@ -159,6 +159,9 @@ func (r *Runtime) openImages() error {
 	if r.config.NoDemoImage {
 		return nil
 	}
+	if static, err := demoimage.Static(r.config.DemoExecutable); err == nil && !static {
+		r.config.Logger.Warn("this executable is not static: the demo images will not run (build with CGO_ENABLED=0)")
+	}
 	demos, err := demoimage.Build(r.config.DemoExecutable)
 	if err != nil {
 		return err
