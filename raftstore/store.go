@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -104,6 +105,12 @@ func (s *Store) WaitRevision(ctx context.Context, revision uint64) (*state.Root,
 // It fails with watch.ErrCompacted if some are forgotten.
 func (s *Store) Watch(prefix string, after uint64) (*watch.Watcher, error) {
 	return s.replica.State().Ring().Watch(prefix, after)
+}
+
+// StateHash returns a hash of all objects and the revision it belongs to. Replicas
+// at the same revision have the same.
+func (s *Store) StateHash() (revision uint64, hash [command.HashBytes]byte) {
+	return s.replica.State().Hash()
 }
 
 // HandleRaftConn serves a raft connection that a peer opened with its Dial. The

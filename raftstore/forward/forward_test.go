@@ -24,9 +24,11 @@ type scripted struct {
 	changed []string
 }
 
-func (s *scripted) Propose(_ context.Context, c []command.Command) []forward.Outcome { return s.propose(c) }
-func (s *scripted) ReadIndex(context.Context) (uint64, error)                        { return s.read() }
-func (s *scripted) Status() forward.Status                                           { return s.status }
+func (s *scripted) Propose(_ context.Context, c []command.Command) []forward.Outcome {
+	return s.propose(c)
+}
+func (s *scripted) ReadIndex(context.Context) (uint64, error) { return s.read() }
+func (s *scripted) Status() forward.Status                    { return s.status }
 func (s *scripted) AddServer(_ context.Context, name, address string) error {
 	s.changed = append(s.changed, "add "+name+" "+address)
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
@@ -211,6 +212,25 @@ func (c *Cluster) Heal() {
 		}
 	}
 }
+
+// Join starts a server that is no founder and returns its number. It waits to be
+// added by AddServer.
+func (c *Cluster) Join(name string) int {
+	disk := replica.NewMemory()
+	i := len(c.members)
+	c.members = append(c.members, &member{name: name, disk: disk})
+	c.start(i, func(cfg *raftstore.Config) { cfg.InitialServers = cfg.InitialServers[:i] })
+	return i
+}
+
+// StateHash returns the hash of a server's state.
+func (c *Cluster) StateHash(i int) [command.HashBytes]byte {
+	_, hash := c.Store(i).StateHash()
+	return hash
+}
+
+// Forgive forgets that a server stopped itself, for a test that made it.
+func (c *Cluster) Forgive(i int) { c.members[i].failed(nil) }
 
 // Close stops all servers and fails the test if one stopped itself for another
 // reason than a crash.

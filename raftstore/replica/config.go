@@ -60,6 +60,10 @@ type Timing struct {
 	// SnapshotBytes of log written since the last snapshot bring on the next.
 	// Default 64 MiB.
 	SnapshotBytes int64
+	// DiskStall is the longest a write to disk may take before the replica stops.
+	// Heartbeats do not touch the disk, so a leader whose disk hangs would lead on
+	// without ever committing. Default 10 s.
+	DiskStall time.Duration
 }
 
 func (t Timing) withDefaults() Timing {
@@ -69,6 +73,7 @@ func (t Timing) withDefaults() Timing {
 	t.CommitTimeout = cmp.Or(t.CommitTimeout, 5*time.Millisecond)
 	t.MaxAppendEntries = cmp.Or(t.MaxAppendEntries, 32)
 	t.SnapshotBytes = cmp.Or(t.SnapshotBytes, 64<<20)
+	t.DiskStall = cmp.Or(t.DiskStall, 10*time.Second)
 	return t
 }
 

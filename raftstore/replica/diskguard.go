@@ -9,18 +9,15 @@ import (
 	"time"
 )
 
-const (
-	// diskStallLimit is the longest a write may take. Heartbeats do not touch the
-	// disk, so a leader whose disk hangs would lead on without ever committing.
-	diskStallLimit = 10 * time.Second
-	// durationsKept is how many of the last write times are kept for Status.
-	durationsKept = 1024
-)
+// durationsKept is how many of the last write times are kept for Status.
+const durationsKept = 1024
 
 // diskGuard stops the replica when the disk fails or stalls: a leader that cannot
 // write would otherwise step down, win again, and so on.
 type diskGuard struct {
 	fail func(error)
+	// limit is Timing.DiskStall.
+	limit time.Duration
 
 	mu        sync.Mutex
 	durations []time.Duration
@@ -30,8 +27,8 @@ type diskGuard struct {
 // write runs one write to disk under watch.
 func (g *diskGuard) write(what string, f func() error) error {
 	start := time.Now()
-	stalled := time.AfterFunc(diskStallLimit, func() {
-		g.fail(fmt.Errorf("%w: %s not done after %v", ErrDiskStalled, what, diskStallLimit))
+	stalled := time.AfterFunc(g.limit, func() {
+		g.fail(fmt.Errorf("%w: %s not done after %v", ErrDiskStalled, what, g.limit))
 	})
 	err := caught(f)
 	stalled.Stop()

@@ -16,7 +16,7 @@ var (
 	ErrForeignData = errors.New("data directory of another cluster")
 	// ErrCorrupt: stored bytes are not what was written.
 	ErrCorrupt = errors.New("stored data is corrupt")
-	// ErrDiskStalled: a write did not reach the disk within diskStallLimit.
+	// ErrDiskStalled: a write did not reach the disk within Timing.DiskStall.
 	ErrDiskStalled = errors.New("disk stalled")
 	// ErrDiskFailed: a write was refused by the disk.
 	ErrDiskFailed = errors.New("disk write failed")

@@ -15,7 +15,7 @@ import (
 // newTestLog returns a checked log on memory, with the errors it stopped for.
 func newTestLog(disk *Memory) (*checkedLog, *failures) {
 	f := &failures{}
-	return newCheckedLog(disk.Open().logs, &diskGuard{fail: f.add}, 1<<20), f
+	return newCheckedLog(disk.Open().logs, &diskGuard{fail: f.add, limit: 10 * time.Second}, 1<<20), f
 }
 
 type failures struct {
@@ -177,7 +177,7 @@ func TestLogTail(t *testing.T) {
 
 func TestStableValuesAreChecked(t *testing.T) {
 	disk := NewMemory()
-	stable := &checkedStable{inner: disk.Open().stable, guard: &diskGuard{fail: func(error) {}}}
+	stable := &checkedStable{inner: disk.Open().stable, guard: &diskGuard{fail: func(error) {}, limit: 10 * time.Second}}
 	if _, err := stable.GetUint64([]byte("term")); !isNotFound(err) {
 		t.Errorf("missing value: %v", err)
 	}
@@ -200,7 +200,7 @@ func TestStalledDiskStopsTheReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := NewMemory()
 		log, stopped := newTestLog(disk)
-		disk.SyncDelay = diskStallLimit + time.Second
+		disk.SyncDelay = 11 * time.Second
 		if err := log.StoreLog(entry(1, raft.LogCommand)); err != nil {
 			t.Fatal(err)
 		}

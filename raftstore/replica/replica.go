@@ -45,7 +45,7 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 	cfg.Timing = cfg.Timing.withDefaults()
 	r := &Replica{cfg: cfg, failing: make(chan struct{})}
 	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnDivergence: r.diverged})
-	guard := &diskGuard{fail: r.fail}
+	guard := &diskGuard{fail: r.fail, limit: cfg.Timing.DiskStall}
 	r.log = newCheckedLog(cfg.Storage.logs, guard, cfg.Timing.SnapshotBytes)
 	stable := &checkedStable{inner: cfg.Storage.stable, guard: guard}
 	fresh, err := r.inspect(ctx, stable)
@@ -61,7 +61,7 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 }
 
 // start builds the transport and raft, and the goroutines around them.
-func (r *Replica) start(stable raft.StableStore, fresh bool) error {
+func (r *Replica) start(stable *checkedStable, fresh bool) error {
 	r.stream = newStreamLayer(r.cfg.ID, r.cfg.AdvertiseAddress, r.cfg.Dial)
 	r.transport = newContactTransport(r.stream, r.addressOf, bridgeLogger(r.cfg.Logger))
 	notify := make(chan bool, notifyBuffer)
@@ -73,6 +73,7 @@ func (r *Replica) start(stable raft.StableStore, fresh bool) error {
 			return fmt.Errorf("forming the cluster: %w", err)
 		}
 	}
+	stable.raftRuns = true
 	var instance *raft.Raft
 	err := caught(func() (err error) {
 		instance, err = raft.NewRaft(conf, &machine{replica: r}, r.log, stable, r.cfg.Storage.snapshots, r.transport)

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -71,6 +72,9 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 // openBolt opens the database. Its commits reach the disk before they return;
 // there is no setting by which they would not.
 func openBolt(path string) (*raftboltdb.BoltStore, error) {
+	if err := checkKeys(path); err != nil {
+		return nil, err
+	}
 	bolt, err := raftboltdb.New(raftboltdb.Options{
 		Path: path,
 		// The array form of the free list is slow once a log was cut often. The list
@@ -78,13 +82,50 @@ func openBolt(path string) (*raftboltdb.BoltStore, error) {
 		// goroutines of the database, where nothing catches a panic.
 		BoltOptions: &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType},
 	})
+	return bolt, openError(err)
+}
+
+// openError tells damage from a file in use.
+func openError(err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, errors.New("another process holds the log")
+		return errors.New("another process holds the log")
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return bolt, err
+	return err
+}
+
+// checkKeys verifies that the log's keys follow each other. The library looks only
+// at the first and the last, so a changed last key would make the log look short,
+// and this replica forget what it acknowledged.
+func checkKeys(path string) error {
+	if fileSize(path) == 0 {
+		return nil
+	}
+	db, err := bbolt.Open(path, fileMode, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
+	if err != nil {
+		return openError(err)
+	}
+	defer db.Close()
+	return db.View(func(tx *bbolt.Tx) error {
+		logs := tx.Bucket([]byte("logs"))
+		if logs == nil {
+			return nil
+		}
+		previous := uint64(0)
+		return logs.ForEach(func(key, _ []byte) error {
+			if len(key) != 8 {
+				return fmt.Errorf("%w: log key of %d bytes", ErrCorrupt, len(key))
+			}
+			index := binary.BigEndian.Uint64(key)
+			if previous != 0 && index != previous+1 {
+				return fmt.Errorf("%w: log entry %d follows %d", ErrCorrupt, index, previous)
+			}
+			previous = index
+			return nil
+		})
+	})
 }
 
 func fileSize(path string) int64 {
