@@ -204,7 +204,7 @@ func condition(p *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus 
 func TestPodRunsAtOnce(t *testing.T) {
 	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
 		begin := time.Now()
-		if _, err := w.client.CoreV1().Pods("default").Create(t.Context(), newPod("p", "web"), metav1.CreateOptions{}); err != nil {
+		if _, err := w.client.CoreV1().Pods("default").Create(w.t.Context(), newPod("p", "web"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -388,7 +388,7 @@ func TestShorterGraceCutsTheLongerOne(t *testing.T) {
 func TestVanishedPodIsKilled(t *testing.T) {
 	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
 		w.create(newPod("p", "web"))
-		if err := w.client.CoreV1().Pods("default").Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
+		if err := w.client.CoreV1().Pods("default").Delete(w.t.Context(), "p", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.settle()
@@ -426,7 +426,7 @@ func TestPodDeletedWhileTheAgentWasAwayIsRemoved(t *testing.T) {
 		w.create(newPod("p", "web"))
 		w.create(newPod("q", "web"))
 		w.stopAgent()
-		if err := w.client.CoreV1().Pods("default").Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
+		if err := w.client.CoreV1().Pods("default").Delete(w.t.Context(), "p", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.startAgent()
@@ -500,7 +500,7 @@ func TestMissingConfigMapKeyIsAConfigError(t *testing.T) {
 			t.Errorf("status: %+v", s.State.Waiting)
 		}
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cm"}, Data: map[string]string{"k": "v"}}
-		if _, err := w.client.CoreV1().ConfigMaps("default").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		if _, err := w.client.CoreV1().ConfigMaps("default").Create(w.t.Context(), cm, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(startRetryMax)

@@ -1,0 +1,159 @@
+package images
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	criapi "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// registry is an image service with one registry behind it.
+type registry struct {
+	criapi.ImageManagerService
+	mu     sync.Mutex
+	local  map[string]bool
+	err    error
+	took   time.Duration
+	auths  []*runtimeapi.AuthConfig
+	pulls  int
+	atOnce int
+	most   int
+}
+
+func (r *registry) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.local[spec.Image] {
+		return &runtimeapi.ImageStatusResponse{}, nil
+	}
+	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: spec.Image}}, nil
+}
+
+func (r *registry) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+	r.mu.Lock()
+	r.pulls++
+	r.atOnce++
+	r.most = max(r.most, r.atOnce)
+	r.auths = append(r.auths, auth)
+	r.mu.Unlock()
+	time.Sleep(r.took)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.atOnce--
+	if r.err == nil {
+		r.local[spec.Image] = true
+	}
+	return spec.Image, r.err
+}
+
+func newPuller(r *registry, secrets map[string]*corev1.Secret) *Puller {
+	r.local = map[string]bool{"local": true}
+	return New(Config{Service: r, Events: record.NewFakeRecorder(1000), Secret: func(_ context.Context, _, name string) (*corev1.Secret, error) {
+		if s := secrets[name]; s != nil {
+			return s, nil
+		}
+		return nil, errors.New("not found")
+	}})
+}
+
+func TestPolicies(t *testing.T) {
+	for _, tc := range []struct {
+		image  string
+		policy corev1.PullPolicy
+		reason string
+		pulls  int
+	}{
+		{"local", corev1.PullIfNotPresent, "", 0}, {"local", corev1.PullAlways, "", 1}, {"local", corev1.PullNever, "", 0},
+		{"remote", corev1.PullIfNotPresent, "", 1}, {"remote", corev1.PullNever, ReasonNeverPull, 0}, {"remote", "", "", 1},
+		{"Not A Name", corev1.PullAlways, ReasonInvalidName, 0},
+	} {
+		r := &registry{}
+		_, err := newPuller(r, nil).Ensure(t.Context(), &corev1.Pod{}, &corev1.Container{Image: tc.image, ImagePullPolicy: tc.policy}, nil)
+		reason := ""
+		if e, ok := errors.AsType[*Error](err); ok {
+			reason = e.Reason
+		}
+		if reason != tc.reason || r.pulls != tc.pulls {
+			t.Errorf("%s %s: reason %q, %d pulls; want %q, %d", tc.image, tc.policy, reason, r.pulls, tc.reason, tc.pulls)
+		}
+	}
+}
+
+func TestBackOffAfterFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{err: errors.New("refused")}
+		p, c := newPuller(r, nil), &corev1.Container{Image: "remote"}
+		ensure := func() *Error {
+			_, err := p.Ensure(t.Context(), &corev1.Pod{}, c, nil)
+			e, _ := errors.AsType[*Error](err)
+			return e
+		}
+		if e := ensure(); e == nil || e.Reason != ReasonPull || e.Retry != 10*time.Second {
+			t.Errorf("first: %v", e)
+		}
+		time.Sleep(4 * time.Second)
+		if e := ensure(); e == nil || e.Reason != ReasonBackOff || e.Retry != 6*time.Second || r.pulls != 1 {
+			t.Errorf("second: %v, %d pulls", e, r.pulls)
+		}
+		time.Sleep(6 * time.Second)
+		if e := ensure(); e == nil || e.Reason != ReasonPull || e.Retry != 20*time.Second || r.pulls != 2 {
+			t.Errorf("third: %v, %d pulls", e, r.pulls)
+		}
+		other := &corev1.Pod{}
+		other.UID = "another"
+		r.err = nil
+		if _, err := p.Ensure(t.Context(), other, c, nil); err != nil {
+			t.Errorf("another pod tries at once: %v", err)
+		}
+	})
+}
+
+func TestPullsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{took: time.Second}
+		p := newPuller(r, nil)
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				image := "remote" + string(rune('a'+i/2)) // each image twice
+				if _, err := p.Ensure(t.Context(), &corev1.Pod{}, &corev1.Container{Image: image}, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if r.most > pullsMax {
+			t.Errorf("%d pulls at once, limit %d", r.most, pullsMax)
+		}
+	})
+}
+
+func TestPullSecrets(t *testing.T) {
+	secrets := map[string]*corev1.Secret{
+		"good":   {Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"quay.io/team":{"auth":"dXNlcjpwYXNz"},"other.io":{"username":"x"}}}`)}},
+		"broken": {Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{`)}},
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "missing"}, {Name: "broken"}, {Name: "good"}}}}
+	r := &registry{}
+	p := newPuller(r, secrets)
+	if _, err := p.Ensure(t.Context(), pod, &corev1.Container{Image: "quay.io/team/app:v1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.auths) != 1 || r.auths[0].GetUsername() != "user" || r.auths[0].GetPassword() != "pass" {
+		t.Errorf("auths = %v", r.auths)
+	}
+	r.auths = nil
+	if _, err := p.Ensure(t.Context(), pod, &corev1.Container{Image: "quay.io/teammate/app:v1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.auths) != 1 || r.auths[0] != nil {
+		t.Errorf("a login of another path was used: %v", r.auths)
+	}
+}

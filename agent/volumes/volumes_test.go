@@ -1,0 +1,322 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+)
+
+// shelf holds the objects volumes are made from.
+type shelf struct {
+	maps    map[string]map[string]string
+	secrets map[string]map[string]string
+	tokens  int
+}
+
+func (s *shelf) ConfigMap(_ context.Context, _, name string) (*corev1.ConfigMap, error) {
+	if data, ok := s.maps[name]; ok {
+		return &corev1.ConfigMap{Data: data}, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
+}
+
+func (s *shelf) Secret(_ context.Context, _, name string) (*corev1.Secret, error) {
+	data, ok := s.secrets[name]
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name)
+	}
+	out := &corev1.Secret{Data: map[string][]byte{}}
+	for k, v := range data {
+		out.Data[k] = []byte(v)
+	}
+	return out, nil
+}
+
+func (s *shelf) Token(context.Context, *corev1.Pod, string, int64) (string, time.Time, error) {
+	s.tokens++
+	return "token", time.Now().Add(time.Hour), nil
+}
+
+func (s *shelf) Volume(context.Context, string, string) (*corev1.PersistentVolume, error) {
+	return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/srv"}}}}, nil
+}
+
+func newManager(t *testing.T, s *shelf) *Manager {
+	t.Helper()
+	return New(Config{Objects: s, Dirs: podconfig.Dirs{Root: t.TempDir()}, WithoutMounts: true})
+}
+
+func podWith(sources ...corev1.VolumeSource) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"app": "web"}}}
+	for i, s := range sources {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: string(rune('a' + i)), VolumeSource: s})
+	}
+	return p
+}
+
+func configMap(name string, items ...corev1.KeyToPath) corev1.VolumeSource {
+	return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items}}
+}
+
+func mount(t *testing.T, m *Manager, p *corev1.Pod) map[string]string {
+	t.Helper()
+	paths, err := m.Mount(t.Context(), Input{Pod: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// visible lists the names a user of the volume sees.
+func visible(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "..") {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
+func TestConfigMapUpdatesAtOnce(t *testing.T) {
+	s := &shelf{maps: map[string]map[string]string{"cm": {"a": "1", "b": "1", "gone": "1"}}}
+	m, p := newManager(t, s), podWith(configMap("cm"))
+	dir := mount(t, m, p)["a"]
+	if read(t, dir+"/a") != "1" {
+		t.Error("first content")
+	}
+	before, err := os.Readlink(dir + "/..data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mount(t, m, p)
+	if same, _ := os.Readlink(dir + "/..data"); same != before {
+		t.Error("equal content was written again")
+	}
+	held, err := os.Open(dir + "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	s.maps["cm"] = map[string]string{"a": "2", "b": "2", "new": "2"}
+	mount(t, m, p)
+	if got := visible(t, dir); !slices.Equal(got, []string{"a", "b", "new"}) {
+		t.Errorf("visible = %v", got)
+	}
+	if read(t, dir+"/a")+read(t, dir+"/b")+read(t, dir+"/new") != "222" {
+		t.Error("content after the update")
+	}
+	buf := make([]byte, 1)
+	if _, err := held.ReadAt(buf, 0); err != nil || string(buf) != "1" {
+		t.Errorf("an open file must keep its content: %q %v", buf, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, before)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the old content was left behind")
+	}
+}
+
+func TestModesAndPaths(t *testing.T) {
+	s := &shelf{maps: map[string]map[string]string{"cm": {"k": "v"}}}
+	mode := int32(0o400)
+	m, p := newManager(t, s), podWith(configMap("cm", corev1.KeyToPath{Key: "k", Path: "deep/er/file", Mode: &mode}))
+	dir := mount(t, m, p)["a"]
+	info, err := os.Stat(dir + "/deep/er/file")
+	if err != nil || info.Mode().Perm() != 0o400 {
+		t.Errorf("mode %v, %v", info, err)
+	}
+}
+
+func TestPathsCannotLeaveTheVolume(t *testing.T) {
+	s := &shelf{maps: map[string]map[string]string{"cm": {"k": "v"}}}
+	for _, path := range []string{"../out", "a/../../out", "/abs", "..data", ""} {
+		m, p := newManager(t, s), podWith(configMap("cm", corev1.KeyToPath{Key: "k", Path: path}))
+		if _, err := m.Mount(t.Context(), Input{Pod: p}); err == nil {
+			t.Errorf("path %q was accepted", path)
+		}
+	}
+}
+
+func TestMissingObjects(t *testing.T) {
+	yes := true
+	s := &shelf{maps: map[string]map[string]string{"cm": {"k": "v"}}}
+	m := newManager(t, s)
+	_, err := m.Mount(t.Context(), Input{Pod: podWith(configMap("nope"))})
+	if want := `MountVolume.SetUp failed for volume "a" : configmap "nope" not found`; err == nil || err.Error() != want {
+		t.Errorf("err = %v, want %s", err, want)
+	}
+	if _, err := m.Mount(t.Context(), Input{Pod: podWith(configMap("cm", corev1.KeyToPath{Key: "x", Path: "x"}))}); err == nil {
+		t.Error("a missing key was accepted")
+	}
+	optional := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "nope", Optional: &yes}}
+	if got := visible(t, mount(t, m, podWith(optional))["a"]); len(got) != 0 {
+		t.Errorf("optional and missing: %v", got)
+	}
+	if _, err := m.Mount(t.Context(), Input{Pod: podWith(corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}})}); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestProjection(t *testing.T) {
+	s := &shelf{maps: map[string]map[string]string{"cm": {"k": "v"}}, secrets: map[string]map[string]string{"s": {"pw": "x"}}}
+	p := podWith(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}},
+		{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}},
+		{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}}}},
+		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
+	}}})
+	m := newManager(t, s)
+	dir := mount(t, m, p)["a"]
+	if got := visible(t, dir); !slices.Equal(got, []string{"k", "labels", "pw", "token"}) {
+		t.Errorf("visible = %v", got)
+	}
+	if read(t, dir+"/labels") != `app="web"` || read(t, dir+"/token") != "token" {
+		t.Errorf("labels %q", read(t, dir+"/labels"))
+	}
+	if info, _ := os.Stat(dir + "/token"); info.Mode().Perm() != tokenMode {
+		t.Errorf("token mode %v", info.Mode())
+	}
+	mount(t, m, p)
+	if s.tokens != 1 {
+		t.Errorf("%d tokens issued, want one until it ages", s.tokens)
+	}
+}
+
+func TestEmptyDirAndUnmount(t *testing.T) {
+	m, p := newManager(t, &shelf{}), podWith(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+	dir := mount(t, m, p)["a"]
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("%v %v", info, err)
+	}
+	if err := os.WriteFile(dir+"/kept", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if mount(t, m, p); !slices.Equal(visible(t, dir), []string{"kept"}) {
+		t.Error("mounting again must not empty it")
+	}
+	if err := m.Unmount(p.UID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(m.Dirs.Pod(p)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the pod's directory was left behind")
+	}
+}
+
+func TestHostPathTypes(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		path string
+		kind corev1.HostPathType
+		ok   bool
+	}{
+		{dir, corev1.HostPathDirectory, true}, {file, corev1.HostPathDirectory, false}, {file, corev1.HostPathFile, true},
+		{dir + "/x", corev1.HostPathFile, false}, {dir + "/new", corev1.HostPathDirectoryOrCreate, true}, {dir + "/made", corev1.HostPathFileOrCreate, true},
+		{"/dev/null", corev1.HostPathCharDev, true}, {file, corev1.HostPathSocket, false}, {dir + "/any", corev1.HostPathUnset, true},
+	} {
+		if err := checkHostPath(&corev1.HostPathVolumeSource{Path: tc.path, Type: &tc.kind}); (err == nil) != tc.ok {
+			t.Errorf("%s as %q: %v", tc.path, tc.kind, err)
+		}
+	}
+}
+
+func TestSubPathsStayInside(t *testing.T) {
+	m, volume := newManager(t, &shelf{}), t.TempDir()
+	if err := os.Symlink("/etc", filepath.Join(volume, "evil")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(volume, "inside")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(volume, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for sub, ok := range map[string]bool{"evil": false, "evil/passwd": false, "../x": false, "/etc": false, "inside": true, "made/deep": true} {
+		c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPath: sub}}}
+		mounts, err := m.Mounts(podWith(), c, map[string]string{"a": volume}, nil)
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", sub, err)
+		}
+		if err == nil && !strings.HasPrefix(mounts[0].HostPath, volume) {
+			t.Errorf("%q leads to %s", sub, mounts[0].HostPath)
+		}
+	}
+}
+
+func TestSubPathExpr(t *testing.T) {
+	m, volume := newManager(t, &shelf{}), t.TempDir()
+	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPathExpr: "logs/$(POD)", ReadOnly: true}}}
+	mounts, err := m.Mounts(podWith(), c, map[string]string{"a": volume}, map[string]string{"POD": "web-0"})
+	if err != nil || mounts[0].HostPath != filepath.Join(volume, "logs/web-0") || !mounts[0].Readonly {
+		t.Errorf("%v %v", mounts, err)
+	}
+}
+
+// TestRealMounts pins a sub-path and mounts tmpfs; it is why the project's tests run as root.
+func TestRealMounts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	s := &shelf{secrets: map[string]map[string]string{"s": {"pw": "x"}}}
+	m := newManager(t, s)
+	m.WithoutMounts = false
+	p := podWith(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
+		corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}})
+	defer func() {
+		if err := m.Unmount(p.UID); err != nil {
+			t.Error(err)
+		}
+		if left, _ := mountsBelow(m.Dirs.Root); len(left) != 0 {
+			t.Errorf("mounts left: %v", left)
+		}
+	}()
+	paths := mount(t, m, p)
+	if !isMountPoint(paths["a"]) || !isMountPoint(paths["b"]) {
+		t.Error("memory volumes and secrets belong on tmpfs")
+	}
+	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "b", MountPath: "/pw", SubPath: "pw"}, {Name: "a", MountPath: "/d", SubPath: "dir"}}}
+	mounts, err := m.Mounts(p, c, paths, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read(t, mounts[0].HostPath) != "x" {
+		t.Error("the pinned file has other content")
+	}
+	if err := os.Remove(paths["a"] + "/dir"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc", paths["a"]+"/dir"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(mounts[1].HostPath + "/passwd"); err == nil {
+		t.Error("the pinned sub-path followed a link planted later")
+	}
+}
