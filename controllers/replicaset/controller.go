@@ -171,17 +171,15 @@ func (c *controller) observe(ctx context.Context, rs *appsv1.ReplicaSet) (observ
 	if err != nil {
 		return observed{}, err
 	}
-	claims := ownership.Claim(rs, selector, owned, orphans)
-	mine, err := c.claim(ctx, rs, claims)
+	mine, err := c.claim(ctx, rs, ownership.Claim(rs, selector, owned, orphans))
 	if err != nil {
 		return observed{}, err
 	}
-	return observed{
-		pods:     mine,
-		related:  c.relatedPods(rs),
-		settled:  settled,
-		deleting: c.expect.deleting(rs.UID),
-	}, nil
+	seen := observed{pods: mine, settled: settled, deleting: c.expect.deleting(rs.UID)}
+	if len(mine) > int(wished(rs)) {
+		seen.related = c.relatedPods(rs)
+	}
+	return seen, nil
 }
 
 // observeLive asks the API when the cache failed to show an own write for too

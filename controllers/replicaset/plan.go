@@ -19,7 +19,8 @@ const burstLimit = 500
 type observed struct {
 	// pods are controlled by the ReplicaSet and match its selector.
 	pods []*corev1.Pod
-	// related are pods of its sibling ReplicaSets.
+	// related are pods of its sibling ReplicaSets; empty when none of its own can
+	// be surplus.
 	related []*corev1.Pod
 	// settled is false while the cache lags behind our own creations: counting
 	// then would create twice.
