@@ -121,6 +121,8 @@ var realSleeps = map[string]string{
 var allowedSkips = map[string]string{
 	"agent/cri/embedded/harness_test.go":      "namespaces, mounts and cgroups need root",
 	"agent/cri/embedded/images/store_test.go": "owners and device nodes of unpacked files need root",
+	"agent/cri/embedded/cgroup/group_test.go": "cgroups need root",
+	"agent/network/network_test.go":           "network namespaces need root",
 }
 
 type sourceFile struct {

@@ -24,6 +24,21 @@ func limitsOf(resources *runtimeapi.LinuxContainerResources) cgroup.Limits {
 	return limits
 }
 
+// shimMemoryBytes is what a pod's limit is raised by for the shim, which lives in the pod's cgroup.
+const shimMemoryBytes = 16 << 20
+
+// podLimitsOf are a whole pod's limits, with room for what is ours.
+func podLimitsOf(resources *runtimeapi.LinuxContainerResources) cgroup.Limits {
+	limits := limitsOf(resources)
+	if limits.MemoryBytes > 0 {
+		limits.MemoryBytes += shimMemoryBytes
+	}
+	if limits.SwapBytes > 0 {
+		limits.SwapBytes += shimMemoryBytes
+	}
+	return limits
+}
+
 // mergeResources keeps what an update does not mention.
 func mergeResources(before, update *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
 	merged := &runtimeapi.LinuxContainerResources{}
@@ -60,7 +75,7 @@ func (r *Runtime) UpdatePodSandboxResources(_ context.Context, request *runtimea
 	if err != nil {
 		return nil, err
 	}
-	limits := limitsOf(mergeResources(request.GetOverhead(), request.GetResources()))
+	limits := podLimitsOf(mergeResources(request.GetOverhead(), request.GetResources()))
 	if err := s.pod.Set(limits); err != nil {
 		return nil, coded(err)
 	}

@@ -239,3 +239,25 @@ func gone(pid int) error {
 	}
 	return nil
 }
+
+// TestTightLimitsLeaveRoomForStarting runs a container whose limit the runtime's own first stage must not use up.
+func TestTightLimitsLeaveRoomForStarting(t *testing.T) {
+	r := newRuntime(t)
+	tight := &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 24 << 20, MemorySwapLimitInBytes: 24 << 20}
+	p := runPod(t, r, func(config *runtimeapi.PodSandboxConfig) {
+		config.Linux = &runtimeapi.LinuxPodSandboxConfig{Resources: tight}
+	})
+	config := containerConfig("sleep")
+	config.Linux.Resources = tight
+	id := p.start(config)
+	p.waitLog(id, "sleeping")
+	if _, stderr, err := r.ExecSync(t.Context(), id, program("say", "0"), patience); err != nil {
+		t.Errorf("exec: %v %s", err, stderr)
+	}
+	if err := r.StopContainer(t.Context(), id, 10); err != nil {
+		t.Fatal(err)
+	}
+	if full := p.status(id); full.ExitCode != 7 {
+		t.Errorf("exit %d, %s", full.ExitCode, full.Reason)
+	}
+}

@@ -127,7 +127,7 @@ func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) error {
 	if err := writeRecord(s.dir, s.record); err != nil {
 		return err
 	}
-	if err := s.pod.Create(limitsOf(s.config.GetLinux().GetResources())); err != nil {
+	if err := s.pod.Create(podLimitsOf(s.config.GetLinux().GetResources())); err != nil {
 		return err
 	}
 	if err := s.leaf.Create(cgroup.Limits{}); err != nil {
