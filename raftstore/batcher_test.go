@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,10 +122,10 @@ func TestBatcherRefusesBeyondItsQueue(t *testing.T) {
 }
 
 func TestBatcherSkipsCommandsWhoseCallerLeft(t *testing.T) {
-	shipped := 0
+	var shipped atomic.Int64
 	ship := func(_ context.Context, c []command.Command) []forward.Outcome {
 		time.Sleep(time.Second)
-		shipped += len(c)
+		shipped.Add(int64(len(c)))
 		return make([]forward.Outcome, len(c))
 	}
 	inBatcher(t, ship, func(t *testing.T, b *batcher) {
@@ -138,8 +139,8 @@ func TestBatcherSkipsCommandsWhoseCallerLeft(t *testing.T) {
 			t.Errorf("submit: %v", err)
 		}
 		b.drain()
-		if shipped != batchesInFlight {
-			t.Errorf("%d shipped", shipped)
+		if shipped.Load() != batchesInFlight {
+			t.Errorf("%d shipped", shipped.Load())
 		}
 	})
 }

@@ -270,3 +270,24 @@ func TestClusterGetsItsIdentity(t *testing.T) {
 		}
 	})
 }
+
+func TestLoneServerServesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		c := raftstoretest.StartCluster(t, 1, nil)
+		defer c.Close()
+		mustPut(t, c.Store(0), "/k", "v")
+		if took := time.Since(start); took > 20*time.Millisecond {
+			t.Errorf("first write after %v: it waited for a leader that cannot exist", took)
+		}
+		c.Crash(0)
+		c.Restart(0)
+		start = time.Now()
+		if got := mustRead(t, c.Store(0), "/k"); got != "v" {
+			t.Errorf("read %q after a restart", got)
+		}
+		if took := time.Since(start); took > 20*time.Millisecond {
+			t.Errorf("first read after a restart took %v", took)
+		}
+	})
+}

@@ -129,9 +129,9 @@ func torment(c *raftstoretest.Cluster, random *rand.Rand, until time.Time) {
 }
 
 func TestHistoriesUnderFaults(t *testing.T) {
-	seeds := 5
+	seeds := 3
 	if testing.Short() {
-		seeds = 2
+		seeds = 1
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -38,10 +38,13 @@ func (r *Replica) inspectStored(stable *checkedStable) (fresh bool, err error) {
 	if err := r.log.verifyAll(snapshotIndex); err != nil {
 		return false, err
 	}
-	exists, err := raft.HasExistingState(r.log, stable, r.cfg.Storage.snapshots)
+	last, err := r.log.LastIndex()
 	if err != nil {
-		return false, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return false, err
 	}
+	// A term alone is no state: a founder that was interrupted has one. But a log
+	// that vanished beside a term must not pass for a new server.
+	exists := last > 0 || len(snapshots) > 0
 	mark, err := r.cfg.Storage.marker.load()
 	if err != nil {
 		return false, err
@@ -96,6 +99,21 @@ func guarded(ctx context.Context, f func() error) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// found writes the first log entry, the list of founders. It is the same on each.
+func (r *Replica) found(conf *raft.Config, stable *checkedStable) error {
+	first := &raft.Log{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(r.initialConfiguration())}
+	switch term, err := stable.GetUint64([]byte("CurrentTerm")); {
+	case err != nil && !isNotFound(err):
+		return err
+	case term > 1:
+		return fmt.Errorf("%w: in term %d without a log", ErrStateLost, term)
+	case term == 1:
+		// An earlier start ended after the term and before the entry.
+		return r.log.StoreLog(first)
+	}
+	return raft.BootstrapCluster(conf, r.log, stable, r.cfg.Storage.snapshots, r.transport, r.initialConfiguration())
 }
 
 func (r *Replica) isFounder() bool {

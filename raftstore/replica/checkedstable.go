@@ -13,9 +13,8 @@ import (
 // checkedStable keeps term and vote with a checksum behind each value, under the
 // disk guard. A changed vote would let a server vote twice.
 type checkedStable struct {
-	inner      raft.StableStore
-	guard      *diskGuard
-	afterWrite func() error
+	inner raft.StableStore
+	guard *diskGuard
 	// raftRuns is set before raft is the only caller.
 	raftRuns bool
 }
@@ -38,12 +37,7 @@ func (c *checkedStable) write(key, value []byte) error {
 	if stored, err := c.inner.Get(key); err == nil && bytes.Equal(stored, sealed) {
 		return nil
 	}
-	return c.guard.write("vote", func() error {
-		if err := c.inner.Set(key, sealed); err != nil || c.afterWrite == nil {
-			return err
-		}
-		return c.afterWrite()
-	})
+	return c.guard.write("vote", func() error { return c.inner.Set(key, sealed) })
 }
 
 // Get implements raft.StableStore. The error for a missing key is the library's:

@@ -88,8 +88,8 @@ func (r *Replica) saveMarker() error {
 	return r.cfg.Storage.marker.save(&marker{ServerID: r.cfg.ID, ClusterID: r.cfg.ClusterID})
 }
 
-// markOnWrite saves the marker after the first write of a new replica and before
-// that write is reported done: from then on, losing the log must be noticed.
+// markOnWrite saves the marker after the first log entry of a new replica and
+// before that write is reported done: from then on, losing the log must be noticed.
 type markOnWrite struct {
 	mu   sync.Mutex
 	done bool

@@ -53,7 +53,7 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 		return nil, err
 	}
 	marked := &markOnWrite{save: r.saveMarker, done: !fresh}
-	r.log.afterWrite, stable.afterWrite = marked.wrote, marked.wrote
+	r.log.afterWrite = marked.wrote
 	if err := r.start(stable, fresh); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (r *Replica) start(stable *checkedStable, fresh bool) error {
 	notify := make(chan bool, notifyBuffer)
 	conf := r.raftConfig(notify)
 	if fresh && r.isFounder() {
-		err := raft.BootstrapCluster(conf, r.log, stable, r.cfg.Storage.snapshots, r.transport, r.initialConfiguration())
+		err := r.found(conf, stable)
 		if err != nil {
 			r.transport.Close()
 			return fmt.Errorf("forming the cluster: %w", err)
