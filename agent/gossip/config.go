@@ -1,0 +1,104 @@
+package gossip
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+const (
+	keyBytes = 32
+	// gossipInterval is how often news is passed on.
+	gossipInterval = 200 * time.Millisecond
+	// suspicionMult times the probe interval of 1 s is how long a small pool
+	// waits for a suspect to speak up.
+	suspicionMult = 4
+	// deadNodeReclaimTime is when a dead member's name may come from another address.
+	deadNodeReclaimTime = 30 * time.Second
+	// handoffQueueDepth bounds messages that wait to be handled.
+	handoffQueueDepth = 4096
+)
+
+// Role tells servers from nodes.
+type Role string
+
+// The roles in a pool.
+const (
+	RoleServer Role = "server"
+	RoleNode   Role = "node"
+)
+
+// Config is one member.
+type Config struct {
+	// Name is unique among members of the same Role.
+	Name string
+	Role Role
+	// BindAddr is "ip:port", tcp and udp; no ip: all; port 0: a free one.
+	BindAddr string
+	// AdvertiseAddr is the "ip:port" by which others reach this member; empty:
+	// derived from BindAddr.
+	AdvertiseAddr string
+	// Key encrypts and authenticates: 32 bytes.
+	Key []byte
+	// Label keeps apart clusters that share a network.
+	Label string
+	// Seeds returns "host:port" of servers; names are resolved at each use.
+	Seeds  func() []string
+	Logger *slog.Logger
+	// Transport replaces sockets in tests.
+	Transport memberlist.Transport
+}
+
+func (c *Config) validate() error {
+	switch {
+	case len(c.Key) != keyBytes:
+		return fmt.Errorf("%w, not %d", ErrNoKey, len(c.Key))
+	case c.Name == "" || c.Role == "":
+		return ErrNoName
+	}
+	return nil
+}
+
+// memberlistConfig is the library's configuration for this member.
+func (c *Config) memberlistConfig(p *Pool) (*memberlist.Config, error) {
+	m := memberlist.DefaultLANConfig()
+	m.Name = memberID(c.Role, c.Name)
+	m.Label = c.Label
+	m.SecretKey = c.Key
+	m.Transport = c.Transport
+	m.EnableCompression = false
+	m.GossipInterval = gossipInterval
+	m.SuspicionMult = suspicionMult
+	m.DeadNodeReclaimTime = deadNodeReclaimTime
+	m.HandoffQueueDepth = handoffQueueDepth
+	m.Delegate, m.Events = p, p
+	m.Logger = newLogger(c.Logger)
+	var err error
+	if m.BindAddr, m.BindPort, err = splitAddress(c.BindAddr); err != nil {
+		return nil, err
+	}
+	m.AdvertisePort = m.BindPort
+	if m.BindAddr == "" {
+		m.BindAddr = net.IPv4zero.String()
+	}
+	if c.AdvertiseAddr != "" {
+		m.AdvertiseAddr, m.AdvertisePort, err = splitAddress(c.AdvertiseAddr)
+	}
+	return m, err
+}
+
+func splitAddress(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, fmt.Errorf("%w %q: %w", ErrBadAddress, address, err)
+	}
+	number, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return "", 0, fmt.Errorf("%w %q: %w", ErrBadAddress, address, err)
+	}
+	return host, int(number), nil
+}

@@ -1,0 +1,43 @@
+package gossip
+
+import "github.com/hashicorp/memberlist"
+
+// metaLeaving is a member's metadata once it is about to leave.
+const metaLeaving = "leaving"
+
+// NotifyJoin implements memberlist.EventDelegate.
+func (p *Pool) NotifyJoin(n *memberlist.Node) { p.note(memberFrom(n, Alive)) }
+
+// NotifyLeave implements memberlist.EventDelegate: dead or left.
+func (p *Pool) NotifyLeave(n *memberlist.Node) { p.note(memberFrom(n, Dead)) }
+
+// NotifyUpdate implements memberlist.EventDelegate.
+func (p *Pool) NotifyUpdate(n *memberlist.Node) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if string(n.Meta) == metaLeaving {
+		p.leaving[n.Name] = true
+	}
+}
+
+// NodeMeta implements memberlist.Delegate.
+func (p *Pool) NodeMeta(int) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left {
+		return []byte(metaLeaving)
+	}
+	return nil
+}
+
+// NotifyMsg implements memberlist.Delegate; members send no messages of their own.
+func (p *Pool) NotifyMsg([]byte) {}
+
+// GetBroadcasts implements memberlist.Delegate; there are none.
+func (p *Pool) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState implements memberlist.Delegate; there is none.
+func (p *Pool) LocalState(bool) []byte { return nil }
+
+// MergeRemoteState implements memberlist.Delegate.
+func (p *Pool) MergeRemoteState([]byte, bool) {}
