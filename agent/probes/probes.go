@@ -198,15 +198,15 @@ func (p *prober) loop(ctx context.Context, kind Kind, probe *corev1.Probe) {
 		}
 	}
 	period, timeout := seconds(probe.PeriodSeconds, defaultPeriod), seconds(probe.TimeoutSeconds, defaultTimeout)
-	next := p.first(probe, period)
+	times := newSchedule(p.first(probe, period), period, kind != Liveness && probe.Exec == nil && !p.Known)
 	var tally tally
-	for sleepUntil(ctx, next) {
+	for sleepUntil(ctx, times.next) {
 		r := p.check(ctx, probe, timeout)
 		if ctx.Err() != nil {
 			return
 		}
 		end := time.Now()
-		if !paused(next, end, period, timeout) {
+		if (r.ok || !times.extra()) && !paused(times.next, end, period, timeout) {
 			p.report(kind, r)
 			if v := tally.add(r.ok, probe); v != unknown {
 				p.decide(kind, v)
@@ -215,9 +215,7 @@ func (p *prober) loop(ctx context.Context, kind Kind, probe *corev1.Probe) {
 				}
 			}
 		}
-		if next = next.Add(period); next.Before(end) {
-			next = end
-		}
+		times.advance(r.ok, end)
 	}
 }
 

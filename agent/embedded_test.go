@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded"
+	"github.com/setpoint-io/setpoint/agent/demo"
+)
+
+// patience bounds every wait for real containers; a healthy machine needs
+// milliseconds.
+const patience = 15 * time.Second
+
+// insideEnv marks the process that already has namespaces of its own.
+const insideEnv = "SETPOINT_TEST_INSIDE"
+
+// TestMain lets this executable be the runtime's shim and the demo image's
+// only file, and runs the tests in a network and a mount namespace of their
+// own, so that whatever they leave ends with them.
+func TestMain(m *testing.M) {
+	embedded.ReexecMain()
+	if len(os.Args) > 1 && os.Args[1] == "demo" {
+		os.Exit(demo.Main(os.Args[2:]))
+	}
+	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
+		os.Exit(inNamespaces())
+	}
+	os.Exit(m.Run())
+}
+
+func inNamespaces() int {
+	command := exec.Command("/proc/self/exe", os.Args[1:]...)
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Env = append(os.Environ(), insideEnv+"=1")
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	err := command.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "namespaces for the tests:", err)
+		return 1
+	}
+	return 0
+}
+
+// ownNamespaces finishes what inNamespaces began.
+func ownNamespaces(t *testing.T) {
+	t.Helper()
+	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		t.Fatal(err)
+	}
+	loopback, err := netlink.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.LinkSetUp(loopback); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// machine is an agent with the embedded runtime and a fake API.
+type machine struct {
+	t       *testing.T
+	client  *fake.Clientset
+	dir     string
+	name    string
+	runtime *embedded.Runtime
+	url     string
+	cancel  context.CancelFunc
+	done    chan error
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: namespaces, mounts and cgroups")
+	}
+	ownNamespaces(t)
+	m := &machine{t: t, client: fake.NewClientset(), dir: t.TempDir(), name: fmt.Sprintf("agent-test-%d", os.Getpid())}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}, Spec: corev1.NodeSpec{PodCIDR: "10.199.9.0/24"}}
+	if _, err := m.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *machine) start() {
+	m.t.Helper()
+	logger := slog.New(slog.NewTextHandler(m.t.Output(), nil))
+	rt, err := embedded.New(embedded.Config{DataDir: m.dir, NodeName: m.name, Bridge: "spagent0", ClusterCIDR: netip.MustParsePrefix("10.199.0.0/16"), Logger: logger})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // outlives the test's context: stop ends it
+	m.runtime, m.url, m.cancel, m.done = rt, "http://"+listener.Addr().String(), cancel, make(chan error, 1)
+	go func() {
+		m.done <- Run(ctx, Config{NodeName: m.name, Client: m.client, Runtime: rt, DataDir: m.dir, NodeIP: net.IPv4(127, 0, 0, 1), Listener: listener, Logger: logger})
+	}()
+}
+
+// stop ends the agent; the pods stay.
+func (m *machine) stop() {
+	m.t.Helper()
+	m.cancel()
+	if err := <-m.done; err != nil {
+		m.t.Errorf("Run: %v", err)
+	}
+	if err := m.runtime.Close(context.Background()); err != nil {
+		m.t.Errorf("close the runtime: %v", err)
+	}
+}
+
+func (m *machine) clean() {
+	sandboxes, _ := m.runtime.ListPodSandbox(context.Background(), nil)
+	for _, s := range sandboxes {
+		m.t.Errorf("sandbox %s left", s.Id)
+		_ = m.runtime.RemovePodSandbox(context.Background(), s.Id)
+	}
+	m.stop()
+	if err := m.runtime.Uninstall(); err != nil {
+		m.t.Error(err)
+	}
+}
+
+// await polls the fake API; real containers keep real time.
+func (m *machine) await(what string, ok func(*corev1.Pod) bool) *corev1.Pod {
+	m.t.Helper()
+	var p *corev1.Pod
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		var err error
+		p, err = m.client.CoreV1().Pods("default").Get(context.Background(), "web", metav1.GetOptions{})
+		if err == nil && ok(p) || apierrors.IsNotFound(err) && ok(nil) {
+			return p
+		}
+	}
+	text, _ := json.MarshalIndent(p.Status, "", " ")
+	events, _ := m.client.CoreV1().Events("default").List(context.Background(), metav1.ListOptions{})
+	for _, e := range events.Items {
+		m.t.Log(e.Reason, e.Message)
+	}
+	m.t.Fatalf("not in time: %s\n%s", what, text)
+	return nil
+}
+
+func (m *machine) get(url string) string {
+	m.t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return string(body)
+}
+
+func ready(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// TestALifeInRealContainers takes one pod from binding to deletion, across a
+// crash of its container and a restart of the agent.
+func TestALifeInRealContainers(t *testing.T) {
+	m := newMachine(t)
+	m.start()
+	defer m.clean()
+	grace := int64(5)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid-web"},
+		Spec: corev1.PodSpec{NodeName: m.name, RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace,
+			Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			Containers: []corev1.Container{{
+				Name: "c", Image: "setpoint.local/demo:v1", ImagePullPolicy: corev1.PullIfNotPresent, TerminationMessagePath: "/dev/termination-log",
+				VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
+					ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}},
+			}}},
+	}
+	time.Sleep(200 * time.Millisecond) // so that the time below is a pod's, not the agent's
+	begin := time.Now()
+	if _, err := m.client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	m.await("running", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
+	t.Logf("bound to running: %v", time.Since(begin))
+	p := m.await("ready", ready)
+	t.Logf("bound to ready: %v", time.Since(begin))
+	if body := m.get("http://" + p.Status.PodIP + ":8080/"); !strings.Contains(body, "web") || !strings.Contains(body, "v1") {
+		t.Errorf("the pod says %q", body)
+	}
+	if logs := m.get(m.url + "/containerLogs/default/web/c"); logs == "" {
+		t.Error("no logs")
+	}
+	if resp, err := http.Get("http://" + p.Status.PodIP + ":8080/exit?code=3"); err == nil {
+		resp.Body.Close()
+	}
+	p = m.await("restarted and ready", func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].RestartCount == 1 && ready(p) })
+	if end := p.Status.ContainerStatuses[0].LastTerminationState.Terminated; end == nil || end.ExitCode != 3 {
+		t.Errorf("last state: %+v", end)
+	}
+	m.stop()
+	m.start()
+	time.Sleep(time.Second)
+	again := m.await("still ready", ready)
+	if again.Status.ContainerStatuses[0].ContainerID != p.Status.ContainerStatuses[0].ContainerID || again.Status.PodIP != p.Status.PodIP {
+		t.Errorf("after the agent's restart: %+v", again.Status)
+	}
+	now := metav1.Now()
+	again.DeletionTimestamp, again.DeletionGracePeriodSeconds = &now, &grace
+	begin = time.Now()
+	if _, err := m.client.CoreV1().Pods("default").Update(t.Context(), again, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	m.await("deleted", func(p *corev1.Pod) bool { return p == nil })
+	t.Logf("deletion: %v", time.Since(begin))
+	if left, _ := os.ReadDir(m.dir + "/pods"); len(left) != 0 {
+		t.Errorf("%d pod directories left", len(left))
+	}
+}
