@@ -1,0 +1,56 @@
+# Two commands matter: `make dev` runs a cluster here, `make test` passes the tests.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+GO ?= go
+BIN := bin/setpoint
+LDFLAGS := -s -w
+# The product is static; only race-detecting tests need a C compiler.
+export CGO_ENABLED := 0
+
+COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
+
+.PHONY: help build dev test check bench generate compose-image compose-up compose-down fix clean FORCE
+
+help: ## show this text
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+build: $(BIN) ## build bin/setpoint
+
+$(BIN): FORCE
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/setpoint
+
+FORCE:
+
+dev: build ## run a cluster on this machine (root: real containers)
+	$(BIN) dev $(DEV_FLAGS)
+
+test: build ## all tests: pure, bubbles, scripts, the compose cluster if Docker is there
+	deploy/test-setup.sh
+	test/run.sh
+
+check: ## format, vet and the rules of the house
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run make fix'; exit 1; }
+	$(GO) vet ./...
+	$(GO) test -count=1 -run '^TestHouse' .
+
+bench: build ## measure start, memory and reactions; beside the raw disk of the same run
+	test/bench/run.sh
+
+generate: ## remake generated code and data; a second run changes nothing
+	deploy/generate-setup.sh
+	$(GO) generate ./...
+
+compose-image: build
+	docker build -q -t setpoint:dev -f deploy/Dockerfile .
+
+compose-up: compose-image ## three servers and three agents in Docker
+	deploy/compose-up.sh "$(COMPOSE)"
+
+compose-down: ## end that cluster and delete its data
+	deploy/compose-down.sh "$(COMPOSE)"
+
+fix: ## format everything
+	gofmt -w $$(git ls-files '*.go')
+
+clean: ## remove what was built
+	rm -rf bin .compose

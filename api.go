@@ -1,0 +1,120 @@
+package setpoint
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/admission"
+	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/auth/join"
+	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/apiserver/discovery"
+	"github.com/setpoint-io/setpoint/apiserver/kinds"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+)
+
+var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
+
+// buildAPI makes the API server over the opened log.
+func (s *Server) buildAPI(self pki.Server) error {
+	scheme, all := kinds.NewScheme(), kinds.All()
+	s.storage = storage.New(s.log, scheme, all)
+	documents, err := discovery.New(discovery.Config{
+		Kinds: all, Address: self.Endpoint, Version: Version, Logger: s.config.Logger,
+		Metrics: s.metrics(),
+		Checks:  []discovery.Check{{Name: "log", Check: s.checkLog}},
+	})
+	if err != nil {
+		return err
+	}
+	s.api, err = apiserver.New(apiserver.Config{
+		Kinds: all, Scheme: scheme, Storage: s.storage,
+		Kubelets:      newKubelets(s.identity),
+		Admission:     admission.New(),
+		Authenticator: auth.NewAuthenticator(),
+		Authorizer:    auth.NewAuthorizer(auth.Config{PodNode: s.podNode}),
+		TypeConverter: &lazyTypeConverter{},
+		Discovery:     documents,
+		Services:      s.services(),
+		Logger:        s.config.Logger,
+	})
+	return err
+}
+
+// checkLog fails while no majority answers.
+func (s *Server) checkLog(ctx context.Context) error {
+	_, err := s.log.ReadIndex(ctx)
+	return err
+}
+
+func (s *Server) podNode(ctx context.Context, namespace, name string) (node string, found bool) {
+	cached, err := s.storage.Table(podsResource).Get(ctx, namespace, name, "0")
+	if err != nil {
+		return "", false
+	}
+	return cached.Object().(*corev1.Pod).Spec.NodeName, true
+}
+
+func (s *Server) metrics() prometheus.Gatherer {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "setpoint_revision", Help: "Newest revision applied on this replica.",
+	}, func() float64 { return float64(s.storage.Revision()) }))
+	return registry
+}
+
+// services are what the parts say to each other on the API's port.
+func (s *Server) services() []apiserver.Service {
+	pattern, peers := s.log.Handler()
+	trust := s.config.Trust
+	services := []apiserver.Service{
+		{Prefix: pattern, Handler: peers, Allow: isServer},
+		{Prefix: statusPath, Handler: http.HandlerFunc(s.serveStatus), Allow: isServer},
+		{Prefix: join.Path, Handler: join.NewHandler(join.HandlerConfig{
+			Signer: trust.CA, CAPEM: trust.CA.CertPEM(), Tokens: []pki.Token{trust.NodeToken},
+			GossipKey: trust.GossipKey, Servers: s.config.InitialServers, Logger: s.config.Logger,
+		})},
+	}
+	return append(services, s.liveness.Services()...)
+}
+
+// lazyTypeConverter loads the schemas at the first write that needs them, not
+// when the server starts.
+type lazyTypeConverter struct {
+	load sync.Once
+	real managedfields.TypeConverter
+	err  error
+}
+
+func (l *lazyTypeConverter) converter() (managedfields.TypeConverter, error) {
+	l.load.Do(func() { l.real, l.err = discovery.TypeConverter() })
+	return l.real, l.err
+}
+
+// ObjectToTyped implements managedfields.TypeConverter.
+func (l *lazyTypeConverter) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	c, err := l.converter()
+	if err != nil {
+		return nil, err
+	}
+	return c.ObjectToTyped(obj, options...)
+}
+
+// TypedToObject implements managedfields.TypeConverter.
+func (l *lazyTypeConverter) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+	c, err := l.converter()
+	if err != nil {
+		return nil, err
+	}
+	return c.TypedToObject(value)
+}

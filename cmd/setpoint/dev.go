@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-io/setpoint"
+)
+
+func newDev() *cobra.Command {
+	config := setpoint.DevConfig{}
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a cluster in this process: control plane and a node",
+		Long: "Run a cluster in this process: a control plane and one node whose pods are real containers.\n" +
+			"Without root, or with --simulated-nodes, nodes are simulated: their pods run nothing.",
+		Example: "  setpoint dev\n  setpoint dev --servers 3 --simulated-nodes 10 --data-dir /tmp/cluster",
+	}
+	cmd.Flags().StringVar(&config.DataDir, "data-dir", defaultDataDir(), "where to keep the cluster")
+	cmd.Flags().IntVar(&config.Servers, "servers", 1, "number of replicas of the control plane, 1 to 5")
+	cmd.Flags().IntVar(&config.SimulatedNodes, "simulated-nodes", 0, "number of nodes whose pods go Running and Ready without containers")
+	cmd.Flags().IntVar(&config.Port, "port", setpoint.DefaultPort, "port of the first replica; the others follow; 0 picks free ones")
+	cmd.Flags().StringVar(&config.ImagesDir, "images-dir", "", "folder of image archives to load (default <data-dir>/images)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		logger, err := newLogger(cmd)
+		if err != nil {
+			return err
+		}
+		config.Logger, config.Out = logger, cmd.OutOrStdout()
+		if err := config.Validate(); err != nil {
+			return usageError{err}
+		}
+		return setpoint.RunDev(cmd.Context(), config)
+	}
+	return withSources(cmd)
+}
+
+// defaultDataDir is the system's for root, the user's own for everybody else.
+func defaultDataDir() string {
+	if os.Geteuid() == 0 {
+		return setpoint.DefaultDataDir
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(home, ".local", "share", "setpoint")
+	}
+	return setpoint.DefaultDataDir
+}

@@ -1,0 +1,71 @@
+// Command setpoint is the whole control plane, the node agent and their client
+// in one binary.
+//
+// It owns flags, signals and exit codes (0 done, 1 failed while running, 2 wrong
+// usage) and calls package setpoint; there is no logic here. The script tests in
+// testdata/script drive the real binary.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded"
+)
+
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	embedded.ReexecMain() // does not return in a container's shim or init
+	os.Exit(run(os.Args[1:]))
+}
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "setpoint:", err)
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "setpoint",
+		Short:         "A Kubernetes-compatible control plane in one binary",
+		Version:       setpoint.Version,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q: run 'setpoint --help'", args[0])}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newDev(), newServer(), newAgent(), newCluster(), newKubectl(), newDemo())
+	return root
+}

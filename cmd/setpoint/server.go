@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-io/setpoint"
+)
+
+func newServer() *cobra.Command {
+	var options setpoint.ServerOptions
+	cmd := &cobra.Command{
+		Use:     "server",
+		Short:   "Run one replica of the control plane",
+		Example: "  setpoint server\n  setpoint server --name server-1 --initial-servers server-1=a:6443,server-2=b:6443,server-3=c:6443 --trust-dir /etc/setpoint",
+	}
+	cmd.Flags().StringVar(&options.Name, "name", "server-1", "name of this replica, one of --initial-servers")
+	cmd.Flags().StringVar(&options.DataDir, "data-dir", setpoint.DefaultDataDir, "where to keep the replica's state")
+	cmd.Flags().StringVar(&options.AdvertiseAddress, "advertise-address", "", "host:port by which others reach this replica (default: its entry in --initial-servers, or 127.0.0.1:6443)")
+	cmd.Flags().StringVar(&options.InitialServers, "initial-servers", "", "all replicas: name=host:port,...; empty: this one alone")
+	cmd.Flags().StringVar(&options.TrustDir, "trust-dir", "", "what 'setpoint cluster init' wrote (default <data-dir>)")
+	cmd.Flags().StringVar(&options.TokenFile, "token-file", "", "the cluster's node token, checked against the trust folder")
+	cmd.Flags().StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; empty: no gossip")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		logger, err := newLogger(cmd)
+		if err != nil {
+			return err
+		}
+		options.Logger, options.Out = logger, cmd.OutOrStdout()
+		if err := options.Validate(); err != nil {
+			return usageError{err}
+		}
+		return setpoint.RunServer(cmd.Context(), options)
+	}
+	return withSources(cmd)
+}
+
+func newAgent() *cobra.Command {
+	var options setpoint.AgentOptions
+	cmd := &cobra.Command{
+		Use:     "agent",
+		Short:   "Run the pods of this machine",
+		Example: "  setpoint agent --servers a:6443,b:6443,c:6443 --token-file node.token",
+	}
+	cmd.Flags().StringVar(&options.Name, "name", "", "name of the node (default: the host's name)")
+	cmd.Flags().StringSliceVar(&options.Servers, "servers", nil, "the control plane: host:port,...")
+	cmd.Flags().StringVar(&options.TokenFile, "token-file", "", "the cluster's node token, needed to join")
+	cmd.Flags().StringVar(&options.DataDir, "data-dir", setpoint.DefaultDataDir, "where to keep images, pods and the node's certificate")
+	cmd.Flags().StringVar(&options.ImagesDir, "images-dir", "", "folder of image archives to load at start (default <data-dir>/images)")
+	cmd.Flags().StringVar(&options.RuntimeEndpoint, "container-runtime-endpoint", "", "socket of containerd or CRI-O; empty: the embedded runtime")
+	cmd.Flags().StringVar(&options.NodeIP, "node-ip", "", "address of this node (default: the one that reaches the first server)")
+	cmd.Flags().IntVar(&options.Port, "port", setpoint.DefaultAgentPort, "port on which servers reach this agent")
+	cmd.Flags().StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; empty: no gossip")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		logger, err := newLogger(cmd)
+		if err != nil {
+			return err
+		}
+		options.Logger = logger
+		if err := options.Validate(); err != nil {
+			return usageError{fmt.Errorf("%w: run 'setpoint agent --help'", err)}
+		}
+		return setpoint.RunAgent(cmd.Context(), options)
+	}
+	return withSources(cmd)
+}

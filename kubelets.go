@@ -1,0 +1,81 @@
+package setpoint
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+)
+
+const (
+	kubeletDialTimeout = 5 * time.Second
+	kubeletIdleTimeout = time.Minute
+)
+
+var errNoAddress = errors.New("the node has registered no internal address")
+
+// kubelets dials the agents of nodes. The certificate must be the node's own, so
+// an address that a node lied about leads nowhere.
+type kubelets struct {
+	identity   *pki.Identity
+	mu         sync.Mutex
+	transports map[string]*http.Transport
+}
+
+func newKubelets(identity *pki.Identity) *kubelets {
+	return &kubelets{identity: identity, transports: map[string]*http.Transport{}}
+}
+
+// Agent implements rest.Kubelets.
+func (k *kubelets) Agent(node *corev1.Node) (*url.URL, http.RoundTripper, error) {
+	address := internalAddress(node)
+	if address == "" {
+		return nil, nil, errNoAddress
+	}
+	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
+	if port == 0 {
+		return nil, nil, fmt.Errorf("the node has registered no port for its agent")
+	}
+	transport, err := k.transport(node.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &url.URL{Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(int(port)))}, transport, nil
+}
+
+func internalAddress(node *corev1.Node) string {
+	for _, a := range node.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+// transport is kept for each node. Exec upgrades connections, which HTTP/2 cannot.
+func (k *kubelets) transport(node string) (*http.Transport, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t, ok := k.transports[node]; ok {
+		return t, nil
+	}
+	config, err := k.identity.NodeClientConfig(node)
+	if err != nil {
+		return nil, err
+	}
+	config.NextProtos = []string{"http/1.1"}
+	t := &http.Transport{
+		TLSClientConfig: config, TLSHandshakeTimeout: kubeletDialTimeout, IdleConnTimeout: kubeletIdleTimeout,
+		DialContext: (&net.Dialer{Timeout: kubeletDialTimeout}).DialContext,
+	}
+	k.transports[node] = t
+	return t, nil
+}

@@ -1,0 +1,176 @@
+package setpoint
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/kinds"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/controllers"
+	"github.com/setpoint-io/setpoint/controllers/leader"
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/scheduler"
+)
+
+// loops are the control loops of one server: caches that are always warm, and
+// controllers that act while the server leads.
+type loops struct {
+	server    *Server
+	informers informers.SharedInformerFactory
+	monitors  map[schema.GroupVersionResource]cache.SharedIndexInformer
+}
+
+// runLoops fills the caches and acts in every term that this server leads.
+func (s *Server) runLoops(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(s.restConfig(serverUser, 0))
+	if err != nil {
+		return err
+	}
+	l := &loops{server: s}
+	l.informers, l.monitors = newInformers(client, s.storage, kinds.All())
+	if err := controllers.Warm(l.informers); err != nil {
+		return err
+	}
+	scheduler.Prepare(scheduler.Config{Informers: l.informers, Serves: l.serves})
+	l.informers.StartWithContext(ctx)
+	s.wg.Go(func() {
+		<-ctx.Done()
+		l.informers.Shutdown()
+	})
+	s.wg.Go(func() {
+		err := leader.Run(ctx, leaderships(ctx, s), l.act)
+		if err != nil && !errors.Is(err, leader.ErrStreamClosed) {
+			s.config.Fatal(err)
+		}
+	})
+	return nil
+}
+
+// leaderships tells the loops of elections in their own words.
+func leaderships(ctx context.Context, s *Server) <-chan leader.Leadership {
+	out := make(chan leader.Leadership)
+	s.wg.Go(func() {
+		defer close(out)
+		for change := range s.log.LeadershipChanges(ctx) {
+			select {
+			case out <- leader.Leadership{Leader: change.Leader, Term: change.Term}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return out
+}
+
+// act runs everything that only the leader does, for one term.
+func (l *loops) act(ctx context.Context, term uint64) error {
+	s := l.server
+	s.config.Logger.Info("leading", "server", s.config.Name, "term", term)
+	if err := l.catchUp(ctx); err != nil {
+		return err
+	}
+	server, err := kubernetes.NewForConfig(s.restConfig(serverUser, term))
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return leader.Publish(ctx, leader.PublishConfig{Client: server, Server: s.config.Name, Term: term, Logger: s.config.Logger})
+	})
+	group.Go(func() error { return l.bootstrap(ctx, server) })
+	group.Go(func() error { return l.runControllers(ctx, term) })
+	group.Go(func() error { return l.runScheduler(ctx, term) })
+	return group.Wait()
+}
+
+// catchUp waits until the caches hold everything that was written in earlier
+// terms: who acts on less may do things twice.
+func (l *loops) catchUp(ctx context.Context) error {
+	start := time.Now()
+	revision, err := l.server.storage.LinearizableRevision(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.cachesReach(ctx, revision); err != nil {
+		return err
+	}
+	l.server.config.Logger.Info("caches caught up", "revision", revision, "took", time.Since(start))
+	return nil
+}
+
+func (l *loops) runControllers(ctx context.Context, term uint64) error {
+	config := l.server.restConfig(controllersUser, term)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	metadataClient, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	discoveryClient, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	return controllers.Run(ctx, controllers.Config{
+		Client: client, Metadata: metadataClient, Discovery: discoveryClient,
+		Informers: l.informers,
+		Monitors:  func() map[schema.GroupVersionResource]cache.SharedIndexInformer { return l.monitors },
+		Liveness:  l.server.nodeLiveness(),
+		RootCA:    l.server.config.Trust.CA.CertPEM(),
+		Logger:    l.server.config.Logger,
+	})
+}
+
+// serves tells whether this API has a kind.
+func (l *loops) serves(gvr schema.GroupVersionResource) bool {
+	_, ok := l.monitors[gvr]
+	return ok
+}
+
+func (l *loops) runScheduler(ctx context.Context, term uint64) error {
+	client, err := kubernetes.NewForConfig(l.server.restConfig(schedulerUser, term))
+	if err != nil {
+		return err
+	}
+	return scheduler.Run(ctx, scheduler.Config{Client: client, Informers: l.informers, Serves: l.serves, Logger: l.server.config.Logger})
+}
+
+// restConfig is a client of this very server, without a socket. Writes carry the
+// fence of the term (0: none) and the object that led to them.
+func (s *Server) restConfig(u user.Info, term uint64) *rest.Config {
+	return &rest.Config{
+		Host:      "https://in-process",
+		QPS:       -1, // the server's own loops are not held back; the log bounds what it takes
+		UserAgent: "setpoint/" + Version + " " + u.GetName(),
+		ContentConfig: rest.ContentConfig{
+			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
+			ContentType:        "application/vnd.kubernetes.protobuf",
+		},
+		Transport: s.api.Transport(apiserver.Caller{User: u, Origin: func(ctx context.Context) storage.Origin {
+			return origin(ctx, term)
+		}}),
+	}
+}
+
+func origin(ctx context.Context, term uint64) storage.Origin {
+	o := storage.Origin{Fence: term}
+	if uid, version, ok := reconcile.CauseFrom(ctx); ok {
+		o.CauseUID = uid
+		o.CauseRevision, _ = storage.ParseResourceVersion(version) // a cause without a number is no cause
+	}
+	return o
+}

@@ -1,0 +1,182 @@
+package setpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+)
+
+// readyTimeout bounds how long a start may take before it is reported; the
+// server goes on trying.
+const readyTimeout = 30 * time.Second
+
+// ServerOptions are the flags of `setpoint server`.
+type ServerOptions struct {
+	Name, DataDir, AdvertiseAddress, InitialServers string
+	TrustDir, TokenFile                             string
+	GossipAddress                                   string
+	Logger                                          *slog.Logger
+	Out                                             io.Writer
+}
+
+var (
+	errNoName      = errors.New("--name must not be empty")
+	errNoDataDir   = errors.New("--data-dir must not be empty")
+	errTokenFile   = errors.New("the token does not belong to this cluster: copy node.token from the folder that 'setpoint cluster init' wrote")
+	errNoTrust     = errors.New("no trust material: run 'setpoint cluster init --servers ... --out DIR' once and give each server --trust-dir DIR")
+	errPortInUse   = errors.New("the port is taken: stop what uses it or choose another with --port or --advertise-address")
+	defaultAddress = fmt.Sprintf("127.0.0.1:%d", DefaultPort)
+)
+
+// Validate says what is wrong with the flags.
+func (o *ServerOptions) Validate() error {
+	switch {
+	case o.Name == "":
+		return errNoName
+	case o.DataDir == "":
+		return errNoDataDir
+	}
+	_, err := o.servers()
+	return err
+}
+
+// servers are all replicas; without a list this one is alone.
+func (o *ServerOptions) servers() ([]pki.Server, error) {
+	if o.InitialServers != "" {
+		return pki.ParseServers(o.InitialServers)
+	}
+	address := o.AdvertiseAddress
+	if address == "" {
+		address = defaultAddress
+	}
+	return pki.ParseServers(o.Name + "=" + address)
+}
+
+// RunServer runs one replica until ctx ends.
+func RunServer(ctx context.Context, o ServerOptions) error {
+	servers, err := o.servers()
+	if err != nil {
+		return err
+	}
+	trust, err := o.trust(servers)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(o.listenAddress(servers))
+	if err != nil {
+		return err
+	}
+	server, err := StartServer(ctx, ServerConfig{
+		Name: o.Name, DataDir: o.DataDir, Trust: trust, InitialServers: servers,
+		Listener: listener, Gossip: o.gossip(servers), Logger: o.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	o.announce(ctx, server)
+	return errors.Join(server.Wait(ctx), server.Stop())
+}
+
+func (o *ServerOptions) announce(ctx context.Context, server *Server) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := server.Ready(ctx); err != nil {
+		o.Logger.Warn("no leader yet: are a majority of the servers running?", "error", err)
+		return
+	}
+	fmt.Fprintf(o.Out, "server %s is ready; kubeconfig: %s\n", o.Name, filepath.Join(o.trustDir(), AdminKubeconfig))
+}
+
+func (o *ServerOptions) trustDir() string {
+	if o.TrustDir != "" {
+		return o.TrustDir
+	}
+	return o.DataDir
+}
+
+// trust loads what `cluster init` wrote. A server that is alone makes its own.
+func (o *ServerOptions) trust(servers []pki.Server) (*pki.Cluster, error) {
+	var trust *pki.Cluster
+	var err error
+	if len(servers) == 1 {
+		trust, err = pki.InitCluster(o.trustDir(), servers, time.Now())
+	} else if trust, err = pki.LoadCluster(o.trustDir()); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", o.trustDir(), errNoTrust)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return trust, o.checkToken(trust)
+}
+
+func (o *ServerOptions) checkToken(trust *pki.Cluster) error {
+	if o.TokenFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.TokenFile)
+	if err != nil {
+		return err
+	}
+	token, err := pki.ParseToken(string(text))
+	if err != nil {
+		return err
+	}
+	if !token.Equal(trust.NodeToken) {
+		return fmt.Errorf("%s: %w", o.TokenFile, errTokenFile)
+	}
+	return nil
+}
+
+// listenAddress is every address of the machine at the advertised port, except
+// that a loopback address stays on loopback.
+func (o *ServerOptions) listenAddress(servers []pki.Server) string {
+	address := o.AdvertiseAddress
+	for _, server := range servers {
+		if server.Name == o.Name && address == "" {
+			address = server.Endpoint
+		}
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address // ParseServers has refused anything else
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		return address
+	}
+	return net.JoinHostPort("", port)
+}
+
+func (o *ServerOptions) gossip(servers []pki.Server) *GossipConfig {
+	if o.GossipAddress == "" {
+		return nil
+	}
+	g := &GossipConfig{BindAddress: o.GossipAddress}
+	_, port, err := net.SplitHostPort(o.GossipAddress)
+	if err != nil {
+		return g
+	}
+	for _, server := range servers {
+		host, _, _ := strings.Cut(server.Endpoint, ":")
+		g.Seeds = append(g.Seeds, net.JoinHostPort(host, port))
+	}
+	return g
+}
+
+// listen opens a TCP listener and says what to do when the port is taken.
+func listen(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s: %w", address, errPortInUse)
+	}
+	return listener, err
+}

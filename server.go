@@ -1,0 +1,252 @@
+package setpoint
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/raftstore"
+)
+
+const (
+	// raftProtocol is the ALPN name by which replicas reach each other on the API's port.
+	raftProtocol = "raft/1"
+	// maxConcurrentStreams bounds the requests on one HTTP/2 connection, as upstream.
+	maxConcurrentStreams = 100
+	// readHeaderTimeout and idleTimeout bound connections that say nothing.
+	readHeaderTimeout = 32 * time.Second
+	idleTimeout       = 3 * time.Minute
+	// shutdownTimeout bounds how long Stop waits for requests that run.
+	shutdownTimeout = 5 * time.Second
+)
+
+// ServerConfig is one replica of the control plane.
+type ServerConfig struct {
+	// Name identifies the replica in the cluster; it is one of InitialServers.
+	Name    string
+	DataDir string
+	// Trust is the cluster's certificate authority, gossip key and tokens.
+	Trust *pki.Cluster
+	// InitialServers are all replicas, this one among them.
+	InitialServers []pki.Server
+	// Listener accepts the API, the parts' services and Raft. StartServer owns it.
+	Listener net.Listener
+	// Gossip joins the pool of nodes and servers; nil leaves node liveness to sessions and Leases.
+	Gossip *GossipConfig
+	Logger *slog.Logger
+	// Fatal is called when this replica must not go on (its disk fails, its state
+	// differs from the others'). Default: the error ends Wait.
+	Fatal func(error)
+}
+
+// Server is a running replica.
+type Server struct {
+	config   ServerConfig
+	identity *pki.Identity
+	log      *raftstore.Store
+	storage  *storage.Store
+	api      *apiserver.Server
+	liveness *liveness
+	http     *http.Server
+
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	fatal  chan error
+	stop   sync.Once
+}
+
+// StartServer starts a replica and returns when it listens; Ready tells when it
+// serves. It runs until Stop or the end of ctx.
+func StartServer(ctx context.Context, config ServerConfig) (*Server, error) {
+	s := &Server{config: config, fatal: make(chan error, 1)}
+	if s.config.Fatal == nil {
+		s.config.Fatal = s.fail
+	}
+	ctx, s.cancel = context.WithCancel(ctx)
+	if err := s.start(ctx); err != nil {
+		s.cancel()
+		_ = config.Listener.Close()
+		return nil, fmt.Errorf("server %s: %w", config.Name, err)
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context) (err error) {
+	self, err := s.self()
+	if err != nil {
+		return err
+	}
+	if s.identity, err = s.config.Trust.Server(self, time.Now()); err != nil {
+		return err
+	}
+	if err := s.openLog(ctx, self); err != nil {
+		return err
+	}
+	if err := s.startLiveness(ctx, self); err != nil {
+		return err
+	}
+	if err := s.buildAPI(self); err != nil {
+		return err
+	}
+	if err := s.serve(); err != nil {
+		return err
+	}
+	return s.runLoops(ctx)
+}
+
+// self is this replica as the others know it.
+func (s *Server) self() (pki.Server, error) {
+	for _, server := range s.config.InitialServers {
+		if server.Name == s.config.Name {
+			return server, nil
+		}
+	}
+	return pki.Server{}, fmt.Errorf("%q is not one of the initial servers: check --name and --initial-servers", s.config.Name)
+}
+
+// openLog opens the replicated store. Its peers are dialled over the API's port.
+func (s *Server) openLog(ctx context.Context, self pki.Server) error {
+	client, err := s.identity.ClientConfig()
+	if err != nil {
+		return err
+	}
+	servers := make([]raftstore.Server, len(s.config.InitialServers))
+	for i, server := range s.config.InitialServers {
+		servers[i] = raftstore.Server{ID: server.Name, Address: server.Endpoint}
+	}
+	s.log, err = raftstore.Open(ctx, raftstore.Config{
+		Name: self.Name, DataDir: s.config.DataDir, InitialServers: servers, AdvertiseAddress: self.Endpoint,
+		Dial: raftDialer(client), HTTPClient: peerClient(client), AuthorizePeer: authorizePeer,
+		Logger: s.config.Logger, Fatal: s.config.Fatal,
+	})
+	return err
+}
+
+func raftDialer(base *tls.Config) func(ctx context.Context, address, serverID string) (net.Conn, error) {
+	config := base.Clone()
+	config.NextProtos = []string{raftProtocol}
+	return func(ctx context.Context, address, _ string) (net.Conn, error) {
+		return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+	}
+}
+
+// peerClient calls the services of other replicas; connections are kept.
+func peerClient(base *tls.Config) func(serverID, address string) (*http.Client, string) {
+	transport := &http.Transport{TLSClientConfig: base.Clone(), ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout}
+	client := &http.Client{Transport: transport}
+	return func(_, address string) (*http.Client, string) { return client, "https://" + address }
+}
+
+// authorizePeer lets other servers in, by the certificate of their connection.
+func authorizePeer(r *http.Request) error {
+	if r.TLS == nil {
+		return pki.ErrNotServer
+	}
+	return pki.RequireServer(*r.TLS)
+}
+
+// serve starts the listener: HTTP for everybody, Raft for servers only.
+func (s *Server) serve() error {
+	config, err := s.identity.ServerConfig()
+	if err != nil {
+		return err
+	}
+	s.http = &http.Server{
+		Handler: s.api, TLSConfig: config,
+		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
+	}
+	if err := http2.ConfigureServer(s.http, &http2.Server{MaxConcurrentStreams: maxConcurrentStreams}); err != nil {
+		return err
+	}
+	s.http.TLSConfig.NextProtos = append(s.http.TLSConfig.NextProtos, raftProtocol)
+	s.http.TLSNextProto[raftProtocol] = func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
+		if err := pki.RequireServer(conn.ConnectionState()); err != nil {
+			s.config.Logger.Warn("raft connection refused", "remote", conn.RemoteAddr().String(), "error", err)
+			return
+		}
+		s.log.HandleRaftConn(conn)
+	}
+	s.wg.Go(func() {
+		if err := s.http.ServeTLS(s.config.Listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			s.config.Fatal(fmt.Errorf("listener: %w", err))
+		}
+	})
+	return nil
+}
+
+// Ready waits until the replica answers reads and writes.
+func (s *Server) Ready(ctx context.Context) error {
+	for {
+		_, err := s.log.ReadIndex(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("server %s is not ready: %w", s.config.Name, err)
+		case <-time.After(readyPollInterval):
+		}
+	}
+}
+
+// readyPollInterval is how often Ready asks while there is no leader yet.
+const readyPollInterval = 10 * time.Millisecond
+
+// Wait blocks until the replica fails or ctx ends.
+func (s *Server) Wait(ctx context.Context) error {
+	select {
+	case err := <-s.fatal:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func (s *Server) fail(err error) {
+	select {
+	case s.fatal <- err:
+	default: // the first one counts
+	}
+}
+
+// Stop hands leadership over, ends what runs and closes the store.
+func (s *Server) Stop() error {
+	var err error
+	s.stop.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+		defer cancel()
+		transferErr := s.log.TransferLeadership(ctx)
+		if transferErr != nil {
+			s.config.Logger.Debug("leadership not handed over", "error", transferErr)
+		}
+		s.cancel()
+		if shutdownErr := s.http.Shutdown(ctx); shutdownErr != nil {
+			_ = s.http.Close() // watches have no end of their own
+		}
+		err = s.log.Shutdown(ctx)
+		s.wg.Wait()
+	})
+	return err
+}
+
+func isServer(u user.Info) bool {
+	for _, group := range u.GetGroups() {
+		if group == pki.GroupServers || group == user.SystemPrivilegedGroup {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,112 @@
+package setpoint
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"context"
+
+	"github.com/setpoint-io/setpoint/controllers/leader"
+)
+
+// statusPath is a Connect procedure in its JSON form: POST {} returns a ServerStatus.
+const statusPath = "/setpoint.v1.ClusterService/Status"
+
+// ServerStatus is what one server says of itself and of the cluster, for
+// `setpoint cluster status`.
+type ServerStatus struct {
+	Name     string         `json:"name"`
+	Leader   string         `json:"leader"`
+	Term     uint64         `json:"term"`
+	Revision uint64         `json:"revision"`
+	Applied  uint64         `json:"applied"`
+	LogBytes int64          `json:"logBytes"`
+	SyncP99  time.Duration  `json:"syncP99Nanoseconds"`
+	Servers  []MemberStatus `json:"servers"`
+	// Controllers maps each Lease of the control loops to its holder.
+	Controllers map[string]string `json:"controllers"`
+	// Gossip are the members of the pool as this server sees them; empty without gossip.
+	Gossip []GossipMember `json:"gossip,omitempty"`
+}
+
+// MemberStatus is one replica in the eyes of another.
+type MemberStatus struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Voter   bool   `json:"voter"`
+}
+
+// GossipMember is one member of the gossip pool.
+type GossipMember struct {
+	Name  string `json:"name"`
+	Role  string `json:"role"`
+	State string `json:"state"`
+}
+
+// Status describes this server.
+func (s *Server) Status() ServerStatus {
+	log := s.log.Status()
+	status := ServerStatus{
+		Name: log.Name, Leader: log.LeaderID, Term: log.Term,
+		Revision: log.Revision, Applied: log.AppliedIndex, LogBytes: log.LogBytes, SyncP99: log.SyncP99,
+		Controllers: s.leaseHolders(), Gossip: s.gossipMembers(),
+	}
+	for _, member := range log.Servers {
+		status.Servers = append(status.Servers, MemberStatus{Name: member.ID, Address: member.Address, Voter: member.Voter})
+	}
+	return status
+}
+
+func (s *Server) leaseHolders() map[string]string {
+	table := s.storage.Table(coordinationv1.SchemeGroupVersion.WithResource("leases"))
+	holders := map[string]string{}
+	for _, name := range leader.LeaseNames() {
+		cached, err := table.Get(context.Background(), leader.Namespace, name, "0")
+		if err != nil {
+			continue // no leader has acted yet
+		}
+		if holder := cached.Object().(*coordinationv1.Lease).Spec.HolderIdentity; holder != nil {
+			holders[name] = *holder
+		}
+	}
+	return holders
+}
+
+func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		http.Error(w, "use POST with an empty JSON object", http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(s.Status()) // the client is gone if this fails
+}
+
+// FetchStatus asks one server for its status with the credentials of a kubeconfig.
+func FetchStatus(ctx context.Context, config *rest.Config) (*ServerStatus, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, config.Host+statusPath, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, &statusError{response.Status}
+	}
+	status := &ServerStatus{}
+	return status, json.NewDecoder(response.Body).Decode(status)
+}
+
+type statusError struct{ status string }
+
+func (e *statusError) Error() string { return "the server answered " + e.status }
