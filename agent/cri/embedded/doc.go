@@ -2,7 +2,7 @@
 // per pod, with nothing installed on the machine.
 //
 // It owns the runtime's data directory (images, sandboxes, containers), the node's bridge and cgroup subtree, and the
-// shims. The agent calls it as a cri.Runtime and cri.Streamer; it may call its sub-packages (images, shim, boot, cgroup,
+// shims. The agent calls it as a cri.Runtime and cri.Streamer; it may call its sub-packages (images, shim, smallshim, boot, cgroup,
 // seccomp), agent/network and agent/demoimage. Programs that link it call [ReexecMain] first thing in main: shims, container
 // inits and execs are the same executable under other names.
 //

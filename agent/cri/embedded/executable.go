@@ -6,6 +6,9 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/smallshim"
 )
 
 // executableFDMin is above every descriptor that a child is given, so that none overwrites the executable's.
@@ -19,11 +22,15 @@ type executable struct {
 	fd   int
 }
 
-// openExecutable takes this executable when path is empty: the very file that runs if possible; by its name when it
-// was started from another mount namespace, whose mounts cannot be copied here.
+// openExecutable takes, in this order: the configured file, the small helper if this build carries it, this executable.
+// That one is opened as the very file that runs if possible; by its name when it was started from another mount
+// namespace, whose mounts cannot be copied here.
 func openExecutable(path string) (*executable, error) {
 	if path != "" {
 		return sealExecutable(path)
+	}
+	if small := smallshim.Bytes(); len(small) > 0 {
+		return memoryExecutable(small)
 	}
 	sealed, err := sealExecutable("/proc/self/exe")
 	if !errors.Is(err, unix.EINVAL) {
@@ -33,6 +40,33 @@ func openExecutable(path string) (*executable, error) {
 		return nil, err
 	}
 	return sealExecutable(path)
+}
+
+// memoryExecutable is a file that exists in memory only and can never be written again.
+func memoryExecutable(content []byte) (*executable, error) {
+	memory, err := unix.MemfdCreate(shim.Name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
+	if errors.Is(err, unix.EINVAL) { // kernels before 6.3: executable anyway, and the flag unknown
+		memory, err = unix.MemfdCreate(shim.Name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shim in memory: %w", err)
+	}
+	file := os.NewFile(uintptr(memory), shim.Name)
+	defer file.Close()
+	if _, err := file.Write(content); err != nil {
+		return nil, fmt.Errorf("shim in memory: %w", err)
+	}
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, fmt.Errorf("shim in memory: %w", err)
+	}
+	// A file open for writing cannot be executed: open it again, read-only.
+	reader, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("shim in memory: %w", err)
+	}
+	defer unix.Close(reader)
+	return highExecutable(reader)
 }
 
 func sealExecutable(path string) (*executable, error) {
@@ -45,9 +79,13 @@ func sealExecutable(path string) (*executable, error) {
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 		return nil, fmt.Errorf("executable %s: %w", path, err)
 	}
-	fd, err := unix.FcntlInt(uintptr(tree), unix.F_DUPFD_CLOEXEC, executableFDMin)
+	return highExecutable(tree)
+}
+
+func highExecutable(low int) (*executable, error) {
+	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, executableFDMin)
 	if err != nil {
-		return nil, fmt.Errorf("executable %s: %w", path, err)
+		return nil, fmt.Errorf("executable: %w", err)
 	}
 	return &executable{path: fmt.Sprintf("/proc/self/fd/%d", fd), fd: fd}, nil
 }

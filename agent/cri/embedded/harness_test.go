@@ -26,11 +26,27 @@ func testConfig(t testing.TB) Config {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: namespaces, mounts and cgroups")
 	}
-	return Config{
+	config := Config{
 		DataDir: t.TempDir(), NodeName: "test-" + newID()[:8], Bridge: "sptest0", PodCIDR: netip.MustParsePrefix("10.199.7.0/24"),
 		ClusterCIDR: netip.MustParsePrefix("10.199.0.0/16"),
 		Logger:      slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
+	t.Cleanup(func() { removeLeftovers(t, config) })
+	return config
+}
+
+// removeLeftovers ends the pods of a test that failed between two runtimes.
+func removeLeftovers(t testing.TB, config Config) {
+	t.Helper()
+	if left, err := os.ReadDir(filepath.Join(config.DataDir, "sandboxes")); err != nil || len(left) == 0 {
+		return
+	}
+	r, err := New(config)
+	if err != nil {
+		t.Errorf("pods are left: %v", err)
+		return
+	}
+	removeAll(t, r)
 }
 
 func open(t testing.TB, config Config) *Runtime {
