@@ -57,7 +57,7 @@ func (s *Server) withServices(next http.Handler) http.Handler {
 // longRunning requests have no deadline of the server's.
 func longRunning(info *request.RequestInfo) bool {
 	switch info.Verb {
-	case "watch", "watchlist", "proxy":
+	case "watch", "proxy":
 		return true
 	}
 	switch info.Subresource {

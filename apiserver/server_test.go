@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/authentication/user"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
@@ -41,17 +41,36 @@ func (noKubelets) Agent(*corev1.Node) (*url.URL, http.RoundTripper, error) {
 var admin = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
 
 // newServer returns a server over an empty store with the namespace "default".
-func newServer(t *testing.T) (*Server, kubernetes.Interface) {
+// At the end of the test no shared object may have been changed.
+func newServer(t testing.TB) (*Server, kubernetes.Interface) {
+	t.Helper()
+	return newServerWith(t, raftstoretest.NewLocal(state.Options{}))
+}
+
+func newServerWith(t testing.TB, log storage.Log) (*Server, kubernetes.Interface) {
 	t.Helper()
 	scheme := kinds.NewScheme()
+	store := storage.New(log, scheme, kinds.All())
+	if _, isTest := t.(*testing.T); isTest {
+		store.VerifyShared()
+		t.Cleanup(func() {
+			if err := store.CheckShared(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	converter, err := discovery.TypeConverter()
+	if err != nil {
+		t.Fatal(err)
+	}
 	server, err := New(Config{
 		Kinds: kinds.All(), Scheme: scheme,
-		Storage:       storage.New(raftstoretest.NewLocal(state.Options{}), scheme, kinds.All()),
+		Storage:       store,
 		Kubelets:      noKubelets{},
 		Admission:     admission.New(),
 		Authenticator: auth.NewAuthenticator(),
 		Authorizer:    auth.NewAuthorizer(auth.Config{}),
-		TypeConverter: managedfields.NewDeducedTypeConverter(),
+		TypeConverter: converter,
 		Discovery:     http.NotFoundHandler(),
 		Logger:        slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
@@ -66,7 +85,7 @@ func newServer(t *testing.T) (*Server, kubernetes.Interface) {
 	return server, client
 }
 
-func clientFor(t *testing.T, server *Server) kubernetes.Interface {
+func clientFor(t testing.TB, server *Server) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: "https://in-process", QPS: -1,

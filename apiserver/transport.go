@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -92,7 +93,11 @@ func (w *responseWriter) WriteHeader(status int) {
 
 func (w *responseWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
-	return w.pipe.Write(b)
+	n, err := w.pipe.Write(b)
+	if errors.Is(err, io.ErrClosedPipe) {
+		return len(b), nil // the client has gone; the context, not an error, ends the handler
+	}
+	return n, err
 }
 
 // Flush implements http.Flusher: the pipe holds nothing back.

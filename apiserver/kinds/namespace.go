@@ -34,6 +34,7 @@ func namespaces() resource.Kind[*corev1.Namespace] {
 		Spec:             func(ns *corev1.Namespace) any { return &ns.Spec },
 		Status:           func(ns *corev1.Namespace) any { return &ns.Status },
 		Finalizing:       func(ns *corev1.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
+		MarkDeleted:      func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating },
 		Columns: []resource.Column[*corev1.Namespace]{
 			nameColumn[*corev1.Namespace](),
 			textColumn("Status", "The status of the namespace", 0, func(ns *corev1.Namespace) string { return string(ns.Status.Phase) }),

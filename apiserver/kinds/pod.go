@@ -37,6 +37,7 @@ func pods() resource.Kind[*corev1.Pod] {
 		Status:           func(pod *corev1.Pod) any { return &pod.Status },
 		Generation:       true,
 		GracefulDelete:   podGracefulDelete,
+		ReturnDeleted:    true,
 		Columns:          podColumns(),
 		Fields:           podFields,
 		Subresources:     podSubresources(),

@@ -38,6 +38,7 @@ func services() resource.Kind[*corev1.Service] {
 		Spec:                func(svc *corev1.Service) any { return &svc.Spec },
 		Status:              func(svc *corev1.Service) any { return &svc.Status },
 		AllowCreateOnUpdate: true,
+		ReturnDeleted:       true,
 		Columns:             serviceColumns(),
 		Fields: func(svc *corev1.Service) fields.Set {
 			return fields.Set{"spec.clusterIP": svc.Spec.ClusterIP, "spec.type": string(svc.Spec.Type)}

@@ -11,6 +11,7 @@ func serviceAccounts() resource.Kind[*corev1.ServiceAccount] {
 	return resource.Kind[*corev1.ServiceAccount]{
 		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
 		Plural:           "serviceaccounts",
+		ReturnDeleted:    true,
 		ShortNames:       []string{"sa"},
 		New:              func() *corev1.ServiceAccount { return &corev1.ServiceAccount{} },
 		NewList:          func() runtime.Object { return &corev1.ServiceAccountList{} },

@@ -26,6 +26,9 @@ func (s *Store) Create(ctx context.Context, o runtime.Object, validate rest.Vali
 	if err != nil {
 		return nil, err
 	}
+	if rv := obj.GetResourceVersion(); rv != "" && rv != "0" {
+		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
 	ctx = withFieldManager(ctx, options.FieldManager)
 	if obj.GetName() != "" || obj.GetGenerateName() == "" {
 		return s.create(ctx, obj, validate, options)

@@ -50,15 +50,16 @@ func (s *Store) decideDelete(ctx context.Context, v *storage.View, validate rest
 			return nil, err
 		}
 	}
+	if pending {
+		return nil, nil // it may only end sooner, never differently
+	}
 	finalizers := s.finalizersFor(obj, options)
 	changed := !slices.Equal(finalizers, obj.GetFinalizers())
 	obj.SetFinalizers(finalizers)
 	held := len(finalizers) > 0 || (s.kind.Finalizing != nil && s.kind.Finalizing(obj))
 	switch {
-	case graceful || (pending && changed):
+	case graceful && (held || *options.GracePeriodSeconds > 0):
 		return s.marked(obj), nil
-	case pending:
-		return nil, nil
 	case held && alreadyMarked(obj) && !changed:
 		return nil, nil
 	case held:

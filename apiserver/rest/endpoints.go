@@ -77,11 +77,15 @@ func NewEndpoints(config Config) (*Endpoints, error) {
 }
 
 // Handler returns the handler for a request, or nil if nothing is served there.
-// found tells whether the resource exists at all: then the answer is 405, not 404.
+// found tells whether the path exists at all: then the answer is 405, not 404.
 func (e *Endpoints) Handler(info *request.RequestInfo) (handler http.HandlerFunc, found bool) {
 	gvr := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
+	store, ok := e.stores[gvr]
+	if !ok || !pathExists(store.kind, info) {
+		return nil, false
+	}
 	key := endpoint{gvr, info.Subresource, info.Verb}
-	if h, ok := e.handlers[key]; ok {
+	if h, ok := e.handlers[key]; ok && verbFits(store.kind, info) {
 		return h, true
 	}
 	key.verb = "get"
@@ -89,6 +93,43 @@ func (e *Endpoints) Handler(info *request.RequestInfo) (handler http.HandlerFunc
 	key.verb = "create"
 	_, creatable := e.handlers[key]
 	return nil, readable || creatable
+}
+
+// maxPathParts are resource, name and subresource.
+const maxPathParts = 3
+
+// pathExists refuses paths that name a namespace for what has none, or an object
+// in no namespace for what has one.
+func pathExists(kind *resource.Any, info *request.RequestInfo) bool {
+	named := len(info.Parts) > 1
+	switch {
+	case len(info.Parts) > maxPathParts:
+		return false
+	case kind.GroupResource() == namespacesResource.GroupResource():
+		return true
+	case kind.ClusterScoped:
+		return info.Namespace == ""
+	default:
+		return info.Namespace != "" || !named
+	}
+}
+
+// verbFits tells collections, which are listed and created in, from objects. The
+// objects of all namespaces can only be listed and watched.
+func verbFits(kind *resource.Any, info *request.RequestInfo) bool {
+	named := len(info.Parts) > 1
+	switch info.Verb {
+	case "watch":
+		return true
+	case "list":
+		return !named
+	case "create":
+		return named == (info.Subresource != "") && (kind.ClusterScoped || info.Namespace != "")
+	case "deletecollection":
+		return !named && (kind.ClusterScoped || info.Namespace != "")
+	default:
+		return named
+	}
 }
 
 func (e *Endpoints) addKind(kind *resource.Any) error {
@@ -128,12 +169,10 @@ func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 	if err != nil {
 		return err
 	}
-	list := handlers.ListResource(s, s, scope, false, minWatchTimeout)
 	e.add(kind, "", map[string]http.HandlerFunc{
 		"get":              handlers.GetResource(s, scope),
-		"list":             list,
-		"watch":            list,
-		"watchlist":        handlers.ListResource(s, s, scope, true, minWatchTimeout),
+		"list":             handlers.ListResource(s, s, scope, false, minWatchTimeout),
+		"watch":            handlers.ListResource(s, s, scope, true, minWatchTimeout),
 		"create":           handlers.CreateResource(s, scope, e.config.Admission),
 		"update":           handlers.UpdateResource(s, scope, e.config.Admission),
 		"patch":            handlers.PatchResource(s, scope, e.config.Admission, patchTypes),

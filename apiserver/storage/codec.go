@@ -18,6 +18,8 @@ import (
 // not in it, since the log assigns it.
 type codec struct {
 	serializer runtime.Serializer
+	// shared remembers what was handed out, if the store verifies it; else nil.
+	shared *sharedObjects
 }
 
 func (c codec) encode(kind *resource.Any, obj resource.Object) ([]byte, error) {
@@ -42,7 +44,9 @@ func (c codec) decode(kind *resource.Any, r *record.Record) (*Cached, error) {
 		return nil, fmt.Errorf("decode %s at revision %d: %w", r.Key, r.ModRevision, err)
 	}
 	obj.SetResourceVersion(formatRevision(r.ModRevision))
-	return r.SetMemo(&Cached{object: obj}).(*Cached), nil
+	cached := r.SetMemo(&Cached{object: obj}).(*Cached)
+	c.shared.remember(cached)
+	return cached, nil
 }
 
 func (c codec) decodeValue(kind *resource.Any, value []byte) (resource.Object, error) {

@@ -1,0 +1,102 @@
+package apiserver
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestCreateRefusals(t *testing.T) {
+	server, _ := newServer(t)
+	mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: cmBody("taken")})
+	mustDo[corev1.Namespace](t, server, call{method: "POST", path: "/api/v1/namespaces", body: `{"metadata":{"name":"leaving"}}`})
+	mustDo[corev1.Namespace](t, server, call{method: "DELETE", path: "/api/v1/namespaces/leaving"})
+	meta := func(m string) string { return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{` + m + `}}` }
+	for name, c := range map[string]struct {
+		call
+		want refusal
+	}{
+		"resourceVersion":     {call{body: meta(`"name":"a","resourceVersion":"1"`)}, refusal{code: 400, reason: metav1.StatusReasonBadRequest, messageHas: "resourceVersion should not be set on objects to be created"}},
+		"taken":               {call{body: cmBody("taken")}, refusal{code: 409, reason: metav1.StatusReasonAlreadyExists, messageHas: `configmaps "taken" already exists`, name: "taken", kind: "configmaps"}},
+		"other namespace":     {call{body: meta(`"name":"a","namespace":"kube-system"`)}, refusal{code: 400, reason: metav1.StatusReasonBadRequest, messageHas: "the namespace of the provided object does not match the namespace sent on the request"}},
+		"no name":             {call{body: meta(``)}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "name or generateName is required", kind: "ConfigMap"}},
+		"bad name":            {call{body: meta(`"name":"A_b"`)}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "a lowercase RFC 1123 subdomain", name: "A_b", kind: "ConfigMap"}},
+		"bad label":           {call{body: meta(`"name":"a","labels":{"a b":"c"}`)}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "metadata.labels", name: "a", kind: "ConfigMap"}},
+		"other kind":          {call{body: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`}, refusal{code: 400, reason: metav1.StatusReasonBadRequest}},
+		"missing namespace":   {call{path: strings.Replace(cmPath, "default", "nowhere", 1), body: cmBody("a")}, refusal{code: 404, reason: metav1.StatusReasonNotFound, messageHas: `namespaces "nowhere" not found`, name: "nowhere", kind: "namespaces"}},
+		"leaving namespace":   {call{path: strings.Replace(cmPath, "default", "leaving", 1), body: cmBody("a")}, refusal{code: 403, reason: metav1.StatusReasonForbidden, messageHas: `unable to create new content in namespace leaving because it is being terminated`, name: "a", kind: "configmaps"}},
+		"wrong verb":          {call{method: "PUT", body: cmBody("a")}, refusal{code: 405, reason: metav1.StatusReasonMethodNotAllowed}},
+		"named":               {call{path: cmPath + "/a", body: cmBody("a")}, refusal{code: 405, reason: metav1.StatusReasonMethodNotAllowed}},
+		"unknown dryRun":      {call{path: cmPath + "?dryRun=Some", body: cmBody("a")}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "dryRun"}},
+		"long field manager":  {call{path: cmPath + "?fieldManager=" + strings.Repeat("m", 129), body: cmBody("a")}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "fieldManager"}},
+		"no containers":       {call{path: podPath, body: `{"metadata":{"name":"p"},"spec":{}}`}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "spec.containers: Required value", name: "p", kind: "Pod"}},
+		"all namespaces":      {call{path: "/api/v1/configmaps", body: cmBody("a")}, refusal{code: 405, reason: metav1.StatusReasonMethodNotAllowed}},
+		"namespace of a node": {call{path: "/api/v1/namespaces/default/nodes", body: `{"metadata":{"name":"n"}}`}, refusal{code: 404}},
+	} {
+		request := c.call
+		request.method = orDefault(request.method, "POST")
+		request.path = orDefault(request.path, cmPath)
+		c.want.check(t, name, withStatus(request.do(t, server)))
+	}
+	got := call{method: "POST", path: strings.Replace(cmPath, "default", "leaving", 1), body: cmBody("a")}.do(t, server)
+	if cause, ok := got.cause(corev1.NamespaceTerminatingCause); !ok || cause.Field != "metadata.namespace" {
+		t.Errorf("no cause: %s", got.body)
+	}
+}
+
+// withStatus lets the plain 404 of an unknown path pass as a refusal.
+func withStatus(a answer) answer {
+	if strings.HasPrefix(a.body, "404 page not found") {
+		a.status = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 404}
+	}
+	return a
+}
+
+func TestCreateStamps(t *testing.T) {
+	server, _ := newServer(t)
+	body := `{"metadata":{"name":"d","uid":"mine","generation":7,"creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z","selfLink":"/x"},` +
+		strings.TrimPrefix(depBody("d"), `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},`)
+	d := mustDo[struct {
+		metav1.ObjectMeta `json:"metadata"`
+		Status            map[string]any
+	}](t, server, call{method: "POST", path: depPath, body: strings.TrimSuffix(body, "}") + `,"status":{"replicas":9}}`})
+	if d.UID == "mine" || d.Generation != 1 || d.CreationTimestamp.Year() == 2001 || d.DeletionTimestamp != nil || d.SelfLink != "" || len(d.Status) != 0 {
+		t.Errorf("created = %+v", d)
+	}
+	if d.CreationTimestamp.Nanosecond() != 0 || d.Namespace != "default" || len(d.ManagedFields) != 1 {
+		t.Errorf("created = %+v", d)
+	}
+}
+
+func TestGeneratedNames(t *testing.T) {
+	server, _ := newServer(t)
+	long := strings.Repeat("x", 70)
+	cm := mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: `{"metadata":{"generateName":"` + long + `"}}`})
+	if len(cm.Name) != 63 || !strings.HasPrefix(cm.Name, long[:58]) {
+		t.Errorf("name = %q", cm.Name)
+	}
+	dry := mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath + "?dryRun=All", body: `{"metadata":{"generateName":"g-"}}`})
+	if !strings.HasPrefix(dry.Name, "g-") || dry.ResourceVersion != "" || dry.UID == "" {
+		t.Errorf("dry run = %+v", dry)
+	}
+}
+
+// TestUnknownPathsAreText: clients tell a missing kind from a missing object by
+// the Status, which only the latter has.
+func TestUnknownPathsAreText(t *testing.T) {
+	server, _ := newServer(t)
+	for _, path := range []string{
+		"/api/v1/namespaces/default/gadgets", "/apis/example.org/v1/gadgets", "/api/v2/namespaces/default/configmaps",
+		cmPath + "/a/status", cmPath + "/a/b/c", "/api/v1/configmaps/a", "/api/v1/namespaces/default/nodes/n", "/nothing",
+	} {
+		if got := (call{path: path}).do(t, server); got.code != 404 || !strings.HasPrefix(got.body, "404 page not found") {
+			t.Errorf("%s: %d %s", path, got.code, got.body)
+		}
+	}
+	refusal{code: 404, reason: metav1.StatusReasonNotFound, messageHas: `configmaps "a" not found`, name: "a", kind: "configmaps"}.
+		check(t, "object", call{path: cmPath + "/a"}.do(t, server))
+	refusal{code: 404, reason: metav1.StatusReasonNotFound, messageHas: `deployments.apps "a" not found`, name: "a", group: "apps", kind: "deployments"}.
+		check(t, "object of a group", call{path: depPath + "/a"}.do(t, server))
+}
