@@ -117,8 +117,9 @@ func TestReadsAfterFailoverSeeEveryAcknowledgedWrite(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
 		for round := range 8 {
 			leader := c.Leader()
-			value := fmt.Sprint(round)
-			for range 10 {
+			var value string
+			for i := range 5 {
+				value = fmt.Sprintf("%d-%d", round, i)
 				mustPut(t, c.Store(leader), "/k", value)
 			}
 			c.Crash(leader)
@@ -277,7 +278,7 @@ func TestLoneServerServesAtOnce(t *testing.T) {
 		c := raftstoretest.StartCluster(t, 1, nil)
 		defer c.Close()
 		mustPut(t, c.Store(0), "/k", "v")
-		if took := time.Since(start); took > 20*time.Millisecond {
+		if took := time.Since(start); took > 50*time.Millisecond {
 			t.Errorf("first write after %v: it waited for a leader that cannot exist", took)
 		}
 		c.Crash(0)
@@ -286,7 +287,7 @@ func TestLoneServerServesAtOnce(t *testing.T) {
 		if got := mustRead(t, c.Store(0), "/k"); got != "v" {
 			t.Errorf("read %q after a restart", got)
 		}
-		if took := time.Since(start); took > 20*time.Millisecond {
+		if took := time.Since(start); took > 50*time.Millisecond {
 			t.Errorf("first read after a restart took %v", took)
 		}
 	})

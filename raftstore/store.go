@@ -132,15 +132,16 @@ func (s *Store) TransferLeadership(ctx context.Context) error {
 	return s.replica.TransferLeadership(ctx)
 }
 
-// Shutdown hands leadership over while ctx lasts, then stops. It may be called
-// more than once; each call returns after the store has stopped.
+// Shutdown hands leadership over while ctx lasts, then stops; with a context that
+// has ended it stops at once. It may be called more than once; each call returns
+// after the store has stopped.
 func (s *Store) Shutdown(ctx context.Context) error {
 	s.stopOnce.Do(func() { s.stopErr = s.shutdown(ctx) })
 	return s.stopErr
 }
 
 func (s *Store) shutdown(ctx context.Context) error {
-	if s.Leadership().Leader && s.hasOtherVoter() && s.replica.Failed() == nil {
+	if ctx.Err() == nil && s.Leadership().Leader && s.hasOtherVoter() && s.replica.Failed() == nil {
 		ctx, cancel := context.WithTimeout(ctx, transferLimit)
 		if err := s.replica.TransferLeadership(ctx); err != nil {
 			s.cfg.Logger.Warn("stopping without handing leadership over", "err", err)

@@ -16,6 +16,10 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
+// syncDelay is how long a write takes to be durable: longer than a message takes,
+// so that what must wait for the disk is seen not to.
+const syncDelay = 2 * time.Millisecond
+
 // electionLimit is how long Leader waits.
 const electionLimit = 30 * time.Second
 
@@ -46,7 +50,7 @@ func StartCluster(t testing.TB, n int, configure func(*raftstore.Config)) *Clust
 	c := &Cluster{t: t, network: newNetwork()}
 	for i := range n {
 		disk := replica.NewMemory()
-		disk.SyncDelay = 100 * time.Microsecond
+		disk.SyncDelay = syncDelay
 		c.members = append(c.members, &member{name: fmt.Sprintf("server-%d", i+1), disk: disk})
 	}
 	for i := range n {
