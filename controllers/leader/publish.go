@@ -23,6 +23,9 @@ const (
 	leaseDuration = 15 * time.Second
 	// publishRetryDelay is the pause after a failed write.
 	publishRetryDelay = time.Second
+	// namespaceDelay is the pause while a new cluster does not have the
+	// namespace yet.
+	namespaceDelay = 50 * time.Millisecond
 )
 
 // PublishConfig says who acts.
@@ -58,7 +61,11 @@ func Publish(ctx context.Context, cfg PublishConfig) error {
 func publish(ctx context.Context, cfg PublishConfig, name string) {
 	for {
 		wait := RenewInterval
-		if err := write(ctx, cfg, name, time.Now()); err != nil && ctx.Err() == nil {
+		switch err := write(ctx, cfg, name, time.Now()); {
+		case err == nil || ctx.Err() != nil:
+		case apierrors.IsNotFound(err):
+			wait = namespaceDelay
+		default:
 			cfg.Logger.Warn("lease not renewed", "lease", name, "error", err)
 			wait = publishRetryDelay
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -184,10 +185,12 @@ func (l *loop[K]) settle(ctx context.Context, key K, again time.Duration, err er
 	}
 }
 
-// levelOf keeps lost races out of the logs: a conflict is the normal way to
-// learn that the plan was made from an older world.
+// levelOf keeps the ordinary out of the logs: a conflict is the normal way to
+// learn that the plan was made from an older world, and a namespace that is
+// going takes nothing new.
 func levelOf(err error) slog.Level {
-	if errors.Is(err, ErrStale) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if errors.Is(err, ErrStale) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return slog.LevelDebug
 	}
 	return slog.LevelWarn
