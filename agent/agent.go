@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/images"
+	"github.com/setpoint-io/setpoint/agent/logs"
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods"
@@ -43,7 +45,7 @@ func Run(ctx context.Context, cfg Config) error {
 	var children sync.WaitGroup
 	defer children.Wait()
 	defer cancel()
-	a := &agent{Config: cfg, port: portOf(listener)}
+	a := &agent{Config: cfg, port: portOf(listener), changed: make(chan struct{}, 1)}
 	children.Go(func() { _ = node.Run(ctx, a.nodeConfig(ctx)) })
 	return a.run(ctx, &children, listener)
 }
@@ -52,6 +54,8 @@ func Run(ctx context.Context, cfg Config) error {
 type agent struct {
 	Config
 	port int
+	// changed makes the node's status be looked at: at once Ready means pods at once.
+	changed chan struct{}
 }
 
 func (c *Config) listen() (net.Listener, error) {
@@ -76,9 +80,10 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	defer nodes.Shutdown()
 	manager, start := a.pods(ctx, children, watch)
 	children.Go(func() { a.serve(ctx, listener, manager) })
-	if err := a.awaitPodCIDR(ctx, watch); err != nil {
-		return err
-	}
+	children.Go(func() {
+		logs.Rotate(ctx, logs.Config{Runtime: a.Runtime, Logger: a.Logger})
+	})
+	a.awaitPodCIDR(ctx, watch)
 	return start(ctx)
 }
 
@@ -111,35 +116,56 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 	}
 }
 
+// networkRetry is the pause after the pod network could not be set up.
+const networkRetry = time.Second
+
 // awaitPodCIDR hands the pod CIDR to the runtime once a controller has set it.
 // No pod starts before: its address would come from nowhere.
-func (a *agent) awaitPodCIDR(ctx context.Context, watch *nodeWatch) error {
+func (a *agent) awaitPodCIDR(ctx context.Context, watch *nodeWatch) {
 	select {
 	case <-ctx.Done():
-		return nil
+		return
 	case cidr := <-watch.cidr:
-		return a.usePodCIDR(ctx, cidr)
+		for {
+			err := a.usePodCIDR(ctx, cidr)
+			if err == nil {
+				break
+			}
+			a.Logger.Error("cannot set up the pod network", "cidr", cidr, "err", err)
+			if !sleep(ctx, networkRetry) {
+				return
+			}
+		}
 	}
+	a.changed <- struct{}{} // the only sender, and there is room for one
 }
 
 func (a *agent) usePodCIDR(ctx context.Context, cidr string) error {
 	if a.SetPodCIDR != nil {
 		if err := a.SetPodCIDR(cidr); err != nil {
-			return fmt.Errorf("agent: pod network %s: %w", cidr, err)
+			return err
 		}
 	}
 	cfg := &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidr}}
-	if err := a.Runtime.UpdateRuntimeConfig(ctx, cfg); err != nil {
-		return fmt.Errorf("agent: pod network %s: %w", cidr, err)
+	return a.Runtime.UpdateRuntimeConfig(ctx, cfg)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
 	}
-	return nil
 }
 
 func (a *agent) nodeConfig(ctx context.Context) node.Config {
 	return node.Config{
 		Name: a.NodeName, Client: a.Client, Addresses: a.Addresses, Labels: a.Labels,
 		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port), MaxPods: a.MaxPods,
-		DataDir: a.DataDir, LeaseInterval: a.LeaseInterval, Logger: a.Logger, Registered: a.Registered,
+		DataDir: a.DataDir, LeaseInterval: a.LeaseInterval, Logger: a.Logger, Registered: a.Registered, Changed: a.changed,
 		Ready:  func(ctx context.Context) error { return runtimeReady(ctx, a.Runtime) },
 		Images: a.images,
 	}

@@ -21,7 +21,7 @@ func (m *Manager) admit(pod *corev1.Pod) *status.Rejection {
 	}
 	var others []*corev1.Pod
 	for _, w := range m.workers {
-		if p, gone := w.latest(); !gone && !finished(p) && w.rejected == nil {
+		if p, gone := w.latest(); !gone && !finished(p) && !w.isRejected() {
 			others = append(others, p)
 		}
 	}

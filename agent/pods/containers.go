@@ -268,8 +268,16 @@ func (w *worker) removeOldIncarnations(ctx context.Context, v view, name string)
 			continue
 		}
 		n := c.RestartCount()
-		_ = os.Remove(filepath.Join(w.m.Dirs.PodLogs(v.pod), podconfig.LogPath(name, n))) // may never have been written
+		removeLogs(filepath.Join(w.m.Dirs.PodLogs(v.pod), podconfig.LogPath(name, n)))
 		_ = os.Remove(w.m.Dirs.TerminationLog(v.pod, name, n))
+	}
+}
+
+// removeLogs removes a log and what rotation made of it; there may be neither.
+func removeLogs(path string) {
+	rotated, _ := filepath.Glob(path + ".*") // the pattern is well-formed
+	for _, f := range append(rotated, path) {
+		_ = os.Remove(f)
 	}
 }
 

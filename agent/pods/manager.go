@@ -112,7 +112,9 @@ func (m *Manager) deliver(ctx context.Context, pod *corev1.Pod, gone bool) {
 	}
 	if w == nil {
 		w = newWorker(m, pod)
-		w.rejected = m.admit(pod)
+		if why := m.admit(pod); w.reject(why) {
+			m.Events.Event(events.Pod(pod), corev1.EventTypeWarning, why.Reason, why.Message)
+		}
 		m.start(ctx, w)
 	}
 	w.set(pod, gone)

@@ -41,14 +41,14 @@ type worker struct {
 	probes    *probes.Set
 	task      *task
 	tasks     sync.WaitGroup
-	rejected  *status.Rejection
 	announced map[string]string // container -> incarnation whose back-off had its event
 
-	mu      sync.Mutex
-	pod     *corev1.Pod
-	gone    bool
-	removed bool
-	notes   notes
+	mu       sync.Mutex
+	pod      *corev1.Pod
+	gone     bool
+	removed  bool
+	rejected *status.Rejection
+	notes    notes
 }
 
 // notes are what a worker remembers between steps; losing them costs a pause.
@@ -84,6 +84,23 @@ func (w *worker) latest() (*corev1.Pod, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pod, w.gone
+}
+
+// reject notes why the pod has failed and reports whether that is news.
+func (w *worker) reject(why *status.Rejection) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if why == nil || w.rejected != nil {
+		return false
+	}
+	w.rejected = why
+	return true
+}
+
+func (w *worker) isRejected() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rejected != nil
 }
 
 func (w *worker) poke() {
@@ -135,8 +152,7 @@ func (w *worker) step(ctx context.Context) (time.Duration, error) {
 	w.syncProbes(ctx, pod, seen)
 	v := w.view(pod, gone, seen)
 	s := plan(v)
-	if s.rejected != nil && w.rejected == nil {
-		w.rejected = s.rejected
+	if w.reject(s.rejected) {
 		w.m.Events.Event(events.Pod(pod), corev1.EventTypeNormal, s.rejected.Reason, s.rejected.Message)
 	}
 	w.announceBackOff(v, s)

@@ -5,7 +5,7 @@
 // ExecSync, and the pod's address.
 //
 // Promises: the first probe runs as soon as the container is up and its initial
-// delay is over; a result counts after the threshold of equal ones in a row, and
+// delay is over, and again soon while a server is still starting; a result counts after the threshold of equal ones in a row, and
 // Changed is called when it does; liveness and readiness wait for the startup
 // probe. A probe that ran more than a period late, because the machine or the
 // agent was paused, gives no verdict: nobody is killed for our own absence.
