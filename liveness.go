@@ -28,7 +28,7 @@ const (
 	// when nothing has announced a change.
 	recountInterval = 500 * time.Millisecond
 	// gossipLeaveTimeout bounds how long a member that stops takes to say so.
-	gossipLeaveTimeout = time.Second
+	gossipLeaveTimeout = 2 * time.Second
 	// gossipLabelBytes is the length of the pool's label before hex.
 	gossipLabelBytes = 8
 )

@@ -154,7 +154,7 @@ func TestAdopt(t *testing.T) {
 // TestLivenessOverTLS runs an agent against a server as they are wired: real
 // certificates, sockets on loopback, gossip.
 func TestLivenessOverTLS(t *testing.T) {
-	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

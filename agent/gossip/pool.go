@@ -124,11 +124,12 @@ func (p *Pool) Leave(timeout time.Duration) error {
 	p.mu.Lock()
 	p.left = true
 	p.mu.Unlock()
-	// The library does not say of a member that it left: announce it.
-	err := p.list.UpdateNode(timeout / 2)
-	if leaveErr := p.list.Leave(timeout / 2); err == nil {
-		err = leaveErr
+	// The library does not say of a member that it left: announce it. Running out
+	// of time means that it was not repeated as often as wanted.
+	if err := p.list.UpdateNode(timeout / 2); err != nil {
+		p.config.Logger.Debug("gossip goodbye", "error", err)
 	}
+	err := p.list.Leave(timeout / 2)
 	if shutdownErr := p.list.Shutdown(); err == nil {
 		err = shutdownErr
 	}

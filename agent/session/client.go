@@ -83,7 +83,8 @@ type conversation struct {
 
 // keep holds one session with one server until it breaks or ctx ends.
 func (c *Client) keep(ctx context.Context, server string) (opened bool, err error) {
-	// The goodbye is sent after ctx has ended.
+	// The goodbye is sent after ctx has ended, also when that is while the
+	// session opens: the server may have it already.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	c.counter++
@@ -96,8 +97,6 @@ func (c *Client) keep(ctx context.Context, server string) (opened bool, err erro
 	defer hangUp()
 	giveUp := time.AfterFunc(openTimeout, hangUp)
 	defer giveUp.Stop()
-	stopEarly := context.AfterFunc(ctx, hangUp)
-	defer stopEarly()
 
 	if err := stream.Send(&sessionpb.KeepRequest{Instance: c.instance, Counter: c.counter}); err != nil {
 		_, err = stream.Receive() // it knows why
@@ -107,7 +106,7 @@ func (c *Client) keep(ctx context.Context, server string) (opened bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if !giveUp.Stop() || !stopEarly() {
+	if !giveUp.Stop() {
 		return false, streamCtx.Err()
 	}
 	c.Logger.Debug("session opened", "server", server)

@@ -21,10 +21,11 @@ type network struct {
 	listeners map[string]*listener
 	links     map[*link]struct{}
 	apart     map[[2]string]bool
+	gone      map[string]bool // dial no more
 }
 
 func newNetwork(t *testing.T) *network {
-	return &network{t: t, listeners: map[string]*listener{}, links: map[*link]struct{}{}, apart: map[[2]string]bool{}}
+	return &network{t: t, listeners: map[string]*listener{}, links: map[*link]struct{}{}, apart: map[[2]string]bool{}, gone: map[string]bool{}}
 }
 
 // link is one connection, seen from either end.
@@ -99,9 +100,9 @@ func callingHost(ctx context.Context) (string, bool) {
 
 func (n *network) dial(ctx context.Context, from, to string) (net.Conn, error) {
 	n.mu.Lock()
-	target := n.listeners[to]
+	target, gone := n.listeners[to], n.gone[from]
 	n.mu.Unlock()
-	if target == nil {
+	if target == nil || gone {
 		return nil, errUnreachable
 	}
 	if n.areApart([2]string{from, to}) {
@@ -149,7 +150,6 @@ type host struct {
 	cancel  context.CancelFunc
 	http    *http.Server
 	running sync.WaitGroup
-	changes []string
 }
 
 // server starts one of the servers named.
@@ -180,6 +180,7 @@ func (n *network) server(name string, all ...string) *host {
 	l := &listener{conns: make(chan net.Conn), done: make(chan struct{})}
 	n.mu.Lock()
 	n.listeners[name] = l
+	delete(n.gone, name)
 	n.mu.Unlock()
 	ctx, cancel := context.WithCancel(n.t.Context())
 	h.cancel = cancel
@@ -193,6 +194,9 @@ func (n *network) server(name string, all ...string) *host {
 
 // kill ends a server as its process' death would.
 func (h *host) kill() {
+	h.network.mu.Lock()
+	h.network.gone[h.name] = true
+	h.network.mu.Unlock()
 	h.network.crash(h.name)
 	_ = h.http.Close()
 	h.cancel()
