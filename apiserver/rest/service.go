@@ -22,7 +22,6 @@ import (
 var (
 	serviceCIDR     = netip.MustParsePrefix("10.96.0.0/16")
 	reservedDNS     = netip.MustParseAddr("10.96.0.10")
-	kubernetesAddr  = netip.MustParseAddr("10.96.0.1")
 	addressDraws    = 1 << 12 // random draws before the range counts as full
 	nodePortMin     = int32(30000)
 	nodePortMax     = int32(32767)
@@ -49,13 +48,15 @@ func allocateService(v *storage.View, o, cur resource.Object) (claims, releases 
 	}
 	if o != nil {
 		service := o.(*corev1.Service)
+		if err := refuseTaken(v, service, held); err != nil {
+			return nil, nil, err
+		}
 		if err := assignService(v, service); err != nil {
 			return nil, nil, err
 		}
 		wanted = serviceClaims(service)
 	}
-	claims, releases = minus(wanted, held), minus(held, wanted)
-	return claims, releases, refuseTaken(v, o, claims)
+	return minus(wanted, held), minus(held, wanted), nil
 }
 
 func minus(a, b []string) []string {
@@ -65,30 +66,50 @@ func minus(a, b []string) []string {
 // serviceClaims lists all that a Service holds.
 func serviceClaims(s *corev1.Service) []string {
 	var claims []string
-	if ip := s.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
-		claims = append(claims, storage.ClaimKey(clusterIPPool, ip))
+	if hasAddress(s) {
+		claims = append(claims, addressClaim(s.Spec.ClusterIP))
 	}
 	for _, p := range s.Spec.Ports {
 		if p.NodePort != 0 {
-			claims = append(claims, nodePortClaim(p))
+			claims = append(claims, portClaim(p.NodePort))
 		}
 	}
+	if s.Spec.HealthCheckNodePort != 0 {
+		claims = append(claims, portClaim(s.Spec.HealthCheckNodePort))
+	}
 	slices.Sort(claims)
-	return slices.Compact(claims)
+	return slices.Compact(claims) // ports of two protocols may share a number
 }
 
-func nodePortClaim(p corev1.ServicePort) string {
-	return storage.ClaimKey(nodePortPool, string(p.Protocol)+"-"+strconv.Itoa(int(p.NodePort)))
+func hasAddress(s *corev1.Service) bool {
+	return s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone
 }
 
-// refuseTaken answers a client that asked for a value somebody else holds.
-func refuseTaken(v *storage.View, o resource.Object, claims []string) error {
-	for _, claim := range claims {
-		if owner := v.Claimed(claim); owner != "" {
-			return invalidService(o, field.Invalid(field.NewPath("spec"), claim, "provided IP or port is already allocated"))
+func addressClaim(ip string) string { return storage.ClaimKey(clusterIPPool, ip) }
+
+func portClaim(port int32) string { return storage.ClaimKey(nodePortPool, strconv.Itoa(int(port))) }
+
+// refuseTaken answers a client that asked for values somebody else holds.
+func refuseTaken(v *storage.View, s *corev1.Service, held []string) error {
+	taken := func(claim string) bool { return !slices.Contains(held, claim) && v.Claimed(claim) != "" }
+	if hasAddress(s) && taken(addressClaim(s.Spec.ClusterIP)) {
+		return refuseAddress(s, "provided IP is already allocated")
+	}
+	for i, p := range s.Spec.Ports {
+		if p.NodePort != 0 && taken(portClaim(p.NodePort)) {
+			return invalidService(s, field.Invalid(nodePortPath(i), p.NodePort, "provided port is already allocated"))
 		}
 	}
 	return nil
+}
+
+func refuseAddress(s *corev1.Service, why string) error {
+	return invalidService(s, field.Invalid(field.NewPath("spec", "clusterIPs"), []string{s.Spec.ClusterIP},
+		fmt.Sprintf("failed to allocate IP %s: %s", s.Spec.ClusterIP, why)))
+}
+
+func nodePortPath(i int) *field.Path {
+	return field.NewPath("spec", "ports").Index(i).Child("nodePort")
 }
 
 func invalidService(o resource.Object, err *field.Error) error {
@@ -103,13 +124,17 @@ func assignService(v *storage.View, s *corev1.Service) error {
 	if err := assignClusterIP(v, s); err != nil {
 		return err
 	}
-	if s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+	if wantsNodePorts(s) {
 		return assignNodePorts(v, s)
 	}
-	for i := range s.Spec.Ports {
-		s.Spec.Ports[i].NodePort = 0
-	}
 	return nil
+}
+
+func wantsNodePorts(s *corev1.Service) bool {
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		return s.Spec.AllocateLoadBalancerNodePorts == nil || *s.Spec.AllocateLoadBalancerNodePorts
+	}
+	return s.Spec.Type == corev1.ServiceTypeNodePort
 }
 
 func assignClusterIP(v *storage.View, s *corev1.Service) error {
@@ -122,8 +147,7 @@ func assignClusterIP(v *storage.View, s *corev1.Service) error {
 	} else if s.Spec.ClusterIP != corev1.ClusterIPNone {
 		ip, err := netip.ParseAddr(s.Spec.ClusterIP)
 		if err != nil || !serviceCIDR.Contains(ip) {
-			return invalidService(s, field.Invalid(field.NewPath("spec", "clusterIPs"), s.Spec.ClusterIP,
-				fmt.Sprintf("failed to allocate IP %s: the provided IP is not in the valid range. The range of valid IPs is %s", s.Spec.ClusterIP, serviceCIDR)))
+			return refuseAddress(s, fmt.Sprintf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", s.Spec.ClusterIP, serviceCIDR))
 		}
 	}
 	s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
@@ -148,39 +172,58 @@ func drawAddress(v *storage.View) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("no free address left in %s", serviceCIDR)
 }
 
+// assignNodePorts draws a port for each entry without one. Entries that differ in
+// protocol only share a number, as clients of DNS expect.
 func assignNodePorts(v *storage.View, s *corev1.Service) error {
+	drawn := map[int32]bool{}
+	for i := range s.Spec.Ports {
+		if port := s.Spec.Ports[i].NodePort; port != 0 && (port < nodePortMin || port > nodePortMax) {
+			return invalidService(s, field.Invalid(nodePortPath(i), port,
+				fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", nodePortMin, nodePortMax)))
+		}
+		drawn[s.Spec.Ports[i].NodePort] = true
+	}
 	for i := range s.Spec.Ports {
 		p := &s.Spec.Ports[i]
-		if p.NodePort != 0 {
-			if p.NodePort < nodePortMin || p.NodePort > nodePortMax {
-				return invalidService(s, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("nodePort"), p.NodePort,
-					fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", nodePortMin, nodePortMax)))
+		if p.NodePort == 0 {
+			p.NodePort = twinNodePort(s, p)
+		}
+		if p.NodePort == 0 {
+			var err error
+			if p.NodePort, err = drawNodePort(v, drawn); err != nil {
+				return err
 			}
-			continue
-		}
-		if err := drawNodePort(v, s, p); err != nil {
-			return err
 		}
 	}
-	return nil
+	return assignHealthPort(v, s, drawn)
 }
 
-func drawNodePort(v *storage.View, s *corev1.Service, p *corev1.ServicePort) error {
-	for range addressDraws {
-		p.NodePort = nodePortMin + rand.Int32N(nodePortMax-nodePortMin+1)
-		if v.Claimed(nodePortClaim(*p)) == "" && !usedTwice(s, p) {
-			return nil
-		}
-	}
-	return apierrors.NewInternalError(fmt.Errorf("no free node port left in %d-%d", nodePortMin, nodePortMax))
-}
-
-func usedTwice(s *corev1.Service, p *corev1.ServicePort) bool {
-	n := 0
+// twinNodePort is the node port of an entry with the same port and another protocol.
+func twinNodePort(s *corev1.Service, p *corev1.ServicePort) int32 {
 	for _, other := range s.Spec.Ports {
-		if other.NodePort == p.NodePort && other.Protocol == p.Protocol {
-			n++
+		if other.Port == p.Port && other.Protocol != p.Protocol && other.NodePort != 0 {
+			return other.NodePort
 		}
 	}
-	return n > 1
+	return 0
+}
+
+// assignHealthPort draws the port on which a load balancer asks nodes for local endpoints.
+func assignHealthPort(v *storage.View, s *corev1.Service, drawn map[int32]bool) (err error) {
+	local := s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && local && s.Spec.HealthCheckNodePort == 0 {
+		s.Spec.HealthCheckNodePort, err = drawNodePort(v, drawn)
+	}
+	return err
+}
+
+func drawNodePort(v *storage.View, drawn map[int32]bool) (int32, error) {
+	for range addressDraws {
+		port := nodePortMin + rand.Int32N(nodePortMax-nodePortMin+1)
+		if !drawn[port] && v.Claimed(portClaim(port)) == "" {
+			drawn[port] = true
+			return port, nil
+		}
+	}
+	return 0, apierrors.NewInternalError(fmt.Errorf("no free node port left in %d-%d", nodePortMin, nodePortMax))
 }

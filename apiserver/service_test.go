@@ -1,0 +1,147 @@
+package apiserver
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func svcBody(name, spec string) string {
+	return `{"metadata":{"name":"` + name + `"},"spec":{"ports":[{"name":"a","port":80}]` + spec + `}}`
+}
+
+// TestServicesGetDifferentAddresses creates many at once.
+func TestServicesGetDifferentAddresses(t *testing.T) {
+	_, client := newServer(t)
+	const many = 50
+	var mu sync.Mutex
+	held := map[string]string{}
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Go(func() {
+			service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("s", i)}, Spec: corev1.ServiceSpec{
+				Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}
+			made, err := client.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, value := range []string{made.Spec.ClusterIP, fmt.Sprint(made.Spec.Ports[0].NodePort)} {
+				if other := held[value]; other != "" {
+					t.Errorf("%s and %s both hold %s", made.Name, other, value)
+				}
+				held[value] = made.Name
+			}
+		})
+	}
+	wg.Wait()
+	if len(held) != 2*many {
+		t.Errorf("%d values held", len(held))
+	}
+}
+
+// TestOneServiceWinsAnAddress asks for the same address many times at once.
+func TestOneServiceWinsAnAddress(t *testing.T) {
+	server, _ := newServer(t)
+	codes := map[int]int{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			got := call{method: "POST", path: svcPath, body: svcBody(fmt.Sprint("s", i), `,"clusterIP":"10.96.7.7"`)}.do(t, server)
+			mu.Lock()
+			defer mu.Unlock()
+			codes[got.code]++
+		})
+	}
+	wg.Wait()
+	if codes[201] != 1 || codes[422] != 9 {
+		t.Errorf("codes = %v", codes)
+	}
+}
+
+func TestTakenAddressesAndPorts(t *testing.T) {
+	server, _ := newServer(t)
+	api := mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody("kubernetes", `,"clusterIP":"10.96.0.1"`)})
+	if api.Spec.ClusterIP != "10.96.0.1" || api.Spec.ClusterIPs[0] != "10.96.0.1" {
+		t.Errorf("api = %+v", api.Spec)
+	}
+	mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: `{"metadata":{"name":"n"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":30080}]}}`})
+	for name, c := range map[string]struct{ body, want string }{
+		"address": {svcBody("x", `,"clusterIP":"10.96.0.1"`), `Service "x" is invalid: spec.clusterIPs: Invalid value: ["10.96.0.1"]: failed to allocate IP 10.96.0.1: provided IP is already allocated`},
+		"range":   {svcBody("x", `,"clusterIP":"192.0.2.1"`), `Service "x" is invalid: spec.clusterIPs: Invalid value: ["192.0.2.1"]: failed to allocate IP 192.0.2.1: the provided IP (192.0.2.1) is not in the valid range. The range of valid IPs is 10.96.0.0/16`},
+		"port":    {`{"metadata":{"name":"x"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":30080}]}}`, `Service "x" is invalid: spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated`},
+		"ports":   {`{"metadata":{"name":"x"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":80}]}}`, `Service "x" is invalid: spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767`},
+	} {
+		refusal{code: 422, reason: metav1.StatusReasonInvalid, kind: "Service", name: "x", messageHas: c.want}.
+			check(t, name, call{method: "POST", path: svcPath, body: c.body}.do(t, server))
+	}
+}
+
+// TestAddressesComeBack: whatever a Service lets go of can be taken by the next.
+func TestAddressesComeBack(t *testing.T) {
+	for name, letGo := range map[string]call{
+		"deleted":       {method: "DELETE", path: svcPath + "/a"},
+		"external name": {method: "PATCH", path: svcPath + "/a", contentType: string(types.MergePatchType), body: `{"spec":{"type":"ExternalName","externalName":"example.org"}}`},
+	} {
+		server, _ := newServer(t)
+		body := func(name string) string {
+			return `{"metadata":{"name":"` + name + `"},"spec":{"type":"NodePort","clusterIP":"10.96.3.3","ports":[{"port":80,"nodePort":30080}]}}`
+		}
+		mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: body("a")})
+		if got := (call{method: "POST", path: svcPath, body: body("b")}).do(t, server); got.code != 422 {
+			t.Errorf("%s: held, but %d %s", name, got.code, got.body)
+		}
+		if got := letGo.do(t, server); got.code != 200 {
+			t.Errorf("%s: %d %s", name, got.code, got.body)
+		}
+		if got := (call{method: "POST", path: svcPath, body: body("b")}).do(t, server); got.code != 201 {
+			t.Errorf("%s: let go, but %d %s", name, got.code, got.body)
+		}
+	}
+}
+
+func TestUpdatesKeepAddresses(t *testing.T) {
+	server, _ := newServer(t)
+	made := mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody("a", `,"type":"NodePort"`)})
+	kept := mustDo[corev1.Service](t, server, call{method: "PUT", path: svcPath + "/a", body: svcBody("a", `,"type":"NodePort","selector":{"x":"y"}`)})
+	if kept.Spec.ClusterIP != made.Spec.ClusterIP || kept.Spec.Ports[0].NodePort != made.Spec.Ports[0].NodePort {
+		t.Errorf("%+v became %+v", made.Spec, kept.Spec)
+	}
+	status := mustDo[corev1.Service](t, server, call{method: "PATCH", path: svcPath + "/a/status", contentType: string(types.MergePatchType), body: `{"status":{"loadBalancer":{}},"metadata":{"labels":{"l":"m"}}}`})
+	if status.Spec.ClusterIP != made.Spec.ClusterIP {
+		t.Errorf("after status: %+v", status.Spec)
+	}
+	internal := mustDo[corev1.Service](t, server, call{method: "PATCH", path: svcPath + "/a", contentType: string(types.MergePatchType), body: `{"spec":{"type":"ClusterIP"}}`})
+	if internal.Spec.ClusterIP != made.Spec.ClusterIP || internal.Spec.Ports[0].NodePort != 0 {
+		t.Errorf("without node ports: %+v", internal.Spec)
+	}
+}
+
+func TestNodePortsOfOneService(t *testing.T) {
+	server, _ := newServer(t)
+	dns := mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: `{"metadata":{"name":"dns"},"spec":{"type":"NodePort","ports":[` +
+		`{"name":"u","port":53,"protocol":"UDP"},{"name":"t","port":53,"protocol":"TCP"},{"name":"m","port":9153}]}}`})
+	p := dns.Spec.Ports
+	if p[0].NodePort != p[1].NodePort || p[2].NodePort == p[0].NodePort || p[2].NodePort == 0 {
+		t.Errorf("ports = %+v", p)
+	}
+	local := mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody("lb", `,"type":"LoadBalancer","externalTrafficPolicy":"Local"`)})
+	if h := local.Spec.HealthCheckNodePort; h < 30000 || h == local.Spec.Ports[0].NodePort {
+		t.Errorf("health port %d, node port %d", h, local.Spec.Ports[0].NodePort)
+	}
+	none := mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody("none", `,"type":"LoadBalancer","allocateLoadBalancerNodePorts":false`)})
+	if none.Spec.Ports[0].NodePort != 0 {
+		t.Errorf("ports = %+v", none.Spec.Ports)
+	}
+	headless := mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody("headless", `,"clusterIP":"None"`)})
+	if headless.Spec.ClusterIP != "None" || headless.Spec.ClusterIPs[0] != "None" {
+		t.Errorf("headless = %+v", headless.Spec)
+	}
+}
