@@ -3,8 +3,8 @@
 // It owns: the wiring of its sub-packages into one Run. Each has its own concern:
 // node (the Node object and its Lease), pods (a worker for each pod), podconfig
 // (spec to CRI), images, volumes, probes, status (into the API), server (the
-// kubelet's endpoints), observed (what the runtime says), simulated (nodes
-// without machines). Called by: cmd/setpoint and package setpoint. It may call:
+// kubelet's endpoints), logs (their rotation), events, backoff, observed (what
+// the runtime says), simulated (nodes without machines). Called by: cmd/setpoint and package setpoint. It may call:
 // client-go for the cluster and CRI for containers, nothing else.
 //
 // Promises: Run blocks until every goroutine it started has ended. Ending the
@@ -12,6 +12,7 @@
 // A pod never starts from a list that is older than one acted upon; nothing is
 // removed before the first complete list.
 //
-// Tested with the fake clientset and a fake runtime in synctest bubbles; the
-// parts with their own tables.
+// Tested with the fake clientset and a fake runtime in synctest bubbles, and
+// with real containers in namespaces of the test's own; the parts with their own
+// tables.
 package agent
