@@ -226,31 +226,29 @@ func TestBadConfig(t *testing.T) {
 
 // TestSockets is the one test over real ones.
 func TestSockets(t *testing.T) {
-	var pools []*Pool
+	var first *Pool
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
+	defer func() { cancel(); running.Wait() }()
 	for i, role := range []Role{RoleServer, RoleNode, RoleNode} {
 		p, err := Join(Config{
 			Name: fmt.Sprint("m", i), Role: role, BindAddr: "127.0.0.1:0", Key: testKey, Label: "test",
-			Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
-			Seeds:  func() []string { return []string{pools[0].Address()} },
+			Logger: slog.New(slog.DiscardHandler),
+			Seeds:  func() []string { return []string{first.Address()} },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		pools = append(pools, p)
+		defer func() { _ = p.Leave(100 * time.Millisecond) }()
 		if i == 0 {
+			first = p
 			continue
 		}
 		running.Go(func() { _ = p.Run(ctx) })
-		defer p.Leave(time.Second)
 	}
-	defer pools[0].Leave(time.Second)
-	for deadline := time.Now().Add(8 * time.Second); len(pools[0].Members()) != 3; {
+	for deadline := time.Now().Add(8 * time.Second); len(first.Members()) != 3; {
 		if time.Now().After(deadline) {
-			t.Fatalf("members: %v", pools[0].Members())
+			t.Fatalf("members: %v", first.Members())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -115,6 +115,13 @@ func (s *Service) remove(st *stream) {
 	delete(s.held, st)
 }
 
+// Held is the number of sessions with this server.
+func (s *Service) Held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.held)
+}
+
 func (s *Service) reason() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
