@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"path"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -60,13 +61,21 @@ func (r *Runtime) podCgroup(id string, config *runtimeapi.PodSandboxConfig) stri
 	return path.Join(r.cgroupRoot(), path.Clean("/"+config.GetLinux().GetCgroupParent()), id)
 }
 
-// removeCgroupRoot tidies up after the last pod; a group that is not empty stays.
-func (r *Runtime) removeCgroupRoot() {
-	if group, err := cgroup.Open(r.cgroupRoot()); err == nil {
-		if err := group.Destroy(); err != nil {
-			r.config.Logger.Debug("cgroup root stays", "err", err)
-		}
+func (r *Runtime) createPodCgroup(s *sandbox) error {
+	r.cgroupPaths.Lock()
+	defer r.cgroupPaths.Unlock()
+	return s.pod.Create(podLimitsOf(s.config.GetLinux().GetResources()))
+}
+
+// destroyPodCgroup removes the pod's group and those of its parents, up to the node's, that nobody else uses.
+func (r *Runtime) destroyPodCgroup(s *sandbox) error {
+	r.cgroupPaths.Lock()
+	defer r.cgroupPaths.Unlock()
+	if err := s.pod.Destroy(); err != nil {
+		return err
 	}
+	s.pod.TrimParents(strings.Count(s.record.CgroupPath, "/") - 1)
+	return nil
 }
 
 // UpdatePodSandboxResources changes the limits of the whole pod.

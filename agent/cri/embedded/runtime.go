@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -65,8 +66,12 @@ type Runtime struct {
 	containers map[string]*container
 	closed     bool
 
+	// cgroupPaths is held while a pod's cgroup path is made or trimmed, so that neither undoes the other.
+	cgroupPaths sync.Mutex
+
 	streamOnce   sync.Once
 	streamServer streaming.Server
+	streamHTTP   *http.Server
 	streamErr    error
 }
 
@@ -194,18 +199,14 @@ func (r *Runtime) Close(context.Context) error {
 		return nil
 	}
 	r.closed = true
-	empty := len(r.sandboxes) == 0
 	r.mu.Unlock()
 	r.cancel()
 	var err error
-	if r.streamServer != nil {
-		err = r.streamServer.Stop()
+	if r.streamHTTP != nil {
+		err = r.streamHTTP.Close()
 	}
 	r.background.Wait()
 	r.events.close()
-	if empty {
-		r.removeCgroupRoot()
-	}
 	return errors.Join(err, r.executable.close())
 }
 

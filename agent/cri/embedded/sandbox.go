@@ -127,7 +127,7 @@ func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) error {
 	if err := writeRecord(s.dir, s.record); err != nil {
 		return err
 	}
-	if err := s.pod.Create(podLimitsOf(s.config.GetLinux().GetResources())); err != nil {
+	if err := r.createPodCgroup(s); err != nil {
 		return err
 	}
 	if err := s.leaf.Create(cgroup.Limits{}); err != nil {
@@ -306,7 +306,7 @@ func (r *Runtime) destroySandbox(s *sandbox) error {
 	if dir := filepath.Join(s.dir, "shm"); isMountPoint(dir, s.dir) {
 		errs = append(errs, os.NewSyscallError("unmount "+dir, unix.Unmount(dir, unix.MNT_DETACH)))
 	}
-	errs = append(errs, s.leaf.Destroy(), s.pod.Destroy())
+	errs = append(errs, s.leaf.Destroy(), r.destroyPodCgroup(s))
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

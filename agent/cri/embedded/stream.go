@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"runtime"
@@ -23,7 +24,11 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 )
 
-const forwardDialTimeMax = 10 * time.Second
+// Limits of streams.
+const (
+	forwardDialTimeMax  = 10 * time.Second
+	streamHeaderTimeMax = 10 * time.Second
+)
 
 // ExecStream implements cri.Streamer.
 func (r *Runtime) ExecStream(ctx context.Context, id string, command []string, stdin io.Reader, stdout, stderr io.WriteCloser,
@@ -217,26 +222,23 @@ func (r *Runtime) streaming() (streaming.Server, error) {
 }
 
 func (r *Runtime) startStreaming() (streaming.Server, error) {
-	// The server tells its address only by listening itself: take a free port first.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return nil, err
-	}
 	config := streaming.DefaultConfig
-	config.Addr = address
-	config.BaseURL = &url.URL{Scheme: "http", Host: address}
-	server, err := streaming.NewServer(config, cri.StreamingRuntime(r))
+	config.Addr = listener.Addr().String()
+	config.BaseURL = &url.URL{Scheme: "http", Host: config.Addr}
+	handler, err := streaming.NewServer(config, cri.StreamingRuntime(r))
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, listener.Close())
 	}
+	// Served by us, not by its Start, which would rewrite the base URL while requests read it.
+	r.streamHTTP = &http.Server{Handler: handler, ReadHeaderTimeout: streamHeaderTimeMax}
 	r.background.Go(func() {
-		if err := server.Start(true); err != nil && r.ctx.Err() == nil {
+		if err := r.streamHTTP.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			r.config.Logger.Error("streaming server", "err", err)
 		}
 	})
-	return server, nil
+	return handler, nil
 }

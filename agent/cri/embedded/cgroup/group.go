@@ -216,3 +216,15 @@ func (g *Group) Destroy() error {
 	}
 	return nil
 }
+
+// TrimParents removes up to levels parents of a destroyed group, as far as they are empty.
+func (g *Group) TrimParents(levels int) {
+	for _, dir := range g.dirs {
+		for range levels {
+			dir = filepath.Dir(dir)
+			if os.Remove(dir) != nil {
+				break // another pod is in there
+			}
+		}
+	}
+}
