@@ -3,7 +3,10 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 GO ?= go
 BIN := bin/setpoint
-LDFLAGS := -s -w
+# kubectl is built in and refuses to compare versions unless it has one: v0.37.2 of
+# the libraries is Kubernetes v1.37.2.
+KUBE_VERSION := $(shell awk '$$1 == "k8s.io/client-go" { sub("v0", "v1", $$2); print $$2 }' go.mod)
+LDFLAGS := -s -w -X k8s.io/client-go/pkg/version.gitVersion=$(KUBE_VERSION) -X k8s.io/component-base/version.gitVersion=$(KUBE_VERSION)
 # The product is static; only race-detecting tests need a C compiler.
 export CGO_ENABLED := 0
 

@@ -113,12 +113,16 @@ var generousFiles = map[string]string{}
 // realSleeps are test files that sleep outside a bubble, and why they must.
 var realSleeps = map[string]string{
 	"agent/cri/embedded/harness_test.go":  "waits for real processes, polling with a deadline",
+	"agent/logs/rotate_test.go":           "names of rotated files carry the time of the file system",
+	"cmd/setpoint/script_test.go":         "asks a real process until it answers as wanted, with a deadline",
 	"raftstore/forward/forward_test.go":   "is a server slower than its client's patience, over a real socket",
 	"agent/cri/embedded/workload_test.go": "is the workload inside a container: it sleeps until it is killed",
 }
 
 // allowedSkips are test files that may skip, and why.
 var allowedSkips = map[string]string{
+	"agent/embedded_test.go":                  "namespaces, mounts and cgroups need root",
+	"agent/volumes/volumes_test.go":           "mounts need root",
 	"agent/cri/embedded/harness_test.go":      "namespaces, mounts and cgroups need root",
 	"agent/cri/embedded/images/store_test.go": "owners and device nodes of unpacked files need root",
 	"agent/cri/embedded/cgroup/group_test.go": "cgroups need root",

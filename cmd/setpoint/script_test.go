@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	// readyTimeout bounds a start, on a machine that does much else.
+	readyTimeout = 60 * time.Second
+	// stopTimeout bounds an orderly end.
+	stopTimeout = 30 * time.Second
+	// pollInterval is how often eventually asks.
+	pollInterval = 50 * time.Millisecond
+	// binaryVariable is the absolute path of a binary to test instead of the one built here.
+	binaryVariable = "SETPOINT_TEST_BINARY"
+)
+
+// setpointBinary builds the real binary once, in a folder of its own.
+var setpointBinary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "setpoint-script")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "setpoint")
+	if given := os.Getenv(binaryVariable); given != "" {
+		return path, os.Symlink(given, path)
+	}
+	if out, err := exec.Command("go", append(buildArgs(), "-o", path, ".")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// buildArgs has the race detector if the test has it, so that both share a build.
+func buildArgs() []string {
+	if raceEnabled {
+		return []string{"build", "-race"}
+	}
+	return []string{"build"}
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := setpointBinary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// TestScripts runs the stories in testdata/script. Beside testscript's own
+// commands they have:
+//
+//	start-dev FLAGS...       setpoint dev on free ports, data in $WORK/data, until it is ready;
+//	                         $KUBECONFIG and $PORT name it
+//	stop-dev, kill-dev       end it by SIGTERM (it must end well) or SIGKILL
+//	kubectl ARGS...          the embedded kubectl
+//	exits CODE COMMAND...    the command ends with this code
+//	eventually TIME REGEXP COMMAND...
+//	                         until the output of setpoint COMMAND matches; ! until it does not
+func TestScripts(t *testing.T) {
+	binary, err := setpointBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
+			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Values[clusterKey{}] = &cluster{}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"start-dev":  startDev,
+			"stop-dev":   stopDev,
+			"kill-dev":   killDev,
+			"kubectl":    kubectl,
+			"exits":      exits,
+			"eventually": eventually,
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}
+
+type clusterKey struct{}
+
+// cluster is the background process of one script.
+type cluster struct {
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	err    error // valid when ended is closed
+	output lockedBuffer
+}
+
+func startDev(ts *testscript.TestScript, neg bool, args []string) {
+	c := ts.Value(clusterKey{}).(*cluster)
+	if neg || c.cmd != nil {
+		ts.Fatalf("start-dev: not with !, and one at a time")
+	}
+	data := filepath.Join(ts.Getenv("WORK"), "data")
+	args = append([]string{"dev", "--port", "0", "--data-dir", data, "--simulated-nodes", "3"}, args...)
+	c.output.Reset()
+	ts.Check(c.start(ts, args))
+	ts.Defer(func() { c.end(syscall.SIGKILL) })
+	if !c.awaitOutput("Setpoint is ready") {
+		ts.Fatalf("start-dev: not ready:\n%s", c.output.String())
+	}
+	kubeconfig := filepath.Join(data, "admin.kubeconfig")
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	ts.Check(err)
+	server, err := url.Parse(config.Host)
+	ts.Check(err)
+	ts.Setenv("KUBECONFIG", kubeconfig)
+	ts.Setenv("PORT", server.Port())
+}
+
+func (c *cluster) start(ts *testscript.TestScript, args []string) error {
+	binary, err := setpointBinary()
+	if err != nil {
+		return err
+	}
+	c.cmd = exec.Command(binary, args...)
+	c.cmd.Dir = ts.Getenv("WORK")
+	c.cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
+	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
+	c.ended = make(chan struct{})
+	if err := c.cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		c.err = c.cmd.Wait()
+		close(c.ended)
+	}()
+	return nil
+}
+
+// awaitOutput reports whether text was printed before the process ended or
+// readyTimeout passed.
+func (c *cluster) awaitOutput(text string) bool {
+	deadline := time.After(readyTimeout)
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for !strings.Contains(c.output.String(), text) {
+		select {
+		case <-c.ended:
+			return false
+		case <-deadline:
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
+}
+
+var errNotEnded = errors.New("did not end in time")
+
+// end sends the signal and returns how the process ended.
+func (c *cluster) end(signal syscall.Signal) error {
+	if c.cmd == nil {
+		return nil
+	}
+	_ = c.cmd.Process.Signal(signal) // it may have ended
+	c.cmd = nil
+	select {
+	case <-c.ended:
+		return c.err
+	case <-time.After(stopTimeout):
+		return errNotEnded
+	}
+}
+
+func stopDev(ts *testscript.TestScript, _ bool, _ []string) {
+	c := ts.Value(clusterKey{}).(*cluster)
+	process := c.cmd
+	if err := c.end(syscall.SIGTERM); err != nil {
+		_ = process.Process.Kill()
+		ts.Fatalf("stop-dev: %v\n%s", err, c.output.String())
+	}
+	if strings.Contains(c.output.String(), "WARNING: DATA RACE") {
+		ts.Fatalf("stop-dev: a data race:\n%s", c.output.String())
+	}
+}
+
+func killDev(ts *testscript.TestScript, _ bool, _ []string) {
+	if err := ts.Value(clusterKey{}).(*cluster).end(syscall.SIGKILL); errors.Is(err, errNotEnded) {
+		ts.Fatalf("kill-dev: %v", err)
+	}
+}
+
+func kubectl(ts *testscript.TestScript, neg bool, args []string) {
+	err := ts.Exec("setpoint", append([]string{"kubectl"}, args...)...)
+	if (err != nil) != neg {
+		ts.Fatalf("kubectl: unexpected result: %v", err)
+	}
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = ended.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got := fmt.Sprint(code); got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}
+
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 3 {
+		ts.Fatalf("usage: eventually TIME REGEXP COMMAND...")
+	}
+	limit, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	want, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	deadline := time.Now().Add(limit)
+	for {
+		out, err := capture(ts, args[2:])
+		if err == nil && want.MatchString(out) != neg {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("eventually: not within %s: %v\n%s", limit, err, out)
+		}
+		time.Sleep(pollInterval)
+	}
+}
+
+// capture runs one command of the binary, outside the script's log.
+func capture(ts *testscript.TestScript, args []string) (string, error) {
+	binary, err := setpointBinary()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = ts.Getenv("WORK")
+	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "KUBECONFIG="+ts.Getenv("KUBECONFIG"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// lockedBuffer is written by a process and read by the script.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+func (b *lockedBuffer) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buffer.Reset()
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# All tests. The output ends with Go's own summary, one line for each package.
+#
+#   RACE=0          without the race detector: no C compiler needed, half the time
+#   COMPOSE=0       without the cluster in Docker; COMPOSE=1: fail if it cannot run
+#   TEST_FLAGS=...  more flags for go test
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+# One package's tests take seconds; this is for a machine that does nothing else well.
+package_timeout=10m
+# Packages run beside each other; each is parallel in itself.
+packages_at_once=${PACKAGES_AT_ONCE:-$(nproc)}
+
+# The container runtime's tests use their own executable as image and workload,
+# so it must be static: no race detector there. Its promises about goroutines
+# are checked by the tests of its callers.
+static_packages='/agent/cri/embedded(/|$)'
+
+race_flags=()
+export CGO_ENABLED=0
+if [[ ${RACE:-1} != 0 ]]; then
+  CGO_ENABLED=1
+  race_flags=(-race)
+fi
+
+failed=0
+
+# vet has the flags of the tests, so that both share one build of everything.
+go vet "${race_flags[@]}" ./... || failed=1
+
+# The load harness is a module of its own.
+(cd test/bench && CGO_ENABLED=0 go vet . && CGO_ENABLED=0 go test -count=1 .) || failed=1
+
+test/compose.sh || failed=1
+
+mapfile -t packages < <(go list ./... | grep -vE "$static_packages")
+mapfile -t static < <(go list ./... | grep -E "$static_packages")
+if ((${#packages[@]} == 0)); then
+  echo "run: no packages found" >&2
+  exit 1
+fi
+
+test_flags=(-count=1 -timeout "$package_timeout" -p "$packages_at_once" ${TEST_FLAGS:-})
+CGO_ENABLED=0 go test "${test_flags[@]}" "${static[@]}" || failed=1
+go test "${race_flags[@]}" "${test_flags[@]}" "${packages[@]}" || failed=1
+exit "$failed"
