@@ -50,8 +50,8 @@ func TestApplyRefusals(t *testing.T) {
 		"no manager":    {call{method: "PATCH", path: cmPath + "/a", contentType: patchTypeOf["apply"], body: body}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "fieldManager: Required value"}},
 		"no kind":       {apply(cmPath+"/a", "m", `{"metadata":{"name":"a"}}`), refusal{code: 400, reason: metav1.StatusReasonBadRequest}},
 		"managedFields": {apply(cmPath+"/a", "m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[{"manager":"x"}]}}`), refusal{code: 400, reason: metav1.StatusReasonBadRequest, messageHas: "metadata.managedFields must be nil"}},
-		// The code is upstream's, and so is the text, by which clients know it.
-		"unknown field": {apply(cmPath+"/a", "m&fieldValidation=Strict", strings.Replace(body, `"data"`, `"dat"`, 1)), refusal{code: 500, messageHas: ".dat: field not declared in schema"}},
+		// The text is upstream's, by which clients know it; its code there is 500.
+		"unknown field": {apply(cmPath+"/a", "m&fieldValidation=Strict", strings.Replace(body, `"data"`, `"dat"`, 1)), refusal{code: 400, reason: metav1.StatusReasonBadRequest, messageHas: ".dat: field not declared in schema"}},
 		"with uid":      {apply(cmPath+"/a", "m", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"u"}}`), refusal{code: 409, reason: metav1.StatusReasonConflict, messageHas: "uid mismatch"}},
 		"not YAML":      {apply(cmPath+"/a", "m", "\t{"), refusal{code: 400, reason: metav1.StatusReasonBadRequest}},
 		"force a merge": {call{method: "PATCH", path: cmPath + "/a?force=true", contentType: patchTypeOf["merge"], body: `{}`}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "force"}},

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -9,7 +8,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
@@ -20,21 +21,61 @@ const privateHeaderPrefix = "Setpoint-"
 func (s *Server) newChain() http.Handler {
 	h := http.Handler(http.HandlerFunc(s.route))
 	h = filters.WithAuthorization(h, s.config.Authorizer, s.codecs)
-	h = withDeadline(h)
+	h = impersonation.WithImpersonation(h, s.config.Authorizer, s.codecs)
+	h = s.withInFlightLimit(h)
 	h = s.withServices(h)
 	h = filters.WithAuthentication(h, s.authenticator(), filters.Unauthorized(s.codecs), nil, nil)
+	h = withReadDeadline(h)
+	h = filters.WithRequestDeadline(h, nil, nil, s.longRunning, s.codecs, requestTimeout)
 	h = filters.WithWarningRecorder(h)
 	h = filters.WithCacheControl(h)
-	h = filters.WithRequestInfo(h, requestInfo())
+	h = s.withRequestInfo(h)
 	h = filters.WithRequestReceivedTimestamp(h)
 	h = filters.WithAuditInit(h)
 	h = withoutPrivateHeaders(h)
 	return s.withRecovery(h)
 }
 
-func requestInfo() request.RequestInfoResolver {
-	return &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+// withRequestInfo tells the rest of the chain what the path and method ask for.
+func (s *Server) withRequestInfo(next http.Handler) http.Handler {
+	resolver := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, err := resolver.NewRequestInfo(r)
+		if err != nil {
+			s.refuse(w, r, apierrors.NewBadRequest(err.Error()))
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(request.WithRequestInfo(r.Context(), info)))
+	})
 }
+
+// withInFlightLimit answers 429 when too many requests are under way. The loops of
+// this process are not counted: they bound themselves and must get on.
+func (s *Server) withInFlightLimit(next http.Handler) http.Handler {
+	slots := make(chan struct{}, maxInFlight)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, ok := request.RequestInfoFrom(r.Context())
+		_, inProcess := r.Context().Value(callerKey{}).(user.Info)
+		if !ok || !info.IsResourceRequest || inProcess || s.longRunning(r, info) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			next.ServeHTTP(w, r)
+		default:
+			s.refuse(w, r, apierrors.NewTooManyRequests("too many requests are under way", tooManyRetryAfterSeconds))
+		}
+	})
+}
+
+const (
+	// maxInFlight bounds the requests of clients that are under way at once; it is
+	// what upstream allows reads and writes together.
+	maxInFlight              = 600
+	tooManyRetryAfterSeconds = 1
+)
 
 // withServices hands requests of the parts among each other to their service.
 func (s *Server) withServices(next http.Handler) http.Handler {
@@ -55,7 +96,7 @@ func (s *Server) withServices(next http.Handler) http.Handler {
 }
 
 // longRunning requests have no deadline of the server's.
-func longRunning(info *request.RequestInfo) bool {
+func (s *Server) longRunning(r *http.Request, info *request.RequestInfo) bool {
 	switch info.Verb {
 	case "watch", "proxy":
 		return true
@@ -64,18 +105,17 @@ func longRunning(info *request.RequestInfo) bool {
 	case "log", "exec", "attach", "portforward":
 		return true
 	}
-	return false
+	return !info.IsResourceRequest && s.service(r.URL.Path) != nil
 }
 
-func withDeadline(next http.Handler) http.Handler {
+// withReadDeadline ends the reading of a body that trickles in with the request's
+// own deadline. In-process requests have no socket and need none.
+func withReadDeadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if info, ok := request.RequestInfoFrom(r.Context()); ok && longRunning(info) {
-			next.ServeHTTP(w, r)
-			return
+		if end, ok := r.Context().Deadline(); ok {
+			_ = http.NewResponseController(w).SetReadDeadline(end)
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-		defer cancel()
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -96,8 +136,11 @@ func (s *Server) withRecovery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			cause := recover()
-			if cause == nil || cause == http.ErrAbortHandler {
+			if cause == nil {
 				return
+			}
+			if cause == http.ErrAbortHandler {
+				panic(cause) // the client must see that its stream was cut
 			}
 			s.config.Logger.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 			s.refuse(w, r, apierrors.NewInternalError(fmt.Errorf("the server failed on this request; its log says more")))

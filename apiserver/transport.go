@@ -47,8 +47,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, pipe := io.Pipe()
 	w := &responseWriter{header: http.Header{}, pipe: pipe, ready: make(chan struct{})}
 	go func() {
-		defer pipe.Close()
-		defer w.WriteHeader(http.StatusOK)
+		defer w.end()
 		t.server.ServeHTTP(w, in)
 	}()
 	select {
@@ -102,6 +101,20 @@ func (w *responseWriter) Write(b []byte) (int, error) {
 
 // Flush implements http.Flusher: the pipe holds nothing back.
 func (w *responseWriter) Flush() { w.WriteHeader(http.StatusOK) }
+
+// end closes the response; a handler that gave up in its middle breaks it, as a
+// server with a socket would.
+func (w *responseWriter) end() {
+	err := io.EOF
+	if cause := recover(); cause != nil {
+		if cause != http.ErrAbortHandler {
+			panic(cause)
+		}
+		err = io.ErrUnexpectedEOF
+	}
+	w.WriteHeader(http.StatusOK)
+	_ = w.pipe.CloseWithError(err)
+}
 
 func (w *responseWriter) response(r *http.Request, body io.ReadCloser) *http.Response {
 	return &http.Response{

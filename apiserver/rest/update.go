@@ -51,26 +51,33 @@ func (u *update) decide(v *storage.View) (*storage.Change, error) {
 		return nil, err
 	}
 	// The handlers may change what they are handed, so old stays ours.
-	updated, err := u.info.UpdatedObject(u.ctx, old.DeepCopyObject())
-	if err != nil {
-		return nil, err
-	}
-	obj, err := asObject(updated)
+	obj, err := u.updated(old.DeepCopyObject())
 	if err != nil {
 		return nil, err
 	}
 	return u.decideUpdate(v, obj, old)
 }
 
+// updated is what the client wants to become of old. What upstream's patching
+// refuses without saying whose fault it is, is the patch's.
+func (u *update) updated(old runtime.Object) (resource.Object, error) {
+	updated, err := u.info.UpdatedObject(u.ctx, old)
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return asObject(updated)
+	case errors.As(err, &status), u.ctx.Err() != nil:
+		return nil, err
+	default:
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+}
+
 func (u *update) decideCreate(v *storage.View) (*storage.Change, error) {
 	if !u.update().AllowCreateOnUpdate(u.ctx) && !u.forceAllowCreate {
 		return nil, apierrors.NewNotFound(u.kind.GroupResource(), u.name)
 	}
-	updated, err := u.info.UpdatedObject(u.ctx, u.kind.New())
-	if err != nil {
-		return nil, err
-	}
-	obj, err := asObject(updated)
+	obj, err := u.updated(u.kind.New())
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,10 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-var errUnknownEncoding = errors.New("storage: value has an encoding this version cannot read")
+var (
+	errUnknownEncoding = errors.New("storage: value has an encoding this version cannot read")
+	errForgedContinue  = errors.New("no server has made it")
+)
 
 const (
 	tooLargeRetryAfterSeconds    = 1

@@ -168,6 +168,9 @@ func (t *Table) listRoot(ctx context.Context, o ListOptions) (root *state.Root, 
 func (t *Table) continueRoot(ctx context.Context, o ListOptions) (*state.Root, string, error) {
 	prefix := t.namespacePrefix(o.Namespace)
 	from, revision, err := storage.DecodeContinue(o.Continue, prefix)
+	if err == nil && revision < compactedContinue {
+		err = errForgedContinue
+	}
 	if err != nil {
 		return nil, "", apierrors.NewBadRequest("invalid continue token: " + err.Error())
 	}
