@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/cri/remote"
+	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/apiserver/auth/join"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
@@ -65,6 +66,9 @@ func (o *AgentOptions) Validate() error {
 // RunAgent joins the cluster if need be and runs this machine's pods until ctx
 // ends. Containers outlive it.
 func RunAgent(ctx context.Context, o AgentOptions) error {
+	if err := machine.Prepare(); err != nil {
+		return err
+	}
 	ip, err := o.nodeIP()
 	if err != nil {
 		return err
@@ -133,11 +137,14 @@ func (o *AgentOptions) nodeIP() (net.IP, error) {
 func (o *AgentOptions) join(ctx context.Context, ip net.IP) (*pki.Node, error) {
 	token := ""
 	if o.TokenFile != "" {
-		text, err := os.ReadFile(o.TokenFile)
+		err := awaitFile(ctx, o.Logger, o.TokenFile, func() error {
+			text, err := os.ReadFile(o.TokenFile)
+			token = string(text)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		token = string(text)
 	} else if _, err := pki.LoadNode(o.DataDir); err != nil {
 		return nil, errNoTokenFile
 	}

@@ -68,7 +68,7 @@ func RunServer(ctx context.Context, o ServerOptions) error {
 	if err != nil {
 		return err
 	}
-	trust, err := o.trust(servers)
+	trust, err := o.trust(ctx, servers)
 	if err != nil {
 		return err
 	}
@@ -105,18 +105,56 @@ func (o *ServerOptions) trustDir() string {
 }
 
 // trust loads what `cluster init` wrote. A server that is alone makes its own.
-func (o *ServerOptions) trust(servers []pki.Server) (*pki.Cluster, error) {
+func (o *ServerOptions) trust(ctx context.Context, servers []pki.Server) (*pki.Cluster, error) {
 	var trust *pki.Cluster
 	var err error
 	if len(servers) == 1 {
 		trust, err = pki.InitCluster(o.trustDir(), servers, time.Now())
-	} else if trust, err = pki.LoadCluster(o.trustDir()); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", o.trustDir(), errNoTrust)
+	} else {
+		trust, err = o.awaitTrust(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return trust, o.checkToken(trust)
+}
+
+// awaitTrust gives whoever runs `cluster init` a while: containers start together.
+func (o *ServerOptions) awaitTrust(ctx context.Context) (*pki.Cluster, error) {
+	var trust *pki.Cluster
+	err := awaitFile(ctx, o.Logger, o.trustDir(), func() (err error) {
+		trust, err = pki.LoadCluster(o.trustDir())
+		return err
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", o.trustDir(), errNoTrust)
+	}
+	return trust, err
+}
+
+const (
+	fileTimeout      = 30 * time.Second
+	filePollInterval = 200 * time.Millisecond
+)
+
+// awaitFile repeats read while it says that something does not exist yet.
+func awaitFile(ctx context.Context, logger *slog.Logger, what string, read func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
+	defer cancel()
+	for told := false; ; told = true {
+		err := read()
+		if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if !told {
+			logger.Info("waiting for a file that another program writes", "path", what, "timeout", fileTimeout)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(filePollInterval):
+		}
+	}
 }
 
 func (o *ServerOptions) checkToken(trust *pki.Cluster) error {

@@ -127,7 +127,7 @@ func (s *Server) openLog(ctx context.Context, self pki.Server) error {
 		servers[i] = raftstore.Server{ID: server.Name, Address: server.Endpoint}
 	}
 	s.log, err = raftstore.Open(ctx, raftstore.Config{
-		Name: self.Name, DataDir: s.config.DataDir, InitialServers: servers, AdvertiseAddress: self.Endpoint,
+		Name: self.Name, ClusterID: s.config.Trust.CA.Pin(), DataDir: s.config.DataDir, InitialServers: servers, AdvertiseAddress: self.Endpoint,
 		Dial: raftDialer(client), HTTPClient: peerClient(client), AuthorizePeer: authorizePeer,
 		Logger: s.config.Logger, Fatal: s.config.Fatal,
 	})
@@ -137,16 +137,28 @@ func (s *Server) openLog(ctx context.Context, self pki.Server) error {
 func raftDialer(base *tls.Config) func(ctx context.Context, address, serverID string) (net.Conn, error) {
 	config := base.Clone()
 	config.NextProtos = []string{raftProtocol}
-	return func(ctx context.Context, address, _ string) (net.Conn, error) {
-		return (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+	return func(ctx context.Context, address, serverID string) (net.Conn, error) {
+		pinned := config.Clone()
+		pinned.ServerName = serverID // every server's certificate bears its name
+		return (&tls.Dialer{Config: pinned}).DialContext(ctx, "tcp", address)
 	}
 }
 
-// peerClient calls the services of other replicas; connections are kept.
+// peerClient calls the services of other replicas, each pinned to its name;
+// connections are kept.
 func peerClient(base *tls.Config) func(serverID, address string) (*http.Client, string) {
-	transport := &http.Transport{TLSClientConfig: base.Clone(), ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout}
-	client := &http.Client{Transport: transport}
-	return func(_, address string) (*http.Client, string) { return client, "https://" + address }
+	var clients sync.Map // server id to *http.Client
+	return func(serverID, address string) (*http.Client, string) {
+		client, ok := clients.Load(serverID)
+		if !ok {
+			config := base.Clone()
+			config.ServerName = serverID
+			client, _ = clients.LoadOrStore(serverID, &http.Client{Transport: &http.Transport{
+				TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout,
+			}})
+		}
+		return client.(*http.Client), "https://" + address
+	}
 }
 
 // authorizePeer lets other servers in, by the certificate of their connection.

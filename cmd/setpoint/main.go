@@ -18,6 +18,7 @@ import (
 
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
+	"github.com/setpoint-io/setpoint/agent/machine"
 )
 
 const (
@@ -26,7 +27,8 @@ const (
 )
 
 func main() {
-	embedded.ReexecMain() // does not return in a container's shim or init
+	embedded.ReexecMain() // does not return in a pod's shim or init
+	machine.Init()        // does not return in the first process of a container
 	os.Exit(run(os.Args[1:]))
 }
 

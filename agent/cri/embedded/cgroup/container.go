@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/setpoint-io/setpoint/agent/machine"
 )
 
-// PrepareContainer makes room for child groups when this process is PID 1 of a container with cgroup v2: its own
+// PrepareContainer makes room for child groups when this process runs in a container of its own with cgroup v2: its own
 // group is then the root of all it may use, and a group with processes cannot have children with controllers. It
 // moves every process into a leaf and enables the controllers. On a host, and on v1, it does nothing.
 func PrepareContainer() error {
-	if os.Getpid() != 1 || !V2() {
+	if !machine.InContainer() || !V2() {
 		return nil
 	}
 	const root = "/sys/fs/cgroup"
