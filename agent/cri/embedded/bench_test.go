@@ -1,10 +1,6 @@
 package embedded
 
-import (
-	"os/exec"
-	"path/filepath"
-	"testing"
-)
+import "testing"
 
 // BenchmarkPodStart measures a sandbox and a started container, with an image that is here; removal is not counted.
 // "own" re-executes this executable as shim and init, "small" uses the helper of its own.
@@ -12,11 +8,7 @@ func BenchmarkPodStart(b *testing.B) {
 	for name, prepare := range map[string]func(*testing.B, *Config){
 		"own": func(*testing.B, *Config) {},
 		"small": func(b *testing.B, config *Config) {
-			config.ShimExecutable = filepath.Join(b.TempDir(), "setpoint-shim")
-			build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", config.ShimExecutable, "./shim/setpoint-shim")
-			if out, err := build.CombinedOutput(); err != nil {
-				b.Fatalf("%v: %s", err, out)
-			}
+			config.ShimExecutable = buildShim(b)
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

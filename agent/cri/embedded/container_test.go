@@ -35,7 +35,7 @@ func TestContainerSeesWhatItWasPromised(t *testing.T) {
 		"status=CapBnd", "status=CapEff", "status=NoNewPrivs", "status=Seccomp", "write=/proc/sys/kernel/hostname",
 		"read=/proc/interrupts", "write=/dev/null", "write=/dev/shm/x", "mount", "list=/proc/self/fd")
 	config.WorkingDir = "/made/here"
-	config.Envs = []*runtimeapi.KeyValue{{Key: "COLOR", Value: []byte("red")}}
+	config.Envs = append(config.Envs, &runtimeapi.KeyValue{Key: "COLOR", Value: []byte("red")})
 	got := p.facts(config)
 	delete(got, "list=/proc/self/fd") // the runtime opens some of its own
 	want := map[string]string{

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,8 +32,23 @@ func testConfig(t testing.TB) Config {
 		ClusterCIDR: netip.MustParsePrefix("10.199.0.0/16"),
 		Logger:      slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
+	if libraries() != nil {
+		config.ShimExecutable = buildShim(t)
+	}
 	t.Cleanup(func() { removeLeftovers(t, config) })
 	return config
+}
+
+// buildShim makes the small helper: one that carries the race detector takes seconds to start a pod.
+func buildShim(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "setpoint-shim")
+	build := exec.Command("go", "build", "-o", path, "./shim/setpoint-shim")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
 }
 
 // removeLeftovers ends the pods of a test that failed between two runtimes.
@@ -121,6 +137,8 @@ func containerConfig(args ...string) *runtimeapi.ContainerConfig {
 		Metadata: &runtimeapi.ContainerMetadata{Name: "main"}, Image: &runtimeapi.ImageSpec{Image: demoImage},
 		Command: []string{"/setpoint", "workload"}, Args: args, LogPath: "main/0.log", Labels: map[string]string{"c": "main"},
 		Linux: &runtimeapi.LinuxContainerConfig{}, Mounts: libraries(),
+		// A program with the race detector otherwise sleeps for a second before it exits.
+		Envs: []*runtimeapi.KeyValue{{Key: "GORACE", Value: []byte("atexit_sleep_ms=0")}},
 	}
 }
 
