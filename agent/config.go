@@ -29,7 +29,8 @@ type Peer struct {
 type Config struct {
 	// NodeName is the name of the Node object.
 	NodeName string
-	// Client talks to the API as system:node:<NodeName>.
+	// Client talks to the API as system:node:<NodeName>. Its rest.Config should
+	// have no client-side rate limit (QPS -1): the default of 5 would be felt.
 	Client kubernetes.Interface
 	// Runtime runs the containers. If it is also a cri.Streamer, exec, attach
 	// and port-forward are carried in-process. Run does not close it.
