@@ -49,6 +49,11 @@ func newServer(t testing.TB) (*Server, kubernetes.Interface) {
 
 func newServerWith(t testing.TB, log storage.Log) (*Server, kubernetes.Interface) {
 	t.Helper()
+	return startServer(t, serverConfig(t, log))
+}
+
+func serverConfig(t testing.TB, log storage.Log) Config {
+	t.Helper()
 	scheme := kinds.NewScheme()
 	store := storage.New(log, scheme, kinds.All())
 	if _, isTest := t.(*testing.T); isTest {
@@ -63,7 +68,7 @@ func newServerWith(t testing.TB, log storage.Log) (*Server, kubernetes.Interface
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := New(Config{
+	return Config{
 		Kinds: kinds.All(), Scheme: scheme,
 		Storage:       store,
 		Kubelets:      noKubelets{},
@@ -73,7 +78,12 @@ func newServerWith(t testing.TB, log storage.Log) (*Server, kubernetes.Interface
 		TypeConverter: converter,
 		Discovery:     http.NotFoundHandler(),
 		Logger:        slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
+	}
+}
+
+func startServer(t testing.TB, config Config) (*Server, kubernetes.Interface) {
+	t.Helper()
+	server, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,17 +169,24 @@ func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 	if err != nil {
 		return err
 	}
+	admit := e.config.Admission
 	e.add(kind, "", map[string]http.HandlerFunc{
 		"get":              handlers.GetResource(s, scope),
 		"list":             handlers.ListResource(s, s, scope, false, minWatchTimeout),
 		"watch":            handlers.ListResource(s, s, scope, true, minWatchTimeout),
-		"create":           handlers.CreateResource(s, scope, e.config.Admission),
-		"update":           handlers.UpdateResource(s, scope, e.config.Admission),
-		"patch":            handlers.PatchResource(s, scope, e.config.Admission, patchTypes),
-		"delete":           handlers.DeleteResource(s, true, scope, e.config.Admission),
-		"deletecollection": handlers.DeleteCollection(s, true, scope, e.config.Admission),
+		"create":           once(func() http.HandlerFunc { return handlers.CreateResource(s, scope, admit) }),
+		"update":           once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) }),
+		"patch":            once(func() http.HandlerFunc { return handlers.PatchResource(s, scope, admit, patchTypes) }),
+		"delete":           once(func() http.HandlerFunc { return handlers.DeleteResource(s, true, scope, admit) }),
+		"deletecollection": once(func() http.HandlerFunc { return handlers.DeleteCollection(s, true, scope, admit) }),
 	})
 	return nil
+}
+
+// once makes a handler anew for each request. Upstream's writing handlers serve one
+// request each: they wrap their admission further in a variable that outlives it.
+func once(handler func() http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { handler()(w, r) }
 }
 
 var patchTypes = []string{
@@ -204,17 +211,20 @@ func (e *Endpoints) addPatchable(kind *resource.Any, name string, gvk schema.Gro
 	if err != nil {
 		return err
 	}
+	admit := e.config.Admission
 	e.add(kind, name, map[string]http.HandlerFunc{
 		"get":    handlers.GetResource(s, scope),
-		"update": handlers.UpdateResource(s, scope, e.config.Admission),
-		"patch":  handlers.PatchResource(s, scope, e.config.Admission, patchTypes),
+		"update": once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) }),
+		"patch":  once(func() http.HandlerFunc { return handlers.PatchResource(s, scope, admit, patchTypes) }),
 	})
 	return nil
 }
 
 func (e *Endpoints) addFinalize(kind *resource.Any, s *Store) error {
 	scope, err := e.scope(kind, "finalize", kind.GroupVersionKind, s, nil)
-	e.add(kind, "finalize", map[string]http.HandlerFunc{"update": handlers.UpdateResource(s, scope, e.config.Admission)})
+	e.add(kind, "finalize", map[string]http.HandlerFunc{
+		"update": once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, e.config.Admission) }),
+	})
 	return err
 }
 
@@ -231,7 +241,9 @@ func (e *Endpoints) addPodSubresources(kind *resource.Any, pods *Store) error {
 		if err != nil {
 			return err
 		}
-		e.add(kind, name, map[string]http.HandlerFunc{"create": handlers.CreateNamedResource(c.store, scope, e.config.Admission)})
+		e.add(kind, name, map[string]http.HandlerFunc{
+			"create": once(func() http.HandlerFunc { return handlers.CreateNamedResource(c.store, scope, e.config.Admission) }),
+		})
 	}
 	nodes := e.config.Storage.Table(nodesResource)
 	return e.addConnects(kind, map[string]*podConnect{
@@ -252,7 +264,7 @@ func (e *Endpoints) addConnects(kind *resource.Any, connects map[string]*podConn
 		if err != nil {
 			return err
 		}
-		h := handlers.ConnectResource(c, scope, e.config.Admission, name, true)
+		h := once(func() http.HandlerFunc { return handlers.ConnectResource(c, scope, e.config.Admission, name, true) })
 		for _, method := range c.methods {
 			verb := map[string]string{http.MethodGet: "get", http.MethodPost: "create"}[method]
 			e.add(kind, name, map[string]http.HandlerFunc{verb: h})

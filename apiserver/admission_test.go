@@ -1,0 +1,50 @@
+package apiserver
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+)
+
+// countingAdmission counts how often it is asked.
+type countingAdmission struct{ asked int }
+
+func (a *countingAdmission) Handles(admission.Operation) bool {
+	a.asked++
+	return true
+}
+
+// TestRequestsDoNotAddUp: the hundredth request must cost what the first did.
+// Upstream's writing handlers wrap their admission once more at each request.
+func TestRequestsDoNotAddUp(t *testing.T) {
+	counting := &countingAdmission{}
+	config := serverConfig(t, raftstoretest.NewLocal(state.Options{}))
+	config.Admission = counting
+	server, _ := startServer(t, config)
+	for name, request := range map[string]func(i int) call{
+		"create": func(i int) call { return call{method: "POST", path: podPath, body: podBody(fmt.Sprint("p", i))} },
+		"update": func(int) call { return call{method: "PUT", path: leasePath + "/l", body: `{"metadata":{"name":"l"}}`} },
+		"patch": func(i int) call {
+			return call{method: "PATCH", path: "/api/v1/namespaces/default", contentType: patchTypeOf["merge"], body: fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, i)}
+		},
+		"delete":           func(int) call { return call{method: "DELETE", path: cmPath + "/none"} },
+		"deletecollection": func(int) call { return call{method: "DELETE", path: cmPath} },
+		"binding": func(int) call {
+			return call{method: "POST", path: podPath + "/none/binding", body: `{"metadata":{"name":"none"},"target":{"name":"n"}}`}
+		},
+	} {
+		var costs []int
+		for i := range 4 {
+			before := counting.asked
+			request(i).do(t, server)
+			costs = append(costs, counting.asked-before)
+		}
+		if costs[3] > costs[1] {
+			t.Errorf("%s: admission was asked %v times", name, costs)
+		}
+	}
+}
