@@ -56,6 +56,10 @@ var importRules = []importRule{
 		why:   "one package answers for the log on disk and for what raft's API means; the others see Propose, ReadIndex, Watch",
 	},
 	{
+		in: []string{"..."}, except: []string{"agent/gossip"}, forbid: []string{"github.com/hashicorp/memberlist/..."},
+		why: "one package keeps the promise that nothing is gossiped without the key",
+	},
+	{
 		in: []string{"raftstore/state", "raftstore/record", "raftstore/wire", "raftstore/command"},
 		forbid: []string{"time", "math/rand/...", "crypto/rand", "os/...", "net/...", "log/...", "io/fs", "github.com/hashicorp/...",
 			"path/filepath", "runtime/...", "syscall", "testing/..."},
@@ -115,6 +119,9 @@ var realSleeps = map[string]string{
 	"agent/cri/embedded/harness_test.go":  "waits for real processes, polling with a deadline",
 	"agent/logs/rotate_test.go":           "names of rotated files carry the time of the file system",
 	"cmd/setpoint/script_test.go":         "asks a real process until it answers as wanted, with a deadline",
+	"test/compose/agent_test.go":          "watches containers, which live in real time",
+	"test/compose/cluster_test.go":        "asks containers until they answer as wanted, with a deadline",
+	"test/compose/leader_test.go":         "writes to real servers at a pace",
 	"raftstore/forward/forward_test.go":   "is a server slower than its client's patience, over a real socket",
 	"agent/cri/embedded/workload_test.go": "is the workload inside a container: it sleeps until it is killed",
 }
