@@ -9,6 +9,9 @@ KUBE_VERSION := $(shell awk '$$1 == "k8s.io/client-go" { sub("v0", "v1", $$2); p
 LDFLAGS := -s -w -X k8s.io/client-go/pkg/version.gitVersion=$(KUBE_VERSION) -X k8s.io/component-base/version.gitVersion=$(KUBE_VERSION)
 # The product is static; only race-detecting tests need a C compiler.
 export CGO_ENABLED := 0
+# The same flags for product and tests, so that they share the build cache; no
+# paths of the building machine, no asking of git.
+export GOFLAGS := -trimpath -buildvcs=false
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
@@ -19,8 +22,12 @@ help: ## show this text
 
 build: $(BIN) ## build bin/setpoint
 
+# Pods are held by a small program of their own, carried inside the binary.
+SHIM := agent/cri/embedded/smallshim/setpoint-shim.bin
+
 $(BIN): FORCE
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/setpoint
+	$(GO) build -ldflags '-s -w' -o $(SHIM) ./agent/cri/embedded/shim/setpoint-shim
+	$(GO) build -tags smallshim -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/setpoint
 
 FORCE:
 

@@ -30,6 +30,11 @@ const (
 	idleTimeout       = 3 * time.Minute
 	// shutdownTimeout bounds how long Stop waits for requests that run.
 	shutdownTimeout = 5 * time.Second
+	// drainTimeout is how long Stop lets requests finish before it ends the rest:
+	// watches have no end of their own.
+	drainTimeout = 200 * time.Millisecond
+	// handOverTimeout bounds handing leadership over; it takes milliseconds if at all.
+	handOverTimeout = 500 * time.Millisecond
 )
 
 // ServerConfig is one replica of the control plane.
@@ -61,10 +66,11 @@ type Server struct {
 	liveness *liveness
 	http     *http.Server
 
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-	fatal  chan error
-	stop   sync.Once
+	cancel      context.CancelFunc
+	endRequests context.CancelFunc
+	wg          sync.WaitGroup
+	fatal       chan error
+	stop        sync.Once
 }
 
 // StartServer starts a replica and returns when it listens; Ready tells when it
@@ -76,11 +82,22 @@ func StartServer(ctx context.Context, config ServerConfig) (*Server, error) {
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
 	if err := s.start(ctx); err != nil {
-		s.cancel()
-		_ = config.Listener.Close()
+		s.abandon()
 		return nil, fmt.Errorf("server %s: %w", config.Name, err)
 	}
 	return s, nil
+}
+
+// abandon ends what a failed start has begun.
+func (s *Server) abandon() {
+	s.cancel()
+	_ = s.config.Listener.Close()
+	if s.log == nil {
+		return
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel() // there is nobody to hand over to
+	_ = s.log.Shutdown(ended)
 }
 
 func (s *Server) start(ctx context.Context) (err error) {
@@ -175,8 +192,11 @@ func (s *Server) serve() error {
 	if err != nil {
 		return err
 	}
+	requests, endRequests := context.WithCancel(context.Background())
+	s.endRequests = endRequests
 	s.http = &http.Server{
 		Handler: s.api, TLSConfig: config,
+		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}
@@ -234,24 +254,37 @@ func (s *Server) fail(err error) {
 	}
 }
 
-// Stop hands leadership over, ends what runs and closes the store.
+// Stop hands leadership over, lets requests finish, ends watches and closes the
+// store. Within a second on a healthy cluster.
 func (s *Server) Stop() error {
 	var err error
 	s.stop.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
-		transferErr := s.log.TransferLeadership(ctx)
-		if transferErr != nil {
-			s.config.Logger.Debug("leadership not handed over", "error", transferErr)
-		}
+		s.handOver(ctx)
 		s.cancel()
+		drained := time.AfterFunc(drainTimeout, s.endRequests)
+		defer drained.Stop()
 		if shutdownErr := s.http.Shutdown(ctx); shutdownErr != nil {
-			_ = s.http.Close() // watches have no end of their own
+			_ = s.http.Close()
 		}
+		s.endRequests()
 		err = s.log.Shutdown(ctx)
 		s.wg.Wait()
 	})
 	return err
+}
+
+// handOver makes another replica lead before this one falls silent.
+func (s *Server) handOver(ctx context.Context) {
+	if len(s.config.InitialServers) == 1 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
+	defer cancel()
+	if err := s.log.TransferLeadership(ctx); err != nil {
+		s.config.Logger.Debug("leadership not handed over", "error", err)
+	}
 }
 
 func isServer(u user.Info) bool {
