@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -160,23 +159,15 @@ func (s *Store) deletedAnswer(obj resource.Object) runtime.Object {
 // DeleteCollection implements rest.CollectionDeleter. Objects that go away
 // meanwhile are no error.
 func (s *Store) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, o *internalversion.ListOptions) (runtime.Object, error) {
-	list, err := s.List(ctx, o)
+	page, err := s.page(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		obj, err := asObject(item)
-		if err != nil {
-			return err
+	for _, item := range page.Items {
+		_, _, err := s.Delete(ctx, item.Object().GetName(), validate, options.DeepCopy())
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
 		}
-		_, _, err = s.Delete(ctx, obj.GetName(), validate, options.DeepCopy())
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
 	}
-	return list, nil
+	return s.list(page, page.Items)
 }

@@ -11,5 +11,6 @@
 // apiserver builds one Endpoints from the list of kinds and routes requests to
 // it. The package knows neither raftstore nor the network: logs, exec and
 // port-forward reach a node through the Kubelets interface, which the wiring
-// fills. It is tested through HTTP against an in-memory log.
+// fills. It is tested through apiserver, by requests as
+// clients send them, against an in-memory log.
 package rest

@@ -172,7 +172,7 @@ func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 	admit := e.config.Admission
 	e.add(kind, "", map[string]http.HandlerFunc{
 		"get":              handlers.GetResource(s, scope),
-		"list":             handlers.ListResource(s, s, scope, false, minWatchTimeout),
+		"list":             withAccept(handlers.ListResource(s, s, scope, false, minWatchTimeout)),
 		"watch":            handlers.ListResource(s, s, scope, true, minWatchTimeout),
 		"create":           once(func() http.HandlerFunc { return handlers.CreateResource(s, scope, admit) }),
 		"update":           once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) }),

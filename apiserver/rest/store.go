@@ -80,17 +80,32 @@ func (s *Store) Get(ctx context.Context, name string, options *metav1.GetOptions
 	return cached, nil
 }
 
-// List implements rest.Lister.
+// List implements rest.Lister. Where the client takes the list as it is, it is
+// written from cached bytes.
 func (s *Store) List(ctx context.Context, o *internalversion.ListOptions) (runtime.Object, error) {
-	page, err := s.table.List(ctx, storage.ListOptions{
+	page, err := s.page(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if !takesWholeObjects(ctx) {
+		return s.list(page, page.Items)
+	}
+	header, err := s.list(page, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &storage.List{Header: header, Items: page.Items, Full: func() runtime.Object {
+		full, _ := s.list(page, page.Items) // it worked without items
+		return full
+	}}, nil
+}
+
+func (s *Store) page(ctx context.Context, o *internalversion.ListOptions) (*storage.Page, error) {
+	return s.table.List(ctx, storage.ListOptions{
 		Selection:       s.selection(ctx, o),
 		ResourceVersion: o.ResourceVersion, Match: o.ResourceVersionMatch,
 		Limit: o.Limit, Continue: o.Continue,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s.list(page)
 }
 
 func (s *Store) selection(ctx context.Context, o *internalversion.ListOptions) storage.Selection {
@@ -98,15 +113,15 @@ func (s *Store) selection(ctx context.Context, o *internalversion.ListOptions) s
 }
 
 // list fills a typed list with shallow copies of the shared objects.
-func (s *Store) list(page *storage.Page) (runtime.Object, error) {
+func (s *Store) list(page *storage.Page, objects []*storage.Cached) (runtime.Object, error) {
 	list := s.kind.NewList()
 	items, err := meta.GetItemsPtr(list)
 	if err != nil {
 		return nil, err
 	}
 	slice := reflect.ValueOf(items).Elem()
-	filled := reflect.MakeSlice(slice.Type(), len(page.Items), len(page.Items))
-	for i, item := range page.Items {
+	filled := reflect.MakeSlice(slice.Type(), len(objects), len(objects))
+	for i, item := range objects {
 		filled.Index(i).Set(reflect.ValueOf(item.Object()).Elem())
 	}
 	slice.Set(filled)

@@ -40,16 +40,15 @@ func (c *Cached) Copy() resource.Object { return c.object.DeepCopyObject().(reso
 
 // CacheEncode implements runtime.CacheableObject.
 func (c *Cached) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
-	e := c.encodingFor(id)
-	e.once.Do(func() {
+	text, err := c.encoded(id, func() ([]byte, error) {
 		var b bytes.Buffer
-		e.err = encode(shallowCopy(c.object), &b) // encoders set the type on what they encode
-		e.bytes = b.Bytes()
+		err := encode(shallowCopy(c.object), &b) // encoders set the type on what they encode
+		return b.Bytes(), err
 	})
-	if e.err != nil {
-		return e.err
+	if err != nil {
+		return err
 	}
-	_, err := w.Write(e.bytes)
+	_, err = w.Write(text)
 	return err
 }
 
@@ -79,10 +78,14 @@ func (c *Cached) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKi
 // DeepCopyObject implements runtime.Object.
 func (c *Cached) DeepCopyObject() runtime.Object { return &Cached{object: c.Copy()} }
 
-// Uncache returns the object behind a Cached, or obj itself.
+// Uncache returns the object behind a Cached or a List, or obj itself.
 func Uncache(obj runtime.Object) runtime.Object {
-	if c, ok := obj.(*Cached); ok {
+	switch c := obj.(type) {
+	case *Cached:
 		return c.object
+	case *List:
+		return c.Full()
+	default:
+		return obj
 	}
-	return obj
 }

@@ -11,8 +11,11 @@
 //   - resourceVersion is the store's revision. A list is one cut at the revision
 //     it names; a watch is ordered, without repeats or gaps, and a bookmark never
 //     runs ahead of an event that was not sent.
+//   - Each object is encoded once for each content type, for all its readers; a
+//     List is written from these bytes.
 //   - Write judges a refusal or a no-op again on a linearizable root before it
 //     returns it, so nobody is refused because this replica lags.
 //
-// It is tested against raftstore/raftstoretest.Local and through apiserver/rest.
+// It is tested against raftstore/raftstoretest.Local and through apiserver, where
+// every test ends with CheckShared: nobody changed what he shares.
 package storage

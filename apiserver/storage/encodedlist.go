@@ -1,0 +1,170 @@
+package storage
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The forms in which an item is kept for lists: unlike alone, it carries no type.
+const (
+	jsonItem     runtime.Identifier = "list item, JSON"
+	protobufItem runtime.Identifier = "list item, protobuf"
+)
+
+// listBufferBytes is how much of a list is handed to the connection at once.
+const listBufferBytes = 64 << 10
+
+// Tags of the protobuf fields that enclose a list's items. Every list of the API
+// has its metadata in field 1 and its items in field 2.
+const (
+	tagTypeMeta        = 1<<3 | 2
+	tagRaw             = 2<<3 | 2
+	tagContentEncoding = 3<<3 | 2
+	tagContentType     = 4<<3 | 2
+	tagItems           = 2<<3 | 2
+)
+
+var (
+	protobufMagic = []byte("k8s\x00")
+	jsonNoItems   = []byte("\"items\":[]}\n")
+)
+
+// List is a typed list that is written from the items' own cached bytes: a list
+// costs a fresh header and copying, not encoding.
+type List struct {
+	// Header is the list with its metadata and no items.
+	Header runtime.Object
+	Items  []*Cached
+	// Full returns the typed list with its items, for encodings that need it.
+	Full func() runtime.Object
+}
+
+var _ runtime.CacheableObject = (*List)(nil)
+
+// CacheEncode implements runtime.CacheableObject. The form is known by what the
+// encoder makes of the empty list; anything but compact JSON and protobuf is left to it.
+func (l *List) CacheEncode(_ runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
+	var header bytes.Buffer
+	if err := encode(l.Header.DeepCopyObject(), &header); err != nil {
+		return err
+	}
+	write := l.writeJSON
+	switch {
+	case bytes.HasPrefix(header.Bytes(), protobufMagic):
+		write = l.writeProtobuf
+	case !bytes.HasSuffix(header.Bytes(), jsonNoItems):
+		return encode(l.Full(), w)
+	}
+	if _, err := w.Write(header.Next(firstWriteBytes)); err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(w, listBufferBytes)
+	if err := write(header.Bytes(), out); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// firstWriteBytes is how little the first write holds: by that upstream's response
+// writer knows a stream, and waits for more before it decides about compression.
+const firstWriteBytes = 4
+
+// writeJSON writes the header but for its first bytes, with the items in it.
+func (l *List) writeJSON(header []byte, w *bufio.Writer) error {
+	end := len("]}\n")
+	_, _ = w.Write(header[:len(header)-end]) // a bufio.Writer keeps its error for Flush
+	for i, item := range l.Items {
+		text, err := item.encoded(jsonItem, func() ([]byte, error) { return json.Marshal(item.object) })
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			_ = w.WriteByte(',')
+		}
+		_, _ = w.Write(text)
+	}
+	_, _ = w.Write(header[len(header)-end:])
+	return nil
+}
+
+// writeProtobuf puts the items into the raw list inside the envelope, which is the
+// header after its magic.
+func (l *List) writeProtobuf(header []byte, w *bufio.Writer) error {
+	var envelope runtime.Unknown
+	if err := envelope.Unmarshal(header); err != nil {
+		return fmt.Errorf("envelope of an empty list: %w", err)
+	}
+	size := len(envelope.Raw)
+	for _, item := range l.Items {
+		text, err := item.protobuf()
+		if err != nil {
+			return err
+		}
+		size += len(fieldHeader(tagItems, len(text))) + len(text)
+	}
+	typeMeta, err := envelope.TypeMeta.Marshal()
+	if err != nil {
+		return err
+	}
+	writeField(w, tagTypeMeta, typeMeta)
+	_, _ = w.Write(fieldHeader(tagRaw, size))
+	_, _ = w.Write(envelope.Raw)
+	for _, item := range l.Items {
+		text, err := item.protobuf()
+		if err != nil {
+			return err
+		}
+		writeField(w, tagItems, text)
+	}
+	writeField(w, tagContentEncoding, []byte(envelope.ContentEncoding))
+	writeField(w, tagContentType, []byte(envelope.ContentType))
+	return nil
+}
+
+func fieldHeader(tag byte, size int) []byte {
+	return binary.AppendUvarint([]byte{tag}, uint64(size))
+}
+
+func writeField(w *bufio.Writer, tag byte, content []byte) {
+	_, _ = w.Write(fieldHeader(tag, len(content)))
+	_, _ = w.Write(content)
+}
+
+func (c *Cached) protobuf() ([]byte, error) {
+	return c.encoded(protobufItem, func() ([]byte, error) {
+		m, ok := c.object.(interface{ Marshal() ([]byte, error) })
+		if !ok {
+			return nil, fmt.Errorf("storage: %T has no protobuf form", c.object)
+		}
+		return m.Marshal()
+	})
+}
+
+// encoded returns one encoding of the object, made by whoever asks first.
+func (c *Cached) encoded(id runtime.Identifier, encode func() ([]byte, error)) ([]byte, error) {
+	e := c.encodingFor(id)
+	e.once.Do(func() { e.bytes, e.err = encode() })
+	return e.bytes, e.err
+}
+
+// GetObject implements runtime.CacheableObject.
+func (l *List) GetObject() runtime.Object { return l.Full() }
+
+// GetListMeta lets meta.ListAccessor read the header.
+func (l *List) GetListMeta() metav1.ListInterface {
+	return l.Header.(metav1.ListMetaAccessor).GetListMeta()
+}
+
+// GetObjectKind implements runtime.Object.
+func (l *List) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object.
+func (l *List) DeepCopyObject() runtime.Object { return l.Full().DeepCopyObject() }

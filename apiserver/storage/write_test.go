@@ -1,0 +1,110 @@
+package storage
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds"
+	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+)
+
+// laggingLog is a replica that has not applied what others have.
+type laggingLog struct {
+	*raftstoretest.Local
+	seen *state.Root
+}
+
+func (l *laggingLog) Root() *state.Root { return l.seen }
+
+func newLaggingStore() (*Store, *laggingLog) {
+	log := &laggingLog{Local: raftstoretest.NewLocal(state.Options{})}
+	log.seen = log.Local.Root()
+	return New(log, kinds.NewScheme(), kinds.All()), log
+}
+
+// TestRefusalsAreJudgedAgain: nobody is told 404, "nothing to do" or 409 because
+// this replica lags.
+func TestRefusalsAreJudgedAgain(t *testing.T) {
+	store, log := newLaggingStore()
+	table := store.Table(configMaps)
+	put(t, table, configMap("a", nil))
+	if _, err := table.Get(t.Context(), "n", "a", "0"); !apierrors.IsNotFound(err) {
+		t.Fatalf("the replica does not lag: %v", err)
+	}
+	asked := 0
+	stored, err := table.Write(t.Context(), "n", "a", func(v *View) (*Change, error) {
+		asked++
+		if v.Current == nil {
+			return nil, table.notFound("a")
+		}
+		changed := v.Current.Copy()
+		changed.SetLabels(map[string]string{"k": "v"})
+		return &Change{Object: changed}, nil
+	})
+	if err != nil || stored.GetLabels()["k"] != "v" || asked != 2 {
+		t.Errorf("update: %v after %d decisions", err, asked)
+	}
+	log.seen = log.Local.Root()
+	remove(t, table, "n", "a")
+	same, err := table.Write(t.Context(), "n", "a", func(v *View) (*Change, error) {
+		if v.Current == nil {
+			return nil, table.notFound("a")
+		}
+		return nil, nil // nothing to do, as far as this replica can see
+	})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("a no-op on an object that is gone: %v, %v", same, err)
+	}
+}
+
+// TestRequiredObjectsMustStay: what a decision rests on is checked when it is applied.
+func TestRequiredObjectsMustStay(t *testing.T) {
+	store, _ := newLaggingStore()
+	table := store.Table(configMaps)
+	put(t, store.Table(secrets), secret("s"))
+	var saw []bool
+	_, err := table.Write(t.Context(), "n", "a", func(v *View) (*Change, error) {
+		found, err := v.Require(secrets, "n", "s")
+		saw = append(saw, found != nil)
+		return &Change{Object: configMap("a", nil)}, err
+	})
+	if err != nil || len(saw) != 2 || saw[0] || !saw[1] {
+		t.Errorf("decisions saw %v: %v", saw, err)
+	}
+}
+
+// TestClaims: a claim has one holder, until it is released with its holder's change.
+func TestClaims(t *testing.T) {
+	table := newTestStore(0).Table(configMaps)
+	errTaken := errors.New("taken")
+	claim := ClaimKey("pool", "1")
+	write := func(name string, change Change) error {
+		_, err := table.Write(t.Context(), "n", name, func(v *View) (*Change, error) {
+			if len(change.Claims) > 0 && v.Claimed(claim) != "" {
+				return nil, errTaken
+			}
+			return &change, nil
+		})
+		return err
+	}
+	holder := func(name string) *Change {
+		cm := configMap(name, nil)
+		cm.UID = "uid"
+		return &Change{Object: cm, Claims: []string{claim}}
+	}
+	if err := write("a", *holder("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := write("b", *holder("b")); !errors.Is(err, errTaken) {
+		t.Errorf("second claim: %v", err)
+	}
+	if err := write("a", Change{Delete: true, Releases: []string{claim}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := write("b", *holder("b")); err != nil {
+		t.Errorf("after the release: %v", err)
+	}
+}
