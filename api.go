@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 
@@ -22,7 +23,12 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
-var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
+var (
+	podsResource       = corev1.SchemeGroupVersion.WithResource("pods")
+	namespacesResource = corev1.SchemeGroupVersion.WithResource("namespaces")
+)
+
+var errNoSystemObjects = errors.New("the system namespaces are not there yet")
 
 // buildAPI makes the API server over the opened log.
 func (s *Server) buildAPI(self pki.Server) error {
@@ -31,7 +37,7 @@ func (s *Server) buildAPI(self pki.Server) error {
 	documents, err := discovery.New(discovery.Config{
 		Kinds: all, Address: self.Endpoint, Version: Version, Logger: s.config.Logger,
 		Metrics: s.metrics(),
-		Checks:  []discovery.Check{{Name: "log", Check: s.checkLog}},
+		Checks:  []discovery.Check{{Name: "log", Check: s.checkLog}, {Name: "system-objects", Check: s.checkSystem}},
 	})
 	if err != nil {
 		return err
@@ -54,6 +60,14 @@ func (s *Server) buildAPI(self pki.Server) error {
 func (s *Server) checkLog(ctx context.Context) error {
 	_, err := s.log.ReadIndex(ctx)
 	return err
+}
+
+// checkSystem fails until the leader has made what every cluster has.
+func (s *Server) checkSystem(context.Context) error {
+	if namespaces := s.storage.Table(namespacesResource).Count(); namespaces < len(systemNamespaces) {
+		return errNoSystemObjects
+	}
+	return nil
 }
 
 func (s *Server) podNode(ctx context.Context, namespace, name string) (node string, found bool) {

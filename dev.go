@@ -145,6 +145,9 @@ func (d *dev) announce(ctx context.Context) error {
 // runNodes runs the nodes asked for: a real one as root, unless simulated ones
 // were asked for instead.
 func (d *dev) runNodes(ctx context.Context) error {
+	if err := d.servers[0].Ready(ctx); err != nil {
+		return nil // ctx has ended
+	}
 	nodes := d.config.SimulatedNodes
 	if nodes == 0 && os.Geteuid() == 0 {
 		return d.runNode(ctx)

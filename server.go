@@ -219,10 +219,11 @@ func (s *Server) serve() error {
 	return nil
 }
 
-// Ready waits until the replica answers reads and writes.
+// Ready waits until the replica answers reads and writes and the cluster has its
+// system objects.
 func (s *Server) Ready(ctx context.Context) error {
 	for {
-		_, err := s.log.ReadIndex(ctx)
+		err := errors.Join(s.checkLog(ctx), s.checkSystem(ctx))
 		if err == nil {
 			return nil
 		}

@@ -38,8 +38,8 @@ func run(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
+	if err == nil || (ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+		return 0 // done, or ended as asked
 	}
 	fmt.Fprintln(os.Stderr, "setpoint:", err)
 	if errors.As(err, new(usageError)) {
