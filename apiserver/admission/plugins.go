@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/setpoint-io/setpoint/apiserver/auth"
 )
 
 // New returns the chain of all plugins. A new plugin is one file and one line.
@@ -12,6 +14,7 @@ func New() admission.Interface {
 		serviceAccount{},
 		priority{},
 		defaultTolerationSeconds{},
+		auth.NodeRestriction{},
 	}
 }
 
