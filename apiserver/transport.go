@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -101,6 +102,9 @@ func (w *responseWriter) Write(b []byte) (int, error) {
 
 // Flush implements http.Flusher: the pipe holds nothing back.
 func (w *responseWriter) Flush() { w.WriteHeader(http.StatusOK) }
+
+// SetReadDeadline lets http.ResponseController succeed: the request came whole.
+func (w *responseWriter) SetReadDeadline(time.Time) error { return nil }
 
 // end closes the response; a handler that gave up in its middle breaks it, as a
 // server with a socket would.

@@ -171,7 +171,7 @@ func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 	}
 	admit := e.config.Admission
 	e.add(kind, "", map[string]http.HandlerFunc{
-		"get":              handlers.GetResource(s, scope),
+		"get":              s.fastGet(e.config.Codecs, handlers.GetResource(s, scope)),
 		"list":             withAccept(handlers.ListResource(s, s, scope, false, minWatchTimeout)),
 		"watch":            handlers.ListResource(s, s, scope, true, minWatchTimeout),
 		"create":           once(func() http.HandlerFunc { return handlers.CreateResource(s, scope, admit) }),
