@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -53,15 +54,15 @@ func (w *worker) startContainers(ctx context.Context, v view, list []*corev1.Con
 		if ctx.Err() != nil {
 			return
 		}
-		w.note(v, c, f)
+		w.note(ctx, v, c, f)
 		w.poke()
 	}
 }
 
 // note remembers the outcome for the next plan and the status.
-func (w *worker) note(v view, c *corev1.Container, f *failure) {
+func (w *worker) note(ctx context.Context, v view, c *corev1.Container, f *failure) {
 	if f != nil {
-		w.logger.Warn("container cannot start yet", "container", c.Name, "reason", f.reason, "err", f.message)
+		w.logger.Log(ctx, w.noteLevel(c.Name, f), "container cannot start yet", "container", c.Name, "reason", f.reason, "err", f.message)
 		w.m.Events.Event(events.Container(v.pod, c.Name), corev1.EventTypeWarning, events.Failed, "Error: "+eventText(f))
 	}
 	w.mu.Lock()
@@ -86,6 +87,16 @@ func (w *worker) note(v view, c *corev1.Container, f *failure) {
 	}
 	w.notes.retries[c.Name]++
 	w.notes.retryAt[c.Name] = time.Now().Add(delay)
+}
+
+// noteLevel warns of a reason once; its repetition is for who looks closely.
+func (w *worker) noteLevel(container string, f *failure) slog.Level {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.notes.waiting[container].Reason == f.reason {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // eventText is the reason for images, whose details have their own event.
