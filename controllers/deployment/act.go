@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -147,44 +146,8 @@ func (c *controller) writeStatus(ctx context.Context, d *appsv1.Deployment, stat
 
 // claim adopts and releases ReplicaSets; the result is what is ours afterwards.
 func (c *controller) claim(ctx context.Context, d *appsv1.Deployment, claims ownership.Claims[*appsv1.ReplicaSet]) ([]*appsv1.ReplicaSet, error) {
-	mine := slices.Clone(claims.Keep)
-	for _, rs := range claims.Release {
-		if _, err := c.patchOwner(ctx, rs, ownership.ReleasePatch(d, rs)); err != nil {
-			return nil, fmt.Errorf("release ReplicaSet %s: %w", rs.Name, err)
-		}
-	}
-	if len(claims.Adopt) == 0 {
-		return mine, nil
-	}
-	// The cache may not know yet that d is being deleted or was replaced.
-	fresh, err := c.cfg.Client.AppsV1().Deployments(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	if fresh.UID != d.UID || fresh.DeletionTimestamp != nil {
-		return mine, nil
-	}
-	for _, rs := range claims.Adopt {
-		adopted, err := c.patchOwner(ctx, rs, ownership.AdoptPatch(d, kind, rs))
-		if err != nil {
-			return nil, fmt.Errorf("adopt ReplicaSet %s: %w", rs.Name, err)
-		}
-		if adopted != nil {
-			mine = append(mine, adopted)
-		}
-	}
-	return mine, nil
-}
-
-// patchOwner applies an owner patch; nil means that the object is gone or was
-// replaced by another of its name.
-func (c *controller) patchOwner(ctx context.Context, rs *appsv1.ReplicaSet, patch []byte) (*appsv1.ReplicaSet, error) {
-	out, err := c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace).Patch(ctx, rs.Name, ownership.PatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	apps := c.cfg.Client.AppsV1()
+	return ownership.CarryOut(ctx, d, claims, ownership.Writer[*appsv1.Deployment, *appsv1.ReplicaSet]{
+		Kind: kind, Owner: apps.Deployments(d.Namespace).Get, Patch: apps.ReplicaSets(d.Namespace).Patch,
+	})
 }

@@ -116,47 +116,11 @@ func parallel(n int, f func(i int) error) []error {
 
 // claim adopts and releases; the result is every pod that is ours afterwards.
 func (c *controller) claim(ctx context.Context, rs *appsv1.ReplicaSet, claims ownership.Claims[*corev1.Pod]) ([]*corev1.Pod, error) {
-	mine := slices.Clone(claims.Keep)
-	for _, p := range claims.Release {
-		if _, err := c.patchOwner(ctx, p, ownership.ReleasePatch(rs, p)); err != nil {
-			return nil, fmt.Errorf("release pod %s: %w", p.Name, err)
-		}
-	}
-	if len(claims.Adopt) == 0 {
-		return mine, nil
-	}
-	// The cache may not know yet that rs is being deleted or was replaced.
-	fresh, err := c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace).Get(ctx, rs.Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	if fresh.UID != rs.UID || fresh.DeletionTimestamp != nil {
-		return mine, nil
-	}
-	for _, p := range claims.Adopt {
-		adopted, err := c.patchOwner(ctx, p, ownership.AdoptPatch(rs, kind, p))
-		if err != nil {
-			return nil, fmt.Errorf("adopt pod %s: %w", p.Name, err)
-		}
-		if adopted != nil {
-			mine = append(mine, adopted)
-		}
-	}
-	return mine, nil
-}
-
-// patchOwner applies an owner patch; a pod that is gone or was replaced (the
-// uid in the patch makes that Invalid or Conflict) yields nil, for nothing is
-// left to claim.
-func (c *controller) patchOwner(ctx context.Context, p *corev1.Pod, patch []byte) (*corev1.Pod, error) {
-	out, err := c.cfg.Client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, ownership.PatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return ownership.CarryOut(ctx, rs, claims, ownership.Writer[*appsv1.ReplicaSet, *corev1.Pod]{
+		Kind:  kind,
+		Owner: c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace).Get,
+		Patch: c.cfg.Client.CoreV1().Pods(rs.Namespace).Patch,
+	})
 }
 
 // writeStatus writes the status unless it is already so.
