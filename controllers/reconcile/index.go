@@ -22,9 +22,10 @@ func IndexByController(informer cache.SharedIndexInformer) error {
 	})
 }
 
-// EnsureIndex adds a named index unless the informer has it already.
+// EnsureIndex adds a named index unless the informer has it already. Several
+// controllers may ask for the same one at the same time.
 func EnsureIndex(informer cache.SharedIndexInformer, name string, keys func(metav1.Object) []string) error {
-	if _, ok := informer.GetIndexer().GetIndexers()[name]; ok {
+	if hasIndex(informer, name) {
 		return nil
 	}
 	err := informer.AddIndexers(cache.Indexers{name: func(obj any) ([]string, error) {
@@ -33,10 +34,16 @@ func EnsureIndex(informer cache.SharedIndexInformer, name string, keys func(meta
 		}
 		return nil, nil
 	}})
-	if err != nil {
+	if err != nil && !hasIndex(informer, name) { // else somebody was faster
 		return fmt.Errorf("index %s: %w", name, err)
 	}
 	return nil
+}
+
+// hasIndex asks under the informer's lock, which its map of indexers is not.
+func hasIndex(informer cache.SharedIndexInformer, name string) bool {
+	_, err := informer.GetIndexer().IndexKeys(name, "")
+	return err == nil
 }
 
 // Owned lists the objects whose controlling owner is owner. They are shared
