@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// leaseDurations is how many renewals fit in the duration a Lease promises.
-	leaseDurations = 4
+	// leaseSlack is how much longer than the interval a Lease promises to last:
+	// the time for renewals that fail while the cluster elects a leader.
+	leaseSlack = 30 * time.Second
 	// leaseRetry is the pause after a refused renewal.
 	leaseRetry = time.Second
 )
@@ -62,7 +63,7 @@ func (l *Lease) keep(err error) error {
 
 func (l *Lease) renewed(from *coordinationv1.Lease, now time.Time) *coordinationv1.Lease {
 	next := from.DeepCopy()
-	seconds := int32(leaseDurations * l.Interval / time.Second)
+	seconds := int32((l.Interval + leaseSlack) / time.Second)
 	renew := metav1.NewMicroTime(now)
 	next.Name, next.Namespace = l.Name, corev1.NamespaceNodeLease
 	next.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: l.Name, UID: l.Owner()}}

@@ -59,13 +59,14 @@ type Config struct {
 	Images func(context.Context) []corev1.ContainerImage
 	// Registered is called once, after the Node object exists.
 	Registered func(*corev1.Node)
-	// LeaseInterval is the time between renewals; the Lease's duration is four of them.
+	// LeaseInterval is the time between renewals; the Lease promises 30 s more.
 	LeaseInterval time.Duration
 	// StatusInterval is the longest time between two status writes; 5 min when 0.
 	StatusInterval time.Duration
 	// CheckInterval is the time between two looks at the machine; 10 s when 0.
 	CheckInterval time.Duration
-	// Changed wakes Run to look at once. Nil is allowed.
+	// Changed wakes Run to look at once, at the machine and at the Node: whoever
+	// judges nodes may have written that this one is lost. Nil is allowed.
 	Changed <-chan struct{}
 	Logger  *slog.Logger
 }
@@ -186,10 +187,14 @@ func (k *keeper) desired(ctx context.Context) *corev1.Node {
 		"beta.kubernetes.io/arch": runtime.GOARCH,
 	}
 	maps.Copy(labels, k.Labels)
-	return &corev1.Node{
+	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: k.Name, Labels: labels},
 		Status:     k.status(ctx, corev1.NodeStatus{}, time.Now()),
 	}
+	if k.last != nil { // its pods have addresses of this range
+		n.Spec.PodCIDR, n.Spec.PodCIDRs = k.last.Spec.PodCIDR, k.last.Spec.PodCIDRs
+	}
+	return n
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

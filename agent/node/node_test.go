@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,8 +83,13 @@ func TestAdoptionKeepsWhatOthersWrote(t *testing.T) {
 }
 
 func TestStatusIsWrittenOnChangeAndEveryFiveMinutes(t *testing.T) {
-	var broken error
-	ready := func(context.Context) error { return broken }
+	var broken atomic.Bool
+	ready := func(context.Context) error {
+		if broken.Load() {
+			return errors.New("container runtime is down")
+		}
+		return nil
+	}
 	inBubble(t, Config{Ready: ready, LeaseInterval: time.Hour}, nil, func(t *testing.T, client *fake.Clientset) {
 		patches := func() int {
 			n := 0
@@ -103,7 +109,7 @@ func TestStatusIsWrittenOnChangeAndEveryFiveMinutes(t *testing.T) {
 		if n := patches() - first; n != 1 {
 			t.Errorf("%d status writes in six minutes, want 1", n)
 		}
-		broken = errors.New("container runtime is down")
+		broken.Store(true)
 		time.Sleep(defaultCheckInterval + time.Second)
 		if c := readyOf(getNode(t, client)); c.Status != corev1.ConditionFalse || c.Message != "container runtime is down" {
 			t.Errorf("Ready = %+v", c)
@@ -145,9 +151,10 @@ func TestRegistrationWaitsForTheAPI(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		away := true
+		var away atomic.Bool
+		away.Store(true)
 		client.PrependReactor("create", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return away, nil, errors.New("connection refused")
+			return away.Load(), nil, errors.New("connection refused")
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -155,7 +162,7 @@ func TestRegistrationWaitsForTheAPI(t *testing.T) {
 			done <- Run(ctx, Config{Name: "n1", Client: client, DataDir: dir, Addresses: []corev1.NodeAddress{{Address: "x"}}})
 		}()
 		time.Sleep(time.Minute)
-		away = false
+		away.Store(false)
 		time.Sleep(registerRetryMax + time.Second)
 		getNode(t, client)
 		cancel()

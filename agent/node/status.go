@@ -15,30 +15,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// keepStatus looks at the machine every CheckInterval and writes what changed.
+// keepStatus looks at the machine every CheckInterval, and at the Node when told
+// that someone may have changed it, and writes what differs.
 func (k *keeper) keepStatus(ctx context.Context) {
+	told := false
 	for {
-		if err := k.refresh(ctx); err != nil && ctx.Err() == nil {
+		err := k.refresh(ctx, told)
+		if err != nil && ctx.Err() == nil {
 			k.Logger.Warn("cannot write the node status", "node", k.Name, "err", err)
 		}
+		told = told && err != nil // what could not be looked at is still to be
 		t := time.NewTimer(k.CheckInterval)
 		select {
 		case <-ctx.Done():
 			t.Stop()
 			return
 		case <-k.Changed:
+			told = true
 			t.Stop()
 		case <-t.C:
 		}
 	}
 }
 
-// refresh writes the status if it is due. The Node is read again only then, so
-// a quiet node costs no request.
-func (k *keeper) refresh(ctx context.Context) error {
-	now := time.Now()
-	next := k.status(ctx, k.last.Status, now)
-	if now.Sub(k.written) < k.StatusInterval && sameButHeartbeats(k.last.Status, next) {
+// refresh writes the status if it is due. The Node is read again only then or
+// when told, so a quiet node costs no request.
+func (k *keeper) refresh(ctx context.Context, told bool) error {
+	if !told && !k.due(ctx) {
 		return nil
 	}
 	got, err := k.Client.CoreV1().Nodes().Get(ctx, k.Name, metav1.GetOptions{})
@@ -49,7 +52,17 @@ func (k *keeper) refresh(ctx context.Context) error {
 		return err
 	}
 	k.last = got
+	if told && !k.due(ctx) {
+		return nil
+	}
 	return k.writeStatus(ctx)
+}
+
+// due reports whether the Node as last seen says something else than the
+// machine does, or has not been written for long.
+func (k *keeper) due(ctx context.Context) bool {
+	now := time.Now()
+	return now.Sub(k.written) >= k.StatusInterval || !sameButHeartbeats(k.last.Status, k.status(ctx, k.last.Status, now))
 }
 
 // writeStatus patches the status over k.last, keeping the conditions of others.
