@@ -61,6 +61,11 @@ func (c *DevConfig) Validate() error {
 // RunDev runs a cluster until ctx ends or a part of it fails. Containers of its
 // node go on running; the next RunDev on the same data directory finds them.
 func RunDev(ctx context.Context, c DevConfig) error {
+	unlock, err := lockDataDir(c.DataDir, "server")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	d := &dev{config: c}
 	if err := d.startServers(ctx); err != nil {
 		return errors.Join(err, d.stop())

@@ -69,6 +69,11 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 	if err := machine.Prepare(); err != nil {
 		return err
 	}
+	unlock, err := lockDataDir(o.DataDir, "agent")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	ip, err := o.nodeIP()
 	if err != nil {
 		return err

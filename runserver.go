@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,6 +32,7 @@ type ServerOptions struct {
 
 var (
 	errNoName      = errors.New("--name must not be empty")
+	errNotInitial  = errors.New("it is not one of --initial-servers")
 	errNoDataDir   = errors.New("--data-dir must not be empty")
 	errTokenFile   = errors.New("the token does not belong to this cluster: copy node.token from the folder that 'setpoint cluster init' wrote")
 	errNoTrust     = errors.New("no trust material: run 'setpoint cluster init --servers ... --out DIR' once and give each server --trust-dir DIR")
@@ -46,8 +48,14 @@ func (o *ServerOptions) Validate() error {
 	case o.DataDir == "":
 		return errNoDataDir
 	}
-	_, err := o.servers()
-	return err
+	servers, err := o.servers()
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(servers, func(s pki.Server) bool { return s.Name == o.Name }) {
+		return fmt.Errorf("--name %q: %w", o.Name, errNotInitial)
+	}
+	return nil
 }
 
 // servers are all replicas; without a list this one is alone.
@@ -68,6 +76,11 @@ func RunServer(ctx context.Context, o ServerOptions) error {
 	if err != nil {
 		return err
 	}
+	unlock, err := lockDataDir(o.DataDir, "server")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	trust, err := o.trust(ctx, servers)
 	if err != nil {
 		return err

@@ -1,0 +1,33 @@
+package setpoint
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// errDataDirInUse says that two processes would write the same files.
+var errDataDirInUse = errors.New("the data directory is in use by another setpoint: stop it, or give this one a --data-dir of its own")
+
+// lockDataDir keeps the data directory for this process until release is called
+// or the process ends. role tells apart what may share a directory.
+func lockDataDir(dir, role string) (release func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(dir, role+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = file.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%s: %w", dir, errDataDirInUse)
+		}
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return func() { _ = file.Close() }, nil
+}
