@@ -208,10 +208,21 @@ func (c *Cluster) Cut(from, to int) {
 	c.network.setCut(link{c.members[from].name, c.members[to].name}, true)
 }
 
-// Heal mends all links.
+// Hold keeps back what one server sends to another from now on; Release delivers it.
+func (c *Cluster) Hold(from, to int) {
+	c.network.hold(link{c.members[from].name, c.members[to].name})
+}
+
+// Release delivers what Hold kept back.
+func (c *Cluster) Release(from, to int) {
+	c.network.release(link{c.members[from].name, c.members[to].name})
+}
+
+// Heal mends all links and delivers what they hold.
 func (c *Cluster) Heal() {
 	for _, a := range c.members {
 		for _, b := range c.members {
+			c.network.release(link{a.name, b.name})
 			c.network.setCut(link{a.name, b.name}, false)
 		}
 	}

@@ -11,8 +11,10 @@ import (
 // it, as a network does: nobody is told. When it heals, connections that lost
 // something are reset.
 type network struct {
-	mu    sync.Mutex
-	cut   map[link]bool
+	mu  sync.Mutex
+	cut map[link]bool
+	// held links deliver nothing until their channel is closed.
+	held  map[link]chan struct{}
 	conns map[*pipeEnd]struct{}
 	// accept takes the far end of a new connection, by server and protocol.
 	accept map[endpoint]func(net.Conn)
@@ -28,7 +30,7 @@ type endpoint struct{ server, protocol string }
 
 func newNetwork() *network {
 	return &network{
-		cut: map[link]bool{}, conns: map[*pipeEnd]struct{}{},
+		cut: map[link]bool{}, held: map[link]chan struct{}{}, conns: map[*pipeEnd]struct{}{},
 		accept: map[endpoint]func(net.Conn){}, mended: make(chan struct{}),
 	}
 }
@@ -73,6 +75,32 @@ func (n *network) isCut(l link) bool {
 	return n.cut[l]
 }
 
+// hold keeps back what is sent over a link from now on, until release.
+func (n *network) hold(l link) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.held[l] == nil {
+		n.held[l] = make(chan struct{})
+	}
+}
+
+// release delivers what was kept back.
+func (n *network) release(l link) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.held[l] != nil {
+		close(n.held[l])
+		delete(n.held, l)
+	}
+}
+
+// delivery returns what to wait for before delivering over a link; nil: nothing.
+func (n *network) delivery(l link) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.held[l]
+}
+
 func (n *network) reset(affected func(link) bool) {
 	n.mu.Lock()
 	var closing []*pipeEnd
@@ -114,7 +142,8 @@ func (n *network) dial(ctx context.Context, from, to, protocol string) (net.Conn
 		return nil, &net.OpError{Op: "dial", Net: protocol, Err: fmt.Errorf("%s is down", to)}
 	}
 	near, far := net.Pipe()
-	nearEnd, farEnd := &pipeEnd{Conn: near, network: n, out: out}, &pipeEnd{Conn: far, network: n, out: back}
+	nearEnd := &pipeEnd{Conn: near, network: n, out: out, closed: make(chan struct{})}
+	farEnd := &pipeEnd{Conn: far, network: n, out: back, closed: make(chan struct{})}
 	n.conns[nearEnd], n.conns[farEnd] = struct{}{}, struct{}{}
 	go accept(farEnd)
 	return nearEnd, nil
@@ -125,12 +154,20 @@ type pipeEnd struct {
 	net.Conn
 	network *network
 	out     link
+	once    sync.Once
+	closed  chan struct{}
 }
 
 // Write implements net.Conn.
 func (p *pipeEnd) Write(b []byte) (int, error) {
 	if p.network.isCut(p.out) {
 		return len(b), nil
+	}
+	if released := p.network.delivery(p.out); released != nil {
+		select {
+		case <-released:
+		case <-p.closed:
+		}
 	}
 	return p.Conn.Write(b)
 }
@@ -140,6 +177,7 @@ func (p *pipeEnd) Close() error {
 	p.network.mu.Lock()
 	delete(p.network.conns, p)
 	p.network.mu.Unlock()
+	p.once.Do(func() { close(p.closed) })
 	return p.Conn.Close()
 }
 

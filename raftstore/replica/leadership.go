@@ -91,19 +91,23 @@ func (t *leadershipTracker) run(ctx context.Context) {
 }
 
 // barrier puts an entry through the log and reports its term. Until it is applied
-// the state may lack writes that the previous leader acknowledged.
+// the state may lack writes that the previous leader acknowledged. A term that was
+// lost before is not reported: by the time anybody looks, it may be won after all.
 func (t *leadershipTracker) barrier(ctx context.Context) {
 	term := t.replica.Term()
-	for t.leadsIn(term) && t.replica.await(ctx, t.replica.raft.Barrier(0)) != nil {
+	for t.leadsIn(term) {
+		if t.replica.await(ctx, t.replica.raft.Barrier(0)) == nil {
+			select {
+			case t.barriers <- term:
+			case <-ctx.Done():
+			}
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(barrierRetry):
 		}
-	}
-	select {
-	case t.barriers <- term:
-	case <-ctx.Done():
 	}
 }
 

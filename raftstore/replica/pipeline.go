@@ -15,6 +15,8 @@ import (
 // Here answers after the first failure are thrown away instead.
 type drainedPipeline struct {
 	raft.AppendPipeline
+	// heard is told of each answer before raft is.
+	heard   func(raft.AppendFuture)
 	answers chan raft.AppendFuture
 	closed  chan struct{}
 	once    sync.Once
@@ -27,6 +29,9 @@ func (t *contactTransport) AppendEntriesPipeline(id raft.ServerID, target raft.S
 		return nil, err
 	}
 	p := &drainedPipeline{AppendPipeline: inner, answers: make(chan raft.AppendFuture), closed: make(chan struct{})}
+	p.heard = func(answer raft.AppendFuture) {
+		t.answered(id, answer.Start(), answer.Request(), answer.Response())
+	}
 	go p.run()
 	return p, nil
 }
@@ -37,6 +42,7 @@ func (p *drainedPipeline) run() {
 	for {
 		select {
 		case answer := <-p.AppendPipeline.Consumer():
+			p.heard(answer)
 			if failed {
 				continue
 			}

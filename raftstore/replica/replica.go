@@ -182,19 +182,6 @@ func (r *Replica) await(ctx context.Context, future raft.Future) error {
 	}
 }
 
-// ConfirmLeader returns nil if, at some moment during the call, this replica led
-// in the given term. Errors wrap ErrNotLeader.
-func (r *Replica) ConfirmLeader(ctx context.Context, term uint64) error {
-	if err := r.await(ctx, r.raft.VerifyLeader()); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotLeader, err)
-	}
-	// Won again in a later term, the state may lack writes of the term between.
-	if now := r.raft.CurrentTerm(); now != term {
-		return fmt.Errorf("%w: term %d has become %d", ErrNotLeader, term, now)
-	}
-	return nil
-}
-
 // State returns the state machine. It is for reading: only raft applies to it.
 func (r *Replica) State() *state.State { return r.state }
 

@@ -1,0 +1,49 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// ConfirmLeader returns nil if this replica led in the given term until some
+// moment during the call, so no other leader had acknowledged anything before it.
+// Errors wrap ErrNotLeader.
+//
+// Raft's VerifyLeader alone is no proof: it counts answers that arrive during the
+// call to messages sent before it, and those of servers without a vote. A process
+// that was stopped finds such answers in its sockets when it wakes up, from before
+// its successor was elected.
+func (r *Replica) ConfirmLeader(ctx context.Context, term uint64) error {
+	for start := time.Now(); ; {
+		// Each try sends heartbeats at once, and ends with an answer or the leadership.
+		if err := r.await(ctx, r.raft.VerifyLeader()); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotLeader, err)
+		}
+		// Won again in a later term, the state may lack writes of the term between.
+		if now := r.raft.CurrentTerm(); now != term {
+			return fmt.Errorf("%w: term %d has become %d", ErrNotLeader, term, now)
+		}
+		if r.quorumSince(term, start) {
+			return nil
+		}
+	}
+}
+
+// quorumSince reports whether most voters took this replica for the leader of the
+// term at some time after start.
+func (r *Replica) quorumSince(term uint64, start time.Time) bool {
+	voters, accepted := 0, 0
+	for _, s := range r.raft.GetConfiguration().Configuration().Servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if s.ID == raft.ServerID(r.cfg.ID) || r.transport.acceptedSince(s.ID, term, start) {
+			accepted++
+		}
+	}
+	return accepted > voters/2
+}

@@ -1,0 +1,62 @@
+package raftstore_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
+)
+
+// heartbeatPause is longer than a leader's pause between two heartbeats.
+const heartbeatPause = 120 * time.Millisecond
+
+// TestAnswersFromBeforeTheReadProveNothing: a leader that was replaced, and does
+// not know yet, gets an old answer of its former follower during a read. Raft's
+// VerifyLeader takes it for a proof.
+func TestAnswersFromBeforeTheReadProveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) {
+			cfg.Timing.LeaderLease = 500 * time.Millisecond // time for the test to act in
+		})
+		defer c.Close()
+		old := c.Leader()
+		mustPut(t, c.Store(old), "/k", "old")
+		time.Sleep(heartbeatPause)
+		for _, i := range others(old) {
+			c.Hold(i, old)
+		}
+		time.Sleep(heartbeatPause) // an answer of each follower is on its way now
+		replaced := make(chan error, 1)
+		go func() { replaced <- c.Store(old).TransferLeadership(t.Context()) }()
+		successor := c.Leader(others(old)...)
+		mustPut(t, c.Store(successor), "/k", "new")
+		if !c.Store(old).Leadership().Leader {
+			t.Fatal("the old leader knows already: the test shows nothing")
+		}
+
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		read := make(chan string, 1)
+		go func() {
+			root, err := c.Store(old).ReadIndex(ctx)
+			if err != nil {
+				read <- err.Error()
+				return
+			}
+			record, _ := root.Get("/k")
+			read <- string(record.Value)
+		}()
+		synctest.Wait() // until the read waits for answers
+		other := 3 - old - successor
+		c.Release(other, old)
+		synctest.Wait()
+		c.Heal()
+		if got := <-read; got != "new" {
+			t.Errorf("read %q from a leader that was replaced, want %q", got, "new")
+		}
+		<-replaced
+	})
+}
