@@ -27,33 +27,42 @@ const (
 
 var systemNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
-// bootstrap makes what every cluster has, until it is there. It returns nil at
-// the end of ctx only, as the other loops of a term do.
-func (l *loops) bootstrap(ctx context.Context, client kubernetes.Interface) error {
+// until repeats what may fail for a moment, such as a write during an election.
+// It returns false when ctx ended first.
+func (l *loops) until(ctx context.Context, what string, do func(context.Context) error) bool {
 	for {
-		err := ensureSystem(ctx, client, l.server)
+		err := do(ctx)
 		if err == nil {
-			<-ctx.Done()
-			return nil
+			return true
 		}
-		l.server.config.Logger.Warn("system objects are not there yet", "error", err)
+		if ctx.Err() != nil {
+			return false
+		}
+		l.server.config.Logger.Warn("not there yet", "what", what, "error", err)
 		select {
 		case <-ctx.Done():
-			return nil
+			return false
 		case <-time.After(bootstrapRetryInterval):
 		}
 	}
 }
 
-func ensureSystem(ctx context.Context, client kubernetes.Interface, s *Server) error {
+// ensureNamespaces makes the namespaces that every cluster has; the control loops
+// write to some of them.
+func ensureNamespaces(ctx context.Context, client kubernetes.Interface) error {
 	for _, name := range systemNamespaces {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := ensured(client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})); err != nil {
 			return fmt.Errorf("namespace %s: %w", name, err)
 		}
 	}
+	return nil
+}
+
+// ensureAPIService makes the Service by which pods find the API.
+func ensureAPIService(ctx context.Context, client kubernetes.Interface, s *Server) error {
 	if err := ensured(client.CoreV1().Services(metav1.NamespaceDefault).Create(ctx, apiService(), metav1.CreateOptions{})); err != nil {
-		return fmt.Errorf("service kubernetes: %w", err)
+		return fmt.Errorf("service %s: %w", kubernetesService, err)
 	}
 	slice, err := apiEndpoints(s)
 	if err != nil {

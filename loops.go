@@ -86,11 +86,17 @@ func (l *loops) act(ctx context.Context, term uint64) error {
 	if err != nil {
 		return err
 	}
+	if !l.until(ctx, "namespaces", func(ctx context.Context) error { return ensureNamespaces(ctx, server) }) {
+		return nil
+	}
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		l.until(ctx, "service "+kubernetesService, func(ctx context.Context) error { return ensureAPIService(ctx, server, s) })
+		return nil
+	})
 	group.Go(func() error {
 		return leader.Publish(ctx, leader.PublishConfig{Client: server, Server: s.config.Name, Term: term, Logger: s.config.Logger})
 	})
-	group.Go(func() error { return l.bootstrap(ctx, server) })
 	group.Go(func() error { return l.runControllers(ctx, term) })
 	group.Go(func() error { return l.runScheduler(ctx, term) })
 	return group.Wait()
