@@ -202,10 +202,12 @@ func (d *dev) client(name, group string) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(d.servers[0].restConfig(&user.DefaultInfo{Name: name, Groups: []string{group, user.AllAuthenticated}}, 0))
 }
 
+// stop ends all replicas at once: one after the other they would elect leaders
+// that are about to stop.
 func (d *dev) stop() error {
-	var errs []error
+	var group errgroup.Group
 	for _, server := range d.servers {
-		errs = append(errs, server.Stop())
+		group.Go(server.Stop)
 	}
-	return errors.Join(errs...)
+	return group.Wait()
 }

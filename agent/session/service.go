@@ -86,7 +86,11 @@ func (s *Service) welcome(ending error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ending != nil && s.ending == nil {
-		s.config.Logger.Info("sessions are sent elsewhere", "reason", ending.Error(), "sessions", len(s.held))
+		level := slog.LevelDebug
+		if len(s.held) > 0 {
+			level = slog.LevelInfo
+		}
+		s.config.Logger.Log(context.Background(), level, "sessions are sent elsewhere", "reason", ending.Error(), "sessions", len(s.held))
 	}
 	s.ending = ending
 	if ending == nil {
