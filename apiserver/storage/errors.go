@@ -6,7 +6,11 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/command"
 )
 
 var (
@@ -19,17 +23,24 @@ const (
 	unavailableRetryAfterSeconds = 1
 )
 
-// unavailable turns a failure of the store into 503: the request was not
-// refused, no quorum answered in time.
+// unavailable turns a failure of the store into 503 or 504. Only what certainly
+// took no effect carries Retry-After: client-go then sends any request again by
+// itself, and a create with a generated name would make a second object.
 func unavailable(err error) error {
 	var status apierrors.APIStatus
 	switch {
-	case err == nil, errors.As(err, &status), errors.Is(err, context.Canceled):
+	case err == nil, errors.As(err, &status):
 		return err
+	case errors.Is(err, raftstore.ErrOutcomeUnknown):
+		return apierrors.NewTimeoutError("the write may or may not have taken effect: look before you try again", 0)
+	case errors.Is(err, command.ErrInvalid):
+		return apierrors.NewBadRequest(err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
 		return apierrors.NewTimeoutError("the store did not answer in time: is a majority of the servers running?", unavailableRetryAfterSeconds)
 	default:
-		return apierrors.NewServiceUnavailable(fmt.Sprintf("the store is not available: %v", err))
+		unavailable := apierrors.NewServiceUnavailable(fmt.Sprintf("the store is not available: %v", err))
+		unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: unavailableRetryAfterSeconds}
+		return unavailable
 	}
 }
 

@@ -87,7 +87,7 @@ func (s *Store) Revision() uint64 { return s.log.Root().Revision }
 func (s *Store) LinearizableRevision(ctx context.Context) (uint64, error) {
 	root, err := s.log.ReadIndex(ctx)
 	if err != nil {
-		return 0, unavailable(err)
+		return 0, err
 	}
 	return root.Revision, nil
 }
@@ -122,7 +122,7 @@ func (s *Store) waitRevision(ctx context.Context, revision uint64) (*state.Root,
 	if err != nil && ctx.Err() == nil {
 		return nil, tooLargeResourceVersion(revision, s.log.Root().Revision)
 	}
-	return root, err
+	return root, unavailable(err)
 }
 
 // ParseResourceVersion turns a client's resourceVersion into a revision; text
