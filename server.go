@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -33,6 +34,10 @@ const (
 	// drainTimeout is how long Stop lets requests finish before it ends the rest:
 	// watches have no end of their own.
 	drainTimeout = 200 * time.Millisecond
+	// lastFramesTimeout is how long Stop lets the answers of finished requests go out.
+	lastFramesTimeout = 50 * time.Millisecond
+	// drainPollInterval is how often Stop looks whether requests still run.
+	drainPollInterval = 5 * time.Millisecond
 	// handOverTimeout bounds handing leadership over; it takes milliseconds if at all.
 	handOverTimeout = 500 * time.Millisecond
 )
@@ -68,9 +73,11 @@ type Server struct {
 
 	cancel      context.CancelFunc
 	endRequests context.CancelFunc
-	wg          sync.WaitGroup
-	fatal       chan error
-	stop        sync.Once
+	// requests is how many run now, those that are taken over by a stream included.
+	requests atomic.Int64
+	wg       sync.WaitGroup
+	fatal    chan error
+	stop     sync.Once
 }
 
 // StartServer starts a replica and returns when it listens; Ready tells when it
@@ -195,7 +202,7 @@ func (s *Server) serve() error {
 	requests, endRequests := context.WithCancel(context.Background())
 	s.endRequests = endRequests
 	s.http = &http.Server{
-		Handler: s.api, TLSConfig: config,
+		Handler: s.counted(s.api), TLSConfig: config,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
@@ -266,14 +273,47 @@ func (s *Server) Stop() error {
 		s.cancel()
 		drained := time.AfterFunc(drainTimeout, s.endRequests)
 		defer drained.Stop()
-		if shutdownErr := s.http.Shutdown(ctx); shutdownErr != nil {
-			_ = s.http.Close()
-		}
+		s.closeHTTP(ctx)
 		s.endRequests()
 		err = s.log.Shutdown(ctx)
 		s.wg.Wait()
 	})
 	return err
+}
+
+// counted keeps s.requests.
+func (s *Server) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		defer s.requests.Add(-1)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// closeHTTP takes no more requests and returns when those that run have ended. The
+// library would wait for the connections of Raft too, which never fall idle.
+func (s *Server) closeHTTP(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.wg.Go(func() {
+		defer cancel()
+		for s.requests.Load() > 0 && sleep(ctx, drainPollInterval) {
+		}
+		sleep(ctx, lastFramesTimeout)
+	})
+	if err := s.http.Shutdown(ctx); err != nil {
+		_ = s.http.Close()
+	}
+}
+
+// sleep reports whether it slept to the end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 // handOver makes another replica lead before this one falls silent.
