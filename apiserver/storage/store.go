@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +43,9 @@ type Store struct {
 	tables map[schema.GroupVersionResource]*Table
 
 	nudgeable nudgeable
+	// caughtUp is set once this replica has held every write acknowledged before it
+	// started; see recent.
+	caughtUp atomic.Bool
 }
 
 // Table is the objects of one kind, in one version.
@@ -96,20 +100,35 @@ func (s *Store) LinearizableRevision(ctx context.Context) (uint64, error) {
 func (t *Table) Count() int { return t.store.log.Root().Count(t.prefix) }
 
 // rootAtLeast returns a root as a resourceVersion asks for it: "" the newest of
-// the cluster, "0" whatever is here, N at least N.
+// the cluster, "0" what is here, N at least N.
 func (s *Store) rootAtLeast(ctx context.Context, resourceVersion string) (*state.Root, error) {
 	switch resourceVersion {
 	case "":
 		root, err := s.log.ReadIndex(ctx)
 		return root, unavailable(err)
 	case "0":
-		return s.log.Root(), nil
+		return s.recent(ctx)
 	}
 	revision, err := ParseResourceVersion(resourceVersion)
 	if err != nil {
 		return nil, err
 	}
 	return s.waitRevision(ctx, revision)
+}
+
+// recent returns what is here, once this replica has caught up after its start. A
+// replica that has just started may know nothing yet, and an agent that gets an
+// empty list of its pods ends them all.
+func (s *Store) recent(ctx context.Context) (*state.Root, error) {
+	if s.caughtUp.Load() {
+		return s.log.Root(), nil
+	}
+	root, err := s.log.ReadIndex(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	s.caughtUp.Store(true)
+	return root, nil
 }
 
 func (s *Store) waitRevision(ctx context.Context, revision uint64) (*state.Root, error) {

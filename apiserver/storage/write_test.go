@@ -4,7 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
@@ -22,7 +24,47 @@ func (l *laggingLog) Root() *state.Root { return l.seen }
 func newLaggingStore() (*Store, *laggingLog) {
 	log := &laggingLog{Local: raftstoretest.NewLocal(state.Options{})}
 	log.seen = log.Local.Root()
-	return New(log, kinds.NewScheme(), kinds.All()), log
+	store := New(log, kinds.NewScheme(), kinds.All())
+	store.caughtUp.Store(true) // it lags since
+	return store, log
+}
+
+// TestAFreshReplicaCatchesUpFirst: a replica that knows nothing yet does not answer
+// "there are no pods", not even those who take old answers.
+func TestAFreshReplicaCatchesUpFirst(t *testing.T) {
+	for _, what := range []string{"get", "list", "watch"} {
+		t.Run(what, func(t *testing.T) {
+			store, log := newLaggingStore()
+			table := store.Table(configMaps)
+			put(t, table, configMap("a", nil))
+			store.caughtUp.Store(false)
+			switch what {
+			case "get":
+				if _, err := table.Get(t.Context(), "n", "a", "0"); err != nil {
+					t.Error(err)
+				}
+			case "list":
+				page, err := table.List(t.Context(), ListOptions{ResourceVersion: "0"})
+				if err != nil || len(page.Items) != 1 {
+					t.Errorf("listed %v, %v", page, err)
+				}
+			case "watch":
+				w, err := table.Watch(t.Context(), WatchOptions{ResourceVersion: "0"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer w.Stop()
+				if e := <-w.ResultChan(); e.Type != watch.Added || Uncache(e.Object).(*corev1.ConfigMap).Name != "a" {
+					t.Errorf("first event: %v", e)
+				}
+			}
+			log.seen = log.Local.Root()
+			put(t, table, configMap("b", nil))
+			if _, err := table.Get(t.Context(), "n", "b", "0"); !apierrors.IsNotFound(err) {
+				t.Errorf("later reads are not local: %v", err)
+			}
+		})
+	}
 }
 
 // TestRefusalsAreJudgedAgain: nobody is told 404, "nothing to do" or 409 because
