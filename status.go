@@ -61,11 +61,17 @@ func (s *Server) Status() ServerStatus {
 	return status
 }
 
+// leaseReadTimeout bounds the look at the Leases on a server that has not caught
+// up yet; they are left out then.
+const leaseReadTimeout = 200 * time.Millisecond
+
 func (s *Server) leaseHolders() map[string]string {
 	table := s.storage.Table(coordinationv1.SchemeGroupVersion.WithResource("leases"))
 	holders := map[string]string{}
+	ctx, cancel := context.WithTimeout(context.Background(), leaseReadTimeout)
+	defer cancel()
 	for _, name := range leader.LeaseNames() {
-		cached, err := table.Get(context.Background(), leader.Namespace, name, "0")
+		cached, err := table.Get(ctx, leader.Namespace, name, "0")
 		if err != nil {
 			continue // no leader has acted yet
 		}
