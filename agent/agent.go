@@ -54,7 +54,8 @@ func Run(ctx context.Context, cfg Config) error {
 type agent struct {
 	Config
 	port int
-	// changed makes the node's status be looked at: at once Ready means pods at once.
+	// changed makes the node's status be looked at: at once Ready means pods at
+	// once. It holds one: more would say the same.
 	changed chan struct{}
 }
 
@@ -75,7 +76,7 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	if a.SetPeers == nil {
 		nodes = informers.NewSharedInformerFactoryWithOptions(a.Client, 0, onlySelf(a.NodeName))
 	}
-	watch := newNodeWatch(&a.Config, nodes)
+	watch := newNodeWatch(&a.Config, nodes, a.look)
 	nodes.StartWithContext(ctx)
 	defer nodes.Shutdown()
 	manager, start := a.pods(ctx, children, watch)
@@ -90,9 +91,7 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 // pods builds the pod manager; start runs it until ctx ends.
 func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeWatch) (m *pods.Manager, start func(context.Context) error) {
 	services := informers.NewSharedInformerFactory(a.Client, 0)
-	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", a.NodeName).String()
-	}))
+	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(a.boundHere))
 	lookup := &objects{client: a.Client, services: services.Core().V1().Services().Lister(), synced: services.Core().V1().Services().Informer().HasSynced}
 	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
 	sender := status.NewManager(status.Config{Client: a.Client, Logger: a.Logger})
@@ -113,6 +112,16 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 		bound.StartWithContext(ctx)
 		defer bound.Shutdown()
 		return m.Run(ctx, informer)
+	}
+}
+
+// boundHere selects this node's pods, and never from what some replica happens
+// to have: a list of yesterday would start pods that are gone and end those that
+// are new. Without a version to start from, reads are linearizable.
+func (a *agent) boundHere(o *metav1.ListOptions) {
+	o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", a.NodeName).String()
+	if o.ResourceVersion == "0" {
+		o.ResourceVersion, o.ResourceVersionMatch = "", ""
 	}
 }
 
@@ -137,7 +146,15 @@ func (a *agent) awaitPodCIDR(ctx context.Context, watch *nodeWatch) {
 			}
 		}
 	}
-	a.changed <- struct{}{} // the only sender, and there is room for one
+	a.look()
+}
+
+// look makes the node's keeper look at once; one that is about to needs no more.
+func (a *agent) look() {
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
 }
 
 func (a *agent) usePodCIDR(ctx context.Context, cidr string) error {

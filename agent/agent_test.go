@@ -131,3 +131,37 @@ func TestConfigSaysWhatIsMissing(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 }
+
+// TestTheFirstListOfPodsIsConsistent: what some replica has of yesterday would
+// start pods that are gone and end those that are new.
+func TestTheFirstListOfPodsIsConsistent(t *testing.T) {
+	a := &agent{Config: Config{NodeName: "n1"}}
+	for given, want := range map[string]string{"0": "", "": "", "17": "17"} {
+		o := metav1.ListOptions{ResourceVersion: given}
+		a.boundHere(&o)
+		if o.ResourceVersion != want || o.FieldSelector != "spec.nodeName=n1" {
+			t.Errorf("from %q: %+v", given, o)
+		}
+	}
+}
+
+// TestOwnNodeIsWatchedForTheJudgementOfOthers: a node that was given up and is
+// back must say so at once.
+func TestOwnNodeIsWatchedForTheJudgementOfOthers(t *testing.T) {
+	node := func(name string, ready corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}}}
+	}
+	looks := 0
+	w := &nodeWatch{self: "n1", cidr: make(chan string, 1), look: func() { looks++ }}
+	w.changed(node("n1", corev1.ConditionTrue))
+	w.changed(node("n2", corev1.ConditionUnknown))
+	if looks != 0 {
+		t.Errorf("%d looks for no reason", looks)
+	}
+	w.changed(node("n1", corev1.ConditionUnknown))
+	w.gone(node("n1", corev1.ConditionTrue))
+	if looks != 2 {
+		t.Errorf("%d looks, want one when given up and one when deleted", looks)
+	}
+}

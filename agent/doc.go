@@ -9,8 +9,9 @@
 //
 // Promises: Run blocks until every goroutine it started has ended. Ending the
 // agent ends no container: the next Run finds them by their labels and goes on.
-// A pod never starts from a list that is older than one acted upon; nothing is
-// removed before the first complete list.
+// A pod never starts from a list that is older than one acted upon, also by an
+// earlier Run: the first list is a linearizable read, later ones are never older
+// than it. Nothing is removed before the first complete list.
 //
 // Tested with the fake clientset and a fake runtime in synctest bubbles, and
 // with real containers in namespaces of the test's own; the parts with their own

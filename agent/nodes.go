@@ -22,6 +22,7 @@ type nodeWatch struct {
 	setPeers func([]Peer)
 	lister   corelisters.NodeLister
 	cidr     chan string // holds our pod CIDR once it is known
+	look     func()      // called when our Node may not say what it should
 
 	mu    sync.Mutex
 	peers []Peer // as last handed to setPeers
@@ -29,14 +30,14 @@ type nodeWatch struct {
 
 // newNodeWatch adds its handler to factory, which must not have started. Without
 // SetPeers only our own Node is watched.
-func newNodeWatch(cfg *Config, factory informers.SharedInformerFactory) *nodeWatch {
-	w := &nodeWatch{self: cfg.NodeName, setPeers: cfg.SetPeers, cidr: make(chan string, 1)}
+func newNodeWatch(cfg *Config, factory informers.SharedInformerFactory, look func()) *nodeWatch {
+	w := &nodeWatch{self: cfg.NodeName, setPeers: cfg.SetPeers, cidr: make(chan string, 1), look: look}
 	nodes := factory.Core().V1().Nodes()
 	w.lister = nodes.Lister()
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc:    w.changed,
 		UpdateFunc: func(_, obj any) { w.changed(obj) },
-		DeleteFunc: w.changed,
+		DeleteFunc: w.gone,
 	}
 	// Before the start these two cannot fail.
 	_ = nodes.Informer().SetTransform(slim)
@@ -60,16 +61,38 @@ func slim(obj any) (any, error) {
 }
 
 func (w *nodeWatch) changed(obj any) {
-	n, ok := obj.(*corev1.Node)
-	if ok && n.Name == w.self && n.Spec.PodCIDR != "" {
+	if n, ok := obj.(*corev1.Node); ok && n.Name == w.self {
+		w.own(n)
+	}
+	if w.setPeers != nil {
+		w.publish()
+	}
+}
+
+// own looks at our Node. If it is not Ready, the servers may have given us up
+// and not know yet that we are back: only we can say so.
+func (w *nodeWatch) own(n *corev1.Node) {
+	if n.Spec.PodCIDR != "" {
 		select {
 		case w.cidr <- n.Spec.PodCIDR:
 		default: // known already; a pod CIDR never changes
 		}
 	}
-	if w.setPeers != nil {
-		w.publish()
+	if !isReady(n) {
+		w.look()
 	}
+}
+
+// gone looks even if it was another's Node: that costs one request.
+func (w *nodeWatch) gone(any) {
+	w.look()
+	w.changed(nil)
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // publish calls setPeers if the set differs from the last one.

@@ -29,6 +29,9 @@ const (
 	defaultCheckInterval  = 10 * time.Second
 	registerRetryMin      = 200 * time.Millisecond
 	registerRetryMax      = 5 * time.Second
+	// answerPause is the least time between two corrections of what others wrote:
+	// with someone who insists it must not become a quarrel.
+	answerPause = time.Second
 	// imagesMax bounds the image list in a Node's status, as upstream does.
 	imagesMax = 50
 )
@@ -101,7 +104,9 @@ type keeper struct {
 	machine machine
 	last    *corev1.Node // as last seen from the API
 	written time.Time    // of the last accepted status
-	owner   atomic.Value // types.UID of last, read by the Lease's goroutine
+	// answered is when what others wrote was last corrected.
+	answered time.Time
+	owner    atomic.Value // types.UID of last, read by the Lease's goroutine
 }
 
 // Run registers the node and keeps its status and Lease until ctx ends. The

@@ -15,18 +15,20 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-func inBubble(t *testing.T, cfg Config, objects []runtime.Object, body func(t *testing.T, client *fake.Clientset)) {
+func inBubble(t *testing.T, cfg Config, objects []runtime.Object, body func(t *testing.T, client *fake.Clientset, changed chan<- struct{})) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(objects...)
 		cfg.Name, cfg.Client, cfg.DataDir, cfg.Port = "n1", client, dir, 10250
 		cfg.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
+		changed := make(chan struct{}, 1)
+		cfg.Changed = changed
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- Run(ctx, cfg) }()
 		synctest.Wait()
-		body(t, client)
+		body(t, client, changed)
 		cancel()
 		<-done
 	})
@@ -51,7 +53,7 @@ func readyOf(n *corev1.Node) corev1.NodeCondition {
 }
 
 func TestRegistration(t *testing.T) {
-	inBubble(t, Config{Labels: map[string]string{"a": "b"}}, nil, func(t *testing.T, client *fake.Clientset) {
+	inBubble(t, Config{Labels: map[string]string{"a": "b"}}, nil, func(t *testing.T, client *fake.Clientset, _ chan<- struct{}) {
 		n := getNode(t, client)
 		if n.Labels["a"] != "b" || n.Labels[corev1.LabelHostname] != "n1" || n.Labels["beta.kubernetes.io/os"] != "linux" {
 			t.Errorf("labels = %v", n.Labels)
@@ -71,7 +73,7 @@ func TestAdoptionKeepsWhatOthersWrote(t *testing.T) {
 		Spec:       corev1.NodeSpec{PodCIDR: "10.42.1.0/24", Unschedulable: true},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "GossipDegraded", Status: corev1.ConditionFalse}}},
 	}
-	inBubble(t, Config{Labels: map[string]string{"ours": "2"}}, []runtime.Object{old}, func(t *testing.T, client *fake.Clientset) {
+	inBubble(t, Config{Labels: map[string]string{"ours": "2"}}, []runtime.Object{old}, func(t *testing.T, client *fake.Clientset, _ chan<- struct{}) {
 		n := getNode(t, client)
 		if n.Labels["theirs"] != "1" || n.Labels["ours"] != "2" || !n.Spec.Unschedulable || n.Spec.PodCIDR != "10.42.1.0/24" {
 			t.Errorf("node = %+v", n)
@@ -90,7 +92,7 @@ func TestStatusIsWrittenOnChangeAndEveryFiveMinutes(t *testing.T) {
 		}
 		return nil
 	}
-	inBubble(t, Config{Ready: ready, LeaseInterval: time.Hour}, nil, func(t *testing.T, client *fake.Clientset) {
+	inBubble(t, Config{Ready: ready, LeaseInterval: time.Hour}, nil, func(t *testing.T, client *fake.Clientset, _ chan<- struct{}) {
 		patches := func() int {
 			n := 0
 			for _, a := range client.Actions() {
@@ -118,7 +120,7 @@ func TestStatusIsWrittenOnChangeAndEveryFiveMinutes(t *testing.T) {
 }
 
 func TestLeaseIsRenewedAndRecreated(t *testing.T) {
-	inBubble(t, Config{}, nil, func(t *testing.T, client *fake.Clientset) {
+	inBubble(t, Config{}, nil, func(t *testing.T, client *fake.Clientset, _ chan<- struct{}) {
 		leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 		time.Sleep(time.Minute)
 		l, err := leases.Get(t.Context(), "n1", metav1.GetOptions{})
@@ -136,7 +138,7 @@ func TestLeaseIsRenewedAndRecreated(t *testing.T) {
 }
 
 func TestDeletedNodeComesBack(t *testing.T) {
-	inBubble(t, Config{StatusInterval: time.Minute}, nil, func(t *testing.T, client *fake.Clientset) {
+	inBubble(t, Config{StatusInterval: time.Minute}, nil, func(t *testing.T, client *fake.Clientset, _ chan<- struct{}) {
 		if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -167,5 +169,69 @@ func TestRegistrationWaitsForTheAPI(t *testing.T) {
 		getNode(t, client)
 		cancel()
 		<-done
+	})
+}
+
+// setReady plays the servers, which write what they hold of the node.
+func setReady(t *testing.T, client *fake.Clientset, status corev1.ConditionStatus) {
+	t.Helper()
+	n := getNode(t, client)
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == corev1.NodeReady {
+			n.Status.Conditions[i].Status, n.Status.Conditions[i].Reason = status, "NodeStatusUnknown"
+		}
+	}
+	if _, err := client.CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatOthersWroteIsCorrectedAtOnceButNotInAQuarrel(t *testing.T) {
+	inBubble(t, Config{LeaseInterval: time.Hour}, nil, func(t *testing.T, client *fake.Clientset, changed chan<- struct{}) {
+		setReady(t, client, corev1.ConditionUnknown)
+		changed <- struct{}{}
+		synctest.Wait()
+		if c := readyOf(getNode(t, client)); c.Status != corev1.ConditionTrue {
+			t.Errorf("Ready = %+v right after the partition", c)
+		}
+		setReady(t, client, corev1.ConditionUnknown)
+		changed <- struct{}{}
+		synctest.Wait()
+		if c := readyOf(getNode(t, client)); c.Status != corev1.ConditionUnknown {
+			t.Errorf("corrected twice within %v", answerPause)
+		}
+		time.Sleep(answerPause)
+		synctest.Wait()
+		if c := readyOf(getNode(t, client)); c.Status != corev1.ConditionTrue {
+			t.Errorf("Ready = %+v after the pause", c)
+		}
+		client.ClearActions()
+		changed <- struct{}{}
+		synctest.Wait()
+		for _, a := range client.Actions() {
+			if a.GetVerb() != "get" {
+				t.Errorf("nothing to correct, but %s %s", a.GetVerb(), a.GetResource().Resource)
+			}
+		}
+	})
+}
+
+func TestADeletedNodeReturnsWithItsPodCIDR(t *testing.T) {
+	inBubble(t, Config{}, nil, func(t *testing.T, client *fake.Clientset, changed chan<- struct{}) {
+		n := getNode(t, client)
+		n.Spec.PodCIDR, n.Spec.PodCIDRs = "10.42.3.0/24", []string{"10.42.3.0/24"}
+		if _, err := client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		changed <- struct{}{}
+		synctest.Wait()
+		if err := client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		changed <- struct{}{}
+		synctest.Wait()
+		if n := getNode(t, client); n.Spec.PodCIDR != "10.42.3.0/24" {
+			t.Errorf("pod CIDR = %q: its pods have addresses of another range", n.Spec.PodCIDR)
+		}
 	})
 }

@@ -33,6 +33,9 @@ func (k *keeper) keepStatus(ctx context.Context) {
 		case <-k.Changed:
 			told = true
 			t.Stop()
+			if !sleep(ctx, time.Until(k.answered.Add(answerPause))) {
+				return
+			}
 		case <-t.C:
 		}
 	}
@@ -54,6 +57,9 @@ func (k *keeper) refresh(ctx context.Context, told bool) error {
 	k.last = got
 	if told && !k.due(ctx) {
 		return nil
+	}
+	if told {
+		k.answered = time.Now()
 	}
 	return k.writeStatus(ctx)
 }

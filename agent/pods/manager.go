@@ -71,7 +71,11 @@ func (m *Manager) Run(ctx context.Context, informer cache.SharedIndexInformer) e
 	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		return nil
 	}
-	m.adoptOrphans(ctx)
+	for !m.adoptOrphans(ctx) {
+		if !sleep(ctx, lookRetry) {
+			return nil
+		}
+	}
 	m.children.Go(func() { m.followEvents(ctx) })
 	m.children.Go(func() { m.relist(ctx) })
 	<-ctx.Done()
@@ -132,12 +136,13 @@ func (m *Manager) start(ctx context.Context, w *worker) {
 }
 
 // adoptOrphans gives a worker to every pod in the runtime that the complete
-// list did not have: its API object is gone, so it must go.
-func (m *Manager) adoptOrphans(ctx context.Context) {
+// list did not have: its API object is gone, so it must go. It reports whether
+// the runtime could be asked.
+func (m *Manager) adoptOrphans(ctx context.Context) bool {
 	keys, err := observed.Keys(ctx, m.Runtime)
 	if err != nil {
 		m.Logger.Warn("cannot look for orphaned pods", "err", err)
-		return
+		return false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,6 +156,7 @@ func (m *Manager) adoptOrphans(ctx context.Context) {
 		m.start(ctx, w)
 		w.set(pod, true)
 	}
+	return true
 }
 
 // Pods lists the pods that have a worker.

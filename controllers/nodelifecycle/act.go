@@ -56,7 +56,7 @@ func (c *controller) tell(node *corev1.Node, list []corev1.NodeCondition) {
 
 // tendPods takes the pods of a lost node out of service and evicts those that
 // no longer tolerate their node.
-func (c *controller) tendPods(ctx context.Context, node *corev1.Node, v verdict, isBad bool, now time.Time) (time.Duration, error) {
+func (c *controller) tendPods(ctx context.Context, node *corev1.Node, v verdict, isBad bool, term, now time.Time) (time.Duration, error) {
 	counting := noExecute(node.Spec.Taints, isBad && (v.state != down || v.evict))
 	if v.state != down && len(counting) == 0 {
 		return 0, nil
@@ -75,7 +75,7 @@ func (c *controller) tendPods(ctx context.Context, node *corev1.Node, v verdict,
 	if halted {
 		counting = noExecute(counting, false)
 	}
-	e := evictions(counting, mine, c.term, now)
+	e := evictions(counting, mine, term, now)
 	for _, p := range e.due {
 		errs = append(errs, c.evict(ctx, p, now))
 	}

@@ -36,10 +36,11 @@ type Config struct {
 type controller struct {
 	cfg    Config
 	pods   cache.SharedIndexInformer
-	term   time.Time // when the term began, by this server's clock
 	budget *budget
 
 	mu    sync.Mutex
+	term  time.Time // when the term began, by this server's clock, or it last woke
+	awake time.Time // when this process was last known to run
 	beats map[string]beat
 }
 
@@ -47,7 +48,16 @@ type controller struct {
 type beat struct {
 	renewed, status time.Time
 	seen            time.Time
+	witnessed       bool
 }
+
+const (
+	// tickInterval is how often the controller notes that it runs.
+	tickInterval = time.Second
+	// pauseMin is the gap between two ticks from which on it was this process
+	// that stood still, stopped or starved, and nobody else's silence counts.
+	pauseMin = 5 * time.Second
+)
 
 // Warm creates the informers and indexes that the controller reads.
 func Warm(f informers.SharedInformerFactory) error {
@@ -69,10 +79,11 @@ func Run(ctx context.Context, cfg Config) error {
 	c := &controller{
 		cfg:    cfg,
 		pods:   cfg.Informers.Core().V1().Pods().Informer(),
-		term:   time.Now(),
 		budget: newBudget(),
 		beats:  map[string]beat{},
 	}
+	c.term = time.Now()
+	c.awake = c.term
 	loop := reconcile.Config{
 		Name:      "nodelifecycle",
 		Reconcile: c.reconcile,
@@ -81,12 +92,43 @@ func Run(ctx context.Context, cfg Config) error {
 			{Informer: cfg.Informers.Coordination().V1().Leases().Informer(), Map: leaseChanged},
 			{Informer: c.pods, Map: c.podChanged},
 		},
+		Feeds:  []reconcile.Feed{c.tick},
 		Logger: cfg.Logger,
 	}
 	if cfg.Liveness != nil {
-		loop.Feeds = []reconcile.Feed{c.feed}
+		loop.Feeds = append(loop.Feeds, c.feed)
 	}
 	return reconcile.Run(ctx, loop)
+}
+
+// tick notes that this process runs.
+func (c *controller) tick(ctx context.Context, _ func(reconcile.Key)) {
+	ticker := time.NewTicker(tickInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.since(time.Now())
+		}
+	}
+}
+
+// since is the moment from which deadlines count at the earliest. After a pause
+// of this process that is now: what happened meanwhile it has not seen.
+func (c *controller) since(now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.awake) >= pauseMin {
+		c.term = now
+		for name, b := range c.beats {
+			b.seen, b.witnessed = now, false
+			c.beats[name] = b
+		}
+	}
+	c.awake = latest(c.awake, now)
+	return c.term
 }
 
 // feed passes on what the liveness layer reports.
@@ -146,7 +188,8 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	}
 	ctx = reconcile.WithCause(ctx, node)
 	now := time.Now()
-	v := judge(c.signal(node.Name), c.heartbeat(node, now), c.term, now)
+	term := c.since(now)
+	v := judge(c.signal(node.Name), c.heartbeat(node, now), term, now)
 	list := conditions(node, v, now)
 	isBad := bad(list, v)
 	// A suspect counts too: when many lose their session at once, it is not them.
@@ -157,7 +200,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	if err != nil {
 		return 0, err
 	}
-	evictAgain, err := c.tendPods(ctx, node, v, isBad, now)
+	evictAgain, err := c.tendPods(ctx, node, v, isBad, term, now)
 	return soonest(v.again, again, evictAgain), err
 }
 
@@ -170,9 +213,12 @@ func (c *controller) signal(node string) Signal {
 
 // heartbeat compares the node's Lease and status with what was seen last.
 func (c *controller) heartbeat(node *corev1.Node, now time.Time) heartbeat {
-	next := beat{seen: now}
+	next, promised := beat{seen: now}, time.Duration(0)
 	if lease, err := c.cfg.Informers.Coordination().V1().Leases().Lister().Leases(corev1.NamespaceNodeLease).Get(node.Name); err == nil && lease.Spec.RenewTime != nil {
 		next.renewed = lease.Spec.RenewTime.Time
+		if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
+			promised = time.Duration(*seconds) * time.Second
+		}
 	}
 	if ready := find(node.Status.Conditions, corev1.NodeReady); ready != nil {
 		next.status = ready.LastHeartbeatTime.Time
@@ -181,10 +227,15 @@ func (c *controller) heartbeat(node *corev1.Node, now time.Time) heartbeat {
 	defer c.mu.Unlock()
 	was, known := c.beats[node.Name]
 	if known && was.renewed.Equal(next.renewed) && was.status.Equal(next.status) {
-		next.seen = was.seen
+		next = was
+	} else {
+		next.witnessed = known
 	}
 	c.beats[node.Name] = next
-	return heartbeat{at: next.seen, reported: reported(node.Status.Conditions) || !next.renewed.IsZero()}
+	return heartbeat{
+		at: next.seen, witnessed: next.witnessed, promised: promised,
+		reported: reported(node.Status.Conditions) || !next.renewed.IsZero(),
+	}
 }
 
 func (c *controller) forget(node string) {

@@ -290,3 +290,44 @@ func TestConditionsAndCordonBecomeTaints(t *testing.T) {
 		expect(t, "uncordoned", look(t, w, "n1"), "True mine:NoSchedule memory-pressure:NoSchedule")
 	})
 }
+
+// TestNodeThatWritesIsNotDead: whatever keeps its session away, an agent that
+// reaches the API lives, and the two do not quarrel about it.
+func TestNodeThatWritesIsNotDead(t *testing.T) {
+	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+		l.say("n0", SessionLost, GossipDead)
+		for range 30 {
+			time.Sleep(5 * time.Second)
+			n, _ := w.Client.CoreV1().Nodes().Get(t.Context(), "n0", metav1.GetOptions{})
+			n.Status = readyNode("n0").Status
+			n.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+			if _, err := w.Client.CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		expect(t, "pods", evicted(w), "")
+		expect(t, "look", look(t, w, "n0"), "True unreachable:NoSchedule")
+		if writes := w.Writes(); len(writes) > 40 { // 30 are the agent's own
+			t.Errorf("%d writes: %v", len(writes), writes)
+		}
+	})
+}
+
+// TestPauseOfThisProcess: a server that stood still has not seen whether nodes
+// renewed, and condemns nobody for it.
+func TestPauseOfThisProcess(t *testing.T) {
+	start := at(0)
+	c := &controller{term: start, awake: start, beats: map[string]beat{"n": {seen: start, witnessed: true}}}
+	for s := range 5 {
+		if got := c.since(at(s)); !got.Equal(start) {
+			t.Fatalf("after %d s: deadlines count from %v", s, got)
+		}
+	}
+	if got := c.since(at(64)); !got.Equal(at(64)) {
+		t.Errorf("after the pause: deadlines count from %v, want from its end", got)
+	}
+	if b := c.beats["n"]; !b.seen.Equal(at(64)) || b.witnessed {
+		t.Errorf("the node's last beat is %+v", b)
+	}
+}

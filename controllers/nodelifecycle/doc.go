@@ -15,7 +15,8 @@
 //
 // It promises: gossip alone never costs a node anything; evictions wait out a
 // hold-down and a budget for each zone; when every node looks bad, or many went
-// at once, nobody is evicted; a new term restarts every deadline; a node that
+// at once, nobody is evicted; a new term restarts every deadline, and so does a
+// pause of this process; a node that still writes is not dead; a node that
 // returns loses its taints and its pods stay; on an unchanged world nothing is
 // written.
 //

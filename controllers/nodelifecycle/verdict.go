@@ -4,7 +4,7 @@ import "time"
 
 const (
 	// leaseGrace is how long a node without a session may go without renewing
-	// its Lease or status.
+	// its Lease or status, if the Lease does not promise longer.
 	leaseGrace = 40 * time.Second
 	// startupGrace is how long a new node may take to report for the first time.
 	startupGrace = 60 * time.Second
@@ -14,6 +14,9 @@ const (
 	// holdDown is how long a node must have been down before its pods are asked
 	// to go: most faults heal within it.
 	holdDown = 10 * time.Second
+	// echo is how long after a session ended a sign of life may be one from
+	// before that arrives late.
+	echo = 3 * time.Second
 	// drainWindow is how long a node that said goodbye may stay away, for a
 	// restart or an upgrade, before it counts as lost.
 	drainWindow = 5 * time.Minute
@@ -42,6 +45,27 @@ type heartbeat struct {
 	at time.Time
 	// reported is whether the node has ever posted a status.
 	reported bool
+	// witnessed is whether this controller saw the change itself, and at is not
+	// only when it began to look.
+	witnessed bool
+	// promised is how long the node's Lease says that it lasts; 0 without one.
+	promised time.Duration
+}
+
+// grace is how long the node may be silent. One that renews seldom says so in
+// its Lease.
+func (b heartbeat) grace() time.Duration {
+	if !b.reported {
+		return startupGrace
+	}
+	return max(leaseGrace, b.promised)
+}
+
+// speaks reports whether the node, whose session ended at since, reached the
+// API after that, so that it lives, and for how long that counts.
+func (b heartbeat) speaks(since, now time.Time) (wait time.Duration, ok bool) {
+	wait = b.at.Add(b.grace()).Sub(now)
+	return wait, b.witnessed && wait > 0 && b.at.After(since.Add(echo))
 }
 
 // verdict is the judgement over one node at one moment.
@@ -55,7 +79,8 @@ type verdict struct {
 }
 
 // judge is the table of the design as a function: the session proves, gossip
-// hints, the Lease decides only for nodes that have no session. No deadline
+// hints, the Lease decides for nodes that have no session, and keeps one whose
+// session is gone but that still writes from being taken for dead. No deadline
 // starts before the term did, so that a new leader condemns nobody for what it
 // has not watched itself.
 func judge(s Signal, beat heartbeat, term, now time.Time) verdict {
@@ -66,15 +91,18 @@ func judge(s Signal, beat heartbeat, term, now time.Time) verdict {
 		}
 		return verdict{state: healthy}
 	case SessionClosedCleanly:
-		return judgeDrained(s, term, now)
+		return judgeDrained(s, beat, term, now)
 	case SessionLost:
-		return judgeLost(s, term, now)
+		return judgeLost(s, beat, term, now)
 	default:
 		return judgeLease(beat, now)
 	}
 }
 
-func judgeDrained(s Signal, term, now time.Time) verdict {
+func judgeDrained(s Signal, beat heartbeat, term, now time.Time) verdict {
+	if wait, ok := beat.speaks(s.SessionSince, now); ok {
+		return verdict{state: suspect, again: wait}
+	}
 	since := latest(s.SessionSince, term)
 	if wait := since.Add(drainWindow).Sub(now); wait > 0 {
 		return verdict{state: draining, again: wait}
@@ -82,7 +110,10 @@ func judgeDrained(s Signal, term, now time.Time) verdict {
 	return condemn(since.Add(drainWindow), now)
 }
 
-func judgeLost(s Signal, term, now time.Time) verdict {
+func judgeLost(s Signal, beat heartbeat, term, now time.Time) verdict {
+	if wait, ok := beat.speaks(s.SessionSince, now); ok {
+		return verdict{state: suspect, again: wait} // whatever keeps its session away, it is not dead
+	}
 	since := latest(s.SessionSince, term)
 	if s.Gossip == GossipDead {
 		return condemn(latest(since, s.GossipSince), now)
@@ -94,10 +125,7 @@ func judgeLost(s Signal, term, now time.Time) verdict {
 }
 
 func judgeLease(beat heartbeat, now time.Time) verdict {
-	grace := leaseGrace
-	if !beat.reported {
-		grace = startupGrace
-	}
+	grace := beat.grace()
 	if wait := beat.at.Add(grace).Sub(now); wait > 0 {
 		return verdict{state: healthy, again: wait}
 	}

@@ -37,11 +37,17 @@ func TestJudge(t *testing.T) {
 		{"lost and dead before the term", Signal{Session: SessionLost, SessionSince: at(0), Gossip: GossipDead, GossipSince: at(1)}, heartbeat{}, 100, 105, down, false, 5 * time.Second},
 		{"goodbye", Signal{Session: SessionClosedCleanly, SessionSince: at(100), Gossip: GossipDead}, heartbeat{}, 0, 200, draining, false, 200 * time.Second},
 		{"goodbye, never back", Signal{Session: SessionClosedCleanly, SessionSince: at(100)}, heartbeat{}, 0, 411, down, true, never},
-		{"lease fresh", Signal{}, heartbeat{at(100), true}, 0, 110, healthy, false, 30 * time.Second},
-		{"lease old", Signal{}, heartbeat{at(100), true}, 0, 140, down, false, 10 * time.Second},
-		{"lease old, held down", Signal{}, heartbeat{at(100), true}, 0, 150, down, true, never},
-		{"new node, no report yet", Signal{}, heartbeat{at(100), false}, 0, 150, healthy, false, 10 * time.Second},
-		{"gossip alone is no session", Signal{Gossip: GossipDead}, heartbeat{at(100), true}, 0, 110, healthy, false, 30 * time.Second},
+		{"lease fresh", Signal{}, heartbeat{at: at(100), reported: true}, 0, 110, healthy, false, 30 * time.Second},
+		{"lease old", Signal{}, heartbeat{at: at(100), reported: true}, 0, 140, down, false, 10 * time.Second},
+		{"lease old, held down", Signal{}, heartbeat{at: at(100), reported: true}, 0, 150, down, true, never},
+		{"lease old, but it promises longer", Signal{}, heartbeat{at: at(100), reported: true, promised: 90 * time.Second}, 0, 150, healthy, false, 40 * time.Second},
+		{"lost and dead, but it writes", Signal{Session: SessionLost, SessionSince: at(100), Gossip: GossipDead, GossipSince: at(102)}, heartbeat{at: at(110), reported: true, witnessed: true}, 0, 120, suspect, false, 30 * time.Second},
+		{"lost and dead, it wrote just then", Signal{Session: SessionLost, SessionSince: at(100), Gossip: GossipDead, GossipSince: at(102)}, heartbeat{at: at(101), reported: true, witnessed: true}, 0, 120, down, true, never},
+		{"lost and dead, it wrote before we looked", Signal{Session: SessionLost, SessionSince: at(100), Gossip: GossipDead, GossipSince: at(102)}, heartbeat{at: at(110), reported: true}, 0, 120, down, true, never},
+		{"lost and dead, it no longer writes", Signal{Session: SessionLost, SessionSince: at(100), Gossip: GossipDead, GossipSince: at(102)}, heartbeat{at: at(110), reported: true, witnessed: true}, 0, 150, down, true, never},
+		{"goodbye, but it writes", Signal{Session: SessionClosedCleanly, SessionSince: at(100)}, heartbeat{at: at(110), reported: true, witnessed: true}, 0, 120, suspect, false, 30 * time.Second},
+		{"new node, no report yet", Signal{}, heartbeat{at: at(100), reported: false}, 0, 150, healthy, false, 10 * time.Second},
+		{"gossip alone is no session", Signal{Gossip: GossipDead}, heartbeat{at: at(100), reported: true}, 0, 110, healthy, false, 30 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := verdict{c.state, c.evict, c.again}
