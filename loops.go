@@ -80,6 +80,9 @@ func (l *loops) act(ctx context.Context, term uint64) error {
 	s := l.server
 	s.config.Logger.Info("leading", "server", s.config.Name, "term", term)
 	if err := l.catchUp(ctx); err != nil {
+		if ctx.Err() == nil {
+			s.config.Logger.Warn("controllers wait: caches cannot catch up", "error", err)
+		}
 		return err
 	}
 	server, err := kubernetes.NewForConfig(s.restConfig(serverUser, term))

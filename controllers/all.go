@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/deployment"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
+	"github.com/setpoint-io/setpoint/controllers/eventttl"
 	"github.com/setpoint-io/setpoint/controllers/garbage"
 	"github.com/setpoint-io/setpoint/controllers/namespace"
 	"github.com/setpoint-io/setpoint/controllers/nodeipam"
@@ -40,6 +41,7 @@ func all() []controller {
 		{"replicaset-controller", replicaset.Warm, runReplicaSet},
 		{"endpoint-slice-controller", endpointslice.Warm, runEndpointSlice},
 		{"pod-garbage-collector", podgc.Warm, runPodGC},
+		{"event-ttl-controller", eventttl.Warm, runEventTTL},
 		{"garbage-collector-controller", nil, runGarbage},
 		{"namespace-controller", namespace.Warm, runNamespace},
 	}
@@ -90,6 +92,10 @@ func runEndpointSlice(ctx context.Context, cfg Config, events record.EventRecord
 
 func runPodGC(ctx context.Context, cfg Config, _ record.EventRecorder) error {
 	return podgc.Run(ctx, podgc.Config{Client: cfg.Client, Informers: cfg.Informers, Logger: cfg.Logger})
+}
+
+func runEventTTL(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return eventttl.Run(ctx, eventttl.Config{Client: cfg.Client, Informers: cfg.Informers, Logger: cfg.Logger})
 }
 
 func runGarbage(ctx context.Context, cfg Config, events record.EventRecorder) error {

@@ -1,0 +1,16 @@
+// Package eventttl owns the end of Events: they tell what happened lately, and
+// nothing else deletes them.
+//
+// It is called by package controllers, once for each leadership term, and calls
+// client-go and reconcile.
+//
+// Reads: Events (core/v1). Writes: Events (delete).
+//
+// It promises: an Event goes an hour after it was last seen, at most a minute
+// later; one that is seen again meanwhile stays, because the deletion names the
+// version it judged; a pass deletes a bounded number, so that a backlog cannot
+// crowd out other writes; while no Event is due nothing is written.
+//
+// Tests: the plan as a table; the whole controller in a synctest bubble over
+// client-go's fake clientset.
+package eventttl
