@@ -254,6 +254,25 @@ func TestPodDeletedWhileTheAgentWasAwayIsRemoved(t *testing.T) {
 	})
 }
 
+func TestOrphansAreFoundOnceTheRuntimeAnswers(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.create(newPod("p", "web"))
+		w.stopAgent()
+		if err := w.client.CoreV1().Pods("default").Delete(w.t.Context(), "p", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.runtime.FailLists(errors.New("the runtime is starting"))
+		w.startAgent()
+		time.Sleep(3 * lookRetry)
+		w.runtime.FailLists(nil)
+		time.Sleep(2 * lookRetry)
+		w.settle()
+		if n := w.runtime.Left(); n != 0 {
+			t.Errorf("%d things of a pod that is gone are left in the runtime", n)
+		}
+	})
+}
+
 func TestRebootMakesANewSandbox(t *testing.T) {
 	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
 		w.create(newPod("p", "web"))

@@ -44,6 +44,7 @@ type Runtime struct {
 	events     []chan *runtimeapi.ContainerEventResponse
 	next       int
 	noEvents   bool
+	listError  error
 }
 
 type container struct {
@@ -61,6 +62,13 @@ func New(programs map[string]Program) *Runtime {
 
 // WithoutEvents makes the event stream unimplemented, as old runtimes have it.
 func (r *Runtime) WithoutEvents() { r.noEvents = true }
+
+// FailLists makes lists of sandboxes fail with err, or succeed when err is nil.
+func (r *Runtime) FailLists(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listError = err
+}
 
 // FailPull makes pulls of image fail with err, or succeed when err is nil.
 func (r *Runtime) FailPull(image string, err error) {

@@ -89,6 +89,9 @@ func (r *Runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runti
 func (r *Runtime) ListPodSandbox(_ context.Context, f *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.listError != nil {
+		return nil, r.listError
+	}
 	var out []*runtimeapi.PodSandbox
 	for _, s := range r.sandboxes {
 		if matches(s.Labels, f.GetLabelSelector()) {
