@@ -50,7 +50,7 @@ type Manager struct {
 type entry struct {
 	base     *corev1.Pod // newest object seen, from the informer or from a patch
 	want     corev1.PodStatus
-	accepted chan struct{} // closed when want is in the API or the pod is gone
+	accepted chan struct{} // closed when want is in the API, or never will be
 	gone     bool
 }
 
@@ -109,7 +109,8 @@ func (m *Manager) Set(pod *corev1.Pod, want corev1.PodStatus) {
 	}
 }
 
-// Flush waits until the pod's last status is accepted or the pod is gone.
+// Flush waits until the pod's last status is accepted or refused for good, or
+// the pod is gone.
 func (m *Manager) Flush(ctx context.Context, uid types.UID) error {
 	m.mu.Lock()
 	e := m.pods[uid]
@@ -230,6 +231,13 @@ func (m *Manager) refused(ctx context.Context, e *entry, base *corev1.Pod, cause
 	}
 	if err == nil {
 		e.base = got
+	}
+	if apierrors.IsInvalid(cause) { // trying again gives the same answer, and who waits would wait for ever
+		m.logger.Error("pod status refused", "pod", base.Namespace+"/"+base.Name, "err", cause)
+		if !isClosed(e.accepted) {
+			close(e.accepted)
+		}
+		return nil
 	}
 	return cause
 }

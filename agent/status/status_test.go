@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -290,6 +291,32 @@ func TestUnimportantChangesWaitForCompany(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := len(patches(client)); n != 1 {
 			t.Errorf("%d patches, want one", n)
+		}
+	})
+}
+
+// TestFlushDoesNotWaitForARefusedStatus: a status the API will never take must
+// not keep its pod from being removed.
+func TestFlushDoesNotWaitForARefusedStatus(t *testing.T) {
+	withManager(t, pod(corev1.RestartPolicyAlways, nil, []string{"c"}), func(t *testing.T, m *Manager, client *fake.Clientset) {
+		p, err := client.CoreV1().Pods("ns").Get(t.Context(), "p", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tries := 0
+		client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			tries++
+			return true, nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "p", nil)
+		})
+		m.Set(p, corev1.PodStatus{Phase: corev1.PodFailed})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := m.Flush(ctx, p.UID); err != nil {
+			t.Errorf("Flush: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if tries > 2 {
+			t.Errorf("%d tries of what is refused", tries)
 		}
 	})
 }
