@@ -52,12 +52,16 @@ func onlySelf(name string) informers.SharedInformerOption {
 	})
 }
 
-// slim drops what nobody here reads: images and managed fields are most of a Node.
+// slim drops what nobody here reads: images and managed fields are most of a
+// Node. What it is handed may be shared, so it changes a copy of the top.
 func slim(obj any) (any, error) {
-	if n, ok := obj.(*corev1.Node); ok {
-		n.ManagedFields, n.Status.Images = nil, nil
+	n, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
 	}
-	return obj, nil
+	slimmed := *n
+	slimmed.ManagedFields, slimmed.Status.Images = nil, nil
+	return &slimmed, nil
 }
 
 func (w *nodeWatch) changed(obj any) {
