@@ -25,12 +25,17 @@ type failover struct {
 }
 
 func newFailover(config *tls.Config, servers []string) *failover {
-	return &failover{servers: servers, transport: &http.Transport{
+	return &failover{servers: servers, transport: newTransport(config)}
+}
+
+// newTransport keeps connections to servers, and notices when one is gone.
+func newTransport(config *tls.Config) *http.Transport {
+	return &http.Transport{
 		TLSClientConfig: config.Clone(), TLSHandshakeTimeout: dialTimeout,
 		DialContext:       (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingTimeout},
-	}}
+	}
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -38,6 +38,8 @@ const (
 	lastFramesTimeout = 50 * time.Millisecond
 	// drainPollInterval is how often Stop looks whether requests still run.
 	drainPollInterval = 5 * time.Millisecond
+	// closeTimeout bounds closing the store: a disk that hangs must not keep the process.
+	closeTimeout = 10 * time.Second
 	// handOverTimeout bounds handing leadership over; it takes milliseconds if at all.
 	handOverTimeout = 500 * time.Millisecond
 )
@@ -177,9 +179,7 @@ func peerClient(base *tls.Config) func(serverID, address string) (*http.Client, 
 		if !ok {
 			config := base.Clone()
 			config.ServerName = serverID
-			client, _ = clients.LoadOrStore(serverID, &http.Client{Transport: &http.Transport{
-				TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout,
-			}})
+			client, _ = clients.LoadOrStore(serverID, &http.Client{Transport: newTransport(config)})
 		}
 		return client.(*http.Client), "https://" + address
 	}
@@ -275,10 +275,29 @@ func (s *Server) Stop() error {
 		defer drained.Stop()
 		s.closeHTTP(ctx)
 		s.endRequests()
-		err = s.log.Shutdown(ctx)
-		s.wg.Wait()
+		err = within(closeTimeout, func() error {
+			err := s.log.Shutdown(ctx)
+			s.wg.Wait()
+			return err
+		})
 	})
 	return err
+}
+
+// errStuck says that a part did not end, as with a disk that hangs. The process
+// can only exit.
+var errStuck = errors.New("did not stop in time")
+
+// within runs do, but waits no longer than limit for it.
+func within(limit time.Duration, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		return errStuck
+	}
 }
 
 // counted keeps s.requests.

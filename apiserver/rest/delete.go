@@ -164,10 +164,29 @@ func (s *Store) DeleteCollection(ctx context.Context, validate rest.ValidateObje
 		return nil, err
 	}
 	for _, item := range page.Items {
-		_, _, err := s.Delete(ctx, item.Object().GetName(), validate, options.DeepCopy())
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err := s.deleteListed(ctx, item.Object(), validate, options.DeepCopy()); err != nil {
 			return nil, err
 		}
 	}
 	return s.list(page, page.Items)
+}
+
+// deleteListed deletes an object that a list showed, never its successor of the
+// same name.
+func (s *Store) deleteListed(ctx context.Context, listed resource.Object, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) error {
+	if options == nil {
+		options = &metav1.DeleteOptions{}
+	}
+	if options.Preconditions == nil {
+		options.Preconditions = &metav1.Preconditions{}
+	}
+	asked := options.Preconditions.UID
+	if asked == nil {
+		options.Preconditions.UID = new(listed.GetUID())
+	}
+	_, _, err := s.Delete(ctx, listed.GetName(), validate, options)
+	if apierrors.IsNotFound(err) || (asked == nil && options.Preconditions.ResourceVersion == nil && apierrors.IsConflict(err)) {
+		return nil // gone, or replaced, meanwhile
+	}
+	return err
 }
