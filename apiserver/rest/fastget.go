@@ -1,13 +1,19 @@
 package rest
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
+
+var errNoRequestInfo = errors.New("rest: the request was not resolved")
 
 // plainAccepts are the Accept headers of ordinary clients, and what they get.
 var plainAccepts = map[string]string{
@@ -35,9 +41,10 @@ func (s *Store) fastGet(codecs serializer.CodecFactory, next http.HandlerFunc) h
 			next(w, r)
 			return
 		}
-		text := s.cachedBytes(r, encoders[contentType])
+		answer := s.read(r)
+		text := answer.bytes(encoders[contentType])
 		if text == nil || len(text) > compressedFromBytes {
-			next(w, r)
+			next(w, r.WithContext(context.WithValue(r.Context(), answerKey{}, answer)))
 			return
 		}
 		w.Header().Set("Content-Type", contentType)
@@ -51,22 +58,35 @@ func readByPeople(r *http.Request) bool {
 	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
-// cachedBytes returns the encoded object, or nil where upstream shall answer.
-func (s *Store) cachedBytes(r *http.Request, encoder runtime.Encoder) []byte {
+// answer is what a read found. Where upstream writes the response it travels in
+// the context, so that nothing is read twice.
+type answer struct {
+	cached *storage.Cached
+	err    error
+}
+
+type answerKey struct{}
+
+func (s *Store) read(r *http.Request) answer {
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok {
-		return nil
+		return answer{err: errNoRequestInfo}
 	}
 	namespace := info.Namespace
 	if s.kind.ClusterScoped {
 		namespace = ""
 	}
 	cached, err := s.table.Get(r.Context(), namespace, info.Name, "")
-	if err != nil {
+	return answer{cached, err}
+}
+
+// bytes returns the encoded object, or nil where upstream shall answer.
+func (a answer) bytes(encoder runtime.Encoder) []byte {
+	if a.err != nil {
 		return nil
 	}
 	var kept keeper
-	if err := encoder.Encode(cached, &kept); err != nil {
+	if err := encoder.Encode(a.cached, &kept); err != nil {
 		return nil
 	}
 	return kept
