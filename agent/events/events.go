@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -54,11 +53,6 @@ func Pod(pod *corev1.Pod) *corev1.ObjectReference {
 		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name,
 		UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 	}
-}
-
-// Node refers to a Node by name; upstream uses the name as the uid, too.
-func Node(name string) *corev1.ObjectReference {
-	return &corev1.ObjectReference{Kind: "Node", Name: name, UID: types.UID(name)}
 }
 
 // Container refers to one container of pod.

@@ -148,16 +148,6 @@ func (n *Network) Detach(endpoint Endpoint) error {
 	return nil
 }
 
-// Loopback brings up the loopback interface of process pid's namespace.
-func Loopback(pid int) error {
-	handle, err := handleOf(pid)
-	if err != nil {
-		return err
-	}
-	defer handle.Close()
-	return loopbackUp(handle)
-}
-
 func (n *Network) connect(pid int, endpoint Endpoint, gateway netip.Addr) error {
 	bridge, err := netlink.LinkByName(n.config.Bridge)
 	if err != nil {

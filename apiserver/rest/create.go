@@ -51,7 +51,7 @@ func (s *Store) create(ctx context.Context, obj resource.Object, validate rest.V
 		if v.Current != nil {
 			return nil, apierrors.NewAlreadyExists(s.kind.GroupResource(), obj.GetName())
 		}
-		return s.creation(ctx, v, obj)
+		return s.creation(v, obj)
 	})
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (s *Store) prepareCreate(ctx context.Context, obj resource.Object, validate
 
 // creation is the change that stores a new object: its namespace must exist, and
 // what it needs exclusively must be free.
-func (s *Store) creation(_ context.Context, v *storage.View, obj resource.Object) (*storage.Change, error) {
+func (s *Store) creation(v *storage.View, obj resource.Object) (*storage.Change, error) {
 	if err := s.requireNamespace(v, obj); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,6 @@ func (s finalizeStrategy) ValidateUpdate(context.Context, runtime.Object, runtim
 // finalize returns the store of namespaces/finalize.
 func (s *Store) finalize() *Store {
 	c := *s
-	c.update = finalizeStrategy{s.strategy}
+	c.rules = finalizeStrategy{s.strategy}
 	return &c
 }

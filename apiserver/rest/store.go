@@ -23,8 +23,8 @@ type Store struct {
 	kind     *resource.Any
 	table    *storage.Table
 	strategy strategy
-	// update is the strategy of Update: the kind's own, or that of a subresource.
-	update rest.RESTUpdateStrategy
+	// rules is the strategy of Update: the kind's own, or that of a subresource.
+	rules rest.RESTUpdateStrategy
 	// allocate claims what a write of this kind needs exclusively; nil for most.
 	allocate allocator
 	tableConvertor
@@ -41,13 +41,13 @@ var (
 
 func newStore(kind *resource.Any, table *storage.Table, typer runtime.ObjectTyper) *Store {
 	s := newStrategy(kind, typer)
-	return &Store{kind: kind, table: table, strategy: s, update: s, allocate: allocators[kind.GroupResource()], tableConvertor: tableConvertor{kind}}
+	return &Store{kind: kind, table: table, strategy: s, rules: s, allocate: allocators[kind.GroupResource()], tableConvertor: tableConvertor{kind}}
 }
 
 // status returns the store of the status subresource.
 func (s *Store) status() *Store {
 	c := *s
-	c.update = statusStrategy{s.strategy}
+	c.rules = statusStrategy{s.strategy}
 	c.allocate = nil
 	return &c
 }

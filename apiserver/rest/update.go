@@ -74,7 +74,7 @@ func (u *update) updated(old runtime.Object) (resource.Object, error) {
 }
 
 func (u *update) decideCreate(v *storage.View) (*storage.Change, error) {
-	if !u.update().AllowCreateOnUpdate(u.ctx) && !u.forceAllowCreate {
+	if !u.rules.AllowCreateOnUpdate(u.ctx) && !u.forceAllowCreate {
 		return nil, apierrors.NewNotFound(u.kind.GroupResource(), u.name)
 	}
 	obj, err := u.updated(u.kind.New())
@@ -87,10 +87,8 @@ func (u *update) decideCreate(v *storage.View) (*storage.Change, error) {
 	if err := u.prepareCreate(u.ctx, obj, u.validateCreate); err != nil {
 		return nil, err
 	}
-	return u.creation(u.ctx, v, obj)
+	return u.creation(v, obj)
 }
-
-func (u *update) update() rest.RESTUpdateStrategy { return u.Store.update }
 
 func (u *update) checkPreconditions(old resource.Object) error {
 	p := u.info.Preconditions()
@@ -114,7 +112,7 @@ func (u *update) decideUpdate(v *storage.View, obj, old resource.Object) (*stora
 	if err := u.checkVersion(obj, old); err != nil {
 		return nil, err
 	}
-	if err := rest.BeforeUpdate(u.update(), u.ctx, obj, old); err != nil {
+	if err := rest.BeforeUpdate(u.rules, u.ctx, obj, old); err != nil {
 		return nil, err
 	}
 	if u.validateUpdate != nil {
@@ -134,7 +132,7 @@ func (u *update) decideUpdate(v *storage.View, obj, old resource.Object) (*stora
 func (u *update) checkVersion(obj, old resource.Object) error {
 	switch obj.GetResourceVersion() {
 	case "", "0":
-		if !u.update().AllowUnconditionalUpdate(u.ctx) {
+		if !u.rules.AllowUnconditionalUpdate(u.ctx) {
 			return apierrors.NewInvalid(u.kind.GroupVersionKind.GroupKind(), u.name, field.ErrorList{
 				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
 			})

@@ -1,11 +1,7 @@
 package storage
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
 // Keys are /<group>/<resource>/[<namespace>/]<name>, with "core" for the group
@@ -38,12 +34,3 @@ func (t *Table) key(namespace, name string) string {
 // ClaimKey names something of which there is only one, such as an address. The
 // owner's write claims it in the same transaction.
 func ClaimKey(pool, value string) string { return claimsPrefix + pool + "/" + value }
-
-func namespaceOf(kind *resource.Any, key, prefix string) (namespace, name string) {
-	rest := strings.TrimPrefix(key, prefix)
-	if kind.ClusterScoped {
-		return "", rest
-	}
-	namespace, name, _ = strings.Cut(rest, "/")
-	return namespace, name
-}

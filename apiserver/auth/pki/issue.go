@@ -116,9 +116,6 @@ func ValidateNodeName(node string) error {
 // NodeUser is the user name of a node's certificate.
 func NodeUser(node string) string { return nodePrefix + node }
 
-// ServerUser is the user name of a server's certificate.
-func ServerUser(server string) string { return serverPrefix + server }
-
 // NodeOfUser returns the node that a user name stands for.
 func NodeOfUser(user string) (node string, ok bool) {
 	node, ok = strings.CutPrefix(user, nodePrefix)
