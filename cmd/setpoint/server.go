@@ -17,7 +17,7 @@ func newServer() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&options.Name, "name", "server-1", "name of this replica, one of --initial-servers")
 	cmd.Flags().StringVar(&options.DataDir, "data-dir", setpoint.DefaultDataDir, "where to keep the replica's state")
-	cmd.Flags().StringVar(&options.AdvertiseAddress, "advertise-address", "", "host:port by which others reach this replica (default: its entry in --initial-servers, or 127.0.0.1:6443)")
+	cmd.Flags().StringVar(&options.AdvertiseAddress, "advertise-address", "", "without --initial-servers: host:port of this replica (default 127.0.0.1:6443); with it: where to listen, if not at its entry")
 	cmd.Flags().StringVar(&options.InitialServers, "initial-servers", "", "all replicas: name=host:port,...; empty: this one alone")
 	cmd.Flags().StringVar(&options.TrustDir, "trust-dir", "", "what 'setpoint cluster init' wrote (default <data-dir>)")
 	cmd.Flags().StringVar(&options.TokenFile, "token-file", "", "the cluster's node token, checked against the trust folder")
