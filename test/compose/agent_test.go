@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
@@ -54,6 +55,7 @@ func TestAgentKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	victim := pods[0].Spec.NodeName
+	c.expose(t, "agent-kill", victim)
 	docker(t, "kill", victim)
 	start := time.Now()
 	phases := map[string]time.Duration{}
@@ -69,13 +71,17 @@ func TestAgentKilled(t *testing.T) {
 		note(phases, "NotReady", start, !nodeReady(node))
 		note(phases, "NoSchedule", start, tainted(node, corev1.TaintEffectNoSchedule))
 		note(phases, "NoExecute", start, tainted(node, corev1.TaintEffectNoExecute))
+		serves, err := c.serves(ctx, "agent-kill", victim)
+		if err != nil {
+			return err.Error()
+		}
+		note(phases, "out of endpoints", start, !serves)
 		elsewhere := 0
 		for _, pod := range ready(pods) {
 			if pod.Spec.NodeName != victim {
 				elsewhere++
 			}
 		}
-		note(phases, "out of service", start, elsewhere == len(ready(pods)))
 		if elsewhere < 3 {
 			return fmt.Sprintf("%d of 3 pods are ready elsewhere: %s", elsewhere, describe(pods))
 		}
@@ -83,11 +89,56 @@ func TestAgentKilled(t *testing.T) {
 	})
 	replaced := time.Since(start)
 	t.Logf("killed %s: %v; replaced elsewhere after %v", victim, phases, replaced.Round(time.Millisecond))
+	if _, out := phases["out of endpoints"]; !out {
+		t.Error("the killed node's pods never left the endpoints")
+	}
 	if replaced > replacedElsewhereLimit {
 		t.Errorf("replaced after %v, more than %v", replaced, replacedElsewhereLimit)
 	}
 	docker(t, "start", victim)
 	c.waitNodes(t)
+}
+
+// expose makes a Service for a Deployment and waits until a node's pods serve it.
+func (c *cluster) expose(t *testing.T, name, node string) {
+	t.Helper()
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []corev1.ServicePort{{Port: 8080}}},
+	}
+	client := c.clients[0]
+	if _, err := client.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.CoreV1().Services("default").Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete service %s: %v", name, err)
+		}
+	})
+	eventually(t, time.Minute, func(ctx context.Context) string {
+		if serves, err := c.serves(ctx, name, node); err != nil || !serves {
+			return fmt.Sprint("no ready endpoint on ", node, ": ", err)
+		}
+		return ""
+	})
+}
+
+// serves reports whether any ready endpoint of a Service is on the node.
+func (c *cluster) serves(ctx context.Context, service, node string) (bool, error) {
+	slices, err := answer(ctx, c, func(client kubernetes.Interface) (*discoveryv1.EndpointSliceList, error) {
+		return client.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			if endpoint.NodeName != nil && *endpoint.NodeName == node && *endpoint.Conditions.Ready {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 func note(phases map[string]time.Duration, name string, start time.Time, happened bool) {
