@@ -13,20 +13,24 @@ import (
 // search without end.
 const openLimit = 10 * time.Second
 
-var clusterIDKey = []byte("setpoint/cluster-id")
+// clusterIDKey and memberIDKey are where the stable store keeps whose data this is.
+var (
+	clusterIDKey = []byte("setpoint/cluster-id")
+	memberIDKey  = []byte("setpoint/member-id")
+)
 
 // inspect verifies all that is stored before raft sees it, and reports whether
-// there was nothing. Raft panics on a log entry it cannot read; here the same
-// becomes one clear error.
-func (r *Replica) inspect(ctx context.Context, stable *checkedStable) (fresh bool, err error) {
+// there is a log. Raft panics on an entry it cannot read; here the same becomes
+// one clear error.
+func (r *Replica) inspect(ctx context.Context) (exists bool, err error) {
 	err = guarded(ctx, func() error {
-		fresh, err = r.inspectStored(stable)
+		exists, err = r.inspectStored()
 		return err
 	})
-	return fresh, err
+	return exists, err
 }
 
-func (r *Replica) inspectStored(stable *checkedStable) (fresh bool, err error) {
+func (r *Replica) inspectStored() (exists bool, err error) {
 	snapshots, err := r.cfg.Storage.snapshots.List()
 	if err != nil {
 		return false, fmt.Errorf("listing snapshots: %w", err)
@@ -44,28 +48,56 @@ func (r *Replica) inspectStored(stable *checkedStable) (fresh bool, err error) {
 	}
 	// A term alone is no state: a founder that was interrupted has one. But a log
 	// that vanished beside a term must not pass for a new server.
-	exists := last > 0 || len(snapshots) > 0
+	exists = last > 0 || len(snapshots) > 0
 	mark, err := r.cfg.Storage.marker.load()
 	if err != nil {
 		return false, err
 	}
-	if err := r.checkIdentity(mark, stable); err != nil {
+	if err := r.checkIdentity(mark); err != nil {
 		return false, err
 	}
-	if mark != nil && !exists {
-		return false, ErrStateLost
-	}
-	if exists && mark == nil {
+	return exists, r.adopt(mark, exists)
+}
+
+// adopt takes the marker for what is stored, or says why they do not agree.
+func (r *Replica) adopt(mark *marker, exists bool) error {
+	switch {
+	case mark != nil && (mark.State == markDamaged || mark.State == markDiscarding):
+		r.remember(mark)
+		return fmt.Errorf("%w: noticed while it was in use", ErrCorrupt)
+	case exists && mark == nil:
 		// The last start ended between its first write and the marker.
-		return false, r.saveMarker()
+		id, err := r.storedID()
+		if err != nil {
+			return err
+		}
+		return r.saveMark(&marker{ServerID: id, ClusterID: r.cfg.ClusterID})
+	case exists && mark.State != markHeld:
+		return r.saveMark(mark.with(markHeld))
+	case !exists && mark != nil && mark.State == markHeld:
+		return ErrStateLost
+	case mark != nil:
+		r.remember(mark)
 	}
-	return !exists, nil
+	return nil
+}
+
+// storedID is the member id that wrote the log.
+func (r *Replica) storedID() (string, error) {
+	stored, err := r.stable.Get(memberIDKey)
+	if err != nil && !isNotFound(err) {
+		return "", err
+	}
+	if len(stored) > 0 {
+		return string(stored), nil
+	}
+	return r.cfg.ID, nil
 }
 
 // checkIdentity compares who wrote the data with who opens it.
-func (r *Replica) checkIdentity(mark *marker, stable *checkedStable) error {
-	if mark != nil && mark.ServerID != r.cfg.ID {
-		return fmt.Errorf("%w: it belongs to server %q, this is %q", ErrForeignData, mark.ServerID, r.cfg.ID)
+func (r *Replica) checkIdentity(mark *marker) error {
+	if mark != nil && MemberName(mark.ServerID) != r.cfg.ID {
+		return fmt.Errorf("%w: it belongs to server %q, this is %q", ErrForeignData, MemberName(mark.ServerID), r.cfg.ID)
 	}
 	if r.cfg.ClusterID == "" {
 		return nil
@@ -73,7 +105,7 @@ func (r *Replica) checkIdentity(mark *marker, stable *checkedStable) error {
 	if mark != nil && mark.ClusterID != "" && mark.ClusterID != r.cfg.ClusterID {
 		return fmt.Errorf("%w: marker of cluster %q, this is %q", ErrForeignData, mark.ClusterID, r.cfg.ClusterID)
 	}
-	stored, err := stable.Get(clusterIDKey)
+	stored, err := r.stable.Get(clusterIDKey)
 	if err != nil && !isNotFound(err) {
 		return err
 	}
@@ -81,7 +113,7 @@ func (r *Replica) checkIdentity(mark *marker, stable *checkedStable) error {
 		return fmt.Errorf("%w: log of cluster %q, this is %q", ErrForeignData, stored, r.cfg.ClusterID)
 	}
 	if len(stored) == 0 {
-		return stable.Set(clusterIDKey, []byte(r.cfg.ClusterID))
+		return r.stable.Set(clusterIDKey, []byte(r.cfg.ClusterID))
 	}
 	return nil
 }
@@ -102,23 +134,45 @@ func guarded(ctx context.Context, f func() error) error {
 }
 
 // found writes the first log entry, the list of founders. It is the same on each.
-func (r *Replica) found(conf *raft.Config, stable *checkedStable) error {
-	first := &raft.Log{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(r.initialConfiguration())}
-	switch term, err := stable.GetUint64([]byte("CurrentTerm")); {
-	case err != nil && !isNotFound(err):
+func (r *Replica) found(conf *raft.Config) error {
+	switch term, err := r.storedTerm(); {
+	case err != nil:
 		return err
-	case term > 1:
-		return fmt.Errorf("%w: in term %d without a log", ErrStateLost, term)
 	case term == 1:
 		// An earlier start ended after the term and before the entry.
-		return r.log.StoreLog(first)
+		return r.log.StoreLog(&raft.Log{
+			Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(r.initialConfiguration()),
+		})
 	}
-	return raft.BootstrapCluster(conf, r.log, stable, r.cfg.Storage.snapshots, r.transport, r.initialConfiguration())
+	return raft.BootstrapCluster(conf, r.log, r.stable, r.cfg.Storage.snapshots, r.transport, r.initialConfiguration())
+}
+
+// storedTerm is the term on disk, 0 if there is none. It fails where raft must
+// have run: a term above 1 has no log only if the log was lost.
+func (r *Replica) storedTerm() (uint64, error) {
+	term, err := r.stable.GetUint64([]byte("CurrentTerm"))
+	switch {
+	case err != nil && !isNotFound(err):
+		return 0, err
+	case term > 1:
+		return 0, fmt.Errorf("%w: in term %d without a log", ErrStateLost, term)
+	}
+	return term, nil
 }
 
 func (r *Replica) isFounder() bool {
 	for _, s := range r.cfg.InitialServers {
 		if s.ID == r.cfg.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// hasPeers reports whether the operator named other servers.
+func (r *Replica) hasPeers() bool {
+	for _, s := range r.cfg.InitialServers {
+		if s.ID != r.cfg.ID {
 			return true
 		}
 	}
@@ -135,8 +189,8 @@ func (r *Replica) initialConfiguration() raft.Configuration {
 	return c
 }
 
-// addressOf finds where a server is reached now: the replicated configuration if
-// raft runs, else the founders' list.
+// addressOf finds where a server is reached: as the replicated configuration says
+// if raft runs, else as the founders' list does.
 func (r *Replica) addressOf(id raft.ServerID) (raft.ServerAddress, error) {
 	if instance := r.running.Load(); instance != nil {
 		for _, s := range instance.GetConfiguration().Configuration().Servers {
@@ -145,10 +199,20 @@ func (r *Replica) addressOf(id raft.ServerID) (raft.ServerAddress, error) {
 			}
 		}
 	}
-	for _, s := range r.cfg.InitialServers {
-		if s.ID == string(id) {
-			return raft.ServerAddress(s.Address), nil
-		}
+	if address := r.operatorAddress(MemberName(string(id))); address != "" {
+		return raft.ServerAddress(address), nil
 	}
 	return "", errors.New("server is not in the configuration")
+}
+
+// operatorAddress is where the operator's current list says a server is, or "".
+// It wins over the replicated configuration: if all addresses changed at once,
+// nobody could elect the leader who would record the new ones.
+func (r *Replica) operatorAddress(name string) string {
+	for _, s := range r.cfg.InitialServers {
+		if s.ID == name {
+			return s.Address
+		}
+	}
+	return ""
 }

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Server is one member of the cluster: its stable name and where it is reached.
+// Server is one member of the cluster and where it is reached.
 type Server struct {
+	// ID is a member id (see MemberName), or a name in the list of founders.
 	ID string
 	// Address is host:port. The host is looked up at every dial, so a server may
 	// move as long as its name follows.
@@ -19,19 +20,23 @@ type Server struct {
 
 // Config is what a replica needs to run.
 type Config struct {
-	// ID is this server's name. It never changes while the data lives.
+	// ID is this server's name, and the member id of a founder; see MemberName.
 	ID string
 	// AdvertiseAddress is where the others reach this server, host:port.
 	AdvertiseAddress string
 	// ClusterID, if set, must match the one in the data directory.
 	ClusterID string
 	// InitialServers forms a new cluster when there is no state yet; all founders
-	// are given the same list. A server not in it waits to be added.
+	// are given the same list. A server not in it waits to be added. Its addresses
+	// are tried before those of the replicated configuration.
 	InitialServers []Server
-	// Storage is opened by the caller and closed by Close.
+	// Disk is where the storage is opened; damaged data is set aside there.
+	Disk Disk
+	// Storage, if set, is used instead: opened by the caller, closed by Close. With
+	// it alone, damaged data is an error.
 	Storage *Storage
 	// Dial opens an authenticated connection to the named server.
-	Dial func(ctx context.Context, address, serverID string) (net.Conn, error)
+	Dial func(ctx context.Context, address, name string) (net.Conn, error)
 	// Fatal is called once, from any goroutine, when the replica must not go on.
 	// A process is expected to exit in it.
 	Fatal  func(error)
@@ -84,8 +89,8 @@ func (c *Config) Validate() error {
 		return errors.New("replica: ID is required")
 	case c.AdvertiseAddress == "":
 		return errors.New("replica: AdvertiseAddress is required")
-	case c.Storage == nil:
-		return errors.New("replica: Storage is required")
+	case c.Storage == nil && c.Disk == nil:
+		return errors.New("replica: Disk or Storage is required")
 	case c.Fatal == nil:
 		return errors.New("replica: Fatal is required")
 	case c.Dial == nil && len(c.InitialServers) > 1:

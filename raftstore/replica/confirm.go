@@ -17,6 +17,9 @@ import (
 // that was stopped finds such answers in its sockets when it wakes up, from before
 // its successor was elected.
 func (r *Replica) ConfirmLeader(ctx context.Context, term uint64) error {
+	if !r.started() {
+		return ErrNotLeader
+	}
 	for start := time.Now(); ; {
 		// Each try sends heartbeats at once, and ends with an answer or the leadership.
 		if err := r.await(ctx, r.raft.VerifyLeader()); err != nil {
@@ -41,7 +44,7 @@ func (r *Replica) quorumSince(term uint64, start time.Time) bool {
 			continue
 		}
 		voters++
-		if s.ID == raft.ServerID(r.cfg.ID) || r.transport.acceptedSince(s.ID, term, start) {
+		if s.ID == raft.ServerID(r.id) || r.transport.acceptedSince(s.ID, term, start) {
 			accepted++
 		}
 	}

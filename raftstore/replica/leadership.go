@@ -41,20 +41,26 @@ type leadershipTracker struct {
 	mu      sync.Mutex
 	current Leadership
 	changed chan struct{}
+	// since is when the leader became another.
+	since time.Time
 }
 
-func newLeadershipTracker(r *Replica, notify <-chan bool) *leadershipTracker {
-	t := &leadershipTracker{
-		replica: r, notify: notify, changed: make(chan struct{}),
+func newLeadershipTracker(r *Replica) *leadershipTracker {
+	return &leadershipTracker{
+		replica: r, changed: make(chan struct{}), since: time.Now(),
 		observed: make(chan raft.Observation, 1), barriers: make(chan uint64),
 	}
+}
+
+// attach follows raft, which runs from now on.
+func (t *leadershipTracker) attach(notify <-chan bool) {
+	t.notify = notify
 	// An observation is only a reason to look, so one waiting is enough.
 	t.observer = raft.NewObserver(t.observed, false, func(o *raft.Observation) bool {
 		_, ok := o.Data.(raft.LeaderObservation)
 		return ok
 	})
-	r.raft.RegisterObserver(t.observer)
-	return t
+	t.replica.raft.RegisterObserver(t.observer)
 }
 
 func (t *leadershipTracker) stop() { t.replica.raft.DeregisterObserver(t.observer) }
@@ -72,7 +78,7 @@ func (t *leadershipTracker) run(ctx context.Context) {
 		case won := <-t.notify:
 			leads = won
 			if won {
-				t.publish(Leadership{LeaderID: t.replica.cfg.ID, LeaderAddress: t.replica.cfg.AdvertiseAddress, Term: t.replica.Term()})
+				t.publish(Leadership{LeaderID: t.replica.id, LeaderAddress: t.replica.cfg.AdvertiseAddress, Term: t.replica.Term()})
 				children.Go(func() { t.barrier(ctx) })
 			} else {
 				t.publish(t.follower())
@@ -84,7 +90,7 @@ func (t *leadershipTracker) run(ctx context.Context) {
 		case term := <-t.barriers:
 			if leads && t.leadsIn(term) {
 				t.publish(Leadership{Leader: true, Ready: true, Term: term,
-					LeaderID: t.replica.cfg.ID, LeaderAddress: t.replica.cfg.AdvertiseAddress})
+					LeaderID: t.replica.id, LeaderAddress: t.replica.cfg.AdvertiseAddress})
 			}
 		}
 	}
@@ -119,7 +125,7 @@ func (t *leadershipTracker) leadsIn(term uint64) bool {
 func (t *leadershipTracker) follower() Leadership {
 	address, id := t.replica.raft.LeaderWithID()
 	l := Leadership{LeaderID: string(id), LeaderAddress: string(address), Term: t.replica.Term()}
-	if l.LeaderID == t.replica.cfg.ID {
+	if l.LeaderID == t.replica.id {
 		// Not yet, or no longer: notify will tell.
 		return Leadership{Term: l.Term}
 	}
@@ -132,6 +138,9 @@ func (t *leadershipTracker) publish(l Leadership) {
 	defer t.mu.Unlock()
 	if l == t.current {
 		return
+	}
+	if l.LeaderID != t.current.LeaderID {
+		t.since = time.Now()
 	}
 	t.current = l
 	close(t.changed)

@@ -14,14 +14,23 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
-// Replica is one running member of the cluster.
+// Replica is one member of the cluster, or one that is on its way to be.
 type Replica struct {
-	cfg  Config
+	cfg Config
+	// id is the member id under which raft runs. It, raft, log, stable and those
+	// that start makes may be used by others once running is set.
+	id   string
 	raft *raft.Raft
-	// running is raft for those who may ask before Open has finished.
+	// running is raft for those who may ask before it has started.
 	running atomic.Pointer[raft.Raft]
 	state   *state.State
 	log     *checkedLog
+	stable  *checkedStable
+	// founding: start writes the first log entry.
+	founding bool
+
+	markMu sync.Mutex
+	mark   *marker
 
 	stream    *streamLayer
 	transport *contactTransport
@@ -36,47 +45,72 @@ type Replica struct {
 	children sync.WaitGroup
 }
 
-// Open checks the stored data, forms the cluster if this is its beginning, and
-// starts the replica. Errors wrap ErrStateLost, ErrForeignData or ErrCorrupt.
+// Open checks the stored data and starts the replica, unless it is Fresh or
+// Damaged (see Beginning): then Found or Rejoin starts it. Errors wrap
+// ErrStateLost, ErrForeignData or ErrCorrupt; lost and corrupt data of a server
+// with peers is no error, but Damaged.
 func Open(ctx context.Context, cfg Config) (*Replica, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	r := &Replica{cfg: cfg, failing: make(chan struct{})}
+	r := &Replica{cfg: cfg, failing: make(chan struct{}), cancel: func() {}}
 	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnDivergence: r.diverged})
-	guard := &diskGuard{fail: r.fail, limit: cfg.Timing.DiskStall}
-	r.log = newCheckedLog(cfg.Storage.logs, guard, cfg.Timing.SnapshotBytes)
-	stable := &checkedStable{inner: cfg.Storage.stable, guard: guard}
-	fresh, err := r.inspect(ctx, stable)
+	r.tracker = newLeadershipTracker(r)
+	err := r.openStored(ctx)
+	if err == nil {
+		return r, nil
+	}
+	if r.mayRejoin(err) {
+		r.damaged(err)
+		return r, nil
+	}
+	if cfg.Storage == nil && r.cfg.Storage != nil {
+		err = errors.Join(err, r.cfg.Storage.Close())
+	}
+	return nil, err
+}
+
+func (r *Replica) openStored(ctx context.Context) error {
+	storage := r.cfg.Storage
+	if storage == nil {
+		var err error
+		if storage, err = r.cfg.Disk.Open(ctx); err != nil {
+			return err
+		}
+	}
+	r.attach(storage)
+	exists, err := r.inspect(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	marked := &markOnWrite{save: r.saveMarker, done: !fresh}
-	r.log.afterWrite = marked.wrote
-	if err := r.start(stable, fresh); err != nil {
-		return nil, err
-	}
-	return r, nil
+	r.log.afterWrite = (&markOnWrite{save: r.saveHeld, done: exists}).wrote
+	return r.begin(exists)
+}
+
+// attach puts the checks around a storage.
+func (r *Replica) attach(storage *Storage) {
+	r.cfg.Storage = storage
+	guard := &diskGuard{fail: r.fail, limit: r.cfg.Timing.DiskStall}
+	r.log = newCheckedLog(storage.logs, guard, r.cfg.Timing.SnapshotBytes)
+	r.stable = &checkedStable{inner: storage.stable, guard: guard}
 }
 
 // start builds the transport and raft, and the goroutines around them.
-func (r *Replica) start(stable *checkedStable, fresh bool) error {
-	r.stream = newStreamLayer(r.cfg.ID, r.cfg.AdvertiseAddress, r.cfg.Dial)
+func (r *Replica) start(id string) error {
+	r.id = id
+	r.stream = newStreamLayer(id, r.cfg.AdvertiseAddress, r.dialPeer)
 	r.transport = newContactTransport(r.stream, r.addressOf, bridgeLogger(r.cfg.Logger))
 	notify := make(chan bool, notifyBuffer)
 	conf := r.raftConfig(notify)
-	if fresh && r.isFounder() {
-		err := r.found(conf, stable)
-		if err != nil {
-			r.transport.Close()
-			return fmt.Errorf("forming the cluster: %w", err)
-		}
+	if err := r.prepare(conf); err != nil {
+		r.transport.Close()
+		return fmt.Errorf("forming the cluster: %w", err)
 	}
-	stable.raftRuns = true
+	r.stable.raftRuns = true
 	var instance *raft.Raft
 	err := caught(func() (err error) {
-		instance, err = raft.NewRaft(conf, &machine{replica: r}, r.log, stable, r.cfg.Storage.snapshots, r.transport)
+		instance, err = raft.NewRaft(conf, &machine{replica: r}, r.log, r.stable, r.cfg.Storage.snapshots, r.transport)
 		return err
 	})
 	if err != nil {
@@ -87,16 +121,32 @@ func (r *Replica) start(stable *checkedStable, fresh bool) error {
 	r.running.Store(instance)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
-	r.tracker = newLeadershipTracker(r, notify)
+	r.tracker.attach(notify)
 	r.children.Go(func() { r.tracker.run(ctx) })
 	r.children.Go(func() { r.compact(ctx) })
 	r.electLoneVoter()
 	return nil
 }
 
+// prepare writes what must be on disk before raft runs.
+func (r *Replica) prepare(conf *raft.Config) error {
+	if r.id != r.cfg.ID {
+		if err := r.stable.Set(memberIDKey, []byte(r.id)); err != nil {
+			return err
+		}
+	}
+	if !r.founding {
+		return nil
+	}
+	return r.found(conf)
+}
+
+// started reports whether raft runs.
+func (r *Replica) started() bool { return r.running.Load() != nil }
+
 func (r *Replica) raftConfig(notify chan<- bool) *raft.Config {
 	conf := raft.DefaultConfig()
-	conf.LocalID = raft.ServerID(r.cfg.ID)
+	conf.LocalID = raft.ServerID(r.id)
 	conf.HeartbeatTimeout = r.cfg.Timing.HeartbeatTimeout
 	conf.ElectionTimeout = r.cfg.Timing.ElectionTimeout
 	conf.LeaderLeaseTimeout = r.cfg.Timing.LeaderLease
@@ -118,12 +168,12 @@ func (r *Replica) raftConfig(notify chan<- bool) *raft.Config {
 // timers stay those of a larger cluster, so it may grow into one at any time.
 func (r *Replica) electLoneVoter() {
 	servers := r.raft.GetConfiguration().Configuration().Servers
-	if len(servers) != 1 || servers[0].ID != raft.ServerID(r.cfg.ID) || servers[0].Suffrage != raft.Voter {
+	if len(servers) != 1 || servers[0].ID != raft.ServerID(r.id) || servers[0].Suffrage != raft.Voter {
 		return
 	}
 	request := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
 		ProtocolVersion: raft.ProtocolVersionMax,
-		ID:              []byte(r.cfg.ID),
+		ID:              []byte(r.id),
 		Addr:            r.transport.EncodePeer(servers[0].ID, servers[0].Address),
 	}}
 	err := r.transport.TimeoutNow(servers[0].ID, servers[0].Address, request, &raft.TimeoutNowResponse{})
@@ -137,6 +187,9 @@ func (r *Replica) electLoneVoter() {
 func (r *Replica) Propose(ctx context.Context, e *command.Entry) ([]command.Result, error) {
 	if err := r.Failed(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotProposed, err)
+	}
+	if !r.started() {
+		return nil, fmt.Errorf("%w: %w", ErrNotProposed, ErrNotLeader)
 	}
 	future := r.raft.Apply(e.Marshal(), 0)
 	if err := r.await(ctx, future); err != nil {
@@ -185,16 +238,12 @@ func (r *Replica) await(ctx context.Context, future raft.Future) error {
 // State returns the state machine. It is for reading: only raft applies to it.
 func (r *Replica) State() *state.State { return r.state }
 
-// Term returns the current raft term of this replica.
-func (r *Replica) Term() uint64 { return r.raft.CurrentTerm() }
-
-// TransferLeadership makes the most advanced follower the leader, without the
-// gap of an election by timeout. It fails if there is no other voter.
-func (r *Replica) TransferLeadership(ctx context.Context) error {
-	if err := r.await(ctx, r.raft.LeadershipTransfer()); err != nil {
-		return fmt.Errorf("transferring leadership: %w", err)
+// Term returns the current raft term of this replica, 0 before raft runs.
+func (r *Replica) Term() uint64 {
+	if !r.started() {
+		return 0
 	}
-	return nil
+	return r.raft.CurrentTerm()
 }
 
 // fail stops the replica for good and says so, once.
@@ -204,7 +253,12 @@ func (r *Replica) fail(err error) {
 		close(r.failing)
 		r.cfg.Logger.Error("replica must stop", "err", err)
 		// Fatal may wait for goroutines that hold the caller's locks.
-		go r.cfg.Fatal(err)
+		go func() {
+			if r.mayRejoin(err) {
+				r.markDamaged()
+			}
+			r.cfg.Fatal(err)
+		}()
 	})
 }
 
@@ -226,10 +280,16 @@ func (r *Replica) Failing() <-chan struct{} { return r.failing }
 // Close stops raft and closes the storage. The caller must have ended its own
 // calls before: raft does not answer all of them once it shut down.
 func (r *Replica) Close() error {
-	r.cancel()
-	r.tracker.stop()
-	err := r.raft.Shutdown().Error()
-	r.stream.closeConns()
-	r.children.Wait()
+	var err error
+	if r.started() {
+		r.cancel()
+		r.tracker.stop()
+		err = r.raft.Shutdown().Error()
+		r.stream.closeConns()
+		r.children.Wait()
+	}
+	if r.cfg.Storage == nil {
+		return err
+	}
 	return errors.Join(err, r.cfg.Storage.Close())
 }

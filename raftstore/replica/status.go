@@ -1,8 +1,6 @@
 package replica
 
 import (
-	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -31,9 +29,12 @@ type ServerStatus struct {
 	LastContact time.Time
 }
 
-// Status returns the present status.
+// Status returns the present status. Before raft runs it is empty.
 func (r *Replica) Status() Status {
 	leadership, _ := r.Leadership()
+	if !r.started() {
+		return Status{Leadership: leadership}
+	}
 	snapshot, _ := strconv.ParseUint(r.raft.Stats()["last_snapshot_index"], 10, 64)
 	s := Status{
 		Leadership: leadership, LastIndex: r.raft.LastIndex(), CommitIndex: r.raft.CommitIndex(),
@@ -51,45 +52,10 @@ func (r *Replica) Status() Status {
 
 func (r *Replica) lastContact(id string, l Leadership) time.Time {
 	switch {
-	case l.LeaderID == r.cfg.ID:
+	case l.LeaderID == r.id:
 		return r.transport.lastContact(raft.ServerID(id))
 	case l.LeaderID == id:
 		return r.raft.LastContact()
 	}
 	return time.Time{}
-}
-
-// AddServer makes the server a member that receives the log but has no vote, or
-// updates its address. Only the leader can. Errors wrap ErrNotLeader.
-func (r *Replica) AddServer(ctx context.Context, s Server) error {
-	if r.isVoter(s.ID) {
-		return r.changed(ctx, r.raft.AddVoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), 0, messageTimeout))
-	}
-	return r.changed(ctx, r.raft.AddNonvoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), 0, messageTimeout))
-}
-
-// PromoteServer gives a member its vote. The caller has seen that it caught up.
-func (r *Replica) PromoteServer(ctx context.Context, s Server) error {
-	return r.changed(ctx, r.raft.AddVoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), 0, messageTimeout))
-}
-
-// RemoveServer ends a membership.
-func (r *Replica) RemoveServer(ctx context.Context, id string) error {
-	return r.changed(ctx, r.raft.RemoveServer(raft.ServerID(id), 0, messageTimeout))
-}
-
-func (r *Replica) changed(ctx context.Context, future raft.Future) error {
-	if err := r.await(ctx, future); err != nil {
-		return fmt.Errorf("changing the membership: %w", proposeError(err))
-	}
-	return nil
-}
-
-func (r *Replica) isVoter(id string) bool {
-	for _, s := range r.raft.GetConfiguration().Configuration().Servers {
-		if s.ID == raft.ServerID(id) {
-			return s.Suffrage == raft.Voter
-		}
-	}
-	return false
 }

@@ -26,7 +26,7 @@ var errStreamClosed = errors.New("raft stream layer closed")
 type streamLayer struct {
 	id       string
 	address  string
-	dial     func(ctx context.Context, address, serverID string) (net.Conn, error)
+	dial     func(ctx context.Context, address, id string) (net.Conn, error)
 	accepted chan net.Conn
 	closed   chan struct{}
 
@@ -151,7 +151,3 @@ func (c *trackedConn) Close() error {
 	})
 	return err
 }
-
-// HandleConn serves one raft connection that a peer opened, already
-// authenticated. It returns when the connection is closed.
-func (r *Replica) HandleConn(conn net.Conn) { r.stream.handle(conn) }

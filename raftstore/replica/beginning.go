@@ -1,0 +1,163 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// Phase is how far a replica has come on its way to be a member.
+type Phase string
+
+const (
+	// Fresh: a founder without data that has not decided with its peers yet
+	// whether there is a cluster. It takes no part in raft until Found or Rejoin.
+	Fresh Phase = "fresh"
+	// Damaged: what is stored must not be used. It takes no part until Rejoin.
+	Damaged Phase = "damaged"
+	// Joining: raft runs under a new id and waits to be admitted.
+	Joining Phase = "joining"
+	// Held: raft runs on a log of its own.
+	Held Phase = "held"
+)
+
+// Beginning is how this replica's membership began, for its peers to know.
+type Beginning struct {
+	Phase Phase
+	// ID is the member id; a Damaged or Fresh replica has only its name.
+	ID string
+	// Nonce is that of a founder's data directory.
+	Nonce string
+	// Founders are the nonces that were counted when this server founded the
+	// cluster, by name: those founders are fresh still, and may found it too.
+	Founders map[string]string
+}
+
+// Beginning returns how far this replica is.
+func (r *Replica) Beginning() Beginning {
+	mark := r.marked()
+	b := Beginning{Phase: Held, ID: mark.ServerID, Nonce: mark.Nonce, Founders: maps.Clone(mark.Founders)}
+	switch mark.State {
+	case markFresh, markFounding:
+		b.Phase = Fresh
+	case markJoining:
+		b.Phase = Joining
+	case markDamaged, markDiscarding:
+		b.Phase, b.ID = Damaged, r.cfg.ID
+	}
+	return b
+}
+
+// begin starts raft, if what is stored decides under which id; otherwise Found or
+// Rejoin will.
+func (r *Replica) begin(exists bool) error {
+	mark := r.marked()
+	switch {
+	case exists:
+		return r.start(mark.ServerID)
+	case mark != nil && mark.State == markFounding:
+		return r.foundAs(mark)
+	case mark != nil && mark.State == markJoining:
+		return r.start(mark.ServerID)
+	}
+	if _, err := r.storedTerm(); err != nil {
+		return err
+	}
+	if !r.isFounder() {
+		return r.join()
+	}
+	if mark == nil {
+		mark = &marker{ServerID: r.cfg.ID, ClusterID: r.cfg.ClusterID, State: markFresh}
+	}
+	if !r.hasPeers() {
+		r.remember(mark)
+		return r.foundAs(mark)
+	}
+	if mark.Nonce == "" {
+		mark.Nonce = randomHex(nonceBytes)
+		return r.saveMark(mark)
+	}
+	return nil
+}
+
+// Found makes a Fresh replica a founder of the cluster, together with those whose
+// nonces are given. The caller has asked them.
+func (r *Replica) Found(founders map[string]string) error {
+	mark := r.marked().with(markFounding)
+	mark.Founders = maps.Clone(founders)
+	if err := r.saveMark(mark); err != nil {
+		return err
+	}
+	return r.foundAs(mark)
+}
+
+func (r *Replica) foundAs(mark *marker) error {
+	r.founding = true
+	return r.start(mark.ServerID)
+}
+
+// join starts raft without a configuration, under an id never used before.
+func (r *Replica) join() error {
+	if err := r.saveMark(r.newcomer()); err != nil {
+		return err
+	}
+	return r.start(r.marked().ServerID)
+}
+
+func (r *Replica) newcomer() *marker {
+	return &marker{ServerID: newMemberID(r.cfg.ID), ClusterID: r.cfg.ClusterID, State: markJoining}
+}
+
+// Rejoin lets a Fresh or Damaged replica come back under a new id, to be admitted
+// by the leader. Damaged data is set aside, not deleted. The caller has seen that
+// there is a leader who can admit it.
+func (r *Replica) Rejoin(ctx context.Context) error {
+	if r.marked().State == markFresh {
+		return r.join()
+	}
+	next := r.newcomer()
+	if r.cfg.Storage != nil {
+		if err := r.cfg.Storage.Close(); err != nil {
+			r.cfg.Logger.Warn("closing damaged data", "err", err)
+		}
+	}
+	if err := r.cfg.Disk.setAside(next); err != nil {
+		return err
+	}
+	storage, err := r.cfg.Disk.Open(ctx)
+	if err != nil {
+		return err
+	}
+	r.attach(storage)
+	exists, err := r.inspect(ctx)
+	if err != nil {
+		return fmt.Errorf("after setting damaged data aside: %w", err)
+	}
+	r.log.afterWrite = (&markOnWrite{save: r.saveHeld}).wrote
+	if exists {
+		return errors.New("damaged data was set aside, but is still there")
+	}
+	return r.start(r.marked().ServerID)
+}
+
+// mayRejoin reports whether the others can give back what is damaged here.
+func (r *Replica) mayRejoin(err error) bool {
+	damage := errors.Is(err, ErrCorrupt) || errors.Is(err, ErrStateLost) || errors.Is(err, ErrDiverged)
+	return damage && r.hasPeers() && r.cfg.Disk != nil
+}
+
+// damaged notes that what is stored must not be used. Nothing is changed on disk.
+func (r *Replica) damaged(reason error) {
+	r.remember(&marker{ServerID: r.cfg.ID, ClusterID: r.cfg.ClusterID, State: markDamaged})
+	r.cfg.Logger.Error("stored data cannot be used; it will be set aside when a leader can give it back", "err", reason)
+}
+
+// markDamaged makes the next start find this one's data damaged: what was noticed
+// in use may not show on disk.
+func (r *Replica) markDamaged() {
+	mark := &marker{ServerID: r.marked().ServerID, ClusterID: r.cfg.ClusterID, State: markDamaged}
+	if err := r.cfg.Storage.marker.save(mark); err != nil {
+		r.cfg.Logger.Warn("cannot mark the data as damaged", "err", err)
+	}
+}

@@ -1,0 +1,77 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// AddServer makes the server a member that receives the log but has no vote, or
+// updates its address. Only the leader can. Errors wrap ErrNotLeader.
+func (r *Replica) AddServer(ctx context.Context, s Server) error {
+	if r.isVoter(s.ID) {
+		return r.PromoteServer(ctx, s)
+	}
+	return r.changed(ctx, func() raft.Future {
+		return r.raft.AddNonvoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), 0, messageTimeout)
+	})
+}
+
+// PromoteServer gives a member its vote. The caller has seen that it caught up.
+func (r *Replica) PromoteServer(ctx context.Context, s Server) error {
+	return r.changed(ctx, func() raft.Future {
+		return r.raft.AddVoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), 0, messageTimeout)
+	})
+}
+
+// RemoveServer ends a membership.
+func (r *Replica) RemoveServer(ctx context.Context, id string) error {
+	return r.changed(ctx, func() raft.Future { return r.raft.RemoveServer(raft.ServerID(id), 0, messageTimeout) })
+}
+
+func (r *Replica) changed(ctx context.Context, change func() raft.Future) error {
+	if !r.started() {
+		return ErrNotLeader
+	}
+	if err := r.await(ctx, change()); err != nil {
+		return fmt.Errorf("changing the membership: %w", proposeError(err))
+	}
+	return nil
+}
+
+func (r *Replica) isVoter(id string) bool {
+	if !r.started() {
+		return false
+	}
+	for _, s := range r.raft.GetConfiguration().Configuration().Servers {
+		if s.ID == raft.ServerID(id) {
+			return s.Suffrage == raft.Voter
+		}
+	}
+	return false
+}
+
+// TransferLeadership makes another voter the leader, without the gap of an
+// election by timeout: the server given, or the most advanced one if its ID is "".
+// It fails if there is no other voter, and wraps ErrNotLeader on a follower.
+func (r *Replica) TransferLeadership(ctx context.Context, to Server) error {
+	err := r.changed(ctx, func() raft.Future {
+		if to.ID == "" {
+			return r.raft.LeadershipTransfer()
+		}
+		return r.raft.LeadershipTransferToServer(raft.ServerID(to.ID), raft.ServerAddress(to.Address))
+	})
+	if err != nil {
+		return fmt.Errorf("transferring leadership: %w", err)
+	}
+	return nil
+}
+
+// LeaderSince is when the present leader became known here.
+func (r *Replica) LeaderSince() time.Time {
+	r.tracker.mu.Lock()
+	defer r.tracker.mu.Unlock()
+	return r.tracker.since
+}
