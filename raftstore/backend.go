@@ -41,65 +41,21 @@ func (b backend) ReadIndex(ctx context.Context) (uint64, error) {
 
 // Status implements forward.Backend.
 func (b backend) Status() forward.Status {
-	s := b.store.Status()
+	s, beginning := b.store.Status(), b.store.replica.Beginning()
 	return forward.Status{
-		Name: b.store.cfg.Name, Leader: s.LeaderID, Term: s.Term, Revision: s.Revision,
+		Name: s.Name, ID: beginning.ID, Phase: string(beginning.Phase), Nonce: beginning.Nonce, Founders: beginning.Founders,
+		Leader: s.LeaderID, LeaderAddress: s.LeaderAddress, Since: b.store.replica.LeaderSince(),
+		Term: s.Term, Revision: s.Revision,
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
 		LogBytes: s.LogBytes, SyncP99: s.SyncP99,
 	}
 }
 
-// AddServer implements forward.Backend.
-func (b backend) AddServer(ctx context.Context, name, address string) error {
-	return b.store.addServer(ctx, Server{ID: name, Address: address})
-}
-
-// RemoveServer implements forward.Backend.
-func (b backend) RemoveServer(ctx context.Context, name string) error {
-	return b.store.removeServer(ctx, name)
-}
-
-// toLeader runs a change of membership here if this replica leads, else there.
-func (s *Store) toLeader(here func() error, there func(forward.Peer) error) error {
-	l := s.Leadership()
-	switch {
-	case l.Leader:
-		return here()
-	case l.Ready:
-		return there(forward.Peer{ID: l.LeaderID, Address: l.LeaderAddress})
+// ChangeMembers implements forward.Backend.
+func (b backend) ChangeMembers(ctx context.Context, c forward.Change) error {
+	err := b.store.change(ctx, c)
+	if errors.Is(err, ErrNotLeader) {
+		return fmt.Errorf("%w: %w", forward.ErrNotLeading, err)
 	}
-	return ErrNoLeader
-}
-
-// AddServer makes a new server a member, from any replica: first without a vote,
-// so that catching up hinders nobody, then with one once it has caught up. For a
-// member it records the new address. It returns when the server votes, or with
-// ctx's error; then the server stays a member without a vote, and AddServer may
-// be called again.
-func (s *Store) AddServer(ctx context.Context, server Server) error {
-	return s.toLeader(
-		func() error { return s.addServer(ctx, server) },
-		func(leader forward.Peer) error { return s.peers.AddServer(ctx, leader, server.ID, server.Address) })
-}
-
-// RemoveServer ends a membership, from any replica. It refuses to leave fewer
-// live voters than a quorum of those that remain.
-func (s *Store) RemoveServer(ctx context.Context, name string) error {
-	return s.toLeader(
-		func() error { return s.removeServer(ctx, name) },
-		func(leader forward.Peer) error { return s.peers.RemoveServer(ctx, leader, name) })
-}
-
-func (s *Store) addServer(ctx context.Context, server Server) error {
-	if server.ID == "" || server.Address == "" {
-		return errors.New("a server needs a name and an address")
-	}
-	if err := s.replica.AddServer(ctx, server); err != nil {
-		return err
-	}
-	// What the leader has now is enough: what comes later replicates as it comes.
-	if err := s.waitCaughtUp(ctx, server, s.Root().Index); err != nil {
-		return fmt.Errorf("server %s has not caught up: %w", server.ID, err)
-	}
-	return s.replica.PromoteServer(ctx, server)
+	return err
 }

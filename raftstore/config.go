@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
-// Server is one member of the cluster: its stable name and its host:port.
+// Server is a server's name, or a member's id, and its host:port.
 type Server = replica.Server
 
 // Timing tunes elections and replication; the zero value takes the defaults.
@@ -19,7 +19,7 @@ type Timing = replica.Timing
 // Config is what a Store needs. Name, DataDir (or Storage), AdvertiseAddress,
 // Fatal and Logger are required; Dial and HTTPClient with more than one server.
 type Config struct {
-	// Name is this server's id. It never changes while its data lives.
+	// Name is this server's. Its certificate bears it; see MemberName for its id.
 	Name string
 	// DataDir holds raft/, snapshots/ and state-marker/.
 	DataDir string
@@ -27,17 +27,19 @@ type Config struct {
 	// is refused with ErrForeignData.
 	ClusterID string
 	// InitialServers founds the cluster; the same list on each founder. With one
-	// server that is this one, the store is ready in milliseconds.
+	// server that is this one, the store is ready in milliseconds. A server that is
+	// not in the list asks those in it to be admitted. Later, its addresses win over
+	// those that the cluster has stored.
 	InitialServers []Server
 	// AdvertiseAddress is where the other servers reach this one, host:port.
 	AdvertiseAddress string
-	// Dial opens a connection to a peer's HandleRaftConn. It must authenticate
-	// serverID, and look the host up anew each time.
-	Dial func(ctx context.Context, address, serverID string) (net.Conn, error)
-	// HTTPClient returns a client for the peer's Handler, which authenticates
-	// serverID, and the URL before the handler's pattern, such as https://host:port.
+	// Dial opens a connection to a peer's HandleRaftConn. It must authenticate the
+	// peer's name, and look the host up anew each time.
+	Dial func(ctx context.Context, address, name string) (net.Conn, error)
+	// HTTPClient returns a client for the peer's Handler, which authenticates the
+	// peer's name, and the URL before the handler's pattern, such as https://host:port.
 	// It may be called often.
-	HTTPClient func(serverID, address string) (client *http.Client, baseURL string)
+	HTTPClient func(name, address string) (client *http.Client, baseURL string)
 	// AuthorizePeer decides whether a request to Handler comes from a server of
 	// this cluster. Without it every request is refused.
 	AuthorizePeer func(*http.Request) error
@@ -48,8 +50,20 @@ type Config struct {
 	// RingBytes bounds the watch history; 0 means 32 MiB.
 	RingBytes int64
 	Logger    *slog.Logger
-	// Storage replaces the files of DataDir, for tests in memory.
+	// Disk or Storage replace the files of DataDir, for tests in memory.
+	Disk    replica.Disk
 	Storage *replica.Storage
+}
+
+// MemberName returns the server's name in a member id.
+func MemberName(id string) string { return replica.MemberName(id) }
+
+// disk is where the replica's data lies.
+func (c *Config) disk() replica.Disk {
+	if c.Disk != nil || c.DataDir == "" {
+		return c.Disk
+	}
+	return replica.Files{Dir: c.DataDir, Logger: c.Logger}
 }
 
 // Validate says what is missing.
@@ -57,7 +71,7 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Name == "":
 		return errors.New("raftstore: Name is required")
-	case c.DataDir == "" && c.Storage == nil:
+	case c.DataDir == "" && c.Storage == nil && c.Disk == nil:
 		return errors.New("raftstore: DataDir is required")
 	case c.HTTPClient == nil && len(c.InitialServers) > 1:
 		return errors.New("raftstore: HTTPClient is required with several servers")

@@ -17,6 +17,13 @@ var (
 	ErrNoLeader = errors.New("no leader")
 	// ErrNotLeader: only the leader can do this, and this replica is not it.
 	ErrNotLeader = replica.ErrNotLeader
+	// ErrUnsafe: the change of membership could cost the quorum, or a live server its
+	// place.
+	ErrUnsafe = forward.ErrUnsafe
+	// ErrUnknownServer: no member has the name.
+	ErrUnknownServer = forward.ErrUnknownServer
+	// ErrBadChange: the change of membership makes no sense.
+	ErrBadChange = forward.ErrBadChange
 	// ErrStopped: the store was shut down or stopped itself.
 	ErrStopped = replica.ErrStopped
 	// ErrStateLost: see replica.ErrStateLost.

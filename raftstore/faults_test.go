@@ -279,6 +279,17 @@ func TestStatesAreComparedThroughTheLog(t *testing.T) {
 	})
 }
 
+// remaining returns the servers that are up, beside one.
+func remaining(c *raftstoretest.Cluster, gone int) []int {
+	var up []int
+	for i := range c.Size() {
+		if i != gone && c.Store(i) != nil {
+			up = append(up, i)
+		}
+	}
+	return up
+}
+
 func TestMembershipChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := raftstoretest.StartCluster(t, 3, nil)
@@ -287,7 +298,7 @@ func TestMembershipChanges(t *testing.T) {
 		follower := others(leader)[0]
 		mustPut(t, c.Store(leader), "/k", "v")
 		joined := c.Join("server-4")
-		if err := c.Store(follower).AddServer(t.Context(), raftstore.Server{ID: "server-4", Address: "server-4"}); err != nil {
+		if err := c.Store(follower).AddMember(t.Context(), "server-4", "server-4"); err != nil {
 			t.Fatal(err)
 		}
 		if got := mustRead(t, c.Store(joined), "/k"); got != "v" {
@@ -302,16 +313,24 @@ func TestMembershipChanges(t *testing.T) {
 		if voters != 4 {
 			t.Errorf("%d voters", voters)
 		}
-		name := c.Store(follower).Status().Name
 		c.Crash(others(leader)[1])
 		time.Sleep(5 * time.Second)
-		leader = c.Leader()
-		if err := c.Store(leader).RemoveServer(t.Context(), c.Store(leader).Status().Name); !errors.Is(err, raftstore.ErrUnsafe) {
-			t.Errorf("the leader removed itself: %v", err)
+		gone := c.Leader()
+		if err := c.Store(gone).RemoveMember(t.Context(), c.Name(gone)); err != nil {
+			t.Errorf("2 of 3 remain: %v", err)
 		}
-		if name != c.Store(leader).Status().Name {
-			if err := c.Store(leader).RemoveServer(t.Context(), name); err != nil {
-				t.Errorf("2 of 3 remain: %v", err)
+		left := c.Store(c.Leader(remaining(c, gone)...))
+		if servers := left.Status().Servers; len(servers) != 3 {
+			t.Errorf("members after the removal: %+v", servers)
+		}
+		dead := c.Name(others(leader)[1])
+		for _, s := range left.Status().Servers {
+			name := raftstore.MemberName(s.ID)
+			if name == dead {
+				continue
+			}
+			if err := left.RemoveMember(t.Context(), name); !errors.Is(err, raftstore.ErrUnsafe) {
+				t.Errorf("removed %s, one of two live voters of three: %v", name, err)
 			}
 		}
 	})

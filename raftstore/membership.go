@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/forward"
+	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
 const (
@@ -14,17 +15,134 @@ const (
 	catchUpPoll = 50 * time.Millisecond
 	// contactLimit is how recently a voter must have answered to count as live.
 	contactLimit = 2 * time.Second
+	// callLimit bounds asking a server where it may be for one who wants to join.
+	callLimit = 10 * time.Second
 )
 
-// ErrUnsafe: the change of membership could cost the quorum.
-var ErrUnsafe = errors.New("change of membership is not safe now")
+// change carries out a change of the membership, one at a time. Only the leader
+// can. Each step is one entry in the log; whoever asks again, of whichever leader,
+// goes on where the last one stopped.
+func (s *Store) change(ctx context.Context, c forward.Change) error {
+	select {
+	case s.changing <- struct{}{}:
+		defer func() { <-s.changing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if !s.Leadership().Leader {
+		return ErrNotLeader
+	}
+	switch c.Kind {
+	case forward.Add:
+		return s.addMember(ctx, c)
+	case forward.Remove:
+		return s.removeMember(ctx, c.Name)
+	case forward.Replace:
+		return s.replaceMember(ctx, c)
+	case forward.Transfer:
+		return s.transferTo(ctx, c.Name)
+	case forward.Admit:
+		return s.admit(ctx, c)
+	}
+	return fmt.Errorf("%w: kind %d", ErrBadChange, c.Kind)
+}
+
+// lives are the members that bear the name: one, or two while one takes the
+// other's place.
+func (s *Store) lives(name string) []ServerStatus {
+	var lives []ServerStatus
+	for _, server := range s.replica.Status().Servers {
+		if MemberName(server.ID) == name {
+			lives = append(lives, server)
+		}
+	}
+	return lives
+}
+
+func (s *Store) addMember(ctx context.Context, c forward.Change) error {
+	lives := s.lives(c.Name)
+	if len(lives) == 1 && lives[0].Voter && lives[0].Address == c.Address {
+		return nil
+	}
+	if len(lives) > 0 && lives[0].Voter {
+		return fmt.Errorf("%w: %s is a member at %s already: replace it to move it", ErrBadChange, c.Name, lives[0].Address)
+	}
+	server, err := s.call(ctx, c)
+	if err != nil {
+		return err
+	}
+	return s.takeIn(ctx, server)
+}
+
+func (s *Store) replaceMember(ctx context.Context, c forward.Change) error {
+	if len(s.lives(c.Name)) == 0 {
+		return fmt.Errorf("%w: %s: add it instead", ErrUnknownServer, c.Name)
+	}
+	server, err := s.call(ctx, c)
+	if err != nil {
+		return err
+	}
+	return s.takeIn(ctx, server)
+}
+
+// call asks who is at an address, until a server of the name answers that takes
+// part or wants to.
+func (s *Store) call(ctx context.Context, c forward.Change) (Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	for {
+		status, err := s.peers.Status(ctx, forward.Peer{ID: c.Name, Address: c.Address})
+		if err == nil && status.Name == c.Name && takesPart(status) {
+			return Server{ID: status.ID, Address: c.Address}, nil
+		}
+		if err == nil {
+			err = fmt.Errorf("it is server %s, %s", status.Name, status.Phase)
+		}
+		select {
+		case <-time.After(catchUpPoll):
+		case <-ctx.Done():
+			return Server{}, fmt.Errorf("%w: no server %s waits at %s to be added: %w", ErrBadChange, c.Name, c.Address, err)
+		case <-s.stopping:
+			return Server{}, ErrStopped
+		}
+	}
+}
+
+func takesPart(status forward.Status) bool {
+	return status.Phase == string(replica.Joining) || status.Phase == string(replica.Held)
+}
+
+// takeIn makes the server a voter in place of all others of its name: first
+// without a vote, so that catching up hinders nobody, then the others go, then it
+// gets its vote.
+func (s *Store) takeIn(ctx context.Context, server Server) error {
+	if err := s.replica.AddServer(ctx, server); err != nil {
+		return err
+	}
+	// What the leader has now is enough: what comes later replicates as it comes.
+	if err := s.waitCaughtUp(ctx, server, s.Root().Index); err != nil {
+		return fmt.Errorf("server %s has not caught up: %w", server.ID, err)
+	}
+	for _, old := range s.lives(MemberName(server.ID)) {
+		if old.ID == server.ID {
+			continue
+		}
+		if err := s.removeServer(ctx, old); err != nil {
+			return err
+		}
+	}
+	return s.replica.PromoteServer(ctx, server)
+}
 
 // waitCaughtUp asks the server until it has applied the log up to index.
 func (s *Store) waitCaughtUp(ctx context.Context, server Server, index uint64) error {
 	for {
-		status, err := s.peers.Status(ctx, forward.Peer{ID: server.ID, Address: server.Address})
+		status, err := s.status(ctx, server)
 		if err == nil && status.AppliedIndex >= index {
 			return nil
+		}
+		if !s.Leadership().Leader {
+			return ErrNotLeader
 		}
 		select {
 		case <-time.After(catchUpPoll):
@@ -36,37 +154,159 @@ func (s *Store) waitCaughtUp(ctx context.Context, server Server, index uint64) e
 	}
 }
 
-func (s *Store) removeServer(ctx context.Context, name string) error {
-	if name == s.cfg.Name {
-		return fmt.Errorf("%w: %s leads; hand leadership over first", ErrUnsafe, name)
+// status asks a member how it is, at its stored address and where the operator's
+// list has its name.
+func (s *Store) status(ctx context.Context, server Server) (forward.Status, error) {
+	status, err := s.statusAt(ctx, server)
+	for _, named := range s.cfg.InitialServers {
+		if err != nil && named.ID == MemberName(server.ID) && named.Address != server.Address {
+			return s.statusAt(ctx, Server{ID: server.ID, Address: named.Address})
+		}
 	}
-	if err := s.quorumWithout(name); err != nil {
+	return status, err
+}
+
+func (s *Store) statusAt(ctx context.Context, server Server) (forward.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	status, err := s.peers.Status(ctx, forward.Peer{ID: server.ID, Address: server.Address})
+	if err == nil && status.ID != server.ID {
+		return status, fmt.Errorf("%s answers for %s", status.ID, server.ID)
+	}
+	return status, err
+}
+
+func (s *Store) removeMember(ctx context.Context, name string) error {
+	lives := s.lives(name)
+	if len(lives) == 0 {
+		return fmt.Errorf("%w: %s", ErrUnknownServer, name)
+	}
+	for _, server := range lives {
+		if err := s.removeServer(ctx, server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeServer ends one membership. A leader hands over first, and whoever asked
+// asks the next one.
+func (s *Store) removeServer(ctx context.Context, server ServerStatus) error {
+	if err := s.quorumWithout(server); err != nil {
 		return err
 	}
-	return s.replica.RemoveServer(ctx, name)
+	if server.ID != s.id() {
+		return s.replica.RemoveServer(ctx, server.ID)
+	}
+	if err := s.replica.TransferLeadership(ctx, Server{}); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s handed leadership over", ErrNotLeader, server.ID)
 }
 
 // quorumWithout checks that the voters left make a quorum that answers.
-func (s *Store) quorumWithout(name string) error {
-	voters, live, found := 0, 0, false
-	for _, server := range s.Status().Servers {
-		if server.ID == name {
-			found = true
-			continue
-		}
-		if !server.Voter {
+func (s *Store) quorumWithout(leaving ServerStatus) error {
+	if !leaving.Voter {
+		return nil
+	}
+	voters, live := 0, 0
+	for _, server := range s.replica.Status().Servers {
+		if server.ID == leaving.ID || !server.Voter {
 			continue
 		}
 		voters++
-		if server.ID == s.cfg.Name || time.Since(server.LastContact) < contactLimit {
+		if s.isLive(server) {
 			live++
 		}
 	}
+	name := MemberName(leaving.ID)
 	switch {
-	case !found:
-		return fmt.Errorf("no server %s", name)
+	case voters == 0:
+		return fmt.Errorf("%w: %s is the only server with a vote", ErrUnsafe, name)
 	case live <= voters/2:
-		return fmt.Errorf("%w: %d of the %d voters left answer", ErrUnsafe, live, voters)
+		return fmt.Errorf("%w: without %s only %d of the %d voters left answer, and nothing could be written", ErrUnsafe, name, live, voters)
+	}
+	return nil
+}
+
+func (s *Store) isLive(server ServerStatus) bool {
+	return server.ID == s.id() || time.Since(server.LastContact) < contactLimit
+}
+
+// transferTo hands leadership to the server of the name, or to the most advanced.
+func (s *Store) transferTo(ctx context.Context, name string) error {
+	if name == "" {
+		return s.replica.TransferLeadership(ctx, Server{})
+	}
+	lives := s.lives(name)
+	if len(lives) == 0 {
+		return fmt.Errorf("%w: %s", ErrUnknownServer, name)
+	}
+	to := lives[len(lives)-1]
+	switch {
+	case to.ID == s.id():
+		return nil
+	case !to.Voter:
+		return fmt.Errorf("%w: %s has no vote yet", ErrUnsafe, name)
+	case !s.isLive(to):
+		return fmt.Errorf("%w: %s does not answer", ErrUnsafe, name)
+	}
+	return s.replica.TransferLeadership(ctx, to.Server)
+}
+
+// admit does what a server asks for itself.
+func (s *Store) admit(ctx context.Context, c forward.Change) error {
+	server := Server{ID: c.ID, Address: c.Address}
+	var known *ServerStatus
+	lives := s.lives(MemberName(c.ID))
+	for i := range lives {
+		if lives[i].ID == c.ID {
+			known = &lives[i]
+		}
+	}
+	if known != nil && known.Voter && known.Address == c.Address {
+		return nil
+	}
+	if known == nil {
+		if err := s.mayTakePlace(ctx, lives, c.ID); err != nil {
+			return err
+		}
+	}
+	if err := s.reached(ctx, server, known != nil); err != nil {
+		return err
+	}
+	if known != nil && known.Voter {
+		return s.replica.AddServer(ctx, server)
+	}
+	return s.takeIn(ctx, server)
+}
+
+// mayTakePlace refuses a newcomer that nobody ordered where a live server has its
+// name already.
+func (s *Store) mayTakePlace(ctx context.Context, lives []ServerStatus, id string) error {
+	if len(lives) == 0 {
+		return fmt.Errorf("%w: %s waits to be added", ErrUnknownServer, id)
+	}
+	for _, old := range lives {
+		_, err := s.status(ctx, old.Server)
+		if err == nil || old.ID == s.id() {
+			return fmt.Errorf("%w: %s is alive at %s under the same name: replace it to move it", ErrUnsafe, old.ID, old.Address)
+		}
+	}
+	return nil
+}
+
+// reached asks the server itself, at the address that it gave.
+func (s *Store) reached(ctx context.Context, server Server, known bool) error {
+	if server.ID == s.id() {
+		return nil
+	}
+	status, err := s.statusAt(ctx, server)
+	if err != nil {
+		return fmt.Errorf("%w: %s is not reached at %s: %w", ErrBadChange, server.ID, server.Address, err)
+	}
+	if !known && status.Phase != string(replica.Joining) {
+		return fmt.Errorf("%w: %s was removed: empty its data directory to let it come back", ErrUnsafe, server.ID)
 	}
 	return nil
 }

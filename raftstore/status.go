@@ -11,13 +11,16 @@ type ServerStatus = replica.ServerStatus
 
 // Status describes this replica and what it knows of the cluster.
 type Status struct {
-	Name      string
+	// Name is this server's, ID the member id under which it takes part, Phase how
+	// far it is on its way to be a member.
+	Name, ID  string
+	Phase     replica.Phase
 	ClusterID string
 	Servers   []ServerStatus
 	// Leader, LeaderID and Term are those of Leadership.
-	Leader   bool
-	LeaderID string
-	Term     uint64
+	Leader                  bool
+	LeaderID, LeaderAddress string
+	Term                    uint64
 	// Revision and AppliedIndex are those of the local state; CommitIndex and
 	// LastIndex of the log; SnapshotIndex is the end of the newest snapshot.
 	Revision, AppliedIndex, CommitIndex, LastIndex, SnapshotIndex uint64
@@ -31,10 +34,11 @@ type Status struct {
 
 // Status returns the present status.
 func (s *Store) Status() Status {
-	r, root := s.replica.Status(), s.Root()
+	r, root, beginning := s.replica.Status(), s.Root(), s.replica.Beginning()
 	return Status{
-		Name: s.cfg.Name, ClusterID: root.ClusterID, Servers: r.Servers,
-		Leader: r.Leadership.Leader, LeaderID: r.Leadership.LeaderID, Term: r.Leadership.Term,
+		Name: s.cfg.Name, ID: beginning.ID, Phase: beginning.Phase, ClusterID: root.ClusterID, Servers: r.Servers,
+		Leader: r.Leadership.Leader, LeaderID: r.Leadership.LeaderID,
+		LeaderAddress: r.Leadership.LeaderAddress, Term: r.Leadership.Term,
 		Revision: root.Revision, AppliedIndex: root.Index, CommitIndex: r.CommitIndex,
 		LastIndex: r.LastIndex, SnapshotIndex: r.SnapshotIndex,
 		LogBytes: r.LogBytes, SyncP99: r.SyncP99, Failure: s.replica.Failed(),

@@ -2,7 +2,6 @@ package raftstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -37,6 +36,9 @@ type Store struct {
 	// confirm asks a quorum whether this replica leads, ask asks the leader.
 	confirm, ask coalescer
 
+	// changing has room while nobody changes the membership here.
+	changing chan struct{}
+
 	// ctx ends when everything must; stopping is closed when nothing may begin.
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -46,36 +48,30 @@ type Store struct {
 	children sync.WaitGroup
 }
 
-// Open starts the replica and returns when it runs; see Leadership for when it
-// serves. Errors wrap ErrStateLost, ErrForeignData or ErrCorrupt where the data
+// Open starts the replica and returns; see Leadership for when it serves. A founder
+// without data asks its peers first, and one with damaged data waits for a leader
+// and comes back under a new id: both while Handler is served. Errors wrap ErrStateLost, ErrForeignData or ErrCorrupt where the data
 // directory must not be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	storage := cfg.Storage
-	if storage == nil {
-		var err error
-		if storage, err = replica.OpenFiles(ctx, cfg.DataDir, cfg.Logger); err != nil {
-			return nil, err
-		}
-	}
 	r, err := replica.Open(ctx, replica.Config{
 		ID: cfg.Name, AdvertiseAddress: cfg.AdvertiseAddress, ClusterID: cfg.ClusterID,
-		InitialServers: cfg.InitialServers, Storage: storage, Dial: cfg.Dial, Fatal: cfg.Fatal,
+		InitialServers: cfg.InitialServers, Disk: cfg.disk(), Storage: cfg.Storage, Dial: cfg.Dial, Fatal: cfg.Fatal,
 		Timing: cfg.Timing, RingBytes: cfg.RingBytes, Logger: cfg.Logger,
 	})
 	if err != nil {
-		return nil, errors.Join(err, storage.Close())
+		return nil, err
 	}
-	s := &Store{cfg: cfg, replica: r, stopping: make(chan struct{})}
+	s := &Store{cfg: cfg, replica: r, stopping: make(chan struct{}), changing: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.peers = forward.NewClient(cfg.HTTPClient)
+	s.peers = forward.NewClient(cfg.peerClient())
 	s.sessions.open = s.openSession
 	s.local = newBatcher(s.ctx, s.shipToLog)
 	s.remote = newBatcher(s.ctx, s.shipToLeader)
 	s.confirm.fetch, s.ask.fetch = s.confirmRevision, s.askRevision
-	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster} {
+	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster, s.attend} {
 		s.children.Go(child)
 	}
 	return s, nil
@@ -129,7 +125,7 @@ func (s *Store) TransferLeadership(ctx context.Context) error {
 	if !s.Leadership().Leader {
 		return ErrNotLeader
 	}
-	return s.replica.TransferLeadership(ctx)
+	return s.replica.TransferLeadership(ctx, Server{})
 }
 
 // Shutdown hands leadership over while ctx lasts, then stops; with a context that
@@ -143,7 +139,7 @@ func (s *Store) Shutdown(ctx context.Context) error {
 func (s *Store) shutdown(ctx context.Context) error {
 	if ctx.Err() == nil && s.Leadership().Leader && s.hasOtherVoter() && s.replica.Failed() == nil {
 		ctx, cancel := context.WithTimeout(ctx, transferLimit)
-		if err := s.replica.TransferLeadership(ctx); err != nil {
+		if err := s.replica.TransferLeadership(ctx, Server{}); err != nil {
 			s.cfg.Logger.Warn("stopping without handing leadership over", "err", err)
 		}
 		cancel()
@@ -163,7 +159,7 @@ func (s *Store) shutdown(ctx context.Context) error {
 
 func (s *Store) hasOtherVoter() bool {
 	for _, server := range s.replica.Status().Servers {
-		if server.Voter && server.ID != s.cfg.Name {
+		if server.Voter && server.ID != s.id() {
 			return true
 		}
 	}

@@ -139,24 +139,16 @@ func (c *Client) ReadIndex(ctx context.Context, leader Peer) (uint64, error) {
 	return response.Msg.GetRevision(), nil
 }
 
-// AddServer asks the leader to admit a server that receives the log.
-func (c *Client) AddServer(ctx context.Context, leader Peer, name, address string) error {
+// ChangeMembers asks the leader for a change. Errors wrap ErrNotLeading, ErrUnsafe,
+// ErrUnknownServer or ErrBadChange where the leader said so; after another the
+// change may have been made, and may be asked for again.
+func (c *Client) ChangeMembers(ctx context.Context, leader Peer, change Change) error {
 	client, err := c.peer(leader)
 	if err != nil {
 		return err
 	}
-	_, err = client.AddServer(ctx, connect.NewRequest(&forwardpb.AddServerRequest{Name: name, Address: address}))
-	return err
-}
-
-// RemoveServer asks the leader to end a membership.
-func (c *Client) RemoveServer(ctx context.Context, leader Peer, name string) error {
-	client, err := c.peer(leader)
-	if err != nil {
-		return err
-	}
-	_, err = client.RemoveServer(ctx, connect.NewRequest(&forwardpb.RemoveServerRequest{Name: name}))
-	return err
+	_, err = client.ChangeMembers(ctx, connect.NewRequest(change.toWire()))
+	return changeError(err)
 }
 
 // Status asks a server about itself.

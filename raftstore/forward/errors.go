@@ -12,4 +12,13 @@ var (
 	ErrOverloaded = fmt.Errorf("%w: too many commands wait", ErrNotProposed)
 	// ErrOutcomeUnknown: the command may have taken effect, or may yet.
 	ErrOutcomeUnknown = errors.New("outcome of the command unknown")
+	// ErrNotLeading: only the leader changes the membership, and it was not reached.
+	ErrNotLeading = errors.New("the leader was not reached")
+	// ErrUnsafe: the change of membership could cost the quorum, or a live server
+	// its place.
+	ErrUnsafe = errors.New("not safe now")
+	// ErrUnknownServer: no member has the name.
+	ErrUnknownServer = errors.New("no such member")
+	// ErrBadChange: the change makes no sense.
+	ErrBadChange = errors.New("bad change of membership")
 )

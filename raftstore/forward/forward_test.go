@@ -21,7 +21,8 @@ type scripted struct {
 	propose func([]command.Command) []forward.Outcome
 	read    func() (uint64, error)
 	status  forward.Status
-	changed []string
+	changed []forward.Change
+	refusal error
 }
 
 func (s *scripted) Propose(_ context.Context, c []command.Command) []forward.Outcome {
@@ -29,13 +30,9 @@ func (s *scripted) Propose(_ context.Context, c []command.Command) []forward.Out
 }
 func (s *scripted) ReadIndex(context.Context) (uint64, error) { return s.read() }
 func (s *scripted) Status() forward.Status                    { return s.status }
-func (s *scripted) AddServer(_ context.Context, name, address string) error {
-	s.changed = append(s.changed, "add "+name+" "+address)
-	return nil
-}
-func (s *scripted) RemoveServer(_ context.Context, name string) error {
-	s.changed = append(s.changed, "remove "+name)
-	return errors.New("not the leader")
+func (s *scripted) ChangeMembers(_ context.Context, c forward.Change) error {
+	s.changed = append(s.changed, c)
+	return s.refusal
 }
 
 // serve returns a client of a handler over the backend.
@@ -140,7 +137,8 @@ func TestReadIndex(t *testing.T) {
 
 func TestStatusAndMembership(t *testing.T) {
 	b := &scripted{status: forward.Status{
-		Name: "server-2", Leader: "server-1", Term: 3, Revision: 9, AppliedIndex: 12, LastIndex: 13,
+		Name: "server-2", ID: "server-2+01020304", Phase: "held", Nonce: "n", Founders: map[string]string{"server-1": "m"},
+		Leader: "server-1", LeaderAddress: "server-1:1", Since: time.UnixMilli(1_700_000_000_123), Term: 3, Revision: 9, AppliedIndex: 12, LastIndex: 13,
 		SnapshotIndex: 5, LogBytes: 1 << 20, SyncP99: 3 * time.Millisecond,
 	}}
 	client := serve(t, b, anyone)
@@ -148,13 +146,33 @@ func TestStatusAndMembership(t *testing.T) {
 	if diff := cmp.Diff(b.status, status); err != nil || diff != "" {
 		t.Errorf("status: %v %s", err, diff)
 	}
-	if err := client.AddServer(t.Context(), peer, "server-4", "server-4:1"); err != nil {
-		t.Error(err)
+	changes := []forward.Change{
+		{Kind: forward.Add, Name: "server-4", Address: "server-4:1"}, {Kind: forward.Remove, Name: "server-1"},
+		{Kind: forward.Replace, Name: "server-1", Address: "new:1"}, {Kind: forward.Transfer},
+		{Kind: forward.Admit, Name: "server-1", ID: "server-1+01020304", Address: "new:1"},
 	}
-	if err := client.RemoveServer(t.Context(), peer, "server-1"); err == nil {
-		t.Error("refusal lost")
+	for _, c := range changes {
+		if err := client.ChangeMembers(t.Context(), peer, c); err != nil {
+			t.Error(err)
+		}
 	}
-	if diff := cmp.Diff([]string{"add server-4 server-4:1", "remove server-1"}, b.changed); diff != "" {
+	if diff := cmp.Diff(changes, b.changed); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestRefusalsOfAChangeKeepTheirReason(t *testing.T) {
+	b := &scripted{}
+	client := serve(t, b, anyone)
+	for _, reason := range []error{forward.ErrNotLeading, forward.ErrUnsafe, forward.ErrUnknownServer, forward.ErrBadChange} {
+		b.refusal = fmt.Errorf("%w: said the leader", reason)
+		err := client.ChangeMembers(t.Context(), peer, forward.Change{Kind: forward.Transfer})
+		if !errors.Is(err, reason) || err.Error() != b.refusal.Error() {
+			t.Errorf("%v arrived as %v", b.refusal, err)
+		}
+	}
+	b.refusal = errors.New("disk failed")
+	if err := client.ChangeMembers(t.Context(), peer, forward.Change{}); err == nil {
+		t.Error("an error was lost")
 	}
 }

@@ -24,9 +24,8 @@ type Backend interface {
 	ReadIndex(ctx context.Context) (revision uint64, err error)
 	// Status describes the replica.
 	Status() Status
-	// AddServer and RemoveServer change the membership if this replica leads.
-	AddServer(ctx context.Context, name, address string) error
-	RemoveServer(ctx context.Context, name string) error
+	// ChangeMembers changes the membership if this replica leads.
+	ChangeMembers(ctx context.Context, c Change) error
 }
 
 // NewHandler returns the service and the pattern to mount it at. authorize decides
@@ -93,18 +92,10 @@ func (s *service) Status(context.Context, *connect.Request[forwardpb.StatusReque
 	return connect.NewResponse(s.backend.Status().toWire()), nil
 }
 
-// AddServer implements forwardpbconnect.PeerServiceHandler.
-func (s *service) AddServer(ctx context.Context, r *connect.Request[forwardpb.AddServerRequest]) (*connect.Response[forwardpb.AddServerResponse], error) {
-	if err := s.backend.AddServer(ctx, r.Msg.GetName(), r.Msg.GetAddress()); err != nil {
-		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
+// ChangeMembers implements forwardpbconnect.PeerServiceHandler.
+func (s *service) ChangeMembers(ctx context.Context, r *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error) {
+	if err := s.backend.ChangeMembers(ctx, changeFromWire(r.Msg)); err != nil {
+		return nil, connect.NewError(changeCode(err), err)
 	}
-	return connect.NewResponse(&forwardpb.AddServerResponse{}), nil
-}
-
-// RemoveServer implements forwardpbconnect.PeerServiceHandler.
-func (s *service) RemoveServer(ctx context.Context, r *connect.Request[forwardpb.RemoveServerRequest]) (*connect.Response[forwardpb.RemoveServerResponse], error) {
-	if err := s.backend.RemoveServer(ctx, r.Msg.GetName()); err != nil {
-		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
-	}
-	return connect.NewResponse(&forwardpb.RemoveServerResponse{}), nil
+	return connect.NewResponse(&forwardpb.ChangeMembersResponse{}), nil
 }

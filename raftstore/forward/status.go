@@ -9,9 +9,15 @@ import (
 // Status is what a server says about its replica.
 type Status struct {
 	Name string
-	// Leader is the server it follows, "" if it knows none.
-	Leader string
-	Term   uint64
+	// ID is its member id, Phase how far it is on its way to be a member.
+	ID, Phase string
+	// Nonce is that of a founder's data directory; Founders are those it counted.
+	Nonce    string
+	Founders map[string]string
+	// Leader is the member it follows, "" if it knows none, and Since when it began to.
+	Leader, LeaderAddress string
+	Since                 time.Time
+	Term                  uint64
 	// Revision is the last applied, AppliedIndex the log entry that made it;
 	// LastIndex is the end of the log, SnapshotIndex the end of the snapshot.
 	Revision, AppliedIndex, LastIndex, SnapshotIndex uint64
@@ -22,7 +28,9 @@ type Status struct {
 
 func (s Status) toWire() *forwardpb.StatusResponse {
 	return &forwardpb.StatusResponse{
-		Name: s.Name, Leader: s.Leader, Term: s.Term, Revision: s.Revision,
+		Name: s.Name, Id: s.ID, Phase: s.Phase, Nonce: s.Nonce, Founders: s.Founders,
+		Leader: s.Leader, LeaderAddress: s.LeaderAddress, SinceUnixMilliseconds: s.Since.UnixMilli(),
+		Term: s.Term, Revision: s.Revision,
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
 		LogBytes: s.LogBytes, SyncP99Microseconds: s.SyncP99.Microseconds(),
 	}
@@ -30,7 +38,9 @@ func (s Status) toWire() *forwardpb.StatusResponse {
 
 func statusFromWire(m *forwardpb.StatusResponse) Status {
 	return Status{
-		Name: m.GetName(), Leader: m.GetLeader(), Term: m.GetTerm(), Revision: m.GetRevision(),
+		Name: m.GetName(), ID: m.GetId(), Phase: m.GetPhase(), Nonce: m.GetNonce(), Founders: m.GetFounders(),
+		Leader: m.GetLeader(), LeaderAddress: m.GetLeaderAddress(), Since: time.UnixMilli(m.GetSinceUnixMilliseconds()),
+		Term: m.GetTerm(), Revision: m.GetRevision(),
 		AppliedIndex: m.GetAppliedIndex(), LastIndex: m.GetLastIndex(), SnapshotIndex: m.GetSnapshotIndex(),
 		LogBytes: m.GetLogBytes(), SyncP99: time.Duration(m.GetSyncP99Microseconds()) * time.Microsecond,
 	}

@@ -29,12 +29,16 @@ type Cluster struct {
 	t       testing.TB
 	network *network
 	members []*member
+	// founders is how many of the members found the cluster.
+	founders  int
+	configure func(*raftstore.Config)
 }
 
-// member is one server, which may be down.
+// member is one server, which may be down. host is its place in the network and
+// its address.
 type member struct {
-	name string
-	disk *replica.Memory
+	name, host string
+	disk       *replica.Memory
 
 	mu    sync.Mutex
 	store *raftstore.Store
@@ -45,39 +49,72 @@ type member struct {
 }
 
 // StartCluster starts n servers named server-1 and so on. configure, if not nil,
-// changes each server's Config before it starts.
+// changes each server's Config before each start.
 func StartCluster(t testing.TB, n int, configure func(*raftstore.Config)) *Cluster {
-	c := &Cluster{t: t, network: newNetwork()}
+	c := NewCluster(t, n, configure)
 	for i := range n {
-		disk := replica.NewMemory()
-		disk.SyncDelay = syncDelay
-		c.members = append(c.members, &member{name: fmt.Sprintf("server-%d", i+1), disk: disk})
-	}
-	for i := range n {
-		c.start(i, configure)
+		c.start(i)
 	}
 	return c
 }
 
-func (c *Cluster) start(i int, configure func(*raftstore.Config)) {
-	m := c.members[i]
+// NewCluster is StartCluster without the start: Restart does that, one by one.
+func NewCluster(t testing.TB, n int, configure func(*raftstore.Config)) *Cluster {
+	c := &Cluster{t: t, network: newNetwork(), founders: n, configure: configure}
+	for i := range n {
+		c.add(fmt.Sprintf("server-%d", i+1), fmt.Sprintf("server-%d", i+1))
+	}
+	return c
+}
+
+func (c *Cluster) add(name, host string) {
+	disk := replica.NewMemory()
+	disk.SyncDelay = syncDelay
+	c.members = append(c.members, &member{name: name, host: host, disk: disk})
+}
+
+// config is what a server starts with.
+func (c *Cluster) config(m *member) raftstore.Config {
 	client := c.httpClient(m)
 	cfg := raftstore.Config{
-		Name: m.name, AdvertiseAddress: m.name, Storage: m.disk.Open(), ClusterID: "test",
-		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
-		Dial: func(ctx context.Context, _, to string) (net.Conn, error) {
-			return c.network.dial(ctx, m.name, to, "raft")
+		Name: m.name, AdvertiseAddress: m.host, Disk: replica.MemoryDisk{Memory: m.disk}, ClusterID: "test",
+		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})),
+		Dial: func(ctx context.Context, address, to string) (net.Conn, error) {
+			if c.nameAt(address) != to {
+				return nil, fmt.Errorf("%s is not at %s", to, address)
+			}
+			return c.network.dial(ctx, m.host, address, "raft")
 		},
-		HTTPClient:    func(to, _ string) (*http.Client, string) { return client, "http://" + to },
+		HTTPClient:    func(_, address string) (*http.Client, string) { return client, "http://" + address },
 		AuthorizePeer: func(*http.Request) error { return nil },
 		Fatal:         m.failed,
 	}
-	for _, other := range c.members {
-		cfg.InitialServers = append(cfg.InitialServers, raftstore.Server{ID: other.name, Address: other.name})
+	for _, founder := range c.members[:c.founders] {
+		server := raftstore.Server{ID: founder.name, Address: founder.host}
+		if founder.name == m.name {
+			server.Address = m.host
+		}
+		cfg.InitialServers = append(cfg.InitialServers, server)
 	}
-	if configure != nil {
-		configure(&cfg)
+	if c.configure != nil {
+		c.configure(&cfg)
 	}
+	return cfg
+}
+
+// nameAt is what the certificate of the server at an address would say.
+func (c *Cluster) nameAt(address string) string {
+	for _, m := range c.members {
+		if m.host == address {
+			return m.name
+		}
+	}
+	return ""
+}
+
+func (c *Cluster) start(i int) {
+	m := c.members[i]
+	cfg := c.config(m)
 	store, err := raftstore.Open(c.t.Context(), cfg)
 	if err != nil {
 		c.t.Fatalf("starting %s: %v", m.name, err)
@@ -96,7 +133,7 @@ func (c *Cluster) httpClient(m *member) *http.Client {
 			if err != nil {
 				return nil, err
 			}
-			return c.network.dial(ctx, m.name, to, "http")
+			return c.network.dial(ctx, m.host, to, "http")
 		},
 	}
 	return &http.Client{Transport: m.transport}
@@ -108,8 +145,8 @@ func (c *Cluster) serve(m *member) {
 	listener := newPipeListener()
 	m.web = &http.Server{Handler: mux}
 	go m.web.Serve(listener)
-	c.network.listen(m.name, "http", listener.serve)
-	c.network.listen(m.name, "raft", m.store.HandleRaftConn)
+	c.network.listen(m.host, "http", listener.serve)
+	c.network.listen(m.host, "raft", m.store.HandleRaftConn)
 }
 
 func (m *member) failed(err error) {
@@ -131,6 +168,9 @@ func (c *Cluster) Store(i int) *raftstore.Store {
 	defer c.members[i].mu.Unlock()
 	return c.members[i].store
 }
+
+// Name returns a server's name.
+func (c *Cluster) Name(i int) string { return c.members[i].name }
 
 // Size returns the number of servers, up or down.
 func (c *Cluster) Size() int { return len(c.members) }
@@ -162,7 +202,7 @@ func (c *Cluster) Leader(among ...int) int {
 func (c *Cluster) Crash(i int) {
 	m := c.members[i]
 	m.disk.Crash()
-	c.network.unplug(m.name)
+	c.network.unplug(m.host)
 	c.stop(m, true)
 }
 
@@ -185,13 +225,13 @@ func (c *Cluster) stop(m *member, crashed bool) {
 	if err := store.Shutdown(ctx); err != nil && !crashed {
 		c.t.Errorf("stopping %s: %v", m.name, err)
 	}
-	c.network.unplug(m.name)
+	c.network.unplug(m.host)
 	m.web.Close()
 	m.transport.CloseIdleConnections()
 }
 
 // Restart starts a server that is down, with its disk.
-func (c *Cluster) Restart(i int) { c.start(i, nil) }
+func (c *Cluster) Restart(i int) { c.start(i) }
 
 // Isolate cuts a server off from all others, in both directions.
 func (c *Cluster) Isolate(i int) {
@@ -205,38 +245,52 @@ func (c *Cluster) Isolate(i int) {
 
 // Cut swallows what one server sends to another.
 func (c *Cluster) Cut(from, to int) {
-	c.network.setCut(link{c.members[from].name, c.members[to].name}, true)
+	c.network.setCut(link{c.members[from].host, c.members[to].host}, true)
 }
 
 // Hold keeps back what one server sends to another from now on; Release delivers it.
 func (c *Cluster) Hold(from, to int) {
-	c.network.hold(link{c.members[from].name, c.members[to].name})
+	c.network.hold(link{c.members[from].host, c.members[to].host})
 }
 
 // Release delivers what Hold kept back.
 func (c *Cluster) Release(from, to int) {
-	c.network.release(link{c.members[from].name, c.members[to].name})
+	c.network.release(link{c.members[from].host, c.members[to].host})
 }
 
 // Heal mends all links and delivers what they hold.
 func (c *Cluster) Heal() {
 	for _, a := range c.members {
 		for _, b := range c.members {
-			c.network.release(link{a.name, b.name})
-			c.network.setCut(link{a.name, b.name}, false)
+			c.network.release(link{a.host, b.host})
+			c.network.setCut(link{a.host, b.host}, false)
 		}
 	}
 }
 
 // Join starts a server that is no founder and returns its number. It waits to be
-// added by AddServer.
-func (c *Cluster) Join(name string) int {
-	disk := replica.NewMemory()
-	i := len(c.members)
-	c.members = append(c.members, &member{name: name, disk: disk})
-	c.start(i, func(cfg *raftstore.Config) { cfg.InitialServers = cfg.InitialServers[:i] })
-	return i
+// added by AddMember.
+func (c *Cluster) Join(name string) int { return c.JoinAt(name, name) }
+
+// JoinAt starts a server at an address of its own; its name may be that of another.
+func (c *Cluster) JoinAt(name, host string) int {
+	c.add(name, host)
+	c.start(len(c.members) - 1)
+	return len(c.members) - 1
 }
+
+// Wipe empties the disk of a server that is down.
+func (c *Cluster) Wipe(i int) { c.members[i].disk.Wipe() }
+
+// Corrupt changes one bit in the log of a server that is down.
+func (c *Cluster) Corrupt(i int) {
+	if !c.members[i].disk.FlipBit() {
+		c.t.Fatalf("%s has no log to damage", c.members[i].name)
+	}
+}
+
+// Move gives a server that is down another address.
+func (c *Cluster) Move(i int, host string) { c.members[i].host = host }
 
 // StateHash returns the hash of a server's state.
 func (c *Cluster) StateHash(i int) [command.HashBytes]byte {

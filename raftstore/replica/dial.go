@@ -9,8 +9,16 @@ import (
 	"time"
 )
 
-// greetingLimit bounds waiting for the member id at the beginning of a connection.
+// greetingLimit bounds waiting for the greeting of a connection.
 const greetingLimit = 5 * time.Second
+
+// A greeting is one byte, the length of the member id in another, and the id.
+const (
+	// greetSilently: a wrong member closes the connection.
+	greetSilently = 0
+	// greetForAnswer: the right member says so with a byte.
+	greetForAnswer = 1
+)
 
 // errWrongMember: the server has another life than the one that was called.
 var errWrongMember = errors.New("connection for another member")
@@ -21,14 +29,28 @@ var errWrongMember = errors.New("connection for another member")
 func (r *Replica) dialPeer(ctx context.Context, address, id string) (net.Conn, error) {
 	var failed []error
 	addresses := r.addresses(address, id)
+	if len(addresses) == 1 {
+		return r.dialMember(ctx, address, id, greetSilently)
+	}
 	for i, candidate := range addresses {
-		conn, err := r.dialMember(ctx, candidate, id, len(addresses)-i)
+		ctx, cancel := shareOf(ctx, len(addresses)-i)
+		conn, err := r.dialMember(ctx, candidate, id, greetForAnswer)
+		cancel()
 		if err == nil {
 			return conn, nil
 		}
 		failed = append(failed, err)
 	}
 	return nil, errors.Join(failed...)
+}
+
+// shareOf leaves time for the other addresses.
+func shareOf(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
 }
 
 // addresses are where a member may be, the best first.
@@ -40,34 +62,31 @@ func (r *Replica) addresses(stored, id string) []string {
 	return []string{current, stored}
 }
 
-// dialMember takes its share of the time that is left for several addresses.
-func (r *Replica) dialMember(ctx context.Context, address, id string, share int) (net.Conn, error) {
-	if end, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(share))
-		defer cancel()
-	}
+func (r *Replica) dialMember(ctx context.Context, address, id string, kind byte) (net.Conn, error) {
 	conn, err := r.cfg.Dial(ctx, address, MemberName(id))
 	if err != nil {
 		return nil, err
 	}
-	if err := greet(conn, id); err != nil {
+	if err := greet(ctx, conn, id, kind); err != nil {
 		return nil, errors.Join(fmt.Errorf("calling %s at %s: %w", id, address, err), conn.Close())
 	}
 	return conn, nil
 }
 
-// greet says which member is called, and waits until the other side agrees.
-func greet(conn net.Conn, id string) error {
-	if err := conn.SetDeadline(time.Now().Add(dialLimit)); err != nil {
+// greet says which member is called.
+func greet(ctx context.Context, conn net.Conn, id string, kind byte) error {
+	end, _ := ctx.Deadline()
+	if err := conn.SetDeadline(end); err != nil {
 		return err
 	}
-	if _, err := conn.Write(append([]byte{byte(len(id))}, id...)); err != nil {
+	if _, err := conn.Write(append([]byte{kind, byte(len(id))}, id...)); err != nil {
 		return err
 	}
-	var answer [1]byte
-	if _, err := io.ReadFull(conn, answer[:]); err != nil {
-		return fmt.Errorf("%w: %w", errWrongMember, err)
+	if kind == greetForAnswer {
+		var answer [1]byte
+		if _, err := io.ReadFull(conn, answer[:]); err != nil {
+			return fmt.Errorf("%w: %w", errWrongMember, err)
+		}
 	}
 	return conn.SetDeadline(time.Time{})
 }
@@ -77,19 +96,21 @@ func answer(conn net.Conn, id string) error {
 	if err := conn.SetDeadline(time.Now().Add(greetingLimit)); err != nil {
 		return err
 	}
-	var length [1]byte
-	if _, err := io.ReadFull(conn, length[:]); err != nil {
+	var head [2]byte
+	if _, err := io.ReadFull(conn, head[:]); err != nil {
 		return err
 	}
-	called := make([]byte, length[0])
+	called := make([]byte, head[1])
 	if _, err := io.ReadFull(conn, called); err != nil {
 		return err
 	}
 	if string(called) != id {
 		return fmt.Errorf("%w: %q, this is %q", errWrongMember, called, id)
 	}
-	if _, err := conn.Write([]byte{1}); err != nil {
-		return err
+	if head[0] == greetForAnswer {
+		if _, err := conn.Write([]byte{1}); err != nil {
+			return err
+		}
 	}
 	return conn.SetDeadline(time.Time{})
 }

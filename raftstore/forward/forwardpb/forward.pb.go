@@ -76,6 +76,70 @@ func (Refusal) EnumDescriptor() ([]byte, []int) {
 	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{0}
 }
 
+type Change int32
+
+const (
+	Change_CHANGE_UNSPECIFIED Change = 0
+	// A new server becomes a member.
+	Change_CHANGE_ADD Change = 1
+	// The membership of a name ends.
+	Change_CHANGE_REMOVE Change = 2
+	// The server at the address takes the place of the one of the same name.
+	Change_CHANGE_REPLACE Change = 3
+	// Another server leads; an empty name is any.
+	Change_CHANGE_TRANSFER Change = 4
+	// A server asks for itself: to come back under a new id, to be given its vote,
+	// or to have its new address recorded.
+	Change_CHANGE_ADMIT Change = 5
+)
+
+// Enum value maps for Change.
+var (
+	Change_name = map[int32]string{
+		0: "CHANGE_UNSPECIFIED",
+		1: "CHANGE_ADD",
+		2: "CHANGE_REMOVE",
+		3: "CHANGE_REPLACE",
+		4: "CHANGE_TRANSFER",
+		5: "CHANGE_ADMIT",
+	}
+	Change_value = map[string]int32{
+		"CHANGE_UNSPECIFIED": 0,
+		"CHANGE_ADD":         1,
+		"CHANGE_REMOVE":      2,
+		"CHANGE_REPLACE":     3,
+		"CHANGE_TRANSFER":    4,
+		"CHANGE_ADMIT":       5,
+	}
+)
+
+func (x Change) Enum() *Change {
+	p := new(Change)
+	*p = x
+	return p
+}
+
+func (x Change) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Change) Descriptor() protoreflect.EnumDescriptor {
+	return file_raftstore_forward_forwardpb_forward_proto_enumTypes[1].Descriptor()
+}
+
+func (Change) Type() protoreflect.EnumType {
+	return &file_raftstore_forward_forwardpb_forward_proto_enumTypes[1]
+}
+
+func (x Change) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Change.Descriptor instead.
+func (Change) EnumDescriptor() ([]byte, []int) {
+	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{1}
+}
+
 type ProposeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A log entry in the format of package command; its term is not used.
@@ -355,8 +419,18 @@ type StatusResponse struct {
 	SnapshotIndex       uint64                 `protobuf:"varint,7,opt,name=snapshot_index,json=snapshotIndex,proto3" json:"snapshot_index,omitempty"`
 	LogBytes            int64                  `protobuf:"varint,8,opt,name=log_bytes,json=logBytes,proto3" json:"log_bytes,omitempty"`
 	SyncP99Microseconds int64                  `protobuf:"varint,9,opt,name=sync_p99_microseconds,json=syncP99Microseconds,proto3" json:"sync_p99_microseconds,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The member id.
+	Id string `protobuf:"bytes,10,opt,name=id,proto3" json:"id,omitempty"`
+	// How far the server is on its way to be a member: fresh, damaged, joining, held.
+	Phase string `protobuf:"bytes,11,opt,name=phase,proto3" json:"phase,omitempty"`
+	// Of a founder: the nonce of its data directory, and those it counted.
+	Nonce         string            `protobuf:"bytes,12,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	Founders      map[string]string `protobuf:"bytes,13,rep,name=founders,proto3" json:"founders,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	LeaderAddress string            `protobuf:"bytes,14,opt,name=leader_address,json=leaderAddress,proto3" json:"leader_address,omitempty"`
+	// When the leader became another, in milliseconds since 1970.
+	SinceUnixMilliseconds int64 `protobuf:"varint,15,opt,name=since_unix_milliseconds,json=sinceUnixMilliseconds,proto3" json:"since_unix_milliseconds,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *StatusResponse) Reset() {
@@ -452,28 +526,74 @@ func (x *StatusResponse) GetSyncP99Microseconds() int64 {
 	return 0
 }
 
-type AddServerRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+func (x *StatusResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *StatusResponse) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *StatusResponse) GetNonce() string {
+	if x != nil {
+		return x.Nonce
+	}
+	return ""
+}
+
+func (x *StatusResponse) GetFounders() map[string]string {
+	if x != nil {
+		return x.Founders
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetLeaderAddress() string {
+	if x != nil {
+		return x.LeaderAddress
+	}
+	return ""
+}
+
+func (x *StatusResponse) GetSinceUnixMilliseconds() int64 {
+	if x != nil {
+		return x.SinceUnixMilliseconds
+	}
+	return 0
+}
+
+type ChangeMembersRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Change Change                 `protobuf:"varint,1,opt,name=change,proto3,enum=setpoint.raftstore.forward.v1.Change" json:"change,omitempty"`
+	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The member id of the server that asks; only with CHANGE_ADMIT.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	// host:port
+	Address       string `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AddServerRequest) Reset() {
-	*x = AddServerRequest{}
+func (x *ChangeMembersRequest) Reset() {
+	*x = ChangeMembersRequest{}
 	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AddServerRequest) String() string {
+func (x *ChangeMembersRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AddServerRequest) ProtoMessage() {}
+func (*ChangeMembersRequest) ProtoMessage() {}
 
-func (x *AddServerRequest) ProtoReflect() protoreflect.Message {
+func (x *ChangeMembersRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -485,45 +605,59 @@ func (x *AddServerRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AddServerRequest.ProtoReflect.Descriptor instead.
-func (*AddServerRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use ChangeMembersRequest.ProtoReflect.Descriptor instead.
+func (*ChangeMembersRequest) Descriptor() ([]byte, []int) {
 	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *AddServerRequest) GetName() string {
+func (x *ChangeMembersRequest) GetChange() Change {
+	if x != nil {
+		return x.Change
+	}
+	return Change_CHANGE_UNSPECIFIED
+}
+
+func (x *ChangeMembersRequest) GetName() string {
 	if x != nil {
 		return x.Name
 	}
 	return ""
 }
 
-func (x *AddServerRequest) GetAddress() string {
+func (x *ChangeMembersRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ChangeMembersRequest) GetAddress() string {
 	if x != nil {
 		return x.Address
 	}
 	return ""
 }
 
-type AddServerResponse struct {
+type ChangeMembersResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AddServerResponse) Reset() {
-	*x = AddServerResponse{}
+func (x *ChangeMembersResponse) Reset() {
+	*x = ChangeMembersResponse{}
 	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AddServerResponse) String() string {
+func (x *ChangeMembersResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AddServerResponse) ProtoMessage() {}
+func (*ChangeMembersResponse) ProtoMessage() {}
 
-func (x *AddServerResponse) ProtoReflect() protoreflect.Message {
+func (x *ChangeMembersResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -535,89 +669,9 @@ func (x *AddServerResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AddServerResponse.ProtoReflect.Descriptor instead.
-func (*AddServerResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use ChangeMembersResponse.ProtoReflect.Descriptor instead.
+func (*ChangeMembersResponse) Descriptor() ([]byte, []int) {
 	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{8}
-}
-
-type RemoveServerRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RemoveServerRequest) Reset() {
-	*x = RemoveServerRequest{}
-	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RemoveServerRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RemoveServerRequest) ProtoMessage() {}
-
-func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RemoveServerRequest.ProtoReflect.Descriptor instead.
-func (*RemoveServerRequest) Descriptor() ([]byte, []int) {
-	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *RemoveServerRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-type RemoveServerResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RemoveServerResponse) Reset() {
-	*x = RemoveServerResponse{}
-	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RemoveServerResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RemoveServerResponse) ProtoMessage() {}
-
-func (x *RemoveServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RemoveServerResponse.ProtoReflect.Descriptor instead.
-func (*RemoveServerResponse) Descriptor() ([]byte, []int) {
-	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{10}
 }
 
 var File_raftstore_forward_forwardpb_forward_proto protoreflect.FileDescriptor
@@ -636,7 +690,7 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x10ReadIndexRequest\"/\n" +
 	"\x11ReadIndexResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\"\x0f\n" +
-	"\rStatusRequest\"\xa8\x02\n" +
+	"\rStatusRequest\"\xd9\x04\n" +
 	"\x0eStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -647,25 +701,41 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"last_index\x18\x06 \x01(\x04R\tlastIndex\x12%\n" +
 	"\x0esnapshot_index\x18\a \x01(\x04R\rsnapshotIndex\x12\x1b\n" +
 	"\tlog_bytes\x18\b \x01(\x03R\blogBytes\x122\n" +
-	"\x15sync_p99_microseconds\x18\t \x01(\x03R\x13syncP99Microseconds\"@\n" +
-	"\x10AddServerRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\"\x13\n" +
-	"\x11AddServerResponse\")\n" +
-	"\x13RemoveServerRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x16\n" +
-	"\x14RemoveServerResponse*o\n" +
+	"\x15sync_p99_microseconds\x18\t \x01(\x03R\x13syncP99Microseconds\x12\x0e\n" +
+	"\x02id\x18\n" +
+	" \x01(\tR\x02id\x12\x14\n" +
+	"\x05phase\x18\v \x01(\tR\x05phase\x12\x14\n" +
+	"\x05nonce\x18\f \x01(\tR\x05nonce\x12W\n" +
+	"\bfounders\x18\r \x03(\v2;.setpoint.raftstore.forward.v1.StatusResponse.FoundersEntryR\bfounders\x12%\n" +
+	"\x0eleader_address\x18\x0e \x01(\tR\rleaderAddress\x126\n" +
+	"\x17since_unix_milliseconds\x18\x0f \x01(\x03R\x15sinceUnixMilliseconds\x1a;\n" +
+	"\rFoundersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x01\n" +
+	"\x14ChangeMembersRequest\x12=\n" +
+	"\x06change\x18\x01 \x01(\x0e2%.setpoint.raftstore.forward.v1.ChangeR\x06change\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\x12\x18\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\"\x17\n" +
+	"\x15ChangeMembersResponse*o\n" +
 	"\aRefusal\x12\x17\n" +
 	"\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12REFUSAL_NOT_LEADER\x10\x01\x12\x16\n" +
 	"\x12REFUSAL_OVERLOADED\x10\x02\x12\x1b\n" +
-	"\x17REFUSAL_OUTCOME_UNKNOWN\x10\x032\xb7\x04\n" +
+	"\x17REFUSAL_OUTCOME_UNKNOWN\x10\x03*~\n" +
+	"\x06Change\x12\x16\n" +
+	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"CHANGE_ADD\x10\x01\x12\x11\n" +
+	"\rCHANGE_REMOVE\x10\x02\x12\x12\n" +
+	"\x0eCHANGE_REPLACE\x10\x03\x12\x13\n" +
+	"\x0fCHANGE_TRANSFER\x10\x04\x12\x10\n" +
+	"\fCHANGE_ADMIT\x10\x052\xca\x03\n" +
 	"\vPeerService\x12h\n" +
 	"\aPropose\x12-.setpoint.raftstore.forward.v1.ProposeRequest\x1a..setpoint.raftstore.forward.v1.ProposeResponse\x12n\n" +
 	"\tReadIndex\x12/.setpoint.raftstore.forward.v1.ReadIndexRequest\x1a0.setpoint.raftstore.forward.v1.ReadIndexResponse\x12e\n" +
-	"\x06Status\x12,.setpoint.raftstore.forward.v1.StatusRequest\x1a-.setpoint.raftstore.forward.v1.StatusResponse\x12n\n" +
-	"\tAddServer\x12/.setpoint.raftstore.forward.v1.AddServerRequest\x1a0.setpoint.raftstore.forward.v1.AddServerResponse\x12w\n" +
-	"\fRemoveServer\x122.setpoint.raftstore.forward.v1.RemoveServerRequest\x1a3.setpoint.raftstore.forward.v1.RemoveServerResponseB=Z;github.com/setpoint-io/setpoint/raftstore/forward/forwardpbb\x06proto3"
+	"\x06Status\x12,.setpoint.raftstore.forward.v1.StatusRequest\x1a-.setpoint.raftstore.forward.v1.StatusResponse\x12z\n" +
+	"\rChangeMembers\x123.setpoint.raftstore.forward.v1.ChangeMembersRequest\x1a4.setpoint.raftstore.forward.v1.ChangeMembersResponseB=Z;github.com/setpoint-io/setpoint/raftstore/forward/forwardpbb\x06proto3"
 
 var (
 	file_raftstore_forward_forwardpb_forward_proto_rawDescOnce sync.Once
@@ -679,40 +749,40 @@ func file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP() []byte {
 	return file_raftstore_forward_forwardpb_forward_proto_rawDescData
 }
 
-var file_raftstore_forward_forwardpb_forward_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_raftstore_forward_forwardpb_forward_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_raftstore_forward_forwardpb_forward_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_raftstore_forward_forwardpb_forward_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_raftstore_forward_forwardpb_forward_proto_goTypes = []any{
-	(Refusal)(0),                 // 0: setpoint.raftstore.forward.v1.Refusal
-	(*ProposeRequest)(nil),       // 1: setpoint.raftstore.forward.v1.ProposeRequest
-	(*ProposeResponse)(nil),      // 2: setpoint.raftstore.forward.v1.ProposeResponse
-	(*Outcome)(nil),              // 3: setpoint.raftstore.forward.v1.Outcome
-	(*ReadIndexRequest)(nil),     // 4: setpoint.raftstore.forward.v1.ReadIndexRequest
-	(*ReadIndexResponse)(nil),    // 5: setpoint.raftstore.forward.v1.ReadIndexResponse
-	(*StatusRequest)(nil),        // 6: setpoint.raftstore.forward.v1.StatusRequest
-	(*StatusResponse)(nil),       // 7: setpoint.raftstore.forward.v1.StatusResponse
-	(*AddServerRequest)(nil),     // 8: setpoint.raftstore.forward.v1.AddServerRequest
-	(*AddServerResponse)(nil),    // 9: setpoint.raftstore.forward.v1.AddServerResponse
-	(*RemoveServerRequest)(nil),  // 10: setpoint.raftstore.forward.v1.RemoveServerRequest
-	(*RemoveServerResponse)(nil), // 11: setpoint.raftstore.forward.v1.RemoveServerResponse
+	(Refusal)(0),                  // 0: setpoint.raftstore.forward.v1.Refusal
+	(Change)(0),                   // 1: setpoint.raftstore.forward.v1.Change
+	(*ProposeRequest)(nil),        // 2: setpoint.raftstore.forward.v1.ProposeRequest
+	(*ProposeResponse)(nil),       // 3: setpoint.raftstore.forward.v1.ProposeResponse
+	(*Outcome)(nil),               // 4: setpoint.raftstore.forward.v1.Outcome
+	(*ReadIndexRequest)(nil),      // 5: setpoint.raftstore.forward.v1.ReadIndexRequest
+	(*ReadIndexResponse)(nil),     // 6: setpoint.raftstore.forward.v1.ReadIndexResponse
+	(*StatusRequest)(nil),         // 7: setpoint.raftstore.forward.v1.StatusRequest
+	(*StatusResponse)(nil),        // 8: setpoint.raftstore.forward.v1.StatusResponse
+	(*ChangeMembersRequest)(nil),  // 9: setpoint.raftstore.forward.v1.ChangeMembersRequest
+	(*ChangeMembersResponse)(nil), // 10: setpoint.raftstore.forward.v1.ChangeMembersResponse
+	nil,                           // 11: setpoint.raftstore.forward.v1.StatusResponse.FoundersEntry
 }
 var file_raftstore_forward_forwardpb_forward_proto_depIdxs = []int32{
-	3,  // 0: setpoint.raftstore.forward.v1.ProposeResponse.outcomes:type_name -> setpoint.raftstore.forward.v1.Outcome
+	4,  // 0: setpoint.raftstore.forward.v1.ProposeResponse.outcomes:type_name -> setpoint.raftstore.forward.v1.Outcome
 	0,  // 1: setpoint.raftstore.forward.v1.Outcome.refusal:type_name -> setpoint.raftstore.forward.v1.Refusal
-	1,  // 2: setpoint.raftstore.forward.v1.PeerService.Propose:input_type -> setpoint.raftstore.forward.v1.ProposeRequest
-	4,  // 3: setpoint.raftstore.forward.v1.PeerService.ReadIndex:input_type -> setpoint.raftstore.forward.v1.ReadIndexRequest
-	6,  // 4: setpoint.raftstore.forward.v1.PeerService.Status:input_type -> setpoint.raftstore.forward.v1.StatusRequest
-	8,  // 5: setpoint.raftstore.forward.v1.PeerService.AddServer:input_type -> setpoint.raftstore.forward.v1.AddServerRequest
-	10, // 6: setpoint.raftstore.forward.v1.PeerService.RemoveServer:input_type -> setpoint.raftstore.forward.v1.RemoveServerRequest
-	2,  // 7: setpoint.raftstore.forward.v1.PeerService.Propose:output_type -> setpoint.raftstore.forward.v1.ProposeResponse
-	5,  // 8: setpoint.raftstore.forward.v1.PeerService.ReadIndex:output_type -> setpoint.raftstore.forward.v1.ReadIndexResponse
-	7,  // 9: setpoint.raftstore.forward.v1.PeerService.Status:output_type -> setpoint.raftstore.forward.v1.StatusResponse
-	9,  // 10: setpoint.raftstore.forward.v1.PeerService.AddServer:output_type -> setpoint.raftstore.forward.v1.AddServerResponse
-	11, // 11: setpoint.raftstore.forward.v1.PeerService.RemoveServer:output_type -> setpoint.raftstore.forward.v1.RemoveServerResponse
-	7,  // [7:12] is the sub-list for method output_type
-	2,  // [2:7] is the sub-list for method input_type
-	2,  // [2:2] is the sub-list for extension type_name
-	2,  // [2:2] is the sub-list for extension extendee
-	0,  // [0:2] is the sub-list for field type_name
+	11, // 2: setpoint.raftstore.forward.v1.StatusResponse.founders:type_name -> setpoint.raftstore.forward.v1.StatusResponse.FoundersEntry
+	1,  // 3: setpoint.raftstore.forward.v1.ChangeMembersRequest.change:type_name -> setpoint.raftstore.forward.v1.Change
+	2,  // 4: setpoint.raftstore.forward.v1.PeerService.Propose:input_type -> setpoint.raftstore.forward.v1.ProposeRequest
+	5,  // 5: setpoint.raftstore.forward.v1.PeerService.ReadIndex:input_type -> setpoint.raftstore.forward.v1.ReadIndexRequest
+	7,  // 6: setpoint.raftstore.forward.v1.PeerService.Status:input_type -> setpoint.raftstore.forward.v1.StatusRequest
+	9,  // 7: setpoint.raftstore.forward.v1.PeerService.ChangeMembers:input_type -> setpoint.raftstore.forward.v1.ChangeMembersRequest
+	3,  // 8: setpoint.raftstore.forward.v1.PeerService.Propose:output_type -> setpoint.raftstore.forward.v1.ProposeResponse
+	6,  // 9: setpoint.raftstore.forward.v1.PeerService.ReadIndex:output_type -> setpoint.raftstore.forward.v1.ReadIndexResponse
+	8,  // 10: setpoint.raftstore.forward.v1.PeerService.Status:output_type -> setpoint.raftstore.forward.v1.StatusResponse
+	10, // 11: setpoint.raftstore.forward.v1.PeerService.ChangeMembers:output_type -> setpoint.raftstore.forward.v1.ChangeMembersResponse
+	8,  // [8:12] is the sub-list for method output_type
+	4,  // [4:8] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_raftstore_forward_forwardpb_forward_proto_init() }
@@ -725,8 +795,8 @@ func file_raftstore_forward_forwardpb_forward_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_raftstore_forward_forwardpb_forward_proto_rawDesc), len(file_raftstore_forward_forwardpb_forward_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   11,
+			NumEnums:      2,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,11 +39,9 @@ const (
 	PeerServiceReadIndexProcedure = "/setpoint.raftstore.forward.v1.PeerService/ReadIndex"
 	// PeerServiceStatusProcedure is the fully-qualified name of the PeerService's Status RPC.
 	PeerServiceStatusProcedure = "/setpoint.raftstore.forward.v1.PeerService/Status"
-	// PeerServiceAddServerProcedure is the fully-qualified name of the PeerService's AddServer RPC.
-	PeerServiceAddServerProcedure = "/setpoint.raftstore.forward.v1.PeerService/AddServer"
-	// PeerServiceRemoveServerProcedure is the fully-qualified name of the PeerService's RemoveServer
+	// PeerServiceChangeMembersProcedure is the fully-qualified name of the PeerService's ChangeMembers
 	// RPC.
-	PeerServiceRemoveServerProcedure = "/setpoint.raftstore.forward.v1.PeerService/RemoveServer"
+	PeerServiceChangeMembersProcedure = "/setpoint.raftstore.forward.v1.PeerService/ChangeMembers"
 )
 
 // PeerServiceClient is a client for the setpoint.raftstore.forward.v1.PeerService service.
@@ -55,10 +53,9 @@ type PeerServiceClient interface {
 	ReadIndex(context.Context, *connect.Request[forwardpb.ReadIndexRequest]) (*connect.Response[forwardpb.ReadIndexResponse], error)
 	// Status describes the called replica.
 	Status(context.Context, *connect.Request[forwardpb.StatusRequest]) (*connect.Response[forwardpb.StatusResponse], error)
-	// AddServer admits a member without a vote, or records its new address.
-	AddServer(context.Context, *connect.Request[forwardpb.AddServerRequest]) (*connect.Response[forwardpb.AddServerResponse], error)
-	// RemoveServer ends a membership.
-	RemoveServer(context.Context, *connect.Request[forwardpb.RemoveServerRequest]) (*connect.Response[forwardpb.RemoveServerResponse], error)
+	// ChangeMembers carries out an order on the membership. Only the leader can; it
+	// never forwards.
+	ChangeMembers(context.Context, *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error)
 }
 
 // NewPeerServiceClient constructs a client for the setpoint.raftstore.forward.v1.PeerService
@@ -90,16 +87,10 @@ func NewPeerServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(peerServiceMethods.ByName("Status")),
 			connect.WithClientOptions(opts...),
 		),
-		addServer: connect.NewClient[forwardpb.AddServerRequest, forwardpb.AddServerResponse](
+		changeMembers: connect.NewClient[forwardpb.ChangeMembersRequest, forwardpb.ChangeMembersResponse](
 			httpClient,
-			baseURL+PeerServiceAddServerProcedure,
-			connect.WithSchema(peerServiceMethods.ByName("AddServer")),
-			connect.WithClientOptions(opts...),
-		),
-		removeServer: connect.NewClient[forwardpb.RemoveServerRequest, forwardpb.RemoveServerResponse](
-			httpClient,
-			baseURL+PeerServiceRemoveServerProcedure,
-			connect.WithSchema(peerServiceMethods.ByName("RemoveServer")),
+			baseURL+PeerServiceChangeMembersProcedure,
+			connect.WithSchema(peerServiceMethods.ByName("ChangeMembers")),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -107,11 +98,10 @@ func NewPeerServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 
 // peerServiceClient implements PeerServiceClient.
 type peerServiceClient struct {
-	propose      *connect.Client[forwardpb.ProposeRequest, forwardpb.ProposeResponse]
-	readIndex    *connect.Client[forwardpb.ReadIndexRequest, forwardpb.ReadIndexResponse]
-	status       *connect.Client[forwardpb.StatusRequest, forwardpb.StatusResponse]
-	addServer    *connect.Client[forwardpb.AddServerRequest, forwardpb.AddServerResponse]
-	removeServer *connect.Client[forwardpb.RemoveServerRequest, forwardpb.RemoveServerResponse]
+	propose       *connect.Client[forwardpb.ProposeRequest, forwardpb.ProposeResponse]
+	readIndex     *connect.Client[forwardpb.ReadIndexRequest, forwardpb.ReadIndexResponse]
+	status        *connect.Client[forwardpb.StatusRequest, forwardpb.StatusResponse]
+	changeMembers *connect.Client[forwardpb.ChangeMembersRequest, forwardpb.ChangeMembersResponse]
 }
 
 // Propose calls setpoint.raftstore.forward.v1.PeerService.Propose.
@@ -129,14 +119,9 @@ func (c *peerServiceClient) Status(ctx context.Context, req *connect.Request[for
 	return c.status.CallUnary(ctx, req)
 }
 
-// AddServer calls setpoint.raftstore.forward.v1.PeerService.AddServer.
-func (c *peerServiceClient) AddServer(ctx context.Context, req *connect.Request[forwardpb.AddServerRequest]) (*connect.Response[forwardpb.AddServerResponse], error) {
-	return c.addServer.CallUnary(ctx, req)
-}
-
-// RemoveServer calls setpoint.raftstore.forward.v1.PeerService.RemoveServer.
-func (c *peerServiceClient) RemoveServer(ctx context.Context, req *connect.Request[forwardpb.RemoveServerRequest]) (*connect.Response[forwardpb.RemoveServerResponse], error) {
-	return c.removeServer.CallUnary(ctx, req)
+// ChangeMembers calls setpoint.raftstore.forward.v1.PeerService.ChangeMembers.
+func (c *peerServiceClient) ChangeMembers(ctx context.Context, req *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error) {
+	return c.changeMembers.CallUnary(ctx, req)
 }
 
 // PeerServiceHandler is an implementation of the setpoint.raftstore.forward.v1.PeerService service.
@@ -148,10 +133,9 @@ type PeerServiceHandler interface {
 	ReadIndex(context.Context, *connect.Request[forwardpb.ReadIndexRequest]) (*connect.Response[forwardpb.ReadIndexResponse], error)
 	// Status describes the called replica.
 	Status(context.Context, *connect.Request[forwardpb.StatusRequest]) (*connect.Response[forwardpb.StatusResponse], error)
-	// AddServer admits a member without a vote, or records its new address.
-	AddServer(context.Context, *connect.Request[forwardpb.AddServerRequest]) (*connect.Response[forwardpb.AddServerResponse], error)
-	// RemoveServer ends a membership.
-	RemoveServer(context.Context, *connect.Request[forwardpb.RemoveServerRequest]) (*connect.Response[forwardpb.RemoveServerResponse], error)
+	// ChangeMembers carries out an order on the membership. Only the leader can; it
+	// never forwards.
+	ChangeMembers(context.Context, *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error)
 }
 
 // NewPeerServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -179,16 +163,10 @@ func NewPeerServiceHandler(svc PeerServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(peerServiceMethods.ByName("Status")),
 		connect.WithHandlerOptions(opts...),
 	)
-	peerServiceAddServerHandler := connect.NewUnaryHandler(
-		PeerServiceAddServerProcedure,
-		svc.AddServer,
-		connect.WithSchema(peerServiceMethods.ByName("AddServer")),
-		connect.WithHandlerOptions(opts...),
-	)
-	peerServiceRemoveServerHandler := connect.NewUnaryHandler(
-		PeerServiceRemoveServerProcedure,
-		svc.RemoveServer,
-		connect.WithSchema(peerServiceMethods.ByName("RemoveServer")),
+	peerServiceChangeMembersHandler := connect.NewUnaryHandler(
+		PeerServiceChangeMembersProcedure,
+		svc.ChangeMembers,
+		connect.WithSchema(peerServiceMethods.ByName("ChangeMembers")),
 		connect.WithHandlerOptions(opts...),
 	)
 	return "/setpoint.raftstore.forward.v1.PeerService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -199,10 +177,8 @@ func NewPeerServiceHandler(svc PeerServiceHandler, opts ...connect.HandlerOption
 			peerServiceReadIndexHandler.ServeHTTP(w, r)
 		case PeerServiceStatusProcedure:
 			peerServiceStatusHandler.ServeHTTP(w, r)
-		case PeerServiceAddServerProcedure:
-			peerServiceAddServerHandler.ServeHTTP(w, r)
-		case PeerServiceRemoveServerProcedure:
-			peerServiceRemoveServerHandler.ServeHTTP(w, r)
+		case PeerServiceChangeMembersProcedure:
+			peerServiceChangeMembersHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -224,10 +200,6 @@ func (UnimplementedPeerServiceHandler) Status(context.Context, *connect.Request[
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("setpoint.raftstore.forward.v1.PeerService.Status is not implemented"))
 }
 
-func (UnimplementedPeerServiceHandler) AddServer(context.Context, *connect.Request[forwardpb.AddServerRequest]) (*connect.Response[forwardpb.AddServerResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("setpoint.raftstore.forward.v1.PeerService.AddServer is not implemented"))
-}
-
-func (UnimplementedPeerServiceHandler) RemoveServer(context.Context, *connect.Request[forwardpb.RemoveServerRequest]) (*connect.Response[forwardpb.RemoveServerResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("setpoint.raftstore.forward.v1.PeerService.RemoveServer is not implemented"))
+func (UnimplementedPeerServiceHandler) ChangeMembers(context.Context, *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("setpoint.raftstore.forward.v1.PeerService.ChangeMembers is not implemented"))
 }
