@@ -14,7 +14,7 @@ const (
 	checksumBytes = 4
 	// deleteSliceEntries bounds one deletion, so that it delays an append by
 	// little: the database has one writer at a time.
-	deleteSliceEntries = 1024
+	deleteSliceEntries = 64
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

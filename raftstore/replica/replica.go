@@ -22,6 +22,7 @@ type Replica struct {
 	running atomic.Pointer[raft.Raft]
 	state   *state.State
 	log     *checkedLog
+	applies durations
 
 	stream    *streamLayer
 	transport *contactTransport
@@ -32,6 +33,8 @@ type Replica struct {
 	// failing is closed by fail, so that whoever waits learns of it.
 	failing chan struct{}
 
+	// ctx ends when the replica closes.
+	ctx      context.Context
 	cancel   context.CancelFunc
 	children sync.WaitGroup
 }
@@ -44,6 +47,7 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
 	r := &Replica{cfg: cfg, failing: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnDivergence: r.diverged})
 	guard := &diskGuard{fail: r.fail, limit: cfg.Timing.DiskStall}
 	r.log = newCheckedLog(cfg.Storage.logs, guard, cfg.Timing.SnapshotBytes)
@@ -55,6 +59,7 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 	marked := &markOnWrite{save: r.saveMarker, done: !fresh}
 	r.log.afterWrite = marked.wrote
 	if err := r.start(stable, fresh); err != nil {
+		r.cancel()
 		return nil, err
 	}
 	return r, nil
@@ -85,11 +90,9 @@ func (r *Replica) start(stable *checkedStable, fresh bool) error {
 	}
 	r.raft = instance
 	r.running.Store(instance)
-	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel = cancel
 	r.tracker = newLeadershipTracker(r, notify)
-	r.children.Go(func() { r.tracker.run(ctx) })
-	r.children.Go(func() { r.compact(ctx) })
+	r.children.Go(func() { r.tracker.run(r.ctx) })
+	r.children.Go(func() { r.compact(r.ctx) })
 	r.electLoneVoter()
 	return nil
 }

@@ -20,6 +20,9 @@ type Status struct {
 	LogBytes int64
 	// SyncP99 is the time within which 99 of 100 recent writes were on disk.
 	SyncP99 time.Duration
+	// ApplyMax is the longest that one of the recent entries, or taking a snapshot,
+	// kept the state machine busy.
+	ApplyMax time.Duration
 }
 
 // ServerStatus is one member as this replica sees it.
@@ -37,7 +40,8 @@ func (r *Replica) Status() Status {
 	snapshot, _ := strconv.ParseUint(r.raft.Stats()["last_snapshot_index"], 10, 64)
 	s := Status{
 		Leadership: leadership, LastIndex: r.raft.LastIndex(), CommitIndex: r.raft.CommitIndex(),
-		SnapshotIndex: snapshot, LogBytes: r.cfg.Storage.sizeBytes(), SyncP99: r.log.guard.p99(),
+		SnapshotIndex: snapshot, LogBytes: r.cfg.Storage.sizeBytes(), SyncP99: r.log.guard.writes.p99(),
+		ApplyMax: r.applies.longest(),
 	}
 	for _, server := range r.raft.GetConfiguration().Configuration().Servers {
 		s.Servers = append(s.Servers, ServerStatus{

@@ -35,7 +35,9 @@ type Storage struct {
 	snapshots raft.SnapshotStore
 	marker    markerStore
 	sizeBytes func() int64
-	closers   []io.Closer
+	// snapshotDir is where snapshots are files, "" if they are not.
+	snapshotDir string
+	closers     []io.Closer
 }
 
 // OpenFiles opens the files below dir: raft/, snapshots/ and state-marker/, which
@@ -63,9 +65,10 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 	}
 	return &Storage{
 		logs: bolt, stable: bolt, snapshots: snapshots,
-		marker:    &markerFile{path: filepath.Join(dir, "state-marker", "marker.json")},
-		sizeBytes: func() int64 { return fileSize(path) },
-		closers:   []io.Closer{bolt},
+		marker:      &markerFile{path: filepath.Join(dir, "state-marker", "marker.json")},
+		sizeBytes:   func() int64 { return fileSize(path) },
+		snapshotDir: filepath.Join(dir, "snapshots"),
+		closers:     []io.Closer{bolt},
 	}, nil
 }
 
