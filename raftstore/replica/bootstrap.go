@@ -32,8 +32,9 @@ func (r *Replica) inspectStored(stable *checkedStable) (fresh bool, err error) {
 		return false, fmt.Errorf("listing snapshots: %w", err)
 	}
 	var snapshotIndex uint64
+	var newest *raft.SnapshotMeta
 	if len(snapshots) > 0 {
-		snapshotIndex = snapshots[0].Index
+		newest, snapshotIndex = snapshots[0], snapshots[0].Index
 	}
 	if err := r.log.verifyAll(snapshotIndex); err != nil {
 		return false, err
@@ -54,6 +55,9 @@ func (r *Replica) inspectStored(stable *checkedStable) (fresh bool, err error) {
 	}
 	if mark != nil && !exists {
 		return false, ErrStateLost
+	}
+	if err := r.checkReach(stable, newest); err != nil {
+		return false, err
 	}
 	if exists && mark == nil {
 		// The last start ended between its first write and the marker.

@@ -30,6 +30,10 @@ type Replica struct {
 
 	failed   atomic.Pointer[error]
 	failOnce sync.Once
+	// marked is the index of the watermark, newest that of the newest snapshot
+	// found at the start.
+	marked, newest uint64
+
 	// failing is closed by fail, so that whoever waits learns of it.
 	failing chan struct{}
 
@@ -86,13 +90,19 @@ func (r *Replica) start(stable *checkedStable, fresh bool) error {
 	})
 	if err != nil {
 		r.transport.Close()
-		return fmt.Errorf("starting raft: %w", err)
+		return fmt.Errorf("starting raft: %w", errors.Join(err, r.cfg.Storage.snapshotFailure()))
+	}
+	if used := snapshotIndex(instance); used != r.newest {
+		instance.Shutdown()
+		r.transport.Close()
+		return fmt.Errorf("%w: snapshot up to %d cannot be read", ErrCorrupt, r.newest)
 	}
 	r.raft = instance
 	r.running.Store(instance)
 	r.tracker = newLeadershipTracker(r, notify)
 	r.children.Go(func() { r.tracker.run(r.ctx) })
 	r.children.Go(func() { r.compact(r.ctx) })
+	r.children.Go(func() { r.followWatermark(r.ctx) })
 	r.electLoneVoter()
 	return nil
 }

@@ -37,10 +37,9 @@ type ServerStatus struct {
 // Status returns the present status.
 func (r *Replica) Status() Status {
 	leadership, _ := r.Leadership()
-	snapshot, _ := strconv.ParseUint(r.raft.Stats()["last_snapshot_index"], 10, 64)
 	s := Status{
 		Leadership: leadership, LastIndex: r.raft.LastIndex(), CommitIndex: r.raft.CommitIndex(),
-		SnapshotIndex: snapshot, LogBytes: r.cfg.Storage.sizeBytes(), SyncP99: r.log.guard.writes.p99(),
+		SnapshotIndex: snapshotIndex(r.raft), LogBytes: r.cfg.Storage.sizeBytes(), SyncP99: r.log.guard.writes.p99(),
 		ApplyMax: r.applies.longest(),
 	}
 	for _, server := range r.raft.GetConfiguration().Configuration().Servers {
@@ -51,6 +50,12 @@ func (r *Replica) Status() Status {
 		})
 	}
 	return s
+}
+
+// snapshotIndex is where the newest snapshot ends, 0 if there is none.
+func snapshotIndex(instance *raft.Raft) uint64 {
+	index, _ := strconv.ParseUint(instance.Stats()["last_snapshot_index"], 10, 64)
+	return index
 }
 
 func (r *Replica) lastContact(id string, l Leadership) time.Time {
