@@ -128,6 +128,8 @@ var realSleeps = map[string]string{
 
 // allowedSkips are test files that may skip, and why.
 var allowedSkips = map[string]string{
+	"test/clockskew/clockskew_test.go":        "writing another process's memory needs root; the code is for amd64",
+	"test/powercut/powercut_test.go":          "mounting needs root and FUSE",
 	"agent/embedded_test.go":                  "namespaces, mounts and cgroups need root",
 	"agent/volumes/volumes_test.go":           "mounts need root",
 	"agent/cri/embedded/harness_test.go":      "namespaces, mounts and cgroups need root",

@@ -11,6 +11,7 @@ import (
 	"context"
 
 	"github.com/setpoint-io/setpoint/controllers/leader"
+	"github.com/setpoint-io/setpoint/raftstore"
 )
 
 // statusPath is a Connect procedure in its JSON form: POST {} returns a ServerStatus.
@@ -51,12 +52,12 @@ type GossipMember struct {
 func (s *Server) Status() ServerStatus {
 	log := s.log.Status()
 	status := ServerStatus{
-		Name: log.Name, Leader: log.LeaderID, Term: log.Term,
+		Name: log.Name, Leader: raftstore.MemberName(log.LeaderID), Term: log.Term,
 		Revision: log.Revision, Applied: log.AppliedIndex, LogBytes: log.LogBytes, SyncP99: log.SyncP99,
 		Controllers: s.leaseHolders(), Gossip: s.gossipMembers(),
 	}
 	for _, member := range log.Servers {
-		status.Servers = append(status.Servers, MemberStatus{Name: member.ID, Address: member.Address, Voter: member.Voter})
+		status.Servers = append(status.Servers, MemberStatus{Name: raftstore.MemberName(member.ID), Address: member.Address, Voter: member.Voter})
 	}
 	return status
 }

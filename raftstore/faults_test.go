@@ -230,6 +230,12 @@ func TestLaggingFollowerGetsASnapshot(t *testing.T) {
 				seen++
 			}
 		}
+		// What it was sent stands behind a log that ended long before.
+		mustPut(t, c.Store(leader), "/k/600", "v")
+		mustRead(t, c.Store(away), "/k/600")
+		c.Crash(away)
+		c.Restart(away)
+		mustRead(t, c.Store(away), "/k/600")
 	})
 }
 

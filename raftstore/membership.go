@@ -198,7 +198,7 @@ func (s *Store) removeServer(ctx context.Context, server ServerStatus) error {
 	if server.ID != s.id() {
 		return s.replica.RemoveServer(ctx, server.ID)
 	}
-	if err := s.replica.TransferLeadership(ctx, Server{}); err != nil {
+	if err := s.handOver(ctx); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %s handed leadership over", ErrNotLeader, server.ID)
@@ -236,7 +236,7 @@ func (s *Store) isLive(server ServerStatus) bool {
 // transferTo hands leadership to the server of the name, or to the most advanced.
 func (s *Store) transferTo(ctx context.Context, name string) error {
 	if name == "" {
-		return s.replica.TransferLeadership(ctx, Server{})
+		return s.handOver(ctx)
 	}
 	lives := s.lives(name)
 	if len(lives) == 0 {
@@ -250,6 +250,21 @@ func (s *Store) transferTo(ctx context.Context, name string) error {
 		return fmt.Errorf("%w: %s has no vote yet", ErrUnsafe, name)
 	case !s.isLive(to):
 		return fmt.Errorf("%w: %s does not answer", ErrUnsafe, name)
+	}
+	return s.replica.TransferLeadership(ctx, to.Server)
+}
+
+// handOver makes the voter lead that was heard of last. Raft itself would choose by
+// the log alone, and may wait for one that is down.
+func (s *Store) handOver(ctx context.Context) error {
+	var to ServerStatus
+	for _, server := range s.replica.Status().Servers {
+		if server.Voter && server.ID != s.id() && (to.ID == "" || server.LastContact.After(to.LastContact)) {
+			to = server
+		}
+	}
+	if to.ID == "" {
+		return fmt.Errorf("%w: there is no other server with a vote", ErrUnsafe)
 	}
 	return s.replica.TransferLeadership(ctx, to.Server)
 }

@@ -15,57 +15,68 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/command"
 )
 
-// socketCluster is three stores over loopback sockets, with files.
+// socketCluster is stores over loopback sockets, with files. Production has raft
+// and HTTP behind one listener, here each has its own.
 type socketCluster struct {
 	stores  []*raftstore.Store
 	servers []raftstore.Server
+	dirs    []string
+	client  *http.Client
+	// web is the address of each server's HTTP.
+	web     map[string]string
 	closers []func()
 }
 
-// startOnSockets opens one listener for raft and one for HTTP for each server;
-// production has both behind one.
 func startOnSockets(t testing.TB, n int) *socketCluster {
 	t.Helper()
-	c := &socketCluster{}
-	web := map[string]net.Listener{}
-	raft := map[string]net.Listener{}
-	for i := range n {
-		name := fmt.Sprintf("server-%d", i+1)
-		raft[name], web[name] = listen(t), listen(t)
-		c.servers = append(c.servers, raftstore.Server{ID: name, Address: raft[name].Addr().String()})
+	c := &socketCluster{
+		stores: make([]*raftstore.Store, n), client: &http.Client{Transport: &http.Transport{}}, web: map[string]string{},
 	}
-	client := &http.Client{Transport: &http.Transport{}}
-	for _, server := range c.servers {
-		store, err := raftstore.Open(t.Context(), raftstore.Config{
-			Name: server.ID, AdvertiseAddress: server.Address, DataDir: t.TempDir(), InitialServers: c.servers,
-			Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-			Dial: func(ctx context.Context, address, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "tcp", address)
-			},
-			HTTPClient: func(id, _ string) (*http.Client, string) {
-				return client, "http://" + web[id].Addr().String()
-			},
-			AuthorizePeer: func(*http.Request) error { return nil },
-			Fatal:         func(err error) { t.Errorf("%s: %v", server.ID, err) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.stores = append(c.stores, store)
-		mux := http.NewServeMux()
-		mux.Handle(store.Handler())
-		site := &http.Server{Handler: mux}
-		go site.Serve(web[server.ID])
-		go acceptRaft(raft[server.ID], store)
-		c.closers = append(c.closers, func() { site.Close(); raft[server.ID].Close() })
+	for i := range n {
+		raft, web := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
+		server := raftstore.Server{ID: fmt.Sprintf("server-%d", i+1), Address: raft.Addr().String()}
+		c.web[server.ID] = web.Addr().String()
+		c.servers, c.dirs = append(c.servers, server), append(c.dirs, t.TempDir())
+		raft.Close()
+		web.Close()
+	}
+	for i := range n {
+		c.open(t, i)
 	}
 	t.Cleanup(func() { c.close(t) })
 	return c
 }
 
-func listen(t testing.TB) net.Listener {
+// open starts one server on its files and its addresses.
+func (c *socketCluster) open(t testing.TB, i int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	server := c.servers[i]
+	raft, web := listen(t, server.Address), listen(t, c.web[server.ID])
+	store, err := raftstore.Open(t.Context(), raftstore.Config{
+		Name: server.ID, AdvertiseAddress: server.Address, DataDir: c.dirs[i], InitialServers: c.servers,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		Dial: func(ctx context.Context, address, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		},
+		HTTPClient:    func(id, _ string) (*http.Client, string) { return c.client, "http://" + c.web[id] },
+		AuthorizePeer: func(*http.Request) error { return nil },
+		Fatal:         func(err error) { t.Errorf("%s: %v", server.ID, err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.stores[i] = store
+	mux := http.NewServeMux()
+	mux.Handle(store.Handler())
+	site := &http.Server{Handler: mux}
+	go site.Serve(web)
+	go acceptRaft(raft, store)
+	c.closers = append(c.closers, func() { site.Close(); raft.Close() })
+}
+
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +108,7 @@ func (c *socketCluster) close(t testing.TB) {
 	for _, f := range c.closers {
 		f()
 	}
+	c.closers = nil
 }
 
 // leader waits for one among the stores that run.

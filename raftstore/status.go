@@ -28,6 +28,9 @@ type Status struct {
 	LogBytes int64
 	// SyncP99 is the time within which 99 of 100 recent writes were on disk.
 	SyncP99 time.Duration
+	// ApplyMax is the longest that one of the recent entries, or taking a snapshot,
+	// kept the state machine busy.
+	ApplyMax time.Duration
 	// Failure is why the replica stopped itself, or nil.
 	Failure error
 }
@@ -41,6 +44,6 @@ func (s *Store) Status() Status {
 		LeaderAddress: r.Leadership.LeaderAddress, Term: r.Leadership.Term,
 		Revision: root.Revision, AppliedIndex: root.Index, CommitIndex: r.CommitIndex,
 		LastIndex: r.LastIndex, SnapshotIndex: r.SnapshotIndex,
-		LogBytes: r.LogBytes, SyncP99: r.SyncP99, Failure: s.replica.Failed(),
+		LogBytes: r.LogBytes, SyncP99: r.SyncP99, ApplyMax: r.ApplyMax, Failure: s.replica.Failed(),
 	}
 }

@@ -125,7 +125,7 @@ func (s *Store) TransferLeadership(ctx context.Context) error {
 	if !s.Leadership().Leader {
 		return ErrNotLeader
 	}
-	return s.replica.TransferLeadership(ctx, Server{})
+	return s.handOver(ctx)
 }
 
 // Shutdown hands leadership over while ctx lasts, then stops; with a context that
@@ -139,7 +139,7 @@ func (s *Store) Shutdown(ctx context.Context) error {
 func (s *Store) shutdown(ctx context.Context) error {
 	if ctx.Err() == nil && s.Leadership().Leader && s.hasOtherVoter() && s.replica.Failed() == nil {
 		ctx, cancel := context.WithTimeout(ctx, transferLimit)
-		if err := s.replica.TransferLeadership(ctx, Server{}); err != nil {
+		if err := s.handOver(ctx); err != nil {
 			s.cfg.Logger.Warn("stopping without handing leadership over", "err", err)
 		}
 		cancel()

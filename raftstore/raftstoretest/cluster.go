@@ -78,7 +78,7 @@ func (c *Cluster) config(m *member) raftstore.Config {
 	client := c.httpClient(m)
 	cfg := raftstore.Config{
 		Name: m.name, AdvertiseAddress: m.host, Disk: replica.MemoryDisk{Memory: m.disk}, ClusterID: "test",
-		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})),
+		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
 		Dial: func(ctx context.Context, address, to string) (net.Conn, error) {
 			if c.nameAt(address) != to {
 				return nil, fmt.Errorf("%s is not at %s", to, address)

@@ -36,8 +36,9 @@ func (r *Replica) inspectStored() (exists bool, err error) {
 		return false, fmt.Errorf("listing snapshots: %w", err)
 	}
 	var snapshotIndex uint64
+	var newest *raft.SnapshotMeta
 	if len(snapshots) > 0 {
-		snapshotIndex = snapshots[0].Index
+		newest, snapshotIndex = snapshots[0], snapshots[0].Index
 	}
 	if err := r.log.verifyAll(snapshotIndex); err != nil {
 		return false, err
@@ -56,7 +57,10 @@ func (r *Replica) inspectStored() (exists bool, err error) {
 	if err := r.checkIdentity(mark); err != nil {
 		return false, err
 	}
-	return exists, r.adopt(mark, exists)
+	if err := r.adopt(mark, exists); err != nil {
+		return false, err
+	}
+	return exists, r.checkReach(newest)
 }
 
 // adopt takes the marker for what is stored, or says why they do not agree.
@@ -80,6 +84,14 @@ func (r *Replica) adopt(mark *marker, exists bool) error {
 		r.remember(mark)
 	}
 	return nil
+}
+
+// memberID is the id of the marker, or the one that a founder will have.
+func (r *Replica) memberID() string {
+	if mark := r.marked(); mark != nil {
+		return mark.ServerID
+	}
+	return r.cfg.ID
 }
 
 // storedID is the member id that wrote the log.
@@ -195,7 +207,7 @@ func (r *Replica) addressOf(id raft.ServerID) (raft.ServerAddress, error) {
 	if instance := r.running.Load(); instance != nil {
 		for _, s := range instance.GetConfiguration().Configuration().Servers {
 			if s.ID == id {
-				return s.Address, nil
+				return raft.ServerAddress(plainAddress(s.Address)), nil
 			}
 		}
 	}

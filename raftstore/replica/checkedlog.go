@@ -14,7 +14,7 @@ const (
 	checksumBytes = 4
 	// deleteSliceEntries bounds one deletion, so that it delays an append by
 	// little: the database has one writer at a time.
-	deleteSliceEntries = 1024
+	deleteSliceEntries = 64
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -28,6 +28,9 @@ type checkedLog struct {
 	tail  logTail
 	// afterWrite runs after a write and before it is reported done.
 	afterWrite func() error
+
+	// last is the index of the newest entry, 0 if there is none.
+	last atomic.Uint64
 
 	// grown is how many bytes were appended since the last snapshot, count how
 	// many entries.
@@ -72,6 +75,9 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 		sealed[i] = seal(l)
 		size += entryBytes(l)
 	}
+	if err := c.closeGap(logs[0].Index); err != nil {
+		return err
+	}
 	err := c.guard.write("log append", func() error {
 		if err := c.inner.StoreLogs(sealed); err != nil || c.afterWrite == nil {
 			return err
@@ -81,6 +87,7 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 	if err != nil {
 		return err
 	}
+	c.last.Store(logs[len(logs)-1].Index)
 	c.tail.append(logs)
 	c.count.Add(int64(len(logs)))
 	if c.grown.Add(size) > c.growLimit {
@@ -90,6 +97,21 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 		}
 	}
 	return nil
+}
+
+// closeGap deletes the log when the next entry does not follow it. Raft leaves such
+// a gap after a snapshot that it was sent, which then holds all that was before; but
+// in a log with gaps a lost entry would not be noticed.
+func (c *checkedLog) closeGap(next uint64) error {
+	last := c.last.Load()
+	if last == 0 || next <= last+1 {
+		return nil
+	}
+	first, err := c.FirstIndex()
+	if err != nil {
+		return err
+	}
+	return c.DeleteRange(first, last)
 }
 
 // GetLog implements raft.LogStore. An entry that is not what was stored stops the
@@ -130,6 +152,12 @@ func (c *checkedLog) DeleteRange(low, high uint64) error {
 	}
 	c.tail.delete(low, high)
 	upwards := low <= first
+	if last := c.last.Load(); high >= last {
+		c.last.Store(low - 1)
+		if upwards {
+			c.last.Store(0)
+		}
+	}
 	for low <= high {
 		from, to := low, high
 		if upwards {
@@ -170,6 +198,7 @@ func (c *checkedLog) verifyAll(snapshotIndex uint64) error {
 			// Raft writes without gaps, so a missing entry is damage too.
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
+		c.last.Store(index)
 		c.tail.append([]*raft.Log{entry})
 		c.grown.Add(entryBytes(entry))
 		c.count.Add(1)

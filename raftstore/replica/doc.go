@@ -17,8 +17,13 @@
 //     it meets an operation it does not know, and when its state differs from
 //     the other replicas'. Stopping means one call of Config.Fatal; from then on
 //     nothing is applied or answered.
+//   - Open walks the structure of the log's file; entries, votes and snapshots are
+//     under checksums. An older copy of the log is noticed if it misses what was
+//     committed before the last watermark, which follows within 10 s and at Close.
+//     An older copy of the whole directory, or the loss of all of it, is not.
 //   - Close returns after every goroutine of the replica ended.
 //
-// Tested with files (flipped bits, cut and emptied files, lost directories), and
-// through raftstore in bubbles of fake time and over real sockets.
+// Tested with files (flipped bits, cut, emptied, lost and older files; the flag
+// -damages tries more of them), and through raftstore in bubbles of fake time and
+// over real sockets.
 package replica

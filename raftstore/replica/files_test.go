@@ -320,3 +320,58 @@ func TestSecondProcessIsRefused(t *testing.T) {
 		t.Error("the same data directory was opened twice")
 	}
 }
+
+// Without its newest root the database would show the state before the last write.
+func TestDamagedRootIsRefused(t *testing.T) {
+	for root := range 2 {
+		dir := t.TempDir()
+		fill(t, dir, 3)
+		path := filepath.Join(dir, "raft", "raft.db")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[root*os.Getpagesize()+40] ^= 1
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openLone(t, dir, nil); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("root %d: %v", root, err)
+		}
+	}
+}
+
+// An older copy of the log is whole, and yet this server has forgotten.
+func TestOldCopyOfTheLogIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 3)
+	path := filepath.Join(dir, "raft", "raft.db")
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, dir, 3)
+	if err := os.WriteFile(path, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLone(t, dir, nil); !errors.Is(err, ErrStateLost) {
+		t.Errorf("open: %v", err)
+	}
+	// Under a new id it begins anew: what it was does not bind it.
+	if _, err := openLone(t, dir, func(c *Config) { c.ID = "server-2" }); !errors.Is(err, ErrForeignData) {
+		t.Errorf("under another id: %v", err)
+	}
+}
+
+// Space that a start found taken by an unfinished snapshot is given back.
+func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	unfinished := filepath.Join(dir, "snapshots", "2-10-1.tmp")
+	if err := os.MkdirAll(unfinished, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, dir, 1)
+	if _, err := os.Stat(unfinished); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("still there: %v", err)
+	}
+}

@@ -237,3 +237,44 @@ func TestTrailingEntries(t *testing.T) {
 		}
 	}
 }
+
+// A snapshot sent by the leader leaves a gap behind the entries before it. They go,
+// or the gap would pass for damage at the next start.
+func TestEntryAfterAGapReplacesTheLog(t *testing.T) {
+	disk := NewMemory()
+	log, _ := newTestLog(disk)
+	for i := uint64(1); i <= 10; i++ {
+		if err := log.StoreLog(entry(i, raft.LogCommand)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.StoreLog(entry(21, raft.LogCommand)); err != nil {
+		t.Fatal(err)
+	}
+	if first, last := disk.bounds(); first != 21 || last != 21 {
+		t.Errorf("log from %d to %d", first, last)
+	}
+	reopened, _ := newTestLog(disk)
+	if err := reopened.verifyAll(20); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDeletedEndIsNoGap(t *testing.T) {
+	disk := NewMemory()
+	log, _ := newTestLog(disk)
+	for _, i := range []uint64{1, 2, 3, 4, 5} {
+		if err := log.StoreLog(entry(i, raft.LogCommand)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.DeleteRange(4, 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.StoreLog(entry(4, raft.LogCommand)); err != nil {
+		t.Fatal(err)
+	}
+	if first, last := disk.bounds(); first != 1 || last != 4 {
+		t.Errorf("log from %d to %d", first, last)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -34,7 +35,9 @@ func (m *machine) Apply(l *raft.Log) any {
 	if err := m.replica.Failed(); err != nil {
 		return err
 	}
+	start := time.Now()
 	results, err := m.apply(l)
+	m.replica.applies.record(time.Since(start))
 	if err != nil {
 		m.replica.fail(fmt.Errorf("applying log entry %d: %w", l.Index, err))
 		return m.replica.Failed()
@@ -74,7 +77,10 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	if err := m.replica.Failed(); err != nil {
 		return nil, err
 	}
-	return &stateSnapshot{m.replica.state.Snapshot()}, nil
+	start := time.Now()
+	taken := m.replica.state.Snapshot()
+	m.replica.applies.record(time.Since(start))
+	return &stateSnapshot{snapshot: taken, replica: m.replica}, nil
 }
 
 // Restore implements raft.FSM.
@@ -86,11 +92,20 @@ func (m *machine) Restore(source io.ReadCloser) error {
 	return m.checkCluster()
 }
 
-type stateSnapshot struct{ snapshot *state.Snapshot }
+// stateSnapshot is a state on its way to disk.
+type stateSnapshot struct {
+	snapshot *state.Snapshot
+	replica  *Replica
+}
 
 // Persist implements raft.FSMSnapshot.
 func (s *stateSnapshot) Persist(sink raft.SnapshotSink) error {
-	if _, err := s.snapshot.WriteTo(sink); err != nil {
+	paced, err := s.replica.paced(sink)
+	if err != nil {
+		return fmt.Errorf("writing snapshot: %w", joinCancel(err, sink))
+	}
+	defer paced.close()
+	if _, err := s.snapshot.WriteTo(paced); err != nil {
 		return fmt.Errorf("writing snapshot: %w", joinCancel(err, sink))
 	}
 	return sink.Close()

@@ -89,14 +89,22 @@ func (f *markerFile) save(m *marker) error {
 	if err != nil {
 		return err
 	}
-	temporary := f.path + ".tmp"
-	if err := writeSynced(temporary, append(data, '\n')); err != nil {
+	if err := replaceSynced(f.path, append(data, '\n')); err != nil {
 		return fmt.Errorf("writing the state marker: %w", err)
 	}
-	if err := os.Rename(temporary, f.path); err != nil {
-		return fmt.Errorf("writing the state marker: %w", err)
+	return nil
+}
+
+// replaceSynced puts a file in the place of another, whole or not at all.
+func replaceSynced(path string, data []byte) error {
+	temporary := path + ".tmp"
+	if err := writeSynced(temporary, data); err != nil {
+		return err
 	}
-	return syncDir(filepath.Dir(f.path))
+	if err := os.Rename(temporary, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 func writeSynced(path string, data []byte) error {

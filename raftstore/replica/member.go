@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"github.com/hashicorp/raft"
 )
 
 const (
@@ -26,6 +28,19 @@ func MemberName(id string) string {
 }
 
 func newMemberID(name string) string { return name + idSeparator + randomHex(idSuffixBytes) }
+
+// raftAddress is an address as the configuration stores it. Raft wants each only
+// once, but a server that comes back under a new id is where the old one was, and
+// two servers may have changed places.
+func raftAddress(s Server) raft.ServerAddress {
+	return raft.ServerAddress(s.Address + idSeparator + s.ID)
+}
+
+// plainAddress is the host:port of a stored address.
+func plainAddress(stored raft.ServerAddress) string {
+	address, _, _ := strings.Cut(string(stored), idSeparator)
+	return address
+}
 
 func randomHex(n int) string {
 	bytes := make([]byte, n)

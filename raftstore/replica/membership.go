@@ -15,14 +15,14 @@ func (r *Replica) AddServer(ctx context.Context, s Server) error {
 		return r.PromoteServer(ctx, s)
 	}
 	return r.changed(ctx, func() raft.Future {
-		return r.raft.AddNonvoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), 0, messageTimeout)
+		return r.raft.AddNonvoter(raft.ServerID(s.ID), raftAddress(s), 0, messageTimeout)
 	})
 }
 
 // PromoteServer gives a member its vote. The caller has seen that it caught up.
 func (r *Replica) PromoteServer(ctx context.Context, s Server) error {
 	return r.changed(ctx, func() raft.Future {
-		return r.raft.AddVoter(raft.ServerID(s.ID), raft.ServerAddress(s.Address), 0, messageTimeout)
+		return r.raft.AddVoter(raft.ServerID(s.ID), raftAddress(s), 0, messageTimeout)
 	})
 }
 
@@ -53,15 +53,11 @@ func (r *Replica) isVoter(id string) bool {
 	return false
 }
 
-// TransferLeadership makes another voter the leader, without the gap of an
-// election by timeout: the server given, or the most advanced one if its ID is "".
-// It fails if there is no other voter, and wraps ErrNotLeader on a follower.
+// TransferLeadership makes the voter given the leader, without the gap of an
+// election by timeout. On a follower it fails with ErrNotLeader.
 func (r *Replica) TransferLeadership(ctx context.Context, to Server) error {
 	err := r.changed(ctx, func() raft.Future {
-		if to.ID == "" {
-			return r.raft.LeadershipTransfer()
-		}
-		return r.raft.LeadershipTransferToServer(raft.ServerID(to.ID), raft.ServerAddress(to.Address))
+		return r.raft.LeadershipTransferToServer(raft.ServerID(to.ID), raftAddress(to))
 	})
 	if err != nil {
 		return fmt.Errorf("transferring leadership: %w", err)

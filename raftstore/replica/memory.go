@@ -31,6 +31,7 @@ type Memory struct {
 	stable    map[string][]byte
 	snapshots []*memorySnapshot
 	mark      *marker
+	water     watermark
 }
 
 // NewMemory returns an empty disk.
@@ -45,7 +46,7 @@ func (m *Memory) Open() *Storage {
 	m.generation++
 	h := &memoryHandle{disk: m, generation: m.generation}
 	return &Storage{
-		logs: h, stable: h, snapshots: h, marker: h,
+		logs: h, stable: h, snapshots: h, marker: h, watermark: h,
 		sizeBytes: func() int64 { return 0 },
 		closers:   []io.Closer{h},
 	}
@@ -189,6 +190,15 @@ func (h *memoryHandle) load() (mark *marker, err error) {
 
 func (h *memoryHandle) save(mark *marker) error {
 	return h.with(func(m *Memory) error { m.mark = mark; return nil })
+}
+
+func (h *memoryHandle) loadWatermark() (w watermark, err error) {
+	err = h.with(func(m *Memory) error { w = m.water; return nil })
+	return w, err
+}
+
+func (h *memoryHandle) saveWatermark(w watermark) error {
+	return h.with(func(m *Memory) error { m.water = w; return nil })
 }
 
 // Close implements io.Closer.

@@ -29,8 +29,9 @@ type Replica struct {
 	// founding: start writes the first log entry.
 	founding bool
 
-	markMu sync.Mutex
-	mark   *marker
+	markMu  sync.Mutex
+	mark    *marker
+	applies durations
 
 	stream    *streamLayer
 	transport *contactTransport
@@ -38,9 +39,15 @@ type Replica struct {
 
 	failed   atomic.Pointer[error]
 	failOnce sync.Once
+	// watermark is the index of the watermark, newest that of the newest snapshot
+	// found at the start.
+	watermark, newest uint64
+
 	// failing is closed by fail, so that whoever waits learns of it.
 	failing chan struct{}
 
+	// ctx ends when the replica closes.
+	ctx      context.Context
 	cancel   context.CancelFunc
 	children sync.WaitGroup
 }
@@ -54,7 +61,8 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 		return nil, err
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	r := &Replica{cfg: cfg, failing: make(chan struct{}), cancel: func() {}}
+	r := &Replica{cfg: cfg, failing: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnDivergence: r.diverged})
 	r.tracker = newLeadershipTracker(r)
 	err := r.openStored(ctx)
@@ -65,6 +73,7 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 		r.damaged(err)
 		return r, nil
 	}
+	r.cancel()
 	if cfg.Storage == nil && r.cfg.Storage != nil {
 		err = errors.Join(err, r.cfg.Storage.Close())
 	}
@@ -115,15 +124,19 @@ func (r *Replica) start(id string) error {
 	})
 	if err != nil {
 		r.transport.Close()
-		return fmt.Errorf("starting raft: %w", err)
+		return fmt.Errorf("starting raft: %w", errors.Join(err, r.cfg.Storage.snapshotFailure()))
+	}
+	if used := snapshotIndex(instance); used != r.newest {
+		instance.Shutdown()
+		r.transport.Close()
+		return fmt.Errorf("%w: snapshot up to %d cannot be read", ErrCorrupt, r.newest)
 	}
 	r.raft = instance
 	r.running.Store(instance)
-	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel = cancel
 	r.tracker.attach(notify)
-	r.children.Go(func() { r.tracker.run(ctx) })
-	r.children.Go(func() { r.compact(ctx) })
+	r.children.Go(func() { r.tracker.run(r.ctx) })
+	r.children.Go(func() { r.compact(r.ctx) })
+	r.children.Go(func() { r.followWatermark(r.ctx) })
 	r.electLoneVoter()
 	return nil
 }
@@ -281,8 +294,8 @@ func (r *Replica) Failing() <-chan struct{} { return r.failing }
 // calls before: raft does not answer all of them once it shut down.
 func (r *Replica) Close() error {
 	var err error
+	r.cancel()
 	if r.started() {
-		r.cancel()
 		r.tracker.stop()
 		err = r.raft.Shutdown().Error()
 		r.stream.closeConns()

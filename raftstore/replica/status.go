@@ -18,6 +18,9 @@ type Status struct {
 	LogBytes int64
 	// SyncP99 is the time within which 99 of 100 recent writes were on disk.
 	SyncP99 time.Duration
+	// ApplyMax is the longest that one of the recent entries, or taking a snapshot,
+	// kept the state machine busy.
+	ApplyMax time.Duration
 }
 
 // ServerStatus is one member as this replica sees it.
@@ -35,19 +38,25 @@ func (r *Replica) Status() Status {
 	if !r.started() {
 		return Status{Leadership: leadership}
 	}
-	snapshot, _ := strconv.ParseUint(r.raft.Stats()["last_snapshot_index"], 10, 64)
 	s := Status{
 		Leadership: leadership, LastIndex: r.raft.LastIndex(), CommitIndex: r.raft.CommitIndex(),
-		SnapshotIndex: snapshot, LogBytes: r.cfg.Storage.sizeBytes(), SyncP99: r.log.guard.p99(),
+		SnapshotIndex: snapshotIndex(r.raft), LogBytes: r.cfg.Storage.sizeBytes(), SyncP99: r.log.guard.writes.p99(),
+		ApplyMax: r.applies.longest(),
 	}
 	for _, server := range r.raft.GetConfiguration().Configuration().Servers {
 		s.Servers = append(s.Servers, ServerStatus{
-			Server:      Server{ID: string(server.ID), Address: string(server.Address)},
+			Server:      Server{ID: string(server.ID), Address: plainAddress(server.Address)},
 			Voter:       server.Suffrage == raft.Voter,
 			LastContact: r.lastContact(string(server.ID), leadership),
 		})
 	}
 	return s
+}
+
+// snapshotIndex is where the newest snapshot ends, 0 if there is none.
+func snapshotIndex(instance *raft.Raft) uint64 {
+	index, _ := strconv.ParseUint(instance.Stats()["last_snapshot_index"], 10, 64)
+	return index
 }
 
 func (r *Replica) lastContact(id string, l Leadership) time.Time {

@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,24 +17,27 @@ import (
 )
 
 const (
-	// snapshotsKept is one to use and one in case it is damaged.
-	snapshotsKept = 2
 	// lockWait is how long to wait for another process to let go of the log.
 	lockWait = time.Second
 	// dirMode and fileMode keep the cluster's secrets to this user.
 	dirMode, fileMode = 0o700, 0o600
 )
 
+var errInUse = errors.New("another process holds the log")
+
 // Storage is where a replica keeps its log, its term and vote, its snapshots, and
-// the marker that says they exist. OpenFiles and Memory.Open make one; a Replica
+// apart from them the marker that says they exist and how far they reached. OpenFiles and Memory.Open make one; a Replica
 // closes it.
 type Storage struct {
 	logs      raft.LogStore
 	stable    raft.StableStore
 	snapshots raft.SnapshotStore
 	marker    markerStore
+	watermark watermarkStore
 	sizeBytes func() int64
-	closers   []io.Closer
+	// snapshotDir is where snapshots are files, "" if they are not.
+	snapshotDir string
+	closers     []io.Closer
 }
 
 // OpenFiles opens the files below dir: raft/, snapshots/ and state-marker/, which
@@ -55,24 +57,25 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	// The library appends a directory of the same name.
-	snapshots, err := raft.NewFileSnapshotStoreWithLogger(dir, snapshotsKept, bridgeLogger(logger))
+	snapshots, err := openSnapshots(dir, logger)
 	if err != nil {
 		bolt.Close()
 		return nil, fmt.Errorf("opening snapshots: %w", err)
 	}
 	return &Storage{
 		logs: bolt, stable: bolt, snapshots: snapshots,
-		marker:    &markerFile{path: filepath.Join(dir, "state-marker", "marker.json")},
-		sizeBytes: func() int64 { return fileSize(path) },
-		closers:   []io.Closer{bolt},
+		marker:      &markerFile{path: filepath.Join(dir, "state-marker", "marker.json")},
+		watermark:   watermarkFile(filepath.Join(dir, "state-marker", "watermark.json")),
+		sizeBytes:   func() int64 { return fileSize(path) },
+		snapshotDir: filepath.Join(dir, snapshotDir),
+		closers:     []io.Closer{bolt},
 	}, nil
 }
 
 // openBolt opens the database. Its commits reach the disk before they return;
 // there is no setting by which they would not.
 func openBolt(path string) (*raftboltdb.BoltStore, error) {
-	if err := checkKeys(path); err != nil {
+	if err := checkDatabase(path); err != nil {
 		return nil, err
 	}
 	bolt, err := raftboltdb.New(raftboltdb.Options{
@@ -89,43 +92,19 @@ func openBolt(path string) (*raftboltdb.BoltStore, error) {
 func openError(err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
-		return errors.New("another process holds the log")
+		return errInUse
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err
 }
 
-// checkKeys verifies that the log's keys follow each other. The library looks only
-// at the first and the last, so a changed last key would make the log look short,
-// and this replica forget what it acknowledged.
-func checkKeys(path string) error {
-	if fileSize(path) == 0 {
-		return nil
+// snapshotFailure returns why a snapshot was refused, or nil.
+func (s *Storage) snapshotFailure() error {
+	if sealed, ok := s.snapshots.(*sealedSnapshots); ok {
+		return sealed.failure()
 	}
-	db, err := bbolt.Open(path, fileMode, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
-	if err != nil {
-		return openError(err)
-	}
-	defer db.Close()
-	return db.View(func(tx *bbolt.Tx) error {
-		logs := tx.Bucket([]byte("logs"))
-		if logs == nil {
-			return nil
-		}
-		previous := uint64(0)
-		return logs.ForEach(func(key, _ []byte) error {
-			if len(key) != 8 {
-				return fmt.Errorf("%w: log key of %d bytes", ErrCorrupt, len(key))
-			}
-			index := binary.BigEndian.Uint64(key)
-			if previous != 0 && index != previous+1 {
-				return fmt.Errorf("%w: log entry %d follows %d", ErrCorrupt, index, previous)
-			}
-			previous = index
-			return nil
-		})
-	})
+	return nil
 }
 
 func fileSize(path string) int64 {

@@ -1,0 +1,107 @@
+package replica
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// snapshotBytesPerSecond is the most a snapshot takes of the disk. Unlimited, it
+	// fills the disk's queue, and every commit waits behind it.
+	snapshotBytesPerSecond = 64 << 20
+	// snapshotFlushBytes is how much of a snapshot may wait in memory for the disk.
+	// All at the end would take a second, and the log's syncs with it.
+	snapshotFlushBytes = 1 << 20
+	// pageBytes divides the size of a page of any file cache.
+	pageBytes = 4096
+)
+
+// pacedWriter writes a snapshot at a bounded rate and flushes it on the way. It is
+// used by one goroutine.
+type pacedWriter struct {
+	ctx  context.Context
+	w    io.Writer
+	file *os.File // nil for a snapshot in memory
+	// written bytes are in w, those before flushed on the disk.
+	written, flushed int64
+	// free is when the bytes written so far are paid for.
+	free time.Time
+}
+
+// paced wraps a snapshot's sink. The writer fails once the replica closes.
+func (r *Replica) paced(sink raft.SnapshotSink) (*pacedWriter, error) {
+	p := &pacedWriter{ctx: r.ctx, w: sink, free: time.Now()}
+	if r.cfg.Storage.snapshotDir == "" {
+		return p, nil
+	}
+	// The library keeps its handle to itself and syncs at the end only.
+	file, err := os.Open(filepath.Join(r.cfg.Storage.snapshotDir, sink.ID()+".tmp", "state.bin"))
+	p.file = file
+	return p, err
+}
+
+// Write implements io.Writer. It waits while it is ahead of its rate.
+func (p *pacedWriter) Write(b []byte) (written int, err error) {
+	for len(b) > 0 && err == nil {
+		var n int
+		n, err = p.w.Write(b[:min(len(b), snapshotFlushBytes)])
+		written, b = written+n, b[n:]
+		if err == nil {
+			err = p.pay(int64(n))
+		}
+	}
+	return written, err
+}
+
+// pay flushes n bytes more, and waits for their time.
+func (p *pacedWriter) pay(n int64) error {
+	p.free = p.free.Add(time.Duration(n) * time.Second / snapshotBytesPerSecond)
+	p.written += n
+	if p.written-p.flushed < snapshotFlushBytes {
+		return p.ctx.Err()
+	}
+	p.flush()
+	return p.wait()
+}
+
+// flush sends what was written to the disk. Unlike a sync it leaves the file
+// system's journal alone, for which the log's syncs would wait. It is a hint: the
+// snapshot becomes durable, or fails, by the library's sync at its end.
+func (p *pacedWriter) flush() {
+	from := p.flushed
+	// The library may hold back the end of the last page.
+	p.flushed = p.written &^ (pageBytes - 1)
+	if p.file == nil {
+		return
+	}
+	const waitForAll = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
+	_ = unix.SyncFileRange(int(p.file.Fd()), from, p.written-from, waitForAll)
+}
+
+func (p *pacedWriter) wait() error {
+	now := time.Now()
+	if p.free.Before(now) {
+		// Time lost to a slow disk is not made up for.
+		p.free = now
+	}
+	timer := time.NewTimer(p.free.Sub(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return p.ctx.Err()
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	}
+}
+
+func (p *pacedWriter) close() {
+	if p.file != nil {
+		p.file.Close()
+	}
+}

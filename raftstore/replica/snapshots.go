@@ -1,0 +1,187 @@
+package replica
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// snapshotsKept is one to use and one before it, to which the log may reach.
+	snapshotsKept = 2
+
+	snapshotDir = "snapshots"
+	// unfinishedSuffix ends the name of a snapshot that is being written.
+	unfinishedSuffix = ".tmp"
+
+	sealMagic = "setpoint seal 1\n"
+	// sealBytes is the magic, the length of the state, and a checksum.
+	sealBytes = len(sealMagic) + 8 + checksumBytes
+)
+
+// sealedSnapshots adds to the library's snapshots what they lack: their
+// description is under a checksum too. The state ends in a seal with the checksum
+// of the description; the library's own checksum, in the description, covers state
+// and seal. So neither can change, or be another's, unnoticed.
+type sealedSnapshots struct {
+	inner *raft.FileSnapshotStore
+	dir   string
+	// damaged is set for good by a snapshot that is not what was written. Without
+	// it raft would go on to an older one.
+	damaged atomic.Pointer[error]
+}
+
+var _ raft.SnapshotStore = (*sealedSnapshots)(nil)
+
+// openSnapshots opens the snapshots below dir and removes unfinished ones.
+func openSnapshots(dir string, logger *slog.Logger) (*sealedSnapshots, error) {
+	s := &sealedSnapshots{dir: filepath.Join(dir, snapshotDir)}
+	unfinished, err := filepath.Glob(filepath.Join(s.dir, "*"+unfinishedSuffix))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range unfinished {
+		if err := os.RemoveAll(path); err != nil {
+			return nil, err
+		}
+	}
+	// The library appends a directory of the same name.
+	s.inner, err = raft.NewFileSnapshotStoreWithLogger(dir, snapshotsKept, bridgeLogger(logger))
+	return s, err
+}
+
+// Create implements raft.SnapshotStore.
+func (s *sealedSnapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration, configurationIndex uint64, transport raft.Transport) (raft.SnapshotSink, error) {
+	sink, err := s.inner.Create(version, index, term, configuration, configurationIndex, transport)
+	if err != nil {
+		s.removeUnfinished()
+		return nil, err
+	}
+	return &sealingSink{SnapshotSink: sink, store: s, meta: raft.SnapshotMeta{
+		Version: version, Index: index, Term: term,
+		Configuration: configuration, ConfigurationIndex: configurationIndex,
+	}}, nil
+}
+
+// removeUnfinished gives back the space of a snapshot that failed. The library
+// leaves it there when the disk is full. Raft writes one at a time.
+func (s *sealedSnapshots) removeUnfinished() {
+	unfinished, _ := filepath.Glob(filepath.Join(s.dir, "*"+unfinishedSuffix))
+	for _, path := range unfinished {
+		_ = os.RemoveAll(path)
+	}
+}
+
+// List implements raft.SnapshotStore. Sizes are those of the state alone.
+func (s *sealedSnapshots) List() ([]*raft.SnapshotMeta, error) {
+	metas, err := s.inner.List()
+	for _, m := range metas {
+		m.Size -= int64(sealBytes)
+	}
+	return metas, err
+}
+
+// Open implements raft.SnapshotStore. After the first damaged snapshot nothing is
+// opened.
+func (s *sealedSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	if damage := s.damaged.Load(); damage != nil {
+		return nil, nil, *damage
+	}
+	meta, source, err := s.inner.Open(id)
+	if err == nil {
+		meta.Size -= int64(sealBytes)
+		if err = s.checkSeal(id, meta); err == nil {
+			return meta, &unsealed{io.LimitReader(source, meta.Size), source}, nil
+		}
+		source.Close()
+	}
+	err = fmt.Errorf("%w: snapshot %q: %w", ErrCorrupt, id, err)
+	s.damaged.CompareAndSwap(nil, &err)
+	return nil, nil, err
+}
+
+// failure returns why a snapshot was refused, or nil.
+func (s *sealedSnapshots) failure() error {
+	if damage := s.damaged.Load(); damage != nil {
+		return *damage
+	}
+	return nil
+}
+
+// checkSeal compares the seal at the end of the state with the description.
+func (s *sealedSnapshots) checkSeal(id string, meta *raft.SnapshotMeta) error {
+	file, err := os.Open(filepath.Join(s.dir, id, "state.bin"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	found := make([]byte, sealBytes)
+	if _, err := file.ReadAt(found, meta.Size); err != nil {
+		return fmt.Errorf("reading its seal: %w", err)
+	}
+	if !bytes.Equal(found, sealOf(meta)) {
+		return fmt.Errorf("the description is not that of this state")
+	}
+	return nil
+}
+
+// sealOf is the seal of a snapshot whose state has meta.Size bytes.
+func sealOf(meta *raft.SnapshotMeta) []byte {
+	b := binary.LittleEndian.AppendUint64([]byte(sealMagic), uint64(meta.Size))
+	described := binary.LittleEndian.AppendUint64(b, uint64(meta.Version))
+	for _, number := range []uint64{meta.Index, meta.Term, meta.ConfigurationIndex} {
+		described = binary.LittleEndian.AppendUint64(described, number)
+	}
+	described = append(described, raft.EncodeConfiguration(meta.Configuration)...)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(described, castagnoli))
+}
+
+// unsealed is the state without its seal.
+type unsealed struct {
+	io.Reader
+	file io.Closer
+}
+
+// Close implements io.Closer.
+func (u *unsealed) Close() error { return u.file.Close() }
+
+// sealingSink writes the seal behind the state.
+type sealingSink struct {
+	raft.SnapshotSink
+	store *sealedSnapshots
+	meta  raft.SnapshotMeta
+}
+
+// Write implements io.Writer.
+func (s *sealingSink) Write(b []byte) (int, error) {
+	n, err := s.SnapshotSink.Write(b)
+	s.meta.Size += int64(n)
+	return n, err
+}
+
+// Close implements io.Closer: from here on the snapshot is complete.
+func (s *sealingSink) Close() error {
+	if _, err := s.SnapshotSink.Write(sealOf(&s.meta)); err != nil {
+		return err
+	}
+	if err := s.SnapshotSink.Close(); err != nil {
+		s.store.removeUnfinished()
+		return err
+	}
+	return nil
+}
+
+// Cancel implements raft.SnapshotSink.
+func (s *sealingSink) Cancel() error {
+	err := s.SnapshotSink.Cancel()
+	s.store.removeUnfinished()
+	return err
+}
