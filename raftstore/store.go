@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
@@ -36,6 +37,9 @@ type Store struct {
 	local, remote *batcher
 	// confirm asks a quorum whether this replica leads, ask asks the leader.
 	confirm, ask coalescer
+
+	// noRoom is why writes are refused now, nil if they are not.
+	noRoom atomic.Pointer[error]
 
 	// ctx ends when everything must; stopping is closed when nothing may begin.
 	ctx      context.Context
@@ -75,7 +79,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.local = newBatcher(s.ctx, s.shipToLog)
 	s.remote = newBatcher(s.ctx, s.shipToLeader)
 	s.confirm.fetch, s.ask.fetch = s.confirmRevision, s.askRevision
-	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster} {
+	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster, s.followRoom} {
 		s.children.Go(child)
 	}
 	return s, nil

@@ -132,6 +132,9 @@ func (c *Cluster) Store(i int) *raftstore.Store {
 	return c.members[i].store
 }
 
+// SetSpace says how large a server's disk is and how much of it is free.
+func (c *Cluster) SetSpace(i int, s replica.Space) { c.members[i].disk.SetSpace(s) }
+
 // Size returns the number of servers, up or down.
 func (c *Cluster) Size() int { return len(c.members) }
 

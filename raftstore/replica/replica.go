@@ -22,6 +22,7 @@ type Replica struct {
 	running atomic.Pointer[raft.Raft]
 	state   *state.State
 	log     *checkedLog
+	space   *headroom
 	applies durations
 
 	stream    *streamLayer
@@ -53,8 +54,11 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 	r := &Replica{cfg: cfg, failing: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnDivergence: r.diverged})
+	if err := r.openSpace(); err != nil {
+		return nil, err
+	}
 	guard := &diskGuard{fail: r.fail, limit: cfg.Timing.DiskStall}
-	r.log = newCheckedLog(cfg.Storage.logs, guard, cfg.Timing.SnapshotBytes)
+	r.log = newCheckedLog(cfg.Storage.logs, guard, r.cfg.Timing.SnapshotBytes)
 	stable := &checkedStable{inner: cfg.Storage.stable, guard: guard}
 	fresh, err := r.inspect(ctx, stable)
 	if err != nil {
@@ -103,6 +107,7 @@ func (r *Replica) start(stable *checkedStable, fresh bool) error {
 	r.children.Go(func() { r.tracker.run(r.ctx) })
 	r.children.Go(func() { r.compact(r.ctx) })
 	r.children.Go(func() { r.followWatermark(r.ctx) })
+	r.children.Go(func() { r.watchSpace(r.ctx) })
 	r.electLoneVoter()
 	return nil
 }

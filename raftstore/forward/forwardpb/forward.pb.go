@@ -31,6 +31,8 @@ const (
 	Refusal_REFUSAL_OVERLOADED Refusal = 2
 	// The command may be in the log, and may yet take effect.
 	Refusal_REFUSAL_OUTCOME_UNKNOWN Refusal = 3
+	// A server's disk has little room left; the command is in no log.
+	Refusal_REFUSAL_NO_SPACE Refusal = 4
 )
 
 // Enum value maps for Refusal.
@@ -40,12 +42,14 @@ var (
 		1: "REFUSAL_NOT_LEADER",
 		2: "REFUSAL_OVERLOADED",
 		3: "REFUSAL_OUTCOME_UNKNOWN",
+		4: "REFUSAL_NO_SPACE",
 	}
 	Refusal_value = map[string]int32{
 		"REFUSAL_UNSPECIFIED":     0,
 		"REFUSAL_NOT_LEADER":      1,
 		"REFUSAL_OVERLOADED":      2,
 		"REFUSAL_OUTCOME_UNKNOWN": 3,
+		"REFUSAL_NO_SPACE":        4,
 	}
 )
 
@@ -79,7 +83,9 @@ func (Refusal) EnumDescriptor() ([]byte, []int) {
 type ProposeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A log entry in the format of package command; its term is not used.
-	Entry         []byte `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	Entry []byte `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	// Positions of the commands to be taken although a disk has little room left.
+	Essential     []uint32 `protobuf:"varint,2,rep,packed,name=essential,proto3" json:"essential,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -117,6 +123,13 @@ func (*ProposeRequest) Descriptor() ([]byte, []int) {
 func (x *ProposeRequest) GetEntry() []byte {
 	if x != nil {
 		return x.Entry
+	}
+	return nil
+}
+
+func (x *ProposeRequest) GetEssential() []uint32 {
+	if x != nil {
+		return x.Essential
 	}
 	return nil
 }
@@ -355,8 +368,13 @@ type StatusResponse struct {
 	SnapshotIndex       uint64                 `protobuf:"varint,7,opt,name=snapshot_index,json=snapshotIndex,proto3" json:"snapshot_index,omitempty"`
 	LogBytes            int64                  `protobuf:"varint,8,opt,name=log_bytes,json=logBytes,proto3" json:"log_bytes,omitempty"`
 	SyncP99Microseconds int64                  `protobuf:"varint,9,opt,name=sync_p99_microseconds,json=syncP99Microseconds,proto3" json:"sync_p99_microseconds,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// The room on the disk beside the reserve, how much there must be, and whether
+	// writes are refused for it. All 0 if the server does not know.
+	FreeBytes     int64 `protobuf:"varint,20,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
+	HeadroomBytes int64 `protobuf:"varint,21,opt,name=headroom_bytes,json=headroomBytes,proto3" json:"headroom_bytes,omitempty"`
+	LowSpace      bool  `protobuf:"varint,22,opt,name=low_space,json=lowSpace,proto3" json:"low_space,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StatusResponse) Reset() {
@@ -450,6 +468,27 @@ func (x *StatusResponse) GetSyncP99Microseconds() int64 {
 		return x.SyncP99Microseconds
 	}
 	return 0
+}
+
+func (x *StatusResponse) GetFreeBytes() int64 {
+	if x != nil {
+		return x.FreeBytes
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetHeadroomBytes() int64 {
+	if x != nil {
+		return x.HeadroomBytes
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetLowSpace() bool {
+	if x != nil {
+		return x.LowSpace
+	}
+	return false
 }
 
 type AddServerRequest struct {
@@ -624,9 +663,10 @@ var File_raftstore_forward_forwardpb_forward_proto protoreflect.FileDescriptor
 
 const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\n" +
-	")raftstore/forward/forwardpb/forward.proto\x12\x1dsetpoint.raftstore.forward.v1\"&\n" +
+	")raftstore/forward/forwardpb/forward.proto\x12\x1dsetpoint.raftstore.forward.v1\"D\n" +
 	"\x0eProposeRequest\x12\x14\n" +
-	"\x05entry\x18\x01 \x01(\fR\x05entry\"U\n" +
+	"\x05entry\x18\x01 \x01(\fR\x05entry\x12\x1c\n" +
+	"\tessential\x18\x02 \x03(\rR\tessential\"U\n" +
 	"\x0fProposeResponse\x12B\n" +
 	"\boutcomes\x18\x01 \x03(\v2&.setpoint.raftstore.forward.v1.OutcomeR\boutcomes\"}\n" +
 	"\aOutcome\x12\x16\n" +
@@ -636,7 +676,7 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x10ReadIndexRequest\"/\n" +
 	"\x11ReadIndexResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\"\x0f\n" +
-	"\rStatusRequest\"\xa8\x02\n" +
+	"\rStatusRequest\"\x8b\x03\n" +
 	"\x0eStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -647,19 +687,24 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"last_index\x18\x06 \x01(\x04R\tlastIndex\x12%\n" +
 	"\x0esnapshot_index\x18\a \x01(\x04R\rsnapshotIndex\x12\x1b\n" +
 	"\tlog_bytes\x18\b \x01(\x03R\blogBytes\x122\n" +
-	"\x15sync_p99_microseconds\x18\t \x01(\x03R\x13syncP99Microseconds\"@\n" +
+	"\x15sync_p99_microseconds\x18\t \x01(\x03R\x13syncP99Microseconds\x12\x1d\n" +
+	"\n" +
+	"free_bytes\x18\x14 \x01(\x03R\tfreeBytes\x12%\n" +
+	"\x0eheadroom_bytes\x18\x15 \x01(\x03R\rheadroomBytes\x12\x1b\n" +
+	"\tlow_space\x18\x16 \x01(\bR\blowSpace\"@\n" +
 	"\x10AddServerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"\x13\n" +
 	"\x11AddServerResponse\")\n" +
 	"\x13RemoveServerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x16\n" +
-	"\x14RemoveServerResponse*o\n" +
+	"\x14RemoveServerResponse*\x85\x01\n" +
 	"\aRefusal\x12\x17\n" +
 	"\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12REFUSAL_NOT_LEADER\x10\x01\x12\x16\n" +
 	"\x12REFUSAL_OVERLOADED\x10\x02\x12\x1b\n" +
-	"\x17REFUSAL_OUTCOME_UNKNOWN\x10\x032\xb7\x04\n" +
+	"\x17REFUSAL_OUTCOME_UNKNOWN\x10\x03\x12\x14\n" +
+	"\x10REFUSAL_NO_SPACE\x10\x042\xb7\x04\n" +
 	"\vPeerService\x12h\n" +
 	"\aPropose\x12-.setpoint.raftstore.forward.v1.ProposeRequest\x1a..setpoint.raftstore.forward.v1.ProposeResponse\x12n\n" +
 	"\tReadIndex\x12/.setpoint.raftstore.forward.v1.ReadIndexRequest\x1a0.setpoint.raftstore.forward.v1.ReadIndexResponse\x12e\n" +
