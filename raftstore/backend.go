@@ -21,7 +21,9 @@ func (b backend) Propose(ctx context.Context, commands []command.Command) []forw
 	outcomes := make([]forward.Outcome, len(commands))
 	waiting := make([]*pending, len(commands))
 	for i, c := range commands {
-		waiting[i], outcomes[i].Err = b.store.local.enqueue(ctx, c)
+		if outcomes[i].Err = b.store.admit(&c); outcomes[i].Err == nil {
+			waiting[i], outcomes[i].Err = b.store.local.enqueue(ctx, c)
+		}
 	}
 	for i, p := range waiting {
 		if p != nil {
@@ -47,7 +49,7 @@ func (b backend) Status() forward.Status {
 		Leader: s.LeaderID, LeaderAddress: s.LeaderAddress, Since: b.store.replica.LeaderSince(),
 		Term: s.Term, Revision: s.Revision,
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
-		LogBytes: s.LogBytes, SyncP99: s.SyncP99,
+		LogBytes: s.LogBytes, SyncP99: s.SyncP99, Space: forward.Space(s.Space),
 	}
 }
 

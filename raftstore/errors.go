@@ -10,6 +10,9 @@ import (
 var (
 	// ErrOverloaded: too many commands wait. The command did not take effect.
 	ErrOverloaded = forward.ErrOverloaded
+	// ErrNoSpace: a server's disk has little room left, and the command is not
+	// essential. It did not take effect. The text says which server and what to do.
+	ErrNoSpace = forward.ErrNoSpace
 	// ErrOutcomeUnknown: the command may or may not have taken effect, now or
 	// later. It wraps the reason.
 	ErrOutcomeUnknown = forward.ErrOutcomeUnknown

@@ -42,7 +42,7 @@ func (s *Store) change(ctx context.Context, c forward.Change) error {
 	case forward.Transfer:
 		return s.transferTo(ctx, c.Name)
 	case forward.Admit:
-		return s.admit(ctx, c)
+		return s.admitServer(ctx, c)
 	}
 	return fmt.Errorf("%w: kind %d", ErrBadChange, c.Kind)
 }
@@ -269,8 +269,8 @@ func (s *Store) handOver(ctx context.Context) error {
 	return s.replica.TransferLeadership(ctx, to.Server)
 }
 
-// admit does what a server asks for itself.
-func (s *Store) admit(ctx context.Context, c forward.Change) error {
+// admitServer does what a server asks for itself.
+func (s *Store) admitServer(ctx context.Context, c forward.Change) error {
 	server := Server{ID: c.ID, Address: c.Address}
 	var known *ServerStatus
 	lives := s.lives(MemberName(c.ID))

@@ -40,9 +40,28 @@ func (s *Store) ReplaceMember(ctx context.Context, name, address string) error {
 }
 
 // MoveLeadership makes the named server the leader, from any replica; without a
-// name, the most advanced other one. Errors are those of RemoveMember.
+// name, another one. It returns when the new one is known here. Errors are those of
+// RemoveMember.
 func (s *Store) MoveLeadership(ctx context.Context, name string) error {
-	return s.order(ctx, forward.Change{Kind: forward.Transfer, Name: name})
+	before := s.Leadership()
+	if err := s.order(ctx, forward.Change{Kind: forward.Transfer, Name: name}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, transferLimit)
+	defer cancel()
+	for {
+		l, changed := s.replica.Leadership()
+		if l.Ready && (l.LeaderID != before.LeaderID || MemberName(l.LeaderID) == name) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-s.stopping:
+			return ErrStopped
+		case <-ctx.Done():
+			return ErrNoLeader
+		}
+	}
 }
 
 // order asks one leader after the other until one has carried the change out.

@@ -25,7 +25,7 @@ const (
 // lost, so the command takes effect at most once.
 //
 // A result with a code other than OK is no error. Errors wrap command.ErrInvalid,
-// ErrOverloaded, ErrNoLeader or ErrStopped when the command did not take effect,
+// ErrOverloaded, ErrNoSpace, ErrNoLeader or ErrStopped when the command did not take effect,
 // and ErrOutcomeUnknown when it may have.
 func (s *Store) Propose(ctx context.Context, c command.Command) (command.Result, error) {
 	if err := c.Validate(); err != nil {
@@ -69,7 +69,9 @@ func (s *Store) deliver(ctx context.Context, c command.Command) (result command.
 		var retry <-chan time.Time
 		switch {
 		case l.Leader:
-			result, err = s.local.submit(ctx, c)
+			if err = s.admit(&c); err == nil {
+				result, err = s.local.submit(ctx, c)
+			}
 		case l.Ready:
 			result, err = s.remote.submit(ctx, c)
 		default:
@@ -79,7 +81,9 @@ func (s *Store) deliver(ctx context.Context, c command.Command) (result command.
 			return result, resent, nil
 		}
 		resent = resent || !errors.Is(err, forward.ErrNotProposed)
-		if errors.Is(err, ErrOverloaded) && !resent {
+		// What may be in the log already has to learn its result.
+		c.Essential = c.Essential || resent
+		if refusedForGood(err) && !resent {
 			return result, false, err
 		}
 		if l.Ready {

@@ -31,6 +31,8 @@ type Status struct {
 	// ApplyMax is the longest that one of the recent entries, or taking a snapshot,
 	// kept the state machine busy.
 	ApplyMax time.Duration
+	// Space is the room on this server's disk.
+	Space SpaceStatus
 	// Failure is why the replica stopped itself, or nil.
 	Failure error
 }
@@ -44,6 +46,6 @@ func (s *Store) Status() Status {
 		LeaderAddress: r.Leadership.LeaderAddress, Term: r.Leadership.Term,
 		Revision: root.Revision, AppliedIndex: root.Index, CommitIndex: r.CommitIndex,
 		LastIndex: r.LastIndex, SnapshotIndex: r.SnapshotIndex,
-		LogBytes: r.LogBytes, SyncP99: r.SyncP99, ApplyMax: r.ApplyMax, Failure: s.replica.Failed(),
+		LogBytes: r.LogBytes, SyncP99: r.SyncP99, ApplyMax: r.ApplyMax, Space: s.replica.Space(), Failure: s.replica.Failed(),
 	}
 }

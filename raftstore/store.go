@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
@@ -39,6 +40,9 @@ type Store struct {
 	// changing has room while nobody changes the membership here.
 	changing chan struct{}
 
+	// noRoom is why writes are refused now, nil if they are not.
+	noRoom atomic.Pointer[error]
+
 	// ctx ends when everything must; stopping is closed when nothing may begin.
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -71,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.local = newBatcher(s.ctx, s.shipToLog)
 	s.remote = newBatcher(s.ctx, s.shipToLeader)
 	s.confirm.fetch, s.ask.fetch = s.confirmRevision, s.askRevision
-	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster, s.attend} {
+	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster, s.followRoom, s.attend} {
 		s.children.Go(child)
 	}
 	return s, nil

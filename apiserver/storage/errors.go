@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +35,8 @@ func unavailable(err error) error {
 		return err
 	case errors.Is(err, raftstore.ErrOutcomeUnknown):
 		return apierrors.NewTimeoutError("the write may or may not have taken effect: look before you try again", 0)
+	case errors.Is(err, raftstore.ErrNoSpace):
+		return noSpace(err)
 	case errors.Is(err, command.ErrInvalid):
 		return apierrors.NewBadRequest(err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
@@ -42,6 +46,19 @@ func unavailable(err error) error {
 		unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: unavailableRetryAfterSeconds}
 		return unavailable
 	}
+}
+
+// reasonNoSpace is the reason beside status 507; Kubernetes has none for it.
+const reasonNoSpace metav1.StatusReason = "InsufficientStorage"
+
+// noSpace tells whose disk is nearly full. It has no Retry-After: a client that
+// came back by itself would hide it.
+func noSpace(err error) error {
+	detail := strings.TrimPrefix(err.Error(), raftstore.ErrNoSpace.Error()+": ")
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInsufficientStorage, Reason: reasonNoSpace,
+		Message: "the store takes deletions only: " + detail,
+	}}
 }
 
 func tooLargeResourceVersion(wanted, current uint64) error {

@@ -37,6 +37,7 @@ func TestOnlyWhatTookNoEffectInvitesARetry(t *testing.T) {
 		"no leader":            {raftstore.ErrNoLeader, http.StatusServiceUnavailable, true},
 		"no leader in time":    {fmt.Errorf("%w (%w)", context.DeadlineExceeded, raftstore.ErrNoLeader), http.StatusGatewayTimeout, true},
 		"overloaded":           {raftstore.ErrOverloaded, http.StatusServiceUnavailable, true},
+		"disk nearly full":     {fmt.Errorf("%w: server-2", raftstore.ErrNoSpace), http.StatusInsufficientStorage, false},
 		"stopping":             {raftstore.ErrStopped, http.StatusServiceUnavailable, true},
 		"request ended":        {context.Canceled, http.StatusServiceUnavailable, true},
 		"unknown":              {fmt.Errorf("%w: %w", raftstore.ErrOutcomeUnknown, raftstore.ErrNotLeader), http.StatusGatewayTimeout, false},

@@ -160,6 +160,7 @@ func (w *write) apply(ctx context.Context, v *View, change *Change) (resource.Ob
 	if err != nil {
 		return nil, true, err
 	}
+	c.Essential = w.essential(v, change)
 	OriginFrom(ctx).stamp(&c)
 	result, err := w.table.store.log.Propose(ctx, c)
 	if err != nil {

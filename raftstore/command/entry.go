@@ -28,6 +28,9 @@ type Command struct {
 	Cause     Cause
 	RequestID string
 	Ops       []Op
+	// Essential asks the leader to take the command although a disk has little room
+	// left. It is no part of the log.
+	Essential bool
 }
 
 // Actor names who asked for a change.

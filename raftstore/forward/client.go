@@ -79,7 +79,8 @@ func (c *Client) Propose(ctx context.Context, leader Peer, commands []command.Co
 		return AllFailed(len(commands), fmt.Errorf("%w: %w", ErrNotProposed, err))
 	}
 	entry := &command.Entry{FormatVersion: command.FormatVersion, Commands: commands}
-	response, err := client.Propose(ctx, connect.NewRequest(&forwardpb.ProposeRequest{Entry: entry.Marshal()}))
+	request := &forwardpb.ProposeRequest{Entry: entry.Marshal(), Essential: essential(commands)}
+	response, err := client.Propose(ctx, connect.NewRequest(request))
 	if err != nil {
 		return AllFailed(len(commands), requestError(err))
 	}
@@ -92,6 +93,16 @@ func (c *Client) Propose(ctx context.Context, leader Peer, commands []command.Co
 		outcomes[i] = fromWire(o)
 	}
 	return outcomes
+}
+
+// essential lists the positions of the commands that are.
+func essential(commands []command.Command) (positions []uint32) {
+	for i := range commands {
+		if commands[i].Essential {
+			positions = append(positions, uint32(i))
+		}
+	}
+	return positions
 }
 
 // requestError tells a request that never left from one that may have arrived.
@@ -122,6 +133,8 @@ func fromWire(o *forwardpb.Outcome) Outcome {
 		return Outcome{Err: fmt.Errorf("%w: %s", ErrNotProposed, o.GetMessage())}
 	case forwardpb.Refusal_REFUSAL_OVERLOADED:
 		return Outcome{Err: ErrOverloaded}
+	case forwardpb.Refusal_REFUSAL_NO_SPACE:
+		return Outcome{Err: fmt.Errorf("%w: %s", ErrNoSpace, o.GetMessage())}
 	}
 	return Outcome{Err: fmt.Errorf("%w: %s", ErrOutcomeUnknown, o.GetMessage())}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -59,6 +60,11 @@ func (s *service) Propose(ctx context.Context, r *connect.Request[forwardpb.Prop
 	if len(entry.Commands) > command.MaxCommands {
 		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("too many commands"))
 	}
+	for _, i := range r.Msg.GetEssential() {
+		if int(i) < len(entry.Commands) {
+			entry.Commands[i].Essential = true
+		}
+	}
 	response := &forwardpb.ProposeResponse{}
 	for _, o := range s.backend.Propose(ctx, entry.Commands) {
 		response.Outcomes = append(response.Outcomes, toWire(o))
@@ -72,6 +78,9 @@ func toWire(o Outcome) *forwardpb.Outcome {
 		return &forwardpb.Outcome{Result: o.Result.Append(nil)}
 	case errors.Is(o.Err, ErrOverloaded):
 		return &forwardpb.Outcome{Refusal: forwardpb.Refusal_REFUSAL_OVERLOADED}
+	case errors.Is(o.Err, ErrNoSpace):
+		detail := strings.TrimPrefix(o.Err.Error(), ErrNoSpace.Error()+": ")
+		return &forwardpb.Outcome{Refusal: forwardpb.Refusal_REFUSAL_NO_SPACE, Message: detail}
 	case errors.Is(o.Err, ErrNotProposed):
 		return &forwardpb.Outcome{Refusal: forwardpb.Refusal_REFUSAL_NOT_LEADER, Message: o.Err.Error()}
 	}

@@ -24,6 +24,15 @@ type Status struct {
 	LogBytes                                         int64
 	// SyncP99 is the time within which 99 of 100 recent writes were on disk.
 	SyncP99 time.Duration
+	// Space is the room on its disk.
+	Space Space
+}
+
+// Space is the room on a server's disk, in bytes. Free counts beside the reserve.
+type Space struct {
+	FreeBytes, HeadroomBytes int64
+	// Low says that writes should be refused for it.
+	Low bool
 }
 
 func (s Status) toWire() *forwardpb.StatusResponse {
@@ -33,6 +42,7 @@ func (s Status) toWire() *forwardpb.StatusResponse {
 		Term: s.Term, Revision: s.Revision,
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
 		LogBytes: s.LogBytes, SyncP99Microseconds: s.SyncP99.Microseconds(),
+		FreeBytes: s.Space.FreeBytes, HeadroomBytes: s.Space.HeadroomBytes, LowSpace: s.Space.Low,
 	}
 }
 
@@ -43,5 +53,6 @@ func statusFromWire(m *forwardpb.StatusResponse) Status {
 		Term: m.GetTerm(), Revision: m.GetRevision(),
 		AppliedIndex: m.GetAppliedIndex(), LastIndex: m.GetLastIndex(), SnapshotIndex: m.GetSnapshotIndex(),
 		LogBytes: m.GetLogBytes(), SyncP99: time.Duration(m.GetSyncP99Microseconds()) * time.Microsecond,
+		Space: Space{FreeBytes: m.GetFreeBytes(), HeadroomBytes: m.GetHeadroomBytes(), Low: m.GetLowSpace()},
 	}
 }

@@ -172,6 +172,9 @@ func (c *Cluster) Store(i int) *raftstore.Store {
 // Name returns a server's name.
 func (c *Cluster) Name(i int) string { return c.members[i].name }
 
+// SetSpace says how large a server's disk is and how much of it is free.
+func (c *Cluster) SetSpace(i int, s replica.Space) { c.members[i].disk.SetSpace(s) }
+
 // Size returns the number of servers, up or down.
 func (c *Cluster) Size() int { return len(c.members) }
 

@@ -129,7 +129,9 @@ func (r *Replica) Rejoin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.attach(storage)
+	if err := r.attach(storage); err != nil {
+		return err
+	}
 	exists, err := r.inspect(ctx)
 	if err != nil {
 		return fmt.Errorf("after setting damaged data aside: %w", err)

@@ -91,12 +91,17 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 	c.tail.append(logs)
 	c.count.Add(int64(len(logs)))
 	if c.grown.Add(size) > c.growLimit {
-		select {
-		case c.full <- struct{}{}:
-		default:
-		}
+		c.askCompaction()
 	}
 	return nil
+}
+
+// askCompaction lets compact run, unless it was asked already.
+func (c *checkedLog) askCompaction() {
+	select {
+	case c.full <- struct{}{}:
+	default:
+	}
 }
 
 // closeGap deletes the log when the next entry does not follow it. Raft leaves such

@@ -32,6 +32,8 @@ type Memory struct {
 	snapshots []*memorySnapshot
 	mark      *marker
 	water     watermark
+	// space is zero for a disk without bounds.
+	space Space
 }
 
 // NewMemory returns an empty disk.
@@ -49,7 +51,22 @@ func (m *Memory) Open() *Storage {
 		logs: h, stable: h, snapshots: h, marker: h, watermark: h,
 		sizeBytes: func() int64 { return 0 },
 		closers:   []io.Closer{h},
+		space:     m.measure,
 	}
+}
+
+// SetSpace gives the disk a size and says how much of it is free. What is written
+// does not change it.
+func (m *Memory) SetSpace(s Space) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.space = s
+}
+
+func (m *Memory) measure() (Space, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.space, nil
 }
 
 // Crash cuts the power: what is not durable is gone, and open storages fail.

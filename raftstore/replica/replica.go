@@ -31,6 +31,7 @@ type Replica struct {
 
 	markMu  sync.Mutex
 	mark    *marker
+	space   *headroom
 	applies durations
 
 	stream    *streamLayer
@@ -88,7 +89,9 @@ func (r *Replica) openStored(ctx context.Context) error {
 			return err
 		}
 	}
-	r.attach(storage)
+	if err := r.attach(storage); err != nil {
+		return err
+	}
 	exists, err := r.inspect(ctx)
 	if err != nil {
 		return err
@@ -98,11 +101,15 @@ func (r *Replica) openStored(ctx context.Context) error {
 }
 
 // attach puts the checks around a storage.
-func (r *Replica) attach(storage *Storage) {
+func (r *Replica) attach(storage *Storage) error {
 	r.cfg.Storage = storage
+	if err := r.openSpace(); err != nil {
+		return err
+	}
 	guard := &diskGuard{fail: r.fail, limit: r.cfg.Timing.DiskStall}
 	r.log = newCheckedLog(storage.logs, guard, r.cfg.Timing.SnapshotBytes)
 	r.stable = &checkedStable{inner: storage.stable, guard: guard}
+	return nil
 }
 
 // start builds the transport and raft, and the goroutines around them.
@@ -137,6 +144,7 @@ func (r *Replica) start(id string) error {
 	r.children.Go(func() { r.tracker.run(r.ctx) })
 	r.children.Go(func() { r.compact(r.ctx) })
 	r.children.Go(func() { r.followWatermark(r.ctx) })
+	r.children.Go(func() { r.watchSpace(r.ctx) })
 	r.electLoneVoter()
 	return nil
 }

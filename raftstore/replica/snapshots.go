@@ -37,6 +37,8 @@ type sealedSnapshots struct {
 	// damaged is set for good by a snapshot that is not what was written. Without
 	// it raft would go on to an older one.
 	damaged atomic.Pointer[error]
+	// newestBytes is the size of the newest snapshot's state.
+	newestBytes atomic.Int64
 }
 
 var _ raft.SnapshotStore = (*sealedSnapshots)(nil)
@@ -85,6 +87,9 @@ func (s *sealedSnapshots) List() ([]*raft.SnapshotMeta, error) {
 	metas, err := s.inner.List()
 	for _, m := range metas {
 		m.Size -= int64(sealBytes)
+	}
+	if len(metas) > 0 {
+		s.newestBytes.Store(metas[0].Size)
 	}
 	return metas, err
 }
@@ -176,6 +181,7 @@ func (s *sealingSink) Close() error {
 		s.store.removeUnfinished()
 		return err
 	}
+	s.store.newestBytes.Store(s.meta.Size)
 	return nil
 }
 

@@ -35,6 +35,9 @@ type Storage struct {
 	marker    markerStore
 	watermark watermarkStore
 	sizeBytes func() int64
+	// space measures the free room; reserve is room held back, nil in memory.
+	space   func() (Space, error)
+	reserve *reserve
 	// snapshotDir is where snapshots are files, "" if they are not.
 	snapshotDir string
 	closers     []io.Closer
@@ -48,9 +51,13 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 			return nil, fmt.Errorf("data directory: %w", err)
 		}
 	}
+	reserve, err := openReserve(dir)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
 	path := filepath.Join(dir, "raft", "raft.db")
 	var bolt *raftboltdb.BoltStore
-	err := guarded(ctx, func() (err error) {
+	err = guarded(ctx, func() (err error) {
 		bolt, err = openBolt(path)
 		return err
 	})
@@ -67,6 +74,8 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 		marker:      &markerFile{path: filepath.Join(dir, "state-marker", "marker.json")},
 		watermark:   watermarkFile(filepath.Join(dir, "state-marker", "watermark.json")),
 		sizeBytes:   func() int64 { return fileSize(path) },
+		space:       func() (Space, error) { return freeSpace(dir) },
+		reserve:     reserve,
 		snapshotDir: filepath.Join(dir, snapshotDir),
 		closers:     []io.Closer{bolt},
 	}, nil

@@ -31,6 +31,8 @@ const (
 	Refusal_REFUSAL_OVERLOADED Refusal = 2
 	// The command may be in the log, and may yet take effect.
 	Refusal_REFUSAL_OUTCOME_UNKNOWN Refusal = 3
+	// A server's disk has little room left; the command is in no log.
+	Refusal_REFUSAL_NO_SPACE Refusal = 4
 )
 
 // Enum value maps for Refusal.
@@ -40,12 +42,14 @@ var (
 		1: "REFUSAL_NOT_LEADER",
 		2: "REFUSAL_OVERLOADED",
 		3: "REFUSAL_OUTCOME_UNKNOWN",
+		4: "REFUSAL_NO_SPACE",
 	}
 	Refusal_value = map[string]int32{
 		"REFUSAL_UNSPECIFIED":     0,
 		"REFUSAL_NOT_LEADER":      1,
 		"REFUSAL_OVERLOADED":      2,
 		"REFUSAL_OUTCOME_UNKNOWN": 3,
+		"REFUSAL_NO_SPACE":        4,
 	}
 )
 
@@ -143,7 +147,9 @@ func (Change) EnumDescriptor() ([]byte, []int) {
 type ProposeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A log entry in the format of package command; its term is not used.
-	Entry         []byte `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	Entry []byte `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	// Positions of the commands to be taken although a disk has little room left.
+	Essential     []uint32 `protobuf:"varint,2,rep,packed,name=essential,proto3" json:"essential,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -181,6 +187,13 @@ func (*ProposeRequest) Descriptor() ([]byte, []int) {
 func (x *ProposeRequest) GetEntry() []byte {
 	if x != nil {
 		return x.Entry
+	}
+	return nil
+}
+
+func (x *ProposeRequest) GetEssential() []uint32 {
+	if x != nil {
+		return x.Essential
 	}
 	return nil
 }
@@ -429,8 +442,13 @@ type StatusResponse struct {
 	LeaderAddress string            `protobuf:"bytes,14,opt,name=leader_address,json=leaderAddress,proto3" json:"leader_address,omitempty"`
 	// When the leader became another, in milliseconds since 1970.
 	SinceUnixMilliseconds int64 `protobuf:"varint,15,opt,name=since_unix_milliseconds,json=sinceUnixMilliseconds,proto3" json:"since_unix_milliseconds,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// The room on the disk beside the reserve, how much there must be, and whether
+	// writes are refused for it. All 0 if the server does not know.
+	FreeBytes     int64 `protobuf:"varint,20,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
+	HeadroomBytes int64 `protobuf:"varint,21,opt,name=headroom_bytes,json=headroomBytes,proto3" json:"headroom_bytes,omitempty"`
+	LowSpace      bool  `protobuf:"varint,22,opt,name=low_space,json=lowSpace,proto3" json:"low_space,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StatusResponse) Reset() {
@@ -568,6 +586,27 @@ func (x *StatusResponse) GetSinceUnixMilliseconds() int64 {
 	return 0
 }
 
+func (x *StatusResponse) GetFreeBytes() int64 {
+	if x != nil {
+		return x.FreeBytes
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetHeadroomBytes() int64 {
+	if x != nil {
+		return x.HeadroomBytes
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetLowSpace() bool {
+	if x != nil {
+		return x.LowSpace
+	}
+	return false
+}
+
 type ChangeMembersRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Change Change                 `protobuf:"varint,1,opt,name=change,proto3,enum=setpoint.raftstore.forward.v1.Change" json:"change,omitempty"`
@@ -678,9 +717,10 @@ var File_raftstore_forward_forwardpb_forward_proto protoreflect.FileDescriptor
 
 const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\n" +
-	")raftstore/forward/forwardpb/forward.proto\x12\x1dsetpoint.raftstore.forward.v1\"&\n" +
+	")raftstore/forward/forwardpb/forward.proto\x12\x1dsetpoint.raftstore.forward.v1\"D\n" +
 	"\x0eProposeRequest\x12\x14\n" +
-	"\x05entry\x18\x01 \x01(\fR\x05entry\"U\n" +
+	"\x05entry\x18\x01 \x01(\fR\x05entry\x12\x1c\n" +
+	"\tessential\x18\x02 \x03(\rR\tessential\"U\n" +
 	"\x0fProposeResponse\x12B\n" +
 	"\boutcomes\x18\x01 \x03(\v2&.setpoint.raftstore.forward.v1.OutcomeR\boutcomes\"}\n" +
 	"\aOutcome\x12\x16\n" +
@@ -690,7 +730,7 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x10ReadIndexRequest\"/\n" +
 	"\x11ReadIndexResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\"\x0f\n" +
-	"\rStatusRequest\"\xd9\x04\n" +
+	"\rStatusRequest\"\xbc\x05\n" +
 	"\x0eStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -708,7 +748,11 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x05nonce\x18\f \x01(\tR\x05nonce\x12W\n" +
 	"\bfounders\x18\r \x03(\v2;.setpoint.raftstore.forward.v1.StatusResponse.FoundersEntryR\bfounders\x12%\n" +
 	"\x0eleader_address\x18\x0e \x01(\tR\rleaderAddress\x126\n" +
-	"\x17since_unix_milliseconds\x18\x0f \x01(\x03R\x15sinceUnixMilliseconds\x1a;\n" +
+	"\x17since_unix_milliseconds\x18\x0f \x01(\x03R\x15sinceUnixMilliseconds\x12\x1d\n" +
+	"\n" +
+	"free_bytes\x18\x14 \x01(\x03R\tfreeBytes\x12%\n" +
+	"\x0eheadroom_bytes\x18\x15 \x01(\x03R\rheadroomBytes\x12\x1b\n" +
+	"\tlow_space\x18\x16 \x01(\bR\blowSpace\x1a;\n" +
 	"\rFoundersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x01\n" +
@@ -717,12 +761,13 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x04 \x01(\tR\aaddress\"\x17\n" +
-	"\x15ChangeMembersResponse*o\n" +
+	"\x15ChangeMembersResponse*\x85\x01\n" +
 	"\aRefusal\x12\x17\n" +
 	"\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12REFUSAL_NOT_LEADER\x10\x01\x12\x16\n" +
 	"\x12REFUSAL_OVERLOADED\x10\x02\x12\x1b\n" +
-	"\x17REFUSAL_OUTCOME_UNKNOWN\x10\x03*~\n" +
+	"\x17REFUSAL_OUTCOME_UNKNOWN\x10\x03\x12\x14\n" +
+	"\x10REFUSAL_NO_SPACE\x10\x04*~\n" +
 	"\x06Change\x12\x16\n" +
 	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +

@@ -1,0 +1,101 @@
+package replica
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+const mib = 1 << 20
+
+func TestHeadroomBytes(t *testing.T) {
+	for _, tc := range []struct{ total, snapshot, want int64 }{
+		{1 << 40, 0, headroomMax},
+		{10 << 30, 0, 512 * mib},
+		{10 << 30, 1 << 30, 1<<30 + 256*mib + logGrowthBytes},
+		{100 * mib, 0, logGrowthBytes},
+		{40 * mib, 0, 10 * mib},
+		{40 * mib, 100 * mib, 10 * mib},
+		{0, 0, 0},
+	} {
+		if got := headroomBytes(tc.total, tc.snapshot); got != tc.want {
+			t.Errorf("total %d, snapshot %d: %d, want %d", tc.total, tc.snapshot, got, tc.want)
+		}
+	}
+}
+
+// Writes are refused below the headroom and taken again well above it.
+func TestHeadroomHealsWithHysteresis(t *testing.T) {
+	space := Space{TotalBytes: 1000 * mib}
+	h := &headroom{measure: func() (Space, error) { return space, nil }, snapshotBytes: func() int64 { return 0 }}
+	for _, step := range []struct {
+		freeMiB int64
+		low     bool
+	}{{50, false}, {49, true}, {50, true}, {62, true}, {63, false}, {50, false}, {0, true}} {
+		space.FreeBytes = step.freeMiB * mib
+		if err := h.look(); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.Status(); got.Low != step.low {
+			t.Errorf("%d MiB free: %+v", step.freeMiB, got)
+		}
+	}
+}
+
+// The reserve is given back when nothing else is left, and taken when there is
+// room; neither looks like a change of the room there is.
+func TestReserveComesAndGoes(t *testing.T) {
+	dir := t.TempDir()
+	held := &reserve{path: filepath.Join(dir, reserveName), bytes: 8 * mib}
+	others := int64(0) // what others have written
+	h := &headroom{reserve: held, snapshotBytes: func() int64 { return 0 }}
+	h.measure = func() (Space, error) {
+		return Space{TotalBytes: 200 * mib, FreeBytes: 200*mib - others - fileSize(held.path)}, nil
+	}
+	for _, step := range []struct {
+		othersMiB, freeMiB int64
+		low, held          bool
+	}{
+		{0, 192, false, true},
+		{176, 16, false, true},
+		{177, 15, true, true},
+		{184, 8, true, true},
+		{185, 7, true, false},
+		{192, 0, true, false},
+		{177, 15, true, false},
+		{172, 20, false, true},
+	} {
+		others = step.othersMiB * mib
+		if err := h.look(); err != nil {
+			t.Fatal(err)
+		}
+		want := SpaceStatus{FreeBytes: step.freeMiB * mib, HeadroomBytes: logGrowthBytes, Low: step.low}
+		if got := h.Status(); got != want {
+			t.Errorf("others %d MiB: %+v, want %+v", step.othersMiB, got, want)
+		}
+		if _, err := os.Stat(held.path); (err == nil) != step.held {
+			t.Errorf("others %d MiB: reserve %v", step.othersMiB, err)
+		}
+	}
+}
+
+// A start on a full disk begins with giving the reserve back.
+func TestReserveIsFoundAgain(t *testing.T) {
+	dir := t.TempDir()
+	r, err := openReserve(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.make(); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := openReserve(dir); err != nil || !again.held {
+		t.Errorf("%+v %v", again, err)
+	}
+	if err := os.Truncate(r.path, r.bytes/2); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := openReserve(dir); err != nil || again.held || fileSize(r.path) != 0 {
+		t.Errorf("half a reserve: %+v %v", again, err)
+	}
+}
