@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,6 +90,16 @@ func measureFsync(b *testing.B, n int) time.Duration {
 	return took[n/2]
 }
 
+// cpuTime is what this process has taken, all replicas and writers together.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
 // BenchmarkStore measures committed writes of 1 KiB by 256 writers on the leader
 // of three replicas that share this machine's disk. F is how often in a second
 // that disk appends 4 KiB and syncs, 1/p50, measured before and after.
@@ -98,9 +109,11 @@ func BenchmarkStore(b *testing.B) {
 	c := startOnSockets(b, 3)
 	leader := c.leader(b)
 	writeMany(b, leader, writers, keys, keys, 1024)
+	cpu := cpuTime(b)
 	b.ResetTimer()
 	writeMany(b, leader, writers, b.N, keys, 1024)
 	b.StopTimer()
+	b.ReportMetric(float64((cpuTime(b)-cpu).Microseconds())/float64(b.N), "cpu-us/write")
 	rate := float64(b.N) / b.Elapsed().Seconds()
 	f := 2 / (before + measureFsync(b, fsyncs)).Seconds()
 	b.ReportMetric(rate, "writes/s")

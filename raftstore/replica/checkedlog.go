@@ -205,8 +205,10 @@ func (c *checkedLog) verifyAll(snapshotIndex uint64) error {
 		}
 		c.last.Store(index)
 		c.tail.append([]*raft.Log{entry})
-		c.grown.Add(entryBytes(entry))
-		c.count.Add(1)
+		if index > snapshotIndex {
+			c.grown.Add(entryBytes(entry))
+			c.count.Add(1)
+		}
 	}
 	return nil
 }

@@ -278,3 +278,25 @@ func TestDeletedEndIsNoGap(t *testing.T) {
 		t.Errorf("log from %d to %d", first, last)
 	}
 }
+
+// What a snapshot holds already asks for no other one after a restart.
+func TestOpenedLogHasGrownSinceItsSnapshot(t *testing.T) {
+	disk := NewMemory()
+	log, _ := newTestLog(disk)
+	var bytes int64
+	for i := uint64(1); i <= 20; i++ {
+		if err := log.StoreLog(entry(i, raft.LogCommand)); err != nil {
+			t.Fatal(err)
+		}
+		if i > 15 {
+			bytes += entryBytes(entry(i, raft.LogCommand))
+		}
+	}
+	reopened, _ := newTestLog(disk)
+	if err := reopened.verifyAll(15); err != nil {
+		t.Fatal(err)
+	}
+	if count, grown := reopened.count.Load(), reopened.grown.Load(); count != 5 || grown != bytes {
+		t.Errorf("grown by %d entries of %d bytes, want 5 of %d", count, grown, bytes)
+	}
+}
