@@ -51,7 +51,7 @@ var importRules = []importRule{
 		why: "the store knows keys, revisions, uids and fences; values are opaque, so no fault above it can harm what is stored",
 	},
 	{
-		in: []string{"..."}, except: []string{"raftstore/replica"}, forbid: []string{"github.com/hashicorp/raft/...", "github.com/hashicorp/raft-boltdb/...", "go.etcd.io/bbolt/..."},
+		in: []string{"..."}, except: []string{"raftstore/replica/..."}, forbid: []string{"github.com/hashicorp/raft/...", "github.com/hashicorp/raft-boltdb/...", "go.etcd.io/bbolt/..."},
 		tests: true,
 		why:   "one package answers for the log on disk and for what raft's API means; the others see Propose, ReadIndex, Watch",
 	},

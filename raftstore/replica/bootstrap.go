@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -199,22 +198,6 @@ func (r *Replica) initialConfiguration() raft.Configuration {
 		})
 	}
 	return c
-}
-
-// addressOf finds where a server is reached: as the replicated configuration says
-// if raft runs, else as the founders' list does.
-func (r *Replica) addressOf(id raft.ServerID) (raft.ServerAddress, error) {
-	if instance := r.running.Load(); instance != nil {
-		for _, s := range instance.GetConfiguration().Configuration().Servers {
-			if s.ID == id {
-				return raft.ServerAddress(plainAddress(s.Address)), nil
-			}
-		}
-	}
-	if address := r.operatorAddress(MemberName(string(id))); address != "" {
-		return raft.ServerAddress(address), nil
-	}
-	return "", errors.New("server is not in the configuration")
 }
 
 // operatorAddress is where the operator's current list says a server is, or "".

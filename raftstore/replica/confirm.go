@@ -44,7 +44,7 @@ func (r *Replica) quorumSince(term uint64, start time.Time) bool {
 			continue
 		}
 		voters++
-		if s.ID == raft.ServerID(r.id) || r.transport.acceptedSince(s.ID, term, start) {
+		if s.ID == raft.ServerID(r.id) || r.transport.AcceptedSince(s.ID, term, start) {
 			accepted++
 		}
 	}

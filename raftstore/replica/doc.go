@@ -2,8 +2,8 @@
 // to raftstore/state and to the disk.
 //
 // It owns the raft instance, the log and stable stores with their checksums, the
-// state marker, the raft transport and the snapshots. It is called by raftstore
-// only, and is the only package that imports hashicorp/raft. It may import
+// state marker and the snapshots. It is called by raftstore only; it and its
+// transport are the only packages that import hashicorp/raft. It may import
 // raftstore/command and raftstore/state.
 //
 // Promises:

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/replica/transport"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
@@ -34,8 +35,7 @@ type Replica struct {
 	space   *headroom
 	applies durations
 
-	stream    *streamLayer
-	transport *contactTransport
+	transport *transport.Transport
 	tracker   *leadershipTracker
 
 	failed   atomic.Pointer[error]
@@ -115,8 +115,10 @@ func (r *Replica) attach(storage *Storage) error {
 // start builds the transport and raft, and the goroutines around them.
 func (r *Replica) start(id string) error {
 	r.id = id
-	r.stream = newStreamLayer(id, r.cfg.AdvertiseAddress, r.dialPeer)
-	r.transport = newContactTransport(r.stream, r.addressOf, bridgeLogger(r.cfg.Logger))
+	r.transport = transport.New(transport.Config{
+		ID: id, Address: r.cfg.AdvertiseAddress, Dial: r.cfg.Dial, Name: MemberName, Addresses: r.addresses,
+		Logger: r.cfg.Logger, Raft: bridgeLogger(r.cfg.Logger),
+	})
 	notify := make(chan bool, notifyBuffer)
 	conf := r.raftConfig(notify)
 	if err := r.prepare(conf); err != nil {
@@ -306,7 +308,7 @@ func (r *Replica) Close() error {
 	if r.started() {
 		r.tracker.stop()
 		err = r.raft.Shutdown().Error()
-		r.stream.closeConns()
+		r.transport.CloseConns()
 		r.children.Wait()
 	}
 	if r.cfg.Storage == nil {

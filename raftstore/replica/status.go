@@ -62,7 +62,7 @@ func snapshotIndex(instance *raft.Raft) uint64 {
 func (r *Replica) lastContact(id string, l Leadership) time.Time {
 	switch {
 	case l.LeaderID == r.id:
-		return r.transport.lastContact(raft.ServerID(id))
+		return r.transport.LastContact(raft.ServerID(id))
 	case l.LeaderID == id:
 		return r.raft.LastContact()
 	}

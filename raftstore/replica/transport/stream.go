@@ -1,10 +1,9 @@
-package replica
+package transport
 
 import (
 	"context"
 	"errors"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,9 +23,7 @@ var errStreamClosed = errors.New("raft stream layer closed")
 // streamLayer carries raft over connections that others dial and accept for it:
 // one listener serves raft and everything else.
 type streamLayer struct {
-	id       string
-	address  string
-	dial     func(ctx context.Context, address, id string) (net.Conn, error)
+	cfg      Config
 	accepted chan net.Conn
 	closed   chan struct{}
 
@@ -37,9 +34,9 @@ type streamLayer struct {
 
 var _ raft.StreamLayer = (*streamLayer)(nil)
 
-func newStreamLayer(id, address string, dial func(context.Context, string, string) (net.Conn, error)) *streamLayer {
+func newStreamLayer(cfg Config) *streamLayer {
 	return &streamLayer{
-		id: id, address: address, dial: dial,
+		cfg:      cfg,
 		accepted: make(chan net.Conn, acceptQueue), closed: make(chan struct{}),
 		conns: map[*trackedConn]struct{}{},
 	}
@@ -62,31 +59,24 @@ func (s *streamLayer) Close() error {
 }
 
 // Addr implements net.Listener.
-func (s *streamLayer) Addr() net.Addr { return serverAddress(s.address) }
+func (s *streamLayer) Addr() net.Addr { return serverAddress(s.cfg.Address) }
 
 type serverAddress string
 
 func (serverAddress) Network() string  { return "tcp" }
 func (a serverAddress) String() string { return string(a) }
 
-// peerTarget joins what Dial must know into the one string that raft passes on.
-// Connections are pooled by it.
-func peerTarget(id raft.ServerID, address raft.ServerAddress) raft.ServerAddress {
-	return raft.ServerAddress(id) + " " + address
-}
-
 // Dial implements raft.StreamLayer. A connection to the own server is a pipe: the
 // lone voter sends itself one message, before anything may be listening.
-func (s *streamLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	id, address, _ := strings.Cut(string(target), " ")
-	if id == s.id {
+func (s *streamLayer) Dial(id raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	if string(id) == s.cfg.ID {
 		near, far := net.Pipe()
 		go s.handle(far)
 		return s.track(near), nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), min(timeout, dialLimit))
 	defer cancel()
-	conn, err := s.dial(ctx, address, id)
+	conn, err := s.call(ctx, string(id))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package replica
+package transport
 
 import (
 	"sync"
@@ -23,7 +23,7 @@ type drainedPipeline struct {
 }
 
 // AppendEntriesPipeline implements raft.Transport.
-func (t *contactTransport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
+func (t *Transport) AppendEntriesPipeline(id raft.ServerID, target raft.ServerAddress) (raft.AppendPipeline, error) {
 	inner, err := t.NetworkTransport.AppendEntriesPipeline(id, target)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package replica
+package transport
 
 import (
 	"context"
@@ -23,18 +23,21 @@ const (
 // errWrongMember: the server has another life than the one that was called.
 var errWrongMember = errors.New("connection for another member")
 
-// dialPeer opens a connection to a member, at the operator's address for its name
-// or else at the replicated one. The certificate proves the name only, and a
-// machine that was replaced may still run under it: so the member id is called.
-func (r *Replica) dialPeer(ctx context.Context, address, id string) (net.Conn, error) {
-	var failed []error
-	addresses := r.addresses(address, id)
-	if len(addresses) == 1 {
-		return r.dialMember(ctx, address, id, greetSilently)
+// call opens a connection to a member, at the first of its addresses where it is.
+// The certificate proves the name only, and a machine that was replaced may still
+// run under it: so the member id is called.
+func (s *streamLayer) call(ctx context.Context, id string) (net.Conn, error) {
+	addresses, err := s.cfg.Addresses(id)
+	if err != nil {
+		return nil, err
 	}
-	for i, candidate := range addresses {
+	if len(addresses) == 1 {
+		return s.callAt(ctx, addresses[0], id, greetSilently)
+	}
+	var failed []error
+	for i, address := range addresses {
 		ctx, cancel := shareOf(ctx, len(addresses)-i)
-		conn, err := r.dialMember(ctx, candidate, id, greetForAnswer)
+		conn, err := s.callAt(ctx, address, id, greetForAnswer)
 		cancel()
 		if err == nil {
 			return conn, nil
@@ -53,17 +56,8 @@ func shareOf(ctx context.Context, parts int) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
 }
 
-// addresses are where a member may be, the best first.
-func (r *Replica) addresses(stored, id string) []string {
-	current := r.operatorAddress(MemberName(id))
-	if current == "" || current == stored {
-		return []string{stored}
-	}
-	return []string{current, stored}
-}
-
-func (r *Replica) dialMember(ctx context.Context, address, id string, kind byte) (net.Conn, error) {
-	conn, err := r.cfg.Dial(ctx, address, MemberName(id))
+func (s *streamLayer) callAt(ctx context.Context, address, id string, kind byte) (net.Conn, error) {
+	conn, err := s.cfg.Dial(ctx, address, s.cfg.Name(id))
 	if err != nil {
 		return nil, err
 	}
@@ -115,18 +109,12 @@ func answer(conn net.Conn, id string) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// HandleConn serves one raft connection that a peer opened, already
-// authenticated. It returns when the connection is closed. A replica that takes no
-// part in raft yet closes it at once.
-func (r *Replica) HandleConn(conn net.Conn) {
-	if !r.started() {
+// greeted handles a connection that calls this member.
+func (s *streamLayer) greeted(conn net.Conn) {
+	if err := answer(conn, s.cfg.ID); err != nil {
+		s.cfg.Logger.Debug("raft connection refused", "err", err)
 		conn.Close()
 		return
 	}
-	if err := answer(conn, r.id); err != nil {
-		r.cfg.Logger.Debug("raft connection refused", "err", err)
-		conn.Close()
-		return
-	}
-	r.stream.handle(conn)
+	s.handle(conn)
 }

@@ -1,4 +1,4 @@
-package replica
+package transport
 
 import (
 	"errors"

@@ -1,0 +1,15 @@
+// Package transport carries the messages of raft between members, over connections
+// that others dial, accept and authenticate.
+//
+// It owns the connections in both directions, whom they call, and when each peer
+// answered last and for which leader. It is called by raftstore/replica only, and
+// is part of the one place that imports hashicorp/raft.
+//
+// Promises: a connection reaches the member that it calls by its id, or is closed: a
+// certificate proves a server's name, and a machine that was replaced may still run
+// under it. The addresses are asked for anew at each dial. A pipeline that met a
+// refusal does not lock up its sender.
+//
+// Tested by itself where the library's own behaviour is the trap, and through
+// raftstore in bubbles of fake time and over real sockets.
+package transport

@@ -1,0 +1,127 @@
+package transport
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// peerConnections is how many idle connections are kept to each peer.
+	peerConnections = 3
+	// messageTimeout bounds one message; snapshots get more by their size.
+	messageTimeout = 5 * time.Second
+)
+
+// Config is what a Transport needs; all fields are required, but Dial on a lone
+// server.
+type Config struct {
+	// ID is the member id, Address where the others reach it, host:port.
+	ID, Address string
+	// Dial opens an authenticated connection to a server by its name.
+	Dial func(ctx context.Context, address, name string) (net.Conn, error)
+	// Name returns the server's name in a member id.
+	Name func(id string) string
+	// Addresses are where a member may be now, host:port, the best first.
+	Addresses func(id string) ([]string, error)
+	Logger    *slog.Logger
+	// Raft is for the library's own output.
+	Raft hclog.Logger
+}
+
+// Transport is raft's network transport over connections that others dial and
+// accept. It remembers when each peer answered last: raft keeps that to itself.
+type Transport struct {
+	*raft.NetworkTransport
+	stream *streamLayer
+
+	mu       sync.Mutex
+	contacts map[raft.ServerID]time.Time
+	accepted map[raft.ServerID]acceptance
+}
+
+// New returns a transport; its Close and CloseConns end what it started.
+func New(cfg Config) *Transport {
+	stream := newStreamLayer(cfg)
+	return &Transport{
+		stream:   stream,
+		contacts: map[raft.ServerID]time.Time{}, accepted: map[raft.ServerID]acceptance{},
+		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream: stream, MaxPool: peerConnections, Timeout: messageTimeout, Logger: cfg.Raft,
+			ServerAddressProvider: target{},
+		}),
+	}
+}
+
+// target makes the library pass on the member id where it would pass an address:
+// Dial knows best where the member is now.
+type target struct{}
+
+// ServerAddr implements raft.ServerAddressProvider.
+func (target) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
+	return raft.ServerAddress(id), nil
+}
+
+// HandleConn serves one raft connection that a peer opened, already
+// authenticated, if it calls this member. It returns when the connection is closed.
+func (t *Transport) HandleConn(conn net.Conn) { t.stream.greeted(conn) }
+
+// CloseConns closes all connections, in both directions: raft's own shutdown
+// leaves them open. Later ones are closed at once.
+func (t *Transport) CloseConns() { t.stream.closeConns() }
+
+// acceptance is the newest message of a leader's term that a peer accepted. What
+// it proves, it proves of the time after sent, not of the answer's arrival.
+type acceptance struct {
+	term uint64
+	sent time.Time
+}
+
+// EncodePeer implements raft.Transport. The network transport would name the
+// server by the id that only Dial understands.
+func (t *Transport) EncodePeer(_ raft.ServerID, address raft.ServerAddress) []byte {
+	return []byte(address)
+}
+
+// AppendEntries implements raft.Transport. Heartbeats come this way too.
+func (t *Transport) AppendEntries(id raft.ServerID, target raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
+	sent := time.Now()
+	err := t.NetworkTransport.AppendEntries(id, target, request, response)
+	if err == nil {
+		t.answered(id, sent, request, response)
+	}
+	return err
+}
+
+// answered notes a peer's answer to a message.
+func (t *Transport) answered(id raft.ServerID, sent time.Time, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.contacts[id] = time.Now()
+	known := t.accepted[id]
+	newer := request.Term > known.term || request.Term == known.term && sent.After(known.sent)
+	if response.Success && newer {
+		t.accepted[id] = acceptance{request.Term, sent}
+	}
+}
+
+// AcceptedSince reports whether the peer took this server for the leader of the
+// term at some time after since.
+func (t *Transport) AcceptedSince(id raft.ServerID, term uint64, since time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.accepted[id]
+	return known.term == term && !known.sent.Before(since)
+}
+
+// LastContact returns when the peer last answered this leader, zero if never.
+func (t *Transport) LastContact(id raft.ServerID) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.contacts[id]
+}
