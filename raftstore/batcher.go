@@ -13,8 +13,11 @@ const (
 	// queueLimit is how many commands may wait to be packed; more are refused
 	// with ErrOverloaded.
 	queueLimit = 4096
-	// batchesInFlight is how many batches may be under way. Beyond, commands wait
-	// and make the next batch larger: a slow disk gets larger batches by itself.
+	// eagerCommands is how many commands must wait to be sent while another batch is
+	// under way. Fewer wait for its end: each batch costs every replica a commit to
+	// disk, whatever it holds, so a busy or slow log gets larger batches by itself.
+	eagerCommands = 64
+	// batchesInFlight is how many batches may be under way.
 	batchesInFlight = 4
 )
 
@@ -25,7 +28,11 @@ type batcher struct {
 	// ship sends one batch and returns one outcome for each command.
 	ship  func(context.Context, []command.Command) []forward.Outcome
 	queue chan *pending
-	slots chan struct{}
+	// ended gets a value for each batch that is no longer under way, many when
+	// enough commands wait for one more.
+	ended, many chan struct{}
+	// underWay belongs to run.
+	underWay int
 
 	// mu orders submitting before draining.
 	mu      sync.RWMutex
@@ -46,7 +53,8 @@ func newBatcher(ctx context.Context, ship func(context.Context, []command.Comman
 	return &batcher{
 		ctx: ctx, ship: ship,
 		queue: make(chan *pending, queueLimit),
-		slots: make(chan struct{}, batchesInFlight),
+		ended: make(chan struct{}, batchesInFlight),
+		many:  make(chan struct{}, 1),
 	}
 }
 
@@ -54,38 +62,46 @@ func newBatcher(ctx context.Context, ship func(context.Context, []command.Comman
 func (b *batcher) run() {
 	var children sync.WaitGroup
 	defer children.Wait()
-	var carried *pending
+	var first *pending
 	for {
-		select {
-		case b.slots <- struct{}{}:
-		case <-b.ctx.Done():
-			b.refuse(carried)
+		if first == nil {
+			select {
+			case first = <-b.queue:
+			case <-b.ctx.Done():
+			}
+		}
+		if first == nil || !b.takeTurn() {
+			b.refuse(first)
 			return
 		}
 		var batch []*pending
-		batch, carried = b.gather(carried)
-		if len(batch) == 0 {
-			b.refuse(carried)
-			return
-		}
+		batch, first = b.gather(first)
 		children.Go(func() {
 			b.deliver(batch)
-			<-b.slots
+			b.ended <- struct{}{}
 		})
 	}
 }
 
-// gather waits for one command and takes all that wait with it, up to the limits
-// of a log entry. What no longer fits is carried over to the next batch. An empty
-// batch means that the context ended.
-func (b *batcher) gather(first *pending) (batch []*pending, carried *pending) {
-	if first == nil {
+// takeTurn waits until one more batch may be under way. It returns false if the
+// context ended before.
+func (b *batcher) takeTurn() bool {
+	for b.underWay > 0 && (b.underWay == batchesInFlight || len(b.queue) < eagerCommands) {
 		select {
-		case first = <-b.queue:
+		case <-b.ended:
+			b.underWay--
+		case <-b.many:
 		case <-b.ctx.Done():
-			return nil, nil
+			return false
 		}
 	}
+	b.underWay++
+	return true
+}
+
+// gather takes all that wait with the first, up to the limits of a log entry. What
+// no longer fits is carried over to the next batch.
+func (b *batcher) gather(first *pending) (batch []*pending, carried *pending) {
 	batch = []*pending{first}
 	size := first.command.Size()
 	for len(batch) < command.MaxCommands {
@@ -155,10 +171,22 @@ func (b *batcher) enqueue(ctx context.Context, c command.Command) (*pending, err
 	b.waiting.Add(1)
 	select {
 	case b.queue <- p:
+		b.announce()
 		return p, nil
 	default:
 		b.waiting.Done()
 		return nil, ErrOverloaded
+	}
+}
+
+// announce wakes run when enough commands wait for one more batch.
+func (b *batcher) announce() {
+	if len(b.queue) < eagerCommands {
+		return
+	}
+	select {
+	case b.many <- struct{}{}:
+	default:
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -129,19 +130,63 @@ func TestBatcherSkipsCommandsWhoseCallerLeft(t *testing.T) {
 		return make([]forward.Outcome, len(c))
 	}
 	inBatcher(t, ship, func(t *testing.T, b *batcher) {
-		for range batchesInFlight {
-			go b.submit(t.Context(), command1(1))
-			synctest.Wait()
-		}
+		go b.submit(t.Context(), command1(1))
+		synctest.Wait()
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if _, err := b.submit(short, command1(1)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("submit: %v", err)
 		}
 		b.drain()
-		if shipped.Load() != batchesInFlight {
+		if shipped.Load() != 1 {
 			t.Errorf("%d shipped", shipped.Load())
 		}
+	})
+}
+
+func TestBatcherShipsBesideOnlyWhatIsMany(t *testing.T) {
+	var shipped []int
+	var mu sync.Mutex
+	var release chan struct{}
+	ship := func(_ context.Context, c []command.Command) []forward.Outcome {
+		mu.Lock()
+		shipped = append(shipped, len(c))
+		mu.Unlock()
+		<-release
+		return make([]forward.Outcome, len(c))
+	}
+	inBatcher(t, ship, func(t *testing.T, b *batcher) {
+		release = make(chan struct{}) // made in the bubble, or waiting for it does not count
+		submit := func(n int) []int {
+			for range n {
+				go b.submit(t.Context(), command1(1))
+			}
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(shipped)
+		}
+		// The first goes at once. The next waits for its end, until many do; one of
+		// them is in the hands of run, not in the queue.
+		for i, step := range []struct {
+			commands int
+			want     []int
+		}{
+			{1, []int{1}},
+			{eagerCommands, []int{1}},
+			{1, []int{1, eagerCommands + 1}},
+		} {
+			if got := submit(step.commands); !slices.Equal(got, step.want) {
+				t.Errorf("step %d: batches of %v, want %v", i, got, step.want)
+			}
+		}
+		for range 2 * batchesInFlight {
+			submit(eagerCommands + 1)
+		}
+		if got := submit(0); len(got) != batchesInFlight {
+			t.Errorf("batches of %v, want %d under way", got, batchesInFlight)
+		}
+		close(release)
 	})
 }
 

@@ -51,6 +51,9 @@ type knownPeer struct {
 	client    forwardpbconnect.PeerServiceClient
 }
 
+// uncompressed: a message is small, and the way to a peer is short.
+var uncompressed = connect.WithAcceptCompression("gzip", nil, nil)
+
 // NewClient returns a client that reaches peers by httpClient.
 func NewClient(httpClient func(serverID, address string) (client *http.Client, baseURL string)) *Client {
 	return &Client{httpClient: httpClient, known: map[Peer]knownPeer{}}
@@ -66,7 +69,7 @@ func (c *Client) peer(p Peer) (forwardpbconnect.PeerServiceClient, error) {
 	known := c.known[p]
 	if known.transport != transport || known.baseURL != baseURL {
 		known = knownPeer{transport, baseURL, forwardpbconnect.NewPeerServiceClient(
-			transport, baseURL, connect.WithReadMaxBytes(messageLimitBytes))}
+			transport, baseURL, connect.WithReadMaxBytes(messageLimitBytes), uncompressed)}
 		c.known[p] = known
 	}
 	return known.client, nil

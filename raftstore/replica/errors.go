@@ -26,4 +26,6 @@ var (
 	ErrStopped = errors.New("replica stopped")
 	// ErrOpenTimeout: the data could not be opened within openLimit.
 	ErrOpenTimeout = errors.New("opening the data directory took too long")
+	// ErrFeatureLevel: the log or a snapshot needs a newer release than this one.
+	ErrFeatureLevel = errors.New("the state needs a newer release")
 )

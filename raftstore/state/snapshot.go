@@ -61,6 +61,8 @@ type Snapshot struct {
 	history  []watch.Event
 	// historyStart is the revision after which history is complete.
 	historyStart uint64
+
+	objectsWritten int
 }
 
 // Snapshot returns the present state, to be written later. Call it from the
@@ -80,7 +82,11 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	b.item(headerSection, s.appendHeader)
 	s.writeSessions(b)
 	for rec := range s.root.All("") {
+		if b.err != nil {
+			break
+		}
 		b.item(recordSection, func(p []byte) []byte { return appendRecord(p, rec) })
+		s.objectsWritten++
 	}
 	s.writeHistory(b)
 	b.item(footerSection, s.appendFooter)

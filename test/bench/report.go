@@ -47,7 +47,7 @@ func runReport(context.Context, []string) {
 	}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "WHAT\tMEASURED\tGOAL\t\tBASELINE")
-	for _, g := range goals {
+	for _, g := range append(goals, storeGoals...) {
 		fmt.Fprintln(t, g.line(figures))
 	}
 	_ = t.Flush() // standard output

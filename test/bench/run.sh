@@ -79,5 +79,6 @@ start react server --advertise-address "127.0.0.1:$port" --gossip-address ""
 bench react -target setpoint -kubeconfig "$kubeconfig" -pids "$server_pid" -nodes 20 -replicas 50 -samples "$samples"
 
 stop_server
+RUNS=$runs test/bench/store.sh "$dir/bench" "$results"
 echo
 "$dir/bench" report <"$results"

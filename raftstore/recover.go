@@ -1,0 +1,54 @@
+package raftstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica"
+)
+
+// ErrBehind: another server that survives has a newer log.
+var ErrBehind = errors.New("another server has a newer log")
+
+// Stored is what a server that does not run has on its disk.
+type Stored = replica.Stored
+
+// Examine reads and verifies the data directory of a server that does not run, and
+// changes nothing. Errors wrap ErrNoState, ErrCorrupt, ErrStateLost or ErrDiverged.
+func Examine(ctx context.Context, dir string, logger *slog.Logger) (*Stored, error) {
+	return replica.ExamineFiles(ctx, dir, logger)
+}
+
+// Newer reports whether a's log is newer than b's: then it has everything that was
+// acknowledged and b has.
+func Newer(a, b *Stored) bool {
+	if a.LastTerm != b.LastTerm {
+		return a.LastTerm > b.LastTerm
+	}
+	return a.LastIndex > b.LastIndex
+}
+
+// Recover makes the server whose data directory was examined the only member of its
+// cluster, at address, host:port. Whatever the lost majority had acknowledged and
+// this server never got, is lost. The others must come back with empty data
+// directories. It refuses, with ErrBehind, if one of the other survivors has a newer
+// log. It returns the revision that the store begins with.
+func Recover(ctx context.Context, dir, address string, stored *Stored, others []*Stored, logger *slog.Logger) (revision uint64, err error) {
+	for _, other := range others {
+		if Newer(other, stored) {
+			return 0, fmt.Errorf("%w: %s has entry %d of term %d, %s only entry %d of term %d", ErrBehind,
+				other.ServerID, other.LastIndex, other.LastTerm, stored.ServerID, stored.LastIndex, stored.LastTerm)
+		}
+	}
+	life := replica.NextLife{
+		ServerID: stored.ServerID, Servers: []Server{{ID: stored.ServerID, Address: address}},
+		Root: stored.Root, ClusterID: stored.ClusterID, Revisions: RevisionGap,
+		LastIndex: stored.LastIndex, LastTerm: stored.LastTerm,
+	}
+	if err := life.ReplaceFiles(ctx, dir, logger); err != nil {
+		return 0, err
+	}
+	return stored.Root.Revision + RevisionGap, nil
+}
