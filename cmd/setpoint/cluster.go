@@ -27,7 +27,7 @@ const statusTimeout = 3 * time.Second
 func newCluster() *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster", Short: "Prepare and look at a cluster", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(newClusterInit(), newClusterStatus())
+	cmd.AddCommand(newClusterInit(), newClusterStatus(), newClusterRecover())
 	return cmd
 }
 

@@ -24,7 +24,7 @@ func examined(t *testing.T, dir string) *Stored {
 
 func nextLife(s *Stored) *NextLife {
 	return &NextLife{
-		ServerID: "server-1", Servers: []Server{{"server-1", "server-1:1"}}, Root: s.Root, ClusterID: "c1",
+		ServerID: "server-1", Servers: []ServerStatus{{Server: Server{"server-1", "server-1:1"}, Voter: true}}, Root: s.Root, ClusterID: "c1",
 		Revisions: testRevisions, LastIndex: s.LastIndex, LastTerm: s.LastTerm,
 	}
 }
