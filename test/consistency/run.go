@@ -70,6 +70,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		faults = nemesis.Select(cfg.Cluster, []string{"kill-leader"})
 	}
 	r.nemesis = nemesis.New(cfg.Cluster, r.clock, faults, cfg.Seed, cfg.Log)
+	if cfg.LeaderKills > 0 {
+		r.nemesis.Pace = nemesis.Quick
+	}
 	r.calm(ctx)
 	r.faults(ctx)
 	r.heal(ctx)
