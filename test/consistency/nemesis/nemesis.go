@@ -62,6 +62,7 @@ func All() []Fault {
 		&flip{},
 		&truncate{},
 		&wipe{},
+		&power{},
 		&skew{},
 	}
 }
