@@ -50,7 +50,7 @@ consistency: build ## examine the servers under faults: DURATION=5m SEED= FAULTS
 	DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) LEADER_KILLS=$(LEADER_KILLS) RATE=$(RATE) KEEP=$(KEEP) test/consistency.sh
 
 consistency-compose: ## the same on the containers of make compose-up
-	CLUSTER=compose DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) test/compose.sh
+	CLUSTER=compose DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) KEEP=$(KEEP) test/consistency.sh
 
 generate: ## remake generated code and data; a second run changes nothing
 	deploy/generate-setup.sh
