@@ -163,13 +163,11 @@ func (p *Processes) Start(i int) error {
 		"--trust-dir", filepath.Join(p.cfg.Dir, "trust"), "--initial-servers", p.peers}
 	if p.network == nil {
 		args = append(args, "--gossip-address", "")
-	} else {
-		args = append(p.network.inside(i), args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, append(os.Environ(), p.cfg.Environment...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	if err := p.launch(i, cmd); err != nil {
 		return err
 	}
 	server := &process{cmd: cmd, ended: make(chan struct{})}
@@ -179,6 +177,14 @@ func (p *Processes) Start(i int) error {
 		close(server.ended)
 	}()
 	return nil
+}
+
+// launch starts a command in a server's namespace.
+func (p *Processes) launch(i int, cmd *exec.Cmd) error {
+	if p.network == nil {
+		return cmd.Start()
+	}
+	return within(p.network.server(i), cmd.Start)
 }
 
 // running needs mu.
