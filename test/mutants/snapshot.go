@@ -12,7 +12,7 @@ var ofSnapshot = []Mutant{
 		Name: "restore-forgets-results", Bug: "a restored session lost what it answered",
 		File:   "raftstore/state/restore.go",
 		Old:    "\tses.results.ReplaceOrInsert(remembered{sequence, result})\n\treturn r.Err()",
-		New:    "\treturn r.Err()",
+		New:    "\t_ = result\n\treturn r.Err()",
 		Checks: []Check{{"raftstore/state", "TestRestore|TestSimulation"}},
 	},
 	{

@@ -68,7 +68,7 @@ var ofStorage = []Mutant{
 		Name: "page-begins-one-late", Bug: "the first object of each next page is left out",
 		File:   "apiserver/storage/list.go",
 		Old:    `storage.EncodeContinue(next, prefix, int64(root.Revision))`,
-		New:    `storage.EncodeContinue(next+"\x00", prefix, int64(root.Revision))`,
+		New:    `storage.EncodeContinue(next+"\x7f", prefix, int64(root.Revision))`,
 		Checks: []Check{{"apiserver/storage", "TestPages|TestUpstream"}},
 	},
 	{

@@ -16,7 +16,7 @@ const (
 	// hang is caught by it.
 	checkLimit = 4 * time.Minute
 	// testTimeout bounds the tests alone.
-	testTimeout = 90 * time.Second
+	testTimeout = 40 * time.Second
 )
 
 // Verdict is what became of one mutant.
