@@ -60,3 +60,51 @@ func TestAnswersFromBeforeTheReadProveNothing(t *testing.T) {
 		<-replaced
 	})
 }
+
+// TestLearnersProveNothing: a leader that was replaced still has the ears of two
+// members without a vote.
+func TestLearnersProveNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) {
+			cfg.Timing.LeaderLease = 500 * time.Millisecond // time for the test to act in
+		})
+		defer c.Close()
+		old := c.Leader()
+		mustPut(t, c.Store(old), "/k", "old")
+		learners := []int{addLearner(t, c, old, "server-4"), addLearner(t, c, old, "server-5")}
+		time.Sleep(time.Second) // until they hear the leader again
+		for _, voter := range others(old) {
+			c.Hold(voter, old)
+			for _, learner := range learners {
+				c.Cut(voter, learner)
+			}
+		}
+		replaced := make(chan error, 1)
+		go func() { replaced <- c.Store(old).TransferLeadership(t.Context()) }()
+		successor := c.Leader(others(old)...)
+		mustPut(t, c.Store(successor), "/k", "new")
+		if !c.Store(old).Leadership().Leader {
+			t.Fatal("the old leader knows already: the test shows nothing")
+		}
+		read := make(chan string, 1)
+		go func() {
+			root, err := c.Store(old).ReadIndex(t.Context())
+			if err != nil {
+				read <- err.Error()
+				return
+			}
+			record, _ := root.Get("/k")
+			read <- string(record.Value)
+		}()
+		time.Sleep(heartbeatPause) // for the learners' answers
+		c.Heal()
+		if got := <-read; got != "new" {
+			t.Errorf("read %q from a leader that was replaced, want %q", got, "new")
+		}
+		<-replaced
+	})
+}
+
+func contextFor(t *testing.T, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), limit)
+}

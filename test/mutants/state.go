@@ -26,7 +26,7 @@ var ofState = []Mutant{
 		File:   "raftstore/propose.go",
 		Old:    `resent = resent || !errors.Is(err, forward.ErrNotProposed)`,
 		New:    "resent = resent || !errors.Is(err, forward.ErrNotProposed)\n\t\tc.Session = 0",
-		Checks: []Check{{"raftstore", "TestRetriesTakeEffectOnce|TestAnAnswerLost"}},
+		Checks: []Check{{"raftstore", "TestAnAnswerLostIsNoSecondWrite"}},
 	},
 	{
 		Name: "newer-revision-matches", Bug: "a put at revision R also overwrites what was written after R",

@@ -1,0 +1,55 @@
+package replica
+
+import (
+	"encoding/binary"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/hashicorp/raft"
+)
+
+func TestALogMustJoinItsSnapshot(t *testing.T) {
+	disk := NewMemory()
+	log, _ := newTestLog(disk)
+	for index := uint64(5); index < 8; index++ {
+		if err := log.StoreLog(entry(index, raft.LogCommand)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for snapshot, want := range map[uint64]error{3: ErrCorrupt, 4: nil, 6: nil} {
+		reopened, _ := newTestLog(disk)
+		if err := reopened.verifyAll(snapshot); !errors.Is(err, want) {
+			t.Errorf("a log from 5 beside a snapshot up to %d: %v, want %v", snapshot, err, want)
+		}
+	}
+}
+
+func TestALogMustNotHaveGaps(t *testing.T) {
+	check := indexCheck{}
+	for _, c := range []struct {
+		index uint64
+		whole bool
+	}{{7, true}, {8, true}, {10, false}, {9, true}, {9, false}} {
+		key := binary.BigEndian.AppendUint64(nil, c.index)
+		if err := check.next(boltElement{key: key}); (err == nil) != c.whole {
+			t.Errorf("entry %d: %v", c.index, err)
+		}
+	}
+}
+
+// TestTheLogIsSynced: a write is on the disk before it is reported done. That a
+// power cut shows it is tested in test/powercut; here it is the setting itself.
+func TestTheLogIsSynced(t *testing.T) {
+	storage, err := OpenFiles(t.Context(), t.TempDir(), testLogger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer storage.Close()
+	database := reflect.ValueOf(storage.stable).Elem().FieldByName("conn").Elem()
+	for _, setting := range []string{"NoSync", "NoGrowSync"} {
+		if database.FieldByName(setting).Bool() {
+			t.Errorf("the database is opened with %s", setting)
+		}
+	}
+}
