@@ -3,6 +3,8 @@ package replica
 import (
 	"encoding/binary"
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -51,5 +53,38 @@ func TestTheLogIsSynced(t *testing.T) {
 		if database.FieldByName(setting).Bool() {
 			t.Errorf("the database is opened with %s", setting)
 		}
+	}
+}
+
+// TestTheMarkerAloneShowsALostLog: a server that stopped before its first watermark
+// is known by the marker.
+func TestTheMarkerAloneShowsALostLog(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 3)
+	for _, file := range []string{"raft/raft.db", "state-marker/watermark.json"} {
+		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := openLone(t, dir, nil); !errors.Is(err, ErrStateLost) {
+		t.Errorf("open with an empty log: %v", err)
+	}
+}
+
+// TestALogShorterThanItWasIsRefused, in the same term too.
+func TestALogShorterThanItWasIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, dir, 3)
+	file := watermarkFile(filepath.Join(dir, "state-marker", "watermark.json"))
+	mark, err := file.loadWatermark()
+	if err != nil || mark.Index == 0 {
+		t.Fatalf("%+v, %v", mark, err)
+	}
+	mark.Index += 10
+	if err := file.saveWatermark(mark); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLone(t, dir, nil); !errors.Is(err, ErrStateLost) {
+		t.Errorf("open with a log that reached further: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ var ofDisk = []Mutant{
 		File:   "raftstore/replica/marker.go",
 		Old:    `	if err := m.save(); err != nil {`,
 		New:    `	if err := error(nil); err != nil {`,
-		Checks: []Check{{"raftstore/replica", "TestEmptiedLogIsRefused"}},
+		Checks: []Check{{"raftstore/replica", "TestTheMarkerAlone"}},
 	},
 	{
 		Name: "no-sync", Bug: "writes are acknowledged before they are on the disk",
@@ -48,7 +48,7 @@ var ofDisk = []Mutant{
 		File:   "raftstore/replica/watermark.go",
 		Old:    `(reach < mark.Index || current < mark.Term)`,
 		New:    `(reach == 0 || current < mark.Term)`,
-		Checks: []Check{{"raftstore/replica", "TestOldCopyOfTheLogIsRefused"}},
+		Checks: []Check{{"raftstore/replica", "TestALogShorterThanItWas"}},
 	},
 	{
 		Name: "foreign-data-used", Bug: "data of another cluster is taken for one's own",

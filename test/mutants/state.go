@@ -17,7 +17,7 @@ var ofState = []Mutant{
 		Old:  `if past, ok := ses.results.Get(remembered{sequence: c.Sequence}); ok {`,
 		New:  `if past, ok := ses.results.Get(remembered{sequence: c.Sequence}); ok && false {`,
 		Checks: []Check{
-			{"raftstore/state", "TestRetry|TestSimulation"},
+			{"raftstore/state", "TestRetry"},
 			{"raftstore", "TestRetriesTakeEffectOnce"},
 		},
 	},
@@ -33,7 +33,7 @@ var ofState = []Mutant{
 		File:   "raftstore/state/transaction.go",
 		Old:    `op.Precondition == command.AtRevision && found.ModRevision != op.Revision`,
 		New:    `op.Precondition == command.AtRevision && found.ModRevision < op.Revision`,
-		Checks: []Check{{"raftstore/state", "TestJudgement|TestAgainstModel"}},
+		Checks: []Check{{"raftstore/state", "TestJudgement|TestAgainstModel"}, {"test/simulation", "TestSimulation"}},
 	},
 	{
 		Name: "delete-ignores-uid", Bug: "a deletion meant for an object hits its successor of the same name",
@@ -47,7 +47,7 @@ var ofState = []Mutant{
 		File:   "raftstore/state/transaction.go",
 		Old:    `			return s.fail(i, found[i], why)`,
 		New:    "\t\t\tfor j := range i {\n\t\t\t\ts.performOp(&c.Ops[j], found[j], &command.Origin{})\n\t\t\t}\n\t\t\treturn s.fail(i, found[i], why)",
-		Checks: []Check{{"raftstore/state", "TestJudgement|TestAgainstModel"}},
+		Checks: []Check{{"raftstore/state", "TestJudgement|TestAgainstModel"}, {"test/simulation", "TestSimulation"}},
 	},
 	{
 		Name: "hash-ignores-value", Bug: "replicas whose objects differ have the same state hash",
@@ -89,14 +89,14 @@ var ofState = []Mutant{
 		File:   "raftstore/state/past.go",
 		Old:    `for _, e := range slices.Backward(events) {`,
 		New:    `for _, e := range events {`,
-		Checks: []Check{{"raftstore/state", "TestRootAt|TestAgainstModel|TestSimulation"}},
+		Checks: []Check{{"raftstore/state", "TestRootAt|TestAgainstModel"}, {"test/simulation", "TestSimulation"}},
 	},
 	{
 		Name: "past-root-one-late", Bug: "a past revision still holds the change after it",
 		File:   "raftstore/state/past.go",
 		Old:    `	for _, e := range slices.Backward(events) {`,
 		New:    "\tfor i, e := range slices.Backward(events) {\n\t\tif i == 0 {\n\t\t\tbreak\n\t\t}",
-		Checks: []Check{{"raftstore/state", "TestRootAt|TestSimulation"}},
+		Checks: []Check{{"raftstore/state", "TestRootAt"}, {"test/simulation", "TestSimulation"}},
 	},
 	{
 		Name: "bump-keeps-the-history", Bug: "after a recovery watches of the old history go on",
