@@ -53,7 +53,7 @@ var ofDisk = []Mutant{
 	{
 		Name: "foreign-data-used", Bug: "data of another cluster is taken for one's own",
 		File:   "raftstore/replica/bootstrap.go",
-		Old:    `	if mark != nil && mark.ServerID != r.cfg.ID {`,
+		Old:    `	if mark != nil && MemberName(mark.ServerID) != r.cfg.ID {`,
 		New:    `	if mark != nil && mark.ServerID == "" {`,
 		Checks: []Check{{"raftstore/replica", "TestDataOfOthersIsRefused"}},
 	},
