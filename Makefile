@@ -50,7 +50,7 @@ consistency: build ## examine the servers under faults: DURATION=5m SEED= FAULTS
 	DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) LEADER_KILLS=$(LEADER_KILLS) RATE=$(RATE) KEEP=$(KEEP) test/consistency.sh
 
 consistency-compose: ## the same on the containers of make compose-up
-	CLUSTER=compose DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) test/compose.sh
+	CLUSTER=compose DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) KEEP=$(KEEP) test/consistency.sh
 
 mutants: ## put bugs into the store, one after the other, and see which test catches each (FOCUS=name)
 	$(GO) test -count=1 -v -timeout 60m -tags mutants -run '^TestEveryMutantIsCaught$$' ./test/mutants

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -109,12 +110,12 @@ func loopback() ([]string, error) {
 // Can implements Cluster.
 func (p *Processes) Can(a Ability) bool {
 	switch a {
-	case Network:
+	case Network, Unplug:
 		return p.network != nil
 	case Disk:
 		return p.disk
 	case Clock:
-		return p.network != nil
+		return os.Geteuid() == 0 && runtime.GOARCH == "amd64"
 	default:
 		return a == Files
 	}
@@ -252,6 +253,22 @@ func (p *Processes) Lose(percent int) error {
 		return errNoNetwork
 	}
 	return p.network.lose(percent)
+}
+
+// Unplug implements Cluster.
+func (p *Processes) Unplug(i int) error {
+	if p.network == nil {
+		return errNoNetwork
+	}
+	return p.network.plug(i, "down")
+}
+
+// Plug implements Cluster.
+func (p *Processes) Plug(i int) error {
+	if p.network == nil {
+		return errNoNetwork
+	}
+	return p.network.plug(i, "up")
 }
 
 // Mend implements Cluster.

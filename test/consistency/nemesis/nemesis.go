@@ -52,6 +52,7 @@ func All() []Fault {
 		&cut{name: "bridge", shape: bridge},
 		&cut{name: "ring", shape: ring},
 		&lose{},
+		&unplug{},
 		&fill{},
 		&flip{},
 		&truncate{},
