@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -23,19 +22,6 @@ func TestALogMustJoinItsSnapshot(t *testing.T) {
 		reopened, _ := newTestLog(disk)
 		if err := reopened.verifyAll(snapshot); !errors.Is(err, want) {
 			t.Errorf("a log from 5 beside a snapshot up to %d: %v, want %v", snapshot, err, want)
-		}
-	}
-}
-
-func TestALogMustNotHaveGaps(t *testing.T) {
-	check := indexCheck{}
-	for _, c := range []struct {
-		index uint64
-		whole bool
-	}{{7, true}, {8, true}, {10, false}, {9, true}, {9, false}} {
-		key := binary.BigEndian.AppendUint64(nil, c.index)
-		if err := check.next(boltElement{key: key}); (err == nil) != c.whole {
-			t.Errorf("entry %d: %v", c.index, err)
 		}
 	}
 }

@@ -31,10 +31,10 @@ var ofDisk = []Mutant{
 	},
 	{
 		Name: "log-keys-not-checked", Bug: "a log with a changed last key looks shorter than it is",
-		File:   "raftstore/replica/boltcheck.go",
+		File:   "raftstore/replica/boltfile/check.go",
 		Old:    `	if c.last != 0 && index != c.last+1 {`,
 		New:    `	if c.last != 0 && index < c.last {`,
-		Checks: []Check{{"raftstore/replica", "TestALogMustNotHaveGaps"}},
+		Checks: []Check{{"raftstore/replica/boltfile", "TestALogMustNotHaveGaps"}},
 	},
 	{
 		Name: "gap-after-snapshot", Bug: "a log that does not join its snapshot is used",
