@@ -88,7 +88,7 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 }
 
 // stableKeys are those that raft and this package keep beside the log.
-var stableKeys = []string{"CurrentTerm", "LastVoteTerm", "LastVoteCand", string(clusterIDKey)}
+var stableKeys = []string{"CurrentTerm", "LastVoteTerm", "LastVoteCand", string(clusterIDKey), string(memberIDKey)}
 
 // openBolt opens the database. Its commits reach the disk before they return;
 // there is no setting by which they would not.
