@@ -43,6 +43,9 @@ func Recover(ctx context.Context, dir, address string, stored *Stored, others []
 				other.ServerID, other.LastIndex, other.LastTerm, stored.ServerID, stored.LastIndex, stored.LastTerm)
 		}
 	}
+	if level := stored.Root.FeatureLevel; level > FeatureLevel {
+		return 0, levelError(level, FeatureLevel)
+	}
 	life := replica.NextLife{
 		ServerID: stored.ServerID, Servers: survivors(stored, address),
 		Root: stored.Root, ClusterID: stored.ClusterID, Revisions: RevisionGap,

@@ -13,11 +13,17 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 keep=${KEEP:-$(mktemp -d /tmp/consistency-XXXXXX)}
-tags=() test='^TestConsistency$' binary=(-binary bin/setpoint)
+what=(-run '^TestConsistency$') binary=(-binary "$PWD/bin/setpoint")
 if [[ ${CLUSTER:-} == compose ]]; then
-  tags=(-tags compose) test='^TestCompose$' binary=()
+  if docker ps -a --format '{{.Names}}' | grep -qE '^(server|agent)-[123]$'; then
+    echo "consistency: containers of the same names are there: is a cluster of make compose-up running?" >&2
+    exit 1
+  fi
+  what=(-tags compose -run '^TestCompose$') binary=()
+  trap 'make --no-print-directory compose-down >/dev/null 2>&1' EXIT
+  make --no-print-directory compose-up
 fi
-CGO_ENABLED=0 go test "${tags[@]}" -count=1 -timeout 24h -run "$test" -v ./test/consistency -args \
-  "${binary[@]/#bin/$PWD/bin}" -keep "$keep" -duration "${DURATION:-5m}" -seed "${SEED:-$(date +%s)}" \
-  -faults "${FAULTS:-}" -leader-kills "${LEADER_KILLS:-0}" -rate "${RATE:-0}"
+CGO_ENABLED=0 go test -count=1 -timeout 24h "${what[@]}" -v ./test/consistency -args "${binary[@]}" \
+  -keep "$keep" -duration "${DURATION:-5m}" -seed "${SEED:-$(date +%s)}" \
+  -faults "${FAULTS:-}" -leader-kills "${LEADER_KILLS:-0}" -rate "${RATE:-0}" -whole
 [[ -n ${KEEP:-} ]] || rm -rf "$keep" # only of a good run

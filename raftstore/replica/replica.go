@@ -132,6 +132,13 @@ func (r *Replica) start(id string) error {
 		instance, err = raft.NewRaft(conf, &machine{replica: r}, r.log, r.stable, r.cfg.Storage.snapshots, r.transport)
 		return err
 	})
+	if refused := r.Failed(); refused != nil {
+		if instance != nil {
+			instance.Shutdown()
+		}
+		r.transport.Close()
+		return refused
+	}
 	if err != nil {
 		r.transport.Close()
 		return fmt.Errorf("starting raft: %w", errors.Join(err, r.cfg.Storage.snapshotFailure()))

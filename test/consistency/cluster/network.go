@@ -57,18 +57,24 @@ func (n *network) server(i int) string { return n.prefix + "-" + strconv.Itoa(i+
 
 // join makes a server's namespace and plugs it into the hub.
 func (n *network) join(i int) error {
-	port := "port" + strconv.Itoa(i+1)
 	return run("",
 		"ip netns add "+n.server(i),
 		"ip -n "+n.server(i)+" link set lo up",
-		"ip -n "+n.server(i)+" link add eth0 type veth peer name "+port+" netns "+n.hub(),
+		"ip -n "+n.server(i)+" link add eth0 type veth peer name "+port(i)+" netns "+n.hub(),
 		"ip -n "+n.server(i)+" addr add "+serverIP(i)+"/24 dev eth0",
 		"ip -n "+n.server(i)+" link set eth0 up",
-		"ip -n "+n.hub()+" link set "+port+" master hub up")
+		"ip -n "+n.hub()+" link set "+port(i)+" master hub up")
 }
 
 // inside is what runs a command in a server's namespace.
 func (n *network) inside(i int) []string { return []string{"ip", "netns", "exec", n.server(i)} }
+
+// plug sets a server's port at the hub up or down.
+func (n *network) plug(i int, state string) error {
+	return run("", "ip -n "+n.hub()+" link set "+port(i)+" "+state)
+}
+
+func port(i int) string { return "port" + strconv.Itoa(i+1) }
 
 // rules replaces a server's rules.
 func (n *network) rules(i int, rules []string) error {
