@@ -46,10 +46,14 @@ func newNetwork() (*network, error) {
 			err = n.join(i)
 		}
 	}
-	if err != nil {
-		return nil, errors.Join(err, n.close())
+	if err == nil {
+		err = n.mend()
 	}
-	return n, n.mend()
+	if err != nil {
+		_ = n.close() // of what was made; err says why the rest was not
+		return nil, err
+	}
+	return n, nil
 }
 
 func (n *network) hub() string         { return n.prefix + "-hub" }

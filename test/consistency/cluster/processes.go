@@ -40,6 +40,8 @@ type Config struct {
 // Processes is a Cluster of processes.
 type Processes struct {
 	*access
+	// Lacks is why there is no network that can be cut; nil if there is.
+	Lacks   error
 	cfg     Config
 	network *network // nil: all on the loopback address
 	peers   string   // --initial-servers
@@ -75,24 +77,17 @@ func NewProcesses(cfg Config) (*Processes, error) {
 	return p, nil
 }
 
-// lay lays the network and returns the servers' addresses.
+// lay lays the network and returns the servers' addresses. Without root, or where root may not do that, all
+// share the loopback address, and the faults of networks and disks are left out.
 func (p *Processes) lay() ([]string, error) {
 	if os.Geteuid() != 0 {
+		p.Lacks = errors.New("namespaces need root")
 		return loopback()
 	}
-	var err error
-	if p.network, err = newNetwork(); err != nil {
-		return nil, err
+	if p.network, p.Lacks = newNetwork(); p.Lacks != nil {
+		return loopback()
 	}
-	small := p.DataDir(SmallDisk)
-	if err := os.MkdirAll(small, 0o700); err != nil {
-		return nil, err
-	}
-	if err := unix.Mount("tmpfs", small, "tmpfs", 0, fmt.Sprintf("size=%d", smallDiskBytes)); err != nil {
-		return nil, fmt.Errorf("mounting a small disk: %w", err)
-	}
-	p.disk = true
-	if err := p.powerOn(); err != nil {
+	if err := errors.Join(p.smallDisk(), p.powerOn()); err != nil {
 		return nil, err
 	}
 	var addresses []string
@@ -100,6 +95,18 @@ func (p *Processes) lay() ([]string, error) {
 		addresses = append(addresses, fmt.Sprintf("%s=%s:%d", Name(i), serverIP(i), serverPort))
 	}
 	return addresses, nil
+}
+
+func (p *Processes) smallDisk() error {
+	small := p.DataDir(SmallDisk)
+	if err := os.MkdirAll(small, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", small, "tmpfs", 0, fmt.Sprintf("size=%d", smallDiskBytes)); err != nil {
+		return fmt.Errorf("mounting a small disk: %w", err)
+	}
+	p.disk = true
+	return nil
 }
 
 // loopback picks free ports.
