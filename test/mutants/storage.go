@@ -67,8 +67,8 @@ var ofStorage = []Mutant{
 	{
 		Name: "page-begins-one-late", Bug: "the first object of each next page is left out",
 		File:   "apiserver/storage/list.go",
-		Old:    `storage.EncodeContinue(next, prefix, int64(root.Revision))`,
-		New:    `storage.EncodeContinue(next+"\x7f", prefix, int64(root.Revision))`,
+		Old:    `return t.endPage(root, prefix, next, o, page)`,
+		New:    `return t.endPage(root, prefix, r.Key+endOfKey, o, page)`,
 		Checks: []Check{{"apiserver/storage", "TestPages"}},
 	},
 	{
