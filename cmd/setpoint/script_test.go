@@ -68,6 +68,11 @@ func TestMain(m *testing.M) {
 //	start-dev FLAGS...       setpoint dev on free ports, data in $WORK/data, until it is ready;
 //	                         $KUBECONFIG and $PORT name it
 //	stop-dev, kill-dev       end it by SIGTERM (it must end well) or SIGKILL
+//	init-servers N           trust folder and free addresses $ADDR1.. for server-1 to
+//	                         server-3, which are $SERVERS, and for N-3 more
+//	start-server NAME FLAGS...
+//	                         a server of them, or with its own --advertise-address
+//	stop-server, kill-server NAME
 //	kubectl ARGS...          the embedded kubectl
 //	exits CODE COMMAND...    the command ends with this code
 //	eventually TIME REGEXP COMMAND...
@@ -83,6 +88,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Values[clusterKey{}] = &cluster{}
+			env.Values[serversKey{}] = map[string]*cluster{}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -92,6 +98,11 @@ func TestScripts(t *testing.T) {
 			"kubectl":    kubectl,
 			"exits":      exits,
 			"eventually": eventually,
+
+			"init-servers": initServers,
+			"start-server": startServer,
+			"stop-server":  stopServer,
+			"kill-server":  killServer,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
