@@ -15,7 +15,7 @@ export GOFLAGS := -trimpath -buildvcs=false
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev test check bench generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev test check bench consistency consistency-compose generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -45,6 +45,12 @@ check: ## format, vet and the rules of the house
 
 bench: build ## measure start, memory and reactions; beside the raw disk of the same run
 	test/bench/run.sh
+
+consistency: build ## examine the servers under faults: DURATION=5m SEED= FAULTS= LEADER_KILLS=
+	DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) LEADER_KILLS=$(LEADER_KILLS) RATE=$(RATE) KEEP=$(KEEP) test/consistency.sh
+
+consistency-compose: ## the same on the containers of make compose-up
+	CLUSTER=compose DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) KEEP=$(KEEP) test/consistency.sh
 
 generate: ## remake generated code and data; a second run changes nothing
 	deploy/generate-setup.sh

@@ -94,6 +94,7 @@ func (s *Server) services() []apiserver.Service {
 	services := []apiserver.Service{
 		{Prefix: pattern, Handler: peers, Allow: isServer},
 		{Prefix: statusPath, Handler: http.HandlerFunc(s.serveStatus), Allow: isServer},
+		{Prefix: backupPath, Handler: newBackupHandler(s), Allow: isAdministrator},
 		{Prefix: join.Path, Handler: join.NewHandler(join.HandlerConfig{
 			Signer: trust.CA, CAPEM: trust.CA.CertPEM(), Tokens: []pki.Token{trust.NodeToken},
 			GossipKey: trust.GossipKey, Servers: s.config.InitialServers, Logger: s.config.Logger,

@@ -61,6 +61,7 @@ func (c *DevConfig) Validate() error {
 // RunDev runs a cluster until ctx ends or a part of it fails. Containers of its
 // node go on running; the next RunDev on the same data directory finds them.
 func RunDev(ctx context.Context, c DevConfig) error {
+	paceGC()
 	unlock, err := lockDataDir(c.DataDir, "server")
 	if err != nil {
 		return err

@@ -3,8 +3,8 @@ module github.com/setpoint-io/setpoint
 go 1.26.0
 
 require (
-	github.com/anishathalye/porcupine v1.3.1
 	connectrpc.com/connect v1.21.1
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/distribution/reference v0.6.0
 	github.com/go-logr/logr v1.4.3
 	github.com/google/btree v1.1.3

@@ -77,6 +77,7 @@ func (o *ServerOptions) servers() ([]pki.Server, error) {
 
 // RunServer runs one replica until ctx ends.
 func RunServer(ctx context.Context, o ServerOptions) error {
+	paceGC()
 	servers, err := o.servers()
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package setpoint
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -20,14 +21,18 @@ const statusPath = "/setpoint.v1.ClusterService/Status"
 // ServerStatus is what one server says of itself and of the cluster, for
 // `setpoint cluster status`.
 type ServerStatus struct {
-	Name     string         `json:"name"`
-	Leader   string         `json:"leader"`
-	Term     uint64         `json:"term"`
-	Revision uint64         `json:"revision"`
-	Applied  uint64         `json:"applied"`
-	LogBytes int64          `json:"logBytes"`
-	SyncP99  time.Duration  `json:"syncP99Nanoseconds"`
-	Servers  []MemberStatus `json:"servers"`
+	Name     string `json:"name"`
+	Leader   string `json:"leader"`
+	Term     uint64 `json:"term"`
+	Revision uint64 `json:"revision"`
+	Applied  uint64 `json:"applied"`
+	LogBytes int64  `json:"logBytes"`
+	// StateHash is of all objects at StateRevision, in hexadecimal digits: servers at
+	// one revision have the same.
+	StateHash     string         `json:"stateHash"`
+	StateRevision uint64         `json:"stateRevision"`
+	SyncP99       time.Duration  `json:"syncP99Nanoseconds"`
+	Servers       []MemberStatus `json:"servers"`
 	// Controllers maps each Lease of the control loops to its holder.
 	Controllers map[string]string `json:"controllers"`
 	// Gossip are the members of the pool as this server sees them; empty without gossip.
@@ -56,6 +61,8 @@ func (s *Server) Status() ServerStatus {
 		Revision: log.Revision, Applied: log.AppliedIndex, LogBytes: log.LogBytes, SyncP99: log.SyncP99,
 		Controllers: s.leaseHolders(), Gossip: s.gossipMembers(),
 	}
+	revision, hash := s.log.StateHash()
+	status.StateHash, status.StateRevision = hex.EncodeToString(hash[:]), revision
 	for _, member := range log.Servers {
 		status.Servers = append(status.Servers, MemberStatus{Name: raftstore.MemberName(member.ID), Address: member.Address, Voter: member.Voter})
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/setpoint-io/setpoint/apiserver/rest"
 )
 
 // privateHeaderPrefix marks headers that only parts of the system may set.
@@ -134,6 +136,7 @@ func withoutPrivateHeaders(next http.Handler) http.Handler {
 // withRecovery turns a panic into 500 for this one request.
 func (s *Server) withRecovery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rest.ReserveStack()
 		defer func() {
 			cause := recover()
 			if cause == nil {

@@ -50,6 +50,7 @@ func (b backend) Status() forward.Status {
 		Term: s.Term, Revision: s.Revision,
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
 		LogBytes: s.LogBytes, SyncP99: s.SyncP99, Space: forward.Space(s.Space),
+		FeatureLevel: b.store.cfg.FeatureLevel,
 	}
 }
 

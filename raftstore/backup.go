@@ -75,7 +75,7 @@ func Restore(ctx context.Context, archive io.Reader, cfg RestoreConfig) (Restore
 		return Restored{}, fmt.Errorf("%w: it has the identity %s, this one %s", ErrOtherCluster, report.ClusterID, cfg.ClusterID)
 	}
 	life := replica.NextLife{
-		ServerID: cfg.Name, Servers: cfg.Servers, Root: root, ClusterID: report.ClusterID,
+		ServerID: cfg.Name, Servers: voters(cfg.Servers), Root: root, ClusterID: report.ClusterID,
 		Revisions: RevisionGap, LastIndex: report.Index, LastTerm: report.Term,
 	}
 	if cfg.NewCluster {
@@ -85,4 +85,12 @@ func Restore(ctx context.Context, archive io.Reader, cfg RestoreConfig) (Restore
 		return Restored{}, err
 	}
 	return Restored{Report: report, Revision: root.Revision + RevisionGap}, nil
+}
+
+func voters(servers []Server) []ServerStatus {
+	all := make([]ServerStatus, len(servers))
+	for i, server := range servers {
+		all[i] = ServerStatus{Server: server, Voter: true}
+	}
+	return all
 }

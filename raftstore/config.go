@@ -47,6 +47,9 @@ type Config struct {
 	// stalled, its data is corrupt, or its state diverged. The process should exit.
 	Fatal  func(error)
 	Timing Timing
+	// FeatureLevel is the highest that this server can apply; 0 takes that of this
+	// release. Tests set it, to have releases side by side.
+	FeatureLevel uint64
 	// RingBytes bounds the watch history; 0 means 32 MiB.
 	RingBytes int64
 	Logger    *slog.Logger

@@ -55,12 +55,15 @@ func (s *Store) followRoom() {
 	peers := map[string]peerRoom{}
 	var asked time.Time
 	for {
+		s.judgeRoom(peers)
 		if s.Leadership().Leader && time.Since(asked) >= peerRoomEvery {
 			asked = time.Now()
 			s.askRoom(peers)
+			s.judgeRoom(peers)
 		}
-		s.judgeRoom(peers)
 		select {
+		case <-s.replica.SpaceNews():
+			asked = time.Time{}
 		case <-tick.C:
 		case <-s.ctx.Done():
 			return
@@ -117,7 +120,7 @@ func (s *Store) judgeRoom(peers map[string]peerRoom) {
 
 func (s *Store) refuseWrites(server string, space SpaceStatus) {
 	err := fmt.Errorf("%w: the disk of %s has %d MiB free and needs %d MiB: make room on it, or delete objects",
-		ErrNoSpace, server, max(space.FreeBytes, 0)>>20, space.HeadroomBytes>>20)
+		ErrNoSpace, server, space.FreeBytes>>20, space.HeadroomBytes>>20)
 	s.noRoom.Store(&err)
 }
 

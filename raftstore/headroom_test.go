@@ -57,7 +57,7 @@ func TestFullDiskRefusesUserWrites(t *testing.T) {
 func checkRefused(t *testing.T, s *raftstore.Store, full string) {
 	t.Helper()
 	_, err := s.Propose(t.Context(), userPut("/new"))
-	if !errors.Is(err, raftstore.ErrNoSpace) || !strings.Contains(err.Error(), full+" has 10 MiB free and needs 50 MiB") {
+	if !errors.Is(err, raftstore.ErrNoSpace) || !strings.Contains(err.Error(), full+" has 10 MiB free and needs 62 MiB") {
 		t.Errorf("put: %v", err)
 	}
 	needed := userPut("/lease")

@@ -116,6 +116,9 @@ func takesPart(status forward.Status) bool {
 // without a vote, so that catching up hinders nobody, then the others go, then it
 // gets its vote.
 func (s *Store) takeIn(ctx context.Context, server Server) error {
+	if err := s.understands(ctx, server); err != nil {
+		return err
+	}
 	if err := s.replica.AddServer(ctx, server); err != nil {
 		return err
 	}

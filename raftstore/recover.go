@@ -30,10 +30,11 @@ func Newer(a, b *Stored) bool {
 	return a.LastIndex > b.LastIndex
 }
 
-// Recover makes the server whose data directory was examined the only member of its
+// Recover gives the server whose data directory was examined the only vote of its
 // cluster, at address, host:port. Whatever the lost majority had acknowledged and
-// this server never got, is lost. The others must come back with empty data
-// directories. It refuses, with ErrBehind, if one of the other survivors has a newer
+// this server never got, is lost. The others stay members without a vote: they come
+// back, with an empty data directory or the former state, get this server's state
+// and then their vote. It refuses, with ErrBehind, if another survivor has a newer
 // log. It returns the revision that the store begins with.
 func Recover(ctx context.Context, dir, address string, stored *Stored, others []*Stored, logger *slog.Logger) (revision uint64, err error) {
 	for _, other := range others {
@@ -42,8 +43,11 @@ func Recover(ctx context.Context, dir, address string, stored *Stored, others []
 				other.ServerID, other.LastIndex, other.LastTerm, stored.ServerID, stored.LastIndex, stored.LastTerm)
 		}
 	}
+	if level := stored.Root.FeatureLevel; level > FeatureLevel {
+		return 0, levelError(level, FeatureLevel)
+	}
 	life := replica.NextLife{
-		ServerID: stored.ServerID, Servers: []Server{{ID: stored.ServerID, Address: address}},
+		ServerID: stored.ServerID, Servers: survivors(stored, address),
 		Root: stored.Root, ClusterID: stored.ClusterID, Revisions: RevisionGap,
 		LastIndex: stored.LastIndex, LastTerm: stored.LastTerm,
 	}
@@ -51,4 +55,15 @@ func Recover(ctx context.Context, dir, address string, stored *Stored, others []
 		return 0, err
 	}
 	return stored.Root.Revision + RevisionGap, nil
+}
+
+// survivors is the configuration after a recovery.
+func survivors(stored *Stored, address string) []ServerStatus {
+	members := []ServerStatus{{Server: Server{ID: stored.ServerID, Address: address}, Voter: true}}
+	for _, server := range stored.Servers {
+		if server.ID != stored.ServerID {
+			members = append(members, ServerStatus{Server: server.Server})
+		}
+	}
+	return members
 }

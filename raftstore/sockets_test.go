@@ -24,22 +24,37 @@ type socketCluster struct {
 	client  *http.Client
 	// web is the address of each server's HTTP.
 	web     map[string]string
-	closers []func()
+	closers map[int]func()
+	// fatal is told what a server stopped for.
+	fatal func(i int, err error)
 }
 
 func startOnSockets(t testing.TB, n int) *socketCluster {
 	t.Helper()
+	var dirs []string
+	for range n {
+		dirs = append(dirs, t.TempDir())
+	}
+	return startOnSocketsIn(t, dirs)
+}
+
+// startOnSocketsIn starts a server on each of the directories.
+func startOnSocketsIn(t testing.TB, dirs []string) *socketCluster {
+	t.Helper()
+	n := len(dirs)
 	c := &socketCluster{
 		stores: make([]*raftstore.Store, n), client: &http.Client{Transport: &http.Transport{}}, web: map[string]string{},
+		closers: map[int]func(){},
 	}
 	for i := range n {
 		raft, web := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
 		server := raftstore.Server{ID: fmt.Sprintf("server-%d", i+1), Address: raft.Addr().String()}
 		c.web[server.ID] = web.Addr().String()
-		c.servers, c.dirs = append(c.servers, server), append(c.dirs, t.TempDir())
+		c.servers, c.dirs = append(c.servers, server), append(c.dirs, dirs[i])
 		raft.Close()
 		web.Close()
 	}
+	c.fatal = func(i int, err error) { t.Errorf("%s: %v", c.servers[i].ID, err) }
 	for i := range n {
 		c.open(t, i)
 	}
@@ -60,7 +75,7 @@ func (c *socketCluster) open(t testing.TB, i int) {
 		},
 		HTTPClient:    func(id, _ string) (*http.Client, string) { return c.client, "http://" + c.web[id] },
 		AuthorizePeer: func(*http.Request) error { return nil },
-		Fatal:         func(err error) { t.Errorf("%s: %v", server.ID, err) },
+		Fatal:         func(err error) { c.fatal(i, err) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +86,7 @@ func (c *socketCluster) open(t testing.TB, i int) {
 	site := &http.Server{Handler: mux}
 	go site.Serve(web)
 	go acceptRaft(raft, store)
-	c.closers = append(c.closers, func() { site.Close(); raft.Close() })
+	c.closers[i] = func() { site.Close(); raft.Close() }
 }
 
 func listen(t testing.TB, address string) net.Listener {
@@ -108,7 +123,19 @@ func (c *socketCluster) close(t testing.TB) {
 	for _, f := range c.closers {
 		f()
 	}
-	c.closers = nil
+	clear(c.closers)
+}
+
+// stop ends one server, whose disk may be dead.
+func (c *socketCluster) stop(t testing.TB, i int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := c.stores[i].Shutdown(ctx); err != nil {
+		t.Logf("shutdown: %v", err)
+	}
+	c.closers[i]()
+	c.client.CloseIdleConnections()
 }
 
 // leader waits for one among the stores that run.

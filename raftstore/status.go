@@ -16,7 +16,9 @@ type Status struct {
 	Name, ID  string
 	Phase     replica.Phase
 	ClusterID string
-	Servers   []ServerStatus
+	// FeatureLevel is what all members have agreed to understand.
+	FeatureLevel uint64
+	Servers      []ServerStatus
 	// Leader, LeaderID and Term are those of Leadership.
 	Leader                  bool
 	LeaderID, LeaderAddress string
@@ -41,7 +43,7 @@ type Status struct {
 func (s *Store) Status() Status {
 	r, root, beginning := s.replica.Status(), s.Root(), s.replica.Beginning()
 	return Status{
-		Name: s.cfg.Name, ID: beginning.ID, Phase: beginning.Phase, ClusterID: root.ClusterID, Servers: r.Servers,
+		Name: s.cfg.Name, ID: beginning.ID, Phase: beginning.Phase, ClusterID: root.ClusterID, FeatureLevel: root.FeatureLevel, Servers: r.Servers,
 		Leader: r.Leadership.Leader, LeaderID: r.Leadership.LeaderID,
 		LeaderAddress: r.Leadership.LeaderAddress, Term: r.Leadership.Term,
 		Revision: root.Revision, AppliedIndex: root.Index, CommitIndex: r.CommitIndex,

@@ -1,6 +1,7 @@
 package raftstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -60,8 +61,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	cfg.FeatureLevel = cmp.Or(cfg.FeatureLevel, FeatureLevel)
 	r, err := replica.Open(ctx, replica.Config{
-		ID: cfg.Name, AdvertiseAddress: cfg.AdvertiseAddress, ClusterID: cfg.ClusterID,
+		FeatureLevel: cfg.FeatureLevel,
+		ID:           cfg.Name, AdvertiseAddress: cfg.AdvertiseAddress, ClusterID: cfg.ClusterID,
 		InitialServers: cfg.InitialServers, Disk: cfg.disk(), Storage: cfg.Storage, Dial: cfg.Dial, Fatal: cfg.Fatal,
 		Timing: cfg.Timing, RingBytes: cfg.RingBytes, Logger: cfg.Logger,
 	})
@@ -75,7 +78,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.local = newBatcher(s.ctx, s.shipToLog)
 	s.remote = newBatcher(s.ctx, s.shipToLeader)
 	s.confirm.fetch, s.ask.fetch = s.confirmRevision, s.askRevision
-	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster, s.followRoom, s.attend} {
+	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster, s.raiseLevel, s.followRoom, s.attend} {
 		s.children.Go(child)
 	}
 	return s, nil

@@ -17,6 +17,7 @@ import (
 // Delete implements rest.GracefulDeleter. The second result is true if the
 // object is gone, false if it was only marked.
 func (s *Store) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	ReserveStack()
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}

@@ -293,7 +293,7 @@ func (e *Endpoints) scope(kind *resource.Any, subresource string, gvk schema.Gro
 	return &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: kind.ClusterScoped},
 		Serializer: e.config.Codecs, ParameterCodec: runtime.NewParameterCodec(scheme),
-		Creater: scheme, Convertor: scheme, Defaulter: scheme, Typer: scheme, UnsafeConvertor: unsafe,
+		Creater: creater{scheme}, Convertor: scheme, Defaulter: scheme, Typer: scheme, UnsafeConvertor: unsafe,
 		Authorizer:               e.config.Authorizer,
 		EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
 		TableConvertor:           table,

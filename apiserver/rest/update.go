@@ -32,6 +32,7 @@ type update struct {
 
 // Update implements rest.Updater: PUT, and every form of PATCH.
 func (s *Store) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	ReserveStack()
 	ctx = withFieldManager(ctx, options.FieldManager)
 	u := &update{Store: s, ctx: ctx, name: name, info: info, validateCreate: validateCreate, validateUpdate: validateUpdate, forceAllowCreate: forceAllowCreate}
 	obj, err := s.write(ctx, name, options.DryRun, u.decide)

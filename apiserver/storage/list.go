@@ -98,12 +98,10 @@ func (t *Table) listOne(root *state.Root, o ListOptions, name string, page *Page
 
 func (t *Table) listMany(root *state.Root, from string, o ListOptions, page *Page) error {
 	prefix := t.namespacePrefix(o.Namespace)
-	passed := int64(0)
 	for r := range root.From(prefix, from) {
 		if o.Limit > 0 && int64(len(page.Items)) == o.Limit {
-			return t.endPage(root, prefix, r.Key, passed, from, o, page)
+			return t.endPage(root, prefix, r.Key, o, page)
 		}
-		passed++
 		cached, err := t.decode(r)
 		if err != nil {
 			return err
@@ -115,31 +113,17 @@ func (t *Table) listMany(root *state.Root, from string, o ListOptions, page *Pag
 	return nil
 }
 
-func (t *Table) endPage(root *state.Root, prefix, next string, passed int64, from string, o ListOptions, page *Page) error {
+func (t *Table) endPage(root *state.Root, prefix, next string, o ListOptions, page *Page) error {
 	token, err := storage.EncodeContinue(next, prefix, int64(root.Revision))
 	if err != nil {
 		return err
 	}
 	page.Continue = token
 	if o.everything() {
-		remaining := int64(root.Count(prefix)) - passed
-		if from != "" {
-			remaining -= countBefore(root, prefix, from)
-		}
+		remaining := int64(root.CountFrom(prefix, next))
 		page.Remaining = &remaining
 	}
 	return nil
-}
-
-func countBefore(root *state.Root, prefix, key string) int64 {
-	n := int64(0)
-	for r := range root.All(prefix) {
-		if r.Key >= key {
-			break
-		}
-		n++
-	}
-	return n
 }
 
 // listRoot resolves resourceVersion, match, limit and continue to a root and

@@ -27,8 +27,8 @@ const statusTimeout = 3 * time.Second
 func newCluster() *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster", Short: "Prepare and look at a cluster", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(newClusterInit(), newClusterStatus(), newClusterMembers(),
-		newClusterJoin(), newClusterRemove(), newClusterReplace(), newClusterTransferLeader())
+	cmd.AddCommand(newClusterInit(), newClusterStatus(), newClusterMembers(), newClusterJoin(), newClusterRemove(),
+		newClusterReplace(), newClusterTransferLeader(), newClusterRecover())
 	return cmd
 }
 

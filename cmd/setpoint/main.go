@@ -68,6 +68,6 @@ func newRoot() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDev(), newServer(), newAgent(), newCluster(), newKubectl(), newDemo())
+	root.AddCommand(newDev(), newServer(), newAgent(), newCluster(), newBackup(), newKubectl(), newDemo())
 	return root
 }

@@ -26,6 +26,8 @@ type Status struct {
 	SyncP99 time.Duration
 	// Space is the room on its disk.
 	Space Space
+	// FeatureLevel is the highest that it can apply, 0 of a release before levels.
+	FeatureLevel uint64
 }
 
 // Space is the room on a server's disk, in bytes. Free counts beside the reserve.
@@ -43,6 +45,7 @@ func (s Status) toWire() *forwardpb.StatusResponse {
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
 		LogBytes: s.LogBytes, SyncP99Microseconds: s.SyncP99.Microseconds(),
 		FreeBytes: s.Space.FreeBytes, HeadroomBytes: s.Space.HeadroomBytes, LowSpace: s.Space.Low,
+		FeatureLevel: s.FeatureLevel,
 	}
 }
 
@@ -53,6 +56,7 @@ func statusFromWire(m *forwardpb.StatusResponse) Status {
 		Term: m.GetTerm(), Revision: m.GetRevision(),
 		AppliedIndex: m.GetAppliedIndex(), LastIndex: m.GetLastIndex(), SnapshotIndex: m.GetSnapshotIndex(),
 		LogBytes: m.GetLogBytes(), SyncP99: time.Duration(m.GetSyncP99Microseconds()) * time.Microsecond,
-		Space: Space{FreeBytes: m.GetFreeBytes(), HeadroomBytes: m.GetHeadroomBytes(), Low: m.GetLowSpace()},
+		Space:        Space{FreeBytes: m.GetFreeBytes(), HeadroomBytes: m.GetHeadroomBytes(), Low: m.GetLowSpace()},
+		FeatureLevel: m.GetFeatureLevel(),
 	}
 }

@@ -26,6 +26,8 @@ type checkedLog struct {
 	inner raft.LogStore
 	guard *diskGuard
 	tail  logTail
+	// grew is told how many bytes were appended.
+	grew func(bytes int64)
 	// afterWrite runs after a write and before it is reported done.
 	afterWrite func() error
 
@@ -43,7 +45,7 @@ type checkedLog struct {
 var _ raft.LogStore = (*checkedLog)(nil)
 
 func newCheckedLog(inner raft.LogStore, guard *diskGuard, growLimit int64) *checkedLog {
-	return &checkedLog{inner: inner, guard: guard, growLimit: growLimit, full: make(chan struct{}, 1)}
+	return &checkedLog{inner: inner, guard: guard, growLimit: growLimit, full: make(chan struct{}, 1), grew: func(int64) {}}
 }
 
 // FirstIndex implements raft.LogStore.
@@ -90,6 +92,7 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 	c.last.Store(logs[len(logs)-1].Index)
 	c.tail.append(logs)
 	c.count.Add(int64(len(logs)))
+	c.grew(size)
 	if c.grown.Add(size) > c.growLimit {
 		c.askCompaction()
 	}
@@ -98,10 +101,7 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 
 // askCompaction lets compact run, unless it was asked already.
 func (c *checkedLog) askCompaction() {
-	select {
-	case c.full <- struct{}{}:
-	default:
-	}
+	notify(c.full)
 }
 
 // closeGap deletes the log when the next entry does not follow it. Raft leaves such

@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -15,6 +16,9 @@ const (
 	trailingEntriesMax = 65536
 )
 
+// snapshotRetry is the pause after a snapshot that failed.
+const snapshotRetry = 5 * time.Second
+
 // compact takes a snapshot whenever the log has grown by the limit.
 func (r *Replica) compact(ctx context.Context) {
 	for {
@@ -26,12 +30,19 @@ func (r *Replica) compact(ctx context.Context) {
 		if err := r.Snapshot(ctx); err != nil && ctx.Err() == nil {
 			// The log goes on growing and asks again with its next entry.
 			r.cfg.Logger.Warn("snapshot failed", "err", err)
+			pause(ctx, snapshotRetry)
 		}
 	}
 }
 
 // Snapshot writes the state to disk and deletes the log behind it.
 func (r *Replica) Snapshot(ctx context.Context) error {
+	if r.Space().Low {
+		if err := r.cfg.Storage.keepNewestSnapshot(); err != nil {
+			return err
+		}
+	}
+	objects := r.state.Root().Len()
 	grown, count := r.log.grown.Load(), r.log.count.Load()
 	conf := r.raft.ReloadableConfig()
 	conf.TrailingLogs = trailingEntries(grown, count, r.cfg.Timing.SnapshotBytes)
@@ -44,7 +55,15 @@ func (r *Replica) Snapshot(ctx context.Context) error {
 	}
 	r.log.grown.Add(-grown)
 	r.log.count.Add(-count)
+	r.space.objects.Store(int64(objects))
 	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 // trailingEntries is how many entries of the recent average size fit into limit.

@@ -41,6 +41,9 @@ type Config struct {
 	// A process is expected to exit in it.
 	Fatal  func(error)
 	Timing Timing
+	// FeatureLevel is the highest that this replica can apply; a log or a snapshot
+	// above it stops the replica. 0 is no limit.
+	FeatureLevel uint64
 	// RingBytes bounds the watch history; 0 takes the default of state.
 	RingBytes int64
 	Logger    *slog.Logger

@@ -48,6 +48,8 @@ func (f Files) markers() markerStore {
 	return &markerFile{path: filepath.Join(f.Dir, "state-marker", "marker.json")}
 }
 
+func (f Files) watermark() string { return filepath.Join(f.Dir, "state-marker", "watermark.json") }
+
 // setAside implements Disk. Each step may be repeated after a power cut.
 func (f Files) setAside(next *marker) error {
 	if err := f.markers().save(next.with(markDiscarding)); err != nil {
@@ -55,6 +57,10 @@ func (f Files) setAside(next *marker) error {
 	}
 	if err := f.quarantine(); err != nil {
 		return fmt.Errorf("setting the damaged data aside: %w", err)
+	}
+	// It says how far the old member's log reached, and may be what is damaged.
+	if err := os.Remove(f.watermark()); err != nil && !os.IsNotExist(err) {
+		return err
 	}
 	return f.markers().save(next.with(markJoining))
 }

@@ -1,8 +1,10 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
+	"syscall"
 	"time"
 )
 
@@ -12,17 +14,23 @@ type diskGuard struct {
 	fail func(error)
 	// limit is Timing.DiskStall.
 	limit time.Duration
+	// relieve makes room on a full disk, and reports whether it did; nil cannot.
+	relieve func() bool
 
 	writes durations
 }
 
-// write runs one write to disk under watch.
+// write runs one write to disk under watch. When the disk is full it is run once
+// more with the reserve's space: it failed as a whole, so f must bear that.
 func (g *diskGuard) write(what string, f func() error) error {
 	start := time.Now()
 	stalled := time.AfterFunc(g.limit, func() {
 		g.fail(fmt.Errorf("%w: %s not done after %v", ErrDiskStalled, what, g.limit))
 	})
 	err := caught(f)
+	if errors.Is(err, syscall.ENOSPC) && g.relieve != nil && g.relieve() {
+		err = caught(f)
+	}
 	stalled.Stop()
 	g.writes.record(time.Since(start))
 	if err != nil {

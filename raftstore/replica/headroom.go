@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -10,13 +11,20 @@ import (
 const (
 	// spaceEvery is how often the free space is looked at: one system call.
 	spaceEvery = time.Second
+	// spaceEveryBytes of log are written at most between two looks.
+	spaceEveryBytes = 4 << 20
+	// While space is low the log is compacted lowCompactEvery if there are fewer
+	// objects than before: what was deleted leaves the disk with the snapshots that
+	// held it. For other changes it is done lowCompactRarely.
+	lowCompactEvery  = 2 * time.Second
+	lowCompactRarely = time.Minute
 	// headroomPart of the file system is kept free, but not more than headroomMax;
-	// at least enough for the next snapshot and logGrowthBytes, but not more than
-	// headroomPartMax of a small file system.
+	// at least enough for the next snapshot and for the log to grow by
+	// logGrowthBytes, but not more than headroomPartMax of a small file system.
 	headroomPart    = 20
 	headroomMax     = 1 << 30
 	logGrowthBytes  = 16 << 20
-	headroomPartMax = 4
+	headroomPartMax = 2
 	// healPart of the headroom more than it must be free before writes are taken
 	// again, or they would be taken and refused by turns.
 	healPart = 4
@@ -33,10 +41,10 @@ type Space struct {
 // SpaceStatus is the room that a replica has. The zero value says that it has not
 // looked, or that there are no bounds.
 type SpaceStatus struct {
-	// FreeBytes are left beside the reserve, HeadroomBytes must be.
+	// FreeBytes are left beside the reserve, HeadroomBytes must be: a quarter more
+	// while space is low than before.
 	FreeBytes, HeadroomBytes int64
-	// Low says that there were fewer than that, and that there are not yet a
-	// quarter more.
+	// Low says that there are fewer than that.
 	Low bool
 }
 
@@ -48,8 +56,51 @@ type headroom struct {
 	reserve *reserve
 	// snapshotBytes is the size of the newest snapshot.
 	snapshotBytes func() int64
+	// logFreeBytes is the room inside the log's file, which never shrinks.
+	logFreeBytes func() int64
 
 	status atomic.Pointer[SpaceStatus]
+	// written counts the bytes of log since the last look that they brought on;
+	// wake brings it on.
+	written atomic.Int64
+	wake    chan struct{}
+	// news gets a value after such a look.
+	news chan struct{}
+	// compacted is when a compaction was last asked for.
+	compacted time.Time
+	// objects is how many the newest snapshot holds, or more.
+	objects atomic.Int64
+}
+
+func newHeadroom() *headroom {
+	h := &headroom{wake: make(chan struct{}, 1), news: make(chan struct{}, 1)}
+	h.objects.Store(math.MaxInt64)
+	return h
+}
+
+// wrote counts bytes that the log has grown.
+func (h *headroom) wrote(n int64) {
+	if h.written.Add(n) >= spaceEveryBytes {
+		h.written.Store(0)
+		notify(h.wake)
+	}
+}
+
+// relieve gives the reserve back for a write that found the disk full.
+func (h *headroom) relieve() bool {
+	if h.reserve == nil || !h.reserve.spend() {
+		return false
+	}
+	notify(h.wake)
+	return true
+}
+
+// notify leaves a value in a channel that holds one.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // look measures once.
@@ -59,12 +110,13 @@ func (h *headroom) look() error {
 		return fmt.Errorf("measuring free space: %w", err)
 	}
 	s := SpaceStatus{
-		FreeBytes:     space.FreeBytes - h.reserve.missing(),
-		HeadroomBytes: headroomBytes(space.TotalBytes, h.snapshotBytes()),
+		FreeBytes:     max(0, space.FreeBytes-h.reserve.missing()),
+		HeadroomBytes: headroomBytes(space.TotalBytes, h.snapshotBytes(), h.logFreeBytes()),
 	}
 	s.Low = s.FreeBytes < s.HeadroomBytes
 	if h.Status().Low {
-		s.Low = s.FreeBytes < s.HeadroomBytes+s.HeadroomBytes/healPart
+		s.HeadroomBytes += s.HeadroomBytes / healPart
+		s.Low = s.FreeBytes < s.HeadroomBytes
 	}
 	h.status.Store(&s)
 	return h.adjust(space, s)
@@ -76,7 +128,7 @@ func (h *headroom) adjust(space Space, s SpaceStatus) error {
 	switch {
 	case h.reserve == nil:
 		return nil
-	case s.Low && space.FreeBytes < h.reserve.bytes:
+	case s.Low && space.FreeBytes < h.reserve.size():
 		return h.reserve.drop()
 	case !s.Low:
 		return h.reserve.make()
@@ -92,8 +144,9 @@ func (h *headroom) Status() SpaceStatus {
 	return SpaceStatus{}
 }
 
-func headroomBytes(total, snapshot int64) int64 {
-	needed := max(min(total/headroomPart, headroomMax), snapshot+snapshot/4+logGrowthBytes)
+func headroomBytes(total, snapshot, logFree int64) int64 {
+	growth := max(0, logGrowthBytes-logFree)
+	needed := max(min(total/headroomPart, headroomMax), snapshot+snapshot/4+growth)
 	return min(needed, total/headroomPartMax)
 }
 
@@ -111,13 +164,19 @@ func logLimit(limit int64, space Space) int64 {
 func (r *Replica) watchSpace(ctx context.Context) {
 	tick := time.NewTicker(spaceEvery)
 	defer tick.Stop()
-	told := ""
+	told, grown := "", false
 	for {
 		if err := r.lookAtSpace(); err != nil && err.Error() != told {
 			told = err.Error()
 			r.cfg.Logger.Warn("keeping space free", "err", err)
 		}
+		if grown {
+			notify(r.space.news)
+		}
+		grown = false
 		select {
+		case <-r.space.wake:
+			grown = true
 		case <-tick.C:
 		case <-ctx.Done():
 			return
@@ -133,11 +192,26 @@ func (r *Replica) lookAtSpace() error {
 	switch {
 	case now.Low && !was:
 		r.cfg.Logger.Warn("disk is nearly full: user writes are refused", "freeBytes", now.FreeBytes, "neededBytes", now.HeadroomBytes)
-		r.log.askCompaction()
 	case was && !now.Low:
 		r.cfg.Logger.Info("disk has room again", "freeBytes", now.FreeBytes)
 	}
+	if now.Low {
+		r.compactLow()
+	}
 	return err
+}
+
+// compactLow asks for a compaction if it is likely to make room.
+func (r *Replica) compactLow() {
+	root, pause := r.state.Root(), lowCompactRarely
+	if int64(root.Len()) < r.space.objects.Load() {
+		pause = lowCompactEvery
+	}
+	if root.Index <= snapshotIndex(r.raft) || time.Since(r.space.compacted) < pause {
+		return
+	}
+	r.space.compacted = time.Now()
+	r.log.askCompaction()
 }
 
 // openSpace looks once before the log is opened to writes.
@@ -148,7 +222,8 @@ func (r *Replica) openSpace() error {
 		return fmt.Errorf("measuring free space: %w", err)
 	}
 	r.cfg.Timing.SnapshotBytes = logLimit(r.cfg.Timing.SnapshotBytes, space)
-	r.space = &headroom{measure: storage.space, reserve: storage.reserve, snapshotBytes: storage.snapshotBytes}
+	r.space.measure, r.space.reserve = storage.space, storage.reserve
+	r.space.snapshotBytes, r.space.logFreeBytes = storage.snapshotBytes, storage.freeBytes
 	return nil
 }
 
@@ -159,6 +234,18 @@ func (s *Storage) snapshotBytes() int64 {
 	}
 	return 0
 }
+
+// keepNewestSnapshot gives back the space of all others.
+func (s *Storage) keepNewestSnapshot() error {
+	if sealed, ok := s.snapshots.(*sealedSnapshots); ok {
+		return sealed.keepNewest()
+	}
+	return nil
+}
+
+// SpaceNews gets a value when the log has grown much since the last look at the
+// free space.
+func (r *Replica) SpaceNews() <-chan struct{} { return r.space.news }
 
 // Space returns the room this replica has.
 func (r *Replica) Space() SpaceStatus {

@@ -8,17 +8,21 @@ import (
 
 const mib = 1 << 20
 
+func none() int64 { return 0 }
+
 func TestHeadroomBytes(t *testing.T) {
-	for _, tc := range []struct{ total, snapshot, want int64 }{
-		{1 << 40, 0, headroomMax},
-		{10 << 30, 0, 512 * mib},
-		{10 << 30, 1 << 30, 1<<30 + 256*mib + logGrowthBytes},
-		{100 * mib, 0, logGrowthBytes},
-		{40 * mib, 0, 10 * mib},
-		{40 * mib, 100 * mib, 10 * mib},
-		{0, 0, 0},
+	for _, tc := range []struct{ total, snapshot, logFree, want int64 }{
+		{1 << 40, 0, 0, headroomMax},
+		{10 << 30, 0, 0, 512 * mib},
+		{10 << 30, 1 << 30, 0, 1<<30 + 256*mib + logGrowthBytes},
+		{100 * mib, 0, 0, logGrowthBytes},
+		{100 * mib, 0, 4 * mib, 12 * mib},
+		{100 * mib, 8 * mib, 90 * mib, 10 * mib},
+		{30 * mib, 0, 0, 15 * mib},
+		{40 * mib, 100 * mib, 0, 20 * mib},
+		{0, 0, 0, 0},
 	} {
-		if got := headroomBytes(tc.total, tc.snapshot); got != tc.want {
+		if got := headroomBytes(tc.total, tc.snapshot, tc.logFree); got != tc.want {
 			t.Errorf("total %d, snapshot %d: %d, want %d", tc.total, tc.snapshot, got, tc.want)
 		}
 	}
@@ -27,7 +31,7 @@ func TestHeadroomBytes(t *testing.T) {
 // Writes are refused below the headroom and taken again well above it.
 func TestHeadroomHealsWithHysteresis(t *testing.T) {
 	space := Space{TotalBytes: 1000 * mib}
-	h := &headroom{measure: func() (Space, error) { return space, nil }, snapshotBytes: func() int64 { return 0 }}
+	h := &headroom{measure: func() (Space, error) { return space, nil }, snapshotBytes: none, logFreeBytes: none}
 	for _, step := range []struct {
 		freeMiB int64
 		low     bool
@@ -48,7 +52,7 @@ func TestReserveComesAndGoes(t *testing.T) {
 	dir := t.TempDir()
 	held := &reserve{path: filepath.Join(dir, reserveName), bytes: 8 * mib}
 	others := int64(0) // what others have written
-	h := &headroom{reserve: held, snapshotBytes: func() int64 { return 0 }}
+	h := &headroom{reserve: held, snapshotBytes: none, logFreeBytes: none}
 	h.measure = func() (Space, error) {
 		return Space{TotalBytes: 200 * mib, FreeBytes: 200*mib - others - fileSize(held.path)}, nil
 	}
@@ -69,9 +73,8 @@ func TestReserveComesAndGoes(t *testing.T) {
 		if err := h.look(); err != nil {
 			t.Fatal(err)
 		}
-		want := SpaceStatus{FreeBytes: step.freeMiB * mib, HeadroomBytes: logGrowthBytes, Low: step.low}
-		if got := h.Status(); got != want {
-			t.Errorf("others %d MiB: %+v, want %+v", step.othersMiB, got, want)
+		if got := h.Status(); got.FreeBytes != step.freeMiB*mib || got.Low != step.low {
+			t.Errorf("others %d MiB: %+v", step.othersMiB, got)
 		}
 		if _, err := os.Stat(held.path); (err == nil) != step.held {
 			t.Errorf("others %d MiB: reserve %v", step.othersMiB, err)

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -60,7 +61,17 @@ func (m *machine) apply(l *raft.Log) (results []command.Result, err error) {
 		return nil, err
 	}
 	results = m.replica.state.Apply(l.Index, l.Term, entry)
-	return results, m.checkCluster()
+	return results, errors.Join(m.checkCluster(), m.checkLevel())
+}
+
+// checkLevel notices that the log goes on in formats that this release does not
+// know. Stopping comes before the first of them.
+func (m *machine) checkLevel() error {
+	level, highest := m.replica.state.Root().FeatureLevel, m.replica.cfg.FeatureLevel
+	if highest == 0 || level <= highest {
+		return nil
+	}
+	return fmt.Errorf("%w: the cluster is at feature level %d, this release knows up to %d", ErrFeatureLevel, level, highest)
 }
 
 // checkCluster notices that the log belongs to another cluster than configured.
@@ -86,10 +97,18 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 // Restore implements raft.FSM.
 func (m *machine) Restore(source io.ReadCloser) error {
 	defer source.Close()
-	if err := m.replica.state.Restore(source); err != nil {
-		return err
+	err := m.replica.state.Restore(source)
+	if errors.Is(err, state.ErrNewerSnapshot) {
+		err = fmt.Errorf("%w: %w", ErrFeatureLevel, err)
 	}
-	return m.checkCluster()
+	if err == nil {
+		err = m.checkLevel()
+	}
+	if errors.Is(err, ErrFeatureLevel) {
+		// Raft would go on to an older snapshot, or ask for this one for ever.
+		m.replica.fail(err)
+	}
+	return errors.Join(err, m.checkCluster())
 }
 
 // stateSnapshot is a state on its way to disk.

@@ -50,6 +50,7 @@ func (m *Memory) Open() *Storage {
 	return &Storage{
 		logs: h, stable: h, snapshots: h, marker: h, watermark: h,
 		sizeBytes: func() int64 { return 0 },
+		freeBytes: func() int64 { return 0 },
 		closers:   []io.Closer{h},
 		space:     m.measure,
 	}

@@ -55,6 +55,9 @@ func Examine(ctx context.Context, storage *Storage) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
+	if mark != nil && (mark.State == markDamaged || mark.State == markDiscarding) {
+		return nil, fmt.Errorf("%w: noticed while it was in use", ErrCorrupt)
+	}
 	if err := guarded(ctx, e.verify); err != nil {
 		return nil, err
 	}
@@ -75,14 +78,14 @@ func Examine(ctx context.Context, storage *Storage) (*Stored, error) {
 	}
 	for _, s := range e.configuration.Servers {
 		stored.Servers = append(stored.Servers, ServerStatus{
-			Server: Server{ID: string(s.ID), Address: string(s.Address)}, Voter: s.Suffrage == raft.Voter,
+			Server: Server{ID: string(s.ID), Address: plainAddress(s.Address)}, Voter: s.Suffrage == raft.Voter,
 		})
 	}
 	return stored, nil
 }
 
 func emptyError(mark *marker) error {
-	if mark != nil {
+	if mark != nil && mark.State == markHeld {
 		return ErrStateLost
 	}
 	return ErrNoState
@@ -217,8 +220,9 @@ func (e *examiner) checkReach(mark *marker) error {
 type NextLife struct {
 	// ServerID is whose data directory it is, and one of Servers.
 	ServerID string
-	// Servers are the voters of the new configuration.
-	Servers []Server
+	// Servers are the members of the new configuration. Those without a vote may
+	// come back with the former life's state or with none.
+	Servers []ServerStatus
 	// Root is the state to begin with.
 	Root *state.Root
 	// ClusterID is the identity of the cluster from now on; "" lets the first leader
@@ -241,7 +245,8 @@ func (n *NextLife) Found(ctx context.Context, storage *Storage) error {
 	if err := guarded(ctx, e.verify); err != nil {
 		return err
 	}
-	if e.last > 0 || mark != nil {
+	// One that is fresh waited for its peers and never voted.
+	if e.last > 0 || mark != nil && mark.State != markFresh {
 		return ErrHasState
 	}
 	if err := n.write(e); err != nil {
@@ -302,9 +307,11 @@ func (n *NextLife) write(e *examiner) error {
 
 func (n *NextLife) configuration() (c raft.Configuration) {
 	for _, s := range n.Servers {
-		c.Servers = append(c.Servers, raft.Server{
-			Suffrage: raft.Voter, ID: raft.ServerID(s.ID), Address: raft.ServerAddress(s.Address),
-		})
+		suffrage := raft.Nonvoter
+		if s.Voter {
+			suffrage = raft.Voter
+		}
+		c.Servers = append(c.Servers, raft.Server{Suffrage: suffrage, ID: raft.ServerID(s.ID), Address: raftAddress(s.Server)})
 	}
 	return c
 }

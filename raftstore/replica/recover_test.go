@@ -24,7 +24,7 @@ func examined(t *testing.T, dir string) *Stored {
 
 func nextLife(s *Stored) *NextLife {
 	return &NextLife{
-		ServerID: "server-1", Servers: []Server{{"server-1", "server-1:1"}}, Root: s.Root, ClusterID: "c1",
+		ServerID: "server-1", Servers: []ServerStatus{{Server: Server{"server-1", "server-1:1"}, Voter: true}}, Root: s.Root, ClusterID: "c1",
 		Revisions: testRevisions, LastIndex: s.LastIndex, LastTerm: s.LastTerm,
 	}
 }
@@ -171,4 +171,42 @@ func TestReplaceInterruptedBeforeTheLogIsDeleted(t *testing.T) {
 		t.Errorf("found revision %d", again.Root.Revision)
 	}
 	reborn(t, dir, s)
+}
+
+// A release that does not know the level must say so, and must not take an older
+// snapshot, nor call the data damaged.
+func TestSnapshotOfANewerLevel(t *testing.T) {
+	dir := t.TempDir()
+	level := func(n uint64) func(*Config) { return func(c *Config) { c.FeatureLevel = n } }
+	r, err := openLone(t, dir, level(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitLeader(t, r)
+	writeKey(t, r, 1)
+	if err := r.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Propose(t.Context(), &command.Entry{FormatVersion: command.FormatVersion, Commands: []command.Command{
+		{Ops: []command.Op{{Kind: command.SetFeatureLevel, Revision: 2}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openLone(t, dir, level(1)); !errors.Is(err, ErrFeatureLevel) || errors.Is(err, ErrCorrupt) {
+		t.Errorf("the older release: %v", err)
+	}
+	if r, err = openLone(t, dir, level(2)); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, ok := r.State().Root().Get("/k/001"); !ok {
+		t.Error("the data is gone")
+	}
 }

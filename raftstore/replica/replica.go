@@ -62,7 +62,7 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 		return nil, err
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	r := &Replica{cfg: cfg, failing: make(chan struct{})}
+	r := &Replica{cfg: cfg, failing: make(chan struct{}), space: newHeadroom()}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnDivergence: r.diverged})
 	r.tracker = newLeadershipTracker(r)
@@ -106,8 +106,9 @@ func (r *Replica) attach(storage *Storage) error {
 	if err := r.openSpace(); err != nil {
 		return err
 	}
-	guard := &diskGuard{fail: r.fail, limit: r.cfg.Timing.DiskStall}
+	guard := &diskGuard{fail: r.fail, limit: r.cfg.Timing.DiskStall, relieve: r.space.relieve}
 	r.log = newCheckedLog(storage.logs, guard, r.cfg.Timing.SnapshotBytes)
+	r.log.grew = r.space.wrote
 	r.stable = &checkedStable{inner: storage.stable, guard: guard}
 	return nil
 }
@@ -131,6 +132,13 @@ func (r *Replica) start(id string) error {
 		instance, err = raft.NewRaft(conf, &machine{replica: r}, r.log, r.stable, r.cfg.Storage.snapshots, r.transport)
 		return err
 	})
+	if refused := r.Failed(); refused != nil {
+		if instance != nil {
+			instance.Shutdown()
+		}
+		r.transport.Close()
+		return refused
+	}
 	if err != nil {
 		r.transport.Close()
 		return fmt.Errorf("starting raft: %w", errors.Join(err, r.cfg.Storage.snapshotFailure()))
@@ -140,6 +148,7 @@ func (r *Replica) start(id string) error {
 		r.transport.Close()
 		return fmt.Errorf("%w: snapshot up to %d cannot be read", ErrCorrupt, r.newest)
 	}
+	r.cfg.Storage.reportDamage(r.fail)
 	r.raft = instance
 	r.running.Store(instance)
 	r.tracker.attach(notify)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,9 +20,12 @@ const (
 
 // reserve is a file that takes space while there is enough, to give it back when
 // there is none: a full disk could not even write down a deletion. A nil reserve
-// holds nothing. One goroutine uses it.
+// holds nothing.
 type reserve struct {
-	path  string
+	path string
+
+	// mu is held over changes of the file.
+	mu    sync.Mutex
 	bytes int64
 	held  bool
 }
@@ -43,14 +47,28 @@ func openReserve(dir string) (*reserve, error) {
 
 // missing is how much of the free space the reserve would still take.
 func (r *reserve) missing() int64 {
-	if r == nil || r.held {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held {
 		return 0
 	}
 	return r.bytes
 }
 
+// size is how many bytes the reserve has when it is held.
+func (r *reserve) size() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bytes
+}
+
 // make takes the space, unless that was done.
 func (r *reserve) make() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.held {
 		return nil
 	}
@@ -62,10 +80,10 @@ func (r *reserve) make() error {
 	err = unix.Fallocate(int(file.Fd()), 0, 0, r.bytes)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		// This file system cannot promise space: there is no reserve on it.
-		err, r.bytes = r.drop(), 0
+		err, r.bytes = r.remove(), 0
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("making the reserve: %w", err), r.drop())
+		return errors.Join(fmt.Errorf("making the reserve: %w", err), r.remove())
 	}
 	r.held = true
 	return nil
@@ -73,6 +91,19 @@ func (r *reserve) make() error {
 
 // drop gives the space back.
 func (r *reserve) drop() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.remove()
+}
+
+// spend gives the space back at once and reports whether there was any.
+func (r *reserve) spend() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held && r.bytes > 0 && r.remove() == nil
+}
+
+func (r *reserve) remove() error {
 	r.held = false
 	if err := os.Remove(r.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("dropping the reserve: %w", err)

@@ -3,9 +3,11 @@ package replica
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -23,6 +25,14 @@ const (
 	unfinishedSuffix = ".tmp"
 
 	sealMagic = "setpoint seal 1\n"
+	// roomCheckBytes is how much of a snapshot is written between two looks at the
+	// free space, and roomLeftBytes, or roomLeftPart of a smaller file system, what
+	// it leaves: a snapshot can wait, but an entry of the log that does not fit
+	// stops the replica.
+	roomCheckBytes = 1 << 20
+	roomLeftBytes  = 8 << 20
+	roomLeftPart   = 32
+
 	// sealBytes is the magic, the length of the state, and a checksum.
 	sealBytes = len(sealMagic) + 8 + checksumBytes
 )
@@ -34,9 +44,12 @@ const (
 type sealedSnapshots struct {
 	inner *raft.FileSnapshotStore
 	dir   string
+	space func() (Space, error)
 	// damaged is set for good by a snapshot that is not what was written. Without
 	// it raft would go on to an older one.
 	damaged atomic.Pointer[error]
+	// report, once set, is told of the damage.
+	report atomic.Pointer[func(error)]
 	// newestBytes is the size of the newest snapshot's state.
 	newestBytes atomic.Int64
 }
@@ -45,7 +58,9 @@ var _ raft.SnapshotStore = (*sealedSnapshots)(nil)
 
 // openSnapshots opens the snapshots below dir and removes unfinished ones.
 func openSnapshots(dir string, logger *slog.Logger) (*sealedSnapshots, error) {
-	s := &sealedSnapshots{dir: filepath.Join(dir, snapshotDir)}
+	s := &sealedSnapshots{
+		dir: filepath.Join(dir, snapshotDir), space: func() (Space, error) { return freeSpace(dir) },
+	}
 	unfinished, err := filepath.Glob(filepath.Join(s.dir, "*"+unfinishedSuffix))
 	if err != nil {
 		return nil, err
@@ -108,9 +123,34 @@ func (s *sealedSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, er
 		}
 		source.Close()
 	}
-	err = fmt.Errorf("%w: snapshot %q: %w", ErrCorrupt, id, err)
+	if _, gone := os.Stat(filepath.Join(s.dir, id)); errors.Is(gone, fs.ErrNotExist) {
+		// A newer one has taken its place since it was listed.
+		return nil, nil, err
+	}
+	return nil, nil, s.damage(fmt.Errorf("%w: snapshot %q: %w", ErrCorrupt, id, err))
+}
+
+func (s *sealedSnapshots) damage(err error) error {
 	s.damaged.CompareAndSwap(nil, &err)
-	return nil, nil, err
+	if report := s.report.Load(); report != nil {
+		(*report)(err)
+	}
+	return err
+}
+
+// keepNewest removes all snapshots but the newest, which give room on a disk that
+// is nearly full. The log joins it, as that of any other.
+func (s *sealedSnapshots) keepNewest() error {
+	metas, err := s.inner.List()
+	if err != nil || len(metas) == 0 {
+		return err
+	}
+	for _, m := range metas[1:] {
+		if err := os.RemoveAll(filepath.Join(s.dir, m.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // failure returns why a snapshot was refused, or nil.
@@ -163,13 +203,33 @@ type sealingSink struct {
 	raft.SnapshotSink
 	store *sealedSnapshots
 	meta  raft.SnapshotMeta
+	// checkAt is the size at which to look at the free space again.
+	checkAt int64
 }
 
 // Write implements io.Writer.
 func (s *sealingSink) Write(b []byte) (int, error) {
+	if s.meta.Size >= s.checkAt {
+		if err := s.store.checkRoom(); err != nil {
+			return 0, err
+		}
+		s.checkAt = s.meta.Size + roomCheckBytes
+	}
 	n, err := s.SnapshotSink.Write(b)
 	s.meta.Size += int64(n)
 	return n, err
+}
+
+// checkRoom returns an error when a snapshot must not take more space.
+func (s *sealedSnapshots) checkRoom() error {
+	space, err := s.space()
+	if err != nil {
+		return err
+	}
+	if left := min(roomLeftBytes, space.TotalBytes/roomLeftPart); space.FreeBytes < left+roomCheckBytes {
+		return fmt.Errorf("only %d MiB of the disk are free", space.FreeBytes>>20)
+	}
+	return nil
 }
 
 // Close implements io.Closer: from here on the snapshot is complete.

@@ -35,6 +35,8 @@ type Storage struct {
 	marker    markerStore
 	watermark watermarkStore
 	sizeBytes func() int64
+	// freeBytes is the room inside the log's file.
+	freeBytes func() int64
 	// space measures the free room; reserve is room held back, nil in memory.
 	space   func() (Space, error)
 	reserve *reserve
@@ -74,6 +76,7 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 		marker:      &markerFile{path: filepath.Join(dir, "state-marker", "marker.json")},
 		watermark:   watermarkFile(filepath.Join(dir, "state-marker", "watermark.json")),
 		sizeBytes:   func() int64 { return fileSize(path) },
+		freeBytes:   func() int64 { return int64(bolt.Stats().FreePageN) * int64(os.Getpagesize()) },
 		space:       func() (Space, error) { return freeSpace(dir) },
 		reserve:     reserve,
 		snapshotDir: filepath.Join(dir, snapshotDir),
@@ -114,6 +117,13 @@ func (s *Storage) snapshotFailure() error {
 		return sealed.failure()
 	}
 	return nil
+}
+
+// reportDamage has f told of snapshots that are found damaged from now on.
+func (s *Storage) reportDamage(f func(error)) {
+	if sealed, ok := s.snapshots.(*sealedSnapshots); ok {
+		sealed.report.Store(&f)
+	}
 }
 
 func fileSize(path string) int64 {

@@ -324,6 +324,9 @@ func TestRootIteration(t *testing.T) {
 	if keys.String() != "b/2 b/3 " {
 		t.Errorf("from: %s", keys.String())
 	}
+	if got := l.Root().CountFrom("b/", "b/2"); got != 2 {
+		t.Errorf("count from b/2: %d, want 2", got)
+	}
 	for rec := range l.Root().From("b/", "") {
 		if rec.Key != "b/1" {
 			t.Errorf("first is %s", rec.Key)

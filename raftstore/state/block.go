@@ -14,6 +14,9 @@ import (
 // or no snapshot.
 var ErrCorruptSnapshot = errors.New("corrupt snapshot")
 
+// ErrNewerSnapshot reports a snapshot in a format of a newer release.
+var ErrNewerSnapshot = errors.New("snapshot of a newer format")
+
 const blockHeaderBytes = 8
 
 // blockWriter packs items into blocks. After its first error it does nothing.

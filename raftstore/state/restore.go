@@ -119,7 +119,10 @@ func (l *loader) header(r *wire.Reader) error {
 			return fmt.Errorf("not a snapshot")
 		}
 	}
-	if format := r.Uvarint(); format != snapshotFormat {
+	switch format := r.Uvarint(); {
+	case format > snapshotFormat:
+		return fmt.Errorf("%w: %d, this release reads up to %d", ErrNewerSnapshot, format, snapshotFormat)
+	case format != snapshotFormat:
 		return fmt.Errorf("format %d", format)
 	}
 	l.meta.revision, l.meta.index, l.meta.featureLevel = r.Uvarint(), r.Uvarint(), r.Uvarint()

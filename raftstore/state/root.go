@@ -50,8 +50,13 @@ func (r *Root) Count(prefix string) int {
 	if prefix == "" {
 		return r.Len()
 	}
+	return r.CountFrom(prefix, prefix)
+}
+
+// CountFrom returns how many records From yields, in time linear in their number.
+func (r *Root) CountFrom(prefix, startKey string) int {
 	n := 0
-	for range r.All(prefix) {
+	for range r.From(prefix, startKey) {
 		n++
 	}
 	return n

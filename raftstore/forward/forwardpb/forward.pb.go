@@ -447,6 +447,8 @@ type StatusResponse struct {
 	FreeBytes     int64 `protobuf:"varint,20,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
 	HeadroomBytes int64 `protobuf:"varint,21,opt,name=headroom_bytes,json=headroomBytes,proto3" json:"headroom_bytes,omitempty"`
 	LowSpace      bool  `protobuf:"varint,22,opt,name=low_space,json=lowSpace,proto3" json:"low_space,omitempty"`
+	// The highest feature level that the server can apply.
+	FeatureLevel  uint64 `protobuf:"varint,30,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -607,6 +609,13 @@ func (x *StatusResponse) GetLowSpace() bool {
 	return false
 }
 
+func (x *StatusResponse) GetFeatureLevel() uint64 {
+	if x != nil {
+		return x.FeatureLevel
+	}
+	return 0
+}
+
 type ChangeMembersRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Change Change                 `protobuf:"varint,1,opt,name=change,proto3,enum=setpoint.raftstore.forward.v1.Change" json:"change,omitempty"`
@@ -730,7 +739,7 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x10ReadIndexRequest\"/\n" +
 	"\x11ReadIndexResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\"\x0f\n" +
-	"\rStatusRequest\"\xbc\x05\n" +
+	"\rStatusRequest\"\xe1\x05\n" +
 	"\x0eStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -752,7 +761,8 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\n" +
 	"free_bytes\x18\x14 \x01(\x03R\tfreeBytes\x12%\n" +
 	"\x0eheadroom_bytes\x18\x15 \x01(\x03R\rheadroomBytes\x12\x1b\n" +
-	"\tlow_space\x18\x16 \x01(\bR\blowSpace\x1a;\n" +
+	"\tlow_space\x18\x16 \x01(\bR\blowSpace\x12#\n" +
+	"\rfeature_level\x18\x1e \x01(\x04R\ffeatureLevel\x1a;\n" +
 	"\rFoundersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x01\n" +

@@ -25,6 +25,10 @@ func Lists(e *history.Epoch, log *Log) Result {
 			apply(now, log.Versions[next])
 		}
 		r.Checked++
+		if list.Error != "" {
+			r.violate("list at %d at server-%d: %s", list.Revision, list.Replica+1, list.Error)
+			continue
+		}
 		if want := listed(now, list.Selector); !slices.Equal(want, list.Items) {
 			r.violate("list at %d by client %d at server-%d (selector %q, %d pages) is %s", list.Revision, list.Client,
 				list.Replica+1, list.Selector, list.Pages, difference(list.Items, want))

@@ -1,0 +1,39 @@
+package rest
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// stackBytes is what a request needs of its goroutine's stack, about.
+const stackBytes = 16 << 10
+
+// ReserveStack grows the stack of a goroutine that has just begun to serve a
+// request, in one step. A new stack is small, and doubling it again and again
+// below upstream's deep calls means to walk and copy all of them each time.
+func ReserveStack() { reserve(false) }
+
+// reserve needs room for its frame, whether it uses it or not.
+//
+//go:noinline
+func reserve(use bool) (last byte) {
+	if use {
+		var room [stackBytes]byte
+		fill(&room)
+		last = room[stackBytes-1]
+	}
+	return last
+}
+
+//go:noinline
+func fill(room *[stackBytes]byte) { room[0]++ }
+
+// creater is what upstream's creating handler calls first in the goroutine that it
+// starts for each write.
+type creater struct{ runtime.ObjectCreater }
+
+// New implements runtime.ObjectCreater.
+func (c creater) New(kind schema.GroupVersionKind) (runtime.Object, error) {
+	ReserveStack()
+	return c.ObjectCreater.New(kind)
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-io/setpoint"
+)
+
+func newBackup() *cobra.Command {
+	cmd := &cobra.Command{Use: "backup", Short: "Back up all objects of a cluster, verify and restore backups", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(newBackupCreate(), newBackupVerify(), newBackupRestore())
+	return cmd
+}
+
+// withFile is withSources for a command whose one argument is a file.
+func withFile(cmd *cobra.Command) *cobra.Command {
+	withSources(cmd)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return usageError{fmt.Errorf("%s takes one file: run '%s --help'", cmd.Name(), cmd.CommandPath())}
+	}
+	return cmd
+}
+
+func newBackupCreate() *cobra.Command {
+	var kubeconfig string
+	cmd := &cobra.Command{
+		Use:   "create FILE",
+		Short: "Write all objects, as they are at one moment, to a file; '-' is standard output",
+		Long: "Write all objects, as they are at one moment, to a file, while others write.\n" +
+			"The file appears when it is whole. It holds Secrets as they are: keep it as you keep them.",
+		Example: "  setpoint backup create setpoint-$(date +%F).backup",
+	}
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "the administrator's kubeconfig (default $KUBECONFIG, then this machine's)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		configs, err := contexts(kubeconfig)
+		if err != nil {
+			return err
+		}
+		progress := newProgress(cmd.ErrOrStderr())
+		report, err := createBackup(cmd, configs, args[0], progress.update)
+		progress.end()
+		if err != nil {
+			return fmt.Errorf("no backup was made: %w", err)
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "%d objects at revision %d, %s, state hash %x\n",
+			report.Objects, report.Revision, mebibytes(report.ArchiveBytes), report.StateHash)
+		return nil
+	}
+	return withFile(cmd)
+}
+
+// createBackup asks one server after the other until one makes a backup.
+func createBackup(cmd *cobra.Command, configs map[string]*rest.Config, path string, progress setpoint.BackupProgress) (setpoint.BackupReport, error) {
+	var failed error
+	for _, name := range slices.Sorted(maps.Keys(configs)) {
+		report, err := fetchBackup(cmd.Context(), configs[name], cmd.OutOrStdout(), path, progress)
+		if err == nil || cmd.Context().Err() != nil {
+			return report, err
+		}
+		failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+		if path == "-" {
+			break // a part may be written
+		}
+	}
+	return setpoint.BackupReport{}, failed
+}
+
+func fetchBackup(ctx context.Context, config *rest.Config, out io.Writer, path string, progress setpoint.BackupProgress) (setpoint.BackupReport, error) {
+	if path == "-" {
+		return setpoint.FetchBackup(ctx, config, out, progress)
+	}
+	return setpoint.FetchBackupFile(ctx, config, path, progress)
+}
+
+func newBackupVerify() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{Use: "verify FILE", Short: "Check a backup and load it on trial; exit code 1 if it is damaged"}
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		report, err := setpoint.VerifyBackup(args[0])
+		if err != nil {
+			return err
+		}
+		return printBackup(cmd.OutOrStdout(), args[0], report, output)
+	}
+	return withFile(cmd)
+}
+
+// backupView is a report for people and scripts.
+type backupView struct {
+	File         string    `json:"file"`
+	ClusterID    string    `json:"clusterID"`
+	Time         time.Time `json:"time"`
+	Revision     uint64    `json:"revision"`
+	FeatureLevel uint64    `json:"featureLevel"`
+	Objects      int64     `json:"objects"`
+	Bytes        int64     `json:"bytes"`
+	StateHash    string    `json:"stateHash"`
+}
+
+func printBackup(w io.Writer, path string, r setpoint.BackupReport, output string) error {
+	view := backupView{
+		File: path, ClusterID: r.ClusterID, Time: r.Time, Revision: r.Revision, FeatureLevel: r.FeatureLevel,
+		Objects: r.Objects, Bytes: r.ArchiveBytes, StateHash: fmt.Sprintf("%x", r.StateHash),
+	}
+	return printView(w, view, output, func(t io.Writer) {
+		fmt.Fprintln(t, "FILE\tREVISION\tOBJECTS\tSIZE\tMADE\tSTATE HASH")
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\n", path, r.Revision, r.Objects, mebibytes(r.ArchiveBytes), r.Time.Format(time.RFC3339), view.StateHash)
+	})
+}
+
+// printView writes a value as json or yaml, or the table that rows makes.
+func printView(w io.Writer, view any, output string, rows func(io.Writer)) error {
+	switch output {
+	case "json":
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(view)
+	case "yaml":
+		text, err := yaml.Marshal(view)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
+		return err
+	case "table":
+		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+		rows(t)
+		return t.Flush()
+	}
+	return usageError{fmt.Errorf("--output %q: use table, json or yaml", output)}
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// storeFlags are the flags that name a server's data directory and its cluster.
+func storeFlags(cmd *cobra.Command, options *setpoint.ServerOptions) {
+	cmd.Flags().StringVar(&options.Name, "name", "server-1", "name of the server, one of --initial-servers")
+	cmd.Flags().StringVar(&options.DataDir, "data-dir", setpoint.DefaultDataDir, "the server's data directory")
+	cmd.Flags().StringVar(&options.InitialServers, "initial-servers", "", "all servers: name=host:port,...; empty: this one alone")
+	cmd.Flags().StringVar(&options.AdvertiseAddress, "advertise-address", "", "without --initial-servers: host:port of this server")
+	cmd.Flags().StringVar(&options.TrustDir, "trust-dir", "", "what 'setpoint cluster init' wrote (default <data-dir>)")
+}
+
+func newBackupRestore() *cobra.Command {
+	var options setpoint.ServerOptions
+	var newCluster bool
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make the data directory of a stopped server of a backup",
+		Long: "Make the data directory of a stopped server of a backup. For a cluster of three, restore the same file\n" +
+			"on each server with the same --initial-servers, then start them: they begin as equals. Or restore on one\n" +
+			"with --initial-servers naming it alone, and let the others join with empty data directories.\n" +
+			"All servers of the former cluster must be stopped. The revision is raised, so that every client lists again.",
+		Example: "  setpoint backup restore monday.backup --name server-1 --initial-servers server-1=a:6443,server-2=b:6443,server-3=c:6443 --trust-dir /etc/setpoint",
+	}
+	storeFlags(cmd, &options)
+	cmd.Flags().BoolVar(&newCluster, "new-cluster", false, "take a backup of a cluster with another certificate authority")
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if options.Logger, err = newLogger(cmd); err != nil {
+			return err
+		}
+		if err := options.Validate(); err != nil {
+			return usageError{err}
+		}
+		restored, err := setpoint.RestoreBackup(cmd.Context(), args[0], options, newCluster)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d objects, state hash %x; the backup was made at revision %d, the cluster begins at %d\n",
+			options.DataDir, restored.Objects, restored.StateHash, restored.Report.Revision, restored.Revision)
+		return nil
+	}
+	return withFile(cmd)
+}

@@ -1,0 +1,302 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	stopTimeout    = 20 * time.Second
+	serverPort     = 6443
+	dialTimeout    = time.Second
+	smallDiskBytes = 192 << 20
+)
+
+// A Config says where processes live.
+type Config struct {
+	Binary string // setpoint
+	Dir    string // for data, logs and keys
+	// Environment is added to that of the servers.
+	Environment []string
+}
+
+// Processes is a Cluster of processes.
+type Processes struct {
+	*access
+	cfg     Config
+	network *network // nil: all on the loopback address
+	peers   string   // --initial-servers
+	disk    bool     // SmallDisk has a file system of its own
+
+	mu      sync.Mutex
+	servers [Servers]*process
+}
+
+// process is one run of a server.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// NewProcesses makes keys and, as root, the network. Start starts the servers.
+func NewProcesses(cfg Config) (*Processes, error) {
+	p := &Processes{cfg: cfg}
+	addresses, err := p.lay()
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	p.peers = strings.Join(addresses, ",")
+	trust := filepath.Join(cfg.Dir, "trust")
+	out, err := exec.Command(cfg.Binary, "cluster", "init", "--servers="+p.peers, "--out="+trust).CombinedOutput()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %s", err, out), p.Close())
+	}
+	if p.access, err = readAccess(trust); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// lay lays the network and returns the servers' addresses.
+func (p *Processes) lay() ([]string, error) {
+	if os.Geteuid() != 0 {
+		return loopback()
+	}
+	var err error
+	if p.network, err = newNetwork(); err != nil {
+		return nil, err
+	}
+	small := p.DataDir(SmallDisk)
+	if err := os.MkdirAll(small, 0o700); err != nil {
+		return nil, err
+	}
+	if err := unix.Mount("tmpfs", small, "tmpfs", 0, fmt.Sprintf("size=%d", smallDiskBytes)); err != nil {
+		return nil, fmt.Errorf("mounting a small disk: %w", err)
+	}
+	p.disk = true
+	var addresses []string
+	for i := range Servers {
+		addresses = append(addresses, fmt.Sprintf("%s=%s:%d", Name(i), serverIP(i), serverPort))
+	}
+	return addresses, nil
+}
+
+// loopback picks free ports.
+func loopback() ([]string, error) {
+	var addresses []string
+	for i := range Servers {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer listener.Close() // all are held until all are known
+		addresses = append(addresses, Name(i)+"="+listener.Addr().String())
+	}
+	return addresses, nil
+}
+
+// Can implements Cluster.
+func (p *Processes) Can(a Ability) bool {
+	switch a {
+	case Network, Unplug:
+		return p.network != nil
+	case Disk:
+		return p.disk
+	case Clock:
+		return os.Geteuid() == 0 && runtime.GOARCH == "amd64"
+	default:
+		return a == Files
+	}
+}
+
+// Dial implements Cluster.
+func (p *Processes) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	if p.network == nil {
+		return dialer.DialContext(ctx, network, address)
+	}
+	return p.network.dial(ctx, dialer, network, address)
+}
+
+// DataDir implements Cluster.
+func (p *Processes) DataDir(i int) string { return filepath.Join(p.cfg.Dir, Name(i)) }
+
+// LogFile is where a server's log is.
+func (p *Processes) LogFile(i int) string { return filepath.Join(p.cfg.Dir, Name(i)+".log") }
+
+// Start implements Cluster.
+func (p *Processes) Start(i int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running(i) {
+		return nil
+	}
+	log, err := os.OpenFile(p.LogFile(i), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := []string{p.cfg.Binary, "server", "--name", Name(i), "--data-dir", p.DataDir(i),
+		"--trust-dir", filepath.Join(p.cfg.Dir, "trust"), "--initial-servers", p.peers}
+	if p.network == nil {
+		args = append(args, "--gossip-address", "")
+	} else {
+		args = append(p.network.inside(i), args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, append(os.Environ(), p.cfg.Environment...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	server := &process{cmd: cmd, ended: make(chan struct{})}
+	p.servers[i] = server
+	go func() {
+		_ = cmd.Wait() // how it ended is in its log
+		close(server.ended)
+	}()
+	return nil
+}
+
+// running needs mu.
+func (p *Processes) running(i int) bool {
+	if p.servers[i] == nil {
+		return false
+	}
+	select {
+	case <-p.servers[i].ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Running implements Cluster.
+func (p *Processes) Running(i int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running(i)
+}
+
+// PID implements Cluster.
+func (p *Processes) PID(i int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running(i) {
+		return 0
+	}
+	return p.servers[i].cmd.Process.Pid
+}
+
+func (p *Processes) signal(i int, signal syscall.Signal) *process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running(i) {
+		_ = p.servers[i].cmd.Process.Signal(signal) // it may have ended just now
+	}
+	return p.servers[i]
+}
+
+// Kill implements Cluster.
+func (p *Processes) Kill(i int) error {
+	if server := p.signal(i, syscall.SIGKILL); server != nil {
+		<-server.ended
+	}
+	return nil
+}
+
+// Stop implements Cluster. A server that does not end in time is killed, and that is an error.
+func (p *Processes) Stop(i int) error {
+	server := p.signal(i, syscall.SIGTERM)
+	if server == nil {
+		return nil
+	}
+	select {
+	case <-server.ended:
+		return nil
+	case <-time.After(stopTimeout):
+		return errors.Join(fmt.Errorf("%s did not stop within %v", Name(i), stopTimeout), p.Kill(i))
+	}
+}
+
+// Pause implements Cluster.
+func (p *Processes) Pause(i int) error { p.signal(i, syscall.SIGSTOP); return nil }
+
+// Resume implements Cluster.
+func (p *Processes) Resume(i int) error { p.signal(i, syscall.SIGCONT); return nil }
+
+var errNoNetwork = errors.New("without root all servers share one network")
+
+// Cut implements Cluster.
+func (p *Processes) Cut(pairs []Pair) error {
+	if p.network == nil {
+		return errNoNetwork
+	}
+	return p.network.cut(pairs)
+}
+
+// Lose implements Cluster.
+func (p *Processes) Lose(percent int) error {
+	if p.network == nil {
+		return errNoNetwork
+	}
+	return p.network.lose(percent)
+}
+
+// Unplug implements Cluster.
+func (p *Processes) Unplug(i int) error {
+	if p.network == nil {
+		return errNoNetwork
+	}
+	return p.network.plug(i, "down")
+}
+
+// Plug implements Cluster.
+func (p *Processes) Plug(i int) error {
+	if p.network == nil {
+		return errNoNetwork
+	}
+	return p.network.plug(i, "up")
+}
+
+// Mend implements Cluster.
+func (p *Processes) Mend() error {
+	if p.network == nil {
+		return nil
+	}
+	return p.network.mend()
+}
+
+// Close implements Cluster. Data and logs stay.
+func (p *Processes) Close() error {
+	var err error
+	for i := range Servers {
+		err = errors.Join(err, p.Kill(i))
+	}
+	if p.disk {
+		err = errors.Join(err, p.keepDisk())
+	}
+	if p.network != nil {
+		err = errors.Join(err, p.network.close())
+	}
+	return err
+}
+
+// keepDisk moves what is on the small disk below where it was mounted.
+func (p *Processes) keepDisk() error {
+	small, kept := p.DataDir(SmallDisk), p.DataDir(SmallDisk)+".kept"
+	err := os.CopyFS(kept, os.DirFS(small))
+	return errors.Join(err, unix.Unmount(small, unix.MNT_DETACH), os.Remove(small), os.Rename(kept, small))
+}

@@ -1,0 +1,82 @@
+package consistency
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-io/setpoint/test/consistency/cluster"
+)
+
+// The flags of a long run; without them it is short.
+var (
+	duration    = flag.Duration("duration", 25*time.Second, "how long calm and faults last together")
+	seed        = flag.Uint64("seed", 1, "of faults and operations")
+	faults      = flag.String("faults", "kill-leader,pause-leader,partition-leader", "first letters of the faults wanted, with commas; empty: all")
+	leaderKills = flag.Int("leader-kills", 0, "kill so many leaders, nothing else")
+	rate        = flag.Int("rate", 400, "operations a second; 0: as many as go")
+	binary      = flag.String("binary", "", "setpoint to examine; empty: built from here")
+	keep        = flag.String("keep", "", "folder for logs, data and histories; empty: a temporary one")
+)
+
+// TestConsistency examines three servers under faults. A run that finds something can be
+// repeated with the command it prints: the same faults in the same order.
+func TestConsistency(t *testing.T) {
+	dir := *keep
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	servers, err := cluster.NewProcesses(cluster.Config{Binary: build(t), Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := servers.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	examine(t, servers, dir)
+}
+
+func examine(t *testing.T, servers cluster.Cluster, dir string) {
+	t.Helper()
+	cfg := Config{Cluster: servers, Dir: dir, Duration: *duration, Seed: *seed, LeaderKills: *leaderKills, Rate: *rate}
+	cfg.Log = func(format string, args ...any) { t.Logf(format, args...) }
+	if *faults != "" {
+		cfg.Faults = strings.Split(*faults, ",")
+	}
+	report, err := Run(context.WithoutCancel(t.Context()), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Print(report)
+	if report.Bad() > 0 {
+		t.Errorf("%d violations; histories, data and logs are in %s\nagain: make consistency DURATION=%v SEED=%d FAULTS=%s LEADER_KILLS=%d RATE=%d",
+			report.Bad(), dir, *duration, *seed, *faults, *leaderKills, *rate)
+	}
+}
+
+// build makes the program under test.
+func build(t *testing.T) string {
+	t.Helper()
+	if *binary != "" {
+		path, err := filepath.Abs(*binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	path := filepath.Join(t.TempDir(), "setpoint")
+	cmd := exec.Command("go", "build", "-o", path, "github.com/setpoint-io/setpoint/cmd/setpoint")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
