@@ -15,7 +15,7 @@ export GOFLAGS := -trimpath -buildvcs=false
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev test check bench consistency consistency-compose generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev test check bench mutants consistency consistency-compose generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ consistency: build ## examine the servers under faults: DURATION=5m SEED= FAULTS
 
 consistency-compose: ## the same on the containers of make compose-up
 	CLUSTER=compose DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) KEEP=$(KEEP) test/consistency.sh
+
+mutants: ## put bugs into the store, one after the other, and see which test catches each (FOCUS=name)
+	$(GO) test -count=1 -v -timeout 60m -tags mutants -run '^TestEveryMutantIsCaught$$' ./test/mutants
 
 generate: ## remake generated code and data; a second run changes nothing
 	deploy/generate-setup.sh

@@ -25,5 +25,5 @@ if [[ ${CLUSTER:-} == compose ]]; then
 fi
 CGO_ENABLED=0 go test -count=1 -timeout 24h "${what[@]}" -v ./test/consistency -args "${binary[@]}" \
   -keep "$keep" -duration "${DURATION:-5m}" -seed "${SEED:-$(date +%s)}" \
-  -faults "${FAULTS:-}" -leader-kills "${LEADER_KILLS:-0}" -rate "${RATE:-0}"
+  -faults "${FAULTS:-}" -leader-kills "${LEADER_KILLS:-0}" -rate "${RATE:-0}" -whole
 [[ -n ${KEEP:-} ]] || rm -rf "$keep" # only of a good run

@@ -25,6 +25,7 @@ type codec struct {
 func (c codec) encode(kind *resource.Any, obj resource.Object) ([]byte, error) {
 	stored := shallowCopy(obj)
 	stored.SetResourceVersion("")
+	stored.SetSelfLink("") // of old clients; Kubernetes keeps none
 	stored.GetObjectKind().SetGroupVersionKind(kind.GroupVersionKind)
 	var value bytes.Buffer
 	value.WriteByte(command.EncodingProtobuf)

@@ -98,10 +98,12 @@ func (t *Table) listOne(root *state.Root, o ListOptions, name string, page *Page
 
 func (t *Table) listMany(root *state.Root, from string, o ListOptions, page *Page) error {
 	prefix := t.namespacePrefix(o.Namespace)
+	next := from
 	for r := range root.From(prefix, from) {
 		if o.Limit > 0 && int64(len(page.Items)) == o.Limit {
-			return t.endPage(root, prefix, r.Key, o, page)
+			return t.endPage(root, prefix, next, o, page)
 		}
+		next = r.Key + endOfKey
 		cached, err := t.decode(r)
 		if err != nil {
 			return err
@@ -112,6 +114,10 @@ func (t *Table) listMany(root *state.Root, from string, o ListOptions, page *Pag
 	}
 	return nil
 }
+
+// endOfKey behind a key is the next there can be: whoever goes on from there in a
+// newer cut sees what came between.
+const endOfKey = "\x00"
 
 func (t *Table) endPage(root *state.Root, prefix, next string, o ListOptions, page *Page) error {
 	token, err := storage.EncodeContinue(next, prefix, int64(root.Revision))
@@ -144,7 +150,7 @@ func (t *Table) listRoot(ctx context.Context, o ListOptions) (root *state.Root, 
 	}
 	root, err = t.store.rootExactly(ctx, revision)
 	if errors.Is(err, errCompacted) {
-		return nil, "", expired("The provided resource version for list is too old.")
+		return nil, "", expired("The resourceVersion for the provided list is too old.")
 	}
 	return root, "", err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
@@ -34,7 +35,8 @@ type WatchOptions struct {
 }
 
 // Watch streams the changes of the selected objects until ctx ends, Stop is
-// called, or the client falls too far behind (an ERROR event with 410).
+// called, or the client falls too far behind (an ERROR event with 410). As in
+// Kubernetes, a revision that is gone from the start gives that event too.
 func (t *Table) Watch(ctx context.Context, o WatchOptions) (watch.Interface, error) {
 	revision, err := ParseResourceVersion(o.ResourceVersion)
 	if err != nil {
@@ -42,7 +44,12 @@ func (t *Table) Watch(ctx context.Context, o WatchOptions) (watch.Interface, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watcher{table: t, options: o, cancel: cancel, results: make(chan watch.Event, watchBuffer)}
-	if err := w.open(ctx, revision); err != nil {
+	err = w.open(ctx, revision)
+	if apierrors.IsResourceExpired(err) {
+		go w.refuse(ctx, err)
+		return w, nil
+	}
+	if err != nil {
 		cancel()
 		return nil, err
 	}
@@ -92,6 +99,13 @@ func (w *watcher) open(ctx context.Context, revision uint64) (err error) {
 		return expired(fmt.Sprintf("too old resource version: %d", revision))
 	}
 	return unavailable(err)
+}
+
+// refuse is run for a watch that cannot begin.
+func (w *watcher) refuse(ctx context.Context, err error) {
+	defer close(w.results)
+	defer w.cancel()
+	w.fail(ctx, err)
 }
 
 func (w *watcher) run(ctx context.Context) {

@@ -239,6 +239,7 @@ func (w *write) stored(v *View, change *Change, result command.Result) resource.
 		obj = shallowCopy(v.Current.object)
 	}
 	obj.SetResourceVersion(formatRevision(revision))
+	obj.SetSelfLink("")
 	return obj
 }
 

@@ -14,7 +14,7 @@ const (
 	checksumBytes = 4
 	// deleteSliceEntries bounds one deletion, so that it delays an append by
 	// little: the database has one writer at a time.
-	deleteSliceEntries = 64
+	deleteSliceEntries = 512
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -33,6 +33,9 @@ type checkedLog struct {
 
 	// last is the index of the newest entry, 0 if there is none.
 	last atomic.Uint64
+
+	// trimming is the beginning that is on its way out.
+	trimming trimming
 
 	// grown is how many bytes were appended since the last snapshot, count how
 	// many entries.
@@ -92,6 +95,9 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 	c.last.Store(logs[len(logs)-1].Index)
 	c.tail.append(logs)
 	c.count.Add(int64(len(logs)))
+	if err := c.trimming.appended(size, c.deleteNow); err != nil {
+		return err
+	}
 	c.grew(size)
 	if c.grown.Add(size) > c.growLimit {
 		c.askCompaction()
@@ -148,8 +154,9 @@ func (c *checkedLog) read(index uint64, out *raft.Log) error {
 	return nil
 }
 
-// DeleteRange implements raft.LogStore. What remains is without gaps after every
-// slice: a beginning is deleted upwards, an end downwards.
+// DeleteRange implements raft.LogStore. What remains is without gaps at every
+// moment: a beginning is deleted upwards, an end downwards. Of a beginning the most
+// goes later, with the appends that need its pages.
 func (c *checkedLog) DeleteRange(low, high uint64) error {
 	first, err := c.FirstIndex()
 	if err != nil {
@@ -162,7 +169,14 @@ func (c *checkedLog) DeleteRange(low, high uint64) error {
 		if upwards {
 			c.last.Store(0)
 		}
+	} else if upwards {
+		return c.trimming.begin(first, high, c.growLimit, c.deleteNow)
 	}
+	c.trimming.forget()
+	return c.deleteSlices(low, high, upwards)
+}
+
+func (c *checkedLog) deleteSlices(low, high uint64, upwards bool) error {
 	for low <= high {
 		from, to := low, high
 		if upwards {
@@ -172,12 +186,15 @@ func (c *checkedLog) DeleteRange(low, high uint64) error {
 			from = max(low, high-min(high, deleteSliceEntries-1))
 			high = from - 1
 		}
-		err := c.guard.write("log deletion", func() error { return c.inner.DeleteRange(from, to) })
-		if err != nil {
+		if err := c.deleteNow(from, to); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (c *checkedLog) deleteNow(from, to uint64) error {
+	return c.guard.write("log deletion", func() error { return c.inner.DeleteRange(from, to) })
 }
 
 // verifyAll reads every entry once and keeps the newest in the cache. The log must

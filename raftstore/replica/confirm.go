@@ -20,7 +20,11 @@ func (r *Replica) ConfirmLeader(ctx context.Context, term uint64) error {
 	if !r.started() {
 		return ErrNotLeader
 	}
-	for start := time.Now(); ; {
+	start := time.Now()
+	for try := 0; ; try++ {
+		if err := confirmPause(ctx, try); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotLeader, err)
+		}
 		// Each try sends heartbeats at once, and ends with an answer or the leadership.
 		if err := r.await(ctx, r.raft.VerifyLeader()); err != nil {
 			return fmt.Errorf("%w: %w", ErrNotLeader, err)
@@ -32,6 +36,24 @@ func (r *Replica) ConfirmLeader(ctx context.Context, term uint64) error {
 		if r.quorumSince(term, start) {
 			return nil
 		}
+	}
+}
+
+// confirmRetry is the pause between two tries. Members without a vote may answer at
+// once, again and again, where the voters do not.
+const confirmRetry = time.Millisecond
+
+// confirmPause waits before a try. The second follows at once: the first was often
+// satisfied by answers already on their way.
+func confirmPause(ctx context.Context, try int) error {
+	if try < 2 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(confirmRetry):
+		return nil
 	}
 }
 

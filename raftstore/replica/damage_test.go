@@ -28,7 +28,7 @@ func readImage(t *testing.T, dir string) image {
 	t.Helper()
 	files := image{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == reserveName {
+		if err != nil || d.IsDir() || d.Name() == "reserve" {
 			return err
 		}
 		data, err := os.ReadFile(path)

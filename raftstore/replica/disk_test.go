@@ -27,3 +27,26 @@ func TestSetAsideIncludesTheWatermark(t *testing.T) {
 		t.Errorf("%+v, %v", mark, err)
 	}
 }
+
+// TestEveryStableKeyIsKnown: the check of the file took the id of a member that had come back for
+// a damaged key, so that such a server could start once and never again.
+func TestEveryStableKeyIsKnown(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		storage, err := OpenFiles(t.Context(), dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range stableKeys {
+			if err := storage.stable.Set([]byte(key), []byte("12345678")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := storage.stable.Set(memberIDKey, []byte("a+1")); err != nil {
+			t.Fatal(err)
+		}
+		if err := storage.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/reserve"
 )
 
 const (
@@ -32,11 +34,8 @@ const (
 	logPart = 16
 )
 
-// Space is the room on the file system of a data directory, in bytes. The zero
-// value has no bounds.
-type Space struct {
-	FreeBytes, TotalBytes int64
-}
+// Space is the room on the file system of a data directory.
+type Space = reserve.Space
 
 // SpaceStatus is the room that a replica has. The zero value says that it has not
 // looked, or that there are no bounds.
@@ -53,7 +52,7 @@ type SpaceStatus struct {
 type headroom struct {
 	measure func() (Space, error)
 	// reserve is space held back, nil without files.
-	reserve *reserve
+	reserve *reserve.Reserve
 	// snapshotBytes is the size of the newest snapshot.
 	snapshotBytes func() int64
 	// logFreeBytes is the room inside the log's file, which never shrinks.
@@ -88,7 +87,7 @@ func (h *headroom) wrote(n int64) {
 
 // relieve gives the reserve back for a write that found the disk full.
 func (h *headroom) relieve() bool {
-	if h.reserve == nil || !h.reserve.spend() {
+	if h.reserve == nil || !h.reserve.Spend() {
 		return false
 	}
 	notify(h.wake)
@@ -110,7 +109,7 @@ func (h *headroom) look() error {
 		return fmt.Errorf("measuring free space: %w", err)
 	}
 	s := SpaceStatus{
-		FreeBytes:     max(0, space.FreeBytes-h.reserve.missing()),
+		FreeBytes:     max(0, space.FreeBytes-h.reserve.Missing()),
 		HeadroomBytes: headroomBytes(space.TotalBytes, h.snapshotBytes(), h.logFreeBytes()),
 	}
 	s.Low = s.FreeBytes < s.HeadroomBytes
@@ -128,10 +127,10 @@ func (h *headroom) adjust(space Space, s SpaceStatus) error {
 	switch {
 	case h.reserve == nil:
 		return nil
-	case s.Low && space.FreeBytes < h.reserve.size():
-		return h.reserve.drop()
+	case s.Low && space.FreeBytes < h.reserve.Size():
+		return h.reserve.Drop()
 	case !s.Low:
-		return h.reserve.make()
+		return h.reserve.Make()
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/reserve"
 )
 
 const mib = 1 << 20
@@ -49,12 +51,11 @@ func TestHeadroomHealsWithHysteresis(t *testing.T) {
 // The reserve is given back when nothing else is left, and taken when there is
 // room; neither looks like a change of the room there is.
 func TestReserveComesAndGoes(t *testing.T) {
-	dir := t.TempDir()
-	held := &reserve{path: filepath.Join(dir, reserveName), bytes: 8 * mib}
+	path := filepath.Join(t.TempDir(), "reserve")
 	others := int64(0) // what others have written
-	h := &headroom{reserve: held, snapshotBytes: none, logFreeBytes: none}
+	h := &headroom{reserve: reserve.New(path, 8*mib), snapshotBytes: none, logFreeBytes: none}
 	h.measure = func() (Space, error) {
-		return Space{TotalBytes: 200 * mib, FreeBytes: 200*mib - others - fileSize(held.path)}, nil
+		return Space{TotalBytes: 200 * mib, FreeBytes: 200*mib - others - fileSize(path)}, nil
 	}
 	for _, step := range []struct {
 		othersMiB, freeMiB int64
@@ -76,29 +77,8 @@ func TestReserveComesAndGoes(t *testing.T) {
 		if got := h.Status(); got.FreeBytes != step.freeMiB*mib || got.Low != step.low {
 			t.Errorf("others %d MiB: %+v", step.othersMiB, got)
 		}
-		if _, err := os.Stat(held.path); (err == nil) != step.held {
+		if _, err := os.Stat(path); (err == nil) != step.held {
 			t.Errorf("others %d MiB: reserve %v", step.othersMiB, err)
 		}
-	}
-}
-
-// A start on a full disk begins with giving the reserve back.
-func TestReserveIsFoundAgain(t *testing.T) {
-	dir := t.TempDir()
-	r, err := openReserve(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.make(); err != nil {
-		t.Fatal(err)
-	}
-	if again, err := openReserve(dir); err != nil || !again.held {
-		t.Errorf("%+v %v", again, err)
-	}
-	if err := os.Truncate(r.path, r.bytes/2); err != nil {
-		t.Fatal(err)
-	}
-	if again, err := openReserve(dir); err != nil || again.held || fileSize(r.path) != 0 {
-		t.Errorf("half a reserve: %+v %v", again, err)
 	}
 }

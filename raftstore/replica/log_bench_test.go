@@ -37,7 +37,7 @@ func usedLog(b *testing.B) (log *checkedLog, next uint64) {
 	}
 	b.Cleanup(func() { storage.Close() })
 	guard := &diskGuard{fail: func(err error) { b.Error(err) }, limit: time.Minute}
-	log = newCheckedLog(storage.logs, guard, 1<<62)
+	log = newCheckedLog(storage.logs, guard, filledBytes/2)
 	data := make([]byte, entryBytes)
 	for next = 1; next <= filledBytes/entryBytes; next++ {
 		if err := log.StoreLog(&raft.Log{Index: next, Term: 1, Data: data}); err != nil {

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/reserve"
 )
 
 const (
@@ -59,7 +61,7 @@ var _ raft.SnapshotStore = (*sealedSnapshots)(nil)
 // openSnapshots opens the snapshots below dir and removes unfinished ones.
 func openSnapshots(dir string, logger *slog.Logger) (*sealedSnapshots, error) {
 	s := &sealedSnapshots{
-		dir: filepath.Join(dir, snapshotDir), space: func() (Space, error) { return freeSpace(dir) },
+		dir: filepath.Join(dir, snapshotDir), space: func() (Space, error) { return reserve.FreeSpace(dir) },
 	}
 	unfinished, err := filepath.Glob(filepath.Join(s.dir, "*"+unfinishedSuffix))
 	if err != nil {

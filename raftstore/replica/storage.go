@@ -14,6 +14,9 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/boltfile"
+	"github.com/setpoint-io/setpoint/raftstore/replica/reserve"
 )
 
 const (
@@ -39,7 +42,7 @@ type Storage struct {
 	freeBytes func() int64
 	// space measures the free room; reserve is room held back, nil in memory.
 	space   func() (Space, error)
-	reserve *reserve
+	reserve *reserve.Reserve
 	// snapshotDir is where snapshots are files, "" if they are not.
 	snapshotDir string
 	closers     []io.Closer
@@ -53,7 +56,7 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 			return nil, fmt.Errorf("data directory: %w", err)
 		}
 	}
-	reserve, err := openReserve(dir)
+	held, err := reserve.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -77,18 +80,21 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 		watermark:   watermarkFile(filepath.Join(dir, "state-marker", "watermark.json")),
 		sizeBytes:   func() int64 { return fileSize(path) },
 		freeBytes:   func() int64 { return int64(bolt.Stats().FreePageN) * int64(os.Getpagesize()) },
-		space:       func() (Space, error) { return freeSpace(dir) },
-		reserve:     reserve,
+		space:       func() (Space, error) { return reserve.FreeSpace(dir) },
+		reserve:     held,
 		snapshotDir: filepath.Join(dir, snapshotDir),
 		closers:     []io.Closer{bolt},
 	}, nil
 }
 
+// stableKeys are those that raft and this package keep beside the log.
+var stableKeys = []string{"CurrentTerm", "LastVoteTerm", "LastVoteCand", string(clusterIDKey), string(memberIDKey)}
+
 // openBolt opens the database. Its commits reach the disk before they return;
 // there is no setting by which they would not.
 func openBolt(path string) (*raftboltdb.BoltStore, error) {
-	if err := checkDatabase(path); err != nil {
-		return nil, err
+	if err := boltfile.Check(path, stableKeys...); err != nil {
+		return nil, openError(err)
 	}
 	bolt, err := raftboltdb.New(raftboltdb.Options{
 		Path: path,
@@ -103,9 +109,9 @@ func openBolt(path string) (*raftboltdb.BoltStore, error) {
 // openError tells damage from a file in use.
 func openError(err error) error {
 	switch {
-	case errors.Is(err, bolterrors.ErrTimeout):
+	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, boltfile.ErrInUse):
 		return errInUse
-	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+	case errors.Is(err, boltfile.ErrDamaged), errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err

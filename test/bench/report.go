@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -34,11 +36,11 @@ var goals = []goal{
 
 // runReport reads result lines from standard input and prints them beside the goals.
 func runReport(context.Context, []string) {
-	figures := map[string]float64{}
+	found := figures{}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
-		if err := readFigures(in.Bytes(), figures); err != nil {
+		if err := found.read(in.Bytes()); err != nil {
 			fatalf("%v", err)
 		}
 	}
@@ -47,41 +49,65 @@ func runReport(context.Context, []string) {
 	}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "WHAT\tMEASURED\tGOAL\t\tBASELINE")
-	for _, g := range append(goals, storeGoals...) {
-		fmt.Fprintln(t, g.line(figures))
+	for _, g := range slices.Concat(goals, clusterGoals, storeGoals) {
+		fmt.Fprintln(t, g.line(found))
 	}
 	_ = t.Flush() // standard output
 }
 
-// readFigures keeps the median of repeated runs, else the run itself.
-func readFigures(line []byte, figures map[string]float64) error {
+// figures are the values that each run had of each metric, under
+// "BENCH METRIC" and "BENCH CASE CLIENTS METRIC".
+type figures map[string][]float64
+
+// read adds one result line. Summaries are left out: they follow from the runs.
+func (f figures) read(line []byte) error {
 	var result struct {
-		Bench   string
-		Run     any
-		Metrics map[string]json.RawMessage
+		Bench, Case string
+		Run         any
+		Params      struct{ Clients int }
+		Metrics     map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(line, &result); err != nil {
 		return fmt.Errorf("not a result: %q: %w", line, err)
 	}
+	if result.Run == "summary" {
+		return nil
+	}
 	for name, raw := range result.Metrics {
 		var value float64
-		if result.Run == "summary" {
-			var s spread
-			if err := json.Unmarshal(raw, &s); err != nil {
-				return err
-			}
-			value = s.Median
-		} else if err := json.Unmarshal(raw, &value); err != nil {
+		if err := json.Unmarshal(raw, &value); err != nil {
 			return err
 		}
-		figures[result.Bench+" "+name] = value
+		for _, key := range []string{
+			result.Bench + " " + name,
+			fmt.Sprintf("%s %s %d %s", result.Bench, result.Case, result.Params.Clients, name),
+		} {
+			f[key] = append(f[key], value)
+		}
 	}
 	return nil
 }
 
-func (g goal) line(figures map[string]float64) string {
+// worst behind a metric's name asks for the largest value instead of the median.
+const worst = " max"
+
+// value is the median of all runs, or their largest.
+func (f figures) value(bench, metric string) (float64, bool) {
+	name, largest := strings.CutSuffix(metric, worst)
+	runs := slices.Sorted(slices.Values(f[bench+" "+name]))
+	switch {
+	case len(runs) == 0:
+		return 0, false
+	case largest:
+		return runs[len(runs)-1], true
+	default:
+		return runs[len(runs)/2], true
+	}
+}
+
+func (g goal) line(found figures) string {
 	measured, limit, verdict, baseline := "not measured", "", "", ""
-	value, ok := figures[g.bench+" "+g.metric]
+	value, ok := found.value(g.bench, g.metric)
 	if ok {
 		measured = fmt.Sprintf("%.1f %s", value, g.unit)
 	}

@@ -4,6 +4,7 @@
 #
 #   SAMPLES=20 RUNS=3 SETTLE=20s   how much to measure, how long to wait before "idle"
 #   PORT=16443                     a free port
+#   KILLS=20                       how often the leader of three servers is killed, and stopped in order (default 0)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -79,6 +80,7 @@ start react server --advertise-address "127.0.0.1:$port" --gossip-address ""
 bench react -target setpoint -kubeconfig "$kubeconfig" -pids "$server_pid" -nodes 20 -replicas 50 -samples "$samples"
 
 stop_server
+RUNS=$runs test/bench/cluster.sh "$dir/bench" "$results"
 RUNS=$runs test/bench/store.sh "$dir/bench" "$results"
 echo
 "$dir/bench" report <"$results"

@@ -21,6 +21,7 @@ var (
 	faults      = flag.String("faults", "kill-leader,pause-leader,partition-leader", "first letters of the faults wanted, with commas; empty: all")
 	leaderKills = flag.Int("leader-kills", 0, "kill so many leaders, nothing else")
 	rate        = flag.Int("rate", 400, "operations a second; 0: as many as go")
+	whole       = flag.Bool("whole", false, "with a disk that loses power, and with an act of backup and restore")
 	binary      = flag.String("binary", "", "setpoint to examine; empty: built from here")
 	keep        = flag.String("keep", "", "folder for logs, data and histories; empty: a temporary one")
 )
@@ -32,7 +33,7 @@ func TestConsistency(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	servers, err := cluster.NewProcesses(cluster.Config{Binary: build(t), Dir: dir})
+	servers, err := cluster.NewProcesses(cluster.Config{Binary: build(t), Dir: dir, Power: *whole})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestConsistency(t *testing.T) {
 
 func examine(t *testing.T, servers cluster.Cluster, dir string) {
 	t.Helper()
-	cfg := Config{Cluster: servers, Dir: dir, Duration: *duration, Seed: *seed, LeaderKills: *leaderKills, Rate: *rate}
+	cfg := Config{Cluster: servers, Dir: dir, Duration: *duration, Seed: *seed, LeaderKills: *leaderKills, Rate: *rate, Restore: *whole}
 	cfg.Log = func(format string, args ...any) { t.Logf(format, args...) }
 	if *faults != "" {
 		cfg.Faults = strings.Split(*faults, ",")

@@ -24,12 +24,13 @@ type Report struct {
 	// Findings are what was not as promised beside the checkers' violations.
 	Findings []string
 
-	mu      sync.Mutex
-	took    time.Duration
-	epochs  int
-	equal   bool              // state hashes
-	acks    map[int64][]int64 // by epoch's first call: returns of acknowledged writes
-	streams int
+	mu       sync.Mutex
+	took     time.Duration
+	epochs   int
+	equal    bool // state hashes
+	restored bool
+	acks     map[int64][]int64 // by epoch's first call: returns of acknowledged writes
+	streams  int
 }
 
 func (r *Report) find(format string, args ...any) {
@@ -143,7 +144,7 @@ func (r *Report) String() string {
 	for _, result := range r.Checks {
 		fmt.Fprintf(&b, "%-42s %10d %10d\n", result.Checker, result.Checked, result.Bad)
 	}
-	fmt.Fprintf(&b, "state hashes equal on all servers: %v\nviolations  %d\n", r.equal, r.Bad())
+	fmt.Fprintf(&b, "state hashes equal on all servers: %v; restored from a backup: %v\nviolations  %d\n", r.equal, r.restored, r.Bad())
 	for _, result := range r.Checks {
 		for _, violation := range result.Violations {
 			fmt.Fprintf(&b, "VIOLATION %s: %s\n", result.Checker, violation)

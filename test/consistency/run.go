@@ -37,8 +37,10 @@ type Config struct {
 	Faults []string
 	// LeaderKills, if not 0, is how many leaders are killed, and nothing else done, however long it takes.
 	LeaderKills int
-	Rate        int // operations a second; 0: as many as go
-	Log         func(format string, args ...any)
+	// Restore adds an act: all servers are made anew of a backup.
+	Restore bool
+	Rate    int // operations a second; 0: as many as go
+	Log     func(format string, args ...any)
 }
 
 // run is one that runs.
@@ -70,9 +72,15 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		faults = nemesis.Select(cfg.Cluster, []string{"kill-leader"})
 	}
 	r.nemesis = nemesis.New(cfg.Cluster, r.clock, faults, cfg.Seed, cfg.Log)
+	if cfg.LeaderKills > 0 {
+		r.nemesis.Pace = nemesis.Quick
+	}
 	r.calm(ctx)
 	r.faults(ctx)
 	r.heal(ctx)
+	if err := r.restore(ctx); err != nil {
+		r.report.find("restore: %v", err)
+	}
 	r.checks.Wait()
 	r.report.took = time.Duration(r.clock.Now())
 	r.report.faults(r.nemesis)

@@ -27,6 +27,7 @@ const (
 	Unplug  Ability = "unplug"  // Unplug and Plug
 	Files   Ability = "files"   // DataDir is a folder of this machine
 	Disk    Ability = "disk"    // server SmallDisk has a small file system of its own
+	Power   Ability = "power"   // CutPower
 	Clock   Ability = "clock"   // PID is a process of this machine which may be traced
 )
 
@@ -61,6 +62,10 @@ type Cluster interface {
 	// Unplug takes a server off the network, for clients too; Plug ends it.
 	Unplug(i int) error
 	Plug(i int) error
+
+	// CutPower takes the power from PowerServer, which ends; the seed says which of the writes that were
+	// not synced survive.
+	CutPower(seed uint64) error
 
 	DataDir(i int) string
 	PID(i int) int

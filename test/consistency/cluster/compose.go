@@ -124,6 +124,9 @@ func (*Compose) Lose(int) error { return errNotHere }
 // Mend implements Cluster.
 func (*Compose) Mend() error { return nil }
 
+// CutPower implements Cluster.
+func (*Compose) CutPower(uint64) error { return errNotHere }
+
 // DataDir implements Cluster.
 func (*Compose) DataDir(int) string { return "" }
 

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/test/powercut"
 )
 
 const (
@@ -28,6 +30,9 @@ const (
 type Config struct {
 	Binary string // setpoint
 	Dir    string // for data, logs and keys
+	// Power puts the data of PowerServer on a file system that can lose its power,
+	// which makes it slower.
+	Power bool
 	// Environment is added to that of the servers.
 	Environment []string
 }
@@ -39,6 +44,7 @@ type Processes struct {
 	network *network // nil: all on the loopback address
 	peers   string   // --initial-servers
 	disk    bool     // SmallDisk has a file system of its own
+	power   *powercut.FileSystem
 
 	mu      sync.Mutex
 	servers [Servers]*process
@@ -86,6 +92,9 @@ func (p *Processes) lay() ([]string, error) {
 		return nil, fmt.Errorf("mounting a small disk: %w", err)
 	}
 	p.disk = true
+	if err := p.powerOn(); err != nil {
+		return nil, err
+	}
 	var addresses []string
 	for i := range Servers {
 		addresses = append(addresses, fmt.Sprintf("%s=%s:%d", Name(i), serverIP(i), serverPort))
@@ -114,6 +123,8 @@ func (p *Processes) Can(a Ability) bool {
 		return p.network != nil
 	case Disk:
 		return p.disk
+	case Power:
+		return p.power != nil
 	case Clock:
 		return os.Geteuid() == 0 && runtime.GOARCH == "amd64"
 	default:
@@ -284,6 +295,9 @@ func (p *Processes) Close() error {
 	var err error
 	for i := range Servers {
 		err = errors.Join(err, p.Kill(i))
+	}
+	if p.power != nil {
+		err = errors.Join(err, p.power.Unmount(), os.Remove(p.DataDir(PowerServer)), os.Rename(p.diskDir(), p.DataDir(PowerServer)))
 	}
 	if p.disk {
 		err = errors.Join(err, p.keepDisk())

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/setpoint-io/setpoint/test/consistency/cluster"
 )
@@ -75,11 +76,17 @@ func damage(ctx context.Context, f *Field, harm func(file *os.File, size int64) 
 	return fmt.Sprintf("%s %s: %s", cluster.Name(victim), inside, text), errors.Join(err, f.Cluster.Start(victim))
 }
 
+// meaningless are files and folders whose content nobody reads.
+var meaningless = regexp.MustCompile(`^(reserve|quarantine-.*|.*\.kept|` + ballastName + `)$`)
+
 // files are those that hold something.
 func files(dir string) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
+		switch {
+		case err == nil && entry.IsDir() && meaningless.MatchString(entry.Name()):
+			return filepath.SkipDir
+		case err != nil || !entry.Type().IsRegular() || meaningless.MatchString(entry.Name()):
 			return err
 		}
 		if info, err := entry.Info(); err == nil && info.Size() > 0 {

@@ -14,14 +14,19 @@ import (
 )
 
 const (
-	lastMin = 2 * time.Second // how long a fault lasts
-	lastMax = 6 * time.Second
-	calmMin = time.Second // between faults, when all servers serve again
-	calmMax = 3 * time.Second
 	// SettleTimeout is how long the servers may take to serve after the last fault ended: the
 	// promise of liveness.
 	SettleTimeout = 60 * time.Second
 	pollInterval  = 100 * time.Millisecond
+)
+
+// A Pace says how long a fault lasts, and how long the calm after it, when all servers serve again.
+type Pace struct{ LastMin, LastMax, CalmMin, CalmMax time.Duration }
+
+// The paces: of a run of all kinds, and of one that counts kills.
+var (
+	Varied = Pace{2 * time.Second, 6 * time.Second, time.Second, 3 * time.Second}
+	Quick  = Pace{500 * time.Millisecond, 1500 * time.Millisecond, time.Second, 2 * time.Second}
 )
 
 // A Fault is one kind of harm.
@@ -57,6 +62,7 @@ func All() []Fault {
 		&flip{},
 		&truncate{},
 		&wipe{},
+		&power{},
 		&skew{},
 	}
 }
@@ -120,6 +126,8 @@ type Nemesis struct {
 	clock  history.Clock
 	faults []Fault
 	deck   []Fault
+	// Pace is Varied unless it is set before Run.
+	Pace Pace
 	// Done are the faults so far.
 	Done []history.Fault
 	// Findings are servers that ended unharmed, or did not serve again in time.
@@ -129,7 +137,7 @@ type Nemesis struct {
 // New makes a nemesis with a seed.
 func New(c cluster.Cluster, clock history.Clock, faults []Fault, seed uint64, log func(string, ...any)) *Nemesis {
 	field := &Field{Cluster: c, random: rand.New(rand.NewPCG(seed, 0)), log: log}
-	return &Nemesis{field: field, clock: clock, faults: faults}
+	return &Nemesis{field: field, clock: clock, faults: faults, Pace: Varied}
 }
 
 // Run does faults until ctx ends or limit is reached (0: no limit), and undoes the last one.
@@ -140,7 +148,7 @@ func (n *Nemesis) Run(ctx context.Context, limit int) {
 	}
 	for ctx.Err() == nil && (limit == 0 || len(n.Done) < limit) && len(n.Findings) == 0 {
 		n.once(ctx)
-		n.sleep(ctx, calmMin, calmMax)
+		n.sleep(ctx, n.Pace.CalmMin, n.Pace.CalmMax)
 	}
 }
 
@@ -161,7 +169,7 @@ func (n *Nemesis) once(ctx context.Context) {
 	what, err := fault.Start(ctx, n.field)
 	done.What = what
 	n.field.log("fault %s: %s", fault.Name(), what)
-	n.sleep(ctx, lastMin, lastMax)
+	n.sleep(ctx, n.Pace.LastMin, n.Pace.LastMax)
 	undo := context.WithoutCancel(ctx)
 	err = errors.Join(err, fault.Stop(undo, n.field), n.field.Restore())
 	done.Stop = n.clock.Now()

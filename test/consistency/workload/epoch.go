@@ -219,21 +219,3 @@ func (e *epoch) watch(ctx context.Context, start uint64) (whole, side *sync.Wait
 	}
 	return whole, side
 }
-
-// Touch writes one object through one server, however often it has to try, and deletes it.
-func Touch(ctx context.Context, c cluster.Cluster, server int, name string, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	api := NewAPI(c)
-	defer api.Close()
-	for {
-		_, outcome, err := api.do(ctx, server, http.MethodPost, configMaps("default"), object{Metadata: meta{Name: name}})
-		if outcome == history.OK || outcome == history.Exists {
-			_, _, err = api.do(ctx, server, http.MethodDelete, configMaps("default")+"/"+name, nil)
-			return err
-		}
-		if wait(ctx, settlePause); ctx.Err() != nil {
-			return fmt.Errorf("%s takes no writes after %v: %w", cluster.Name(server), timeout, err)
-		}
-	}
-}

@@ -1,4 +1,4 @@
-package replica
+package boltfile
 
 import (
 	"encoding/binary"
@@ -14,8 +14,8 @@ import (
 // elements' heads; then, without gaps, their keys and values. Pages have no
 // checksum, but this order has one right form for every number in it.
 const (
-	boltMagic   = 0xED0CDAED
-	boltVersion = 2
+	magic   = 0xED0CDAED
+	version = 2
 
 	pageHeadBytes    = 16
 	elementHeadBytes = 16
@@ -38,8 +38,8 @@ const (
 
 var order = binary.NativeEndian
 
-// boltMeta is one of the two roots of the file; writes alternate between them.
-type boltMeta struct {
+// meta is one of the two roots of the file; writes alternate between them.
+type meta struct {
 	pageBytes int64
 	root      uint64
 	freelist  uint64
@@ -49,16 +49,16 @@ type boltMeta struct {
 }
 
 // parseMeta reads a meta page that begins at b.
-func parseMeta(b []byte) (boltMeta, error) {
+func parseMeta(b []byte) (meta, error) {
 	b = b[pageHeadBytes : pageHeadBytes+metaBytes]
 	sum := fnv.New64a()
 	sum.Write(b[:metaSummedBytes])
-	m := boltMeta{
+	m := meta{
 		pageBytes: int64(order.Uint32(b[8:])), root: order.Uint64(b[16:]),
 		freelist: order.Uint64(b[32:]), pages: order.Uint64(b[40:]), txid: order.Uint64(b[48:]),
 	}
 	switch {
-	case order.Uint32(b) != boltMagic || order.Uint32(b[4:]) != boltVersion:
+	case order.Uint32(b) != magic || order.Uint32(b[4:]) != version:
 		return m, errors.New("is no root of a database")
 	case order.Uint64(b[metaSummedBytes:]) != sum.Sum64():
 		return m, errors.New("has a wrong checksum")
@@ -68,26 +68,28 @@ func parseMeta(b []byte) (boltMeta, error) {
 	return m, nil
 }
 
-// boltPage is a page with those that belong to it. What it points into is valid
+// page is a page with those that belong to it. What it points into is valid
 // until the next is read.
-type boltPage struct {
+type page struct {
 	id    uint64
 	flags uint16
 	count int
 	body  []byte
 }
 
-// boltElement is a key with a value, or with the page below it.
-type boltElement struct {
+// element is a key with a value, or with the page below it.
+type element struct {
 	flags      uint32
 	key, value []byte
 	child      uint64
 }
 
-// boltFile reads pages and keeps account of which were read.
-type boltFile struct {
+// pages reads pages and keeps account of which were read.
+type pages struct {
 	file io.ReaderAt
-	boltMeta
+	meta
+	// stableKeys are the keys that may lie beside the log.
+	stableKeys []string
 	// used tells which pages belong to somebody: each to one.
 	used []bool
 }
@@ -95,7 +97,7 @@ type boltFile struct {
 // openPages reads both roots. The older one stays whole while the newer is
 // written; a root that is not whole would make the database take the other, and
 // forget the last write.
-func openPages(file *os.File) (*boltFile, error) {
+func openPages(file *os.File) (*pages, error) {
 	head := make([]byte, pageHeadBytes+metaBytes)
 	if _, err := file.ReadAt(head, 0); err != nil {
 		return nil, fmt.Errorf("root 0: %w", err)
@@ -117,11 +119,11 @@ func openPages(file *os.File) (*boltFile, error) {
 	if second.txid != first.txid+1 || second.pageBytes != first.pageBytes {
 		return nil, fmt.Errorf("roots of writes %d and %d", first.txid, second.txid)
 	}
-	return &boltFile{file: file, boltMeta: second}, second.fits(file)
+	return &pages{file: file, meta: second}, second.fits(file)
 }
 
 // fits reports whether the file has all pages that the root speaks of.
-func (m *boltMeta) fits(file *os.File) error {
+func (m *meta) fits(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err
@@ -133,7 +135,7 @@ func (m *boltMeta) fits(file *os.File) error {
 }
 
 // claim notes that pages belong to somebody.
-func (f *boltFile) claim(id, n uint64) error {
+func (f *pages) claim(id, n uint64) error {
 	if id < 2 || id >= f.pages || n > f.pages-id {
 		return fmt.Errorf("page %d+%d of %d", id, n, f.pages)
 	}
@@ -147,33 +149,33 @@ func (f *boltFile) claim(id, n uint64) error {
 }
 
 // page reads and claims a page.
-func (f *boltFile) page(id uint64) (boltPage, error) {
+func (f *pages) page(id uint64) (page, error) {
 	if id < 2 || id >= f.pages {
-		return boltPage{}, fmt.Errorf("page %d of %d", id, f.pages)
+		return page{}, fmt.Errorf("page %d of %d", id, f.pages)
 	}
 	data := make([]byte, f.pageBytes)
 	if _, err := f.file.ReadAt(data, int64(id)*f.pageBytes); err != nil {
-		return boltPage{}, err
+		return page{}, err
 	}
 	extra := uint64(order.Uint32(data[12:]))
 	if err := f.claim(id, 1+extra); err != nil {
-		return boltPage{}, err
+		return page{}, err
 	}
 	if extra > 0 {
 		data = append(data, make([]byte, int64(extra)*f.pageBytes)...)
 		if _, err := f.file.ReadAt(data[f.pageBytes:], int64(id+1)*f.pageBytes); err != nil {
-			return boltPage{}, err
+			return page{}, err
 		}
 	}
 	return parsePage(data, id)
 }
 
 // parsePage reads a page's head; an inline one has the number 0.
-func parsePage(data []byte, id uint64) (boltPage, error) {
+func parsePage(data []byte, id uint64) (page, error) {
 	if len(data) < pageHeadBytes {
-		return boltPage{}, fmt.Errorf("page of %d bytes", len(data))
+		return page{}, fmt.Errorf("page of %d bytes", len(data))
 	}
-	p := boltPage{id: order.Uint64(data), flags: order.Uint16(data[8:]), count: int(order.Uint16(data[10:])), body: data}
+	p := page{id: order.Uint64(data), flags: order.Uint16(data[8:]), count: int(order.Uint16(data[10:])), body: data}
 	if p.id != id {
 		return p, fmt.Errorf("page %d says that it is %d", id, p.id)
 	}
@@ -182,7 +184,7 @@ func parsePage(data []byte, id uint64) (boltPage, error) {
 
 // elements reads a branch or a leaf. Data follow the heads without gaps, so a
 // changed count, place or length does not fit.
-func (p *boltPage) elements() ([]boltElement, error) {
+func (p *page) elements() ([]element, error) {
 	if p.flags != branchPage && p.flags != leafPage {
 		return nil, fmt.Errorf("page %d has the flags %#x", p.id, p.flags)
 	}
@@ -193,7 +195,7 @@ func (p *boltPage) elements() ([]boltElement, error) {
 	if p.count == 0 && !p.blank() {
 		return nil, fmt.Errorf("page %d has lost its elements", p.id)
 	}
-	elements := make([]boltElement, p.count)
+	elements := make([]element, p.count)
 	for i := range elements {
 		head := pageHeadBytes + i*elementHeadBytes
 		n, err := elements[i].parse(p, head, at)
@@ -206,7 +208,7 @@ func (p *boltPage) elements() ([]boltElement, error) {
 }
 
 // blank reports whether there is no element behind the head of the page.
-func (p *boltPage) blank() bool {
+func (p *page) blank() bool {
 	for _, b := range p.body[pageHeadBytes:min(len(p.body), pageHeadBytes+elementHeadBytes)] {
 		if b != 0 {
 			return false
@@ -217,7 +219,7 @@ func (p *boltPage) blank() bool {
 
 // parse reads the element whose head is at head and whose data must be at at, and
 // returns how long they are.
-func (e *boltElement) parse(p *boltPage, head, at int) (int, error) {
+func (e *element) parse(p *page, head, at int) (int, error) {
 	b := p.body[head : head+elementHeadBytes]
 	var place, keyBytes, valueBytes uint64
 	if p.flags == branchPage {

@@ -1,4 +1,4 @@
-package replica
+package boltfile
 
 import (
 	"bytes"
@@ -12,23 +12,26 @@ import (
 )
 
 const (
-	// lockPoll is how often a lock that somebody holds is tried again.
+	// lockWait is how long to wait for another process to let go of the file,
+	// lockPoll how often it is asked.
+	lockWait = time.Second
 	lockPoll = 20 * time.Millisecond
 	// depthMax bounds the tree: 2 keys a page would reach 2^32 pages.
 	depthMax = 32
 )
 
-// stableKeys are those that raft and this package keep beside the log. A key that
-// changed on disk would look like one never written: a vote forgotten.
-var stableKeys = map[string]bool{
-	"CurrentTerm": true, "LastVoteTerm": true, "LastVoteCand": true, string(clusterIDKey): true,
-}
+// ErrDamaged: a number in the file is not what it must be. ErrInUse: a process has
+// the database open.
+var (
+	ErrDamaged = errors.New("file is damaged")
+	ErrInUse   = errors.New("another process holds it")
+)
 
-// checkDatabase verifies the structure of the log's file before the database maps
-// it: the database trusts what it reads, and shows fewer entries, or an earlier
-// write, where a number was changed. Values are not its concern: they carry
-// checksums. A file that does not exist or is empty passes.
-func checkDatabase(path string) error {
+// Check verifies the structure of the log's file before the database maps it. Values
+// are not its concern: they carry checksums. stableKeys are those that may lie beside the
+// log: a key that changed on disk would look like one never written, a vote forgotten.
+// A file that does not exist or is empty passes. Errors wrap ErrDamaged or ErrInUse.
+func Check(path string, stableKeys ...string) error {
 	file, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -43,8 +46,8 @@ func checkDatabase(path string) error {
 	if info, err := file.Stat(); err != nil || info.Size() == 0 {
 		return err
 	}
-	if err := checkPages(file); err != nil {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	if err := checkPages(file, stableKeys); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return nil
 }
@@ -58,24 +61,24 @@ func lockShared(file *os.File) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return errInUse
+			return ErrInUse
 		}
 	}
 }
 
 // checkPages walks the whole tree: every page is used once or free, every key in
 // its place.
-func checkPages(file *os.File) error {
+func checkPages(file *os.File, stableKeys []string) error {
 	f, err := openPages(file)
 	if err != nil {
 		return err
 	}
-	f.used = make([]bool, f.pages)
+	f.used, f.stableKeys = make([]bool, f.pages), stableKeys
 	if err := f.claimFree(); err != nil {
 		return fmt.Errorf("free list: %w", err)
 	}
 	buckets := map[string]bool{}
-	err = f.walk(f.root, func(e boltElement) error {
+	err = f.walk(f.root, func(e element) error {
 		buckets[string(e.key)] = true
 		return f.bucket(e)
 	})
@@ -92,7 +95,7 @@ func checkPages(file *os.File) error {
 }
 
 // claimFree claims the pages of the free list and those in it.
-func (f *boltFile) claimFree() error {
+func (f *pages) claimFree() error {
 	if f.freelist == noFreelist {
 		return nil
 	}
@@ -120,7 +123,7 @@ func (f *boltFile) claimFree() error {
 }
 
 // walk visits the elements of the leaves below a page, in order.
-func (f *boltFile) walk(id uint64, visit func(boltElement) error) error {
+func (f *pages) walk(id uint64, visit func(element) error) error {
 	return f.walkRange(id, keyRange{}, 0, visit)
 }
 
@@ -131,7 +134,7 @@ func (r keyRange) holds(key []byte) bool {
 	return bytes.Compare(key, r.from) >= 0 && (r.to == nil || bytes.Compare(key, r.to) < 0)
 }
 
-func (f *boltFile) walkRange(id uint64, within keyRange, depth int, visit func(boltElement) error) error {
+func (f *pages) walkRange(id uint64, within keyRange, depth int, visit func(element) error) error {
 	p, err := f.page(id)
 	if err != nil {
 		return err
@@ -157,7 +160,7 @@ func (f *boltFile) walkRange(id uint64, within keyRange, depth int, visit func(b
 	return nil
 }
 
-func visitAll(elements []boltElement, visit func(boltElement) error) error {
+func visitAll(elements []element, visit func(element) error) error {
 	for _, e := range elements {
 		if err := visit(e); err != nil {
 			return err
@@ -167,7 +170,7 @@ func visitAll(elements []boltElement, visit func(boltElement) error) error {
 }
 
 // ordered reads the elements of a page whose keys ascend and lie in the range.
-func (p *boltPage) ordered(within keyRange) ([]boltElement, error) {
+func (p *page) ordered(within keyRange) ([]element, error) {
 	elements, err := p.elements()
 	if err != nil {
 		return nil, err
@@ -181,11 +184,11 @@ func (p *boltPage) ordered(within keyRange) ([]boltElement, error) {
 }
 
 // bucket walks one of the two tables: the log, and what is kept beside it.
-func (f *boltFile) bucket(e boltElement) error {
+func (f *pages) bucket(e element) error {
 	if e.flags != bucketElement || len(e.value) < bucketHeadBytes {
 		return fmt.Errorf("%q is no bucket", e.key)
 	}
-	visit := checkStableKey
+	visit := f.checkStableKey
 	if string(e.key) == "logs" {
 		visit = (&indexCheck{}).next
 	}
@@ -206,8 +209,8 @@ func (f *boltFile) bucket(e boltElement) error {
 	return visitAll(elements, visit)
 }
 
-func checkStableKey(e boltElement) error {
-	if e.flags != 0 || !stableKeys[string(e.key)] {
+func (f *pages) checkStableKey(e element) error {
+	if e.flags != 0 || !slices.Contains(f.stableKeys, string(e.key)) {
 		return fmt.Errorf("stable key %q", e.key)
 	}
 	return nil
@@ -216,7 +219,7 @@ func checkStableKey(e boltElement) error {
 // indexCheck verifies that the log's indexes follow each other.
 type indexCheck struct{ last uint64 }
 
-func (c *indexCheck) next(e boltElement) error {
+func (c *indexCheck) next(e element) error {
 	if e.flags != 0 || len(e.key) != 8 {
 		return fmt.Errorf("log key %x", e.key)
 	}

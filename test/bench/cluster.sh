@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Measures three server processes on this machine: run.sh calls it.
+#
+#   test/bench/cluster.sh BENCH RESULTS   the built harness; the file to add result lines to
+#   RUNS=3 KILLS=0                        runs of each case; how often the leader is killed, and stopped
+#   CLUSTER_PORT=16643                    the first of three free ports
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+bench_binary=$1
+results=$2
+runs=${RUNS:-3}
+kills=${KILLS:-0}
+port=${CLUSTER_PORT:-16643}
+ready_timeout_seconds=60
+
+setpoint=${SETPOINT:-$PWD/bin/setpoint}
+dir=$(mktemp -d)
+servers=s1=127.0.0.1:$port,s2=127.0.0.1:$((port + 1)),s3=127.0.0.1:$((port + 2))
+kubeconfigs=$dir/trust/s1.kubeconfig,$dir/trust/s2.kubeconfig,$dir/trust/s3.kubeconfig
+declare -A pids
+
+finish() {
+  for pid in "${pids[@]}"; do
+    kill -9 "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+  done
+  rm -rf "$dir"
+}
+trap finish EXIT
+
+start() {
+  "$setpoint" server --name "$1" --data-dir "$dir/$1" --initial-servers "$servers" --trust-dir "$dir/trust" \
+    --gossip-address "" --log-level error >"$dir/$1.log" 2>&1 &
+  pids[$1]=$!
+}
+
+await_ready() {
+  local deadline=$((SECONDS + ready_timeout_seconds))
+  until grep -q 'is ready' "$dir/$1.log"; do
+    if ((SECONDS >= deadline)) || ! kill -0 "${pids[$1]}" 2>/dev/null; then
+      echo "bench: server $1 did not start:" >&2
+      cat "$dir/$1.log" >&2
+      exit 1
+    fi
+    sleep 0.05
+  done
+}
+
+bench() {
+  local measurement=$1
+  shift
+  "$bench_binary" "$measurement" -target setpoint -kubeconfig "$kubeconfigs" -pids "$(IFS=,; echo "${pids[*]}")" "$@" >>"$results"
+}
+
+leader() {
+  "$setpoint" cluster status --kubeconfig "$dir/trust/admin.kubeconfig" -o json | sed -n 's/.*"leader": "\(.*\)".*/\1/p' | head -n 1
+}
+
+# end_leader SIGNAL: under writers; the server comes back afterwards.
+end_leader() {
+  local victim
+  victim=$(leader)
+  bench failover -signal "$1" -kill-pid "${pids[$victim]}" -kill-after 2s -duration 6s
+  { wait "${pids[$victim]}" || true; } 2>/dev/null
+  start "$victim"
+  await_ready "$victim"
+}
+
+"$setpoint" cluster init --servers "$servers" --out "$dir/trust" >/dev/null
+for name in s1 s2 s3; do start "$name"; done
+for name in s1 s2 s3; do await_ready "$name"; done
+
+echo "bench: three servers: writes" >&2
+bench write -clients 1,64 -duration 4s -runs "$runs"
+echo "bench: three servers: reads" >&2
+bench read -clients 64 -pods 200 -runs "$runs" -lists 1
+for ((i = 1; i <= kills; i++)); do
+  echo "bench: three servers: the leader is killed, then stopped: $i of $kills" >&2
+  end_leader KILL
+  end_leader TERM
+done

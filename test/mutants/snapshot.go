@@ -1,0 +1,60 @@
+package mutants
+
+var ofSnapshot = []Mutant{
+	{
+		Name: "restore-forgets-sessions", Bug: "after a restore a retry finds its session unknown, or takes effect again",
+		File:   "raftstore/state/restore.go",
+		Old:    `s.tree, s.meta, s.digest, s.sessions = l.tree, l.meta, l.digest, l.sessions`,
+		New:    `s.tree, s.meta, s.digest, s.sessions = l.tree, l.meta, l.digest, sessionTable{lastID: l.sessions.lastID}`,
+		Checks: []Check{{"raftstore/state", "TestRestore"}, {"test/simulation", "TestSimulation"}},
+	},
+	{
+		Name: "restore-forgets-results", Bug: "a restored session lost what it answered",
+		File:   "raftstore/state/restore.go",
+		Old:    "\tses.results.ReplaceOrInsert(remembered{sequence, result})\n\treturn r.Err()",
+		New:    "\t_ = result\n\treturn r.Err()",
+		Checks: []Check{{"raftstore/state", "TestRestore"}, {"test/simulation", "TestSimulation"}},
+	},
+	{
+		Name: "revision-reused-after-restore", Bug: "the counter falls back to the newest object's revision",
+		File:   "raftstore/state/restore.go",
+		Old:    "\troot := s.newRoot()\n\troot.tree = s.tree.Clone()\n\ts.publish.Lock()\n\ts.root.Store(root)\n\ts.ring.Reset(l.historyStart, l.history, s.meta.revision)",
+		New:    "\tlast := uint64(0)\n\ts.tree.Ascend(func(r *Record) bool { last = max(last, r.ModRevision); return true })\n\ts.meta.revision = last\n\troot := s.newRoot()\n\troot.tree = s.tree.Clone()\n\ts.publish.Lock()\n\ts.root.Store(root)\n\ts.ring.Reset(last, nil, last)",
+		Checks: []Check{{"raftstore/state", "TestRestore"}, {"test/simulation", "TestSimulation"}},
+	},
+	{
+		Name: "history-not-in-snapshot", Bug: "a restarted replica answers 410 to every watch",
+		File:   "raftstore/state/snapshot.go",
+		Old:    `history: s.ring.Tail(maxHistoryBytes)}`,
+		New:    `history: s.ring.Tail(0)}`,
+		Checks: []Check{{"raftstore/state", "TestRestoredHistoryResumesWatches"}, {"test/simulation", "TestSimulation"}},
+	},
+	{
+		Name: "snapshot-checksum-skipped", Bug: "a damaged snapshot is restored",
+		File:   "raftstore/state/block.go",
+		Old:    `if wire.Checksum(head[:4], payload) != binary.LittleEndian.Uint32(head[4:]) {`,
+		New:    `if wire.Checksum(head[:4], payload) == 0 {`,
+		Checks: []Check{{"raftstore/state", "TestDamagedSnapshotIsRefused|TestForged"}},
+	},
+	{
+		Name: "snapshot-shares-sessions", Bug: "what happens while a snapshot is written gets into it",
+		File:   "raftstore/state/snapshot.go",
+		Old:    `sessions: s.sessions.clone()`,
+		New:    `sessions: s.sessions`,
+		Checks: []Check{{"raftstore/state", "TestSnapshotIsOfItsMoment"}, {"test/simulation", "TestSimulation"}},
+	},
+	{
+		Name: "previous-object-lost-in-snapshot", Bug: "restored events know nothing of the object before, so selectors misjudge them",
+		File:   "raftstore/state/snapshot.go",
+		Old:    `return appendReference(p, e.Prev, latest[e.Key])`,
+		New:    `return appendReference(p, latest[e.Key], latest[e.Key])`,
+		Checks: []Check{{"raftstore/state", "TestRestore"}, {"test/simulation", "TestSimulation"}},
+	},
+	{
+		Name: "past-roots-survive-restore", Bug: "a list at a past revision comes from a history that no longer is",
+		File:   "raftstore/state/restore.go",
+		Old:    "\ts.past.forget()\n",
+		New:    "",
+		Checks: []Check{{"raftstore/state", "TestRestoreForgetsThePast"}, {"test/simulation", "TestSimulation"}},
+	},
+}

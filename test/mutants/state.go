@@ -1,0 +1,108 @@
+package mutants
+
+var ofState = []Mutant{
+	{
+		Name: "fence-ignored", Bug: "a write decided under an old leadership takes effect",
+		File: "raftstore/state/transaction.go",
+		Old:  `if c.Fence != 0 && c.Fence != s.entry.term {`,
+		New:  `if c.Fence > s.entry.term {`,
+		Checks: []Check{
+			{"raftstore/state", "TestFence|TestStaleFence"},
+			{"raftstore", "TestStaleFenceIsRefused"},
+		},
+	},
+	{
+		Name: "retry-applied-twice", Bug: "a session's results are not looked up, so a repeated command takes effect again",
+		File: "raftstore/state/session.go",
+		Old:  `if past, ok := ses.results.Get(remembered{sequence: c.Sequence}); ok {`,
+		New:  `if past, ok := ses.results.Get(remembered{sequence: c.Sequence}); ok && false {`,
+		Checks: []Check{
+			{"raftstore/state", "TestRetry"},
+			{"raftstore", "TestRetriesTakeEffectOnce"},
+		},
+	},
+	{
+		Name: "retry-without-session", Bug: "a retry after a failed try goes without its session",
+		File:   "raftstore/propose.go",
+		Old:    `resent = resent || !errors.Is(err, forward.ErrNotProposed)`,
+		New:    "resent = resent || !errors.Is(err, forward.ErrNotProposed)\n\t\tc.Session = 0",
+		Checks: []Check{{"raftstore", "TestAnAnswerLostIsNoSecondWrite"}},
+	},
+	{
+		Name: "newer-revision-matches", Bug: "a put at revision R also overwrites what was written after R",
+		File:   "raftstore/state/transaction.go",
+		Old:    `op.Precondition == command.AtRevision && found.ModRevision != op.Revision`,
+		New:    `op.Precondition == command.AtRevision && found.ModRevision < op.Revision`,
+		Checks: []Check{{"raftstore/state", "TestJudgement|TestAgainstModel"}, {"test/simulation", "TestSimulation"}},
+	},
+	{
+		Name: "delete-ignores-uid", Bug: "a deletion meant for an object hits its successor of the same name",
+		File:   "raftstore/state/transaction.go",
+		Old:    `case op.UID != "" && found.UID != op.UID:`,
+		New:    `case op.Kind != command.Delete && op.UID != "" && found.UID != op.UID:`,
+		Checks: []Check{{"raftstore/state", "TestJudgement|TestAgainstModel"}},
+	},
+	{
+		Name: "half-a-transaction", Bug: "the operations before the one that is refused take effect",
+		File:   "raftstore/state/transaction.go",
+		Old:    `			return s.fail(i, found[i], why)`,
+		New:    "\t\t\tfor j := range i {\n\t\t\t\ts.performOp(&c.Ops[j], found[j], &command.Origin{})\n\t\t\t}\n\t\t\treturn s.fail(i, found[i], why)",
+		Checks: []Check{{"raftstore/state", "TestJudgement|TestAgainstModel"}, {"test/simulation", "TestSimulation"}},
+	},
+	{
+		Name: "hash-ignores-value", Bug: "replicas whose objects differ have the same state hash",
+		File:   "raftstore/record/record.go",
+		Old:    "\th.Write(r.Value)\n",
+		New:    "",
+		Checks: []Check{{"raftstore/record", "TestDigest"}},
+	},
+	{
+		Name: "hash-keeps-the-deleted", Bug: "a deleted object stays in the state hash",
+		File:   "raftstore/state/transaction.go",
+		Old:    "\ts.digest = s.digest.Minus(prev.Digest())\n\tif _, ok",
+		New:    "\tif _, ok",
+		Checks: []Check{{"raftstore/state", "TestHash|TestAgainstModel"}},
+	},
+	{
+		Name: "divergence-not-reported", Bug: "a replica that differs from the leader goes on",
+		File:   "raftstore/state/system.go",
+		Old:    `	if ok && got == want || s.options.OnDivergence == nil {`,
+		New:    `	if ok || s.options.OnDivergence == nil {`,
+		Checks: []Check{{"raftstore/state", "TestDivergence"}},
+	},
+	{
+		Name: "unknown-operation-skipped", Bug: "an operation of a newer release is passed over while the others apply it",
+		File:   "raftstore/command/decode.go",
+		Old:    `o.Kind > lastKind || `,
+		New:    ``,
+		Checks: []Check{{"raftstore/command", "TestNewerWriters"}, {"raftstore/state", "."}},
+	},
+	{
+		Name: "entry-checksum-skipped", Bug: "an entry that was changed on the way is applied",
+		File:   "raftstore/command/decode.go",
+		Old:    `got := wire.Checksum(body); got != sum {`,
+		New:    `got := wire.Checksum(body); got != sum && len(body) == 0 {`,
+		Checks: []Check{{"raftstore/command", "TestEveryFlippedByteIsNoticed"}},
+	},
+	{
+		Name: "undo-forwards", Bug: "a past revision is rebuilt by undoing the oldest change first",
+		File:   "raftstore/state/past.go",
+		Old:    `for _, e := range slices.Backward(events) {`,
+		New:    `for _, e := range events {`,
+		Checks: []Check{{"raftstore/state", "TestRootAt|TestAgainstModel"}, {"test/simulation", "TestSimulation"}},
+	},
+	{
+		Name: "past-root-one-late", Bug: "a past revision still holds the change after it",
+		File:   "raftstore/state/past.go",
+		Old:    `	for _, e := range slices.Backward(events) {`,
+		New:    "\tfor i, e := range slices.Backward(events) {\n\t\tif i == 0 {\n\t\t\tbreak\n\t\t}",
+		Checks: []Check{{"raftstore/state", "TestRootAt"}, {"test/simulation", "TestSimulation"}},
+	},
+	{
+		Name: "bump-keeps-the-history", Bug: "after a recovery watches of the old history go on",
+		File:   "raftstore/state/system.go",
+		Old:    `s.entry.restart, s.entry.restartRevision = true, s.meta.revision`,
+		New:    `s.entry.restart, s.entry.restartRevision = true, 0`,
+		Checks: []Check{{"raftstore/state", "TestBump"}},
+	},
+}
