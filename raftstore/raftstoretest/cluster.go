@@ -172,6 +172,12 @@ func (c *Cluster) Store(i int) *raftstore.Store {
 // Name returns a server's name.
 func (c *Cluster) Name(i int) string { return c.members[i].name }
 
+// Stall makes a server's disk hang until Resume.
+func (c *Cluster) Stall(i int) { c.members[i].disk.Stall() }
+
+// Resume ends a Stall.
+func (c *Cluster) Resume(i int) { c.members[i].disk.Resume() }
+
 // SetSpace says how large a server's disk is and how much of it is free.
 func (c *Cluster) SetSpace(i int, s replica.Space) { c.members[i].disk.SetSpace(s) }
 

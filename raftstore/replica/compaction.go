@@ -49,7 +49,7 @@ func (r *Replica) Snapshot(ctx context.Context) error {
 	if err := r.raft.ReloadConfig(conf); err != nil {
 		return err
 	}
-	err := r.await(ctx, r.raft.Snapshot())
+	err := r.await(ctx, func() raft.Future { return r.raft.Snapshot() })
 	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return err
 	}

@@ -102,7 +102,7 @@ func (t *leadershipTracker) run(ctx context.Context) {
 func (t *leadershipTracker) barrier(ctx context.Context) {
 	term := t.replica.Term()
 	for t.leadsIn(term) {
-		if t.replica.await(ctx, t.replica.raft.Barrier(0)) == nil {
+		if t.replica.await(ctx, func() raft.Future { return t.replica.raft.Barrier(0) }) == nil {
 			select {
 			case t.barriers <- term:
 			case <-ctx.Done():

@@ -40,7 +40,7 @@ func (r *Replica) changed(ctx context.Context, change func() raft.Future) error 
 	if !r.started() {
 		return ErrNotLeader
 	}
-	if err := r.await(ctx, change()); err != nil {
+	if err := r.await(ctx, change); err != nil {
 		return fmt.Errorf("changing the membership: %w", proposeError(err))
 	}
 	return nil

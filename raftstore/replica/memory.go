@@ -34,6 +34,8 @@ type Memory struct {
 	water     watermark
 	// space is zero for a disk without bounds.
 	space Space
+	// stalled is closed by Resume, nil while the disk works.
+	stalled chan struct{}
 }
 
 // NewMemory returns an empty disk.
@@ -70,6 +72,36 @@ func (m *Memory) measure() (Space, error) {
 	return m.space, nil
 }
 
+// Stall makes the disk hang: nothing that was begun or begins ends before Resume.
+func (m *Memory) Stall() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stalled == nil {
+		m.stalled = make(chan struct{})
+	}
+}
+
+// Resume ends a Stall.
+func (m *Memory) Resume() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stalled != nil {
+		close(m.stalled)
+		m.stalled = nil
+	}
+}
+
+// lock takes the mutex while the disk does not hang.
+func (m *Memory) lock() {
+	m.mu.Lock()
+	for m.stalled != nil {
+		stalled := m.stalled
+		m.mu.Unlock()
+		<-stalled
+		m.mu.Lock()
+	}
+}
+
 // Crash cuts the power: what is not durable is gone, and open storages fail.
 func (m *Memory) Crash() {
 	m.mu.Lock()
@@ -92,7 +124,7 @@ var (
 
 // with runs f on the disk unless it crashed since this handle was opened.
 func (h *memoryHandle) with(f func(*Memory) error) error {
-	h.disk.mu.Lock()
+	h.disk.lock()
 	defer h.disk.mu.Unlock()
 	if h.disk.generation != h.generation {
 		return ErrCrashed

@@ -15,6 +15,9 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
+// closeLimit bounds Close when the disk hangs.
+const closeLimit = 10 * time.Second
+
 // Replica is one member of the cluster, or one that is on its way to be.
 type Replica struct {
 	cfg Config
@@ -223,8 +226,13 @@ func (r *Replica) Propose(ctx context.Context, e *command.Entry) ([]command.Resu
 	if !r.started() {
 		return nil, fmt.Errorf("%w: %w", ErrNotProposed, ErrNotLeader)
 	}
-	future := r.raft.Apply(e.Marshal(), 0)
-	if err := r.await(ctx, future); err != nil {
+	data := e.Marshal()
+	var future raft.ApplyFuture
+	err := r.await(ctx, func() raft.Future {
+		future = r.raft.Apply(data, 0)
+		return future
+	})
+	if err != nil {
 		return nil, proposeError(err)
 	}
 	switch response := future.Response().(type) {
@@ -252,11 +260,12 @@ func proposeError(err error) error {
 	return err
 }
 
-// await waits for a future of raft, whose own wait cannot be interrupted. The
-// goroutine left behind ends when raft answers, at the latest on its shutdown.
-func (r *Replica) await(ctx context.Context, future raft.Future) error {
+// await begins a call of raft and waits for its future. Neither can be interrupted,
+// and with a disk that hangs both last. The goroutine left behind ends when raft
+// answers, at the latest on its shutdown.
+func (r *Replica) await(ctx context.Context, begin func() raft.Future) error {
 	done := make(chan error, 1)
-	go func() { done <- future.Error() }()
+	go func() { done <- begin().Error() }()
 	select {
 	case err := <-done:
 		return err
@@ -310,10 +319,25 @@ func (r *Replica) Failed() error {
 func (r *Replica) Failing() <-chan struct{} { return r.failing }
 
 // Close stops raft and closes the storage. The caller must have ended its own
-// calls before: raft does not answer all of them once it shut down.
+// calls before: raft does not answer all of them once it shut down. If the storage
+// hangs it gives up after closeLimit with ErrDiskStalled and leaves behind what
+// waits for it.
 func (r *Replica) Close() error {
-	var err error
 	r.cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- r.close() }()
+	limit := time.NewTimer(closeLimit)
+	defer limit.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-limit.C:
+		return fmt.Errorf("%w: not closed after %v", ErrDiskStalled, closeLimit)
+	}
+}
+
+func (r *Replica) close() error {
+	var err error
 	if r.started() {
 		r.tracker.stop()
 		err = r.raft.Shutdown().Error()

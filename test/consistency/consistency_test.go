@@ -42,6 +42,9 @@ func TestConsistency(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	if servers.Lacks != nil {
+		t.Logf("without faults of networks and disks: %v", servers.Lacks)
+	}
 	examine(t, servers, dir)
 }
 

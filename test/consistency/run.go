@@ -154,8 +154,10 @@ func (r *run) epochUntil(ctx, working context.Context, length time.Duration) int
 	e, err := epoch.Run(ctx, working)
 	if err != nil {
 		r.report.find("%v", err)
-	}
-	if e == nil {
+		if e != nil { // without its end nobody can say what was lost
+			err = e.Save(filepath.Join(r.Dir, e.Namespace+".jsonl"))
+			r.Log("%s is kept, not judged: %v", e.Namespace, err)
+		}
 		return 0
 	}
 	// What this run is about comes first: an epoch that waits to be checked is memory.

@@ -46,10 +46,14 @@ func newNetwork() (*network, error) {
 			err = n.join(i)
 		}
 	}
-	if err != nil {
-		return nil, errors.Join(err, n.close())
+	if err == nil {
+		err = n.mend()
 	}
-	return n, n.mend()
+	if err != nil {
+		_ = n.close() // of what was made; err says why the rest was not
+		return nil, err
+	}
+	return n, nil
 }
 
 func (n *network) hub() string         { return n.prefix + "-hub" }
@@ -120,21 +124,31 @@ func (n *network) close() error {
 
 // dial connects from the hub: a socket belongs to the namespace in which it is made.
 func (n *network) dial(ctx context.Context, dialer *net.Dialer, proto, address string) (conn net.Conn, err error) {
+	err = within(n.hub(), func() (err error) {
+		conn, err = dialer.DialContext(ctx, proto, address)
+		return err
+	})
+	return conn, err
+}
+
+// within runs a function on a thread in a namespace; what it starts or opens stays there. It is not
+// `ip netns exec`, which also copies all mounts: a copy would keep a file system alive.
+func within(namespace string, do func() error) error {
 	runtime.LockOSThread()
 	home, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		runtime.UnlockOSThread()
-		return nil, err
+		return err
 	}
 	defer home.Close()
-	if err = enter(n.hub()); err == nil {
-		conn, err = dialer.DialContext(ctx, proto, address)
+	if err = enter(namespace); err == nil {
+		err = do()
 	}
 	if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
-		return conn, errors.Join(err, back) // locked for good: nobody else may find himself in the hub
+		return errors.Join(err, back) // locked for good: nobody else may find himself in there
 	}
 	runtime.UnlockOSThread()
-	return conn, err
+	return err
 }
 
 func enter(namespace string) error {

@@ -40,6 +40,8 @@ type Config struct {
 // Processes is a Cluster of processes.
 type Processes struct {
 	*access
+	// Lacks is why there is no network that can be cut; nil if there is.
+	Lacks   error
 	cfg     Config
 	network *network // nil: all on the loopback address
 	peers   string   // --initial-servers
@@ -75,24 +77,17 @@ func NewProcesses(cfg Config) (*Processes, error) {
 	return p, nil
 }
 
-// lay lays the network and returns the servers' addresses.
+// lay lays the network and returns the servers' addresses. Without root, or where root may not do that, all
+// share the loopback address, and the faults of networks and disks are left out.
 func (p *Processes) lay() ([]string, error) {
 	if os.Geteuid() != 0 {
+		p.Lacks = errors.New("namespaces need root")
 		return loopback()
 	}
-	var err error
-	if p.network, err = newNetwork(); err != nil {
-		return nil, err
+	if p.network, p.Lacks = newNetwork(); p.Lacks != nil {
+		return loopback()
 	}
-	small := p.DataDir(SmallDisk)
-	if err := os.MkdirAll(small, 0o700); err != nil {
-		return nil, err
-	}
-	if err := unix.Mount("tmpfs", small, "tmpfs", 0, fmt.Sprintf("size=%d", smallDiskBytes)); err != nil {
-		return nil, fmt.Errorf("mounting a small disk: %w", err)
-	}
-	p.disk = true
-	if err := p.powerOn(); err != nil {
+	if err := errors.Join(p.smallDisk(), p.powerOn()); err != nil {
 		return nil, err
 	}
 	var addresses []string
@@ -100,6 +95,18 @@ func (p *Processes) lay() ([]string, error) {
 		addresses = append(addresses, fmt.Sprintf("%s=%s:%d", Name(i), serverIP(i), serverPort))
 	}
 	return addresses, nil
+}
+
+func (p *Processes) smallDisk() error {
+	small := p.DataDir(SmallDisk)
+	if err := os.MkdirAll(small, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", small, "tmpfs", 0, fmt.Sprintf("size=%d", smallDiskBytes)); err != nil {
+		return fmt.Errorf("mounting a small disk: %w", err)
+	}
+	p.disk = true
+	return nil
 }
 
 // loopback picks free ports.
@@ -163,13 +170,11 @@ func (p *Processes) Start(i int) error {
 		"--trust-dir", filepath.Join(p.cfg.Dir, "trust"), "--initial-servers", p.peers}
 	if p.network == nil {
 		args = append(args, "--gossip-address", "")
-	} else {
-		args = append(p.network.inside(i), args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, append(os.Environ(), p.cfg.Environment...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	if err := p.launch(i, cmd); err != nil {
 		return err
 	}
 	server := &process{cmd: cmd, ended: make(chan struct{})}
@@ -179,6 +184,14 @@ func (p *Processes) Start(i int) error {
 		close(server.ended)
 	}()
 	return nil
+}
+
+// launch starts a command in a server's namespace.
+func (p *Processes) launch(i int, cmd *exec.Cmd) error {
+	if p.network == nil {
+		return cmd.Start()
+	}
+	return within(p.network.server(i), cmd.Start)
 }
 
 // running needs mu.
