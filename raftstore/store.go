@@ -95,6 +95,9 @@ func (s *Store) RootAt(revision uint64) (*state.Root, error) {
 
 // WaitRevision returns the local state once it has reached the revision.
 func (s *Store) WaitRevision(ctx context.Context, revision uint64) (*state.Root, error) {
+	if root := s.Root(); root.Revision >= revision {
+		return root, nil
+	}
 	ctx, cancel := s.whileRunning(ctx)
 	defer cancel()
 	root, err := s.replica.State().WaitRevision(ctx, revision)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -114,4 +115,21 @@ func names(page *Page) []string {
 		all = append(all, item.Object().GetName())
 	}
 	return all
+}
+
+// TestInitialEventsEndAtTheirRevision: what is committed behind the initial events
+// comes as an event, so the bookmark between must not name it.
+func TestInitialEventsEndAtTheirRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := newTestStore(0).Table(configMaps)
+		put(t, table, configMap("a", nil))
+		initial := true
+		w := startWatch(t, t.Context(), table, WatchOptions{SendInitialEvents: &initial, Bookmarks: true})
+		got := waiting(w)
+		put(t, table, configMap("b", nil))
+		got = append(got, waiting(w)...)
+		if diff := cmp.Diff([]string{"ADDED a@1", "BOOKMARK @1", "ADDED b@2"}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
 }

@@ -8,13 +8,12 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/trim"
 )
 
 const (
 	checksumBytes = 4
-	// deleteSliceEntries bounds one deletion, so that it delays an append by
-	// little: the database has one writer at a time.
-	deleteSliceEntries = 512
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -35,7 +34,7 @@ type checkedLog struct {
 	last atomic.Uint64
 
 	// trimming is the beginning that is on its way out.
-	trimming trimming
+	trimming trim.Beginning
 
 	// grown is how many bytes were appended since the last snapshot, count how
 	// many entries.
@@ -95,7 +94,7 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 	c.last.Store(logs[len(logs)-1].Index)
 	c.tail.append(logs)
 	c.count.Add(int64(len(logs)))
-	if err := c.trimming.appended(size, c.deleteNow); err != nil {
+	if err := c.trimming.Appended(size, c.deleteNow); err != nil {
 		return err
 	}
 	c.grew(size)
@@ -170,9 +169,9 @@ func (c *checkedLog) DeleteRange(low, high uint64) error {
 			c.last.Store(0)
 		}
 	} else if upwards {
-		return c.trimming.begin(first, high, c.growLimit, c.deleteNow)
+		return c.trimming.Begin(first, high, c.growLimit, c.deleteNow)
 	}
-	c.trimming.forget()
+	c.trimming.Forget()
 	return c.deleteSlices(low, high, upwards)
 }
 
@@ -180,10 +179,10 @@ func (c *checkedLog) deleteSlices(low, high uint64, upwards bool) error {
 	for low <= high {
 		from, to := low, high
 		if upwards {
-			to = min(high, low+deleteSliceEntries-1)
+			to = min(high, low+trim.SliceEntries-1)
 			low = to + 1
 		} else {
-			from = max(low, high-min(high, deleteSliceEntries-1))
+			from = max(low, high-min(high, trim.SliceEntries-1))
 			high = from - 1
 		}
 		if err := c.deleteNow(from, to); err != nil {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/trim"
 )
 
 // newTestLog returns a checked log on memory, with the errors it stopped for.
@@ -94,7 +96,7 @@ func TestCheckedLogNoticesEveryChange(t *testing.T) {
 }
 
 func TestDeleteRangeLeavesNoGap(t *testing.T) {
-	const n = 3*deleteSliceEntries + 7
+	const n = 3*trim.SliceEntries + 7
 	for _, tc := range []struct {
 		name      string
 		low, high uint64
@@ -118,7 +120,7 @@ func TestDeleteRangeLeavesNoGap(t *testing.T) {
 			if want := n - int(tc.high-tc.low+1); len(disk.logs) != want {
 				t.Errorf("%d entries left, want %d", len(disk.logs), want)
 			}
-			if spy.largest > deleteSliceEntries {
+			if spy.largest > trim.SliceEntries {
 				t.Errorf("deleted %d at once", spy.largest)
 			}
 		})

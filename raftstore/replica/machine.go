@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/replica/paced"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
@@ -119,15 +122,28 @@ type stateSnapshot struct {
 
 // Persist implements raft.FSMSnapshot.
 func (s *stateSnapshot) Persist(sink raft.SnapshotSink) error {
-	paced, err := s.replica.paced(sink)
+	slow, err := s.replica.paced(sink)
 	if err != nil {
 		return fmt.Errorf("writing snapshot: %w", joinCancel(err, sink))
 	}
-	defer paced.close()
-	if _, err := s.snapshot.WriteTo(paced); err != nil {
+	defer slow.Close()
+	if _, err := s.snapshot.WriteTo(slow); err != nil {
 		return fmt.Errorf("writing snapshot: %w", joinCancel(err, sink))
 	}
 	return sink.Close()
+}
+
+// paced wraps a snapshot's sink. The writer fails once the replica closes. The
+// library keeps its handle of the file to itself and syncs at the end only.
+func (r *Replica) paced(sink raft.SnapshotSink) (*paced.Writer, error) {
+	if r.cfg.Storage.snapshotDir == "" {
+		return paced.NewWriter(r.ctx, sink, nil), nil
+	}
+	file, err := os.Open(filepath.Join(r.cfg.Storage.snapshotDir, sink.ID()+unfinishedSuffix, "state.bin"))
+	if err != nil {
+		return nil, err
+	}
+	return paced.NewWriter(r.ctx, sink, file), nil
 }
 
 func joinCancel(err error, sink raft.SnapshotSink) error {

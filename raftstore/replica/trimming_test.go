@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/trim"
 )
 
 // What a snapshot made needless goes while as much is appended, without a gap, and
@@ -11,8 +13,8 @@ import (
 func TestBeginningGoesAsTheLogGrows(t *testing.T) {
 	const entries, steps = 400, 8
 	log, _ := newTestLog(NewMemory())
-	log.growLimit = steps * trimStepBytes
-	size := trimStepBytes * steps / entries
+	log.growLimit = steps * trim.StepBytes
+	size := trim.StepBytes * steps / entries
 	next := uint64(0)
 	grow := func(n int) {
 		for range n {
@@ -54,22 +56,22 @@ func TestBeginningGoesAsTheLogGrows(t *testing.T) {
 // A snapshot that comes early deletes at once what the one before has left.
 func TestLeftOverBeginningGoesWithTheNext(t *testing.T) {
 	log, _ := newTestLog(NewMemory())
-	for i := uint64(1); i <= 4*deleteSliceEntries; i++ {
+	for i := uint64(1); i <= 4*trim.SliceEntries; i++ {
 		if err := log.StoreLog(entry(i, raft.LogCommand)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	log.growLimit = 1 << 40
-	for _, to := range []uint64{2 * deleteSliceEntries, 3 * deleteSliceEntries} {
+	for _, to := range []uint64{2 * trim.SliceEntries, 3 * trim.SliceEntries} {
 		if err := log.DeleteRange(1, to); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if first, err := log.FirstIndex(); err != nil || first != 2*deleteSliceEntries+2 {
-		t.Errorf("the log begins at %d (%v), want %d", first, err, 2*deleteSliceEntries+2)
+	if first, err := log.FirstIndex(); err != nil || first != 2*trim.SliceEntries+2 {
+		t.Errorf("the log begins at %d (%v), want %d", first, err, 2*trim.SliceEntries+2)
 	}
 	// The whole log goes at once, whatever was planned.
-	if err := log.DeleteRange(1, 4*deleteSliceEntries); err != nil {
+	if err := log.DeleteRange(1, 4*trim.SliceEntries); err != nil {
 		t.Fatal(err)
 	}
 	if last, err := log.LastIndex(); err != nil || last != 0 {

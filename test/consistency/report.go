@@ -93,19 +93,23 @@ func (r *Report) Bad() int {
 	return bad
 }
 
-// gapLimit is how far after a kill the next acknowledged write is looked for.
+// gapLimit is how far after a kill, or until the next fault, a time without acknowledged writes is looked for.
 const gapLimit = 15 * time.Second
 
 // WriteGaps returns, sorted, for how long no client had a write acknowledged around
 // each kill of a leader. Kills at the turn of two epochs are left out: there the clients pause.
 func (r *Report) WriteGaps() []time.Duration {
 	var gaps []time.Duration
-	for _, fault := range r.Faults {
+	for i, fault := range r.Faults {
 		if fault.Name != "kill-leader" {
 			continue
 		}
+		until := fault.Start + int64(gapLimit)
+		if i+1 < len(r.Faults) {
+			until = min(until, r.Faults[i+1].Start)
+		}
 		for _, acks := range r.acks {
-			if gap, ok := gapAround(acks, fault.Start); ok {
+			if gap, ok := gapAround(acks, fault.Start, until); ok {
 				gaps = append(gaps, gap)
 			}
 		}
@@ -114,14 +118,14 @@ func (r *Report) WriteGaps() []time.Duration {
 	return gaps
 }
 
-// gapAround is the longest time without an acknowledgement from at on, within gapLimit.
-func gapAround(acks []int64, at int64) (time.Duration, bool) {
+// gapAround is the longest time without an acknowledgement that begins before until and ends after at.
+func gapAround(acks []int64, at, until int64) (time.Duration, bool) {
 	i := sort.Search(len(acks), func(i int) bool { return acks[i] > at })
 	if i == 0 || i == len(acks) {
 		return 0, false
 	}
 	longest := int64(0)
-	for ; i < len(acks) && acks[i-1] < at+int64(gapLimit); i++ {
+	for ; i < len(acks) && acks[i-1] < until; i++ {
 		longest = max(longest, acks[i]-acks[i-1])
 	}
 	return time.Duration(longest), true

@@ -15,7 +15,7 @@ func TestReport(t *testing.T) {
 	for _, at := range []int64{1, 2, 5, 6} {
 		e.Ops = append(e.Ops, history.Op{Kind: history.Update, Outcome: history.OK, Return: at * second})
 	}
-	report := &Report{Seed: 7, Faults: []history.Fault{{Name: "kill-leader", Start: 2*second + 1}, {Name: "ring"}}}
+	report := &Report{Seed: 7, Faults: []history.Fault{{Name: "kill-leader", Start: 2*second + 1}, {Name: "ring", Start: 4 * second}}}
 	report.add(e, []check.Result{{Checker: "one", Checked: 4, Bad: 1, Violations: []string{"planted"}}})
 	report.find("found %d", 3)
 	if report.Bad() != 2 || report.Total() != 4 {

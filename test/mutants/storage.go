@@ -67,8 +67,8 @@ var ofStorage = []Mutant{
 	{
 		Name: "page-begins-one-late", Bug: "the first object of each next page is left out",
 		File:   "apiserver/storage/list.go",
-		Old:    `storage.EncodeContinue(next, prefix, int64(root.Revision))`,
-		New:    `storage.EncodeContinue(next+"\x7f", prefix, int64(root.Revision))`,
+		Old:    `return t.endPage(root, prefix, next, o, page)`,
+		New:    `return t.endPage(root, prefix, max(next, r.Key+endOfKey), o, page)`,
 		Checks: []Check{{"apiserver/storage", "TestPages"}},
 	},
 	{
@@ -97,7 +97,7 @@ var ofStorage = []Mutant{
 		File:   "apiserver/storage/watch.go",
 		Old:    `bookmark := w.bookmark(w.initial.Revision)`,
 		New:    `bookmark := w.bookmark(w.initial.Revision + 1)`,
-		Checks: []Check{{"apiserver/storage", "TestUpstream/WatchSemantics"}},
+		Checks: []Check{{"apiserver/storage", "TestInitialEventsEndAtTheirRevision"}},
 	},
 	{
 		Name: "retry-of-the-unknown-invited", Bug: "a write that may have taken effect is answered with Retry-After",

@@ -12,23 +12,25 @@ import (
 // Compose is a Cluster of containers, brought up by `make compose-up` and taken down by who did that.
 type Compose struct {
 	*access
-	network string // the containers'
+	prefix  string // of the containers' names, before the servers'
+	network string // theirs
 }
 
 // errNotHere is the answer to what Can does not list.
 var errNotHere = errors.New("containers cannot do that")
 
-// NewCompose finds the containers. Keys and kubeconfigs are in trust (.compose).
-func NewCompose(trust string) (*Compose, error) {
+// NewCompose finds the containers, whose names are the servers' with a prefix (in Compose
+// none). Keys and kubeconfigs are in trust (.compose).
+func NewCompose(trust, prefix string) (*Compose, error) {
 	a, err := readAccess(trust)
 	if err != nil {
 		return nil, err
 	}
-	networks, err := docker("inspect", "-f", "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}", Name(0))
+	networks, err := docker("inspect", "-f", "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}", prefix+Name(0))
 	if err != nil {
 		return nil, err
 	}
-	return &Compose{access: a, network: strings.TrimSpace(networks)}, nil
+	return &Compose{access: a, prefix: prefix, network: strings.TrimSpace(networks)}, nil
 }
 
 func docker(args ...string) (string, error) {
@@ -52,7 +54,7 @@ func (c *Compose) Start(i int) error {
 	if c.Running(i) {
 		return nil
 	}
-	_, err := docker("start", Name(i))
+	_, err := docker("start", c.prefix+Name(i))
 	return err
 }
 
@@ -61,18 +63,18 @@ func (c *Compose) Kill(i int) error {
 	if !c.Running(i) {
 		return nil
 	}
-	_, err := docker("kill", Name(i))
+	_, err := docker("kill", c.prefix+Name(i))
 	return err
 }
 
 // Stop implements Cluster.
-func (*Compose) Stop(i int) error {
-	_, err := docker("stop", "-t", fmt.Sprint(int(stopTimeout.Seconds())), Name(i))
+func (c *Compose) Stop(i int) error {
+	_, err := docker("stop", "-t", fmt.Sprint(int(stopTimeout.Seconds())), c.prefix+Name(i))
 	return err
 }
 
-func (*Compose) state(i int) string {
-	state, err := docker("inspect", "-f", "{{.State.Status}}", Name(i))
+func (c *Compose) state(i int) string {
+	state, err := docker("inspect", "-f", "{{.State.Status}}", c.prefix+Name(i))
 	if err != nil {
 		return err.Error()
 	}
@@ -84,7 +86,7 @@ func (c *Compose) Pause(i int) error {
 	if c.state(i) != "running" {
 		return nil
 	}
-	_, err := docker("pause", Name(i))
+	_, err := docker("pause", c.prefix+Name(i))
 	return err
 }
 
@@ -93,7 +95,7 @@ func (c *Compose) Resume(i int) error {
 	if c.state(i) != "paused" {
 		return nil
 	}
-	_, err := docker("unpause", Name(i))
+	_, err := docker("unpause", c.prefix+Name(i))
 	return err
 }
 
@@ -105,13 +107,13 @@ func (c *Compose) Running(i int) bool {
 
 // Unplug implements Cluster.
 func (c *Compose) Unplug(i int) error {
-	_, err := docker("network", "disconnect", c.network, Name(i))
+	_, err := docker("network", "disconnect", c.network, c.prefix+Name(i))
 	return err
 }
 
 // Plug implements Cluster.
 func (c *Compose) Plug(i int) error {
-	_, err := docker("network", "connect", "--alias", Name(i), c.network, Name(i))
+	_, err := docker("network", "connect", "--alias", Name(i), c.network, c.prefix+Name(i))
 	return err
 }
 

@@ -1,30 +1,28 @@
-package replica
+package paced
 
 import (
 	"context"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"golang.org/x/sys/unix"
 )
 
 const (
-	// snapshotBytesPerSecond is the most a snapshot takes of the disk. Unlimited, it
+	// BytesPerSecond is the most a snapshot takes of the disk. Unlimited, it
 	// fills the disk's queue, and every commit waits behind it.
-	snapshotBytesPerSecond = 64 << 20
-	// snapshotFlushBytes is how much of a snapshot may wait in memory for the disk.
+	BytesPerSecond = 64 << 20
+	// flushBytes is how much of a snapshot may wait in memory for the disk.
 	// All at the end would take a second, and the log's syncs with it.
-	snapshotFlushBytes = 1 << 20
+	flushBytes = 1 << 20
 	// pageBytes divides the size of a page of any file cache.
 	pageBytes = 4096
 )
 
-// pacedWriter writes a snapshot at a bounded rate and flushes it on the way. It is
+// Writer writes a snapshot at a bounded rate and flushes it on the way. It is
 // used by one goroutine.
-type pacedWriter struct {
+type Writer struct {
 	ctx  context.Context
 	w    io.Writer
 	file *os.File // nil for a snapshot in memory
@@ -34,23 +32,17 @@ type pacedWriter struct {
 	free time.Time
 }
 
-// paced wraps a snapshot's sink. The writer fails once the replica closes.
-func (r *Replica) paced(sink raft.SnapshotSink) (*pacedWriter, error) {
-	p := &pacedWriter{ctx: r.ctx, w: sink, free: time.Now()}
-	if r.cfg.Storage.snapshotDir == "" {
-		return p, nil
-	}
-	// The library keeps its handle to itself and syncs at the end only.
-	file, err := os.Open(filepath.Join(r.cfg.Storage.snapshotDir, sink.ID()+".tmp", "state.bin"))
-	p.file = file
-	return p, err
+// NewWriter returns a writer to w that ends with ctx. The file is another handle of
+// what w writes to, nil if that is not a file; Close closes it.
+func NewWriter(ctx context.Context, w io.Writer, file *os.File) *Writer {
+	return &Writer{ctx: ctx, w: w, file: file, free: time.Now()}
 }
 
 // Write implements io.Writer. It waits while it is ahead of its rate.
-func (p *pacedWriter) Write(b []byte) (written int, err error) {
+func (p *Writer) Write(b []byte) (written int, err error) {
 	for len(b) > 0 && err == nil {
 		var n int
-		n, err = p.w.Write(b[:min(len(b), snapshotFlushBytes)])
+		n, err = p.w.Write(b[:min(len(b), flushBytes)])
 		written, b = written+n, b[n:]
 		if err == nil {
 			err = p.pay(int64(n))
@@ -60,10 +52,10 @@ func (p *pacedWriter) Write(b []byte) (written int, err error) {
 }
 
 // pay flushes n bytes more, and waits for their time.
-func (p *pacedWriter) pay(n int64) error {
-	p.free = p.free.Add(time.Duration(n) * time.Second / snapshotBytesPerSecond)
+func (p *Writer) pay(n int64) error {
+	p.free = p.free.Add(time.Duration(n) * time.Second / BytesPerSecond)
 	p.written += n
-	if p.written-p.flushed < snapshotFlushBytes {
+	if p.written-p.flushed < flushBytes {
 		return p.ctx.Err()
 	}
 	p.flush()
@@ -72,10 +64,10 @@ func (p *pacedWriter) pay(n int64) error {
 
 // flush sends what was written to the disk. Unlike a sync it leaves the file
 // system's journal alone, for which the log's syncs would wait. It is a hint: the
-// snapshot becomes durable, or fails, by the library's sync at its end.
-func (p *pacedWriter) flush() {
+// snapshot becomes durable, or fails, by the sync at its end.
+func (p *Writer) flush() {
 	from := p.flushed
-	// The library may hold back the end of the last page.
+	// The writer below may hold back the end of the last page.
 	p.flushed = p.written &^ (pageBytes - 1)
 	if p.file == nil {
 		return
@@ -84,7 +76,7 @@ func (p *pacedWriter) flush() {
 	_ = unix.SyncFileRange(int(p.file.Fd()), from, p.written-from, waitForAll)
 }
 
-func (p *pacedWriter) wait() error {
+func (p *Writer) wait() error {
 	now := time.Now()
 	if p.free.Before(now) {
 		// Time lost to a slow disk is not made up for.
@@ -100,7 +92,8 @@ func (p *pacedWriter) wait() error {
 	}
 }
 
-func (p *pacedWriter) close() {
+// Close closes the file it was given.
+func (p *Writer) Close() {
 	if p.file != nil {
 		p.file.Close()
 	}

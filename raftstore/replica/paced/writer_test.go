@@ -1,4 +1,4 @@
-package replica
+package paced
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ func TestSnapshotIsWrittenAtItsRate(t *testing.T) {
 		const seconds = 3
 		var written bytes.Buffer
 		start := time.Now()
-		p := &pacedWriter{ctx: t.Context(), w: &written, free: start}
-		content := bytes.Repeat([]byte("0123456789abcdef"), seconds*snapshotBytesPerSecond/16)
+		p := NewWriter(t.Context(), &written, nil)
+		content := bytes.Repeat([]byte("0123456789abcdef"), seconds*BytesPerSecond/16)
 		if n, err := p.Write(content); err != nil || n != len(content) {
 			t.Fatalf("wrote %d of %d bytes: %v", n, len(content), err)
 		}
@@ -33,8 +33,8 @@ func TestClosingEndsASnapshot(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		p := &pacedWriter{ctx: ctx, w: &bytes.Buffer{}, free: start}
-		_, err := p.Write(make([]byte, 4*snapshotBytesPerSecond))
+		p := NewWriter(ctx, &bytes.Buffer{}, nil)
+		_, err := p.Write(make([]byte, 4*BytesPerSecond))
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("ended after %v with %v", time.Since(start), err)
 		}

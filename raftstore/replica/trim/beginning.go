@@ -1,15 +1,19 @@
-package replica
+package trim
 
 import "sync"
 
-// trimStepBytes of new log make room for as much of the old.
-const trimStepBytes = 2 << 20
+// SliceEntries bounds one deletion, so that it delays an append by little: the
+// database has one writer at a time.
+const SliceEntries = 512
 
-// trimming deletes the beginning of the log step by step, as the log grows. Done at
+// StepBytes of new log make room for as much of the old.
+const StepBytes = 2 << 20
+
+// Beginning deletes the beginning of the log step by step, as the log grows. Done at
 // once, after a snapshot, it would leave tens of thousands of free pages, and the
 // database writes the list of them with every commit: eight bytes for each, far
 // more than the commit itself. The zero value has nothing to delete.
-type trimming struct {
+type Beginning struct {
 	mu sync.Mutex
 	// from to to are the entries that may go, perStep of them at a time.
 	from, to, perStep uint64
@@ -17,9 +21,9 @@ type trimming struct {
 	grown int64
 }
 
-// begin deletes what is left of the last time, and the first steps up to an index;
+// Begin deletes what is left of the last time, and the first steps up to an index;
 // the rest takes as long as the log grows by limit bytes.
-func (t *trimming) begin(first, to uint64, limit int64, remove func(from, to uint64) error) error {
+func (t *Beginning) Begin(first, to uint64, limit int64, remove func(from, to uint64) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for t.from = max(t.from, first); t.from <= t.to; {
@@ -29,18 +33,18 @@ func (t *trimming) begin(first, to uint64, limit int64, remove func(from, to uin
 	}
 	entries := to + 1 - min(t.from, to+1)
 	t.to, t.grown = to, 0
-	t.perStep = 1 + entries*trimStepBytes/uint64(limit)
+	t.perStep = 1 + entries*StepBytes/uint64(limit)
 	return t.step(remove)
 }
 
-// appended deletes as much as size bytes more of log need.
-func (t *trimming) appended(size int64, remove func(from, to uint64) error) error {
+// Appended deletes as much as size bytes more of log need.
+func (t *Beginning) Appended(size int64, remove func(from, to uint64) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.from > t.to || t.perStep == 0 {
 		return nil
 	}
-	for t.grown += size; t.grown >= trimStepBytes; t.grown -= trimStepBytes {
+	for t.grown += size; t.grown >= StepBytes; t.grown -= StepBytes {
 		if err := t.step(remove); err != nil {
 			return err
 		}
@@ -48,9 +52,9 @@ func (t *trimming) appended(size int64, remove func(from, to uint64) error) erro
 	return nil
 }
 
-func (t *trimming) step(remove func(from, to uint64) error) error {
+func (t *Beginning) step(remove func(from, to uint64) error) error {
 	for left := t.perStep; left > 0 && t.from <= t.to; {
-		to := min(t.to, t.from+min(left, deleteSliceEntries)-1)
+		to := min(t.to, t.from+min(left, SliceEntries)-1)
 		if err := remove(t.from, to); err != nil {
 			return err
 		}
@@ -60,8 +64,8 @@ func (t *trimming) step(remove func(from, to uint64) error) error {
 	return nil
 }
 
-// forget drops what is left: the log is deleted by other means.
-func (t *trimming) forget() {
+// Forget drops what is left: the log is deleted by other means.
+func (t *Beginning) Forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.from, t.to, t.perStep = 1, 0, 0
