@@ -29,6 +29,8 @@ type Cluster struct {
 	t       testing.TB
 	network *network
 	members []*member
+	// names tells who is at a host: members are added while others dial.
+	names sync.Map
 	// founders is how many of the members found the cluster.
 	founders  int
 	configure func(*raftstore.Config)
@@ -71,6 +73,7 @@ func (c *Cluster) add(name, host string) {
 	disk := replica.NewMemory()
 	disk.SyncDelay = syncDelay
 	c.members = append(c.members, &member{name: name, host: host, disk: disk})
+	c.names.Store(host, name)
 }
 
 // config is what a server starts with.
@@ -104,12 +107,9 @@ func (c *Cluster) config(m *member) raftstore.Config {
 
 // nameAt is what the certificate of the server at an address would say.
 func (c *Cluster) nameAt(address string) string {
-	for _, m := range c.members {
-		if m.host == address {
-			return m.name
-		}
-	}
-	return ""
+	name, _ := c.names.Load(address)
+	text, _ := name.(string)
+	return text
 }
 
 func (c *Cluster) start(i int) {
@@ -299,7 +299,10 @@ func (c *Cluster) Corrupt(i int) {
 }
 
 // Move gives a server that is down another address.
-func (c *Cluster) Move(i int, host string) { c.members[i].host = host }
+func (c *Cluster) Move(i int, host string) {
+	c.members[i].host = host
+	c.names.Store(host, c.members[i].name)
+}
 
 // StateHash returns the hash of a server's state.
 func (c *Cluster) StateHash(i int) [command.HashBytes]byte {
