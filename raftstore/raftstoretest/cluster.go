@@ -28,6 +28,8 @@ const electionLimit = 30 * time.Second
 type Cluster struct {
 	t       testing.TB
 	network *network
+	// mu guards members against those who dial: only the test adds to them.
+	mu      sync.Mutex
 	members []*member
 	// names tells who is at a host: members are added while others dial.
 	names sync.Map
@@ -72,6 +74,8 @@ func NewCluster(t testing.TB, n int, configure func(*raftstore.Config)) *Cluster
 func (c *Cluster) add(name, host string) {
 	disk := replica.NewMemory()
 	disk.SyncDelay = syncDelay
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.members = append(c.members, &member{name: name, host: host, disk: disk})
 	c.names.Store(host, name)
 }
@@ -107,6 +111,8 @@ func (c *Cluster) config(m *member) raftstore.Config {
 
 // nameAt is what the certificate of the server at an address would say.
 func (c *Cluster) nameAt(address string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	name, _ := c.names.Load(address)
 	text, _ := name.(string)
 	return text
