@@ -100,6 +100,7 @@ func (s *Server) services() []apiserver.Service {
 			GossipKey: trust.GossipKey, Servers: s.config.InitialServers, Logger: s.config.Logger,
 		})},
 	}
+	services = append(services, s.memberServices()...)
 	return append(services, s.liveness.Services()...)
 }
 

@@ -23,6 +23,8 @@ const (
 	httpsPort           = 443
 	// bootstrapRetryInterval is how long a failed bootstrap waits for the next try.
 	bootstrapRetryInterval = time.Second
+	// membershipPollInterval is how often the leader looks whether servers came or went.
+	membershipPollInterval = 5 * time.Second
 )
 
 var systemNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
@@ -57,6 +59,23 @@ func ensureNamespaces(ctx context.Context, client kubernetes.Interface) error {
 		}
 	}
 	return nil
+}
+
+// publishAPI keeps the Service by which pods find the API as the membership is,
+// until ctx ends.
+func (l *loops) publishAPI(ctx context.Context, client kubernetes.Interface) error {
+	published := ""
+	for {
+		now := fmt.Sprint(l.server.servers())
+		if now != published && l.until(ctx, "service "+kubernetesService, func(ctx context.Context) error {
+			return ensureAPIService(ctx, client, l.server)
+		}) {
+			published = now
+		}
+		if !sleep(ctx, membershipPollInterval) {
+			return nil
+		}
+	}
 }
 
 // ensureAPIService makes the Service by which pods find the API.
@@ -98,7 +117,7 @@ func apiEndpoints(s *Server) (*discoveryv1.EndpointSlice, error) {
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}
-	for _, server := range s.config.InitialServers {
+	for _, server := range s.servers() {
 		host, portText, err := net.SplitHostPort(server.Endpoint)
 		if err != nil {
 			return nil, err

@@ -93,10 +93,7 @@ func (l *loops) act(ctx context.Context, term uint64) error {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		l.until(ctx, "service "+kubernetesService, func(ctx context.Context) error { return ensureAPIService(ctx, server, s) })
-		return nil
-	})
+	group.Go(func() error { return l.publishAPI(ctx, server) })
 	group.Go(func() error {
 		return leader.Publish(ctx, leader.PublishConfig{Client: server, Server: s.config.Name, Term: term, Logger: s.config.Logger})
 	})

@@ -32,7 +32,7 @@ type ServerOptions struct {
 
 var (
 	errNoName      = errors.New("--name must not be empty")
-	errNotInitial  = errors.New("it is not one of --initial-servers")
+	errNotInitial  = errors.New("it is not one of --initial-servers: to join them, give --advertise-address too")
 	errNoDataDir   = errors.New("--data-dir must not be empty")
 	errTokenFile   = errors.New("the token does not belong to this cluster: copy node.token from the folder that 'setpoint cluster init' wrote")
 	errNoTrust     = errors.New("no trust material: run 'setpoint cluster init --servers ... --out DIR' once and give each server --trust-dir DIR")
@@ -52,10 +52,15 @@ func (o *ServerOptions) Validate() error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(servers, func(s pki.Server) bool { return s.Name == o.Name }) {
+	if !o.isInitial(servers) && o.AdvertiseAddress == "" {
 		return fmt.Errorf("--name %q: %w", o.Name, errNotInitial)
 	}
 	return nil
+}
+
+// isInitial reports whether this server is one of the list. Another joins them.
+func (o *ServerOptions) isInitial(servers []pki.Server) bool {
+	return slices.ContainsFunc(servers, func(s pki.Server) bool { return s.Name == o.Name })
 }
 
 // servers are all replicas; without a list this one is alone.
@@ -91,7 +96,7 @@ func RunServer(ctx context.Context, o ServerOptions) error {
 		return err
 	}
 	server, err := StartServer(ctx, ServerConfig{
-		Name: o.Name, DataDir: o.DataDir, Trust: trust, InitialServers: servers,
+		Name: o.Name, DataDir: o.DataDir, Trust: trust, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
 		Listener: listener, Gossip: o.gossip(servers), Logger: o.Logger,
 	})
 	if err != nil {
@@ -122,7 +127,7 @@ func (o *ServerOptions) trustDir() string {
 func (o *ServerOptions) trust(ctx context.Context, servers []pki.Server) (*pki.Cluster, error) {
 	var trust *pki.Cluster
 	var err error
-	if len(servers) == 1 {
+	if len(servers) == 1 && o.isInitial(servers) {
 		trust, err = pki.InitCluster(o.trustDir(), servers, time.Now())
 	} else {
 		trust, err = o.awaitTrust(ctx)

@@ -46,13 +46,18 @@ const (
 
 // ServerConfig is one replica of the control plane.
 type ServerConfig struct {
-	// Name identifies the replica in the cluster; it is one of InitialServers.
+	// Name identifies the replica in the cluster. One of InitialServers founds the
+	// cluster with them; another asks them to be admitted, and waits for an
+	// administrator to add it.
 	Name    string
 	DataDir string
 	// Trust is the cluster's certificate authority, gossip key and tokens.
 	Trust *pki.Cluster
-	// InitialServers are all replicas, this one among them.
+	// InitialServers are the replicas and where they are now.
 	InitialServers []pki.Server
+	// AdvertiseAddress is where the others reach a replica that is not among them,
+	// host:port.
+	AdvertiseAddress string
 	// Listener accepts the API, the parts' services and Raft. StartServer owns it.
 	Listener net.Listener
 	// Gossip joins the pool of nodes and servers; nil leaves node liveness to sessions and Leases.
@@ -138,6 +143,9 @@ func (s *Server) self() (pki.Server, error) {
 		if server.Name == s.config.Name {
 			return server, nil
 		}
+	}
+	if s.config.AdvertiseAddress != "" {
+		return pki.Server{Name: s.config.Name, Endpoint: s.config.AdvertiseAddress}, nil
 	}
 	return pki.Server{}, fmt.Errorf("%q is not one of the initial servers: check --name and --initial-servers", s.config.Name)
 }
@@ -337,9 +345,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // handOver makes another replica lead before this one falls silent.
 func (s *Server) handOver(ctx context.Context) {
-	if len(s.config.InitialServers) == 1 {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
 	defer cancel()
 	if err := s.log.TransferLeadership(ctx); err != nil {

@@ -13,8 +13,6 @@ import (
 const (
 	// catchUpPoll is how often a joining server is asked how far it is.
 	catchUpPoll = 50 * time.Millisecond
-	// contactLimit is how recently a voter must have answered to count as live.
-	contactLimit = 2 * time.Second
 	// callLimit bounds asking a server where it may be for one who wants to join.
 	callLimit = 10 * time.Second
 )
@@ -195,7 +193,7 @@ func (s *Store) removeMember(ctx context.Context, name string) error {
 // removeServer ends one membership. A leader hands over first, and whoever asked
 // asks the next one.
 func (s *Store) removeServer(ctx context.Context, server ServerStatus) error {
-	if err := s.quorumWithout(server); err != nil {
+	if err := s.quorumWithout(ctx, server); err != nil {
 		return err
 	}
 	if server.ID != s.id() {
@@ -208,7 +206,7 @@ func (s *Store) removeServer(ctx context.Context, server ServerStatus) error {
 }
 
 // quorumWithout checks that the voters left make a quorum that answers.
-func (s *Store) quorumWithout(leaving ServerStatus) error {
+func (s *Store) quorumWithout(ctx context.Context, leaving ServerStatus) error {
 	if !leaving.Voter {
 		return nil
 	}
@@ -218,7 +216,7 @@ func (s *Store) quorumWithout(leaving ServerStatus) error {
 			continue
 		}
 		voters++
-		if s.isLive(server) {
+		if s.isLive(ctx, server) {
 			live++
 		}
 	}
@@ -232,8 +230,14 @@ func (s *Store) quorumWithout(leaving ServerStatus) error {
 	return nil
 }
 
-func (s *Store) isLive(server ServerStatus) bool {
-	return server.ID == s.id() || time.Since(server.LastContact) < contactLimit
+// isLive asks the server itself: when it was heard of last says little of one that
+// was killed a moment ago.
+func (s *Store) isLive(ctx context.Context, server ServerStatus) bool {
+	if server.ID == s.id() {
+		return true
+	}
+	_, err := s.status(ctx, server.Server)
+	return err == nil
 }
 
 // transferTo hands leadership to the server of the name, or to the most advanced.
@@ -251,7 +255,7 @@ func (s *Store) transferTo(ctx context.Context, name string) error {
 		return nil
 	case !to.Voter:
 		return fmt.Errorf("%w: %s has no vote yet", ErrUnsafe, name)
-	case !s.isLive(to):
+	case !s.isLive(ctx, to):
 		return fmt.Errorf("%w: %s does not answer", ErrUnsafe, name)
 	}
 	return s.replica.TransferLeadership(ctx, to.Server)

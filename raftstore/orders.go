@@ -70,6 +70,10 @@ func (s *Store) order(ctx context.Context, c forward.Change) error {
 	defer cancel()
 	for tried := false; ; tried = true {
 		l, changed := s.replica.Leadership()
+		if tried && !l.Ready {
+			// A server that is no member any more hears of no leader.
+			l = s.leaderByPeers()
+		}
 		err := s.toLeader(ctx, l, c)
 		switch {
 		case err == nil:
@@ -79,12 +83,8 @@ func (s *Store) order(ctx context.Context, c forward.Change) error {
 		case errors.Is(err, ErrUnsafe), errors.Is(err, ErrUnknownServer), errors.Is(err, ErrBadChange):
 			return err
 		}
-		var retry <-chan time.Time
-		if l.Ready {
-			retry = time.After(orderPause)
-		}
 		select {
-		case <-retry:
+		case <-time.After(orderPause):
 		case <-changed:
 		case <-s.stopping:
 			return ErrStopped

@@ -27,7 +27,8 @@ const statusTimeout = 3 * time.Second
 func newCluster() *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster", Short: "Prepare and look at a cluster", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(newClusterInit(), newClusterStatus(), newClusterRecover())
+	cmd.AddCommand(newClusterInit(), newClusterStatus(), newClusterMembers(), newClusterJoin(), newClusterRemove(),
+		newClusterReplace(), newClusterTransferLeader(), newClusterRecover())
 	return cmd
 }
 
@@ -96,7 +97,7 @@ func writeSecret(path, text string) error {
 func newClusterStatus() *cobra.Command {
 	var kubeconfig, output string
 	cmd := &cobra.Command{Use: "status", Short: "Show replicas, leader, disk, gossip and who runs the control loops"}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig with one context for each server (default $KUBECONFIG, then this machine's)")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		configs, err := contexts(kubeconfig)
@@ -155,20 +156,25 @@ func fetchAll(ctx context.Context, configs map[string]*rest.Config) []serverRepo
 }
 
 func printStatus(w io.Writer, reports []serverReport, output string) error {
+	return printAs(w, output, reports, func(w io.Writer) error { return printStatusTable(w, reports) })
+}
+
+// printAs prints a value as --output wants it.
+func printAs(w io.Writer, output string, value any, table func(io.Writer) error) error {
 	switch output {
 	case "json":
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(reports)
+		return encoder.Encode(value)
 	case "yaml":
-		text, err := yaml.Marshal(reports)
+		text, err := yaml.Marshal(value)
 		if err != nil {
 			return err
 		}
 		_, err = w.Write(text)
 		return err
 	case "table":
-		return printStatusTable(w, reports)
+		return table(w)
 	default:
 		return usageError{fmt.Errorf("--output %q: use table, json or yaml", output)}
 	}

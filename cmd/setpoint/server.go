@@ -15,9 +15,9 @@ func newServer() *cobra.Command {
 		Short:   "Run one replica of the control plane",
 		Example: "  setpoint server\n  setpoint server --name server-1 --initial-servers server-1=a:6443,server-2=b:6443,server-3=c:6443 --trust-dir /etc/setpoint",
 	}
-	cmd.Flags().StringVar(&options.Name, "name", "server-1", "name of this replica, one of --initial-servers")
+	cmd.Flags().StringVar(&options.Name, "name", "server-1", "name of this replica: one of --initial-servers, or a new one that joins them")
 	cmd.Flags().StringVar(&options.DataDir, "data-dir", setpoint.DefaultDataDir, "where to keep the replica's state")
-	cmd.Flags().StringVar(&options.AdvertiseAddress, "advertise-address", "", "without --initial-servers: host:port of this replica (default 127.0.0.1:6443); with it: where to listen, if not at its entry")
+	cmd.Flags().StringVar(&options.AdvertiseAddress, "advertise-address", "", "without --initial-servers: host:port of this replica (default 127.0.0.1:6443); with it: where to listen, if not at its entry, and where the others reach a replica that joins")
 	cmd.Flags().StringVar(&options.InitialServers, "initial-servers", "", "all replicas: name=host:port,...; empty: this one alone")
 	cmd.Flags().StringVar(&options.TrustDir, "trust-dir", "", "what 'setpoint cluster init' wrote (default <data-dir>)")
 	cmd.Flags().StringVar(&options.TokenFile, "token-file", "", "the cluster's node token, checked against the trust folder")

@@ -28,7 +28,11 @@ const electionLimit = 30 * time.Second
 type Cluster struct {
 	t       testing.TB
 	network *network
+	// mu guards members against those who dial: only the test adds to them.
+	mu      sync.Mutex
 	members []*member
+	// names tells who is at a host: members are added while others dial.
+	names sync.Map
 	// founders is how many of the members found the cluster.
 	founders  int
 	configure func(*raftstore.Config)
@@ -70,7 +74,10 @@ func NewCluster(t testing.TB, n int, configure func(*raftstore.Config)) *Cluster
 func (c *Cluster) add(name, host string) {
 	disk := replica.NewMemory()
 	disk.SyncDelay = syncDelay
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.members = append(c.members, &member{name: name, host: host, disk: disk})
+	c.names.Store(host, name)
 }
 
 // config is what a server starts with.
@@ -104,12 +111,11 @@ func (c *Cluster) config(m *member) raftstore.Config {
 
 // nameAt is what the certificate of the server at an address would say.
 func (c *Cluster) nameAt(address string) string {
-	for _, m := range c.members {
-		if m.host == address {
-			return m.name
-		}
-	}
-	return ""
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name, _ := c.names.Load(address)
+	text, _ := name.(string)
+	return text
 }
 
 func (c *Cluster) start(i int) {
@@ -299,7 +305,10 @@ func (c *Cluster) Corrupt(i int) {
 }
 
 // Move gives a server that is down another address.
-func (c *Cluster) Move(i int, host string) { c.members[i].host = host }
+func (c *Cluster) Move(i int, host string) {
+	c.members[i].host = host
+	c.names.Store(host, c.members[i].name)
+}
 
 // StateHash returns the hash of a server's state.
 func (c *Cluster) StateHash(i int) [command.HashBytes]byte {
