@@ -154,14 +154,17 @@ func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) error {
 }
 
 func (r *Runtime) finishSandbox(ctx context.Context, s *sandbox, started *startedShim) error {
-	if err := r.connectSandbox(s); err != nil {
-		return err
+	connected := r.connectSandbox(s)
+	// A shim that could not prepare may be gone before it is connected: its own reason
+	// says more than that there is no such process.
+	if err := started.wait(ctx); err != nil {
+		return fmt.Errorf("%w%s", err, s.shimLog())
+	}
+	if connected != nil {
+		return connected
 	}
 	if err := s.writeFiles(); err != nil {
 		return err
-	}
-	if err := started.wait(ctx); err != nil {
-		return fmt.Errorf("%w%s", err, s.shimLog())
 	}
 	if err := s.leaf.Add(started.pid); err != nil {
 		return err
