@@ -24,7 +24,7 @@ import (
 // Nights play more: go test ./raftstore -run TestSchedules -schedules 1000. A seed
 // repeats the schedule, not the run: raft's own timers are not seeded.
 var (
-	schedules     = flag.Int("schedules", 24, "how many seeded schedules of faults are played")
+	schedules     = flag.Int("schedules", 10, "how many seeded schedules of faults are played")
 	firstSchedule = flag.Uint64("schedule", 0, "the first seed")
 )
 
