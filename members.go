@@ -204,18 +204,23 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return r.Reason }
 
-// callCluster is one call with JSON in and out. An answer other than 200 is a
-// *Refusal.
+// callCluster is callServer with the credentials of a kubeconfig.
 func callCluster(ctx context.Context, config *rest.Config, path string, in, out any) error {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
 	}
+	return callServer(ctx, client, config.Host+path, in, out)
+}
+
+// callServer is one call with JSON in and out. An answer other than 200 is a
+// *Refusal.
+func callServer(ctx context.Context, client *http.Client, url string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, config.Host+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -131,11 +130,8 @@ func readReport(path string) (*raftstore.Stored, error) {
 
 // Check refuses what is not safe: a newer survivor, a quorum that still answers.
 func (r *Recovery) Check(ctx context.Context) error {
-	for _, other := range r.others {
-		if raftstore.Newer(other, r.stored) {
-			return fmt.Errorf("%w: %s ends at entry %d of term %d, this one at entry %d of term %d: recover from %s",
-				raftstore.ErrBehind, other.ServerID, other.LastIndex, other.LastTerm, r.stored.LastIndex, r.stored.LastTerm, other.ServerID)
-		}
+	if err := raftstore.CheckNewest(r.stored, r.others); err != nil {
+		return err
 	}
 	trust, err := pki.LoadCluster(r.options.trustDir())
 	if err != nil {
@@ -167,7 +163,9 @@ func (r *Recovery) checkQuorum(ctx context.Context, trust *pki.Cluster) error {
 		name := raftstore.MemberName(member.ID)
 		httpClient, base := peers(name, r.addressOf(name, member.Address))
 		wait.Go(func() {
-			status, err := askStatus(ctx, httpClient, base)
+			ctx, cancel := context.WithTimeout(ctx, recoverAskTimeout)
+			defer cancel()
+			status, err := fetchStatus(ctx, httpClient, base)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -194,25 +192,6 @@ func (r *Recovery) addressOf(name, stored string) string {
 		}
 	}
 	return stored
-}
-
-func askStatus(ctx context.Context, client *http.Client, base string) (*ServerStatus, error) {
-	ctx, cancel := context.WithTimeout(ctx, recoverAskTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+statusPath, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, &statusError{response.Status}
-	}
-	status := &ServerStatus{}
-	return status, json.NewDecoder(response.Body).Decode(status)
 }
 
 // Run makes this server the only voter and returns the revision that the store

@@ -3,6 +3,8 @@ package setpoint
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -105,20 +107,16 @@ func FetchStatus(ctx context.Context, config *rest.Config) (*ServerStatus, error
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, config.Host+statusPath, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, &statusError{response.Status}
-	}
+	return fetchStatus(ctx, client, config.Host)
+}
+
+func fetchStatus(ctx context.Context, client *http.Client, base string) (*ServerStatus, error) {
 	status := &ServerStatus{}
-	return status, json.NewDecoder(response.Body).Decode(status)
+	err := callServer(ctx, client, base+statusPath, struct{}{}, status)
+	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+		return nil, &statusError{fmt.Sprintf("%d %s", refusal.StatusCode, http.StatusText(refusal.StatusCode))}
+	}
+	return status, err
 }
 
 type statusError struct{ status string }

@@ -36,9 +36,7 @@ func (s *Store) attend() {
 				s.cfg.Logger.Info("waiting to be a member", "id", s.id(), "address", s.cfg.AdvertiseAddress, "reason", err)
 			}
 		}
-		select {
-		case <-time.After(pause):
-		case <-s.stopping:
+		if !s.sleep(pause) {
 			return
 		}
 	}

@@ -3,7 +3,9 @@
 //
 // It owns the face of the store (Propose, ReadIndex, Watch, Leadership), the
 // sessions that make retried writes take effect once, group commit, forwarding of
-// writes and reads to the leader, and the comparison of the replicas' states. It
+// writes and reads to the leader, the comparison of the replicas' states, who is a
+// member (founding, joining, coming back, leaving), the refusal of writes before a disk is
+// full, feature levels, and what is done offline: restore and recovery. It
 // is called by apiserver/storage and by the wiring. It may import the packages
 // below it and connectrpc.com/connect; nothing of ours beside, and nothing of
 // Kubernetes.
@@ -16,7 +18,8 @@
 //     acknowledged before the call, by whichever replica.
 //   - Root, RootAt, WaitRevision and Watch are local and may lag behind.
 //   - Leadership reports Leader only when reads and fenced writes may begin.
-//   - Shutdown hands leadership over and returns after all goroutines ended.
+//   - Shutdown hands leadership over and returns after all goroutines ended, or, when
+//     the disk hangs, after the limits named in it and in replica.Close.
 //
 // Any method may be called from any goroutine. Those with a context wait no
 // longer than it; without a deadline they end by the limits named beside them.

@@ -28,10 +28,6 @@ func levelError(needed, have uint64) error {
 	return fmt.Errorf("%w: feature level %d, this release has %d", ErrFeatureLevel, needed, have)
 }
 
-// entryFormat is the format of log entries that all members can read. There has
-// been one so far; a second one is written from its own level on.
-func (s *Store) entryFormat() uint8 { return command.FormatVersion }
-
 // raiseLevel, on the leader, raises the cluster's feature level to what all its
 // members can apply. It never falls.
 func (s *Store) raiseLevel() {

@@ -50,8 +50,13 @@ func (s *Store) pause(start time.Time) bool {
 	if time.Since(start) > foundingGrace {
 		next = waitingPause
 	}
+	return s.sleep(next)
+}
+
+// sleep reports whether it slept to the end.
+func (s *Store) sleep(d time.Duration) bool {
 	select {
-	case <-time.After(next):
+	case <-time.After(d):
 		return true
 	case <-s.stopping:
 		return false

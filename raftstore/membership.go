@@ -261,19 +261,24 @@ func (s *Store) transferTo(ctx context.Context, name string) error {
 	return s.replica.TransferLeadership(ctx, to.Server)
 }
 
-// handOver makes the voter lead that was heard of last. Raft itself would choose by
-// the log alone, and may wait for one that is down.
+// handOver makes the successor lead. Raft itself would choose by the log alone, and may
+// wait for one that is down.
 func (s *Store) handOver(ctx context.Context) error {
-	var to ServerStatus
-	for _, server := range s.replica.Status().Servers {
-		if server.Voter && server.ID != s.id() && (to.ID == "" || server.LastContact.After(to.LastContact)) {
-			to = server
-		}
-	}
-	if to.ID == "" {
+	to, ok := s.successor()
+	if !ok {
 		return fmt.Errorf("%w: there is no other server with a vote", ErrUnsafe)
 	}
 	return s.replica.TransferLeadership(ctx, to.Server)
+}
+
+// successor is the other voter that was heard of last, if there is one.
+func (s *Store) successor() (to ServerStatus, ok bool) {
+	for _, server := range s.replica.Status().Servers {
+		if server.Voter && server.ID != s.id() && (!ok || server.LastContact.After(to.LastContact)) {
+			to, ok = server, true
+		}
+	}
+	return to, ok
 }
 
 // admitServer does what a server asks for itself.

@@ -110,7 +110,7 @@ func outcomeError(sent bool, err error) error {
 
 // shipToLog puts a batch into the log as one entry.
 func (s *Store) shipToLog(ctx context.Context, commands []command.Command) []forward.Outcome {
-	entry := &command.Entry{FormatVersion: s.entryFormat(), Term: s.replica.Term(), Commands: commands}
+	entry := &command.Entry{FormatVersion: command.FormatVersion, Term: s.replica.Term(), Commands: commands}
 	results, err := s.replica.Propose(ctx, entry)
 	if errors.Is(err, replica.ErrNotProposed) {
 		return forward.AllFailed(len(commands), fmt.Errorf("%w: %w", forward.ErrNotProposed, err))

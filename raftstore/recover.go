@@ -30,6 +30,17 @@ func Newer(a, b *Stored) bool {
 	return a.LastIndex > b.LastIndex
 }
 
+// CheckNewest refuses, with ErrBehind, if one of the other survivors has a newer log.
+func CheckNewest(stored *Stored, others []*Stored) error {
+	for _, other := range others {
+		if Newer(other, stored) {
+			return fmt.Errorf("%w: %s ends at entry %d of term %d, this one at entry %d of term %d: recover from %s",
+				ErrBehind, other.ServerID, other.LastIndex, other.LastTerm, stored.LastIndex, stored.LastTerm, other.ServerID)
+		}
+	}
+	return nil
+}
+
 // Recover gives the server whose data directory was examined the only vote of its
 // cluster, at address, host:port. Whatever the lost majority had acknowledged and
 // this server never got, is lost. The others stay members without a vote: they come
@@ -37,11 +48,8 @@ func Newer(a, b *Stored) bool {
 // and then their vote. It refuses, with ErrBehind, if another survivor has a newer
 // log. It returns the revision that the store begins with.
 func Recover(ctx context.Context, dir, address string, stored *Stored, others []*Stored, logger *slog.Logger) (revision uint64, err error) {
-	for _, other := range others {
-		if Newer(other, stored) {
-			return 0, fmt.Errorf("%w: %s has entry %d of term %d, %s only entry %d of term %d", ErrBehind,
-				other.ServerID, other.LastIndex, other.LastTerm, stored.ServerID, stored.LastIndex, stored.LastTerm)
-		}
+	if err := CheckNewest(stored, others); err != nil {
+		return 0, err
 	}
 	if level := stored.Root.FeatureLevel; level > FeatureLevel {
 		return 0, levelError(level, FeatureLevel)

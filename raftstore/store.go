@@ -147,7 +147,7 @@ func (s *Store) Shutdown(ctx context.Context) error {
 }
 
 func (s *Store) shutdown(ctx context.Context) error {
-	if ctx.Err() == nil && s.Leadership().Leader && s.hasOtherVoter() && s.replica.Failed() == nil {
+	if s.shouldHandOver(ctx) {
 		ctx, cancel := context.WithTimeout(ctx, transferLimit)
 		if err := s.handOver(ctx); err != nil {
 			s.cfg.Logger.Warn("stopping without handing leadership over", "err", err)
@@ -167,13 +167,12 @@ func (s *Store) shutdown(ctx context.Context) error {
 	return s.replica.Close()
 }
 
-func (s *Store) hasOtherVoter() bool {
-	for _, server := range s.replica.Status().Servers {
-		if server.Voter && server.ID != s.id() {
-			return true
-		}
+func (s *Store) shouldHandOver(ctx context.Context) bool {
+	if ctx.Err() != nil || !s.Leadership().Leader || s.replica.Failed() != nil {
+		return false
 	}
-	return false
+	_, ok := s.successor()
+	return ok
 }
 
 // whileRunning derives a context that ends, with ErrStopped as its cause, when

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-io/setpoint"
 )
@@ -119,32 +117,12 @@ func printBackup(w io.Writer, path string, r setpoint.BackupReport, output strin
 		File: path, ClusterID: r.ClusterID, Time: r.Time, Revision: r.Revision, FeatureLevel: r.FeatureLevel,
 		Objects: r.Objects, Bytes: r.ArchiveBytes, StateHash: fmt.Sprintf("%x", r.StateHash),
 	}
-	return printView(w, view, output, func(t io.Writer) {
+	return printAs(w, output, view, func(w io.Writer) error {
+		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 		fmt.Fprintln(t, "FILE\tREVISION\tOBJECTS\tSIZE\tMADE\tSTATE HASH")
 		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\n", path, r.Revision, r.Objects, mebibytes(r.ArchiveBytes), r.Time.Format(time.RFC3339), view.StateHash)
-	})
-}
-
-// printView writes a value as json or yaml, or the table that rows makes.
-func printView(w io.Writer, view any, output string, rows func(io.Writer)) error {
-	switch output {
-	case "json":
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(view)
-	case "yaml":
-		text, err := yaml.Marshal(view)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(text)
-		return err
-	case "table":
-		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-		rows(t)
 		return t.Flush()
-	}
-	return usageError{fmt.Errorf("--output %q: use table, json or yaml", output)}
+	})
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

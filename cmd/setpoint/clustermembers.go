@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -115,13 +116,8 @@ func askServers(ctx context.Context, kubeconfig string, limit time.Duration, ask
 	if err != nil {
 		return err
 	}
-	names := make([]string, 0, len(configs))
-	for name := range configs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	var failed []error
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(configs)) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		err := ask(ctx, configs[name])
 		cancel()

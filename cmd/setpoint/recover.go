@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -60,9 +59,7 @@ func clusterRecover(cmd *cobra.Command, flags *recoverFlags) error {
 	}
 	defer recovery.Close()
 	if flags.inspect {
-		encoder := json.NewEncoder(cmd.OutOrStdout())
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(recovery.Report)
+		return printAs(cmd.OutOrStdout(), "json", recovery.Report, nil)
 	}
 	reports := []setpoint.StoredReport{recovery.Report}
 	for _, path := range flags.compare {

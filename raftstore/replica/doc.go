@@ -13,7 +13,8 @@
 //   - Leadership says Leader only after an entry of the leader's own term was
 //     applied here, and each won election shows as a new Term.
 //   - Bytes changed on disk are noticed before they are used, and are never
-//     repaired: the replica stops. So it does when the disk fails or stalls, when
+//     repaired: the replica stops, and at its next start waits to join anew, with its
+//     data set aside. So it does when the disk fails or stalls, when
 //     it meets an operation it does not know, and when its state differs from
 //     the other replicas'. Stopping means one call of Config.Fatal; from then on
 //     nothing is applied or answered.
@@ -21,7 +22,8 @@
 //     under checksums. An older copy of the log is noticed if it misses what was
 //     committed before the last watermark, which follows within 10 s and at Close.
 //     An older copy of the whole directory, or the loss of all of it, is not.
-//   - Close returns after every goroutine of the replica ended.
+//   - Close returns after every goroutine of the replica ended, or with ErrDiskStalled
+//     when the disk hangs.
 //
 // Tested with files (flipped bits, cut, emptied, lost and older files; the flag
 // -damages tries more of them), and through raftstore in bubbles of fake time and
