@@ -1,26 +1,44 @@
 package kinds
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/apps"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/coordination"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/core"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/discovery"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/events"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
+
+// A group is a published group of types and the kinds of it that are served.
+type group struct {
+	addTypes func(*runtime.Scheme) error
+	kinds    func() []*resource.Any
+}
+
+// groups are the API groups in the order in which discovery lists them.
+func groups() []group {
+	return []group{
+		{corev1.AddToScheme, core.Kinds},
+		{eventsv1.AddToScheme, events.Kinds},
+		{appsv1.AddToScheme, apps.Kinds},
+		{discoveryv1.AddToScheme, discovery.Kinds},
+		{coordinationv1.AddToScheme, coordination.Kinds},
+	}
+}
 
 // All returns the kinds in the order in which discovery lists them. The result
 // is the caller's; the kinds themselves are shared by nobody.
 func All() []*resource.Any {
-	return []*resource.Any{
-		resource.Erase(namespaces()),
-		resource.Erase(nodes()),
-		resource.Erase(pods()),
-		resource.Erase(services()),
-		resource.Erase(configMaps()),
-		resource.Erase(secrets()),
-		resource.Erase(serviceAccounts()),
-		resource.Erase(events()),
-		resource.Erase(groupEvents()),
-		resource.Erase(deployments()),
-		resource.Erase(replicaSets()),
-		resource.Erase(controllerRevisions()),
-		resource.Erase(endpointSlices()),
-		resource.Erase(leases()),
+	var all []*resource.Any
+	for _, g := range groups() {
+		all = append(all, g.kinds()...)
 	}
+	return all
 }

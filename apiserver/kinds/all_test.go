@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/kindstest"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
-
-// now is the time at which tests look at objects.
-var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 var scheme = sync.OnceValue(NewScheme)
 
@@ -180,7 +177,7 @@ func readEverything(kind *resource.Any, obj, old resource.Object) {
 		kind.Finalizing(obj)
 	}
 	for _, column := range kind.Columns {
-		column.Cell(obj, now)
+		column.Cell(obj, kindstest.Now)
 	}
 }
 
@@ -194,7 +191,7 @@ func call[R any](do func(obj, old resource.Object) R, obj, old resource.Object) 
 func TestCellsHaveTheTypeOfTheirColumn(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind *resource.Any) {
 		for _, column := range kind.Columns {
-			switch cell := column.Cell(decodedFixture(t, kind), now).(type) {
+			switch cell := column.Cell(decodedFixture(t, kind), kindstest.Now).(type) {
 			case string:
 				if column.Type != "string" {
 					t.Errorf("column %s is %s, cell is a string", column.Name, column.Type)

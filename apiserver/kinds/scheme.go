@@ -3,19 +3,15 @@ package kinds
 import (
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/core"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -30,19 +26,18 @@ func NewScheme() *runtime.Scheme {
 		addDefaults(scheme, kind)
 		addFieldLabels(scheme, kind)
 	}
-	utilruntime.Must(addPodOptions(scheme))
+	utilruntime.Must(core.AddPodOptions(scheme))
 	return scheme
 }
 
 // addTypes registers whole published groups: the served kinds, and the kinds of
-// their subresources (Scale, Eviction, TokenRequest, Binding, Pod*Options).
+// their subresources (Scale, Eviction, TokenRequest, Binding, Pod*Options), whose
+// groups need not have served kinds.
 func addTypes(scheme *runtime.Scheme) {
+	for _, g := range groups() {
+		utilruntime.Must(g.addTypes(scheme))
+	}
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme,
-		appsv1.AddToScheme,
-		coordinationv1.AddToScheme,
-		discoveryv1.AddToScheme,
-		eventsv1.AddToScheme,
 		autoscalingv1.AddToScheme,
 		policyv1.AddToScheme,
 		authenticationv1.AddToScheme,
