@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apps"
@@ -13,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/core"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/events"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rbac"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -29,6 +31,7 @@ func groups() []group {
 		{eventsv1.AddToScheme, events.Kinds},
 		{appsv1.AddToScheme, apps.Kinds},
 		{discoveryv1.AddToScheme, discovery.Kinds},
+		{rbacv1.AddToScheme, rbac.Kinds},
 		{coordinationv1.AddToScheme, coordination.Kinds},
 	}
 }

@@ -33,6 +33,15 @@ func Age[T resource.Object]() resource.Column[T] {
 	}
 }
 
+// Created is the time of creation, which tables without an age show.
+func Created[T resource.Object]() resource.Column[T] {
+	return resource.Column[T]{
+		Name: "Created At", Type: "date",
+		Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
+		Cell:        func(obj T, _ time.Time) any { return obj.GetCreationTimestamp().UTC().Format(time.RFC3339) },
+	}
+}
+
 // Text is a column of strings; priority 1 is shown with -o wide only.
 func Text[T resource.Object](name, description string, priority int32, cell func(T) string) resource.Column[T] {
 	return resource.Column[T]{
@@ -45,6 +54,14 @@ func Text[T resource.Object](name, description string, priority int32, cell func
 func Int[T resource.Object](name, description string, cell func(T) int64) resource.Column[T] {
 	return resource.Column[T]{
 		Name: name, Type: "integer", Description: description,
+		Cell: func(obj T, _ time.Time) any { return cell(obj) },
+	}
+}
+
+// Bool is a column of true and false.
+func Bool[T resource.Object](name, description string, cell func(T) bool) resource.Column[T] {
+	return resource.Column[T]{
+		Name: name, Type: "boolean", Description: description,
 		Cell: func(obj T, _ time.Time) any { return cell(obj) },
 	}
 }
