@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/admissionregistration"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apps"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/coordination"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/core"
@@ -32,6 +34,7 @@ func groups() []group {
 		{appsv1.AddToScheme, apps.Kinds},
 		{discoveryv1.AddToScheme, discovery.Kinds},
 		{rbacv1.AddToScheme, rbac.Kinds},
+		{admissionregistrationv1.AddToScheme, admissionregistration.Kinds},
 		{coordinationv1.AddToScheme, coordination.Kinds},
 	}
 }
