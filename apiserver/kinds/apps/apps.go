@@ -7,6 +7,8 @@ func Kinds() []*resource.Any {
 	return []*resource.Any{
 		resource.Erase(deployments()),
 		resource.Erase(replicaSets()),
+		resource.Erase(statefulSets()),
+		resource.Erase(daemonSets()),
 		resource.Erase(controllerRevisions()),
 	}
 }

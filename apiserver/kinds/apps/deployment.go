@@ -2,6 +2,7 @@ package apps
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -77,10 +78,8 @@ func prepareDeploymentUpdate(d, old *appsv1.Deployment) {
 
 func deploymentColumns() []resource.Column[*appsv1.Deployment] {
 	spec, status := appsv1.DeploymentSpec{}.SwaggerDoc(), appsv1.DeploymentStatus{}.SwaggerDoc()
-	template := func(cell func(*corev1.PodSpec) string) func(*appsv1.Deployment) string {
-		return func(d *appsv1.Deployment) string { return cell(&d.Spec.Template.Spec) }
-	}
-	return []resource.Column[*appsv1.Deployment]{
+	template := workload.Columns(func(d *appsv1.Deployment) *corev1.PodTemplateSpec { return &d.Spec.Template })
+	return slices.Concat([]resource.Column[*appsv1.Deployment]{
 		column.Name[*appsv1.Deployment](),
 		column.Text("Ready", "Number of the pod with ready state", 0, func(d *appsv1.Deployment) string {
 			return fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, ptr.Deref(d.Spec.Replicas, 0))
@@ -89,10 +88,9 @@ func deploymentColumns() []resource.Column[*appsv1.Deployment] {
 		countColumn("Up-to-date", status["updatedReplicas"], func(d *appsv1.Deployment) int64 { return int64(d.Status.UpdatedReplicas) }),
 		countColumn("Available", status["availableReplicas"], func(d *appsv1.Deployment) int64 { return int64(d.Status.AvailableReplicas) }),
 		column.Age[*appsv1.Deployment](),
-		column.Text("Containers", "Names of each container in the template.", 1, template(workload.ContainerNames)),
-		column.Text("Images", "Images referenced by each container in the template.", 1, template(workload.ContainerImages)),
+	}, template, []resource.Column[*appsv1.Deployment]{
 		column.Text("Selector", spec["selector"], 1, func(d *appsv1.Deployment) string { return workload.SelectorCell(d.Spec.Selector) }),
-	}
+	})
 }
 
 func countColumn(name, description string, cell func(*appsv1.Deployment) int64) resource.Column[*appsv1.Deployment] {
@@ -106,7 +104,7 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	spec, path := &d.Spec, field.NewPath("spec")
 	rule.Nonnegative(&errs, ptr.Deref(spec.Replicas, 0), path.Child("replicas"))
 	errs = append(errs, workload.ValidateSelector(spec.Selector, "deployment", path.Child("selector"))...)
-	errs = append(errs, workload.ValidateTemplate(&spec.Template, spec.Selector, path.Child("template"))...)
+	errs = append(errs, workload.ValidateTemplate(&spec.Template, spec.Selector, "ReplicaSet", path.Child("template"))...)
 	errs = append(errs, validateDeploymentStrategy(&spec.Strategy, path.Child("strategy"))...)
 	rule.Nonnegative(&errs, spec.MinReadySeconds, path.Child("minReadySeconds"))
 	if limit := spec.RevisionHistoryLimit; limit != nil {
@@ -145,29 +143,10 @@ func validateRollingUpdate(rolling *appsv1.RollingUpdateDeployment, path *field.
 	unavailable, surge := ptr.Deref(rolling.MaxUnavailable, intstr.IntOrString{}), ptr.Deref(rolling.MaxSurge, intstr.IntOrString{})
 	errs := workload.ValidateIntOrPercent(unavailable, path.Child("maxUnavailable"))
 	errs = append(errs, workload.ValidateIntOrPercent(surge, path.Child("maxSurge"))...)
-	if amount(unavailable) == 0 && amount(surge) == 0 {
+	if workload.Amount(unavailable) == 0 && workload.Amount(surge) == 0 {
 		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0"))
 	}
-	if percent, isPercent := percentage(unavailable); isPercent && percent > 100 {
-		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), unavailable, "must not be greater than 100%"))
-	}
-	return errs
-}
-
-// amount is the number, or the number before the percent sign.
-func amount(value intstr.IntOrString) int {
-	if percent, isPercent := percentage(value); isPercent {
-		return percent
-	}
-	return value.IntValue()
-}
-
-func percentage(value intstr.IntOrString) (percent int, isPercent bool) {
-	if value.Type != intstr.String {
-		return 0, false
-	}
-	percent, err := intstr.GetScaledValueFromIntOrPercent(&value, 100, false)
-	return percent, err == nil
+	return append(errs, workload.ValidatePercentMax(unavailable, path.Child("maxUnavailable"))...)
 }
 
 func validateDeploymentUpdate(d, old *appsv1.Deployment) field.ErrorList {
@@ -184,6 +163,7 @@ func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
 	rule.Nonnegative(&errs, status.ReadyReplicas, path.Child("readyReplicas"))
 	rule.Nonnegative(&errs, status.AvailableReplicas, path.Child("availableReplicas"))
 	rule.Nonnegative(&errs, status.UnavailableReplicas, path.Child("unavailableReplicas"))
+	rule.NonnegativePointer(&errs, status.TerminatingReplicas, path.Child("terminatingReplicas"))
 	const beyondReplicas = "cannot be greater than status.replicas"
 	if status.UpdatedReplicas > status.Replicas {
 		errs = append(errs, field.Invalid(path.Child("updatedReplicas"), status.UpdatedReplicas, beyondReplicas))
@@ -197,17 +177,5 @@ func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
 	if status.AvailableReplicas > status.ReadyReplicas {
 		errs = append(errs, field.Invalid(path.Child("availableReplicas"), status.AvailableReplicas, "cannot be greater than readyReplicas"))
 	}
-	return append(errs, validateCollisionCount(status.CollisionCount, old.Status.CollisionCount, path.Child("collisionCount"))...)
-}
-
-// validateCollisionCount: going back would give a new ReplicaSet the name of an old one.
-func validateCollisionCount(count, old *int32, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if count != nil {
-		rule.Nonnegative(&errs, *count, path)
-	}
-	if old != nil && ptr.Deref(count, 0) < *old {
-		errs = append(errs, field.Invalid(path, ptr.Deref(count, 0), "cannot be decremented"))
-	}
-	return errs
+	return append(errs, workload.ValidateCollisionCount(status.CollisionCount, old.Status.CollisionCount, path.Child("collisionCount"))...)
 }

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -54,19 +55,16 @@ func defaultReplicaSet(rs *appsv1.ReplicaSet) {
 
 func replicaSetColumns() []resource.Column[*appsv1.ReplicaSet] {
 	spec, status := appsv1.ReplicaSetSpec{}.SwaggerDoc(), appsv1.ReplicaSetStatus{}.SwaggerDoc()
-	template := func(cell func(*corev1.PodSpec) string) func(*appsv1.ReplicaSet) string {
-		return func(rs *appsv1.ReplicaSet) string { return cell(&rs.Spec.Template.Spec) }
-	}
-	return []resource.Column[*appsv1.ReplicaSet]{
+	template := workload.Columns(func(rs *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &rs.Spec.Template })
+	return slices.Concat([]resource.Column[*appsv1.ReplicaSet]{
 		column.Name[*appsv1.ReplicaSet](),
 		column.Int("Desired", spec["replicas"], func(rs *appsv1.ReplicaSet) int64 { return int64(ptr.Deref(rs.Spec.Replicas, 0)) }),
 		column.Int("Current", status["replicas"], func(rs *appsv1.ReplicaSet) int64 { return int64(rs.Status.Replicas) }),
 		column.Int("Ready", status["readyReplicas"], func(rs *appsv1.ReplicaSet) int64 { return int64(rs.Status.ReadyReplicas) }),
 		column.Age[*appsv1.ReplicaSet](),
-		column.Text("Containers", "Names of each container in the template.", 1, template(workload.ContainerNames)),
-		column.Text("Images", "Images referenced by each container in the template.", 1, template(workload.ContainerImages)),
+	}, template, []resource.Column[*appsv1.ReplicaSet]{
 		column.Text("Selector", spec["selector"], 1, func(rs *appsv1.ReplicaSet) string { return workload.SelectorCell(rs.Spec.Selector) }),
-	}
+	})
 }
 
 func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
@@ -75,7 +73,7 @@ func validateReplicaSet(rs *appsv1.ReplicaSet) field.ErrorList {
 	rule.Nonnegative(&errs, ptr.Deref(rs.Spec.Replicas, 0), path.Child("replicas"))
 	rule.Nonnegative(&errs, rs.Spec.MinReadySeconds, path.Child("minReadySeconds"))
 	errs = append(errs, workload.ValidateSelector(rs.Spec.Selector, "replicaset", path.Child("selector"))...)
-	return append(errs, workload.ValidateTemplate(&rs.Spec.Template, rs.Spec.Selector, path.Child("template"))...)
+	return append(errs, workload.ValidateTemplate(&rs.Spec.Template, rs.Spec.Selector, "ReplicaSet", path.Child("template"))...)
 }
 
 func validateReplicaSetUpdate(rs, old *appsv1.ReplicaSet) field.ErrorList {
@@ -91,6 +89,7 @@ func validateReplicaSetStatus(status *appsv1.ReplicaSetStatus) field.ErrorList {
 	rule.Nonnegative(&errs, status.FullyLabeledReplicas, path.Child("fullyLabeledReplicas"))
 	rule.Nonnegative(&errs, status.ReadyReplicas, path.Child("readyReplicas"))
 	rule.Nonnegative(&errs, status.AvailableReplicas, path.Child("availableReplicas"))
+	rule.NonnegativePointer(&errs, status.TerminatingReplicas, path.Child("terminatingReplicas"))
 	errs = append(errs, validation.ValidateNonnegativeField(status.ObservedGeneration, path.Child("observedGeneration"))...)
 	const beyondReplicas = "cannot be greater than status.replicas"
 	if status.FullyLabeledReplicas > status.Replicas {

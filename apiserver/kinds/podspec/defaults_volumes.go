@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/claim"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
@@ -39,7 +40,7 @@ func defaultVolume(volume *corev1.Volume) {
 		rule.DefaultPointer(&v.Type, corev1.HostPathUnset)
 	}
 	if v := source.Ephemeral; v != nil && v.VolumeClaimTemplate != nil {
-		defaultClaimSpec(&v.VolumeClaimTemplate.Spec)
+		claim.Default(&v.VolumeClaimTemplate.Spec)
 	}
 	if v := source.Image; v != nil && v.PullPolicy == "" {
 		v.PullPolicy = pullPolicy(v.Reference)
@@ -62,12 +63,6 @@ func defaultProjections(sources []corev1.VolumeProjection) {
 			defaultDownwardFiles(downward.Items)
 		}
 	}
-}
-
-func defaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
-	rule.DefaultPointer(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
-	rule.RoundUp(spec.Resources.Limits)
-	rule.RoundUp(spec.Resources.Requests)
 }
 
 // defaultNetworkVolume fills the in-tree network sources that clients still send.

@@ -2,14 +2,18 @@ package podspec
 
 import (
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"github.com/setpoint-io/setpoint/apiserver/kinds/claim"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
@@ -81,7 +85,7 @@ func validateVolumeSource(source *corev1.VolumeSource, path *field.Path) field.E
 		if s.Ephemeral.VolumeClaimTemplate == nil {
 			return field.ErrorList{field.Required(at.Child("volumeClaimTemplate"), "")}
 		}
-		return nil
+		return validateClaimTemplate(s.Ephemeral.VolumeClaimTemplate, at.Child("volumeClaimTemplate"))
 	})
 	one("image", s.Image != nil, func(at *field.Path) field.ErrorList {
 		return append(rule.Required(s.Image.Reference, at.Child("reference")), rule.RequiredOneOf(s.Image.PullPolicy, pullPolicies, at.Child("pullPolicy"))...)
@@ -93,6 +97,21 @@ func validateVolumeSource(source *corev1.VolumeSource, path *field.Path) field.E
 		errs = append(errs, field.Required(path, "must specify a volume type"))
 	}
 	return errs
+}
+
+// validateClaimTemplate: only labels and annotations of its metadata reach the claim.
+func validateClaimTemplate(template *corev1.PersistentVolumeClaimTemplate, path *field.Path) field.ErrorList {
+	meta := path.Child("metadata")
+	errs := validation.ValidateAnnotations(template.Annotations, meta.Child("annotations"))
+	errs = append(errs, metav1validation.ValidateLabels(template.Labels, meta.Child("labels"))...)
+	value := reflect.ValueOf(template.ObjectMeta)
+	for i := range value.NumField() {
+		name := value.Type().Field(i).Name
+		if name != "Annotations" && name != "Labels" && !value.Field(i).IsZero() {
+			errs = append(errs, field.Forbidden(meta.Child(name), "cannot be set"))
+		}
+	}
+	return append(errs, claim.Validate(&template.Spec, nil, path.Child("spec"))...)
 }
 
 // otherSources names the set sources that are not judged further.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -125,6 +126,21 @@ func RequiredOneOf[T ~string](value T, set []T, path *field.Path) field.ErrorLis
 // Nonnegative appends an error to errs if value is below 0.
 func Nonnegative(errs *field.ErrorList, value int32, path *field.Path) {
 	*errs = append(*errs, validation.ValidateNonnegativeField(int64(value), path)...)
+}
+
+// Positive asks for an amount above 0.
+func Positive(amount resource.Quantity, path *field.Path) field.ErrorList {
+	if amount.Sign() > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, amount.String(), "must be greater than zero")}
+}
+
+// NonnegativePointer is Nonnegative for a value that may be unset.
+func NonnegativePointer(errs *field.ErrorList, value *int32, path *field.Path) {
+	if value != nil {
+		Nonnegative(errs, *value, path)
+	}
 }
 
 // IsTrue reads an optional flag that is off when unset.

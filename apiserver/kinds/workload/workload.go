@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -12,27 +11,38 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
-	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
 // ValidateTemplate judges the template of pods that restart always, against the
-// selector with which their owner will look for them.
-func ValidateTemplate(template *corev1.PodTemplateSpec, selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if matcher, err := metav1.LabelSelectorAsSelector(selector); err == nil && !matcher.Empty() {
-		if !matcher.Matches(labels.Set(template.Labels)) {
-			errs = append(errs, field.Invalid(path.Child("metadata", "labels"), template.Labels, "`selector` does not match template `labels`"))
-		}
-	}
+// selector with which their owner, of a kind that messages name, will look for them.
+func ValidateTemplate(template *corev1.PodTemplateSpec, selector *metav1.LabelSelector, kind string, path *field.Path) field.ErrorList {
+	errs := ValidateSelected(template, selector, path)
 	errs = append(errs, ValidatePodTemplate(template, path)...)
+	return append(errs, ValidateEndless(template, kind, path)...)
+}
+
+// ValidateSelected asks that the owner's selector finds the pods of the template.
+func ValidateSelected(template *corev1.PodTemplateSpec, selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	matcher, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil || matcher.Empty() || matcher.Matches(labels.Set(template.Labels)) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Child("metadata", "labels"), template.Labels, "`selector` does not match template `labels`")}
+}
+
+// ValidateEndless asks for pods that restart always and have no deadline.
+func ValidateEndless(template *corev1.PodTemplateSpec, kind string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	if template.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), template.Spec.RestartPolicy,
 			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if template.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicaSet is not Supported"))
+		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), fmt.Sprintf("activeDeadlineSeconds in %s is not Supported", kind)))
 	}
 	return errs
 }
@@ -72,29 +82,6 @@ func SelectorText(selector *metav1.LabelSelector) string {
 	return matcher.String()
 }
 
-// SelectorCell prints a selector for a table.
-func SelectorCell(selector *metav1.LabelSelector) string {
-	return column.OrNone(metav1.FormatLabelSelector(selector))
-}
-
-// ContainerNames and ContainerImages list the containers of a template.
-func ContainerNames(spec *corev1.PodSpec) string {
-	names := make([]string, len(spec.Containers))
-	for i := range spec.Containers {
-		names[i] = spec.Containers[i].Name
-	}
-	return strings.Join(names, ",")
-}
-
-// ContainerImages lists the images of a template for a table.
-func ContainerImages(spec *corev1.PodSpec) string {
-	images := make([]string, len(spec.Containers))
-	for i := range spec.Containers {
-		images[i] = spec.Containers[i].Image
-	}
-	return strings.Join(images, ",")
-}
-
 // ValidateIntOrPercent accepts a number ≥ 0 or a percentage.
 func ValidateIntOrPercent(value intstr.IntOrString, path *field.Path) field.ErrorList {
 	if value.Type == intstr.Int {
@@ -110,4 +97,38 @@ func ValidateIntOrPercent(value intstr.IntOrString, path *field.Path) field.Erro
 // Warnings tell of what a template's pods will be accepted with but not do.
 func Warnings(template *corev1.PodTemplateSpec) []string {
 	return podspec.Warnings(&template.Spec, field.NewPath("spec", "template", "spec"))
+}
+
+// ValidatePercentMax refuses more than all.
+func ValidatePercentMax(value intstr.IntOrString, path *field.Path) field.ErrorList {
+	if percent, isPercent := percentage(value); isPercent && percent > 100 {
+		return field.ErrorList{field.Invalid(path, value, "must not be greater than 100%")}
+	}
+	return nil
+}
+
+// Amount is the number, or the number before the percent sign.
+func Amount(value intstr.IntOrString) int {
+	if percent, isPercent := percentage(value); isPercent {
+		return percent
+	}
+	return value.IntValue()
+}
+
+func percentage(value intstr.IntOrString) (percent int, isPercent bool) {
+	if value.Type != intstr.String {
+		return 0, false
+	}
+	percent, err := intstr.GetScaledValueFromIntOrPercent(&value, 100, false)
+	return percent, err == nil
+}
+
+// ValidateCollisionCount: going back would give a new object the name of an old one.
+func ValidateCollisionCount(count, old *int32, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	rule.NonnegativePointer(&errs, count, path)
+	if old != nil && ptr.Deref(count, 0) < *old {
+		errs = append(errs, field.Invalid(path, ptr.Deref(count, 0), "cannot be decremented"))
+	}
+	return errs
 }
