@@ -8,9 +8,11 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/admissionregistration"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/apiextensions"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apps"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/coordination"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/core"
@@ -36,6 +38,7 @@ func groups() []group {
 		{rbacv1.AddToScheme, rbac.Kinds},
 		{admissionregistrationv1.AddToScheme, admissionregistration.Kinds},
 		{coordinationv1.AddToScheme, coordination.Kinds},
+		{apiextensionsv1.AddToScheme, apiextensions.Kinds},
 	}
 }
 

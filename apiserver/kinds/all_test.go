@@ -3,6 +3,7 @@ package kinds
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -196,11 +197,11 @@ func TestCellsHaveTheTypeOfTheirColumn(t *testing.T) {
 				if column.Type != "string" && column.Type != "date" {
 					t.Errorf("column %s is %s, cell is a string", column.Name, column.Type)
 				}
+			case int64:
 			case bool:
 				if column.Type != "boolean" {
 					t.Errorf("column %s is %s, cell is a bool", column.Name, column.Type)
 				}
-			case int64:
 			default:
 				t.Errorf("column %s: cell is a %T", column.Name, cell)
 			}
@@ -280,15 +281,19 @@ func TestStoredFormsConvertBothWays(t *testing.T) {
 	})
 }
 
-// fixtureDir is the folder of upstream's fixtures in the module cache.
-var fixtureDir = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
-	return filepath.Join(strings.TrimSpace(string(out)), "testdata", "HEAD"), err
+// fixtureDirs are the folders of upstream's fixtures in the module cache.
+var fixtureDirs = sync.OnceValues(func() ([]string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api", "k8s.io/apiextensions-apiserver").Output()
+	modules := strings.Fields(string(out))
+	if err != nil || len(modules) != 2 {
+		return nil, fmt.Errorf("modules with fixtures: %q, %w", out, err)
+	}
+	return []string{filepath.Join(modules[0], "testdata", "HEAD"), filepath.Join(modules[1], "pkg", "apis", "testdata", "HEAD")}, nil
 })
 
 func fixture(t *testing.T, kind *resource.Any, format string) []byte {
 	t.Helper()
-	dir, err := fixtureDir()
+	dirs, err := fixtureDirs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,11 +302,15 @@ func fixture(t *testing.T, kind *resource.Any, format string) []byte {
 	if group == "" {
 		group = "core"
 	}
-	data, err := os.ReadFile(filepath.Join(dir, strings.Join([]string{group, gvk.Version, gvk.Kind, format}, ".")))
-	if err != nil {
-		t.Fatal(err)
+	for _, dir := range dirs {
+		var data []byte
+		data, err = os.ReadFile(filepath.Join(dir, strings.Join([]string{group, gvk.Version, gvk.Kind, format}, ".")))
+		if err == nil {
+			return data
+		}
 	}
-	return data
+	t.Fatal(err)
+	return nil
 }
 
 func decodedFixture(t *testing.T, kind *resource.Any) resource.Object {

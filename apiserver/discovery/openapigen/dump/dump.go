@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -33,6 +34,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/common"
@@ -41,7 +43,7 @@ import (
 
 // groupVersion is one group version with models.
 type groupVersion struct {
-	// path is the import path below k8s.io/api.
+	// path is the import path, below k8s.io/api if it has no domain.
 	path string
 	gv   schema.GroupVersion
 	add  func(*runtime.Scheme) error
@@ -68,6 +70,14 @@ var groupVersions = []groupVersion{
 	{"rbac/v1", rbacv1.SchemeGroupVersion, rbacv1.AddToScheme},
 	{"scheduling/v1", schedulingv1.SchemeGroupVersion, schedulingv1.AddToScheme},
 	{"storage/v1", storagev1.SchemeGroupVersion, storagev1.AddToScheme},
+	{"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1", apiextensionsv1.SchemeGroupVersion, apiextensionsv1.AddToScheme},
+}
+
+func (g groupVersion) importPath() string {
+	if first, _, _ := strings.Cut(g.path, "/"); strings.Contains(first, ".") {
+		return g.path
+	}
+	return "k8s.io/api/" + g.path
 }
 
 // Packages are the Go packages from which definitions are generated.
@@ -77,7 +87,7 @@ func Packages() []string {
 		"k8s.io/apimachinery/pkg/util/intstr", "k8s.io/apimachinery/pkg/api/resource", "k8s.io/apimachinery/pkg/version",
 	}
 	for _, group := range groupVersions {
-		packages = append(packages, "k8s.io/api/"+group.path)
+		packages = append(packages, group.importPath())
 	}
 	return packages
 }
@@ -119,7 +129,7 @@ func kindsOfModels() (map[string]schema.GroupVersionKind, error) {
 		}
 		for kind, goType := range scheme.KnownTypes(group.gv) {
 			named, ok := reflect.New(goType).Elem().Interface().(interface{ OpenAPIModelName() string })
-			if ok && goType.PkgPath() == "k8s.io/api/"+group.path {
+			if ok && goType.PkgPath() == group.importPath() {
 				kinds[named.OpenAPIModelName()] = group.gv.WithKind(kind)
 			}
 		}
