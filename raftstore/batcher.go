@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
@@ -21,18 +23,23 @@ const (
 	batchesInFlight = 4
 )
 
-// batcher packs commands that wait at the same time into batches: group commit,
-// without a timer.
+// batcher packs commands that wait at the same time into batches: group commit. A
+// lone writer is never kept waiting; see company for many.
 type batcher struct {
 	ctx context.Context
 	// ship sends one batch and returns one outcome for each command.
 	ship  func(context.Context, []command.Command) []forward.Outcome
 	queue chan *pending
-	// ended gets a value for each batch that is no longer under way, many when
-	// enough commands wait for one more.
-	ended, many chan struct{}
-	// underWay belongs to run.
+	// ended gets each batch that is no longer under way, many a value when as many
+	// commands wait as wanted says.
+	ended  chan landing
+	many   chan struct{}
+	wanted atomic.Int64
+	// outstanding is how many commands have no outcome yet.
+	outstanding atomic.Int64
+	// underWay and company belong to run.
 	underWay int
+	company  company
 
 	// mu orders submitting before draining.
 	mu      sync.RWMutex
@@ -50,12 +57,14 @@ type pending struct {
 }
 
 func newBatcher(ctx context.Context, ship func(context.Context, []command.Command) []forward.Outcome) *batcher {
-	return &batcher{
+	b := &batcher{
 		ctx: ctx, ship: ship,
 		queue: make(chan *pending, queueLimit),
-		ended: make(chan struct{}, batchesInFlight),
+		ended: make(chan landing, batchesInFlight),
 		many:  make(chan struct{}, 1),
 	}
+	b.wanted.Store(eagerCommands)
+	return b
 }
 
 // run packs and ships until the context ends.
@@ -70,16 +79,13 @@ func (b *batcher) run() {
 			case <-b.ctx.Done():
 			}
 		}
-		if first == nil || !b.takeTurn() {
+		if first == nil || !b.takeTurn() || !b.linger() {
 			b.refuse(first)
 			return
 		}
 		var batch []*pending
 		batch, first = b.gather(first)
-		children.Go(func() {
-			b.deliver(batch)
-			b.ended <- struct{}{}
-		})
+		children.Go(func() { b.ended <- b.deliver(batch) })
 	}
 }
 
@@ -88,14 +94,38 @@ func (b *batcher) run() {
 func (b *batcher) takeTurn() bool {
 	for b.underWay > 0 && (b.underWay == batchesInFlight || len(b.queue) < eagerCommands) {
 		select {
-		case <-b.ended:
+		case l := <-b.ended:
 			b.underWay--
+			b.company.landed(l)
 		case <-b.many:
 		case <-b.ctx.Done():
 			return false
 		}
 	}
 	b.underWay++
+	return true
+}
+
+// linger lets a batch that is alone under way wait for the company it may expect. It
+// returns false if the context ended before.
+func (b *batcher) linger() bool {
+	expected := b.company.expected()
+	if b.underWay > 1 || len(b.queue)+1 >= expected {
+		return true
+	}
+	b.wanted.Store(int64(expected) - 1)
+	defer b.wanted.Store(eagerCommands)
+	enough := time.NewTimer(time.Until(b.company.until))
+	defer enough.Stop()
+	for len(b.queue)+1 < expected {
+		select {
+		case <-b.many:
+		case <-enough.C:
+			return true
+		case <-b.ctx.Done():
+			return false
+		}
+	}
 	return true
 }
 
@@ -119,7 +149,7 @@ func (b *batcher) gather(first *pending) (batch []*pending, carried *pending) {
 }
 
 // deliver ships a batch without the commands whose callers gave up.
-func (b *batcher) deliver(batch []*pending) {
+func (b *batcher) deliver(batch []*pending) landing {
 	commands := make([]command.Command, 0, len(batch))
 	live := batch[:0]
 	for _, p := range batch {
@@ -130,12 +160,16 @@ func (b *batcher) deliver(batch []*pending) {
 		live = append(live, p)
 		commands = append(commands, p.command)
 	}
+	start := time.Now()
 	if len(live) == 0 {
-		return
+		return landing{at: start}
 	}
-	for i, outcome := range b.ship(b.ctx, commands) {
+	outcomes := b.ship(b.ctx, commands)
+	l := landing{at: time.Now(), took: time.Since(start), together: int(b.outstanding.Load())}
+	for i, outcome := range outcomes {
 		live[i].finish(outcome)
 	}
+	return l
 }
 
 func (p *pending) finish(o forward.Outcome) {
@@ -162,26 +196,32 @@ func (b *batcher) refuse(carried *pending) {
 // enqueue adds a command to the queue without waiting. Errors wrap
 // forward.ErrNotProposed.
 func (b *batcher) enqueue(ctx context.Context, c command.Command) (*pending, error) {
-	p := &pending{ctx: ctx, command: c, done: make(chan forward.Outcome, 1), finished: b.waiting.Done}
+	p := &pending{ctx: ctx, command: c, done: make(chan forward.Outcome, 1), finished: b.finished}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if b.drained {
 		return nil, fmt.Errorf("%w: %w", forward.ErrNotProposed, ErrStopped)
 	}
 	b.waiting.Add(1)
+	b.outstanding.Add(1)
 	select {
 	case b.queue <- p:
 		b.announce()
 		return p, nil
 	default:
-		b.waiting.Done()
+		b.finished()
 		return nil, ErrOverloaded
 	}
 }
 
-// announce wakes run when enough commands wait for one more batch.
+func (b *batcher) finished() {
+	b.outstanding.Add(-1)
+	b.waiting.Done()
+}
+
+// announce wakes run when as many commands wait as it wants.
 func (b *batcher) announce() {
-	if len(b.queue) < eagerCommands {
+	if int64(len(b.queue)) < b.wanted.Load() {
 		return
 	}
 	select {
