@@ -42,12 +42,17 @@ func (s *Server) buildAPI(self pki.Server) error {
 	if err != nil {
 		return err
 	}
+	authorizer := auth.NewAuthorizer(auth.Config{PodNode: s.podNode})
+	admit, err := admission.New(admission.Config{Store: s.storage, Authorizer: authorizer})
+	if err != nil {
+		return err
+	}
 	s.api, err = apiserver.New(apiserver.Config{
 		Kinds: all, Scheme: scheme, Storage: s.storage,
 		Kubelets:      newKubelets(s.identity),
-		Admission:     admission.New(),
+		Admission:     admit,
 		Authenticator: auth.NewAuthenticator(),
-		Authorizer:    auth.NewAuthorizer(auth.Config{PodNode: s.podNode}),
+		Authorizer:    authorizer,
 		TypeConverter: &lazyTypeConverter{},
 		Discovery:     documents,
 		Services:      s.services(),

@@ -85,7 +85,7 @@ func TestNegotiation(t *testing.T) {
 
 func TestPartialMetadata(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // its watches end by time
-		server, _ := newServer(t)
+		server, _ := newBareServer(t)
 		mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: cmBody("a")})
 		one := mustDo[metav1.PartialObjectMetadata](t, server, call{path: cmPath + "/a", accept: "application/json" + metadataType})
 		if one.Kind != "PartialObjectMetadata" || one.Name != "a" || one.UID == "" {

@@ -20,7 +20,7 @@ import (
 // The namespace is revision 1; a, b, c are 2, 3, 4; 5 deletes b.
 func TestListVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, client := newServer(t)
+		server, client := newBareServer(t)
 		for _, name := range []string{"a", "b", "c"} {
 			mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: cmBody(name)})
 		}
@@ -90,7 +90,7 @@ func TestListVersions(t *testing.T) {
 
 func TestGetVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server, _ := newServer(t)
+		server, _ := newBareServer(t)
 		mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: cmBody("a")})
 		for query, want := range map[string]int{"": 200, "0": 200, "1": 200, "2": 200, "3": 504, "x": 400} {
 			if got := (call{path: cmPath + "/a?resourceVersion=" + query}).do(t, server); got.code != want {
@@ -105,7 +105,7 @@ func TestGetVersions(t *testing.T) {
 }
 
 func TestListsShowNothingTwice(t *testing.T) {
-	server, _ := newServer(t)
+	server, _ := newBareServer(t)
 	if got := (call{path: cmPath}).do(t, server); !strings.Contains(got.body, `"items":[]`) {
 		t.Errorf("an empty list: %s", got.body)
 	}

@@ -40,11 +40,19 @@ func (noKubelets) Agent(*corev1.Node) (*url.URL, http.RoundTripper, error) {
 
 var admin = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
 
-// newServer returns a server over an empty store with the namespace "default".
-// At the end of the test no shared object may have been changed.
+// newServer returns a server over an empty store with the namespace "default" and
+// its default account, without which no pod is admitted. At the end of the test no
+// shared object may have been changed.
 func newServer(t testing.TB) (*Server, kubernetes.Interface) {
 	t.Helper()
 	return newServerWith(t, raftstoretest.NewLocal(state.Options{}))
+}
+
+// newBareServer is newServer without the account: for tests that count revisions, of
+// which the namespace is the first.
+func newBareServer(t testing.TB) (*Server, kubernetes.Interface) {
+	t.Helper()
+	return startBareServer(t, serverConfig(t, raftstoretest.NewLocal(state.Options{})))
 }
 
 func newServerWith(t testing.TB, log storage.Log) (*Server, kubernetes.Interface) {
@@ -68,13 +76,18 @@ func serverConfig(t testing.TB, log storage.Log) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	authorizer := auth.NewAuthorizer(auth.Config{})
+	admit, err := admission.New(admission.Config{Store: store, Authorizer: authorizer})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return Config{
 		Kinds: kinds.All(), Scheme: scheme,
 		Storage:       store,
 		Kubelets:      noKubelets{},
-		Admission:     admission.New(),
+		Admission:     admit,
 		Authenticator: auth.NewAuthenticator(),
-		Authorizer:    auth.NewAuthorizer(auth.Config{}),
+		Authorizer:    authorizer,
 		TypeConverter: converter,
 		Discovery:     http.NotFoundHandler(),
 		Logger:        slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -82,6 +95,16 @@ func serverConfig(t testing.TB, log storage.Log) Config {
 }
 
 func startServer(t testing.TB, config Config) (*Server, kubernetes.Interface) {
+	t.Helper()
+	server, client := startBareServer(t, config)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := client.CoreV1().ServiceAccounts("default").Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return server, client
+}
+
+func startBareServer(t testing.TB, config Config) (*Server, kubernetes.Interface) {
 	t.Helper()
 	server, err := New(config)
 	if err != nil {

@@ -112,6 +112,7 @@ func TestDryRunsStoreNothing(t *testing.T) {
 	server, _ := newServer(t)
 	mustDo[appsv1.Deployment](t, server, call{method: "POST", path: depPath, body: depBody("d")})
 	mustDo[corev1.Pod](t, server, call{method: "POST", path: podPath, body: podBody("p")})
+	mustDo[corev1.Namespace](t, server, call{method: "POST", path: "/api/v1/namespaces", body: `{"metadata":{"name":"other"}}`})
 	before := server.config.Storage.Revision()
 	for _, c := range []call{
 		{method: "POST", path: depPath, body: depBody("e")},
@@ -129,7 +130,7 @@ func TestDryRunsStoreNothing(t *testing.T) {
 		{method: "DELETE", path: depPath + "/d"},
 		{method: "DELETE", path: depPath},
 		{method: "PUT", path: "/api/v1/namespaces/default/finalize", body: `{"metadata":{"name":"default"}}`},
-		{method: "DELETE", path: "/api/v1/namespaces/default"},
+		{method: "DELETE", path: "/api/v1/namespaces/other"},
 	} {
 		c.path += map[bool]string{true: "&", false: "?"}[strings.Contains(c.path, "?")] + "dryRun=All"
 		if got := c.do(t, server); got.code >= 300 {

@@ -110,7 +110,7 @@ func TestWatches(t *testing.T) {
 		{"without initial events", "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan", []string{"ADDED d@7", "MODIFIED d@8", "DELETED d@9"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			server, _ := newServer(t)
+			server, _ := newBareServer(t)
 			change(t, server, "create a", "create b", "create c", "delete b", "label a")
 			w := openWatch(t, server, cmPath+"?"+c.query)
 			change(t, server, "create d", "label d", "delete d")
@@ -120,7 +120,7 @@ func TestWatches(t *testing.T) {
 }
 
 func TestWatchPaths(t *testing.T) {
-	server, _ := newServer(t)
+	server, _ := newBareServer(t)
 	change(t, server, "create a", "create b")
 	for path, want := range map[string][]string{
 		"/api/v1/watch/namespaces/default/configmaps":                           {"ADDED a@2", "ADDED b@3"},
@@ -164,7 +164,7 @@ func TestWatchEndsInTime(t *testing.T) {
 		w := openWatch(t, server, cmPath+"?watch=1&timeoutSeconds=150&allowWatchBookmarks=true")
 		change(t, server, "create a")
 		mustDo[corev1.Pod](t, server, call{method: "POST", path: podPath, body: podBody("p")}) // revision 3
-		w.expect("BOOKMARK @1 initial-events-end", "ADDED a@2", "BOOKMARK @3", "BOOKMARK @3", "BOOKMARK @3", "END")
+		w.expect("BOOKMARK @2 initial-events-end", "ADDED a@3", "BOOKMARK @4", "BOOKMARK @4", "BOOKMARK @4", "END")
 		if took := time.Since(start); took != 150*time.Second {
 			t.Errorf("the watch took %v", took)
 		}
@@ -177,7 +177,7 @@ func TestWatchEndsInTime(t *testing.T) {
 // TestWatchesLoseNothing opens and closes watches at every revision while others
 // write; together they must see each change once.
 func TestWatchesLoseNothing(t *testing.T) {
-	_, client := newServer(t)
+	_, client := newBareServer(t)
 	cms := client.CoreV1().ConfigMaps("default")
 	const writers, writes = 4, 30
 	done := make(chan error, writers)

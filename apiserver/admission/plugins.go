@@ -4,44 +4,105 @@ import (
 	"context"
 
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
+// Config is what the plugins decide by.
+type Config struct {
+	// Store holds the objects that plugins read.
+	Store *storage.Store
+	// Authorizer judges what a plugin asks beyond the request, such as who may sign.
+	Authorizer authorizer.Authorizer
+	// Last run after the plugins of this package, in order: what users configure.
+	Last []admission.Interface
+}
+
 // New returns the chain of all plugins. A new plugin is one file and one line.
-func New() admission.Interface {
-	return chain{
-		serviceAccount{},
-		priority{},
-		defaultTolerationSeconds{},
-		auth.NodeRestriction{},
+func New(config Config) (admission.Interface, error) {
+	store := config.Store
+	podSecurity, err := newPodSecurity(store)
+	if err != nil {
+		return nil, err
 	}
+	return newChain(append([]admission.Interface{
+		newNamespaceLifecycle(store),
+		newLimitRanger(store),
+		newServiceAccount(store),
+		auth.NodeRestriction{},
+		taintNodesByCondition{},
+		podSecurity,
+		newPriority(store),
+		defaultTolerationSeconds{},
+		newDefaultStorageClass(store),
+		newClaimResize(store),
+		newRuntimeClass(store),
+		certificateApproval(config.Authorizer),
+		certificateSigning(config.Authorizer),
+		certificateSubjectRestriction{},
+		newDefaultIngressClass(store),
+		newPodTopologyLabels(store),
+	}, config.Last...)), nil
 }
 
 // chain runs its plugins in order and stops at the first refusal.
-type chain []admission.MutationInterface
-
-var (
-	_ admission.MutationInterface   = chain{}
-	_ admission.ValidationInterface = chain{}
-)
-
-// Handles implements admission.Interface.
-func (c chain) Handles(op admission.Operation) bool {
-	for _, p := range c {
-		if p.Handles(op) {
-			return true
-		}
-	}
-	return false
+type chain struct {
+	plugins []admission.Interface
+	// mutating and validating are what handles each operation.
+	mutating   map[admission.Operation][]admission.MutationInterface
+	validating map[admission.Operation][]admission.ValidationInterface
 }
 
-// Admit implements admission.MutationInterface.
-func (c chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	for _, p := range c {
-		if !p.Handles(a.GetOperation()) {
-			continue
+var (
+	_ admission.MutationInterface   = (*chain)(nil)
+	_ admission.ValidationInterface = (*chain)(nil)
+)
+
+func newChain(plugins []admission.Interface) *chain {
+	c := &chain{
+		plugins:    plugins,
+		mutating:   map[admission.Operation][]admission.MutationInterface{},
+		validating: map[admission.Operation][]admission.ValidationInterface{},
+	}
+	for _, p := range plugins {
+		for _, op := range []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect} {
+			if !p.Handles(op) {
+				continue
+			}
+			if m, ok := p.(admission.MutationInterface); ok {
+				c.mutating[op] = append(c.mutating[op], m)
+			}
+			if v, ok := p.(admission.ValidationInterface); ok {
+				c.validating[op] = append(c.validating[op], v)
+			}
 		}
+	}
+	return c
+}
+
+// Handles implements admission.Interface.
+func (c *chain) Handles(op admission.Operation) bool {
+	return len(c.mutating[op])+len(c.validating[op]) > 0
+}
+
+// Admit implements admission.MutationInterface. If a plugin that changed the object
+// asks for it, all run once more: each must have seen what the others did.
+func (c *chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if err := c.admit(ctx, a, o); err != nil {
+		return err
+	}
+	again := a.GetReinvocationContext()
+	if !again.ShouldReinvoke() {
+		return nil
+	}
+	again.SetIsReinvoke()
+	return c.admit(ctx, a, o)
+}
+
+func (c *chain) admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	for _, p := range c.mutating[a.GetOperation()] {
 		if err := p.Admit(ctx, a, o); err != nil {
 			return err
 		}
@@ -50,13 +111,9 @@ func (c chain) Admit(ctx context.Context, a admission.Attributes, o admission.Ob
 }
 
 // Validate implements admission.ValidationInterface.
-func (c chain) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	for _, p := range c {
-		v, ok := p.(admission.ValidationInterface)
-		if !ok || !p.Handles(a.GetOperation()) {
-			continue
-		}
-		if err := v.Validate(ctx, a, o); err != nil {
+func (c *chain) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	for _, p := range c.validating[a.GetOperation()] {
+		if err := p.Validate(ctx, a, o); err != nil {
 			return err
 		}
 	}

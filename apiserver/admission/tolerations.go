@@ -12,11 +12,11 @@ import (
 const defaultEvictionDelaySeconds = int64(300)
 
 // defaultTolerationSeconds lets pods tolerate lost nodes for a while.
-type defaultTolerationSeconds struct{ onPodCreate }
+type defaultTolerationSeconds struct{ onCreate }
 
 // Admit implements admission.MutationInterface.
 func (defaultTolerationSeconds) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	pod := newPod(a)
+	pod := podOf(a)
 	if pod == nil {
 		return nil
 	}

@@ -77,6 +77,11 @@ func (b bindingStore) bind(v *storage.View, binding *corev1.Binding) (*storage.C
 	for k, value := range binding.Annotations {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, k, value)
 	}
+	for k, value := range binding.Labels {
+		if _, said := pod.Labels[k]; !said {
+			metav1.SetMetaDataLabel(&pod.ObjectMeta, k, value)
+		}
+	}
 	setScheduled(pod)
 	return &storage.Change{Object: pod}, nil
 }

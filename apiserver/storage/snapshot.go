@@ -1,0 +1,61 @@
+package storage
+
+import (
+	"context"
+	"iter"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+)
+
+// Snapshot is one table at one revision, for parts of this process that decide by
+// what they read. Its objects are shared: do not change them.
+type Snapshot struct {
+	table *Table
+	root  *state.Root
+}
+
+// Served returns the table of a kind, or nil if this API has no such kind.
+func (s *Store) Served(gvr schema.GroupVersionResource) *Table { return s.tables[gvr] }
+
+// Kind returns what the table's objects are.
+func (t *Table) Kind() *resource.Any { return t.kind }
+
+// Snapshot returns the table as resourceVersion asks for it: "0" what this replica
+// has, "" what holds every write acknowledged before the call.
+func (t *Table) Snapshot(ctx context.Context, resourceVersion string) (Snapshot, error) {
+	root, err := t.store.rootAtLeast(ctx, resourceVersion)
+	return Snapshot{table: t, root: root}, err
+}
+
+// Get returns an object, or nil if there is none.
+func (s Snapshot) Get(namespace, name string) (resource.Object, error) {
+	r, ok := s.root.Get(s.table.key(namespace, name))
+	if !ok {
+		return nil, nil
+	}
+	cached, err := s.table.decode(r)
+	if err != nil {
+		return nil, err
+	}
+	return cached.object, nil
+}
+
+// All yields the objects of a namespace, or of all if it is empty, by name. It ends
+// with the first that cannot be decoded.
+func (s Snapshot) All(namespace string) iter.Seq2[resource.Object, error] {
+	return func(yield func(resource.Object, error) bool) {
+		for r := range s.root.All(s.table.namespacePrefix(namespace)) {
+			cached, err := s.table.decode(r)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(cached.object, nil) {
+				return
+			}
+		}
+	}
+}
