@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -36,6 +37,23 @@ func TestDeleteAnswers(t *testing.T) {
 	}
 	refusal{code: 404, reason: metav1.StatusReasonNotFound, name: "b", kind: "configmaps"}.
 		check(t, "again", call{method: "DELETE", path: cmPath + "/b"}.do(t, server))
+}
+
+func TestSystemClassesStay(t *testing.T) {
+	server, _ := newServer(t)
+	const path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+	for _, body := range []string{`{"metadata":{"name":"system-node-critical"},"value":2000001000}`, `{"metadata":{"name":"mine"},"value":7}`} {
+		mustDo[schedulingv1.PriorityClass](t, server, call{method: "POST", path: path, body: body})
+	}
+	want := refusal{code: 403, reason: metav1.StatusReasonForbidden, messageHas: "this is a system priority class and cannot be deleted"}
+	want.check(t, "one", call{method: "DELETE", path: path + "/system-node-critical"}.do(t, server))
+	want.check(t, "all", call{method: "DELETE", path: path}.do(t, server))
+	if got := (call{method: "DELETE", path: path + "/mine"}).do(t, server); got.code != 200 && got.code != 404 {
+		t.Errorf("another class: %d %s", got.code, got.body)
+	}
+	if got := (call{path: path + "/system-node-critical"}).do(t, server); got.code != 200 {
+		t.Errorf("after all: %d %s", got.code, got.body)
+	}
 }
 
 func TestDeleteOptionsComeInEveryForm(t *testing.T) {

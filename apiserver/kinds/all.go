@@ -7,7 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -18,7 +23,12 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/core"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/events"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/flowcontrol"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/networking"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/node"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rbac"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/scheduling"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/storage"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -35,9 +45,14 @@ func groups() []group {
 		{eventsv1.AddToScheme, events.Kinds},
 		{appsv1.AddToScheme, apps.Kinds},
 		{discoveryv1.AddToScheme, discovery.Kinds},
+		{networkingv1.AddToScheme, networking.Kinds},
 		{rbacv1.AddToScheme, rbac.Kinds},
+		{storagev1.AddToScheme, storage.Kinds},
 		{admissionregistrationv1.AddToScheme, admissionregistration.Kinds},
+		{schedulingv1.AddToScheme, scheduling.Kinds},
 		{coordinationv1.AddToScheme, coordination.Kinds},
+		{nodev1.AddToScheme, node.Kinds},
+		{flowcontrolv1.AddToScheme, flowcontrol.Kinds},
 		{apiextensionsv1.AddToScheme, apiextensions.Kinds},
 	}
 }

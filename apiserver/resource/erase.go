@@ -34,6 +34,7 @@ func Erase[T Object](k Kind[T]) *Any {
 		AllowCreateOnUpdate:    k.AllowCreateOnUpdate,
 		RequireResourceVersion: k.RequireResourceVersion,
 		GracefulDelete:         eraseGraceful(k.GracefulDelete),
+		Protected:              eraseGet[T, string](k.Protected),
 		OrphanByDefault:        k.OrphanByDefault,
 		MarkDeleted:            eraseDo(k.MarkDeleted),
 		ReturnDeleted:          k.ReturnDeleted,

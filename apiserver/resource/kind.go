@@ -65,6 +65,8 @@ type Kind[T Object] struct {
 	RequireResourceVersion bool
 	// GracefulDelete reports whether deletion waits for an agent to confirm it; it must then set options.GracePeriodSeconds.
 	GracefulDelete func(obj T, options *metav1.DeleteOptions) bool
+	// Protected says why an object may not be deleted, by anybody; empty: it may.
+	Protected func(obj T) string
 	// OrphanByDefault: dependents are orphaned when the client asks for nothing.
 	OrphanByDefault bool
 	// MarkDeleted changes an object whose deletion was asked for but has to wait (Namespace: its phase).

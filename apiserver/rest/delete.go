@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,9 @@ func (s *Store) Delete(ctx context.Context, name string, validate rest.ValidateO
 		if v.Current == nil {
 			return nil, apierrors.NewNotFound(s.kind.GroupResource(), name)
 		}
+		if err := s.protected(v.Current.Object()); err != nil {
+			return nil, err
+		}
 		change, err := s.decideDelete(ctx, v, validate, options.DeepCopy())
 		gone = change != nil && change.Delete
 		return change, err
@@ -37,6 +41,17 @@ func (s *Store) Delete(ctx context.Context, name string, validate rest.ValidateO
 		return s.deletedAnswer(obj), true, nil
 	}
 	return obj, false, nil
+}
+
+// protected refuses to delete what the kind says has to stay.
+func (s *Store) protected(obj resource.Object) error {
+	if s.kind.Protected == nil {
+		return nil
+	}
+	if why := s.kind.Protected(obj); why != "" {
+		return apierrors.NewForbidden(s.kind.GroupResource(), obj.GetName(), errors.New(why))
+	}
+	return nil
 }
 
 func (s *Store) decideDelete(ctx context.Context, v *storage.View, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (*storage.Change, error) {

@@ -137,15 +137,7 @@ func validateMatchConditions(conditions []admissionregistrationv1.MatchCondition
 			errs = append(errs, field.Duplicate(at.Child("name"), condition.Name))
 		}
 		names[condition.Name] = true
-		errs = append(errs, qualifiedName(condition.Name, at.Child("name"))...)
-	}
-	return errs
-}
-
-func qualifiedName(name string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsQualifiedName(name) {
-		errs = append(errs, field.Invalid(path, name, msg))
+		errs = append(errs, rule.QualifiedName(condition.Name, at.Child("name"))...)
 	}
 	return errs
 }

@@ -5,7 +5,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -16,9 +15,6 @@ import (
 
 // What both kinds of policies and their bindings share: what they match, and the
 // parameters they take.
-
-// unset stands in a cell for a reference that is not there.
-const unset = "<unset>"
 
 // mutableOperations are those with an object to change, in the order of messages.
 var mutableOperations = []admissionregistrationv1.OperationType{
@@ -78,9 +74,7 @@ func validateNamedRule(r *admissionregistrationv1.NamedRuleWithOperations, path 
 	var errs field.ErrorList
 	for i, name := range r.ResourceNames {
 		at := path.Child("resourceNames").Index(i)
-		for _, msg := range content.IsPathSegmentName(name) {
-			errs = append(errs, field.Invalid(at, name, msg))
-		}
+		errs = append(errs, rule.PathSegment(name, at)...)
 		if slices.Contains(r.ResourceNames[:i], name) {
 			errs = append(errs, field.Duplicate(at, name))
 		}
@@ -121,9 +115,7 @@ func validateParamRef(ref *admissionregistrationv1.ParamRef, path *field.Path) f
 	const exclusive = "name and selector are mutually exclusive"
 	var errs field.ErrorList
 	if ref.Name != "" {
-		for _, msg := range content.IsPathSegmentName(ref.Name) {
-			errs = append(errs, field.Invalid(path.Child("name"), ref.Name, msg))
-		}
+		errs = append(errs, rule.PathSegment(ref.Name, path.Child("name"))...)
 	}
 	if ref.Selector != nil {
 		errs = append(errs, validateSelector(ref.Selector, false, path.Child("selector"))...)
@@ -151,7 +143,7 @@ func policyColumns[T resource.Object](name, description string, count func(T) in
 			if kind := params(policy); kind != nil {
 				return kind.APIVersion + "/" + kind.Kind
 			}
-			return unset
+			return column.Unset
 		}),
 		column.Age[T](),
 	}
@@ -176,7 +168,7 @@ func policyBindingColumns[T resource.Object](parts func(T) (policy string, param
 func paramRefCell(ref *admissionregistrationv1.ParamRef) string {
 	switch {
 	case ref == nil:
-		return unset
+		return column.Unset
 	case ref.Name != "" && ref.Namespace != "":
 		return ref.Namespace + "/" + ref.Name
 	case ref.Name != "":
@@ -184,5 +176,5 @@ func paramRefCell(ref *admissionregistrationv1.ParamRef) string {
 	case ref.Selector != nil:
 		return ref.Selector.String()
 	}
-	return unset
+	return column.Unset
 }

@@ -43,14 +43,6 @@ func defaultMatching(policy **admissionregistrationv1.MatchPolicyType, namespace
 	rule.DefaultPointer(objects, metav1.LabelSelector{})
 }
 
-// optionalOneOf judges an optional member of a set.
-func optionalOneOf[T ~string](value *T, set []T, path *field.Path) field.ErrorList {
-	if value == nil {
-		return nil
-	}
-	return rule.OneOf(*value, set, path)
-}
-
 // definedOneOf judges a member of a set that defaults have filled.
 func definedOneOf[T ~string](value *T, set []T, path *field.Path) field.ErrorList {
 	if value == nil {
@@ -68,7 +60,7 @@ func validateRule(r *admissionregistrationv1.RuleWithOperations, path *field.Pat
 	errs = append(errs, validateGroups(r.APIGroups, path.Child("apiGroups"))...)
 	errs = append(errs, validateVersions(r.APIVersions, path.Child("apiVersions"))...)
 	errs = append(errs, validateResources(r.Resources, path.Child("resources"))...)
-	return append(errs, optionalOneOf(r.Scope, scopes, path.Child("scope"))...)
+	return append(errs, rule.OptionalOneOf(r.Scope, scopes, path.Child("scope"))...)
 }
 
 func validateOperations(list []admissionregistrationv1.OperationType, path *field.Path) field.ErrorList {

@@ -134,7 +134,7 @@ func (c compiler) validation(v *admissionregistrationv1.Validation, path *field.
 	case strings.ContainsAny(message, "\n\r"):
 		errs = append(errs, field.Invalid(at, v.Message, "must not contain line breaks"))
 	}
-	return append(errs, optionalOneOf(v.Reason, refusalReasons, path.Child("reason"))...)
+	return append(errs, rule.OptionalOneOf(v.Reason, refusalReasons, path.Child("reason"))...)
 }
 
 // annotations: the key of an annotation in the audit log is <policy>/<key>.
@@ -149,7 +149,7 @@ func (c compiler) annotations(policy string, annotations []admissionregistration
 		if policy == "" {
 			errs = append(errs, field.Invalid(at.Child("key"), annotation.Key, "requires metadata.name be non-empty"))
 		} else {
-			errs = append(errs, qualifiedName(policy+"/"+annotation.Key, at.Child("key"))...)
+			errs = append(errs, rule.QualifiedName(policy+"/"+annotation.Key, at.Child("key"))...)
 		}
 		errs = append(errs, c.annotation(annotation.ValueExpression, at.Child("valueExpression"))...)
 		if keys[annotation.Key] {

@@ -106,8 +106,8 @@ func validateHook(h *hook, may leniency, path *field.Path) field.ErrorList {
 	for i := range h.Rules {
 		errs = append(errs, validateRule(&h.Rules[i], path.Child("rules").Index(i))...)
 	}
-	errs = append(errs, optionalOneOf(h.FailurePolicy, failurePolicies, path.Child("failurePolicy"))...)
-	errs = append(errs, optionalOneOf(h.MatchPolicy, matchPolicies, path.Child("matchPolicy"))...)
+	errs = append(errs, rule.OptionalOneOf(h.FailurePolicy, failurePolicies, path.Child("failurePolicy"))...)
+	errs = append(errs, rule.OptionalOneOf(h.MatchPolicy, matchPolicies, path.Child("matchPolicy"))...)
 	errs = append(errs, validateSideEffects(h.SideEffects, may.sideEffects, path.Child("sideEffects"))...)
 	if t := h.TimeoutSeconds; t != nil && (*t < 1 || *t > timeoutSecondsMax) {
 		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *t, "the timeout value must be between 1 and 30 seconds"))

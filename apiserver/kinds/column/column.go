@@ -9,10 +9,12 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
-// Unknown stands for a time that is not set, None for an empty value.
+// Unknown stands for a time that is not set, None for an empty value, Unset for a
+// field that has none.
 const (
 	Unknown = "<unknown>"
 	None    = "<none>"
+	Unset   = "<unset>"
 )
 
 // Name is the first column of nearly every table.

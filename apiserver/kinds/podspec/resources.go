@@ -13,6 +13,12 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
+// Resources judges the requests and limits of something that is not a container but
+// runs beside one, such as the overhead of a runtime.
+func Resources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+	return validateResources(r, path)
+}
+
 // validateResources: nobody can use more than the limit, and what cannot be shared
 // is asked for exactly as it is limited.
 func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {

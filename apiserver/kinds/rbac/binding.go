@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -34,10 +33,7 @@ func validateRoleRef(role *rbacv1.RoleRef, kinds []string) field.ErrorList {
 	if role.Name == "" {
 		return append(errs, field.Required(path.Child("name"), ""))
 	}
-	for _, msg := range content.IsPathSegmentName(role.Name) {
-		errs = append(errs, field.Invalid(path.Child("name"), role.Name, msg))
-	}
-	return errs
+	return append(errs, rule.PathSegment(role.Name, path.Child("name"))...)
 }
 
 func validateSubjects(subjects []rbacv1.Subject, namespaced bool) field.ErrorList {

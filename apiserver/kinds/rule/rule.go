@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -141,6 +143,41 @@ func NonnegativePointer(errs *field.ErrorList, value *int32, path *field.Path) {
 	if value != nil {
 		Nonnegative(errs, *value, path)
 	}
+}
+
+// Immutable refuses a change of a field that upstream judges by a marker on its
+// type: that message shows no value. validation.ValidateImmutableField is for the others.
+func Immutable(value, old any, path *field.Path) field.ErrorList {
+	if equality.Semantic.DeepEqual(value, old) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, nil, validation.FieldImmutableErrorMsg)}
+}
+
+// PathSegment asks for a name that can be a part of a path in URLs.
+func PathSegment(name string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range content.IsPathSegmentName(name) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	return errs
+}
+
+// QualifiedName asks for a name with perhaps a domain before it.
+func QualifiedName(name string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range utilvalidation.IsQualifiedName(name) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	return errs
+}
+
+// OptionalOneOf judges an optional member of a set.
+func OptionalOneOf[T ~string](value *T, set []T, path *field.Path) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	return OneOf(*value, set, path)
 }
 
 // IsTrue reads an optional flag that is off when unset.

@@ -32,6 +32,13 @@ func TestRules(t *testing.T) {
 		{"anywhere", NonSpecialIP("0.0.0.0", at), `x: Invalid value: "0.0.0.0": may not be unspecified (0.0.0.0)`},
 		{"link local", NonSpecialIP("169.254.1.1", at), `x: Invalid value: "169.254.1.1": may not be in the link-local range (169.254.0.0/16, fe80::/10)`},
 		{"key", DataKey("a.b", at), ""},
+		{"unchanged", Immutable("a", "a", at), ""},
+		{"changed", Immutable("a", "b", at), `x: Invalid value: null: field is immutable`},
+		{"segment", PathSegment("system:a", at), ""},
+		{"two segments", PathSegment("a/b", at), `x: Invalid value: "a/b": may not contain '/'`},
+		{"qualified", QualifiedName("example.com/a", at), ""},
+		{"no option", OptionalOneOf[string](nil, sets, at), ""},
+		{"bad option", OptionalOneOf(new("c"), sets, at), `x: Unsupported value: "c": supported values: "a", "b"`},
 		{"parent", DataKey("..", at), `x: Invalid value: "..": must not be '..'`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,0 +1,14 @@
+package networking
+
+import "github.com/setpoint-io/setpoint/apiserver/resource"
+
+// Kinds returns the kinds in the order in which discovery lists them.
+func Kinds() []*resource.Any {
+	return []*resource.Any{
+		resource.Erase(ingressClasses()),
+		resource.Erase(ingresses()),
+		resource.Erase(ipAddresses()),
+		resource.Erase(networkPolicies()),
+		resource.Erase(serviceCIDRs()),
+	}
+}
