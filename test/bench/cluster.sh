@@ -71,6 +71,8 @@ end_leader() {
 for name in s1 s2 s3; do start "$name"; done
 for name in s1 s2 s3; do await_ready "$name"; done
 
+echo "bench: three servers that do nothing" >&2
+"$bench_binary" floor -clients 64 -duration 4s -runs "$runs" >>"$results"
 echo "bench: three servers: writes" >&2
 bench write -clients 1,64 -duration 4s -runs "$runs"
 echo "bench: three servers: reads" >&2

@@ -47,6 +47,7 @@ func runReport(context.Context, []string) {
 	if err := in.Err(); err != nil {
 		fatalf("%v", err)
 	}
+	found.addMultiples()
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "WHAT\tMEASURED\tGOAL\t\tBASELINE")
 	for _, g := range slices.Concat(goals, clusterGoals, storeGoals) {
@@ -86,6 +87,22 @@ func (f figures) read(line []byte) error {
 		}
 	}
 	return nil
+}
+
+// floorMultiples are what a real server's processor time is divided by: that of a
+// server which does nothing.
+var floorMultiples = map[string]string{"read get 64": "floor get 64", "write create 64": "floor create 64"}
+
+// addMultiples adds over_floor to what was measured together with the floor.
+func (f figures) addMultiples() {
+	const cpu = "server_cpu_us_per_op"
+	for real, floor := range floorMultiples {
+		above, measured := f.value(real, cpu)
+		below, known := f.value(floor, cpu)
+		if measured && known && below > 0 {
+			f[real+" over_floor"] = []float64{above / below}
+		}
+	}
 }
 
 // worst behind a metric's name asks for the largest value instead of the median.
