@@ -34,9 +34,12 @@ func (b backend) Propose(ctx context.Context, commands []command.Command) []forw
 }
 
 // ReadIndex implements forward.Backend.
-func (b backend) ReadIndex(ctx context.Context) (uint64, error) {
+func (b backend) ReadIndex(ctx context.Context, word forward.Word) (uint64, error) {
 	if err := b.store.check(); err != nil {
 		return 0, err
+	}
+	if revision, proved := b.store.vouchedRevision(word); proved {
+		return revision, nil
 	}
 	return b.store.confirm.get(ctx)
 }

@@ -199,38 +199,3 @@ func TestBatcherRefusesAfterDrain(t *testing.T) {
 		}
 	})
 }
-
-func TestCoalescerAnswersOnlyThoseWhoCameBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begun := uint64(0)
-		c := coalescer{}
-		c.fetch = func() (uint64, error) {
-			begun++
-			answer := begun
-			time.Sleep(time.Second)
-			return answer, nil
-		}
-		answers := make(chan uint64, 200)
-		ask := func() { v, _ := c.get(t.Context()); answers <- v }
-		go ask()
-		time.Sleep(500 * time.Millisecond) // the first fetch is under way
-		for range 100 {
-			go ask()
-		}
-		if first := <-answers; first != 1 {
-			t.Errorf("first caller got %d", first)
-		}
-		for range 100 {
-			if v := <-answers; v != 2 {
-				t.Errorf("a caller during fetch 1 got the answer of fetch %d", v)
-			}
-		}
-		c.drain()
-		if _, err := c.get(t.Context()); !errors.Is(err, ErrStopped) {
-			t.Errorf("after drain: %v", err)
-		}
-		if begun != 2 {
-			t.Errorf("%d fetches", begun)
-		}
-	})
-}

@@ -16,11 +16,17 @@ const readLimit = 30 * time.Second
 // ReadIndex returns a state that has every write acknowledged before the call, on
 // any replica. Errors wrap ErrNoLeader, ErrStopped or the context's error.
 func (s *Store) ReadIndex(ctx context.Context) (*state.Root, error) {
+	l, _ := s.replica.Leadership()
+	revision, err := s.readRevisionFrom(ctx, l)
+	if root := s.Root(); err == nil && root.Revision >= revision {
+		return root, nil // most reads end here, without a timer of their own
+	}
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
-	revision, err := s.readRevision(ctx)
 	if err != nil {
-		return nil, err
+		if revision, err = s.readRevision(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return s.WaitRevision(ctx, revision)
 }
@@ -32,18 +38,10 @@ func (s *Store) readRevision(ctx context.Context) (revision uint64, err error) {
 			return 0, err
 		}
 		l, changed := s.replica.Leadership()
-		var retry <-chan time.Time
-		switch {
-		case l.Leader:
-			revision, err = s.confirm.get(ctx)
-		case l.Ready:
-			revision, err = s.ask.get(ctx)
-		default:
-			err = ErrNoLeader
-		}
-		if err == nil {
+		if revision, err = s.readRevisionFrom(ctx, l); err == nil {
 			return revision, nil
 		}
+		var retry <-chan time.Time
 		if l.Ready {
 			retry = time.After(retryPause)
 		}
@@ -55,6 +53,21 @@ func (s *Store) readRevision(ctx context.Context) (revision uint64, err error) {
 		case <-ctx.Done():
 			return 0, fmt.Errorf("%w: %w (%w)", ErrNoLeader, ctx.Err(), err)
 		}
+	}
+}
+
+// readRevisionFrom asks the leader that is known, once.
+func (s *Store) readRevisionFrom(ctx context.Context, l Leadership) (uint64, error) {
+	if err := s.check(); err != nil {
+		return 0, err
+	}
+	switch {
+	case l.Leader:
+		return s.confirm.get(ctx)
+	case l.Ready:
+		return s.ask.get(ctx)
+	default:
+		return 0, ErrNoLeader
 	}
 }
 
@@ -75,8 +88,21 @@ func (s *Store) confirmRevision() (uint64, error) {
 	return revision, nil
 }
 
-// askRevision is a follower's part.
+// vouchedRevision is the leader's answer to a follower whose word, with its own, is a
+// quorum: nobody else needs to be asked. It came after the reads began, so the order
+// does not matter.
+func (s *Store) vouchedRevision(word forward.Word) (revision uint64, proved bool) {
+	l := s.Leadership()
+	if !l.Leader || l.Term != word.Term {
+		return 0, false
+	}
+	return s.Root().Revision, s.replica.VouchedFor(word.Term, word.ID)
+}
+
+// askRevision is a follower's part. Its word must be of a moment after the call: the
+// reads it asks for have begun by then.
 func (s *Store) askRevision() (uint64, error) {
+	word := forward.Word{ID: s.replica.ID(), Term: s.replica.Term()}
 	l := s.Leadership()
 	if !l.Ready || l.Leader {
 		return 0, ErrNoLeader
@@ -85,7 +111,7 @@ func (s *Store) askRevision() (uint64, error) {
 	defer cancel()
 	ctx, stop := s.whileLed(ctx, l)
 	defer stop()
-	revision, err := s.peers.ReadIndex(ctx, forward.Peer{ID: l.LeaderID, Address: l.LeaderAddress})
+	revision, err := s.peers.ReadIndex(ctx, forward.Peer{ID: l.LeaderID, Address: l.LeaderAddress}, word)
 	if err != nil && errors.Is(context.Cause(ctx), ErrNotLeader) {
 		return 0, ErrNotLeader
 	}

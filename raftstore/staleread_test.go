@@ -2,11 +2,15 @@ package raftstore_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/forward"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 )
 
@@ -58,5 +62,54 @@ func TestAnswersFromBeforeTheReadProveNothing(t *testing.T) {
 			t.Errorf("read %q from a leader that was replaced, want %q", got, "new")
 		}
 		<-replaced
+	})
+}
+
+// direct calls a server's service for its peers, whatever the network does.
+type direct struct{ http.Handler }
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// TestWhoseWordProvesARead: a leader that is cut off answers a voter which is in its
+// term, and nobody else.
+func TestWhoseWordProvesARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) {
+			cfg.Timing.LeaderLease = 500 * time.Millisecond // time for the test to act in
+		})
+		defer c.Close()
+		leader := c.Leader()
+		mustPut(t, c.Store(leader), "/k", "v")
+		_, handler := c.Store(leader).Handler()
+		client := forward.NewClient(func(string, string) (*http.Client, string) {
+			return &http.Client{Transport: direct{handler}}, "http://leader"
+		})
+		term, voter := c.Store(leader).Leadership().Term, c.Name(others(leader)[0])
+		for _, i := range others(leader) {
+			c.Isolate(i)
+		}
+		time.Sleep(heartbeatPause) // what was on its way has arrived
+		words := map[forward.Word]bool{
+			{ID: voter, Term: term}:          true,
+			{ID: voter, Term: term + 1}:      false,
+			{ID: voter, Term: term - 1}:      false,
+			{ID: "stranger", Term: term}:     false,
+			{ID: c.Name(leader), Term: term}: false,
+			{}:                               false,
+		}
+		var asked sync.WaitGroup
+		for word, proves := range words {
+			asked.Go(func() {
+				revision, err := client.ReadIndex(t.Context(), forward.Peer{}, word)
+				if (err == nil) != proves {
+					t.Errorf("%v: revision %d, %v", word, revision, err)
+				}
+			})
+		}
+		asked.Wait()
 	})
 }

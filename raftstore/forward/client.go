@@ -19,6 +19,13 @@ import (
 // Peer is a server to ask.
 type Peer struct{ ID, Address string }
 
+// Word is what a member says of itself when it asks the leader for a revision: that it
+// was in the raft term after the reads began that it asks for.
+type Word struct {
+	ID   string
+	Term uint64
+}
+
 // Outcome is what became of one command: a result, or why there is none.
 type Outcome struct {
 	Result command.Result
@@ -143,12 +150,12 @@ func fromWire(o *forwardpb.Outcome) Outcome {
 }
 
 // ReadIndex returns the revision that a confirmed leader had after the call began.
-func (c *Client) ReadIndex(ctx context.Context, leader Peer) (uint64, error) {
+func (c *Client) ReadIndex(ctx context.Context, leader Peer, word Word) (uint64, error) {
 	client, err := c.peer(leader)
 	if err != nil {
 		return 0, err
 	}
-	response, err := client.ReadIndex(ctx, connect.NewRequest(&forwardpb.ReadIndexRequest{}))
+	response, err := client.ReadIndex(ctx, connect.NewRequest(&forwardpb.ReadIndexRequest{Id: word.ID, Term: word.Term}))
 	if err != nil {
 		return 0, fmt.Errorf("read index: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 type scripted struct {
 	propose func([]command.Command) []forward.Outcome
 	read    func() (uint64, error)
+	word    forward.Word
 	status  forward.Status
 	changed []forward.Change
 	refusal error
@@ -28,8 +29,11 @@ type scripted struct {
 func (s *scripted) Propose(_ context.Context, c []command.Command) []forward.Outcome {
 	return s.propose(c)
 }
-func (s *scripted) ReadIndex(context.Context) (uint64, error) { return s.read() }
-func (s *scripted) Status() forward.Status                    { return s.status }
+func (s *scripted) ReadIndex(_ context.Context, word forward.Word) (uint64, error) {
+	s.word = word
+	return s.read()
+}
+func (s *scripted) Status() forward.Status { return s.status }
 func (s *scripted) ChangeMembers(_ context.Context, c forward.Change) error {
 	s.changed = append(s.changed, c)
 	return s.refusal
@@ -126,11 +130,12 @@ func TestFailedRequests(t *testing.T) {
 func TestReadIndex(t *testing.T) {
 	b := &scripted{read: func() (uint64, error) { return 42, nil }}
 	client := serve(t, b, anyone)
-	if revision, err := client.ReadIndex(t.Context(), peer); revision != 42 || err != nil {
-		t.Errorf("got %d %v", revision, err)
+	word := forward.Word{ID: "server-1", Term: 7}
+	if revision, err := client.ReadIndex(t.Context(), peer, word); revision != 42 || err != nil || b.word != word {
+		t.Errorf("got %d %v, word %v", revision, err, b.word)
 	}
 	b.read = func() (uint64, error) { return 0, errors.New("not the leader") }
-	if _, err := client.ReadIndex(t.Context(), peer); err == nil {
+	if _, err := client.ReadIndex(t.Context(), peer, word); err == nil {
 		t.Error("a follower's refusal is no error")
 	}
 }

@@ -21,8 +21,9 @@ type Backend interface {
 	// Propose puts commands into the log if this replica leads, and returns one
 	// outcome for each.
 	Propose(ctx context.Context, commands []command.Command) []Outcome
-	// ReadIndex returns the revision if this replica leads, and proves it.
-	ReadIndex(ctx context.Context) (revision uint64, err error)
+	// ReadIndex returns the revision if this replica leads, and proves it. The word is
+	// that of the caller.
+	ReadIndex(ctx context.Context, word Word) (revision uint64, err error)
 	// Status describes the replica.
 	Status() Status
 	// ChangeMembers changes the membership if this replica leads.
@@ -88,8 +89,8 @@ func toWire(o Outcome) *forwardpb.Outcome {
 }
 
 // ReadIndex implements forwardpbconnect.PeerServiceHandler.
-func (s *service) ReadIndex(ctx context.Context, _ *connect.Request[forwardpb.ReadIndexRequest]) (*connect.Response[forwardpb.ReadIndexResponse], error) {
-	revision, err := s.backend.ReadIndex(ctx)
+func (s *service) ReadIndex(ctx context.Context, r *connect.Request[forwardpb.ReadIndexRequest]) (*connect.Response[forwardpb.ReadIndexResponse], error) {
+	revision, err := s.backend.ReadIndex(ctx, Word{ID: r.Msg.GetId(), Term: r.Msg.GetTerm()})
 	if err != nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
 	}

@@ -57,18 +57,39 @@ func confirmPause(ctx context.Context, try int) error {
 	}
 }
 
+// VouchedFor reports whether this replica, whose current term it is, and the member that
+// was in that term too are a quorum of voters. It proves a read which began before the
+// member looked at its term: a leader of a later term that had acknowledged something
+// before the read would have needed the vote of one of them, and a term never goes
+// back. Raft sets a member's term before it answers a candidate of it.
+func (r *Replica) VouchedFor(term uint64, member string) bool {
+	return r.started() && r.raft.CurrentTerm() == term &&
+		r.quorum(func(id raft.ServerID) bool { return id == raft.ServerID(member) })
+}
+
 // quorumSince reports whether most voters took this replica for the leader of the
 // term at some time after start.
 func (r *Replica) quorumSince(term uint64, start time.Time) bool {
-	voters, accepted := 0, 0
-	for _, s := range r.raft.GetConfiguration().Configuration().Servers {
+	return r.quorum(func(id raft.ServerID) bool { return r.transport.AcceptedSince(id, term, start) })
+}
+
+// quorum asks the members of the newest configuration.
+func (r *Replica) quorum(accepted func(raft.ServerID) bool) bool {
+	return mostVoters(r.raft.GetConfiguration().Configuration().Servers, raft.ServerID(r.id), accepted)
+}
+
+// mostVoters reports whether self, if it has a vote, and the other voters that accepted
+// are most of all voters. Members without a vote prove nothing.
+func mostVoters(servers []raft.Server, self raft.ServerID, accepted func(raft.ServerID) bool) bool {
+	voters, count := 0, 0
+	for _, s := range servers {
 		if s.Suffrage != raft.Voter {
 			continue
 		}
 		voters++
-		if s.ID == raft.ServerID(r.id) || r.transport.AcceptedSince(s.ID, term, start) {
-			accepted++
+		if s.ID == self || accepted(s.ID) {
+			count++
 		}
 	}
-	return accepted > voters/2
+	return count > voters/2
 }

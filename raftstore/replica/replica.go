@@ -279,6 +279,14 @@ func (r *Replica) await(ctx context.Context, begin func() raft.Future) error {
 // State returns the state machine. It is for reading: only raft applies to it.
 func (r *Replica) State() *state.State { return r.state }
 
+// ID returns the member id under which raft runs, "" before it does.
+func (r *Replica) ID() string {
+	if !r.started() {
+		return ""
+	}
+	return r.id
+}
+
 // Term returns the current raft term of this replica, 0 before raft runs.
 func (r *Replica) Term() uint64 {
 	if !r.started() {

@@ -305,8 +305,12 @@ func (x *Outcome) GetMessage() string {
 	return ""
 }
 
+// The word of the one who asks: the member of this id was in this raft term after the
+// reads began that it asks for. It has given no vote in a later term before them.
 type ReadIndexRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -339,6 +343,20 @@ func (x *ReadIndexRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use ReadIndexRequest.ProtoReflect.Descriptor instead.
 func (*ReadIndexRequest) Descriptor() ([]byte, []int) {
 	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ReadIndexRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ReadIndexRequest) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
 }
 
 type ReadIndexResponse struct {
@@ -735,8 +753,10 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\aOutcome\x12\x16\n" +
 	"\x06result\x18\x01 \x01(\fR\x06result\x12@\n" +
 	"\arefusal\x18\x02 \x01(\x0e2&.setpoint.raftstore.forward.v1.RefusalR\arefusal\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\x12\n" +
-	"\x10ReadIndexRequest\"/\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"6\n" +
+	"\x10ReadIndexRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\"/\n" +
 	"\x11ReadIndexResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\"\x0f\n" +
 	"\rStatusRequest\"\xe1\x05\n" +
