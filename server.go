@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/raftstore"
@@ -212,6 +213,7 @@ func (s *Server) serve() error {
 	s.http = &http.Server{
 		Handler: s.counted(s.api), TLSConfig: config,
 		BaseContext:       func(net.Listener) context.Context { return requests },
+		ConnContext:       func(ctx context.Context, _ net.Conn) context.Context { return auth.WithConnection(ctx) },
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}

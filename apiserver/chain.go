@@ -1,54 +1,35 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/endpoints/filters"
-	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
 	"k8s.io/apiserver/pkg/endpoints/request"
-
-	"github.com/setpoint-io/setpoint/apiserver/rest"
 )
 
 // privateHeaderPrefix marks headers that only parts of the system may set.
 const privateHeaderPrefix = "Setpoint-"
 
 // newChain builds what every request passes, from the outside to the route.
-func (s *Server) newChain() http.Handler {
-	h := http.Handler(http.HandlerFunc(s.route))
-	h = filters.WithAuthorization(h, s.config.Authorizer, s.codecs)
-	h = impersonation.WithImpersonation(h, s.config.Authorizer, s.codecs)
+func (s *Server) newChain(route http.Handler) http.Handler {
+	h := s.withAuthorization(route)
 	h = s.withInFlightLimit(h)
 	h = s.withServices(h)
-	h = filters.WithAuthentication(h, s.authenticator(), filters.Unauthorized(s.codecs), nil, nil)
-	h = withReadDeadline(h)
-	h = filters.WithRequestDeadline(h, nil, nil, s.longRunning, s.codecs, requestTimeout)
-	h = filters.WithWarningRecorder(h)
-	h = filters.WithCacheControl(h)
-	h = s.withRequestInfo(h)
-	h = filters.WithRequestReceivedTimestamp(h)
-	h = filters.WithAuditInit(h)
+	h = s.withEntry(h)
 	h = withoutPrivateHeaders(h)
 	return s.withRecovery(h)
 }
 
-// withRequestInfo tells the rest of the chain what the path and method ask for.
-func (s *Server) withRequestInfo(next http.Handler) http.Handler {
-	resolver := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		info, err := resolver.NewRequestInfo(r)
-		if err != nil {
-			s.refuse(w, r, apierrors.NewBadRequest(err.Error()))
-			return
-		}
-		next.ServeHTTP(w, r.WithContext(request.WithRequestInfo(r.Context(), info)))
-	})
+// newResolver tells what a path and method ask for.
+func newResolver() *request.RequestInfoFactory {
+	return &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 }
 
 // withInFlightLimit answers 429 when too many requests are under way. The loops of
@@ -110,15 +91,31 @@ func (s *Server) longRunning(r *http.Request, info *request.RequestInfo) bool {
 	return !info.IsResourceRequest && s.service(r.URL.Path) != nil
 }
 
-// withReadDeadline ends the reading of a body that trickles in with the request's
-// own deadline. In-process requests have no socket and need none.
+// withReadDeadline ends the reading of a body with the request.
 func withReadDeadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if end, ok := r.Context().Deadline(); ok {
-			_ = http.NewResponseController(w).SetReadDeadline(end)
-		}
+		defer limitReading(w, r)()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// limitReading ends the reading of a body that trickles in with the request's own
+// deadline; stop must be called before the handler returns. The socket's deadline is
+// only set then: to set one for each request takes a turn of its connection's loop.
+func limitReading(w http.ResponseWriter, r *http.Request) (stop func()) {
+	if _, bounded := r.Context().Deadline(); !bounded || r.ContentLength == 0 {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	cancel := context.AfterFunc(r.Context(), func() {
+		defer close(ended)
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+	})
+	return func() {
+		if !cancel() {
+			<-ended
+		}
+	}
 }
 
 // withoutPrivateHeaders strips what a client must not be able to claim.
@@ -136,7 +133,6 @@ func withoutPrivateHeaders(next http.Handler) http.Handler {
 // withRecovery turns a panic into 500 for this one request.
 func (s *Server) withRecovery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rest.ReserveStack()
 		defer func() {
 			cause := recover()
 			if cause == nil {

@@ -69,7 +69,7 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.chain = s.newChain()
+	s.chain = s.newChain(http.HandlerFunc(s.route))
 	return s, nil
 }
 
@@ -87,6 +87,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	if !ok || !info.IsResourceRequest {
 		s.config.Discovery.ServeHTTP(w, r)
 		return
+	}
+	if info.Verb != "get" { // a plain GET is shallow
+		rest.ReserveStack()
 	}
 	handler, found := s.endpoints.Handler(info)
 	switch {

@@ -41,11 +41,17 @@ func byCertificate(request *http.Request) (*authenticator.Response, bool, error)
 	if time.Now().After(chain[0].NotAfter) {
 		return nil, false, ErrCertificateExpired
 	}
+	connection, _ := request.Context().Value(connectionKey{}).(*connection)
+	if known := connection.known(chain[0]); known != nil {
+		return known, true, nil
+	}
 	response, ok, err := x509.CommonNameUserConversion.User(chain)
 	if !ok || err != nil {
 		return nil, false, err
 	}
-	return withGroup(response, user.AllAuthenticated), true, nil
+	response = withGroup(response, user.AllAuthenticated)
+	connection.remember(chain[0], response)
+	return response, true, nil
 }
 
 // withGroup copies: the conversion's user may share its groups with the certificate.

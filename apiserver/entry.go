@@ -1,0 +1,204 @@
+package apiserver
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	auditheader "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
+)
+
+// entered is the context of a request: one value with all that upstream's filters
+// put into a chain of contexts and copies of the request, one after the other.
+// Upstream's handlers find it under upstream's keys.
+type entered struct {
+	context.Context
+	info     *request.RequestInfo
+	received time.Time
+	// user is set once, by the entry, before anybody else sees the context.
+	user user.Info
+
+	auditID  string
+	writer   http.ResponseWriter
+	audit    func() any
+	warnings func() any
+}
+
+// The keys under which upstream's functions ask.
+var (
+	infoKey     = keyOf(func(ctx context.Context) { request.RequestInfoFrom(ctx) })
+	receivedKey = keyOf(func(ctx context.Context) { request.ReceivedTimestampFrom(ctx) })
+	userKey     = keyOf(func(ctx context.Context) { request.UserFrom(ctx) })
+	auditKey    = keyOf(func(ctx context.Context) { audit.AuditContextFrom(ctx) })
+	warningKey  = keyOf(func(ctx context.Context) { warning.AddWarning(ctx, "", "") })
+)
+
+// keyOf learns the key with which ask looks into a context.
+func keyOf(ask func(context.Context)) any {
+	l := &listener{Context: context.Background()}
+	ask(l)
+	return l.key
+}
+
+type listener struct {
+	context.Context
+	key any
+}
+
+func (l *listener) Value(key any) any {
+	l.key = key
+	return nil
+}
+
+// Value implements context.Context.
+func (e *entered) Value(key any) any {
+	switch key {
+	case infoKey:
+		return e.info
+	case userKey:
+		return e.user
+	case receivedKey:
+		return e.received
+	case auditKey:
+		return e.audit()
+	case warningKey:
+		return e.warnings()
+	default:
+		return e.Context.Value(key)
+	}
+}
+
+// newAudit and newWarnings are upstream's, made for those requests that ask for them.
+func (e *entered) newAudit() any {
+	ctx := audit.WithAuditContext(context.Background())
+	audit.WithAuditID(ctx, types.UID(e.auditID))
+	return ctx.Value(auditKey)
+}
+
+func (e *entered) newWarnings() (recorder any) {
+	keep := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { recorder = r.Context().Value(warningKey) })
+	filters.WithWarningRecorder(keep).ServeHTTP(e.writer, new(http.Request))
+	return recorder
+}
+
+// withEntry tells the rest of the chain who asks for what, since when and until when.
+// It does what these filters of upstream do, in their order: audit init, received
+// timestamp, request info, cache control, warning recorder, request deadline and
+// authentication. Requests that are not plain pass the last two as well.
+func (s *Server) withEntry(next http.Handler) http.Handler {
+	resolver := newResolver()
+	authenticator := s.authenticator()
+	strangers := filters.WithAuthentication(next, authenticator, filters.Unauthorized(s.codecs), nil, nil)
+	impatient := filters.WithRequestDeadline(withReadDeadline(strangers), nil, nil, s.longRunning, s.codecs, requestTimeout)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := &entered{Context: r.Context(), received: time.Now(), writer: w}
+		e.audit, e.warnings = sync.OnceValue(e.newAudit), sync.OnceValue(e.newWarnings)
+		e.auditID = setAuditID(w, r)
+		var err error
+		if e.info, err = resolver.NewRequestInfo(r); err != nil {
+			s.refuse(w, r.WithContext(e), apierrors.NewBadRequest(err.Error()))
+			return
+		}
+		setCacheControl(w)
+		if strings.Contains(r.URL.RawQuery, "timeout") {
+			impatient.ServeHTTP(w, r.WithContext(e))
+			return
+		}
+		if !s.longRunning(r, e.info) {
+			bounded, cancel := context.WithDeadline(e.Context, e.received.Add(requestTimeout))
+			defer cancel()
+			e.Context = bounded
+		}
+		r = r.WithContext(e)
+		defer limitReading(w, r)()
+		response, known, err := authenticator.AuthenticateRequest(r)
+		if err != nil || !known || isAnonymous(response.User) {
+			strangers.ServeHTTP(w, r)
+			return
+		}
+		removeCredentials(r.Header)
+		e.user = response.User
+		next.ServeHTTP(w, r)
+	})
+}
+
+// setAuditID returns the request's name, the client's or a new one, and answers with it.
+func setAuditID(w http.ResponseWriter, r *http.Request) string {
+	id := r.Header.Get(auditheader.HeaderAuditID)
+	if id == "" {
+		id = uuid.NewString()
+	}
+	w.Header().Set(auditheader.HeaderAuditID, id)
+	return id
+}
+
+// setCacheControl: all answers depend on who asks.
+func setCacheControl(w http.ResponseWriter) { w.Header().Set("Cache-Control", "no-cache, private") }
+
+func isAnonymous(u user.Info) bool {
+	return u.GetName() == user.Anonymous || slices.Contains(u.GetGroups(), user.AllUnauthenticated)
+}
+
+// frontProxyExtra begins the headers in which a front proxy would tell more of the user.
+const frontProxyExtra = "X-Remote-Extra-"
+
+// removeCredentials keeps from everybody behind what proved the user, or would have.
+func removeCredentials(h http.Header) {
+	for _, name := range []string{"Authorization", "X-Remote-User", "X-Remote-Uid", "X-Remote-Group"} {
+		delete(h, name)
+	}
+	for name := range h {
+		if hasPrefixFold(name, frontProxyExtra) {
+			delete(h, name)
+		}
+	}
+}
+
+func hasPrefixFold(name, prefix string) bool {
+	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
+}
+
+// withAuthorization passes on what the user may do. Who acts as another, and who is
+// refused, goes through upstream's filters: they judge again, and say it in their words.
+func (s *Server) withAuthorization(next http.Handler) http.Handler {
+	judge := filters.WithAuthorization(next, s.config.Authorizer, s.codecs)
+	impersonate := impersonation.WithImpersonation(judge, s.config.Authorizer, s.codecs)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if impersonates(r.Header) {
+			impersonate.ServeHTTP(w, r)
+			return
+		}
+		if attributes, err := filters.GetAuthorizerAttributes(r.Context()); err == nil {
+			if decision, _, _ := s.config.Authorizer.Authorize(r.Context(), attributes); decision == authorizer.DecisionAllow {
+				next.ServeHTTP(w, r)
+				return
+			}
+		}
+		judge.ServeHTTP(w, r)
+	})
+}
+
+// impersonationPrefix begins all headers that ask to act as another.
+const impersonationPrefix = "Impersonate-"
+
+func impersonates(h http.Header) bool {
+	for name := range h {
+		if hasPrefixFold(name, impersonationPrefix) {
+			return true
+		}
+	}
+	return false
+}
