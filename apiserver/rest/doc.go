@@ -4,7 +4,9 @@
 //
 // The wire (negotiation, patch formats, server-side apply, tables, framing) is
 // upstream's exported request handlers; this package gives them a storage of our
-// own, one Store for each kind, made from the kind's description. It judges what
+// own, one Store for each kind, made from the kind's description. The most common
+// reads and writes (fastget.go, plain.go, fastcreate.go, fastupdate.go) do without
+// them and answer with the same bytes. It judges what
 // a write may do to an object (strategy.go, create.go, update.go, delete.go) and
 // leaves when and whether it happens to apiserver/storage.
 //

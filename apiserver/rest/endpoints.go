@@ -162,20 +162,23 @@ func resets(field string) *fieldpath.Set {
 
 func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 	var reset *fieldpath.Set
+	resetField := ""
 	if kind.HasStatus() {
-		reset = resets("status")
+		resetField = "status"
+		reset = resets(resetField)
 	}
 	scope, err := e.scope(kind, "", kind.GroupVersionKind, s, reset)
 	if err != nil {
 		return err
 	}
 	admit := e.config.Admission
+	plain := newPlainWrites(s, scope, e.config, resetField)
 	e.add(kind, "", map[string]http.HandlerFunc{
 		"get":              s.fastGet(e.config.Codecs, handlers.GetResource(s, scope)),
 		"list":             withAccept(handlers.ListResource(s, s, scope, false, minWatchTimeout)),
 		"watch":            handlers.ListResource(s, s, scope, true, minWatchTimeout),
-		"create":           once(func() http.HandlerFunc { return handlers.CreateResource(s, scope, admit) }),
-		"update":           once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) }),
+		"create":           plain.fastCreate(once(func() http.HandlerFunc { return handlers.CreateResource(s, scope, admit) })),
+		"update":           plain.fastUpdate(once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) })),
 		"patch":            once(func() http.HandlerFunc { return handlers.PatchResource(s, scope, admit, patchTypes) }),
 		"delete":           once(func() http.HandlerFunc { return handlers.DeleteResource(s, true, scope, admit) }),
 		"deletecollection": once(func() http.HandlerFunc { return handlers.DeleteCollection(s, true, scope, admit) }),

@@ -31,7 +31,7 @@ type Check struct {
 
 // All returns every mutant.
 func All() []Mutant {
-	return slices.Concat(ofState, ofSnapshot, ofWatch, ofReplication, ofDisk, ofStorage)
+	return slices.Concat(ofState, ofSnapshot, ofWatch, ofReplication, ofDisk, ofStorage, ofOwnership)
 }
 
 // mutate returns the file's text with the bug in it.
