@@ -31,10 +31,16 @@ type ServerStatus struct {
 	LogBytes int64  `json:"logBytes"`
 	// StateHash is of all objects at StateRevision, in hexadecimal digits: servers at
 	// one revision have the same.
-	StateHash     string         `json:"stateHash"`
-	StateRevision uint64         `json:"stateRevision"`
-	SyncP99       time.Duration  `json:"syncP99Nanoseconds"`
-	Servers       []MemberStatus `json:"servers"`
+	StateHash     string        `json:"stateHash"`
+	StateRevision uint64        `json:"stateRevision"`
+	SyncP99       time.Duration `json:"syncP99Nanoseconds"`
+	// FreeBytes is the room on the disk of the data directory, HeadroomBytes what must
+	// stay free of it: with less, writes are refused (LowSpace).
+	FreeBytes     int64 `json:"freeBytes"`
+	HeadroomBytes int64 `json:"headroomBytes"`
+	LowSpace      bool  `json:"lowSpace,omitempty"`
+
+	Servers []MemberStatus `json:"servers"`
 	// Controllers maps each Lease of the control loops to its holder.
 	Controllers map[string]string `json:"controllers"`
 	// Gossip are the members of the pool as this server sees them; empty without gossip.
@@ -61,6 +67,7 @@ func (s *Server) Status() ServerStatus {
 	status := ServerStatus{
 		Name: log.Name, Leader: raftstore.MemberName(log.LeaderID), Term: log.Term,
 		Revision: log.Revision, Applied: log.AppliedIndex, LogBytes: log.LogBytes, SyncP99: log.SyncP99,
+		FreeBytes: log.Space.FreeBytes, HeadroomBytes: log.Space.HeadroomBytes, LowSpace: log.Space.Low,
 		Controllers: s.leaseHolders(), Gossip: s.gossipMembers(),
 	}
 	revision, hash := s.log.StateHash()

@@ -182,21 +182,30 @@ func printAs(w io.Writer, output string, value any, table func(io.Writer) error)
 
 func printStatusTable(w io.Writer, reports []serverReport) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "SERVER\tROLE\tTERM\tREVISION\tAPPLIED\tLOG\tFSYNC P99")
+	fmt.Fprintln(t, "SERVER\tROLE\tTERM\tREVISION\tAPPLIED\tLOG\tFSYNC P99\tFREE")
 	var any *setpoint.ServerStatus
 	for _, r := range reports {
 		if r.Status == nil {
-			fmt.Fprintf(t, "%s\tunreachable\t\t\t\t\t\t%s\n", r.Name, r.Error)
+			fmt.Fprintf(t, "%s\tunreachable\t\t\t\t\t\t\t%s\n", r.Name, r.Error)
 			continue
 		}
 		any = r.Status
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.1f MiB\t%s\n", r.Name, role(r.Status), r.Status.Term, r.Status.Revision, r.Status.Applied,
-			float64(r.Status.LogBytes)/(1<<20), r.Status.SyncP99.Round(10*time.Microsecond))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.1f MiB\t%s\t%s\n", r.Name, role(r.Status), r.Status.Term, r.Status.Revision, r.Status.Applied,
+			float64(r.Status.LogBytes)/(1<<20), r.Status.SyncP99.Round(10*time.Microsecond), room(r.Status))
 	}
 	if any != nil {
 		printActors(t, any)
 	}
 	return t.Flush()
+}
+
+// room is the free space of a server's disk, and whether that is too little.
+func room(s *setpoint.ServerStatus) string {
+	free := fmt.Sprintf("%.1f GiB", float64(s.FreeBytes)/(1<<30))
+	if s.LowSpace {
+		return fmt.Sprintf("%s (low: it needs %d MiB)", free, s.HeadroomBytes>>20)
+	}
+	return free
 }
 
 func role(s *setpoint.ServerStatus) string {
