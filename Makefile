@@ -15,7 +15,7 @@ export GOFLAGS := -trimpath -buildvcs=false
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev test check bench mutants consistency consistency-compose generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev test check bench mutants consistency consistency-compose conformance generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ consistency-compose: ## the same on the containers of make compose-up
 
 mutants: ## put bugs into the store, one after the other, and see which test catches each (FOCUS=name)
 	$(GO) test -count=1 -v -timeout 60m -tags mutants -run '^TestEveryMutantIsCaught$$' ./test/mutants
+
+conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A,B MUST_PASS= UPDATE=
+	FOCUS='$(FOCUS)' SKIP='$(SKIP)' TIMEOUT=$(TIMEOUT) CLASS=$(CLASS) MUST_PASS=$(MUST_PASS) UPDATE=$(UPDATE) PROCS=$(PROCS) SERVERS=$(SERVERS) KEEP=$(KEEP) test/conformance/run.sh
 
 generate: ## remake generated code and data; a second run changes nothing
 	deploy/generate-setup.sh

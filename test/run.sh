@@ -30,8 +30,10 @@ failed=0 # everything runs, whatever fails before
 # vet has the flags of the tests, so that both share one build of everything.
 go vet "${race_flags[@]}" ./... || failed=1
 
-# The load harness is a module of its own.
-(cd test/bench && CGO_ENABLED=0 go vet . && CGO_ENABLED=0 go test -count=1 .) || failed=1
+# The load harness and the conformance suite are modules of their own.
+for module in test/bench test/conformance; do
+  (cd "$module" && CGO_ENABLED=0 go vet . && CGO_ENABLED=0 go test -count=1 .) || failed=1
+done
 
 test/compose.sh || failed=1
 

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	suite        suite
+	classes      string
+	focus, skip  string
+	mustPass     string
+	onlyMustPass bool
+	update       bool
+}
+
+func main() {
+	o := parseFlags()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := conform(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+func parseFlags() options {
+	var o options
+	flag.StringVar(&o.suite.kubeconfig, "kubeconfig", "", "the administrator's kubeconfig of the cluster to examine")
+	flag.StringVar(&o.suite.ginkgo, "ginkgo", "", "the ginkgo program")
+	flag.StringVar(&o.suite.binary, "e2e", "", "the program e2e.test")
+	flag.StringVar(&o.suite.kubectl, "kubectl", "kubectl", "the kubectl that tests call")
+	flag.StringVar(&o.suite.dir, "out", "", "folder for the suite's output and report")
+	flag.IntVar(&o.suite.procs, "procs", 3, "cases that run at once")
+	flag.StringVar(&o.classes, "class", "A,B,C,D", "classes of cases to run")
+	flag.StringVar(&o.focus, "focus", "", "regular expression: only cases whose names match")
+	flag.StringVar(&o.skip, "skip", "^$", "regular expression: no cases whose names match")
+	flag.DurationVar(&o.suite.timeout, "timeout", 3*time.Hour, "the longest that the run may take; what is not done then has failed or was not run")
+	flag.StringVar(&o.mustPass, "must-pass", "passing.txt", "the list of cases that must pass")
+	flag.BoolVar(&o.onlyMustPass, "only-must-pass", false, "run only the cases of that list")
+	flag.BoolVar(&o.update, "update", false, "add cases that pass newly to the list")
+	flag.Parse()
+	return o
+}
+
+// conform runs the wanted cases and prints the table. It is false if a case that
+// must pass did not.
+func conform(ctx context.Context, o options) (ok bool, err error) {
+	all, err := readCases()
+	if err != nil {
+		return false, err
+	}
+	required, err := readNames(o.mustPass)
+	if err != nil {
+		return false, err
+	}
+	focus, err := regexp.Compile(o.focus)
+	if err != nil {
+		return false, fmt.Errorf("-focus: %w", err)
+	}
+	skip, err := regexp.Compile(o.skip)
+	if err != nil {
+		return false, fmt.Errorf("-skip: %w", err)
+	}
+	wanted := selectCases(all, strings.Split(o.classes, ","), focus, skip)
+	if o.onlyMustPass {
+		wanted = keepNames(wanted, required)
+	}
+	if len(wanted) == 0 {
+		return false, fmt.Errorf("no case of classes %s matches %q", o.classes, o.focus)
+	}
+	fmt.Fprintf(os.Stderr, "conformance: %d of %d cases, %d at once; their output goes to %s\n", len(wanted), len(all), o.suite.procs, o.suite.logPath())
+	results, err := o.suite.run(ctx, wanted)
+	if err != nil {
+		return false, err
+	}
+	printTable(os.Stdout, all, results)
+	printFailures(os.Stdout, results)
+	broken := brokenPromises(required, results)
+	for _, name := range broken {
+		fmt.Println("must pass and did not:", name)
+	}
+	if o.update {
+		err = writeNames(o.mustPass, withPassed(required, results))
+	}
+	return len(broken) == 0, err
+}

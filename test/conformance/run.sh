@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Runs the upstream conformance suite against bin/setpoint and prints what passed, by
+# class and sig (doc.go says what the classes are). Exits 1 if a case of passing.txt
+# was run and did not pass. The first run builds the suite: about 13 minutes of CPU.
+#
+#   FOCUS=regexp      only cases whose names match
+#   SKIP=regexp       no cases whose names match
+#   CLASS=A,B         classes; with C or D the node is real, which wants root
+#   MUST_PASS=1       only the cases of passing.txt
+#   UPDATE=1          add to passing.txt what passes newly
+#   PROCS=3           cases at once
+#   TIMEOUT=3h        the longest that all may take
+#   SERVERS=1         replicas of the control plane
+#   KUBECONFIG_OF=f   examine this cluster instead of one of its own
+#   KEEP=DIR          where output and report go; default: a new folder below /tmp
+set -euo pipefail
+cd "$(dirname "$0")"
+
+setpoint=$PWD/../../bin/setpoint
+suite_dir=${SUITE_DIR:-$HOME/.cache/setpoint-conformance}
+keep=${KEEP:-$(mktemp -d /tmp/conformance-XXXXXX)}
+class=${CLASS:-A,B}
+ready_timeout_seconds=60
+version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+server_pid=
+mkdir -p "$suite_dir" "$keep"
+
+finish() {
+  if [[ -n $server_pid ]]; then
+    kill "$server_pid" 2>/dev/null || true
+    wait "$server_pid" 2>/dev/null || true
+  fi
+  rm -rf "$keep/cluster"
+}
+trap finish EXIT
+
+export CGO_ENABLED=0
+e2e=$suite_dir/e2e-$version.test
+if [[ ! -x $e2e ]]; then
+  echo "conformance: building the suite of Kubernetes $version" >&2
+  minor=${version#v1.} minor=${minor%%.*} package=k8s.io/component-base/version
+  go test -c -trimpath -o "$e2e" -ldflags "-s -w -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=$minor" k8s.io/kubernetes/test/e2e
+fi
+go build -trimpath -o "$suite_dir/ginkgo" github.com/onsi/ginkgo/v2/ginkgo
+go build -trimpath -o "$suite_dir/conformance" .
+
+# The kubectl that is built in, unless the tests shall call another one.
+kubectl=${KUBECTL:-$keep/kubectl}
+printf '#!/bin/sh\nexec %q kubectl "$@"\n' "$setpoint" >"$keep/kubectl"
+chmod +x "$keep/kubectl"
+
+kubeconfig=${KUBECONFIG_OF:-}
+if [[ -z $kubeconfig ]]; then
+  [[ -x $setpoint ]] || { echo "conformance: no bin/setpoint: run 'make build', or 'make conformance'" >&2; exit 2; }
+  nodes=(--simulated-nodes 2)
+  [[ $class == *[CD]* ]] && nodes=()
+  "$setpoint" dev --data-dir "$keep/cluster" --port 0 --servers "${SERVERS:-1}" "${nodes[@]}" --log-level warn >"$keep/setpoint.log" 2>&1 &
+  server_pid=$!
+  kubeconfig=$keep/cluster/admin.kubeconfig
+  deadline=$((SECONDS + ready_timeout_seconds))
+  until grep -q 'is ready' "$keep/setpoint.log"; do
+    if ((SECONDS >= deadline)) || ! kill -0 "$server_pid" 2>/dev/null; then
+      cat "$keep/setpoint.log" >&2
+      exit 2
+    fi
+    sleep 0.1
+  done
+fi
+
+flags=()
+[[ ${MUST_PASS:-} == 1 ]] && flags+=(-only-must-pass)
+[[ ${UPDATE:-} == 1 ]] && flags+=(-update)
+"$suite_dir/conformance" -kubeconfig "$kubeconfig" -ginkgo "$suite_dir/ginkgo" -e2e "$e2e" -kubectl "$kubectl" \
+  -out "$keep" -class "$class" -focus "${FOCUS:-}" -skip "${SKIP:-^\$}" -timeout "${TIMEOUT:-3h}" -procs "${PROCS:-3}" "${flags[@]}"
