@@ -79,7 +79,7 @@ func (c *controller) createFailed(ctx context.Context, d *appsv1.Deployment, t t
 			n = *status.CollisionCount + 1
 		}
 		status.CollisionCount = &n
-		return errors.Join(failure, c.writeStatus(ctx, d, status))
+		return c.writeStatus(ctx, d, status) // which brings the next pass
 	}
 	if ctx.Err() != nil || apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause) || d.Spec.ProgressDeadlineSeconds == nil {
 		return failure
