@@ -70,20 +70,26 @@ func TestWritesAndReadsOnEveryServer(t *testing.T) {
 	})
 }
 
+// TestFollowerReadsItsOwnWrite: of three servers the follower's word proves the read, of
+// five the leader asks a quorum.
 func TestFollowerReadsItsOwnWrite(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
-		follower := c.Store(others(c.Leader())[0])
-		for i := range 20 {
-			value := fmt.Sprint(i)
-			revision := mustPut(t, follower, "/k", value)
-			if got := mustRead(t, follower, "/k"); got != value {
-				t.Fatalf("after write %d read %q", i, got)
+	for _, servers := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := raftstoretest.StartCluster(t, servers, nil)
+			defer c.Close()
+			follower := c.Store((c.Leader() + 1) % servers)
+			for i := range 20 {
+				value := fmt.Sprint(i)
+				revision := mustPut(t, follower, "/k", value)
+				if got := mustRead(t, follower, "/k"); got != value {
+					t.Fatalf("of %d: after write %d read %q", servers, i, got)
+				}
+				if root := follower.Root(); root.Revision < revision {
+					t.Fatalf("of %d: local revision %d after a read of %d", servers, root.Revision, revision)
+				}
 			}
-			if root := follower.Root(); root.Revision < revision {
-				t.Fatalf("local revision %d after a read of %d", root.Revision, revision)
-			}
-		}
-	})
+		})
+	}
 }
 
 func TestWritesSurviveLeaderCrash(t *testing.T) {

@@ -51,6 +51,13 @@ var ofReplication = []Mutant{
 		Checks: []Check{{"raftstore", "TestWritesAndReadsOnEveryServer|TestFollowerReadsItsOwnWrite"}},
 	},
 	{
+		Name: "old-revision-for-a-word", Bug: "the leader answers a follower's word with an older revision",
+		File:   "raftstore/read.go",
+		Old:    `	return s.Root().Revision, s.replica.VouchedFor(word.Term, word.ID)`,
+		New:    `	return s.Root().Revision - 1, s.replica.VouchedFor(word.Term, word.ID)`,
+		Checks: []Check{{"raftstore", "TestWritesAndReadsOnEveryServer|TestFollowerReadsItsOwnWrite"}},
+	},
+	{
 		Name: "read-joins-a-running-fetch", Bug: "a read shares an answer whose fetch began before the read",
 		File:   "raftstore/coalescer.go",
 		Old:    "\t\tc.next = nil\n\t\tc.running = r != nil\n\t\tc.mu.Unlock()\n\t\tif r == nil {\n\t\t\treturn\n\t\t}\n\t\tbegun := time.Now()\n\t\tr.value, r.err = c.fetch()\n",
