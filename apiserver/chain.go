@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/setpoint-io/setpoint/apiserver/rest"
 )
 
 // privateHeaderPrefix marks headers that only parts of the system may set.
@@ -133,6 +135,11 @@ func withoutPrivateHeaders(next http.Handler) http.Handler {
 // withRecovery turns a panic into 500 for this one request.
 func (s *Server) withRecovery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			rest.ReserveReadStack()
+		} else {
+			rest.ReserveStack()
+		}
 		defer func() {
 			cause := recover()
 			if cause == nil {

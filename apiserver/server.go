@@ -88,9 +88,6 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.config.Discovery.ServeHTTP(w, r)
 		return
 	}
-	if info.Verb != "get" { // a plain GET is shallow
-		rest.ReserveStack()
-	}
 	handler, found := s.endpoints.Handler(info)
 	switch {
 	case handler != nil:

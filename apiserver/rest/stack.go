@@ -5,13 +5,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// stackBytes is what a request needs of its goroutine's stack, about.
-const stackBytes = 16 << 10
+const (
+	// stackBytes is what a request needs of its goroutine's stack, about.
+	stackBytes = 16 << 10
+	// readStackBytes is what a plain GET needs. Go keeps used stacks of that size at
+	// hand, larger ones it takes from the heap.
+	readStackBytes = 10 << 10
+)
 
 // ReserveStack grows the stack of a goroutine that has just begun to serve a
 // request, in one step. A new stack is small, and doubling it again and again
 // below upstream's deep calls means to walk and copy all of them each time.
 func ReserveStack() { reserve(false) }
+
+// ReserveReadStack does so for a request that is probably answered by a plain GET.
+func ReserveReadStack() { reserveRead(false) }
 
 // reserve needs room for its frame, whether it uses it or not.
 //
@@ -19,14 +27,24 @@ func ReserveStack() { reserve(false) }
 func reserve(use bool) (last byte) {
 	if use {
 		var room [stackBytes]byte
-		fill(&room)
+		fill((*[1]byte)(room[:]))
 		last = room[stackBytes-1]
 	}
 	return last
 }
 
 //go:noinline
-func fill(room *[stackBytes]byte) { room[0]++ }
+func reserveRead(use bool) (last byte) {
+	if use {
+		var room [readStackBytes]byte
+		fill((*[1]byte)(room[:]))
+		last = room[readStackBytes-1]
+	}
+	return last
+}
+
+//go:noinline
+func fill(room *[1]byte) { room[0]++ }
 
 // creater is what upstream's creating handler calls first in the goroutine that it
 // starts for each write.
