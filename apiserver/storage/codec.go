@@ -1,12 +1,12 @@
 package storage
 
 import (
-	"bytes"
 	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/raftstore/command"
@@ -17,7 +17,7 @@ import (
 // and the protobuf envelope that names version and kind; the resourceVersion is
 // not in it, since the log assigns it.
 type codec struct {
-	serializer runtime.Serializer
+	serializer *protobuf.Serializer
 	// shared remembers what was handed out, if the store verifies it; else nil.
 	shared *sharedObjects
 }
@@ -27,12 +27,24 @@ func (c codec) encode(kind *resource.Any, obj resource.Object) ([]byte, error) {
 	stored.SetResourceVersion("")
 	stored.SetSelfLink("") // of old clients; Kubernetes keeps none
 	stored.GetObjectKind().SetGroupVersionKind(kind.GroupVersionKind)
-	var value bytes.Buffer
-	value.WriteByte(command.EncodingProtobuf)
-	if err := c.serializer.Encode(stored, &value); err != nil {
+	allocator := runtime.AllocatorPool.Get().(*runtime.Allocator)
+	defer runtime.AllocatorPool.Put(allocator)
+	var value storedValue
+	if err := c.serializer.EncodeWithAllocator(stored, &value, allocator); err != nil {
 		return nil, fmt.Errorf("encode %s %s/%s: %w", kind.GroupVersionKind.Kind, obj.GetNamespace(), obj.GetName(), err)
 	}
-	return value.Bytes(), nil
+	return value, nil
+}
+
+// storedValue collects an encoding behind its encoding byte, in one piece of the right size.
+type storedValue []byte
+
+func (v *storedValue) Write(b []byte) (int, error) {
+	if *v == nil {
+		*v = append(make([]byte, 0, 1+len(b)), command.EncodingProtobuf)
+	}
+	*v = append(*v, b...)
+	return len(b), nil
 }
 
 // decode returns the record's object, decoded by whoever asks first.
