@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
@@ -123,7 +124,8 @@ var writes = []struct {
 	{name: "spoiled update", method: "PUT", path: cmPath + "/spoiled", body: strings.Replace(cmBody("spoiled"), `"v"`, `"w"`, 1)},
 	{name: "lease by update", method: "PUT", path: "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", body: leaseBody("l", 1)},
 	{name: "lease again", method: "PUT", path: "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", body: leaseBody("l", 2)},
-	{name: "lease without the right", method: "PUT", path: "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/m", body: leaseBody("m", 1), as: nodeUser("o")},
+	{name: "lease of another", method: "PUT", path: "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", body: leaseBody("l", 3), as: updater},
+	{name: "lease without the right to create", method: "PUT", path: "/apis/coordination.k8s.io/v1/namespaces/default/leases/m", body: leaseBody("m", 1), as: updater},
 	{name: "update of a deployment", method: "PUT", path: depPath + "/d", body: strings.Replace(depBody("d"), `"replicas":2`, `"replicas":3`, 1)},
 	{name: "update of an immutable field", method: "PUT", path: depPath + "/d", body: strings.ReplaceAll(depBody("d"), `"a":"b"`, `"a":"c"`)},
 	{name: "update of a namespace", method: "PUT", path: "/api/v1/namespaces/n", body: `{"metadata":{"name":"n","labels":{"a":"b"}}}`},
@@ -135,8 +137,20 @@ func leaseBody(name string, transitions int) string {
 	return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q},"spec":{"holderIdentity":"o","leaseDurationSeconds":40,"leaseTransitions":%d,"renewTime":"2001-01-01T00:00:00.000000Z"}}`, name, transitions)
 }
 
-func nodeUser(name string) user.Info {
-	return &user.DefaultInfo{Name: "system:node:" + name, Groups: []string{user.NodesGroup, user.AllAuthenticated}}
+// updater may do everything but create.
+var updater = &user.DefaultInfo{Name: "updater"}
+
+type withoutCreates struct{ authorizer.Authorizer }
+
+func (w withoutCreates) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	switch {
+	case a.GetUser().GetName() != updater.Name:
+		return w.Authorizer.Authorize(ctx, a)
+	case a.GetVerb() == "create":
+		return authorizer.DecisionNoOpinion, fmt.Sprintf("%s %s of %s", a.GetVerb(), a.GetPath(), a.GetName()), nil
+	default:
+		return authorizer.DecisionAllow, "", nil
+	}
 }
 
 // TestPlainWritesAreUpstreamsAnswers tells the same story to two servers: plainly,
@@ -181,7 +195,7 @@ func tellTwice(t *testing.T, form, accept string) {
 func witnessed(t *testing.T) (*Server, *witness) {
 	config := serverConfig(t, raftstoretest.NewLocal(state.Options{}))
 	w := &witness{Interface: config.Admission}
-	config.Admission = w
+	config.Admission, config.Authorizer = w, withoutCreates{config.Authorizer}
 	server, _ := startServer(t, config)
 	w.plain.Store(0)
 	w.upstream.Store(0)
