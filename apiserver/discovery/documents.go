@@ -143,8 +143,16 @@ func (g *group) versionNames() []string {
 // subresourcesOf returns all subresources of a kind in the order of their names.
 func subresourcesOf(kind *resource.Any) []resource.Subresource {
 	all := slices.Clone(kind.Subresources)
+	whole := func(name string) {
+		all = append(all, resource.Subresource{Name: name, Kind: kind.GroupVersionKind, Verbs: statusVerbs})
+	}
 	if kind.HasStatus() {
-		all = append(all, resource.Subresource{Name: "status", Kind: kind.GroupVersionKind, Verbs: statusVerbs})
+		whole("status")
+	}
+	for _, part := range kind.Parts {
+		if part.Name != "status" {
+			whole(part.Name)
+		}
 	}
 	if kind.Scale != nil {
 		all = append(all, resource.Subresource{Name: "scale", Kind: scaleKind, Verbs: statusVerbs})

@@ -3,6 +3,7 @@ package kinds
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/admissionregistration"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apiextensions"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apps"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/certificates"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/coordination"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/core"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/discovery"
@@ -45,6 +47,7 @@ func groups() []group {
 		{eventsv1.AddToScheme, events.Kinds},
 		{appsv1.AddToScheme, apps.Kinds},
 		{discoveryv1.AddToScheme, discovery.Kinds},
+		{certificatesv1.AddToScheme, certificates.Kinds},
 		{networkingv1.AddToScheme, networking.Kinds},
 		{rbacv1.AddToScheme, rbac.Kinds},
 		{storagev1.AddToScheme, storage.Kinds},

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // Erase hides the Go type of a kind. The functions of the result panic when they
@@ -21,6 +22,7 @@ func Erase[T Object](k Kind[T]) *Any {
 		ValidateName:           k.ValidateName,
 		Default:                eraseDo(k.Default),
 		PrepareCreate:          eraseDo(k.PrepareCreate),
+		Requested:              eraseRequested(k.Requested),
 		PrepareUpdate:          eraseDoPair(k.PrepareUpdate),
 		PrepareStatus:          eraseDoPair(k.PrepareStatus),
 		Validate:               eraseGet[T, field.ErrorList](k.Validate),
@@ -42,6 +44,7 @@ func Erase[T Object](k Kind[T]) *Any {
 		Columns:                eraseColumns(k.Columns),
 		Fields:                 eraseGet[T, fields.Set](k.Fields),
 		Scale:                  eraseScale(k.Scale),
+		Parts:                  eraseParts(k.Parts),
 		Subresources:           k.Subresources,
 		StoredAs:               k.StoredAs,
 		ToStored:               eraseGet[T, Object](k.ToStored),
@@ -100,6 +103,25 @@ func eraseColumns[T Object](columns []Column[T]) []Column[Object] {
 		}
 	}
 	return erased
+}
+
+func eraseParts[T Object](parts []Part[T]) []Part[Object] {
+	var erased []Part[Object]
+	for _, p := range parts {
+		erased = append(erased, Part[Object]{
+			Name: p.Name, Resets: p.Resets,
+			Prepare:  func(obj, old Object, now time.Time) { p.Prepare(obj.(T), old.(T), now) },
+			Validate: func(obj, old Object, now time.Time) field.ErrorList { return p.Validate(obj.(T), old.(T), now) },
+		})
+	}
+	return erased
+}
+
+func eraseRequested[T Object](record func(T, user.Info)) func(Object, user.Info) {
+	if record == nil {
+		return nil
+	}
+	return func(obj Object, by user.Info) { record(obj.(T), by) }
 }
 
 func eraseScale[T Object](s *Scale[T]) *Scale[Object] {

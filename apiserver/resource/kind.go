@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // Object is what every stored object is: typed data with metadata.
@@ -42,6 +43,8 @@ type Kind[T Object] struct {
 	Default func(obj T)
 	// PrepareCreate sets what the server owns, after status has been cleared.
 	PrepareCreate func(obj T)
+	// Requested records who asks for a new object, where its meaning depends on that.
+	Requested func(obj T, by user.Info)
 	// PrepareUpdate runs after status was carried over from old; it restores what an update may not touch.
 	PrepareUpdate func(obj, old T)
 	// PrepareStatus is PrepareUpdate for the status subresource, after the spec was carried over from old.
@@ -81,7 +84,10 @@ type Kind[T Object] struct {
 	// Every object yields the same field names.
 	Fields func(obj T) fields.Set
 	Scale  *Scale[T]
-	// Subresources beyond status and scale, for discovery; rest serves them.
+	// Parts are subresources that change a part of the object, like status. One that is
+	// called status takes the place of the ordinary one.
+	Parts []Part[T]
+	// Subresources beyond status, scale and parts, for discovery; rest serves them.
 	Subresources []Subresource
 
 	// StoredAs names the resource whose storage this kind shares under another version;
@@ -107,6 +113,18 @@ type Scale[T Object] struct {
 	StatusReplicas func(obj T) int32
 	// Selector is the label selector of the pods in its string form.
 	Selector func(obj T) string
+}
+
+// Part is a subresource that shows the whole object and changes a part of it: get,
+// update and patch.
+type Part[T Object] struct {
+	Name string
+	// Resets are the fields that the part never changes, as paths with dots: whoever
+	// applies them there does not own them.
+	Resets []string
+	// Prepare restores from old what the part may not touch; now is the time of the write.
+	Prepare  func(obj, old T, now time.Time)
+	Validate func(obj, old T, now time.Time) field.ErrorList
 }
 
 // Subresource is a further endpoint below an object.

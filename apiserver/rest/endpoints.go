@@ -137,10 +137,8 @@ func (e *Endpoints) addKind(kind *resource.Any) error {
 	if err := e.addMain(kind, store); err != nil {
 		return err
 	}
-	if kind.HasStatus() {
-		if err := e.addPatchable(kind, "status", kind.GroupVersionKind, store.status(), resets("spec")); err != nil {
-			return err
-		}
+	if err := e.addParts(kind, store); err != nil {
+		return err
 	}
 	if kind.Scale != nil {
 		if err := e.addPatchable(kind, "scale", autoscalingv1.SchemeGroupVersion.WithKind("Scale"), newScaleStore(store), nil); err != nil {

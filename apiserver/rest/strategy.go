@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 
@@ -42,7 +44,7 @@ func (s strategy) AllowUnconditionalUpdate(context.Context) bool {
 func (s strategy) Canonicalize(runtime.Object) {}
 
 // PrepareForCreate clears what only the server may set.
-func (s strategy) PrepareForCreate(_ context.Context, o runtime.Object) {
+func (s strategy) PrepareForCreate(ctx context.Context, o runtime.Object) {
 	obj := o.(resource.Object)
 	if s.kind.Status != nil && !s.kind.StatusOnCreate {
 		reflect.ValueOf(s.kind.Status(obj)).Elem().SetZero()
@@ -53,6 +55,14 @@ func (s strategy) PrepareForCreate(_ context.Context, o runtime.Object) {
 	if s.kind.PrepareCreate != nil {
 		s.kind.PrepareCreate(obj)
 	}
+	if s.kind.Requested == nil {
+		return
+	}
+	by, known := request.UserFrom(ctx)
+	if !known {
+		by = &user.DefaultInfo{} // nobody is named rather than whom the client names
+	}
+	s.kind.Requested(obj, by)
 }
 
 // PrepareForUpdate carries the status over and counts changes of the spec.
