@@ -4,6 +4,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -11,6 +12,7 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -21,6 +23,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apiextensions"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apps"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/certificates"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/batch"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/coordination"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/core"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/discovery"
@@ -28,6 +31,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/flowcontrol"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/networking"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/node"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/policy"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rbac"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/scheduling"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/storage"
@@ -46,6 +50,8 @@ func groups() []group {
 		{corev1.AddToScheme, core.Kinds},
 		{eventsv1.AddToScheme, events.Kinds},
 		{appsv1.AddToScheme, apps.Kinds},
+		{batchv1.AddToScheme, batch.Kinds},
+		{policyv1.AddToScheme, policy.Kinds},
 		{discoveryv1.AddToScheme, discovery.Kinds},
 		{certificatesv1.AddToScheme, certificates.Kinds},
 		{networkingv1.AddToScheme, networking.Kinds},

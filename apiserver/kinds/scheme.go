@@ -5,7 +5,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,7 +38,6 @@ func addTypes(scheme *runtime.Scheme) {
 	}
 	for _, add := range []func(*runtime.Scheme) error{
 		autoscalingv1.AddToScheme,
-		policyv1.AddToScheme,
 		authenticationv1.AddToScheme,
 		metav1.AddMetaToScheme,
 	} {

@@ -33,6 +33,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -69,6 +70,8 @@ var groupVersions = []groupVersion{
 	{"policy/v1", policyv1.SchemeGroupVersion, policyv1.AddToScheme},
 	{"rbac/v1", rbacv1.SchemeGroupVersion, rbacv1.AddToScheme},
 	{"scheduling/v1", schedulingv1.SchemeGroupVersion, schedulingv1.AddToScheme},
+	// Jobs refer to it.
+	{"scheduling/v1alpha3", schedulingv1alpha3.SchemeGroupVersion, schedulingv1alpha3.AddToScheme},
 	{"storage/v1", storagev1.SchemeGroupVersion, storagev1.AddToScheme},
 	{"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1", apiextensionsv1.SchemeGroupVersion, apiextensionsv1.AddToScheme},
 }
