@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/setpoint-io/setpoint/apiserver"
-	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/join"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
@@ -31,7 +30,7 @@ var (
 var errNoSystemObjects = errors.New("the system namespaces are not there yet")
 
 // buildAPI makes the API server over the opened log.
-func (s *Server) buildAPI(self pki.Server) error {
+func (s *Server) buildAPI(ctx context.Context, self pki.Server) error {
 	scheme, all := kinds.NewScheme(), kinds.All()
 	s.storage = storage.New(s.log, scheme, all)
 	documents, err := discovery.New(discovery.Config{
@@ -43,7 +42,7 @@ func (s *Server) buildAPI(self pki.Server) error {
 		return err
 	}
 	authorizer := auth.NewAuthorizer(auth.Config{PodNode: s.podNode})
-	admit, err := admission.New(admission.Config{Store: s.storage, Authorizer: authorizer})
+	admit, err := s.newAdmission(ctx, authorizer)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/apiserver"
-	"github.com/setpoint-io/setpoint/apiserver/kinds"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers"
 	"github.com/setpoint-io/setpoint/controllers/leader"
@@ -35,12 +34,7 @@ type loops struct {
 
 // runLoops fills the caches and acts in every term that this server leads.
 func (s *Server) runLoops(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(s.restConfig(serverUser, 0))
-	if err != nil {
-		return err
-	}
-	l := &loops{server: s}
-	l.informers, l.monitors = newInformers(client, s.storage, kinds.All())
+	l := &loops{server: s, informers: s.informers, monitors: s.monitors}
 	if err := controllers.Warm(l.informers); err != nil {
 		return err
 	}
@@ -166,9 +160,9 @@ func (s *Server) restConfig(u user.Info, term uint64) *rest.Config {
 			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
 			ContentType:        "application/vnd.kubernetes.protobuf",
 		},
-		Transport: s.api.Transport(apiserver.Caller{User: u, Origin: func(ctx context.Context) storage.Origin {
+		Transport: inProcess{s, apiserver.Caller{User: u, Origin: func(ctx context.Context) storage.Origin {
 			return origin(ctx, term)
-		}}),
+		}}},
 	}
 }
 

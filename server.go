@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
@@ -76,8 +79,12 @@ type Server struct {
 	log      *raftstore.Store
 	storage  *storage.Store
 	api      *apiserver.Server
-	liveness *liveness
-	http     *http.Server
+	// informers hold the objects of every kind, for loops and admission; monitors are
+	// the same by resource.
+	informers informers.SharedInformerFactory
+	monitors  map[schema.GroupVersionResource]cache.SharedIndexInformer
+	liveness  *liveness
+	http      *http.Server
 
 	cancel      context.CancelFunc
 	endRequests context.CancelFunc
@@ -129,7 +136,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err := s.startLiveness(ctx, self); err != nil {
 		return err
 	}
-	if err := s.buildAPI(self); err != nil {
+	if err := s.buildAPI(ctx, self); err != nil {
 		return err
 	}
 	if err := s.serve(); err != nil {

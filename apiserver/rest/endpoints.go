@@ -49,7 +49,11 @@ type Config struct {
 
 // Endpoints serves requests for resources.
 type Endpoints struct {
-	config   Config
+	config Config
+	// equivalents are resources that show the same objects.
+	equivalents runtime.EquivalentResourceRegistry
+	convertor   convertor
+
 	stores   map[schema.GroupVersionResource]*Store
 	handlers map[endpoint]http.HandlerFunc
 }
@@ -63,7 +67,7 @@ type endpoint struct {
 
 // NewEndpoints builds the handlers of all kinds.
 func NewEndpoints(config Config) (*Endpoints, error) {
-	e := &Endpoints{config: config, stores: map[schema.GroupVersionResource]*Store{}, handlers: map[endpoint]http.HandlerFunc{}}
+	e := &Endpoints{config: config, equivalents: newEquivalents(config.Kinds), convertor: newConvertor(config.Scheme, config.Kinds), stores: map[schema.GroupVersionResource]*Store{}, handlers: map[endpoint]http.HandlerFunc{}}
 	for _, kind := range config.Kinds {
 		gvr := kind.GroupVersionResource()
 		e.stores[gvr] = newStore(kind, config.Storage.Table(gvr), config.Scheme)
@@ -265,7 +269,11 @@ func (e *Endpoints) addConnects(kind *resource.Any, connects map[string]*podConn
 		if err != nil {
 			return err
 		}
-		h := once(func() http.HandlerFunc { return handlers.ConnectResource(c, scope, e.config.Admission, name, true) })
+		admit := e.config.Admission
+		if name == "log" {
+			admit = nil // reading: upstream's log is a get, not a connection
+		}
+		h := once(func() http.HandlerFunc { return handlers.ConnectResource(c, scope, admit, name, true) })
 		for _, method := range c.methods {
 			verb := map[string]string{http.MethodGet: "get", http.MethodPost: "create"}[method]
 			e.add(kind, name, map[string]http.HandlerFunc{verb: h})
@@ -287,6 +295,7 @@ func (e *Endpoints) scope(kind *resource.Any, subresource string, gvk schema.Gro
 	scheme := e.config.Scheme
 	unsafe := runtime.UnsafeObjectConvertor(scheme)
 	gv := kind.GroupVersionKind.GroupVersion()
+	e.equivalents.RegisterKindFor(kind.GroupVersionResource(), subresource, gvk)
 	fieldManager, err := managedfields.NewDefaultFieldManager(e.config.TypeConverter, unsafe, scheme, scheme, gvk, gvk.GroupVersion(), subresource, resetFilter(gv, reset))
 	if err != nil {
 		return nil, err
@@ -294,9 +303,9 @@ func (e *Endpoints) scope(kind *resource.Any, subresource string, gvk schema.Gro
 	return &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: kind.ClusterScoped},
 		Serializer: e.config.Codecs, ParameterCodec: runtime.NewParameterCodec(scheme),
-		Creater: creater{scheme}, Convertor: scheme, Defaulter: scheme, Typer: scheme, UnsafeConvertor: unsafe,
+		Creater: creater{scheme}, Convertor: e.convertor, Defaulter: scheme, Typer: scheme, UnsafeConvertor: unsafe,
 		Authorizer:               e.config.Authorizer,
-		EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
+		EquivalentResourceMapper: e.equivalents,
 		TableConvertor:           table,
 		FieldManager:             fieldManager,
 		Resource:                 kind.GroupVersionResource(),

@@ -23,6 +23,14 @@ func (s *Store) Served(gvr schema.GroupVersionResource) *Table { return s.tables
 // Kind returns what the table's objects are.
 func (t *Table) Kind() *resource.Any { return t.kind }
 
+// Empty reports whether this replica has no object of the table.
+func (t *Table) Empty() bool {
+	for range t.store.log.Root().All(t.prefix) {
+		return false
+	}
+	return true
+}
+
 // Snapshot returns the table as resourceVersion asks for it: "0" what this replica
 // has, "" what holds every write acknowledged before the call.
 func (t *Table) Snapshot(ctx context.Context, resourceVersion string) (Snapshot, error) {

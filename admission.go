@@ -1,0 +1,53 @@
+package setpoint
+
+import (
+	"context"
+	"net/http"
+
+	k8sadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/discovery/cached/memory"
+	dynamicclient "k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/admission"
+	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
+	"github.com/setpoint-io/setpoint/apiserver/kinds"
+)
+
+// newAdmission makes the chain that completes and judges writes. Webhooks and
+// policies read the informers that the control loops read, which it makes too.
+func (s *Server) newAdmission(ctx context.Context, judge authorizer.Authorizer) (k8sadmission.Interface, error) {
+	config := s.restConfig(serverUser, 0)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	anyKind, err := dynamicclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	s.informers, s.monitors = newInformers(client, s.storage, kinds.All())
+	return admission.New(admission.Config{
+		Store: s.storage, Authorizer: judge,
+		Last: dynamic.New(dynamic.Config{
+			Store: s.storage, Informers: s.informers, Client: client, Dynamic: anyKind,
+			Mapper:     restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())),
+			Authorizer: judge, Stop: ctx.Done(),
+		}),
+	})
+}
+
+// inProcess calls the API of a server, which may be built after its client: parts of
+// the API are its clients.
+type inProcess struct {
+	server *Server
+	caller apiserver.Caller
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t.server.api.Transport(t.caller).RoundTrip(r)
+}

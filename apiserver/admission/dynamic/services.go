@@ -1,0 +1,108 @@
+package dynamic
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+)
+
+// serviceResolver finds a pod behind a Service in this replica's tables. A server
+// need not be a node, so the Service's own address may lead nowhere from here.
+type serviceResolver struct {
+	services, slices *storage.Table
+}
+
+func newServiceResolver(store *storage.Store) serviceResolver {
+	return serviceResolver{
+		services: store.Table(corev1.SchemeGroupVersion.WithResource("services")),
+		slices:   store.Table(discoveryv1.SchemeGroupVersion.WithResource("endpointslices")),
+	}
+}
+
+// ResolveEndpoint implements webhook.ServiceResolver: the address of any ready pod
+// of the Service, behind one of its ports. The certificate proves who answers there.
+func (r serviceResolver) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
+	service, err := r.service(namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if service.Spec.Type == corev1.ServiceTypeExternalName {
+		return httpsURL(service.Spec.ExternalName, port), nil
+	}
+	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port })
+	if i < 0 {
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", port, name))
+	}
+	ready, err := r.ready(namespace, name, service.Spec.Ports[i].Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(ready) == 0 {
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
+	}
+	return ready[rand.IntN(len(ready))], nil
+}
+
+func (r serviceResolver) service(namespace, name string) (*corev1.Service, error) {
+	snapshot, err := r.services.Snapshot(context.Background(), "0")
+	if err != nil {
+		return nil, err
+	}
+	obj, err := snapshot.Get(namespace, name)
+	if err == nil && obj == nil {
+		err = apierrors.NewNotFound(corev1.Resource("services"), name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*corev1.Service), nil
+}
+
+// ready lists the addresses that serve a port of a Service.
+func (r serviceResolver) ready(namespace, service, port string) ([]*url.URL, error) {
+	snapshot, err := r.slices.Snapshot(context.Background(), "0")
+	if err != nil {
+		return nil, err
+	}
+	var all []*url.URL
+	for obj, err := range snapshot.All(namespace) {
+		if err != nil {
+			return nil, err
+		}
+		if slice := obj.(*discoveryv1.EndpointSlice); slice.Labels[discoveryv1.LabelServiceName] == service {
+			all = append(all, readyIn(slice, port)...)
+		}
+	}
+	return all, nil
+}
+
+func readyIn(slice *discoveryv1.EndpointSlice, port string) []*url.URL {
+	i := slices.IndexFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
+		return p.Port != nil && (p.Name == nil && port == "" || p.Name != nil && *p.Name == port)
+	})
+	if i < 0 {
+		return nil
+	}
+	var all []*url.URL
+	for _, e := range slice.Endpoints {
+		if e.Conditions.Ready != nil && !*e.Conditions.Ready || len(e.Addresses) == 0 {
+			continue
+		}
+		all = append(all, httpsURL(e.Addresses[0], *slice.Ports[i].Port))
+	}
+	return all
+}
+
+func httpsURL(host string, port int32) *url.URL {
+	return &url.URL{Scheme: "https", Host: net.JoinHostPort(host, strconv.Itoa(int(port)))}
+}
