@@ -62,6 +62,7 @@ func (c *DevConfig) Validate() error {
 // node go on running; the next RunDev on the same data directory finds them.
 func RunDev(ctx context.Context, c DevConfig) error {
 	paceGC()
+	wakeLess()
 	unlock, err := lockDataDir(c.DataDir, "server")
 	if err != nil {
 		return err

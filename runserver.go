@@ -78,6 +78,7 @@ func (o *ServerOptions) servers() ([]pki.Server, error) {
 // RunServer runs one replica until ctx ends.
 func RunServer(ctx context.Context, o ServerOptions) error {
 	paceGC()
+	wakeLess()
 	servers, err := o.servers()
 	if err != nil {
 		return err
