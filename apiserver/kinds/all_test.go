@@ -252,7 +252,11 @@ func TestScaleReadsWhatItWrites(t *testing.T) {
 		if got := kind.Scale.Replicas(obj); got != 7 {
 			t.Errorf("replicas = %d, want 7", got)
 		}
-		if err := json.Unmarshal([]byte(`{"spec":{"selector":{"matchLabels":{"b":"2","a":"1"}}},"status":{"replicas":3}}`), obj); err != nil {
+		selector := `{"matchLabels":{"b":"2","a":"1"}}`
+		if kind.Plural == "replicationcontrollers" {
+			selector = `{"b":"2","a":"1"}`
+		}
+		if err := json.Unmarshal([]byte(`{"spec":{"selector":`+selector+`},"status":{"replicas":3}}`), obj); err != nil {
 			t.Fatal(err)
 		}
 		if got := kind.Scale.Selector(obj); got != "a=1,b=2" {

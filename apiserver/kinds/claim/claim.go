@@ -45,7 +45,7 @@ func Normalize(spec, old *corev1.PersistentVolumeClaimSpec) {
 	if !had && spec.DataSourceRef == nil && !classicSource(spec.DataSource) {
 		spec.DataSource = nil
 	}
-	mirror(spec)
+	Mirror(spec)
 }
 
 func classicSource(source *corev1.TypedLocalObjectReference) bool {
@@ -56,7 +56,8 @@ func classicSource(source *corev1.TypedLocalObjectReference) bool {
 	return source.Kind == claimKind && group == "" || source.Kind == snapshotKind && group == snapshotGroup
 }
 
-func mirror(spec *corev1.PersistentVolumeClaimSpec) {
+// Mirror fills the one of the two fields that is empty from the other.
+func Mirror(spec *corev1.PersistentVolumeClaimSpec) {
 	source, ref := spec.DataSource, spec.DataSourceRef
 	switch {
 	case source != nil && ref == nil:

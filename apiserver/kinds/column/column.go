@@ -44,6 +44,15 @@ func Created[T resource.Object]() resource.Column[T] {
 	}
 }
 
+// CreatedAt is the time of creation, for kinds without columns of their own.
+func CreatedAt[T resource.Object]() resource.Column[T] {
+	return resource.Column[T]{
+		Name: "Created At", Type: "date",
+		Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
+		Cell:        func(obj T, _ time.Time) any { return obj.GetCreationTimestamp().UTC().Format(time.RFC3339) },
+	}
+}
+
 // Text is a column of strings; priority 1 is shown with -o wide only.
 func Text[T resource.Object](name, description string, priority int32, cell func(T) string) resource.Column[T] {
 	return resource.Column[T]{

@@ -12,5 +12,12 @@ func Kinds() []*resource.Any {
 		resource.Erase(configMaps()),
 		resource.Erase(secrets()),
 		resource.Erase(serviceAccounts()),
+		resource.Erase(endpoints()),
+		resource.Erase(persistentVolumes()),
+		resource.Erase(persistentVolumeClaims()),
+		resource.Erase(replicationControllers()),
+		resource.Erase(podTemplates()),
+		resource.Erase(resourceQuotas()),
+		resource.Erase(limitRanges()),
 	}
 }

@@ -148,7 +148,7 @@ func validateNodeResources(node *corev1.Node) field.ErrorList {
 		{node.Status.Allocatable, field.NewPath("status", "allocatable")},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(list.resources)) {
-			errs = append(errs, podspec.Quantity(name, list.resources[name], list.path.Key(string(name)))...)
+			errs = append(errs, rule.Quantity(name, list.resources[name], list.path.Key(string(name)))...)
 		}
 	}
 	return errs

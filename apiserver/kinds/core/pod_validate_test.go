@@ -88,8 +88,10 @@ volumes: [{name: v}]`, []string{
 		"resources": {`containers: [{name: a, image: a, resources: {limits: {cpu: "1", disk: "1"}, requests: {cpu: "2", memory: "-1", example.org/gpu: "1"}}}]`, []string{
 			`spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources`,
 			`spec.containers[0].resources.limits[disk]: Invalid value: "disk": must be a standard resource for containers`,
+			`spec.containers[0].resources.limits[disk]: Invalid value: "disk": must be a standard resource type or fully qualified`,
 			`spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1`,
 			`spec.containers[0].resources.requests[disk]: Invalid value: "disk": must be a standard resource for containers`,
+			`spec.containers[0].resources.requests[disk]: Invalid value: "disk": must be a standard resource type or fully qualified`,
 			`spec.containers[0].resources.requests[memory]: Invalid value: "-1": must be greater than or equal to 0`,
 		}},
 		"security": {`{hostPID: true, shareProcessNamespace: true, securityContext: {runAsUser: -1, sysctls: [{name: "!"}], seccompProfile: {type: Localhost}}, containers: [{name: a, image: a, securityContext: {privileged: true, allowPrivilegeEscalation: false}}]}`, []string{

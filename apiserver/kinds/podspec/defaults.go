@@ -175,7 +175,7 @@ func podRequests(pod *corev1.Pod) {
 	}
 	for name, sum := range resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}) {
 		_, set := requests[name]
-		if !set && resourcehelper.IsSupportedPodLevelResource(name) && !isHugePage(name) {
+		if !set && resourcehelper.IsSupportedPodLevelResource(name) && !rule.HugePage(name) {
 			requests[name] = sum.DeepCopy()
 		}
 	}
@@ -187,10 +187,6 @@ func podRequests(pod *corev1.Pod) {
 	if len(requests) > 0 {
 		whole.Requests = requests
 	}
-}
-
-func isHugePage(name corev1.ResourceName) bool {
-	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
 func hostPorts(containers []corev1.Container) {

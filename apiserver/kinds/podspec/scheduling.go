@@ -103,18 +103,25 @@ const (
 func validateNodeAffinity(affinity *corev1.NodeAffinity, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if selector := affinity.RequiredDuringSchedulingIgnoredDuringExecution; selector != nil {
-		terms := path.Child(requiredRules, "nodeSelectorTerms")
-		if len(selector.NodeSelectorTerms) == 0 {
-			errs = append(errs, field.Required(terms, "must have at least one node selector term"))
-		}
-		for i := range selector.NodeSelectorTerms {
-			errs = append(errs, validateNodeTerm(&selector.NodeSelectorTerms[i], terms.Index(i))...)
-		}
+		errs = append(errs, NodeSelector(selector, path.Child(requiredRules))...)
 	}
 	for i := range affinity.PreferredDuringSchedulingIgnoredDuringExecution {
 		term, at := &affinity.PreferredDuringSchedulingIgnoredDuringExecution[i], path.Child(preferredRules).Index(i)
 		errs = append(errs, validateWeight(term.Weight, at.Child("weight"))...)
 		errs = append(errs, validateNodeTerm(&term.Preference, at.Child("preference"))...)
+	}
+	return errs
+}
+
+// NodeSelector asks for at least one term, and that each can be judged.
+func NodeSelector(selector *corev1.NodeSelector, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	terms := path.Child("nodeSelectorTerms")
+	if len(selector.NodeSelectorTerms) == 0 {
+		errs = append(errs, field.Required(terms, "must have at least one node selector term"))
+	}
+	for i := range selector.NodeSelectorTerms {
+		errs = append(errs, validateNodeTerm(&selector.NodeSelectorTerms[i], terms.Index(i))...)
 	}
 	return errs
 }

@@ -69,7 +69,7 @@ func validateVolumeSource(source *corev1.VolumeSource, path *field.Path) field.E
 	}
 	s := source
 	one("emptyDir", s.EmptyDir != nil, func(at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) })
-	one("hostPath", s.HostPath != nil, func(at *field.Path) field.ErrorList { return validateHostPath(s.HostPath, at) })
+	one("hostPath", s.HostPath != nil, func(at *field.Path) field.ErrorList { return HostPath(s.HostPath, at) })
 	one("secret", s.Secret != nil, func(at *field.Path) field.ErrorList { return validateSecretVolume(s.Secret, at) })
 	one("configMap", s.ConfigMap != nil, func(at *field.Path) field.ErrorList { return validateConfigMapVolume(s.ConfigMap, at) })
 	one("downwardAPI", s.DownwardAPI != nil, func(at *field.Path) field.ErrorList {
@@ -79,7 +79,7 @@ func validateVolumeSource(source *corev1.VolumeSource, path *field.Path) field.E
 	one("persistentVolumeClaim", s.PersistentVolumeClaim != nil, func(at *field.Path) field.ErrorList {
 		return rule.Required(s.PersistentVolumeClaim.ClaimName, at.Child("claimName"))
 	})
-	one("nfs", s.NFS != nil, func(at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) })
+	one("nfs", s.NFS != nil, func(at *field.Path) field.ErrorList { return NFS(s.NFS, at) })
 	one("csi", s.CSI != nil, func(at *field.Path) field.ErrorList { return rule.Required(s.CSI.Driver, at.Child("driver")) })
 	one("ephemeral", s.Ephemeral != nil, func(at *field.Path) field.ErrorList {
 		if s.Ephemeral.VolumeClaimTemplate == nil {
@@ -144,15 +144,17 @@ func validateEmptyDir(dir *corev1.EmptyDirVolumeSource, path *field.Path) field.
 	return nil
 }
 
-func validateHostPath(host *corev1.HostPathVolumeSource, path *field.Path) field.ErrorList {
+// HostPath judges a path on the node.
+func HostPath(host *corev1.HostPathVolumeSource, path *field.Path) field.ErrorList {
 	if host.Path == "" {
 		return field.ErrorList{field.Required(path.Child("path"), "")}
 	}
-	errs := validateNoBacksteps(host.Path, path.Child("path"))
+	errs := NoBacksteps(host.Path, path.Child("path"))
 	return append(errs, rule.OneOf(ptr.Deref(host.Type, ""), hostPathTypes, path.Child("type"))...)
 }
 
-func validateNFS(nfs *corev1.NFSVolumeSource, at *field.Path) field.ErrorList {
+// NFS judges a share of a file server.
+func NFS(nfs *corev1.NFSVolumeSource, at *field.Path) field.ErrorList {
 	errs := append(rule.Required(nfs.Server, at.Child("server")), rule.Required(nfs.Path, at.Child("path"))...)
 	if !path.IsAbs(nfs.Path) {
 		errs = append(errs, field.Invalid(at.Child("path"), nfs.Path, "must be an absolute path"))
@@ -310,10 +312,11 @@ func validateDescendingPath(file string, at *field.Path) field.ErrorList {
 	if path.IsAbs(file) {
 		errs = append(errs, field.Invalid(at, file, "must be a relative path"))
 	}
-	return append(errs, validateNoBacksteps(file, at)...)
+	return append(errs, NoBacksteps(file, at)...)
 }
 
-func validateNoBacksteps(file string, at *field.Path) field.ErrorList {
+// NoBacksteps refuses a path that leaves where it begins.
+func NoBacksteps(file string, at *field.Path) field.ErrorList {
 	if slices.Contains(strings.Split(file, "/"), "..") {
 		return field.ErrorList{field.Invalid(at, file, "must not contain '..'")}
 	}

@@ -1,0 +1,227 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/diff"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kubectl/pkg/util/storage"
+	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/apiserver/kinds/claim"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+)
+
+// unsetCell stands for an optional field that is not set.
+const unsetCell = "<unset>"
+
+var reclaimPolicies = []corev1.PersistentVolumeReclaimPolicy{
+	corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain,
+}
+
+func persistentVolumes() resource.Kind[*corev1.PersistentVolume] {
+	return resource.Kind[*corev1.PersistentVolume]{
+		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("PersistentVolume"),
+		Plural:           "persistentvolumes",
+		ShortNames:       []string{"pv"},
+		ClusterScoped:    true,
+		New:              func() *corev1.PersistentVolume { return &corev1.PersistentVolume{} },
+		NewList:          func() runtime.Object { return &corev1.PersistentVolumeList{} },
+		Default:          defaultVolume,
+		PrepareCreate: func(pv *corev1.PersistentVolume) {
+			pv.Status.Phase, pv.Status.LastPhaseTransitionTime = corev1.VolumePending, pv.CreationTimestamp.DeepCopy()
+		},
+		StampStatus:    stampPhase,
+		Validate:       func(pv *corev1.PersistentVolume) field.ErrorList { return validateVolume(pv) },
+		ValidateUpdate: validateVolumeUpdate,
+		Warnings:       volumeWarnings,
+		Spec:           func(pv *corev1.PersistentVolume) any { return &pv.Spec },
+		Status:         func(pv *corev1.PersistentVolume) any { return &pv.Status },
+		ReturnDeleted:  true,
+		Columns:        volumeColumns(),
+		// As upstream: a mistake that clients rely on.
+		Fields: func(pv *corev1.PersistentVolume) fields.Set { return fields.Set{"name": pv.Name} },
+	}
+}
+
+func defaultVolume(pv *corev1.PersistentVolume) {
+	rule.Default(&pv.Status.Phase, corev1.VolumePending)
+	rule.Default(&pv.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
+	rule.DefaultPointer(&pv.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	if v := pv.Spec.HostPath; v != nil {
+		rule.DefaultPointer(&v.Type, corev1.HostPathUnset)
+	}
+	if v := pv.Spec.ISCSI; v != nil {
+		rule.Default(&v.ISCSIInterface, "default")
+	}
+	rule.RoundUp(pv.Spec.Capacity)
+}
+
+// stampPhase notes when the phase changed, unless the client says so.
+func stampPhase(pv, old *corev1.PersistentVolume, now metav1.Time) {
+	stamp, was := &pv.Status.LastPhaseTransitionTime, old.Status.LastPhaseTransitionTime
+	switch same := pv.Status.Phase == old.Status.Phase; {
+	case same && *stamp == nil:
+		*stamp = was
+	case !same && (*stamp == nil || (*stamp).Equal(was)):
+		*stamp = &now
+	}
+}
+
+func volumeColumns() []resource.Column[*corev1.PersistentVolume] {
+	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
+	text := func(name, description string, cell func(*corev1.PersistentVolume) string) resource.Column[*corev1.PersistentVolume] {
+		return column.Text(name, description, 0, cell)
+	}
+	return []resource.Column[*corev1.PersistentVolume]{
+		column.Name[*corev1.PersistentVolume](),
+		text("Capacity", spec["capacity"], func(pv *corev1.PersistentVolume) string { return sizeCell(pv.Spec.Capacity) }),
+		text("Access Modes", spec["accessModes"], func(pv *corev1.PersistentVolume) string { return storage.GetAccessModesAsString(pv.Spec.AccessModes) }),
+		text("Reclaim Policy", spec["persistentVolumeReclaimPolicy"], func(pv *corev1.PersistentVolume) string {
+			return string(pv.Spec.PersistentVolumeReclaimPolicy)
+		}),
+		text("Status", status["phase"], func(pv *corev1.PersistentVolume) string { return phaseCell(string(pv.Status.Phase), pv) }),
+		text("Claim", spec["claimRef"], func(pv *corev1.PersistentVolume) string {
+			if ref := pv.Spec.ClaimRef; ref != nil {
+				return ref.Namespace + "/" + ref.Name
+			}
+			return ""
+		}),
+		text("StorageClass", "StorageClass of the pv", storage.GetPersistentVolumeClass),
+		text("VolumeAttributesClass", "VolumeAttributesClass of the pv", func(pv *corev1.PersistentVolume) string {
+			return ptr.Deref(pv.Spec.VolumeAttributesClassName, unsetCell)
+		}),
+		text("Reason", status["reason"], func(pv *corev1.PersistentVolume) string { return pv.Status.Reason }),
+		column.Age[*corev1.PersistentVolume](),
+		column.Text("VolumeMode", spec["volumeMode"], 1, func(pv *corev1.PersistentVolume) string {
+			return string(ptr.Deref(pv.Spec.VolumeMode, unsetCell))
+		}),
+	}
+}
+
+func sizeCell(list corev1.ResourceList) string {
+	size := list[corev1.ResourceStorage]
+	return size.String()
+}
+
+func phaseCell(phase string, obj resource.Object) string {
+	if obj.GetDeletionTimestamp() != nil {
+		return "Terminating"
+	}
+	return phase
+}
+
+func volumeWarnings(pv *corev1.PersistentVolume) []string {
+	var warnings []string
+	for _, old := range []struct{ key, message string }{
+		{corev1.BetaStorageClassAnnotation, `deprecated since v1.8; use "storageClassName" attribute instead`},
+		{corev1.MountOptionAnnotation, `deprecated since v1.31; use "mountOptions" attribute instead`},
+	} {
+		if _, set := pv.Annotations[old.key]; set {
+			warnings = append(warnings, fmt.Sprintf("%s: %s", field.NewPath("metadata", "annotations").Key(old.key), old.message))
+		}
+	}
+	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		warnings = append(warnings, "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
+	}
+	return warnings
+}
+
+func validateVolume(pv *corev1.PersistentVolume) field.ErrorList {
+	spec, at := &pv.Spec, field.NewPath("spec")
+	errs := claim.AccessModes(spec.AccessModes, "", at.Child("accessModes"))
+	errs = append(errs, validateCapacity(spec.Capacity, at.Child("capacity"))...)
+	errs = append(errs, rule.OneOf(spec.PersistentVolumeReclaimPolicy, reclaimPolicies, at.Child("persistentVolumeReclaimPolicy"))...)
+	if spec.NodeAffinity != nil {
+		required := at.Child("nodeAffinity", "required")
+		if spec.NodeAffinity.Required == nil {
+			errs = append(errs, field.Required(required, "must specify required node constraints"))
+		} else {
+			errs = append(errs, podspec.NodeSelector(spec.NodeAffinity.Required, required)...)
+		}
+	}
+	errs = append(errs, validateVolumeSource(spec, at)...)
+	if spec.HostPath != nil && path.Clean(spec.HostPath.Path) == "/" && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		errs = append(errs, field.Forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
+	}
+	if spec.StorageClassName != "" {
+		errs = append(errs, rule.Subdomain(spec.StorageClassName, at.Child("storageClassName"))...)
+	}
+	if spec.VolumeMode != nil {
+		errs = append(errs, claim.VolumeMode(*spec.VolumeMode, at.Child("volumeMode"))...)
+	}
+	return append(errs, validateAttributesClass(spec, at)...)
+}
+
+func validateAttributesClass(spec *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
+	name := spec.VolumeAttributesClassName
+	if name == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if *name == "" {
+		errs = append(errs, field.Required(at.Child("volumeAttributesClassName"), "an empty string is disallowed"))
+	} else {
+		errs = append(errs, rule.Subdomain(*name, at.Child("volumeAttributesClassName"))...)
+	}
+	if spec.CSI == nil {
+		errs = append(errs, field.Required(at.Child("csi"), "has to be specified when using volumeAttributesClassName"))
+	}
+	return errs
+}
+
+func validateCapacity(capacity corev1.ResourceList, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(capacity) == 0 {
+		errs = append(errs, field.Required(at, ""))
+	}
+	if _, sized := capacity[corev1.ResourceStorage]; !sized || len(capacity) > 1 {
+		errs = append(errs, field.NotSupported(at, capacity, []corev1.ResourceName{corev1.ResourceStorage}))
+	}
+	for _, name := range slices.Sorted(maps.Keys(capacity)) {
+		errs = append(errs, validateBasicQuantity(capacity, name, at)...)
+		errs = append(errs, rule.Positive(capacity[name], at.Key(string(name)))...)
+	}
+	return errs
+}
+
+func validateBasicQuantity(list corev1.ResourceList, name corev1.ResourceName, at *field.Path) field.ErrorList {
+	if quantity := list[name]; quantity.Value() < 0 {
+		return field.ErrorList{field.Invalid(at.Key(string(name)), quantity.Value(), "must be a valid resource quantity")}
+	}
+	return nil
+}
+
+// validateVolumeUpdate: where the data is never changes; a secret for growing it may
+// be added.
+func validateVolumeUpdate(pv, old *corev1.PersistentVolume) field.ErrorList {
+	errs := validateVolume(pv)
+	source, was := pv.Spec.PersistentVolumeSource.DeepCopy(), &old.Spec.PersistentVolumeSource
+	if source.CSI != nil && was.CSI != nil && was.CSI.ControllerExpandSecretRef == nil {
+		source.CSI.ControllerExpandSecretRef = nil
+	}
+	if !equality.Semantic.DeepEqual(source, was) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "persistentvolumesource"),
+			fmt.Sprintf("spec.persistentvolumesource is immutable after creation\n%v", diff.Diff(*was, *source))))
+	}
+	errs = append(errs, validation.ValidateImmutableField(pv.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+	if before := old.Spec.NodeAffinity; before != nil && !equality.Semantic.DeepEqual(pv.Spec.NodeAffinity, before) {
+		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), pv.Spec.NodeAffinity, validation.FieldImmutableErrorMsg+", except for updating from beta label to GA"))
+	}
+	if old.Spec.VolumeAttributesClassName != nil && pv.Spec.VolumeAttributesClassName == nil {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"), "update from non-nil value to nil is forbidden"))
+	}
+	return errs
+}
