@@ -239,7 +239,7 @@ func (e *Endpoints) addPodSubresources(kind *resource.Any, pods *Store) error {
 		store rest.NamedCreater
 	}{
 		"binding":  {corev1.SchemeGroupVersion.WithKind("Binding"), bindingStore{pods}},
-		"eviction": {policyv1.SchemeGroupVersion.WithKind("Eviction"), evictionStore{pods}},
+		"eviction": {policyv1.SchemeGroupVersion.WithKind("Eviction"), evictionStore{pods, e.config.Storage.Table(podDisruptionBudgets)}},
 	}
 	for name, c := range creates {
 		scope, err := e.scope(kind, name, c.gvk, pods, nil)

@@ -1,0 +1,84 @@
+package apiserver
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const pdbPath = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+
+func runningPod(t *testing.T, server *Server, name, ready string) {
+	t.Helper()
+	body := `{"metadata":{"name":"` + name + `","labels":{"app":"web"}},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`
+	mustDo[corev1.Pod](t, server, call{method: "POST", path: podPath, body: body})
+	status := `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"` + ready + `"}]}}`
+	mustDo[corev1.Pod](t, server, call{method: "PATCH", path: podPath + "/" + name + "/status", contentType: patchTypeOf["merge"], body: status})
+}
+
+func budget(t *testing.T, server *Server, name, status string) {
+	t.Helper()
+	body := `{"metadata":{"name":"` + name + `"},"spec":{"minAvailable":1,"selector":{"matchLabels":{"app":"web"}}}}`
+	mustDo[policyv1.PodDisruptionBudget](t, server, call{method: "POST", path: pdbPath, body: body})
+	setBudget(t, server, name, status)
+}
+
+func setBudget(t *testing.T, server *Server, name, status string) {
+	t.Helper()
+	mustDo[policyv1.PodDisruptionBudget](t, server, call{method: "PATCH", path: pdbPath + "/" + name + "/status", contentType: patchTypeOf["merge"], body: `{"status":` + status + `}`})
+}
+
+func evict(t *testing.T, server *Server, name string) answer {
+	t.Helper()
+	return call{method: "POST", path: podPath + "/" + name + "/eviction", body: `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"` + name + `"}}`}.do(t, server)
+}
+
+func causes(got answer) string {
+	if got.status.Details == nil || len(got.status.Details.Causes) == 0 {
+		return ""
+	}
+	return string(got.status.Details.Causes[0].Type) + ": " + got.status.Details.Causes[0].Message
+}
+
+func TestEvictionAsksTheBudget(t *testing.T) {
+	server, _ := newServer(t)
+	for _, name := range []string{"a", "b", "c"} {
+		runningPod(t, server, name, "True")
+	}
+	runningPod(t, server, "ill", "False")
+	budget(t, server, "web", `{"disruptionsAllowed":1,"currentHealthy":2,"desiredHealthy":1,"expectedPods":3}`)
+
+	refusal{code: 429, reason: metav1.StatusReasonTooManyRequests}.check(t, "not observed yet", evict(t, server, "a"))
+	setBudget(t, server, "web", `{"observedGeneration":1}`)
+	if got := evict(t, server, "a"); got.code != 201 || got.status.Status != metav1.StatusSuccess {
+		t.Fatalf("within the budget: %d %s", got.code, got.body)
+	}
+	pod := mustDo[corev1.Pod](t, server, call{path: podPath + "/a"})
+	marked := pod.Status.Conditions[len(pod.Status.Conditions)-1]
+	if pod.DeletionTimestamp == nil || marked.Type != corev1.DisruptionTarget || marked.Reason != "EvictionByEvictionAPI" {
+		t.Errorf("pod = %+v", pod)
+	}
+	taken := mustDo[policyv1.PodDisruptionBudget](t, server, call{path: pdbPath + "/web"})
+	if _, noted := taken.Status.DisruptedPods["a"]; !noted || taken.Status.DisruptionsAllowed != 0 {
+		t.Errorf("budget = %+v", taken.Status)
+	}
+
+	setBudget(t, server, "web", `{"currentHealthy":1}`)
+	got := evict(t, server, "b")
+	refusal{code: 429, reason: metav1.StatusReasonTooManyRequests, messageHas: "Cannot evict pod as it would violate the pod's disruption budget."}.check(t, "beyond the budget", got)
+	if why := causes(got); why != "DisruptionBudget: The disruption budget web needs 1 healthy pods and has 1 currently" {
+		t.Errorf("cause = %q", why)
+	}
+	if got := evict(t, server, "ill"); got.code != 201 {
+		t.Errorf("a pod that is not ready, while enough are: %d %s", got.code, got.body)
+	}
+
+	setBudget(t, server, "web", `{"disruptionsAllowed":5}`)
+	budget(t, server, "also", `{"disruptionsAllowed":5}`)
+	if got := evict(t, server, "c"); got.status.Status != metav1.StatusFailure || !strings.Contains(got.status.Message, "more than one PodDisruptionBudget") {
+		t.Errorf("two budgets: %d %s", got.code, got.body)
+	}
+}
