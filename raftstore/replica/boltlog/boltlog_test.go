@@ -207,3 +207,35 @@ func TestACommitWritesLittleMoreThanItsEntry(t *testing.T) {
 		t.Logf("a commit writes %d bytes for an entry of %d", each, entryBytes)
 	}
 }
+
+// The free room is asked for while the log grows. With the race detector this fails if
+// the answer looks at what a commit changes.
+func TestFreeBytesBesideCommits(t *testing.T) {
+	s := newStore(t)
+	done := make(chan struct{})
+	asked := make(chan int64)
+	go func() {
+		defer close(asked)
+		for {
+			select {
+			case asked <- s.FreeBytes():
+			case <-done:
+				return
+			}
+		}
+	}()
+	for i := range uint64(40) {
+		store(t, s, entry(i+1, 50_000))
+		if free := <-asked; free < 0 {
+			t.Fatalf("%d bytes are free", free)
+		}
+	}
+	close(done)
+	if err := s.DeleteRange(1, 20); err != nil {
+		t.Fatal(err)
+	}
+	store(t, s, entry(41, 10))
+	if free := s.FreeBytes(); free < 20*50_000 {
+		t.Errorf("%d bytes are free after half of the log was deleted", free)
+	}
+}

@@ -21,7 +21,12 @@ var logBucket, stableBucket = []byte("logs"), []byte("conf")
 var errKeyNotFound = errors.New("not found")
 
 // Store is an open database.
-type Store struct{ conn *bbolt.DB }
+type Store struct {
+	conn *bbolt.DB
+	// pageBytes is read once: Info is not for use beside a commit, which maps the file
+	// anew.
+	pageBytes int64
+}
 
 var (
 	_ raft.LogStore    = (*Store)(nil)
@@ -51,7 +56,7 @@ func Open(path string, lockWait time.Duration) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &Store{conn: conn}, nil
+	return &Store{conn: conn, pageBytes: int64(conn.Info().PageSize)}, nil
 }
 
 // Close closes the file.
@@ -59,7 +64,7 @@ func (s *Store) Close() error { return s.conn.Close() }
 
 // FreeBytes is the room inside the file.
 func (s *Store) FreeBytes() int64 {
-	return int64(s.conn.Stats().FreePageN) * int64(s.conn.Info().PageSize)
+	return int64(s.conn.Stats().FreePageN) * s.pageBytes
 }
 
 // Set implements raft.StableStore.
