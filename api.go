@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/join"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
@@ -46,10 +47,12 @@ func (s *Server) buildAPI(ctx context.Context, self pki.Server) error {
 	if err != nil {
 		return err
 	}
+	s.quota = quota.New(s.storage)
 	s.api, err = apiserver.New(apiserver.Config{
 		Kinds: all, Scheme: scheme, Storage: s.storage,
 		Kubelets:      newKubelets(s.identity),
 		Admission:     admit,
+		Quota:         s.quota,
 		Authenticator: auth.NewAuthenticator(),
 		Authorizer:    authorizer,
 		TypeConverter: &lazyTypeConverter{},

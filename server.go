@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -79,6 +80,7 @@ type Server struct {
 	log      *raftstore.Store
 	storage  *storage.Store
 	api      *apiserver.Server
+	quota    *quota.Quota
 	// informers hold the objects of every kind, for loops and admission; monitors are
 	// the same by resource.
 	informers informers.SharedInformerFactory

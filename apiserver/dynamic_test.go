@@ -240,6 +240,9 @@ func TestValidatingWebhooks(t *testing.T) {
 	} {
 		denied.check(t, name, c.do(t, server))
 	}
+	if asked := h.requests("bad-old"); len(asked) != 3 {
+		t.Errorf("three refused requests asked %d times", len(asked))
+	}
 	good := call{method: "POST", path: cmPath, body: cmBody("good")}.do(t, server)
 	if good.code != 201 || !strings.Contains(good.header.Get("Warning"), "careful") {
 		t.Errorf("good: %d, warning %q", good.code, good.header.Get("Warning"))

@@ -24,13 +24,15 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
-// Config is what a Server is made of. All fields but Services are required.
+// Config is what a Server is made of. All fields but Services and Quota are required.
 type Config struct {
-	Kinds         []*resource.Any
-	Scheme        *runtime.Scheme
-	Storage       *storage.Store
-	Kubelets      rest.Kubelets
-	Admission     admission.Interface
+	Kinds     []*resource.Any
+	Scheme    *runtime.Scheme
+	Storage   *storage.Store
+	Kubelets  rest.Kubelets
+	Admission admission.Interface
+	// Quota limits what namespaces hold; may be nil.
+	Quota         rest.Quota
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
 	TypeConverter managedfields.TypeConverter
@@ -64,7 +66,7 @@ func New(config Config) (*Server, error) {
 	var err error
 	s.endpoints, err = rest.NewEndpoints(rest.Config{
 		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets,
-		Admission: config.Admission, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
+		Admission: config.Admission, Quota: config.Quota, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
 	})
 	if err != nil {
 		return nil, err

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint/apiserver/admission"
+	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
@@ -86,6 +87,7 @@ func serverConfig(t testing.TB, log storage.Log) Config {
 		Storage:       store,
 		Kubelets:      noKubelets{},
 		Admission:     admit,
+		Quota:         quota.New(store),
 		Authenticator: auth.NewAuthenticator(),
 		Authorizer:    authorizer,
 		TypeConverter: converter,

@@ -47,6 +47,11 @@ func (s *Store) create(ctx context.Context, obj resource.Object, validate rest.V
 	if err := s.prepareCreate(ctx, obj, validate); err != nil {
 		return nil, err
 	}
+	release, err := s.held(ctx, obj.GetNamespace())
+	if err != nil {
+		return nil, apierrors.NewTimeoutError(err.Error(), 0)
+	}
+	defer release()
 	created, err := s.write(ctx, obj.GetName(), options.DryRun, func(v *storage.View) (*storage.Change, error) {
 		if v.Current != nil {
 			return nil, apierrors.NewAlreadyExists(s.kind.GroupResource(), obj.GetName())
@@ -81,11 +86,14 @@ func (s *Store) creation(v *storage.View, obj resource.Object) (*storage.Change,
 		return nil, err
 	}
 	if s.allocate == nil {
-		return &storage.Change{Object: obj}, nil
+		return s.charged(v, &storage.Change{Object: obj}, obj, nil)
 	}
 	placed := obj.DeepCopyObject().(resource.Object) // another attempt may place it elsewhere
 	claims, _, err := s.allocate(v, placed, nil)
-	return &storage.Change{Object: placed, Claims: claims}, err
+	if err != nil {
+		return nil, err
+	}
+	return s.charged(v, &storage.Change{Object: placed, Claims: claims}, placed, nil)
 }
 
 func (s *Store) requireNamespace(v *storage.View, obj resource.Object) error {

@@ -94,13 +94,14 @@ func (s *Store) marked(obj resource.Object) *storage.Change {
 
 // deletion removes the current object and gives back what it held.
 func (s *Store) deletion(v *storage.View) (*storage.Change, error) {
-	change := &storage.Change{Delete: true}
-	if s.allocate == nil {
-		return change, nil
+	change, old := &storage.Change{Delete: true}, v.Current.Object()
+	if s.allocate != nil {
+		var err error
+		if _, change.Releases, err = s.allocate(v, nil, v.Current.Copy()); err != nil {
+			return nil, err
+		}
 	}
-	var err error
-	_, change.Releases, err = s.allocate(v, nil, v.Current.Copy())
-	return change, err
+	return s.charged(v, change, nil, old)
 }
 
 func alreadyMarked(obj resource.Object) bool {

@@ -43,6 +43,8 @@ type Config struct {
 	// Admission may be nil. Authorizer judges what a handler asks beyond its request, such as creation by update.
 	Admission  admission.Interface
 	Authorizer authorizer.Authorizer
+	// Quota limits what namespaces hold; may be nil.
+	Quota Quota
 	// TypeConverter knows the schemas of all kinds, for field ownership.
 	TypeConverter managedfields.TypeConverter
 }
@@ -70,7 +72,9 @@ func NewEndpoints(config Config) (*Endpoints, error) {
 	e := &Endpoints{config: config, equivalents: newEquivalents(config.Kinds), convertor: newConvertor(config.Scheme, config.Kinds), stores: map[schema.GroupVersionResource]*Store{}, handlers: map[endpoint]http.HandlerFunc{}}
 	for _, kind := range config.Kinds {
 		gvr := kind.GroupVersionResource()
-		e.stores[gvr] = newStore(kind, config.Storage.Table(gvr), config.Scheme)
+		store := newStore(kind, config.Storage.Table(gvr), config.Scheme)
+		store.quota = config.Quota
+		e.stores[gvr] = store
 	}
 	for _, kind := range config.Kinds {
 		if err := e.addKind(kind); err != nil {

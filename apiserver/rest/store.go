@@ -27,6 +27,10 @@ type Store struct {
 	rules rest.RESTUpdateStrategy
 	// allocate claims what a write of this kind needs exclusively; nil for most.
 	allocate allocator
+	// quota charges what is written; nil: nothing limits it.
+	quota Quota
+	// ofStatus: only the status is written.
+	ofStatus bool
 	tableConvertor
 }
 
@@ -48,6 +52,7 @@ func newStore(kind *resource.Any, table *storage.Table, typer runtime.ObjectType
 func (s *Store) status() *Store {
 	c := *s
 	c.rules = statusStrategy{s.strategy}
+	c.ofStatus = true
 	c.allocate = nil
 	return &c
 }

@@ -149,12 +149,13 @@ func (u *update) checkVersion(obj, old resource.Object) error {
 
 func (u *update) replacement(v *storage.View, obj, old resource.Object) (*storage.Change, error) {
 	change := &storage.Change{Object: obj}
-	if u.allocate == nil {
-		return change, nil
+	if u.allocate != nil {
+		var err error
+		if change.Claims, change.Releases, err = u.allocate(v, obj, old); err != nil {
+			return nil, err
+		}
 	}
-	var err error
-	change.Claims, change.Releases, err = u.allocate(v, obj, old)
-	return change, err
+	return u.charged(v, change, obj, old)
 }
 
 // finished reports whether an update removes the last thing that kept an object

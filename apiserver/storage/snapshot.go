@@ -23,9 +23,21 @@ func (s *Store) Served(gvr schema.GroupVersionResource) *Table { return s.tables
 // Kind returns what the table's objects are.
 func (t *Table) Kind() *resource.Any { return t.kind }
 
+// Kinds returns the kinds that the store serves, in no order.
+func (s *Store) Kinds() []*resource.Any {
+	kinds := make([]*resource.Any, 0, len(s.tables))
+	for _, t := range s.tables {
+		kinds = append(kinds, t.kind)
+	}
+	return kinds
+}
+
 // Empty reports whether this replica has no object of the table.
-func (t *Table) Empty() bool {
-	for range t.store.log.Root().All(t.prefix) {
+func (t *Table) Empty() bool { return t.EmptyIn("") }
+
+// EmptyIn is Empty for one namespace, or for all if it is empty.
+func (t *Table) EmptyIn(namespace string) bool {
+	for range t.store.log.Root().All(t.namespacePrefix(namespace)) {
 		return false
 	}
 	return true

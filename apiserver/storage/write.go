@@ -45,6 +45,10 @@ type View struct {
 	Current *Cached
 	record  *record.Record
 	checks  []command.Op
+	// replaced are writes of other objects.
+	replaced []command.Op
+	// wide: it was asked for more than single objects, or for what nothing checks.
+	wide bool
 }
 
 // Require reads another object. The change is applied only if that object is
@@ -65,8 +69,56 @@ func (v *View) Require(gvr schema.GroupVersionResource, namespace, name string) 
 	return cached.object, nil
 }
 
+// Snapshot returns another table as the view has it. Nothing holds others back from
+// changing it before the change is applied.
+func (v *View) Snapshot(gvr schema.GroupVersionResource) Snapshot {
+	v.wide = true
+	return Snapshot{table: v.table.store.Table(gvr), root: v.root}
+}
+
+// Replace writes another object of the view in the same transaction, if it is then
+// still what the view has.
+func (v *View) Replace(gvr schema.GroupVersionResource, obj resource.Object) error {
+	t := v.table.store.Table(gvr)
+	key := t.key(obj.GetNamespace(), obj.GetName())
+	r, ok := v.root.Get(key)
+	if !ok {
+		return apierrors.NewNotFound(gvr.GroupResource(), obj.GetName())
+	}
+	value, err := t.store.codec.encode(t.stored, obj)
+	v.replaced = append(v.replaced, command.Op{
+		Kind: command.Put, Key: key, UID: string(obj.GetUID()), Value: value, Precondition: command.AtRevision, Revision: r.ModRevision,
+	})
+	return err
+}
+
+// holds reports whether a decision on the view would be the same on another root.
+func (v *View) holds(key string, root *state.Root) bool {
+	if root.Revision == v.root.Revision {
+		return true
+	}
+	if r, _ := root.Get(key); v.wide || !sameRecord(r, v.record) {
+		return false
+	}
+	for _, c := range v.checks {
+		r, found := root.Get(c.Key)
+		if found != (c.Precondition == command.AtRevision) || found && r.ModRevision != c.Revision {
+			return false
+		}
+	}
+	return true
+}
+
+func sameRecord(a, b *record.Record) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.ModRevision == b.ModRevision
+}
+
 // Claimed reports who holds a claim: the uid of the owner, or "".
 func (v *View) Claimed(claim string) string {
+	v.wide = true
 	if r, ok := v.root.Get(claim); ok {
 		return r.UID
 	}
@@ -83,10 +135,14 @@ func (t *Table) Write(ctx context.Context, namespace, name string, decide Decide
 		if final {
 			return obj, err
 		}
-		if root, err = t.store.log.ReadIndex(ctx); err != nil {
-			return nil, unavailable(err)
+		newest, readErr := t.store.log.ReadIndex(ctx)
+		if readErr != nil {
+			return nil, unavailable(readErr)
 		}
-		fresh = true
+		if w.undone != nil && w.undone.holds(w.key, newest) {
+			return obj, err // this replica was up to date, for all that was looked at
+		}
+		root, fresh = newest, true
 	}
 	return nil, apierrors.NewConflict(t.kind.GroupResource(), name, errors.New("the object is changing too fast: try again"))
 }
@@ -97,6 +153,8 @@ type write struct {
 	key    string
 	name   string
 	decide Decide
+	// undone is the view on which the last attempt decided to change nothing.
+	undone *View
 }
 
 // attempt decides on root and applies. It is final unless the decision rests on
@@ -107,6 +165,9 @@ func (w *write) attempt(ctx context.Context, root *state.Root, fresh bool) (obj 
 		return nil, true, err
 	}
 	change, err := w.decide(v)
+	if w.undone = nil; err != nil || change == nil {
+		w.undone = v
+	}
 	if err != nil {
 		return nil, fresh, err
 	}
@@ -185,6 +246,7 @@ func (w *write) command(v *View, change *Change) (command.Command, error) {
 		return command.Command{}, err
 	}
 	ops := append([]command.Op{op}, v.checks...)
+	ops = append(ops, v.replaced...)
 	uid := string(v.owner(change).GetUID())
 	for _, claim := range change.Claims {
 		ops = append(ops, command.Op{Kind: command.Put, Key: claim, UID: uid, Value: []byte{command.EncodingJSON}, Precondition: command.Absent})

@@ -1,0 +1,33 @@
+package rest
+
+import (
+	"context"
+
+	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+)
+
+// Quota limits what namespaces hold.
+type Quota interface {
+	// Charge adds to the view's transaction what a write changes, or refuses it.
+	Charge(v *storage.View, w quota.Write) error
+	// Hold lets the creators of one namespace through one by one.
+	Hold(ctx context.Context, namespace string) (release func(), err error)
+}
+
+// charged is a change that the quotas of its namespace agree with.
+func (s *Store) charged(v *storage.View, change *storage.Change, obj, old resource.Object) (*storage.Change, error) {
+	if s.quota == nil {
+		return change, nil
+	}
+	return change, s.quota.Charge(v, quota.Write{Kind: s.kind, Obj: obj, Old: old, Status: s.ofStatus})
+}
+
+// held waits for the turn of a creator.
+func (s *Store) held(ctx context.Context, namespace string) (release func(), err error) {
+	if s.quota == nil || s.kind.ClusterScoped {
+		return func() {}, nil
+	}
+	return s.quota.Hold(ctx, namespace)
+}
