@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/setpoint-io/setpoint/raftstore/replica/boltfile"
-	"github.com/setpoint-io/setpoint/raftstore/replica/boltlog"
 	"github.com/setpoint-io/setpoint/raftstore/replica/reserve"
 )
 
@@ -60,7 +61,7 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	path := filepath.Join(dir, "raft", "raft.db")
-	var bolt *boltlog.Store
+	var bolt *raftboltdb.BoltStore
 	err = guarded(ctx, func() (err error) {
 		bolt, err = openBolt(path)
 		return err
@@ -78,7 +79,7 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 		marker:      &markerFile{path: filepath.Join(dir, "state-marker", "marker.json")},
 		watermark:   watermarkFile(filepath.Join(dir, "state-marker", "watermark.json")),
 		sizeBytes:   func() int64 { return fileSize(path) },
-		freeBytes:   bolt.FreeBytes,
+		freeBytes:   func() int64 { return int64(bolt.Stats().FreePageN) * int64(os.Getpagesize()) },
 		space:       func() (Space, error) { return reserve.FreeSpace(dir) },
 		reserve:     held,
 		snapshotDir: filepath.Join(dir, snapshotDir),
@@ -91,11 +92,17 @@ var stableKeys = []string{"CurrentTerm", "LastVoteTerm", "LastVoteCand", string(
 
 // openBolt opens the database. Its commits reach the disk before they return;
 // there is no setting by which they would not.
-func openBolt(path string) (*boltlog.Store, error) {
+func openBolt(path string) (*raftboltdb.BoltStore, error) {
 	if err := boltfile.Check(path, stableKeys...); err != nil {
 		return nil, openError(err)
 	}
-	bolt, err := boltlog.Open(path, lockWait)
+	bolt, err := raftboltdb.New(raftboltdb.Options{
+		Path: path,
+		// The array form of the free list is slow once a log was cut often. The list
+		// is kept in the file: rebuilding it at open reads a damaged file on
+		// goroutines of the database, where nothing catches a panic.
+		BoltOptions: &bbolt.Options{Timeout: lockWait, FreelistType: bbolt.FreelistMapType},
+	})
 	return bolt, openError(err)
 }
 

@@ -17,9 +17,9 @@ var ofDisk = []Mutant{
 	},
 	{
 		Name: "no-sync", Bug: "writes are acknowledged before they are on the disk",
-		File:   "raftstore/replica/boltlog/store.go",
-		Old:    `		Timeout: lockWait,`,
-		New:    `		Timeout: lockWait, NoSync: true,`,
+		File:   "raftstore/replica/storage.go",
+		Old:    `		Path: path,`,
+		New:    `		Path: path, NoSync: true,`,
 		Checks: []Check{{"raftstore/replica", "TestTheLogIsSynced"}},
 	},
 	{
@@ -35,20 +35,6 @@ var ofDisk = []Mutant{
 		Old:    `	if c.last != 0 && index != c.last+1 {`,
 		New:    `	if c.last != 0 && index < c.last {`,
 		Checks: []Check{{"raftstore/replica/boltfile", "TestALogMustNotHaveGaps"}},
-	},
-	{
-		Name: "log-chunks-not-checked", Bug: "an entry that has lost its end is found only when it is read",
-		File:   "raftstore/replica/boltfile/check.go",
-		Old:    `	if index != c.last || chunk != c.chunk+1 || chunk == 0 {`,
-		New:    `	if index != c.last {`,
-		Checks: []Check{{"raftstore/replica/boltfile", "TestAnEntryMustNotHaveGaps"}},
-	},
-	{
-		Name: "old-log-not-read", Bug: "a server does not come up on the log of the release before",
-		File:   "raftstore/replica/boltlog/format.go",
-		Old:    `	case first[0] >= formatMsgpack && len(chunks) == 1:`,
-		New:    `	case first[0] > formatMsgpack+0xF && len(chunks) == 1:`,
-		Checks: []Check{{"raftstore/replica/boltlog", "TestALogOfTheOldFormIsRead"}},
 	},
 	{
 		Name: "gap-after-snapshot", Bug: "a log that does not join its snapshot is used",

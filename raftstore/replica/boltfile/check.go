@@ -16,8 +16,6 @@ const (
 	// lockPoll how often it is asked.
 	lockWait = time.Second
 	lockPoll = 20 * time.Millisecond
-	// A key of the log is an index, and for all chunks but the first their number.
-	indexBytes, numberBytes = 8, 2
 	// depthMax bounds the tree: 2 keys a page would reach 2^32 pages.
 	depthMax = 32
 )
@@ -218,32 +216,17 @@ func (f *pages) checkStableKey(e element) error {
 	return nil
 }
 
-// indexCheck verifies that the log's indexes follow each other, and so the chunks of
-// each entry: see boltlog for their keys.
-type indexCheck struct {
-	last  uint64
-	chunk uint16
-}
+// indexCheck verifies that the log's indexes follow each other.
+type indexCheck struct{ last uint64 }
 
 func (c *indexCheck) next(e element) error {
-	if e.flags != 0 || len(e.key) != indexBytes && len(e.key) != indexBytes+numberBytes {
+	if e.flags != 0 || len(e.key) != 8 {
 		return fmt.Errorf("log key %x", e.key)
 	}
 	index := binary.BigEndian.Uint64(e.key)
-	if len(e.key) > indexBytes {
-		return c.nextChunk(index, binary.BigEndian.Uint16(e.key[indexBytes:]))
-	}
 	if c.last != 0 && index != c.last+1 {
 		return fmt.Errorf("log entry %d follows %d", index, c.last)
 	}
-	c.last, c.chunk = index, 0
-	return nil
-}
-
-func (c *indexCheck) nextChunk(index uint64, chunk uint16) error {
-	if index != c.last || chunk != c.chunk+1 || chunk == 0 {
-		return fmt.Errorf("chunk %d of log entry %d follows %d of %d", chunk, index, c.chunk, c.last)
-	}
-	c.chunk = chunk
+	c.last = index
 	return nil
 }
