@@ -3,6 +3,7 @@ package kinds
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -22,6 +23,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/admissionregistration"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apiextensions"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apps"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/autoscaling"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/batch"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/certificates"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/coordination"
@@ -50,6 +52,7 @@ func groups() []group {
 		{corev1.AddToScheme, core.Kinds},
 		{eventsv1.AddToScheme, events.Kinds},
 		{appsv1.AddToScheme, apps.Kinds},
+		{autoscalingv2.AddToScheme, autoscaling.Kinds},
 		{batchv1.AddToScheme, batch.Kinds},
 		{policyv1.AddToScheme, policy.Kinds},
 		{discoveryv1.AddToScheme, discovery.Kinds},

@@ -38,10 +38,10 @@ func eachKind(t *testing.T, test func(t *testing.T, kind *resource.Any)) {
 func TestKindIsComplete(t *testing.T) {
 	seen := map[string]bool{}
 	eachKind(t, func(t *testing.T, kind *resource.Any) {
-		if seen[kind.GroupResource().String()] {
-			t.Errorf("%s is listed twice", kind.GroupResource())
+		if seen[kind.GroupVersionResource().String()] {
+			t.Errorf("%s is listed twice", kind.GroupVersionResource())
 		}
-		seen[kind.GroupResource().String()] = true
+		seen[kind.GroupVersionResource().String()] = true
 		gvks, _, err := scheme().ObjectKinds(kind.New())
 		if err != nil || len(gvks) != 1 || gvks[0] != kind.GroupVersionKind {
 			t.Errorf("New is %v in the scheme (%v), want %v", gvks, err, kind.GroupVersionKind)
@@ -280,7 +280,7 @@ func TestStoredFormsConvertBothWays(t *testing.T) {
 		if !equality.Semantic.DeepEqual(obj, back) {
 			t.Error(cmp.Diff(obj, back))
 		}
-		if kind.StorageResource() == kind.GroupResource() {
+		if kind.StoredAs == (schema.GroupResource{}) {
 			t.Error("StoredAs is missing")
 		}
 	})

@@ -47,6 +47,31 @@ func (c convertor) Convert(in, out, context any) error {
 	return nil
 }
 
+// fieldVersions converts for the managed fields, which compare an object in each
+// version in which somebody owns a field. It may share memory with its argument.
+type fieldVersions struct{ convertor }
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (f fieldVersions) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	from := f.kinds[reflect.TypeOf(in)]
+	for _, to := range f.kinds {
+		if from == nil || to == from || to.StorageResource() != from.StorageResource() {
+			continue
+		}
+		wanted, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{to.GroupVersionKind})
+		if !ok || wanted != to.GroupVersionKind {
+			continue
+		}
+		out := to.New()
+		if err := f.Convert(in, out, nil); err != nil {
+			return nil, err
+		}
+		out.GetObjectKind().SetGroupVersionKind(to.GroupVersionKind)
+		return out, nil
+	}
+	return f.Scheme.UnsafeConvertToVersion(in, target)
+}
+
 func sameType(in, out any) bool {
 	t := reflect.TypeOf(in)
 	return t == reflect.TypeOf(out) && t.Kind() == reflect.Pointer

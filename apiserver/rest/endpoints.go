@@ -300,7 +300,7 @@ func (e *Endpoints) scope(kind *resource.Any, subresource string, gvk schema.Gro
 	unsafe := runtime.UnsafeObjectConvertor(scheme)
 	gv := kind.GroupVersionKind.GroupVersion()
 	e.equivalents.RegisterKindFor(kind.GroupVersionResource(), subresource, gvk)
-	fieldManager, err := managedfields.NewDefaultFieldManager(e.config.TypeConverter, unsafe, scheme, scheme, gvk, gvk.GroupVersion(), subresource, resetFilter(gv, reset))
+	fieldManager, err := managedfields.NewDefaultFieldManager(e.config.TypeConverter, fieldVersions{e.convertor}, scheme, scheme, gvk, gvk.GroupVersion(), subresource, resetFilter(gv, reset))
 	if err != nil {
 		return nil, err
 	}

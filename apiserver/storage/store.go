@@ -65,7 +65,9 @@ func New(log Log, scheme *runtime.Scheme, kinds []*resource.Any) *Store {
 	}
 	byResource := make(map[schema.GroupResource]*resource.Any, len(kinds))
 	for _, k := range kinds {
-		byResource[k.GroupResource()] = k
+		if k.ToStored == nil { // two versions may have one name
+			byResource[k.GroupResource()] = k
+		}
 	}
 	for _, k := range kinds {
 		gr := k.StorageResource()

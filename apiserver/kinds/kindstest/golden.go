@@ -22,15 +22,16 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // Now is the time at which tests look at objects.
 var Now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// Golden reads testdata/<plural>[.<group>]/<case>.yaml: an object, then perhaps
+// Golden reads testdata/<plural>[.<group>]/<case>.yaml (with the version in between
+// for a kind that another version stores under the same name): an object, then perhaps
 // after --- the object it is updated to. The golden file beside it shows the
 // table row, the object as created, and what validation and warnings say.
 // Each kind has at least one case.
 func Golden(t *testing.T, kinds []*resource.Any) {
 	t.Helper()
 	for _, kind := range kinds {
-		t.Run(kind.GroupResource().String(), func(t *testing.T) {
-			files, err := filepath.Glob(filepath.Join("testdata", kind.GroupResource().String(), "*.yaml"))
+		t.Run(folder(kind), func(t *testing.T) {
+			files, err := filepath.Glob(filepath.Join("testdata", folder(kind), "*.yaml"))
 			if err != nil || len(files) == 0 {
 				t.Fatalf("no cases (%v)", err)
 			}
@@ -41,6 +42,15 @@ func Golden(t *testing.T, kinds []*resource.Any) {
 			}
 		})
 	}
+}
+
+// folder is where the cases of a kind stand: a further version of a kind has its own.
+func folder(kind *resource.Any) string {
+	gvk := kind.GroupVersionKind
+	if kind.ToStored != nil && kind.StorageResource() == kind.GroupResource() {
+		return kind.Plural + "." + gvk.Version + "." + gvk.Group
+	}
+	return kind.GroupResource().String()
 }
 
 func compare(t *testing.T, file, got string) {
