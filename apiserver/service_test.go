@@ -145,3 +145,51 @@ func TestNodePortsOfOneService(t *testing.T) {
 		t.Errorf("headless = %+v", headless.Spec)
 	}
 }
+
+// TestAddressFamilies: the cluster has addresses of version 4 only.
+func TestAddressFamilies(t *testing.T) {
+	server, _ := newServer(t)
+	for name, test := range map[string]struct {
+		spec     string
+		families int
+		refused  string
+	}{
+		"preferred":           {`,"ipFamilyPolicy":"PreferDualStack"`, 1, ""},
+		"required":            {`,"ipFamilyPolicy":"RequireDualStack"`, 0, "this cluster is not configured for dual-stack services"},
+		"the other":           {`,"ipFamilies":["IPv6"]`, 0, "not configured on this cluster"},
+		"headless":            {`,"clusterIP":"None","selector":{"a":"b"}`, 1, ""},
+		"headless, elsewhere": {`,"clusterIP":"None"`, 2, ""},
+		"two, single":         {`,"clusterIP":"None","ipFamilies":["IPv4","IPv6"],"ipFamilyPolicy":"SingleStack"`, 0, "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"},
+	} {
+		got := call{method: "POST", path: svcPath + "?dryRun=All", body: svcBody("s", test.spec)}.do(t, server)
+		if test.refused != "" {
+			refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: test.refused}.check(t, name, got)
+			continue
+		}
+		made := mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath + "?dryRun=All", body: svcBody("s", test.spec)})
+		if len(made.Spec.IPFamilies) != test.families || made.Spec.IPFamilyPolicy == nil {
+			t.Errorf("%s: families %v, policy %v", name, made.Spec.IPFamilies, made.Spec.IPFamilyPolicy)
+		}
+	}
+}
+
+// TestHealthPort: a balancer needs its port even if it needs no node ports, until it
+// is no balancer any more.
+func TestHealthPort(t *testing.T) {
+	server, _ := newServer(t)
+	made := mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath,
+		body: svcBody("s", `,"type":"LoadBalancer","externalTrafficPolicy":"Local","allocateLoadBalancerNodePorts":false`)})
+	if made.Spec.HealthCheckNodePort == 0 || made.Spec.Ports[0].NodePort != 0 {
+		t.Fatalf("health port %d, node port %d", made.Spec.HealthCheckNodePort, made.Spec.Ports[0].NodePort)
+	}
+	asked := fmt.Sprintf(`,"type":"LoadBalancer","externalTrafficPolicy":"Local","healthCheckNodePort":%d`, made.Spec.HealthCheckNodePort)
+	refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "spec.healthCheckNodePort"}.check(t, "taken",
+		call{method: "POST", path: svcPath, body: svcBody("t", asked)}.do(t, server))
+	refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "not in the valid range"}.check(t, "out of range",
+		call{method: "POST", path: svcPath, body: svcBody("t", `,"type":"LoadBalancer","externalTrafficPolicy":"Local","healthCheckNodePort":99`)}.do(t, server))
+	changed := mustDo[corev1.Service](t, server, call{method: "PATCH", path: svcPath + "/s", contentType: patchTypeOf["merge"], body: `{"spec":{"type":"ClusterIP"}}`})
+	if changed.Spec.HealthCheckNodePort != 0 || changed.Spec.AllocateLoadBalancerNodePorts != nil {
+		t.Errorf("after the change: %+v", changed.Spec)
+	}
+	mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody("t", asked)})
+}

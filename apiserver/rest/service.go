@@ -100,6 +100,9 @@ func refuseTaken(v *storage.View, s *corev1.Service, held []string) error {
 			return invalidService(s, field.Invalid(nodePortPath(i), p.NodePort, "provided port is already allocated"))
 		}
 	}
+	if port := s.Spec.HealthCheckNodePort; port != 0 && taken(portClaim(port)) {
+		return invalidService(s, field.Invalid(healthPortPath(), port, "provided port is already allocated"))
+	}
 	return nil
 }
 
@@ -121,13 +124,22 @@ func assignService(v *storage.View, s *corev1.Service) error {
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
 		return nil
 	}
+	if err := assignFamilies(s); err != nil {
+		return err
+	}
 	if err := assignClusterIP(v, s); err != nil {
 		return err
 	}
-	if wantsNodePorts(s) {
-		return assignNodePorts(v, s)
+	drawn, err := checkNodePorts(s)
+	if err != nil {
+		return err
 	}
-	return nil
+	if wantsNodePorts(s) {
+		if err := assignNodePorts(v, s, drawn); err != nil {
+			return err
+		}
+	}
+	return assignHealthPort(v, s, drawn)
 }
 
 func wantsNodePorts(s *corev1.Service) bool {
@@ -151,12 +163,6 @@ func assignClusterIP(v *storage.View, s *corev1.Service) error {
 		}
 	}
 	s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
-	if len(s.Spec.IPFamilies) == 0 {
-		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
-	}
-	if s.Spec.IPFamilyPolicy == nil {
-		s.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
-	}
 	return nil
 }
 
@@ -172,17 +178,27 @@ func drawAddress(v *storage.View) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("no free address left in %s", serviceCIDR)
 }
 
-// assignNodePorts draws a port for each entry without one. Entries that differ in
-// protocol only share a number, as clients of DNS expect.
-func assignNodePorts(v *storage.View, s *corev1.Service) error {
-	drawn := map[int32]bool{}
-	for i := range s.Spec.Ports {
-		if port := s.Spec.Ports[i].NodePort; port != 0 && (port < nodePortMin || port > nodePortMax) {
-			return invalidService(s, field.Invalid(nodePortPath(i), port,
+// checkNodePorts returns the ports that the client asked for, if they are in the range.
+func checkNodePorts(s *corev1.Service) (asked map[int32]bool, err error) {
+	asked = map[int32]bool{}
+	check := func(port int32, path *field.Path) {
+		if asked[port] = true; port != 0 && (port < nodePortMin || port > nodePortMax) && err == nil {
+			err = invalidService(s, field.Invalid(path, port,
 				fmt.Sprintf("provided port is not in the valid range. The range of valid ports is %d-%d", nodePortMin, nodePortMax)))
 		}
-		drawn[s.Spec.Ports[i].NodePort] = true
 	}
+	for i := range s.Spec.Ports {
+		check(s.Spec.Ports[i].NodePort, nodePortPath(i))
+	}
+	check(s.Spec.HealthCheckNodePort, healthPortPath())
+	return asked, err
+}
+
+func healthPortPath() *field.Path { return field.NewPath("spec", "healthCheckNodePort") }
+
+// assignNodePorts draws a port for each entry without one. Entries that differ in
+// protocol only share a number, as clients of DNS expect.
+func assignNodePorts(v *storage.View, s *corev1.Service, drawn map[int32]bool) error {
 	for i := range s.Spec.Ports {
 		p := &s.Spec.Ports[i]
 		if p.NodePort == 0 {
@@ -195,7 +211,7 @@ func assignNodePorts(v *storage.View, s *corev1.Service) error {
 			}
 		}
 	}
-	return assignHealthPort(v, s, drawn)
+	return nil
 }
 
 // twinNodePort is the node port of an entry with the same port and another protocol.

@@ -28,7 +28,7 @@ func services() resource.Kind[*corev1.Service] {
 		Categories:          []string{"all"},
 		New:                 func() *corev1.Service { return &corev1.Service{} },
 		NewList:             func() runtime.Object { return &corev1.ServiceList{} },
-		ValidateName:        validation.NameIsDNS1035Label,
+		ValidateName:        validation.NameIsDNSLabel, // since 1.37 it may begin with a digit
 		Default:             defaultService,
 		PrepareCreate:       dropForeignFields,
 		PrepareUpdate:       prepareServiceUpdate,
