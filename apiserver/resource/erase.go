@@ -25,7 +25,6 @@ func Erase[T Object](k Kind[T]) *Any {
 		Requested:              eraseRequested(k.Requested),
 		PrepareUpdate:          eraseDoPair(k.PrepareUpdate),
 		PrepareStatus:          eraseDoPair(k.PrepareStatus),
-		StampStatus:            eraseStamp(k.StampStatus),
 		Validate:               eraseGet[T, field.ErrorList](k.Validate),
 		ValidateUpdate:         eraseValidatePair(k.ValidateUpdate),
 		ValidateStatus:         eraseValidatePair(k.ValidateStatus),
@@ -65,13 +64,6 @@ func eraseDoPair[T Object](do func(T, T)) func(Object, Object) {
 		return nil
 	}
 	return func(obj, old Object) { do(obj.(T), old.(T)) }
-}
-
-func eraseStamp[T Object](stamp func(T, T, metav1.Time)) func(Object, Object, metav1.Time) {
-	if stamp == nil {
-		return nil
-	}
-	return func(obj, old Object, now metav1.Time) { stamp(obj.(T), old.(T), now) }
 }
 
 func eraseGet[T Object, R any](get func(T) R) func(Object) R {

@@ -48,9 +48,7 @@ type Kind[T Object] struct {
 	// PrepareUpdate runs after status was carried over from old; it restores what an update may not touch.
 	PrepareUpdate func(obj, old T)
 	// PrepareStatus is PrepareUpdate for the status subresource, after the spec was carried over from old.
-	PrepareStatus func(obj, old T)
-	// StampStatus runs after PrepareStatus and sets the times that the server owns.
-	StampStatus    func(obj, old T, now metav1.Time)
+	PrepareStatus  func(obj, old T)
 	Validate       func(obj T) field.ErrorList
 	ValidateUpdate func(obj, old T) field.ErrorList
 	ValidateStatus func(obj, old T) field.ErrorList

@@ -162,9 +162,6 @@ func (s statusStrategy) PrepareForUpdate(_ context.Context, o, oldObj runtime.Ob
 	if s.kind.PrepareStatus != nil {
 		s.kind.PrepareStatus(obj, old)
 	}
-	if s.kind.StampStatus != nil {
-		s.kind.StampStatus(obj, old, metav1.Now())
-	}
 }
 
 func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {

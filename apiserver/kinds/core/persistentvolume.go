@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -43,7 +44,7 @@ func persistentVolumes() resource.Kind[*corev1.PersistentVolume] {
 		PrepareCreate: func(pv *corev1.PersistentVolume) {
 			pv.Status.Phase, pv.Status.LastPhaseTransitionTime = corev1.VolumePending, pv.CreationTimestamp.DeepCopy()
 		},
-		StampStatus:    stampPhase,
+		Parts:          []resource.Part[*corev1.PersistentVolume]{{Name: "status", Resets: []string{"spec"}, Prepare: prepareVolumeStatus, Validate: anyVolumeStatus}},
 		Validate:       func(pv *corev1.PersistentVolume) field.ErrorList { return validateVolume(pv) },
 		ValidateUpdate: validateVolumeUpdate,
 		Warnings:       volumeWarnings,
@@ -69,16 +70,20 @@ func defaultVolume(pv *corev1.PersistentVolume) {
 	rule.RoundUp(pv.Spec.Capacity)
 }
 
-// stampPhase notes when the phase changed, unless the client says so.
-func stampPhase(pv, old *corev1.PersistentVolume, now metav1.Time) {
+// prepareVolumeStatus notes when the phase changed, unless the client says so.
+func prepareVolumeStatus(pv, old *corev1.PersistentVolume, now time.Time) {
+	pv.Spec = old.Spec
+	metav1.ResetObjectMetaForStatus(pv, old)
 	stamp, was := &pv.Status.LastPhaseTransitionTime, old.Status.LastPhaseTransitionTime
 	switch same := pv.Status.Phase == old.Status.Phase; {
 	case same && *stamp == nil:
 		*stamp = was
 	case !same && (*stamp == nil || (*stamp).Equal(was)):
-		*stamp = &now
+		*stamp = &metav1.Time{Time: now}
 	}
 }
+
+func anyVolumeStatus(_, _ *corev1.PersistentVolume, _ time.Time) field.ErrorList { return nil }
 
 func volumeColumns() []resource.Column[*corev1.PersistentVolume] {
 	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()

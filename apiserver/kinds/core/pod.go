@@ -40,6 +40,7 @@ func pods() resource.Kind[*corev1.Pod] {
 		ReturnDeleted:    true,
 		Columns:          podColumns(),
 		Fields:           podFields,
+		Parts:            podParts(),
 		Subresources:     podSubresources(),
 	}
 }

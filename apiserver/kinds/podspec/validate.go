@@ -17,6 +17,7 @@ var restartPolicies = []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.
 func Validate(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	volumes, errs := validateVolumes(spec.Volumes, path.Child("volumes"))
 	errs = append(errs, validateContainers(spec, volumes, path)...)
+	errs = append(errs, validateEphemeral(spec, volumes, path.Child("ephemeralContainers"))...)
 	errs = append(errs, validatePodResources(spec, path.Child("resources"))...)
 	errs = append(errs, validateRestartPolicy(spec.RestartPolicy, path.Child("restartPolicy"))...)
 	errs = append(errs, validateDNS(spec, path)...)

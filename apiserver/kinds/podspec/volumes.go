@@ -2,7 +2,6 @@ package podspec
 
 import (
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -104,13 +103,7 @@ func validateClaimTemplate(template *corev1.PersistentVolumeClaimTemplate, path 
 	meta := path.Child("metadata")
 	errs := validation.ValidateAnnotations(template.Annotations, meta.Child("annotations"))
 	errs = append(errs, metav1validation.ValidateLabels(template.Labels, meta.Child("labels"))...)
-	value := reflect.ValueOf(template.ObjectMeta)
-	for i := range value.NumField() {
-		name := value.Type().Field(i).Name
-		if name != "Annotations" && name != "Labels" && !value.Field(i).IsZero() {
-			errs = append(errs, field.Forbidden(meta.Child(name), "cannot be set"))
-		}
-	}
+	errs = append(errs, rule.OnlyFields(template.ObjectMeta, sets.New("Annotations", "Labels"), "cannot be set", meta)...)
 	return append(errs, claim.Validate(&template.Spec, nil, path.Child("spec"))...)
 }
 

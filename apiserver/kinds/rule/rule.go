@@ -3,7 +3,9 @@ package rule
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -178,6 +181,20 @@ func OptionalOneOf[T ~string](value *T, set []T, path *field.Path) field.ErrorLi
 		return nil
 	}
 	return OneOf(*value, set, path)
+}
+
+// OnlyFields refuses set fields of a struct that are not among the allowed ones, by
+// their Go names.
+func OnlyFields(value any, allowed sets.Set[string], why string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	v := reflect.ValueOf(value)
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		if !allowed.Has(name) && !v.Field(i).IsZero() {
+			errs = append(errs, field.Forbidden(path.Child(strings.ToLower(name[:1])+name[1:]), why))
+		}
+	}
+	return errs
 }
 
 // IsTrue reads an optional flag that is off when unset.
