@@ -30,8 +30,8 @@ var Now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 func Golden(t *testing.T, kinds []*resource.Any) {
 	t.Helper()
 	for _, kind := range kinds {
-		t.Run(folder(kind), func(t *testing.T) {
-			files, err := filepath.Glob(filepath.Join("testdata", folder(kind), "*.yaml"))
+		t.Run(Folder(kind), func(t *testing.T) {
+			files, err := filepath.Glob(filepath.Join("testdata", Folder(kind), "*.yaml"))
 			if err != nil || len(files) == 0 {
 				t.Fatalf("no cases (%v)", err)
 			}
@@ -44,8 +44,8 @@ func Golden(t *testing.T, kinds []*resource.Any) {
 	}
 }
 
-// folder is where the cases of a kind stand: a further version of a kind has its own.
-func folder(kind *resource.Any) string {
+// Folder is where the cases of a kind stand: a further version of a kind has its own.
+func Folder(kind *resource.Any) string {
 	gvk := kind.GroupVersionKind
 	if kind.ToStored != nil && kind.StorageResource() == kind.GroupResource() {
 		return kind.Plural + "." + gvk.Version + "." + gvk.Group
