@@ -88,6 +88,7 @@ func (l *loops) act(ctx context.Context, term uint64) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.publishAPI(ctx, server) })
+	group.Go(func() error { return l.keepClusterObjects(ctx, server) })
 	group.Go(func() error {
 		return leader.Publish(ctx, leader.PublishConfig{Client: server, Server: s.config.Name, Term: term, Logger: s.config.Logger})
 	})
