@@ -15,13 +15,16 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/admissionregistration"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apiextensions"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/apiregistration"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/apps"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/autoscaling"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/batch"
@@ -35,6 +38,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/node"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/policy"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rbac"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/resourceapi"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/scheduling"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/storage"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -50,6 +54,7 @@ type group struct {
 func groups() []group {
 	return []group{
 		{corev1.AddToScheme, core.Kinds},
+		{apiregistrationv1.AddToScheme, apiregistration.Kinds},
 		{eventsv1.AddToScheme, events.Kinds},
 		{appsv1.AddToScheme, apps.Kinds},
 		{autoscalingv2.AddToScheme, autoscaling.Kinds},
@@ -64,6 +69,7 @@ func groups() []group {
 		{schedulingv1.AddToScheme, scheduling.Kinds},
 		{coordinationv1.AddToScheme, coordination.Kinds},
 		{nodev1.AddToScheme, node.Kinds},
+		{resourcev1.AddToScheme, resourceapi.Kinds},
 		{flowcontrolv1.AddToScheme, flowcontrol.Kinds},
 		{apiextensionsv1.AddToScheme, apiextensions.Kinds},
 	}

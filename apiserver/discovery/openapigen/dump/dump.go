@@ -32,12 +32,14 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -69,11 +71,13 @@ var groupVersions = []groupVersion{
 	{"node/v1", nodev1.SchemeGroupVersion, nodev1.AddToScheme},
 	{"policy/v1", policyv1.SchemeGroupVersion, policyv1.AddToScheme},
 	{"rbac/v1", rbacv1.SchemeGroupVersion, rbacv1.AddToScheme},
+	{"resource/v1", resourcev1.SchemeGroupVersion, resourcev1.AddToScheme},
 	{"scheduling/v1", schedulingv1.SchemeGroupVersion, schedulingv1.AddToScheme},
 	// Jobs refer to it.
 	{"scheduling/v1alpha3", schedulingv1alpha3.SchemeGroupVersion, schedulingv1alpha3.AddToScheme},
 	{"storage/v1", storagev1.SchemeGroupVersion, storagev1.AddToScheme},
 	{"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1", apiextensionsv1.SchemeGroupVersion, apiextensionsv1.AddToScheme},
+	{"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1", apiregistrationv1.SchemeGroupVersion, apiregistrationv1.AddToScheme},
 }
 
 func (g groupVersion) importPath() string {
