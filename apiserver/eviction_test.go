@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,5 +81,22 @@ func TestEvictionAsksTheBudget(t *testing.T) {
 	budget(t, server, "also", `{"disruptionsAllowed":5}`)
 	if got := evict(t, server, "c"); got.status.Status != metav1.StatusFailure || !strings.Contains(got.status.Message, "more than one PodDisruptionBudget") {
 		t.Errorf("two budgets: %d %s", got.code, got.body)
+	}
+}
+
+// Jobs orphan their pods unless told otherwise, and say so.
+func TestJobDeletionWarnsOfOrphans(t *testing.T) {
+	server, _ := newServer(t)
+	const jobs = "/apis/batch/v1/namespaces/default/jobs"
+	body := `{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`
+	for i, test := range []struct {
+		query  string
+		warned bool
+	}{{"?propagationPolicy=Background", false}, {"", true}} {
+		mustDo[batchv1.Job](t, server, call{method: "POST", path: jobs, body: body})
+		got := call{method: "DELETE", path: jobs + "/j" + test.query}.do(t, server)
+		if warned := strings.Contains(got.header.Get("Warning"), "child pods are preserved by default"); got.code != 200 || warned != test.warned {
+			t.Errorf("%d: %d, warned %v", i, got.code, warned)
+		}
 	}
 }

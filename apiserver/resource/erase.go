@@ -38,6 +38,7 @@ func Erase[T Object](k Kind[T]) *Any {
 		GracefulDelete:         eraseGraceful(k.GracefulDelete),
 		Protected:              eraseGet[T, string](k.Protected),
 		OrphanByDefault:        k.OrphanByDefault,
+		OrphanWarning:          k.OrphanWarning,
 		MarkDeleted:            eraseDo(k.MarkDeleted),
 		ReturnDeleted:          k.ReturnDeleted,
 		Finalizing:             eraseGet[T, bool](k.Finalizing),

@@ -72,6 +72,8 @@ type Kind[T Object] struct {
 	Protected func(obj T) string
 	// OrphanByDefault: dependents are orphaned when the client asks for nothing.
 	OrphanByDefault bool
+	// OrphanWarning is told to a client whose deletion orphans by default.
+	OrphanWarning string
 	// MarkDeleted changes an object whose deletion was asked for but has to wait (Namespace: its phase).
 	MarkDeleted func(obj T)
 	// ReturnDeleted: a completed deletion answers with the object, not with a Status.

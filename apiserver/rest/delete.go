@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -22,6 +23,7 @@ func (s *Store) Delete(ctx context.Context, name string, validate rest.ValidateO
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
+	s.warnOfOrphans(ctx, options)
 	gone := false
 	obj, err := s.write(ctx, name, options.DryRun, func(v *storage.View) (*storage.Change, error) {
 		if v.Current == nil {
@@ -41,6 +43,13 @@ func (s *Store) Delete(ctx context.Context, name string, validate rest.ValidateO
 		return s.deletedAnswer(obj), true, nil
 	}
 	return obj, false, nil
+}
+
+// warnOfOrphans tells who says nothing what will become of dependents.
+func (s *Store) warnOfOrphans(ctx context.Context, options *metav1.DeleteOptions) {
+	if s.kind.OrphanWarning != "" && options.PropagationPolicy == nil && options.OrphanDependents == nil {
+		warning.AddWarning(ctx, "", s.kind.OrphanWarning)
+	}
 }
 
 // protected refuses to delete what the kind says has to stay.
@@ -179,6 +188,9 @@ func (s *Store) DeleteCollection(ctx context.Context, validate rest.ValidateObje
 	page, err := s.page(ctx, o)
 	if err != nil {
 		return nil, err
+	}
+	if options != nil {
+		s.warnOfOrphans(ctx, options)
 	}
 	for _, item := range page.Items {
 		if err := s.deleteListed(ctx, item.Object(), validate, options.DeepCopy()); err != nil {

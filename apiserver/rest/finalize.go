@@ -16,8 +16,8 @@ func (s finalizeStrategy) PrepareForUpdate(_ context.Context, o, oldObj runtime.
 	obj.Status = old.Status
 }
 
-func (s finalizeStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
-	return nil
+func (s finalizeStrategy) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.ErrorList {
+	return s.kind.Validate(obj.(*corev1.Namespace))
 }
 
 // finalize returns the store of namespaces/finalize.

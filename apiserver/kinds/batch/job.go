@@ -53,7 +53,9 @@ func jobs() resource.Kind[*batchv1.Job] {
 		Generation: true,
 		// As old clients expect, who never said what should become of the pods.
 		OrphanByDefault: true,
-		Columns:         jobColumns(),
+		OrphanWarning: "child pods are preserved by default when jobs are deleted; " +
+			"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+		Columns: jobColumns(),
 		Fields: func(job *batchv1.Job) fields.Set {
 			return fields.Set{"status.successful": strconv.Itoa(int(job.Status.Succeeded))}
 		},

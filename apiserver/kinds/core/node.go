@@ -116,7 +116,8 @@ func nodeAddress(node *corev1.Node, kind corev1.NodeAddressType) string {
 
 func validateNode(node *corev1.Node) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validateTaints(node.Spec.Taints, path.Child("taints"))
+	// Upstream looks for taints in the metadata when it complains.
+	errs := validateTaints(node.Spec.Taints, field.NewPath("metadata", "taints"))
 	errs = append(errs, validatePodCIDRs(&node.Spec, path)...)
 	return append(errs, validateNodeResources(node)...)
 }
@@ -161,7 +162,11 @@ func validateNodeUpdate(node, old *corev1.Node) field.ErrorList {
 		errs = append(errs, field.Forbidden(path.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
 	}
 	if old.Spec.ProviderID != "" && node.Spec.ProviderID != old.Spec.ProviderID {
-		errs = append(errs, field.Forbidden(path.Child("providerID"), "node updates may not change providerID except from \"\" to valid"))
+		why := "field cannot be modified once set"
+		if node.Spec.ProviderID == "" {
+			why = "field cannot be cleared once set"
+		}
+		errs = append(errs, field.Invalid(path.Child("providerID"), nil, why))
 	}
 	return errs
 }

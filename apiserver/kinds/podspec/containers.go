@@ -60,6 +60,9 @@ func validateContainer(c *corev1.Container, spec *corev1.PodSpec, volumes volume
 	errs = append(errs, validateMounts(c, volumes, path)...)
 	errs = append(errs, rule.RequiredOneOf(c.ImagePullPolicy, pullPolicies, path.Child("imagePullPolicy"))...)
 	errs = append(errs, validateResources(&c.Resources, path.Child("resources"))...)
+	errs = append(errs, validateClaimed(c.Resources.Claims, spec.ResourceClaims, path.Child("resources", "claims"))...)
+	errs = append(errs, validateResizePolicy(c.ResizePolicy, spec.RestartPolicy, path.Child("resizePolicy"))...)
+	errs = append(errs, validateRestart(c, path)...)
 	errs = append(errs, validateContainerSecurity(c.SecurityContext, spec, path.Child("securityContext"))...)
 	errs = append(errs, validateLifecycle(c.Lifecycle, spec, path.Child("lifecycle"))...)
 	return append(errs, validateProbes(c, path)...)
@@ -68,11 +71,6 @@ func validateContainer(c *corev1.Container, spec *corev1.PodSpec, volumes volume
 // validateInitContainer: only one that keeps running, a sidecar, can be probed.
 func validateInitContainer(c *corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if policy := c.RestartPolicy; policy != nil {
-		errs = append(errs, rule.OneOf(*policy, []corev1.ContainerRestartPolicy{
-			corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure,
-		}, path.Child("restartPolicy"))...)
-	}
 	if ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways {
 		return errs
 	}

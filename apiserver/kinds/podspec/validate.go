@@ -16,6 +16,7 @@ var restartPolicies = []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.
 // Validate judges a spec that has its defaults, in a pod or in a template.
 func Validate(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	volumes, errs := validateVolumes(spec.Volumes, path.Child("volumes"))
+	errs = append(errs, validateResourceClaims(spec.ResourceClaims, path.Child("resourceClaims"))...)
 	errs = append(errs, validateContainers(spec, volumes, path)...)
 	errs = append(errs, validateEphemeral(spec, volumes, path.Child("ephemeralContainers"))...)
 	errs = append(errs, validatePodResources(spec, path.Child("resources"))...)
@@ -26,6 +27,8 @@ func Validate(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, validatePullSecrets(spec.ImagePullSecrets, path.Child("imagePullSecrets"))...)
 	errs = append(errs, validateScheduling(spec, path)...)
 	errs = append(errs, validatePodNames(spec, path)...)
+	errs = append(errs, validateResources(&corev1.ResourceRequirements{Limits: spec.Overhead}, path.Child("overhead"))...)
+	errs = append(errs, validateOS(spec, path)...)
 	return append(errs, validateDeadline(spec.ActiveDeadlineSeconds, path.Child("activeDeadlineSeconds"))...)
 }
 

@@ -331,12 +331,7 @@ func validateMounts(c *corev1.Container, volumes volumeSet, at *field.Path) fiel
 		errs = append(errs, validateSubPath(mount, at)...)
 		errs = append(errs, validatePropagation(mount.MountPropagation, c, at.Child("mountPropagation"))...)
 	}
-	for i, device := range c.VolumeDevices {
-		at := at.Child("volumeDevices").Index(i)
-		errs = append(errs, validateVolumeName(device.Name, volumes, at.Child("name"))...)
-		errs = append(errs, rule.Required(device.DevicePath, at.Child("devicePath"))...)
-	}
-	return errs
+	return append(errs, validateDevices(c, volumes, at.Child("volumeDevices"))...)
 }
 
 func validateVolumeName(name string, volumes volumeSet, path *field.Path) field.ErrorList {
