@@ -18,6 +18,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -41,6 +42,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/resourceapi"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/scheduling"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/storage"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/storagemigration"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -71,6 +73,7 @@ func groups() []group {
 		{nodev1.AddToScheme, node.Kinds},
 		{resourcev1.AddToScheme, resourceapi.Kinds},
 		{flowcontrolv1.AddToScheme, flowcontrol.Kinds},
+		{storagemigrationv1.AddToScheme, storagemigration.Kinds},
 		{apiextensionsv1.AddToScheme, apiextensions.Kinds},
 	}
 }

@@ -36,6 +36,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	storagev1 "k8s.io/api/storage/v1"
+	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,6 +77,7 @@ var groupVersions = []groupVersion{
 	// Jobs refer to it.
 	{"scheduling/v1alpha3", schedulingv1alpha3.SchemeGroupVersion, schedulingv1alpha3.AddToScheme},
 	{"storage/v1", storagev1.SchemeGroupVersion, storagev1.AddToScheme},
+	{"storagemigration/v1", storagemigrationv1.SchemeGroupVersion, storagemigrationv1.AddToScheme},
 	{"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1", apiextensionsv1.SchemeGroupVersion, apiextensionsv1.AddToScheme},
 	{"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1", apiregistrationv1.SchemeGroupVersion, apiregistrationv1.AddToScheme},
 }
