@@ -14,10 +14,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/join"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/apiserver/crd"
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -34,8 +36,15 @@ var errNoSystemObjects = errors.New("the system namespaces are not there yet")
 func (s *Server) buildAPI(ctx context.Context, self pki.Server) error {
 	scheme, all := kinds.NewScheme(), kinds.All()
 	s.storage = storage.New(s.log, scheme, all)
+	var err error
+	s.custom, err = crd.New(crd.Config{
+		Codecs: apiserver.NewCodecs(scheme), Storage: s.storage, Models: discovery.MetadataModels, Services: dynamic.NewServiceResolver(s.storage),
+	})
+	if err != nil {
+		return err
+	}
 	documents, err := discovery.New(discovery.Config{
-		Kinds: all, Address: self.Endpoint, Version: Version, Logger: s.config.Logger,
+		Kinds: all, Custom: s.custom.Kinds, Address: self.Endpoint, Version: Version, Logger: s.config.Logger,
 		Metrics: s.metrics(),
 		Checks:  []discovery.Check{{Name: "log", Check: s.checkLog}, {Name: "system-objects", Check: s.checkSystem}},
 	})
@@ -56,6 +65,7 @@ func (s *Server) buildAPI(ctx context.Context, self pki.Server) error {
 		Authenticator: auth.NewAuthenticator(),
 		Authorizer:    authorizer,
 		TypeConverter: &lazyTypeConverter{},
+		Custom:        s.custom,
 		Discovery:     documents,
 		Services:      s.services(),
 		Logger:        s.config.Logger,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -30,11 +31,15 @@ type loops struct {
 	server    *Server
 	informers informers.SharedInformerFactory
 	monitors  map[schema.GroupVersionResource]cache.SharedIndexInformer
+	custom    *customMonitors
 }
 
 // runLoops fills the caches and acts in every term that this server leads.
 func (s *Server) runLoops(ctx context.Context) error {
-	l := &loops{server: s, informers: s.informers, monitors: s.monitors}
+	l := &loops{
+		server: s, informers: s.informers, monitors: s.monitors,
+		custom: newCustomMonitors(ctx, s.custom, s.config.Logger),
+	}
 	if err := controllers.Warm(l.informers); err != nil {
 		return err
 	}
@@ -43,6 +48,11 @@ func (s *Server) runLoops(ctx context.Context) error {
 	s.wg.Go(func() {
 		<-ctx.Done()
 		l.informers.Shutdown()
+	})
+	s.wg.Go(func() {
+		if err := s.custom.Run(ctx); err != nil {
+			s.config.Fatal(err)
+		}
 	})
 	s.wg.Go(func() {
 		err := leader.Run(ctx, leaderships(ctx, s), l.act)
@@ -129,10 +139,14 @@ func (l *loops) runControllers(ctx context.Context, term uint64) error {
 	if err != nil {
 		return err
 	}
+	extensions, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return err
+	}
 	return controllers.Run(ctx, controllers.Config{
-		Client: client, Metadata: metadataClient, Discovery: discoveryClient,
+		Client: client, Extensions: extensions, Metadata: metadataClient, Discovery: discoveryClient,
 		Informers: l.informers,
-		Monitors:  func() map[schema.GroupVersionResource]cache.SharedIndexInformer { return l.monitors },
+		Monitors:  func() map[schema.GroupVersionResource]cache.SharedIndexInformer { return l.custom.and(l.monitors) },
 		Liveness:  l.server.nodeLiveness(),
 		RootCA:    l.server.config.Trust.CA.CertPEM(),
 		Logger:    l.server.config.Logger,

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/apiserver/crd"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/raftstore"
 )
@@ -81,6 +82,7 @@ type Server struct {
 	storage  *storage.Store
 	api      *apiserver.Server
 	quota    *quota.Quota
+	custom   *crd.Catalog
 	// informers hold the objects of every kind, for loops and admission; monitors are
 	// the same by resource.
 	informers informers.SharedInformerFactory

@@ -19,12 +19,13 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/setpoint-io/setpoint/apiserver/crd"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
-// Config is what a Server is made of. All fields but Services and Quota are required.
+// Config is what a Server is made of. All fields but Custom, Services and Quota are required.
 type Config struct {
 	Kinds     []*resource.Any
 	Scheme    *runtime.Scheme
@@ -36,6 +37,8 @@ type Config struct {
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
 	TypeConverter managedfields.TypeConverter
+	// Custom serves what CustomResourceDefinitions define; nil: nothing does.
+	Custom *crd.Catalog
 	// Discovery serves everything that is not a resource: /api, /apis, /openapi, /version, health, /metrics.
 	Discovery http.Handler
 	// Services are what the parts of the system say to each other, by path prefix.
@@ -91,6 +94,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	handler, found := s.endpoints.Handler(info)
+	if handler == nil && !found && s.config.Custom != nil {
+		handler, found = s.config.Custom.Handler(r.Context(), s.endpoints, info)
+	}
 	switch {
 	case handler != nil:
 		handler(w, r)

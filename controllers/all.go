@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/setpoint-io/setpoint/controllers/crd"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
 	"github.com/setpoint-io/setpoint/controllers/eventttl"
@@ -44,6 +45,7 @@ func all() []controller {
 		{"event-ttl-controller", eventttl.Warm, runEventTTL},
 		{"garbage-collector-controller", nil, runGarbage},
 		{"namespace-controller", namespace.Warm, runNamespace},
+		{"crd-controller", nil, runCRD},
 	}
 }
 
@@ -104,4 +106,8 @@ func runGarbage(ctx context.Context, cfg Config, events record.EventRecorder) er
 
 func runNamespace(ctx context.Context, cfg Config, _ record.EventRecorder) error {
 	return namespace.Run(ctx, namespace.Config{Client: cfg.Client, Metadata: cfg.Metadata, Discovery: cfg.Discovery, Informers: cfg.Informers, Logger: cfg.Logger})
+}
+
+func runCRD(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return crd.Run(ctx, crd.Config{Client: cfg.Extensions, Metadata: cfg.Metadata, Definitions: cfg.Monitors()[crd.Resource], Logger: cfg.Logger})
 }

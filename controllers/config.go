@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
@@ -26,6 +27,8 @@ type Config struct {
 	// Client writes; built for the term, because its transport carries the
 	// term's fence. It should have no client-side rate limit. Required.
 	Client kubernetes.Interface
+	// Extensions judges definitions of custom resources; same fence. Required.
+	Extensions apiextensions.Interface
 	// Metadata deletes objects of any kind, for garbage collection and
 	// namespace deletion; same fence. Required.
 	Metadata metadata.Interface
@@ -51,7 +54,7 @@ type Config struct {
 }
 
 func (cfg Config) withDefaults() (Config, error) {
-	if cfg.Client == nil || cfg.Metadata == nil || cfg.Discovery == nil || cfg.Informers == nil || cfg.Monitors == nil {
+	if cfg.Client == nil || cfg.Extensions == nil || cfg.Metadata == nil || cfg.Discovery == nil || cfg.Informers == nil || cfg.Monitors == nil {
 		return cfg, ErrConfig
 	}
 	if !cfg.PodCIDR.IsValid() {

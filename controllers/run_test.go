@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/fake"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -35,7 +36,7 @@ func config(t *testing.T, w *controllertest.World) Config {
 		monitors[k.Resource] = informer.Informer()
 	}
 	return Config{
-		Client: w.Client, Metadata: w.Metadata(kinds()), Discovery: w.Discovery(kinds()), Informers: w.Informers,
+		Client: w.Client, Extensions: fake.NewClientset(), Metadata: w.Metadata(kinds()), Discovery: w.Discovery(kinds()), Informers: w.Informers,
 		Monitors: func() map[schema.GroupVersionResource]cache.SharedIndexInformer { return monitors },
 		RootCA:   []byte("PEM"),
 	}

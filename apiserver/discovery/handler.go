@@ -1,11 +1,14 @@
 package discovery
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +24,9 @@ var ErrNoKinds = errors.New("discovery: no kinds")
 type Config struct {
 	// Kinds are offered in this order; at least one.
 	Kinds []*resource.Any
+	// Custom are further kinds, which come and go: asked for each request, it returns
+	// the same slice as long as nothing changed. Nil: there are none.
+	Custom func(ctx context.Context) ([]*resource.Any, error)
 	// Address is the server's host:port, told to clients that ask the legacy documents.
 	Address string
 	// Version is Setpoint's own ("0.1.0"); it stands behind the "+" of gitVersion.
@@ -39,10 +45,14 @@ type Handler struct {
 	health  *health
 	metrics http.Handler
 	offer   atomic.Pointer[offer]
+	// renewing is held while an offer is made.
+	renewing sync.Mutex
 }
 
 // offer is everything derived from one set of kinds.
 type offer struct {
+	kinds, custom []*resource.Any
+
 	documents *documents
 	openapi   *openAPI
 }
@@ -65,12 +75,52 @@ func (h *Handler) SetKinds(kinds []*resource.Any) error {
 	if len(kinds) == 0 {
 		return ErrNoKinds
 	}
-	documents, err := newDocuments(kinds, h.config.Address)
+	h.renewing.Lock()
+	defer h.renewing.Unlock()
+	var custom []*resource.Any
+	if last := h.offer.Load(); last != nil {
+		custom = last.custom
+	}
+	return h.renew(kinds, custom)
+}
+
+// renew makes a new offer. OpenAPI documents that stay the same are taken over.
+func (h *Handler) renew(kinds, custom []*resource.Any) error {
+	all := slices.Concat(kinds, custom)
+	documents, err := newDocuments(all, h.config.Address)
 	if err != nil {
 		return err
 	}
-	h.offer.Store(&offer{documents: documents, openapi: newOpenAPI(kinds, gitVersion(h.config.Version))})
+	next := &offer{kinds: kinds, custom: custom, documents: documents, openapi: newOpenAPI(all, gitVersion(h.config.Version))}
+	if last := h.offer.Load(); last != nil {
+		next.openapi.takeOver(last.openapi)
+	}
+	h.offer.Store(next)
 	return nil
+}
+
+// current is the offer with the custom kinds of this moment.
+func (h *Handler) current(ctx context.Context) (*offer, error) {
+	now := h.offer.Load()
+	if h.config.Custom == nil {
+		return now, nil
+	}
+	custom, err := h.config.Custom(ctx)
+	if err != nil || same(custom, now.custom) {
+		return now, err
+	}
+	h.renewing.Lock()
+	defer h.renewing.Unlock()
+	if now = h.offer.Load(); same(custom, now.custom) {
+		return now, nil
+	}
+	err = h.renew(now.kinds, custom)
+	return h.offer.Load(), err
+}
+
+// same reports whether two slices are one.
+func same(a, b []*resource.Any) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // Handles reports whether a path is answered here; all others are for apiserver/rest.
@@ -97,7 +147,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	now := h.offer.Load()
+	now, err := h.current(request.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
 	path := "/" + strings.Trim(request.URL.Path, "/")
 	first, _, _ := strings.Cut(path[1:], "/")
 	switch first {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -32,6 +33,18 @@ func Models() (map[string]*spec.Schema, error) {
 	}
 	return models, nil
 }
+
+// MetadataModels returns the models of object metadata and what they refer to. They
+// are made at the first call and shared: do not change them.
+func MetadataModels() (map[string]*spec.Schema, error) { return metadataModels() }
+
+var metadataModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
+	models, err := Models()
+	if err != nil {
+		return nil, err
+	}
+	return reachable([]operation{{body: metav1.ObjectMeta{}.OpenAPIModelName()}}, models), nil
+})
 
 // TypeConverter returns the converter with which server-side apply understands the
 // published types. It is made at the first call and shared; it is safe for concurrent use.

@@ -52,7 +52,22 @@ func fingerprint(v *groupVersion) string {
 	if err != nil {
 		panic("discovery: plain data cannot be encoded: " + err.Error())
 	}
+	for _, kind := range v.kinds {
+		text = append(text, kind.SchemaID...)
+	}
 	return string(text)
+}
+
+// takeOver keeps the documents of another that say the same: they may be built already.
+func (o *openAPI) takeOver(last *openAPI) {
+	for name, d := range last.groups {
+		if fresh, ok := o.groups[name]; ok && fresh.hash == d.hash {
+			o.groups[name] = d
+		}
+	}
+	if o.v2.hash == last.v2.hash {
+		o.v2 = last.v2
+	}
 }
 
 func (o *openAPI) paths() []string {

@@ -12,7 +12,7 @@ import (
 
 // buildV2 makes the one document of older clients.
 func buildV2(kinds []*resource.Any, version string) ([]byte, error) {
-	models, err := Models()
+	models, err := modelsOf(kinds, true)
 	if err != nil {
 		return nil, err
 	}

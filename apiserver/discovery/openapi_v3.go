@@ -22,7 +22,7 @@ var (
 
 // buildV3 makes the document of one group version.
 func buildV3(kinds []*resource.Any, version string) ([]byte, error) {
-	models, err := Models()
+	models, err := modelsOf(kinds, false)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ type kindOperations struct {
 
 // modelName is the name under which Models knows a type.
 func modelName(obj runtime.Object) string {
+	if _, custom := obj.(runtime.Unstructured); custom {
+		return customModelName(obj.GetObjectKind().GroupVersionKind())
+	}
 	if named, ok := obj.(interface{ OpenAPIModelName() string }); ok {
 		return named.OpenAPIModelName()
 	}
@@ -161,6 +164,12 @@ func idOfCollection(kind *resource.Any) string {
 
 func idGroup(kind *resource.Any) string {
 	group := shortGroup(kind.GroupVersionKind.Group)
+	if kind.Schema != nil { // the first name of a custom group need not be unique
+		group = kind.GroupVersionKind.Group
+		for dot := strings.IndexByte(group, '.'); dot >= 0; dot = strings.IndexByte(group, '.') {
+			group = group[:dot] + strings.ToUpper(group[dot+1:dot+2]) + group[dot+2:]
+		}
+	}
 	return strings.ToUpper(group[:1]) + group[1:] + strings.ToUpper(kind.GroupVersionKind.Version[:1]) + kind.GroupVersionKind.Version[1:]
 }
 

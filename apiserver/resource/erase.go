@@ -31,6 +31,7 @@ func Erase[T Object](k Kind[T]) *Any {
 		Warnings:               eraseGet[T, []string](k.Warnings),
 		Spec:                   eraseGet[T, any](k.Spec),
 		Status:                 eraseGet[T, any](k.Status),
+		SplitsStatus:           k.SplitsStatus,
 		StatusOnCreate:         k.StatusOnCreate,
 		Generation:             k.Generation,
 		AllowCreateOnUpdate:    k.AllowCreateOnUpdate,
@@ -47,6 +48,8 @@ func Erase[T Object](k Kind[T]) *Any {
 		Scale:                  eraseScale(k.Scale),
 		Parts:                  eraseParts(k.Parts),
 		Subresources:           k.Subresources,
+		Schema:                 k.Schema,
+		SchemaID:               k.SchemaID,
 		StoredAs:               k.StoredAs,
 		ToStored:               eraseGet[T, Object](k.ToStored),
 		FromStored:             eraseFromStored(k.FromStored),
@@ -133,6 +136,8 @@ func eraseScale[T Object](s *Scale[T]) *Scale[Object] {
 		Replicas:       eraseGet[T, int32](s.Replicas),
 		SetReplicas:    func(obj Object, replicas int32) { s.SetReplicas(obj.(T), replicas) },
 		StatusReplicas: eraseGet[T, int32](s.StatusReplicas),
+		HasReplicas:    eraseGet[T, bool](s.HasReplicas),
+		Paths:          s.Paths,
 		Selector:       eraseGet[T, string](s.Selector),
 	}
 }

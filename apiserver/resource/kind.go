@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // Object is what every stored object is: typed data with metadata.
@@ -58,6 +59,9 @@ type Kind[T Object] struct {
 	// Spec and Status return pointers to these fields. Status non-nil means that
 	// the kind has a status subresource.
 	Spec, Status func(obj T) any
+	// SplitsStatus: the kind has a status subresource, and its Prepare functions
+	// themselves keep spec and status apart, since no field holds them.
+	SplitsStatus bool
 	// StatusOnCreate: the status in a create is kept (Node: its agent registers with it).
 	StatusOnCreate bool
 	// Generation: metadata.generation counts changes of the spec.
@@ -92,6 +96,12 @@ type Kind[T Object] struct {
 	// Subresources beyond status, scale and parts, for discovery; rest serves them.
 	Subresources []Subresource
 
+	// Schema is the OpenAPI v3 schema of a kind without a Go type, or what v2 can say of
+	// it; references are those of v3. Nil: the published type's. The result is the
+	// caller's. SchemaID changes whenever it does.
+	Schema   func(v2 bool) (*spec.Schema, error)
+	SchemaID string
+
 	// StoredAs names the resource whose storage this kind shares under another version;
 	// ToStored and FromStored convert. Empty: stored as itself.
 	StoredAs   schema.GroupResource
@@ -113,6 +123,11 @@ type Scale[T Object] struct {
 	Replicas       func(obj T) int32
 	SetReplicas    func(obj T, replicas int32)
 	StatusReplicas func(obj T) int32
+	// HasReplicas reports whether the object says how many it wants. Nil: each does.
+	HasReplicas func(obj T) bool
+	// Paths are where each apiVersion keeps the desired number, for field ownership;
+	// an apiVersion without a scale has none. Nil: spec.replicas.
+	Paths map[string][]string
 	// Selector is the label selector of the pods in its string form.
 	Selector func(obj T) string
 }
@@ -159,7 +174,7 @@ func (k *Kind[T]) SingularName() string {
 func (k *Kind[T]) Namespaced() bool { return !k.ClusterScoped }
 
 // HasStatus reports whether the kind has a status subresource.
-func (k *Kind[T]) HasStatus() bool { return k.Status != nil }
+func (k *Kind[T]) HasStatus() bool { return k.Status != nil || k.SplitsStatus }
 
 // StorageResource is the resource whose keys hold the kind's objects.
 func (k *Kind[T]) StorageResource() schema.GroupResource {

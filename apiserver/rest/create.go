@@ -85,6 +85,11 @@ func (s *Store) creation(v *storage.View, obj resource.Object) (*storage.Change,
 	if err := s.requireNamespace(v, obj); err != nil {
 		return nil, err
 	}
+	if s.guard != nil {
+		if err := s.guard(v, true); err != nil {
+			return nil, err
+		}
+	}
 	if s.allocate == nil {
 		return s.charged(v, &storage.Change{Object: obj}, obj, nil)
 	}

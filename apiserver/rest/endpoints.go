@@ -58,6 +58,10 @@ type Endpoints struct {
 
 	stores   map[schema.GroupVersionResource]*Store
 	handlers map[endpoint]http.HandlerFunc
+	// patchTypes are the forms of PATCH that are understood.
+	patchTypes []string
+	// custom is the one kind served here, if it is a custom resource.
+	custom *Custom
 }
 
 // endpoint is one verb of one resource or subresource.
@@ -69,7 +73,7 @@ type endpoint struct {
 
 // NewEndpoints builds the handlers of all kinds.
 func NewEndpoints(config Config) (*Endpoints, error) {
-	e := &Endpoints{config: config, equivalents: newEquivalents(config.Kinds), convertor: newConvertor(config.Scheme, config.Kinds), stores: map[schema.GroupVersionResource]*Store{}, handlers: map[endpoint]http.HandlerFunc{}}
+	e := &Endpoints{config: config, patchTypes: patchTypes, equivalents: newEquivalents(config.Kinds), convertor: newConvertor(config.Scheme, config.Kinds), stores: map[schema.GroupVersionResource]*Store{}, handlers: map[endpoint]http.HandlerFunc{}}
 	for _, kind := range config.Kinds {
 		gvr := kind.GroupVersionResource()
 		store := newStore(kind, config.Storage.Table(gvr), config.Scheme)
@@ -178,14 +182,19 @@ func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 		return err
 	}
 	admit := e.config.Admission
-	plain := newPlainWrites(s, scope, e.config, resetField)
+	create := once(func() http.HandlerFunc { return handlers.CreateResource(s, scope, admit) })
+	update := once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) })
+	if e.custom == nil {
+		plain := newPlainWrites(s, scope, e.config, resetField)
+		create, update = plain.fastCreate(create), plain.fastUpdate(update)
+	}
 	e.add(kind, "", map[string]http.HandlerFunc{
-		"get":              s.fastGet(e.config.Codecs, handlers.GetResource(s, scope)),
+		"get":              s.fastGet(e.serializer(), handlers.GetResource(s, scope)),
 		"list":             withAccept(handlers.ListResource(s, s, scope, false, minWatchTimeout)),
 		"watch":            handlers.ListResource(s, s, scope, true, minWatchTimeout),
-		"create":           plain.fastCreate(once(func() http.HandlerFunc { return handlers.CreateResource(s, scope, admit) })),
-		"update":           plain.fastUpdate(once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) })),
-		"patch":            once(func() http.HandlerFunc { return handlers.PatchResource(s, scope, admit, patchTypes) }),
+		"create":           create,
+		"update":           update,
+		"patch":            once(func() http.HandlerFunc { return handlers.PatchResource(s, scope, admit, e.patchTypes) }),
 		"delete":           once(func() http.HandlerFunc { return handlers.DeleteResource(s, true, scope, admit) }),
 		"deletecollection": once(func() http.HandlerFunc { return handlers.DeleteCollection(s, true, scope, admit) }),
 	})
@@ -224,7 +233,7 @@ func (e *Endpoints) addPatchable(kind *resource.Any, name string, gvk schema.Gro
 	e.add(kind, name, map[string]http.HandlerFunc{
 		"get":    handlers.GetResource(s, scope),
 		"update": once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) }),
-		"patch":  once(func() http.HandlerFunc { return handlers.PatchResource(s, scope, admit, patchTypes) }),
+		"patch":  once(func() http.HandlerFunc { return handlers.PatchResource(s, scope, admit, e.patchTypes) }),
 	})
 	return nil
 }
@@ -296,6 +305,9 @@ func (e *Endpoints) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) 
 
 // scope is what upstream's handlers must know of an endpoint.
 func (e *Endpoints) scope(kind *resource.Any, subresource string, gvk schema.GroupVersionKind, table rest.TableConvertor, reset *fieldpath.Set) (*handlers.RequestScope, error) {
+	if e.custom != nil && subresource != "scale" {
+		return e.customScope(subresource, table)
+	}
 	scheme := e.config.Scheme
 	unsafe := runtime.UnsafeObjectConvertor(scheme)
 	gv := kind.GroupVersionKind.GroupVersion()

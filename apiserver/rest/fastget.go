@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -30,7 +29,7 @@ const compressedFromBytes = 128 << 10
 // fastGet answers the most common read from the object's cached bytes: an ordinary
 // Accept, no parameters, an object that exists and is not large. Everything else is
 // upstream's, with the same bytes.
-func (s *Store) fastGet(codecs serializer.CodecFactory, next http.HandlerFunc) http.HandlerFunc {
+func (s *Store) fastGet(codecs runtime.NegotiatedSerializer, next http.HandlerFunc) http.HandlerFunc {
 	encoders := map[string]runtime.Encoder{}
 	for _, info := range codecs.SupportedMediaTypes() {
 		encoders[info.MediaType] = codecs.EncoderForVersion(info.Serializer, s.kind.GroupVersionKind.GroupVersion())

@@ -2,6 +2,9 @@ package rest
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +45,21 @@ func (s scaleStore) Get(ctx context.Context, name string, options *metav1.GetOpt
 	if err != nil {
 		return nil, err
 	}
-	return s.scaleOf(obj.(*storage.Cached).Object())
+	found := obj.(*storage.Cached).Object()
+	if s.lacksReplicas(found) {
+		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", s.replicasField()))
+	}
+	return s.scaleOf(found)
+}
+
+func (s scaleStore) lacksReplicas(obj resource.Object) bool {
+	scale := s.store.kind.Scale
+	return scale.HasReplicas != nil && !scale.HasReplicas(obj)
+}
+
+// replicasField is where the kind keeps the desired number, as its definition says it.
+func (s scaleStore) replicasField() string {
+	return "." + strings.Join(s.store.kind.Scale.Paths[s.store.kind.GroupVersionKind.GroupVersion().String()], ".")
 }
 
 func (s scaleStore) scaleOf(obj resource.Object) (*autoscalingv1.Scale, error) {
@@ -65,6 +82,12 @@ func (s scaleStore) scaleOf(obj resource.Object) (*autoscalingv1.Scale, error) {
 func (s scaleStore) handler(obj resource.Object) *managedfields.ScaleHandler {
 	gv := s.store.kind.GroupVersionKind.GroupVersion()
 	paths := managedfields.ResourcePathMappings{gv.String(): fieldpath.MakePathOrDie("spec", "replicas")}
+	for version, names := range s.store.kind.Scale.Paths {
+		paths[version] = nil
+		for _, name := range names {
+			paths[version] = append(paths[version], fieldpath.PathElement{FieldName: &name})
+		}
+	}
 	return managedfields.NewScaleHandler(obj.GetManagedFields(), gv, paths)
 }
 
@@ -77,6 +100,9 @@ func (s scaleStore) Update(ctx context.Context, name string, info rest.UpdatedOb
 	scale, err := s.scaleOf(obj.(resource.Object))
 	return scale, false, err
 }
+
+// noReplicas marks the scale of an object that does not say how many it wants.
+const noReplicas = math.MinInt32
 
 // scaleUpdate turns an update of the scale into one of the object.
 type scaleUpdate struct {
@@ -95,6 +121,9 @@ func (u *scaleUpdate) UpdatedObject(ctx context.Context, o runtime.Object) (runt
 	if err != nil {
 		return nil, err
 	}
+	if u.lacksReplicas(obj) {
+		old.Spec.Replicas = noReplicas
+	}
 	updated, err := u.scale.UpdatedObject(ctx, old.DeepCopy())
 	if err != nil {
 		return nil, err
@@ -102,6 +131,9 @@ func (u *scaleUpdate) UpdatedObject(ctx context.Context, o runtime.Object) (runt
 	scale, ok := updated.(*autoscalingv1.Scale)
 	if !ok {
 		return nil, apierrors.NewBadRequest("expected input object type to be Scale")
+	}
+	if scale.Spec.Replicas == noReplicas {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", u.replicasField()))
 	}
 	if errs := validateScale(scale); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: "autoscaling", Kind: "Scale"}, scale.Name, errs)

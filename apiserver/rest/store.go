@@ -31,8 +31,13 @@ type Store struct {
 	quota Quota
 	// ofStatus: only the status is written.
 	ofStatus bool
-	tableConvertor
+	// guard may refuse to create or to change an object; nil for most.
+	guard guard
+	rest.TableConvertor
 }
+
+// guard judges a write within its transaction; creating tells creation from change.
+type guard func(v *storage.View, creating bool) error
 
 // allocator fills in and claims exclusive values, such as addresses. current is
 // nil on create; obj is nil on delete.
@@ -45,7 +50,7 @@ var (
 
 func newStore(kind *resource.Any, table *storage.Table, typer runtime.ObjectTyper) *Store {
 	s := newStrategy(kind, typer)
-	return &Store{kind: kind, table: table, strategy: s, rules: s, allocate: allocators[kind.GroupResource()], tableConvertor: tableConvertor{kind}}
+	return &Store{kind: kind, table: table, strategy: s, rules: s, allocate: allocators[kind.GroupResource()], TableConvertor: tableConvertor{kind}}
 }
 
 // status returns the store of the status subresource.
@@ -166,6 +171,8 @@ func asObject(obj runtime.Object) (resource.Object, error) {
 	if !ok {
 		return nil, fmt.Errorf("rest: %T is not an object of the API", obj)
 	}
-	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	if _, dynamic := o.(runtime.Unstructured); !dynamic { // theirs is part of them
+		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
 	return o, nil
 }

@@ -124,7 +124,7 @@ func (u *update) decideUpdate(v *storage.View, obj, old resource.Object) (*stora
 	if finished(u.kind, obj, old) {
 		return u.deletion(v)
 	}
-	if apiequality.Semantic.DeepEqual(obj, old) {
+	if apiequality.Semantic.DeepEqual(obj, old) && !v.Outdated() {
 		return nil, nil
 	}
 	return u.replacement(v, obj, old)
@@ -148,6 +148,11 @@ func (u *update) checkVersion(obj, old resource.Object) error {
 }
 
 func (u *update) replacement(v *storage.View, obj, old resource.Object) (*storage.Change, error) {
+	if u.guard != nil {
+		if err := u.guard(v, false); err != nil {
+			return nil, err
+		}
+	}
 	change := &storage.Change{Object: obj}
 	if u.allocate != nil {
 		var err error

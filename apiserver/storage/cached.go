@@ -19,6 +19,8 @@ type Cached struct {
 
 	mu        sync.Mutex
 	encodings map[runtime.Identifier]*encoding
+	// views are what tables of a dynamic kind make of it, by version.
+	views map[string]view
 }
 
 type encoding struct {

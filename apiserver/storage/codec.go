@@ -1,9 +1,11 @@
 package storage
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -14,8 +16,8 @@ import (
 )
 
 // codec turns objects into stored values and back. A value is one encoding byte
-// and the protobuf envelope that names version and kind; the resourceVersion is
-// not in it, since the log assigns it.
+// and the protobuf envelope that names version and kind, or the JSON of an object
+// without a Go type; the resourceVersion is not in it, since the log assigns it.
 type codec struct {
 	serializer *protobuf.Serializer
 	// shared remembers what was handed out, if the store verifies it; else nil.
@@ -26,6 +28,11 @@ func (c codec) encode(kind *resource.Any, obj resource.Object) ([]byte, error) {
 	stored := shallowCopy(obj)
 	stored.SetResourceVersion("")
 	stored.SetSelfLink("") // of old clients; Kubernetes keeps none
+	if u, dynamic := stored.(*unstructured.Unstructured); dynamic {
+		value := bytes.NewBuffer([]byte{command.EncodingJSON})
+		err := unstructured.UnstructuredJSONScheme.Encode(u, value)
+		return value.Bytes(), err
+	}
 	stored.GetObjectKind().SetGroupVersionKind(kind.GroupVersionKind)
 	allocator := runtime.AllocatorPool.Get().(*runtime.Allocator)
 	defer runtime.AllocatorPool.Put(allocator)
@@ -63,7 +70,10 @@ func (c codec) decode(kind *resource.Any, r *record.Record) (*Cached, error) {
 }
 
 func (c codec) decodeValue(kind *resource.Any, value []byte) (resource.Object, error) {
-	if len(value) == 0 || value[0] != command.EncodingProtobuf {
+	switch {
+	case len(value) > 0 && value[0] == command.EncodingJSON:
+		return decodeDynamic(value[1:])
+	case len(value) == 0 || value[0] != command.EncodingProtobuf:
 		return nil, errUnknownEncoding
 	}
 	decoded, _, err := c.serializer.Decode(value[1:], &kind.GroupVersionKind, kind.New())
@@ -81,6 +91,9 @@ func (c codec) decodeValue(kind *resource.Any, value []byte) (resource.Object, e
 // shallowCopy copies the top struct only: enough to change metadata scalars and
 // the type, which encoders do.
 func shallowCopy(obj resource.Object) resource.Object {
+	if u, dynamic := obj.(*unstructured.Unstructured); dynamic {
+		return shallowUnstructured(u)
+	}
 	v := reflect.ValueOf(obj).Elem()
 	c := reflect.New(v.Type())
 	c.Elem().Set(v)

@@ -34,7 +34,7 @@ const (
 
 var (
 	protobufMagic = []byte("k8s\x00")
-	jsonNoItems   = []byte("\"items\":[]}\n")
+	jsonNoItems   = []byte("\"items\":[]")
 )
 
 // List is a typed list that is written from the items' own cached bytes: a list
@@ -60,7 +60,7 @@ func (l *List) CacheEncode(_ runtime.Identifier, encode func(runtime.Object, io.
 	switch {
 	case bytes.HasPrefix(header.Bytes(), protobufMagic):
 		write = l.writeProtobuf
-	case !bytes.HasSuffix(header.Bytes(), jsonNoItems):
+	case !bytes.Contains(header.Bytes(), jsonNoItems):
 		return encode(l.Full(), w)
 	}
 	if _, err := w.Write(header.Next(firstWriteBytes)); err != nil {
@@ -79,8 +79,8 @@ const firstWriteBytes = 4
 
 // writeJSON writes the header but for its first bytes, with the items in it.
 func (l *List) writeJSON(header []byte, w *bufio.Writer) error {
-	end := len("]}\n")
-	_, _ = w.Write(header[:len(header)-end]) // a bufio.Writer keeps its error for Flush
+	at := bytes.Index(header, jsonNoItems) + len(jsonNoItems) - 1
+	_, _ = w.Write(header[:at]) // a bufio.Writer keeps its error for Flush
 	for i, item := range l.Items {
 		text, err := item.encoded(jsonItem, func() ([]byte, error) { return json.Marshal(item.object) })
 		if err != nil {
@@ -91,7 +91,7 @@ func (l *List) writeJSON(header []byte, w *bufio.Writer) error {
 		}
 		_, _ = w.Write(text)
 	}
-	_, _ = w.Write(header[len(header)-end:])
+	_, _ = w.Write(header[at:])
 	return nil
 }
 

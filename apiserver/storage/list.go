@@ -65,7 +65,10 @@ func (t *Table) notFound(name string) error {
 // stored one is converted each time.
 func (t *Table) decode(r *record.Record) (*Cached, error) {
 	cached, err := t.store.codec.decode(t.stored, r)
-	if err != nil || t.kind.FromStored == nil {
+	switch {
+	case err == nil && t.dynamic != nil:
+		return t.view(cached)
+	case err != nil || t.kind.FromStored == nil:
 		return cached, err
 	}
 	return &Cached{object: t.kind.FromStored(cached.object)}, nil
@@ -99,7 +102,7 @@ func (t *Table) listOne(root *state.Root, o ListOptions, name string, page *Page
 func (t *Table) listMany(root *state.Root, from string, o ListOptions, page *Page) error {
 	prefix := t.namespacePrefix(o.Namespace)
 	next := from
-	for r := range root.From(prefix, from) {
+	for r := range t.ahead(root.From(prefix, from), o.Limit) {
 		if o.Limit > 0 && int64(len(page.Items)) == o.Limit {
 			return t.endPage(root, prefix, next, o, page)
 		}

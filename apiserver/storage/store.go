@@ -54,6 +54,8 @@ type Table struct {
 	kind   *resource.Any
 	stored *resource.Any // the kind in whose form objects are kept
 	prefix string
+	// dynamic is nil for the kinds that New was given.
+	dynamic *Dynamic
 }
 
 // New returns a store of the kinds. The scheme knows all their types.

@@ -112,6 +112,9 @@ func (w *watcher) run(ctx context.Context) {
 	defer close(w.results)
 	defer w.cancel()
 	defer w.events.Close()
+	if d := w.table.dynamic; d != nil {
+		defer context.AfterFunc(d.Until, w.cancel)()
+	}
 	w.bookmarks.schedule(ctx)
 	if w.options.Nudged {
 		w.table.store.nudgeable.add(w)
@@ -126,7 +129,7 @@ func (w *watcher) run(ctx context.Context) {
 }
 
 func (w *watcher) sendInitial(ctx context.Context) bool {
-	for r := range w.initial.All(w.table.namespacePrefix(w.options.Namespace)) {
+	for r := range w.table.ahead(w.initial.All(w.table.namespacePrefix(w.options.Namespace)), 0) {
 		cached, err := w.table.decode(r)
 		if err != nil {
 			return w.fail(ctx, err)

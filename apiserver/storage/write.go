@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -273,9 +274,9 @@ func (w *write) objectOp(v *View, change *Change) (command.Op, error) {
 		op.Kind = command.Delete
 		return op, nil
 	}
-	obj := change.Object
-	if w.table.kind.ToStored != nil {
-		obj = w.table.kind.ToStored(obj)
+	obj, err := w.kept(change.Object)
+	if err != nil {
+		return op, err
 	}
 	op.UID = string(obj.GetUID())
 	value, err := w.table.store.codec.encode(w.table.stored, obj)
@@ -284,6 +285,18 @@ func (w *write) objectOp(v *View, change *Change) (command.Op, error) {
 	}
 	op.Value = value
 	return op, err
+}
+
+// kept is an object in the version in which it is kept.
+func (w *write) kept(obj resource.Object) (resource.Object, error) {
+	switch t := w.table; {
+	case t.dynamic != nil:
+		return t.dynamic.Store(obj.(*unstructured.Unstructured))
+	case t.kind.ToStored != nil:
+		return t.kind.ToStored(obj), nil
+	default:
+		return obj, nil
+	}
 }
 
 // MaxObjectBytes is the largest object that can be stored, in its stored form.

@@ -71,7 +71,7 @@ func (c Config) mutatingWebhooks() (admission.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.SetServiceResolver(newServiceResolver(c.Store))
+	p.SetServiceResolver(NewServiceResolver(c.Store))
 	p.SetExternalKubeClientSet(c.Client)
 	p.SetExternalKubeInformerFactory(c.Informers)
 	p.SetUnconditionalAuthorizer(c.Authorizer)
@@ -85,7 +85,7 @@ func (c Config) validatingWebhooks() (admission.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.SetServiceResolver(newServiceResolver(c.Store))
+	p.SetServiceResolver(NewServiceResolver(c.Store))
 	p.SetExternalKubeClientSet(c.Client)
 	p.SetExternalKubeInformerFactory(c.Informers)
 	p.SetUnconditionalAuthorizer(c.Authorizer)

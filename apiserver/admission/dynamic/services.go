@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/util/webhook"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
@@ -22,7 +23,9 @@ type serviceResolver struct {
 	services, slices *storage.Table
 }
 
-func newServiceResolver(store *storage.Store) serviceResolver {
+// NewServiceResolver returns a resolver that reads the store's tables, for webhooks of
+// every kind.
+func NewServiceResolver(store *storage.Store) webhook.ServiceResolver {
 	return serviceResolver{
 		services: store.Table(corev1.SchemeGroupVersion.WithResource("services")),
 		slices:   store.Table(discoveryv1.SchemeGroupVersion.WithResource("endpointslices")),

@@ -51,7 +51,7 @@ func TestServicesLeadToReadyPods(t *testing.T) {
 	put(t, store, slices, slice("web", "web-1", 9443, "https", endpoint("10.0.0.1", false), endpoint("10.0.0.2", true)))
 	put(t, store, slices, slice("web", "web-2", 9444, "other", endpoint("10.0.0.3", true)))
 	put(t, store, slices, slice("idle", "idle-1", 9443, "https", endpoint("10.0.0.4", false)))
-	resolver := newServiceResolver(store)
+	resolver := NewServiceResolver(store)
 	for name, c := range map[string]struct {
 		service   string
 		port      int32

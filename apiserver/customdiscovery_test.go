@@ -1,0 +1,87 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// TestCustomResourcesAreDiscovered: with the definition, and no longer than it.
+func TestCustomResourcesAreDiscovered(t *testing.T) {
+	server := newCustomServer(t)
+	group := call{path: "/apis/stable.example.com/v1"}
+	if got := group.do(t, server); got.code != http.StatusNotFound {
+		t.Fatalf("before: %d", got.code)
+	}
+	d := define(t, server, crontabs)
+	list := mustDo[metav1.APIResourceList](t, server, group)
+	var names []string
+	for _, r := range list.APIResources {
+		names = append(names, r.Name+" "+r.Kind)
+	}
+	if diff := cmp.Diff([]string{"crontabs CronTab", "crontabs/scale Scale", "crontabs/status CronTab"}, names); diff != "" {
+		t.Error(diff)
+	}
+	aggregated := "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	got := call{path: "/apis", accept: aggregated}.do(t, server)
+	if !strings.Contains(got.body, `"shortNames":["ct"]`) || !strings.Contains(got.body, `"categories":["all"]`) {
+		t.Errorf("aggregated: %s", got.body)
+	}
+	d.Spec.Versions[1].Served = false
+	mustDo[apiextensionsv1.CustomResourceDefinition](t, server, call{method: "PUT", path: crdPath + "/" + d.Name, body: asJSON(t, d)})
+	if later := (call{path: "/apis", accept: aggregated}).do(t, server); later.header.Get("ETag") == got.header.Get("ETag") || strings.Contains(later.body, "v1beta1\",\"kind\":\"CronTab") {
+		t.Error("a version that is served no more is still offered")
+	}
+}
+
+func TestCustomResourceOpenAPI(t *testing.T) {
+	server := newCustomServer(t)
+	d := define(t, server, crontabs)
+	path := call{path: "/openapi/v3/apis/stable.example.com/v1"}
+	got := path.do(t, server)
+	var v3 spec3.OpenAPI
+	if err := json.Unmarshal([]byte(got.body), &v3); err != nil {
+		t.Fatal(err)
+	}
+	const name = "com.example.stable.v1.CronTab"
+	model := v3.Components.Schemas[name]
+	if model == nil || model.Properties["spec"].Properties["replicas"].Default != 1.0 || len(model.Properties["metadata"].AllOf) != 1 {
+		t.Fatalf("model = %+v", model)
+	}
+	if v3.Components.Schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"] == nil || v3.Components.Schemas[name+"List"] == nil {
+		t.Error("what it refers to is missing")
+	}
+	patch := v3.Paths.Paths[crontabPathTemplate+"/{name}"]
+	if patch == nil || patch.Patch == nil || !strings.Contains(asJSON(t, patch.Patch), `"fieldValidation"`) {
+		t.Error("kubectl looks for fieldValidation at PATCH")
+	}
+	var v2 spec.Swagger
+	if err := json.Unmarshal([]byte(call{path: "/openapi/v2"}.do(t, server).body), &v2); err != nil {
+		t.Fatal(err)
+	}
+	if port := v2.Definitions[name].Properties["spec"].Properties["port"]; len(port.Type) != 0 || v2.Definitions[name].Properties["spec"].Properties["cronSpec"].Pattern != "" {
+		t.Errorf("v2 model = %+v", v2.Definitions[name])
+	}
+	if free := v2.Definitions["com.example.stable.v1beta1.CronTab"]; len(free.Properties) != 0 {
+		t.Errorf("kubectl would refuse unknown fields: %+v", free.Properties)
+	}
+	d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "changed"
+	mustDo[apiextensionsv1.CustomResourceDefinition](t, server, call{method: "PUT", path: crdPath + "/" + d.Name, body: asJSON(t, d)})
+	if later := path.do(t, server); later.header.Get("ETag") == got.header.Get("ETag") || !strings.Contains(later.body, "changed") {
+		t.Error("the document did not change with the schema")
+	}
+	apps := call{path: "/openapi/v3/apis/apps/v1"}.do(t, server).header.Get("ETag")
+	mustDo[apiextensionsv1.CustomResourceDefinition](t, server, call{method: "DELETE", path: crdPath + "/" + d.Name})
+	if now := (call{path: "/openapi/v3/apis/apps/v1"}).do(t, server).header.Get("ETag"); now != apps {
+		t.Error("documents of other groups changed too")
+	}
+}
+
+const crontabPathTemplate = "/apis/stable.example.com/v1/namespaces/{namespace}/crontabs"
