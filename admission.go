@@ -30,12 +30,13 @@ func (s *Server) newAdmission(ctx context.Context, judge authorizer.Authorizer) 
 		return nil, err
 	}
 	s.informers, s.monitors = newInformers(client, s.storage, kinds.All())
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
+	s.typeChecker = dynamic.NewTypeChecker(s.storage, client.Discovery(), mapper)
 	return admission.New(admission.Config{
 		Store: s.storage, Authorizer: judge,
 		Last: dynamic.New(dynamic.Config{
 			Store: s.storage, Informers: s.informers, Client: client, Dynamic: anyKind,
-			Mapper:     restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())),
-			Authorizer: judge, Stop: ctx.Done(),
+			Mapper: mapper, Authorizer: judge, Stop: ctx.Done(),
 		}),
 	})
 }

@@ -102,9 +102,9 @@ func (l *loops) act(ctx context.Context, term uint64) error {
 	group.Go(func() error {
 		return leader.Publish(ctx, leader.PublishConfig{Client: server, Server: s.config.Name, Term: term, Logger: s.config.Logger})
 	})
-	group.Go(func() error {
-		return s.quota.Keep(storage.WithOrigin(ctx, storage.Origin{User: serverUser.GetName(), Fence: term}))
-	})
+	self := storage.WithOrigin(ctx, storage.Origin{User: serverUser.GetName(), Fence: term})
+	group.Go(func() error { return s.quota.Keep(self) })
+	group.Go(func() error { return s.typeChecker.Run(self) })
 	group.Go(func() error { return l.runControllers(ctx, term) })
 	group.Go(func() error { return l.runScheduler(ctx, term) })
 	return group.Wait()

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
@@ -83,6 +84,8 @@ type Server struct {
 	api      *apiserver.Server
 	quota    *quota.Quota
 	custom   *crd.Catalog
+	// typeChecker tells whether policies fit what they are about.
+	typeChecker *dynamic.TypeChecker
 	// informers hold the objects of every kind, for loops and admission; monitors are
 	// the same by resource.
 	informers informers.SharedInformerFactory

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -96,6 +97,11 @@ func newDynamicServer(t *testing.T) *Server {
 	}
 	mustDo[corev1.Namespace](t, later.server, call{method: "POST", path: "/api/v1/namespaces", body: `{"metadata":{"name":"default"}}`})
 	mustDo[corev1.ServiceAccount](t, later.server, call{method: "POST", path: "/api/v1/namespaces/default/serviceaccounts", body: `{"metadata":{"name":"default"}}`})
+	checker := dynamic.NewTypeChecker(config.Storage, client.Discovery(), restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- checker.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
 	factory.StartWithContext(t.Context())
 	factory.WaitForCacheSyncWithContext(t.Context())
 	t.Cleanup(factory.Shutdown)
@@ -399,6 +405,16 @@ func TestValidatingPolicies(t *testing.T) {
 		return got.code != 201
 	})
 	refusal{code: 403, reason: metav1.StatusReasonForbidden, messageHas: `ValidatingAdmissionPolicy 'few' with binding 'few' denied request: at most 2`}.check(t, "too many", got)
+	eventually(t, "the policy is checked", func() bool {
+		s := mustDo[admissionregistrationv1.ValidatingAdmissionPolicy](t, server, call{path: registrationPath + "validatingadmissionpolicies/few"}).Status
+		return s.ObservedGeneration == 1 && s.TypeChecking != nil && len(s.TypeChecking.ExpressionWarnings) == 0
+	})
+	wrong := strings.NewReplacer(`"few"`, `"wrong"`, "object.spec.replicas", "object.spec.replicaz").Replace(policy)
+	mustDo[admissionregistrationv1.ValidatingAdmissionPolicy](t, server, call{method: "POST", path: registrationPath + "validatingadmissionpolicies", body: wrong})
+	eventually(t, "the wrong policy is checked", func() bool {
+		s := mustDo[admissionregistrationv1.ValidatingAdmissionPolicy](t, server, call{path: registrationPath + "validatingadmissionpolicies/wrong"}).Status
+		return s.TypeChecking != nil && len(s.TypeChecking.ExpressionWarnings) == 1 && strings.Contains(s.TypeChecking.ExpressionWarnings[0].Warning, "undefined field 'replicaz'")
+	})
 	mustDo[metav1.PartialObjectMetadata](t, server, call{method: "POST", path: depPath, body: depBody("two")})
 	mustDo[corev1.ConfigMap](t, server, call{method: "PUT", path: cmPath + "/limits", body: `{"metadata":{"name":"limits"},"data":{"max":"5"}}`})
 	eventually(t, "the parameter has changed", func() bool { return call{method: "POST", path: depPath, body: many}.do(t, server).code == 201 })

@@ -139,11 +139,7 @@ func (w *world) attributes(t testing.TB, r request) admission.Attributes {
 // admit runs the whole chain, as a handler does.
 func (w *world) admit(t testing.TB, r request) error {
 	t.Helper()
-	a := w.attributes(t, r)
-	ctx := context.Background()
-	if t, isTest := t.(*testing.T); isTest {
-		ctx = t.Context()
-	}
+	a, ctx := w.attributes(t, r), t.Context()
 	if err := w.chain.(admission.MutationInterface).Admit(ctx, a, nil); err != nil {
 		return err
 	}

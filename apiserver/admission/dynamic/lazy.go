@@ -14,55 +14,64 @@ import (
 
 // lazy is a plugin that is built when the first object that configures it exists,
 // and asked only while there is one.
-type lazy struct {
+type lazy[P admission.Interface] struct {
 	*admission.Handler
 	table *storage.Table
-	build func() (admission.Interface, error)
+	build func() (P, error)
 
 	mu     sync.Mutex // one builds
-	plugin atomic.Pointer[admission.Interface]
+	plugin atomic.Pointer[P]
 }
 
+// lazyMutation and lazyValidation ask only at their own turn: each look costs.
+type (
+	lazyMutation struct {
+		lazy[admission.MutationInterface]
+	}
+	lazyValidation struct {
+		lazy[admission.ValidationInterface]
+	}
+)
+
 var (
-	_ admission.MutationInterface   = (*lazy)(nil)
-	_ admission.ValidationInterface = (*lazy)(nil)
+	_ admission.MutationInterface   = (*lazyMutation)(nil)
+	_ admission.ValidationInterface = (*lazyValidation)(nil)
 )
 
 // Admit implements admission.MutationInterface.
-func (l *lazy) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	p, err := l.needed()
-	if m, mutates := p.(admission.MutationInterface); mutates && err == nil {
-		return m.Admit(ctx, a, o)
+func (l *lazyMutation) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	p, needed, err := l.needed()
+	if !needed || err != nil {
+		return err
 	}
-	return err
+	return p.Admit(ctx, a, o)
 }
 
 // Validate implements admission.ValidationInterface.
-func (l *lazy) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	p, err := l.needed()
-	if v, validates := p.(admission.ValidationInterface); validates && err == nil {
-		return v.Validate(ctx, a, o)
+func (l *lazyValidation) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	p, needed, err := l.needed()
+	if !needed || err != nil {
+		return err
 	}
-	return err
+	return p.Validate(ctx, a, o)
 }
 
-// needed returns the plugin, or nil while nothing configures it.
-func (l *lazy) needed() (admission.Interface, error) {
+// needed returns the plugin, unless nothing configures it.
+func (l *lazy[P]) needed() (p P, needed bool, err error) {
 	if l.table.Empty() {
-		return nil, nil
+		return p, false, nil
 	}
-	if p := l.plugin.Load(); p != nil {
-		return *p, nil
+	if built := l.plugin.Load(); built != nil {
+		return *built, true, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.plugin.Load(); p != nil {
-		return *p, nil
+	if built := l.plugin.Load(); built != nil {
+		return *built, true, nil
 	}
-	p, err := l.build()
-	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("admission by %s: %w", l.table.Kind().Plural, err))
+	if p, err = l.build(); err != nil {
+		return p, false, apierrors.NewInternalError(fmt.Errorf("admission by %s: %w", l.table.Kind().Plural, err))
 	}
 	l.plugin.Store(&p)
-	return p, nil
+	return p, true, nil
 }

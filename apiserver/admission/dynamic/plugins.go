@@ -49,24 +49,32 @@ var reviews = []schema.GroupResource{
 // New returns the plugins in upstream's order, which is the order of running.
 func New(c Config) []admission.Interface {
 	return []admission.Interface{
-		c.lazily("mutatingadmissionpolicies", c.mutatingPolicies, admission.Create, admission.Update, admission.Connect),
-		c.lazily("mutatingwebhookconfigurations", c.mutatingWebhooks, everything...),
-		c.lazily("validatingadmissionpolicies", c.validatingPolicies, everything...),
-		c.lazily("validatingwebhookconfigurations", c.validatingWebhooks, everything...),
+		c.mutation("mutatingadmissionpolicies", c.mutatingPolicies, admission.Create, admission.Update, admission.Connect),
+		c.mutation("mutatingwebhookconfigurations", c.mutatingWebhooks, everything...),
+		c.validation("validatingadmissionpolicies", c.validatingPolicies, everything...),
+		c.validation("validatingwebhookconfigurations", c.validatingWebhooks, everything...),
 	}
 }
 
 var everything = []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect}
 
-func (c Config) lazily(plural string, build func() (admission.Interface, error), operations ...admission.Operation) admission.Interface {
-	return &lazy{
-		Handler: admission.NewHandler(operations...),
-		table:   c.Store.Table(admissionregistrationv1.SchemeGroupVersion.WithResource(plural)),
-		build:   build,
-	}
+func (c Config) mutation(plural string, build func() (admission.MutationInterface, error), operations ...admission.Operation) admission.Interface {
+	l := &lazyMutation{}
+	l.Handler, l.table, l.build = admission.NewHandler(operations...), c.table(plural), build
+	return l
 }
 
-func (c Config) mutatingWebhooks() (admission.Interface, error) {
+func (c Config) validation(plural string, build func() (admission.ValidationInterface, error), operations ...admission.Operation) admission.Interface {
+	l := &lazyValidation{}
+	l.Handler, l.table, l.build = admission.NewHandler(operations...), c.table(plural), build
+	return l
+}
+
+func (c Config) table(plural string) *storage.Table {
+	return c.Store.Table(admissionregistrationv1.SchemeGroupVersion.WithResource(plural))
+}
+
+func (c Config) mutatingWebhooks() (admission.MutationInterface, error) {
 	p, err := mutatingwebhook.NewMutatingWebhook(nil)
 	if err != nil {
 		return nil, err
@@ -80,7 +88,7 @@ func (c Config) mutatingWebhooks() (admission.Interface, error) {
 	return p, p.ValidateInitialization()
 }
 
-func (c Config) validatingWebhooks() (admission.Interface, error) {
+func (c Config) validatingWebhooks() (admission.ValidationInterface, error) {
 	p, err := validatingwebhook.NewValidatingAdmissionWebhook(nil)
 	if err != nil {
 		return nil, err
@@ -94,7 +102,7 @@ func (c Config) validatingWebhooks() (admission.Interface, error) {
 	return p, p.ValidateInitialization()
 }
 
-func (c Config) mutatingPolicies() (admission.Interface, error) {
+func (c Config) mutatingPolicies() (admission.MutationInterface, error) {
 	p, err := mutatingpolicy.NewPlugin(nil)
 	if err != nil {
 		return nil, err
@@ -110,7 +118,7 @@ func (c Config) mutatingPolicies() (admission.Interface, error) {
 	return p, p.ValidateInitialization()
 }
 
-func (c Config) validatingPolicies() (admission.Interface, error) {
+func (c Config) validatingPolicies() (admission.ValidationInterface, error) {
 	p, err := validatingpolicy.NewPlugin(nil)
 	if err != nil {
 		return nil, err

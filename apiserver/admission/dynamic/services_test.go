@@ -8,6 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -73,5 +74,28 @@ func TestServicesLeadToReadyPods(t *testing.T) {
 				t.Errorf("%v, %v; want %s", got, err, c.want)
 			}
 		})
+	}
+}
+
+// BenchmarkNothingConfigured is what a write pays while there is no webhook and no policy.
+func BenchmarkNothingConfigured(b *testing.B) {
+	store := storage.New(raftstoretest.NewLocal(state.Options{}), kinds.NewScheme(), kinds.All())
+	a := admission.NewAttributesRecord(&corev1.ConfigMap{}, nil, corev1.SchemeGroupVersion.WithKind("ConfigMap"), "ns", "c",
+		corev1.SchemeGroupVersion.WithResource("configmaps"), "", admission.Create, nil, false, nil)
+	plugins := New(Config{Store: store})
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, p := range plugins {
+			var err error
+			switch l := p.(type) {
+			case admission.MutationInterface:
+				err = l.Admit(b.Context(), a, nil)
+			case admission.ValidationInterface:
+				err = l.Validate(b.Context(), a, nil)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
 	}
 }

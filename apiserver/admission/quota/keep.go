@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -50,16 +51,23 @@ func (q *Quota) keep(ctx context.Context) error {
 		return err
 	}
 	defer changes.Stop()
+	counted := map[types.UID]corev1.ResourceList{} // the limits that were counted for
 	for e := range changes.ResultChan() {
 		current, ok := storage.Uncache(e.Object).(*corev1.ResourceQuota)
-		if !ok || e.Type == watch.Deleted {
+		if !ok {
 			continue
 		}
-		if e.Type == watch.Added || !settled(current) {
-			if err := q.recount(ctx, current); err != nil && !apierrors.IsNotFound(err) {
-				return err
-			}
+		if e.Type == watch.Deleted {
+			delete(counted, current.UID)
+			continue
 		}
+		if hard, ok := counted[current.UID]; ok && apiequality.Semantic.DeepEqual(hard, current.Spec.Hard) {
+			continue // as upstream, a status that somebody else wrote stands until the next charge
+		}
+		if err := q.recount(ctx, current); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		counted[current.UID] = current.Spec.Hard
 	}
 	return nil
 }

@@ -56,7 +56,6 @@ func (q *Quota) Charge(v *storage.View, w Write) error {
 	if err := touchNamespace(v, w); err != nil {
 		return err
 	}
-	m := meterOf(w.Kind)
 	for obj, err := range v.Snapshot(quotasResource).All(w.about().GetNamespace()) {
 		if err != nil {
 			return err
@@ -65,7 +64,7 @@ func (q *Quota) Charge(v *storage.View, w Write) error {
 		if w.Kind.GroupResource() == quotasResource.GroupResource() && current.Name == w.about().GetName() {
 			continue // it is being written itself
 		}
-		charged, err := q.charge(v, m, current, w)
+		charged, err := q.charge(v, meterOf(w.Kind), current, w)
 		if err != nil {
 			return err
 		}
