@@ -128,8 +128,13 @@ func TestQuotaIsCounted(t *testing.T) {
 		if q.Status.Hard.Name("configmaps", resource.DecimalSI).String() != "5" || usedOf(t, server, "configmaps") != "1" {
 			t.Errorf("status = %+v", q.Status)
 		}
-		mustDo[corev1.ResourceQuota](t, server, call{method: "PATCH", path: quotaPath + "/q", contentType: patchTypeOf["merge"], body: `{"spec":{"hard":{"configmaps":"7","secrets":"1"}}}`})
+		mustDo[corev1.ResourceQuota](t, server, call{method: "PATCH", path: quotaPath + "/q", contentType: patchTypeOf["merge"], body: `{"spec":{"hard":{"configmaps":"7","secrets":"1","count/things.example.com":"9"}}}`})
+		mustDo[corev1.ResourceQuota](t, server, call{method: "PATCH", path: quotaPath + "/q/status", contentType: patchTypeOf["merge"], body: `{"status":{"used":{"count/things.example.com":"3"}}}`})
+		mustDo[corev1.ResourceQuota](t, server, call{method: "PATCH", path: quotaPath + "/q", contentType: patchTypeOf["merge"], body: `{"spec":{"hard":{"configmaps":"8"}}}`})
 		synctest.Wait()
+		if used := usedOf(t, server, "count/things.example.com"); used != "3" {
+			t.Errorf("what custom resources were charged became %s", used)
+		}
 		if usedOf(t, server, "secrets") != "0" || usedOf(t, server, "configmaps") != "1" {
 			t.Errorf("used %s and %s", usedOf(t, server, "secrets"), usedOf(t, server, "configmaps"))
 		}

@@ -13,7 +13,8 @@
 // first, from the transaction's own view, or by Keep, which the root package runs on
 // the leader. The creation of a quota writes its namespace anew, so that a creation
 // that was decided before there was a quota is decided again. A deletion decided in
-// those milliseconds may be missed; Keep counts everything once in a while.
+// those milliseconds may be missed; Keep counts everything once in a while. Custom
+// resources count from the creation of the quota on: those before it are not seen.
 //
 // Usage is tested with tables and with a model, charging through apiserver with many
 // writers.

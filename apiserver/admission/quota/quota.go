@@ -151,6 +151,12 @@ func (q *Quota) count(v *storage.View, current *corev1.ResourceQuota) (corev1.Re
 		}
 		used = quotav1.Add(used, total)
 	}
+	for name := range current.Spec.Hard {
+		_, counted := used[name]
+		if had, charged := current.Status.Used[name]; charged && !counted {
+			used[name] = had // of custom resources, whose tables come and go: what was charged stands
+		}
+	}
 	return used, nil
 }
 
