@@ -87,6 +87,12 @@ func (s *Store) Table(gvr schema.GroupVersionResource) *Table {
 	return t
 }
 
+// Serves reports whether there is a table of the kind.
+func (s *Store) Serves(gvr schema.GroupVersionResource) bool {
+	_, ok := s.tables[gvr]
+	return ok
+}
+
 // Revision is the newest revision applied on this replica.
 func (s *Store) Revision() uint64 { return s.log.Root().Revision }
 
