@@ -1,6 +1,8 @@
 package pki
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
@@ -19,6 +21,7 @@ const (
 	fileAdminKey    = "admin.key"
 	fileGossipKey   = "gossip.key"
 	fileNodeToken   = "node.token"
+	fileAccountKey  = "sa.key"
 	AdminKubeconfig = "admin.kubeconfig"
 )
 
@@ -31,6 +34,8 @@ type Cluster struct {
 	GossipKey []byte
 	// NodeToken lets agents join.
 	NodeToken Token
+	// AccountKey signs the tokens of service accounts, on every server.
+	AccountKey *ecdsa.PrivateKey
 	// Admin may do everything.
 	Admin *Identity
 
@@ -153,7 +158,21 @@ func (c *Cluster) loadSecrets(create bool) error {
 	if c.NodeToken.Pin != c.CA.Pin() {
 		return fmt.Errorf("%w: %s is that of another certificate authority", ErrBadToken, c.NodeTokenPath())
 	}
+	if text, err = read(fileAccountKey, newAccountKey); err != nil {
+		return err
+	}
+	if c.AccountKey, err = parseKey(text); err != nil {
+		return fmt.Errorf("service account key: %w", err)
+	}
 	return nil
+}
+
+func newAccountKey() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("service account key: %w", err)
+	}
+	return encodeKey(key)
 }
 
 func (c *Cluster) newNodeToken() ([]byte, error) {

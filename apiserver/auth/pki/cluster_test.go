@@ -41,7 +41,7 @@ func TestInitCluster(t *testing.T) {
 	files := contents(t, dir)
 	for _, name := range []string{
 		"admin.kubeconfig", "server-1.kubeconfig", "server-2.kubeconfig", "pki/ca.crt", "pki/ca.key", "pki/gossip.key",
-		"pki/node.token", "pki/server-1.crt", "pki/server-1.key", "pki/server-2.crt", "pki/server-2.key", "pki/admin.crt", "pki/admin.key",
+		"pki/node.token", "pki/sa.key", "pki/server-1.crt", "pki/server-1.key", "pki/server-2.crt", "pki/server-2.key", "pki/admin.crt", "pki/admin.key",
 	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
@@ -52,8 +52,8 @@ func TestInitCluster(t *testing.T) {
 			t.Errorf("%s: mode %s", name, info.Mode())
 		}
 	}
-	if len(files) != 13 {
-		t.Errorf("%d files, want 13: is a temporary one left?", len(files))
+	if len(files) != 14 {
+		t.Errorf("%d files, want 14: is a temporary one left?", len(files))
 	}
 	if len(cluster.GossipKey) != 32 {
 		t.Errorf("gossip key of %d bytes", len(cluster.GossipKey))

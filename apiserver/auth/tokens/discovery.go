@@ -1,0 +1,56 @@
+package tokens
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// Paths of the documents by which others check tokens.
+const (
+	ConfigurationPath = "/.well-known/openid-configuration"
+	KeySetPath        = "/openid/v1/jwks"
+)
+
+// documentMaxAge lets clients keep the documents for a while, as upstream.
+const documentMaxAge = "public, max-age=3600"
+
+// configuration is the part of OpenID Connect discovery that checking a token needs.
+type configuration struct {
+	Issuer        string   `json:"issuer"`
+	KeySet        string   `json:"jwks_uri"`
+	ResponseTypes []string `json:"response_types_supported"`
+	SubjectTypes  []string `json:"subject_types_supported"`
+	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
+}
+
+// Documents returns the documents by their paths. address is the host:port at
+// which clients reach this server.
+func (i *Issuer) Documents(address string) (map[string]http.Handler, error) {
+	about, err := json.Marshal(configuration{
+		Issuer: i.name, KeySet: "https://" + address + KeySetPath,
+		ResponseTypes: []string{"id_token"}, SubjectTypes: []string{"public"}, Algorithms: []string{string(algorithm)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	keys, err := json.Marshal(i.keys.public)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]http.Handler{
+		ConfigurationPath: document{"application/json", about},
+		KeySetPath:        document{"application/jwk-set+json", keys},
+	}, nil
+}
+
+type document struct {
+	contentType string
+	text        []byte
+}
+
+// ServeHTTP implements http.Handler.
+func (d document) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", d.contentType)
+	w.Header().Set("Cache-Control", documentMaxAge)
+	_, _ = w.Write(d.text) // a client that went away needs no answer
+}
