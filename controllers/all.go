@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/setpoint-io/setpoint/controllers/clusterroleaggregation"
 	"github.com/setpoint-io/setpoint/controllers/crd"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
@@ -35,6 +36,7 @@ type controller struct {
 func all() []controller {
 	return []controller{
 		{"serviceaccount-controller", serviceaccount.Warm, runServiceAccount},
+		{"clusterrole-aggregation-controller", clusterroleaggregation.Warm, runClusterRoleAggregation},
 		{"root-ca-cert-publisher", rootca.Warm, runRootCA},
 		{"node-ipam-controller", nodeipam.Warm, runNodeIPAM},
 		{"node-controller", nodelifecycle.Warm, runNodeLifecycle},
@@ -66,6 +68,10 @@ func Warm(f informers.SharedInformerFactory) error {
 
 func runServiceAccount(ctx context.Context, cfg Config, _ record.EventRecorder) error {
 	return serviceaccount.Run(ctx, serviceaccount.Config{Client: cfg.Client, Informers: cfg.Informers, Logger: cfg.Logger})
+}
+
+func runClusterRoleAggregation(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return clusterroleaggregation.Run(ctx, clusterroleaggregation.Config{Client: cfg.Client, Informers: cfg.Informers, Logger: cfg.Logger})
 }
 
 func runRootCA(ctx context.Context, cfg Config, _ record.EventRecorder) error {

@@ -1,0 +1,85 @@
+package policy
+
+import (
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// TestBindingsHoldRoles: each binding names a role that is in the tables, and each
+// object is there once and marked.
+func TestBindingsHoldRoles(t *testing.T) {
+	seen := map[string]bool{}
+	see := func(kind string, o interface {
+		GetName() string
+		GetNamespace() string
+		GetLabels() map[string]string
+		GetAnnotations() map[string]string
+	}) {
+		key := kind + " " + o.GetNamespace() + "/" + o.GetName()
+		if seen[key] {
+			t.Errorf("%s is there twice", key)
+		}
+		seen[key] = true
+		if o.GetLabels()[labelKey] != labelValue || o.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] != "true" {
+			t.Errorf("%s is not marked", key)
+		}
+	}
+	for _, r := range ClusterRoles() {
+		see("ClusterRole", r)
+		if (len(r.Rules) == 0) != (r.AggregationRule != nil) {
+			t.Errorf("%s has rules and gathers them, or neither", r.Name)
+		}
+	}
+	for _, r := range Roles() {
+		see("Role", r)
+	}
+	for _, b := range ClusterRoleBindings() {
+		see("ClusterRoleBinding", b)
+		if !seen["ClusterRole /"+b.RoleRef.Name] {
+			t.Errorf("%s binds %s, which is not there", b.Name, b.RoleRef.Name)
+		}
+	}
+	for _, b := range RoleBindings() {
+		see("RoleBinding", b)
+		if !seen["Role "+b.Namespace+"/"+b.RoleRef.Name] {
+			t.Errorf("%s binds %s, which is not there", b.Name, b.RoleRef.Name)
+		}
+	}
+}
+
+// TestTheLadder: who may less must not read secrets, and nobody below the
+// cluster's administrator changes quotas.
+func TestTheLadder(t *testing.T) {
+	grants := func(rules []rbacv1.PolicyRule, verb, resource string) bool {
+		for _, r := range rules {
+			for _, v := range r.Verbs {
+				for _, s := range r.Resources {
+					if v == verb && s == resource {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	}
+	for _, c := range []struct {
+		rules          []rbacv1.PolicyRule
+		verb, resource string
+		granted        bool
+	}{
+		{viewing(), "get", "pods", true},
+		{viewing(), "get", "secrets", false},
+		{viewing(), "create", "pods", false},
+		{viewing(), "get", "roles", false},
+		{editing(), "get", "secrets", true},
+		{editing(), "create", "pods/exec", true},
+		{editing(), "update", "resourcequotas", false},
+		{editing(), "update", "roles", false},
+		{editing(), "update", "pods/status", false},
+	} {
+		if grants(c.rules, c.verb, c.resource) != c.granted {
+			t.Errorf("%s %s: granted %v", c.verb, c.resource, !c.granted)
+		}
+	}
+}
