@@ -34,10 +34,10 @@ func (s *Server) newAdmission(ctx context.Context, judge authorizer.Authorizer) 
 	s.typeChecker = dynamic.NewTypeChecker(s.storage, client.Discovery(), mapper)
 	return admission.New(admission.Config{
 		Store: s.storage, Authorizer: judge,
-		Last: dynamic.New(dynamic.Config{
+		Last: append([]k8sadmission.Interface{s.access.escalation}, dynamic.New(dynamic.Config{
 			Store: s.storage, Informers: s.informers, Client: client, Dynamic: anyKind,
 			Mapper: mapper, Authorizer: judge, Stop: ctx.Done(),
-		}),
+		})...),
 	})
 }
 

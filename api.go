@@ -16,9 +16,9 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
-	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/join"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
@@ -26,7 +26,6 @@ import (
 )
 
 var (
-	podsResource       = corev1.SchemeGroupVersion.WithResource("pods")
 	namespacesResource = corev1.SchemeGroupVersion.WithResource("namespaces")
 )
 
@@ -37,6 +36,9 @@ func (s *Server) buildAPI(ctx context.Context, self pki.Server) error {
 	scheme, all := kinds.NewScheme(), kinds.All()
 	s.storage = storage.New(s.log, scheme, all)
 	var err error
+	if s.access, err = s.newAccess(self); err != nil {
+		return err
+	}
 	s.custom, err = crd.New(crd.Config{
 		Codecs: apiserver.NewCodecs(scheme), Storage: s.storage, Models: discovery.MetadataModels, Services: dynamic.NewServiceResolver(s.storage),
 	})
@@ -44,15 +46,14 @@ func (s *Server) buildAPI(ctx context.Context, self pki.Server) error {
 		return err
 	}
 	documents, err := discovery.New(discovery.Config{
-		Kinds: all, Custom: s.custom.Kinds, Address: self.Endpoint, Version: Version, Logger: s.config.Logger,
-		Metrics: s.metrics(),
-		Checks:  []discovery.Check{{Name: "log", Check: s.checkLog}, {Name: "system-objects", Check: s.checkSystem}},
+		Kinds: append(all[:len(all):len(all)], reviews.Kinds(s.access.reviews)...), Custom: s.custom.Kinds, Address: self.Endpoint, Version: Version, Logger: s.config.Logger,
+		Documents: s.access.documents, Metrics: s.metrics(),
+		Checks: []discovery.Check{{Name: "log", Check: s.checkLog}, {Name: "system-objects", Check: s.checkSystem}},
 	})
 	if err != nil {
 		return err
 	}
-	authorizer := auth.NewAuthorizer(auth.Config{PodNode: s.podNode})
-	admit, err := s.newAdmission(ctx, authorizer)
+	admit, err := s.newAdmission(ctx, s.access.authorizer)
 	if err != nil {
 		return err
 	}
@@ -62,8 +63,10 @@ func (s *Server) buildAPI(ctx context.Context, self pki.Server) error {
 		Kubelets:      newKubelets(s.identity),
 		Admission:     admit,
 		Quota:         s.quota,
-		Authenticator: auth.NewAuthenticator(),
-		Authorizer:    authorizer,
+		Authenticator: s.access.authenticator,
+		Authorizer:    s.access.authorizer,
+		Tokens:        s.access.issuer,
+		Reviews:       s.access.reviews,
 		TypeConverter: &lazyTypeConverter{},
 		Custom:        s.custom,
 		Discovery:     documents,
@@ -85,14 +88,6 @@ func (s *Server) checkSystem(context.Context) error {
 		return errNoSystemObjects
 	}
 	return nil
-}
-
-func (s *Server) podNode(ctx context.Context, namespace, name string) (node string, found bool) {
-	cached, err := s.storage.Table(podsResource).Get(ctx, namespace, name, "0")
-	if err != nil {
-		return "", false
-	}
-	return cached.Object().(*corev1.Pod).Spec.NodeName, true
 }
 
 func (s *Server) metrics() prometheus.Gatherer {

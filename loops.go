@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/auth/rbac/policy"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers"
 	"github.com/setpoint-io/setpoint/controllers/leader"
@@ -45,6 +46,7 @@ func (s *Server) runLoops(ctx context.Context) error {
 	}
 	scheduler.Prepare(scheduler.Config{Informers: l.informers, Serves: l.serves})
 	l.informers.StartWithContext(ctx)
+	s.wg.Go(func() { s.access.run(ctx) })
 	s.wg.Go(func() {
 		<-ctx.Done()
 		l.informers.Shutdown()
@@ -92,6 +94,9 @@ func (l *loops) act(ctx context.Context, term uint64) error {
 	server, err := kubernetes.NewForConfig(s.restConfig(serverUser, term))
 	if err != nil {
 		return err
+	}
+	if !l.until(ctx, "default roles", func(ctx context.Context) error { return policy.Reconcile(ctx, server) }) {
+		return nil
 	}
 	if !l.until(ctx, "namespaces", func(ctx context.Context) error { return ensureNamespaces(ctx, server) }) {
 		return nil

@@ -90,6 +90,7 @@ type Server struct {
 	// the same by resource.
 	informers informers.SharedInformerFactory
 	monitors  map[schema.GroupVersionResource]cache.SharedIndexInformer
+	access    *access
 	liveness  *liveness
 	http      *http.Server
 

@@ -153,11 +153,10 @@ func TestWhoMayEnter(t *testing.T) {
 		text    string
 	}{
 		"nobody, health":      {nobody, "/readyz", nil, 200, "ok"},
-		"nobody, version":     {nobody, "/version", nil, 200, "ok"},
-		"nobody, discovery":   {nobody, "/apis", nil, 401, "Unauthorized"},
-		"nobody, objects":     {nobody, cmPath, nil, 401, "Unauthorized"},
+		"nobody, discovery":   {nobody, "/apis", nil, 403, `forbidden: User \"system:anonymous\" cannot get path \"/apis\"`},
+		"nobody, objects":     {nobody, cmPath, nil, 403, `User \"system:anonymous\" cannot list resource`},
 		"nobody, with token":  {nobody, cmPath, []string{"Authorization", "Bearer x"}, 401, "Unauthorized"},
-		"nobody as admin":     {nobody, cmPath, []string{"Impersonate-User", "admin", "Impersonate-Group", "system:masters"}, 401, "Unauthorized"},
+		"nobody as admin":     {nobody, cmPath, []string{"Impersonate-User", "admin", "Impersonate-Group", "system:masters"}, 403, "cannot impersonate"},
 		"node, all sets":      {node, "/apis/apps/v1/replicasets", nil, 403, `replicasets.apps is forbidden: User \"system:node:node-1\" cannot list resource \"replicasets\" in API group \"apps\" at the cluster scope`},
 		"node, deployments":   {node, depPath + "/d", nil, 403, `deployments.apps \"d\" is forbidden: User \"system:node:node-1\" cannot get resource \"deployments\" in API group \"apps\" in the namespace \"default\"`},
 		"node as admin":       {node, cmPath, []string{"Impersonate-User", "admin"}, 403, "cannot impersonate"},

@@ -19,13 +19,15 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
+	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
-// Config is what a Server is made of. All fields but Custom, Services and Quota are required.
+// Config is what a Server is made of. All fields are required unless they say otherwise.
 type Config struct {
 	Kinds     []*resource.Any
 	Scheme    *runtime.Scheme
@@ -39,9 +41,13 @@ type Config struct {
 	TypeConverter managedfields.TypeConverter
 	// Custom serves what CustomResourceDefinitions define; nil: nothing does.
 	Custom *crd.Catalog
+	// Tokens makes the tokens of service accounts; nil serves none.
+	Tokens *tokens.Issuer
+	// Reviews are answered, not stored.
+	Reviews []reviews.Review
 	// Discovery serves everything that is not a resource: /api, /apis, /openapi, /version, health, /metrics.
 	Discovery http.Handler
-	// Services are what the parts of the system say to each other, by path prefix.
+	// Services, if any, are what the parts of the system say to each other, by path prefix.
 	Services []Service
 	Logger   *slog.Logger
 }
@@ -70,6 +76,7 @@ func New(config Config) (*Server, error) {
 	s.endpoints, err = rest.NewEndpoints(rest.Config{
 		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets,
 		Admission: config.Admission, Quota: config.Quota, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
+		Tokens: config.Tokens, Reviews: config.Reviews,
 	})
 	if err != nil {
 		return nil, err

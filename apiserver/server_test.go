@@ -411,7 +411,7 @@ func TestAnonymousIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusUnauthorized {
+	if response.StatusCode != http.StatusForbidden {
 		t.Errorf("status = %d", response.StatusCode)
 	}
 }

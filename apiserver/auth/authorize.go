@@ -3,7 +3,7 @@ package auth
 import (
 	"context"
 	"slices"
-	"strings"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -13,89 +13,71 @@ import (
 
 // Config of an authorizer.
 type Config struct {
-	// PodNode returns the node a pod is bound to ("": to none); found is false when there
-	// is no such pod. With it, nodes are confined to their own pods; without, to pods.
-	PodNode func(ctx context.Context, namespace, name string) (node string, found bool)
+	// Workloads knows what runs on which node. Without it, nodes read no secrets and
+	// change no pods.
+	Workloads *Workloads
 	// Next judges what the fixed rules do not allow (RBAC). Without it that is refused.
-	Next authorizer.Authorizer
+	Next authorizer.UnconditionalAuthorizer
+	// CatchUp waits until Workloads and Next know all that was written in the cluster
+	// before the call. It is called before anything is refused. May be nil.
+	CatchUp func(ctx context.Context) error
 }
 
-// NewAuthorizer returns the fixed rules: administrators (system:masters) and servers may do
-// everything, nodes what their work needs, everyone authenticated may discover the API and
-// ask about himself. An answer takes well under a microsecond unless PodNode is asked.
+// NewAuthorizer returns the judge of all requests: administrators (system:masters) and
+// servers may do everything, nodes what their work needs, everybody may ask for health;
+// all else is for Config.Next. What is allowed is answered from what this replica knows;
+// before it refuses, it catches up with the others.
 func NewAuthorizer(config Config) authorizer.Authorizer {
 	return authorizer.AuthorizerFunc(func(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 		if a.GetUser() == nil {
 			return authorizer.DecisionNoOpinion, "no user on request", nil
 		}
-		reason := ""
-		for _, rule := range rules {
-			decision, why := rule(ctx, config, a)
-			if decision != authorizer.DecisionNoOpinion {
-				return decision, why, nil
-			}
-			if why != "" {
-				reason = why
-			}
+		decision, reason, err := config.judge(ctx, a)
+		if decision != authorizer.DecisionNoOpinion || !config.catchUp(ctx, a) {
+			return decision, reason, err
 		}
-		if config.Next != nil {
-			return config.Next.Authorize(ctx, a)
-		}
-		return authorizer.DecisionNoOpinion, reason, nil
+		return config.judge(ctx, a)
 	})
 }
 
-type rule func(ctx context.Context, config Config, a authorizer.Attributes) (authorizer.Decision, string)
+// catchUpTimeout bounds how long a refusal waits for the others: a replica that lost
+// them refuses what it does not know to be allowed.
+const catchUpTimeout = 2 * time.Second
 
-// rules are asked in this order; the first that has an opinion decides.
-var rules = []rule{superusers, nodes, everyone}
-
-func superusers(_ context.Context, _ Config, a authorizer.Attributes) (authorizer.Decision, string) {
-	groups := a.GetUser().GetGroups()
-	if slices.Contains(groups, pki.GroupMasters) || slices.Contains(groups, pki.GroupServers) {
-		return authorizer.DecisionAllow, ""
+// catchUp reports whether it is worth to judge again. The anonymous user waits for
+// nobody: anybody could make a server wait.
+func (c Config) catchUp(ctx context.Context, a authorizer.Attributes) bool {
+	if c.CatchUp == nil || a.GetUser().GetName() == user.Anonymous {
+		return false
 	}
-	return authorizer.DecisionNoOpinion, ""
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	return c.CatchUp(ctx) == nil
 }
 
-// openPaths are the non-resource paths that every authenticated user may read; a trailing
-// slash stands for everything below.
-var openPaths = []string{
-	"/api", "/api/", "/apis", "/apis/", "/openapi", "/openapi/", "/version", "/version/",
-	"/healthz", "/healthz/", "/livez", "/livez/", "/readyz", "/readyz/",
+func (c Config) judge(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if superuser(a.GetUser()) || asksHealth(a) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	decision, reason := nodes(c.Workloads, a)
+	if decision != authorizer.DecisionNoOpinion || c.Next == nil {
+		return decision, reason, nil
+	}
+	decision, why, err := c.Next.Authorize(ctx, a)
+	if why == "" {
+		why = reason
+	}
+	return decision, why, err
 }
 
-// selfReviews are the questions about oneself.
-var selfReviews = map[string]string{
-	"selfsubjectaccessreviews": "authorization.k8s.io",
-	"selfsubjectrulesreviews":  "authorization.k8s.io",
-	"selfsubjectreviews":       "authentication.k8s.io",
+func superuser(who user.Info) bool {
+	groups := who.GetGroups()
+	return slices.Contains(groups, pki.GroupMasters) || slices.Contains(groups, pki.GroupServers)
 }
 
-func everyone(_ context.Context, _ Config, a authorizer.Attributes) (authorizer.Decision, string) {
-	if !a.IsResourceRequest() {
-		return everyonePath(a)
-	}
-	authenticated := slices.Contains(a.GetUser().GetGroups(), user.AllAuthenticated)
-	if group, ok := selfReviews[a.GetResource()]; ok && authenticated && group == a.GetAPIGroup() && a.GetVerb() == "create" {
-		return authorizer.DecisionAllow, ""
-	}
-	return authorizer.DecisionNoOpinion, ""
-}
+// healthPaths are open to everybody, also while the roles cannot be read.
+var healthPaths = []string{"/healthz", "/livez", "/readyz"}
 
-func everyonePath(a authorizer.Attributes) (authorizer.Decision, string) {
-	if a.GetVerb() != "get" && a.GetVerb() != "head" {
-		return authorizer.DecisionNoOpinion, ""
-	}
-	path := a.GetPath()
-	authenticated := slices.Contains(a.GetUser().GetGroups(), user.AllAuthenticated)
-	if !authenticated && !isAnonymousPath(path) {
-		return authorizer.DecisionNoOpinion, ""
-	}
-	for _, open := range openPaths {
-		if path == open || strings.HasSuffix(open, "/") && strings.HasPrefix(path, open) {
-			return authorizer.DecisionAllow, ""
-		}
-	}
-	return authorizer.DecisionNoOpinion, ""
+func asksHealth(a authorizer.Attributes) bool {
+	return !a.IsResourceRequest() && a.GetVerb() == "get" && slices.Contains(healthPaths, a.GetPath())
 }

@@ -1,22 +1,24 @@
 package auth
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 )
 
-// nodeLeaseNamespace holds one Lease for each node, named after it.
-const nodeLeaseNamespace = "kube-node-lease"
-
 var (
 	readVerbs        = []string{"get", "list", "watch"}
+	getVerb          = []string{"get"}
+	createVerb       = []string{"create"}
 	writeVerbs       = []string{"update", "patch"}
 	createWriteVerbs = []string{"create", "update", "patch"}
+	ownVerbs         = []string{"get", "create", "update", "patch", "delete"}
 )
 
 // target says which object a rule is about.
@@ -29,8 +31,15 @@ const (
 	ownName
 	// ownLease is ownName in the namespace of node leases.
 	ownLease
-	// ownPod: a pod bound to the node, if Config.PodNode can tell.
+	// ownPod: a pod bound to the node. A missing one passes: the answer is 404 then, which
+	// agents rely on.
 	ownPod
+	// ownPods is ownPod, or those in a list that is narrowed to the node.
+	ownPods
+	// usedObject: one that a pod on the node uses.
+	usedObject
+	// usedVolume: a volume whose claim a pod on the node uses.
+	usedVolume
 )
 
 // nodeRule allows verbs on a resource ("pods/status") to a node.
@@ -40,18 +49,27 @@ type nodeRule struct {
 	target          target
 }
 
-// nodeRules is all a node may do beyond what everyone may. Reading secrets and configmaps
-// is not yet narrowed to those that its pods use.
+// nodeRules is all a node may do beyond what everyone may.
 var nodeRules = []nodeRule{
-	{"", "pods", readVerbs, anyObject},
+	{"", "pods", readVerbs, ownPods},
+	{"", "pods", createVerb, anyObject}, // mirrors of what its own files say: see NodeRestriction
+	{"", "pods", []string{"delete"}, ownPod},
+	{"", "pods/status", writeVerbs, ownPod},
+	{"", "pods/eviction", createVerb, ownPod},
+	{"", "secrets", readVerbs, usedObject},
+	{"", "configmaps", readVerbs, usedObject},
+	{"", "persistentvolumeclaims", getVerb, usedObject},
+	{"", "persistentvolumeclaims/status", ownVerbs[:4], usedObject},
+	{"", "persistentvolumes", getVerb, usedVolume},
+	{"", "serviceaccounts", getVerb, usedObject},
+	{"", "serviceaccounts/token", createVerb, usedObject},
+	{"resource.k8s.io", "resourceclaims", getVerb, usedObject},
 	{"", "services", readVerbs, anyObject},
 	{"", "nodes", readVerbs, anyObject},
+	{"", "nodes", createWriteVerbs, ownName},
+	{"", "nodes/status", writeVerbs, ownName},
 	{"", "namespaces", readVerbs, anyObject},
-	{"", "configmaps", readVerbs, anyObject},
-	{"", "secrets", readVerbs, anyObject},
 	{"", "endpoints", readVerbs, anyObject},
-	{"", "persistentvolumes", readVerbs, anyObject},
-	{"", "persistentvolumeclaims", readVerbs, anyObject},
 	{"discovery.k8s.io", "endpointslices", readVerbs, anyObject},
 	{"networking.k8s.io", "ingresses", readVerbs, anyObject},
 	{"networking.k8s.io", "ingressclasses", readVerbs, anyObject},
@@ -60,22 +78,29 @@ var nodeRules = []nodeRule{
 	{"gateway.networking.k8s.io", "httproutes", readVerbs, anyObject},
 	{"node.k8s.io", "runtimeclasses", readVerbs, anyObject},
 	{"storage.k8s.io", "csidrivers", readVerbs, anyObject},
-	{"storage.k8s.io", "csinodes", readVerbs, anyObject},
-	{"coordination.k8s.io", "leases", []string{"get"}, ownLease},
-	{"coordination.k8s.io", "leases", createWriteVerbs, ownLease},
-	{"", "nodes", createWriteVerbs, ownName},
-	{"", "nodes/status", writeVerbs, ownName},
-	{"", "pods/status", writeVerbs, ownPod},
-	{"", "pods", []string{"delete"}, ownPod},
-	{"", "events", []string{"create", "patch"}, anyObject},
-	{"events.k8s.io", "events", []string{"create", "patch"}, anyObject},
+	{"storage.k8s.io", "csinodes", ownVerbs, ownName},
+	{"storage.k8s.io", "volumeattachments", getVerb, anyObject},
+	{"coordination.k8s.io", "leases", ownVerbs, ownLease},
+	{"certificates.k8s.io", "certificatesigningrequests", append(createVerb[:1:1], readVerbs...), anyObject},
+	{"certificates.k8s.io", "clustertrustbundles", readVerbs, anyObject},
+	{"authentication.k8s.io", "tokenreviews", createVerb, anyObject},
+	{"authorization.k8s.io", "subjectaccessreviews", createVerb, anyObject},
+	{"authorization.k8s.io", "localsubjectaccessreviews", createVerb, anyObject},
+	{"", "events", createWriteVerbs, anyObject},
+	{"events.k8s.io", "events", createWriteVerbs, anyObject},
 }
 
-// nodes judges requests of node certificates. Both the group and the name are required: a
-// certificate with only one of them is not a node's.
-func nodes(ctx context.Context, config Config, a authorizer.Attributes) (authorizer.Decision, string) {
-	node, ok := pki.NodeOfUser(a.GetUser().GetName())
-	if !ok || !slices.Contains(a.GetUser().GetGroups(), pki.GroupNodes) || !a.IsResourceRequest() {
+// NodeOf returns the node that a user is. Both the group and the name are required: who
+// has only one of them is not a node.
+func NodeOf(who user.Info) (node string, ok bool) {
+	node, ok = pki.NodeOfUser(who.GetName())
+	return node, ok && slices.Contains(who.GetGroups(), pki.GroupNodes)
+}
+
+// nodes judges requests of nodes.
+func nodes(workloads *Workloads, a authorizer.Attributes) (authorizer.Decision, string) {
+	node, ok := NodeOf(a.GetUser())
+	if !ok || !a.IsResourceRequest() {
 		return authorizer.DecisionNoOpinion, ""
 	}
 	resource := a.GetResource()
@@ -83,11 +108,12 @@ func nodes(ctx context.Context, config Config, a authorizer.Attributes) (authori
 		resource += "/" + a.GetSubresource()
 	}
 	reason := ""
-	for _, r := range nodeRules {
-		if r.group != a.GetAPIGroup() || r.resource != resource || !slices.Contains(r.verbs, a.GetVerb()) {
+	for i := range nodeRules {
+		r := &nodeRules[i]
+		if r.resource != resource || r.group != a.GetAPIGroup() || !slices.Contains(r.verbs, a.GetVerb()) {
 			continue
 		}
-		if reason = r.refusal(ctx, config, node, a); reason == "" {
+		if reason = r.refusal(workloads, node, a); reason == "" {
 			return authorizer.DecisionAllow, ""
 		}
 	}
@@ -95,17 +121,28 @@ func nodes(ctx context.Context, config Config, a authorizer.Attributes) (authori
 }
 
 // refusal says why the object is not the node's, or "".
-func (r nodeRule) refusal(ctx context.Context, config Config, node string, a authorizer.Attributes) string {
+func (r *nodeRule) refusal(workloads *Workloads, node string, a authorizer.Attributes) string {
 	switch r.target {
 	case ownLease:
-		if a.GetNamespace() != nodeLeaseNamespace {
-			return fmt.Sprintf("node %q may only use leases in %s", node, nodeLeaseNamespace)
+		if a.GetNamespace() != corev1.NamespaceNodeLease {
+			return fmt.Sprintf("can only access leases in the %q system namespace", corev1.NamespaceNodeLease)
 		}
 		return refuseOther(node, a)
 	case ownName:
 		return refuseOther(node, a)
+	case ownPods:
+		if a.GetVerb() != "get" && narrowedTo(node, a) {
+			return ""
+		}
+		return refuseForeignPod(workloads, node, a)
 	case ownPod:
-		return refuseForeignPod(ctx, config, node, a)
+		return refuseForeignPod(workloads, node, a)
+	case usedObject:
+		return refuseUnused(workloads, node, a)
+	case usedVolume:
+		if workloads == nil || !workloads.usesVolume(node, a.GetName()) {
+			return noRelationship(node)
+		}
 	case anyObject:
 	}
 	return ""
@@ -118,14 +155,40 @@ func refuseOther(node string, a authorizer.Attributes) string {
 	return fmt.Sprintf("node %q may only write what bears its own name", node)
 }
 
-// refuseForeignPod lets a missing pod pass: the answer is 404 then, which agents rely on.
-func refuseForeignPod(ctx context.Context, config Config, node string, a authorizer.Attributes) string {
-	if config.PodNode == nil {
-		return ""
+// narrowedTo reports whether a list or watch is of the pods on the node.
+func narrowedTo(node string, a authorizer.Attributes) bool {
+	requirements, _ := a.GetFieldSelector()
+	for _, r := range requirements {
+		if r.Field == "spec.nodeName" && r.Operator == selection.Equals && r.Value == node {
+			return true
+		}
 	}
-	bound, found := config.PodNode(ctx, a.GetNamespace(), a.GetName())
-	if !found || bound == node {
-		return ""
+	return false
+}
+
+func refuseForeignPod(workloads *Workloads, node string, a authorizer.Attributes) string {
+	if a.GetName() == "" {
+		return "can only list/watch pods with spec.nodeName field selector"
 	}
-	return fmt.Sprintf("node %q may only change pods bound to it", node)
+	if workloads != nil {
+		if bound, found := workloads.NodeOf(a.GetNamespace(), a.GetName()); !found || bound == node {
+			return ""
+		}
+	}
+	return fmt.Sprintf("node %q may only use pods bound to it", node)
+}
+
+func refuseUnused(workloads *Workloads, node string, a authorizer.Attributes) string {
+	if a.GetName() == "" {
+		return "No Object name found"
+	}
+	if workloads == nil || !workloads.uses(node, reference{a.GetResource(), a.GetNamespace(), a.GetName()}) {
+		return noRelationship(node)
+	}
+	return ""
+}
+
+// noRelationship is worded as upstream's.
+func noRelationship(node string) string {
+	return fmt.Sprintf("no relationship found between node '%s' and this object", node)
 }

@@ -140,6 +140,14 @@ func (g *group) versionNames() []string {
 	return names
 }
 
+// verbsOf are the verbs that a kind itself answers.
+func verbsOf(kind *resource.Any) []string {
+	if kind.CreateOnly {
+		return []string{"create"}
+	}
+	return kindVerbs
+}
+
 // subresourcesOf returns all subresources of a kind in the order of their names.
 func subresourcesOf(kind *resource.Any) []resource.Subresource {
 	all := slices.Clone(kind.Subresources)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,6 +32,8 @@ type Config struct {
 	Address string
 	// Version is Setpoint's own ("0.1.0"); it stands behind the "+" of gitVersion.
 	Version string
+	// Documents are further paths to answer, exactly these.
+	Documents map[string]http.Handler
 	// Checks are the server's health checks; "ping" is added.
 	Checks []Check
 	// Metrics are served at /metrics. Nil: no such path.
@@ -153,6 +156,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	path := "/" + strings.Trim(request.URL.Path, "/")
+	if document, ok := h.config.Documents[path]; ok {
+		document.ServeHTTP(w, request)
+		return
+	}
 	first, _, _ := strings.Cut(path[1:], "/")
 	switch first {
 	case "":
@@ -184,10 +191,13 @@ func (h *Handler) serveMetrics(w http.ResponseWriter, request *http.Request) {
 func (h *Handler) servePaths(w http.ResponseWriter, now *offer) {
 	paths := append(now.documents.paths(), now.openapi.paths()...)
 	paths = append(paths, h.health.paths()...)
+	paths = slices.AppendSeq(paths, maps.Keys(h.config.Documents))
 	if h.metrics != nil {
 		paths = append(paths, "/metrics")
 	}
-	writeJSON(w, map[string][]string{"paths": append(paths, "/version")})
+	paths = append(paths, "/version")
+	slices.Sort(paths)
+	writeJSON(w, map[string][]string{"paths": paths})
 }
 
 func writeJSON(w http.ResponseWriter, value any) {

@@ -45,14 +45,20 @@ func modelName(obj runtime.Object) string {
 func (o *kindOperations) add(kind *resource.Any) {
 	path := pathOf(kind.GroupVersionKind.GroupVersion())
 	base := operation{gvk: kind.GroupVersionKind}
-	if kind.Namespaced() {
+	if kind.Namespaced() && !kind.CreateOnly {
 		all := base
 		all.path = path + "/" + kind.Plural
 		o.addList(kind, all, idOf("list", kind, false)+"ForAllNamespaces")
+	}
+	if kind.Namespaced() {
 		path += "/namespaces/{namespace}"
 		base.pathParameters = append(base.pathParameters, parameterNamespace)
 	}
 	base.path = path + "/" + kind.Plural
+	if kind.CreateOnly {
+		o.addCreate(kind, base)
+		return
+	}
 	o.addCollection(kind, base)
 	base.path += "/{name}"
 	base.pathParameters = append(slices.Clone(base.pathParameters), parameterName)
@@ -72,15 +78,20 @@ func (o *kindOperations) addList(kind *resource.Any, base operation, id string) 
 func (o *kindOperations) addCollection(kind *resource.Any, base operation) {
 	name := kind.GroupVersionKind.Kind
 	o.addList(kind, base, idOf("list", kind, true))
-	post := base
-	post.method, post.action, post.id, post.description = "post", "post", idOf("create", kind, true), "create an object of kind "+name
-	post.query, post.body, post.response = writeQuery, modelName(kind.New()), modelName(kind.New())
+	o.addCreate(kind, base)
 	clearing := base
 	clearing.method, clearing.action, clearing.id = "delete", "deletecollection", idOfCollection(kind)
 	clearing.description = "delete a collection of objects of kind " + name
 	clearing.query = append(slices.Clone(deleteQuery), listQuery...)
 	clearing.body, clearing.response = metav1.DeleteOptions{}.OpenAPIModelName(), metav1.Status{}.OpenAPIModelName()
-	o.list = append(o.list, post, clearing)
+	o.list = append(o.list, clearing)
+}
+
+func (o *kindOperations) addCreate(kind *resource.Any, post operation) {
+	post.method, post.action, post.id = "post", "post", idOf("create", kind, true)
+	post.description = "create an object of kind " + kind.GroupVersionKind.Kind
+	post.query, post.body, post.response = writeQuery, modelName(kind.New()), modelName(kind.New())
+	o.list = append(o.list, post)
 }
 
 func (o *kindOperations) addItem(kind *resource.Any, base operation) {

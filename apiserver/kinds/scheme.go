@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -39,6 +40,7 @@ func addTypes(scheme *runtime.Scheme) {
 	for _, add := range []func(*runtime.Scheme) error{
 		autoscalingv1.AddToScheme,
 		authenticationv1.AddToScheme,
+		authorizationv1.AddToScheme,
 		metav1.AddMetaToScheme,
 	} {
 		utilruntime.Must(add(scheme))

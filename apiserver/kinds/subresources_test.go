@@ -8,8 +8,9 @@ import (
 
 func TestSubresourcesForDiscovery(t *testing.T) {
 	want := map[string][]string{
-		"pods":       {"attach", "binding", "eviction", "exec", "log", "portforward"},
-		"namespaces": {"finalize"},
+		"pods":            {"attach", "binding", "eviction", "exec", "log", "portforward"},
+		"namespaces":      {"finalize"},
+		"serviceaccounts": {"token"},
 	}
 	got := map[string][]string{}
 	for _, kind := range All() {

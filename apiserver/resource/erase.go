@@ -47,6 +47,7 @@ func Erase[T Object](k Kind[T]) *Any {
 		Fields:                 eraseGet[T, fields.Set](k.Fields),
 		Scale:                  eraseScale(k.Scale),
 		Parts:                  eraseParts(k.Parts),
+		CreateOnly:             k.CreateOnly,
 		Subresources:           k.Subresources,
 		Schema:                 k.Schema,
 		SchemaID:               k.SchemaID,

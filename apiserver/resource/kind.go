@@ -90,6 +90,8 @@ type Kind[T Object] struct {
 	// Every object yields the same field names.
 	Fields func(obj T) fields.Set
 	Scale  *Scale[T]
+	// CreateOnly: objects are questions that are answered and never stored; nothing but create is served.
+	CreateOnly bool
 	// Parts are subresources that change a part of the object, like status. One that is
 	// called status takes the place of the ordinary one.
 	Parts []Part[T]

@@ -52,6 +52,7 @@ func (e *Endpoints) Custom(c Custom) (*Endpoints, error) {
 	store.TableConvertor, store.guard, store.quota = uncached{c.Columns}, c.Guard, e.config.Quota
 	custom := &Endpoints{
 		config: e.config, equivalents: c.Equivalents, convertor: e.convertor, custom: &c, patchTypes: customPatchTypes,
+		kinds:    map[schema.GroupVersionResource]*resource.Any{gvr: c.Kind},
 		stores:   map[schema.GroupVersionResource]*Store{gvr: store},
 		handlers: map[endpoint]http.HandlerFunc{},
 	}

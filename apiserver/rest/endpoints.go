@@ -21,6 +21,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
+	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
@@ -45,6 +47,10 @@ type Config struct {
 	Authorizer authorizer.Authorizer
 	// Quota limits what namespaces hold; may be nil.
 	Quota Quota
+	// Tokens makes the tokens of service accounts. Nil: they are not served.
+	Tokens *tokens.Issuer
+	// Reviews are answered, not stored.
+	Reviews []reviews.Review
 	// TypeConverter knows the schemas of all kinds, for field ownership.
 	TypeConverter managedfields.TypeConverter
 }
@@ -56,6 +62,7 @@ type Endpoints struct {
 	equivalents runtime.EquivalentResourceRegistry
 	convertor   convertor
 
+	kinds    map[schema.GroupVersionResource]*resource.Any
 	stores   map[schema.GroupVersionResource]*Store
 	handlers map[endpoint]http.HandlerFunc
 	// patchTypes are the forms of PATCH that are understood.
@@ -73,15 +80,25 @@ type endpoint struct {
 
 // NewEndpoints builds the handlers of all kinds.
 func NewEndpoints(config Config) (*Endpoints, error) {
-	e := &Endpoints{config: config, patchTypes: patchTypes, equivalents: newEquivalents(config.Kinds), convertor: newConvertor(config.Scheme, config.Kinds), stores: map[schema.GroupVersionResource]*Store{}, handlers: map[endpoint]http.HandlerFunc{}}
+	e := &Endpoints{
+		config: config, patchTypes: patchTypes, equivalents: newEquivalents(config.Kinds), convertor: newConvertor(config.Scheme, config.Kinds),
+		kinds:  map[schema.GroupVersionResource]*resource.Any{},
+		stores: map[schema.GroupVersionResource]*Store{}, handlers: map[endpoint]http.HandlerFunc{},
+	}
 	for _, kind := range config.Kinds {
 		gvr := kind.GroupVersionResource()
+		e.kinds[gvr] = kind
 		store := newStore(kind, config.Storage.Table(gvr), config.Scheme)
 		store.quota = config.Quota
 		e.stores[gvr] = store
 	}
 	for _, kind := range config.Kinds {
 		if err := e.addKind(kind); err != nil {
+			return nil, err
+		}
+	}
+	for _, review := range config.Reviews {
+		if err := e.addReview(review); err != nil {
 			return nil, err
 		}
 	}
@@ -92,12 +109,12 @@ func NewEndpoints(config Config) (*Endpoints, error) {
 // found tells whether the path exists at all: then the answer is 405, not 404.
 func (e *Endpoints) Handler(info *request.RequestInfo) (handler http.HandlerFunc, found bool) {
 	gvr := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
-	store, ok := e.stores[gvr]
-	if !ok || !pathExists(store.kind, info) {
+	kind, ok := e.kinds[gvr]
+	if !ok || !pathExists(kind, info) {
 		return nil, false
 	}
 	key := endpoint{gvr, info.Subresource, info.Verb}
-	if h, ok := e.handlers[key]; ok && verbFits(store.kind, info) {
+	if h, ok := e.handlers[key]; ok && verbFits(kind, info) {
 		return h, true
 	}
 	key.verb = "get"
@@ -157,11 +174,13 @@ func (e *Endpoints) addKind(kind *resource.Any) error {
 			return err
 		}
 	}
-	if kind.GroupResource() == (schema.GroupResource{Resource: "pods"}) {
+	switch kind.GroupResource() {
+	case podsResource.GroupResource():
 		return e.addPodSubresources(kind, store)
-	}
-	if kind.GroupResource() == namespacesResource.GroupResource() {
+	case namespacesResource.GroupResource():
 		return e.addFinalize(kind, store.finalize())
+	case accountsResource.GroupResource():
+		return e.addToken(kind, store)
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ var (
 )
 
 // NewEscalation asks rules what a user holds, and whole, the judge of all requests,
-// what he may.
+// what he may. Before whole says no, rules has caught up with the cluster: what it is
+// asked after that is the newest.
 func NewEscalation(rules *Authorizer, whole authorizer.UnconditionalAuthorizer) *Escalation {
 	return &Escalation{rules, whole}
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -16,6 +17,9 @@ func serviceAccounts() resource.Kind[*corev1.ServiceAccount] {
 		ShortNames:       []string{"sa"},
 		New:              func() *corev1.ServiceAccount { return &corev1.ServiceAccount{} },
 		NewList:          func() runtime.Object { return &corev1.ServiceAccountList{} },
+		Subresources: []resource.Subresource{
+			{Name: "token", Kind: authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), Verbs: []string{"create"}},
+		},
 		Columns: []resource.Column[*corev1.ServiceAccount]{
 			column.Name[*corev1.ServiceAccount](),
 			column.Int("Secrets", corev1.ServiceAccount{}.SwaggerDoc()["secrets"], func(sa *corev1.ServiceAccount) int64 {

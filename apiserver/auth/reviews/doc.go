@@ -1,0 +1,14 @@
+// Package reviews answers questions about users: may he, who is he, whose token is
+// this.
+//
+// It owns the kinds of authorization.k8s.io and authentication.k8s.io that are
+// created and never stored: what is created is the question, what comes back the
+// answer. apiserver/rest serves them and apiserver/discovery lists them; the wiring
+// makes them with the authorizer and the authenticators of the request chain, so
+// that an answer is what a request would meet.
+//
+// Promises: nothing is stored, tokens and answers appear in no log, and messages
+// are upstream's.
+//
+// It is tested with tables; through the request chain in apiserver.
+package reviews

@@ -1,0 +1,122 @@
+package auth
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+)
+
+var (
+	podsResource    = corev1.SchemeGroupVersion.WithResource("pods")
+	volumesResource = corev1.SchemeGroupVersion.WithResource("persistentvolumes")
+)
+
+// Workloads knows which nodes need which objects, by the pods that are bound to them:
+// a node reads the secrets of its pods and no others. It is safe for concurrent use;
+// until Run has read the store, nobody needs anything.
+type Workloads struct {
+	store *storage.Store
+	pods  *storage.Follower
+
+	mu    sync.RWMutex
+	users map[reference]map[string]int // object to node to how many of its pods use it
+	nodes map[podName]string           // every pod's node, "" for none
+}
+
+// reference is an object that a pod uses, by its resource.
+type reference struct{ resource, namespace, name string }
+
+type podName struct{ namespace, name string }
+
+// NewWorkloads returns an index over the pods in the store.
+func NewWorkloads(store *storage.Store, logger *slog.Logger) *Workloads {
+	w := &Workloads{store: store, users: map[reference]map[string]int{}, nodes: map[podName]string{}}
+	w.pods = store.Table(podsResource).Follow(w.podChanged, logger)
+	return w
+}
+
+// Run follows the store until ctx ends.
+func (w *Workloads) Run(ctx context.Context) { w.pods.Run(ctx) }
+
+// CatchUp waits until all changes up to the revision are known, or ctx ends.
+func (w *Workloads) CatchUp(ctx context.Context, revision uint64) error {
+	return w.pods.Reach(ctx, revision)
+}
+
+// NodeOf returns the node a pod is bound to ("": to none); found is false when there is
+// no such pod.
+func (w *Workloads) NodeOf(namespace, name string) (node string, found bool) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	node, found = w.nodes[podName{namespace, name}]
+	return node, found
+}
+
+func (w *Workloads) uses(node string, ref reference) bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.users[ref][node] > 0
+}
+
+// usesVolume looks at the claim that the volume is bound to.
+func (w *Workloads) usesVolume(node, volume string) bool {
+	if !w.store.Serves(volumesResource) {
+		return false
+	}
+	found, err := w.store.Table(volumesResource).Get(context.Background(), "", volume, "0")
+	if err != nil {
+		return false
+	}
+	claim := found.Object().(*corev1.PersistentVolume).Spec.ClaimRef
+	return claim != nil && w.uses(node, reference{claimResource, claim.Namespace, claim.Name})
+}
+
+// podChanged keeps the index. What a pod uses changes only with its generation, and
+// its status, which changes often, only with claims made for it.
+func (w *Workloads) podChanged(was, is resource.Object) {
+	before, _ := was.(*corev1.Pod)
+	after, _ := is.(*corev1.Pod)
+	if before != nil && after != nil && sameUse(before, after) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before != nil {
+		w.count(before, -1)
+		delete(w.nodes, podName{before.Namespace, before.Name})
+	}
+	if after != nil {
+		w.count(after, 1)
+		w.nodes[podName{after.Namespace, after.Name}] = after.Spec.NodeName
+	}
+}
+
+func sameUse(a, b *corev1.Pod) bool {
+	return a.UID == b.UID && a.Spec.NodeName == b.Spec.NodeName && a.Generation == b.Generation &&
+		len(a.Status.ResourceClaimStatuses) == len(b.Status.ResourceClaimStatuses)
+}
+
+func (w *Workloads) count(pod *corev1.Pod, by int) {
+	node := pod.Spec.NodeName
+	if node == "" {
+		return
+	}
+	for ref := range referencesOf(pod) {
+		nodes := w.users[ref]
+		if nodes == nil {
+			nodes = make(map[string]int, 1)
+			w.users[ref] = nodes
+		}
+		if nodes[node] += by; nodes[node] == 0 {
+			delete(nodes, node)
+		}
+		if len(nodes) == 0 {
+			delete(w.users, ref)
+		}
+	}
+}
