@@ -66,7 +66,7 @@ func TestCustomResourceOpenAPI(t *testing.T) {
 	if err := json.Unmarshal([]byte(call{path: "/openapi/v2"}.do(t, server).body), &v2); err != nil {
 		t.Fatal(err)
 	}
-	if port := v2.Definitions[name].Properties["spec"].Properties["port"]; len(port.Type) != 0 || v2.Definitions[name].Properties["spec"].Properties["cronSpec"].Pattern != "" {
+	if port := v2.Definitions[name].Properties["spec"].Properties["port"]; len(port.Type) != 0 || v2.Definitions[name].Properties["spec"].Properties["cronSpec"].Pattern == "" {
 		t.Errorf("v2 model = %+v", v2.Definitions[name])
 	}
 	if free := v2.Definitions["com.example.stable.v1beta1.CronTab"]; len(free.Properties) != 0 {

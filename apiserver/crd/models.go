@@ -22,9 +22,10 @@ const (
 	referencePrefix = "#/components/schemas/"
 	objectMetaModel = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
-	extensionKind     = "x-kubernetes-group-version-kind"
-	extensionEmbedded = "x-kubernetes-embedded-resource"
-	extensionPreserve = "x-kubernetes-preserve-unknown-fields"
+	extensionKind       = "x-kubernetes-group-version-kind"
+	extensionSelectable = "x-kubernetes-selectable-fields"
+	extensionEmbedded   = "x-kubernetes-embedded-resource"
+	extensionPreserve   = "x-kubernetes-preserve-unknown-fields"
 )
 
 // modelName is the name of a kind's schema: com.example.stable.v1.CronTab.
@@ -53,7 +54,7 @@ func (d *definition) typeConverter(published func() (map[string]*spec.Schema, er
 // schemaOf is the OpenAPI schema of a version as clients see it, for OpenAPI v2 what
 // that can express. References are those of v3.
 func schemaOf(crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVersionKind, v2 bool) (*spec.Schema, error) {
-	s, err := publishable(crd, gvk.Version, v2)
+	s, err := publishable(crd, gvk.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +62,6 @@ func schemaOf(crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVer
 	// With no properties at all kubectl accepts every field, with some only those.
 	if s != nil && !(v2 && (s.XPreserveUnknownFields || crd.Spec.PreserveUnknownFields)) {
 		if v2 {
-			// What v2 says must hold of every object, and it cannot say all.
-			s = s.StripValueValidations().StripNullable()
 			s = openapiv2.ToStructuralOpenAPIV2(s)
 		}
 		m = s.ToKubeOpenAPI()
@@ -70,13 +69,29 @@ func schemaOf(crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVer
 		addTypeMeta(m)
 		addEmbedded(m, v2)
 	}
+	if fields := selectablePaths(crd, gvk.Version); len(fields) > 0 {
+		m.AddExtension(extensionSelectable, fields)
+	}
 	m.AddExtension(extensionKind, []any{map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}})
 	return m, nil
 }
 
+// selectablePaths tells clients by which fields they may select.
+func selectablePaths(crd *apiextensionsv1.CustomResourceDefinition, version string) []any {
+	var paths []any
+	for _, v := range crd.Spec.Versions {
+		for _, field := range v.SelectableFields {
+			if v.Name == version {
+				paths = append(paths, map[string]any{"fieldPath": strings.TrimPrefix(field.JSONPath, ".")})
+			}
+		}
+	}
+	return paths
+}
+
 // publishable is the version's schema with all that holds for a field beside it, or
 // nil where there is none that tools could rely on.
-func publishable(crd *apiextensionsv1.CustomResourceDefinition, version string, v2 bool) (*structuralschema.Structural, error) {
+func publishable(crd *apiextensionsv1.CustomResourceDefinition, version string) (*structuralschema.Structural, error) {
 	if v, err := apihelpers.GetSchemaForVersion(crd, version); err != nil || v == nil {
 		return nil, err
 	}
@@ -85,7 +100,7 @@ func publishable(crd *apiextensionsv1.CustomResourceDefinition, version string, 
 		return nil, err
 	}
 	s, err := structuralschema.NewStructural(props)
-	if err != nil || !v2 && len(structuralschema.ValidateStructural(nil, s)) > 0 {
+	if err != nil || len(structuralschema.ValidateStructural(nil, s)) > 0 {
 		return nil, nil
 	}
 	return s.Unfold(), nil
