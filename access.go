@@ -43,7 +43,7 @@ func (s *Server) newAccess(self pki.Server) (*access, error) {
 	if a.documents, err = a.issuer.Documents(self.Endpoint); err != nil {
 		return nil, err
 	}
-	bearer := auth.NewTokens(tokens.NewAuthenticator(a.issuer, s.storage))
+	bearer := auth.NewTokens(tokens.NewAuthenticator(a.issuer, s.storage), auth.NewBootstrapTokens(s.storage))
 	a.authenticator = auth.NewAuthenticator(auth.Bearer(bearer))
 	a.authorizer = auth.NewAuthorizer(auth.Config{Workloads: a.workloads, Next: a.roles, CatchUp: a.catchUp})
 	a.escalation = rbac.NewEscalation(a.roles, a.authorizer)

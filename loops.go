@@ -154,6 +154,7 @@ func (l *loops) runControllers(ctx context.Context, term uint64) error {
 		Monitors:  func() map[schema.GroupVersionResource]cache.SharedIndexInformer { return l.custom.and(l.monitors) },
 		Liveness:  l.server.nodeLiveness(),
 		RootCA:    l.server.config.Trust.CA.CertPEM(),
+		Signer:    l.server.config.Trust.CA,
 		Logger:    l.server.config.Logger,
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/setpoint-io/setpoint/controllers/certificates"
 	"github.com/setpoint-io/setpoint/controllers/clusterroleaggregation"
 	"github.com/setpoint-io/setpoint/controllers/crd"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
@@ -36,6 +37,7 @@ type controller struct {
 func all() []controller {
 	return []controller{
 		{"serviceaccount-controller", serviceaccount.Warm, runServiceAccount},
+		{"certificate-controller", certificates.Warm, runCertificates},
 		{"clusterrole-aggregation-controller", clusterroleaggregation.Warm, runClusterRoleAggregation},
 		{"root-ca-cert-publisher", rootca.Warm, runRootCA},
 		{"node-ipam-controller", nodeipam.Warm, runNodeIPAM},
@@ -68,6 +70,13 @@ func Warm(f informers.SharedInformerFactory) error {
 
 func runServiceAccount(ctx context.Context, cfg Config, _ record.EventRecorder) error {
 	return serviceaccount.Run(ctx, serviceaccount.Config{Client: cfg.Client, Informers: cfg.Informers, Logger: cfg.Logger})
+}
+
+func runCertificates(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	if cfg.Signer == nil {
+		return nil
+	}
+	return certificates.Run(ctx, certificates.Config{Client: cfg.Client, Informers: cfg.Informers, Signer: cfg.Signer, Logger: cfg.Logger})
 }
 
 func runClusterRoleAggregation(ctx context.Context, cfg Config, _ record.EventRecorder) error {

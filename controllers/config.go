@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/setpoint-io/setpoint/controllers/certificates"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 )
 
@@ -49,6 +50,8 @@ type Config struct {
 	// RootCA is the PEM bundle published in every namespace; empty publishes
 	// nothing.
 	RootCA []byte
+	// Signer signs approved certificate signing requests; nil leaves them to others.
+	Signer certificates.Signer
 	// Logger receives what the controllers have to say; nil means silence.
 	Logger *slog.Logger
 }

@@ -15,6 +15,10 @@ func ClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
 		clusterBinding("system:discovery", group(user.AllAuthenticated)),
 		clusterBinding("system:public-info-viewer", group(user.AllAuthenticated), group(user.AllUnauthenticated)),
 		clusterBinding("system:service-account-issuer-discovery", group(serviceaccount.AllServiceAccountsGroup)),
+		// A node renews its certificate by itself, and a machine with a bootstrap token gets its first.
+		clusterBinding("system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", group(user.NodesGroup)),
+		clusterBinding("system:certificates.k8s.io:certificatesigningrequests:nodeclient", group("system:bootstrappers")),
+		clusterBinding("system:node-bootstrapper", group("system:bootstrappers")),
 		clusterBinding("system:monitoring", group(user.MonitoringGroup)),
 		clusterBinding("system:node"), // apiserver/auth judges nodes
 		clusterBinding("system:node-proxier", person(user.KubeProxy)),

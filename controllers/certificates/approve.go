@@ -1,0 +1,52 @@
+package certificates
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// approve says yes to the request of a node for its client certificate, if its author
+// may ask. Everything else waits for an administrator.
+func (c *controller) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
+	request, err := parse(csr)
+	if err != nil || csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || judgeNodeClient(request, csr.Spec.Usages) != nil {
+		return nil
+	}
+	permission, message := "nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."
+	if csr.Spec.Username == request.Subject.CommonName {
+		permission, message = "selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."
+	}
+	allowed, err := c.mayAsk(ctx, csr, permission)
+	if err != nil || !allowed {
+		return err
+	}
+	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "AutoApproved", Message: message,
+	})
+	_, err = c.cfg.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
+	return err
+}
+
+func (c *controller) mayAsk(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, permission string) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: certificatesv1.GroupName, Version: "*", Resource: "certificatesigningrequests", Subresource: permission, Verb: "create",
+		},
+	}}
+	for key, values := range csr.Spec.Extra {
+		if review.Spec.Extra == nil {
+			review.Spec.Extra = map[string]authorizationv1.ExtraValue{}
+		}
+		review.Spec.Extra[key] = authorizationv1.ExtraValue(values)
+	}
+	answer, err := c.cfg.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return answer.Status.Allowed, nil
+}

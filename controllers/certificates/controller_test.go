@@ -1,0 +1,136 @@
+package certificates
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/setpoint-io/setpoint/controllers/controllertest"
+)
+
+// stamp signs with a word.
+type stamp struct{ life time.Duration }
+
+func (s *stamp) Sign(request *x509.CertificateRequest, _ []x509.ExtKeyUsage, _ x509.KeyUsage, life time.Duration) ([]byte, error) {
+	s.life = life
+	return []byte("signed " + request.Subject.CommonName), nil
+}
+
+var (
+	client  = []certificatesv1.KeyUsage{"digital signature", "client auth"}
+	serving = []certificatesv1.KeyUsage{"digital signature", "key encipherment", "server auth"}
+)
+
+func request(t *testing.T, signer, name, group string, dns []string, usages []certificatesv1.KeyUsage) *certificatesv1.CertificateSigningRequest {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: name, Organization: []string{group}}, DNSNames: dns}
+	if dns != nil {
+		template.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)}
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{Name: "r"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: "kubernetes.io/" + signer, Usages: usages, Username: "boot",
+		},
+	}
+}
+
+func TestRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		signer, name, group string
+		dns                 []string
+		usages              []certificatesv1.KeyUsage
+		approved            bool // by an administrator, before
+		want                string
+	}{
+		"a client waits":               {"kube-apiserver-client", "jane", "dev", nil, client, false, ""},
+		"a client is signed":           {"kube-apiserver-client", "jane", "dev", nil, client, true, "signed jane"},
+		"nobody becomes a master":      {"kube-apiserver-client", "jane", "system:masters", nil, client, true, "reserved: system:masters"},
+		"nobody becomes a server":      {"kube-apiserver-client", "jane", "setpoint:servers", nil, client, true, "reserved: setpoint:servers"},
+		"a client does not serve":      {"kube-apiserver-client", "jane", "dev", nil, serving, true, "usages do not match"},
+		"a node joins":                 {"kube-apiserver-client-kubelet", "system:node:a", "system:nodes", nil, client, false, "update certificatesigningrequests/approval /r"},
+		"a node with names waits":      {"kube-apiserver-client-kubelet", "system:node:a", "system:nodes", []string{"a"}, client, false, ""},
+		"a node with names fails":      {"kube-apiserver-client-kubelet", "system:node:a", "system:nodes", []string{"a"}, client, true, "not allowed"},
+		"no node's name":               {"kube-apiserver-client-kubelet", "root", "system:nodes", nil, client, true, "common name"},
+		"a kubelet serves":             {"kubelet-serving", "system:node:a", "system:nodes", []string{"a"}, serving, true, "signed system:node:a"},
+		"a kubelet serving waits":      {"kubelet-serving", "system:node:a", "system:nodes", []string{"a"}, serving, false, ""},
+		"a kubelet needs a name":       {"kubelet-serving", "system:node:a", "system:nodes", nil, serving, true, "at least one"},
+		"another signer's is left out": {"legacy-unknown", "jane", "dev", nil, client, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := controllertest.New(t)
+				w.Client.PrependReactor("create", "subjectaccessreviews", func(a ktesting.Action) (bool, runtime.Object, error) {
+					review := a.(ktesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+					review.Status.Allowed = review.Spec.User == "boot" && review.Spec.ResourceAttributes.Subresource == "nodeclient"
+					return true, review, nil
+				})
+				csr := request(t, c.signer, c.name, c.group, c.dns, c.usages)
+				if c.approved {
+					csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+				}
+				controllertest.Add(w, csr)
+				w.Run(func(ctx context.Context) error {
+					return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Signer: &stamp{}})
+				})
+				w.Settle()
+				got, err := w.Client.CertificatesV1().CertificateSigningRequests().Get(t.Context(), "r", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				text := string(got.Status.Certificate)
+				for _, condition := range got.Status.Conditions {
+					if condition.Type == certificatesv1.CertificateFailed {
+						text += condition.Message
+					}
+				}
+				if !c.approved { // the fake API keeps no approval; that it was written is what counts
+					text += strings.Join(w.Writes(), " ")
+					text = strings.ReplaceAll(text, "create subjectaccessreviews /", "")
+				}
+				if c.want == "" && strings.Contains(text, "signed") || !strings.Contains(text, c.want) {
+					t.Errorf("%q, want %q", text, c.want)
+				}
+				if c.want == "" && strings.Contains(text, "update") {
+					t.Errorf("it was not to be touched: %s", text)
+				}
+			})
+		})
+	}
+}
+
+func TestLife(t *testing.T) {
+	for seconds, want := range map[int32]time.Duration{1: minLife, 3600: time.Hour, 1 << 30: defaultLife} {
+		csr := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{ExpirationSeconds: &seconds}}
+		if got := lifeOf(csr); got != want {
+			t.Errorf("%d s: %s, want %s", seconds, got, want)
+		}
+	}
+	if got := lifeOf(&certificatesv1.CertificateSigningRequest{}); got != defaultLife {
+		t.Errorf("nothing asked: %s", got)
+	}
+}
