@@ -259,6 +259,7 @@ func TestAuthorizer(t *testing.T) {
 		{resource(nodeA, "delete", "", "pods", "", "x", "theirs"), false},
 		{resource(nodeA, "delete", "", "pods", "", "x", "gone"), true},
 		{resource(nodeA, "deletecollection", "", "pods", "", "x", ""), false},
+		{resource(nodeA, "create", "", "pods", "", "x", ""), false},
 		{resource(nodeA, "create", "", "pods", "exec", "x", "mine"), false},
 		{resource(nodeA, "create", "", "pods", "binding", "x", "mine"), false},
 		{resource(nodeA, "create", "events.k8s.io", "events", "", "x", ""), true},
