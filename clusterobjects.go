@@ -7,13 +7,17 @@ import (
 	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/scheduling"
+	apirest "github.com/setpoint-io/setpoint/apiserver/rest"
 )
 
 // clusterObjectsInterval is how often the leader looks whether the objects that every
@@ -21,8 +25,8 @@ import (
 const clusterObjectsInterval = time.Minute
 
 // keepClusterObjects makes what every cluster has beside namespaces and the API's own
-// Service: the system's priority classes, and upstream's flow schemas with their
-// levels. It brings back what somebody deleted, until ctx ends.
+// Service: the system's priority classes, upstream's flow schemas with their levels,
+// and the range of Services' addresses. It brings back what somebody deleted, until ctx ends.
 func (l *loops) keepClusterObjects(ctx context.Context, client kubernetes.Interface) error {
 	for l.until(ctx, "cluster objects", func(ctx context.Context) error { return ensureClusterObjects(ctx, client) }) {
 		if !sleep(ctx, clusterObjectsInterval) {
@@ -55,7 +59,34 @@ func ensureClusterObjects(ctx context.Context, client kubernetes.Interface) erro
 		return err
 	}
 	wantedSchemas := slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas)
-	return ensureAll(ctx, client.FlowcontrolV1().FlowSchemas(), pointers(schemas.Items), wantedSchemas, revisedSchema)
+	if err := ensureAll(ctx, client.FlowcontrolV1().FlowSchemas(), pointers(schemas.Items), wantedSchemas, revisedSchema); err != nil {
+		return err
+	}
+	return ensureServiceCIDR(ctx, client)
+}
+
+// defaultServiceCIDR is upstream's name of the range that Services get addresses from.
+const defaultServiceCIDR = "kubernetes"
+
+// ensureServiceCIDR shows the range and that it is in use. The range itself is fixed.
+func ensureServiceCIDR(ctx context.Context, client kubernetes.Interface) error {
+	ranges := client.NetworkingV1().ServiceCIDRs()
+	have, err := ranges.Get(ctx, defaultServiceCIDR, metav1.GetOptions{ResourceVersion: "0"})
+	if apierrors.IsNotFound(err) {
+		have, err = ranges.Create(ctx, &networkingv1.ServiceCIDR{
+			ObjectMeta: metav1.ObjectMeta{Name: defaultServiceCIDR},
+			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{apirest.ServiceCIDR.String()}},
+		}, metav1.CreateOptions{})
+	}
+	if err != nil || meta.IsStatusConditionTrue(have.Status.Conditions, networkingv1.ServiceCIDRConditionReady) {
+		return err
+	}
+	have = have.DeepCopy()
+	meta.SetStatusCondition(&have.Status.Conditions, metav1.Condition{
+		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Reason: "NetworkReady", Message: "Kubernetes default Service CIDR is ready",
+	})
+	_, err = ranges.UpdateStatus(ctx, have, metav1.UpdateOptions{})
+	return err
 }
 
 // objectClient is the part of a typed client that makes objects what they should be.

@@ -35,12 +35,12 @@ func ensureAnd(t *testing.T, client *fake.Clientset, wantCreated, wantUpdated in
 	}
 }
 
-// 2 priority classes, 2 + 6 levels, 2 + 9 schemas.
-const clusterObjects = 21
+// 2 priority classes, 2 + 6 levels, 2 + 9 schemas, 1 range.
+const clusterObjects = 22
 
 func TestClusterObjectsAreMadeOnce(t *testing.T) {
 	client := fake.NewClientset()
-	ensureAnd(t, client, clusterObjects, 0, "empty cluster")
+	ensureAnd(t, client, clusterObjects, 1, "empty cluster") // the range's status
 	ensureAnd(t, client, 0, 0, "unchanged cluster")
 	for _, remove := range []error{
 		client.SchedulingV1().PriorityClasses().Delete(t.Context(), "system-node-critical", metav1.DeleteOptions{}),

@@ -20,7 +20,7 @@ import (
 // The ranges that Services draw from. The first address is the API's own Service
 // and is never drawn; 10.96.0.10 is kept for DNS.
 var (
-	serviceCIDR     = netip.MustParsePrefix("10.96.0.0/16")
+	ServiceCIDR     = netip.MustParsePrefix("10.96.0.0/16")
 	reservedDNS     = netip.MustParseAddr("10.96.0.10")
 	addressDraws    = 1 << 12 // random draws before the range counts as full
 	nodePortMin     = int32(30000)
@@ -158,8 +158,8 @@ func assignClusterIP(v *storage.View, s *corev1.Service) error {
 		s.Spec.ClusterIP = ip.String()
 	} else if s.Spec.ClusterIP != corev1.ClusterIPNone {
 		ip, err := netip.ParseAddr(s.Spec.ClusterIP)
-		if err != nil || !serviceCIDR.Contains(ip) {
-			return refuseAddress(s, fmt.Sprintf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", s.Spec.ClusterIP, serviceCIDR))
+		if err != nil || !ServiceCIDR.Contains(ip) {
+			return refuseAddress(s, fmt.Sprintf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", s.Spec.ClusterIP, ServiceCIDR))
 		}
 	}
 	s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
@@ -167,7 +167,7 @@ func assignClusterIP(v *storage.View, s *corev1.Service) error {
 }
 
 func drawAddress(v *storage.View) (netip.Addr, error) {
-	base := serviceCIDR.Addr().As4()
+	base := ServiceCIDR.Addr().As4()
 	for range addressDraws {
 		n := 2 + rand.IntN(1<<16-3) // neither the network, the API's own nor the broadcast address
 		ip := netip.AddrFrom4([4]byte{base[0], base[1], byte(n >> 8), byte(n)})
@@ -175,7 +175,7 @@ func drawAddress(v *storage.View) (netip.Addr, error) {
 			return ip, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("no free address left in %s", serviceCIDR)
+	return netip.Addr{}, fmt.Errorf("no free address left in %s", ServiceCIDR)
 }
 
 // checkNodePorts returns the ports that the client asked for, if they are in the range.

@@ -251,7 +251,7 @@ func validateProjection(source *corev1.VolumeProjection, path *field.Path) field
 	}
 	if source.PodCertificate != nil {
 		count++
-		errs = append(errs, rule.Required(source.PodCertificate.SignerName, path.Child("podCertificate", "signerName"))...)
+		errs = append(errs, validatePodCertificate(source.PodCertificate, path.Child("podCertificate"))...)
 	}
 	if count > 1 {
 		errs = append(errs, field.Forbidden(path, "may not specify more than 1 volume type"))
@@ -287,6 +287,9 @@ func projectedPaths(source *corev1.VolumeProjection) []string {
 	}
 	if s := source.ServiceAccountToken; s != nil {
 		paths = append(paths, s.Path)
+	}
+	if s := source.PodCertificate; s != nil {
+		paths = append(paths, certificatePaths(s)...)
 	}
 	return paths
 }
