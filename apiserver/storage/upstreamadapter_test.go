@@ -52,7 +52,10 @@ func newUpstream(t *testing.T) *upstream {
 	store := New(log, scheme, []*resource.Any{examplePods})
 	table := store.Table(examplePods.GroupVersionResource())
 	table.prefix = upstreamPrefix
-	return &upstream{table: table, log: log, scheme: scheme}
+	u := &upstream{table: table, log: log, scheme: scheme}
+	// Revision 1 is that of an empty etcd: the suite counts on every object being newer.
+	u.increaseRevision(t.Context(), t)
+	return u
 }
 
 var examplePods = &resource.Any{
