@@ -14,6 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/auth/rbac/policy"
 )
 
 const (
@@ -59,6 +62,20 @@ func ensureNamespaces(ctx context.Context, client kubernetes.Interface) error {
 		}
 	}
 	return nil
+}
+
+// ensureRoles makes the default roles. The library that does it passes no context:
+// without one of ours a server that stops alone would wait for a majority.
+func (s *Server) ensureRoles(ctx context.Context, term uint64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	config := s.restConfig(serverUser, term)
+	config.Transport = apiserver.EndingWith(ctx, config.Transport)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return policy.Reconcile(ctx, client)
 }
 
 // publishAPI keeps the Service by which pods find the API as the membership is,

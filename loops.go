@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/apiserver"
-	"github.com/setpoint-io/setpoint/apiserver/auth/rbac/policy"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers"
 	"github.com/setpoint-io/setpoint/controllers/leader"
@@ -95,7 +94,7 @@ func (l *loops) act(ctx context.Context, term uint64) error {
 	if err != nil {
 		return err
 	}
-	if !l.until(ctx, "default roles", func(ctx context.Context) error { return policy.Reconcile(ctx, server) }) {
+	if !l.until(ctx, "default roles", func(ctx context.Context) error { return s.ensureRoles(ctx, term) }) {
 		return nil
 	}
 	if !l.until(ctx, "namespaces", func(ctx context.Context) error { return ensureNamespaces(ctx, server) }) {

@@ -26,6 +26,21 @@ type Caller struct {
 // caller needs no credentials: it is the same process.
 func (s *Server) Transport(c Caller) http.RoundTripper { return &transport{server: s, caller: c} }
 
+// EndingWith returns a transport whose requests end with ctx too, for the calls of
+// libraries that pass no context of their own. Its use ends with ctx.
+func EndingWith(ctx context.Context, next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		both, cancel := context.WithCancel(r.Context())
+		context.AfterFunc(ctx, cancel)
+		return next.RoundTrip(r.WithContext(both))
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 type transport struct {
 	server *Server
 	caller Caller

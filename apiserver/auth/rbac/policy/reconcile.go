@@ -13,14 +13,15 @@ import (
 const writesAtOnce = 16
 
 // Reconcile makes what is missing of the roles and bindings. It may be called again
-// at any time.
+// at any time. The library's calls have no context: the client's transport must end
+// them with ctx.
 func Reconcile(ctx context.Context, client kubernetes.Interface) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writesAtOnce)
 	for _, step := range steps(client) {
 		group.Go(func() error {
 			if ctx.Err() != nil {
-				return ctx.Err() // the library's calls cannot be ended from outside
+				return ctx.Err()
 			}
 			return step()
 		})
