@@ -229,7 +229,10 @@ func TestAgentRestartLeavesContainersAlone(t *testing.T) {
 		if got := w.get("p").Status.ContainerStatuses[0]; got.ContainerID != id || !got.Ready {
 			t.Errorf("status after the restart: %+v", got)
 		}
-		if more := w.runtime.Calls()[calls:]; len(more) != 0 {
+		more := slices.DeleteFunc(slices.Clone(w.runtime.Calls()[calls:]), func(call string) bool {
+			return call == "exec ready" // the probe goes on, and its first time is drawn
+		})
+		if len(more) != 0 {
 			t.Errorf("calls after the restart: %v", more)
 		}
 		if n := writes(w.client) - before; n != 0 {
