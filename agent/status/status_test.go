@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,6 +120,14 @@ func TestContainerStatuses(t *testing.T) {
 	if s.State.Running == nil || s.LastTerminationState.Terminated == nil || s.LastTerminationState.Terminated.ExitCode != 9 ||
 		s.LastTerminationState.Terminated.Reason != "Error" || s.ContainerID != "setpoint://a-id" || s.ImageID != "sha256:x" || !s.Ready {
 		t.Errorf("running again: %+v", s)
+	}
+	created := run("a", 0, -1)
+	created.State = runtimeapi.ContainerState_CONTAINER_CREATED
+	if got := generate(p, seen(created), nil).ContainerStatuses[0].State.Waiting; got == nil || got.Reason != "ContainerCreating" {
+		t.Errorf("created: %+v", got)
+	}
+	if got := generate(pod(corev1.RestartPolicyNever, []string{"a"}, []string{"b"}), seen(created), nil).InitContainerStatuses[0].State.Waiting; got == nil || got.Reason != "PodInitializing" {
+		t.Errorf("created, to initialise: %+v", got)
 	}
 	oom := run("a", 0, 137)
 	oom.Reason = "OOMKilled"
@@ -238,14 +247,15 @@ func TestManagerSendsOnlyWhatChanged(t *testing.T) {
 func TestManagerRetriesAndMergesWhatChangedMeanwhile(t *testing.T) {
 	p := pod(corev1.RestartPolicyAlways, nil, []string{"a"})
 	withManager(t, p, func(t *testing.T, m *Manager, client *fake.Clientset) {
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return down, nil, errors.New("connection refused")
+			return down.Load(), nil, errors.New("connection refused")
 		})
 		m.Set(p, generate(p, seen(run("a", 0, -1)), nil))
 		time.Sleep(20 * time.Second)
 		m.Set(p, generate(p, seen(run("a", 0, 1)), func(in *Input) { in.Ended = true }))
-		down = false
+		down.Store(false)
 		if err := m.Flush(t.Context(), p.UID); err != nil {
 			t.Fatal(err)
 		}
