@@ -59,6 +59,10 @@ func addDefaults(scheme *runtime.Scheme, kind *resource.Any) {
 // addFieldLabels tells the scheme which field selectors a kind understands.
 // Upstream's handlers ask it before they look at any object.
 func addFieldLabels(scheme *runtime.Scheme, kind *resource.Any) {
+	if kind.Fields == nil {
+		utilruntime.Must(scheme.AddFieldLabelConversionFunc(kind.GroupVersionKind, runtime.DefaultMetaV1FieldSelectorConversion))
+		return
+	}
 	labels := selectableFields(kind)
 	utilruntime.Must(scheme.AddFieldLabelConversionFunc(kind.GroupVersionKind,
 		func(label, value string) (string, string, error) {

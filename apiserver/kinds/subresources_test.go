@@ -8,9 +8,11 @@ import (
 
 func TestSubresourcesForDiscovery(t *testing.T) {
 	want := map[string][]string{
-		"pods":            {"attach", "binding", "eviction", "exec", "log", "portforward"},
+		"pods":            {"attach", "binding", "eviction", "exec", "log", "portforward", "proxy"},
 		"namespaces":      {"finalize"},
+		"nodes":           {"proxy"},
 		"serviceaccounts": {"token"},
+		"services":        {"proxy"},
 	}
 	got := map[string][]string{}
 	for _, kind := range All() {

@@ -74,6 +74,8 @@ type Kind[T Object] struct {
 	GracefulDelete func(obj T, options *metav1.DeleteOptions) bool
 	// Protected says why an object may not be deleted, by anybody; empty: it may.
 	Protected func(obj T) string
+	// OneByOne: there is no deleting of a whole collection.
+	OneByOne bool
 	// OrphanByDefault: dependents are orphaned when the client asks for nothing.
 	OrphanByDefault bool
 	// OrphanWarning is told to a client whose deletion orphans by default.
@@ -92,6 +94,8 @@ type Kind[T Object] struct {
 	Scale  *Scale[T]
 	// CreateOnly: objects are questions that are answered and never stored; nothing but create is served.
 	CreateOnly bool
+	// ReadOnly: objects are made up when they are asked for; nothing but get and list is served.
+	ReadOnly bool
 	// Parts are subresources that change a part of the object, like status. One that is
 	// called status takes the place of the ordinary one.
 	Parts []Part[T]

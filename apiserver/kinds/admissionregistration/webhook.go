@@ -174,9 +174,7 @@ func validateReviewVersions(versions []string, any bool, path *field.Path) field
 			continue
 		}
 		seen[version] = true
-		for _, msg := range utilvalidation.IsDNS1035Label(version) {
-			errs = append(errs, field.Invalid(path.Index(i), version, msg))
-		}
+		errs = append(errs, rule.Invalid(version, utilvalidation.IsDNS1035Label(version), path.Index(i))...)
 	}
 	if !any && !slices.ContainsFunc(versions, knownReview) {
 		errs = append(errs, field.Invalid(path, versions, "must include at least one of "+known))

@@ -104,9 +104,7 @@ func validateAPIService(service *apiregistrationv1.APIService) field.ErrorList {
 	case spec.Version != "v1":
 		errs = append(errs, field.Required(path.Child("group"), "only v1 may have an empty group and it better be legacy kube"))
 	}
-	for _, msg := range utilvalidation.IsDNS1035Label(spec.Version) {
-		errs = append(errs, field.Invalid(path.Child("version"), spec.Version, msg))
-	}
+	errs = append(errs, rule.Invalid(spec.Version, utilvalidation.IsDNS1035Label(spec.Version), path.Child("version"))...)
 	if n := spec.GroupPriorityMinimum; n <= 0 || n > groupPriorityMax {
 		errs = append(errs, field.Invalid(path.Child("groupPriorityMinimum"), n, "must be positive and less than 20000"))
 	}

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -21,12 +22,12 @@ func controllerRevisions() resource.Kind[*appsv1.ControllerRevision] {
 		Plural:           "controllerrevisions",
 		New:              func() *appsv1.ControllerRevision { return &appsv1.ControllerRevision{} },
 		NewList:          func() runtime.Object { return &appsv1.ControllerRevisionList{} },
-		Validate:         validateControllerRevision,
+		Validate:         validateControllerRevisionCreate,
 		ValidateUpdate:   validateControllerRevisionUpdate,
 		Columns: []resource.Column[*appsv1.ControllerRevision]{
 			column.Name[*appsv1.ControllerRevision](),
 			column.Text("Controller", "Controller of the object", 0, revisionController),
-			column.Int("Revision", appsv1.ControllerRevision{}.SwaggerDoc()["revision"], func(revision *appsv1.ControllerRevision) int64 {
+			column.Count("Revision", appsv1.ControllerRevision{}.SwaggerDoc()["revision"], func(revision *appsv1.ControllerRevision) int64 {
 				return revision.Revision
 			}),
 			column.Age[*appsv1.ControllerRevision](),
@@ -45,6 +46,15 @@ func revisionController(revision *appsv1.ControllerRevision) string {
 		kind += "." + gv.Group
 	}
 	return fmt.Sprintf("%s/%s", kind, owner.Name)
+}
+
+// validateControllerRevisionCreate also looks into the data, which nothing changes later.
+func validateControllerRevisionCreate(revision *appsv1.ControllerRevision) field.ErrorList {
+	errs := validateControllerRevision(revision)
+	if raw := revision.Data.Raw; len(raw) > 0 && json.Unmarshal(raw, &map[string]any{}) != nil {
+		errs = append(errs, field.Required(field.NewPath("data"), "data must be a valid JSON object"))
+	}
+	return errs
 }
 
 func validateControllerRevision(revision *appsv1.ControllerRevision) field.ErrorList {

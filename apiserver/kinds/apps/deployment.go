@@ -164,18 +164,9 @@ func validateDeploymentStatus(d, old *appsv1.Deployment) field.ErrorList {
 	rule.Nonnegative(&errs, status.AvailableReplicas, path.Child("availableReplicas"))
 	rule.Nonnegative(&errs, status.UnavailableReplicas, path.Child("unavailableReplicas"))
 	rule.NonnegativePointer(&errs, status.TerminatingReplicas, path.Child("terminatingReplicas"))
-	const beyondReplicas = "cannot be greater than status.replicas"
-	if status.UpdatedReplicas > status.Replicas {
-		errs = append(errs, field.Invalid(path.Child("updatedReplicas"), status.UpdatedReplicas, beyondReplicas))
-	}
-	if status.ReadyReplicas > status.Replicas {
-		errs = append(errs, field.Invalid(path.Child("readyReplicas"), status.ReadyReplicas, beyondReplicas))
-	}
-	if status.AvailableReplicas > status.Replicas {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), status.AvailableReplicas, beyondReplicas))
-	}
-	if status.AvailableReplicas > status.ReadyReplicas {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), status.AvailableReplicas, "cannot be greater than readyReplicas"))
-	}
+	rule.AtMost(&errs, status.UpdatedReplicas, status.Replicas, "status.replicas", path.Child("updatedReplicas"))
+	rule.AtMost(&errs, status.ReadyReplicas, status.Replicas, "status.replicas", path.Child("readyReplicas"))
+	rule.AtMost(&errs, status.AvailableReplicas, status.Replicas, "status.replicas", path.Child("availableReplicas"))
+	rule.AtMost(&errs, status.AvailableReplicas, status.ReadyReplicas, "readyReplicas", path.Child("availableReplicas"))
 	return append(errs, workload.ValidateCollisionCount(status.CollisionCount, old.Status.CollisionCount, path.Child("collisionCount"))...)
 }

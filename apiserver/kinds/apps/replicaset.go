@@ -91,18 +91,9 @@ func validateReplicaSetStatus(status *appsv1.ReplicaSetStatus) field.ErrorList {
 	rule.Nonnegative(&errs, status.AvailableReplicas, path.Child("availableReplicas"))
 	rule.NonnegativePointer(&errs, status.TerminatingReplicas, path.Child("terminatingReplicas"))
 	errs = append(errs, validation.ValidateNonnegativeField(status.ObservedGeneration, path.Child("observedGeneration"))...)
-	const beyondReplicas = "cannot be greater than status.replicas"
-	if status.FullyLabeledReplicas > status.Replicas {
-		errs = append(errs, field.Invalid(path.Child("fullyLabeledReplicas"), status.FullyLabeledReplicas, beyondReplicas))
-	}
-	if status.ReadyReplicas > status.Replicas {
-		errs = append(errs, field.Invalid(path.Child("readyReplicas"), status.ReadyReplicas, beyondReplicas))
-	}
-	if status.AvailableReplicas > status.Replicas {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), status.AvailableReplicas, beyondReplicas))
-	}
-	if status.AvailableReplicas > status.ReadyReplicas {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), status.AvailableReplicas, "cannot be greater than readyReplicas"))
-	}
+	rule.AtMost(&errs, status.FullyLabeledReplicas, status.Replicas, "status.replicas", path.Child("fullyLabeledReplicas"))
+	rule.AtMost(&errs, status.ReadyReplicas, status.Replicas, "status.replicas", path.Child("readyReplicas"))
+	rule.AtMost(&errs, status.AvailableReplicas, status.Replicas, "status.replicas", path.Child("availableReplicas"))
+	rule.AtMost(&errs, status.AvailableReplicas, status.ReadyReplicas, "readyReplicas", path.Child("availableReplicas"))
 	return errs
 }

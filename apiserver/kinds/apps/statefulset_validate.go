@@ -168,13 +168,9 @@ func validateStatefulSetStatus(set, old *appsv1.StatefulSet) field.ErrorList {
 		{"availableReplicas", status.AvailableReplicas},
 	} {
 		rule.Nonnegative(&errs, count.value, path.Child(count.name))
-		if count.value > status.Replicas {
-			errs = append(errs, field.Invalid(path.Child(count.name), count.value, "cannot be greater than status.replicas"))
-		}
+		rule.AtMost(&errs, count.value, status.Replicas, "status.replicas", path.Child(count.name))
 	}
 	errs = append(errs, validation.ValidateNonnegativeField(status.ObservedGeneration, path.Child("observedGeneration"))...)
-	if status.AvailableReplicas > status.ReadyReplicas {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), status.AvailableReplicas, "cannot be greater than status.readyReplicas"))
-	}
+	rule.AtMost(&errs, status.AvailableReplicas, status.ReadyReplicas, "status.readyReplicas", path.Child("availableReplicas"))
 	return append(errs, workload.ValidateCollisionCount(status.CollisionCount, old.Status.CollisionCount, path.Child("collisionCount"))...)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -67,11 +66,7 @@ func validateSegment(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	var errs field.ErrorList
-	for _, msg := range content.IsPathSegmentName(name) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-	return errs
+	return rule.PathSegment(name, path)
 }
 
 // validateAutoscaler judges an autoscaler; old is nil for a new one. The
@@ -250,11 +245,7 @@ func validateIdentifier(metric *autoscalingv2.MetricIdentifier, path *field.Path
 	if metric.Name == "" {
 		return field.ErrorList{field.Required(path.Child("name"), "must specify a metric name")}
 	}
-	var errs field.ErrorList
-	for _, msg := range content.IsPathSegmentName(metric.Name) {
-		errs = append(errs, field.Invalid(path.Child("name"), metric.Name, msg))
-	}
-	return errs
+	return rule.PathSegment(metric.Name, path.Child("name"))
 }
 
 func validateRules(rules *autoscalingv2.HPAScalingRules, path *field.Path) field.ErrorList {

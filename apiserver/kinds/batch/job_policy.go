@@ -6,7 +6,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -59,9 +58,7 @@ func validateFailureRule(spec *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule,
 	}
 	for i, pattern := range r.OnPodConditions {
 		at := path.Child("onPodConditions").Index(i)
-		for _, msg := range utilvalidation.IsQualifiedName(string(pattern.Type)) {
-			errs = append(errs, field.Invalid(at.Child("type"), string(pattern.Type), msg))
-		}
+		errs = append(errs, rule.QualifiedName(string(pattern.Type), at.Child("type"))...)
 		errs = append(errs, requiredOf(pattern.Status, conditionStatuses, at.Child("status"))...)
 	}
 	switch codes, conditions := r.OnExitCodes != nil, len(r.OnPodConditions) > 0; {

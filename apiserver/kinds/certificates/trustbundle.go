@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -63,9 +64,7 @@ func validateTrustBundleUpdate(bundle, old *trustBundle) field.ErrorList {
 
 func validateBundleNames(bundle *trustBundle) field.ErrorList {
 	var errs field.ErrorList
-	for _, msg := range bundleNameProblems(bundle.Name, bundle.Spec.SignerName) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), bundle.Name, msg))
-	}
+	errs = append(errs, rule.Invalid(bundle.Name, bundleNameProblems(bundle.Name, bundle.Spec.SignerName), field.NewPath("metadata", "name"))...)
 	if bundle.Spec.SignerName == "" {
 		return errs
 	}

@@ -140,9 +140,7 @@ func validateSources(spec, old *corev1.PersistentVolumeClaimSpec, path *field.Pa
 	errs = append(errs, validateSource(local, anyGroup, at)...)
 	namespace := ptr.Deref(ref.Namespace, "")
 	if namespace != "" {
-		for _, msg := range validation.ValidateNamespaceName(namespace, false) {
-			errs = append(errs, field.Invalid(at.Child("namespace"), namespace, msg))
-		}
+		errs = append(errs, rule.Invalid(namespace, validation.ValidateNamespaceName(namespace, false), at.Child("namespace"))...)
 	}
 	switch {
 	case source != nil && namespace != "":

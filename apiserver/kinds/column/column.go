@@ -69,6 +69,13 @@ func Int[T resource.Object](name, description string, cell func(T) int64) resour
 	}
 }
 
+// Count is a column of numbers that upstream calls a string.
+func Count[T resource.Object](name, description string, cell func(T) int64) resource.Column[T] {
+	c := Int(name, description, cell)
+	c.Type = "string"
+	return c
+}
+
 // Bool is a column of true and false.
 func Bool[T resource.Object](name, description string, cell func(T) bool) resource.Column[T] {
 	return resource.Column[T]{

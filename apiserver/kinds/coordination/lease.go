@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -56,9 +57,5 @@ func validateLeaseStrategy(strategy coordinationv1.CoordinatedLeaseStrategy, pat
 	if strategy == coordinationv1.OldestEmulationVersion {
 		return nil
 	}
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsQualifiedName(string(strategy)) {
-		errs = append(errs, field.Invalid(path, strategy, msg))
-	}
-	return errs
+	return rule.Invalid(strategy, utilvalidation.IsQualifiedName(string(strategy)), path)
 }

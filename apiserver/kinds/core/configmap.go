@@ -23,7 +23,7 @@ func configMaps() resource.Kind[*corev1.ConfigMap] {
 		ValidateUpdate:   validateConfigMapUpdate,
 		Columns: []resource.Column[*corev1.ConfigMap]{
 			column.Name[*corev1.ConfigMap](),
-			column.Int("Data", corev1.ConfigMap{}.SwaggerDoc()["data"], func(cm *corev1.ConfigMap) int64 {
+			column.Count("Data", corev1.ConfigMap{}.SwaggerDoc()["data"], func(cm *corev1.ConfigMap) int64 {
 				return int64(len(cm.Data) + len(cm.BinaryData))
 			}),
 			column.Age[*corev1.ConfigMap](),

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
@@ -126,9 +125,7 @@ func validateSubsetPort(port *corev1.EndpointPort, named bool, path *field.Path)
 	errs = append(errs, rule.Port(port.Port, path.Child("port"))...)
 	errs = append(errs, rule.Protocol(port.Protocol, path.Child("protocol"))...)
 	if port.AppProtocol != nil {
-		for _, msg := range utilvalidation.IsQualifiedName(*port.AppProtocol) {
-			errs = append(errs, field.Invalid(path.Child("appProtocol"), *port.AppProtocol, msg))
-		}
+		errs = append(errs, rule.QualifiedName(*port.AppProtocol, path.Child("appProtocol"))...)
 	}
 	return errs
 }

@@ -90,9 +90,7 @@ func validateLimitRange(limits *corev1.LimitRange) field.ErrorList {
 
 func validateLimitType(limit corev1.LimitType, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsQualifiedName(string(limit)) {
-		errs = append(errs, field.Invalid(path, limit, msg))
-	}
+	errs = append(errs, rule.Invalid(limit, utilvalidation.IsQualifiedName(string(limit)), path)...)
 	if len(errs) == 0 && !strings.Contains(string(limit), "/") && !slices.Contains(limitTypes, limit) {
 		errs = append(errs, field.Invalid(path, limit, "must be a standard limit type or fully qualified"))
 	}

@@ -24,6 +24,7 @@ func namespaces() resource.Kind[*corev1.Namespace] {
 		Plural:           "namespaces",
 		ShortNames:       []string{"ns"},
 		ClusterScoped:    true,
+		OneByOne:         true,
 		ReturnDeleted:    true,
 		New:              func() *corev1.Namespace { return &corev1.Namespace{} },
 		NewList:          func() runtime.Object { return &corev1.NamespaceList{} },

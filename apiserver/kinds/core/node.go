@@ -41,6 +41,7 @@ func nodes() resource.Kind[*corev1.Node] {
 		Status:           func(node *corev1.Node) any { return &node.Status },
 		StatusOnCreate:   true,
 		Columns:          nodeColumns(),
+		Subresources:     []resource.Subresource{proxied("NodeProxyOptions")},
 		Fields: func(node *corev1.Node) fields.Set {
 			return fields.Set{"spec.unschedulable": strconv.FormatBool(node.Spec.Unschedulable)}
 		},

@@ -5,15 +5,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
-
-// csiDriverNameMax is what the socket of a driver leaves of a path's length.
-const csiDriverNameMax = 63
 
 // validateVolumeSource asks for one source, and judges those that are still mounted
 // by somebody; of the old network drivers it only knows that they count as one.
@@ -84,14 +80,7 @@ func validateCSIVolume(csi *corev1.CSIPersistentVolumeSource, path *field.Path) 
 }
 
 func validateCSIDriverName(name string, path *field.Path) field.ErrorList {
-	errs := rule.Required(name, path)
-	if len(name) > csiDriverNameMax {
-		errs = append(errs, field.TooLong(path, "", csiDriverNameMax))
-	}
-	for _, msg := range utilvalidation.IsDNS1123Subdomain(strings.ToLower(name)) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-	return errs
+	return append(rule.Required(name, path), rule.DriverName(name, path)...)
 }
 
 func validateSecretReference(ref *corev1.SecretReference, path *field.Path) field.ErrorList {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubectl/pkg/util/storage"
 	"k8s.io/utils/ptr"
@@ -197,9 +196,7 @@ func validateClaimStatus(pvc, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 // validateClaimResource: of what Kubernetes names itself, a claim has storage only.
 func validateClaimResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsQualifiedName(string(name)) {
-		errs = append(errs, field.Invalid(path, string(name), msg))
-	}
+	errs = append(errs, rule.QualifiedName(string(name), path)...)
 	if len(errs) == 0 && rule.NativeResource(name) && name != corev1.ResourceStorage {
 		errs = append(errs, field.NotSupported(path, string(name), []corev1.ResourceName{corev1.ResourceStorage}))
 	}

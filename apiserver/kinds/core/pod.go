@@ -54,7 +54,13 @@ func podSubresources() []resource.Subresource {
 		{Name: "exec", Kind: corev1.SchemeGroupVersion.WithKind("PodExecOptions"), Verbs: stream},
 		{Name: "log", Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Verbs: []string{"get"}},
 		{Name: "portforward", Kind: corev1.SchemeGroupVersion.WithKind("PodPortForwardOptions"), Verbs: stream},
+		proxied("PodProxyOptions"),
 	}
+}
+
+// proxied is the subresource that passes any request on to what an object stands for.
+func proxied(options string) resource.Subresource {
+	return resource.Subresource{Name: "proxy", Kind: corev1.SchemeGroupVersion.WithKind(options), Verbs: []string{"create", "delete", "get", "patch", "update"}}
 }
 
 // preparePodCreate starts a pod as Pending with its quality of service, which

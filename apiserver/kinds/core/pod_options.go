@@ -13,7 +13,7 @@ import (
 )
 
 // AddPodOptions teaches the scheme to read the options of log, exec, attach and
-// portforward from query parameters. The published types come without that.
+// portforward, and of the proxies, from query parameters. The published types come without that.
 func AddPodOptions(scheme *runtime.Scheme) error {
 	convert := func(into any, read func(q *query, into any)) error {
 		return scheme.AddConversionFunc((*url.Values)(nil), into, func(in, out any, _ conversion.Scope) error {
@@ -27,6 +27,9 @@ func AddPodOptions(scheme *runtime.Scheme) error {
 		convert((*corev1.PodExecOptions)(nil), readExecOptions),
 		convert((*corev1.PodAttachOptions)(nil), readAttachOptions),
 		convert((*corev1.PodPortForwardOptions)(nil), readPortForwardOptions),
+		convert((*corev1.NodeProxyOptions)(nil), func(q *query, into any) { into.(*corev1.NodeProxyOptions).Path = q.text("path") }),
+		convert((*corev1.PodProxyOptions)(nil), func(q *query, into any) { into.(*corev1.PodProxyOptions).Path = q.text("path") }),
+		convert((*corev1.ServiceProxyOptions)(nil), func(q *query, into any) { into.(*corev1.ServiceProxyOptions).Path = q.text("path") }),
 	} {
 		if add != nil {
 			return add

@@ -181,9 +181,7 @@ func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
 		if systemCondition(condition.Type) {
 			continue
 		}
-		for _, msg := range utilvalidation.IsQualifiedName(string(condition.Type)) {
-			errs = append(errs, field.Invalid(path.Child("conditions").Index(i).Child("type"), condition.Type, msg))
-		}
+		errs = append(errs, rule.Invalid(condition.Type, utilvalidation.IsQualifiedName(string(condition.Type)), path.Child("conditions").Index(i).Child("type"))...)
 	}
 	for i, ip := range pod.Status.PodIPs {
 		errs = append(errs, rule.IP(ip.IP, path.Child("podIPs").Index(i))...)

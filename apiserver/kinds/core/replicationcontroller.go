@@ -128,12 +128,8 @@ func validateReplicationControllerStatus(rc, _ *corev1.ReplicationController) fi
 		{"availableReplicas", status.AvailableReplicas},
 	} {
 		rule.Nonnegative(&errs, count.value, path.Child(count.name))
-		if count.value > status.Replicas {
-			errs = append(errs, field.Invalid(path.Child(count.name), count.value, "cannot be greater than status.replicas"))
-		}
+		rule.AtMost(&errs, count.value, status.Replicas, "status.replicas", path.Child(count.name))
 	}
-	if status.AvailableReplicas > status.ReadyReplicas {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), status.AvailableReplicas, "cannot be greater than readyReplicas"))
-	}
+	rule.AtMost(&errs, status.AvailableReplicas, status.ReadyReplicas, "readyReplicas", path.Child("availableReplicas"))
 	return errs
 }

@@ -41,6 +41,7 @@ func services() resource.Kind[*corev1.Service] {
 		AllowCreateOnUpdate: true,
 		ReturnDeleted:       true,
 		Columns:             serviceColumns(),
+		Subresources:        []resource.Subresource{proxied("ServiceProxyOptions")},
 		Fields: func(svc *corev1.Service) fields.Set {
 			return fields.Set{"spec.clusterIP": svc.Spec.ClusterIP, "spec.type": string(svc.Spec.Type)}
 		},

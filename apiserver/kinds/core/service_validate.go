@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -99,9 +98,7 @@ func validateServicePort(svc *corev1.Service, p *corev1.ServicePort, nameRequire
 	errs = append(errs, rule.Protocol(p.Protocol, path.Child("protocol"))...)
 	errs = append(errs, rule.PortOrName(p.TargetPort, path.Child("targetPort"))...)
 	if p.AppProtocol != nil {
-		for _, msg := range utilvalidation.IsQualifiedName(*p.AppProtocol) {
-			errs = append(errs, field.Invalid(path.Child("appProtocol"), *p.AppProtocol, msg))
-		}
+		errs = append(errs, rule.QualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
 	}
 	if p.NodePort != 0 && !hasNodePorts(svc) {
 		errs = append(errs, field.Forbidden(path.Child("nodePort"), "may not be used when `type` is '"+string(svc.Spec.Type)+"'"))
@@ -156,9 +153,7 @@ func validateServiceType(svc *corev1.Service, path *field.Path) field.ErrorList 
 	if name == "" {
 		return append(errs, field.Required(path.Child("externalName"), ""))
 	}
-	for _, msg := range utilvalidation.IsDNS1123Subdomain(name) {
-		errs = append(errs, field.Invalid(path.Child("externalName"), name, msg))
-	}
+	errs = append(errs, rule.Subdomain(name, path.Child("externalName"))...)
 	return errs
 }
 
@@ -294,9 +289,7 @@ func validateServiceStatus(svc, _ *corev1.Service) field.ErrorList {
 			errs = append(errs, rule.IP(ingress.IP, path.Index(i).Child("ip"))...)
 		}
 		if ingress.Hostname != "" {
-			for _, msg := range utilvalidation.IsDNS1123Subdomain(ingress.Hostname) {
-				errs = append(errs, field.Invalid(path.Index(i).Child("hostname"), ingress.Hostname, msg))
-			}
+			errs = append(errs, rule.Subdomain(ingress.Hostname, path.Index(i).Child("hostname"))...)
 		}
 	}
 	return errs

@@ -22,9 +22,6 @@ func serviceAccounts() resource.Kind[*corev1.ServiceAccount] {
 		},
 		Columns: []resource.Column[*corev1.ServiceAccount]{
 			column.Name[*corev1.ServiceAccount](),
-			column.Int("Secrets", corev1.ServiceAccount{}.SwaggerDoc()["secrets"], func(sa *corev1.ServiceAccount) int64 {
-				return int64(len(sa.Secrets))
-			}),
 			column.Age[*corev1.ServiceAccount](),
 		},
 	}

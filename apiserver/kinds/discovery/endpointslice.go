@@ -177,9 +177,7 @@ func validateEndpointPorts(ports []discoveryv1.EndpointPort, path *field.Path) f
 		names[name] = true
 		errs = append(errs, rule.Protocol(ptr.Deref(p.Protocol, ""), at.Child("protocol"))...)
 		if p.AppProtocol != nil {
-			for _, msg := range utilvalidation.IsQualifiedName(*p.AppProtocol) {
-				errs = append(errs, field.Invalid(at.Child("appProtocol"), *p.AppProtocol, msg))
-			}
+			errs = append(errs, rule.QualifiedName(*p.AppProtocol, at.Child("appProtocol"))...)
 		}
 	}
 	return errs

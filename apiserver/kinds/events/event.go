@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
@@ -146,24 +145,19 @@ func validateEvent(event *corev1.Event, reporter string) field.ErrorList {
 			errs = append(errs, field.Invalid(field.NewPath("message"), "", "can have at most 1024 characters"))
 		}
 	}
-	for _, msg := range utilvalidation.IsDNS1123Subdomain(event.Namespace) {
-		errs = append(errs, field.Invalid(field.NewPath("namespace"), event.Namespace, msg))
-	}
+	errs = append(errs, rule.Subdomain(event.Namespace, field.NewPath("namespace"))...)
 	return errs
 }
 
-// validateEventNamespace: an event lives beside its object; those about objects
-// without a namespace live in default, or in kube-system for newer clients.
+// validateEventNamespace: an event lives beside its object, or, from newer clients, where
+// they may write; those about objects without a namespace live in default, or in
+// kube-system for newer clients.
 func validateEventNamespace(event *corev1.Event) field.ErrorList {
-	namespace := event.InvolvedObject.Namespace
-	if namespace == event.Namespace {
+	namespace, isNew := event.InvolvedObject.Namespace, !event.EventTime.IsZero()
+	switch {
+	case namespace == event.Namespace, namespace != "" && isNew:
 		return nil
-	}
-	home := metav1.NamespaceDefault
-	if !event.EventTime.IsZero() && event.Namespace == metav1.NamespaceSystem {
-		home = metav1.NamespaceSystem
-	}
-	if namespace == "" && event.Namespace == home {
+	case namespace == "" && (event.Namespace == metav1.NamespaceDefault || isNew && event.Namespace == metav1.NamespaceSystem):
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), namespace, "does not match event.namespace")}
@@ -174,9 +168,7 @@ func validateReporter(event *corev1.Event, reporter string) field.ErrorList {
 	if event.ReportingController == "" {
 		errs = append(errs, field.Required(field.NewPath(reporter), ""))
 	}
-	for _, msg := range utilvalidation.IsQualifiedName(event.ReportingController) {
-		errs = append(errs, field.Invalid(field.NewPath(reporter), event.ReportingController, msg))
-	}
+	errs = append(errs, rule.QualifiedName(event.ReportingController, field.NewPath(reporter))...)
 	return append(errs, requiredWord(event.ReportingInstance, field.NewPath("reportingInstance"))...)
 }
 

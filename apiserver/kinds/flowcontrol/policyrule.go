@@ -75,9 +75,7 @@ func validateAccount(account *flowcontrolv1.ServiceAccountSubject, path *field.P
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	case everything:
 	default:
-		for _, msg := range validation.ValidateServiceAccountName(account.Name, false) {
-			errs = append(errs, field.Invalid(path.Child("name"), account.Name, msg))
-		}
+		errs = append(errs, rule.Invalid(account.Name, validation.ValidateServiceAccountName(account.Name, false), path.Child("name"))...)
 	}
 	if account.Namespace == "" {
 		return append(errs, field.Required(path.Child("namespace"), "must specify namespace for service account"))

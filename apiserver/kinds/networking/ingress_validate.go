@@ -80,11 +80,7 @@ func validateHost(host string, path *field.Path) field.ErrorList {
 	if !strings.Contains(host, "*") {
 		return rule.Subdomain(host, path)
 	}
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsWildcardDNS1123Subdomain(host) {
-		errs = append(errs, field.Invalid(path, host, msg))
-	}
-	return errs
+	return rule.Invalid(host, utilvalidation.IsWildcardDNS1123Subdomain(host), path)
 }
 
 func validateHostRule(r *networkingv1.IngressRule, wildcardRules bool, path *field.Path) field.ErrorList {
@@ -182,9 +178,7 @@ func validateServiceBackend(service *networkingv1.IngressServiceBackend, path *f
 	case port.Name != "" && port.Number != 0:
 		return append(errs, field.Invalid(path, "", "cannot set both port name & port number"))
 	case port.Name != "":
-		for _, msg := range utilvalidation.IsValidPortName(port.Name) {
-			errs = append(errs, field.Invalid(at.Child("port", "name"), port.Name, msg))
-		}
+		errs = append(errs, rule.Invalid(port.Name, utilvalidation.IsValidPortName(port.Name), at.Child("port", "name"))...)
 		return errs
 	case port.Number != 0:
 		return append(errs, rule.Port(port.Number, at.Child("port", "number"))...)

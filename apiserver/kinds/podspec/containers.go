@@ -107,9 +107,7 @@ func validateContainerPorts(ports []corev1.ContainerPort, hostNetwork bool, path
 	for i, p := range ports {
 		at := path.Index(i)
 		if p.Name != "" {
-			for _, msg := range utilvalidation.IsValidPortName(p.Name) {
-				errs = append(errs, field.Invalid(at.Child("name"), p.Name, msg))
-			}
+			errs = append(errs, rule.Invalid(p.Name, utilvalidation.IsValidPortName(p.Name), at.Child("name"))...)
 			if names.Has(p.Name) {
 				errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
 			}

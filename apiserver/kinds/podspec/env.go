@@ -30,9 +30,7 @@ func validateEnv(env []corev1.EnvVar, path *field.Path) field.ErrorList {
 		if env[i].Name == "" {
 			errs = append(errs, field.Required(at.Child("name"), ""))
 		} else {
-			for _, msg := range utilvalidation.IsRelaxedEnvVarName(env[i].Name) {
-				errs = append(errs, field.Invalid(at.Child("name"), env[i].Name, msg))
-			}
+			errs = append(errs, rule.Invalid(env[i].Name, utilvalidation.IsRelaxedEnvVarName(env[i].Name), at.Child("name"))...)
 		}
 		errs = append(errs, validateEnvSource(&env[i], at.Child("valueFrom"))...)
 	}
@@ -99,11 +97,7 @@ func validateFieldRef(ref *corev1.ObjectFieldSelector, allowed []string, path *f
 	default:
 		return field.ErrorList{field.Invalid(at, base, "does not support subscript")}
 	}
-	var errs field.ErrorList
-	for _, msg := range msgs {
-		errs = append(errs, field.Invalid(at, key, msg))
-	}
-	return errs
+	return rule.Invalid(key, msgs, at)
 }
 
 // validateResourceFieldRef: in a volume the file cannot know which container is meant.
@@ -151,9 +145,7 @@ func validateEnvFrom(sources []corev1.EnvFromSource, path *field.Path) field.Err
 	for i, from := range sources {
 		at := path.Index(i)
 		if from.Prefix != "" {
-			for _, msg := range utilvalidation.IsRelaxedEnvVarName(from.Prefix) {
-				errs = append(errs, field.Invalid(at.Child("prefix"), from.Prefix, msg))
-			}
+			errs = append(errs, rule.Invalid(from.Prefix, utilvalidation.IsRelaxedEnvVarName(from.Prefix), at.Child("prefix"))...)
 		}
 		if from.ConfigMapRef != nil && from.ConfigMapRef.Name == "" {
 			errs = append(errs, field.Required(at.Child("configMapRef", "name"), ""))

@@ -111,9 +111,7 @@ func (h handler) validateHTTP(path *field.Path) field.ErrorList {
 	errs = append(errs, rule.PortOrName(h.http.Port, path.Child("port"))...)
 	errs = append(errs, rule.OneOf(h.http.Scheme, []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}, path.Child("scheme"))...)
 	for _, header := range h.http.HTTPHeaders {
-		for _, msg := range utilvalidation.IsHTTPHeaderName(header.Name) {
-			errs = append(errs, field.Invalid(path.Child("httpHeaders"), header.Name, msg))
-		}
+		errs = append(errs, rule.Invalid(header.Name, utilvalidation.IsHTTPHeaderName(header.Name), path.Child("httpHeaders"))...)
 	}
 	return errs
 }

@@ -19,9 +19,7 @@ func validateScheduling(spec *corev1.PodSpec, path *field.Path) field.ErrorList 
 	errs = append(errs, validateSpread(spec.TopologySpreadConstraints, path.Child("topologySpreadConstraints"))...)
 	errs = append(errs, validateGates(spec.SchedulingGates, path.Child("schedulingGates"))...)
 	for i, gate := range spec.ReadinessGates {
-		for _, msg := range utilvalidation.IsQualifiedName(string(gate.ConditionType)) {
-			errs = append(errs, field.Invalid(path.Child("readinessGates").Index(i).Child("conditionType"), string(gate.ConditionType), msg))
-		}
+		errs = append(errs, rule.QualifiedName(string(gate.ConditionType), path.Child("readinessGates").Index(i).Child("conditionType"))...)
 	}
 	return errs
 }
@@ -30,9 +28,7 @@ func validateGates(gates []corev1.PodSchedulingGate, path *field.Path) field.Err
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, gate := range gates {
-		for _, msg := range utilvalidation.IsQualifiedName(gate.Name) {
-			errs = append(errs, field.Invalid(path.Index(i), gate.Name, msg))
-		}
+		errs = append(errs, rule.QualifiedName(gate.Name, path.Index(i))...)
 		if seen.Has(gate.Name) {
 			errs = append(errs, field.Duplicate(path.Index(i), gate.Name))
 		}

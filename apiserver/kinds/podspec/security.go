@@ -42,10 +42,10 @@ func validatePodSecurity(spec *corev1.PodSpec, path *field.Path) field.ErrorList
 	}
 	errs = append(errs, validateIDs(sc.RunAsUser, sc.RunAsGroup, at)...)
 	if sc.FSGroup != nil {
-		errs = append(errs, invalidMessages(*sc.FSGroup, utilvalidation.IsValidGroupID(*sc.FSGroup), at.Child("fsGroup"))...)
+		errs = append(errs, rule.Invalid(*sc.FSGroup, utilvalidation.IsValidGroupID(*sc.FSGroup), at.Child("fsGroup"))...)
 	}
 	for i, group := range sc.SupplementalGroups {
-		errs = append(errs, invalidMessages(group, utilvalidation.IsValidGroupID(group), at.Child("supplementalGroups").Index(i))...)
+		errs = append(errs, rule.Invalid(group, utilvalidation.IsValidGroupID(group), at.Child("supplementalGroups").Index(i))...)
 	}
 	if p := sc.FSGroupChangePolicy; p != nil {
 		errs = append(errs, rule.OneOf(*p, []corev1.PodFSGroupChangePolicy{corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch}, at.Child("fsGroupChangePolicy"))...)
@@ -72,18 +72,10 @@ func validateOwnUsers(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 func validateIDs(user, group *int64, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if user != nil {
-		errs = append(errs, invalidMessages(*user, utilvalidation.IsValidUserID(*user), path.Child("runAsUser"))...)
+		errs = append(errs, rule.Invalid(*user, utilvalidation.IsValidUserID(*user), path.Child("runAsUser"))...)
 	}
 	if group != nil {
-		errs = append(errs, invalidMessages(*group, utilvalidation.IsValidGroupID(*group), path.Child("runAsGroup"))...)
-	}
-	return errs
-}
-
-func invalidMessages(value any, msgs []string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range msgs {
-		errs = append(errs, field.Invalid(path, value, msg))
+		errs = append(errs, rule.Invalid(*group, utilvalidation.IsValidGroupID(*group), path.Child("runAsGroup"))...)
 	}
 	return errs
 }
@@ -203,9 +195,7 @@ func validateDNSConfig(config *corev1.PodDNSConfig, at *field.Path) field.ErrorL
 		if search == "." || path.Clean(search) == "." {
 			continue
 		}
-		for _, msg := range utilvalidation.IsDNS1123SubdomainWithUnderscore(trimDot(search)) {
-			errs = append(errs, field.Invalid(at.Child("searches").Index(i), search, msg))
-		}
+		errs = append(errs, rule.Invalid(search, utilvalidation.IsDNS1123SubdomainWithUnderscore(trimDot(search)), at.Child("searches").Index(i))...)
 	}
 	if bytes-1 > searchesBytesMax {
 		errs = append(errs, field.Invalid(at.Child("searches"), config.Searches,

@@ -61,9 +61,7 @@ func validateSubject(subject *rbacv1.Subject, namespaced bool, path *field.Path)
 func validateServiceAccount(subject *rbacv1.Subject, namespaced bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if subject.Name != "" {
-		for _, msg := range validation.ValidateServiceAccountName(subject.Name, false) {
-			errs = append(errs, field.Invalid(path.Child("name"), subject.Name, msg))
-		}
+		errs = append(errs, rule.Invalid(subject.Name, validation.ValidateServiceAccountName(subject.Name, false), path.Child("name"))...)
 	}
 	if subject.APIGroup != "" {
 		errs = append(errs, field.NotSupported(path.Child("apiGroup"), subject.APIGroup, []string{""}))

@@ -17,11 +17,8 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
-const (
-	driverLengthMax = 63
-	// omitted stands in messages for what is too long to show.
-	omitted = "<value omitted>"
-)
+// omitted stands in messages for what is too long to show.
+const omitted = "<value omitted>"
 
 // taintEffects in the order of messages.
 var taintEffects = []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone}
@@ -72,14 +69,7 @@ func validateDriver(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return rule.Required(name, path)
 	}
-	var errs field.ErrorList
-	if len(name) > driverLengthMax {
-		errs = append(errs, field.TooLong(path, "", driverLengthMax))
-	}
-	for _, msg := range utilvalidation.IsDNS1123Subdomain(strings.ToLower(name)) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-	return errs
+	return rule.DriverName(name, path)
 }
 
 // validatePool: a pool is named by subdomains with slashes between them.
@@ -128,18 +118,12 @@ func validateIdentifier(id string, path *field.Path) field.ErrorList {
 	if len(id) > resourcev1.DeviceMaxIDLength {
 		errs = append(errs, field.TooLong(path, "", resourcev1.DeviceMaxIDLength))
 	}
-	for _, msg := range content.IsCIdentifier(id) {
-		errs = append(errs, field.Invalid(path, id, msg))
-	}
+	errs = append(errs, rule.Invalid(id, content.IsCIdentifier(id), path)...)
 	return errs
 }
 
 func validateLabelValue(value string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsValidLabelValue(value) {
-		errs = append(errs, field.Invalid(path, value, msg))
-	}
-	return errs
+	return rule.Invalid(value, utilvalidation.IsValidLabelValue(value), path)
 }
 
 func validateTaint(taint *resourcev1.DeviceTaint, effectKept bool, path *field.Path) field.ErrorList {

@@ -56,9 +56,7 @@ func QuotaResource(name corev1.ResourceName) bool {
 // ResourceName judges the name of any resource that Kubernetes speaks of.
 func ResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsQualifiedName(string(name)) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
+	errs = append(errs, Invalid(name, utilvalidation.IsQualifiedName(string(name)), path)...)
 	if len(errs) == 0 && unqualified(name) && name != corev1.ResourceStorage && !QuotaResource(name) {
 		errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
 	}

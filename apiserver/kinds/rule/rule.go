@@ -28,22 +28,23 @@ func Required(value string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// Label judges names that become part of a host name.
-func Label(name string, path *field.Path) field.ErrorList {
+// Invalid reports each problem that a check of Kubernetes' libraries found in a value.
+func Invalid(value any, problems []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsDNS1123Label(name) {
-		errs = append(errs, field.Invalid(path, name, msg))
+	for _, problem := range problems {
+		errs = append(errs, field.Invalid(path, value, problem))
 	}
 	return errs
 }
 
+// Label judges names that become part of a host name.
+func Label(name string, path *field.Path) field.ErrorList {
+	return Invalid(name, utilvalidation.IsDNS1123Label(name), path)
+}
+
 // Port asks for a number from 1 to 65535.
 func Port(port int32, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsValidPortNum(int(port)) {
-		errs = append(errs, field.Invalid(path, port, msg))
-	}
-	return errs
+	return Invalid(port, utilvalidation.IsValidPortNum(int(port)), path)
 }
 
 // Protocol asks for one of the transport protocols.
@@ -67,11 +68,7 @@ func PortOrName(port intstr.IntOrString, path *field.Path) field.ErrorList {
 	if port.Type == intstr.Int {
 		return Port(port.IntVal, path)
 	}
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsValidPortName(port.StrVal) {
-		errs = append(errs, field.Invalid(path, port.StrVal, msg))
-	}
-	return errs
+	return Invalid(port.StrVal, utilvalidation.IsValidPortName(port.StrVal), path)
 }
 
 // IP asks for an address in canonical form.
@@ -104,20 +101,25 @@ func NonSpecialIP(text string, path *field.Path) field.ErrorList {
 
 // Subdomain asks for the name of most objects: an RFC 1123 subdomain.
 func Subdomain(name string, path *field.Path) field.ErrorList {
+	return Invalid(name, utilvalidation.IsDNS1123Subdomain(name), path)
+}
+
+// driverNameMax is what the socket of a driver leaves of a path's length.
+const driverNameMax = 63
+
+// DriverName asks for the name of a driver of volumes or devices; upper case is
+// allowed where it once was.
+func DriverName(name string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsDNS1123Subdomain(name) {
-		errs = append(errs, field.Invalid(path, name, msg))
+	if len(name) > driverNameMax {
+		errs = append(errs, field.TooLong(path, "", driverNameMax))
 	}
-	return errs
+	return append(errs, Invalid(name, utilvalidation.IsDNS1123Subdomain(strings.ToLower(name)), path)...)
 }
 
 // DataKey asks for a key that can become a file name.
 func DataKey(key string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsConfigMapKey(key) {
-		errs = append(errs, field.Invalid(path, key, msg))
-	}
-	return errs
+	return Invalid(key, utilvalidation.IsConfigMapKey(key), path)
 }
 
 // RequiredOneOf is OneOf with a message of its own for an empty value.
@@ -148,6 +150,13 @@ func NonnegativePointer(errs *field.ErrorList, value *int32, path *field.Path) {
 	}
 }
 
+// AtMost appends an error to errs if value is above that of another field.
+func AtMost(errs *field.ErrorList, value, limit int32, limitName string, path *field.Path) {
+	if value > limit {
+		*errs = append(*errs, field.Invalid(path, value, "cannot be greater than "+limitName))
+	}
+}
+
 // Immutable refuses a change of a field that upstream judges by a marker on its
 // type: that message shows no value. validation.ValidateImmutableField is for the others.
 func Immutable(value, old any, path *field.Path) field.ErrorList {
@@ -159,20 +168,12 @@ func Immutable(value, old any, path *field.Path) field.ErrorList {
 
 // PathSegment asks for a name that can be a part of a path in URLs.
 func PathSegment(name string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range content.IsPathSegmentName(name) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-	return errs
+	return Invalid(name, content.IsPathSegmentName(name), path)
 }
 
 // QualifiedName asks for a name with perhaps a domain before it.
 func QualifiedName(name string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsQualifiedName(name) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-	return errs
+	return Invalid(name, utilvalidation.IsQualifiedName(name), path)
 }
 
 // OptionalOneOf judges an optional member of a set.

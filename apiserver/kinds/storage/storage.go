@@ -3,7 +3,6 @@ package storage
 import (
 	"strings"
 
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
@@ -14,7 +13,6 @@ const (
 	// parametersMax and parametersBytesMax bound what a class passes on to its driver.
 	parametersMax      = 512
 	parametersBytesMax = 256 << 10
-	driverLengthMax    = 63
 )
 
 // Kinds returns the kinds in the order in which discovery lists them.
@@ -41,14 +39,7 @@ func validateDriverName(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return rule.Required(name, path)
 	}
-	var errs field.ErrorList
-	if len(name) > driverLengthMax {
-		errs = append(errs, field.TooLong(path, "", driverLengthMax))
-	}
-	for _, msg := range utilvalidation.IsDNS1123Subdomain(strings.ToLower(name)) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
-	return errs
+	return rule.DriverName(name, path)
 }
 
 func validateParameters(parameters map[string]string, path *field.Path) field.ErrorList {

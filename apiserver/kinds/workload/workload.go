@@ -87,11 +87,7 @@ func ValidateIntOrPercent(value intstr.IntOrString, path *field.Path) field.Erro
 	if value.Type == intstr.Int {
 		return validation.ValidateNonnegativeField(int64(value.IntValue()), path)
 	}
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsValidPercent(value.StrVal) {
-		errs = append(errs, field.Invalid(path, value, msg))
-	}
-	return errs
+	return rule.Invalid(value, utilvalidation.IsValidPercent(value.StrVal), path)
 }
 
 // Warnings tell of what a template's pods will be accepted with but not do.
