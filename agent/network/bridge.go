@@ -59,12 +59,12 @@ func sysctl(name, value string) error {
 	return os.WriteFile(file, []byte(value), 0)
 }
 
-// Remove takes the bridge and the nftables table away; the pods must be gone. The next SetPodCIDR makes them again.
+// Remove takes the bridge, the nftables table and our rules in others' away; the pods must be gone. The next SetPodCIDR makes them again.
 func (n *Network) Remove() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.addresses = nil
-	err := n.removeTable()
+	err := errors.Join(n.removeTable(), n.removeForwarding())
 	link, linkErr := netlink.LinkByName(n.config.Bridge)
 	if errors.As(linkErr, new(netlink.LinkNotFoundError)) {
 		return err

@@ -1,8 +1,8 @@
 // Package network connects pods: a bridge per node, a veth pair per pod, addresses from the node's pod CIDR, routes to
 // the pods of other nodes, and masquerading for traffic that leaves the cluster.
 //
-// It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number and one nftables
-// table. The embedded runtime calls [Network]; the agent's wiring calls [Routes] with the other nodes' addresses. It
+// It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number, one nftables table,
+// and two rules in iptables' FORWARD chain where there is one (Docker makes that drop what it does not know). The embedded runtime calls [Network]; the agent's wiring calls [Routes] with the other nodes' addresses. It
 // may call netlink and nftables only: no CNI executables, no iptables.
 //
 // It promises: a pod is given a /32 and an on-link gateway, so all traffic between pods, even of one bridge, is

@@ -78,6 +78,9 @@ func (n *Network) SetPodCIDR(prefix netip.Prefix) error {
 		// Pods still reach each other; only traffic leaving the cluster depends on it.
 		n.config.Logger.Warn("no masquerading: nftables is not usable", "err", err)
 	}
+	if err := n.acceptForwarding(); err != nil {
+		n.config.Logger.Warn("pods may not reach each other: the rules of iptables could not be changed", "err", err)
+	}
 	for _, address := range n.reserved {
 		pool.reserve(address)
 	}

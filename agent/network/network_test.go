@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 )
 
@@ -48,6 +49,54 @@ func TestPodsReachEachOtherAndTheHost(t *testing.T) {
 	}
 	if got := one.say("127.0.0.1:80"); got != "127.0.0.1" {
 		t.Errorf("loopback: %s", got)
+	}
+}
+
+// forwardRules makes the chain that Docker makes, and counts its rules.
+func forwardRules(t *testing.T) (count func() int) {
+	t.Helper()
+	conn, err := nftables.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop := nftables.ChainPolicyDrop
+	table := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "filter"})
+	chain := conn.AddChain(&nftables.Chain{Name: "FORWARD", Table: table, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter, Policy: &drop})
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.DelTable(table)
+		if err := conn.Flush(); err != nil {
+			t.Error(err)
+		}
+	})
+	return func() int {
+		rules, err := conn.GetRules(table, chain)
+		if err != nil {
+			t.Error(err)
+		}
+		return len(rules)
+	}
+}
+
+func TestPodsReachEachOtherWhereForwardingIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: network namespaces")
+	}
+	rules := forwardRules(t)
+	n := newNetwork(t)
+	startPod(t, n, "one")
+	if got := startPod(t, n, "two").say("10.199.7.2:80"); got != "10.199.7.3" {
+		t.Errorf("pod to pod: %s", got)
+	}
+	again := New(n.config) // a restarted agent
+	if err := again.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24")); err != nil || rules() != 2 {
+		t.Errorf("%d rules, %v; want one for each direction", rules(), err)
+	}
+	if err := again.removeForwarding(); err != nil || rules() != 0 {
+		t.Errorf("%d rules left, %v", rules(), err)
 	}
 }
 

@@ -1,0 +1,75 @@
+package network
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+)
+
+// acceptForwarding lets the pods' traffic pass where something else made the machine refuse to forward: Docker sets
+// the policy of iptables' FORWARD chain to drop, and a verdict in a table of our own cannot overrule that.
+func (n *Network) acceptForwarding() error {
+	conn, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	chain, err := n.withoutForwarding(conn)
+	if chain == nil || err != nil {
+		return err
+	}
+	for _, direction := range []expr.MetaKey{expr.MetaKeyIIFNAME, expr.MetaKeyOIFNAME} {
+		conn.InsertRule(&nftables.Rule{Table: chain.Table, Chain: chain, UserData: n.mark(), Exprs: []expr.Any{
+			&expr.Meta{Key: direction, Register: 1},
+			// With its end, as iptables compares names: it can show the rule then.
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: append([]byte(n.config.Bridge), 0)},
+			&expr.Counter{},
+			&expr.Verdict{Kind: expr.VerdictAccept},
+		}})
+	}
+	return conn.Flush()
+}
+
+// removeForwarding takes our rules out of that chain.
+func (n *Network) removeForwarding() error {
+	conn, err := nftables.New()
+	if err != nil {
+		return nil //nolint:nilerr // a machine without nftables has no rules of ours
+	}
+	_, err = n.withoutForwarding(conn)
+	return errors.Join(err, conn.Flush())
+}
+
+// withoutForwarding finds the chain and plans the deletion of our rules; the chain is nil where there is none.
+func (n *Network) withoutForwarding(conn *nftables.Conn) (*nftables.Chain, error) {
+	chains, err := conn.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
+	if err != nil {
+		return nil, err
+	}
+	for _, chain := range chains {
+		if chain.Table.Name != "filter" || chain.Name != "FORWARD" {
+			continue
+		}
+		rules, err := conn.GetRules(chain.Table, chain)
+		if err != nil {
+			return nil, err
+		}
+		for _, rule := range rules {
+			if !bytes.Equal(rule.UserData, n.mark()) {
+				continue
+			}
+			if err := conn.DelRule(rule); err != nil {
+				return nil, err
+			}
+		}
+		return chain, nil
+	}
+	return nil, nil
+}
+
+// mark is the comment by which we know our rules.
+func (n *Network) mark() []byte {
+	return userdata.AppendString(nil, userdata.TypeComment, "setpoint pods of "+n.config.Bridge)
+}
