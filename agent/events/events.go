@@ -64,5 +64,10 @@ func Container(pod *corev1.Pod, name string) *corev1.ObjectReference {
 			ref.FieldPath = fmt.Sprintf("spec.initContainers{%s}", name)
 		}
 	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == name {
+			ref.FieldPath = fmt.Sprintf("spec.ephemeralContainers{%s}", name)
+		}
+	}
 	return ref
 }

@@ -299,6 +299,9 @@ const (
 	terminationLogMaxLines     = 80
 )
 
+// partialTag marks a piece of a line in a log: the next goes on where it ended.
+const partialTag = "P"
+
 // terminationMessage is what an incarnation left in its termination log, or,
 // if its policy says so, the end of its output.
 func terminationMessage(dirs podconfig.Dirs, pod *corev1.Pod, run *observed.Container) string {
@@ -345,9 +348,14 @@ func lastLogLines(data []byte) string {
 	lines := strings.SplitAfter(string(data), "\n")
 	var out []string
 	for _, l := range lines {
-		if parts := strings.SplitN(l, " ", 4); len(parts) == 4 {
-			out = append(out, parts[3])
+		parts := strings.SplitN(l, " ", 4)
+		if len(parts) < 4 {
+			continue
 		}
+		if parts[2] == partialTag {
+			parts[3] = strings.TrimSuffix(parts[3], "\n")
+		}
+		out = append(out, parts[3])
 	}
 	text := strings.Join(out[max(0, len(out)-terminationLogMaxLines):], "")
 	return text[max(0, len(text)-terminationLogMaxBytes):]

@@ -181,14 +181,20 @@ func (v view) run(s *step) {
 	if v.restartUnhealthy(s) {
 		return
 	}
+	for i := range v.pod.Spec.EphemeralContainers { // they wait for nobody
+		v.startIfDue(s, status.Ephemeral(v.pod, i))
+	}
 	if !v.initialise(s) {
 		return
 	}
 	for i := range v.pod.Spec.Containers {
-		c := &v.pod.Spec.Containers[i]
-		if v.wantsStart(c) && v.due(s, c) {
-			s.kind, s.start = start, append(s.start, c)
-		}
+		v.startIfDue(s, &v.pod.Spec.Containers[i])
+	}
+}
+
+func (v view) startIfDue(s *step, c *corev1.Container) {
+	if v.wantsStart(c) && v.due(s, c) {
+		s.kind, s.start = start, append(s.start, c)
 	}
 }
 
@@ -274,6 +280,9 @@ func (v view) containers() []*corev1.Container {
 	}
 	for i := range v.pod.Spec.Containers {
 		out = append(out, &v.pod.Spec.Containers[i])
+	}
+	for i := range v.pod.Spec.EphemeralContainers {
+		out = append(out, status.Ephemeral(v.pod, i))
 	}
 	return out
 }

@@ -96,6 +96,11 @@ func (s *server) container(r *http.Request) (*corev1.Pod, string, *statusError) 
 			}
 		}
 	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == name {
+			return pod, name, nil
+		}
+	}
 	return nil, "", notFound("container %q not found in pod %q", name, pod.Name+"_"+pod.Namespace)
 }
 

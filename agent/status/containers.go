@@ -35,6 +35,17 @@ func (in *Input) containers(s *corev1.PodStatus) {
 		c := &spec.Containers[i]
 		s.ContainerStatuses = append(s.ContainerStatuses, in.container(c, find(in.Pod.Status.ContainerStatuses, c.Name), waiting, false))
 	}
+	for i := range spec.EphemeralContainers {
+		c := Ephemeral(in.Pod, i)
+		one := in.container(c, find(in.Pod.Status.EphemeralContainerStatuses, c.Name), reasonCreating, true)
+		one.Ready = false // nothing waits for them
+		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, one)
+	}
+}
+
+// Ephemeral is the pod's ith ephemeral container, as the container that it is.
+func Ephemeral(pod *corev1.Pod, i int) *corev1.Container {
+	return (*corev1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
 }
 
 // IsSidecar reports whether c is an init container that keeps running.
@@ -60,7 +71,7 @@ func (in *Input) container(c *corev1.Container, old *corev1.ContainerStatus, wai
 	if latest == nil {
 		in.fromMemory(&s, old, waiting)
 	} else {
-		in.fromRuntime(&s, latest, c.Name)
+		in.fromRuntime(&s, latest, c.Name, waiting)
 	}
 	in.overlayWaiting(&s)
 	if in.Ended && in.wasInitialised() && s.State.Running == nil && s.State.Terminated == nil {
@@ -116,7 +127,7 @@ func unknownEnd(message string) *corev1.ContainerStateTerminated {
 	return &corev1.ContainerStateTerminated{Reason: reasonUnknown, Message: message, ExitCode: exitUnknown}
 }
 
-func (in *Input) fromRuntime(s *corev1.ContainerStatus, latest *observed.Container, name string) {
+func (in *Input) fromRuntime(s *corev1.ContainerStatus, latest *observed.Container, name, waiting string) {
 	s.RestartCount = int32(latest.RestartCount())
 	s.ContainerID = in.id(latest)
 	s.ImageID = imageID(latest)
@@ -129,7 +140,7 @@ func (in *Input) fromRuntime(s *corev1.ContainerStatus, latest *observed.Contain
 	case runtimeapi.ContainerState_CONTAINER_EXITED:
 		s.State.Terminated = in.terminated(latest)
 	default:
-		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: reasonCreating}
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: waiting}
 	}
 	if previous := in.Runtime.Previous(name); previous != nil && previous.Exited() {
 		s.LastTerminationState.Terminated = in.terminated(previous)
@@ -213,6 +224,11 @@ func MayRestart(pod *corev1.Pod, name string, code int32) bool {
 			return IsSidecar(c) || (code != 0 && pod.Spec.RestartPolicy != corev1.RestartPolicyNever)
 		}
 	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == name {
+			return false
+		}
+	}
 	switch pod.Spec.RestartPolicy {
 	case corev1.RestartPolicyNever:
 		return false
@@ -227,6 +243,9 @@ func MayRestart(pod *corev1.Pod, name string, code int32) bool {
 // runtime that has forgotten it: one that was running ended unseen.
 func LastExit(pod *corev1.Pod, name string) (code int32, ran bool) {
 	s := find(pod.Status.ContainerStatuses, name)
+	if s == nil {
+		s = find(pod.Status.EphemeralContainerStatuses, name)
+	}
 	switch {
 	case s == nil:
 		return 0, false

@@ -3,11 +3,13 @@ package volumes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -205,6 +207,38 @@ func TestProjection(t *testing.T) {
 	if s.tokens != 1 {
 		t.Errorf("%d tokens issued, want one until it ages", s.tokens)
 	}
+}
+
+// ageing are tokens that are good for an hour, each another one.
+type ageing struct{ shelf }
+
+func (a *ageing) Token(context.Context, *corev1.Pod, string, int64) (string, time.Time, error) {
+	a.tokens++
+	return fmt.Sprint("token ", a.tokens), time.Now().Add(time.Hour), nil
+}
+
+// TestTokensAreRenewed before they end: with a fifth of their life left.
+func TestTokensAreRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Config{Objects: &ageing{}, Dirs: podconfig.Dirs{Root: t.TempDir()}, WithoutMounts: true})
+		p := podWith(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
+		}}})
+		if !Refreshes(p) {
+			t.Fatal("nobody would come back to it")
+		}
+		dir := mount(t, m, p)["a"]
+		for _, c := range []struct {
+			after time.Duration
+			want  string
+		}{{0, "token 1"}, {47 * time.Minute, "token 1"}, {RefreshEvery + time.Minute, "token 2"}, {47 * time.Minute, "token 2"}, {time.Hour, "token 3"}} {
+			time.Sleep(c.after)
+			mount(t, m, p)
+			if got := read(t, dir+"/token"); got != c.want {
+				t.Errorf("after %v: %q, want %q", c.after, got, c.want)
+			}
+		}
+	})
 }
 
 func TestEmptyDirAndUnmount(t *testing.T) {
