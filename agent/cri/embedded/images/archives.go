@@ -18,6 +18,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
+// indexDepthMax bounds indexes within indexes; real archives have two. An index of a
+// layout may contain itself: nobody has checked its digest.
+const indexDepthMax = 8
+
 // archiveBytesMax bounds a compressed or OCI archive, which is unpacked to a temporary place first.
 const archiveBytesMax = 64 << 30
 
@@ -105,7 +109,10 @@ func (s *Store) decompress(path string) (string, error) {
 		return "", err
 	}
 	_, err = io.Copy(plain, io.LimitReader(reader, archiveBytesMax))
-	return plain.Name(), errors.Join(err, plain.Close())
+	if err := errors.Join(err, plain.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(plain.Name()))
+	}
+	return plain.Name(), nil
 }
 
 // archiveKind looks for the file that marks each form. Docker's own newer archives carry both: then the docker form
@@ -188,7 +195,7 @@ func (s *Store) loadLayout(archive string) ([]Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.loadIndex(index, "")
+	return s.loadIndex(index, "", indexDepthMax)
 }
 
 // extract writes the plain files of an archive below dir.
@@ -233,15 +240,19 @@ func extractFile(root *os.Root, name string, content io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// loadIndex loads the images of an index that fit this machine; inherited is the name of an enclosing index.
-func (s *Store) loadIndex(index v1.ImageIndex, inherited string) ([]Image, error) {
+// loadIndex loads the images of an index that fit this machine; inherited is the name of an enclosing index,
+// depth how many may still be inside of each other.
+func (s *Store) loadIndex(index v1.ImageIndex, inherited string, depth int) ([]Image, error) {
+	if depth == 0 {
+		return nil, fmt.Errorf("%w: indexes within indexes, more than %d", errNotAnArchive, indexDepthMax)
+	}
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		return nil, err
 	}
 	var loaded []Image
 	for _, descriptor := range manifest.Manifests {
-		more, err := s.loadDescriptor(index, descriptor, inherited)
+		more, err := s.loadDescriptor(index, descriptor, inherited, depth)
 		if err != nil {
 			return loaded, err
 		}
@@ -250,7 +261,7 @@ func (s *Store) loadIndex(index v1.ImageIndex, inherited string) ([]Image, error
 	return loaded, nil
 }
 
-func (s *Store) loadDescriptor(index v1.ImageIndex, descriptor v1.Descriptor, inherited string) ([]Image, error) {
+func (s *Store) loadDescriptor(index v1.ImageIndex, descriptor v1.Descriptor, inherited string, depth int) ([]Image, error) {
 	tag := descriptor.Annotations[annotationName]
 	if tag == "" {
 		tag = descriptor.Annotations[annotationRefName]
@@ -263,7 +274,7 @@ func (s *Store) loadDescriptor(index v1.ImageIndex, descriptor v1.Descriptor, in
 		if err != nil {
 			return nil, err
 		}
-		return s.loadIndex(inner, tag)
+		return s.loadIndex(inner, tag, depth-1)
 	}
 	if !descriptor.MediaType.IsImage() || !fitsPlatform(descriptor.Platform) {
 		return nil, nil

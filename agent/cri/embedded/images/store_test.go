@@ -33,7 +33,7 @@ type entry struct {
 	mode                int64
 }
 
-func layerTar(t *testing.T, entries ...entry) []byte {
+func layerTar(t testing.TB, entries ...entry) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	archive := tar.NewWriter(&out)
@@ -58,7 +58,7 @@ func layerTar(t *testing.T, entries ...entry) []byte {
 	return out.Bytes()
 }
 
-func imageOf(t *testing.T, layers ...[]byte) v1.Image {
+func imageOf(t testing.TB, layers ...[]byte) v1.Image {
 	t.Helper()
 	image := empty.Image
 	for _, content := range layers {
@@ -211,6 +211,34 @@ func TestArchives(t *testing.T) {
 	}
 }
 
+// TestAnIndexWithinItself is refused: its digest is only a name of a file.
+func TestAnIndexWithinItself(t *testing.T) {
+	archives := t.TempDir()
+	s := openStore(t, t.TempDir(), archives)
+	path := filepath.Join(archives, "a.tar")
+	const index = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json","size":1,"digest":"sha256:` +
+		`1111111111111111111111111111111111111111111111111111111111111111"}]}`
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	archive := tar.NewWriter(file)
+	for name, content := range map[string]string{
+		"oci-layout": `{"imageLayoutVersion":"1.0.0"}`, "index.json": index, "blobs/sha256/" + strings.Repeat("1", 64): index,
+	} {
+		err = errors.Join(err, archive.WriteHeader(&tar.Header{Name: name, Size: int64(len(content)), Mode: 0o644}))
+		_, writeErr := archive.Write([]byte(content))
+		err = errors.Join(err, writeErr)
+	}
+	if err := errors.Join(err, archive.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if images, err := s.LoadArchive(path); !errors.Is(err, errNotAnArchive) {
+		t.Errorf("%v, %v", images, err)
+	}
+}
+
 func TestPullFromRegistry(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
@@ -320,7 +348,7 @@ func tagsOf(s *Store) map[string][]string {
 	return tags
 }
 
-func writeDocker(t *testing.T, path, tag string, image v1.Image) {
+func writeDocker(t testing.TB, path, tag string, image v1.Image) {
 	t.Helper()
 	ref, err := name.NewTag(tag)
 	if err != nil {
@@ -331,7 +359,7 @@ func writeDocker(t *testing.T, path, tag string, image v1.Image) {
 	}
 }
 
-func writeOCI(t *testing.T, path, tag string, image v1.Image) {
+func writeOCI(t testing.TB, path, tag string, image v1.Image) {
 	t.Helper()
 	dir := t.TempDir()
 	index, err := layout.Write(dir, empty.Index)
