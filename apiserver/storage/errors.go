@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/setpoint-io/setpoint/raftstore"
@@ -65,8 +66,9 @@ func tooLargeResourceVersion(wanted, current uint64) error {
 	return storage.NewTooLargeResourceVersionError(wanted, current, tooLargeRetryAfterSeconds)
 }
 
-func invalidResourceVersion(text string) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q: not a number", text))
+// invalidResourceVersion: cause says how text is no number.
+func invalidResourceVersion(text string, cause error) error {
+	return apierrors.NewBadRequest("invalid resource version: " + field.Invalid(field.NewPath("resourceVersion"), text, cause.Error()).Error())
 }
 
 func expired(message string) *apierrors.StatusError { return apierrors.NewResourceExpired(message) }

@@ -3,21 +3,18 @@ package storage
 import (
 	"context"
 	"errors"
+	"path"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/raftstore/record"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
-
-// compactedContinue marks a token whose snapshot is gone: the client agreed to
-// go on with the rest of a newer one.
-const compactedContinue = -1
 
 // Selection says which objects of a table are wanted.
 type Selection struct {
@@ -64,6 +61,9 @@ func (t *Table) notFound(name string) error {
 // decode returns the record in this table's version; another version than the
 // stored one is converted each time.
 func (t *Table) decode(r *record.Record) (*Cached, error) {
+	if t.metadataOnly {
+		return t.store.codec.decodeMetadata(r)
+	}
 	cached, err := t.store.codec.decode(t.stored, r)
 	switch {
 	case err == nil && t.dynamic != nil:
@@ -76,15 +76,15 @@ func (t *Table) decode(r *record.Record) (*Cached, error) {
 
 // List returns the selected objects in key order, all of one revision.
 func (t *Table) List(ctx context.Context, o ListOptions) (*Page, error) {
-	root, from, err := t.listRoot(ctx, o)
+	c, err := t.listCut(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	page := &Page{ResourceVersion: formatRevision(root.Revision)}
+	page := &Page{ResourceVersion: formatRevision(c.root.Revision)}
 	if name, ok := o.singleName(); ok && o.Continue == "" && (o.Namespace != "" || t.kind.ClusterScoped) {
-		return page, t.listOne(root, o, name, page)
+		return page, t.listOne(c.root, o, name, page)
 	}
-	return page, t.listMany(root, from, o, page)
+	return page, t.listMany(c, o, page)
 }
 
 func (t *Table) listOne(root *state.Root, o ListOptions, name string, page *Page) error {
@@ -92,103 +92,56 @@ func (t *Table) listOne(root *state.Root, o ListOptions, name string, page *Page
 	if !ok {
 		return nil
 	}
-	cached, err := t.decode(r)
-	if err == nil && t.selected(o.Selection, cached.object) {
+	cached, err := t.pick(o.Selection, r)
+	if cached != nil {
 		page.Items = append(page.Items, cached)
 	}
 	return err
 }
 
-func (t *Table) listMany(root *state.Root, from string, o ListOptions, page *Page) error {
+func (t *Table) listMany(c cut, o ListOptions, page *Page) error {
 	prefix := t.namespacePrefix(o.Namespace)
-	next := from
-	for r := range t.ahead(root.From(prefix, from), o.Limit) {
+	next := c.from
+	for r := range t.ahead(c.root.From(prefix, c.from), o.Limit) {
 		if o.Limit > 0 && int64(len(page.Items)) == o.Limit {
-			return t.endPage(root, prefix, next, o, page)
+			return t.endPage(c, prefix, next, o, page)
 		}
 		next = r.Key + endOfKey
-		cached, err := t.decode(r)
+		cached, err := t.pick(o.Selection, r)
 		if err != nil {
 			return err
 		}
-		if t.selected(o.Selection, cached.object) {
+		if cached != nil {
 			page.Items = append(page.Items, cached)
 		}
 	}
 	return nil
 }
 
-// endOfKey behind a key is the next there can be: whoever goes on from there in a
-// newer cut sees what came between.
-const endOfKey = "\x00"
-
-func (t *Table) endPage(root *state.Root, prefix, next string, o ListOptions, page *Page) error {
-	token, err := storage.EncodeContinue(next, prefix, int64(root.Revision))
-	if err != nil {
-		return err
+// listCut resolves resourceVersion, match, limit and continue to what is read.
+func (t *Table) listCut(ctx context.Context, o ListOptions) (cut, error) {
+	if o.Continue != "" {
+		return t.continueCut(ctx, o)
 	}
-	page.Continue = token
-	if o.everything() {
-		remaining := int64(root.CountFrom(prefix, next))
-		page.Remaining = &remaining
-	}
-	return nil
+	root, err := t.listRoot(ctx, o)
+	return cut{root: root, begin: time.Now()}, err
 }
 
-// listRoot resolves resourceVersion, match, limit and continue to a root and
-// the key to start at.
-func (t *Table) listRoot(ctx context.Context, o ListOptions) (root *state.Root, from string, err error) {
-	if o.Continue != "" {
-		return t.continueRoot(ctx, o)
-	}
+func (t *Table) listRoot(ctx context.Context, o ListOptions) (*state.Root, error) {
 	exact := o.Match == metav1.ResourceVersionMatchExact ||
 		(o.Match == "" && o.Limit > 0 && o.ResourceVersion != "" && o.ResourceVersion != "0")
 	if !exact {
-		root, err = t.store.rootAtLeast(ctx, o.ResourceVersion)
-		return root, "", err
+		return t.store.rootAtLeast(ctx, o.ResourceVersion)
 	}
 	revision, err := ParseResourceVersion(o.ResourceVersion)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	root, err = t.store.rootExactly(ctx, revision)
+	root, err := t.store.rootExactly(ctx, revision)
 	if errors.Is(err, errCompacted) {
-		return nil, "", expired("The resourceVersion for the provided list is too old.")
+		return nil, expired("The resourceVersion for the provided list is too old.")
 	}
-	return root, "", err
-}
-
-func (t *Table) continueRoot(ctx context.Context, o ListOptions) (*state.Root, string, error) {
-	prefix := t.namespacePrefix(o.Namespace)
-	from, revision, err := storage.DecodeContinue(o.Continue, prefix)
-	if err == nil && revision < compactedContinue {
-		err = errForgedContinue
-	}
-	if err != nil {
-		return nil, "", apierrors.NewBadRequest("invalid continue token: " + err.Error())
-	}
-	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
-		return nil, "", apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
-	}
-	if revision == compactedContinue {
-		root, err := t.store.rootAtLeast(ctx, "")
-		return root, from, err
-	}
-	root, err := t.store.rootExactly(ctx, uint64(revision))
-	if errors.Is(err, errCompacted) {
-		return nil, "", expiredPage(from, prefix)
-	}
-	return root, from, err
-}
-
-// expiredPage tells the client that the pages' snapshot is gone and offers a
-// token that goes on in the newest one.
-func expiredPage(from, prefix string) error {
-	err := expired("The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
-	if token, tokenErr := storage.EncodeContinue(from, prefix, compactedContinue); tokenErr == nil {
-		err.ErrStatus.Continue = token
-	}
-	return err
+	return root, err
 }
 
 func (s *Store) rootExactly(ctx context.Context, revision uint64) (*state.Root, error) {
@@ -208,6 +161,19 @@ func (o Selection) singleName() (string, bool) {
 		return "", false
 	}
 	return o.Fields.RequiresExactMatch("metadata.name")
+}
+
+// pick returns a record's object, or nil if it is not selected. A record of another
+// name than the wanted one is not even decoded.
+func (t *Table) pick(o Selection, r *record.Record) (*Cached, error) {
+	if name, one := o.singleName(); one && path.Base(r.Key) != name {
+		return nil, nil
+	}
+	cached, err := t.decode(r)
+	if err != nil || !t.selected(o, cached.object) {
+		return nil, err
+	}
+	return cached, nil
 }
 
 func (t *Table) selected(o Selection, obj resource.Object) bool {

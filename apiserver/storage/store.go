@@ -56,6 +56,8 @@ type Table struct {
 	prefix string
 	// dynamic is nil for the kinds that New was given.
 	dynamic *Dynamic
+	// metadataOnly tables are made by Metadata.
+	metadataOnly bool
 }
 
 // New returns a store of the kinds. The scheme knows all their types.
@@ -162,7 +164,7 @@ func ParseResourceVersion(text string) (uint64, error) {
 	}
 	revision, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, invalidResourceVersion(text)
+		return 0, invalidResourceVersion(text, err)
 	}
 	return revision, nil
 }

@@ -256,7 +256,8 @@ func (u *upstream) GetList(ctx context.Context, key string, o storage.ListOption
 		return err
 	}
 	list := out.(*example.PodList)
-	list.ListMeta = metav1.ListMeta{ResourceVersion: page.ResourceVersion, Continue: page.Continue, RemainingItemCount: page.Remaining}
+	token, _, _ := strings.Cut(page.Continue, beginMark) // what is behind it is not upstream's
+	list.ListMeta = metav1.ListMeta{ResourceVersion: page.ResourceVersion, Continue: token, RemainingItemCount: page.Remaining}
 	list.Items = []example.Pod{}
 	for _, item := range page.Items {
 		pod, err := u.internal(item.object)

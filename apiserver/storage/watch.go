@@ -32,6 +32,9 @@ type WatchOptions struct {
 	Bookmarks         bool
 	// Nudged watches, if they send bookmarks, send one whenever Store.Nudge is called.
 	Nudged bool
+	// Plain watches hand out the shared objects themselves, which nobody may change,
+	// instead of a *Cached around each.
+	Plain bool
 }
 
 // Watch streams the changes of the selected objects until ctx ends, Stop is
@@ -130,11 +133,11 @@ func (w *watcher) run(ctx context.Context) {
 
 func (w *watcher) sendInitial(ctx context.Context) bool {
 	for r := range w.table.ahead(w.initial.All(w.table.namespacePrefix(w.options.Namespace)), 0) {
-		cached, err := w.table.decode(r)
+		cached, err := w.table.pick(w.options.Selection, r)
 		if err != nil {
 			return w.fail(ctx, err)
 		}
-		if w.table.selected(w.options.Selection, cached.object) && !w.send(ctx, watch.Added, cached) {
+		if cached != nil && !w.send(ctx, watch.Added, cached) {
 			return false
 		}
 	}
@@ -191,11 +194,14 @@ func (w *watcher) sendBatch(ctx context.Context, events []ring.Event) bool {
 // translate turns a change of a key into what it means under the selector: an
 // object that enters it is ADDED, one that leaves it DELETED.
 func (w *watcher) translate(e ring.Event) (watch.EventType, runtime.Object, error) {
-	was, err := w.matching(e.Prev)
+	is, err := w.matching(e.Record)
 	if err != nil {
 		return "", nil, err
 	}
-	is, err := w.matching(e.Record)
+	if is != nil && e.Prev != nil && w.options.everything() {
+		return watch.Modified, is, nil // whatever it was
+	}
+	was, err := w.matching(e.Prev)
 	if err != nil {
 		return "", nil, err
 	}
@@ -215,11 +221,7 @@ func (w *watcher) matching(r *record.Record) (*Cached, error) {
 	if r == nil {
 		return nil, nil
 	}
-	cached, err := w.table.decode(r)
-	if err != nil || !w.table.selected(w.options.Selection, cached.object) {
-		return nil, err
-	}
-	return cached, nil
+	return w.table.pick(w.options.Selection, r)
 }
 
 // lastState is the object as it was, at the revision of its deletion.
@@ -230,6 +232,9 @@ func (w *watcher) lastState(was *Cached, revision uint64) *Cached {
 }
 
 func (w *watcher) send(ctx context.Context, kind watch.EventType, obj runtime.Object) bool {
+	if w.options.Plain {
+		obj = Uncache(obj)
+	}
 	select {
 	case w.results <- watch.Event{Type: kind, Object: obj}:
 		return true

@@ -25,7 +25,8 @@ var leaseResource = schema.GroupResource{Group: "coordination.k8s.io", Resource:
 
 // Change is what a Decide function wants done with its object.
 type Change struct {
-	// Object is stored; with Delete the object is removed instead.
+	// Object is stored; with Delete the object is removed instead, and Object, if any,
+	// is only shown to the client.
 	Object resource.Object
 	Delete bool
 	// Claims are taken and Releases given back in the same transaction. A claim
@@ -197,7 +198,7 @@ func (t *Table) Preview(ctx context.Context, namespace, name string, decide Deci
 	switch {
 	case err != nil:
 		return nil, err
-	case change != nil && !change.Delete:
+	case change != nil && change.Object != nil:
 		return change.Object, nil
 	case v.Current != nil:
 		return shallowCopy(v.Current.object), nil
