@@ -12,6 +12,10 @@ import (
 func (g *group) aggregated() apidiscoveryv2.APIGroupDiscovery {
 	result := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
 	for _, v := range g.versions {
+		if v.remote != nil {
+			result.Versions = append(result.Versions, v.remote.Version)
+			continue
+		}
 		described := apidiscoveryv2.APIVersionDiscovery{Version: v.name, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
 		for _, kind := range v.kinds {
 			described.Resources = append(described.Resources, aggregatedResource(kind))

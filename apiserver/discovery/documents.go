@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
@@ -32,7 +31,7 @@ type documents struct {
 	legacy map[string]runtime.Object
 }
 
-func newDocuments(kinds []*resource.Any, address string) (*documents, error) {
+func newDocuments(groups []*group, address string) (*documents, error) {
 	d := &documents{
 		codecs: newCodecs(),
 		core:   &apidiscoveryv2.APIGroupDiscoveryList{},
@@ -42,7 +41,7 @@ func newDocuments(kinds []*resource.Any, address string) (*documents, error) {
 	servers := []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}}
 	groupList := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
 	coreVersions := &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{}, ServerAddressByClientCIDRs: servers}
-	for _, group := range groupsOf(kinds) {
+	for _, group := range groups {
 		d.addVersions(group)
 		if group.name == "" {
 			d.core.Items = append(d.core.Items, group.aggregated())
@@ -68,6 +67,9 @@ func (d *documents) tag() (err error) {
 
 func (d *documents) addVersions(group *group) {
 	for _, v := range group.versions {
+		if v.remote != nil {
+			continue // its server answers
+		}
 		gv := schema.GroupVersion{Group: group.name, Version: v.name}
 		d.legacy[pathOf(gv)] = v.legacy(gv)
 	}
@@ -90,60 +92,16 @@ func pathOf(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// group is one API group with its versions, the preferred one first.
-type group struct {
-	name     string
-	versions []*groupVersion
-}
-
-type groupVersion struct {
-	name string
-	// kinds in the order of their plural names, as upstream lists them.
-	kinds []*resource.Any
-}
-
-// groupsOf sorts kinds into groups, in the order in which the groups first appear.
-func groupsOf(kinds []*resource.Any) []*group {
-	var groups []*group
-	for _, kind := range kinds {
-		gv := kind.GroupVersionKind.GroupVersion()
-		i := slices.IndexFunc(groups, func(g *group) bool { return g.name == gv.Group })
-		if i < 0 {
-			i = len(groups)
-			groups = append(groups, &group{name: gv.Group})
-		}
-		groups[i].add(gv.Version, kind)
-	}
-	for _, g := range groups {
-		slices.SortFunc(g.versions, func(a, b *groupVersion) int { return version.CompareKubeAwareVersionStrings(b.name, a.name) })
-		for _, v := range g.versions {
-			slices.SortFunc(v.kinds, func(a, b *resource.Any) int { return strings.Compare(a.Plural, b.Plural) })
-		}
-	}
-	return groups
-}
-
-func (g *group) add(name string, kind *resource.Any) {
-	i := slices.IndexFunc(g.versions, func(v *groupVersion) bool { return v.name == name })
-	if i < 0 {
-		i = len(g.versions)
-		g.versions = append(g.versions, &groupVersion{name: name})
-	}
-	g.versions[i].kinds = append(g.versions[i].kinds, kind)
-}
-
-func (g *group) versionNames() []string {
-	names := make([]string, len(g.versions))
-	for i, v := range g.versions {
-		names[i] = v.name
-	}
-	return names
-}
-
 // verbsOf are the verbs that a kind itself answers.
 func verbsOf(kind *resource.Any) []string {
 	if kind.CreateOnly {
 		return []string{"create"}
+	}
+	if kind.ReadOnly {
+		return []string{"get", "list"}
+	}
+	if kind.OneByOne {
+		return slices.DeleteFunc(slices.Clone(kindVerbs), func(verb string) bool { return verb == "deletecollection" })
 	}
 	return kindVerbs
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
@@ -28,6 +29,12 @@ type Config struct {
 	// Custom are further kinds, which come and go: asked for each request, it returns
 	// the same slice as long as nothing changed. Nil: there are none.
 	Custom func(ctx context.Context) ([]*resource.Any, error)
+	// Remotes are the group versions that other servers answer for; as with Custom, the
+	// same slice as long as nothing changed. Nil: there are none.
+	Remotes func() []Remote
+	// Priority orders groups and versions, the higher first. Nil: groups in the order of
+	// the kinds, versions by their names.
+	Priority func(gv schema.GroupVersion) (group, version int32)
 	// Address is the server's host:port, told to clients that ask the legacy documents.
 	Address string
 	// Version is Setpoint's own ("0.1.0"); it stands behind the "+" of gitVersion.
@@ -55,6 +62,7 @@ type Handler struct {
 // offer is everything derived from one set of kinds.
 type offer struct {
 	kinds, custom []*resource.Any
+	remotes       []Remote
 
 	documents *documents
 	openapi   *openAPI
@@ -81,20 +89,24 @@ func (h *Handler) SetKinds(kinds []*resource.Any) error {
 	h.renewing.Lock()
 	defer h.renewing.Unlock()
 	var custom []*resource.Any
+	var remotes []Remote
 	if last := h.offer.Load(); last != nil {
-		custom = last.custom
+		custom, remotes = last.custom, last.remotes
 	}
-	return h.renew(kinds, custom)
+	return h.renew(kinds, custom, remotes)
 }
 
 // renew makes a new offer. OpenAPI documents that stay the same are taken over.
-func (h *Handler) renew(kinds, custom []*resource.Any) error {
-	all := slices.Concat(kinds, custom)
-	documents, err := newDocuments(all, h.config.Address)
+func (h *Handler) renew(kinds, custom []*resource.Any, remotes []Remote) error {
+	local := notRemote(slices.Concat(kinds, custom), remotes)
+	documents, err := newDocuments(groupsOf(local, remotes, h.config.Priority), h.config.Address)
 	if err != nil {
 		return err
 	}
-	next := &offer{kinds: kinds, custom: custom, documents: documents, openapi: newOpenAPI(all, gitVersion(h.config.Version))}
+	next := &offer{
+		kinds: kinds, custom: custom, remotes: remotes,
+		documents: documents, openapi: newOpenAPI(local, remotes, gitVersion(h.config.Version)),
+	}
 	if last := h.offer.Load(); last != nil {
 		next.openapi.takeOver(last.openapi)
 	}
@@ -102,27 +114,39 @@ func (h *Handler) renew(kinds, custom []*resource.Any) error {
 	return nil
 }
 
-// current is the offer with the custom kinds of this moment.
+// current is the offer with the custom kinds and remotes of this moment.
 func (h *Handler) current(ctx context.Context) (*offer, error) {
 	now := h.offer.Load()
-	if h.config.Custom == nil {
-		return now, nil
-	}
-	custom, err := h.config.Custom(ctx)
-	if err != nil || same(custom, now.custom) {
+	custom, remotes, err := h.changing(ctx)
+	if err != nil || now.has(custom, remotes) {
 		return now, err
 	}
 	h.renewing.Lock()
 	defer h.renewing.Unlock()
-	if now = h.offer.Load(); same(custom, now.custom) {
+	if now = h.offer.Load(); now.has(custom, remotes) {
 		return now, nil
 	}
-	err = h.renew(now.kinds, custom)
+	err = h.renew(now.kinds, custom, remotes)
 	return h.offer.Load(), err
 }
 
+// changing is what comes and goes.
+func (h *Handler) changing(ctx context.Context) (custom []*resource.Any, remotes []Remote, err error) {
+	if h.config.Remotes != nil {
+		remotes = h.config.Remotes()
+	}
+	if h.config.Custom != nil {
+		custom, err = h.config.Custom(ctx)
+	}
+	return custom, remotes, err
+}
+
+func (o *offer) has(custom []*resource.Any, remotes []Remote) bool {
+	return same(custom, o.custom) && same(remotes, o.remotes)
+}
+
 // same reports whether two slices are one.
-func same(a, b []*resource.Any) bool {
+func same[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 

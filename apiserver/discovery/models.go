@@ -55,5 +55,6 @@ var typeConverter = sync.OnceValues(func() (managedfields.TypeConverter, error) 
 	if err != nil {
 		return nil, err
 	}
-	return managedfields.NewTypeConverter(models, false)
+	converter, err := managedfields.NewTypeConverter(models, false)
+	return fallible{converter}, err
 })

@@ -24,14 +24,16 @@ const documentFormat = "1"
 type openAPI struct {
 	// groups are the v3 documents by "api/v1", "apis/apps/v1".
 	groups map[string]*document
-	v2     *document
+	// remotes are those that other servers answer, by the same names.
+	remotes map[string]*Remote
+	v2      *document
 }
 
-func newOpenAPI(kinds []*resource.Any, version string) *openAPI {
-	o := &openAPI{groups: map[string]*document{}}
+func newOpenAPI(kinds []*resource.Any, remotes []Remote, version string) *openAPI {
+	o := &openAPI{groups: map[string]*document{}, remotes: map[string]*Remote{}}
 	models := hashOf(modelsCompressed)
 	var hashes []string
-	for _, group := range groupsOf(kinds) {
+	for _, group := range groupsOf(kinds, nil, nil) {
 		for _, v := range group.versions {
 			gv := schema.GroupVersion{Group: group.name, Version: v.name}
 			hash := hashOf([]byte(strings.Join([]string{documentFormat, models, version, fingerprint(v)}, "\n")))
@@ -40,8 +42,15 @@ func newOpenAPI(kinds []*resource.Any, version string) *openAPI {
 				func() ([]byte, error) { return buildV3(v.kinds, version) }, openapihandler3.ToV3ProtoBinary)
 		}
 	}
+	for i := range remotes {
+		r := &remotes[i]
+		if r.SchemaHash != "" {
+			o.remotes[r.document()] = r
+		}
+		hashes = append(hashes, r.Name(), r.SchemaHash, hashOf(r.Swagger))
+	}
 	o.v2 = newDocument(hashOf([]byte(strings.Join(hashes, "\n"))),
-		func() ([]byte, error) { return buildV2(kinds, version) }, openapihandler.ToProtoBinary)
+		func() ([]byte, error) { return buildV2(kinds, remotes, version) }, openapihandler.ToProtoBinary)
 	return o
 }
 
@@ -94,20 +103,37 @@ func (o *openAPI) serve(w http.ResponseWriter, request *http.Request, path strin
 		o.serveIndex(w, request)
 		return
 	}
-	name := strings.TrimPrefix(path, "/openapi/v3/")
+	o.serveGroup(w, request, strings.TrimPrefix(path, "/openapi/v3/"))
+}
+
+func (o *openAPI) serveGroup(w http.ResponseWriter, request *http.Request, name string) {
+	if remote, ok := o.remotes[name]; ok {
+		if isOf(w, request, name, remote.SchemaHash) {
+			remote.Schema.ServeHTTP(w, request)
+		}
+		return
+	}
 	found, ok := o.groups[name]
 	if !ok {
 		http.NotFound(w, request)
 		return
 	}
-	if hash := request.URL.Query().Get("hash"); hash != "" {
-		if hash != found.hash {
-			http.Redirect(w, request, relativeURL(name, found.hash), http.StatusMovedPermanently)
-			return
-		}
+	if isOf(w, request, name, found.hash) {
+		serveDocument(w, request, found, protobufV3)
+	}
+}
+
+// isOf reports whether the request is for this content; else the client is told where it is.
+func isOf(w http.ResponseWriter, request *http.Request, name, content string) bool {
+	hash := request.URL.Query().Get("hash")
+	if hash != "" && hash != content {
+		http.Redirect(w, request, relativeURL(name, content), http.StatusMovedPermanently)
+		return false
+	}
+	if hash != "" {
 		w.Header().Set("Cache-Control", "public, immutable, max-age=31536000")
 	}
-	serveDocument(w, request, found, protobufV3)
+	return true
 }
 
 // relativeURL names a document and its content, so that clients may keep it for ever.
@@ -119,6 +145,9 @@ func (o *openAPI) serveIndex(w http.ResponseWriter, request *http.Request) {
 	index := openapihandler3.OpenAPIV3Discovery{Paths: map[string]openapihandler3.OpenAPIV3DiscoveryGroupVersion{}}
 	for name, d := range o.groups {
 		index.Paths[name] = openapihandler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: relativeURL(name, d.hash)}
+	}
+	for name, r := range o.remotes {
+		index.Paths[name] = openapihandler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: relativeURL(name, r.SchemaHash)}
 	}
 	etag := strconv.Quote(o.v2.hash)
 	w.Header().Set("ETag", etag)

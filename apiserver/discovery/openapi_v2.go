@@ -11,7 +11,7 @@ import (
 )
 
 // buildV2 makes the one document of older clients.
-func buildV2(kinds []*resource.Any, version string) ([]byte, error) {
+func buildV2(kinds []*resource.Any, remotes []Remote, version string) ([]byte, error) {
 	models, err := modelsOf(kinds, true)
 	if err != nil {
 		return nil, err
@@ -33,6 +33,7 @@ func buildV2(kinds []*resource.Any, version string) ([]byte, error) {
 		setOperationV2(&path, op)
 		document.Paths.Paths[op.path] = path
 	}
+	withRemotes(document, remotes)
 	return json.Marshal(document)
 }
 
@@ -84,11 +85,11 @@ func setOperationV2(path *spec.PathItem, op operation) {
 func operationV2(op operation) *spec.Operation {
 	described := &spec.Operation{OperationProps: spec.OperationProps{
 		Tags: []string{tagOf(op)}, Description: op.description, ID: op.id,
-		Consumes: []string{"*/*"}, Produces: objectTypes, Responses: responsesV2(op),
+		Consumes: []string{"*/*"}, Produces: objectTypes(op), Responses: responsesV2(op),
 	}}
 	described.Extensions = spec.Extensions{extensionAction: op.action, extensionKind: kindExtension(op.gvk)}
 	if op.method == "patch" {
-		described.Consumes = patchTypes
+		described.Consumes = patchTypes(op)
 	}
 	for _, p := range op.pathParameters {
 		described.Parameters = append(described.Parameters, parameterV2(p, "path"))

@@ -10,16 +10,6 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
-// Content types of bodies and answers.
-var (
-	objectTypes = []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
-	streamTypes = []string{"application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"}
-	patchTypes  = []string{
-		"application/json-patch+json", "application/merge-patch+json",
-		"application/strategic-merge-patch+json", "application/apply-patch+yaml",
-	}
-)
-
 // buildV3 makes the document of one group version.
 func buildV3(kinds []*resource.Any, version string) ([]byte, error) {
 	models, err := modelsOf(kinds, false)
@@ -78,9 +68,9 @@ func operationV3(op operation) *spec3.Operation {
 		described.Parameters = append(described.Parameters, parameterV3(p, "query"))
 	}
 	if op.body != "" {
-		types := objectTypes
+		types := objectTypes(op)
 		if op.method == "patch" {
-			types = patchTypes
+			types = patchTypes(op)
 		}
 		described.RequestBody = &spec3.RequestBody{RequestBodyProps: spec3.RequestBodyProps{
 			Content: contentV3(op.body, types), Required: op.method != "delete",
@@ -102,9 +92,9 @@ func responsesV3(op operation) *spec3.Responses {
 	case op.response == "":
 		good.Content = map[string]*spec3.MediaType{"*/*": {MediaTypeProps: spec3.MediaTypeProps{Schema: spec.StringProperty()}}}
 	case op.action == "list":
-		good.Content = contentV3(op.response, append(objectTypes[:len(objectTypes):len(objectTypes)], streamTypes...))
+		good.Content = contentV3(op.response, append(objectTypes(op), streamTypes(op)...))
 	default:
-		good.Content = contentV3(op.response, objectTypes)
+		good.Content = contentV3(op.response, objectTypes(op))
 	}
 	answers := map[int]*spec3.Response{401: {ResponseProps: spec3.ResponseProps{Description: "Unauthorized"}}}
 	for _, code := range goodCodes(op) {

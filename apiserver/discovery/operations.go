@@ -23,6 +23,8 @@ type operation struct {
 	pathParameters, query []parameter
 	// body and response are model names; "" is none, and a plain text.
 	body, response string
+	// custom is of a kind without a Go type: no strategic merge, no protobuf.
+	custom bool
 }
 
 // kindOperations lists the operations of kinds of one group version. names yields the model of a kind.
@@ -44,7 +46,8 @@ func modelName(obj runtime.Object) string {
 
 func (o *kindOperations) add(kind *resource.Any) {
 	path := pathOf(kind.GroupVersionKind.GroupVersion())
-	base := operation{gvk: kind.GroupVersionKind}
+	_, custom := kind.New().(runtime.Unstructured)
+	base := operation{gvk: kind.GroupVersionKind, custom: custom}
 	if kind.Namespaced() && !kind.CreateOnly {
 		all := base
 		all.path = path + "/" + kind.Plural
@@ -57,6 +60,10 @@ func (o *kindOperations) add(kind *resource.Any) {
 	base.path = path + "/" + kind.Plural
 	if kind.CreateOnly {
 		o.addCreate(kind, base)
+		return
+	}
+	if kind.ReadOnly {
+		o.addRead(kind, base)
 		return
 	}
 	o.addCollection(kind, base)
@@ -79,12 +86,24 @@ func (o *kindOperations) addCollection(kind *resource.Any, base operation) {
 	name := kind.GroupVersionKind.Kind
 	o.addList(kind, base, idOf("list", kind, true))
 	o.addCreate(kind, base)
+	if kind.OneByOne {
+		return
+	}
 	clearing := base
 	clearing.method, clearing.action, clearing.id = "delete", "deletecollection", idOfCollection(kind)
 	clearing.description = "delete a collection of objects of kind " + name
 	clearing.query = append(slices.Clone(deleteQuery), listQuery...)
 	clearing.body, clearing.response = metav1.DeleteOptions{}.OpenAPIModelName(), metav1.Status{}.OpenAPIModelName()
 	o.list = append(o.list, clearing)
+}
+
+// addRead is for kinds that nobody writes.
+func (o *kindOperations) addRead(kind *resource.Any, base operation) {
+	o.addList(kind, base, idOf("list", kind, true))
+	base.path += "/{name}"
+	base.pathParameters = append(slices.Clone(base.pathParameters), parameterName)
+	base.response = modelName(kind.New())
+	o.addReadWrite(kind, "", []string{"get"}, base, base.response)
 }
 
 func (o *kindOperations) addCreate(kind *resource.Any, post operation) {

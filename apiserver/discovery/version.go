@@ -12,6 +12,8 @@ const (
 	kubernetesMajor = "1"
 	kubernetesMinor = "37"
 	kubernetesPatch = "2"
+	// compatibleMinor is the oldest minor version whose servers could serve beside this one.
+	compatibleMinor = "36"
 )
 
 func gitVersion(version string) string {
@@ -26,7 +28,8 @@ func gitVersion(version string) string {
 // has stamped into the binary, if any.
 func versionInfo(version string) apiversion.Info {
 	info := apiversion.Info{
-		Major: kubernetesMajor, Minor: kubernetesMinor, GitVersion: gitVersion(version),
+		Major: kubernetesMajor, Minor: kubernetesMinor, EmulationMajor: kubernetesMajor, EmulationMinor: kubernetesMinor,
+		MinCompatibilityMajor: kubernetesMajor, MinCompatibilityMinor: compatibleMinor, GitVersion: gitVersion(version),
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	build, ok := debug.ReadBuildInfo()
