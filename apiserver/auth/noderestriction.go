@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	kubeletapis "k8s.io/kubelet/pkg/apis"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 )
@@ -100,17 +101,18 @@ func judgeNodeObject(node string, a admission.Attributes) error {
 		return fmt.Errorf("node %q may not set owner references", node)
 	}
 	if !maps.Equal(restricted(object.Labels), restricted(old.Labels)) {
-		return fmt.Errorf("node %q may not change labels below %s", node, restrictedLabels)
+		return fmt.Errorf("node %q may not change labels below %s, nor those of Kubernetes that are not a node's own", node, restrictedLabels)
 	}
 	return nil
 }
 
-// restricted are the labels that set the node apart.
+// restricted are the labels that set the node apart, or give it a role.
 func restricted(labels map[string]string) map[string]string {
 	found := map[string]string{}
 	for key, value := range labels {
-		domain, _, _ := strings.Cut(key, "/")
-		if domain+"/" == restrictedLabels || strings.HasSuffix(domain+"/", "."+restrictedLabels) {
+		below := "." + key[:strings.IndexByte(key, '/')+1]
+		ofKubernetes := strings.HasSuffix(below, ".kubernetes.io/") || strings.HasSuffix(below, ".k8s.io/")
+		if strings.HasSuffix(below, "."+restrictedLabels) || ofKubernetes && !kubeletapis.IsKubeletLabel(key) {
 			found[key] = value
 		}
 	}

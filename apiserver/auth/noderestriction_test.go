@@ -34,6 +34,8 @@ func TestNodeRestriction(t *testing.T) {
 	taint := func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}} }
 	owner := func(n *corev1.Node) { n.OwnerReferences = []metav1.OwnerReference{{Name: "o"}} }
 	apart := func(n *corev1.Node) { n.Labels["team.node-restriction.kubernetes.io/secure"] = "true" }
+	role := func(n *corev1.Node) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }
+	zone := func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "z1" }
 	label := func(n *corev1.Node) { n.Labels["disk"] = "ssd" }
 	lease := func(name string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -51,6 +53,8 @@ func TestNodeRestriction(t *testing.T) {
 		"registers itself set apart":     {nodeA, nodes, "", admission.Create, node("a", apart), nil, false},
 		"registers itself with an owner": {nodeA, nodes, "", admission.Create, node("a", owner), nil, false},
 		"labels itself":                  {nodeA, nodes, "", admission.Update, node("a", label), node("a", nil), true},
+		"tells its zone":                 {nodeA, nodes, "", admission.Update, node("a", zone), node("a", nil), true},
+		"gives itself a role":            {nodeA, nodes, "", admission.Update, node("a", role), node("a", nil), false},
 		"sets itself apart":              {nodeA, nodes, "", admission.Update, node("a", apart), node("a", nil), false},
 		"drops what set it apart":        {nodeA, nodes, "status", admission.Update, node("a", nil), node("a", apart), false},
 		"changes its taints":             {nodeA, nodes, "", admission.Update, node("a", nil), node("a", taint), false},

@@ -38,6 +38,9 @@ func NewIssuer(keys *Keys, name string, audiences ...string) *Issuer {
 	return &Issuer{keys: keys, name: name, audiences: audiences}
 }
 
+// Name is who its tokens say has made them.
+func (i *Issuer) Name() string { return i.name }
+
 // Audiences are those that the API answers to.
 func (i *Issuer) Audiences() []string { return slices.Clone(i.audiences) }
 

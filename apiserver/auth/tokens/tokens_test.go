@@ -30,7 +30,7 @@ import (
 
 // world is a store with an account and what tokens are bound to.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	store   *storage.Store
 	issuer  *Issuer
 	tokens  *Authenticator
@@ -40,7 +40,7 @@ type world struct {
 	node    *corev1.Node
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -49,7 +49,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	keys, err := NewKeys(newKey(t))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // ClusterRoleBindings returns who holds which role of the cluster; they are the caller's.
 func ClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
-	return []*rbacv1.ClusterRoleBinding{
+	return append([]*rbacv1.ClusterRoleBinding{
 		clusterBinding("cluster-admin", group(user.SystemPrivilegedGroup)),
 		clusterBinding("system:basic-user", group(user.AllAuthenticated)),
 		clusterBinding("system:discovery", group(user.AllAuthenticated)),
@@ -26,7 +26,7 @@ func ClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
 		clusterBinding("system:kube-dns", account("kube-dns")),
 		clusterBinding("system:kube-scheduler", person(user.KubeScheduler)),
 		clusterBinding("system:volume-scheduler", person(user.KubeScheduler)),
-	}
+	}, controllerBindings()...)
 }
 
 func clusterBinding(role string, subjects ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {

@@ -16,7 +16,7 @@ const (
 
 // ClusterRoles returns the roles of the cluster; they are the caller's.
 func ClusterRoles() []*rbacv1.ClusterRole {
-	return slices.Concat(forEverybody(), forPeople(), forNodes(), forParts(), forSigning())
+	return slices.Concat(forEverybody(), forPeople(), forNodes(), forParts(), forSigning(), forControllers())
 }
 
 func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
