@@ -62,10 +62,14 @@ func (g signerGuard) Validate(ctx context.Context, a admission.Attributes, _ adm
 
 // allows asks for the signer itself, then for all signers of its domain.
 func (g signerGuard) allows(ctx context.Context, who user.Info, signer string) bool {
+	return maySign(ctx, g.authorizer, who, g.verb, signer)
+}
+
+func maySign(ctx context.Context, judge authorizer.Authorizer, who user.Info, verb, signer string) bool {
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {
-		decision, _, err := g.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-			User: who, Verb: g.verb, Name: name, ResourceRequest: true,
+		decision, _, err := judge.Authorize(ctx, authorizer.AttributesRecord{
+			User: who, Verb: verb, Name: name, ResourceRequest: true,
 			APIGroup: certificatesv1.GroupName, APIVersion: "*", Resource: "signers",
 		})
 		if err == nil && decision == authorizer.DecisionAllow {

@@ -15,11 +15,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
 func classMeta(name, annotation string, age int64) metav1.ObjectMeta {
@@ -51,10 +54,27 @@ func TestDefaultClasses(t *testing.T) {
 	}
 }
 
+func TestStorageIsProtectedFromTheStart(t *testing.T) {
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", Finalizers: []string{"kubernetes.io/pv-protection"}}}
+	for plural, o := range map[string]resource.Object{
+		"persistentvolumeclaims": &corev1.PersistentVolumeClaim{ObjectMeta: inNS("c")}, "persistentvolumes": volume,
+		"volumeattributesclasses": &storagev1.VolumeAttributesClass{ObjectMeta: named("a")},
+	} {
+		gvr := schema.GroupVersionResource{Version: "v1", Resource: plural}
+		if plural == "volumeattributesclasses" {
+			gvr.Group = storagev1.GroupName
+		}
+		a := admission.NewAttributesRecord(o, nil, schema.GroupVersionKind{}, o.GetNamespace(), o.GetName(), gvr, "", admission.Create, nil, false, nil)
+		if err := (storageObjectInUseProtection{}).Admit(t.Context(), a, nil); err != nil || len(o.GetFinalizers()) != 1 {
+			t.Errorf("%s: %v, finalizers %v", plural, err, o.GetFinalizers())
+		}
+	}
+}
+
 func claimOf(class, size string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: inNS("c"), Status: corev1.PersistentVolumeClaimStatus{Phase: phase}, Spec: corev1.PersistentVolumeClaimSpec{
 		StorageClassName: &class,
-		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: apiresource.MustParse(size)}},
 	}}
 }
 
@@ -81,12 +101,12 @@ func TestClaimResize(t *testing.T) {
 
 func TestLimitRanger(t *testing.T) {
 	list := func(cpu string) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		return corev1.ResourceList{corev1.ResourceCPU: apiresource.MustParse(cpu)}
 	}
 	limits := &corev1.LimitRange{ObjectMeta: inNS("l"), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
 		{Type: corev1.LimitTypeContainer, Default: list("500m"), DefaultRequest: list("100m"), Min: list("50m"), Max: list("1"), MaxLimitRequestRatio: list("10")},
 		{Type: corev1.LimitTypePod, Max: list("1500m")},
-		{Type: corev1.LimitTypePersistentVolumeClaim, Max: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		{Type: corev1.LimitTypePersistentVolumeClaim, Max: corev1.ResourceList{corev1.ResourceStorage: apiresource.MustParse("1Gi")}},
 	}}}
 	with := func(request, limit string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: list(request), Limits: list(limit)}
@@ -148,6 +168,15 @@ func TestCertificates(t *testing.T) {
 		}
 	}
 	csr := csrOf(t, "team")
+	const signer = "example.com/s"
+	pcr := &certificatesv1.PodCertificateRequest{ObjectMeta: inNS("r"), Spec: certificatesv1.PodCertificateRequestSpec{SignerName: signer}}
+	answered := pcr.DeepCopy()
+	answered.Status.CertificateChain = "c"
+	bundle := &certificatesv1.ClusterTrustBundle{ObjectMeta: named("example.com:s:b"), Spec: certificatesv1.ClusterTrustBundleSpec{SignerName: signer}}
+	orphaned := bundle.DeepCopy()
+	orphaned.Finalizers = []string{"x"}
+	nobodys := bundle.DeepCopy()
+	nobodys.Spec.SignerName = ""
 	signed := csr.DeepCopy()
 	signed.Status.Certificate = []byte("c")
 	touched := csr.DeepCopy()
@@ -163,6 +192,13 @@ func TestCertificates(t *testing.T) {
 		"sign":              {request{obj: signed, old: csr, subresource: "status"}, may("sign signers kubernetes.io/kube-apiserver-client"), ""},
 		"sign not":          {request{obj: signed, old: csr, subresource: "status"}, may("approve signers kubernetes.io/*"), `user not permitted to sign requests with signerName`},
 		"label":             {request{obj: touched, old: csr, subresource: "status"}, may(), ""},
+		"answer a pod":      {request{obj: answered, old: pcr, subresource: "status"}, may("sign signers example.com/*"), ""},
+		"answer a pod not":  {request{obj: answered, old: pcr, subresource: "status"}, may(), `spec.signerName: Forbidden: User "u" is not permitted to "sign" for signer "example.com/s"`},
+		"a pod unchanged":   {request{obj: pcr, old: pcr, subresource: "status"}, may(), ""},
+		"attest":            {request{obj: bundle}, may("attest signers example.com/s"), ""},
+		"attest not":        {request{obj: bundle}, may(), `user not permitted to attest for signerName "example.com/s"`},
+		"attest nobody's":   {request{obj: nobodys}, may(), ""},
+		"attest, collected": {request{obj: orphaned, old: bundle}, may(), ""},
 		"team":              {request{obj: csr}, may(), ""},
 		"masters":           {request{obj: csrOf(t, user.SystemPrivilegedGroup)}, may(), "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed"},
 	} {

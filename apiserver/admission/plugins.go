@@ -37,13 +37,17 @@ func New(config Config) (admission.Interface, error) {
 		newPriority(store),
 		defaultTolerationSeconds{},
 		newDefaultStorageClass(store),
+		storageObjectInUseProtection{},
 		newClaimResize(store),
 		newRuntimeClass(store),
 		certificateApproval(config.Authorizer),
 		certificateSigning(config.Authorizer),
+		podCertificateSigning{authorizer: config.Authorizer},
+		newTrustBundleAttest(config.Authorizer),
 		certificateSubjectRestriction{},
 		newDefaultIngressClass(store),
 		newPodTopologyLabels(store),
+		newAdminAccess(store),
 	}, config.Last...)), nil
 }
 

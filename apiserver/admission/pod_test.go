@@ -45,6 +45,19 @@ func TestPodsAreCompleted(t *testing.T) {
 	}
 }
 
+func TestNewTolerationsAreCompletedToo(t *testing.T) {
+	w := newWorld(t, allowAll, withNamespace(&corev1.ServiceAccount{ObjectMeta: inNS("default")})...)
+	old, pod := podNamed("p"), podNamed("p", func(p *corev1.Pod) {
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "mine", Operator: corev1.TolerationOpExists}}
+	})
+	if err := w.admit(t, request{obj: pod, old: old}); err != nil {
+		t.Fatal(err)
+	}
+	if got := pod.Spec.Tolerations; len(got) != 3 || got[0].Key != "mine" || got[1].Key != corev1.TaintNodeNotReady || got[2].Key != corev1.TaintNodeUnreachable {
+		t.Errorf("tolerations = %+v", got)
+	}
+}
+
 func TestWhatAPodSaysIsKept(t *testing.T) {
 	w := newWorld(t, allowAll, withNamespace(&corev1.ServiceAccount{ObjectMeta: inNS("robot"), AutomountServiceAccountToken: new(false)})...)
 	pod := podNamed("p", func(p *corev1.Pod) {

@@ -11,8 +11,9 @@ import (
 // gone, unless the pod says otherwise.
 const defaultEvictionDelaySeconds = int64(300)
 
-// defaultTolerationSeconds lets pods tolerate lost nodes for a while.
-type defaultTolerationSeconds struct{ onCreate }
+// defaultTolerationSeconds lets pods tolerate lost nodes for a while, also those
+// whose tolerations an update replaced.
+type defaultTolerationSeconds struct{ onWrite }
 
 // Admit implements admission.MutationInterface.
 func (defaultTolerationSeconds) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {

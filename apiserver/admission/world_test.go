@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,10 @@ var worldKinds = map[string]struct {
 	"ingressclasses":         {&networkingv1.IngressClass{}, &networkingv1.IngressClassList{}, true},
 	"runtimeclasses":         {&nodev1.RuntimeClass{}, &nodev1.RuntimeClassList{}, true},
 
+	"podcertificaterequests":     {&certificatesv1.PodCertificateRequest{}, &certificatesv1.PodCertificateRequestList{}, false},
+	"clustertrustbundles":        {&certificatesv1.ClusterTrustBundle{}, &certificatesv1.ClusterTrustBundleList{}, true},
+	"resourceclaims":             {&resourcev1.ResourceClaim{}, &resourcev1.ResourceClaimList{}, false},
+	"resourceclaimtemplates":     {&resourcev1.ResourceClaimTemplate{}, &resourcev1.ResourceClaimTemplateList{}, false},
 	"certificatesigningrequests": {&certificatesv1.CertificateSigningRequest{}, &certificatesv1.CertificateSigningRequestList{}, true},
 }
 
@@ -56,7 +61,7 @@ type world struct {
 func newWorld(t testing.TB, allowed authorizer.AuthorizerFunc, given ...resource.Object) *world {
 	t.Helper()
 	w := &world{types: runtime.NewScheme(), names: map[schema.GroupVersionKind]schema.GroupVersionResource{}}
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, schedulingv1.AddToScheme, storagev1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, certificatesv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, schedulingv1.AddToScheme, storagev1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, certificatesv1.AddToScheme, resourcev1.AddToScheme} {
 		if err := add(w.types); err != nil {
 			t.Fatal(err)
 		}

@@ -13,9 +13,11 @@ import (
 	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-base/featuregate"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
@@ -23,7 +25,7 @@ import (
 // Config is what the plugins decide by. All fields are required.
 type Config struct {
 	Store *storage.Store
-	// Informers read the store and run.
+	// Informers read the store and run; they have what Warm asks for.
 	Informers informers.SharedInformerFactory
 	// Client, Dynamic and Mapper ask this API itself, for what no informer has:
 	// schemas, and parameters of kinds that users defined.
@@ -46,14 +48,28 @@ var reviews = []schema.GroupResource{
 	{Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"},
 }
 
-// New returns the plugins in upstream's order, which is the order of running.
+// New returns the plugins in upstream's order, which is the order of running. First is
+// judged who may write policies with parameters.
 func New(c Config) []admission.Interface {
 	return []admission.Interface{
+		c.paramAccess(),
 		c.mutation("mutatingadmissionpolicies", c.mutatingPolicies, admission.Create, admission.Update, admission.Connect),
 		c.mutation("mutatingwebhookconfigurations", c.mutatingWebhooks, everything...),
 		c.validation("validatingadmissionpolicies", c.validatingPolicies, everything...),
 		c.validation("validatingwebhookconfigurations", c.validatingWebhooks, everything...),
 	}
+}
+
+// Warm asks for the informers that the plugins read, once they are built.
+func Warm(f informers.SharedInformerFactory) {
+	f.Core().V1().Namespaces().Informer()
+	configurations := f.Admissionregistration().V1()
+	configurations.MutatingWebhookConfigurations().Informer()
+	configurations.ValidatingWebhookConfigurations().Informer()
+	configurations.ValidatingAdmissionPolicies().Informer()
+	configurations.ValidatingAdmissionPolicyBindings().Informer()
+	configurations.MutatingAdmissionPolicies().Informer()
+	configurations.MutatingAdmissionPolicyBindings().Informer()
 }
 
 var everything = []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect}
@@ -79,13 +95,7 @@ func (c Config) mutatingWebhooks() (admission.MutationInterface, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.SetServiceResolver(NewServiceResolver(c.Store))
-	p.SetExternalKubeClientSet(c.Client)
-	p.SetExternalKubeInformerFactory(c.Informers)
-	p.SetUnconditionalAuthorizer(c.Authorizer)
-	p.SetExcludedAdmissionResources(reviews)
-	p.InspectFeatureGates(utilfeature.DefaultFeatureGate)
-	return p, p.ValidateInitialization()
+	return p, c.equipWebhooks(p)
 }
 
 func (c Config) validatingWebhooks() (admission.ValidationInterface, error) {
@@ -93,13 +103,7 @@ func (c Config) validatingWebhooks() (admission.ValidationInterface, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.SetServiceResolver(NewServiceResolver(c.Store))
-	p.SetExternalKubeClientSet(c.Client)
-	p.SetExternalKubeInformerFactory(c.Informers)
-	p.SetUnconditionalAuthorizer(c.Authorizer)
-	p.SetExcludedAdmissionResources(reviews)
-	p.InspectFeatureGates(utilfeature.DefaultFeatureGate)
-	return p, p.ValidateInitialization()
+	return p, c.equipWebhooks(p)
 }
 
 func (c Config) mutatingPolicies() (admission.MutationInterface, error) {
@@ -107,15 +111,7 @@ func (c Config) mutatingPolicies() (admission.MutationInterface, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.SetEnabled(true)
-	p.SetExternalKubeClientSet(c.Client)
-	p.SetExternalKubeInformerFactory(c.Informers)
-	p.SetDynamicClient(c.Dynamic)
-	p.SetRESTMapper(c.Mapper)
-	p.SetUnconditionalAuthorizer(c.Authorizer)
-	p.SetExcludedAdmissionResources(reviews)
-	p.SetDrainedNotification(c.Stop)
-	return p, p.ValidateInitialization()
+	return p, c.equipPolicies(p)
 }
 
 func (c Config) validatingPolicies() (admission.ValidationInterface, error) {
@@ -123,13 +119,46 @@ func (c Config) validatingPolicies() (admission.ValidationInterface, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.SetEnabled(true)
+	return p, c.equipPolicies(p)
+}
+
+// plugin is what upstream's plugins are given, all of them.
+type plugin interface {
+	admission.InitializationValidator
+	SetExternalKubeClientSet(kubernetes.Interface)
+	SetExternalKubeInformerFactory(informers.SharedInformerFactory)
+	SetUnconditionalAuthorizer(authorizer.UnconditionalAuthorizer)
+	SetExcludedAdmissionResources([]schema.GroupResource)
+}
+
+func (c Config) equip(p plugin) error {
 	p.SetExternalKubeClientSet(c.Client)
 	p.SetExternalKubeInformerFactory(c.Informers)
-	p.SetDynamicClient(c.Dynamic)
-	p.SetRESTMapper(c.Mapper)
 	p.SetUnconditionalAuthorizer(c.Authorizer)
 	p.SetExcludedAdmissionResources(reviews)
+	return p.ValidateInitialization()
+}
+
+func (c Config) equipWebhooks(p interface {
+	plugin
+	SetServiceResolver(webhook.ServiceResolver)
+	InspectFeatureGates(featuregate.FeatureGate)
+}) error {
+	p.SetServiceResolver(NewServiceResolver(c.Store))
+	p.InspectFeatureGates(utilfeature.DefaultFeatureGate)
+	return c.equip(p)
+}
+
+func (c Config) equipPolicies(p interface {
+	plugin
+	SetEnabled(bool)
+	SetDynamicClient(dynamic.Interface)
+	SetRESTMapper(meta.RESTMapper)
+	SetDrainedNotification(<-chan struct{})
+}) error {
+	p.SetEnabled(true)
+	p.SetDynamicClient(c.Dynamic)
+	p.SetRESTMapper(c.Mapper)
 	p.SetDrainedNotification(c.Stop)
-	return p, p.ValidateInitialization()
+	return c.equip(p)
 }

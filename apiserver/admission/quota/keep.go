@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// recountInterval is how often Keep counts everything, in case it was wrong.
-	recountInterval = 10 * time.Minute
+	// recountInterval is how often Keep counts everything, in case it was wrong or
+	// somebody wrote another status; it is upstream's, and clients rely on it.
+	recountInterval = 5 * time.Minute
 	// retryInterval is how long Keep waits after a failure.
 	retryInterval = time.Second
 )
