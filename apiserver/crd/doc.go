@@ -16,8 +16,9 @@
 //   - A definition that nobody uses costs its record and its decoded object.
 //
 // The order on a write is: decode, prune or refuse unknown fields, default, admission,
-// validate against the schema, CEL rules, convert to the storage version, store. On a
-// read: prune and default as the version says under which it was kept, convert, prune.
+// prune what that added, validate against the schema, CEL rules, convert to the storage
+// version, store. On a read: prune and default as the version says under which it was
+// kept, convert, prune.
 //
 // The wiring makes a Catalog, hands it to the server (Handler), to discovery (Kinds)
 // and runs it (Run). Names and conditions are judged by controllers/crd, which is a

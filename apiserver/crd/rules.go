@@ -28,6 +28,8 @@ type rules struct {
 	scale      *apiextensionsv1.CustomResourceSubresourceScale
 	hasStatus  bool
 	validators func() (*validators, error)
+	// prune takes off what the schema does not know: admission may have added it.
+	prune func(*unstructured.Unstructured)
 }
 
 type validators struct {
@@ -46,6 +48,10 @@ func newRules(d *definition, spec *apiextensionsv1.CustomResourceDefinitionVersi
 		validators: sync.OnceValues(func() (*validators, error) {
 			return newValidators(d, spec.Name, subresources(spec).Status != nil)
 		}),
+		prune: func(u *unstructured.Unstructured) {
+			// Without a schema that can be read there are no handlers, and it cannot fail otherwise.
+			_, _ = coercer{definition: d, lenient: true}.prune(u.Object, spec.Name)
+		},
 	}
 }
 
@@ -77,6 +83,7 @@ func statusOf(props *apiextensions.JSONSchemaProps) (apiextensions.JSONSchemaPro
 }
 
 func (r rules) prepareCreate(u *unstructured.Unstructured) {
+	r.prune(u)
 	if r.hasStatus {
 		delete(u.Object, "status")
 	}
@@ -85,6 +92,7 @@ func (r rules) prepareCreate(u *unstructured.Unstructured) {
 
 // prepareUpdate carries the status over. Every change but that of metadata counts.
 func (r rules) prepareUpdate(u, old *unstructured.Unstructured) {
+	r.prune(u)
 	if r.hasStatus {
 		delete(u.Object, "status")
 		if status, ok := old.Object["status"]; ok {
@@ -104,6 +112,7 @@ func withoutMetadata(u *unstructured.Unstructured) map[string]any {
 
 // prepareStatus takes nothing but the status, and who owns its fields.
 func (r rules) prepareStatus(u, old *unstructured.Unstructured) {
+	r.prune(u)
 	status, ok := u.Object["status"]
 	owners := u.GetManagedFields()
 	u.Object = old.DeepCopy().Object
@@ -170,7 +179,8 @@ func (r rules) validateStatus(u, old *unstructured.Unstructured) field.ErrorList
 	return v.withCEL(errs, u, old, schemacel.WithRatcheting(correlated))
 }
 
-// validateType: whoever patches an object may change what it says it is.
+// validateType: whoever patches an object may change what it says it is, and what an
+// applied object says in its metadata went through no decoder.
 func (r rules) validateType(u *unstructured.Unstructured) field.ErrorList {
 	var errs field.ErrorList
 	if kind := u.GetKind(); kind != r.gvk.Kind {
@@ -178,6 +188,9 @@ func (r rules) validateType(u *unstructured.Unstructured) field.ErrorList {
 	}
 	if version := u.GetAPIVersion(); version != r.gvk.GroupVersion().String() {
 		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), version, "must be "+r.gvk.GroupVersion().String()))
+	}
+	if _, _, err := objectmeta.GetObjectMeta(u.Object, false); err != nil {
+		errs = append(errs, field.Invalid(field.NewPath("metadata"), u.Object["metadata"], err.Error()))
 	}
 	return errs
 }
