@@ -118,6 +118,11 @@ func TestRequests(t *testing.T) {
 				if c.want == "" && strings.Contains(text, "update") {
 					t.Errorf("it was not to be touched: %s", text)
 				}
+				w.Writes()
+				w.Settle()
+				if writes := w.Writes(); len(writes) > 0 {
+					t.Errorf("an unchanged world was written to: %v", writes)
+				}
 			})
 		})
 	}

@@ -25,7 +25,7 @@ import (
 const (
 	// controllerName marks the slices that this controller owns; kube-proxy and
 	// others look for upstream's name.
-	controllerName = "endpointslice-controller.kubernetes.io"
+	controllerName = "endpointslice-controller.k8s.io"
 	// maxEndpointsPerSlice is upstream's default.
 	maxEndpointsPerSlice = 100
 )

@@ -7,7 +7,7 @@
 //
 // Reads: Services, Pods, Nodes, EndpointSlices. Writes: EndpointSlices.
 // Owns: every EndpointSlice labelled
-// endpointslice.kubernetes.io/managed-by=endpointslice-controller.kubernetes.io.
+// endpointslice.kubernetes.io/managed-by=endpointslice-controller.k8s.io.
 //
 // It promises: a pod that becomes ready, not ready, terminating or gone is
 // reflected by the write that this event causes, without batching delays; slices

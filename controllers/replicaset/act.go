@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,9 +22,6 @@ import (
 // accepts them; each accepted batch doubles the next, so that a refused
 // template costs one request and not hundreds.
 const firstBatch = 1
-
-// kind is what owner references name.
-var kind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
 
 // act creates or deletes pods.
 func (c *controller) act(ctx context.Context, rs *appsv1.ReplicaSet, t todo) error {
@@ -55,7 +51,7 @@ func (c *controller) create(ctx context.Context, rs *appsv1.ReplicaSet, n int) e
 }
 
 func (c *controller) createOne(ctx context.Context, rs *appsv1.ReplicaSet) error {
-	pod, err := c.cfg.Client.CoreV1().Pods(rs.Namespace).Create(ctx, newPod(rs), metav1.CreateOptions{})
+	pod, err := c.cfg.Client.CoreV1().Pods(rs.Namespace).Create(ctx, newPod(rs, c.sets.Kind), metav1.CreateOptions{})
 	if err == nil {
 		c.cfg.Events.Eventf(rs, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", pod.Name)
 		return nil
@@ -67,7 +63,7 @@ func (c *controller) createOne(ctx context.Context, rs *appsv1.ReplicaSet) error
 }
 
 // newPod is a pod after the template, controlled by rs.
-func newPod(rs *appsv1.ReplicaSet) *corev1.Pod {
+func newPod(rs *appsv1.ReplicaSet, kind schema.GroupVersionKind) *corev1.Pod {
 	template := rs.Spec.Template.DeepCopy()
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -117,24 +113,10 @@ func parallel(n int, f func(i int) error) []error {
 // claim adopts and releases; the result is every pod that is ours afterwards.
 func (c *controller) claim(ctx context.Context, rs *appsv1.ReplicaSet, claims ownership.Claims[*corev1.Pod]) ([]*corev1.Pod, error) {
 	return ownership.CarryOut(ctx, rs, claims, ownership.Writer[*appsv1.ReplicaSet, *corev1.Pod]{
-		Kind:  kind,
-		Owner: c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace).Get,
+		Kind:  c.sets.Kind,
+		Owner: c.sets.Get(rs.Namespace),
 		Patch: c.cfg.Client.CoreV1().Pods(rs.Namespace).Patch,
 	})
-}
-
-// writeStatus writes the status unless it is already so.
-func (c *controller) writeStatus(ctx context.Context, rs *appsv1.ReplicaSet, status appsv1.ReplicaSetStatus) error {
-	if apiequality.Semantic.DeepEqual(rs.Status, status) {
-		return nil
-	}
-	next := rs.DeepCopy()
-	next.Status = status
-	_, err := c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("write status: %w", err)
-	}
-	return nil
 }
 
 // withFailure sets or removes the ReplicaFailure condition.

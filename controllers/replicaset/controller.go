@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
@@ -31,15 +30,19 @@ type Config struct {
 // controller is one term of the controller.
 type controller struct {
 	cfg    Config
-	sets   cache.SharedIndexInformer
+	sets   Sets
 	pods   cache.SharedIndexInformer
 	expect *expectations
 }
 
 // Warm creates the informers and indexes that the controller reads.
 func Warm(f informers.SharedInformerFactory) error {
-	f.Apps().V1().ReplicaSets().Informer()
-	if err := reconcile.IndexByController(f.Apps().V1().ReplicaSets().Informer()); err != nil {
+	return WarmSets(f, f.Apps().V1().ReplicaSets().Informer())
+}
+
+// WarmSets does the same for sets of another kind.
+func WarmSets(f informers.SharedInformerFactory, sets cache.SharedIndexInformer) error {
+	if err := reconcile.IndexByController(sets); err != nil {
 		return err
 	}
 	return reconcile.IndexByController(f.Core().V1().Pods().Informer())
@@ -47,20 +50,20 @@ func Warm(f informers.SharedInformerFactory) error {
 
 // Run reconciles ReplicaSets until ctx ends.
 func Run(ctx context.Context, cfg Config) error {
-	if err := Warm(cfg.Informers); err != nil {
+	return RunSets(ctx, cfg, replicaSets(cfg))
+}
+
+// RunSets reconciles sets of any kind until ctx ends.
+func RunSets(ctx context.Context, cfg Config, sets Sets) error {
+	if err := WarmSets(cfg.Informers, sets.Informer); err != nil {
 		return err
 	}
-	c := &controller{
-		cfg:    cfg,
-		sets:   cfg.Informers.Apps().V1().ReplicaSets().Informer(),
-		pods:   cfg.Informers.Core().V1().Pods().Informer(),
-		expect: newExpectations(),
-	}
+	c := &controller{cfg: cfg, sets: sets, pods: cfg.Informers.Core().V1().Pods().Informer(), expect: newExpectations()}
 	return reconcile.Run(ctx, reconcile.Config{
-		Name:      "replicaset",
+		Name:      sets.Resource,
 		Reconcile: c.reconcile,
 		Sources: []reconcile.Source{
-			{Informer: c.sets, Map: c.setChanged},
+			{Informer: sets.Informer, Map: c.setChanged},
 			{Informer: c.pods, Map: c.podChanged},
 		},
 		Logger: cfg.Logger,
@@ -85,7 +88,7 @@ func (c *controller) podChanged(before, after metav1.Object) []reconcile.Key {
 		if pod == nil {
 			continue
 		}
-		if key, ok := reconcile.OwnerKey(pod, kind.GroupKind()); ok {
+		if key, ok := reconcile.OwnerKey(pod, c.sets.Kind.GroupKind()); ok {
 			keys = append(keys, key)
 		}
 	}
@@ -117,11 +120,7 @@ func (c *controller) settle(before, after metav1.Object) {
 // adopters lists the ReplicaSets whose selector matches an orphan.
 func (c *controller) adopters(pod metav1.Object) []reconcile.Key {
 	var keys []reconcile.Key
-	sets, err := c.cfg.Informers.Apps().V1().ReplicaSets().Lister().ReplicaSets(pod.GetNamespace()).List(labels.Everything())
-	if err != nil {
-		return nil
-	}
-	for _, rs := range sets {
+	for _, rs := range c.sets.byIndex(cache.NamespaceIndex, pod.GetNamespace()) {
 		selector, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.GetLabels())) {
 			keys = append(keys, reconcile.KeyOf(rs))
@@ -132,11 +131,8 @@ func (c *controller) adopters(pod metav1.Object) []reconcile.Key {
 
 // reconcile reads one ReplicaSet and its pods, plans, and acts.
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	rs, err := c.cfg.Informers.Apps().V1().ReplicaSets().Lister().ReplicaSets(key.Namespace).Get(key.Name)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
-	if err != nil {
+	rs, err := c.sets.cached(key)
+	if rs == nil || err != nil {
 		return 0, err
 	}
 	ctx = reconcile.WithCause(ctx, rs)
@@ -146,7 +142,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	}
 	todo := plan(rs, seen, time.Now())
 	actErr := c.act(ctx, rs, todo)
-	statusErr := c.writeStatus(ctx, rs, withFailure(todo.status, rs.Status, todo, actErr, time.Now()))
+	statusErr := c.sets.writeStatus(ctx, rs, withFailure(todo.status, rs.Status, todo, actErr, time.Now()))
 	if actErr != nil {
 		return 0, actErr
 	}
@@ -206,12 +202,8 @@ func (c *controller) relatedPods(rs *appsv1.ReplicaSet) []*corev1.Pod {
 	if ref == nil {
 		return nil
 	}
-	siblings, err := reconcile.ByIndex[*appsv1.ReplicaSet](c.sets, reconcile.ControllerIndex, string(ref.UID))
-	if err != nil {
-		return nil
-	}
 	var related []*corev1.Pod
-	for _, s := range siblings {
+	for _, s := range c.sets.byIndex(reconcile.ControllerIndex, string(ref.UID)) {
 		if s.UID == rs.UID {
 			continue
 		}

@@ -1,0 +1,184 @@
+package kubernetesservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+)
+
+const (
+	// Name is the Service's, in the namespace default.
+	Name = "kubernetes"
+	// ClusterIP is the first address of the range of Services.
+	ClusterIP = "10.96.0.1"
+
+	portName  = "https"
+	httpsPort = 443
+	// sliceManager marks the slices that are kept here.
+	sliceManager = "setpoint"
+	// membershipPollInterval is how often the servers are looked at.
+	membershipPollInterval = 5 * time.Second
+)
+
+// Server is where one API server is.
+type Server struct {
+	// Endpoint is host:port.
+	Endpoint string
+	// Addresses are further hosts with the same port.
+	Addresses []string
+}
+
+// Config is what the controller needs for one term.
+type Config struct {
+	Client    kubernetes.Interface
+	Informers informers.SharedInformerFactory
+	// Servers are all that there are now.
+	Servers func() []Server
+	// TargetPort is shown in the Service; the endpoints have their own.
+	TargetPort int32
+	Logger     *slog.Logger
+}
+
+type controller struct{ cfg Config }
+
+// Warm creates the informers that the controller reads.
+func Warm(f informers.SharedInformerFactory) error {
+	f.Core().V1().Services().Informer()
+	f.Discovery().V1().EndpointSlices().Informer()
+	return nil
+}
+
+// Run keeps the Service until ctx ends.
+func Run(ctx context.Context, cfg Config) error {
+	c := &controller{cfg}
+	return reconcile.Run(ctx, reconcile.Config{
+		Name: "kubernetesservice",
+		Reconcile: func(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
+			return membershipPollInterval, c.keep(ctx)
+		},
+		Sources: []reconcile.Source{
+			{Informer: cfg.Informers.Core().V1().Services().Informer(), Map: ours},
+			{Informer: cfg.Informers.Discovery().V1().EndpointSlices().Informer(), Map: ours},
+		},
+		Feeds:   []reconcile.Feed{func(_ context.Context, add func(reconcile.Key)) { add(reconcile.Key{}) }},
+		Workers: 1,
+		Logger:  cfg.Logger,
+	})
+}
+
+// ours maps the Service and what belongs to it to the one key.
+func ours(before, after metav1.Object) []reconcile.Key {
+	o := after
+	if o == nil {
+		o = before
+	}
+	if o.GetNamespace() != metav1.NamespaceDefault || o.GetName() != Name && o.GetLabels()[discoveryv1.LabelServiceName] != Name {
+		return nil
+	}
+	return []reconcile.Key{{}}
+}
+
+func (c *controller) keep(ctx context.Context) error {
+	if err := c.keepService(ctx); err != nil {
+		return fmt.Errorf("service %s: %w", Name, err)
+	}
+	byPort, err := addressesOf(c.cfg.Servers())
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.keepEndpoints(ctx, endpointsOf(byPort)), c.keepSlices(ctx, slicesOf(byPort)))
+}
+
+// keepService leaves the one that is there as it is: people may annotate it.
+func (c *controller) keepService(ctx context.Context) error {
+	_, err := c.cfg.Informers.Core().V1().Services().Lister().Services(metav1.NamespaceDefault).Get(Name)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, err = c.cfg.Client.CoreV1().Services(metav1.NamespaceDefault).Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"}},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: ClusterIP,
+			Ports:     []corev1.ServicePort{{Name: portName, Port: httpsPort, TargetPort: intstr.FromInt32(c.cfg.TargetPort)}},
+		},
+	}, metav1.CreateOptions{})
+	return ignoreExisting(err)
+}
+
+// keepEndpoints asks for the one object: a cache of all Endpoints would cost more.
+func (c *controller) keepEndpoints(ctx context.Context, want *corev1.Endpoints) error {
+	endpoints := c.cfg.Client.CoreV1().Endpoints(metav1.NamespaceDefault)
+	have, err := endpoints.Get(ctx, Name, metav1.GetOptions{ResourceVersion: "0"})
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = endpoints.Create(ctx, want, metav1.CreateOptions{})
+		return ignoreExisting(err)
+	case err != nil || apiequality.Semantic.DeepEqual(have.Subsets, want.Subsets):
+		return err
+	}
+	next := have.DeepCopy()
+	next.Subsets = want.Subsets
+	_, err = endpoints.Update(ctx, next, metav1.UpdateOptions{})
+	return err
+}
+
+// keepSlices also removes those of ports that no server has any more.
+func (c *controller) keepSlices(ctx context.Context, wanted []*discoveryv1.EndpointSlice) error {
+	stored, err := c.cfg.Informers.Discovery().V1().EndpointSlices().Lister().EndpointSlices(metav1.NamespaceDefault).List(labels.SelectorFromSet(sliceLabels()))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, want := range wanted {
+		errs = append(errs, c.keepSlice(ctx, stored, want))
+	}
+	for _, have := range stored {
+		if !slices.ContainsFunc(wanted, func(s *discoveryv1.EndpointSlice) bool { return s.Name == have.Name }) {
+			err := c.cfg.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Delete(ctx, have.Name, metav1.DeleteOptions{})
+			if !apierrors.IsNotFound(err) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *controller) keepSlice(ctx context.Context, stored []*discoveryv1.EndpointSlice, want *discoveryv1.EndpointSlice) error {
+	client := c.cfg.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault)
+	i := slices.IndexFunc(stored, func(s *discoveryv1.EndpointSlice) bool { return s.Name == want.Name })
+	if i < 0 {
+		_, err := client.Create(ctx, want, metav1.CreateOptions{})
+		return ignoreExisting(err)
+	}
+	have := stored[i]
+	if apiequality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) && apiequality.Semantic.DeepEqual(have.Ports, want.Ports) {
+		return nil
+	}
+	next := have.DeepCopy()
+	next.Endpoints, next.Ports = want.Endpoints, want.Ports
+	_, err := client.Update(ctx, next, metav1.UpdateOptions{})
+	return err
+}
+
+// ignoreExisting: the cache was behind, and an event is on its way.
+func ignoreExisting(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+package kubernetesservice
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/controllertest"
+)
+
+func TestPodsAreToldWhereTheAPIIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		servers []Server
+		want    map[int32][]string
+	}{
+		"three machines": {[]Server{{Endpoint: "10.0.0.2:6443"}, {Endpoint: "10.0.0.1:6443"}, {Endpoint: "10.0.0.3:6443"}},
+			map[int32][]string{6443: {"10.0.0.1", "10.0.0.2", "10.0.0.3"}}},
+		"one machine": {[]Server{{Endpoint: "127.0.0.1:6443", Addresses: []string{"192.0.2.2"}}, {Endpoint: "127.0.0.1:6444", Addresses: []string{"192.0.2.2"}}},
+			map[int32][]string{6443: {"192.0.2.2"}, 6444: {"192.0.2.2"}}},
+		"loopback alone": {[]Server{{Endpoint: "127.0.0.1:6443"}}, map[int32][]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := addressesOf(c.servers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// slicesIn are the addresses in the slices of the Service.
+func slicesIn(t *testing.T, w *controllertest.World) (all []string) {
+	t.Helper()
+	list, err := w.Client.DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list.Items {
+		for _, e := range s.Endpoints {
+			all = append(all, s.Name+" "+e.Addresses[0])
+		}
+	}
+	return all
+}
+
+func TestTheServiceFollowsTheServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := controllertest.New(t)
+		if err := Warm(w.Informers); err != nil {
+			t.Fatal(err)
+		}
+		var servers atomic.Pointer[[]Server]
+		servers.Store(&[]Server{{Endpoint: "192.0.2.2:6443"}, {Endpoint: "192.0.2.2:6444"}})
+		w.Run(func(ctx context.Context) error {
+			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, TargetPort: 6443, Servers: func() []Server { return *servers.Load() }})
+		})
+		w.Settle()
+		if diff := cmp.Diff([]string{"kubernetes 192.0.2.2", "kubernetes-6444 192.0.2.2"}, slicesIn(t, w)); diff != "" {
+			t.Error(diff)
+		}
+		w.Writes()
+		time.Sleep(time.Hour)
+		if writes := w.Writes(); len(writes) > 0 {
+			t.Errorf("an unchanged world was written to: %v", writes)
+		}
+		if err := w.Client.CoreV1().Services("default").Delete(t.Context(), Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		service, err := w.Client.CoreV1().Services("default").Get(t.Context(), Name, metav1.GetOptions{})
+		if err != nil || service.Spec.ClusterIP != ClusterIP {
+			t.Errorf("%v, %v", service, err)
+		}
+		servers.Store(&[]Server{{Endpoint: "192.0.2.3:6443"}})
+		time.Sleep(membershipPollInterval)
+		w.Settle()
+		if diff := cmp.Diff([]string{"kubernetes 192.0.2.3"}, slicesIn(t, w)); diff != "" {
+			t.Error(diff)
+		}
+		endpoints, err := w.Client.CoreV1().Endpoints("default").Get(t.Context(), Name, metav1.GetOptions{})
+		if err != nil || len(endpoints.Subsets) != 1 || endpoints.Subsets[0].Addresses[0].IP != "192.0.2.3" {
+			t.Errorf("%v, %v", endpoints, err)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package storageprotection
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+)
+
+// Upstream's finalizers.
+const (
+	claimFinalizer  = "kubernetes.io/pvc-protection"
+	volumeFinalizer = "kubernetes.io/pv-protection"
+	classFinalizer  = "kubernetes.io/vac-protection"
+)
+
+// Config is what the controller needs for one term.
+type Config struct {
+	Client    kubernetes.Interface
+	Informers informers.SharedInformerFactory
+	Logger    *slog.Logger
+}
+
+type controller struct{ cfg Config }
+
+// Warm creates the informers and indexes that the controller reads.
+func Warm(f informers.SharedInformerFactory) error {
+	f.Core().V1().PersistentVolumes().Informer()
+	f.Core().V1().PersistentVolumeClaims().Informer()
+	f.Storage().V1().VolumeAttributesClasses().Informer()
+	return reconcile.EnsureIndex(f.Core().V1().Pods().Informer(), claimIndex, func(o metav1.Object) []string {
+		pod := o.(*corev1.Pod)
+		var keys []string
+		for _, name := range claimsOf(pod) {
+			keys = append(keys, pod.Namespace+"/"+name)
+		}
+		return keys
+	})
+}
+
+// Run protects storage until ctx ends.
+func Run(ctx context.Context, cfg Config) error {
+	c := &controller{cfg}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, loop := range []reconcile.Config{
+		{Name: "pvcprotection", Reconcile: c.reconcileClaim, Sources: c.claimSources()},
+		{Name: "pvprotection", Reconcile: c.reconcileVolume, Sources: []reconcile.Source{reconcile.Self(cfg.Informers.Core().V1().PersistentVolumes().Informer())}},
+		{Name: "vacprotection", Reconcile: c.reconcileClass, Sources: c.classSources()},
+	} {
+		loop.Logger = cfg.Logger
+		group.Go(func() error { return reconcile.Run(ctx, loop) })
+	}
+	return group.Wait()
+}
+
+// object is what is protected.
+type object[T any] interface {
+	metav1.Object
+	DeepCopy() T
+}
+
+// updater is the part of a typed client that is needed.
+type updater[T any] interface {
+	Update(ctx context.Context, obj T, options metav1.UpdateOptions) (T, error)
+}
+
+// protect puts a finalizer on what lives and takes it off what is to go and is not used.
+func protect[T object[T]](ctx context.Context, o T, finalizer string, used func(context.Context, T) (bool, error), client updater[T]) error {
+	held, going := slices.Contains(o.GetFinalizers(), finalizer), o.GetDeletionTimestamp() != nil
+	if held != going {
+		return nil
+	}
+	next := o.DeepCopy()
+	if !going {
+		next.SetFinalizers(append(next.GetFinalizers(), finalizer))
+	} else {
+		if in, err := used(ctx, o); in || err != nil {
+			return err
+		}
+		next.SetFinalizers(slices.DeleteFunc(next.GetFinalizers(), func(f string) bool { return f == finalizer }))
+	}
+	_, err := client.Update(reconcile.WithCause(ctx, o), next, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // whoever changed it has caused an event
+	}
+	return err
+}
+
+func (c *controller) reconcileClaim(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+	claim, err := c.cfg.Informers.Core().V1().PersistentVolumeClaims().Lister().PersistentVolumeClaims(key.Namespace).Get(key.Name)
+	if err != nil {
+		return 0, ignoreGone(err)
+	}
+	return 0, protect(ctx, claim, claimFinalizer, c.claimUsed, c.cfg.Client.CoreV1().PersistentVolumeClaims(key.Namespace))
+}
+
+func (c *controller) reconcileVolume(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+	volume, err := c.cfg.Informers.Core().V1().PersistentVolumes().Lister().Get(key.Name)
+	if err != nil {
+		return 0, ignoreGone(err)
+	}
+	bound := func(_ context.Context, v *corev1.PersistentVolume) (bool, error) {
+		return v.Status.Phase == corev1.VolumeBound, nil
+	}
+	return 0, protect(ctx, volume, volumeFinalizer, bound, c.cfg.Client.CoreV1().PersistentVolumes())
+}
+
+func (c *controller) reconcileClass(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+	class, err := c.cfg.Informers.Storage().V1().VolumeAttributesClasses().Lister().Get(key.Name)
+	if err != nil {
+		return 0, ignoreGone(err)
+	}
+	used := func(_ context.Context, v *storagev1.VolumeAttributesClass) (bool, error) { return c.classUsed(v.Name) }
+	return 0, protect(ctx, class, classFinalizer, used, c.cfg.Client.StorageV1().VolumeAttributesClasses())
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package storageprotection
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/controllertest"
+)
+
+func start(t *testing.T) *controllertest.World {
+	t.Helper()
+	w := controllertest.New(t)
+	if err := Warm(w.Informers); err != nil {
+		t.Fatal(err)
+	}
+	w.Run(func(ctx context.Context) error { return Run(ctx, Config{Client: w.Client, Informers: w.Informers}) })
+	return w
+}
+
+func podWith(claim, node string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"},
+		Spec: corev1.PodSpec{NodeName: node, Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}},
+	}
+}
+
+func TestAClaimWaitsForItsPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		controllertest.Add(w, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}})
+		w.Settle()
+		if diff := cmp.Diff([]string{"update persistentvolumeclaims ns/c"}, w.Writes()); diff != "" {
+			t.Error(diff)
+		}
+		controllertest.Add(w, podWith("c", "node-1"))
+		claims := w.Client.CoreV1().PersistentVolumeClaims("ns")
+		if err := claims.Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		if c, err := claims.Get(t.Context(), "c", metav1.GetOptions{}); err != nil || !slices.Contains(c.Finalizers, claimFinalizer) {
+			t.Errorf("%v, %v", c, err)
+		}
+		w.Writes()
+		time.Sleep(time.Hour)
+		if writes := w.Writes(); len(writes) > 0 {
+			t.Errorf("an unchanged world was written to: %v", writes)
+		}
+		w.RemovePod(podWith("c", "node-1"))
+		w.Settle()
+		if _, err := claims.Get(t.Context(), "c", metav1.GetOptions{}); err == nil {
+			t.Error("it is still there")
+		}
+	})
+}
+
+func TestVolumesAndClassesAreProtected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		controllertest.Add(w, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "free"}})
+		controllertest.Add(w, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "bound"}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}})
+		controllertest.Add(w, &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
+		controllertest.Add(w, &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeAttributesClassName: new("fast")}})
+		w.Settle()
+		volumes, classes, claims := w.Client.CoreV1().PersistentVolumes(), w.Client.StorageV1().VolumeAttributesClasses(), w.Client.CoreV1().PersistentVolumeClaims("ns")
+		for _, name := range []string{"free", "bound"} {
+			if err := volumes.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := classes.Delete(t.Context(), "fast", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		if _, err := volumes.Get(t.Context(), "free", metav1.GetOptions{}); err == nil {
+			t.Error("the free volume is still there")
+		}
+		if _, err := volumes.Get(t.Context(), "bound", metav1.GetOptions{}); err != nil {
+			t.Errorf("bound: %v", err)
+		}
+		if _, err := classes.Get(t.Context(), "fast", metav1.GetOptions{}); err != nil {
+			t.Errorf("class in use: %v", err)
+		}
+		if err := claims.Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		if _, err := classes.Get(t.Context(), "fast", metav1.GetOptions{}); err == nil {
+			t.Error("the class is still there")
+		}
+	})
+}
+
+func TestWhoUsesAClaim(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}}
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"on a node": {podWith("c", "n"), true},
+		"nowhere":   {podWith("c", ""), false},
+		"another's": {podWith("d", "n"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := uses(c.pod, claim); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,18 @@
+// Package storageprotection keeps storage that is in use from being deleted: claims
+// that a pod on a node uses, volumes that are bound, attribute classes that a claim or
+// volume has.
+//
+// It is called by package controllers, once for each leadership term, and calls
+// client-go and reconcile.
+//
+// Reads: PersistentVolumeClaims, PersistentVolumes, VolumeAttributesClasses, Pods.
+// Writes: the first three (update).
+// Owns: the finalizers kubernetes.io/pvc-protection, kubernetes.io/pv-protection and
+// kubernetes.io/vac-protection. Admission puts them on what is created; here they are
+// put on what is older, and taken off what is being deleted and no longer used.
+//
+// It promises: before a claim is let go the pods of its namespace are asked for anew,
+// since the cache may not know the youngest; on an unchanged world nothing is written.
+//
+// Tests run in synctest bubbles over client-go's fake clientset.
+package storageprotection

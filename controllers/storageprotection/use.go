@@ -1,0 +1,141 @@
+package storageprotection
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/storage/ephemeral"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+)
+
+// claimIndex finds the pods of a claim.
+const claimIndex = "setpoint/claim"
+
+func (c *controller) claimSources() []reconcile.Source {
+	core := c.cfg.Informers.Core().V1()
+	return []reconcile.Source{
+		reconcile.Self(core.PersistentVolumeClaims().Informer()),
+		{Informer: core.Pods().Informer(), Map: released},
+	}
+}
+
+// released are the claims of a pod that is gone, or may be done with them.
+func released(before, after metav1.Object) []reconcile.Key {
+	was, _ := before.(*corev1.Pod)
+	if was == nil || after != nil && after.GetUID() == was.UID && !shutDown(after.(*corev1.Pod)) {
+		return nil
+	}
+	var keys []reconcile.Key
+	for _, name := range claimsOf(was) {
+		keys = append(keys, reconcile.Key{Namespace: was.Namespace, Name: name})
+	}
+	return keys
+}
+
+// claimsOf are the names of the claims that a pod has, or has made for itself.
+func claimsOf(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.Volumes {
+		switch v := &pod.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			names = append(names, ephemeral.VolumeClaimName(pod, v))
+		}
+	}
+	return names
+}
+
+// claimUsed asks the cache first: its yes is enough, its no is not.
+func (c *controller) claimUsed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	cached, err := reconcile.ByIndex[*corev1.Pod](c.cfg.Informers.Core().V1().Pods().Informer(), claimIndex, claim.Namespace+"/"+claim.Name)
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(cached, func(pod *corev1.Pod) bool { return uses(pod, claim) }) {
+		return true, nil
+	}
+	live, err := c.cfg.Client.CoreV1().Pods(claim.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(live.Items, func(pod corev1.Pod) bool { return uses(&pod, claim) }), nil
+}
+
+// uses reports whether a node may have the claim for a pod. An agent starts no pod
+// with a claim that is being deleted, so only pods that have a node count. A claim that
+// a pod made for itself may go before the pod: it is waited for by nobody else.
+func uses(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	if pod.Spec.NodeName == "" {
+		return false
+	}
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		if v.PersistentVolumeClaim != nil {
+			return v.PersistentVolumeClaim.ClaimName == claim.Name
+		}
+		return v.Ephemeral != nil && !shutDown(pod) && ephemeral.VolumeClaimName(pod, &v) == claim.Name && ephemeral.VolumeIsForPod(pod, claim) == nil
+	})
+}
+
+// shutDown reports whether the agent is done with a pod, or was told not to wait.
+func shutDown(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+}
+
+func (c *controller) classSources() []reconcile.Source {
+	core, storage := c.cfg.Informers.Core().V1(), c.cfg.Informers.Storage().V1()
+	return []reconcile.Source{
+		reconcile.Self(storage.VolumeAttributesClasses().Informer()),
+		{Informer: core.PersistentVolumeClaims().Informer(), Map: classesGivenUp},
+		{Informer: core.PersistentVolumes().Informer(), Map: classesGivenUp},
+	}
+}
+
+// classesGivenUp are the classes of a claim or volume before a change.
+func classesGivenUp(before, after metav1.Object) []reconcile.Key {
+	var keys []reconcile.Key
+	now := classesOf(after)
+	for _, name := range classesOf(before) {
+		if !slices.Contains(now, name) {
+			keys = append(keys, reconcile.Key{Name: name})
+		}
+	}
+	return keys
+}
+
+// classesOf are the attribute classes that a claim or volume has or is to get.
+func classesOf(o metav1.Object) []string {
+	var names []string
+	add := func(name *string) {
+		if name != nil && *name != "" {
+			names = append(names, *name)
+		}
+	}
+	switch o := o.(type) {
+	case *corev1.PersistentVolumeClaim:
+		add(o.Spec.VolumeAttributesClassName)
+		add(o.Status.CurrentVolumeAttributesClassName)
+		if o.Status.ModifyVolumeStatus != nil {
+			add(&o.Status.ModifyVolumeStatus.TargetVolumeAttributesClassName)
+		}
+	case *corev1.PersistentVolume:
+		add(o.Spec.VolumeAttributesClassName)
+	}
+	return names
+}
+
+func (c *controller) classUsed(name string) (bool, error) {
+	volumes, err := c.cfg.Informers.Core().V1().PersistentVolumes().Lister().List(labels.Everything())
+	if err != nil {
+		return false, err
+	}
+	if slices.ContainsFunc(volumes, func(v *corev1.PersistentVolume) bool { return slices.Contains(classesOf(v), name) }) {
+		return true, nil
+	}
+	claims, err := c.cfg.Informers.Core().V1().PersistentVolumeClaims().Lister().List(labels.Everything())
+	return slices.ContainsFunc(claims, func(v *corev1.PersistentVolumeClaim) bool { return slices.Contains(classesOf(v), name) }), err
+}
