@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 	"github.com/setpoint-io/setpoint/apiserver/auth/rbac"
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
@@ -21,6 +23,7 @@ type access struct {
 	issuer        *tokens.Issuer
 	roles         *rbac.Authorizer
 	workloads     *auth.Workloads
+	configured    *authconfig.Authentication
 	authenticator authenticator.Request
 	authorizer    authorizer.Authorizer
 	escalation    *rbac.Escalation
@@ -31,7 +34,7 @@ type access struct {
 
 // newAccess makes the judges over the opened storage. They refuse until run has
 // read it.
-func (s *Server) newAccess(self pki.Server) (*access, error) {
+func (s *Server) newAccess(ctx context.Context, self pki.Server) (*access, error) {
 	keys, err := tokens.NewKeys(s.config.Trust.AccountKey)
 	if err != nil {
 		return nil, err
@@ -43,8 +46,13 @@ func (s *Server) newAccess(self pki.Server) (*access, error) {
 	if a.documents, err = a.issuer.Documents(self.Endpoint); err != nil {
 		return nil, err
 	}
-	bearer := auth.NewTokens(tokens.NewAuthenticator(a.issuer, s.storage), auth.NewBootstrapTokens(s.storage))
-	a.authenticator = auth.NewAuthenticator(auth.Bearer(bearer))
+	config := s.config.Authentication
+	config.OwnIssuer, config.Audiences, config.Logger = a.issuer.Name(), a.issuer.Audiences(), s.config.Logger
+	if a.configured, err = authconfig.New(ctx, config); err != nil {
+		return nil, fmt.Errorf("authentication: %w", err)
+	}
+	bearer := auth.NewTokens(tokens.NewAuthenticator(a.issuer, s.storage), auth.NewBootstrapTokens(s.storage), a.configured)
+	a.authenticator = auth.NewAuthenticator(a.configured.AdmitsAnonymous, auth.Bearer(bearer))
 	a.authorizer = auth.NewAuthorizer(auth.Config{Workloads: a.workloads, Next: a.roles, CatchUp: a.catchUp})
 	a.escalation = rbac.NewEscalation(a.roles, a.authorizer)
 	a.reviews = reviews.New(reviews.Config{
@@ -58,6 +66,7 @@ func (a *access) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.roles.Run(ctx) })
 	wg.Go(func() { a.workloads.Run(ctx) })
+	wg.Go(func() { a.configured.Run(ctx) })
 	wg.Wait()
 }
 

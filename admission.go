@@ -14,11 +14,10 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
-	"github.com/setpoint-io/setpoint/apiserver/kinds"
 )
 
 // newAdmission makes the chain that completes and judges writes. Webhooks and
-// policies read the informers that the control loops read, which it makes too.
+// policies read the caches that the control loops read, which it makes too.
 func (s *Server) newAdmission(ctx context.Context, judge authorizer.Authorizer) (k8sadmission.Interface, error) {
 	config := s.restConfig(serverUser, 0)
 	client, err := kubernetes.NewForConfig(config)
@@ -29,13 +28,15 @@ func (s *Server) newAdmission(ctx context.Context, judge authorizer.Authorizer) 
 	if err != nil {
 		return nil, err
 	}
-	s.informers, s.monitors = newInformers(client, s.storage, kinds.All())
+	if s.caches, err = newCaches(client, s.storage, s.warm); err != nil {
+		return nil, err
+	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	s.typeChecker = dynamic.NewTypeChecker(s.storage, client.Discovery(), mapper)
 	return admission.New(admission.Config{
 		Store: s.storage, Authorizer: judge,
 		Last: append([]k8sadmission.Interface{s.access.escalation}, dynamic.New(dynamic.Config{
-			Store: s.storage, Informers: s.informers, Client: client, Dynamic: anyKind,
+			Store: s.storage, Informers: s.caches, Client: client, Dynamic: anyKind,
 			Mapper: mapper, Authorizer: judge, Stop: ctx.Done(),
 		})...),
 	})

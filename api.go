@@ -3,6 +3,7 @@ package setpoint
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"sync"
 
@@ -16,12 +17,16 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
+	"github.com/setpoint-io/setpoint/apiserver/aggregation"
 	"github.com/setpoint-io/setpoint/apiserver/auth/join"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
+	"github.com/setpoint-io/setpoint/apiserver/fairness"
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
+	"github.com/setpoint-io/setpoint/apiserver/rest"
+	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -35,19 +40,28 @@ var errNoSystemObjects = errors.New("the system namespaces are not there yet")
 func (s *Server) buildAPI(ctx context.Context, self pki.Server) error {
 	scheme, all := kinds.NewScheme(), kinds.All()
 	s.storage = storage.New(s.log, scheme, all)
+	s.fairness = fairness.New()
 	var err error
-	if s.access, err = s.newAccess(self); err != nil {
+	if s.access, err = s.newAccess(ctx, self); err != nil {
 		return err
 	}
-	s.custom, err = crd.New(crd.Config{
-		Codecs: apiserver.NewCodecs(scheme), Storage: s.storage, Models: discovery.MetadataModels, Services: dynamic.NewServiceResolver(s.storage),
+	if s.frontProxy, err = aggregation.NewFrontProxy(s.config.Trust.CA); err != nil {
+		return err
+	}
+	services, codecs := dynamic.NewServiceResolver(s.storage), apiserver.NewCodecs(scheme)
+	s.aggregation = aggregation.New(aggregation.Config{
+		Store: s.storage, Services: services, Certificate: s.frontProxy.Certificate, Codecs: codecs, Logger: s.config.Logger,
 	})
+	s.custom, err = crd.New(crd.Config{Codecs: codecs, Storage: s.storage, Models: discovery.MetadataModels, Services: services})
 	if err != nil {
 		return err
 	}
+	s.offered = append(all[:len(all):len(all)], rest.Bindings(), rest.ComponentStatuses())
+	s.offered = append(s.offered, reviews.Kinds(s.access.reviews)...)
 	documents, err := discovery.New(discovery.Config{
-		Kinds: append(all[:len(all):len(all)], reviews.Kinds(s.access.reviews)...), Custom: s.custom.Kinds, Address: self.Endpoint, Version: Version, Logger: s.config.Logger,
-		Documents: s.access.documents, Metrics: s.metrics(),
+		Kinds: s.offered, Custom: s.custom.Kinds, Remotes: s.aggregation.Remotes, Priority: priorityOf,
+		Address: self.Endpoint, Version: Version, Logger: s.config.Logger,
+		Documents: s.documents(), Metrics: s.metrics(),
 		Checks: []discovery.Check{{Name: "log", Check: s.checkLog}, {Name: "system-objects", Check: s.checkSystem}},
 	})
 	if err != nil {
@@ -57,23 +71,46 @@ func (s *Server) buildAPI(ctx context.Context, self pki.Server) error {
 	if err != nil {
 		return err
 	}
+	if err := s.fairness.Follow(s.caches); err != nil {
+		return err
+	}
 	s.quota = quota.New(s.storage)
 	s.api, err = apiserver.New(apiserver.Config{
 		Kinds: all, Scheme: scheme, Storage: s.storage,
 		Kubelets:      newKubelets(s.identity),
+		Pods:          proxy.NewTransport(),
 		Admission:     admit,
 		Quota:         s.quota,
 		Authenticator: s.access.authenticator,
 		Authorizer:    s.access.authorizer,
 		Tokens:        s.access.issuer,
 		Reviews:       s.access.reviews,
+		Health:        s.checkLog,
 		TypeConverter: &lazyTypeConverter{},
 		Custom:        s.custom,
+		Elsewhere:     s.aggregation,
 		Discovery:     documents,
 		Services:      s.services(),
+		Fairness:      s.fairness,
+		Audit:         s.audit(),
 		Logger:        s.config.Logger,
 	})
 	return err
+}
+
+// documents are paths beside resources and what upstream's discovery has.
+func (s *Server) documents() map[string]http.Handler {
+	all := maps.Clone(s.access.documents)
+	maps.Copy(all, s.fairness.Documents())
+	return all
+}
+
+// audit is nil, not an interface of nothing, without a log.
+func (s *Server) audit() apiserver.Audit {
+	if s.config.AuditLog == nil {
+		return nil
+	}
+	return s.config.AuditLog
 }
 
 // checkLog fails while no majority answers.
@@ -96,6 +133,10 @@ func (s *Server) metrics() prometheus.Gatherer {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "setpoint_revision", Help: "Newest revision applied on this replica.",
 	}, func() float64 { return float64(s.storage.Revision()) }))
+	registry.MustRegister(s.fairness)
+	if s.config.AuditLog != nil {
+		registry.MustRegister(s.config.AuditLog.Lost())
+	}
 	return registry
 }
 
@@ -106,7 +147,7 @@ func (s *Server) services() []apiserver.Service {
 	services := []apiserver.Service{
 		{Prefix: pattern, Handler: peers, Allow: isServer},
 		{Prefix: statusPath, Handler: http.HandlerFunc(s.serveStatus), Allow: isServer},
-		{Prefix: backupPath, Handler: newBackupHandler(s), Allow: isAdministrator},
+		{Prefix: backupPath, Handler: newBackupHandler(s), Allow: isAdmin, Audited: true},
 		{Prefix: join.Path, Handler: join.NewHandler(join.HandlerConfig{
 			Signer: trust.CA, CAPEM: trust.CA.CertPEM(), Tokens: []pki.Token{trust.NodeToken},
 			GossipKey: trust.GossipKey, Servers: s.config.InitialServers, Logger: s.config.Logger,

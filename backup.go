@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint/raftstore"
@@ -36,16 +35,6 @@ type BackupHeader = backup.Header
 
 // BackupProgress is told how much of an archive has been read.
 type BackupProgress func(h *BackupHeader, objects, bytes int64)
-
-// isAdministrator: an archive holds every Secret, so nobody else gets one.
-func isAdministrator(u user.Info) bool {
-	for _, group := range u.GetGroups() {
-		if group == user.SystemPrivilegedGroup {
-			return true
-		}
-	}
-	return false
-}
 
 // newBackupHandler streams archives of the store.
 func newBackupHandler(s *Server) http.Handler {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -23,7 +22,8 @@ const (
 // cachesReach waits until every informer has stored all changes up to the
 // revision, or ctx ends. Idle informers learn of it by bookmarks.
 func (l *loops) cachesReach(ctx context.Context, revision uint64) error {
-	behind := slices.Collect(maps.Keys(l.monitors))
+	informers := l.caches.all()
+	behind := slices.Collect(maps.Keys(informers))
 	warnAt := time.Now().Add(cacheWarnAfter)
 	for pause := cacheWaitMin; ; pause = min(2*pause, cacheWaitMax) {
 		l.server.storage.Nudge()
@@ -32,14 +32,14 @@ func (l *loops) cachesReach(ctx context.Context, revision uint64) error {
 			return ctx.Err()
 		case <-time.After(pause):
 		}
-		behind = slices.DeleteFunc(behind, func(gvr schema.GroupVersionResource) bool {
-			return cacheRevision(l.monitors[gvr]) >= revision
+		behind = slices.DeleteFunc(behind, func(name string) bool {
+			return cacheRevision(informers[name]) >= revision
 		})
 		if len(behind) == 0 {
 			return nil
 		}
 		if time.Now().After(warnAt) {
-			l.server.config.Logger.Warn("controllers wait: caches are behind", "revision", revision, "kinds", behind)
+			l.server.config.Logger.Warn("controllers wait: caches are behind", "revision", revision, "caches", behind)
 			warnAt = time.Now().Add(cacheWarnAfter)
 		}
 	}

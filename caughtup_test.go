@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/informers"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -22,16 +22,19 @@ func TestLeadersWaitForTheirCaches(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		store := storage.New(raftstoretest.NewLocal(state.Options{}), kinds.NewScheme(), kinds.All())
 		l := &loops{server: &Server{storage: store, config: ServerConfig{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}}}
-		l.informers, l.monitors = newInformers(fake.NewSimpleClientset(), store, kinds.All())
-		l.informers.StartWithContext(ctx)
-		defer l.informers.Shutdown()
+		l.caches = cachesOf(t, store, func(f informers.SharedInformerFactory) error {
+			f.Core().V1().ConfigMaps().Informer()
+			return nil
+		})
+		l.caches.StartWithContext(ctx)
+		defer l.caches.Shutdown()
 		defer cancel()
 		for _, name := range []string{"a", "b", "c"} {
 			writeConfigMap(t, store, name)
 			if err := l.catchUp(ctx); err != nil {
 				t.Fatal(err)
 			}
-			lister := l.informers.Core().V1().ConfigMaps().Lister()
+			lister := l.caches.Core().V1().ConfigMaps().Lister()
 			if _, err := lister.ConfigMaps("n").Get(name); err != nil {
 				t.Errorf("caught up, but: %v", err)
 			}

@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -17,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/scheduling"
-	apirest "github.com/setpoint-io/setpoint/apiserver/rest"
+	"github.com/setpoint-io/setpoint/apiserver/rest/addresses"
 )
 
 // clusterObjectsInterval is how often the leader looks whether the objects that every
@@ -26,9 +27,12 @@ const clusterObjectsInterval = time.Minute
 
 // keepClusterObjects makes what every cluster has beside namespaces and the API's own
 // Service: the system's priority classes, upstream's flow schemas with their levels,
-// and the range of Services' addresses. It brings back what somebody deleted, until ctx ends.
+// the range of Services' addresses, and whom aggregated servers believe. It brings back what somebody deleted, until ctx ends.
 func (l *loops) keepClusterObjects(ctx context.Context, client kubernetes.Interface) error {
-	for l.until(ctx, "cluster objects", func(ctx context.Context) error { return ensureClusterObjects(ctx, client) }) {
+	ensure := func(ctx context.Context) error {
+		return errors.Join(ensureClusterObjects(ctx, client), l.server.ensureAuthenticationConfig(ctx, client))
+	}
+	for l.until(ctx, "cluster objects", ensure) {
 		if !sleep(ctx, clusterObjectsInterval) {
 			break
 		}
@@ -75,7 +79,7 @@ func ensureServiceCIDR(ctx context.Context, client kubernetes.Interface) error {
 	if apierrors.IsNotFound(err) {
 		have, err = ranges.Create(ctx, &networkingv1.ServiceCIDR{
 			ObjectMeta: metav1.ObjectMeta{Name: defaultServiceCIDR},
-			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{apirest.ServiceCIDR.String()}},
+			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{addresses.ServiceCIDR.String()}},
 		}, metav1.CreateOptions{})
 	}
 	if err != nil || meta.IsStatusConditionTrue(have.Status.Conditions, networkingv1.ServiceCIDRConditionReady) {

@@ -17,7 +17,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/agent/simulated"
+	"github.com/setpoint-io/setpoint/apiserver/auditlog"
+	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/pace"
 )
 
 const (
@@ -32,6 +35,8 @@ const (
 type DevConfig struct {
 	DataDir, ImagesDir            string
 	Servers, SimulatedNodes, Port int
+	Authentication                authconfig.Config
+	Audit                         auditlog.Config
 	Logger                        *slog.Logger
 	// Out is told when the cluster is ready, for people.
 	Out io.Writer
@@ -55,22 +60,27 @@ func (c *DevConfig) Validate() error {
 	case c.DataDir == "":
 		return errNoDataDir
 	}
-	return nil
+	return errors.Join(c.Authentication.Validate(), c.Audit.Validate())
 }
 
 // RunDev runs a cluster until ctx ends or a part of it fails. Containers of its
 // node go on running; the next RunDev on the same data directory finds them.
 func RunDev(ctx context.Context, c DevConfig) error {
-	paceGC()
-	wakeLess()
+	pace.GC()
+	pace.WakeLess()
 	unlock, err := lockDataDir(c.DataDir, "server")
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	d := &dev{config: c}
+	c.Audit.Logger = c.Logger
+	var stopAudit func() error
+	if d.audit, stopAudit, err = auditlog.Start(c.Audit); err != nil {
+		return err
+	}
 	if err := d.startServers(ctx); err != nil {
-		return errors.Join(err, d.stop())
+		return errors.Join(err, d.stop(), stopAudit())
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, server := range d.servers {
@@ -78,13 +88,14 @@ func RunDev(ctx context.Context, c DevConfig) error {
 	}
 	group.Go(func() error { return d.runNodes(ctx) })
 	group.Go(func() error { return d.announce(ctx) })
-	return errors.Join(group.Wait(), d.stop())
+	return errors.Join(group.Wait(), d.stop(), stopAudit())
 }
 
 type dev struct {
 	config  DevConfig
 	trust   *pki.Cluster
 	servers []*Server
+	audit   *auditlog.Log
 }
 
 func (d *dev) startServers(ctx context.Context) error {
@@ -92,13 +103,21 @@ func (d *dev) startServers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	forPods := make([]net.Listener, len(addresses))
+	for i := range addresses {
+		var address string
+		if forPods[i], address = listenForPods(listeners[i]); address != "" {
+			addresses[i].Addresses = []string{address}
+		}
+	}
 	if d.trust, err = pki.InitCluster(d.config.DataDir, addresses, time.Now()); err != nil {
 		return err
 	}
 	for i, address := range addresses {
 		server, err := StartServer(ctx, ServerConfig{
 			Name: address.Name, DataDir: d.serverDir(i), Trust: d.trust, InitialServers: addresses,
-			Listener: listeners[i], Logger: d.config.Logger,
+			Listener: listeners[i], PodListener: forPods[i], Logger: d.config.Logger,
+			Authentication: d.config.Authentication, AuditLog: d.audit,
 		})
 		if err != nil {
 			return err

@@ -217,7 +217,7 @@ func serveTLS(t *testing.T, listener net.Listener, identity *pki.Identity, l *li
 	for _, s := range l.Services() {
 		mux.Handle(s.Prefix, s.Handler)
 	}
-	authenticator := auth.NewAuthenticator()
+	authenticator := auth.NewAuthenticator(nil)
 	server := &http.Server{TLSConfig: config, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		response, ok, err := authenticator.AuthenticateRequest(r)
 		if err != nil || !ok {

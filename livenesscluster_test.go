@@ -15,6 +15,40 @@ import (
 // TestNodeOutlivesItsServer runs three whole servers and an agent's liveness, and
 // stops the server that holds its session.
 func TestNodeOutlivesItsServer(t *testing.T) {
+	trust, addresses, servers, gossipConfig := startThree(t)
+	stop := startAgentLiveness(t, trust, addresses, gossipConfig)
+	for _, s := range servers {
+		eventually(t, s, nodelifecycle.SessionAlive, nodelifecycle.GossipAlive)
+	}
+	if members := servers[1].gossipMembers(); len(members) != 4 {
+		t.Errorf("members: %v", members)
+	}
+	for i, s := range servers {
+		if s.holdsSessions() {
+			servers = append(servers[:i:i], servers[i+1:]...)
+			if err := s.Stop(); err != nil {
+				t.Error(err)
+			}
+			break
+		}
+	}
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for _, s := range servers {
+			if signal := s.liveness.Node("n1"); signal.Session != nodelifecycle.SessionAlive || signal.Gossip != nodelifecycle.GossipAlive {
+				t.Fatalf("%s: %+v", s.config.Name, signal)
+			}
+		}
+	}
+	stop()
+	for _, s := range servers {
+		// The stopped server's view of gossip counts until it is too old.
+		eventually(t, s, nodelifecycle.SessionClosedCleanly, nodelifecycle.GossipNotMember, nodelifecycle.GossipAlive)
+	}
+}
+
+// startThree runs three whole servers. Whoever gossips with them uses the last result.
+func startThree(t *testing.T) (*pki.Cluster, []pki.Server, []*Server, *GossipConfig) {
+	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	var addresses []pki.Server
 	var listeners []net.Listener
@@ -44,34 +78,7 @@ func TestNodeOutlivesItsServer(t *testing.T) {
 		servers = append(servers, s)
 		gossipConfig = &GossipConfig{BindAddress: "127.0.0.1:0", Seeds: []string{servers[0].liveness.pool.Address()}}
 	}
-	stop := startAgentLiveness(t, trust, addresses, gossipConfig)
-	for _, s := range servers {
-		eventually(t, s, nodelifecycle.SessionAlive, nodelifecycle.GossipAlive)
-	}
-	if members := servers[1].gossipMembers(); len(members) != 4 {
-		t.Errorf("members: %v", members)
-	}
-	for i, s := range servers {
-		if s.holdsSessions() {
-			servers = append(servers[:i:i], servers[i+1:]...)
-			if err := s.Stop(); err != nil {
-				t.Error(err)
-			}
-			break
-		}
-	}
-	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		for _, s := range servers {
-			if signal := s.liveness.Node("n1"); signal.Session != nodelifecycle.SessionAlive || signal.Gossip != nodelifecycle.GossipAlive {
-				t.Fatalf("%s: %+v", s.config.Name, signal)
-			}
-		}
-	}
-	stop()
-	for _, s := range servers {
-		// The stopped server's view of gossip counts until it is too old.
-		eventually(t, s, nodelifecycle.SessionClosedCleanly, nodelifecycle.GossipNotMember, nodelifecycle.GossipAlive)
-	}
+	return trust, addresses, servers, gossipConfig
 }
 
 func (s *Server) holdsSessions() bool { return s.liveness.sessions.Held() > 0 }

@@ -8,18 +8,18 @@ import (
 	"golang.org/x/sync/errgroup"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/client-go/tools/cache"
+	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers"
+	"github.com/setpoint-io/setpoint/controllers/apiservice"
+	crdcontroller "github.com/setpoint-io/setpoint/controllers/crd"
 	"github.com/setpoint-io/setpoint/controllers/leader"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/scheduler"
@@ -28,28 +28,20 @@ import (
 // loops are the control loops of one server: caches that are always warm, and
 // controllers that act while the server leads.
 type loops struct {
-	server    *Server
-	informers informers.SharedInformerFactory
-	monitors  map[schema.GroupVersionResource]cache.SharedIndexInformer
-	custom    *customMonitors
+	server *Server
+	caches *caches
 }
 
 // runLoops fills the caches and acts in every term that this server leads.
 func (s *Server) runLoops(ctx context.Context) error {
-	l := &loops{
-		server: s, informers: s.informers, monitors: s.monitors,
-		custom: newCustomMonitors(ctx, s.custom, s.config.Logger),
-	}
-	if err := controllers.Warm(l.informers); err != nil {
-		return err
-	}
-	scheduler.Prepare(scheduler.Config{Informers: l.informers, Serves: l.serves})
-	l.informers.StartWithContext(ctx)
+	l := &loops{server: s, caches: s.caches}
+	l.caches.StartWithContext(ctx)
 	s.wg.Go(func() { s.access.run(ctx) })
 	s.wg.Go(func() {
 		<-ctx.Done()
-		l.informers.Shutdown()
+		l.caches.Shutdown()
 	})
+	s.wg.Go(func() { s.aggregation.Run(ctx) })
 	s.wg.Go(func() {
 		if err := s.custom.Run(ctx); err != nil {
 			s.config.Fatal(err)
@@ -147,21 +139,27 @@ func (l *loops) runControllers(ctx context.Context, term uint64) error {
 	if err != nil {
 		return err
 	}
+	aggregatorClient, err := aggregator.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	monitors := l.server.newMonitors(ctx, metadataClient)
+	defer monitors.wg.Wait()
 	return controllers.Run(ctx, controllers.Config{
-		Client: client, Extensions: extensions, Metadata: metadataClient, Discovery: discoveryClient,
-		Informers: l.informers,
-		Monitors:  func() map[schema.GroupVersionResource]cache.SharedIndexInformer { return l.custom.and(l.monitors) },
-		Liveness:  l.server.nodeLiveness(),
-		RootCA:    l.server.config.Trust.CA.CertPEM(),
-		Signer:    l.server.config.Trust.CA,
-		Logger:    l.server.config.Logger,
+		Client: client, Extensions: extensions, Aggregator: aggregatorClient, Metadata: metadataClient, Discovery: discoveryClient,
+		Informers:   l.caches,
+		Bundles:     l.caches.bundles,
+		Definitions: l.caches.kinds[crdcontroller.Resource],
+		APIServices: l.caches.kinds[apiservice.Resource],
+		LocalAPIs:   localAPIs(l.server.offered),
+		Prober:      l.server.aggregation,
+		Monitors:    monitors.all,
+		Liveness:    l.server.nodeLiveness(),
+		RootCA:      l.server.config.Trust.CA.CertPEM(),
+		Signer:      l.server.config.Trust.CA,
+		Tokens:      l.server.access.issuer,
+		Logger:      l.server.config.Logger,
 	})
-}
-
-// serves tells whether this API has a kind.
-func (l *loops) serves(gvr schema.GroupVersionResource) bool {
-	_, ok := l.monitors[gvr]
-	return ok
 }
 
 func (l *loops) runScheduler(ctx context.Context, term uint64) error {
@@ -169,7 +167,7 @@ func (l *loops) runScheduler(ctx context.Context, term uint64) error {
 	if err != nil {
 		return err
 	}
-	return scheduler.Run(ctx, scheduler.Config{Client: client, Informers: l.informers, Serves: l.serves, Logger: l.server.config.Logger})
+	return scheduler.Run(ctx, scheduler.Config{Client: client, Informers: l.caches, Serves: l.server.storage.Serves, Logger: l.server.config.Logger})
 }
 
 // restConfig is a client of this very server, without a socket. Writes carry the
@@ -179,6 +177,8 @@ func (s *Server) restConfig(u user.Info, term uint64) *rest.Config {
 		Host:      "https://in-process",
 		QPS:       -1, // the server's own loops are not held back; the log bounds what it takes
 		UserAgent: "setpoint/" + Version + " " + u.GetName(),
+		// Whoever deletes what a namespace holds asks for deprecated kinds too.
+		WarningHandler: rest.NoWarnings{},
 		ContentConfig: rest.ContentConfig{
 			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
 			ContentType:        "application/vnd.kubernetes.protobuf",

@@ -97,7 +97,7 @@ func (c *MembershipChange) Validate() error {
 func (s *Server) memberServices() []apiserver.Service {
 	return []apiserver.Service{
 		{Prefix: membersPath, Handler: http.HandlerFunc(s.serveMembers), Allow: isServer},
-		{Prefix: changePath, Handler: http.HandlerFunc(s.serveChange), Allow: isAdmin},
+		{Prefix: changePath, Handler: http.HandlerFunc(s.serveChange), Allow: isAdmin, Audited: true},
 	}
 }
 

@@ -14,7 +14,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/setpoint-io/setpoint/apiserver/auditlog"
+	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/pace"
 )
 
 // readyTimeout bounds how long a start may take before it is reported; the
@@ -26,6 +29,8 @@ type ServerOptions struct {
 	Name, DataDir, AdvertiseAddress, InitialServers string
 	TrustDir, TokenFile                             string
 	GossipAddress                                   string
+	Authentication                                  authconfig.Config
+	Audit                                           auditlog.Config
 	Logger                                          *slog.Logger
 	Out                                             io.Writer
 }
@@ -55,7 +60,7 @@ func (o *ServerOptions) Validate() error {
 	if !o.isInitial(servers) && o.AdvertiseAddress == "" {
 		return fmt.Errorf("--name %q: %w", o.Name, errNotInitial)
 	}
-	return nil
+	return errors.Join(o.Authentication.Validate(), o.Audit.Validate())
 }
 
 // isInitial reports whether this server is one of the list. Another joins them.
@@ -77,8 +82,8 @@ func (o *ServerOptions) servers() ([]pki.Server, error) {
 
 // RunServer runs one replica until ctx ends.
 func RunServer(ctx context.Context, o ServerOptions) error {
-	paceGC()
-	wakeLess()
+	pace.GC()
+	pace.WakeLess()
 	servers, err := o.servers()
 	if err != nil {
 		return err
@@ -96,15 +101,21 @@ func RunServer(ctx context.Context, o ServerOptions) error {
 	if err != nil {
 		return err
 	}
-	server, err := StartServer(ctx, ServerConfig{
-		Name: o.Name, DataDir: o.DataDir, Trust: trust, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
-		Listener: listener, Gossip: o.gossip(servers), Logger: o.Logger,
-	})
+	o.Audit.Logger = o.Logger
+	audit, stopAudit, err := auditlog.Start(o.Audit)
 	if err != nil {
 		return err
 	}
+	server, err := StartServer(ctx, ServerConfig{
+		Name: o.Name, DataDir: o.DataDir, Trust: trust, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
+		Listener: listener, Gossip: o.gossip(servers), Logger: o.Logger,
+		Authentication: o.Authentication, AuditLog: audit,
+	})
+	if err != nil {
+		return errors.Join(err, stopAudit())
+	}
 	o.announce(ctx, server)
-	return errors.Join(server.Wait(ctx), server.Stop())
+	return errors.Join(server.Wait(ctx), server.Stop(), stopAudit())
 }
 
 func (o *ServerOptions) announce(ctx context.Context, server *Server) {

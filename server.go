@@ -13,17 +13,19 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
+	"github.com/setpoint-io/setpoint/apiserver/aggregation"
+	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
+	"github.com/setpoint-io/setpoint/apiserver/fairness"
+	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/raftstore"
 )
@@ -65,8 +67,15 @@ type ServerConfig struct {
 	// AdvertiseAddress is where the others reach a replica that is not among them,
 	// host:port.
 	AdvertiseAddress string
+	// Authentication says who may come in beside the cluster's own users.
+	Authentication authconfig.Config
+	// AuditLog records requests; nil: nothing does. Whoever made it runs it.
+	AuditLog *auditlog.Log
 	// Listener accepts the API, the parts' services and Raft. StartServer owns it.
 	Listener net.Listener
+	// PodListener, if any, accepts the same at the address where pods of this machine
+	// look for the API. StartServer owns it.
+	PodListener net.Listener
 	// Gossip joins the pool of nodes and servers; nil leaves node liveness to sessions and Leases.
 	Gossip *GossipConfig
 	Logger *slog.Logger
@@ -77,22 +86,24 @@ type ServerConfig struct {
 
 // Server is a running replica.
 type Server struct {
-	config   ServerConfig
-	identity *pki.Identity
-	log      *raftstore.Store
-	storage  *storage.Store
-	api      *apiserver.Server
-	quota    *quota.Quota
-	custom   *crd.Catalog
+	config      ServerConfig
+	identity    *pki.Identity
+	log         *raftstore.Store
+	storage     *storage.Store
+	api         *apiserver.Server
+	quota       *quota.Quota
+	fairness    *fairness.Fairness
+	custom      *crd.Catalog
+	frontProxy  *aggregation.FrontProxy
+	aggregation *aggregation.Aggregator
+	// offered are the built-in kinds, reviews included.
+	offered []*resource.Any
 	// typeChecker tells whether policies fit what they are about.
 	typeChecker *dynamic.TypeChecker
-	// informers hold the objects of every kind, for loops and admission; monitors are
-	// the same by resource.
-	informers informers.SharedInformerFactory
-	monitors  map[schema.GroupVersionResource]cache.SharedIndexInformer
-	access    *access
-	liveness  *liveness
-	http      *http.Server
+	caches      *caches
+	access      *access
+	liveness    *liveness
+	http        *http.Server
 
 	cancel      context.CancelFunc
 	endRequests context.CancelFunc
@@ -122,6 +133,9 @@ func StartServer(ctx context.Context, config ServerConfig) (*Server, error) {
 func (s *Server) abandon() {
 	s.cancel()
 	_ = s.config.Listener.Close()
+	if s.config.PodListener != nil {
+		_ = s.config.PodListener.Close()
+	}
 	if s.log == nil {
 		return
 	}
@@ -243,12 +257,19 @@ func (s *Server) serve() error {
 		}
 		s.log.HandleRaftConn(conn)
 	}
+	s.accept(s.config.Listener)
+	if s.config.PodListener != nil {
+		s.accept(s.config.PodListener)
+	}
+	return nil
+}
+
+func (s *Server) accept(listener net.Listener) {
 	s.wg.Go(func() {
-		if err := s.http.ServeTLS(s.config.Listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			s.config.Fatal(fmt.Errorf("listener: %w", err))
 		}
 	})
-	return nil
 }
 
 // Ready waits until the replica answers reads and writes and the cluster has its

@@ -51,7 +51,7 @@ func newGuardedServer(t *testing.T) (*Server, kubernetes.Interface) {
 	follow(t, workloads.Run)
 	config.Tokens = tokens.NewIssuer(keys, tokens.DefaultIssuer)
 	bearer := auth.NewTokens(tokens.NewAuthenticator(config.Tokens, config.Storage))
-	config.Authenticator = auth.NewAuthenticator(auth.Bearer(bearer))
+	config.Authenticator = auth.NewAuthenticator(nil, auth.Bearer(bearer))
 	catchUp := func(ctx context.Context) error {
 		if err := roles.CatchUp(ctx, config.Storage.Revision()); err != nil {
 			return err
@@ -264,6 +264,10 @@ func TestReviews(t *testing.T) {
 				t.Error("authenticated")
 			}
 		})
+	}
+	table := call{method: http.MethodPost, path: access + "selfsubjectaccessreviews", body: `{"spec":{"nonResourceAttributes":{"verb":"get","path":"/"}}}`, accept: "application/json;as=Table;v=v1;g=meta.k8s.io"}
+	if a := table.do(t, server); a.code != http.StatusNotAcceptable {
+		t.Errorf("a table of an answer: %d", a.code)
 	}
 	for _, verb := range []string{http.MethodGet, http.MethodDelete} {
 		if a := (call{method: verb, path: identity + "tokenreviews"}).do(t, server); a.code != http.StatusMethodNotAllowed {

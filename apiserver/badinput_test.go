@@ -103,7 +103,11 @@ func TestBadInput(t *testing.T) {
 		"eviction of another":      {path: podPath + "/p/eviction", body: `{"metadata":{"name":"q"}}`},
 		"exec of unplaced":         {path: podPath + "/p/exec", body: ``},
 		"log of unplaced":          {method: "GET", path: podPath + "/p/log?tailLines=-1"},
-		"scale of text":            {method: "PUT", path: depPath + "/d/scale", body: `{"spec":{"replicas":"x"}}`},
+		"1e999 in a revision":      {path: "/apis/apps/v1/namespaces/default/controllerrevisions", body: `{"metadata":{"name":"r"},"revision":1,"data":{"a":1e999}}`},
+		"1e999 in a claim":         {path: "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims", body: `{"metadata":{"name":"r"},"spec":{"devices":{"config":[{"opaque":{"driver":"a.b","parameters":{"a":1e999}}}]}}}`},
+		"1e999 in a definition": {path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body: `{"metadata":{"name":"as.b.c"},"spec":{"group":"b.c","scope":"Namespaced","names":{"plural":"as","singular":"a","kind":"A","listKind":"AList"},` +
+			`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"number","default":1e999}}}}}]}}`},
+		"scale of text": {method: "PUT", path: depPath + "/d/scale", body: `{"spec":{"replicas":"x"}}`},
 	} {
 		c.method = orDefault(c.method, http.MethodPost)
 		c.path = orDefault(c.path, cmPath)
@@ -127,4 +131,22 @@ func TestFutureVersionsWait(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestMergeKeysAreValues: upstream's merge compares them, and panics at maps and lists.
+func TestMergeKeysAreValues(t *testing.T) {
+	server, _ := newServer(t)
+	mustDo[metav1.PartialObjectMetadata](t, server, call{method: http.MethodPost, path: podPath, body: podBody("p")})
+	for _, body := range []string{
+		`{"spec":{"containers":[{"name":{}}]}}`,
+		`{"spec":{"containers":[{"name":["c"],"image":"j"}]}}`,
+		`{"spec":{"$setElementOrder/containers":[{"name":{}}],"containers":[{"name":"c"}]}}`,
+		`{"spec":{"containers":[{"name":"c","ports":[{"containerPort":[]}]}]}}`,
+		`{"metadata":{"ownerReferences":[{"uid":{}}]}}`,
+	} {
+		c := call{method: http.MethodPatch, path: podPath + "/p", contentType: patchTypeOf["strategic"], body: body}
+		if got := c.do(t, server); got.code != http.StatusBadRequest || got.status.Reason != metav1.StatusReasonBadRequest {
+			t.Errorf("%s: %d %s", body, got.code, firstBytes(got.body))
+		}
+	}
 }

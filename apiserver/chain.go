@@ -2,15 +2,21 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/setpoint-io/setpoint/apiserver/rest"
@@ -22,7 +28,10 @@ const privateHeaderPrefix = "Setpoint-"
 // newChain builds what every request passes, from the outside to the route.
 func (s *Server) newChain(route http.Handler) http.Handler {
 	h := s.withAuthorization(route)
-	h = s.withInFlightLimit(h)
+	h = s.withWatchLimits(h, maxWatchesPerUser)
+	h = s.withFairness(h)
+	h = s.withImpersonation(h)
+	h = s.withAudit(h)
 	h = s.withServices(h)
 	h = s.withEntry(h)
 	h = withoutPrivateHeaders(h)
@@ -34,33 +43,21 @@ func newResolver() *request.RequestInfoFactory {
 	return &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 }
 
-// withInFlightLimit answers 429 when too many requests are under way. The loops of
-// this process are not counted: they bound themselves and must get on.
-func (s *Server) withInFlightLimit(next http.Handler) http.Handler {
-	slots := make(chan struct{}, maxInFlight)
+// withFairness lets clients wait in turns. The loops of this process do not wait: they
+// bound themselves and must get on.
+func (s *Server) withFairness(next http.Handler) http.Handler {
+	if s.config.Fairness == nil {
+		return next
+	}
+	fair := s.config.Fairness.Handler(next, s.longRunning)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		info, ok := request.RequestInfoFrom(r.Context())
-		_, inProcess := r.Context().Value(callerKey{}).(user.Info)
-		if !ok || !info.IsResourceRequest || inProcess || s.longRunning(r, info) {
+		if _, inProcess := r.Context().Value(callerKey{}).(user.Info); inProcess {
 			next.ServeHTTP(w, r)
 			return
 		}
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-			next.ServeHTTP(w, r)
-		default:
-			s.refuse(w, r, apierrors.NewTooManyRequests("too many requests are under way", tooManyRetryAfterSeconds))
-		}
+		fair.ServeHTTP(w, r)
 	})
 }
-
-const (
-	// maxInFlight bounds the requests of clients that are under way at once; it is
-	// what upstream allows reads and writes together.
-	maxInFlight              = 600
-	tooManyRetryAfterSeconds = 1
-)
 
 // withServices hands requests of the parts among each other to their service.
 func (s *Server) withServices(next http.Handler) http.Handler {
@@ -70,14 +67,42 @@ func (s *Server) withServices(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if service.Allow != nil {
-			if u, ok := request.UserFrom(r.Context()); !ok || !service.Allow(u) {
-				http.Error(w, "this service is for other parts of the control plane only", http.StatusForbidden)
-				return
-			}
+		service.Handler.ServeHTTP(w, r)
+	})
+}
+
+// guarded are the services behind the judgement of their callers, and recorded if they
+// want to be: also who is refused.
+func (s *Server) guarded(services []Service) []Service {
+	all := slices.Clone(services)
+	for i := range all {
+		all[i].Handler = guard(services[i])
+		if all[i].Audited {
+			all[i].Handler = s.withAudit(all[i].Handler)
+		}
+	}
+	return all
+}
+
+func guard(service Service) http.Handler {
+	if service.Allow == nil {
+		return service.Handler
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if u, ok := request.UserFrom(r.Context()); !ok || !service.Allow(u) {
+			http.Error(w, "this service is for other parts of the control plane only", http.StatusForbidden)
+			return
 		}
 		service.Handler.ServeHTTP(w, r)
 	})
+}
+
+// withAudit records requests as the policy says. Without a log it costs nothing.
+func (s *Server) withAudit(next http.Handler) http.Handler {
+	if s.config.Audit == nil {
+		return next
+	}
+	return filters.WithAudit(next, s.config.Audit.Sink(), s.config.Audit.Policy(), s.longRunning)
 }
 
 // longRunning requests have no deadline of the server's.
@@ -87,7 +112,7 @@ func (s *Server) longRunning(r *http.Request, info *request.RequestInfo) bool {
 		return true
 	}
 	switch info.Subresource {
-	case "log", "exec", "attach", "portforward":
+	case "log", "exec", "attach", "portforward", "proxy":
 		return true
 	}
 	return !info.IsResourceRequest && s.service(r.URL.Path) != nil
@@ -102,12 +127,14 @@ func withReadDeadline(next http.Handler) http.Handler {
 }
 
 // limitReading ends the reading of a body that trickles in with the request's own
-// deadline; stop must be called before the handler returns. The socket's deadline is
+// deadline, and says of a body that cannot be read that this is the client's fault;
+// stop must be called before the handler returns. The socket's deadline is
 // only set then: to set one for each request takes a turn of its connection's loop.
 func limitReading(w http.ResponseWriter, r *http.Request) (stop func()) {
 	if _, bounded := r.Context().Deadline(); !bounded || r.ContentLength == 0 {
 		return func() {}
 	}
+	r.Body = clientsBody{r.Body}
 	ended := make(chan struct{})
 	cancel := context.AfterFunc(r.Context(), func() {
 		defer close(ended)
@@ -118,6 +145,23 @@ func limitReading(w http.ResponseWriter, r *http.Request) (stop func()) {
 			<-ended
 		}
 	}
+}
+
+// clientsBody fails with a Status of 4xx, where upstream would answer 500.
+type clientsBody struct{ io.ReadCloser }
+
+func (b clientsBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout, Message: "the body did not arrive in time",
+		}}
+	default:
+		err = apierrors.NewBadRequest("the body cannot be read: " + err.Error())
+	}
+	return n, err
 }
 
 // withoutPrivateHeaders strips what a client must not be able to claim.

@@ -33,25 +33,17 @@ func TestCreateRefusals(t *testing.T) {
 		"long field manager":  {call{path: cmPath + "?fieldManager=" + strings.Repeat("m", 129), body: cmBody("a")}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "fieldManager"}},
 		"no containers":       {call{path: podPath, body: `{"metadata":{"name":"p"},"spec":{}}`}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "spec.containers: Required value", name: "p", kind: "Pod"}},
 		"all namespaces":      {call{path: "/api/v1/configmaps", body: cmBody("a")}, refusal{code: 405, reason: metav1.StatusReasonMethodNotAllowed}},
-		"namespace of a node": {call{path: "/api/v1/namespaces/default/nodes", body: `{"metadata":{"name":"n"}}`}, refusal{code: 404}},
+		"namespace of a node": {call{path: "/api/v1/namespaces/default/nodes", body: `{"metadata":{"name":"n"}}`}, refusal{code: 404, reason: metav1.StatusReasonNotFound}},
 	} {
 		request := c.call
 		request.method = orDefault(request.method, "POST")
 		request.path = orDefault(request.path, cmPath)
-		c.want.check(t, name, withStatus(request.do(t, server)))
+		c.want.check(t, name, request.do(t, server))
 	}
 	got := call{method: "POST", path: strings.Replace(cmPath, "default", "leaving", 1), body: cmBody("a")}.do(t, server)
 	if cause, ok := got.cause(corev1.NamespaceTerminatingCause); !ok || cause.Field != "metadata.namespace" {
 		t.Errorf("no cause: %s", got.body)
 	}
-}
-
-// withStatus lets the plain 404 of an unknown path pass as a refusal.
-func withStatus(a answer) answer {
-	if strings.HasPrefix(a.body, "404 page not found") {
-		a.status = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1"}, Status: metav1.StatusFailure, Code: 404}
-	}
-	return a
 }
 
 func TestCreateStamps(t *testing.T) {
@@ -81,22 +73,4 @@ func TestGeneratedNames(t *testing.T) {
 	if !strings.HasPrefix(dry.Name, "g-") || dry.ResourceVersion != "" || dry.UID == "" {
 		t.Errorf("dry run = %+v", dry)
 	}
-}
-
-// TestUnknownPathsAreText: clients tell a missing kind from a missing object by
-// the Status, which only the latter has.
-func TestUnknownPathsAreText(t *testing.T) {
-	server, _ := newServer(t)
-	for _, path := range []string{
-		"/api/v1/namespaces/default/gadgets", "/apis/example.org/v1/gadgets", "/api/v2/namespaces/default/configmaps",
-		cmPath + "/a/status", cmPath + "/a/b/c", "/api/v1/configmaps/a", "/api/v1/namespaces/default/nodes/n", "/nothing",
-	} {
-		if got := (call{path: path}).do(t, server); got.code != 404 || !strings.HasPrefix(got.body, "404 page not found") {
-			t.Errorf("%s: %d %s", path, got.code, got.body)
-		}
-	}
-	refusal{code: 404, reason: metav1.StatusReasonNotFound, messageHas: `configmaps "a" not found`, name: "a", kind: "configmaps"}.
-		check(t, "object", call{path: cmPath + "/a"}.do(t, server))
-	refusal{code: 404, reason: metav1.StatusReasonNotFound, messageHas: `deployments.apps "a" not found`, name: "a", group: "apps", kind: "deployments"}.
-		check(t, "object of a group", call{path: depPath + "/a"}.do(t, server))
 }

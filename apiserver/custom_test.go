@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/admission"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-io/setpoint/apiserver/crd"
@@ -82,9 +84,12 @@ func newCustomServer(t testing.TB) *Server {
 	return newCustomServerOver(t, raftstoretest.NewLocal(state.Options{}))
 }
 
-func newCustomServerOver(t testing.TB, log storage.Log) *Server {
+func newCustomServerOver(t testing.TB, log storage.Log, change ...func(*Config)) *Server {
 	t.Helper()
 	config := serverConfig(t, log)
+	for _, c := range change {
+		c(&config)
+	}
 	catalog, err := crd.New(crd.Config{
 		Codecs: NewCodecs(config.Scheme), Storage: config.Storage, Models: discovery.MetadataModels,
 	})
@@ -159,6 +164,43 @@ func TestCustomResourceLifecycle(t *testing.T) {
 	mustDo[metav1.Status](t, server, call{method: "DELETE", path: crontabPath + "/a"})
 	if got := (call{path: crontabPath + "/a"}).do(t, server); got.code != http.StatusNotFound || got.status.Message != `crontabs.stable.example.com "a" not found` {
 		t.Errorf("after delete: %d %s", got.code, got.body)
+	}
+}
+
+// addingAdmission adds fields to every custom resource.
+type addingAdmission struct{}
+
+func (addingAdmission) Handles(admission.Operation) bool { return true }
+
+func (addingAdmission) Admit(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	u, ok := a.GetObject().(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	for _, part := range []string{"spec", "status"} {
+		if err := unstructured.SetNestedField(u.Object, "x", part, "unheardOf"); err != nil {
+			return err
+		}
+	}
+	return unstructured.SetNestedField(u.Object, int64(7), "spec", "port")
+}
+
+func TestWhatAdmissionAddsIsPruned(t *testing.T) {
+	server := newCustomServerOver(t, raftstoretest.NewLocal(state.Options{}), func(c *Config) { c.Admission = addingAdmission{} })
+	define(t, server, crontabs)
+	patch := func(subresource, body string) call {
+		return call{method: "PATCH", path: crontabPath + "/a" + subresource, contentType: patchTypeOf["merge"], body: body}
+	}
+	for _, write := range []call{
+		{method: "POST", path: crontabPath, body: crontab("a", `{}`)},
+		patch("", `{"spec":{"replicas":3}}`),
+		patch("/status", `{"status":{"replicas":2}}`),
+	} {
+		answer := mustDo[unstructured.Unstructured](t, server, write)
+		port, _, _ := unstructured.NestedInt64(answer.Object, "spec", "port")
+		if strings.Contains(asJSON(t, answer.Object["spec"])+asJSON(t, answer.Object["status"]), "unheardOf") || port != 7 {
+			t.Errorf("%s %s: %v", write.method, write.path, answer.Object)
+		}
 	}
 }
 

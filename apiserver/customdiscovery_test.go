@@ -62,9 +62,15 @@ func TestCustomResourceOpenAPI(t *testing.T) {
 	if patch == nil || patch.Patch == nil || !strings.Contains(asJSON(t, patch.Patch), `"fieldValidation"`) {
 		t.Error("kubectl looks for fieldValidation at PATCH")
 	}
+	if all := asJSON(t, v3.Paths); strings.Contains(all, "strategic") || strings.Contains(all, "protobuf") || !strings.Contains(all, "merge-patch") {
+		t.Error("kubectl applies by a strategic merge where that is offered, and without a Go type there is none")
+	}
 	var v2 spec.Swagger
 	if err := json.Unmarshal([]byte(call{path: "/openapi/v2"}.do(t, server).body), &v2); err != nil {
 		t.Fatal(err)
+	}
+	if all := asJSON(t, v2.Paths.Paths[crontabPathTemplate+"/{name}"]); strings.Contains(all, "strategic") || !strings.Contains(all, "merge-patch") {
+		t.Errorf("v2 offers %s", all)
 	}
 	if port := v2.Definitions[name].Properties["spec"].Properties["port"]; len(port.Type) != 0 || v2.Definitions[name].Properties["spec"].Properties["cronSpec"].Pattern == "" {
 		t.Errorf("v2 model = %+v", v2.Definitions[name])

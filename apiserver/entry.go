@@ -101,7 +101,7 @@ func (e *entered) newWarnings() (recorder any) {
 func (s *Server) withEntry(next http.Handler) http.Handler {
 	resolver := newResolver()
 	authenticator := s.authenticator()
-	strangers := filters.WithAuthentication(next, authenticator, filters.Unauthorized(s.codecs), nil, nil)
+	strangers := filters.WithAuthentication(next, authenticator, s.unauthorized(), nil, nil)
 	impatient := filters.WithRequestDeadline(withReadDeadline(strangers), nil, nil, s.longRunning, s.codecs, requestTimeout)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := &entered{Context: r.Context(), received: time.Now(), writer: w}
@@ -133,6 +133,15 @@ func (s *Server) withEntry(next http.Handler) http.Handler {
 		e.user = response.User
 		next.ServeHTTP(w, r)
 	})
+}
+
+// unauthorized answers who could not say who he is; the record says that somebody tried.
+func (s *Server) unauthorized() http.Handler {
+	refused := filters.Unauthorized(s.codecs)
+	if s.config.Audit == nil {
+		return refused
+	}
+	return filters.WithFailedAuthenticationAudit(refused, s.config.Audit.Sink(), s.config.Audit.Policy())
 }
 
 // setAuditID returns the request's name, the client's or a new one, and answers with it.
@@ -171,16 +180,28 @@ func hasPrefixFold(name, prefix string) bool {
 	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
 }
 
-// withAuthorization passes on what the user may do. Who acts as another, and who is
-// refused, goes through upstream's filters: they judge again, and say it in their words.
-func (s *Server) withAuthorization(next http.Handler) http.Handler {
-	judge := filters.WithAuthorization(next, s.config.Authorizer, s.codecs)
-	impersonate := impersonation.WithImpersonation(judge, s.config.Authorizer, s.codecs)
+// withImpersonation lets a request that asks for it go on as another's, if its user may
+// act so: upstream's filter, with the constrained modes that are tried before the plain one.
+func (s *Server) withImpersonation(next http.Handler) http.Handler {
+	impersonate := impersonation.WithConstrainedImpersonation(next, s.config.Authorizer, s.codecs)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if impersonates(r.Header) {
 			impersonate.ServeHTTP(w, r)
 			return
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withAuthorization passes on what the user may do. Who is refused goes through
+// upstream's filter: it judges again, and says it in its words. So does everybody when
+// there is an audit log, which it tells why.
+func (s *Server) withAuthorization(next http.Handler) http.Handler {
+	judge := filters.WithAuthorization(next, s.config.Authorizer, s.codecs)
+	if s.config.Audit != nil {
+		return judge
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if attributes, err := filters.GetAuthorizerAttributes(r.Context()); err == nil {
 			if decision, _, _ := s.config.Authorizer.Authorize(r.Context(), attributes); decision == authorizer.DecisionAllow {
 				next.ServeHTTP(w, r)

@@ -24,8 +24,8 @@ import (
 // upstreamChain is the chain of upstream's own filters.
 func upstreamChain(s *Server, route http.Handler) http.Handler {
 	h := filters.WithAuthorization(route, s.config.Authorizer, s.codecs)
-	h = impersonation.WithImpersonation(h, s.config.Authorizer, s.codecs)
-	h = s.withServices(s.withInFlightLimit(h))
+	h = impersonation.WithConstrainedImpersonation(h, s.config.Authorizer, s.codecs)
+	h = s.withServices(h)
 	h = filters.WithAuthentication(h, s.authenticator(), filters.Unauthorized(s.codecs), nil, nil)
 	h = filters.WithRequestDeadline(h, nil, nil, s.longRunning, s.codecs, requestTimeout)
 	h = filters.WithWarningRecorder(h)

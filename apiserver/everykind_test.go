@@ -77,14 +77,7 @@ func acceptable(t *testing.T, file string) *unstructured.Unstructured {
 
 func live(t *testing.T, server *Server, kind *resource.Any, obj *unstructured.Unstructured) {
 	t.Helper()
-	path := "/apis/" + kind.GroupVersionKind.Group + "/" + kind.GroupVersionKind.Version
-	if kind.GroupVersionKind.Group == "" {
-		path = "/api/v1"
-	}
-	if kind.Namespaced() {
-		path += "/namespaces/" + obj.GetNamespace()
-	}
-	path += "/" + kind.Plural
+	path := collectionPath(kind, obj.GetNamespace())
 	body := func(o *unstructured.Unstructured) string {
 		text, err := o.MarshalJSON()
 		if err != nil {
@@ -108,4 +101,16 @@ func live(t *testing.T, server *Server, kind *resource.Any, obj *unstructured.Un
 	if got := (call{method: "DELETE", path: path + "/" + obj.GetName()}).do(t, server); got.code != 200 {
 		t.Errorf("deletion: %d %s", got.code, got.body)
 	}
+}
+
+// collectionPath is where objects of the kind are, in the namespace if they have one.
+func collectionPath(kind *resource.Any, namespace string) string {
+	path := "/apis/" + kind.GroupVersionKind.Group + "/" + kind.GroupVersionKind.Version
+	if kind.GroupVersionKind.Group == "" {
+		path = "/api/v1"
+	}
+	if kind.Namespaced() {
+		path += "/namespaces/" + namespace
+	}
+	return path + "/" + kind.Plural
 }

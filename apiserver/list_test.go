@@ -63,7 +63,7 @@ func TestListVersions(t *testing.T) {
 			{"resourceVersion=6", 504, "Too large resource version: 6, current: 5"},
 			{"resourceVersion=6&resourceVersionMatch=Exact", 504, "Too large resource version: 6, current: 5"},
 			{"limit=-1", 200, "a c@5"}, // as upstream: no limit
-			{"fieldSelector=data.k%3Dv", 400, "field label not supported"},
+			{"fieldSelector=data.k%3Dv", 400, `"data.k" is not a known field selector: only "metadata.name", "metadata.namespace"`},
 			{"labelSelector=%3D%3D", 400, "found"},
 		} {
 			got := call{path: cmPath + "?" + c.query}.do(t, server)

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -22,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
+	"github.com/setpoint-io/setpoint/apiserver/fairness"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -29,10 +32,12 @@ import (
 
 // Config is what a Server is made of. All fields are required unless they say otherwise.
 type Config struct {
-	Kinds     []*resource.Any
-	Scheme    *runtime.Scheme
-	Storage   *storage.Store
-	Kubelets  rest.Kubelets
+	Kinds    []*resource.Any
+	Scheme   *runtime.Scheme
+	Storage  *storage.Store
+	Kubelets rest.Kubelets
+	// Pods reaches whatever listens in a pod or on a node, for the proxy subresources.
+	Pods      http.RoundTripper
 	Admission admission.Interface
 	// Quota limits what namespaces hold; may be nil.
 	Quota         rest.Quota
@@ -41,15 +46,37 @@ type Config struct {
 	TypeConverter managedfields.TypeConverter
 	// Custom serves what CustomResourceDefinitions define; nil: nothing does.
 	Custom *crd.Catalog
+	// Elsewhere passes requests on to other servers; nil: nothing is.
+	Elsewhere Elsewhere
 	// Tokens makes the tokens of service accounts; nil serves none.
 	Tokens *tokens.Issuer
 	// Reviews are answered, not stored.
 	Reviews []reviews.Review
+	// Health is what component statuses tell; nil: they are not served.
+	Health func(ctx context.Context) error
 	// Discovery serves everything that is not a resource: /api, /apis, /openapi, /version, health, /metrics.
 	Discovery http.Handler
 	// Services, if any, are what the parts of the system say to each other, by path prefix.
 	Services []Service
-	Logger   *slog.Logger
+	// Fairness lets clients wait in turns; nil: nobody waits.
+	Fairness *fairness.Fairness
+	// Audit records requests; nil: nothing does.
+	Audit  Audit
+	Logger *slog.Logger
+}
+
+// Audit is where the records of requests go, and which there are.
+type Audit interface {
+	Sink() audit.Sink
+	Policy() audit.PolicyRuleEvaluator
+}
+
+// Elsewhere knows which requests other servers answer.
+type Elsewhere interface {
+	// Handler returns what passes a request on, or nil.
+	Handler(r *http.Request) http.Handler
+	// CatchUp waits until Handler knows all that was written in the cluster before the call.
+	CatchUp(ctx context.Context) error
 }
 
 // Service is an endpoint outside the Kubernetes API.
@@ -59,6 +86,8 @@ type Service struct {
 	Handler http.Handler
 	// Allow judges the caller. Nil lets everybody in: the service checks its own credentials.
 	Allow func(u user.Info) bool
+	// Audited services are recorded: those that people call, not the parts all the time.
+	Audited bool
 }
 
 // Server answers requests. It is safe for concurrent use.
@@ -72,11 +101,12 @@ type Server struct {
 // New builds the handlers of all kinds and the chain before them.
 func New(config Config) (*Server, error) {
 	s := &Server{config: config, codecs: NewCodecs(config.Scheme)}
+	s.config.Services = s.guarded(config.Services)
 	var err error
 	s.endpoints, err = rest.NewEndpoints(rest.Config{
-		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets,
+		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets, Pods: config.Pods,
 		Admission: config.Admission, Quota: config.Quota, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
-		Tokens: config.Tokens, Reviews: config.Reviews,
+		Tokens: config.Tokens, Reviews: config.Reviews, Health: config.Health, Audited: config.Audit != nil,
 	})
 	if err != nil {
 		return nil, err
@@ -95,6 +125,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.chain.Ser
 
 // route hands an authorized request to what serves it.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
+	if s.passOn(w, r) {
+		return
+	}
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok || !info.IsResourceRequest {
 		s.config.Discovery.ServeHTTP(w, r)
@@ -108,10 +141,31 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	case handler != nil:
 		handler(w, r)
 	case found:
-		s.refuse(w, r, apierrors.NewMethodNotSupported(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Verb))
+		s.refuse(w, r, unserved(http.StatusMethodNotAllowed))
+	case s.config.Elsewhere != nil && s.config.Elsewhere.CatchUp(r.Context()) == nil && s.passOn(w, r):
+	case s.endpoints.HasGroup(info.APIGroup):
+		s.refuse(w, r, unserved(http.StatusNotFound))
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// passOn reports whether another server has answered.
+func (s *Server) passOn(w http.ResponseWriter, r *http.Request) bool {
+	if s.config.Elsewhere == nil {
+		return false
+	}
+	elsewhere := s.config.Elsewhere.Handler(r)
+	if elsewhere == nil {
+		return false
+	}
+	elsewhere.ServeHTTP(w, r)
+	return true
+}
+
+// unserved is what a client is told of a path or method, of which there is nothing to say.
+func unserved(code int) error {
+	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
 }
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {

@@ -88,7 +88,7 @@ func serverConfig(t testing.TB, log storage.Log) Config {
 		Kubelets:      noKubelets{},
 		Admission:     admit,
 		Quota:         quota.New(store),
-		Authenticator: auth.NewAuthenticator(),
+		Authenticator: auth.NewAuthenticator(nil),
 		Authorizer:    authorizer,
 		TypeConverter: converter,
 		Discovery:     http.NotFoundHandler(),

@@ -81,6 +81,13 @@ func TestBinding(t *testing.T) {
 		t.Errorf("pod = %+v", pod)
 	}
 	refusal{code: 409, reason: metav1.StatusReasonConflict, messageHas: `pod p is already assigned to node "n"`}.check(t, "twice", bound("p", `{"name":"m"}`))
+	loose := call{method: "POST", path: strings.TrimSuffix(podPath, "pods") + "bindings", body: `{"metadata":{"name":"p"},"target":{"name":"m"}}`}
+	refusal{code: 409, reason: metav1.StatusReasonConflict, messageHas: "already assigned"}.check(t, "twice, by name in the body", loose.do(t, server))
+	mustDo[corev1.Pod](t, server, call{method: "POST", path: podPath, body: podBody("r")})
+	loose.body = `{"metadata":{"name":"r"},"target":{"name":"m"}}`
+	if got := loose.do(t, server); got.code != 201 {
+		t.Errorf("by name in the body: %d %s", got.code, got.body)
+	}
 }
 
 func TestEviction(t *testing.T) {

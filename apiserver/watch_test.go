@@ -149,7 +149,7 @@ func TestWatchRefusals(t *testing.T) {
 		"sendInitialEvents=true":                            {code: 422, reason: metav1.StatusReasonInvalid, messageHas: "sendInitialEvents"},
 		"resourceVersionMatch=NotOlderThan":                 {code: 422, reason: metav1.StatusReasonInvalid, messageHas: "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"},
 		"resourceVersion=x":                                 {code: 400, reason: metav1.StatusReasonBadRequest, messageHas: "invalid resource version"},
-		"fieldSelector=spec.x%3D1":                          {code: 400, reason: metav1.StatusReasonBadRequest, messageHas: "field label not supported"},
+		"fieldSelector=spec.x%3D1":                          {code: 400, reason: metav1.StatusReasonBadRequest, messageHas: `"spec.x" is not a known field selector`},
 	} {
 		want.check(t, query, call{path: cmPath + "?watch=1&" + query}.do(t, server))
 	}

@@ -29,6 +29,7 @@ type call struct {
 	accept, contentType    string
 	acceptEncoding, marker string
 	as                     user.Info
+	upgrade                bool
 }
 
 // answer is what came back, with the Status in it if it is one.
@@ -49,6 +50,10 @@ func (c call) do(t testing.TB, server *Server) answer {
 	r.Header.Set("Content-Type", orDefault(c.contentType, runtime.ContentTypeJSON))
 	if c.acceptEncoding != "" {
 		r.Header.Set("Accept-Encoding", c.acceptEncoding)
+	}
+	if c.upgrade {
+		r.Header.Set("Connection", "Upgrade")
+		r.Header.Set("Upgrade", "websocket")
 	}
 	who := c.as
 	if who == nil {

@@ -6,20 +6,26 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/setpoint-io/setpoint/controllers/apiservice"
+	"github.com/setpoint-io/setpoint/controllers/bootstraptoken"
 	"github.com/setpoint-io/setpoint/controllers/certificates"
 	"github.com/setpoint-io/setpoint/controllers/clusterroleaggregation"
 	"github.com/setpoint-io/setpoint/controllers/crd"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
 	"github.com/setpoint-io/setpoint/controllers/eventttl"
+	"github.com/setpoint-io/setpoint/controllers/flowschema"
 	"github.com/setpoint-io/setpoint/controllers/garbage"
+	"github.com/setpoint-io/setpoint/controllers/legacytoken"
 	"github.com/setpoint-io/setpoint/controllers/namespace"
 	"github.com/setpoint-io/setpoint/controllers/nodeipam"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/controllers/podgc"
 	"github.com/setpoint-io/setpoint/controllers/replicaset"
+	"github.com/setpoint-io/setpoint/controllers/replicationcontroller"
 	"github.com/setpoint-io/setpoint/controllers/rootca"
 	"github.com/setpoint-io/setpoint/controllers/serviceaccount"
+	"github.com/setpoint-io/setpoint/controllers/storageprotection"
 )
 
 // controller is one line of the list.
@@ -37,6 +43,9 @@ type controller struct {
 func all() []controller {
 	return []controller{
 		{"serviceaccount-controller", serviceaccount.Warm, runServiceAccount},
+		{"tokens-controller", legacytoken.Warm, runLegacyToken},
+		{"bootstrap-token-controller", nil, runBootstrapToken},
+		{"flow-schema-controller", flowschema.Warm, runFlowSchema},
 		{"certificate-controller", certificates.Warm, runCertificates},
 		{"clusterrole-aggregation-controller", clusterroleaggregation.Warm, runClusterRoleAggregation},
 		{"root-ca-cert-publisher", rootca.Warm, runRootCA},
@@ -44,12 +53,15 @@ func all() []controller {
 		{"node-controller", nodelifecycle.Warm, runNodeLifecycle},
 		{"deployment-controller", deployment.Warm, runDeployment},
 		{"replicaset-controller", replicaset.Warm, runReplicaSet},
+		{"replication-controller", replicationcontroller.Warm, runReplicationController},
 		{"endpoint-slice-controller", endpointslice.Warm, runEndpointSlice},
 		{"pod-garbage-collector", podgc.Warm, runPodGC},
 		{"event-ttl-controller", eventttl.Warm, runEventTTL},
 		{"garbage-collector-controller", nil, runGarbage},
 		{"namespace-controller", namespace.Warm, runNamespace},
 		{"crd-controller", nil, runCRD},
+		{"storage-protection-controller", storageprotection.Warm, runStorageProtection},
+		{"apiservice-controller", apiservice.Warm, runAPIService},
 	}
 }
 
@@ -72,6 +84,21 @@ func runServiceAccount(ctx context.Context, cfg Config, _ record.EventRecorder) 
 	return serviceaccount.Run(ctx, serviceaccount.Config{Client: cfg.Client, Informers: cfg.Informers, Logger: cfg.Logger})
 }
 
+func runLegacyToken(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	if cfg.Tokens == nil {
+		return nil
+	}
+	return legacytoken.Run(ctx, legacytoken.Config{Client: cfg.Client, Informers: cfg.Informers, Tokens: cfg.Tokens, RootCA: cfg.RootCA, Logger: cfg.Logger})
+}
+
+func runBootstrapToken(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return bootstraptoken.Run(ctx, bootstraptoken.Config{Client: cfg.Client, Logger: cfg.Logger})
+}
+
+func runFlowSchema(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return flowschema.Run(ctx, flowschema.Config{Client: cfg.Client, Informers: cfg.Informers, Logger: cfg.Logger})
+}
+
 func runCertificates(ctx context.Context, cfg Config, _ record.EventRecorder) error {
 	if cfg.Signer == nil {
 		return nil
@@ -84,7 +111,7 @@ func runClusterRoleAggregation(ctx context.Context, cfg Config, _ record.EventRe
 }
 
 func runRootCA(ctx context.Context, cfg Config, _ record.EventRecorder) error {
-	return rootca.Run(ctx, rootca.Config{Client: cfg.Client, Informers: cfg.Informers, Bundle: cfg.RootCA, Logger: cfg.Logger})
+	return rootca.Run(ctx, rootca.Config{Client: cfg.Client, Informers: cfg.Informers, Bundles: cfg.Bundles, Bundle: cfg.RootCA, Logger: cfg.Logger})
 }
 
 func runNodeIPAM(ctx context.Context, cfg Config, events record.EventRecorder) error {
@@ -101,6 +128,10 @@ func runDeployment(ctx context.Context, cfg Config, events record.EventRecorder)
 
 func runReplicaSet(ctx context.Context, cfg Config, events record.EventRecorder) error {
 	return replicaset.Run(ctx, replicaset.Config{Client: cfg.Client, Informers: cfg.Informers, Events: events, Logger: cfg.Logger})
+}
+
+func runReplicationController(ctx context.Context, cfg Config, events record.EventRecorder) error {
+	return replicationcontroller.Run(ctx, replicationcontroller.Config{Client: cfg.Client, Informers: cfg.Informers, Events: events, Logger: cfg.Logger})
 }
 
 func runEndpointSlice(ctx context.Context, cfg Config, events record.EventRecorder) error {
@@ -124,5 +155,16 @@ func runNamespace(ctx context.Context, cfg Config, _ record.EventRecorder) error
 }
 
 func runCRD(ctx context.Context, cfg Config, _ record.EventRecorder) error {
-	return crd.Run(ctx, crd.Config{Client: cfg.Extensions, Metadata: cfg.Metadata, Definitions: cfg.Monitors()[crd.Resource], Logger: cfg.Logger})
+	return crd.Run(ctx, crd.Config{Client: cfg.Extensions, Metadata: cfg.Metadata, Definitions: cfg.Definitions, Logger: cfg.Logger})
+}
+
+func runAPIService(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return apiservice.Run(ctx, apiservice.Config{
+		Client: cfg.Aggregator, Informers: cfg.Informers, APIServices: cfg.APIServices, Definitions: cfg.Definitions,
+		Local: cfg.LocalAPIs, Prober: cfg.Prober, Logger: cfg.Logger,
+	})
+}
+
+func runStorageProtection(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	return storageprotection.Run(ctx, storageprotection.Config{Client: cfg.Client, Informers: cfg.Informers, Logger: cfg.Logger})
 }

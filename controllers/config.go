@@ -12,8 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
+	"github.com/setpoint-io/setpoint/controllers/apiservice"
 	"github.com/setpoint-io/setpoint/controllers/certificates"
+	"github.com/setpoint-io/setpoint/controllers/legacytoken"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 )
 
@@ -38,6 +42,12 @@ type Config struct {
 	// Informers are shared by all terms and started by the wiring: call Warm
 	// before starting them. Required.
 	Informers informers.SharedInformerFactory
+	// Bundles holds the ConfigMaps called rootca.Name, of all namespaces. Required.
+	Bundles cache.SharedIndexInformer
+	// Definitions holds all CustomResourceDefinitions; nil: the API has none.
+	Definitions cache.SharedIndexInformer
+	// APIServices holds all of them; nil: the API has none.
+	APIServices cache.SharedIndexInformer
 	// Monitors are the informers of every kind that may own or be owned, read
 	// by the garbage collector. Objects may be whole or metadata only. Called
 	// again every few seconds, so that new kinds join. Required.
@@ -50,14 +60,22 @@ type Config struct {
 	// RootCA is the PEM bundle published in every namespace; empty publishes
 	// nothing.
 	RootCA []byte
+	// Aggregator registers APIServices and says which are available; same fence. Required.
+	Aggregator aggregator.Interface
+	// LocalAPIs are the APIServices of the built-in group versions.
+	LocalAPIs []*apiregistrationv1.APIService
+	// Prober asks the servers behind APIServices; nil leaves APIServices alone.
+	Prober apiservice.Prober
 	// Signer signs approved certificate signing requests; nil leaves them to others.
 	Signer certificates.Signer
+	// Tokens signs tokens of service accounts that are kept in Secrets; nil leaves them to others.
+	Tokens legacytoken.Tokens
 	// Logger receives what the controllers have to say; nil means silence.
 	Logger *slog.Logger
 }
 
 func (cfg Config) withDefaults() (Config, error) {
-	if cfg.Client == nil || cfg.Extensions == nil || cfg.Metadata == nil || cfg.Discovery == nil || cfg.Informers == nil || cfg.Monitors == nil {
+	if cfg.Client == nil || cfg.Extensions == nil || cfg.Aggregator == nil || cfg.Metadata == nil || cfg.Discovery == nil || cfg.Informers == nil || cfg.Bundles == nil || cfg.Monitors == nil {
 		return cfg, ErrConfig
 	}
 	if !cfg.PodCIDR.IsValid() {

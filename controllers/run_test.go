@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
+	aggregatorfake "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/fake"
 
 	"github.com/setpoint-io/setpoint/controllers/controllertest"
 )
@@ -36,8 +37,9 @@ func config(t *testing.T, w *controllertest.World) Config {
 		monitors[k.Resource] = informer.Informer()
 	}
 	return Config{
-		Client: w.Client, Extensions: fake.NewClientset(), Metadata: w.Metadata(kinds()), Discovery: w.Discovery(kinds()), Informers: w.Informers,
+		Client: w.Client, Extensions: fake.NewClientset(), Aggregator: aggregatorfake.NewClientset(), Metadata: w.Metadata(kinds()), Discovery: w.Discovery(kinds()), Informers: w.Informers,
 		Monitors: func() map[schema.GroupVersionResource]cache.SharedIndexInformer { return monitors },
+		Bundles:  w.Informers.Core().V1().ConfigMaps().Informer(),
 		RootCA:   []byte("PEM"),
 	}
 }

@@ -93,7 +93,7 @@ func whoAmI(t *testing.T, serve *pki.Identity) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who := auth.NewAuthenticator()
+	who := auth.NewAuthenticator(nil)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		response, ok, err := who.AuthenticateRequest(r)
 		if !ok || err != nil {
@@ -161,7 +161,7 @@ func TestAnonymous(t *testing.T) {
 			request.Header.Set("Authorization", c.authorization)
 		}
 		got := ""
-		response, ok, err := auth.NewAuthenticator(token).AuthenticateRequest(request)
+		response, ok, err := auth.NewAuthenticator(nil, token).AuthenticateRequest(request)
 		if ok && err == nil {
 			got = response.User.GetName()
 		}
@@ -175,7 +175,7 @@ func TestCertificateThatExpiredMeanwhile(t *testing.T) {
 	request := httptest.NewRequest(http.MethodGet, "/api", nil)
 	old := &x509.Certificate{NotAfter: time.Now().Add(-time.Second)}
 	request.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{old}}}
-	if _, ok, err := auth.NewAuthenticator().AuthenticateRequest(request); ok || !errors.Is(err, auth.ErrCertificateExpired) {
+	if _, ok, err := auth.NewAuthenticator(nil).AuthenticateRequest(request); ok || !errors.Is(err, auth.ErrCertificateExpired) {
 		t.Errorf("%v, %v", ok, err)
 	}
 }

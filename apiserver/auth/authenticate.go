@@ -14,18 +14,20 @@ import (
 var ErrCertificateExpired = errors.New("the client certificate has expired: renew it and connect again")
 
 // NewAuthenticator tries further authenticators (tokens) after the client certificate,
-// and the anonymous user last. Its listener must verify client certificates
+// and the anonymous user last, where admits is nil or agrees. Its listener must verify client certificates
 // (pki.Identity.ServerConfig); a request none of them knows must be answered with 401.
-func NewAuthenticator(further ...authenticator.Request) authenticator.Request {
+func NewAuthenticator(admits func(*http.Request) bool, further ...authenticator.Request) authenticator.Request {
 	chain := append([]authenticator.Request{authenticator.RequestFunc(byCertificate)}, further...)
-	chain = append(chain, authenticator.RequestFunc(anonymous))
 	return authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
 		for _, next := range chain {
 			if response, ok, err := next.AuthenticateRequest(request); ok || err != nil {
 				return response, ok, err
 			}
 		}
-		return nil, false, nil
+		if admits != nil && !admits(request) {
+			return nil, false, nil
+		}
+		return anonymous(request)
 	})
 }
 

@@ -20,7 +20,7 @@ func TestAConnectionsCertificateIsReadOnce(t *testing.T) {
 	named := func(name string) *x509.Certificate {
 		return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), Raw: []byte(name)}
 	}
-	authenticate := auth.NewAuthenticator()
+	authenticate := auth.NewAuthenticator(nil)
 	connection := auth.WithConnection(t.Context())
 	ask := func(c *x509.Certificate) (*authenticator.Response, error) {
 		r, err := http.NewRequestWithContext(connection, http.MethodGet, "/api", http.NoBody)

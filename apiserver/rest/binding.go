@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -21,13 +24,20 @@ type bindingStore struct {
 	pods *Store
 }
 
-var _ rest.NamedCreater = bindingStore{}
+var (
+	_ rest.NamedCreater                   = bindingStore{}
+	_ rest.SubresourceObjectMetaPreserver = bindingStore{}
+)
 
 // New implements rest.Storage.
 func (b bindingStore) New() runtime.Object { return &corev1.Binding{} }
 
 // Destroy implements rest.Storage.
 func (b bindingStore) Destroy() {}
+
+// PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate keeps uid and resourceVersion in the
+// body: they say which pod is meant.
+func (b bindingStore) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { return true }
 
 // Create implements rest.NamedCreater.
 func (b bindingStore) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
@@ -51,6 +61,43 @@ func (b bindingStore) Create(ctx context.Context, name string, obj runtime.Objec
 		return nil, err
 	}
 	return &metav1.Status{Status: metav1.StatusSuccess}, nil
+}
+
+// looseBindingStore serves bindings, where the name of the pod stands in the body only.
+type looseBindingStore struct {
+	bindingStore
+}
+
+var _ rest.Creater = looseBindingStore{}
+
+// Create implements rest.Creater.
+func (b looseBindingStore) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	binding, ok := obj.(*corev1.Binding)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a Binding object: %#v", obj))
+	}
+	return b.bindingStore.Create(ctx, binding.Name, obj, validate, options)
+}
+
+// Bindings is the kind of pods/binding as a resource of its own, as older schedulers use it.
+func Bindings() *resource.Any {
+	return resource.Erase(resource.Kind[*corev1.Binding]{
+		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Binding"), Plural: "bindings", CreateOnly: true,
+		New: func() *corev1.Binding { return &corev1.Binding{} }, NewList: func() runtime.Object { return &corev1.Binding{} },
+	})
+}
+
+func (e *Endpoints) addBindings(pods *Store) error {
+	kind, store := Bindings(), looseBindingStore{bindingStore{pods}}
+	scope, err := e.scope(kind, "", kind.GroupVersionKind, nil, nil)
+	if err != nil {
+		return err
+	}
+	e.kinds[kind.GroupVersionResource()] = kind
+	e.add(kind, "", map[string]http.HandlerFunc{
+		"create": once(func() http.HandlerFunc { return handlers.CreateResource(store, scope, e.config.Admission) }),
+	})
+	return nil
 }
 
 func validateBinding(b *corev1.Binding) field.ErrorList {
@@ -93,6 +140,8 @@ func (b bindingStore) refuse(pod *corev1.Pod, binding *corev1.Binding) error {
 	switch {
 	case binding.UID != "" && binding.UID != pod.UID:
 		return conflict(fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", binding.UID, pod.UID))
+	case binding.ResourceVersion != "" && binding.ResourceVersion != pod.ResourceVersion:
+		return conflict(fmt.Sprintf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", binding.ResourceVersion, pod.ResourceVersion))
 	case pod.DeletionTimestamp != nil:
 		return conflict(fmt.Sprintf("pod %s is being deleted, cannot be assigned to a host", pod.Name))
 	case pod.Spec.NodeName != "":

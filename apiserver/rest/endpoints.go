@@ -1,12 +1,14 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,13 +19,17 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest/mergekeys"
+	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -42,6 +48,8 @@ type Config struct {
 	Codecs   serializer.CodecFactory
 	Storage  *storage.Store
 	Kubelets Kubelets
+	// Pods reaches whatever listens in a pod or on a node: no identity is shown and none asked for.
+	Pods http.RoundTripper
 	// Admission may be nil. Authorizer judges what a handler asks beyond its request, such as creation by update.
 	Admission  admission.Interface
 	Authorizer authorizer.Authorizer
@@ -51,6 +59,10 @@ type Config struct {
 	Tokens *tokens.Issuer
 	// Reviews are answered, not stored.
 	Reviews []reviews.Review
+	// Health is what component statuses tell. Nil: they are not served.
+	Health func(ctx context.Context) error
+	// Audited: somebody records requests, and may want the whole answer.
+	Audited bool
 	// TypeConverter knows the schemas of all kinds, for field ownership.
 	TypeConverter managedfields.TypeConverter
 }
@@ -102,7 +114,7 @@ func NewEndpoints(config Config) (*Endpoints, error) {
 			return nil, err
 		}
 	}
-	return e, nil
+	return e, e.addComponentStatuses()
 }
 
 // Handler returns the handler for a request, or nil if nothing is served there.
@@ -117,14 +129,25 @@ func (e *Endpoints) Handler(info *request.RequestInfo) (handler http.HandlerFunc
 	if h, ok := e.handlers[key]; ok && verbFits(kind, info) {
 		return h, true
 	}
-	key.verb = "get"
-	_, readable := e.handlers[key]
-	key.verb = "create"
-	_, creatable := e.handlers[key]
-	return nil, readable || creatable
+	for _, key.verb = range []string{"get", "create", "update"} {
+		if _, ok := e.handlers[key]; ok {
+			return nil, true
+		}
+	}
+	return nil, false
 }
 
-// maxPathParts are resource, name and subresource.
+// HasGroup reports whether anything of an API group is served here.
+func (e *Endpoints) HasGroup(group string) bool {
+	for gvr := range e.kinds {
+		if gvr.Group == group {
+			return true
+		}
+	}
+	return false
+}
+
+// maxPathParts are resource, name and subresource; what follows proxy is for others.
 const maxPathParts = 3
 
 // pathExists refuses paths that name a namespace for what has none, or an object
@@ -132,7 +155,7 @@ const maxPathParts = 3
 func pathExists(kind *resource.Any, info *request.RequestInfo) bool {
 	named := len(info.Parts) > 1
 	switch {
-	case len(info.Parts) > maxPathParts:
+	case len(info.Parts) > maxPathParts && info.Subresource != "proxy":
 		return false
 	case kind.GroupResource() == namespacesResource.GroupResource():
 		return true
@@ -155,7 +178,7 @@ func verbFits(kind *resource.Any, info *request.RequestInfo) bool {
 	case "create":
 		return named == (info.Subresource != "") && (kind.ClusterScoped || info.Namespace != "")
 	case "deletecollection":
-		return !named && (kind.ClusterScoped || info.Namespace != "")
+		return !named && !kind.OneByOne && (kind.ClusterScoped || info.Namespace != "")
 	default:
 		return named
 	}
@@ -173,6 +196,9 @@ func (e *Endpoints) addKind(kind *resource.Any) error {
 		if err := e.addPatchable(kind, "scale", autoscalingv1.SchemeGroupVersion.WithKind("Scale"), newScaleStore(store), nil); err != nil {
 			return err
 		}
+	}
+	if err := e.addProxy(kind, store); err != nil {
+		return err
 	}
 	switch kind.GroupResource() {
 	case podsResource.GroupResource():
@@ -208,16 +234,24 @@ func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 		create, update = plain.fastCreate(create), plain.fastUpdate(update)
 	}
 	e.add(kind, "", map[string]http.HandlerFunc{
-		"get":              s.fastGet(e.serializer(), handlers.GetResource(s, scope)),
+		"get":              s.fastGet(e.serializer(), e.config.Audited, handlers.GetResource(s, scope)),
 		"list":             withAccept(handlers.ListResource(s, s, scope, false, minWatchTimeout)),
 		"watch":            handlers.ListResource(s, s, scope, true, minWatchTimeout),
 		"create":           create,
 		"update":           update,
-		"patch":            once(func() http.HandlerFunc { return handlers.PatchResource(s, scope, admit, e.patchTypes) }),
+		"patch":            e.patch(s, scope, kind.New()),
 		"delete":           once(func() http.HandlerFunc { return handlers.DeleteResource(s, true, scope, admit) }),
 		"deletecollection": once(func() http.HandlerFunc { return handlers.DeleteCollection(s, true, scope, admit) }),
 	})
 	return nil
+}
+
+// warned adds a warning to each answer.
+func warned(text string, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		warning.AddWarning(r.Context(), "", text)
+		next(w, r)
+	}
 }
 
 // once makes a handler anew for each request. Upstream's writing handlers serve one
@@ -226,13 +260,24 @@ func once(handler func() http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { handler()(w, r) }
 }
 
+func (e *Endpoints) patch(s rest.Patcher, scope *handlers.RequestScope, obj runtime.Object) http.HandlerFunc {
+	h := once(func() http.HandlerFunc { return handlers.PatchResource(s, scope, e.config.Admission, e.patchTypes) })
+	return mergekeys.Guard(obj, MaxBodyBytes, func(w http.ResponseWriter, r *http.Request, err error) {
+		responsewriters.ErrorNegotiated(apierrors.NewBadRequest(err.Error()), e.config.Codecs, schema.GroupVersion{Version: "v1"}, w, r)
+	}, h)
+}
+
 var patchTypes = []string{
 	string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType),
 	string(types.ApplyYAMLPatchType), string(types.ApplyCBORPatchType),
 }
 
 func (e *Endpoints) add(kind *resource.Any, subresource string, byVerb map[string]http.HandlerFunc) {
+	warn := kind.Deprecation()
 	for verb, h := range byVerb {
+		if warn != "" {
+			h = warned(warn, h)
+		}
 		e.handlers[endpoint{kind.GroupVersionResource(), subresource, verb}] = h
 	}
 }
@@ -252,7 +297,7 @@ func (e *Endpoints) addPatchable(kind *resource.Any, name string, gvk schema.Gro
 	e.add(kind, name, map[string]http.HandlerFunc{
 		"get":    handlers.GetResource(s, scope),
 		"update": once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) }),
-		"patch":  once(func() http.HandlerFunc { return handlers.PatchResource(s, scope, admit, e.patchTypes) }),
+		"patch":  e.patch(s, scope, s.New()),
 	})
 	return nil
 }
@@ -282,6 +327,9 @@ func (e *Endpoints) addPodSubresources(kind *resource.Any, pods *Store) error {
 			"create": once(func() http.HandlerFunc { return handlers.CreateNamedResource(c.store, scope, e.config.Admission) }),
 		})
 	}
+	if err := e.addBindings(pods); err != nil {
+		return err
+	}
 	nodes := e.config.Storage.Table(nodesResource)
 	return e.addConnects(kind, map[string]*podConnect{
 		"log":         newLog(pods, nodes, e.config.Kubelets),
@@ -302,8 +350,8 @@ func (e *Endpoints) addConnects(kind *resource.Any, connects map[string]*podConn
 			return err
 		}
 		admit := e.config.Admission
-		if name == "log" {
-			admit = nil // reading: upstream's log is a get, not a connection
+		if c.create = e.config.Authorizer; name == "log" {
+			admit, c.create = nil, nil // reading: upstream's log is a get, not a connection
 		}
 		h := once(func() http.HandlerFunc { return handlers.ConnectResource(c, scope, admit, name, true) })
 		for _, method := range c.methods {
@@ -312,6 +360,24 @@ func (e *Endpoints) addConnects(kind *resource.Any, connects map[string]*podConn
 		}
 	}
 	return nil
+}
+
+// addProxy adds the proxy subresource to the kinds that have one.
+func (e *Endpoints) addProxy(kind *resource.Any, store *Store) error {
+	p := proxy.New(kind, proxy.Config{Storage: e.config.Storage, Kubelets: e.config.Kubelets, Pods: e.config.Pods, Authorizer: e.config.Authorizer})
+	if p == nil {
+		return nil
+	}
+	gvk, err := e.kindOf(p.New())
+	if err != nil {
+		return err
+	}
+	scope, err := e.scope(kind, "proxy", gvk, store, nil)
+	h := once(func() http.HandlerFunc { return handlers.ConnectResource(p, scope, e.config.Admission, "proxy", true) })
+	for _, verb := range proxy.Methods {
+		e.add(kind, "proxy", map[string]http.HandlerFunc{verb: h})
+	}
+	return err
 }
 
 func (e *Endpoints) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) {

@@ -9,12 +9,14 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/ptr"
 
+	"github.com/setpoint-io/setpoint/apiserver/rest/disruption"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -144,7 +146,7 @@ func (e evictionStore) evictGuarded(ctx context.Context, pod *corev1.Pod, option
 	deletion, free := options, false
 	if len(budgets) == 1 {
 		budget := budgets[0]
-		if free = disruptsNothing(pod, budget); free {
+		if free = disruption.Free(pod, budget); free {
 			deletion = atVersion(options, pod.ResourceVersion) // it may become ready meanwhile
 		} else if err := e.takeDisruption(ctx, pod, budget.Name, options.DryRun); err != nil {
 			return nil, err
@@ -153,11 +155,47 @@ func (e evictionStore) evictGuarded(ctx context.Context, pod *corev1.Pod, option
 	err = e.markAndDelete(ctx, pod.Name, deletion)
 	switch {
 	case free && apierrors.IsConflict(err) && !hasVersion(options):
-		return nil, budgetBusy(budgets[0].Name)
+		return nil, disruption.Busy(budgets[0].Name)
 	case err != nil:
 		return nil, err
 	}
 	return &metav1.Status{Status: metav1.StatusSuccess}, nil
+}
+
+// budgetsOf returns the budgets that guard a pod.
+func (e evictionStore) budgetsOf(ctx context.Context, pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
+	page, err := e.budgets.List(ctx, storage.ListOptions{Selection: storage.Selection{Namespace: pod.Namespace, Labels: labels.Everything()}})
+	if err != nil {
+		return nil, err
+	}
+	var budgets []*policyv1.PodDisruptionBudget
+	for _, item := range page.Items {
+		budget := item.Copy().(*policyv1.PodDisruptionBudget)
+		if disruption.Guards(budget, pod) {
+			budgets = append(budgets, budget)
+		}
+	}
+	return budgets, nil
+}
+
+// takeDisruption stores what one eviction costs the budget.
+func (e evictionStore) takeDisruption(ctx context.Context, pod *corev1.Pod, name string, dryRun []string) error {
+	decide := func(v *storage.View) (*storage.Change, error) {
+		if v.Current == nil {
+			return nil, apierrors.NewNotFound(podDisruptionBudgets.GroupResource(), name)
+		}
+		budget := v.Current.Copy().(*policyv1.PodDisruptionBudget)
+		if err := disruption.Take(budget, pod.Name); err != nil {
+			return nil, err
+		}
+		return &storage.Change{Object: budget}, nil
+	}
+	if len(dryRun) > 0 {
+		_, err := e.budgets.Preview(ctx, pod.Namespace, name, decide)
+		return err
+	}
+	_, err := e.budgets.Write(withActor(ctx), pod.Namespace, name, decide)
+	return err
 }
 
 // markAndDelete says in the pod's status why it goes, and deletes it.

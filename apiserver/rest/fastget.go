@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -29,14 +31,14 @@ const compressedFromBytes = 128 << 10
 // fastGet answers the most common read from the object's cached bytes: an ordinary
 // Accept, no parameters, an object that exists and is not large. Everything else is
 // upstream's, with the same bytes.
-func (s *Store) fastGet(codecs runtime.NegotiatedSerializer, next http.HandlerFunc) http.HandlerFunc {
+func (s *Store) fastGet(codecs runtime.NegotiatedSerializer, audited bool, next http.HandlerFunc) http.HandlerFunc {
 	encoders := map[string]runtime.Encoder{}
 	for _, info := range codecs.SupportedMediaTypes() {
 		encoders[info.MediaType] = codecs.EncoderForVersion(info.Serializer, s.kind.GroupVersionKind.GroupVersion())
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		contentType, plain := plainAccepts[r.Header.Get("Accept")]
-		if !plain || r.Method != http.MethodGet || r.URL.RawQuery != "" || len(r.Header.Values("Accept")) > 1 || readByPeople(r) {
+		if !plain || r.Method != http.MethodGet || r.URL.RawQuery != "" || len(r.Header.Values("Accept")) > 1 || readByPeople(r) || audited && recordsAnswer(r) {
 			next(w, r)
 			return
 		}
@@ -49,6 +51,11 @@ func (s *Store) fastGet(codecs runtime.NegotiatedSerializer, next http.HandlerFu
 		w.Header().Set("Content-Type", contentType)
 		_, _ = w.Write(text) // the client has gone, if this fails
 	}
+}
+
+// recordsAnswer: upstream gives the object to the audit log.
+func recordsAnswer(r *http.Request) bool {
+	return audit.AuditContextFrom(r.Context()).GetEventLevel() == auditapi.LevelRequestResponse
 }
 
 // readByPeople: tools by whose name upstream indents its JSON.

@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -26,10 +27,6 @@ type Kubelets interface {
 
 var nodesResource = corev1.SchemeGroupVersion.WithResource("nodes")
 
-// defaultContainerAnnotation names the container that logs and exec mean when
-// the client names none.
-const defaultContainerAnnotation = "kubectl.kubernetes.io/default-container"
-
 // podConnect is a subresource of a pod that its node's agent serves.
 type podConnect struct {
 	pods     *Store
@@ -37,7 +34,13 @@ type podConnect struct {
 	kubelets Kubelets
 	options  func() runtime.Object
 	methods  []string
-	handler  func(target *agentTarget, options runtime.Object, responder rest.Responder) (http.Handler, error)
+	// create judges whether the user may create, too; nil: reading is enough.
+	create authorizer.Authorizer
+	// check judges the options before anybody looks for the node.
+	check func(pod *corev1.Pod, options runtime.Object) error
+	// unassigned answers for a pod that no node runs yet; nil: that is a mistake.
+	unassigned http.Handler
+	handler    func(target *agentTarget, options runtime.Object, responder rest.Responder) (http.Handler, error)
 }
 
 var _ rest.Connecter = (*podConnect)(nil)
@@ -58,11 +61,25 @@ func (p *podConnect) ConnectMethods() []string { return p.methods }
 
 // Connect implements rest.Connecter.
 func (p *podConnect) Connect(ctx context.Context, name string, options runtime.Object, responder rest.Responder) (http.Handler, error) {
+	if p.create != nil {
+		if err := proxy.MayCreate(ctx, p.create); err != nil {
+			return nil, err
+		}
+	}
 	obj, err := p.pods.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
-	target, err := p.target(ctx, storage.Uncache(obj).(*corev1.Pod))
+	pod := storage.Uncache(obj).(*corev1.Pod)
+	if p.check != nil {
+		if err := p.check(pod, options); err != nil {
+			return nil, err
+		}
+	}
+	if pod.Spec.NodeName == "" && p.unassigned != nil {
+		return p.unassigned, nil
+	}
+	target, err := p.target(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
@@ -101,36 +118,4 @@ func (t *agentTarget) url(endpoint, container string, query url.Values) *url.URL
 	u.Path = "/" + strings.Join(path, "/")
 	u.RawQuery = query.Encode()
 	return &u
-}
-
-// container checks the name a client asked for, or finds the one that is meant.
-func (t *agentTarget) container(asked string) (string, error) {
-	names := containerNames(t.pod)
-	if asked != "" {
-		if !slices.Contains(names, asked) {
-			return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", asked, t.pod.Name))
-		}
-		return asked, nil
-	}
-	if named := t.pod.Annotations[defaultContainerAnnotation]; slices.Contains(names, named) {
-		return named, nil
-	}
-	if len(t.pod.Spec.Containers) == 1 {
-		return t.pod.Spec.Containers[0].Name, nil
-	}
-	return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s, choose one of: %v", t.pod.Name, names))
-}
-
-func containerNames(pod *corev1.Pod) []string {
-	var names []string
-	for _, c := range pod.Spec.InitContainers {
-		names = append(names, c.Name)
-	}
-	for _, c := range pod.Spec.Containers {
-		names = append(names, c.Name)
-	}
-	for _, c := range pod.Spec.EphemeralContainers {
-		names = append(names, c.Name)
-	}
-	return names
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -30,7 +32,23 @@ type scaleStore struct {
 var _ rest.Patcher = scaleStore{}
 
 func newScaleStore(s *Store) scaleStore {
-	return scaleStore{store: s, TableConvertor: rest.NewDefaultTableConvertor(schema.GroupResource{Group: "autoscaling", Resource: "scales"})}
+	return scaleStore{store: s, TableConvertor: tableConvertor{&resource.Any{Columns: scaleColumns()}}}
+}
+
+func scaleColumns() []resource.Column[resource.Object] {
+	meta, spec, status := metav1.ObjectMeta{}.SwaggerDoc(), autoscalingv1.ScaleSpec{}.SwaggerDoc(), autoscalingv1.ScaleStatus{}.SwaggerDoc()
+	return []resource.Column[resource.Object]{
+		{Name: "Name", Type: "string", Format: "name", Description: meta["name"], Cell: func(o resource.Object, _ time.Time) any { return o.GetName() }},
+		{Name: "Desired", Type: "integer", Description: spec["replicas"], Cell: func(o resource.Object, _ time.Time) any {
+			return int64(o.(*autoscalingv1.Scale).Spec.Replicas)
+		}},
+		{Name: "Available", Type: "integer", Description: status["replicas"], Cell: func(o resource.Object, _ time.Time) any {
+			return int64(o.(*autoscalingv1.Scale).Status.Replicas)
+		}},
+		{Name: "Age", Type: "string", Description: meta["creationTimestamp"], Cell: func(o resource.Object, now time.Time) any {
+			return duration.HumanDuration(now.Sub(o.GetCreationTimestamp().Time))
+		}},
+	}
 }
 
 // New implements rest.Storage.

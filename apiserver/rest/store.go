@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/setpoint-io/setpoint/apiserver/fairness"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest/addresses"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -43,6 +46,13 @@ type guard func(v *storage.View, creating bool) error
 // nil on create; obj is nil on delete.
 type allocator func(v *storage.View, obj, current resource.Object) (claims, releases []string, err error)
 
+func allocatorOf(kind *resource.Any) allocator {
+	if kind.GroupResource() == corev1.Resource("services") {
+		return addresses.Allocate
+	}
+	return nil
+}
+
 var (
 	_ rest.StandardStorage = (*Store)(nil)
 	_ rest.Patcher         = (*Store)(nil)
@@ -50,7 +60,7 @@ var (
 
 func newStore(kind *resource.Any, table *storage.Table, typer runtime.ObjectTyper) *Store {
 	s := newStrategy(kind, typer)
-	return &Store{kind: kind, table: table, strategy: s, rules: s, allocate: allocators[kind.GroupResource()], TableConvertor: tableConvertor{kind}}
+	return &Store{kind: kind, table: table, strategy: s, rules: s, allocate: allocatorOf(kind), TableConvertor: tableConvertor{kind}}
 }
 
 // status returns the store of the status subresource.
@@ -150,6 +160,7 @@ func (s *Store) list(page *storage.Page, objects []*storage.Cached) (runtime.Obj
 
 // Watch implements rest.Watcher.
 func (s *Store) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
+	defer fairness.WatchBegun(ctx)
 	return s.table.Watch(ctx, storage.WatchOptions{
 		Selection:       s.selection(ctx, o),
 		ResourceVersion: o.ResourceVersion, SendInitialEvents: o.SendInitialEvents, Bookmarks: o.AllowWatchBookmarks,

@@ -93,6 +93,7 @@ func carry(part func(resource.Object) any, obj, old resource.Object) {
 func (s strategy) Validate(_ context.Context, o runtime.Object) field.ErrorList {
 	obj := o.(resource.Object)
 	errs := validation.ValidateObjectMetaAccessor(obj, s.kind.Namespaced(), s.nameRule(), field.NewPath("metadata"))
+	errs = append(errs, s.kind.ValidateFinalizers(obj, nil)...)
 	if s.kind.Validate != nil {
 		errs = append(errs, s.kind.Validate(obj)...)
 	}
@@ -107,11 +108,13 @@ func (s strategy) nameRule() validation.ValidateNameFunc {
 }
 
 // ValidateUpdate is the kind's rule; common metadata rules are upstream's.
-func (s strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+func (s strategy) ValidateUpdate(_ context.Context, o, oldObj runtime.Object) field.ErrorList {
+	obj, old := o.(resource.Object), oldObj.(resource.Object)
+	errs := s.kind.ValidateFinalizers(obj, old)
 	if s.kind.ValidateUpdate == nil {
-		return nil
+		return errs
 	}
-	return s.kind.ValidateUpdate(obj.(resource.Object), old.(resource.Object))
+	return append(errs, s.kind.ValidateUpdate(obj, old)...)
 }
 
 func (s strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
@@ -149,7 +152,7 @@ func (s gracefulStrategy) CheckGracefulDelete(_ context.Context, obj runtime.Obj
 }
 
 // statusStrategy is the strategy of the status subresource: only the status and
-// some metadata change.
+// metadata change, unless the kind keeps the latter (PrepareStatus).
 type statusStrategy struct{ strategy }
 
 func (s statusStrategy) PrepareForUpdate(_ context.Context, o, oldObj runtime.Object) {
@@ -157,18 +160,17 @@ func (s statusStrategy) PrepareForUpdate(_ context.Context, o, oldObj runtime.Ob
 	if s.kind.Spec != nil {
 		carry(s.kind.Spec, obj, old)
 	}
-	obj.SetOwnerReferences(old.GetOwnerReferences())
-	obj.SetFinalizers(old.GetFinalizers())
 	if s.kind.PrepareStatus != nil {
 		s.kind.PrepareStatus(obj, old)
 	}
 }
 
 func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	if s.kind.ValidateStatus == nil {
-		return nil
+	errs := s.kind.ValidateFinalizers(obj.(resource.Object), old.(resource.Object))
+	if s.kind.ValidateStatus != nil {
+		errs = append(errs, s.kind.ValidateStatus(obj.(resource.Object), old.(resource.Object))...)
 	}
-	return s.kind.ValidateStatus(obj.(resource.Object), old.(resource.Object))
+	return errs
 }
 
 func (s statusStrategy) AllowCreateOnUpdate(context.Context) bool { return false }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	translator "k8s.io/apiserver/pkg/util/proxy"
 
+	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -23,6 +24,10 @@ var streamMethods = []string{http.MethodGet, http.MethodPost}
 func newExec(pods *Store, nodes *storage.Table, kubelets Kubelets) *podConnect {
 	return &podConnect{pods: pods, nodes: nodes, kubelets: kubelets, methods: streamMethods,
 		options: func() runtime.Object { return &corev1.PodExecOptions{} },
+		check: func(pod *corev1.Pod, o runtime.Object) error {
+			_, err := proxy.ContainerOf(pod, o.(*corev1.PodExecOptions).Container)
+			return err
+		},
 		handler: func(t *agentTarget, o runtime.Object, r rest.Responder) (http.Handler, error) {
 			e := o.(*corev1.PodExecOptions)
 			streams := translator.Options{Stdin: e.Stdin, Stdout: e.Stdout, Stderr: e.Stderr, Tty: e.TTY}
@@ -33,6 +38,10 @@ func newExec(pods *Store, nodes *storage.Table, kubelets Kubelets) *podConnect {
 func newAttach(pods *Store, nodes *storage.Table, kubelets Kubelets) *podConnect {
 	return &podConnect{pods: pods, nodes: nodes, kubelets: kubelets, methods: streamMethods,
 		options: func() runtime.Object { return &corev1.PodAttachOptions{} },
+		check: func(pod *corev1.Pod, o runtime.Object) error {
+			_, err := proxy.ContainerOf(pod, o.(*corev1.PodAttachOptions).Container)
+			return err
+		},
 		handler: func(t *agentTarget, o runtime.Object, r rest.Responder) (http.Handler, error) {
 			a := o.(*corev1.PodAttachOptions)
 			streams := translator.Options{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Tty: a.TTY}
@@ -43,14 +52,21 @@ func newAttach(pods *Store, nodes *storage.Table, kubelets Kubelets) *podConnect
 // streamHandler passes a SPDY upgrade on to the agent and translates the newest
 // WebSocket protocol, which agents do not speak.
 func streamHandler(t *agentTarget, endpoint, container string, command []string, streams translator.Options, r rest.Responder) (http.Handler, error) {
-	container, err := t.container(container)
+	container, err := proxy.ContainerOf(t.pod, container)
 	if err != nil {
 		return nil, err
 	}
 	location := t.url(endpoint, container, streamQuery(command, streams))
-	upgrade := apiproxy.NewUpgradeAwareHandler(location, t.transport, false, true, apiproxy.NewErrorResponder(r))
+	upgrade := newUpgrade(location, t, r)
 	translate := translator.NewStreamTranslatorHandler(location, t.transport, noBandwidthLimit, streams)
 	return translator.NewTranslatingHandler(upgrade, translate, wsstream.IsWebSocketRequestWithStreamCloseProtocol), nil
+}
+
+// newUpgrade hands no redirect of an agent on: the client would follow it.
+func newUpgrade(location *url.URL, t *agentTarget, r rest.Responder) *apiproxy.UpgradeAwareHandler {
+	upgrade := apiproxy.NewUpgradeAwareHandler(location, t.transport, false, true, apiproxy.NewErrorResponder(r))
+	upgrade.RejectForwardingRedirects = true
+	return upgrade
 }
 
 // streamQuery uses the agent's names for what clients call stdin and stdout.
@@ -75,7 +91,7 @@ func newPortForward(pods *Store, nodes *storage.Table, kubelets Kubelets) *podCo
 			for _, port := range o.(*corev1.PodPortForwardOptions).Ports {
 				query.Add("port", strconv.Itoa(int(port)))
 			}
-			upgrade := apiproxy.NewUpgradeAwareHandler(t.url("portForward", "", query), t.transport, false, true, apiproxy.NewErrorResponder(r))
+			upgrade := newUpgrade(t.url("portForward", "", query), t, r)
 			tunnel := translator.NewTunnelingHandler(upgrade)
 			return translator.NewTranslatingHandler(upgrade, tunnel, wsstream.IsWebSocketRequestWithTunnelingProtocol), nil
 		}}

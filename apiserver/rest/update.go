@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -122,7 +123,7 @@ func (u *update) decideUpdate(v *storage.View, obj, old resource.Object) (*stora
 		}
 	}
 	if finished(u.kind, obj, old) {
-		return u.deletion(v)
+		return u.lastUpdate(v, obj)
 	}
 	if apiequality.Semantic.DeepEqual(obj, old) && !v.Outdated() {
 		return nil, nil
@@ -130,11 +131,21 @@ func (u *update) decideUpdate(v *storage.View, obj, old resource.Object) (*stora
 	return u.replacement(v, obj, old)
 }
 
+// lastUpdate removes the object; the client is shown what it made of it.
+func (u *update) lastUpdate(v *storage.View, obj resource.Object) (*storage.Change, error) {
+	change, err := u.deletion(v)
+	if err != nil {
+		return nil, err
+	}
+	change.Object = obj
+	return change, nil
+}
+
 func (u *update) checkVersion(obj, old resource.Object) error {
 	switch obj.GetResourceVersion() {
 	case "", "0":
 		if !u.rules.AllowUnconditionalUpdate(u.ctx) {
-			return apierrors.NewInvalid(u.kind.GroupVersionKind.GroupKind(), u.name, field.ErrorList{
+			return apierrors.NewInvalid(schema.GroupKind{Group: u.kind.GroupVersionKind.Group, Kind: u.kind.Plural}, u.name, field.ErrorList{
 				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"),
 			})
 		}

@@ -23,6 +23,7 @@ func newDev() *cobra.Command {
 	cmd.Flags().IntVar(&config.SimulatedNodes, "simulated-nodes", 0, "number of nodes whose pods go Running and Ready without containers")
 	cmd.Flags().IntVar(&config.Port, "port", setpoint.DefaultPort, "port of the first replica; the others follow; 0 picks free ones")
 	cmd.Flags().StringVar(&config.ImagesDir, "images-dir", "", "folder of image archives to load (default <data-dir>/images)")
+	accessFlags(cmd.Flags(), &config.Authentication, &config.Audit)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		logger, err := newLogger(cmd)
 		if err != nil {

@@ -22,6 +22,7 @@ func newServer() *cobra.Command {
 	cmd.Flags().StringVar(&options.TrustDir, "trust-dir", "", "what 'setpoint cluster init' wrote (default <data-dir>)")
 	cmd.Flags().StringVar(&options.TokenFile, "token-file", "", "the cluster's node token, checked against the trust folder")
 	cmd.Flags().StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; empty: no gossip")
+	accessFlags(cmd.Flags(), &options.Authentication, &options.Audit)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		logger, err := newLogger(cmd)
 		if err != nil {

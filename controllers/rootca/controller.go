@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
@@ -27,6 +29,8 @@ const (
 type Config struct {
 	Client    kubernetes.Interface
 	Informers informers.SharedInformerFactory
+	// Bundles holds the ConfigMaps called Name; others in it are passed over.
+	Bundles cache.SharedIndexInformer
 	// Bundle is the PEM bundle to publish; empty publishes nothing.
 	Bundle []byte
 	Logger *slog.Logger
@@ -37,7 +41,6 @@ type controller struct{ cfg Config }
 // Warm creates the informers that the controller reads.
 func Warm(f informers.SharedInformerFactory) error {
 	f.Core().V1().Namespaces().Informer()
-	f.Core().V1().ConfigMaps().Informer()
 	return nil
 }
 
@@ -53,7 +56,7 @@ func Run(ctx context.Context, cfg Config) error {
 		Reconcile: c.reconcile,
 		Sources: []reconcile.Source{
 			reconcile.Self(cfg.Informers.Core().V1().Namespaces().Informer()),
-			{Informer: cfg.Informers.Core().V1().ConfigMaps().Informer(), Map: mapChanged},
+			{Informer: cfg.Bundles, Map: mapChanged},
 		},
 		Logger: cfg.Logger,
 	})
@@ -92,7 +95,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 func (c *controller) publish(ctx context.Context, namespace string) error {
 	data := map[string]string{bundleKey: string(c.cfg.Bundle)}
 	configMaps := c.cfg.Client.CoreV1().ConfigMaps(namespace)
-	found, err := c.cfg.Informers.Core().V1().ConfigMaps().Lister().ConfigMaps(namespace).Get(Name)
+	found, err := corelisters.NewConfigMapLister(c.cfg.Bundles.GetIndexer()).ConfigMaps(namespace).Get(Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		fresh := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: namespace}, Data: data}

@@ -17,7 +17,7 @@ func TestPublishesAndRepairs(t *testing.T) {
 		w := controllertest.New(t)
 		controllertest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Bundle: []byte("PEM")})
+			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Bundles: w.Informers.Core().V1().ConfigMaps().Informer(), Bundle: []byte("PEM")})
 		})
 		w.Settle()
 		if diff := cmp.Diff([]string{"create configmaps ns/kube-root-ca.crt"}, w.Writes()); diff != "" {
@@ -48,7 +48,9 @@ func TestNoBundleWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := controllertest.New(t)
 		controllertest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
-		w.Run(func(ctx context.Context) error { return Run(ctx, Config{Client: w.Client, Informers: w.Informers}) })
+		w.Run(func(ctx context.Context) error {
+			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Bundles: w.Informers.Core().V1().ConfigMaps().Informer()})
+		})
 		w.Settle()
 		if writes := w.Writes(); len(writes) > 0 {
 			t.Errorf("written: %v", writes)

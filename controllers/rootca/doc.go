@@ -4,7 +4,7 @@
 // It is called by package controllers, once for each leadership term, and calls
 // client-go and reconcile.
 //
-// Reads: Namespaces, ConfigMaps. Writes: ConfigMaps (create, update).
+// Reads: Namespaces, the ConfigMaps of that name. Writes: ConfigMaps (create, update).
 // Owns: .data of those ConfigMaps.
 //
 // It promises: a namespace that is not being deleted has the bundle as soon as

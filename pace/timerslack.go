@@ -1,4 +1,4 @@
-package setpoint
+package pace
 
 import (
 	"os"
@@ -15,10 +15,10 @@ import (
 // going to sleep and waking up again. No promise hangs on less than a millisecond.
 const timerSlack = 500 * time.Microsecond
 
-// wakeLess sets the slack of all threads; later ones inherit it. Without CAP_SYS_NICE
+// WakeLess sets the slack of all threads; later ones inherit it. Without CAP_SYS_NICE
 // the kernel refuses, and everything works as before: a service manager can set it
 // then (TimerSlackNSec of systemd).
-func wakeLess() {
+func WakeLess() {
 	value := []byte(strconv.FormatInt(timerSlack.Nanoseconds(), 10))
 	done := map[string]bool{}
 	for found := true; found; { // a thread may be begun by one that was not set yet

@@ -1,4 +1,4 @@
-package rest
+package addresses
 
 import (
 	"fmt"
@@ -20,12 +20,11 @@ import (
 // The ranges that Services draw from. The first address is the API's own Service
 // and is never drawn; 10.96.0.10 is kept for DNS.
 var (
-	ServiceCIDR     = netip.MustParsePrefix("10.96.0.0/16")
-	reservedDNS     = netip.MustParseAddr("10.96.0.10")
-	addressDraws    = 1 << 12 // random draws before the range counts as full
-	nodePortMin     = int32(30000)
-	nodePortMax     = int32(32767)
-	serviceResource = schema.GroupResource{Resource: "services"}
+	ServiceCIDR  = netip.MustParsePrefix("10.96.0.0/16")
+	reservedDNS  = netip.MustParseAddr("10.96.0.10")
+	addressDraws = 1 << 12 // random draws before the range counts as full
+	nodePortMin  = int32(30000)
+	nodePortMax  = int32(32767)
 )
 
 const (
@@ -33,15 +32,10 @@ const (
 	nodePortPool  = "nodeports"
 )
 
-// allocators are the kinds whose writes claim exclusive values.
-var allocators = map[schema.GroupResource]allocator{
-	serviceResource: allocateService,
-}
-
-// allocateService claims the cluster address and node ports that a Service newly
+// Allocate claims the cluster address and node ports that a Service newly
 // holds and releases those it no longer does. The claims are keys in the same
 // transaction, so no two Services can ever hold the same one.
-func allocateService(v *storage.View, o, cur resource.Object) (claims, releases []string, err error) {
+func Allocate(v *storage.View, o, cur resource.Object) (claims, releases []string, err error) {
 	var held, wanted []string
 	if cur != nil {
 		held = serviceClaims(cur.(*corev1.Service))

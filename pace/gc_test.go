@@ -1,4 +1,4 @@
-package setpoint
+package pace
 
 import "testing"
 

@@ -1,4 +1,4 @@
-package rest
+package addresses
 
 import (
 	"net/netip"

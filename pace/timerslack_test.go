@@ -1,4 +1,4 @@
-package setpoint
+package pace
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 )
 
 func TestAllThreadsWakeLess(t *testing.T) {
-	wakeLess()
+	WakeLess()
 	own := slackFile(strconv.Itoa(os.Getpid()))
 	text, err := os.ReadFile(own)
 	if errors.Is(err, fs.ErrPermission) {

@@ -1,4 +1,4 @@
-package setpoint
+package pace
 
 import (
 	"os"
@@ -19,9 +19,9 @@ const (
 	gcPercentStep = 20
 )
 
-// paceGC sets the garbage collector's percentage after each collection for the
+// GC sets the garbage collector's percentage after each collection for the
 // rest of the process's life. The environment variable GOGC, if set, wins.
-func paceGC() {
+func GC() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
