@@ -15,7 +15,7 @@ export GOFLAGS := -trimpath -buildvcs=false
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev test check bench mutants consistency consistency-compose conformance generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev test check bench fuzz mutants consistency consistency-compose conformance clients generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -52,11 +52,17 @@ consistency: build ## examine the servers under faults: DURATION=5m SEED= FAULTS
 consistency-compose: ## the same on the containers of make compose-up
 	CLUSTER=compose DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) KEEP=$(KEEP) test/consistency.sh
 
+fuzz: ## arbitrary bytes to every decoder: FUZZTIME=1m for each target, FOCUS=regexp
+	FUZZTIME=$(FUZZTIME) FOCUS='$(FOCUS)' test/fuzz.sh
+
 mutants: ## put bugs into the store, one after the other, and see which test catches each (FOCUS=name)
 	$(GO) test -count=1 -v -timeout 60m -tags mutants -run '^TestEveryMutantIsCaught$$' ./test/mutants
 
 conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A,B MUST_PASS= UPDATE=
 	FOCUS='$(FOCUS)' SKIP='$(SKIP)' TIMEOUT=$(TIMEOUT) CLASS=$(CLASS) MUST_PASS=$(MUST_PASS) UPDATE=$(UPDATE) PROCS=$(PROCS) SERVERS=$(SERVERS) KEEP=$(KEEP) test/conformance/run.sh
+
+clients: build ## kubectl, Helm, KWOK and an operator of others against bin/setpoint: RUN=regexp CLIENTS=dir
+	RUN='$(RUN)' CLIENTS=$(CLIENTS) TEST_FLAGS='$(TEST_FLAGS)' test/clients/run.sh
 
 generate: ## remake generated code and data; a second run changes nothing
 	deploy/generate-setup.sh
