@@ -73,10 +73,16 @@ for name in s1 s2 s3; do await_ready "$name"; done
 
 echo "bench: three servers that do nothing" >&2
 "$bench_binary" floor -clients 64 -duration 4s -runs "$runs" >>"$results"
+echo "bench: three servers: memory with 10,000 pods" >&2
+bench memory -pods 10000 -settle 12s
+echo "bench: three servers: LIST of 10,000 pods" >&2
+bench list -pods 10000 -runs "$runs"
+echo "bench: three servers: 1,000 watchers" >&2
+bench watch -watchers 1000 -rate 200 -duration 5s -runs "$runs"
 echo "bench: three servers: writes" >&2
 bench write -clients 1,64 -duration 4s -runs "$runs"
 echo "bench: three servers: reads" >&2
-bench read -clients 64 -pods 200 -runs "$runs" -lists 1
+bench read -clients 64 -runs "$runs"
 for ((i = 1; i <= kills; i++)); do
   echo "bench: three servers: the leader is killed, then stopped: $i of $kills" >&2
   end_leader KILL

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -54,10 +55,29 @@ func runFloor(ctx context.Context, args []string) {
 		byCase["get"] = append(byCase["get"], getRun(ctx, c, cs, "floor", *duration))
 		byCase["create"] = append(byCase["create"], writePhase(ctx, c, "create", "floor", writers, *duration, 1024))
 	}
+	hc, base := c.rawHTTP(0)
+	for range *runs {
+		byCase["list"] = append(byCase["list"], floorList(ctx, hc, base))
+	}
+	emit("floor", "list", c.target, nil, byCase["list"])
 	params := map[string]any{"clients": *clients, "content": c.content, "size": 1024, "replicas": floorServers}
 	for _, name := range []string{"get", "create"} {
 		emit("floor", name, c.target, params, byCase[name])
 	}
+}
+
+// floorListPath is answered with floorListBytes, as much as 10,000 pods.
+const (
+	floorListPath  = "/list"
+	floorListBytes = 16 << 20
+)
+
+func floorList(ctx context.Context, hc *http.Client, base string) metrics {
+	n, d, err := fetch(ctx, hc, base+floorListPath, contentJSON)
+	if err != nil {
+		fatalf("floor: %v", err)
+	}
+	return rate(n, d)
 }
 
 // serveFloor is the whole server.
@@ -68,7 +88,12 @@ func serveFloor(contentType string) {
 	if err != nil {
 		fatalf("floor: %v", err)
 	}
+	long := bytes.Repeat([]byte{'x'}, floorListBytes)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == floorListPath {
+			_, _ = w.Write(long)
+			return
+		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", contentType)
 		if r.Method == http.MethodPost {

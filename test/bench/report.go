@@ -57,7 +57,7 @@ func runReport(context.Context, []string) {
 }
 
 // figures are the values that each run had of each metric, under
-// "BENCH METRIC" and "BENCH CASE CLIENTS METRIC".
+// "BENCH METRIC" and "BENCH CASE CLIENTS METRIC", or watchers instead of clients.
 type figures map[string][]float64
 
 // read adds one result line. Summaries are left out: they follow from the runs.
@@ -65,7 +65,7 @@ func (f figures) read(line []byte) error {
 	var result struct {
 		Bench, Case string
 		Run         any
-		Params      struct{ Clients int }
+		Params      struct{ Clients, Watchers int }
 		Metrics     map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(line, &result); err != nil {
@@ -81,7 +81,7 @@ func (f figures) read(line []byte) error {
 		}
 		for _, key := range []string{
 			result.Bench + " " + name,
-			fmt.Sprintf("%s %s %d %s", result.Bench, result.Case, result.Params.Clients, name),
+			fmt.Sprintf("%s %s %d %s", result.Bench, result.Case, result.Params.Clients+result.Params.Watchers, name),
 		} {
 			f[key] = append(f[key], value)
 		}
