@@ -1,6 +1,8 @@
 package main
 
 import (
+	"flag"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/onsi/ginkgo/v2/types"
 )
+
+var update = flag.Bool("update", false, "write RESULTS.md")
 
 func cases(t *testing.T) []testCase {
 	t.Helper()
@@ -120,5 +124,48 @@ func TestTheRatchet(t *testing.T) {
 	got, err := readNames(path)
 	if want := map[string]bool{"kept": true, "broken": true, "not run": true, "new": true}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("list = %v, %v; want %v", got, err, want)
+	}
+}
+
+// TestResultsAreUpToDate: run `go test -run Results -update` after changing missing.tsv.
+func TestResultsAreUpToDate(t *testing.T) {
+	passing, err := readNames("passing.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := writeResults("RESULTS.md", cases(t), passing); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reasons, err := readReasons()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := formatResults(cases(t), passing, reasons)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("RESULTS.md")
+	if err != nil || string(got) != string(want) {
+		t.Errorf("RESULTS.md is not what passing.txt and missing.tsv say (%v)", err)
+	}
+}
+
+func TestEachMissingCaseNeedsOneReason(t *testing.T) {
+	all := []testCase{{"one", "A", "auth"}, {"two", "B", "auth"}, {"three", "D", "node"}}
+	two := []reason{{regexp.MustCompile("two"), "no second"}}
+	for name, c := range map[string]struct {
+		passing map[string]bool
+		reasons []reason
+		ok      bool
+	}{
+		"explained":                     {map[string]bool{"one": true}, two, true},
+		"not explained":                 {map[string]bool{"one": true}, nil, false},
+		"explained for one that passes": {map[string]bool{"one": true, "two": true}, two, false},
+	} {
+		if _, err := explain(all, c.passing, c.reasons); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -18,6 +18,7 @@ type options struct {
 	classes      string
 	focus, skip  string
 	mustPass     string
+	results      string
 	onlyMustPass bool
 	update       bool
 }
@@ -49,6 +50,7 @@ func parseFlags() options {
 	flag.StringVar(&o.skip, "skip", "^$", "regular expression: no cases whose names match")
 	flag.DurationVar(&o.suite.timeout, "timeout", 3*time.Hour, "the longest that the run may take; what is not done then has failed or was not run")
 	flag.StringVar(&o.mustPass, "must-pass", "passing.txt", "the list of cases that must pass")
+	flag.StringVar(&o.results, "results", "RESULTS.md", "where -update writes what passes and why the rest does not")
 	flag.BoolVar(&o.onlyMustPass, "only-must-pass", false, "run only the cases of that list")
 	flag.BoolVar(&o.update, "update", false, "add cases that pass newly to the list")
 	flag.Parse()
@@ -93,7 +95,15 @@ func conform(ctx context.Context, o options) (ok bool, err error) {
 		fmt.Println("must pass and did not:", name)
 	}
 	if o.update {
-		err = writeNames(o.mustPass, withPassed(required, results))
+		err = o.keep(all, withPassed(required, results))
 	}
 	return len(broken) == 0, err
+}
+
+// keep writes the list of cases that must pass, and what follows from it.
+func (o options) keep(all []testCase, passing map[string]bool) error {
+	if err := writeNames(o.mustPass, passing); err != nil {
+		return err
+	}
+	return writeResults(o.results, all, passing)
 }

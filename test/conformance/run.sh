@@ -13,6 +13,7 @@
 #   SERVERS=1         replicas of the control plane
 #   KUBECONFIG_OF=f   examine this cluster instead of one of its own
 #   KEEP=DIR          where output and report go; default: a new folder below /tmp
+#   STATIC=DIR        where busybox and bash-static are, for images; default: from Debian's packages
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -22,11 +23,14 @@ keep=${KEEP:-$(mktemp -d /tmp/conformance-XXXXXX)}
 class=${CLASS:-A,B}
 ready_timeout_seconds=60
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
-server_pid=
+server_pid= real_node=
+[[ $class == *[CD]* ]] && real_node=1
 mkdir -p "$suite_dir" "$keep"
 
 finish() {
   if [[ -n $server_pid ]]; then
+    # Containers outlive their agent: what an interrupted suite left must go first.
+    [[ -z $real_node ]] || "$setpoint" kubectl --kubeconfig "$kubeconfig" delete pods --all --all-namespaces --now >/dev/null 2>&1 || true
     kill "$server_pid" 2>/dev/null || true
     wait "$server_pid" 2>/dev/null || true
   fi
@@ -44,6 +48,25 @@ fi
 go build -trimpath -o "$suite_dir/ginkgo" github.com/onsi/ginkgo/v2/ginkgo
 go build -trimpath -o "$suite_dir/conformance" .
 
+# The images that containers run, under upstream's names. No registry is asked.
+images_dir=$suite_dir/images-$version
+pack_images() {
+  local static=${STATIC:-$suite_dir/static/bin} program
+  mkdir -p "$images_dir"
+  for program in agnhost nonewprivs; do
+    [[ -x $suite_dir/$program-$version ]] ||
+      go build -trimpath -ldflags '-s -w' -o "$suite_dir/$program-$version" "k8s.io/kubernetes/test/images/$program"
+  done
+  for program in busybox bash; do
+    [[ -n ${STATIC:-} || -d $suite_dir/static/usr/share/doc/$program-static ]] ||
+      (cd "$keep" && apt-get -q download "$program-static" >&2 && dpkg-deb -x "$program-static"_*.deb "$suite_dir/static")
+  done
+  go run -trimpath ./images -busybox "$static/busybox" -bash "$static/bash-static" \
+    -agnhost "$suite_dir/agnhost-$version" -nnp "$suite_dir/nonewprivs-$version" \
+    -module "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" -out "$images_dir/conformance.tar"
+}
+[[ -z $real_node ]] || pack_images
+
 # The kubectl that is built in, unless the tests shall call another one.
 kubectl=${KUBECTL:-$keep/kubectl}
 printf '#!/bin/sh\nexec %q kubectl "$@"\n' "$setpoint" >"$keep/kubectl"
@@ -53,7 +76,7 @@ kubeconfig=${KUBECONFIG_OF:-}
 if [[ -z $kubeconfig ]]; then
   [[ -x $setpoint ]] || { echo "conformance: no bin/setpoint: run 'make build', or 'make conformance'" >&2; exit 2; }
   nodes=(--simulated-nodes 2)
-  [[ $class == *[CD]* ]] && nodes=()
+  [[ -z $real_node ]] || nodes=(--images-dir "$images_dir")
   "$setpoint" dev --data-dir "$keep/cluster" --port 0 --servers "${SERVERS:-1}" "${nodes[@]}" --log-level warn >"$keep/setpoint.log" 2>&1 &
   server_pid=$!
   kubeconfig=$keep/cluster/admin.kubeconfig
