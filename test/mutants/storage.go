@@ -52,7 +52,7 @@ var ofStorage = []Mutant{
 	},
 	{
 		Name: "page-of-the-newest-root", Bug: "page 2 comes from another cut than page 1",
-		File:   "apiserver/storage/list.go",
+		File:   "apiserver/storage/continue.go",
 		Old:    `	root, err := t.store.rootExactly(ctx, uint64(revision))`,
 		New:    `	root, err := t.store.rootAtLeast(ctx, "")`,
 		Checks: []Check{{"apiserver/storage", "TestPages"}},
@@ -60,15 +60,22 @@ var ofStorage = []Mutant{
 	{
 		Name: "exact-is-at-least", Bug: "a list exactly at N shows what came after N",
 		File:   "apiserver/storage/list.go",
-		Old:    `	root, err = t.store.rootExactly(ctx, revision)`,
-		New:    `	root, err = t.store.waitRevision(ctx, revision)`,
+		Old:    `	root, err := t.store.rootExactly(ctx, revision)`,
+		New:    `	root, err := t.store.waitRevision(ctx, revision)`,
 		Checks: []Check{{"apiserver/storage", "TestPages"}},
 	},
 	{
 		Name: "page-begins-one-late", Bug: "the first object of each next page is left out",
 		File:   "apiserver/storage/list.go",
-		Old:    `return t.endPage(root, prefix, next, o, page)`,
-		New:    `return t.endPage(root, prefix, max(next, r.Key+endOfKey), o, page)`,
+		Old:    `return t.endPage(c, prefix, next, o, page)`,
+		New:    `return t.endPage(c, prefix, max(next, r.Key+endOfKey), o, page)`,
+		Checks: []Check{{"apiserver/storage", "TestPages"}},
+	},
+	{
+		Name: "pages-never-end", Bug: "the pages of a list stay one cut for as long as the client likes",
+		File:   "apiserver/storage/continue.go",
+		Old:    `	case !begin.IsZero() && time.Since(begin) > pagesMaxAge:`,
+		New:    `	case begin.IsZero() && time.Since(begin) > pagesMaxAge:`,
 		Checks: []Check{{"apiserver/storage", "TestPages"}},
 	},
 	{
