@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/apiserver/gather"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
 	"github.com/setpoint-io/setpoint/apiserver/fairness"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -246,7 +247,7 @@ func (s *Server) serve() error {
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}
-	if err := http2.ConfigureServer(s.http, &http2.Server{MaxConcurrentStreams: maxConcurrentStreams}); err != nil {
+	if err := gather.Configure(s.http, &http2.Server{MaxConcurrentStreams: maxConcurrentStreams}); err != nil {
 		return err
 	}
 	s.http.TLSConfig.NextProtos = append(s.http.TLSConfig.NextProtos, raftProtocol)
