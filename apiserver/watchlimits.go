@@ -2,9 +2,12 @@ package apiserver
 
 import (
 	"bufio"
+	"context"
+	"math"
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +20,11 @@ const (
 	// A watch costs a goroutine and its connection's buffers.
 	maxWatchesPerUser = 10_000
 	// stalledTimeout is how long the client of a watch may take nothing of what is
-	// sent to it: then its watch ends. Events are never kept for it meanwhile.
+	// sent to it: then, or at most stalledInterval later, its watch ends. Events are
+	// never kept for it meanwhile.
 	stalledTimeout = 30 * time.Second
+	// stalledInterval is how often each watch is looked at.
+	stalledInterval = 5 * time.Second
 )
 
 // tooManyRetryAfterSeconds is when a client that has too many may come again.
@@ -41,7 +47,9 @@ func (s *Server) withWatchLimits(next http.Handler, perUser int) http.Handler {
 			return
 		}
 		defer watches.leave(who.GetName())
-		next.ServeHTTP(newImpatientWriter(w), r)
+		writer := newImpatientWriter(r.Context(), w)
+		defer writer.looks.Stop()
+		next.ServeHTTP(writer, r)
 	})
 }
 
@@ -70,31 +78,55 @@ func (c *watchCounts) leave(name string) {
 }
 
 // impatientWriter ends the connection, or the stream, of a client that takes nothing.
-// The socket's deadline is only set then, as in limitReading.
+// The socket's deadline is only set then, as in limitReading. A watch may write
+// hundreds of times a second, and a timer for each write would cost as much as its event.
 type impatientWriter struct {
 	http.ResponseWriter
+	ctx        context.Context // of the request
 	controller *http.ResponseController
-	stalled    *time.Timer
+	// writes grows when a write begins and when it ends: it is odd while one is under way.
+	writes atomic.Uint64
+	looks  *time.Timer
+	// seen is writes at the last look, and for how long it has been so under way.
+	seen    uint64
+	stalled time.Duration
 }
 
-func newImpatientWriter(w http.ResponseWriter) *impatientWriter {
-	controller := http.NewResponseController(w)
-	stalled := time.AfterFunc(stalledTimeout, func() { _ = controller.SetWriteDeadline(time.Unix(1, 0)) })
-	stalled.Stop()
-	return &impatientWriter{ResponseWriter: w, controller: controller, stalled: stalled}
+func newImpatientWriter(ctx context.Context, w http.ResponseWriter) *impatientWriter {
+	i := &impatientWriter{ResponseWriter: w, ctx: ctx, controller: http.NewResponseController(w)}
+	i.looks = time.AfterFunc(math.MaxInt64, i.look)
+	i.looks.Reset(stalledInterval)
+	return i
+}
+
+// look is called every stalledInterval until the request ends.
+func (w *impatientWriter) look() {
+	writes := w.writes.Load()
+	switch {
+	case w.ctx.Err() != nil:
+		return
+	case writes != w.seen || writes%2 == 0:
+		w.seen, w.stalled = writes, 0
+	case w.stalled+stalledInterval >= stalledTimeout:
+		_ = w.controller.SetWriteDeadline(time.Unix(1, 0))
+		return
+	default:
+		w.stalled += stalledInterval
+	}
+	w.looks.Reset(stalledInterval)
 }
 
 // Write implements http.ResponseWriter.
 func (w *impatientWriter) Write(p []byte) (int, error) {
-	w.stalled.Reset(stalledTimeout)
-	defer w.stalled.Stop()
+	w.writes.Add(1)
+	defer w.writes.Add(1)
 	return w.ResponseWriter.Write(p)
 }
 
 // Flush implements http.Flusher.
 func (w *impatientWriter) Flush() {
-	w.stalled.Reset(stalledTimeout)
-	defer w.stalled.Stop()
+	w.writes.Add(1)
+	defer w.writes.Add(1)
 	_ = w.controller.Flush() // the next write fails too
 }
 
