@@ -15,7 +15,8 @@ const (
 	holdMax = 500 * time.Microsecond
 	// heldMaxBytes is the payload of the longest record of TLS.
 	heldMaxBytes = 16 << 10
-	// pieceBytes is the buffer of http2: a write of this size is not the end of a flush.
+	// pieceBytes is the buffer of http2: a write of this size or more is rarely the end
+	// of an answer, which has a frame of its own, mostly empty.
 	pieceBytes = 4 << 10
 	// frameHeaderBytes is the length of what is before a frame's payload (RFC 9113, 4.1).
 	frameHeaderBytes = 9
@@ -44,21 +45,23 @@ var buffers = sync.Pool{New: func() any { return new([heldMaxBytes]byte) }}
 func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && len(c.held)+len(p) > heldMaxBytes {
-		c.release()
-	}
-	switch {
-	case c.err != nil:
-		return 0, c.err
-	case promisesMore(p):
-		c.hold(p)
-		return len(p), nil
-	case c.held == nil:
+	more := promisesMore(p)
+	if c.held == nil && c.err == nil && !more {
 		return c.secured.Write(p)
 	}
-	c.held = append(c.held, p...)
-	c.release()
-	return len(p), c.err
+	for rest := p; len(rest) > 0 && c.err == nil; {
+		rest = rest[c.hold(rest):]
+		if len(c.held) == heldMaxBytes {
+			c.release()
+		}
+	}
+	if !more {
+		c.release()
+	}
+	if c.err != nil {
+		return 0, c.err
+	}
+	return len(p), nil
 }
 
 // Close implements net.Conn.
@@ -69,12 +72,15 @@ func (c *conn) Close() error {
 	return c.secured.Close()
 }
 
-func (c *conn) hold(p []byte) {
+// hold takes as much of p as fits, and says how much.
+func (c *conn) hold(p []byte) int {
 	if c.held == nil {
 		c.held = buffers.Get().(*[heldMaxBytes]byte)[:0]
 		c.wait()
 	}
-	c.held = append(c.held, p...)
+	n := min(len(p), heldMaxBytes-len(c.held))
+	c.held = append(c.held, p[:n]...)
+	return n
 }
 
 // wait sets the end of the holding.
@@ -101,11 +107,11 @@ func (c *conn) release() {
 	c.held = nil
 }
 
-// promisesMore tells of a piece that more will follow at once: it is a full buffer, or
-// the headers of an answer with a body. A piece that begins within a frame may look so
-// by accident; then it waits for nothing.
+// promisesMore tells of a piece that more will follow at once: it is a full buffer or
+// what did not fit into one, or the headers of an answer with a body. The last piece
+// of an answer may look so by accident; then it is late by holdMax.
 func promisesMore(p []byte) bool {
-	if len(p) == pieceBytes {
+	if len(p) >= pieceBytes {
 		return true
 	}
 	if len(p) < frameHeaderBytes || http2.FrameType(p[3]) != http2.FrameHeaders {

@@ -61,33 +61,31 @@ func data(t *testing.T, size int) []byte {
 }
 
 func TestWhatLeavesTogether(t *testing.T) {
-	full := make([]byte, pieceBytes)
+	full, long := make([]byte, pieceBytes), data(t, heldMaxBytes)
 	for name, c := range map[string]struct {
 		pieces [][]byte
-		want   []int // how many pieces each write is made of
+		want   []int // the length of each write
 	}{
-		"an answer":           {[][]byte{headers(t, false), data(t, 100)}, []int{2}},
-		"one without a body":  {[][]byte{headers(t, true), data(t, 100)}, []int{1, 1}},
-		"events":              {[][]byte{data(t, 10), data(t, 20)}, []int{1, 1}},
-		"a flush of some KiB": {[][]byte{full, full, data(t, 10)}, []int{3}},
-		"a long flush":        {[][]byte{full, full, full, full, full, data(t, 10)}, []int{4, 2}},
-		"a long piece":        {[][]byte{headers(t, false), data(t, heldMaxBytes)}, []int{1, 1}},
+		"an answer":           {[][]byte{headers(t, false), data(t, 100)}, []int{15 + 109}},
+		"one without a body":  {[][]byte{headers(t, true), data(t, 100)}, []int{15, 109}},
+		"events":              {[][]byte{data(t, 10), data(t, 20)}, []int{19, 29}},
+		"a flush of some KiB": {[][]byte{full, full, data(t, 10)}, []int{2*pieceBytes + 19}},
+		"a long answer":       {[][]byte{headers(t, false), long, long, data(t, 0)}, []int{heldMaxBytes, heldMaxBytes, 15 + 3*frameHeaderBytes}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &wire{}
 			conn := &conn{secured: w}
-			var want [][]byte
-			next := c.pieces
-			for _, n := range c.want {
-				want, next = append(want, slices.Concat(next[:n]...)), next[n:]
-			}
 			for _, p := range c.pieces {
 				if n, err := conn.Write(p); n != len(p) || err != nil {
 					t.Fatalf("Write = %d, %v", n, err)
 				}
 			}
-			if !slices.EqualFunc(w.writes, want, bytes.Equal) {
-				t.Errorf("%d writes, want %d", len(w.writes), len(want))
+			var got []int
+			for _, text := range w.writes {
+				got = append(got, len(text))
+			}
+			if !slices.Equal(got, c.want) || !bytes.Equal(slices.Concat(w.writes...), slices.Concat(c.pieces...)) {
+				t.Errorf("writes of %v bytes, want %v", got, c.want)
 			}
 		})
 	}

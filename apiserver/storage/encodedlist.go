@@ -102,12 +102,13 @@ func (l *List) writeProtobuf(header []byte, w *bufio.Writer) error {
 	if err := envelope.Unmarshal(header); err != nil {
 		return fmt.Errorf("envelope of an empty list: %w", err)
 	}
-	size := len(envelope.Raw)
-	for _, item := range l.Items {
+	texts, size := make([][]byte, len(l.Items)), len(envelope.Raw)
+	for i, item := range l.Items {
 		text, err := item.protobuf()
 		if err != nil {
 			return err
 		}
+		texts[i] = text
 		size += len(fieldHeader(tagItems, len(text))) + len(text)
 	}
 	typeMeta, err := envelope.TypeMeta.Marshal()
@@ -117,11 +118,7 @@ func (l *List) writeProtobuf(header []byte, w *bufio.Writer) error {
 	writeField(w, tagTypeMeta, typeMeta)
 	_, _ = w.Write(fieldHeader(tagRaw, size))
 	_, _ = w.Write(envelope.Raw)
-	for _, item := range l.Items {
-		text, err := item.protobuf()
-		if err != nil {
-			return err
-		}
+	for _, text := range texts {
 		writeField(w, tagItems, text)
 	}
 	writeField(w, tagContentEncoding, []byte(envelope.ContentEncoding))
