@@ -207,6 +207,30 @@ func TestNewServersAreKnownAtOnce(t *testing.T) {
 	}
 }
 
+// TestAnswersSayEverythingOnce: the other server says of its answer what this one says
+// of all, since it has the same chain before it.
+func TestAnswersSayEverythingOnce(t *testing.T) {
+	server, f := newAggregatingServer(t)
+	f.register(server, "stable.example.com", 2000, metav1.ConditionTrue)
+	eventually(t, "it is passed on", func() bool { return call{path: remotePath}.do(t, server).code == http.StatusOK })
+	f.answerWith(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Audit-Id", "the other's")
+		w.Header().Set("Cache-Control", "public")
+		w.Header().Set("Etag", "the other's")
+		w.Header()["Warning"] = []string{`299 - "one"`, `299 - "two"`}
+	})
+	got := call{path: remotePath}.do(t, server).header
+	if ids := got["Audit-Id"]; len(ids) != 1 || ids[0] == "the other's" {
+		t.Errorf("Audit-Id: %q", ids)
+	}
+	want := http.Header{"Cache-Control": {"no-cache, private"}, "Etag": {"the other's"}, "Warning": {`299 - "one"`, `299 - "two"`}}
+	for name := range want {
+		if diff := cmp.Diff(want[name], got[name]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 func TestWatchesArePassedOn(t *testing.T) {
 	server, f := newAggregatingServer(t)
 	f.register(server, "stable.example.com", 2000, metav1.ConditionTrue)

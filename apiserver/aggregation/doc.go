@@ -14,7 +14,7 @@
 //
 // Promises: an APIService that is not Available is answered 503 with the reason; a
 // group stays in discovery while its server fails, marked stale, with what it last
-// offered; core/v1 and apiregistration.k8s.io are never passed on, since nobody could
+// offered; an answer has one Audit-Id, this server's; core/v1 and apiregistration.k8s.io are never passed on, since nobody could
 // repair the cluster without them.
 //
 // Before a replica says that there is no such resource it has read the newest APIServices.

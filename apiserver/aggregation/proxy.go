@@ -47,7 +47,7 @@ func (p proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		transport.SetAuthProxyHeaders(next, u.GetName(), u.GetUID(), u.GetGroups(), u.GetExtra())
 	}
 	named := transport.NewAuthProxyRoundTripper(u.GetName(), u.GetUID(), u.GetGroups(), u.GetExtra(), p.backend.client.Transport)
-	p.pass(location, named, upgrade).ServeHTTP(w, next)
+	p.pass(location, unrepeated{named, w.Header()}, upgrade).ServeHTTP(w, next)
 }
 
 func (p proxy) pass(location *url.URL, through http.RoundTripper, upgrade bool) http.Handler {
@@ -64,6 +64,31 @@ func (p proxy) Error(w http.ResponseWriter, r *http.Request, err error) {
 func (p proxy) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	responsewriters.ErrorNegotiated(err, p.codecs, schema.GroupVersion{Version: "v1"}, w, r)
 }
+
+// unrepeated is a transport whose answers leave out what this server has said already:
+// the copy of an answer's header is added to what is there, and a client would read
+// the name of the request and how long to keep the answer twice.
+type unrepeated struct {
+	http.RoundTripper
+	said http.Header
+}
+
+// RoundTrip implements http.RoundTripper. Warnings are a list, and all of them are passed on.
+func (u unrepeated) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := u.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	for name := range u.said {
+		if name != "Warning" {
+			response.Header.Del(name)
+		}
+	}
+	return response, nil
+}
+
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper: upgrades dial as what is inside.
+func (u unrepeated) WrappedRoundTripper() http.RoundTripper { return u.RoundTripper }
 
 func available(service *apiregistrationv1.APIService) bool {
 	return helper.IsAPIServiceConditionTrue(service, apiregistrationv1.Available)
