@@ -16,6 +16,7 @@ import (
 	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
 	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers"
 	"github.com/setpoint-io/setpoint/controllers/apiservice"
@@ -143,6 +144,14 @@ func (l *loops) runControllers(ctx context.Context, term uint64) error {
 	if err != nil {
 		return err
 	}
+	self, err := l.server.self()
+	if err != nil {
+		return err
+	}
+	clusterInfo, err := pki.ClusterInfo(l.server.config.Trust.CA, self)
+	if err != nil {
+		return err
+	}
 	monitors := l.server.newMonitors(ctx, metadataClient)
 	defer monitors.wg.Wait()
 	return controllers.Run(ctx, controllers.Config{
@@ -156,6 +165,7 @@ func (l *loops) runControllers(ctx context.Context, term uint64) error {
 		Monitors:    monitors.all,
 		Liveness:    l.server.nodeLiveness(),
 		RootCA:      l.server.config.Trust.CA.CertPEM(),
+		ClusterInfo: clusterInfo,
 		Signer:      l.server.config.Trust.CA,
 		Tokens:      l.server.access.issuer,
 		Logger:      l.server.config.Logger,

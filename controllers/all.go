@@ -92,7 +92,7 @@ func runLegacyToken(ctx context.Context, cfg Config, _ record.EventRecorder) err
 }
 
 func runBootstrapToken(ctx context.Context, cfg Config, _ record.EventRecorder) error {
-	return bootstraptoken.Run(ctx, bootstraptoken.Config{Client: cfg.Client, Logger: cfg.Logger})
+	return bootstraptoken.Run(ctx, bootstraptoken.Config{Client: cfg.Client, ClusterInfo: cfg.ClusterInfo, Logger: cfg.Logger})
 }
 
 func runFlowSchema(ctx context.Context, cfg Config, _ record.EventRecorder) error {

@@ -60,6 +60,9 @@ type Config struct {
 	// RootCA is the PEM bundle published in every namespace; empty publishes
 	// nothing.
 	RootCA []byte
+	// ClusterInfo is the kubeconfig, without a user, that kube-public/cluster-info begins
+	// with; empty leaves that ConfigMap to the administrator.
+	ClusterInfo []byte
 	// Aggregator registers APIServices and says which are available; same fence. Required.
 	Aggregator aggregator.Interface
 	// LocalAPIs are the APIServices of the built-in group versions.

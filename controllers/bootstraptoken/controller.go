@@ -26,10 +26,13 @@ import (
 // Config is what the controller needs for one term.
 type Config struct {
 	Client kubernetes.Interface
-	Logger *slog.Logger
+	// ClusterInfo is the kubeconfig that cluster-info begins with, without a user;
+	// empty leaves making it to the administrator.
+	ClusterInfo []byte
+	Logger      *slog.Logger
 }
 
-// lookInterval is how often cluster-info is looked at while there are tokens that sign.
+// lookInterval is how often cluster-info is looked at while it has to be there or to be signed.
 const lookInterval = time.Minute
 
 type controller struct {
@@ -50,6 +53,7 @@ func Run(ctx context.Context, cfg Config) error {
 		Name:      "bootstraptoken",
 		Reconcile: c.reconcile,
 		Sources:   []reconcile.Source{{Informer: c.secrets, Map: tokenChanged}},
+		Feeds:     []reconcile.Feed{func(_ context.Context, add func(reconcile.Key)) { add(all[0]) }},
 		Logger:    cfg.Logger,
 	})
 }
@@ -74,8 +78,8 @@ func isToken(secret *corev1.Secret) bool {
 	return secret.Type == bootstrapapi.SecretTypeBootstrapToken && secret.Namespace == metav1.NamespaceSystem
 }
 
-// reconcile asks to be called again when the next token expires, and soon while there
-// may be something new to sign.
+// reconcile asks to be called again when the next token expires, and soon while
+// cluster-info may be gone or have something new to sign.
 func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
 	secrets, err := corelisters.NewSecretLister(c.secrets.GetIndexer()).Secrets(metav1.NamespaceSystem).List(labels.Everything())
 	if err != nil {
@@ -102,7 +106,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 			signing[id] = key
 		}
 	}
-	if len(signing) > 0 && (next == 0 || next > lookInterval) {
+	if (len(signing) > 0 || len(c.cfg.ClusterInfo) > 0) && (next == 0 || next > lookInterval) {
 		next = lookInterval
 	}
 	return next, c.sign(ctx, signing)
@@ -143,7 +147,7 @@ func (c *controller) remove(ctx context.Context, secret *corev1.Secret) error {
 func (c *controller) sign(ctx context.Context, tokens map[string]string) error {
 	info, err := c.cfg.Client.CoreV1().ConfigMaps(all[0].Namespace).Get(ctx, all[0].Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return c.make(ctx, tokens)
 	}
 	if err != nil {
 		return err
@@ -158,6 +162,24 @@ func (c *controller) sign(ctx context.Context, tokens map[string]string) error {
 		return fmt.Errorf("sign cluster-info: %w", err)
 	}
 	return nil
+}
+
+// make creates cluster-info, signed. A namespace that is gone or going is no error: the
+// next look finds it if it comes back.
+func (c *controller) make(ctx context.Context, tokens map[string]string) error {
+	if len(c.cfg.ClusterInfo) == 0 {
+		return nil
+	}
+	data, err := signed(map[string]string{bootstrapapi.KubeConfigKey: string(c.cfg.ClusterInfo)}, tokens)
+	if err != nil {
+		return err
+	}
+	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: all[0].Namespace, Name: all[0].Name}, Data: data}
+	_, err = c.cfg.Client.CoreV1().ConfigMaps(info.Namespace).Create(ctx, info, metav1.CreateOptions{})
+	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return nil
+	}
+	return fmt.Errorf("make cluster-info: %w", err)
 }
 
 // signed is the data with a signature of each token, and no others.

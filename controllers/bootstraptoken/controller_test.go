@@ -83,3 +83,51 @@ func TestTokens(t *testing.T) {
 		look([]string{"ever00", "foreig", "silent"}, []string{"jws-kubeconfig-ever00", "kubeconfig"})
 	})
 }
+
+// TestClusterInfoComesBack: it is made and signed, what an administrator writes into it
+// stays, and what he deletes comes back.
+func TestClusterInfoComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := controllertest.New(t)
+		w.Run(func(ctx context.Context) error {
+			return Run(ctx, Config{Client: w.Client, ClusterInfo: []byte("the cluster's")})
+		})
+		w.Settle()
+		if diff := cmp.Diff([]string{"create configmaps kube-public/cluster-info"}, w.Writes()); diff != "" {
+			t.Error(diff)
+		}
+		infos := w.Client.CoreV1().ConfigMaps("kube-public")
+		look := func(content string) {
+			t.Helper()
+			w.Settle()
+			info, err := infos.Get(t.Context(), "cluster-info", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Data["kubeconfig"] != content || !jws.DetachedTokenIsValid(info.Data["jws-kubeconfig-ever00"], content, "ever00", "0123456789abcdef") {
+				t.Errorf("cluster-info: %q", info.Data)
+			}
+		}
+		if _, err := w.Client.CoreV1().Secrets("kube-system").Create(t.Context(), token("ever00", time.Time{}, true), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		look("the cluster's")
+		own := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "cluster-info"}, Data: map[string]string{"kubeconfig": "an administrator's"}}
+		if _, err := infos.Update(t.Context(), own, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookInterval)
+		look("an administrator's")
+		if err := infos.Delete(t.Context(), "cluster-info", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lookInterval)
+		look("the cluster's")
+		w.Writes()
+		time.Sleep(2 * lookInterval)
+		w.Settle()
+		if writes := w.Writes(); len(writes) > 0 {
+			t.Errorf("an unchanged world was written to: %v", writes)
+		}
+	})
+}

@@ -135,6 +135,18 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
+func TestClusterInfo(t *testing.T) {
+	ca := newCA(t, time.Now())
+	config, err := clientcmd.Load(must[[]byte](t)(ClusterInfo(ca, twoServers[1])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := config.Clusters[""]
+	if cluster == nil || cluster.Server != "https://192.0.2.2:6443" || !bytes.Equal(cluster.CertificateAuthorityData, ca.CertPEM()) || len(config.AuthInfos) > 0 {
+		t.Errorf("%+v", config)
+	}
+}
+
 func TestNodeFiles(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	if _, err := LoadNode(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -31,6 +31,17 @@ func Kubeconfig(user *Identity, servers []Server) ([]byte, error) {
 	return yaml.Marshal(config)
 }
 
+// ClusterInfo returns a kubeconfig without a user, which tells machines where the cluster
+// is and whom to trust there: kubeadm's form, one cluster without a name.
+func ClusterInfo(ca *CA, server Server) ([]byte, error) {
+	return yaml.Marshal(clientcmdv1.Config{
+		Kind: "Config", APIVersion: "v1",
+		Clusters: []clientcmdv1.NamedCluster{{Cluster: clientcmdv1.Cluster{
+			Server: "https://" + server.Endpoint, CertificateAuthorityData: ca.CertPEM(),
+		}}},
+	})
+}
+
 // WriteKubeconfig writes Kubeconfig's result to a file with mode 0600.
 func WriteKubeconfig(path string, user *Identity, servers []Server) error {
 	content, err := Kubeconfig(user, servers)

@@ -51,38 +51,66 @@ func account(name string) rbacv1.Subject {
 
 const (
 	authenticationReader = "extension-apiserver-authentication-reader"
-	controllerLeader     = "system::leader-locking-kube-controller-manager"
-	schedulerLeader      = "system::leader-locking-kube-scheduler"
+	leaderPrefix         = "system::leader-locking-"
+
+	// What reads and ends the tokens by which machines join, and what cloud providers
+	// keep: parts of upstream which may run beside ours.
+	bootstrapSigner = "bootstrap-signer"
+	tokenCleaner    = "token-cleaner"
+	cloudProvider   = "cloud-provider"
 )
 
-// Roles returns the roles of kube-system.
+// Roles returns the roles of kube-system and kube-public.
 func Roles() []*rbacv1.Role {
-	leading := func() rbacv1.PolicyRule {
-		return rule(read+" create update", "coordination.k8s.io", "leases leasecandidates")
-	}
 	return []*rbacv1.Role{
-		role(authenticationReader, named(read, core, "configmaps", "extension-apiserver-authentication")),
-		role(controllerLeader, leading()),
-		role(schedulerLeader, leading()),
+		role(metav1.NamespaceSystem, authenticationReader, named(read, core, "configmaps", "extension-apiserver-authentication")),
+		leader("kube-controller-manager"),
+		leader("kube-scheduler"),
+		role(metav1.NamespaceSystem, controllerPrefix+bootstrapSigner, rule(read, core, "secrets")),
+		role(metav1.NamespaceSystem, controllerPrefix+cloudProvider, rule("create "+read, core, "configmaps")),
+		role(metav1.NamespaceSystem, controllerPrefix+tokenCleaner, rule(read+" delete", core, "secrets"), recording()),
+		role(metav1.NamespacePublic, controllerPrefix+bootstrapSigner,
+			rule(read, core, "configmaps"),
+			named("update", core, "configmaps", "cluster-info"),
+			recording()),
 	}
 }
 
-func role(name string, rules ...rbacv1.PolicyRule) *rbacv1.Role {
-	return &rbacv1.Role{ObjectMeta: marked(name, metav1.NamespaceSystem), Rules: rules}
+// leader is the role of a part whose replicas agree on one of them: by a Lease, or by
+// the ConfigMap of its name.
+func leader(part string) *rbacv1.Role {
+	return role(metav1.NamespaceSystem, leaderPrefix+part,
+		rule("watch", core, "configmaps"),
+		named("get update", core, "configmaps", part),
+		rule(read+" create update", "coordination.k8s.io", "leases leasecandidates"))
 }
 
-// RoleBindings returns who holds which role in kube-system.
+func role(namespace, name string, rules ...rbacv1.PolicyRule) *rbacv1.Role {
+	return &rbacv1.Role{ObjectMeta: marked(name, namespace), Rules: rules}
+}
+
+// RoleBindings returns who holds which role in kube-system and kube-public.
 func RoleBindings() []*rbacv1.RoleBinding {
 	return []*rbacv1.RoleBinding{
-		binding("system::"+authenticationReader, authenticationReader, person(user.KubeControllerManager), person(user.KubeScheduler)),
-		binding(controllerLeader, controllerLeader, person(user.KubeControllerManager), account("kube-controller-manager"), account("leader-election-controller")),
-		binding(schedulerLeader, schedulerLeader, person(user.KubeScheduler), account("kube-scheduler")),
+		binding(metav1.NamespaceSystem, "system::"+authenticationReader, authenticationReader, person(user.KubeControllerManager), person(user.KubeScheduler)),
+		bindingOf(metav1.NamespaceSystem, leaderPrefix+"kube-controller-manager",
+			person(user.KubeControllerManager), account("kube-controller-manager"), account("leader-election-controller")),
+		bindingOf(metav1.NamespaceSystem, leaderPrefix+"kube-scheduler", person(user.KubeScheduler), account("kube-scheduler")),
+		bindingOf(metav1.NamespaceSystem, controllerPrefix+bootstrapSigner, account(bootstrapSigner)),
+		bindingOf(metav1.NamespaceSystem, controllerPrefix+cloudProvider, account(cloudProvider)),
+		bindingOf(metav1.NamespaceSystem, controllerPrefix+tokenCleaner, account(tokenCleaner)),
+		bindingOf(metav1.NamespacePublic, controllerPrefix+bootstrapSigner, account(bootstrapSigner)),
 	}
 }
 
-func binding(name, role string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
+// bindingOf is a binding that bears its role's name.
+func bindingOf(namespace, role string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
+	return binding(namespace, role, role, subjects...)
+}
+
+func binding(namespace, name, role string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: marked(name, metav1.NamespaceSystem), Subjects: subjects,
+		ObjectMeta: marked(name, namespace), Subjects: subjects,
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
 	}
 }

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
@@ -45,6 +47,31 @@ func TestBindingsHoldRoles(t *testing.T) {
 		if !seen["Role "+b.Namespace+"/"+b.RoleRef.Name] {
 			t.Errorf("%s binds %s, which is not there", b.Name, b.RoleRef.Name)
 		}
+	}
+}
+
+// TestNamespacedNames: they are upstream's, each bound in its own namespace.
+func TestNamespacedNames(t *testing.T) {
+	want := []string{
+		"kube-public/system:controller:bootstrap-signer",
+		"kube-system/extension-apiserver-authentication-reader",
+		"kube-system/system::leader-locking-kube-controller-manager",
+		"kube-system/system::leader-locking-kube-scheduler",
+		"kube-system/system:controller:bootstrap-signer",
+		"kube-system/system:controller:cloud-provider",
+		"kube-system/system:controller:token-cleaner",
+	}
+	var roles, bound []string
+	for _, r := range Roles() {
+		roles = append(roles, r.Namespace+"/"+r.Name)
+	}
+	for _, b := range RoleBindings() {
+		bound = append(bound, b.Namespace+"/"+b.RoleRef.Name)
+	}
+	slices.Sort(roles)
+	slices.Sort(bound)
+	if diff := cmp.Diff(want, roles) + cmp.Diff(want, bound); diff != "" {
+		t.Error(diff)
 	}
 }
 
