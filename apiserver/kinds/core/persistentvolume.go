@@ -2,9 +2,6 @@ package core
 
 import (
 	"fmt"
-	"maps"
-	"path"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,19 +15,16 @@ import (
 	"k8s.io/kubectl/pkg/util/storage"
 	"k8s.io/utils/ptr"
 
-	"github.com/setpoint-io/setpoint/apiserver/kinds/claim"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
-	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/volume"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
 // unsetCell stands for an optional field that is not set.
 const unsetCell = "<unset>"
 
-var reclaimPolicies = []corev1.PersistentVolumeReclaimPolicy{
-	corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain,
-}
+var specPath = field.NewPath("spec")
 
 func persistentVolumes() resource.Kind[*corev1.PersistentVolume] {
 	return resource.Kind[*corev1.PersistentVolume]{
@@ -45,7 +39,7 @@ func persistentVolumes() resource.Kind[*corev1.PersistentVolume] {
 			pv.Status.Phase, pv.Status.LastPhaseTransitionTime = corev1.VolumePending, pv.CreationTimestamp.DeepCopy()
 		},
 		Parts:          []resource.Part[*corev1.PersistentVolume]{{Name: "status", Resets: []string{"spec"}, Prepare: prepareVolumeStatus, Validate: anyVolumeStatus}},
-		Validate:       func(pv *corev1.PersistentVolume) field.ErrorList { return validateVolume(pv) },
+		Validate:       validateVolume,
 		ValidateUpdate: validateVolumeUpdate,
 		Warnings:       volumeWarnings,
 		Spec:           func(pv *corev1.PersistentVolume) any { return &pv.Spec },
@@ -145,74 +139,16 @@ func volumeWarnings(pv *corev1.PersistentVolume) []string {
 }
 
 func validateVolume(pv *corev1.PersistentVolume) field.ErrorList {
-	spec, at := &pv.Spec, field.NewPath("spec")
-	errs := claim.AccessModes(spec.AccessModes, "", at.Child("accessModes"))
-	errs = append(errs, validateCapacity(spec.Capacity, at.Child("capacity"))...)
-	errs = append(errs, rule.OneOf(spec.PersistentVolumeReclaimPolicy, reclaimPolicies, at.Child("persistentVolumeReclaimPolicy"))...)
-	if spec.NodeAffinity != nil {
-		required := at.Child("nodeAffinity", "required")
-		if spec.NodeAffinity.Required == nil {
-			errs = append(errs, field.Required(required, "must specify required node constraints"))
-		} else {
-			errs = append(errs, podspec.NodeSelector(spec.NodeAffinity.Required, required)...)
-		}
-	}
-	errs = append(errs, validateVolumeSource(spec, at)...)
-	if spec.HostPath != nil && path.Clean(spec.HostPath.Path) == "/" && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		errs = append(errs, field.Forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
-	}
-	if spec.StorageClassName != "" {
-		errs = append(errs, rule.Subdomain(spec.StorageClassName, at.Child("storageClassName"))...)
-	}
-	if spec.VolumeMode != nil {
-		errs = append(errs, claim.VolumeMode(*spec.VolumeMode, at.Child("volumeMode"))...)
-	}
-	return append(errs, validateAttributesClass(spec, at)...)
-}
-
-func validateAttributesClass(spec *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
-	name := spec.VolumeAttributesClassName
-	if name == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	if *name == "" {
-		errs = append(errs, field.Required(at.Child("volumeAttributesClassName"), "an empty string is disallowed"))
-	} else {
-		errs = append(errs, rule.Subdomain(*name, at.Child("volumeAttributesClassName"))...)
-	}
-	if spec.CSI == nil {
-		errs = append(errs, field.Required(at.Child("csi"), "has to be specified when using volumeAttributesClassName"))
-	}
-	return errs
-}
-
-func validateCapacity(capacity corev1.ResourceList, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(capacity) == 0 {
-		errs = append(errs, field.Required(at, ""))
-	}
-	if _, sized := capacity[corev1.ResourceStorage]; !sized || len(capacity) > 1 {
-		errs = append(errs, field.NotSupported(at, capacity, []corev1.ResourceName{corev1.ResourceStorage}))
-	}
-	for _, name := range slices.Sorted(maps.Keys(capacity)) {
-		errs = append(errs, validateBasicQuantity(capacity, name, at)...)
-		errs = append(errs, rule.Positive(capacity[name], at.Key(string(name)))...)
-	}
-	return errs
-}
-
-func validateBasicQuantity(list corev1.ResourceList, name corev1.ResourceName, at *field.Path) field.ErrorList {
-	if quantity := list[name]; quantity.Value() < 0 {
-		return field.ErrorList{field.Invalid(at.Key(string(name)), quantity.Value(), "must be a valid resource quantity")}
-	}
-	return nil
+	return append(volume.Spec(&pv.Spec, specPath), volume.AffinityValues(&pv.Spec, specPath)...)
 }
 
 // validateVolumeUpdate: where the data is never changes; a secret for growing it may
-// be added.
+// be added. Values in the node affinity that no label has are judged where the old ones were good.
 func validateVolumeUpdate(pv, old *corev1.PersistentVolume) field.ErrorList {
-	errs := validateVolume(pv)
+	errs := volume.Spec(&pv.Spec, specPath)
+	if len(volume.AffinityValues(&old.Spec, specPath)) == 0 {
+		errs = append(errs, volume.AffinityValues(&pv.Spec, specPath)...)
+	}
 	source, was := pv.Spec.PersistentVolumeSource.DeepCopy(), &old.Spec.PersistentVolumeSource
 	if source.CSI != nil && was.CSI != nil && was.CSI.ControllerExpandSecretRef == nil {
 		source.CSI.ControllerExpandSecretRef = nil

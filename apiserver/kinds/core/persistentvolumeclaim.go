@@ -173,7 +173,7 @@ func validateClaimStatus(pvc, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 	var errs field.ErrorList
 	status, path := &pvc.Status, field.NewPath("status")
 	for _, name := range slices.Sorted(maps.Keys(status.Capacity)) {
-		errs = append(errs, validateBasicQuantity(status.Capacity, name, path.Child("capacity"))...)
+		errs = append(errs, rule.BasicQuantity(status.Capacity[name], path.Child("capacity").Key(string(name)))...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(status.AllocatedResourceStatuses)) {
 		at := path.Child("allocatedResourceStatuses")
@@ -186,7 +186,7 @@ func validateClaimStatus(pvc, _ *corev1.PersistentVolumeClaim) field.ErrorList {
 		at := path.Child("allocatedResources")
 		bad := validateClaimResource(name, at)
 		if len(bad) == 0 {
-			bad = validateBasicQuantity(status.AllocatedResources, name, at)
+			bad = rule.BasicQuantity(status.AllocatedResources[name], at.Key(string(name)))
 		}
 		errs = append(errs, bad...)
 	}

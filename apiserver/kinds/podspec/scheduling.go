@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -122,6 +123,20 @@ func NodeSelector(selector *corev1.NodeSelector, path *field.Path) field.ErrorLi
 	return errs
 }
 
+// NodeSelectorValues asks of each value that a label could have it.
+func NodeSelectorValues(selector *corev1.NodeSelector, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range selector.NodeSelectorTerms {
+		expressions := path.Child("nodeSelectorTerms").Index(i).Child("matchExpressions")
+		for j, requirement := range selector.NodeSelectorTerms[i].MatchExpressions {
+			for k, value := range requirement.Values {
+				errs = append(errs, rule.Invalid(value, utilvalidation.IsValidLabelValue(value), expressions.Index(j).Child("values").Index(k))...)
+			}
+		}
+	}
+	return errs
+}
+
 func validateWeight(weight int32, path *field.Path) field.ErrorList {
 	if weight < 1 || weight > 100 {
 		return field.ErrorList{field.Invalid(path, weight, "must be in the range 1-100")}
@@ -137,14 +152,28 @@ func validateNodeTerm(term *corev1.NodeSelectorTerm, path *field.Path) field.Err
 		errs = append(errs, validateNodeRequirement(&term.MatchExpressions[i], at)...)
 	}
 	for i := range term.MatchFields {
-		requirement, at := &term.MatchFields[i], path.Child("matchFields").Index(i)
-		if requirement.Key != "metadata.name" {
-			errs = append(errs, field.Invalid(at.Child("key"), requirement.Key, "not a valid field selector key"))
-		}
+		errs = append(errs, validateNodeField(&term.MatchFields[i], path.Child("matchFields").Index(i))...)
+	}
+	return errs
+}
+
+// validateNodeField: a node has one field that it is chosen by, its name.
+func validateNodeField(requirement *corev1.NodeSelectorRequirement, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	values := path.Child("values")
+	switch requirement.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if len(requirement.Values) != 1 {
-			errs = append(errs, field.Required(at.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
+			errs = append(errs, field.Required(values, "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
 		}
-		errs = append(errs, rule.OneOf(requirement.Operator, []corev1.NodeSelectorOperator{corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn}, at.Child("operator"))...)
+	default:
+		errs = append(errs, field.Invalid(path.Child("operator"), requirement.Operator, "not a valid selector operator"))
+	}
+	if requirement.Key != metav1.ObjectNameField {
+		return append(errs, field.Invalid(path.Child("key"), requirement.Key, "not a valid field selector key"))
+	}
+	for i, name := range requirement.Values {
+		errs = append(errs, rule.Subdomain(name, values.Index(i))...)
 	}
 	return errs
 }

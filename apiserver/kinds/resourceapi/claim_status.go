@@ -145,6 +145,7 @@ func validateAllocation(allocation *resourcev1.AllocationResult, names map[strin
 	}, at.Child("config"))...)
 	if allocation.NodeSelector != nil {
 		errs = append(errs, podspec.NodeSelector(allocation.NodeSelector, path.Child("nodeSelector"))...)
+		errs = append(errs, podspec.NodeSelectorValues(allocation.NodeSelector, path.Child("nodeSelector"))...)
 	}
 	return errs
 }

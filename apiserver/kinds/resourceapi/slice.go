@@ -190,6 +190,7 @@ func placesSet(name *string, selector *corev1.NodeSelector, all *bool, emptyName
 	if selector != nil {
 		set = append(set, "`nodeSelector`")
 		errs = append(errs, podspec.NodeSelector(selector, path.Child("nodeSelector"))...)
+		errs = append(errs, podspec.NodeSelectorValues(selector, path.Child("nodeSelector"))...)
 	}
 	switch {
 	case all == nil:

@@ -135,6 +135,14 @@ func Nonnegative(errs *field.ErrorList, value int32, path *field.Path) {
 	*errs = append(*errs, validation.ValidateNonnegativeField(int64(value), path)...)
 }
 
+// BasicQuantity refuses an amount of less than nothing.
+func BasicQuantity(amount resource.Quantity, path *field.Path) field.ErrorList {
+	if amount.Value() < 0 {
+		return field.ErrorList{field.Invalid(path, amount.Value(), "must be a valid resource quantity")}
+	}
+	return nil
+}
+
 // Positive asks for an amount above 0.
 func Positive(amount resource.Quantity, path *field.Path) field.ErrorList {
 	if amount.Sign() > 0 {

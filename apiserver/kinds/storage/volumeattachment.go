@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
+	"github.com/setpoint-io/setpoint/apiserver/kinds/volume"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -76,7 +77,7 @@ func validateAttachmentSource(source *storagev1.VolumeAttachmentSource, path *fi
 	case source.InlineVolumeSpec != nil && name != nil:
 		return field.ErrorList{field.Forbidden(path, one)}
 	case name == nil:
-		return nil
+		return volume.Inline(source.InlineVolumeSpec, path.Child("inlineVolumeSpec"))
 	case *name == "":
 		return field.ErrorList{field.Required(path.Child("persistentVolumeName"), "must specify non empty persistentVolumeName")}
 	}

@@ -1,4 +1,4 @@
-package core
+package volume
 
 import (
 	"reflect"
@@ -11,9 +11,9 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
-// validateVolumeSource asks for one source, and judges those that are still mounted
+// validateSource asks for one source, and judges those that are still mounted
 // by somebody; of the old network drivers it only knows that they count as one.
-func validateVolumeSource(spec *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
+func validateSource(spec *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	set := setSources(&spec.PersistentVolumeSource)
 	if len(set) == 0 {
@@ -29,9 +29,9 @@ func validateVolumeSource(spec *corev1.PersistentVolumeSpec, path *field.Path) f
 	case "nfs":
 		errs = append(errs, podspec.NFS(spec.NFS, at)...)
 	case "local":
-		errs = append(errs, validateLocalVolume(spec, path)...)
+		errs = append(errs, validateLocal(spec, path)...)
 	case "csi":
-		errs = append(errs, validateCSIVolume(spec.CSI, at)...)
+		errs = append(errs, validateCSI(spec.CSI, at)...)
 	}
 	return errs
 }
@@ -49,8 +49,8 @@ func setSources(source *corev1.PersistentVolumeSource) []string {
 	return set
 }
 
-// validateLocalVolume: a disk of one node is of use on that node only.
-func validateLocalVolume(spec *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
+// validateLocal: a disk of one node is of use on that node only.
+func validateLocal(spec *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
 	at := path.Child("local", "path")
 	errs := rule.Required(spec.Local.Path, at)
 	errs = append(errs, podspec.NoBacksteps(spec.Local.Path, at)...)
@@ -60,7 +60,7 @@ func validateLocalVolume(spec *corev1.PersistentVolumeSpec, path *field.Path) fi
 	return errs
 }
 
-func validateCSIVolume(csi *corev1.CSIPersistentVolumeSource, path *field.Path) field.ErrorList {
+func validateCSI(csi *corev1.CSIPersistentVolumeSource, path *field.Path) field.ErrorList {
 	errs := validateCSIDriverName(csi.Driver, path.Child("driver"))
 	errs = append(errs, rule.Required(csi.VolumeHandle, path.Child("volumeHandle"))...)
 	for _, secret := range []struct {
