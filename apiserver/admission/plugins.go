@@ -48,6 +48,7 @@ func New(config Config) (admission.Interface, error) {
 		newDefaultIngressClass(store),
 		newPodTopologyLabels(store),
 		newAdminAccess(store),
+		claimStatus{authorizer: config.Authorizer},
 	}, config.Last...)), nil
 }
 

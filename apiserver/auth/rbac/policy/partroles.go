@@ -87,6 +87,7 @@ func scheduling() []rbacv1.PolicyRule {
 		rule(read, "resource.k8s.io", "deviceclasses resourceslices"),
 		rule("create delete "+read+" "+change, "resource.k8s.io", "resourceclaims"),
 		rule(read+" "+change, "resource.k8s.io", "resourceclaims/status"),
+		rule(change, "resource.k8s.io", "resourceclaims/binding"),
 	}
 }
 
