@@ -35,6 +35,8 @@ go vet "${race_flags[@]}" ./... || failed=1
 for module in test/bench test/conformance; do
   (cd "$module" && CGO_ENABLED=0 go vet . && CGO_ENABLED=0 go test -count=1 .) || failed=1
 done
+# The tests of others' clients run with programs that take long to build (make clients).
+(cd test/clients && CGO_ENABLED=0 go vet ./...) || failed=1
 
 test/compose.sh || failed=1
 

@@ -85,7 +85,11 @@ func startDev(ts *testscript.TestScript, neg bool, args []string) {
 		append([]string{"dev", "--port", "0", "--data-dir", data}, args...)...)
 	ts.Check(err)
 	*ts.Value(devKey{}).(**process) = p
-	ts.Defer(p.kill)
+	ts.Defer(func() {
+		if err := endPods(data, p); err != nil {
+			ts.Logf("pods are left: %v", err)
+		}
+	})
 	ts.Setenv("KUBECONFIG", filepath.Join(data, "admin.kubeconfig"))
 }
 
