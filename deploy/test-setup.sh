@@ -31,6 +31,8 @@ require() {
 require_go
 require git git "the list of files to check"
 require gcc "gcc libc6-dev" "the race detector"
+require curl curl "the walk through docs/walkthrough.md"
+require openssl openssl "the same"
 
 if [[ $(id -u) -ne 0 ]]; then
   say "not root: tests with real containers, mounts and networks skip themselves and say so"

@@ -77,6 +77,9 @@ func TestMain(m *testing.M) {
 //	exits CODE COMMAND...    the command ends with this code
 //	eventually TIME REGEXP COMMAND...
 //	                         until the output of setpoint COMMAND matches; ! until it does not
+//	walk PAGE HEADING        the commands below a heading of a page print what the page says
+//	own-network              a network namespace for what follows (root)
+//	box-image ARCHIVE NAME   an image with cat, echo, ls, tar and a few more
 func TestScripts(t *testing.T) {
 	binary, err := setpointBinary()
 	if err != nil {
@@ -103,6 +106,16 @@ func TestScripts(t *testing.T) {
 			"start-server": startServer,
 			"stop-server":  stopServer,
 			"kill-server":  killServer,
+
+			"walk":        walk,
+			"own-network": ownNetwork,
+			"box-image":   boxImage,
+		},
+		Condition: func(c string) (bool, error) {
+			if c == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", c)
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
