@@ -18,6 +18,7 @@ const envPrefix = "SETPOINT_"
 func withSources(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().String("config", "", "YAML file with values for flags, by their names")
 	cmd.Flags().String("log-level", "info", "what to log: debug, info, warn, error")
+	completeFlags(cmd)
 	run := cmd.RunE
 	cmd.Args = noArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

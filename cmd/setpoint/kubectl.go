@@ -2,7 +2,9 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
@@ -17,8 +19,11 @@ func newKubectl() *cobra.Command {
 		Use:                "kubectl [command]",
 		Short:              "kubectl, built in; finds the cluster of this machine by itself",
 		DisableFlagParsing: true,
+		ValidArgsFunction:  completeKubectl,
 		RunE: func(*cobra.Command, []string) error {
+			signal.Reset(os.Interrupt, syscall.SIGTERM) // kubectl ends by itself
 			useOwnKubeconfig()
+			os.Args = append([]string{"kubectl"}, os.Args[2:]...)
 			if code := cli.Run(cmd.NewDefaultKubectlCommand()); code != 0 {
 				os.Exit(code) // kubectl has said why
 			}
@@ -30,7 +35,6 @@ func newKubectl() *cobra.Command {
 // useOwnKubeconfig points kubectl at this machine's cluster unless the user has
 // chosen one.
 func useOwnKubeconfig() {
-	os.Args = append([]string{"kubectl"}, os.Args[2:]...)
 	if os.Getenv("KUBECONFIG") != "" {
 		return
 	}
