@@ -25,6 +25,8 @@ import (
 
 const (
 	maxDevServers = 5
+	// maxSimulatedNodes is the largest cluster that upstream promises to work.
+	maxSimulatedNodes = 5000
 	// rootlessNodes are simulated when containers cannot be run.
 	rootlessNodes = 3
 	devNodeName   = "node-1"
@@ -44,7 +46,7 @@ type DevConfig struct {
 
 var (
 	errServers   = fmt.Errorf("--servers must be 1 to %d", maxDevServers)
-	errSimulated = errors.New("--simulated-nodes must not be negative")
+	errSimulated = fmt.Errorf("--simulated-nodes must be 0 to %d", maxSimulatedNodes)
 	errPort      = errors.New("--port must be 0 to 65535")
 )
 
@@ -53,7 +55,7 @@ func (c *DevConfig) Validate() error {
 	switch {
 	case c.Servers < 1 || c.Servers > maxDevServers:
 		return errServers
-	case c.SimulatedNodes < 0:
+	case c.SimulatedNodes < 0 || c.SimulatedNodes > maxSimulatedNodes:
 		return errSimulated
 	case c.Port < 0 || c.Port > 65535:
 		return errPort

@@ -53,6 +53,11 @@ func (o *AgentOptions) Validate() error {
 	case o.NodeIP != "" && net.ParseIP(o.NodeIP) == nil:
 		return fmt.Errorf("%w: %q", errBadNodeIP, o.NodeIP)
 	}
+	for _, server := range o.Servers {
+		if _, _, err := net.SplitHostPort(server); err != nil {
+			return fmt.Errorf("--servers %q: want host:port", server)
+		}
+	}
 	if o.Name == "" {
 		host, err := os.Hostname()
 		if err != nil {

@@ -17,15 +17,14 @@ import (
 )
 
 func newBackup() *cobra.Command {
-	cmd := &cobra.Command{Use: "backup", Short: "Back up all objects of a cluster, verify and restore backups", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(newBackupCreate(), newBackupVerify(), newBackupRestore())
-	return cmd
+	return group(&cobra.Command{Use: "backup", Short: "Back up all objects of a cluster, verify and restore backups"},
+		newBackupCreate(), newBackupVerify(), newBackupRestore())
 }
 
 // withFile is withSources for a command whose one argument is a file.
 func withFile(cmd *cobra.Command) *cobra.Command {
 	withSources(cmd)
+	cmd.ValidArgsFunction = nil // files
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return nil

@@ -25,11 +25,9 @@ import (
 const statusTimeout = 3 * time.Second
 
 func newCluster() *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "Prepare and look at a cluster", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(newClusterInit(), newClusterStatus(), newClusterMembers(), newClusterJoin(), newClusterRemove(),
+	return group(&cobra.Command{Use: "cluster", Short: "Prepare a cluster, look at it and change its servers"},
+		newClusterInit(), newClusterStatus(), newClusterMembers(), newClusterJoin(), newClusterRemove(),
 		newClusterReplace(), newClusterTransferLeader(), newClusterRecover())
-	return cmd
 }
 
 func newClusterInit() *cobra.Command {

@@ -59,15 +59,8 @@ func newRoot() *cobra.Command {
 		Short:         "A Kubernetes-compatible control plane in one binary",
 		Version:       setpoint.Version,
 		SilenceErrors: true, SilenceUsage: true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q: run 'setpoint --help'", args[0])}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDev(), newServer(), newAgent(), newCluster(), newBackup(), newKubectl(), newDemo())
-	return root
+	root.SetHelpCommand(newHelp())
+	return group(root, newDev(), newServer(), newAgent(), newCluster(), newBackup(), newKubectl(), newDemo())
 }
