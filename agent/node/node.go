@@ -18,7 +18,7 @@ import (
 
 const (
 	// DefaultVersion is the kubelet version a node reports when Config has none.
-	DefaultVersion = "v1.37.0-setpoint"
+	DefaultVersion = "v1.37.2+setpoint"
 	// DefaultMaxPods is upstream's default number of pods for each node.
 	DefaultMaxPods = 110
 	// DefaultLeaseInterval suits a node without a session: four renewals fit in

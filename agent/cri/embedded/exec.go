@@ -78,6 +78,18 @@ type execRequest struct {
 	resize         func(terminal *os.File) (stop func())
 }
 
+// complain writes why a command did not start where the command would have: of one that failed, clients and probes learn
+// the exit code and the output alone.
+func (r *execRequest) complain(err error) {
+	to, end := r.stderr, "\n"
+	if r.tty {
+		to, end = r.stdout, "\r\n"
+	}
+	if failed, ok := errors.AsType[utilexec.CodeExitError](err); ok && to != nil {
+		_, _ = fmt.Fprint(to, failed.Err, end) // the client may have left
+	}
+}
+
 // exec runs the command as a child of this process: a session ends with the agent, as its client's connection does.
 func (r *Runtime) exec(ctx context.Context, c *container, req execRequest) error {
 	if len(req.command) == 0 {
@@ -92,6 +104,7 @@ func (r *Runtime) exec(ctx context.Context, c *container, req execRequest) error
 	defer stop()
 	code, err := session.follow(req)
 	if err != nil {
+		req.complain(err)
 		return err
 	}
 	session.drain()

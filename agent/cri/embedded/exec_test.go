@@ -100,6 +100,20 @@ func TestExecStream(t *testing.T) {
 	}
 }
 
+func TestExecSaysWhyACommandDidNotStart(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	id := p.start(containerConfig("sleep"))
+	const why = `failed to exec in container: exec: "nosuch": executable file not found in $PATH`
+	var out, errOut, screen bytes.Buffer
+	_ = r.ExecStream(t.Context(), id, []string{"nosuch"}, nil, nopCloser{&out}, nopCloser{&errOut}, false, nil)
+	_ = r.ExecStream(t.Context(), id, []string{"nosuch"}, nil, nopCloser{&screen}, nil, true, nil)
+	_, probed, _ := r.ExecSync(t.Context(), id, []string{"nosuch"}, patience)
+	if out.Len() != 0 || errOut.String() != why+"\n" || screen.String() != why+"\r\n" || string(probed) != why+"\n" {
+		t.Errorf("stdout %q, stderr %q, screen %q, probed %q", out.String(), errOut.String(), screen.String(), probed)
+	}
+}
+
 func TestExecStreamTerminal(t *testing.T) {
 	r := newRuntime(t)
 	p := runPod(t, r, nil)
