@@ -2,7 +2,6 @@ package setpoint
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/setpoint-io/setpoint/agent/simulated"
 	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 )
 
@@ -20,7 +20,11 @@ const (
 	kubeletIdleTimeout = time.Minute
 )
 
-var errNoAddress = errors.New("the node has registered no internal address")
+var (
+	errNoAddress = errors.New("the node has registered no internal address")
+	errNoPort    = errors.New("the node has registered no port for its agent")
+	errNoAgent   = errors.New("it is simulated, its pods run nothing")
+)
 
 // kubelets dials the agents of nodes. The certificate must be the node's own, so
 // an address that a node lied about leads nowhere.
@@ -41,8 +45,11 @@ func (k *kubelets) Agent(node *corev1.Node) (*url.URL, http.RoundTripper, error)
 		return nil, nil, errNoAddress
 	}
 	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
+	if _, pretended := node.Labels[simulated.Label]; pretended && port == 0 {
+		return nil, nil, errNoAgent
+	}
 	if port == 0 {
-		return nil, nil, fmt.Errorf("the node has registered no port for its agent")
+		return nil, nil, errNoPort
 	}
 	transport, err := k.transport(node.Name)
 	if err != nil {
