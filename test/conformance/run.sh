@@ -50,19 +50,23 @@ go build -trimpath -o "$suite_dir/conformance" .
 
 # The images that containers run, under upstream's names. No registry is asked.
 images_dir=$suite_dir/images-$version
+build_program() {
+  [[ -x $suite_dir/$1-$version ]] || go build -trimpath -ldflags '-s -w' -o "$suite_dir/$1-$version" "$2"
+}
 pack_images() {
   local static=${STATIC:-$suite_dir/static/bin} program
   mkdir -p "$images_dir"
-  for program in agnhost nonewprivs; do
-    [[ -x $suite_dir/$program-$version ]] ||
-      go build -trimpath -ldflags '-s -w' -o "$suite_dir/$program-$version" "k8s.io/kubernetes/test/images/$program"
-  done
+  build_program agnhost k8s.io/kubernetes/test/images/agnhost
+  build_program nonewprivs k8s.io/kubernetes/test/images/nonewprivs
+  build_program sample-apiserver k8s.io/sample-apiserver
+  build_program etcd go.etcd.io/etcd/server/v3
   for program in busybox bash; do
     [[ -n ${STATIC:-} || -d $suite_dir/static/usr/share/doc/$program-static ]] ||
       (cd "$keep" && apt-get -q download "$program-static" >&2 && dpkg-deb -x "$program-static"_*.deb "$suite_dir/static")
   done
   go run -trimpath ./images -busybox "$static/busybox" -bash "$static/bash-static" \
     -agnhost "$suite_dir/agnhost-$version" -nnp "$suite_dir/nonewprivs-$version" \
+    -sample-apiserver "$suite_dir/sample-apiserver-$version" -etcd "$suite_dir/etcd-$version" \
     -module "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" -out "$images_dir/conformance.tar"
 }
 [[ -z $real_node ]] || pack_images
@@ -81,7 +85,8 @@ if [[ -z $kubeconfig ]]; then
   server_pid=$!
   kubeconfig=$keep/cluster/admin.kubeconfig
   deadline=$((SECONDS + ready_timeout_seconds))
-  until grep -q 'is ready' "$keep/setpoint.log"; do
+  # A node loads its images before it registers, and a suite that finds none runs nothing.
+  until grep -q 'is ready' "$keep/setpoint.log" && "$kubectl" --kubeconfig "$kubeconfig" get nodes 2>/dev/null | grep -qw Ready; do
     if ((SECONDS >= deadline)) || ! kill -0 "$server_pid" 2>/dev/null; then
       cat "$keep/setpoint.log" >&2
       exit 2

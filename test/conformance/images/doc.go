@@ -2,7 +2,7 @@
 // registry: one archive that an agent loads from its images folder.
 //
 // They have upstream's names, which the suite itself tells, and upstream's programs
-// as far as these are Go (agnhost, nonewprivs). The userland of all is busybox, so
+// as far as these are Go (agnhost, nonewprivs, sample-apiserver, etcd). The userland of all is busybox, so
 // they lack what only Alpine has: curl is a wget that prints, there is no dig, iperf
 // or CoreDNS. What PATH finds as sh is bash, because Debian's busybox takes variables
 // such as data-1 out of the environment, which upstream's does not; /bin/sh is

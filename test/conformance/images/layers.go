@@ -20,7 +20,7 @@ import (
 const websiteDir = "/usr/share/nginx/html"
 
 // programs are what the images are made of.
-type programs struct{ busybox, bash, agnhost, nnp, module string }
+type programs struct{ busybox, bash, agnhost, nnp, sampleAPIServer, etcd, module string }
 
 // file is one entry of a layer: a folder, a link or content.
 type file struct {
@@ -40,6 +40,8 @@ func (p programs) layers() (map[layer]v1.Layer, error) {
 	for which, make := range map[layer]func() ([]file, error){
 		userland: p.userland, agnhost: p.agnhostFiles, nnp: p.nnpFiles, website: websiteFiles,
 		kitten: func() ([]file, error) { return p.html("kitten") }, nautilus: func() ([]file, error) { return p.html("nautilus") },
+		sampleAPIServer: func() ([]file, error) { return alone(p.sampleAPIServer, "sample-apiserver") },
+		etcd:            func() ([]file, error) { return alone(p.etcd, "usr/local/bin/etcd") },
 	} {
 		files, err := make()
 		if err == nil {
@@ -119,6 +121,12 @@ func (p programs) html(name string) ([]file, error) {
 		files = append(files, text(entry.Name(), string(content)))
 	}
 	return files, nil
+}
+
+// alone is a layer of one program.
+func alone(source, target string) ([]file, error) {
+	f, err := program(source, target)
+	return []file{f}, err
 }
 
 func program(source, target string) (file, error) {

@@ -19,6 +19,8 @@ func main() {
 	flag.StringVar(&p.bash, "bash", "", "a static bash")
 	flag.StringVar(&p.agnhost, "agnhost", "", "upstream's agnhost")
 	flag.StringVar(&p.nnp, "nnp", "", "upstream's nonewprivs")
+	flag.StringVar(&p.sampleAPIServer, "sample-apiserver", "", "upstream's sample-apiserver")
+	flag.StringVar(&p.etcd, "etcd", "", "an etcd server")
 	flag.StringVar(&p.module, "module", "", "the folder of the module k8s.io/kubernetes")
 	archive := flag.String("out", "", "the archive to write")
 	flag.Parse()

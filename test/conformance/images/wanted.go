@@ -20,6 +20,8 @@ const (
 	website
 	kitten
 	nautilus
+	sampleAPIServer
+	etcd
 )
 
 // image is one that cases run.
@@ -48,6 +50,8 @@ func wanted() []image {
 		{named(imageutils.Nautilus), []layer{agnhost, nautilus}, tester("test-webserver")},
 		{named(imageutils.NonRoot), nil, v1.Config{Cmd: []string{"sh"}, User: "1234"}},
 		{named(imageutils.Nonewprivs), []layer{nnp}, v1.Config{Cmd: []string{"nnp"}}},
+		{named(imageutils.APIServer), []layer{sampleAPIServer}, v1.Config{Entrypoint: []string{"/sample-apiserver"}}},
+		{named(imageutils.Etcd), []layer{etcd}, v1.Config{Cmd: []string{"/usr/local/bin/etcd"}}},
 	}
 }
 
