@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,6 +25,12 @@ func TestMain(m *testing.M) {
 	}
 	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
 		os.Exit(inNamespace())
+	}
+	if os.Getenv(insideEnv) != "" { // a new namespace's loopback is down, and the host answers itself there
+		if err := loopbackUp(&netlink.Handle{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	os.Exit(m.Run())
 }

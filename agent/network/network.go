@@ -168,6 +168,10 @@ func (n *Network) connect(pid int, endpoint Endpoint, gateway netip.Addr) error 
 	if err := netlink.LinkAdd(pair); err != nil {
 		return fmt.Errorf("interface pair: %w", err)
 	}
+	// Where br_netfilter is loaded (Docker does) a pod's call to a Service that leads to itself turns round in the bridge.
+	if err := netlink.LinkSetHairpin(pair, true); err != nil {
+		return fmt.Errorf("hairpin: %w", err)
+	}
 	handle, err := handleOf(pid)
 	if err != nil {
 		return err
