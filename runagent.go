@@ -202,10 +202,11 @@ func runNode(ctx context.Context, c nodeConfig) error {
 		return err
 	}
 	routes := network.NewRoutes(network.RoutesConfig{Logger: c.logger})
+	var translation network.Translation
 	config := agent.Config{
 		NodeName: c.name, Client: c.client, Runtime: runtime, DataDir: c.dataDir, NodeIP: c.ip,
 		Listener: c.listener, ServerTLS: serverTLS, Logger: c.logger,
-		SetPeers: func(peers []agent.Peer) { setRoutes(routes, peers, c.logger) },
+		SetPeers: func(peers []agent.Peer) { setRoutes(routes, peers, c.logger) }, SetServices: translation.SetServices,
 	}
 	if c.session {
 		config.LeaseInterval = sessionLeaseInterval

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods"
 	"github.com/setpoint-io/setpoint/agent/server"
+	"github.com/setpoint-io/setpoint/agent/services"
 	"github.com/setpoint-io/setpoint/agent/simulated"
 	"github.com/setpoint-io/setpoint/agent/status"
 	"github.com/setpoint-io/setpoint/agent/volumes"
@@ -90,9 +91,10 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 
 // pods builds the pod manager; start runs it until ctx ends.
 func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeWatch) (m *pods.Manager, start func(context.Context) error) {
-	services := informers.NewSharedInformerFactory(a.Client, 0)
+	everywhere := informers.NewSharedInformerFactory(a.Client, 0)
+	a.translateServices(ctx, children, everywhere)
 	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(a.boundHere))
-	lookup := &objects{client: a.Client, services: services.Core().V1().Services().Lister(), synced: services.Core().V1().Services().Informer().HasSynced}
+	lookup := &objects{client: a.Client, services: everywhere.Core().V1().Services().Lister(), synced: everywhere.Core().V1().Services().Informer().HasSynced}
 	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
 	sender := status.NewManager(status.Config{Client: a.Client, Logger: a.Logger})
 	children.Go(func() { sender.Run(ctx) })
@@ -107,12 +109,21 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 	})
 	return m, func(ctx context.Context) error {
 		informer := bound.Core().V1().Pods().Informer()
-		services.StartWithContext(ctx)
-		defer services.Shutdown()
+		everywhere.StartWithContext(ctx)
+		defer everywhere.Shutdown()
 		bound.StartWithContext(ctx)
 		defer bound.Shutdown()
 		return m.Run(ctx, informer)
 	}
+}
+
+// translateServices follows the Services if the network wants to know.
+func (a *agent) translateServices(ctx context.Context, children *sync.WaitGroup, everywhere informers.SharedInformerFactory) {
+	if a.SetServices == nil {
+		return
+	}
+	run := services.Watch(services.Config{Informers: everywhere, Set: a.SetServices, Logger: a.Logger})
+	children.Go(func() { run(ctx) })
 }
 
 // boundHere selects this node's pods, and never from what some replica happens

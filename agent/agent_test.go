@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
 )
 
@@ -45,6 +46,7 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 		client, rt := fake.NewClientset(), podstest.New(map[string]podstest.Program{"web": {}})
 		var mu sync.Mutex
 		var peers [][]Peer
+		var services [][]network.Service
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
@@ -52,6 +54,12 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 				NodeName: "n1", Client: client, Runtime: rt, DataDir: dir, NodeIP: net.IPv4(192, 0, 2, 1), Listener: newSilentListener(),
 				Labels: map[string]string{"zone": "a"}, WithoutMounts: true,
 				SetPeers: func(p []Peer) { mu.Lock(); defer mu.Unlock(); peers = append(peers, p) },
+				SetServices: func(s []network.Service) error {
+					mu.Lock()
+					defer mu.Unlock()
+					services = append(services, s)
+					return nil
+				},
 			})
 		}()
 		time.Sleep(time.Second)
@@ -85,6 +93,9 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 		want := []Peer{{Node: "n2", PodCIDR: "10.42.8.0/24", NodeIP: net.ParseIP("192.0.2.2")}}
 		if diff := cmp.Diff(want, peers[len(peers)-1]); diff != "" {
 			t.Errorf("peers: %s", diff)
+		}
+		if len(services) != 1 || len(services[0]) != 0 {
+			t.Errorf("a cluster without Services, told once: %v", services)
 		}
 		mu.Unlock()
 		cancel()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/agent/cri"
+	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/node"
 )
 
@@ -67,6 +68,9 @@ type Config struct {
 	// SetPeers is called with all other nodes that have a pod CIDR, whenever
 	// that set changes. Nil is allowed.
 	SetPeers func([]Peer)
+	// SetServices is called with all Services and their endpoints, whenever one of
+	// them leads elsewhere. Nil: something else translates their addresses.
+	SetServices func([]network.Service) error
 	// Registered is called once the Node exists. Nil is allowed.
 	Registered func(*corev1.Node)
 

@@ -3,7 +3,7 @@
 // It owns: the wiring of its sub-packages into one Run. Each has its own concern:
 // node (the Node object and its Lease), pods (a worker for each pod), podconfig
 // (spec to CRI), images, volumes, probes, status (into the API), server (the
-// kubelet's endpoints), logs (their rotation), events, backoff, observed (what
+// kubelet's endpoints), services (addresses of Services), network, logs (their rotation), events, backoff, observed (what
 // the runtime says), simulated (nodes without machines). Called by: cmd/setpoint and package setpoint. It may call:
 // client-go for the cluster and CRI for containers, nothing else.
 //
