@@ -235,8 +235,14 @@ func (w *watcher) send(ctx context.Context, kind watch.EventType, obj runtime.Ob
 	if w.options.Plain {
 		obj = Uncache(obj)
 	}
+	event := watch.Event{Type: kind, Object: obj}
 	select {
-	case w.results <- watch.Event{Type: kind, Object: obj}:
+	case w.results <- event: // there is room nearly always; to wait for two costs thrice as much
+		return true
+	default:
+	}
+	select {
+	case w.results <- event:
 		return true
 	case <-ctx.Done():
 		return false
