@@ -22,15 +22,23 @@ suite_dir=${SUITE_DIR:-$HOME/.cache/setpoint-conformance}
 keep=${KEEP:-$(mktemp -d /tmp/conformance-XXXXXX)}
 class=${CLASS:-A,B}
 ready_timeout_seconds=60
+empty_timeout_seconds=60
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 server_pid= real_node=
 [[ $class == *[CD]* ]] && real_node=1
 mkdir -p "$suite_dir" "$keep"
 
+# empty_node waits for sandboxes too: of a pod that a case deletes by force the API
+# knows nothing while its containers still have their grace period.
+empty_node() {
+  local deadline=$((SECONDS + empty_timeout_seconds))
+  "$setpoint" kubectl --kubeconfig "$kubeconfig" delete pods --all --all-namespaces --now >/dev/null 2>&1 || true
+  while compgen -G "$keep/cluster/runtime/sandboxes/*" >/dev/null && ((SECONDS < deadline)); do sleep 0.2; done
+}
 finish() {
   if [[ -n $server_pid ]]; then
     # Containers outlive their agent: what an interrupted suite left must go first.
-    [[ -z $real_node ]] || "$setpoint" kubectl --kubeconfig "$kubeconfig" delete pods --all --all-namespaces --now >/dev/null 2>&1 || true
+    [[ -z $real_node ]] || empty_node
     kill "$server_pid" 2>/dev/null || true
     wait "$server_pid" 2>/dev/null || true
   fi
