@@ -40,6 +40,9 @@ done
 
 test/compose.sh || failed=1
 
+# People's binary prints what docs/walkthrough.md says; one with the race detector more.
+CGO_ENABLED=0 SETPOINT_TEST_BINARY=$PWD/bin/setpoint go test -count=1 -run TestScripts/walkthrough ./cmd/setpoint || failed=1
+
 mapfile -t others < <(comm -23 <(go list ./... | sort) <(go list "${static_packages[@]}" | sort))
 if ((${#others[@]} == 0)); then
   echo "run: no packages found" >&2

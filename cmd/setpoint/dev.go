@@ -33,6 +33,9 @@ func newDev() *cobra.Command {
 		if err := config.Validate(); err != nil {
 			return usageError{err}
 		}
+		if config.DataDir, err = filepath.Abs(config.DataDir); err != nil { // mounts of pods know no working folder
+			return err
+		}
 		return setpoint.RunDev(cmd.Context(), config)
 	}
 	return withSources(cmd)

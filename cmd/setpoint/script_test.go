@@ -111,15 +111,23 @@ func TestScripts(t *testing.T) {
 			"own-network": ownNetwork,
 			"box-image":   boxImage,
 		},
-		Condition: func(c string) (bool, error) {
-			if c == "root" {
-				return os.Geteuid() == 0, nil
-			}
-			return false, fmt.Errorf("unknown condition %q", c)
-		},
+		Condition:           condition,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	})
+}
+
+// condition knows [root], and [raced]: that the binary was built here with the race
+// detector, which talks on standard error and needs more memory.
+func condition(name string) (bool, error) {
+	switch name {
+	case "root":
+		return os.Geteuid() == 0, nil
+	case "raced":
+		return raceEnabled && os.Getenv(binaryVariable) == "", nil
+	default:
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
 }
 
 type clusterKey struct{}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,9 @@ func newAgent() *cobra.Command {
 		options.Logger = logger
 		if err := options.Validate(); err != nil {
 			return usageError{fmt.Errorf("%w: run 'setpoint agent --help'", err)}
+		}
+		if options.DataDir, err = filepath.Abs(options.DataDir); err != nil { // mounts of pods know no working folder
+			return err
 		}
 		return setpoint.RunAgent(cmd.Context(), options)
 	}

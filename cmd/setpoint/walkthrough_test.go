@@ -169,6 +169,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`), "-HASH"},  // of a template
 	{regexp.MustCompile(`-HASH-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-POD"}, // generated name
 	{regexp.MustCompile(`\b(\d+(ms|[smhd]))+( ago)?\b`), "AGE"},
+	{regexp.MustCompile(` \(x\d+ over AGE\)`), ""},
 	{regexp.MustCompile(`\b10\.(42|96)\.\d+\.\d+\b`), "10.$1.x.x"},
 	{regexp.MustCompile(`\b127\.0\.0\.1:\d+\b`), "127.0.0.1:PORT"},
 	{regexp.MustCompile(`\bsim-\d\b`), "sim-N"},
