@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,14 +17,18 @@ import (
 // content type is encoded once, however many watchers ask for it.
 type Cached struct {
 	object resource.Object
+	// encodings begins a list that only grows, at its front: a map for each object
+	// would be larger than many objects, and the few that there are soon searched.
+	encodings atomic.Pointer[encoding]
 
-	mu        sync.Mutex
-	encodings map[runtime.Identifier]*encoding
+	mu sync.Mutex
 	// views are what tables of a dynamic kind make of it, by version.
 	views map[string]view
 }
 
 type encoding struct {
+	id    runtime.Identifier
+	next  *encoding
 	once  sync.Once
 	bytes []byte
 	err   error
@@ -54,18 +59,20 @@ func (c *Cached) CacheEncode(id runtime.Identifier, encode func(runtime.Object, 
 	return err
 }
 
+// encodingFor returns the encoding of that name, perhaps one that nobody has made yet.
 func (c *Cached) encodingFor(id runtime.Identifier) *encoding {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.encodings == nil {
-		c.encodings = make(map[runtime.Identifier]*encoding, 1)
+	for {
+		first := c.encodings.Load()
+		for e := first; e != nil; e = e.next {
+			if e.id == id {
+				return e
+			}
+		}
+		fresh := &encoding{id: id, next: first}
+		if c.encodings.CompareAndSwap(first, fresh) {
+			return fresh
+		}
 	}
-	e, ok := c.encodings[id]
-	if !ok {
-		e = &encoding{}
-		c.encodings[id] = e
-	}
-	return e
 }
 
 // GetObject implements runtime.CacheableObject.

@@ -17,7 +17,7 @@ type Record struct {
 	CreateRevision, ModRevision uint64
 
 	digest Digest
-	memo   atomic.Pointer[any]
+	memo   atomic.Value
 }
 
 // Seal computes the record's digest. Whoever makes a record calls it once, after
@@ -44,21 +44,16 @@ const headBytes = 192
 func (r *Record) Digest() Digest { return r.digest }
 
 // Memo returns what SetMemo left, or nil.
-func (r *Record) Memo() any {
-	if p := r.memo.Load(); p != nil {
-		return *p
-	}
-	return nil
-}
+func (r *Record) Memo() any { return r.memo.Load() }
 
 // SetMemo leaves v with the record unless something is there already, and
 // returns what is there then. So of several that decode at once all go on with
-// the same object.
+// the same object. All memos of one record have one type.
 func (r *Record) SetMemo(v any) any {
-	if r.memo.CompareAndSwap(nil, &v) {
+	if r.memo.CompareAndSwap(nil, v) {
 		return v
 	}
-	return *r.memo.Load()
+	return r.memo.Load()
 }
 
 // Bytes returns what the record occupies, in bytes, for limits on memory.
