@@ -62,5 +62,10 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.SetHelpCommand(newHelp())
-	return group(root, newDev(), newServer(), newAgent(), newCluster(), newBackup(), newKubectl(), newDemo())
+	group(root, newDev(), newServer(), newAgent(), newCluster(), newBackup(), newKubectl(), newDemo())
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		group(completion)
+	}
+	return root
 }
