@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/storage"
 
+	"github.com/setpoint-io/setpoint/raftstore/record"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
@@ -36,6 +37,15 @@ type cut struct {
 	root  *state.Root
 	from  string
 	begin time.Time
+}
+
+// behind is where the next page begins: behind the last record that this one looked
+// at, nil if there was none.
+func (c cut) behind(last *record.Record) string {
+	if last == nil {
+		return c.from
+	}
+	return last.Key + endOfKey
 }
 
 // continueCut returns where the page that a token promised begins.

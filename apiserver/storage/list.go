@@ -101,12 +101,12 @@ func (t *Table) listOne(root *state.Root, o ListOptions, name string, page *Page
 
 func (t *Table) listMany(c cut, o ListOptions, page *Page) error {
 	prefix := t.namespacePrefix(o.Namespace)
-	next := c.from
+	var last *record.Record
 	for r := range t.ahead(c.root.From(prefix, c.from), o.Limit) {
 		if o.Limit > 0 && int64(len(page.Items)) == o.Limit {
-			return t.endPage(c, prefix, next, o, page)
+			return t.endPage(c, prefix, c.behind(last), o, page)
 		}
-		next = r.Key + endOfKey
+		last = r
 		cached, err := t.pick(o.Selection, r)
 		if err != nil {
 			return err
@@ -166,6 +166,9 @@ func (o Selection) singleName() (string, bool) {
 // pick returns a record's object, or nil if it is not selected. A record of another
 // name than the wanted one is not even decoded.
 func (t *Table) pick(o Selection, r *record.Record) (*Cached, error) {
+	if o.everything() {
+		return t.decode(r)
+	}
 	if name, one := o.singleName(); one && path.Base(r.Key) != name {
 		return nil, nil
 	}
