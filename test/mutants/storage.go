@@ -67,8 +67,8 @@ var ofStorage = []Mutant{
 	{
 		Name: "page-begins-one-late", Bug: "the first object of each next page is left out",
 		File:   "apiserver/storage/list.go",
-		Old:    `return t.endPage(c, prefix, next, o, page)`,
-		New:    `return t.endPage(c, prefix, max(next, r.Key+endOfKey), o, page)`,
+		Old:    `return t.endPage(c, prefix, c.behind(last), o, page)`,
+		New:    `return t.endPage(c, prefix, max(c.behind(last), c.behind(r)), o, page)`,
 		Checks: []Check{{"apiserver/storage", "TestPages"}},
 	},
 	{
