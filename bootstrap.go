@@ -45,7 +45,8 @@ func (l *loops) until(ctx context.Context, what string, do func(context.Context)
 func ensureNamespaces(ctx context.Context, client kubernetes.Interface) error {
 	for _, name := range systemNamespaces {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := ensured(client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})); err != nil {
+		_, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("namespace %s: %w", name, err)
 		}
 	}
@@ -77,12 +78,4 @@ func (l *loops) publishAPI(ctx context.Context, client kubernetes.Interface) err
 			return all
 		},
 	})
-}
-
-// ensured forgives that an object is there already.
-func ensured[T any](_ T, err error) error {
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
 }

@@ -95,7 +95,6 @@ func (l *loops) act(ctx context.Context, term uint64) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return l.publishAPI(ctx, server) })
-	group.Go(func() error { return l.keepClusterObjects(ctx, server) })
 	group.Go(func() error {
 		return leader.Publish(ctx, leader.PublishConfig{Client: server, Server: s.config.Name, Term: term, Logger: s.config.Logger})
 	})
@@ -166,6 +165,7 @@ func (l *loops) runControllers(ctx context.Context, term uint64) error {
 		Liveness:    l.server.nodeLiveness(),
 		RootCA:      l.server.config.Trust.CA.CertPEM(),
 		ClusterInfo: clusterInfo,
+		Objects:     l.server.clusterObjects(),
 		Signer:      l.server.config.Trust.CA,
 		Tokens:      l.server.access.issuer,
 		Logger:      l.server.config.Logger,

@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/apiservice"
 	"github.com/setpoint-io/setpoint/controllers/bootstraptoken"
 	"github.com/setpoint-io/setpoint/controllers/certificates"
+	"github.com/setpoint-io/setpoint/controllers/clusterobjects"
 	"github.com/setpoint-io/setpoint/controllers/clusterroleaggregation"
 	"github.com/setpoint-io/setpoint/controllers/crd"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
@@ -42,6 +43,7 @@ type controller struct {
 // all lists the controllers. A new one is a folder and a line here.
 func all() []controller {
 	return []controller{
+		{"cluster-objects-controller", nil, runClusterObjects},
 		{"serviceaccount-controller", serviceaccount.Warm, runServiceAccount},
 		{"tokens-controller", legacytoken.Warm, runLegacyToken},
 		{"bootstrap-token-controller", nil, runBootstrapToken},
@@ -78,6 +80,13 @@ func Warm(f informers.SharedInformerFactory) error {
 		}
 	}
 	return nil
+}
+
+func runClusterObjects(ctx context.Context, cfg Config, _ record.EventRecorder) error {
+	if cfg.Objects == nil {
+		return nil
+	}
+	return clusterobjects.Run(ctx, clusterobjects.Config{Client: cfg.Client, Objects: cfg.Objects, Logger: cfg.Logger})
 }
 
 func runServiceAccount(ctx context.Context, cfg Config, _ record.EventRecorder) error {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/apiservice"
 	"github.com/setpoint-io/setpoint/controllers/certificates"
+	"github.com/setpoint-io/setpoint/controllers/clusterobjects"
 	"github.com/setpoint-io/setpoint/controllers/legacytoken"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 )
@@ -63,6 +64,8 @@ type Config struct {
 	// ClusterInfo is the kubeconfig, without a user, that kube-public/cluster-info begins
 	// with; empty leaves that ConfigMap to the administrator.
 	ClusterInfo []byte
+	// Objects are what every cluster has beside its namespaces; nil leaves them to others.
+	Objects *clusterobjects.Objects
 	// Aggregator registers APIServices and says which are available; same fence. Required.
 	Aggregator aggregator.Interface
 	// LocalAPIs are the APIServices of the built-in group versions.

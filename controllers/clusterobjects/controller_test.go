@@ -1,0 +1,136 @@
+package clusterobjects
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+var wanted = &Objects{
+	PriorityClasses: []*schedulingv1.PriorityClass{
+		{ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}}, {ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}},
+	},
+	Levels:         slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations),
+	Schemas:        slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas),
+	ServiceCIDR:    netip.MustParsePrefix("10.43.0.0/16"),
+	Authentication: map[string]string{"client-ca-file": "pem"},
+}
+
+// writes counts what changed since the last call.
+func writes(client *fake.Clientset) (created, updated int) {
+	for _, action := range client.Actions() {
+		switch action.(type) {
+		case clienttesting.CreateActionImpl:
+			created++
+		case clienttesting.UpdateActionImpl:
+			updated++
+		}
+	}
+	client.ClearActions()
+	return created, updated
+}
+
+func ensureAnd(t *testing.T, client *fake.Clientset, wantCreated, wantUpdated int, what string) {
+	t.Helper()
+	client.ClearActions()
+	if err := ensure(t.Context(), client, wanted); err != nil {
+		t.Fatal(err)
+	}
+	if created, updated := writes(client); created != wantCreated || updated != wantUpdated {
+		t.Errorf("%s: %d created, %d updated, want %d and %d", what, created, updated, wantCreated, wantUpdated)
+	}
+}
+
+// 2 priority classes, 2 + 6 levels, 2 + 9 schemas, 1 range, 1 ConfigMap.
+const objects = 23
+
+func TestObjectsAreMadeOnce(t *testing.T) {
+	client := fake.NewClientset()
+	ensureAnd(t, client, objects, 1, "empty cluster") // the range's status
+	ensureAnd(t, client, 0, 0, "unchanged cluster")
+	for _, remove := range []error{
+		client.SchedulingV1().PriorityClasses().Delete(t.Context(), "system-node-critical", metav1.DeleteOptions{}),
+		client.FlowcontrolV1().FlowSchemas().Delete(t.Context(), "probes", metav1.DeleteOptions{}),
+	} {
+		if remove != nil {
+			t.Fatal(remove)
+		}
+	}
+	ensureAnd(t, client, 2, 0, "two deleted")
+}
+
+func TestMaintainedObjectsAreRestored(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotation  string
+		generation  int64
+		wantUpdated int
+	}{
+		"maintained":       {"true", 5, 2},
+		"left alone":       {"false", 1, 0},
+		"never touched":    {"", 1, 2},
+		"touched":          {"", 2, 0},
+		"touched, unclear": {"perhaps", 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			meta := metav1.ObjectMeta{Generation: test.generation, Annotations: map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: test.annotation}}
+			schema, level := &flowcontrolv1.FlowSchema{ObjectMeta: meta}, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: meta}
+			exempt := level.DeepCopy()
+			schema.Name, level.Name, exempt.Name = "probes", "system", flowcontrolv1.PriorityLevelConfigurationNameExempt
+			client := fake.NewClientset([]runtime.Object{schema, level, exempt}...)
+			ensureAnd(t, client, objects-3, test.wantUpdated+1, "changed by hand") // the status of the range
+		})
+	}
+}
+
+func TestOthersKeysStay(t *testing.T) {
+	theirs := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: authenticationConfig},
+		Data:       map[string]string{"theirs": "kept", "client-ca-file": "old"},
+	}
+	client := fake.NewClientset(theirs)
+	ensureAnd(t, client, objects-1, 2, "a ConfigMap of before") // and the range's status
+	have, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(t.Context(), authenticationConfig, metav1.GetOptions{})
+	if want := map[string]string{"theirs": "kept", "client-ca-file": "pem"}; err != nil || !maps.Equal(have.Data, want) {
+		t.Errorf("%v, %v, want %v", have.Data, err, want)
+	}
+}
+
+// TestWhatIsDeletedComesBack runs the whole controller.
+func TestWhatIsDeletedComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		client := fake.NewClientset()
+		ended := make(chan error)
+		go func() {
+			ended <- Run(ctx, Config{Client: client, Objects: wanted, Logger: slog.New(slog.DiscardHandler)})
+		}()
+		synctest.Wait()
+		classes := client.SchedulingV1().PriorityClasses()
+		if err := classes.Delete(ctx, "system-node-critical", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(interval)
+		synctest.Wait()
+		if _, err := classes.Get(ctx, "system-node-critical", metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package clusterobjects
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Upstream's names.
+const (
+	defaultServiceCIDR = "kubernetes"
+	// authenticationConfig is where API servers behind this one read whom to believe: the
+	// authority of clients, and the front proxies that name users.
+	authenticationConfig = "extension-apiserver-authentication"
+)
+
+// cached reads are not older than the last pass's writes, seen by the same server.
+var cached = metav1.GetOptions{ResourceVersion: "0"}
+
+// ensureServiceCIDR shows the range and that it is in use.
+func ensureServiceCIDR(ctx context.Context, client kubernetes.Interface, cidr netip.Prefix) error {
+	ranges := client.NetworkingV1().ServiceCIDRs()
+	have, err := ranges.Get(ctx, defaultServiceCIDR, cached)
+	if apierrors.IsNotFound(err) {
+		have, err = ranges.Create(ctx, &networkingv1.ServiceCIDR{
+			ObjectMeta: metav1.ObjectMeta{Name: defaultServiceCIDR},
+			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{cidr.String()}},
+		}, metav1.CreateOptions{})
+	}
+	if err != nil || meta.IsStatusConditionTrue(have.Status.Conditions, networkingv1.ServiceCIDRConditionReady) {
+		return err
+	}
+	have = have.DeepCopy()
+	meta.SetStatusCondition(&have.Status.Conditions, metav1.Condition{
+		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Reason: "NetworkReady", Message: "Kubernetes default Service CIDR is ready",
+	})
+	_, err = ranges.UpdateStatus(ctx, have, metav1.UpdateOptions{})
+	return err
+}
+
+// ensureAuthentication tells the servers behind this one whom to believe. Keys that
+// others have added stay.
+func ensureAuthentication(ctx context.Context, client kubernetes.Interface, want map[string]string) error {
+	configMaps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	have, err := configMaps.Get(ctx, authenticationConfig, cached)
+	if apierrors.IsNotFound(err) {
+		return created(configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: authenticationConfig}, Data: want}, metav1.CreateOptions{}))
+	}
+	if err != nil {
+		return err
+	}
+	data := map[string]string{}
+	maps.Copy(data, have.Data)
+	maps.Copy(data, want)
+	if maps.Equal(data, have.Data) {
+		return nil
+	}
+	have = have.DeepCopy()
+	have.Data = data
+	_, err = configMaps.Update(ctx, have, metav1.UpdateOptions{})
+	return err
+}
