@@ -38,10 +38,17 @@ func (b backend) ReadIndex(ctx context.Context, word forward.Word) (uint64, erro
 	if err := b.store.check(); err != nil {
 		return 0, err
 	}
-	if revision, proved := b.store.vouchedRevision(word); proved {
-		return revision, nil
+	revision, proved := b.store.vouchedRevision(word)
+	if !proved {
+		var err error
+		if revision, err = b.store.confirm.get(ctx); err != nil {
+			return 0, err
+		}
 	}
-	return b.store.confirm.get(ctx)
+	if l := b.store.Leadership(); l.Leader {
+		b.store.replica.TellCommit(l.Term, word.ID)
+	}
+	return revision, nil
 }
 
 // Status implements forward.Backend.

@@ -92,6 +92,26 @@ func TestFollowerReadsItsOwnWrite(t *testing.T) {
 	}
 }
 
+// TestAFollowerLearnsOfACommitByReading: while nothing else is written, a read on a
+// follower does not wait until raft tells it so by itself.
+func TestAFollowerLearnsOfACommitByReading(t *testing.T) {
+	for _, servers := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := raftstoretest.StartCluster(t, servers, nil)
+			defer c.Close()
+			for i := range 20 {
+				revision := mustPut(t, c.Store(c.Leader()), "/k", fmt.Sprint(i))
+				follower := c.Store((c.Leader() + 1 + i%(servers-1)) % servers)
+				behind, begun := follower.Root().Revision < revision, time.Now()
+				mustRead(t, follower, "/k")
+				if took := time.Since(begun); behind && took > time.Millisecond {
+					t.Errorf("of %d: read %d took %v", servers, i, took)
+				}
+			}
+		})
+	}
+}
+
 func TestWritesSurviveLeaderCrash(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
 		leader := c.Leader()

@@ -59,8 +59,8 @@ type Timing struct {
 	// LeaderLease is how long a leader goes on without hearing from a quorum.
 	// Default 250 ms.
 	LeaderLease time.Duration
-	// CommitTimeout is how late a follower of an idle leader learns of a commit,
-	// and so the delay of a read there after a write. Default 5 ms.
+	// CommitTimeout is how late a follower of an idle leader learns of a commit that
+	// nobody asks it for: up to twice this. Default 5 ms.
 	CommitTimeout time.Duration
 	// MaxAppendEntries bounds one replication message, together with the size of
 	// an entry to 8 MiB. Default 32.

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/replica/logbridge"
 	"github.com/setpoint-io/setpoint/raftstore/replica/transport"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
@@ -121,7 +122,7 @@ func (r *Replica) start(id string) error {
 	r.id = id
 	r.transport = transport.New(transport.Config{
 		ID: id, Address: r.cfg.AdvertiseAddress, Dial: r.cfg.Dial, Name: MemberName, Addresses: r.addresses,
-		Logger: r.cfg.Logger, Raft: bridgeLogger(r.cfg.Logger),
+		Logger: r.cfg.Logger, Raft: logbridge.New(r.cfg.Logger),
 	})
 	notify := make(chan bool, notifyBuffer)
 	conf := r.raftConfig(notify)
@@ -189,7 +190,7 @@ func (r *Replica) raftConfig(notify chan<- bool) *raft.Config {
 	conf.MaxAppendEntries = r.cfg.Timing.MaxAppendEntries
 	conf.ShutdownOnRemove = false
 	conf.NotifyCh = notify
-	conf.Logger = bridgeLogger(r.cfg.Logger)
+	conf.Logger = logbridge.New(r.cfg.Logger)
 	conf.NoLegacyTelemetry = true
 	// compact decides by bytes; the library would count entries.
 	conf.SnapshotThreshold = 1 << 62

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/setpoint-io/setpoint/raftstore/replica/logbridge"
 	"github.com/setpoint-io/setpoint/raftstore/replica/reserve"
 )
 
@@ -73,7 +74,7 @@ func openSnapshots(dir string, logger *slog.Logger) (*sealedSnapshots, error) {
 		}
 	}
 	// The library appends a directory of the same name.
-	s.inner, err = raft.NewFileSnapshotStoreWithLogger(dir, snapshotsKept, bridgeLogger(logger))
+	s.inner, err = raft.NewFileSnapshotStoreWithLogger(dir, snapshotsKept, logbridge.New(logger))
 	return s, err
 }
 

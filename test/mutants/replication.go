@@ -23,6 +23,20 @@ var ofReplication = []Mutant{
 		Checks: []Check{{"raftstore", "TestAnswersFromBeforeTheReadProveNothing"}},
 	},
 	{
+		Name: "commit-not-told", Bug: "a follower that is read learns of a commit when raft tells it by itself",
+		File:   "raftstore/backend.go",
+		Old:    `		b.store.replica.TellCommit(l.Term, word.ID)`,
+		New:    `		_ = word.ID`,
+		Checks: []Check{{"raftstore", "TestAFollowerLearnsOfACommitByReading"}},
+	},
+	{
+		Name: "acknowledged-in-any-term", Bug: "what a peer had in an earlier term counts in this one",
+		File:   "raftstore/replica/transport/progress.go",
+		Old:    `		*p = progress{term: request.Term, telling: p.telling, awaited: p.awaited}`,
+		New:    `		p.term = request.Term`,
+		Checks: []Check{{"raftstore/replica/transport", "TestWhoIsToldOfACommit"}},
+	},
+	{
 		Name: "a-word-of-any-term", Bug: "a member that may have elected another leader vouches for the old one",
 		File:   "raftstore/read.go",
 		Old:    `	if !l.Leader || l.Term != word.Term {`,

@@ -2,8 +2,9 @@
 // that others dial, accept and authenticate.
 //
 // It owns the connections in both directions, whom they call, and when each peer
-// answered last and for which leader. It is called by raftstore/replica only, and
-// is part of the one place that imports hashicorp/raft.
+// answered last, for which leader, and how much of the log it acknowledged. It is
+// called by raftstore/replica only, and is part of the one place that imports
+// hashicorp/raft.
 //
 // Promises: a connection reaches the member that it calls by its id, or is closed: a
 // certificate proves a server's name, and a machine that was replaced may still run

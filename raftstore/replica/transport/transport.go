@@ -43,6 +43,7 @@ type Transport struct {
 	mu       sync.Mutex
 	contacts map[raft.ServerID]time.Time
 	accepted map[raft.ServerID]acceptance
+	peers    map[raft.ServerID]*progress
 }
 
 // New returns a transport; its Close and CloseConns end what it started.
@@ -50,7 +51,7 @@ func New(cfg Config) *Transport {
 	stream := newStreamLayer(cfg)
 	return &Transport{
 		stream:   stream,
-		contacts: map[raft.ServerID]time.Time{}, accepted: map[raft.ServerID]acceptance{},
+		contacts: map[raft.ServerID]time.Time{}, accepted: map[raft.ServerID]acceptance{}, peers: map[raft.ServerID]*progress{},
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: stream, MaxPool: peerConnections, Timeout: messageTimeout, Logger: cfg.Raft,
 			ServerAddressProvider: target{},
@@ -107,6 +108,9 @@ func (t *Transport) answered(id raft.ServerID, sent time.Time, request *raft.App
 	newer := request.Term > known.term || request.Term == known.term && sent.After(known.sent)
 	if response.Success && newer {
 		t.accepted[id] = acceptance{request.Term, sent}
+	}
+	if response.Success {
+		t.peer(id).acknowledged(request)
 	}
 }
 
