@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/images"
 	"github.com/setpoint-io/setpoint/agent/logs"
 	"github.com/setpoint-io/setpoint/agent/node"
+	"github.com/setpoint-io/setpoint/agent/pause"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods"
 	"github.com/setpoint-io/setpoint/agent/server"
@@ -152,7 +153,7 @@ func (a *agent) awaitPodCIDR(ctx context.Context, watch *nodeWatch) {
 				break
 			}
 			a.Logger.Error("cannot set up the pod network", "cidr", cidr, "err", err)
-			if !sleep(ctx, networkRetry) {
+			if !pause.For(ctx, networkRetry) {
 				return
 			}
 		}
@@ -176,17 +177,6 @@ func (a *agent) usePodCIDR(ctx context.Context, cidr string) error {
 	}
 	cfg := &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidr}}
 	return a.Runtime.UpdateRuntimeConfig(ctx, cfg)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 func (a *agent) nodeConfig(ctx context.Context) node.Config {

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/agent/pause"
 )
 
 const (
@@ -76,12 +78,12 @@ func (l *Lease) renewed(from *coordinationv1.Lease, now time.Time) *coordination
 func (k *keeper) keepLease(ctx context.Context) {
 	lease := &Lease{Client: k.Client, Name: k.Name, Owner: k.uid, Interval: k.LeaseInterval}
 	for {
-		pause := k.LeaseInterval
+		delay := k.LeaseInterval
 		if err := lease.Renew(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			k.Logger.Warn("cannot renew the node lease", "node", k.Name, "err", err)
-			pause = leaseRetry
+			delay = leaseRetry
 		}
-		if !sleep(ctx, pause) {
+		if !pause.For(ctx, delay) {
 			return
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/agent/pause"
 )
 
 const (
@@ -137,7 +139,7 @@ func (k *keeper) register(ctx context.Context) error {
 			return nil
 		}
 		k.Logger.Warn("cannot register the node yet", "node", k.Name, "err", err)
-		if !sleep(ctx, delay) {
+		if !pause.For(ctx, delay) {
 			return ctx.Err()
 		}
 	}
@@ -200,15 +202,4 @@ func (k *keeper) desired(ctx context.Context) *corev1.Node {
 		n.Spec.PodCIDR, n.Spec.PodCIDRs = k.last.Spec.PodCIDR, k.last.Spec.PodCIDRs
 	}
 	return n
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

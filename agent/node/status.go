@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/setpoint-io/setpoint/agent/pause"
 )
 
 // keepStatus looks at the machine every CheckInterval, and at the Node when told
@@ -33,7 +35,7 @@ func (k *keeper) keepStatus(ctx context.Context) {
 		case <-k.Changed:
 			told = true
 			t.Stop()
-			if !sleep(ctx, time.Until(k.answered.Add(answerPause))) {
+			if !pause.For(ctx, time.Until(k.answered.Add(answerPause))) {
 				return
 			}
 		case <-t.C:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/images"
 	"github.com/setpoint-io/setpoint/agent/observed"
+	"github.com/setpoint-io/setpoint/agent/pause"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/status"
 	"github.com/setpoint-io/setpoint/agent/volumes"
@@ -72,7 +72,7 @@ func (m *Manager) Run(ctx context.Context, informer cache.SharedIndexInformer) e
 		return nil
 	}
 	for !m.adoptOrphans(ctx) {
-		if !sleep(ctx, lookRetry) {
+		if !pause.For(ctx, lookRetry) {
 			return nil
 		}
 	}
@@ -197,15 +197,4 @@ func (m *Manager) confirm(ctx context.Context, pod *corev1.Pod) error {
 	var now int64
 	opts := metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &pod.UID}}
 	return ignoreGone(m.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, opts))
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

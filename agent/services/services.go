@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/pause"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 	retryInterval = 5 * time.Second
 )
 
-// Config of Run; all fields are required.
+// Config of Watch; all fields are required.
 type Config struct {
 	// Informers must not have started.
 	Informers informers.SharedInformerFactory
@@ -68,19 +69,19 @@ func (w *watch) run(ctx context.Context) {
 		}
 	}
 	w.look() // a cluster without Services is known too
-	for pause := settleTime; ; {
+	for delay := settleTime; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.changed:
 		}
-		if !sleep(ctx, pause) {
+		if !pause.For(ctx, delay) {
 			return
 		}
-		pause = settleTime
+		delay = settleTime
 		if err := w.tell(); err != nil {
 			w.Logger.Warn("Services cannot be reached at their addresses", "err", err)
-			pause = retryInterval
+			delay = retryInterval
 			w.look()
 		}
 	}
@@ -105,15 +106,4 @@ func (w *watch) tell() error {
 	}
 	w.told, w.ever = planned, true
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/agent/node"
+	"github.com/setpoint-io/setpoint/agent/pause"
 )
 
 // registerRetry is the pause before a refused registration is tried again.
@@ -86,14 +87,14 @@ func (f *fleet) member(i int) *member {
 func (f *fleet) keepShare(ctx context.Context, mine []*member) {
 	for _, m := range mine {
 		for f.register(ctx, m) != nil {
-			if !sleep(ctx, registerRetry) {
+			if !pause.For(ctx, registerRetry) {
 				return
 			}
 		}
 	}
 	for step := f.LeaseInterval / time.Duration(len(mine)); ; {
 		for _, m := range mine {
-			if !sleep(ctx, step) {
+			if !pause.For(ctx, step) {
 				return
 			}
 			if err := f.beat(ctx, m); err != nil && ctx.Err() == nil {
@@ -196,14 +197,3 @@ func defaultCapacity() corev1.ResourceList {
 
 // labelValue makes the prefix a legal label value.
 func labelValue(prefix string) string { return strings.Trim(prefix, "-._") }
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}

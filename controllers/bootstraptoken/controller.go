@@ -53,7 +53,7 @@ func Run(ctx context.Context, cfg Config) error {
 		Name:      "bootstraptoken",
 		Reconcile: c.reconcile,
 		Sources:   []reconcile.Source{{Informer: c.secrets, Map: tokenChanged}},
-		Feeds:     []reconcile.Feed{func(_ context.Context, add func(reconcile.Key)) { add(all[0]) }},
+		Feeds:     []reconcile.Feed{reconcile.Once(all[0])},
 		Logger:    cfg.Logger,
 	})
 }

@@ -46,7 +46,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "clusterobjects",
 		Reconcile: c.reconcile,
-		Feeds:     []reconcile.Feed{func(_ context.Context, add func(reconcile.Key)) { add(everything) }},
+		Feeds:     []reconcile.Feed{reconcile.Once(everything)},
 		Workers:   1,
 		Logger:    cfg.Logger,
 	})

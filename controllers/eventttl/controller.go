@@ -55,7 +55,7 @@ func Run(ctx context.Context, cfg Config) error {
 		Name:      "eventttl",
 		Reconcile: c.reconcile,
 		Sources:   []reconcile.Source{reconcile.Cache(cfg.Informers.Core().V1().Events().Informer())},
-		Feeds:     []reconcile.Feed{func(_ context.Context, add func(reconcile.Key)) { add(everything) }},
+		Feeds:     []reconcile.Feed{reconcile.Once(everything)},
 		Workers:   1,
 		Logger:    cfg.Logger,
 	})

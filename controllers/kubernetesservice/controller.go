@@ -75,7 +75,7 @@ func Run(ctx context.Context, cfg Config) error {
 			{Informer: cfg.Informers.Core().V1().Services().Informer(), Map: ours},
 			{Informer: cfg.Informers.Discovery().V1().EndpointSlices().Informer(), Map: ours},
 		},
-		Feeds:   []reconcile.Feed{func(_ context.Context, add func(reconcile.Key)) { add(reconcile.Key{}) }},
+		Feeds:   []reconcile.Feed{reconcile.Once(reconcile.Key{})},
 		Workers: 1,
 		Logger:  cfg.Logger,
 	})

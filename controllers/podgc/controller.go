@@ -61,7 +61,7 @@ func Run(ctx context.Context, cfg Config) error {
 			reconcile.Cache(cfg.Informers.Core().V1().Pods().Informer()),
 			{Informer: cfg.Informers.Core().V1().Nodes().Informer(), Map: nodeChanged},
 		},
-		Feeds:   []reconcile.Feed{func(_ context.Context, add func(reconcile.Key)) { add(everything) }},
+		Feeds:   []reconcile.Feed{reconcile.Once(everything)},
 		Workers: 1,
 		Logger:  cfg.Logger,
 	})

@@ -63,6 +63,11 @@ type ConfigOf[K comparable] struct {
 // FeedOf adds keys until its context ends.
 type FeedOf[K comparable] func(ctx context.Context, add func(K))
 
+// Once adds one key at the start: for a loop that comes back by itself.
+func Once[K comparable](key K) FeedOf[K] {
+	return func(_ context.Context, add func(K)) { add(key) }
+}
+
 // Run feeds the queue and works it off until ctx ends; it returns nil then,
 // after all its goroutines have returned.
 func Run[K comparable](ctx context.Context, cfg ConfigOf[K]) error {

@@ -37,6 +37,9 @@ func (p *progress) acknowledged(request *raft.AppendEntriesRequest) {
 	}
 }
 
+// mayLack reports whether the peer follows the term and may not know of the commit.
+func (p *progress) mayLack(term, commit uint64) bool { return p.term == term && p.told < commit }
+
 // BeginTelling reports whether a peer, which has acknowledged something in the term, may
 // not know that the log is committed up to commit, and nobody else is telling it.
 // Then TellCommit has to follow.
@@ -44,7 +47,7 @@ func (t *Transport) BeginTelling(id raft.ServerID, term, commit uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.peer(id)
-	if p.term != term || p.told >= commit || p.telling {
+	if !p.mayLack(term, commit) || p.telling {
 		return false
 	}
 	p.telling = true
@@ -76,7 +79,7 @@ func (t *Transport) mayTell(id raft.ServerID, request *raft.AppendEntriesRequest
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.peer(id)
-	if p.term != request.Term || p.told >= request.LeaderCommitIndex {
+	if !p.mayLack(request.Term, request.LeaderCommitIndex) {
 		return false, nil
 	}
 	if p.acked >= request.PrevLogEntry {
