@@ -72,3 +72,8 @@ func (b backend) ChangeMembers(ctx context.Context, c forward.Change) error {
 	}
 	return err
 }
+
+// LeaderGone implements forward.Backend.
+func (b backend) LeaderGone(ctx context.Context, led forward.Led) forward.Vacancy {
+	return b.store.judgeLeader(ctx, led)
+}

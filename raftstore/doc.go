@@ -4,11 +4,11 @@
 // It owns the face of the store (Propose, ReadIndex, Watch, Leadership), the
 // sessions that make retried writes take effect once, group commit, forwarding of
 // writes and reads to the leader, the comparison of the replicas' states, who is a
-// member (founding, joining, coming back, leaving), the refusal of writes before a disk is
-// full, feature levels, and what is done offline: restore and recovery. It
-// is called by apiserver/storage and by the wiring. It may import the packages
-// below it and connectrpc.com/connect; nothing of ours beside, and nothing of
-// Kubernetes.
+// member (founding, joining, coming back, leaving), the early election after the leader
+// was killed, the refusal of writes before a disk is full, feature levels, and what is
+// done offline: restore and recovery. It is called by apiserver/storage and by the
+// wiring. It may import the packages below it and connectrpc.com/connect; nothing of
+// ours beside, and nothing of Kubernetes.
 //
 // Promises:
 //   - A result of Propose is durable on a quorum. A command takes effect once,

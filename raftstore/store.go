@@ -41,6 +41,9 @@ type Store struct {
 	// changing has room while nobody changes the membership here.
 	changing chan struct{}
 
+	// hungUp has a message when a connection of a peer has ended.
+	hungUp chan struct{}
+
 	// noRoom is why writes are refused now, nil if they are not.
 	noRoom atomic.Pointer[error]
 
@@ -71,14 +74,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, replica: r, stopping: make(chan struct{}), changing: make(chan struct{}, 1)}
+	s := &Store{cfg: cfg, replica: r, stopping: make(chan struct{}), changing: make(chan struct{}, 1), hungUp: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.peers = forward.NewClient(cfg.peerClient())
 	s.sessions.open = s.openSession
 	s.local = newBatcher(s.ctx, s.shipToLog)
 	s.remote = newBatcher(s.ctx, s.shipToLeader)
 	s.confirm.fetch, s.ask.fetch = s.confirmRevision, s.askRevision
-	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster, s.raiseLevel, s.followRoom, s.attend} {
+	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster, s.raiseLevel, s.followRoom, s.attend, s.followSuccession} {
 		s.children.Go(child)
 	}
 	return s, nil
@@ -121,7 +124,11 @@ func (s *Store) StateHash() (revision uint64, hash [command.HashBytes]byte) {
 
 // HandleRaftConn serves a raft connection that a peer opened with its Dial. The
 // connection is authenticated already. It returns when the connection is closed.
-func (s *Store) HandleRaftConn(conn net.Conn) { s.replica.HandleConn(conn) }
+func (s *Store) HandleRaftConn(conn net.Conn) {
+	if s.replica.HandleConn(conn) {
+		s.peerHungUp()
+	}
+}
 
 // Handler returns the service for the other servers, and the pattern to mount it
 // at. Requests that Config.AuthorizePeer refuses get 403.

@@ -34,6 +34,10 @@ func (s *scripted) ReadIndex(_ context.Context, word forward.Word) (uint64, erro
 	return s.read()
 }
 func (s *scripted) Status() forward.Status { return s.status }
+func (s *scripted) LeaderGone(_ context.Context, l forward.Led) forward.Vacancy {
+	return forward.Vacancy{Gone: l == forward.Led{Leader: "a", Term: 7}, LastTerm: 6, LastIndex: 99}
+}
+
 func (s *scripted) ChangeMembers(_ context.Context, c forward.Change) error {
 	s.changed = append(s.changed, c)
 	return s.refusal
@@ -179,5 +183,22 @@ func TestRefusalsOfAChangeKeepTheirReason(t *testing.T) {
 	b.refusal = errors.New("disk failed")
 	if err := client.ChangeMembers(t.Context(), peer, forward.Change{}); err == nil {
 		t.Error("an error was lost")
+	}
+}
+
+func TestAVoterSaysWhatItFindsOfTheLeader(t *testing.T) {
+	client := serve(t, &scripted{}, anyone)
+	for led, gone := range map[forward.Led]bool{{Leader: "a", Term: 7}: true, {Leader: "a", Term: 8}: false, {Leader: "b", Term: 7}: false} {
+		got, err := client.LeaderGone(t.Context(), peer, led)
+		if want := (forward.Vacancy{Gone: gone, LastTerm: 6, LastIndex: 99}); err != nil || got != want {
+			t.Errorf("%+v: %+v, %v", led, got, err)
+		}
+	}
+}
+
+func TestALaterTermIsALongerLog(t *testing.T) {
+	long, late := forward.Vacancy{LastTerm: 2, LastIndex: 9}, forward.Vacancy{LastTerm: 3, LastIndex: 5}
+	if late.CompareLogs(long) <= 0 || long.CompareLogs(late) >= 0 || late.CompareLogs(late) != 0 {
+		t.Error("logs are compared by length first")
 	}
 }

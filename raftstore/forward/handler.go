@@ -28,6 +28,8 @@ type Backend interface {
 	Status() Status
 	// ChangeMembers changes the membership if this replica leads.
 	ChangeMembers(ctx context.Context, c Change) error
+	// LeaderGone says whether this replica finds that the leader's process has ended.
+	LeaderGone(ctx context.Context, l Led) Vacancy
 }
 
 // NewHandler returns the service and the pattern to mount it at. authorize decides
@@ -108,4 +110,10 @@ func (s *service) ChangeMembers(ctx context.Context, r *connect.Request[forwardp
 		return nil, connect.NewError(changeCode(err), err)
 	}
 	return connect.NewResponse(&forwardpb.ChangeMembersResponse{}), nil
+}
+
+// LeaderGone implements forwardpbconnect.PeerServiceHandler.
+func (s *service) LeaderGone(ctx context.Context, r *connect.Request[forwardpb.LeaderGoneRequest]) (*connect.Response[forwardpb.LeaderGoneResponse], error) {
+	v := s.backend.LeaderGone(ctx, Led{Leader: r.Msg.GetLeader(), Term: r.Msg.GetTerm()})
+	return connect.NewResponse(&forwardpb.LeaderGoneResponse{Gone: v.Gone, LastTerm: v.LastTerm, LastIndex: v.LastIndex}), nil
 }

@@ -263,6 +263,16 @@ func (c *Cluster) Cut(from, to int) {
 	c.network.setCut(link{c.members[from].host, c.members[to].host}, true)
 }
 
+// Refuse makes a server refuse connections from another, and ends those between them.
+func (c *Cluster) Refuse(from, to int) {
+	c.network.refuse(link{c.members[from].host, c.members[to].host})
+}
+
+// Allow ends Refuse.
+func (c *Cluster) Allow(from, to int) {
+	c.network.allow(link{c.members[from].host, c.members[to].host})
+}
+
 // Hold keeps back what one server sends to another from now on; Release delivers it.
 func (c *Cluster) Hold(from, to int) {
 	c.network.hold(link{c.members[from].host, c.members[to].host})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 )
 
 // network joins servers by pipes. A link that is cut swallows what is sent over
@@ -13,6 +14,8 @@ import (
 type network struct {
 	mu  sync.Mutex
 	cut map[link]bool
+	// refused links take no new connection.
+	refused map[link]bool
 	// held links deliver nothing until their channel is closed.
 	held  map[link]chan struct{}
 	conns map[*pipeEnd]struct{}
@@ -30,7 +33,7 @@ type endpoint struct{ server, protocol string }
 
 func newNetwork() *network {
 	return &network{
-		cut: map[link]bool{}, held: map[link]chan struct{}{}, conns: map[*pipeEnd]struct{}{},
+		cut: map[link]bool{}, refused: map[link]bool{}, held: map[link]chan struct{}{}, conns: map[*pipeEnd]struct{}{},
 		accept: map[endpoint]func(net.Conn){}, mended: make(chan struct{}),
 	}
 }
@@ -67,6 +70,21 @@ func (n *network) setCut(l link, cut bool) {
 	if was && !cut {
 		n.reset(func(other link) bool { return other == l || other == link{l.to, l.from} })
 	}
+}
+
+// refuse ends what one server has opened to another, and refuses it more.
+func (n *network) refuse(l link) {
+	n.mu.Lock()
+	n.refused[l] = true
+	n.mu.Unlock()
+	n.reset(func(other link) bool { return other == l || other == link{l.to, l.from} })
+}
+
+// allow ends refuse.
+func (n *network) allow(l link) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.refused, l)
 }
 
 func (n *network) isCut(l link) bool {
@@ -138,8 +156,8 @@ func (n *network) dial(ctx context.Context, from, to, protocol string) (net.Conn
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	accept := n.accept[endpoint{to, protocol}]
-	if accept == nil {
-		return nil, &net.OpError{Op: "dial", Net: protocol, Err: fmt.Errorf("%s is down", to)}
+	if accept == nil || n.refused[out] {
+		return nil, &net.OpError{Op: "dial", Net: protocol, Err: fmt.Errorf("%s is down: %w", to, syscall.ECONNREFUSED)}
 	}
 	near, far := net.Pipe()
 	nearEnd := &pipeEnd{Conn: near, network: n, out: out, closed: make(chan struct{})}

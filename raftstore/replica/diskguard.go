@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"syscall"
 	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/durations"
 )
 
 // diskGuard stops the replica when the disk fails or stalls: a leader that cannot
@@ -17,7 +19,7 @@ type diskGuard struct {
 	// relieve makes room on a full disk, and reports whether it did; nil cannot.
 	relieve func() bool
 
-	writes durations
+	writes durations.Recent
 }
 
 // write runs one write to disk under watch. When the disk is full it is run once
@@ -32,7 +34,7 @@ func (g *diskGuard) write(what string, f func() error) error {
 		err = caught(f)
 	}
 	stalled.Stop()
-	g.writes.record(time.Since(start))
+	g.writes.Record(time.Since(start))
 	if err != nil {
 		err = fmt.Errorf("%w: %s: %w", ErrDiskFailed, what, err)
 		g.fail(err)

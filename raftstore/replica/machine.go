@@ -41,7 +41,7 @@ func (m *machine) Apply(l *raft.Log) any {
 	}
 	start := time.Now()
 	results, err := m.apply(l)
-	m.replica.applies.record(time.Since(start))
+	m.replica.applies.Record(time.Since(start))
 	if err != nil {
 		m.replica.fail(fmt.Errorf("applying log entry %d: %w", l.Index, err))
 		return m.replica.Failed()
@@ -93,7 +93,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	}
 	start := time.Now()
 	taken := m.replica.state.Snapshot()
-	m.replica.applies.record(time.Since(start))
+	m.replica.applies.Record(time.Since(start))
 	return &stateSnapshot{snapshot: taken, replica: m.replica}, nil
 }
 

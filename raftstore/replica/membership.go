@@ -97,13 +97,13 @@ func (r *Replica) addresses(id string) ([]string, error) {
 	return found, nil
 }
 
-// HandleConn serves one raft connection that a peer opened, already
-// authenticated. It returns when the connection is closed. A replica that takes no
-// part in raft yet closes it at once.
-func (r *Replica) HandleConn(conn net.Conn) {
+// HandleConn serves one raft connection that a peer opened, already authenticated, and
+// reports whether raft had it. It returns when the connection is closed. A replica that
+// takes no part in raft yet closes it at once.
+func (r *Replica) HandleConn(conn net.Conn) bool {
 	if !r.started() {
 		conn.Close()
-		return
+		return false
 	}
-	r.transport.HandleConn(conn)
+	return r.transport.HandleConn(conn)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/replica/durations"
 	"github.com/setpoint-io/setpoint/raftstore/replica/logbridge"
 	"github.com/setpoint-io/setpoint/raftstore/replica/transport"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -37,7 +38,7 @@ type Replica struct {
 	markMu  sync.Mutex
 	mark    *marker
 	space   *headroom
-	applies durations
+	applies durations.Recent
 
 	transport *transport.Transport
 	tracker   *leadershipTracker
@@ -197,25 +198,6 @@ func (r *Replica) raftConfig(notify chan<- bool) *raft.Config {
 	conf.SnapshotInterval = 24 * time.Hour
 	conf.TrailingLogs = trailingEntriesMax
 	return conf
-}
-
-// electLoneVoter tells a sole voter to stand for election at once. It would
-// otherwise wait out its heartbeat timeout for a leader that cannot exist. The
-// timers stay those of a larger cluster, so it may grow into one at any time.
-func (r *Replica) electLoneVoter() {
-	servers := r.raft.GetConfiguration().Configuration().Servers
-	if len(servers) != 1 || servers[0].ID != raft.ServerID(r.id) || servers[0].Suffrage != raft.Voter {
-		return
-	}
-	request := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
-		ProtocolVersion: raft.ProtocolVersionMax,
-		ID:              []byte(r.id),
-		Addr:            r.transport.EncodePeer(servers[0].ID, servers[0].Address),
-	}}
-	err := r.transport.TimeoutNow(servers[0].ID, servers[0].Address, request, &raft.TimeoutNowResponse{})
-	if err != nil {
-		r.cfg.Logger.Warn("lone voter waits out its heartbeat timeout", "err", err)
-	}
 }
 
 // Propose replicates the entry and returns the results of its commands, in order.

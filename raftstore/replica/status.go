@@ -40,8 +40,8 @@ func (r *Replica) Status() Status {
 	}
 	s := Status{
 		Leadership: leadership, LastIndex: r.raft.LastIndex(), CommitIndex: r.raft.CommitIndex(),
-		SnapshotIndex: snapshotIndex(r.raft), LogBytes: r.cfg.Storage.sizeBytes(), SyncP99: r.log.guard.writes.p99(),
-		ApplyMax: r.applies.longest(),
+		SnapshotIndex: snapshotIndex(r.raft), LogBytes: r.cfg.Storage.sizeBytes(), SyncP99: r.log.guard.writes.P99(),
+		ApplyMax: r.applies.Longest(),
 	}
 	for _, server := range r.raft.GetConfiguration().Configuration().Servers {
 		s.Servers = append(s.Servers, ServerStatus{

@@ -23,6 +23,27 @@ var ofReplication = []Mutant{
 		Checks: []Check{{"raftstore", "TestAnswersFromBeforeTheReadProveNothing"}},
 	},
 	{
+		Name: "one-voter-deposes", Bug: "a voter that finds the leader gone asks nobody before it has another elected",
+		File:   "raftstore/succession.go",
+		Old:    `return heir, agree > (len(heirs)+1)/2`,
+		New:    `return heir, agree > 0`,
+		Checks: []Check{{"raftstore", "TestOneVoterDeposesNobody"}},
+	},
+	{
+		Name: "heir-by-name", Bug: "the first voter stands for election, whatever its log lacks",
+		File:   "raftstore/succession.go",
+		Old:    `if heir == "" || v.CompareLogs(found[heir]) > 0 {`,
+		New:    `if heir == "" {`,
+		Checks: []Check{{"raftstore", "TestTheLongestLogSucceeds"}},
+	},
+	{
+		Name: "silence-is-gone", Bug: "a leader that cannot be reached is taken for one whose process has ended",
+		File:   "raftstore/replica/succession.go",
+		Old:    `if !errors.Is(err, syscall.ECONNREFUSED) {`,
+		New:    `if !errors.Is(err, syscall.ECONNREFUSED) && err == nil {`,
+		Checks: []Check{{"raftstore/replica", "TestWhoIsGone"}},
+	},
+	{
 		Name: "commit-not-told", Bug: "a follower that is read learns of a commit when raft tells it by itself",
 		File:   "raftstore/backend.go",
 		Old:    `		b.store.replica.TellCommit(l.Term, word.ID)`,

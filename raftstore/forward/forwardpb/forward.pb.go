@@ -740,6 +740,122 @@ func (*ChangeMembersResponse) Descriptor() ([]byte, []int) {
 	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{8}
 }
 
+type LeaderGoneRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The member id of the leader, and the raft term it led in.
+	Leader        string `protobuf:"bytes,1,opt,name=leader,proto3" json:"leader,omitempty"`
+	Term          uint64 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaderGoneRequest) Reset() {
+	*x = LeaderGoneRequest{}
+	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaderGoneRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaderGoneRequest) ProtoMessage() {}
+
+func (x *LeaderGoneRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaderGoneRequest.ProtoReflect.Descriptor instead.
+func (*LeaderGoneRequest) Descriptor() ([]byte, []int) {
+	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *LeaderGoneRequest) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *LeaderGoneRequest) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+type LeaderGoneResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// No process listens at any of the leader's addresses, and the replica knows of no
+	// other leader and no later term.
+	Gone bool `protobuf:"varint,1,opt,name=gone,proto3" json:"gone,omitempty"`
+	// The last entry of the replica's log.
+	LastTerm      uint64 `protobuf:"varint,2,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"`
+	LastIndex     uint64 `protobuf:"varint,3,opt,name=last_index,json=lastIndex,proto3" json:"last_index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaderGoneResponse) Reset() {
+	*x = LeaderGoneResponse{}
+	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaderGoneResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaderGoneResponse) ProtoMessage() {}
+
+func (x *LeaderGoneResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaderGoneResponse.ProtoReflect.Descriptor instead.
+func (*LeaderGoneResponse) Descriptor() ([]byte, []int) {
+	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *LeaderGoneResponse) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
+func (x *LeaderGoneResponse) GetLastTerm() uint64 {
+	if x != nil {
+		return x.LastTerm
+	}
+	return 0
+}
+
+func (x *LeaderGoneResponse) GetLastIndex() uint64 {
+	if x != nil {
+		return x.LastIndex
+	}
+	return 0
+}
+
 var File_raftstore_forward_forwardpb_forward_proto protoreflect.FileDescriptor
 
 const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
@@ -791,7 +907,15 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x04 \x01(\tR\aaddress\"\x17\n" +
-	"\x15ChangeMembersResponse*\x85\x01\n" +
+	"\x15ChangeMembersResponse\"?\n" +
+	"\x11LeaderGoneRequest\x12\x16\n" +
+	"\x06leader\x18\x01 \x01(\tR\x06leader\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\"d\n" +
+	"\x12LeaderGoneResponse\x12\x12\n" +
+	"\x04gone\x18\x01 \x01(\bR\x04gone\x12\x1b\n" +
+	"\tlast_term\x18\x02 \x01(\x04R\blastTerm\x12\x1d\n" +
+	"\n" +
+	"last_index\x18\x03 \x01(\x04R\tlastIndex*\x85\x01\n" +
 	"\aRefusal\x12\x17\n" +
 	"\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12REFUSAL_NOT_LEADER\x10\x01\x12\x16\n" +
@@ -805,12 +929,14 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\rCHANGE_REMOVE\x10\x02\x12\x12\n" +
 	"\x0eCHANGE_REPLACE\x10\x03\x12\x13\n" +
 	"\x0fCHANGE_TRANSFER\x10\x04\x12\x10\n" +
-	"\fCHANGE_ADMIT\x10\x052\xca\x03\n" +
+	"\fCHANGE_ADMIT\x10\x052\xbd\x04\n" +
 	"\vPeerService\x12h\n" +
 	"\aPropose\x12-.setpoint.raftstore.forward.v1.ProposeRequest\x1a..setpoint.raftstore.forward.v1.ProposeResponse\x12n\n" +
 	"\tReadIndex\x12/.setpoint.raftstore.forward.v1.ReadIndexRequest\x1a0.setpoint.raftstore.forward.v1.ReadIndexResponse\x12e\n" +
 	"\x06Status\x12,.setpoint.raftstore.forward.v1.StatusRequest\x1a-.setpoint.raftstore.forward.v1.StatusResponse\x12z\n" +
-	"\rChangeMembers\x123.setpoint.raftstore.forward.v1.ChangeMembersRequest\x1a4.setpoint.raftstore.forward.v1.ChangeMembersResponseB=Z;github.com/setpoint-io/setpoint/raftstore/forward/forwardpbb\x06proto3"
+	"\rChangeMembers\x123.setpoint.raftstore.forward.v1.ChangeMembersRequest\x1a4.setpoint.raftstore.forward.v1.ChangeMembersResponse\x12q\n" +
+	"\n" +
+	"LeaderGone\x120.setpoint.raftstore.forward.v1.LeaderGoneRequest\x1a1.setpoint.raftstore.forward.v1.LeaderGoneResponseB=Z;github.com/setpoint-io/setpoint/raftstore/forward/forwardpbb\x06proto3"
 
 var (
 	file_raftstore_forward_forwardpb_forward_proto_rawDescOnce sync.Once
@@ -825,7 +951,7 @@ func file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP() []byte {
 }
 
 var file_raftstore_forward_forwardpb_forward_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_raftstore_forward_forwardpb_forward_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_raftstore_forward_forwardpb_forward_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_raftstore_forward_forwardpb_forward_proto_goTypes = []any{
 	(Refusal)(0),                  // 0: setpoint.raftstore.forward.v1.Refusal
 	(Change)(0),                   // 1: setpoint.raftstore.forward.v1.Change
@@ -838,23 +964,27 @@ var file_raftstore_forward_forwardpb_forward_proto_goTypes = []any{
 	(*StatusResponse)(nil),        // 8: setpoint.raftstore.forward.v1.StatusResponse
 	(*ChangeMembersRequest)(nil),  // 9: setpoint.raftstore.forward.v1.ChangeMembersRequest
 	(*ChangeMembersResponse)(nil), // 10: setpoint.raftstore.forward.v1.ChangeMembersResponse
-	nil,                           // 11: setpoint.raftstore.forward.v1.StatusResponse.FoundersEntry
+	(*LeaderGoneRequest)(nil),     // 11: setpoint.raftstore.forward.v1.LeaderGoneRequest
+	(*LeaderGoneResponse)(nil),    // 12: setpoint.raftstore.forward.v1.LeaderGoneResponse
+	nil,                           // 13: setpoint.raftstore.forward.v1.StatusResponse.FoundersEntry
 }
 var file_raftstore_forward_forwardpb_forward_proto_depIdxs = []int32{
 	4,  // 0: setpoint.raftstore.forward.v1.ProposeResponse.outcomes:type_name -> setpoint.raftstore.forward.v1.Outcome
 	0,  // 1: setpoint.raftstore.forward.v1.Outcome.refusal:type_name -> setpoint.raftstore.forward.v1.Refusal
-	11, // 2: setpoint.raftstore.forward.v1.StatusResponse.founders:type_name -> setpoint.raftstore.forward.v1.StatusResponse.FoundersEntry
+	13, // 2: setpoint.raftstore.forward.v1.StatusResponse.founders:type_name -> setpoint.raftstore.forward.v1.StatusResponse.FoundersEntry
 	1,  // 3: setpoint.raftstore.forward.v1.ChangeMembersRequest.change:type_name -> setpoint.raftstore.forward.v1.Change
 	2,  // 4: setpoint.raftstore.forward.v1.PeerService.Propose:input_type -> setpoint.raftstore.forward.v1.ProposeRequest
 	5,  // 5: setpoint.raftstore.forward.v1.PeerService.ReadIndex:input_type -> setpoint.raftstore.forward.v1.ReadIndexRequest
 	7,  // 6: setpoint.raftstore.forward.v1.PeerService.Status:input_type -> setpoint.raftstore.forward.v1.StatusRequest
 	9,  // 7: setpoint.raftstore.forward.v1.PeerService.ChangeMembers:input_type -> setpoint.raftstore.forward.v1.ChangeMembersRequest
-	3,  // 8: setpoint.raftstore.forward.v1.PeerService.Propose:output_type -> setpoint.raftstore.forward.v1.ProposeResponse
-	6,  // 9: setpoint.raftstore.forward.v1.PeerService.ReadIndex:output_type -> setpoint.raftstore.forward.v1.ReadIndexResponse
-	8,  // 10: setpoint.raftstore.forward.v1.PeerService.Status:output_type -> setpoint.raftstore.forward.v1.StatusResponse
-	10, // 11: setpoint.raftstore.forward.v1.PeerService.ChangeMembers:output_type -> setpoint.raftstore.forward.v1.ChangeMembersResponse
-	8,  // [8:12] is the sub-list for method output_type
-	4,  // [4:8] is the sub-list for method input_type
+	11, // 8: setpoint.raftstore.forward.v1.PeerService.LeaderGone:input_type -> setpoint.raftstore.forward.v1.LeaderGoneRequest
+	3,  // 9: setpoint.raftstore.forward.v1.PeerService.Propose:output_type -> setpoint.raftstore.forward.v1.ProposeResponse
+	6,  // 10: setpoint.raftstore.forward.v1.PeerService.ReadIndex:output_type -> setpoint.raftstore.forward.v1.ReadIndexResponse
+	8,  // 11: setpoint.raftstore.forward.v1.PeerService.Status:output_type -> setpoint.raftstore.forward.v1.StatusResponse
+	10, // 12: setpoint.raftstore.forward.v1.PeerService.ChangeMembers:output_type -> setpoint.raftstore.forward.v1.ChangeMembersResponse
+	12, // 13: setpoint.raftstore.forward.v1.PeerService.LeaderGone:output_type -> setpoint.raftstore.forward.v1.LeaderGoneResponse
+	9,  // [9:14] is the sub-list for method output_type
+	4,  // [4:9] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
 	4,  // [4:4] is the sub-list for extension extendee
 	0,  // [0:4] is the sub-list for field type_name
@@ -871,7 +1001,7 @@ func file_raftstore_forward_forwardpb_forward_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_raftstore_forward_forwardpb_forward_proto_rawDesc), len(file_raftstore_forward_forwardpb_forward_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

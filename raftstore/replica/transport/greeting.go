@@ -109,12 +109,13 @@ func answer(conn net.Conn, id string) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// greeted handles a connection that calls this member.
-func (s *streamLayer) greeted(conn net.Conn) {
+// greeted handles a connection that calls this member, and reports whether one did.
+func (s *streamLayer) greeted(conn net.Conn) bool {
 	if err := answer(conn, s.cfg.ID); err != nil {
 		s.cfg.Logger.Debug("raft connection refused", "err", err)
 		conn.Close()
-		return
+		return false
 	}
 	s.handle(conn)
+	return true
 }

@@ -68,9 +68,9 @@ func (target) ServerAddr(id raft.ServerID) (raft.ServerAddress, error) {
 	return raft.ServerAddress(id), nil
 }
 
-// HandleConn serves one raft connection that a peer opened, already
-// authenticated, if it calls this member. It returns when the connection is closed.
-func (t *Transport) HandleConn(conn net.Conn) { t.stream.greeted(conn) }
+// HandleConn serves one raft connection that a peer opened, already authenticated, if it
+// calls this member, and reports whether it did. It returns when the connection is closed.
+func (t *Transport) HandleConn(conn net.Conn) bool { return t.stream.greeted(conn) }
 
 // CloseConns closes all connections, in both directions: raft's own shutdown
 // leaves them open. Later ones are closed at once.

@@ -42,6 +42,8 @@ const (
 	// PeerServiceChangeMembersProcedure is the fully-qualified name of the PeerService's ChangeMembers
 	// RPC.
 	PeerServiceChangeMembersProcedure = "/setpoint.raftstore.forward.v1.PeerService/ChangeMembers"
+	// PeerServiceLeaderGoneProcedure is the fully-qualified name of the PeerService's LeaderGone RPC.
+	PeerServiceLeaderGoneProcedure = "/setpoint.raftstore.forward.v1.PeerService/LeaderGone"
 )
 
 // PeerServiceClient is a client for the setpoint.raftstore.forward.v1.PeerService service.
@@ -56,6 +58,8 @@ type PeerServiceClient interface {
 	// ChangeMembers carries out an order on the membership. Only the leader can; it
 	// never forwards.
 	ChangeMembers(context.Context, *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error)
+	// LeaderGone asks a voter whether it, too, finds that the leader's process has ended.
+	LeaderGone(context.Context, *connect.Request[forwardpb.LeaderGoneRequest]) (*connect.Response[forwardpb.LeaderGoneResponse], error)
 }
 
 // NewPeerServiceClient constructs a client for the setpoint.raftstore.forward.v1.PeerService
@@ -93,6 +97,12 @@ func NewPeerServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(peerServiceMethods.ByName("ChangeMembers")),
 			connect.WithClientOptions(opts...),
 		),
+		leaderGone: connect.NewClient[forwardpb.LeaderGoneRequest, forwardpb.LeaderGoneResponse](
+			httpClient,
+			baseURL+PeerServiceLeaderGoneProcedure,
+			connect.WithSchema(peerServiceMethods.ByName("LeaderGone")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -102,6 +112,7 @@ type peerServiceClient struct {
 	readIndex     *connect.Client[forwardpb.ReadIndexRequest, forwardpb.ReadIndexResponse]
 	status        *connect.Client[forwardpb.StatusRequest, forwardpb.StatusResponse]
 	changeMembers *connect.Client[forwardpb.ChangeMembersRequest, forwardpb.ChangeMembersResponse]
+	leaderGone    *connect.Client[forwardpb.LeaderGoneRequest, forwardpb.LeaderGoneResponse]
 }
 
 // Propose calls setpoint.raftstore.forward.v1.PeerService.Propose.
@@ -124,6 +135,11 @@ func (c *peerServiceClient) ChangeMembers(ctx context.Context, req *connect.Requ
 	return c.changeMembers.CallUnary(ctx, req)
 }
 
+// LeaderGone calls setpoint.raftstore.forward.v1.PeerService.LeaderGone.
+func (c *peerServiceClient) LeaderGone(ctx context.Context, req *connect.Request[forwardpb.LeaderGoneRequest]) (*connect.Response[forwardpb.LeaderGoneResponse], error) {
+	return c.leaderGone.CallUnary(ctx, req)
+}
+
 // PeerServiceHandler is an implementation of the setpoint.raftstore.forward.v1.PeerService service.
 type PeerServiceHandler interface {
 	// Propose puts commands into the log. Only the leader can; it never forwards.
@@ -136,6 +152,8 @@ type PeerServiceHandler interface {
 	// ChangeMembers carries out an order on the membership. Only the leader can; it
 	// never forwards.
 	ChangeMembers(context.Context, *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error)
+	// LeaderGone asks a voter whether it, too, finds that the leader's process has ended.
+	LeaderGone(context.Context, *connect.Request[forwardpb.LeaderGoneRequest]) (*connect.Response[forwardpb.LeaderGoneResponse], error)
 }
 
 // NewPeerServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -169,6 +187,12 @@ func NewPeerServiceHandler(svc PeerServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(peerServiceMethods.ByName("ChangeMembers")),
 		connect.WithHandlerOptions(opts...),
 	)
+	peerServiceLeaderGoneHandler := connect.NewUnaryHandler(
+		PeerServiceLeaderGoneProcedure,
+		svc.LeaderGone,
+		connect.WithSchema(peerServiceMethods.ByName("LeaderGone")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/setpoint.raftstore.forward.v1.PeerService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case PeerServiceProposeProcedure:
@@ -179,6 +203,8 @@ func NewPeerServiceHandler(svc PeerServiceHandler, opts ...connect.HandlerOption
 			peerServiceStatusHandler.ServeHTTP(w, r)
 		case PeerServiceChangeMembersProcedure:
 			peerServiceChangeMembersHandler.ServeHTTP(w, r)
+		case PeerServiceLeaderGoneProcedure:
+			peerServiceLeaderGoneHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -202,4 +228,8 @@ func (UnimplementedPeerServiceHandler) Status(context.Context, *connect.Request[
 
 func (UnimplementedPeerServiceHandler) ChangeMembers(context.Context, *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("setpoint.raftstore.forward.v1.PeerService.ChangeMembers is not implemented"))
+}
+
+func (UnimplementedPeerServiceHandler) LeaderGone(context.Context, *connect.Request[forwardpb.LeaderGoneRequest]) (*connect.Response[forwardpb.LeaderGoneResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("setpoint.raftstore.forward.v1.PeerService.LeaderGone is not implemented"))
 }

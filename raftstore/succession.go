@@ -1,0 +1,157 @@
+package raftstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/forward"
+)
+
+const (
+	// knocks is how often a leader that hung up is called again before it is left to
+	// raft's timers: a process that is ending still takes connections for a moment.
+	knocks = 5
+	// knockPause is the time between two calls, knockLimit the longest that one may take.
+	knockPause = 20 * time.Millisecond
+	knockLimit = 200 * time.Millisecond
+	// successionStep is the head start that each voter gives those named before it, so
+	// that one of them gathers the others' word.
+	successionStep = 100 * time.Millisecond
+	// wordLimit bounds asking the other voters; who is late is counted out.
+	wordLimit = 250 * time.Millisecond
+)
+
+// followSuccession has a leader whose process was killed replaced at once.
+//
+// Raft waits until its followers have not heard of the leader for a while, which they
+// must: a silent leader may only be slow. But the kernel of a killed process closes its
+// connections and refuses new ones, and that is word enough. If most voters have it,
+// the one with the longest log stands for election. A machine that lost its power, or a
+// cut network, refuses nothing: there the timers decide, as ever. Whoever is wrong, the
+// election is raft's own: it costs an election, not consistency.
+func (s *Store) followSuccession() {
+	for {
+		select {
+		case <-s.hungUp:
+			s.succeed()
+		case <-s.stopping:
+			return
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// peerHungUp is told of each connection of raft that ended. Calls of leaderGone are none:
+// two servers that take each other for the leader would call for ever.
+func (s *Store) peerHungUp() {
+	select {
+	case s.hungUp <- struct{}{}:
+	default: // a look at the leader is due already
+	}
+}
+
+// succeed finds the leader a successor if most voters find it gone.
+func (s *Store) succeed() {
+	l := s.Leadership()
+	if !l.Ready || l.Leader || !s.leaderGone(s.ctx, l.LeaderID) {
+		return
+	}
+	heirs := s.heirs(l.LeaderID)
+	if !s.awaitTurn(heirs) || s.Leadership() != l {
+		return
+	}
+	heir, agreed := s.chooseHeir(l, heirs)
+	if !agreed || s.Leadership() != l {
+		return
+	}
+	s.cfg.Logger.Info("the leader's process has ended: electing another", "leader", l.LeaderID, "term", l.Term, "candidate", heir)
+	if err := s.replica.Stand(heir); err != nil {
+		s.cfg.Logger.Warn("no early election", "candidate", heir, "err", err)
+	}
+}
+
+// awaitTurn lets those before this voter try, and reports whether it is one.
+func (s *Store) awaitTurn(heirs []ServerStatus) bool {
+	rank := slices.IndexFunc(heirs, func(v ServerStatus) bool { return v.ID == s.id() })
+	return rank == 0 || rank > 0 && s.sleep(time.Duration(rank)*successionStep)
+}
+
+// heirs are the voters beside the leader, in the order of their ids.
+func (s *Store) heirs(leader string) []ServerStatus {
+	voters := slices.DeleteFunc(s.replica.Status().Servers, func(v ServerStatus) bool { return !v.Voter || v.ID == leader })
+	slices.SortFunc(voters, func(a, b ServerStatus) int { return strings.Compare(a.ID, b.ID) })
+	return voters
+}
+
+// leaderGone calls the leader until it answers, refuses, or was called enough.
+func (s *Store) leaderGone(ctx context.Context, id string) bool {
+	for range knocks {
+		ctx, cancel := context.WithTimeout(ctx, knockLimit)
+		gone, err := s.replica.Gone(ctx, id)
+		cancel()
+		if err == nil || !s.sleep(knockPause) {
+			return gone
+		}
+	}
+	return false
+}
+
+// chooseHeir asks the others, and returns the voter whose log goes furthest if most
+// voters, of whom the leader is one, find the leader gone.
+func (s *Store) chooseHeir(l Leadership, heirs []ServerStatus) (heir string, agreed bool) {
+	found := s.askHeirs(l, heirs)
+	agree := 0
+	for _, voter := range heirs {
+		v, answered := found[voter.ID]
+		if !answered || !v.Gone {
+			continue
+		}
+		agree++
+		if heir == "" || v.CompareLogs(found[heir]) > 0 {
+			heir = voter.ID
+		}
+	}
+	return heir, agree > (len(heirs)+1)/2
+}
+
+// askHeirs collects the word of each, that of this replica too.
+func (s *Store) askHeirs(l Leadership, heirs []ServerStatus) map[string]forward.Vacancy {
+	ctx, cancel := context.WithTimeout(s.ctx, wordLimit)
+	defer cancel()
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	found := map[string]forward.Vacancy{s.id(): s.vacancy(true)}
+	for _, voter := range heirs {
+		if voter.ID == s.id() {
+			continue
+		}
+		asking.Go(func() {
+			v, err := s.peers.LeaderGone(ctx, forward.Peer{ID: voter.ID, Address: voter.Address}, forward.Led{Leader: l.LeaderID, Term: l.Term})
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			found[voter.ID] = v
+		})
+	}
+	asking.Wait()
+	return found
+}
+
+// judgeLeader is this replica's word for another that finds the leader gone.
+func (s *Store) judgeLeader(ctx context.Context, led forward.Led) forward.Vacancy {
+	l := s.Leadership()
+	follows := l.LeaderID == led.Leader || l.LeaderID == ""
+	return s.vacancy(follows && l.Term == led.Term && s.leaderGone(ctx, led.Leader))
+}
+
+func (s *Store) vacancy(gone bool) forward.Vacancy {
+	v := forward.Vacancy{Gone: gone}
+	v.LastTerm, v.LastIndex = s.replica.LastEntry()
+	return v
+}
