@@ -43,13 +43,15 @@ func TestEveryRequiredCaseExists(t *testing.T) {
 	for _, c := range cases(t) {
 		known[c.name] = true
 	}
-	required, err := readNames("passing.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range required {
-		if !known[name] {
-			t.Errorf("passing.txt names no case: %s", name)
+	for _, list := range []string{"passing.txt", "short/cases.txt"} {
+		required, err := readNames(list)
+		if err != nil || len(required) == 0 {
+			t.Fatalf("%s: %d cases, %v", list, len(required), err)
+		}
+		for name := range required {
+			if !known[name] {
+				t.Errorf("%s names no case: %s", list, name)
+			}
 		}
 	}
 }
@@ -116,6 +118,9 @@ func TestTheRatchet(t *testing.T) {
 	results := []result{{name: "kept", passed: true}, {name: "broken"}, {name: "new", passed: true}, {name: "never good"}}
 	if got := brokenPromises(required, results); !reflect.DeepEqual(got, []string{"broken"}) {
 		t.Errorf("broken = %v", got)
+	}
+	if got := leftOut(required, results); !reflect.DeepEqual(got, []string{"not run"}) {
+		t.Errorf("left out = %v", got)
 	}
 	path := filepath.Join(t.TempDir(), "list")
 	if err := writeNames(path, withPassed(required, results)); err != nil {

@@ -20,6 +20,7 @@ type options struct {
 	mustPass     string
 	results      string
 	onlyMustPass bool
+	wholeList    bool
 	update       bool
 }
 
@@ -52,6 +53,7 @@ func parseFlags() options {
 	flag.StringVar(&o.mustPass, "must-pass", "passing.txt", "the list of cases that must pass")
 	flag.StringVar(&o.results, "results", "RESULTS.md", "where -update writes what passes and why the rest does not")
 	flag.BoolVar(&o.onlyMustPass, "only-must-pass", false, "run only the cases of that list")
+	flag.BoolVar(&o.wholeList, "whole-list", false, "run only the cases of that list, and fail if one of them was not run")
 	flag.BoolVar(&o.update, "update", false, "add cases that pass newly to the list")
 	flag.Parse()
 	return o
@@ -77,8 +79,11 @@ func conform(ctx context.Context, o options) (ok bool, err error) {
 		return false, fmt.Errorf("-skip: %w", err)
 	}
 	wanted := selectCases(all, strings.Split(o.classes, ","), focus, skip)
-	if o.onlyMustPass {
+	if o.onlyMustPass || o.wholeList {
 		wanted = keepNames(wanted, required)
+	}
+	if o.wholeList {
+		all = wanted
 	}
 	if len(wanted) == 0 {
 		return false, fmt.Errorf("no case of classes %s matches %q", o.classes, o.focus)
@@ -91,6 +96,9 @@ func conform(ctx context.Context, o options) (ok bool, err error) {
 	printTable(os.Stdout, all, results)
 	printFailures(os.Stdout, results)
 	broken := brokenPromises(required, results)
+	if o.wholeList {
+		broken = append(broken, leftOut(required, results)...)
+	}
 	for _, name := range broken {
 		fmt.Println("must pass and did not:", name)
 	}

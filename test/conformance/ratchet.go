@@ -40,6 +40,15 @@ func brokenPromises(required map[string]bool, results []result) []string {
 	return broken
 }
 
+// leftOut are the cases that must pass and were not run.
+func leftOut(required map[string]bool, results []result) []string {
+	left := maps.Clone(required)
+	for _, r := range results {
+		delete(left, r.name)
+	}
+	return slices.Sorted(maps.Keys(left))
+}
+
 // withPassed adds what passed. What failed stays: the list only grows.
 func withPassed(required map[string]bool, results []result) map[string]bool {
 	names := maps.Clone(required)
