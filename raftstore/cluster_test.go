@@ -112,6 +112,43 @@ func TestAFollowerLearnsOfACommitByReading(t *testing.T) {
 	}
 }
 
+// TestWhoComesBackIsNotMissed: a server that was down, or cut off, for long reads at once.
+func TestWhoComesBackIsNotMissed(t *testing.T) {
+	away := map[string]func(c *raftstoretest.Cluster, i int){
+		"down": func(c *raftstoretest.Cluster, i int) {
+			c.Crash(i)
+			time.Sleep(time.Minute)
+			c.Restart(i)
+		},
+		"cut off": func(c *raftstoretest.Cluster, i int) {
+			c.Isolate(i)
+			time.Sleep(time.Minute)
+			c.Heal()
+		},
+	}
+	for name, leave := range away {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
+				leader := c.Leader()
+				follower := others(leader)[0]
+				mustPut(t, c.Store(leader), "/k", "before")
+				go func() {
+					time.Sleep(30 * time.Second)
+					mustPut(t, c.Store(leader), "/k", "meanwhile")
+				}()
+				leave(c, follower)
+				back := time.Now()
+				if got := mustRead(t, c.Store(follower), "/k"); got != "meanwhile" {
+					t.Errorf("read %q", got)
+				}
+				if took := time.Since(back); took > time.Second {
+					t.Errorf("it read after %v", took)
+				}
+			})
+		})
+	}
+}
+
 func TestWritesSurviveLeaderCrash(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
 		leader := c.Leader()

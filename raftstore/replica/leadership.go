@@ -88,7 +88,7 @@ func (t *leadershipTracker) run(ctx context.Context) {
 				t.publish(t.follower())
 			}
 		case term := <-t.barriers:
-			if leads && t.leadsIn(term) {
+			if leads && t.replica.leads(term) {
 				t.publish(Leadership{Leader: true, Ready: true, Term: term,
 					LeaderID: t.replica.id, LeaderAddress: t.replica.cfg.AdvertiseAddress})
 			}
@@ -101,7 +101,7 @@ func (t *leadershipTracker) run(ctx context.Context) {
 // lost before is not reported: by the time anybody looks, it may be won after all.
 func (t *leadershipTracker) barrier(ctx context.Context) {
 	term := t.replica.Term()
-	for t.leadsIn(term) {
+	for t.replica.leads(term) {
 		if t.replica.await(ctx, func() raft.Future { return t.replica.raft.Barrier(0) }) == nil {
 			select {
 			case t.barriers <- term:
@@ -115,10 +115,6 @@ func (t *leadershipTracker) barrier(ctx context.Context) {
 		case <-time.After(barrierRetry):
 		}
 	}
-}
-
-func (t *leadershipTracker) leadsIn(term uint64) bool {
-	return t.replica.raft.State() == raft.Leader && t.replica.Term() == term
 }
 
 // follower is what raft says of another's leadership.

@@ -122,7 +122,7 @@ func (r *Replica) attach(storage *Storage) error {
 func (r *Replica) start(id string) error {
 	r.id = id
 	r.transport = transport.New(transport.Config{
-		ID: id, Address: r.cfg.AdvertiseAddress, Dial: r.cfg.Dial, Name: MemberName, Addresses: r.addresses,
+		ID: id, Address: r.cfg.AdvertiseAddress, Dial: r.cfg.Dial, Name: MemberName, Addresses: r.addresses, Leads: r.leads,
 		Logger: r.cfg.Logger, Raft: logbridge.New(r.cfg.Logger),
 	})
 	notify := make(chan bool, notifyBuffer)
@@ -306,6 +306,12 @@ func (r *Replica) Failed() error {
 	return nil
 }
 
+// leads reports whether raft leads here in the term.
+func (r *Replica) leads(term uint64) bool {
+	instance := r.running.Load()
+	return instance != nil && instance.State() == raft.Leader && instance.CurrentTerm() == term
+}
+
 // Failing is closed when the replica stops itself.
 func (r *Replica) Failing() <-chan struct{} { return r.failing }
 
@@ -331,6 +337,7 @@ func (r *Replica) close() error {
 	var err error
 	if r.started() {
 		r.tracker.stop()
+		r.transport.Leave()
 		err = r.raft.Shutdown().Error()
 		r.transport.CloseConns()
 		r.children.Wait()

@@ -18,13 +18,14 @@ func (r *Replica) TellCommit(term uint64, member string) {
 	if !r.started() {
 		return
 	}
+	id := raft.ServerID(member)
+	r.transport.HeardOf(id)
 	commit := r.raft.CommitIndex()
 	// The order matters: what a later leader committed may not be what the member has
 	// at this index. While the term is still ours, so is everything up to commit.
 	if r.raft.CurrentTerm() != term {
 		return
 	}
-	id := raft.ServerID(member)
 	if !r.transport.BeginTelling(id, term, commit) {
 		return
 	}

@@ -44,6 +44,13 @@ var ofReplication = []Mutant{
 		Checks: []Check{{"raftstore/replica", "TestWhoIsGone"}},
 	},
 	{
+		Name: "who-comes-back-is-missed", Bug: "a server that was away for long gets entries when raft tries again",
+		File:   "raftstore/replica/transport/absence.go",
+		Old:    `if err == nil || isHeartbeat(request) || !t.awaitPeer(id, request.Term) {`,
+		New:    `if true {`,
+		Checks: []Check{{"raftstore", "TestWhoComesBackIsNotMissed"}},
+	},
+	{
 		Name: "commit-not-told", Bug: "a follower that is read learns of a commit when raft tells it by itself",
 		File:   "raftstore/backend.go",
 		Old:    `		b.store.replica.TellCommit(l.Term, word.ID)`,
@@ -53,7 +60,7 @@ var ofReplication = []Mutant{
 	{
 		Name: "acknowledged-in-any-term", Bug: "what a peer had in an earlier term counts in this one",
 		File:   "raftstore/replica/transport/progress.go",
-		Old:    `		*p = progress{term: request.Term, telling: p.telling, awaited: p.awaited}`,
+		Old:    `		*p = progress{term: request.Term, telling: p.telling, awaited: p.awaited, sign: p.sign}`,
 		New:    `		p.term = request.Term`,
 		Checks: []Check{{"raftstore/replica/transport", "TestWhoIsToldOfACommit"}},
 	},

@@ -9,7 +9,9 @@
 // Promises: a connection reaches the member that it calls by its id, or is closed: a
 // certificate proves a server's name, and a machine that was replaced may still run
 // under it. The addresses are asked for anew at each dial. A pipeline that met a
-// refusal does not lock up its sender.
+// refusal does not lock up its sender. A peer that comes back gets entries with its first
+// heartbeat, however long it was away. A vote is asked of a peer that is there, whatever
+// became of earlier connections.
 //
 // Tested by itself where the library's own behaviour is the trap, and through
 // raftstore in bubbles of fake time and over real sockets.

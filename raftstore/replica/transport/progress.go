@@ -16,12 +16,14 @@ type progress struct {
 	telling bool
 	// awaited is closed at the next change; nil: nobody waits.
 	awaited chan struct{}
+	// sign is closed when the peer shows that it is there; nil: nobody waits for that.
+	sign chan struct{}
 }
 
 // acknowledged notes an answer that was a success.
 func (p *progress) acknowledged(request *raft.AppendEntriesRequest) {
 	if request.Term > p.term {
-		*p = progress{term: request.Term, telling: p.telling, awaited: p.awaited}
+		*p = progress{term: request.Term, telling: p.telling, awaited: p.awaited, sign: p.sign}
 	}
 	if request.Term < p.term {
 		return
@@ -62,7 +64,7 @@ func (t *Transport) TellCommit(ctx context.Context, id raft.ServerID, request *r
 		ready, changed := t.mayTell(id, request)
 		switch {
 		case ready:
-			return t.AppendEntries(id, "", request, &raft.AppendEntriesResponse{}) // the address is found by the id
+			return t.appendEntries(id, "", request, &raft.AppendEntriesResponse{}) // the address is found by the id
 		case changed == nil:
 			return nil
 		}

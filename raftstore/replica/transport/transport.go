@@ -29,7 +29,9 @@ type Config struct {
 	Name func(id string) string
 	// Addresses are where a member may be now, host:port, the best first.
 	Addresses func(id string) ([]string, error)
-	Logger    *slog.Logger
+	// Leads reports whether this server leads in the term.
+	Leads  func(term uint64) bool
+	Logger *slog.Logger
 	// Raft is for the library's own output.
 	Raft hclog.Logger
 }
@@ -39,6 +41,10 @@ type Config struct {
 type Transport struct {
 	*raft.NetworkTransport
 	stream *streamLayer
+	leads  func(term uint64) bool
+
+	leave   sync.Once
+	leaving chan struct{}
 
 	mu       sync.Mutex
 	contacts map[raft.ServerID]time.Time
@@ -50,7 +56,7 @@ type Transport struct {
 func New(cfg Config) *Transport {
 	stream := newStreamLayer(cfg)
 	return &Transport{
-		stream:   stream,
+		stream: stream, leads: cfg.Leads, leaving: make(chan struct{}),
 		contacts: map[raft.ServerID]time.Time{}, accepted: map[raft.ServerID]acceptance{}, peers: map[raft.ServerID]*progress{},
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: stream, MaxPool: peerConnections, Timeout: messageTimeout, Logger: cfg.Raft,
@@ -89,21 +95,12 @@ func (t *Transport) EncodePeer(_ raft.ServerID, address raft.ServerAddress) []by
 	return []byte(address)
 }
 
-// AppendEntries implements raft.Transport. Heartbeats come this way too.
-func (t *Transport) AppendEntries(id raft.ServerID, target raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
-	sent := time.Now()
-	err := t.NetworkTransport.AppendEntries(id, target, request, response)
-	if err == nil {
-		t.answered(id, sent, request, response)
-	}
-	return err
-}
-
 // answered notes a peer's answer to a message.
 func (t *Transport) answered(id raft.ServerID, sent time.Time, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.contacts[id] = time.Now()
+	t.heardOf(id)
 	known := t.accepted[id]
 	newer := request.Term > known.term || request.Term == known.term && sent.After(known.sent)
 	if response.Success && newer {

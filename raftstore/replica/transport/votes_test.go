@@ -20,6 +20,7 @@ func voter(id string, dial func() net.Conn) *Transport {
 		ID: id, Address: id, Logger: slog.New(slog.DiscardHandler), Raft: hclog.NewNullLogger(),
 		Name:      func(id string) string { return id },
 		Addresses: func(id string) ([]string, error) { return []string{id}, nil },
+		Leads:     func(uint64) bool { return false },
 		Dial: func(context.Context, string, string) (net.Conn, error) {
 			if conn := dial(); conn != nil {
 				return conn, nil
