@@ -97,8 +97,7 @@ func RunServer(ctx context.Context, o ServerOptions) error {
 	if err != nil {
 		return err
 	}
-	listener, err := listen(o.listenAddress(servers))
-	if err != nil {
+	if err := checkPort(o.listenAddress(servers)); err != nil {
 		return err
 	}
 	o.Audit.Logger = o.Logger
@@ -108,7 +107,7 @@ func RunServer(ctx context.Context, o ServerOptions) error {
 	}
 	server, err := StartServer(ctx, ServerConfig{
 		Name: o.Name, DataDir: o.DataDir, Trust: trust, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
-		Listener: listener, Gossip: o.gossip(servers), Logger: o.Logger,
+		ListenAddress: o.listenAddress(servers), Gossip: o.gossip(servers), Logger: o.Logger,
 		Authentication: o.Authentication, AuditLog: audit,
 	})
 	if err != nil {
@@ -239,6 +238,15 @@ func (o *ServerOptions) gossip(servers []pki.Server) *GossipConfig {
 		g.Seeds = append(g.Seeds, net.JoinHostPort(host, port))
 	}
 	return g
+}
+
+// checkPort says early whether the port is taken: it is opened when there is an answer.
+func checkPort(address string) error {
+	listener, err := listen(address)
+	if err != nil {
+		return err
+	}
+	return listener.Close()
 }
 
 // listen opens a TCP listener and says what to do when the port is taken.

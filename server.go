@@ -74,6 +74,9 @@ type ServerConfig struct {
 	AuditLog *auditlog.Log
 	// Listener accepts the API, the parts' services and Raft. StartServer owns it.
 	Listener net.Listener
+	// ListenAddress, without a Listener, is opened when this server can answer: until
+	// then connections are refused, and clients go to another server.
+	ListenAddress string
 	// PodListener, if any, accepts the same at the address where pods of this machine
 	// look for the API. StartServer owns it.
 	PodListener net.Listener
@@ -133,7 +136,9 @@ func StartServer(ctx context.Context, config ServerConfig) (*Server, error) {
 // abandon ends what a failed start has begun.
 func (s *Server) abandon() {
 	s.cancel()
-	_ = s.config.Listener.Close()
+	if s.config.Listener != nil {
+		_ = s.config.Listener.Close()
+	}
 	if s.config.PodListener != nil {
 		_ = s.config.PodListener.Close()
 	}
@@ -257,6 +262,11 @@ func (s *Server) serve() error {
 			return
 		}
 		s.log.HandleRaftConn(conn)
+	}
+	if s.config.Listener == nil {
+		if s.config.Listener, err = listen(s.config.ListenAddress); err != nil {
+			return err
+		}
 	}
 	s.accept(s.config.Listener)
 	if s.config.PodListener != nil {
