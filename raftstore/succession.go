@@ -33,10 +33,13 @@ const (
 // cut network, refuses nothing: there the timers decide, as ever. Whoever is wrong, the
 // election is raft's own: it costs an election, not consistency.
 func (s *Store) followSuccession() {
+	var over Leadership // two candidates of one term would split the votes
 	for {
 		select {
 		case <-s.hungUp:
-			s.succeed()
+			if l := s.Leadership(); l != over && s.succeed(l) {
+				over = l
+			}
 		case <-s.stopping:
 			return
 		case <-s.ctx.Done():
@@ -54,24 +57,24 @@ func (s *Store) peerHungUp() {
 	}
 }
 
-// succeed finds the leader a successor if most voters find it gone.
-func (s *Store) succeed() {
-	l := s.Leadership()
+// succeed has the leader replaced if most voters find it gone, and reports whether it did.
+func (s *Store) succeed(l Leadership) bool {
 	if !l.Ready || l.Leader || !s.leaderGone(s.ctx, l.LeaderID) {
-		return
+		return false
 	}
 	heirs := s.heirs(l.LeaderID)
 	if !s.awaitTurn(heirs) || s.Leadership() != l {
-		return
+		return false
 	}
 	heir, agreed := s.chooseHeir(l, heirs)
 	if !agreed || s.Leadership() != l {
-		return
+		return false
 	}
 	s.cfg.Logger.Info("the leader's process has ended: electing another", "leader", l.LeaderID, "term", l.Term, "candidate", heir)
 	if err := s.replica.Stand(heir); err != nil {
 		s.cfg.Logger.Warn("no early election", "candidate", heir, "err", err)
 	}
+	return true
 }
 
 // awaitTurn lets those before this voter try, and reports whether it is one.

@@ -12,12 +12,20 @@ import (
 // atOnce is much less than raft's shortest timeout.
 const atOnce = 150 * time.Millisecond
 
-// leaderAfter crashes a server and returns who leads next, and after how long.
-func leaderAfter(c *raftstoretest.Cluster, crash int) (next int, gap time.Duration) {
+// leaderAfter crashes the leader and returns who leads next, and after how long. It takes
+// one election.
+func leaderAfter(t *testing.T, c *raftstoretest.Cluster, crash int) (next int, gap time.Duration) {
+	t.Helper()
+	term := c.Store(crash).Leadership().Term
 	c.Crash(crash)
 	crashed := time.Now()
 	next = c.Leader()
-	return next, time.Since(crashed)
+	gap = time.Since(crashed)
+	time.Sleep(time.Second)
+	if now := c.Store(next).Leadership(); !now.Leader || now.Term != term+1 {
+		t.Errorf("a second after the crash in term %d: %+v", term, now)
+	}
+	return next, gap
 }
 
 func TestAKilledLeaderIsReplacedAtOnce(t *testing.T) {
@@ -30,7 +38,7 @@ func TestAKilledLeaderIsReplacedAtOnce(t *testing.T) {
 					leader := c.Leader()
 					key := fmt.Sprintf("/k/%d", kill)
 					mustPut(t, c.Store(leader), key, "v")
-					next, gap := leaderAfter(c, leader)
+					next, gap := leaderAfter(t, c, leader)
 					if gap > atOnce {
 						t.Errorf("kill %d: no leader for %v", kill, gap)
 					}
@@ -55,7 +63,7 @@ func TestTheLongestLogSucceeds(t *testing.T) {
 		}
 		c.Hold(leader, first)
 		mustPut(t, c.Store(leader), "/k", "v")
-		next, gap := leaderAfter(c, leader)
+		next, gap := leaderAfter(t, c, leader)
 		if next != second || gap > atOnce {
 			t.Errorf("server %d leads after %v, want %d", next, gap, second)
 		}
