@@ -13,6 +13,9 @@ export CGO_ENABLED := 0
 # paths of the building machine, no asking of git.
 export GOFLAGS := -trimpath -buildvcs=false
 
+# The compiler takes a fifth less time with four times the garbage (some 1 GB each).
+COMPILE := GOGC=400 $(GO)
+
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
 .PHONY: help build dev test check bench fuzz mutants consistency consistency-compose conformance clients generate compose-image compose-up compose-down fix clean FORCE
@@ -26,8 +29,8 @@ build: $(BIN) ## build bin/setpoint
 SHIM := agent/cri/embedded/smallshim/setpoint-shim.bin
 
 $(BIN): FORCE
-	$(GO) build -ldflags '-s -w' -o $(SHIM) ./agent/cri/embedded/shim/setpoint-shim
-	$(GO) build -tags smallshim -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/setpoint
+	$(COMPILE) build -ldflags '-s -w' -o $(SHIM) ./agent/cri/embedded/shim/setpoint-shim
+	$(COMPILE) build -tags smallshim -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/setpoint
 
 FORCE:
 

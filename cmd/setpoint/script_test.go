@@ -117,14 +117,14 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition knows [root], and [raced]: that the binary was built here with the race
-// detector, which talks on standard error and needs more memory.
+// condition knows [root], and [given]: that the binary is people's, of make build. One
+// built here does not know its version, and with the race detector it needs more memory.
 func condition(name string) (bool, error) {
 	switch name {
 	case "root":
 		return os.Geteuid() == 0, nil
-	case "raced":
-		return raceEnabled && os.Getenv(binaryVariable) == "", nil
+	case "given":
+		return os.Getenv(binaryVariable) != "", nil
 	default:
 		return false, fmt.Errorf("unknown condition %q", name)
 	}

@@ -61,7 +61,7 @@ build_suite() {
   go test -c -trimpath -o "$e2e" -ldflags "$(link_flags)" k8s.io/kubernetes/test/e2e
 }
 # One file of the packages of the short suite imports the kubelet: they are built from a
-# copy of the module without it.
+# copy of the module without it, by a compiler that takes memory for time.
 build_short_suite() {
   local copy=$keep/kubernetes
   e2e=$suite_dir/short-$version.test
@@ -71,7 +71,7 @@ build_short_suite() {
   cp go.mod "$keep/short.mod"
   cp go.sum "$keep/short.sum"
   go mod edit -replace "k8s.io/kubernetes=$copy" "$keep/short.mod"
-  go test -c -modfile "$keep/short.mod" -trimpath -o "$e2e" -ldflags "$(link_flags)" ./short
+  GOGC=400 go test -c -modfile "$keep/short.mod" -trimpath -o "$e2e" -ldflags "$(link_flags)" ./short
   rm -rf "$copy"
 }
 if [[ ${SUITE:-} == short ]]; then
