@@ -2,7 +2,7 @@ package raftstore
 
 import (
 	"context"
-	"sync"
+	"fmt"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/forward"
@@ -84,25 +84,13 @@ func (s *Store) enter(v verdict) error {
 func (s *Store) askPeers() map[string]forward.Status {
 	ctx, cancel := context.WithTimeout(s.ctx, askLimit)
 	defer cancel()
-	var mu sync.Mutex
-	var asking sync.WaitGroup
-	answers := map[string]forward.Status{}
-	for _, server := range s.cfg.InitialServers {
-		if server.ID == s.cfg.Name {
-			continue
+	return askEach(s.cfg.InitialServers, s.cfg.Name, func(server Server) (forward.Status, error) {
+		status, err := s.peers.Status(ctx, forward.Peer(server))
+		if err == nil && status.Name != server.ID {
+			err = fmt.Errorf("%s answers for %s", status.Name, server.ID)
 		}
-		asking.Go(func() {
-			status, err := s.peers.Status(ctx, forward.Peer{ID: server.ID, Address: server.Address})
-			if err != nil || status.Name != server.ID {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			answers[server.ID] = status
-		})
-	}
-	asking.Wait()
-	return answers
+		return status, err
+	})
 }
 
 // act is what a server that takes no part yet does.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"maps"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
@@ -82,23 +82,10 @@ type peerRoom struct {
 func (s *Store) askRoom(peers map[string]peerRoom) {
 	ctx, cancel := context.WithTimeout(s.ctx, peerRoomEvery)
 	defer cancel()
-	var mu sync.Mutex
-	var asking sync.WaitGroup
-	for _, server := range s.Status().Servers {
-		if !server.Voter || server.ID == s.id() {
-			continue
-		}
-		asking.Go(func() {
-			status, err := s.peers.Status(ctx, forward.Peer{ID: server.ID, Address: server.Address})
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			peers[server.ID] = peerRoom{status.Name, SpaceStatus(status.Space), time.Now()}
-		})
-	}
-	asking.Wait()
+	maps.Copy(peers, askEach(s.voters(), s.id(), func(server Server) (peerRoom, error) {
+		status, err := s.peers.Status(ctx, forward.Peer(server))
+		return peerRoom{status.Name, SpaceStatus(status.Space), time.Now()}, err
+	}))
 }
 
 // judgeRoom decides whether writes are taken.

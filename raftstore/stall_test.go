@@ -73,7 +73,7 @@ func TestLeaderWithAHangingDiskGivesWay(t *testing.T) {
 }
 
 const (
-	powerCuts = 100
+	powerCuts = 200
 	// cutsPerCluster spreads them over clusters with logs of different ages.
 	cutsPerCluster = 20
 )

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/forward"
@@ -78,16 +77,16 @@ func (s *Store) succeed(l Leadership) bool {
 }
 
 // awaitTurn lets those before this voter try, and reports whether it is one.
-func (s *Store) awaitTurn(heirs []ServerStatus) bool {
-	rank := slices.IndexFunc(heirs, func(v ServerStatus) bool { return v.ID == s.id() })
+func (s *Store) awaitTurn(heirs []Server) bool {
+	rank := slices.IndexFunc(heirs, func(v Server) bool { return v.ID == s.id() })
 	return rank == 0 || rank > 0 && s.sleep(time.Duration(rank)*successionStep)
 }
 
 // heirs are the voters beside the leader, in the order of their ids.
-func (s *Store) heirs(leader string) []ServerStatus {
-	voters := slices.DeleteFunc(s.replica.Status().Servers, func(v ServerStatus) bool { return !v.Voter || v.ID == leader })
-	slices.SortFunc(voters, func(a, b ServerStatus) int { return strings.Compare(a.ID, b.ID) })
-	return voters
+func (s *Store) heirs(leader string) []Server {
+	heirs := slices.DeleteFunc(s.voters(), func(v Server) bool { return v.ID == leader })
+	slices.SortFunc(heirs, func(a, b Server) int { return strings.Compare(a.ID, b.ID) })
+	return heirs
 }
 
 // leaderGone calls the leader until it answers, refuses, or was called enough.
@@ -105,7 +104,7 @@ func (s *Store) leaderGone(ctx context.Context, id string) bool {
 
 // chooseHeir asks the others, and returns the voter whose log goes furthest if most
 // voters, of whom the leader is one, find the leader gone.
-func (s *Store) chooseHeir(l Leadership, heirs []ServerStatus) (heir string, agreed bool) {
+func (s *Store) chooseHeir(l Leadership, heirs []Server) (heir string, agreed bool) {
 	found := s.askHeirs(l, heirs)
 	agree := 0
 	for _, voter := range heirs {
@@ -122,27 +121,13 @@ func (s *Store) chooseHeir(l Leadership, heirs []ServerStatus) (heir string, agr
 }
 
 // askHeirs collects the word of each, that of this replica too.
-func (s *Store) askHeirs(l Leadership, heirs []ServerStatus) map[string]forward.Vacancy {
+func (s *Store) askHeirs(l Leadership, heirs []Server) map[string]forward.Vacancy {
 	ctx, cancel := context.WithTimeout(s.ctx, wordLimit)
 	defer cancel()
-	var mu sync.Mutex
-	var asking sync.WaitGroup
-	found := map[string]forward.Vacancy{s.id(): s.vacancy(true)}
-	for _, voter := range heirs {
-		if voter.ID == s.id() {
-			continue
-		}
-		asking.Go(func() {
-			v, err := s.peers.LeaderGone(ctx, forward.Peer{ID: voter.ID, Address: voter.Address}, forward.Led{Leader: l.LeaderID, Term: l.Term})
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			found[voter.ID] = v
-		})
-	}
-	asking.Wait()
+	found := askEach(heirs, s.id(), func(voter Server) (forward.Vacancy, error) {
+		return s.peers.LeaderGone(ctx, forward.Peer(voter), forward.Led{Leader: l.LeaderID, Term: l.Term})
+	})
+	found[s.id()] = s.vacancy(true)
 	return found
 }
 

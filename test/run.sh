@@ -26,7 +26,7 @@ if [[ ${RACE:-1} != 0 ]]; then
   static_flags=(-ldflags "-linkmode external -extldflags -static")
 fi
 
-# The compiler takes a fifth less time with four times the garbage; tests run as they are.
+# As in the Makefile: for what only compiles. Tests run as they are.
 compiler_gogc=400
 
 failed=0 # everything runs, whatever fails before

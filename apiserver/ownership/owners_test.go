@@ -50,7 +50,7 @@ func newOwners(t testing.TB, kind *resource.Any, converter managedfields.TypeCon
 
 // The random worlds of one run of the tests.
 const (
-	seeds    = 4
+	seeds    = 8
 	variants = 3
 )
 

@@ -1,5 +1,6 @@
-// Package forward carries commands and reads from a follower to the leader, as a
-// Connect service that every replica offers to the others.
+// Package forward carries commands and reads from a follower to the leader, and what
+// replicas ask each other beside raft (status, membership, whether the leader is gone),
+// as a Connect service that every replica offers to the others.
 //
 // It owns the service's wire format (forwardpb) and its translation to commands,
 // results and errors. It is called by raftstore, which implements Backend and

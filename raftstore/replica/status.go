@@ -55,8 +55,13 @@ func (r *Replica) Status() Status {
 
 // snapshotIndex is where the newest snapshot ends, 0 if there is none.
 func snapshotIndex(instance *raft.Raft) uint64 {
-	index, _ := strconv.ParseUint(instance.Stats()["last_snapshot_index"], 10, 64)
-	return index
+	return number(instance.Stats(), "last_snapshot_index")
+}
+
+// number is one of raft's figures, which the library gives as text.
+func number(stats map[string]string, name string) uint64 {
+	n, _ := strconv.ParseUint(stats[name], 10, 64)
+	return n
 }
 
 func (r *Replica) lastContact(id string, l Leadership) time.Time {

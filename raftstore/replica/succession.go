@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"errors"
-	"strconv"
 	"syscall"
 
 	"github.com/hashicorp/raft"
@@ -35,9 +34,7 @@ func (r *Replica) LastEntry() (term, index uint64) {
 		return 0, 0
 	}
 	stats := r.raft.Stats()
-	term, _ = strconv.ParseUint(stats["last_log_term"], 10, 64)
-	index, _ = strconv.ParseUint(stats["last_log_index"], 10, 64)
-	return term, index
+	return number(stats, "last_log_term"), number(stats, "last_log_index")
 }
 
 // Stand makes a voter, this one or another, stand for election at once, as a leader does
