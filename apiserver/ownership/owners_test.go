@@ -48,11 +48,16 @@ func newOwners(t testing.TB, kind *resource.Any, converter managedfields.TypeCon
 	return New(config)
 }
 
-// The random worlds of one run of the tests.
-const (
-	seeds    = 8
-	variants = 3
-)
+// variants is how often each object of a random world is changed.
+const variants = 3
+
+// seeds is how many random worlds one run of the tests makes.
+func seeds() int64 {
+	if testing.Short() {
+		return 2
+	}
+	return 8
+}
 
 // upstreamsAlone are kinds that hold data in any form.
 var upstreamsAlone = map[string]bool{"controllerrevisions": true}
@@ -60,7 +65,7 @@ var upstreamsAlone = map[string]bool{"controllerrevisions": true}
 func TestCreatedIsUpstreams(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind *resource.Any, owners *Owners) {
 		known := 0
-		for seed := range int64(seeds) {
+		for seed := range seeds() {
 			random := newRandom(seed)
 			obj := random.object(kind)
 			for range variants {
@@ -99,7 +104,7 @@ func TestUpdatedIsUpstreams(t *testing.T) {
 	stamped := 0
 	eachKind(t, func(t *testing.T, kind *resource.Any, owners *Owners) {
 		kept := 0
-		for seed := range int64(seeds) {
+		for seed := range seeds() {
 			random := newRandom(seed)
 			live := owners.config.Upstream.UpdateNoErrors(kind.New(), random.object(kind), "m").(resource.Object)
 			live.SetUID("u") // it is stored

@@ -26,38 +26,50 @@ const (
 	stopTimeout = 30 * time.Second
 	// pollInterval is how often eventually asks.
 	pollInterval = 50 * time.Millisecond
-	// binaryVariable is the absolute path of a binary to test instead of the one built here.
+	// binaryVariable is the absolute path of a binary to test instead of one built here;
+	// with the race detector, of the one that commands run.
 	binaryVariable = "SETPOINT_TEST_BINARY"
 )
 
-// setpointBinary builds the real binary once, in a folder of its own.
-var setpointBinary = sync.OnceValues(func() (string, error) {
+// binaries are in a folder of their own: the one that commands run, named setpoint, and
+// the one that servers are.
+type binaries struct{ dir, command, server string }
+
+// underTest builds the real binary once. With the race detector and a binary given, only
+// servers have the detector: a command with it takes a second to begin.
+var underTest = sync.OnceValues(func() (binaries, error) {
 	dir, err := os.MkdirTemp("", "setpoint-script")
 	if err != nil {
-		return "", err
+		return binaries{}, err
 	}
-	path := filepath.Join(dir, "setpoint")
-	if given := os.Getenv(binaryVariable); given != "" {
-		return path, os.Symlink(given, path)
+	b := binaries{dir: dir, command: filepath.Join(dir, "setpoint"), server: filepath.Join(dir, "setpoint")}
+	given := os.Getenv(binaryVariable)
+	if given == "" {
+		return b, build(b.command)
 	}
-	if out, err := exec.Command("go", append(buildArgs(), "-o", path, ".")...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	if err := os.Symlink(given, b.command); err != nil || !raceEnabled {
+		return b, err
 	}
-	return path, nil
+	b.server = filepath.Join(dir, "server")
+	return b, build(b.server)
 })
 
-// buildArgs has the race detector if the test has it, so that both share a build.
-func buildArgs() []string {
+// build has the race detector if the test has it, so that both share what is compiled.
+func build(path string) error {
+	args := []string{"build", "-o", path}
 	if raceEnabled {
-		return []string{"build", "-race"}
+		args = append(args, "-race")
 	}
-	return []string{"build"}
+	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := setpointBinary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	if b, err := underTest(); err == nil {
+		_ = os.RemoveAll(b.dir)
 	}
 	os.Exit(code)
 }
@@ -81,14 +93,14 @@ func TestMain(m *testing.M) {
 //	own-network              a network namespace for what follows (root)
 //	box-image ARCHIVE NAME   an image with cat, echo, ls, tar and a few more
 func TestScripts(t *testing.T) {
-	binary, err := setpointBinary()
+	binary, err := underTest()
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))
+			env.Setenv("PATH", binary.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Values[clusterKey{}] = &cluster{}
 			env.Values[serversKey{}] = map[string]*cluster{}
@@ -117,14 +129,15 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition knows [root], and [given]: that the binary is people's, of make build. One
-// built here does not know its version, and with the race detector it needs more memory.
+// condition knows [root], and [given]: that servers and commands are people's binary, of
+// make build. One built here does not know its version, and with the race detector it
+// needs more memory.
 func condition(name string) (bool, error) {
 	switch name {
 	case "root":
 		return os.Geteuid() == 0, nil
 	case "given":
-		return os.Getenv(binaryVariable) != "", nil
+		return os.Getenv(binaryVariable) != "" && !raceEnabled, nil
 	default:
 		return false, fmt.Errorf("unknown condition %q", name)
 	}
@@ -163,11 +176,11 @@ func startDev(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func (c *cluster) start(ts *testscript.TestScript, args []string) error {
-	binary, err := setpointBinary()
+	binary, err := underTest()
 	if err != nil {
 		return err
 	}
-	c.cmd = exec.Command(binary, args...)
+	c.cmd = exec.Command(binary.server, args...)
 	c.cmd.Dir = ts.Getenv("WORK")
 	c.cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"))
 	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
@@ -281,11 +294,11 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 
 // capture runs one command of the binary, outside the script's log.
 func capture(ts *testscript.TestScript, args []string) (string, error) {
-	binary, err := setpointBinary()
+	binary, err := underTest()
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(binary.command, args...)
 	cmd.Dir = ts.Getenv("WORK")
 	cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "KUBECONFIG="+ts.Getenv("KUBECONFIG"))
 	out, err := cmd.CombinedOutput()
