@@ -34,21 +34,21 @@ func (b backend) Propose(ctx context.Context, commands []command.Command) []forw
 }
 
 // ReadIndex implements forward.Backend.
-func (b backend) ReadIndex(ctx context.Context, word forward.Word) (uint64, error) {
+func (b backend) ReadIndex(ctx context.Context, word forward.Word) (forward.Answer, error) {
 	if err := b.store.check(); err != nil {
-		return 0, err
+		return forward.Answer{}, err
 	}
-	revision, proved := b.store.vouchedRevision(word)
+	answer, proved := b.store.vouchedRevision(word)
 	if !proved {
 		var err error
-		if revision, err = b.store.confirm.get(ctx); err != nil {
-			return 0, err
+		if answer.Revision, err = b.store.confirm.get(ctx); err != nil {
+			return forward.Answer{}, err
 		}
 	}
 	if l := b.store.Leadership(); l.Leader {
 		b.store.replica.TellCommit(l.Term, word.ID)
 	}
-	return revision, nil
+	return answer, nil
 }
 
 // Status implements forward.Backend.

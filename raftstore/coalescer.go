@@ -7,21 +7,20 @@ import (
 )
 
 const (
-	// crowd is how many callers of one fetch are many: they will be back soon, and
-	// one fetch can serve all of them again.
-	crowd = 4
-	// gatherLimit bounds how long a fetch waits for such a crowd.
+	// gatherShare is how many times as long as a fetch took the next one may wait for
+	// company: under load at most a quarter of the time is spent with fetching.
+	gatherShare = 3
+	// gatherLimit bounds that wait.
 	gatherLimit = 2 * time.Millisecond
 )
 
 // coalescer lets many callers share one answer. An answer serves only callers who
 // came before its fetch began: one that began earlier may be older than a write
-// the caller knows of. After a fetch for many callers the next one waits as long as that one
-// took, so that under load at most half of the time is spent with fetching. A
-// lone caller never waits.
+// the caller knows of. After a fetch for many callers the next one waits for their
+// company. A lone caller never waits.
 type coalescer struct {
-	// fetch must end when the store does.
-	fetch func() (uint64, error)
+	// fetch serves so many callers. It must end when the store does.
+	fetch func(callers int) (uint64, error)
 
 	mu sync.Mutex
 	// next collects the callers of the next fetch.
@@ -30,16 +29,25 @@ type coalescer struct {
 	closed  bool
 	fetches sync.WaitGroup
 
-	// earliest is when the next fetch may begin. It belongs to run.
-	earliest time.Time
+	// company belongs to run.
+	company company
 }
 
 // round is one fetch and its answer, readable once done is closed.
 type round struct {
 	callers int // of coalescer.mu
-	done    chan struct{}
-	value   uint64
-	err     error
+	// wanted is how many callers the round waits for, of coalescer.mu; they have come
+	// when complete is closed.
+	wanted   int
+	complete chan struct{}
+
+	done  chan struct{}
+	value uint64
+	err   error
+}
+
+func newRound() *round {
+	return &round{complete: make(chan struct{}), done: make(chan struct{})}
 }
 
 // closedRound answers those who come too late.
@@ -67,36 +75,74 @@ func (c *coalescer) join() *round {
 		return closedRound
 	}
 	if c.next == nil {
-		c.next = &round{done: make(chan struct{})}
+		c.next = newRound()
 	}
 	if !c.running {
 		c.running = true
 		c.fetches.Go(c.run)
 	}
-	c.next.callers++
+	if c.next.callers++; c.next.callers == c.next.wanted {
+		close(c.next.complete)
+	}
 	return c.next
 }
 
 // run fetches until nobody waits.
 func (c *coalescer) run() {
-	for {
-		time.Sleep(time.Until(c.earliest))
-		c.mu.Lock()
-		r := c.next
-		c.next = nil
-		c.running = r != nil
-		c.mu.Unlock()
-		if r == nil {
-			return
-		}
+	for r := c.gather(); r != nil; r = c.gather() {
 		begun := time.Now()
-		r.value, r.err = c.fetch()
+		r.value, r.err = c.fetch(r.callers)
 		close(r.done)
-		c.earliest = time.Time{}
-		if r.callers >= crowd {
-			c.earliest = time.Now().Add(min(time.Since(begun), gatherLimit))
-		}
+		c.landed(r, time.Since(begun))
 	}
+}
+
+// gather waits for the company that may be expected, and returns the round to fetch
+// for; nil if nobody came.
+func (c *coalescer) gather() *round {
+	if complete := c.expect(c.company.expected()); complete != nil {
+		enough := time.NewTimer(time.Until(c.company.until))
+		select {
+		case <-complete:
+		case <-enough.C:
+		}
+		enough.Stop()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.next
+	c.next = nil
+	if c.running = r != nil && r.callers > 0; !c.running {
+		return nil
+	}
+	return r
+}
+
+// expect returns what is closed when as many callers have come; nil if they have.
+func (c *coalescer) expect(wanted int) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if wanted == 1 {
+		return nil
+	}
+	if c.next == nil {
+		c.next = newRound()
+	}
+	if c.next.callers >= wanted {
+		return nil
+	}
+	c.next.wanted = wanted
+	return c.next.complete
+}
+
+func (c *coalescer) landed(r *round, took time.Duration) {
+	together := r.callers
+	c.mu.Lock()
+	if c.next != nil {
+		together += c.next.callers
+	}
+	c.mu.Unlock()
+	c.company.landed(landing{at: time.Now(), took: min(gatherShare*took, gatherLimit), together: together})
 }
 
 // drain refuses new callers and waits until no fetch runs.

@@ -2,6 +2,7 @@ package raftstore
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,7 @@ func TestCoalescerAnswersOnlyThoseWhoCameBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := uint64(0)
 		c := coalescer{}
-		c.fetch = func() (uint64, error) {
+		c.fetch = func(int) (uint64, error) {
 			begun++
 			answer := begun
 			time.Sleep(time.Second)
@@ -43,38 +44,84 @@ func TestCoalescerAnswersOnlyThoseWhoCameBefore(t *testing.T) {
 	})
 }
 
-// TestACrowdMakesTheNextFetchWait: a fetch after one for many callers begins as much later as
-// that one took; one after a few begins at once.
-func TestACrowdMakesTheNextFetchWait(t *testing.T) {
-	const took = time.Millisecond
-	for callers, pause := range map[int]time.Duration{1: 0, crowd - 1: 0, crowd: took, 20 * crowd: took} {
+// fetchTime is how long a fetch takes in these tests, restTime how long a reader takes
+// between its reads.
+const fetchTime, restTime = time.Millisecond, time.Millisecond
+
+// readLoop has so many readers read n times each, and returns the fetches they needed and
+// how long they took.
+func readLoop(t *testing.T, readers, n int) (fetches int, took time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := coalescer{fetch: func(int) (uint64, error) {
+			fetches++
+			time.Sleep(fetchTime)
+			return 0, nil
+		}}
+		start := time.Now()
+		var reading sync.WaitGroup
+		for reader := range readers {
+			reading.Go(func() {
+				for range n {
+					_, _ = c.get(t.Context())
+					time.Sleep(restTime + restTime*time.Duration(reader)/time.Duration(readers))
+				}
+			})
+		}
+		reading.Wait()
+		took = time.Since(start)
+		c.drain()
+	})
+	return fetches, took
+}
+
+func TestReadersShareFetches(t *testing.T) {
+	const readers, n = 32, 20
+	fetches, took := readLoop(t, readers, n)
+	if fetches > n+3 { // the first fetches are for whoever came first
+		t.Errorf("%d fetches for %d rounds of %d readers", fetches, n, readers)
+	}
+	if limit := (n + 3) * (fetchTime + 2*restTime); took > limit {
+		t.Errorf("%v for %d rounds, want at most %v", took, n, limit)
+	}
+}
+
+func TestFewReadersDoNotWait(t *testing.T) {
+	const n = 10
+	if _, took := readLoop(t, 1, n); took != n*(fetchTime+restTime) {
+		t.Errorf("a lone reader took %v", took)
+	}
+	// A reader waits at most for the end of the fetch that it came too late for.
+	if _, took := readLoop(t, companyMin/2, n); took > n*(2*fetchTime+2*restTime) {
+		t.Errorf("a few readers took %v", took)
+	}
+}
+
+// Nobody waits long for readers who left, nor after a slow fetch.
+func TestReadersWhoLeftAreForgotten(t *testing.T) {
+	for _, slow := range []time.Duration{fetchTime, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			var begun []time.Time
-			c := coalescer{fetch: func() (uint64, error) {
-				begun = append(begun, time.Now())
-				time.Sleep(took)
-				return 0, nil
-			}}
-			ask := func() { _, _ = c.get(t.Context()) }
-			var asked sync.WaitGroup
-			asked.Go(ask)
-			synctest.Wait() // the first fetch is under way
-			for range callers {
-				asked.Go(ask)
+			takes := slow
+			c := coalescer{fetch: func(int) (uint64, error) { time.Sleep(takes); return 0, nil }}
+			var reading sync.WaitGroup
+			for range 80 {
+				reading.Go(func() { _, _ = c.get(t.Context()) })
 			}
-			time.Sleep(took)
-			synctest.Wait() // the second is, for all callers
-			asked.Go(ask)
-			asked.Wait()
-			if len(begun) != 3 || begun[1].Sub(begun[0]) != took || begun[2].Sub(begun[1]) != took+pause {
-				t.Errorf("%d callers: fetches at %v", callers, begun)
+			reading.Wait()
+			takes = fetchTime
+			var took []time.Duration
+			for range 30 {
+				start := time.Now()
+				_, _ = c.get(t.Context())
+				took = append(took, time.Since(start))
 			}
-			time.Sleep(took)
-			later := time.Now()
-			ask()
-			if waited := time.Since(later); waited != took {
-				t.Errorf("%d callers: a lone one later waited %v", callers, waited)
+			if slowest := slices.Max(took); slowest > fetchTime+gatherLimit {
+				t.Errorf("after fetches of %v a lone read took %v", slow, slowest)
 			}
+			if last := took[len(took)-1]; last != fetchTime {
+				t.Errorf("after fetches of %v the last read took %v", slow, last)
+			}
+			c.drain()
 		})
 	}
 }

@@ -73,7 +73,7 @@ func (s *Store) readRevisionFrom(ctx context.Context, l Leadership) (uint64, err
 
 // confirmRevision is the leader's part: its revision, then proof that no other
 // leader can have acknowledged more before that. The order matters.
-func (s *Store) confirmRevision() (uint64, error) {
+func (s *Store) confirmRevision(readers int) (uint64, error) {
 	l := s.Leadership()
 	if !l.Leader {
 		return 0, ErrNotLeader
@@ -81,7 +81,10 @@ func (s *Store) confirmRevision() (uint64, error) {
 	if err := s.check(); err != nil {
 		return 0, err
 	}
-	revision := s.Root().Revision
+	revision, round := s.Root().Revision, s.witness.begin()
+	if readers >= witnessCrowd && s.witness.await(s.ctx, l.Term, round) {
+		return revision, nil
+	}
 	if err := s.replica.ConfirmLeader(s.ctx, l.Term); err != nil {
 		return 0, err
 	}
@@ -91,18 +94,23 @@ func (s *Store) confirmRevision() (uint64, error) {
 // vouchedRevision is the leader's answer to a follower whose word, with its own, is a
 // quorum: nobody else needs to be asked. It came after the reads began, so the order
 // does not matter.
-func (s *Store) vouchedRevision(word forward.Word) (revision uint64, proved bool) {
+func (s *Store) vouchedRevision(word forward.Word) (answer forward.Answer, proved bool) {
 	l := s.Leadership()
 	if !l.Leader || l.Term != word.Term {
-		return 0, false
+		return forward.Answer{}, false
 	}
-	return s.Root().Revision, s.replica.VouchedFor(word.Term, word.ID)
+	answer.Revision = s.Root().Revision
+	if !s.replica.VouchedFor(word.Term, word.ID) {
+		return forward.Answer{}, false
+	}
+	s.witness.heard(word.Term, word.Seen)
+	answer.Round = s.witness.round()
+	return answer, true
 }
 
-// askRevision is a follower's part. Its word must be of a moment after the call: the
-// reads it asks for have begun by then.
-func (s *Store) askRevision() (uint64, error) {
-	word := forward.Word{ID: s.replica.ID(), Term: s.replica.Term()}
+// askRevision is a follower's part.
+func (s *Store) askRevision(int) (uint64, error) {
+	word := s.word()
 	l := s.Leadership()
 	if !l.Ready || l.Leader {
 		return 0, ErrNoLeader
@@ -111,9 +119,29 @@ func (s *Store) askRevision() (uint64, error) {
 	defer cancel()
 	ctx, stop := s.whileLed(ctx, l)
 	defer stop()
-	revision, err := s.peers.ReadIndex(ctx, forward.Peer{ID: l.LeaderID, Address: l.LeaderAddress}, word)
+	answer, err := s.peers.ReadIndex(ctx, forward.Peer{ID: l.LeaderID, Address: l.LeaderAddress}, word)
 	if err != nil && errors.Is(context.Cause(ctx), ErrNotLeader) {
 		return 0, ErrNotLeader
 	}
-	return revision, err
+	if err == nil && answer.Round != 0 {
+		s.seen.Store(&seenRound{term: word.Term, round: answer.Round})
+	}
+	return answer.Revision, err
+}
+
+// seenRound is a round of the reads of the leader of a term.
+type seenRound struct{ term, round uint64 }
+
+// word is of a moment after the call: the reads it asks for have begun by then, and
+// those of the leader that it names.
+func (s *Store) word() forward.Word {
+	seen := s.seen.Load() // before the term is looked at
+	return newWord(s.replica.ID(), s.replica.Term(), seen)
+}
+
+func newWord(id string, term uint64, seen *seenRound) forward.Word {
+	if seen == nil || seen.term != term {
+		return forward.Word{ID: id, Term: term}
+	}
+	return forward.Word{ID: id, Term: term, Seen: seen.round}
 }

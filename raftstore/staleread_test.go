@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,12 +105,79 @@ func TestWhoseWordProvesARead(t *testing.T) {
 		var asked sync.WaitGroup
 		for word, proves := range words {
 			asked.Go(func() {
-				revision, err := client.ReadIndex(t.Context(), forward.Peer{}, word)
+				answer, err := client.ReadIndex(t.Context(), forward.Peer{}, word)
 				if (err == nil) != proves {
-					t.Errorf("%v: revision %d, %v", word, revision, err)
+					t.Errorf("%v: %v, %v", word, answer, err)
 				}
 			})
 		}
 		asked.Wait()
 	})
+}
+
+// TestWordsProveTheLeadersOwnReads: a leader that is cut off answers many readers of its
+// own while a voter's words name what it answers, and none when they name nothing.
+func TestWordsProveTheLeadersOwnReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const readers, while = 16, 50 * time.Millisecond
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) {
+			cfg.Timing.LeaderLease = 500 * time.Millisecond // time for the test to act in
+		})
+		defer c.Close()
+		leader := c.Leader()
+		mustPut(t, c.Store(leader), "/k", "v")
+		ctx, cancel := context.WithCancel(t.Context())
+		var children sync.WaitGroup
+		defer children.Wait()
+		defer cancel()
+		var dumb atomic.Bool
+		words := forward.Word{ID: c.Name(others(leader)[0]), Term: c.Store(leader).Leadership().Term}
+		children.Go(func() { sayWords(ctx, t, c.Store(leader), words, &dumb) })
+		var reads atomic.Int64
+		for range readers {
+			children.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := c.Store(leader).ReadIndex(ctx); err == nil {
+						reads.Add(1)
+					}
+				}
+			})
+		}
+		time.Sleep(while)
+		for _, i := range others(leader) {
+			c.Isolate(i)
+		}
+		time.Sleep(heartbeatPause) // what was on its way has arrived
+		reads.Store(0)
+		time.Sleep(while)
+		if reads.Load() < readers {
+			t.Errorf("%d reads are answered on a voter's word", reads.Load())
+		}
+		dumb.Store(true)
+		time.Sleep(while)
+		reads.Store(0)
+		time.Sleep(while)
+		if reads.Load() > 0 {
+			t.Errorf("%d reads are answered without a proof", reads.Load())
+		}
+	})
+}
+
+// sayWords has the leader's service hear a follower's words, which name the last answer
+// unless they are dumb.
+func sayWords(ctx context.Context, t *testing.T, leader *raftstore.Store, word forward.Word, dumb *atomic.Bool) {
+	_, handler := leader.Handler()
+	client := forward.NewClient(func(string, string) (*http.Client, string) {
+		return &http.Client{Transport: direct{handler}}, "http://leader"
+	})
+	for ctx.Err() == nil {
+		answer, err := client.ReadIndex(ctx, forward.Peer{}, word)
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("%+v: %v", word, err)
+		}
+		if word.Seen = answer.Round; dumb.Load() {
+			word.Seen = 0
+		}
+		time.Sleep(time.Millisecond)
+	}
 }

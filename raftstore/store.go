@@ -37,6 +37,9 @@ type Store struct {
 	local, remote *batcher
 	// confirm asks a quorum whether this replica leads, ask asks the leader.
 	confirm, ask coalescer
+	// witness saves confirm its messages; seen is what a follower's words name.
+	witness witness
+	seen    atomic.Pointer[seenRound]
 
 	// changing has room while nobody changes the membership here.
 	changing chan struct{}

@@ -20,11 +20,16 @@ import (
 type Peer struct{ ID, Address string }
 
 // Word is what a member says of itself when it asks the leader for a revision: that it
-// was in the raft term after the reads began that it asks for.
+// was in the raft term after the reads began that it asks for, and after it had seen an
+// answer in that term which named a round of the leader's own reads; 0 is none.
 type Word struct {
-	ID   string
-	Term uint64
+	ID         string
+	Term, Seen uint64
 }
+
+// Answer is what a leader says: its revision, and the last round of its own reads that
+// had begun, if it leads in the term of the word; else 0.
+type Answer struct{ Revision, Round uint64 }
 
 // Outcome is what became of one command: a result, or why there is none.
 type Outcome struct {
@@ -150,16 +155,17 @@ func fromWire(o *forwardpb.Outcome) Outcome {
 }
 
 // ReadIndex returns the revision that a confirmed leader had after the call began.
-func (c *Client) ReadIndex(ctx context.Context, leader Peer, word Word) (uint64, error) {
+func (c *Client) ReadIndex(ctx context.Context, leader Peer, word Word) (Answer, error) {
 	client, err := c.peer(leader)
 	if err != nil {
-		return 0, err
+		return Answer{}, err
 	}
-	response, err := client.ReadIndex(ctx, connect.NewRequest(&forwardpb.ReadIndexRequest{Id: word.ID, Term: word.Term}))
+	request := &forwardpb.ReadIndexRequest{Id: word.ID, Term: word.Term, Seen: word.Seen}
+	response, err := client.ReadIndex(ctx, connect.NewRequest(request))
 	if err != nil {
-		return 0, fmt.Errorf("read index: %w", err)
+		return Answer{}, fmt.Errorf("read index: %w", err)
 	}
-	return response.Msg.GetRevision(), nil
+	return Answer{Revision: response.Msg.GetRevision(), Round: response.Msg.GetRound()}, nil
 }
 
 // ChangeMembers asks the leader for a change. Errors wrap ErrNotLeading, ErrUnsafe,

@@ -19,7 +19,7 @@ import (
 // scripted is a backend whose answers a test chooses.
 type scripted struct {
 	propose func([]command.Command) []forward.Outcome
-	read    func() (uint64, error)
+	read    func() (forward.Answer, error)
 	word    forward.Word
 	status  forward.Status
 	changed []forward.Change
@@ -29,7 +29,7 @@ type scripted struct {
 func (s *scripted) Propose(_ context.Context, c []command.Command) []forward.Outcome {
 	return s.propose(c)
 }
-func (s *scripted) ReadIndex(_ context.Context, word forward.Word) (uint64, error) {
+func (s *scripted) ReadIndex(_ context.Context, word forward.Word) (forward.Answer, error) {
 	s.word = word
 	return s.read()
 }
@@ -132,13 +132,14 @@ func TestFailedRequests(t *testing.T) {
 }
 
 func TestReadIndex(t *testing.T) {
-	b := &scripted{read: func() (uint64, error) { return 42, nil }}
+	want := forward.Answer{Revision: 42, Round: 3}
+	b := &scripted{read: func() (forward.Answer, error) { return want, nil }}
 	client := serve(t, b, anyone)
-	word := forward.Word{ID: "server-1", Term: 7}
-	if revision, err := client.ReadIndex(t.Context(), peer, word); revision != 42 || err != nil || b.word != word {
-		t.Errorf("got %d %v, word %v", revision, err, b.word)
+	word := forward.Word{ID: "server-1", Term: 7, Seen: 2}
+	if answer, err := client.ReadIndex(t.Context(), peer, word); answer != want || err != nil || b.word != word {
+		t.Errorf("got %v %v, word %v", answer, err, b.word)
 	}
-	b.read = func() (uint64, error) { return 0, errors.New("not the leader") }
+	b.read = func() (forward.Answer, error) { return want, errors.New("not the leader") }
 	if _, err := client.ReadIndex(t.Context(), peer, word); err == nil {
 		t.Error("a follower's refusal is no error")
 	}

@@ -23,7 +23,7 @@ type Backend interface {
 	Propose(ctx context.Context, commands []command.Command) []Outcome
 	// ReadIndex returns the revision if this replica leads, and proves it. The word is
 	// that of the caller.
-	ReadIndex(ctx context.Context, word Word) (revision uint64, err error)
+	ReadIndex(ctx context.Context, word Word) (Answer, error)
 	// Status describes the replica.
 	Status() Status
 	// ChangeMembers changes the membership if this replica leads.
@@ -92,11 +92,11 @@ func toWire(o Outcome) *forwardpb.Outcome {
 
 // ReadIndex implements forwardpbconnect.PeerServiceHandler.
 func (s *service) ReadIndex(ctx context.Context, r *connect.Request[forwardpb.ReadIndexRequest]) (*connect.Response[forwardpb.ReadIndexResponse], error) {
-	revision, err := s.backend.ReadIndex(ctx, Word{ID: r.Msg.GetId(), Term: r.Msg.GetTerm()})
+	answer, err := s.backend.ReadIndex(ctx, Word{ID: r.Msg.GetId(), Term: r.Msg.GetTerm(), Seen: r.Msg.GetSeen()})
 	if err != nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
 	}
-	return connect.NewResponse(&forwardpb.ReadIndexResponse{Revision: revision}), nil
+	return connect.NewResponse(&forwardpb.ReadIndexResponse{Revision: answer.Revision, Round: answer.Round}), nil
 }
 
 // Status implements forwardpbconnect.PeerServiceHandler.

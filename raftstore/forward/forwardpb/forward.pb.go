@@ -308,9 +308,11 @@ func (x *Outcome) GetMessage() string {
 // The word of the one who asks: the member of this id was in this raft term after the
 // reads began that it asks for. It has given no vote in a later term before them.
 type ReadIndexRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Term  uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	// The round of the last answer to this server in the term; 0 if there is none.
+	Seen          uint64 `protobuf:"varint,3,opt,name=seen,proto3" json:"seen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -359,9 +361,19 @@ func (x *ReadIndexRequest) GetTerm() uint64 {
 	return 0
 }
 
+func (x *ReadIndexRequest) GetSeen() uint64 {
+	if x != nil {
+		return x.Seen
+	}
+	return 0
+}
+
 type ReadIndexResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Revision uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The last round of the leader's own reads that had begun, if it leads in the term of
+	// the request.
+	Round         uint64 `protobuf:"varint,2,opt,name=round,proto3" json:"round,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -399,6 +411,13 @@ func (*ReadIndexResponse) Descriptor() ([]byte, []int) {
 func (x *ReadIndexResponse) GetRevision() uint64 {
 	if x != nil {
 		return x.Revision
+	}
+	return 0
+}
+
+func (x *ReadIndexResponse) GetRound() uint64 {
+	if x != nil {
+		return x.Round
 	}
 	return 0
 }
@@ -869,12 +888,14 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\aOutcome\x12\x16\n" +
 	"\x06result\x18\x01 \x01(\fR\x06result\x12@\n" +
 	"\arefusal\x18\x02 \x01(\x0e2&.setpoint.raftstore.forward.v1.RefusalR\arefusal\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"6\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"J\n" +
 	"\x10ReadIndexRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04term\x18\x02 \x01(\x04R\x04term\"/\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x12\n" +
+	"\x04seen\x18\x03 \x01(\x04R\x04seen\"E\n" +
 	"\x11ReadIndexResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x04R\brevision\"\x0f\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x14\n" +
+	"\x05round\x18\x02 \x01(\x04R\x05round\"\x0f\n" +
 	"\rStatusRequest\"\xe1\x05\n" +
 	"\x0eStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
