@@ -21,4 +21,4 @@ fi
 
 trap 'make --no-print-directory compose-down >/dev/null 2>&1' EXIT
 make --no-print-directory compose-up
-CGO_ENABLED=0 go test -count=1 -timeout 10m -tags compose ./test/compose
+CGO_ENABLED=0 go test -count=1 -vet=off -timeout 10m -tags compose ./test/compose

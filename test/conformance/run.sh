@@ -58,7 +58,7 @@ build_suite() {
   e2e=$suite_dir/e2e-$version.test
   [[ -x $e2e ]] && return
   echo "conformance: building the suite of Kubernetes $version" >&2
-  go test -c -trimpath -o "$e2e" -ldflags "$(link_flags)" k8s.io/kubernetes/test/e2e
+  go test -c -vet=off -trimpath -o "$e2e" -ldflags "$(link_flags)" k8s.io/kubernetes/test/e2e
 }
 # One file of the packages of the short suite imports the kubelet: they are built from a
 # copy of the module without it, by a compiler that takes memory for time.
@@ -71,7 +71,7 @@ build_short_suite() {
   cp go.mod "$keep/short.mod"
   cp go.sum "$keep/short.sum"
   go mod edit -replace "k8s.io/kubernetes=$copy" "$keep/short.mod"
-  GOGC=400 go test -c -modfile "$keep/short.mod" -trimpath -o "$e2e" -ldflags "$(link_flags)" ./short
+  GOGC=400 go test -c -vet=off -modfile "$keep/short.mod" -trimpath -o "$e2e" -ldflags "$(link_flags)" ./short
   rm -rf "$copy"
 }
 if [[ ${SUITE:-} == short ]]; then
