@@ -179,7 +179,7 @@ func perform(ctx context.Context, s *raftstore.Store, op registerOp) (answer, er
 		c.Ops[0] = found
 	}
 	result, err := s.Propose(ctx, c)
-	return answer{swapped: result.Code == command.OK}, err
+	return answer{swapped: err == nil && result.Code == command.OK}, err
 }
 
 // registerModel is one register: porcupine asks it whether an order is possible.
