@@ -21,6 +21,8 @@ const (
 	eagerCommands = 64
 	// batchesInFlight is how many batches may be under way.
 	batchesInFlight = 4
+	// lingerLimit bounds how long a batch waits for company on a slow disk.
+	lingerLimit = 20 * time.Millisecond
 )
 
 // batcher packs commands that wait at the same time into batches: group commit. A
@@ -165,7 +167,7 @@ func (b *batcher) deliver(batch []*pending) landing {
 		return landing{at: start}
 	}
 	outcomes := b.ship(b.ctx, commands)
-	l := landing{at: time.Now(), took: time.Since(start), together: int(b.outstanding.Load())}
+	l := landing{at: time.Now(), took: time.Since(start), limit: lingerLimit, together: int(b.outstanding.Load())}
 	for i, outcome := range outcomes {
 		live[i].finish(outcome)
 	}

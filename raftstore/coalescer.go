@@ -6,13 +6,8 @@ import (
 	"time"
 )
 
-const (
-	// gatherShare is how many times as long as a fetch took the next one may wait for
-	// company: under load at most a quarter of the time is spent with fetching.
-	gatherShare = 3
-	// gatherLimit bounds that wait.
-	gatherLimit = 2 * time.Millisecond
-)
+// gatherLimit bounds how long a fetch waits for company.
+const gatherLimit = 2 * time.Millisecond
 
 // coalescer lets many callers share one answer. An answer serves only callers who
 // came before its fetch began: one that began earlier may be older than a write
@@ -142,7 +137,7 @@ func (c *coalescer) landed(r *round, took time.Duration) {
 		together += c.next.callers
 	}
 	c.mu.Unlock()
-	c.company.landed(landing{at: time.Now(), took: min(gatherShare*took, gatherLimit), together: together})
+	c.company.landed(landing{at: time.Now(), took: took, limit: gatherLimit, together: together})
 }
 
 // drain refuses new callers and waits until no fetch runs.

@@ -6,8 +6,9 @@ const (
 	// companyMin is how many commands must have been outstanding together for a batch
 	// to wait for company. Fewer gain too little by it.
 	companyMin = 8
-	// lingerLimit bounds that wait on a slow disk.
-	lingerLimit = 20 * time.Millisecond
+	// companyPatience is how many times as long as the last batch was under way the next
+	// may wait.
+	companyPatience = 2
 )
 
 // company says how many commands a batch may expect, and how long to wait for them.
@@ -15,8 +16,9 @@ const (
 // The writers of the last batch come back one after the other, and the first would
 // leave at once, alone: each batch costs every replica a commit to disk and a dozen
 // system calls, whatever it holds. So a batch waits until as many are together as
-// lately were, but not longer than the batch before it was under way: half of the
-// time the disk works, and half of it the writers do. The zero value expects nobody.
+// lately were, but not longer than twice the time that the batch before it was under
+// way: a third of the time the disk works, and two thirds the writers do. Reads that are
+// proved together wait by the same rule. The zero value expects nobody.
 type company struct {
 	// together is how many were outstanding at once lately.
 	together int
@@ -28,6 +30,8 @@ type company struct {
 type landing struct {
 	at   time.Time
 	took time.Duration
+	// limit bounds the wait of the next batch, however long this one took.
+	limit time.Duration
 	// together is how many commands were outstanding then, those of the batch among
 	// them: writers who come back meet the others.
 	together int
@@ -37,7 +41,7 @@ type landing struct {
 func (c *company) landed(l landing) {
 	// Who left is forgotten within a few batches.
 	c.together = max(l.together, c.together*7/8)
-	c.until = l.at.Add(min(l.took, lingerLimit))
+	c.until = l.at.Add(min(companyPatience*l.took, l.limit))
 }
 
 // expected is how many commands the next batch should hold; 1 is not to wait.
