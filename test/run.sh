@@ -11,8 +11,8 @@ cd "$(dirname "$0")/.."
 # The longest package, the scripts, takes three minutes; this is for a machine that
 # has other things to do.
 package_timeout=20m
-# Packages run beside each other; each is parallel in itself.
-packages_at_once=${PACKAGES_AT_ONCE:-$(nproc)}
+# Packages run beside each other, one more than fit: some wait, for time or for a linker.
+packages_at_once=${PACKAGES_AT_ONCE:-$(($(nproc) + 1))}
 
 # Tests whose own executable is the demo image: nothing else is in there, no C
 # library either, so with the race detector (cgo) it is linked statically.
@@ -32,9 +32,12 @@ compiler_gogc=400
 
 failed=0 # everything runs, whatever fails before
 
-# vet reads everything that is imported. Asked the same way everywhere, without the race
-# detector, it reads each package once for all modules; go test would have it do so again.
-vet() { CGO_ENABLED=0 GOGC=$compiler_gogc go vet "$@"; }
+# Asked the same way everywhere, without the race detector, vet uses what is built for
+# bin/setpoint; go test need not have it look again.
+VET=$(go tool -n vet)
+export VET
+vettool=$PWD/test/vettool.sh
+vet() { CGO_ENABLED=0 GOGC=$compiler_gogc go vet -vettool="$vettool" "$@"; }
 vet ./... || failed=1
 
 # The load harness and the conformance suite are modules of their own.
