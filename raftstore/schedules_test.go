@@ -42,7 +42,7 @@ const (
 func TestSchedules(t *testing.T) {
 	count := *schedules
 	if testing.Short() {
-		count = 2
+		count = 1
 	}
 	for i := range count {
 		seed := *firstSchedule + uint64(i)

@@ -71,8 +71,11 @@ func TestFollowersReachARevision(t *testing.T) {
 			if err := f.Reach(t.Context(), store.Revision()); err != nil {
 				t.Fatal(err)
 			}
-			if f.revision != store.Revision() {
-				t.Errorf("reached %d, want %d", f.revision, store.Revision())
+			f.mu.Lock()
+			reached := f.revision
+			f.mu.Unlock()
+			if reached != store.Revision() {
+				t.Errorf("reached %d, want %d", reached, store.Revision())
 			}
 		}
 		l.expect(t, "+a ~a ~a")
