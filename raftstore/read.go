@@ -103,8 +103,7 @@ func (s *Store) vouchedRevision(word forward.Word) (answer forward.Answer, prove
 	if !s.replica.VouchedFor(word.Term, word.ID) {
 		return forward.Answer{}, false
 	}
-	s.witness.heard(word.Term, word.Seen)
-	answer.Round = s.witness.round()
+	answer.Round = s.witness.heard(word.Term, word.Seen)
 	return answer, true
 }
 

@@ -41,16 +41,10 @@ func (w *witness) begin() (round uint64) {
 	return w.begun
 }
 
-// round is what answers name.
-func (w *witness) round() uint64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.begun
-}
-
 // heard notes the word of a follower which, with this server, is a quorum: that it was in
-// the term after the round began, which it has seen in an answer.
-func (w *witness) heard(term, seen uint64) {
+// the term after the round began, which it has seen in an answer. The answer to this word
+// names the round that has begun by now.
+func (w *witness) heard(term, seen uint64) (begun uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.term != term {
@@ -62,6 +56,7 @@ func (w *witness) heard(term, seen uint64) {
 		close(w.next)
 		w.next = nil
 	}
+	return w.begun
 }
 
 // await reports whether a word proved the round in the term. It waits only while words come.
