@@ -60,12 +60,14 @@ build_suite() {
   echo "conformance: building the suite of Kubernetes $version" >&2
   go test -c -vet=off -trimpath -o "$e2e" -ldflags "$(link_flags)" k8s.io/kubernetes/test/e2e
 }
+# sources is where the module lies, fetched if it was not.
+sources() { go mod download -json k8s.io/kubernetes | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'; }
 # One file of the packages of the short suite imports the kubelet: they are built from a
 # copy of the module without it, by a compiler that takes memory for time.
 build_short_suite() {
   local copy=$keep/kubernetes
   e2e=$suite_dir/short-$version.test
-  cp -r "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" "$copy"
+  cp -r "$(sources)" "$copy"
   chmod -R u+w "$copy"
   rm "$copy/test/e2e/apimachinery/etcd_failure.go"
   cp go.mod "$keep/short.mod"
@@ -101,7 +103,7 @@ pack_images() {
   go run -trimpath ./images -busybox "$static/busybox" -bash "$static/bash-static" \
     -agnhost "$suite_dir/agnhost-$version" -nnp "$suite_dir/nonewprivs-$version" \
     -sample-apiserver "$suite_dir/sample-apiserver-$version" -etcd "$suite_dir/etcd-$version" \
-    -module "$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)" -out "$images_dir/conformance.tar"
+    -module "$(sources)" -out "$images_dir/conformance.tar"
 }
 [[ -z $real_node ]] || pack_images
 
