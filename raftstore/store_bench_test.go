@@ -152,7 +152,8 @@ type snapshotWatch struct {
 	cluster *socketCluster
 	// indexes are where each replica's last snapshot ends.
 	indexes []uint64
-	// from is the entry after which Status tells of nothing before the watch.
+	// from is the entry after which Status tells of nothing before the watch: snapshots
+	// that end before it do not count.
 	from uint64
 	// began is when the snapshot that is being written was first seen, per replica.
 	began   []time.Time
@@ -176,7 +177,8 @@ func watchSnapshots(c *socketCluster) *snapshotWatch {
 func (w *snapshotWatch) look(now time.Time) bool {
 	for i, s := range w.cluster.stores {
 		status := s.Status()
-		if status.AppliedIndex > w.from {
+		counts := status.AppliedIndex > w.from
+		if counts {
 			w.applies = max(w.applies, status.ApplyMax)
 		}
 		writing, _ := filepath.Glob(filepath.Join(w.cluster.dirs[i], "snapshots", "*.tmp"))
@@ -188,8 +190,10 @@ func (w *snapshotWatch) look(now time.Time) bool {
 		}
 		if status.SnapshotIndex != w.indexes[i] {
 			w.indexes[i] = status.SnapshotIndex
-			w.done++
 			w.quiet = now.Add(truncationLag)
+			if counts {
+				w.done++
+			}
 			if !w.began[i].IsZero() {
 				w.longest = max(w.longest, now.Sub(w.began[i]))
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
@@ -41,13 +42,24 @@ type checkedLog struct {
 	grown, count atomic.Int64
 	// full gets a value when grown passes growLimit.
 	full      chan struct{}
-	growLimit int64
+	growLimit atomic.Int64
+	// limit is the most that drawLimit makes of growLimit.
+	limit int64
 }
 
 var _ raft.LogStore = (*checkedLog)(nil)
 
-func newCheckedLog(inner raft.LogStore, guard *diskGuard, growLimit int64) *checkedLog {
-	return &checkedLog{inner: inner, guard: guard, growLimit: growLimit, full: make(chan struct{}, 1), grew: func(int64) {}}
+func newCheckedLog(inner raft.LogStore, guard *diskGuard, limit int64) *checkedLog {
+	c := &checkedLog{inner: inner, guard: guard, limit: limit, full: make(chan struct{}, 1), grew: func(int64) {}}
+	c.drawLimit()
+	return c
+}
+
+// drawLimit chooses how far the log may grow to its next snapshot: from half the limit to
+// all of it. Replicas, whose logs are the same, would else write their snapshots at the
+// same time, and every commit wait for a busy disk; a quorum of others is rarely busy.
+func (c *checkedLog) drawLimit() {
+	c.growLimit.Store(c.limit - rand.Int64N(c.limit/2+1))
 }
 
 // FirstIndex implements raft.LogStore.
@@ -98,7 +110,7 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 		return err
 	}
 	c.grew(size)
-	if c.grown.Add(size) > c.growLimit {
+	if c.grown.Add(size) > c.growLimit.Load() {
 		c.askCompaction()
 	}
 	return nil
@@ -169,7 +181,7 @@ func (c *checkedLog) DeleteRange(low, high uint64) error {
 			c.last.Store(0)
 		}
 	} else if upwards {
-		return c.trimming.Begin(first, high, c.growLimit, c.deleteNow)
+		return c.trimming.Begin(first, high, c.growLimit.Load(), c.deleteNow)
 	}
 	c.trimming.Forget()
 	return c.deleteSlices(low, high, upwards)

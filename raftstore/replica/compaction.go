@@ -19,7 +19,7 @@ const (
 // snapshotRetry is the pause after a snapshot that failed.
 const snapshotRetry = 5 * time.Second
 
-// compact takes a snapshot whenever the log has grown by the limit.
+// compact takes a snapshot whenever the log has grown by the limit drawn last.
 func (r *Replica) compact(ctx context.Context) {
 	for {
 		select {
@@ -42,6 +42,7 @@ func (r *Replica) Snapshot(ctx context.Context) error {
 			return err
 		}
 	}
+	r.log.drawLimit()
 	objects := r.state.Root().Len()
 	grown, count := r.log.grown.Load(), r.log.count.Load()
 	conf := r.raft.ReloadableConfig()

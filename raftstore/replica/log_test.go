@@ -302,3 +302,27 @@ func TestOpenedLogHasGrownSinceItsSnapshot(t *testing.T) {
 		t.Errorf("grown by %d entries of %d bytes, want 5 of %d", count, grown, bytes)
 	}
 }
+
+// Replicas have the same log, and should not all write their snapshots at once.
+func TestLogsAskForSnapshotsAtDifferentTimes(t *testing.T) {
+	const logs, limit = 10, 64 << 10
+	asked := map[int64]bool{}
+	for range logs {
+		log, _ := newTestLog(NewMemory())
+		log.limit = limit
+		log.drawLimit()
+		for next := uint64(1); len(log.full) == 0; next++ {
+			if err := log.StoreLog(entry(next, raft.LogCommand)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		grown := log.grown.Load()
+		asked[grown] = true
+		if grown < limit/2 || grown > limit+1<<10 {
+			t.Errorf("asked for a snapshot after %d bytes, limit %d", grown, limit)
+		}
+	}
+	if len(asked) < logs/2 {
+		t.Errorf("%d logs asked for snapshots after the same %v bytes", logs, asked)
+	}
+}

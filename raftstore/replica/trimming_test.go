@@ -13,7 +13,7 @@ import (
 func TestBeginningGoesAsTheLogGrows(t *testing.T) {
 	const entries, steps = 400, 8
 	log, _ := newTestLog(NewMemory())
-	log.growLimit = steps * trim.StepBytes
+	log.growLimit.Store(steps * trim.StepBytes)
 	size := trim.StepBytes * steps / entries
 	next := uint64(0)
 	grow := func(n int) {
@@ -61,7 +61,7 @@ func TestLeftOverBeginningGoesWithTheNext(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	log.growLimit = 1 << 40
+	log.growLimit.Store(1 << 40)
 	for _, to := range []uint64{2 * trim.SliceEntries, 3 * trim.SliceEntries} {
 		if err := log.DeleteRange(1, to); err != nil {
 			t.Fatal(err)
