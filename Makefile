@@ -10,8 +10,9 @@ LDFLAGS := -s -w -X k8s.io/client-go/pkg/version.gitVersion=$(KUBE_VERSION) -X k
 # The product is static; only race-detecting tests need a C compiler.
 export CGO_ENABLED := 0
 # The same flags for product and tests, so that they share the build cache; no
-# paths of the building machine, no asking of git.
-export GOFLAGS := -trimpath -buildvcs=false
+# paths of the building machine, no asking of git, and no tables for debuggers, which
+# are stripped anyway and are a twelfth of what compiling takes.
+export GOFLAGS := -trimpath -buildvcs=false -gcflags=all=-dwarf=false
 
 # The compiler takes a sixth less CPU time if it may leave four times the garbage.
 COMPILE := GOGC=400 $(GO)

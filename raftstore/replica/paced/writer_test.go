@@ -11,7 +11,7 @@ import (
 
 func TestSnapshotIsWrittenAtItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const seconds = 3
+		const seconds = 1
 		var written bytes.Buffer
 		start := time.Now()
 		p := NewWriter(t.Context(), &written, nil)
@@ -34,7 +34,7 @@ func TestClosingEndsASnapshot(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		p := NewWriter(ctx, &bytes.Buffer{}, nil)
-		_, err := p.Write(make([]byte, 4*BytesPerSecond))
+		_, err := p.Write(make([]byte, 2*BytesPerSecond))
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("ended after %v with %v", time.Since(start), err)
 		}
