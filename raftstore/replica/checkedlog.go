@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/setpoint-io/setpoint/raftstore/replica/logtail"
 	"github.com/setpoint-io/setpoint/raftstore/replica/trim"
 )
 
@@ -25,7 +26,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type checkedLog struct {
 	inner raft.LogStore
 	guard *diskGuard
-	tail  logTail
+	tail  logtail.Tail
 	// grew is told how many bytes were appended.
 	grew func(bytes int64)
 	// afterWrite runs after a write and before it is reported done.
@@ -89,7 +90,7 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 	var size int64
 	for i, l := range logs {
 		sealed[i] = seal(l)
-		size += entryBytes(l)
+		size += logtail.EntryBytes(l)
 	}
 	if err := c.closeGap(logs[0].Index); err != nil {
 		return err
@@ -104,7 +105,7 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 		return err
 	}
 	c.last.Store(logs[len(logs)-1].Index)
-	c.tail.append(logs)
+	c.tail.Append(logs)
 	c.count.Add(int64(len(logs)))
 	if err := c.trimming.Appended(size, c.deleteNow); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (c *checkedLog) closeGap(next uint64) error {
 // GetLog implements raft.LogStore. An entry that is not what was stored stops the
 // replica: it must not reach the state, nor another replica.
 func (c *checkedLog) GetLog(index uint64, out *raft.Log) error {
-	if c.tail.get(index, out) {
+	if c.tail.Get(index, out) {
 		return nil
 	}
 	err := c.read(index, out)
@@ -173,7 +174,7 @@ func (c *checkedLog) DeleteRange(low, high uint64) error {
 	if err != nil {
 		return err
 	}
-	c.tail.delete(low, high)
+	c.tail.Delete(low, high)
 	upwards := low <= first
 	if last := c.last.Load(); high >= last {
 		c.last.Store(low - 1)
@@ -232,9 +233,9 @@ func (c *checkedLog) verifyAll(snapshotIndex uint64) error {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
 		c.last.Store(index)
-		c.tail.append([]*raft.Log{entry})
+		c.tail.Append([]*raft.Log{entry})
 		if index > snapshotIndex {
-			c.grown.Add(entryBytes(entry))
+			c.grown.Add(logtail.EntryBytes(entry))
 			c.count.Add(1)
 		}
 	}
@@ -274,10 +275,4 @@ func entrySum(l *raft.Log) uint32 {
 	sum := crc32.Checksum(head[:], castagnoli)
 	sum = crc32.Update(sum, castagnoli, l.Data)
 	return crc32.Update(sum, castagnoli, l.Extensions)
-}
-
-// entryBytes is about what an entry takes in the database.
-func entryBytes(l *raft.Log) int64 {
-	const overhead = 64
-	return int64(len(l.Data)+len(l.Extensions)) + overhead
 }

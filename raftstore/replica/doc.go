@@ -3,7 +3,7 @@
 //
 // It owns the raft instance, the log and stable stores with their checksums, the
 // state marker and the snapshots. It is called by raftstore only; it and its
-// transport are the only packages that import hashicorp/raft. It may import
+// parts are the only packages that import hashicorp/raft. It may import
 // raftstore/command and raftstore/state.
 //
 // Promises:

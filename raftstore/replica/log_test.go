@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
 
+	"github.com/setpoint-io/setpoint/raftstore/replica/logtail"
 	"github.com/setpoint-io/setpoint/raftstore/replica/trim"
 )
 
@@ -54,7 +55,7 @@ func TestCheckedLogReturnsWhatWasStored(t *testing.T) {
 	if err := log.StoreLogs(want); err != nil {
 		t.Fatal(err)
 	}
-	log.tail = logTail{}
+	log.tail = logtail.Tail{}
 	for _, w := range want {
 		var got raft.Log
 		if err := log.GetLog(w.Index, &got); err != nil {
@@ -83,7 +84,7 @@ func TestCheckedLogNoticesEveryChange(t *testing.T) {
 			if err := log.StoreLog(entry(1, raft.LogCommand)); err != nil {
 				t.Fatal(err)
 			}
-			log.tail = logTail{}
+			log.tail = logtail.Tail{}
 			change(disk.logs[1])
 			if err := log.GetLog(1, new(raft.Log)); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("read: %v", err)
@@ -142,39 +143,6 @@ func (s *deleteSpy) DeleteRange(low, high uint64) error {
 		s.t.Errorf("gap after deleting %d to %d", low, high)
 	}
 	return err
-}
-
-func TestLogTail(t *testing.T) {
-	var tail logTail
-	has := func(index uint64) bool { return tail.get(index, new(raft.Log)) }
-	for i := uint64(5); i < 15; i++ {
-		tail.append([]*raft.Log{entry(i, raft.LogCommand)})
-	}
-	if has(4) || !has(5) || !has(14) || has(15) {
-		t.Error("tail does not hold 5 to 14")
-	}
-	tail.delete(1, 7)
-	if has(7) || !has(8) {
-		t.Error("beginning not forgotten")
-	}
-	tail.delete(12, 20)
-	if has(12) || !has(11) {
-		t.Error("end not forgotten")
-	}
-	tail.append([]*raft.Log{entry(30, raft.LogCommand)})
-	if has(11) || !has(30) {
-		t.Error("a gap did not start the tail anew")
-	}
-	big := entry(31, raft.LogCommand)
-	big.Data = make([]byte, tailBytes+1)
-	tail.append([]*raft.Log{big})
-	if has(30) || !has(31) {
-		t.Error("bytes are not bounded")
-	}
-	tail.delete(31, 31)
-	if tail.bytes != 0 {
-		t.Errorf("%d bytes counted in an empty tail", tail.bytes)
-	}
 }
 
 func TestStableValuesAreChecked(t *testing.T) {
@@ -291,7 +259,7 @@ func TestOpenedLogHasGrownSinceItsSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i > 15 {
-			bytes += entryBytes(entry(i, raft.LogCommand))
+			bytes += logtail.EntryBytes(entry(i, raft.LogCommand))
 		}
 	}
 	reopened, _ := newTestLog(disk)
