@@ -38,15 +38,15 @@ func (b backend) ReadIndex(ctx context.Context, word forward.Word) (forward.Answ
 	if err := b.store.check(); err != nil {
 		return forward.Answer{}, err
 	}
-	answer, proved := b.store.vouchedRevision(word)
+	if l := b.store.Leadership(); l.Leader {
+		b.store.replica.TellCommit(l.Term, word.ID) // it applies while this server does
+	}
+	answer, proved := b.store.vouchedRevision(ctx, word)
 	if !proved {
 		var err error
 		if answer.Revision, err = b.store.confirm.get(ctx); err != nil {
 			return forward.Answer{}, err
 		}
-	}
-	if l := b.store.Leadership(); l.Leader {
-		b.store.replica.TellCommit(l.Term, word.ID)
 	}
 	return answer, nil
 }

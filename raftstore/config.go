@@ -53,6 +53,9 @@ type Config struct {
 	// RingBytes bounds the watch history; 0 means 32 MiB.
 	RingBytes int64
 	Logger    *slog.Logger
+	// Applying, if not nil, is called before each entry is applied: in fake time that
+	// takes none, and tests let it take some.
+	Applying func(index uint64)
 	// Disk or Storage replace the files of DataDir, for tests in memory.
 	Disk    replica.Disk
 	Storage *replica.Storage

@@ -71,8 +71,8 @@ func (s *Store) readRevisionFrom(ctx context.Context, l Leadership) (uint64, err
 	}
 }
 
-// confirmRevision is the leader's part: its revision, then proof that no other
-// leader can have acknowledged more before that. The order matters.
+// confirmRevision is the leader's part: the revision of all that is committed, then proof
+// that no other leader can have committed more before that. The order matters.
 func (s *Store) confirmRevision(readers int) (uint64, error) {
 	l := s.Leadership()
 	if !l.Leader {
@@ -81,30 +81,33 @@ func (s *Store) confirmRevision(readers int) (uint64, error) {
 	if err := s.check(); err != nil {
 		return 0, err
 	}
-	revision, round := s.Root().Revision, s.witness.begin()
+	root, err := s.replica.WaitCommitted(s.ctx)
+	if err != nil {
+		return 0, err
+	}
+	round := s.witness.begin()
 	if readers >= witnessCrowd && s.witness.await(s.ctx, l.Term, round) {
-		return revision, nil
+		return root.Revision, nil
 	}
 	if err := s.replica.ConfirmLeader(s.ctx, l.Term); err != nil {
 		return 0, err
 	}
-	return revision, nil
+	return root.Revision, nil
 }
 
 // vouchedRevision is the leader's answer to a follower whose word, with its own, is a
 // quorum: nobody else needs to be asked. It came after the reads began, so the order
 // does not matter.
-func (s *Store) vouchedRevision(word forward.Word) (answer forward.Answer, proved bool) {
+func (s *Store) vouchedRevision(ctx context.Context, word forward.Word) (answer forward.Answer, proved bool) {
 	l := s.Leadership()
 	if !l.Leader || l.Term != word.Term {
 		return forward.Answer{}, false
 	}
-	answer.Revision = s.Root().Revision
-	if !s.replica.VouchedFor(word.Term, word.ID) {
+	root, err := s.replica.WaitCommitted(ctx)
+	if err != nil || !s.replica.VouchedFor(word.Term, word.ID) {
 		return forward.Answer{}, false
 	}
-	answer.Round = s.witness.heard(word.Term, word.Seen)
-	return answer, true
+	return forward.Answer{Revision: root.Revision, Round: s.witness.heard(word.Term, word.Seen)}, true
 }
 
 // askRevision is a follower's part.

@@ -181,3 +181,46 @@ func sayWords(ctx context.Context, t *testing.T, leader *raftstore.Store, word f
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// TestNobodyIsShownLessThanElsewhere: a follower may apply an entry before the leader
+// does. Whoever has seen it there waits, on the others, until they have it.
+func TestNobodyIsShownLessThanElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := make(chan struct{})
+		var isBusy sync.Map // by name
+		c := raftstoretest.StartCluster(t, 3, func(cfg *raftstore.Config) {
+			cfg.Applying = func(uint64) {
+				if _, found := isBusy.Load(cfg.Name); found {
+					<-busy
+				}
+			}
+		})
+		defer c.Close()
+		leader := c.Leader()
+		late, early := others(leader)[0], others(leader)[1]
+		old := mustPut(t, c.Store(leader), "/k", "old")
+		for i := range c.Size() {
+			mustRead(t, c.Store(i), "/k")
+		}
+		for _, i := range []int{leader, late} {
+			isBusy.Store(c.Name(i), true)
+		}
+		var clients sync.WaitGroup
+		clients.Go(func() { mustPut(t, c.Store(leader), "/k", "new") })
+		if _, err := c.Store(early).WaitRevision(t.Context(), old+1); err != nil {
+			t.Fatal(err)
+		}
+		var idle atomic.Bool
+		for _, i := range []int{leader, late} {
+			clients.Go(func() {
+				if got := mustRead(t, c.Store(i), "/k"); got != "new" || !idle.Load() {
+					t.Errorf("server %d read %q, and server %d had shown %q; idle: %v", i, got, early, "new", idle.Load())
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		idle.Store(true)
+		close(busy)
+		clients.Wait()
+	})
+}

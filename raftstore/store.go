@@ -72,7 +72,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		FeatureLevel: cfg.FeatureLevel,
 		ID:           cfg.Name, AdvertiseAddress: cfg.AdvertiseAddress, ClusterID: cfg.ClusterID,
 		InitialServers: cfg.InitialServers, Disk: cfg.disk(), Storage: cfg.Storage, Dial: cfg.Dial, Fatal: cfg.Fatal,
-		Timing: cfg.Timing, RingBytes: cfg.RingBytes, Logger: cfg.Logger,
+		Timing: cfg.Timing, RingBytes: cfg.RingBytes, Applying: cfg.Applying, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -46,7 +46,9 @@ type Config struct {
 	FeatureLevel uint64
 	// RingBytes bounds the watch history; 0 takes the default of state.
 	RingBytes int64
-	Logger    *slog.Logger
+	// Applying, if not nil, is called before each entry is applied, for tests.
+	Applying func(index uint64)
+	Logger   *slog.Logger
 }
 
 // Timing tunes elections and replication; zero fields take the defaults.

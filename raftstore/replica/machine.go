@@ -39,6 +39,9 @@ func (m *machine) Apply(l *raft.Log) any {
 	if err := m.replica.Failed(); err != nil {
 		return err
 	}
+	if m.replica.cfg.Applying != nil {
+		m.replica.cfg.Applying(l.Index)
+	}
 	start := time.Now()
 	results, err := m.apply(l)
 	m.replica.applies.Record(time.Since(start))

@@ -9,6 +9,13 @@ var ofReplication = []Mutant{
 		Checks: []Check{{"raftstore", "TestReadsAfterFailover"}},
 	},
 	{
+		Name: "applied-for-committed", Bug: "the leader answers reads from its state while another member has applied more",
+		File:   "raftstore/replica/committed.go",
+		Old:    `r.lastCommand(r.raft.CommitIndex())`,
+		New:    `r.lastCommand(0)`,
+		Checks: []Check{{"raftstore", "TestNobodyIsShownLessThanElsewhere"}},
+	},
+	{
 		Name: "read-not-confirmed", Bug: "a leader that was replaced answers reads from its own state",
 		File:   "raftstore/read.go",
 		Old:    `if err := s.replica.ConfirmLeader(s.ctx, l.Term); err != nil {`,
@@ -88,15 +95,15 @@ var ofReplication = []Mutant{
 	{
 		Name: "revision-after-the-proof", Bug: "the leader reads its revision after the proof that it leads",
 		File:   "raftstore/read.go",
-		Old:    "\treturn revision, nil\n}\n\n// vouchedRevision",
-		New:    "\t_ = revision\n\treturn s.Root().Revision - 1, nil\n}\n\n// vouchedRevision",
+		Old:    "\treturn root.Revision, nil\n}\n\n// vouchedRevision",
+		New:    "\treturn root.Revision - 1, nil\n}\n\n// vouchedRevision",
 		Checks: []Check{{"raftstore", "TestWritesAndReadsOnEveryServer|TestFollowerReadsItsOwnWrite"}},
 	},
 	{
 		Name: "old-revision-for-a-word", Bug: "the leader answers a follower's word with an older revision",
 		File:   "raftstore/read.go",
-		Old:    `	answer.Revision = s.Root().Revision`,
-		New:    `	answer.Revision = s.Root().Revision - 1`,
+		Old:    `forward.Answer{Revision: root.Revision, Round`,
+		New:    `forward.Answer{Revision: root.Revision - 1, Round`,
 		Checks: []Check{{"raftstore", "TestWritesAndReadsOnEveryServer|TestFollowerReadsItsOwnWrite"}},
 	},
 	{
