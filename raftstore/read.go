@@ -13,8 +13,8 @@ import (
 // readLimit bounds one ReadIndex whose context has no deadline.
 const readLimit = 30 * time.Second
 
-// ReadIndex returns a state that has every write acknowledged before the call, on
-// any replica. Errors wrap ErrNoLeader, ErrStopped or the context's error.
+// ReadIndex returns a state that has every write acknowledged before the call, and
+// everything that any replica showed before it. Errors wrap ErrNoLeader, ErrStopped or the context's error.
 func (s *Store) ReadIndex(ctx context.Context) (*state.Root, error) {
 	l, _ := s.replica.Leadership()
 	revision, err := s.readRevisionFrom(ctx, l)
@@ -81,7 +81,7 @@ func (s *Store) confirmRevision(readers int) (uint64, error) {
 	if err := s.check(); err != nil {
 		return 0, err
 	}
-	root, err := s.replica.WaitCommitted(s.ctx)
+	root, err := s.waitCommitted(s.ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -103,7 +103,7 @@ func (s *Store) vouchedRevision(ctx context.Context, word forward.Word) (answer 
 	if !l.Leader || l.Term != word.Term {
 		return forward.Answer{}, false
 	}
-	root, err := s.replica.WaitCommitted(ctx)
+	root, err := s.waitCommitted(ctx)
 	if err != nil || !s.replica.VouchedFor(word.Term, word.ID) {
 		return forward.Answer{}, false
 	}

@@ -104,9 +104,31 @@ func (s *Store) WaitRevision(ctx context.Context, revision uint64) (*state.Root,
 	if root := s.Root(); root.Revision >= revision {
 		return root, nil
 	}
+	return s.wait(ctx, func(ctx context.Context) (*state.Root, error) {
+		return s.replica.State().WaitRevision(ctx, revision)
+	})
+}
+
+// waitCommitted returns the local state once it has everything which any server had
+// applied before the call, if this one leads.
+func (s *Store) waitCommitted(ctx context.Context) (*state.Root, error) {
+	index, err := s.replica.CommittedCommand()
+	if err != nil {
+		return nil, err
+	}
+	if root := s.Root(); root.Index >= index {
+		return root, nil
+	}
+	return s.wait(ctx, func(ctx context.Context) (*state.Root, error) {
+		return s.replica.State().WaitIndex(ctx, index)
+	})
+}
+
+// wait waits while the store runs.
+func (s *Store) wait(ctx context.Context, reach func(context.Context) (*state.Root, error)) (*state.Root, error) {
 	ctx, cancel := s.whileRunning(ctx)
 	defer cancel()
-	root, err := s.replica.State().WaitRevision(ctx, revision)
+	root, err := reach(ctx)
 	if err != nil {
 		return nil, context.Cause(ctx)
 	}

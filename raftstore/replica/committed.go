@@ -1,30 +1,23 @@
 package replica
 
 import (
-	"context"
 	"errors"
 
 	"github.com/hashicorp/raft"
-
-	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
-// WaitCommitted returns a state that has everything which any member had applied before
-// the call, if this replica leads meanwhile.
+// CommittedCommand is the last entry that the state must have to have everything which any
+// member had applied before the call, if this replica leads; 0 if it has all of it.
 //
 // The leader's raft knows first what is committed, but its own state need not be the first
 // to have it: while it is busy, another member may have applied an entry, and shown it to
 // readers and watchers. Whoever has seen it there may not be shown less here, so a read
 // goes by what is committed, not by what is applied (Ongaro's thesis, 6.4).
-func (r *Replica) WaitCommitted(ctx context.Context) (*state.Root, error) {
+func (r *Replica) CommittedCommand() (index uint64, err error) {
 	if !r.started() {
-		return nil, ErrNotLeader
+		return 0, ErrNotLeader
 	}
-	index, err := r.lastCommand(r.raft.CommitIndex())
-	if err != nil {
-		return nil, err
-	}
-	return r.state.WaitIndex(ctx, index)
+	return r.lastCommand(r.raft.CommitIndex())
 }
 
 // lastCommand is the last entry up to commit that is still to be applied, 0 if there is
