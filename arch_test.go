@@ -9,11 +9,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 )
 
 // The rules of the house, checked on the source itself: a rule that no machine
@@ -26,12 +28,18 @@ const (
 	testLinesMax     = 150 // tests are longer by the tables in them
 	fileLinesMax     = 500
 	packageLinesMax  = 4000
+	// columnsMax counts a tab as one, in product code. A text that others or upstream word may be longer.
+	columnsMax = 140
 )
 
-// An importRule says what the packages that match in may not import, unless they
-// match except. A pattern is a path below the module or an import path: "x/..."
-// is x and everything below it, "std" the standard library, "..." everything.
-type importRule struct {
+// longText is a string in a line that may be longer than columnsMax.
+var longText = regexp.MustCompile("\"[^\"]{40,}|`[^`]{40,}|//go:generate")
+
+// A libraryRule says which libraries the packages that match in may not import, unless they
+// match except; what our packages may import of each other is in rooms_test.go. A pattern is a
+// path below the module or an import path: "x/..." is x and everything below it, "std" the
+// standard library, "..." everything.
+type libraryRule struct {
 	in     []string
 	except []string
 	forbid []string
@@ -40,14 +48,13 @@ type importRule struct {
 	why    string
 }
 
-var importRules = []importRule{
+var libraryRules = []libraryRule{
 	{
 		in: []string{"..."}, forbid: []string{"k8s.io/kubernetes/..."}, tests: true,
 		why: "k8s.io/kubernetes is not published as a library: its internals change without notice and bring a thousand packages",
 	},
 	{
-		in: []string{"raftstore/..."}, forbid: []string{module + "/...", "k8s.io/...", "sigs.k8s.io/..."},
-		allow: []string{module + "/raftstore/..."}, tests: true,
+		in: []string{"raftstore/..."}, forbid: []string{"k8s.io/...", "sigs.k8s.io/..."}, tests: true,
 		why: "the store knows keys, revisions, uids and fences; values are opaque, so no fault above it can harm what is stored",
 	},
 	{
@@ -66,42 +73,38 @@ var importRules = []importRule{
 		why: "Apply is a function of the log: a clock, a random number or I/O would make replicas differ",
 	},
 	{
-		in: []string{"apiserver/..."}, except: []string{"apiserver/storage"}, forbid: []string{module + "/raftstore/..."},
-		why: "storage is the only door to the store: whoever bypassed it would write without preconditions",
-	},
-	{
-		in: []string{"apiserver/..."}, forbid: []string{module + "/controllers/...", module + "/agent/...", module},
-		why: "the API serves everybody and knows nobody: what it needs of others it declares as a small interface",
-	},
-	{
 		in: []string{"apiserver/..."}, forbid: []string{"k8s.io/client-go/kubernetes/scheme"},
 		why: "the global scheme can be changed by any library in the process; the API has its own",
 	},
 	{
-		in: []string{"apiserver/kinds/...", "apiserver/resource"}, except: []string{"apiserver/kinds/kindstest"}, forbid: []string{"net/http", "os/...", "k8s.io/client-go/...", "math/rand/...", "log/..."},
-		allow: []string{"k8s.io/client-go/applyconfigurations/...", "k8s.io/client-go/util/jsonpath"},
+		in: []string{
+			"apiserver/kinds/...",
+			"apiserver/resource",
+			"apiserver/explain",
+		}, except: []string{"apiserver/kinds/kindstest"}, forbid: []string{"net/http", "os/...", "k8s.io/client-go/...", "math/rand/...", "log/..."},
+		allow: []string{"k8s.io/client-go/util/jsonpath"},
 		why:   "what a kind says is pure: the same object gives the same answer on every replica",
 	},
 	{
-		in: []string{"controllers/..."}, forbid: []string{module + "/apiserver/...", module + "/raftstore/...", module + "/agent/...", module, "k8s.io/apiserver/..."},
-		why: "controllers speak client-go only: they could run outside, against any Kubernetes API, and are tested so",
+		in: []string{"controllers/...", "agent/..."}, forbid: []string{"k8s.io/apiserver/..."},
+		why: "controllers and agents are clients: they could speak to any Kubernetes API, and are tested so",
 	},
 	{
 		in: []string{"controllers/scheduler/plugin", "controllers/scheduler/plugins"}, forbid: []string{"k8s.io/client-go/...", "time", "context", "math/rand/...", "log/..."},
 		why: "plugins are pure functions: the same world gives the same placement and the same explanation",
 	},
 	{
-		in: []string{"agent/..."}, forbid: []string{module + "/apiserver/...", module + "/raftstore/...", module + "/controllers/...", module, "k8s.io/apiserver/..."},
-		why: "an agent is a client like any other: a stock kubelet must be able to take its place",
+		in: []string{"internal/podfields"}, forbid: []string{"..."}, allow: []string{"std", "k8s.io/api/core/v1"},
+		why: "agents and the API import it, and must not meet in it: it is a table, and a walk over the API's types",
+	},
+	{
+		in: []string{"internal/unattended"}, forbid: []string{"..."}, allow: []string{"k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/runtime/schema"},
+		why: "controllers and the API import it, and must not meet in it: it is a table",
 	},
 	{
 		in: []string{"agent/cri/embedded/boot", "agent/cri/embedded/shim"}, forbid: []string{"..."},
-		allow: []string{"std", "golang.org/x/sys/...", module + "/agent/cri/embedded/boot", module + "/agent/cri/embedded/shim"},
+		allow: []string{"std", "golang.org/x/sys/...", module + "/agent/cri/embedded/boot"},
 		why:   "these run once per pod and container: what they link, every pod pays for in memory and start time",
-	},
-	{
-		in: []string{"cmd/..."}, forbid: []string{module + "/raftstore/...", module + "/controllers/..."},
-		why: "the command turns flags into Configs; the root package wires",
 	},
 }
 
@@ -116,6 +119,15 @@ var generousFiles = map[string]string{}
 
 // realSleeps are test files that sleep outside a bubble, and why they must.
 var realSleeps = map[string]string{
+	"agent/embedded_test.go":              "waits for real containers, polling with a deadline",
+	"apiserver/dynamic_test.go":           "waits for informers over a real socket, polling with a deadline",
+	"server/atrest_test.go":               "waits for servers over real sockets, polling with a deadline",
+	"cluster_test.go":                     "waits for a cluster over real sockets, polling with a deadline",
+	"server/joining_test.go":              "waits for servers over real sockets, polling with a deadline",
+	"server/livenesscluster_test.go":      "waits for real gossip, polling with a deadline",
+	"raftstore/diskfull_test.go":          "waits for servers on real disks, polling with a deadline",
+	"raftstore/replica/terms_test.go":     "waits for raft over a real transport, polling with a deadline",
+	"raftstore/sockets_test.go":           "waits for a leader over real sockets, polling with a deadline",
 	"agent/cri/embedded/harness_test.go":  "waits for real processes, polling with a deadline",
 	"agent/logs/rotate_test.go":           "names of rotated files carry the time of the file system",
 	"cmd/setpoint/script_test.go":         "asks a real process until it answers as wanted, with a deadline",
@@ -126,11 +138,21 @@ var realSleeps = map[string]string{
 	"agent/cri/embedded/workload_test.go": "is the workload inside a container: it sleeps until it is killed",
 }
 
+// bubbleSleeps are test files whose functions run in the bubble of another file.
+var bubbleSleeps = map[string]string{
+	"agent/gossip/network_test.go":  "the network that members in a bubble see",
+	"agent/pods/ephemeral_test.go":  "inBubble",
+	"agent/pods/refuse_test.go":     "inBubble",
+	"agent/probes/schedule_test.go": "inBubble; and one server, over a real socket, that starts late",
+}
+
 // allowedSkips are test files that may skip, and why.
 var allowedSkips = map[string]string{
 	"raftstore/diskfull_test.go":              "mounting small file systems needs root",
+	"test/machines/machines_test.go":          "namespaces, mounts and cgroups need root",
 	"test/clockskew/clockskew_test.go":        "writing another process's memory needs root; the code is for amd64",
 	"test/powercut/powercut_test.go":          "mounting needs root and FUSE",
+	"test/escape/escape_test.go":              "real containers need root",
 	"agent/embedded_test.go":                  "namespaces, mounts and cgroups need root",
 	"agent/volumes/volumes_test.go":           "mounts need root",
 	"agent/cri/embedded/harness_test.go":      "namespaces, mounts and cgroups need root",
@@ -145,6 +167,7 @@ type sourceFile struct {
 	test      bool
 	generated bool
 	lines     int
+	text      string
 	syntax    *ast.File
 	imports   []string
 }
@@ -199,6 +222,7 @@ func parse(name string) (*sourceFile, error) {
 		test:      strings.HasSuffix(name, "_test.go"),
 		generated: ast.IsGenerated(syntax),
 		lines:     strings.Count(string(text), "\n"),
+		text:      string(text),
 	}
 	for _, spec := range syntax.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
@@ -224,28 +248,45 @@ func eachSource(t *testing.T, visit func(f *sourceFile)) {
 	}
 }
 
-func TestHouseImports(t *testing.T) {
-	for _, rule := range importRules {
-		eachSource(t, func(f *sourceFile) {
-			if f.test && !rule.tests || !matchAny(rule.in, f.dir) || matchAny(rule.except, f.dir) {
-				return
+func TestHouseLibraries(t *testing.T) {
+	for _, rule := range libraryRules {
+		used := map[string]bool{}
+		eachSource(t, func(f *sourceFile) { checkLibraries(t, f, rule, used) })
+		for _, pattern := range slices.Concat(rule.in, rule.except, rule.allow) {
+			if !used[pattern] {
+				t.Errorf("%s matches nothing\n\twhose rule: %s", pattern, rule.why)
 			}
-			for _, imported := range f.imports {
-				if matchAny(rule.forbid, imported) && !matchAny(rule.allow, imported) {
-					t.Errorf("%s imports %s\n\twhy not: %s", f.path, imported, rule.why)
-				}
-			}
+		}
+	}
+}
+
+// checkLibraries notes in used which patterns of the rule the file matches.
+func checkLibraries(t *testing.T, f *sourceFile, rule libraryRule, used map[string]bool) {
+	t.Helper()
+	matches := func(patterns []string, name string) bool {
+		return slices.ContainsFunc(patterns, func(pattern string) bool {
+			fits := match(pattern, name)
+			used[pattern] = used[pattern] || fits
+			return fits
 		})
+	}
+	if f.test && !rule.tests || !matches(rule.in, f.dir) || matches(rule.except, f.dir) {
+		return
+	}
+	for _, imported := range f.imports {
+		if matchAny(rule.forbid, imported) && !matches(rule.allow, imported) {
+			t.Errorf("%s imports %s\n\twhy not: %s", f.path, imported, rule.why)
+		}
 	}
 }
 
 // Tests may reach further than the code they test, but not into another world.
 func TestHouseTestImports(t *testing.T) {
 	worlds := map[string][]string{
-		"raftstore":   nil,
-		"apiserver":   {"raftstore"},
-		"controllers": nil,
-		"agent":       nil,
+		"raftstore":   {"internal"},
+		"apiserver":   {"raftstore", "internal"},
+		"controllers": {"internal"},
+		"agent":       {"internal"},
 	}
 	eachSource(t, func(f *sourceFile) {
 		world, _, _ := strings.Cut(f.dir, "/")
@@ -326,6 +367,20 @@ func TestHouseSizes(t *testing.T) {
 	}
 }
 
+// TestHouseColumns: product code fits beside its difference on a screen.
+func TestHouseColumns(t *testing.T) {
+	eachSource(t, func(f *sourceFile) {
+		if f.test || f.generated {
+			return
+		}
+		for i, line := range strings.Split(f.text, "\n") {
+			if utf8.RuneCountInString(line) > columnsMax && !longText.MatchString(line) {
+				t.Errorf("%s:%d has more than %d columns", f.path, i+1, columnsMax)
+			}
+		}
+	})
+}
+
 func checkFunctionSizes(t *testing.T, f *sourceFile) {
 	t.Helper()
 	limit := functionLinesMax
@@ -375,24 +430,23 @@ func TestHouseStateStartsNoGoroutine(t *testing.T) {
 	})
 }
 
+// In a bubble time passes only when everything waits. A file that uses one may sleep; others of
+// its package may be called in one, and say so.
 func TestHouseTestsDoNotSleepAndHope(t *testing.T) {
-	bubbles := map[string]bool{}
-	eachSource(t, func(f *sourceFile) {
-		bubbles[f.dir] = bubbles[f.dir] || slices.Contains(f.imports, "testing/synctest")
-	})
 	used := map[string]bool{}
 	eachSource(t, func(f *sourceFile) {
-		if !f.test || bubbles[f.dir] {
-			return // in a bubble time passes only when everything waits
+		if !f.test || slices.Contains(f.imports, "testing/synctest") {
+			return
 		}
 		for _, at := range calls(f, "time", "Sleep") {
 			used[f.path] = true
-			if realSleeps[f.path] == "" {
+			if realSleeps[f.path]+bubbleSleeps[f.path] == "" {
 				t.Errorf("%s: time.Sleep in a test without a bubble\n\twhy not: too short on a slow machine, too long on every other; use testing/synctest, or wait for the event", at)
 			}
 		}
 	})
 	noLeftovers(t, "realSleeps", realSleeps, used)
+	noLeftovers(t, "bubbleSleeps", bubbleSleeps, used)
 }
 
 func TestHouseNoTestIsSkipped(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // modulesOfTests are modules beside the product's that use its libraries. Their
 // library versions are the product's, so that a cold CI compiles client-go once.
-var modulesOfTests = []string{"test/bench", "test/clients", "test/conformance"}
+var modulesOfTests = []string{"test/bench", "test/clients", "test/conformance", "test/differential"}
 
 func TestHouseModulesShareVersions(t *testing.T) {
 	product := requirements(t, ".")

@@ -1,43 +1,41 @@
-// Package setpoint is the whole control plane as a library: a replica of the
-// server, an agent, or both with everything between them in one process.
+// Package setpoint is a whole Kubernetes control plane in the process that imports it.
 //
-// It wires and owns nothing else: the replicated store (raftstore), the API over
-// it (apiserver), the control loops on the leader (controllers), the agent of a
-// machine (agent). Where two of these worlds meet, one declares a small interface
-// and this package fills it. cmd/setpoint turns flags into the Configs here.
+//	cluster, err := setpoint.Start(ctx, setpoint.Config{})
+//	defer cluster.Stop()
+//	err = cluster.Ready(ctx)
+//	config, err := cluster.RESTConfig() // for client-go, controller-runtime, Helm
 //
-// Start with StartServer for one replica, RunAgent for a machine, RunDev for a
-// cluster in one process. Each blocks or returns as its comment says, and ends
-// all it started when its context ends.
+// It owns how replicas, simulated nodes and their directory are put together (Config, Start,
+// Cluster). Programs and tests call it, and cmd/setpoint for `setpoint dev`; it calls server,
+// internal/trust and agent/simulated. It links no container runtime: whoever wants real pods
+// hands agent/host's RunNode to Cluster.RunNode.
+//
+// Promises: everything that Start began has ended when Stop returns, goroutines included. It
+// sets nothing for the whole process (garbage collection, signals, loggers, default registries,
+// feature gates), but one limit that a library keeps in a package variable: how much the copies
+// of a JSON patch may add (jsonpatch.AccumulatedCopySizeLimit, set by apiserver/rest).
+//
+// Tested by its Example, here, and by the scripts of cmd/setpoint.
 package setpoint
 
 import (
-	"k8s.io/apiserver/pkg/authentication/user"
-
-	"github.com/setpoint-io/setpoint/agent"
-	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/server"
 )
 
-// Version is Setpoint's own version. The Kubernetes version it serves stands in
-// apiserver/discovery.
-const Version = "0.1.0"
+// Version is Setpoint's own version.
+const Version = process.Version
+
+// KubernetesVersion is the version of Kubernetes whose API is served, such as "v1.37.2".
+const KubernetesVersion = server.KubernetesVersion
 
 // DefaultDataDir is where servers and agents keep what must survive a restart.
 const DefaultDataDir = "/var/lib/setpoint"
 
 // AdminKubeconfig is the file below the data directory with the administrator's
 // credentials and one context for each server.
-const AdminKubeconfig = pki.AdminKubeconfig
-
-// DefaultAgentPort is where servers reach an agent.
-const DefaultAgentPort = agent.DefaultPort
+const AdminKubeconfig = trust.AdminKubeconfig
 
 // DefaultPort is the port of the API, the services of the parts, and Raft.
-const DefaultPort = 6443
-
-// The parts of a server as the API sees them.
-var (
-	controllersUser = &user.DefaultInfo{Name: "system:kube-controller-manager", Groups: []string{pki.GroupServers, user.AllAuthenticated}}
-	schedulerUser   = &user.DefaultInfo{Name: "system:kube-scheduler", Groups: []string{pki.GroupServers, user.AllAuthenticated}}
-	serverUser      = &user.DefaultInfo{Name: "system:setpoint", Groups: []string{pki.GroupServers, user.AllAuthenticated}}
-)
+const DefaultPort = server.DefaultPort

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -16,16 +15,17 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/images"
+	"github.com/setpoint-io/setpoint/agent/kubeletapi"
 	"github.com/setpoint-io/setpoint/agent/logs"
 	"github.com/setpoint-io/setpoint/agent/node"
-	"github.com/setpoint-io/setpoint/agent/pause"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods"
-	"github.com/setpoint-io/setpoint/agent/server"
+	"github.com/setpoint-io/setpoint/agent/private"
 	"github.com/setpoint-io/setpoint/agent/services"
 	"github.com/setpoint-io/setpoint/agent/simulated"
 	"github.com/setpoint-io/setpoint/agent/status"
 	"github.com/setpoint-io/setpoint/agent/volumes"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 // Run is the agent until ctx ends. It returns early only when its own Config or
@@ -34,8 +34,10 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.setDefaults(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(cfg.DataDir, 0o750); err != nil {
-		return fmt.Errorf("agent: data directory: %w", err)
+	for _, dir := range (podconfig.Dirs{Root: cfg.DataDir}).All() {
+		if err := private.Folder(dir); err != nil {
+			return fmt.Errorf("agent: data directory: %w", err)
+		}
 	}
 	listener, err := cfg.listen()
 	if err != nil {
@@ -95,7 +97,11 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 	everywhere := informers.NewSharedInformerFactory(a.Client, 0)
 	a.translateServices(ctx, children, everywhere)
 	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(a.boundHere))
-	lookup := &objects{client: a.Client, services: everywhere.Core().V1().Services().Lister(), synced: everywhere.Core().V1().Services().Informer().HasSynced}
+	lookup := &objects{
+		client:   a.Client,
+		services: everywhere.Core().V1().Services().Lister(),
+		synced:   everywhere.Core().V1().Services().Informer().HasSynced,
+	}
 	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
 	sender := status.NewManager(status.Config{Client: a.Client, Logger: a.Logger})
 	children.Go(func() { sender.Run(ctx) })
@@ -104,9 +110,9 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 		NodeName: a.NodeName, Client: a.Client, Runtime: a.Runtime, RuntimeName: a.runtimeName(ctx),
 		HostIPs: []string{a.NodeIP.String()}, Dirs: dirs, DNS: podconfig.DNS{Servers: a.ClusterDNS, Domain: a.ClusterDomain},
 		Objects: lookup, Events: recorder, Status: sender,
-		Images:      images.New(images.Config{Service: a.Runtime, Events: recorder, Secret: lookup.Secret}),
+		Images:      images.New(images.Config{Service: a.Runtime, Events: recorder, Dir: dirs.ImageAccess(), Secret: lookup.Secret}),
 		Volumes:     volumes.New(volumes.Config{Objects: lookup, Dirs: dirs, WithoutMounts: a.WithoutMounts}),
-		Allocatable: watch.allocatable, UserAgent: "kube-probe/1.37", Logger: a.Logger,
+		Allocatable: watch.allocatable, RuntimeHandler: lookup.RuntimeHandler, UserAgent: "kube-probe/1.37", Logger: a.Logger,
 	})
 	return m, func(ctx context.Context) error {
 		informer := bound.Core().V1().Pods().Informer()
@@ -148,13 +154,17 @@ func (a *agent) awaitPodCIDR(ctx context.Context, watch *nodeWatch) {
 		return
 	case cidr := <-watch.cidr:
 		for {
-			err := a.usePodCIDR(ctx, cidr)
+			err := a.usePodCIDR(ctx, watch, cidr)
 			if err == nil {
 				break
 			}
 			a.Logger.Error("cannot set up the pod network", "cidr", cidr, "err", err)
-			if !pause.For(ctx, networkRetry) {
+			if !wait.For(ctx, networkRetry) {
 				return
+			}
+			select {
+			case cidr = <-watch.cidr:
+			default:
 			}
 		}
 	}
@@ -169,11 +179,18 @@ func (a *agent) look() {
 	}
 }
 
-func (a *agent) usePodCIDR(ctx context.Context, cidr string) error {
-	if a.SetPodCIDR != nil {
-		if err := a.SetPodCIDR(cidr); err != nil {
+// usePodCIDR takes only a range that the cluster's nodes have.
+func (a *agent) usePodCIDR(ctx context.Context, watch *nodeWatch, cidr string) error {
+	var podNetwork PodNetwork
+	if a.PodNetwork != nil {
+		var err error
+		if podNetwork, err = a.PodNetwork(ctx); err != nil {
 			return err
 		}
+	}
+	watch.believe(podNetwork)
+	if !podNetwork.has(cidr) {
+		return fmt.Errorf("%w: %s is not a /%d of %s", errForeignRange, cidr, podNetwork.NodeMaskSize, podNetwork.PodCIDR)
 	}
 	cfg := &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidr}}
 	return a.Runtime.UpdateRuntimeConfig(ctx, cfg)
@@ -214,7 +231,10 @@ func (a *agent) images(ctx context.Context) []corev1.ContainerImage {
 	}
 	var out []corev1.ContainerImage
 	for _, i := range list {
-		out = append(out, corev1.ContainerImage{Names: append(append([]string(nil), i.RepoDigests...), i.RepoTags...), SizeBytes: int64(i.Size)})
+		out = append(
+			out,
+			corev1.ContainerImage{Names: append(append([]string(nil), i.RepoDigests...), i.RepoTags...), SizeBytes: int64(i.Size)},
+		)
 	}
 	return out
 }
@@ -227,7 +247,7 @@ func isSimulated(n *corev1.Node) bool {
 
 // serve answers on the kubelet's port until ctx ends.
 func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manager) {
-	err := server.Run(ctx, listener, server.Config{
+	err := kubeletapi.Run(ctx, listener, kubeletapi.Config{
 		NodeName: a.NodeName, Runtime: a.Runtime, Pods: m, Dirs: podconfig.Dirs{Root: a.DataDir},
 		RuntimeName: a.runtimeName(ctx), TLS: a.ServerTLS, Version: a.Version, Logger: a.Logger,
 	})

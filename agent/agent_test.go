@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -42,6 +45,11 @@ func (l *silentListener) Addr() net.Addr { return &net.TCPAddr{Port: 10250} }
 
 func TestRunFromRegistrationToARunningPod(t *testing.T) {
 	dir := t.TempDir()
+	for _, sub := range []string{"pods", "logs"} { // made before, with modes of its maker's
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	synctest.Test(t, func(t *testing.T) {
 		client, rt := fake.NewClientset(), podstest.New(map[string]podstest.Program{"web": {}})
 		var mu sync.Mutex
@@ -53,6 +61,9 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 			done <- Run(ctx, Config{
 				NodeName: "n1", Client: client, Runtime: rt, DataDir: dir, NodeIP: net.IPv4(192, 0, 2, 1), Listener: newSilentListener(),
 				Labels: map[string]string{"zone": "a"}, WithoutMounts: true,
+				PodNetwork: func(context.Context) (PodNetwork, error) {
+					return PodNetwork{PodCIDR: netip.MustParsePrefix("10.42.0.0/16"), NodeMaskSize: 24}, nil
+				},
 				SetPeers: func(p []Peer) { mu.Lock(); defer mu.Unlock(); peers = append(peers, p) },
 				SetServices: func(s []network.Service) error {
 					mu.Lock()
@@ -74,13 +85,18 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 		if calls := rt.Calls(); len(calls) != 0 {
 			t.Errorf("before the pod CIDR is known: %v", calls)
 		}
+		setPodCIDR(t, client, "n1", "0.0.0.0/1")
+		time.Sleep(3 * networkRetry)
+		if calls := rt.Calls(); len(calls) != 0 {
+			t.Errorf("with a range that is not of the cluster: %v", calls)
+		}
 		setPodCIDR(t, client, "n1", "10.42.7.0/24")
 		other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}, Spec: corev1.NodeSpec{PodCIDR: "10.42.8.0/24"},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.2"}}}}
 		if _, err := client.CoreV1().Nodes().Create(t.Context(), other, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(2 * networkRetry)
 		if calls := rt.Calls(); !slices.Equal(calls, []string{"podcidr 10.42.7.0/24", "run p", "start c/0"}) {
 			t.Errorf("calls = %v", calls)
 		}
@@ -89,6 +105,11 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 			t.Errorf("status: %+v", got.Status)
 		}
 		checkNode(t, client)
+		for _, sub := range []string{"pods", "logs"} {
+			if info, err := os.Stat(filepath.Join(dir, sub)); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("%s, where Secrets lie, has mode %v %v", sub, info.Mode(), err)
+			}
+		}
 		mu.Lock()
 		want := []Peer{{Node: "n2", PodCIDR: "10.42.8.0/24", NodeIP: net.ParseIP("192.0.2.2")}}
 		if diff := cmp.Diff(want, peers[len(peers)-1]); diff != "" {

@@ -62,11 +62,12 @@ type Config struct {
 	// ClusterDomain is "cluster.local" when empty.
 	ClusterDomain string
 
-	// SetPodCIDR is called when the node's pod CIDR is known, before any pod
-	// starts, beside Runtime.UpdateRuntimeConfig. Nil is allowed.
-	SetPodCIDR func(cidr string) error
-	// SetPeers is called with all other nodes that have a pod CIDR, whenever
-	// that set changes. Nil is allowed.
+	// PodNetwork asks from which ranges nodes have their pods' addresses; it may fail and is asked again. No pod
+	// starts and no peer is told before it has answered. Nil: any range is accepted.
+	PodNetwork func(ctx context.Context) (PodNetwork, error)
+	// SetPeers is called with all other nodes that have a pod CIDR of the cluster's
+	// network, whenever that set changes. Of nodes with the same one, the oldest has it.
+	// Nil is allowed.
 	SetPeers func([]Peer)
 	// SetServices is called with all Services and their endpoints, whenever one of
 	// them leads elsewhere. Nil: something else translates their addresses.

@@ -2,9 +2,9 @@
 //
 // It owns: the wiring of its sub-packages into one Run. Each has its own concern:
 // node (the Node object and its Lease), pods (a worker for each pod), podconfig
-// (spec to CRI), images, volumes, probes, status (into the API), server (the
+// (spec to CRI), images, volumes, probes, status (into the API), kubeletapi (the
 // kubelet's endpoints), services (addresses of Services), network, logs (their rotation), events, backoff, observed (what
-// the runtime says), pause, simulated (nodes without machines). Called by: cmd/setpoint and package setpoint. It may call:
+// the runtime says), wait, simulated (nodes without machines). Called by: cmd/setpoint and package setpoint. It may call:
 // client-go for the cluster and CRI for containers, nothing else.
 //
 // Promises: Run blocks until every goroutine it started has ended. Ending the

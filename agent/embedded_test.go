@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
-	"github.com/setpoint-io/setpoint/agent/demo"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/demo"
 )
 
 // patience bounds every wait for real containers; a healthy machine needs

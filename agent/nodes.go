@@ -3,7 +3,6 @@ package agent
 import (
 	"net"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,11 +20,12 @@ type nodeWatch struct {
 	self     string
 	setPeers func([]Peer)
 	lister   corelisters.NodeLister
-	cidr     chan string // holds our pod CIDR once it is known
+	cidr     chan string // holds our newest pod CIDR once it is known; filled by our one handler
 	look     func()      // called when our Node may not say what it should
 
-	mu    sync.Mutex
-	peers []Peer // as last handed to setPeers
+	mu      sync.Mutex
+	network *PodNetwork // nil until it is known
+	peers   []Peer      // as last handed to setPeers
 }
 
 // newNodeWatch adds its handler to factory, which must not have started. Without
@@ -68,19 +68,26 @@ func (w *nodeWatch) changed(obj any) {
 	if n, ok := obj.(*corev1.Node); ok && n.Name == w.self {
 		w.own(n)
 	}
-	if w.setPeers != nil {
-		w.publish()
-	}
+	w.publish()
+}
+
+// believe says which ranges nodes can have. No peer is told before.
+func (w *nodeWatch) believe(network PodNetwork) {
+	w.mu.Lock()
+	w.network = &network
+	w.mu.Unlock()
+	w.publish()
 }
 
 // own looks at our Node. If it is not Ready, the servers may have given us up
 // and not know yet that we are back: only we can say so.
 func (w *nodeWatch) own(n *corev1.Node) {
 	if n.Spec.PodCIDR != "" {
-		select {
-		case w.cidr <- n.Spec.PodCIDR:
-		default: // known already; a pod CIDR never changes
+		select { // what nobody has taken yet may be of a Node that is gone
+		case <-w.cidr:
+		default:
 		}
+		w.cidr <- n.Spec.PodCIDR
 	}
 	if !isReady(n) {
 		w.look()
@@ -103,11 +110,14 @@ func isReady(n *corev1.Node) bool {
 func (w *nodeWatch) publish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.setPeers == nil || w.network == nil {
+		return
+	}
 	nodes, err := w.lister.List(labels.Everything())
 	if err != nil {
 		return
 	}
-	peers := peersOf(w.self, nodes)
+	peers := peersOf(w.self, nodes, *w.network)
 	if w.peers == nil || !slices.EqualFunc(peers, w.peers, Peer.equal) {
 		w.peers = peers
 		w.setPeers(peers)
@@ -116,18 +126,6 @@ func (w *nodeWatch) publish() {
 
 func (p Peer) equal(q Peer) bool {
 	return p.Node == q.Node && p.PodCIDR == q.PodCIDR && p.NodeIP.Equal(q.NodeIP)
-}
-
-// peersOf lists the other nodes that have both a pod CIDR and an address, by name.
-func peersOf(self string, nodes []*corev1.Node) []Peer {
-	peers := []Peer{}
-	for _, n := range nodes {
-		if ip := internalIP(n); n.Name != self && n.Spec.PodCIDR != "" && ip != nil && !isSimulated(n) {
-			peers = append(peers, Peer{Node: n.Name, PodCIDR: n.Spec.PodCIDR, NodeIP: ip})
-		}
-	}
-	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Node, b.Node) })
-	return peers
 }
 
 func internalIP(n *corev1.Node) net.IP {

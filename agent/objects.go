@@ -49,6 +49,15 @@ func (o *objects) Volume(ctx context.Context, namespace, claim string) (*corev1.
 	return o.client.CoreV1().PersistentVolumes().Get(ctx, pvc.Spec.VolumeName, metav1.GetOptions{})
 }
 
+// RuntimeHandler is the handler of a RuntimeClass.
+func (o *objects) RuntimeHandler(ctx context.Context, class string) (string, error) {
+	got, err := o.client.NodeV1().RuntimeClasses().Get(ctx, class, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return got.Handler, nil
+}
+
 func (o *objects) Token(ctx context.Context, pod *corev1.Pod, audience string, seconds int64) (string, time.Time, error) {
 	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: &seconds,

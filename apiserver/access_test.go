@@ -265,7 +265,12 @@ func TestReviews(t *testing.T) {
 			}
 		})
 	}
-	table := call{method: http.MethodPost, path: access + "selfsubjectaccessreviews", body: `{"spec":{"nonResourceAttributes":{"verb":"get","path":"/"}}}`, accept: "application/json;as=Table;v=v1;g=meta.k8s.io"}
+	table := call{
+		method: http.MethodPost,
+		path:   access + "selfsubjectaccessreviews",
+		body:   `{"spec":{"nonResourceAttributes":{"verb":"get","path":"/"}}}`,
+		accept: "application/json;as=Table;v=v1;g=meta.k8s.io",
+	}
 	if a := table.do(t, server); a.code != http.StatusNotAcceptable {
 		t.Errorf("a table of an answer: %d", a.code)
 	}

@@ -29,9 +29,9 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/aggregation"
-	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
+	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
@@ -63,7 +63,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.seen = append(f.seen, r.Header.Clone())
 	answer := f.answer
 	f.mu.Unlock()
-	if len(r.TLS.VerifiedChains) == 0 || r.TLS.PeerCertificates[0].Subject.CommonName != pki.FrontProxyName {
+	if len(r.TLS.VerifiedChains) == 0 || r.TLS.PeerCertificates[0].Subject.CommonName != trust.FrontProxyName {
 		http.Error(w, "no front proxy", http.StatusUnauthorized)
 		return
 	}
@@ -98,7 +98,7 @@ func (f *front) lastSeen(name string) http.Header {
 // of stable.example.com/v1 as the Service default/hook.
 func newAggregatingServer(t *testing.T) (*Server, *front) {
 	t.Helper()
-	ca, err := pki.NewCA(time.Now())
+	ca, err := trust.NewCA(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,6 +116,7 @@ func newAggregatingServer(t *testing.T) (*Server, *front) {
 		Certificate: identity.Certificate,
 	})
 	config.Elsewhere = remote
+	measure(t, &config)
 	config.Discovery, err = discovery.New(discovery.Config{
 		Kinds: config.Kinds, Remotes: remote.Remotes,
 		Priority: func(gv schema.GroupVersion) (int32, int32) { p := kinds.PriorityOf(gv); return p.Group, p.Version },
@@ -133,7 +134,7 @@ func newAggregatingServer(t *testing.T) (*Server, *front) {
 	return server, f
 }
 
-func newFront(t *testing.T, server *Server, proxies *pki.CA) *front {
+func newFront(t *testing.T, server *Server, proxies *trust.CA) *front {
 	t.Helper()
 	f := &front{t: t, hook: newHook(t, nil), server: newCustomServer(t), trust: x509.NewCertPool()}
 	define(t, f.server, crontabs)

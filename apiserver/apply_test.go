@@ -6,7 +6,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -91,6 +93,19 @@ func TestApplyOwnership(t *testing.T) {
 		check(t, "replicas taken back", apply(depPath+"/d", "user", depBody("d")).do(t, server))
 }
 
+// TestTemplateGenerationIsOwned: as upstream, whose DaemonSets always have the annotation,
+// by whoever writes one.
+func TestTemplateGenerationIsOwned(t *testing.T) {
+	server, _ := newServer(t)
+	body := strings.Replace(depBody("d"), "Deployment", "DaemonSet", 1)
+	body = strings.Replace(body, `"replicas":2,`, "", 1)
+	got := mustDo[appsv1.DaemonSet](t, server, call{method: "POST", path: strings.Replace(depPath, "deployments", "daemonsets", 1) + "?fieldManager=m", body: body})
+	if entry := managed(got.ManagedFields, "m"); entry == nil || !strings.Contains(string(entry.FieldsV1.Raw), `"f:deprecated.daemonset.template.generation"`) ||
+		got.Annotations[appsv1.DeprecatedTemplateGeneration] != "1" {
+		t.Errorf("%v, %s", got.Annotations, entry.FieldsV1.Raw)
+	}
+}
+
 func managed(entries []metav1.ManagedFieldsEntry, manager string) *metav1.ManagedFieldsEntry {
 	for i := range entries {
 		if entries[i].Manager == manager {
@@ -108,5 +123,25 @@ func TestApplyMergesListsByKey(t *testing.T) {
 	got := mustDo[appsv1.Deployment](t, server, apply(depPath+"/d", "mesh", sidecar))
 	if n := len(got.Spec.Template.Spec.Containers); n != 2 {
 		t.Errorf("%d containers", n)
+	}
+}
+
+// TestApplyOwnsNothingThatIsReset: the spec of a signing request never changes, and a
+// status endpoint that keeps metadata gives nobody a label.
+func TestApplyOwnsNothingThatIsReset(t *testing.T) {
+	server, _ := newServer(t)
+	body := csrBody(t, "r")
+	mustDo[certificatesv1.CertificateSigningRequest](t, server, call{method: "POST", path: csrPath, body: body})
+	other := strings.Replace(body, "example.com/signer", "example.com/other", 1)
+	other = strings.Replace(other, "{", `{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest",`, 1)
+	if got := apply(csrPath+"/r", "other", other).do(t, server); got.code != 200 || strings.Contains(got.body, "f:spec") {
+		t.Errorf("apply of another signer: %d %s", got.code, got.body)
+	}
+	const taints = "/apis/resource.k8s.io/v1/devicetaintrules"
+	rule := `{"apiVersion":"resource.k8s.io/v1","kind":"DeviceTaintRule","metadata":{"name":"t","labels":{"a":"b"}},"spec":{"taint":{"key":"k","effect":"NoSchedule"}}}`
+	mustDo[resourcev1.DeviceTaintRule](t, server, call{method: "POST", path: taints, body: rule})
+	got := apply(taints+"/t/status", "signer", `{"apiVersion":"resource.k8s.io/v1","kind":"DeviceTaintRule","metadata":{"name":"t","labels":{"a":"c"}},"status":{}}`).do(t, server)
+	if got.code != 200 {
+		t.Errorf("apply of a label through status: %d %s", got.code, got.body)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/setpoint-io/setpoint/apiserver/rest"
+	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
 )
 
 // privateHeaderPrefix marks headers that only parts of the system may set.
@@ -28,7 +28,7 @@ const privateHeaderPrefix = "Setpoint-"
 // newChain builds what every request passes, from the outside to the route.
 func (s *Server) newChain(route http.Handler) http.Handler {
 	h := s.withAuthorization(route)
-	h = s.withWatchLimits(h, maxWatchesPerUser)
+	h = s.withWatchLimits(h, maxWatchesPerUser, maxWatches)
 	h = s.withFairness(h)
 	h = s.withImpersonation(h)
 	h = s.withAudit(h)
@@ -156,7 +156,8 @@ func (b clientsBody) Read(p []byte) (int, error) {
 	case err == nil || errors.Is(err, io.EOF):
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout, Message: "the body did not arrive in time",
+			Status: metav1.StatusFailure, Code: http.StatusRequestTimeout, Reason: metav1.StatusReasonTimeout,
+			Message: "the body did not arrive in time",
 		}}
 	default:
 		err = apierrors.NewBadRequest("the body cannot be read: " + err.Error())
@@ -180,19 +181,29 @@ func withoutPrivateHeaders(next http.Handler) http.Handler {
 func (s *Server) withRecovery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
-			rest.ReserveReadStack()
+			stack.ReserveRead()
 		} else {
-			rest.ReserveStack()
+			stack.Reserve()
 		}
 		defer func() {
 			cause := recover()
 			if cause == nil {
 				return
 			}
-			if cause == http.ErrAbortHandler {
+			if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(cause) // the client must see that its stream was cut
 			}
-			s.config.Logger.Error("request panicked", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			s.config.Logger.Error(
+				"request panicked",
+				"method",
+				r.Method,
+				"path",
+				r.URL.Path,
+				"panic",
+				fmt.Sprint(cause),
+				"stack",
+				string(debug.Stack()),
+			)
 			s.refuse(w, r, apierrors.NewInternalError(fmt.Errorf("the server failed on this request; its log says more")))
 		}()
 		next.ServeHTTP(w, r)

@@ -19,15 +19,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
-	"github.com/setpoint-io/setpoint/apiserver/fairness"
+	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 // tlsServer serves over a socket as the product does, and issues identities.
 type tlsServer struct {
 	*Server
-	ca      *pki.CA
-	self    pki.Server
+	ca      *trust.CA
+	self    trust.Server
 	address string
 }
 
@@ -40,8 +40,8 @@ func newTLSServer(t *testing.T) *tlsServer {
 		t.Fatal(err)
 	}
 	s := &tlsServer{Server: server, address: listener.Addr().String()}
-	s.self = pki.Server{Name: "server-1", Endpoint: s.address, Addresses: []string{"127.0.0.1"}}
-	if s.ca, err = pki.NewCA(time.Now()); err != nil {
+	s.self = trust.Server{Name: "server-1", Endpoint: s.address, Addresses: []string{"127.0.0.1"}}
+	if s.ca, err = trust.NewCA(time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	identity, err := s.ca.IssueServer(s.self, time.Now())
@@ -61,7 +61,7 @@ func newTLSServer(t *testing.T) *tlsServer {
 	return s
 }
 
-func (s *tlsServer) admin(t *testing.T) *pki.Identity {
+func (s *tlsServer) admin(t *testing.T) *trust.Identity {
 	t.Helper()
 	identity, err := s.ca.IssueAdmin(time.Now())
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *tlsServer) get(t *testing.T, config *tls.Config, path string, headers .
 	return response, string(body)
 }
 
-func clientConfig(t *testing.T, identity *pki.Identity, err error) *tls.Config {
+func clientConfig(t *testing.T, identity *trust.Identity, err error) *tls.Config {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func clientConfig(t *testing.T, identity *pki.Identity, err error) *tls.Config {
 // TestOverTLS uses a kubeconfig as people do: certificates, HTTP/2, a watch beside writes.
 func TestOverTLS(t *testing.T) {
 	s := newTLSServer(t)
-	text, err := pki.Kubeconfig(s.admin(t), []pki.Server{s.self})
+	text, err := trust.Kubeconfig(s.admin(t), []trust.Server{s.self})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestOverTLS(t *testing.T) {
 
 func TestWhoMayEnter(t *testing.T) {
 	s := newTLSServer(t)
-	nodeIdentity, err := s.ca.IssueNode("node-1", []string{"192.0.2.7"}, time.Now())
+	nodeIdentity, err := s.ca.IssueNode("node-1", time.Now())
 	node := clientConfig(t, nodeIdentity, err)
 	nobody := &tls.Config{RootCAs: node.RootCAs}
 	super := clientConfig(t, s.admin(t), nil)
@@ -261,7 +261,7 @@ func TestOthersWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newSlowLog()
 		config := serverConfig(t, log)
-		config.Fairness = fairness.New()
+		config.Fairness = flowcontrol.New(nil)
 		config.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 			return authorizer.DecisionAllow, "", nil
 		})

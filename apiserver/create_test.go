@@ -13,6 +13,8 @@ func TestCreateRefusals(t *testing.T) {
 	mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: cmBody("taken")})
 	mustDo[corev1.Namespace](t, server, call{method: "POST", path: "/api/v1/namespaces", body: `{"metadata":{"name":"leaving"}}`})
 	mustDo[corev1.Namespace](t, server, call{method: "DELETE", path: "/api/v1/namespaces/leaving"})
+	mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: `{"metadata":{"name":"held","finalizers":["example.com/hold"]}}`})
+	mustDo[corev1.ConfigMap](t, server, call{method: "DELETE", path: cmPath + "/held"})
 	meta := func(m string) string { return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{` + m + `}}` }
 	for name, c := range map[string]struct {
 		call
@@ -20,6 +22,7 @@ func TestCreateRefusals(t *testing.T) {
 	}{
 		"resourceVersion":     {call{body: meta(`"name":"a","resourceVersion":"1"`)}, refusal{code: 400, reason: metav1.StatusReasonBadRequest, messageHas: "resourceVersion should not be set on objects to be created"}},
 		"taken":               {call{body: cmBody("taken")}, refusal{code: 409, reason: metav1.StatusReasonAlreadyExists, messageHas: `configmaps "taken" already exists`, name: "taken", kind: "configmaps"}},
+		"leaving":             {call{body: cmBody("held")}, refusal{code: 409, reason: metav1.StatusReasonAlreadyExists, messageHas: `object is being deleted: configmaps "held" already exists`, name: "held", kind: "configmaps"}},
 		"other namespace":     {call{body: meta(`"name":"a","namespace":"kube-system"`)}, refusal{code: 400, reason: metav1.StatusReasonBadRequest, messageHas: "the namespace of the provided object does not match the namespace sent on the request"}},
 		"no name":             {call{body: meta(``)}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "name or generateName is required", kind: "ConfigMap"}},
 		"bad name":            {call{body: meta(`"name":"A_b"`)}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "a lowercase RFC 1123 subdomain", name: "A_b", kind: "ConfigMap"}},
@@ -33,6 +36,7 @@ func TestCreateRefusals(t *testing.T) {
 		"long field manager":  {call{path: cmPath + "?fieldManager=" + strings.Repeat("m", 129), body: cmBody("a")}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "fieldManager"}},
 		"no containers":       {call{path: podPath, body: `{"metadata":{"name":"p"},"spec":{}}`}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "spec.containers: Required value", name: "p", kind: "Pod"}},
 		"all namespaces":      {call{path: "/api/v1/configmaps", body: cmBody("a")}, refusal{code: 405, reason: metav1.StatusReasonMethodNotAllowed}},
+		"other group's event": {call{path: "/apis/events.k8s.io/v1/namespaces/default/events", body: `{"metadata":{"name":"e"}}`}, refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: `Event "e" is invalid`, name: "e", kind: "Event"}},
 		"namespace of a node": {call{path: "/api/v1/namespaces/default/nodes", body: `{"metadata":{"name":"n"}}`}, refusal{code: 404, reason: metav1.StatusReasonNotFound}},
 	} {
 		request := c.call
@@ -73,4 +77,14 @@ func TestGeneratedNames(t *testing.T) {
 	if !strings.HasPrefix(dry.Name, "g-") || dry.ResourceVersion != "" || dry.UID == "" {
 		t.Errorf("dry run = %+v", dry)
 	}
+}
+
+// TestDryRunOfACreateWithAResourceVersion is allowed, as upstream allows it: controller-runtime's clients rely on it.
+func TestDryRunOfACreateWithAResourceVersion(t *testing.T) {
+	server, _ := newServer(t)
+	got := mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath + "?dryRun=All", body: `{"metadata":{"name":"a","resourceVersion":"7"}}`})
+	if got.Name != "a" {
+		t.Errorf("got %+v", got.ObjectMeta)
+	}
+	refusal{code: 404, reason: metav1.StatusReasonNotFound}.check(t, "stored", call{path: cmPath + "/a"}.do(t, server))
 }

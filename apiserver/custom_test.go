@@ -153,7 +153,11 @@ func TestCustomResourceLifecycle(t *testing.T) {
 	if replicas, _, _ := unstructured.NestedInt64(patched.Object, "spec", "replicas"); replicas != 3 || patched.GetGeneration() != 2 || patched.Object["status"] != nil {
 		t.Errorf("patched = %v", patched.Object)
 	}
-	patched = mustDo[unstructured.Unstructured](t, server, call{method: "PATCH", path: crontabPath + "/a/status", contentType: patchTypeOf["merge"], body: `{"spec":{"replicas":4},"status":{"replicas":2,"selector":"app=a"}}`})
+	patched = mustDo[unstructured.Unstructured](
+		t,
+		server,
+		call{method: "PATCH", path: crontabPath + "/a/status", contentType: patchTypeOf["merge"], body: `{"spec":{"replicas":4},"status":{"replicas":2,"selector":"app=a"}}`},
+	)
 	if replicas, _, _ := unstructured.NestedInt64(patched.Object, "spec", "replicas"); replicas != 3 || patched.GetGeneration() != 2 {
 		t.Errorf("status patched = %v", patched.Object)
 	}
@@ -299,6 +303,7 @@ func TestCustomResourceApply(t *testing.T) {
 	if got := apply("bob", `{"image":"y"}`, "true"); got.code != http.StatusOK || strings.Contains(got.body, `"name":"two"`) {
 		t.Errorf("forced, and the host dropped: %d %s", got.code, got.body)
 	}
+	refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "must be of type integer"}.check(t, "null", apply("carol", `{"max":null}`, "true"))
 }
 
 // TestCustomResourceVersions reads one object in both versions. The deprecated one says so.
@@ -313,6 +318,10 @@ func TestCustomResourceVersions(t *testing.T) {
 	}
 	if warning := got.header.Get("Warning"); warning != `299 - "stable.example.com/v1beta1 CronTab is deprecated; use stable.example.com/v1 CronTab"` {
 		t.Errorf("warning = %s", warning)
+	}
+	none := call{path: betaPath + "/a/nothing"}.do(t, server)
+	if none.code != http.StatusNotFound || none.header.Get("Warning") == "" {
+		t.Errorf("a subresource that it has not: %d, %v", none.code, none.header)
 	}
 	body := strings.Replace(crontab("b", `{"free":true,"image":"y"}`), "/v1", "/v1beta1", 1)
 	mustDo[unstructured.Unstructured](t, server, call{method: "POST", path: betaPath, body: body})

@@ -171,6 +171,18 @@ func TestDeleteCollection(t *testing.T) {
 	}
 }
 
+// TestDeleteCollectionAsOf: what came after the revision that the client names stays.
+func TestDeleteCollectionAsOf(t *testing.T) {
+	server, _ := newServer(t)
+	mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: cmBody("a")})
+	listed := mustDo[corev1.ConfigMapList](t, server, call{path: cmPath})
+	mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: cmBody("b")})
+	mustDo[corev1.ConfigMapList](t, server, call{method: "DELETE", path: cmPath + "?resourceVersion=" + listed.ResourceVersion})
+	if left := names(mustDo[corev1.ConfigMapList](t, server, call{path: cmPath}).Items); left != "b" {
+		t.Errorf("left %q, want b", left)
+	}
+}
+
 // TestNamespacesFinalize: a namespace stays until spec.finalizers is empty, which
 // only the finalize subresource can do.
 func TestNamespacesFinalize(t *testing.T) {
@@ -181,7 +193,7 @@ func TestNamespacesFinalize(t *testing.T) {
 		t.Errorf("made = %+v", made)
 	}
 	gone := mustDo[corev1.Namespace](t, server, call{method: "DELETE", path: path})
-	if gone.Status.Phase != corev1.NamespaceTerminating || gone.DeletionTimestamp == nil {
+	if gone.Status.Phase != corev1.NamespaceTerminating || gone.DeletionTimestamp == nil || gone.DeletionGracePeriodSeconds != nil {
 		t.Errorf("deleted = %+v", gone)
 	}
 	kept := mustDo[corev1.Namespace](t, server, call{method: "PUT", path: path, body: `{"metadata":{"name":"n"},"spec":{"finalizers":[]}}`})
@@ -191,5 +203,57 @@ func TestNamespacesFinalize(t *testing.T) {
 	mustDo[corev1.Namespace](t, server, call{method: "PUT", path: path + "/finalize", body: `{"metadata":{"name":"n"},"spec":{"finalizers":[]}}`})
 	if got := (call{path: path}).do(t, server); got.code != 404 {
 		t.Errorf("after finalize: %d %s", got.code, got.body)
+	}
+}
+
+// TestDeletionsThatAnswerWithTheObject: these kinds do upstream; a client that decodes the answer gets what it expects.
+func TestDeletionsThatAnswerWithTheObject(t *testing.T) {
+	server, _ := newServer(t)
+	storage, devices := "/apis/storage.k8s.io/v1/", "/apis/resource.k8s.io/v1/"
+	for path, body := range map[string]string{
+		storage + "storageclasses":                            `{"metadata":{"name":"x"},"provisioner":"example.com/p"}`,
+		storage + "csidrivers":                                `{"metadata":{"name":"x"},"spec":{}}`,
+		storage + "csinodes":                                  `{"metadata":{"name":"x"},"spec":{"drivers":[]}}`,
+		storage + "volumeattachments":                         `{"metadata":{"name":"x"},"spec":{"attacher":"example.com","nodeName":"n","source":{"persistentVolumeName":"v"}}}`,
+		devices + "deviceclasses":                             `{"metadata":{"name":"x"},"spec":{}}`,
+		devices + "namespaces/default/resourceclaims":         `{"metadata":{"name":"x"},"spec":{}}`,
+		devices + "namespaces/default/resourceclaimtemplates": `{"metadata":{"name":"x"},"spec":{"spec":{}}}`,
+		devices + "resourceslices":                            `{"metadata":{"name":"x"},"spec":{"driver":"example.com","nodeName":"n","pool":{"name":"p","generation":1,"resourceSliceCount":1}}}`,
+	} {
+		if got := (call{method: "POST", path: path, body: body}).do(t, server); got.code != 201 {
+			t.Errorf("%s: %d %s", path, got.code, got.body)
+			continue
+		}
+		got := call{method: "DELETE", path: path + "/x"}.do(t, server)
+		if got.code != 200 || got.status.Kind == "Status" || !strings.Contains(string(got.body), `"uid"`) {
+			t.Errorf("%s: %d %s", path, got.code, got.body)
+		}
+	}
+}
+
+// TestDeletionsAreShownAsUpstream: a pod that ends at once shows when it did, a definition
+// changes as little as a namespace does, and nothing depends on an event.
+func TestDeletionsAreShownAsUpstream(t *testing.T) {
+	server, _ := newServer(t)
+	mustDo[corev1.Pod](t, server, call{method: "POST", path: podPath, body: podBody("p")})
+	pod := mustDo[corev1.Pod](t, server, call{method: "DELETE", path: podPath + "/p"})
+	if pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 0 || pod.Generation != 2 {
+		t.Errorf("the deleted pod: %+v", pod.ObjectMeta)
+	}
+	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	mustDo[metav1.PartialObjectMetadata](t, server, call{method: "POST", path: definitions, body: `{"metadata":{"name":"foos.example.com"},"spec":{"group":"example.com","scope":"Cluster",
+		"names":{"plural":"foos","kind":"Foo"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`})
+	for range 2 {
+		marked := mustDo[metav1.PartialObjectMetadata](t, server, call{method: "DELETE", path: definitions + "/foos.example.com", body: `{"propagationPolicy":"Orphan"}`})
+		if marked.DeletionTimestamp == nil || marked.DeletionGracePeriodSeconds != nil || marked.Generation != 1 || len(marked.Finalizers) != 1 {
+			t.Errorf("the marked definition: %+v", marked.ObjectMeta)
+		}
+	}
+	const events = "/api/v1/namespaces/default/events"
+	for _, policy := range []string{"Orphan", "Foreground"} {
+		mustDo[corev1.Event](t, server, call{method: "POST", path: events, body: `{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","name":"p","namespace":"default"},"reason":"R"}`})
+		if got := (call{method: "DELETE", path: events + "/e", body: `{"propagationPolicy":"` + policy + `"}`}).do(t, server); got.code != 200 || got.status.Status != metav1.StatusSuccess {
+			t.Errorf("%s: %d %s", policy, got.code, got.body)
+		}
 	}
 }

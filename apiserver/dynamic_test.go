@@ -378,7 +378,11 @@ func writeSlice(t *testing.T, server *Server, service, port string) {
 func TestDryRunAndWebhooks(t *testing.T) {
 	server := newDynamicServer(t)
 	h := newHook(t, nil)
-	body := fmt.Sprintf(`{"metadata":{"name":"effects"},"webhooks":[{"name":"effects.example.com","clientConfig":%s,"rules":%s,"sideEffects":"Some","admissionReviewVersions":["v1"]}]}`, h.client(), everyConfigMap)
+	body := fmt.Sprintf(
+		`{"metadata":{"name":"effects"},"webhooks":[{"name":"effects.example.com","clientConfig":%s,"rules":%s,"sideEffects":"Some","admissionReviewVersions":["v1"]}]}`,
+		h.client(),
+		everyConfigMap,
+	)
 	got := call{method: "POST", path: registrationPath + "validatingwebhookconfigurations", body: body}.do(t, server)
 	refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "sideEffects"}.check(t, "v1 wants to know", got)
 	h.configure(t, server, "validatingwebhookconfigurations", "none", everyConfigMap, "")
@@ -409,6 +413,16 @@ func TestValidatingPolicies(t *testing.T) {
 		s := mustDo[admissionregistrationv1.ValidatingAdmissionPolicy](t, server, call{path: registrationPath + "validatingadmissionpolicies/few"}).Status
 		return s.ObservedGeneration == 1 && s.TypeChecking != nil && len(s.TypeChecking.ExpressionWarnings) == 0
 	})
+	// A patch merges what the checker noted with what others own.
+	few := mustDo[admissionregistrationv1.ValidatingAdmissionPolicy](
+		t,
+		server,
+		call{method: "PATCH", path: registrationPath + "validatingadmissionpolicies/few", contentType: patchTypeOf["merge"], body: `{"metadata":{"labels":{"a":"b"}}}`},
+	)
+	if entry := managed(few.ManagedFields, "validatingadmissionpolicy-status"); entry == nil || string(entry.FieldsV1.Raw) != `{"f:status":{"f:observedGeneration":{},"f:typeChecking":{}}}` ||
+		entry.Operation != metav1.ManagedFieldsOperationApply {
+		t.Errorf("the status belongs to %+v", entry)
+	}
 	wrong := strings.NewReplacer(`"few"`, `"wrong"`, "object.spec.replicas", "object.spec.replicaz").Replace(policy)
 	mustDo[admissionregistrationv1.ValidatingAdmissionPolicy](t, server, call{method: "POST", path: registrationPath + "validatingadmissionpolicies", body: wrong})
 	eventually(t, "the wrong policy is checked", func() bool {

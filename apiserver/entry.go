@@ -94,6 +94,20 @@ func (e *entered) newWarnings() (recorder any) {
 	return recorder
 }
 
+// endWith ends the request when streams end. The function that it returns must be called.
+func (e *entered) endWith(streams context.Context) (done func()) {
+	if streams == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(e.Context)
+	e.Context = ctx
+	stop := context.AfterFunc(streams, cancel)
+	return func() {
+		stop()
+		cancel()
+	}
+}
+
 // withEntry tells the rest of the chain who asks for what, since when and until when.
 // It does what these filters of upstream do, in their order: audit init, received
 // timestamp, request info, cache control, warning recorder, request deadline and
@@ -113,11 +127,15 @@ func (s *Server) withEntry(next http.Handler) http.Handler {
 			return
 		}
 		setCacheControl(w)
+		long := s.longRunning(r, e.info)
+		if long {
+			defer e.endWith(s.config.Streams)()
+		}
 		if strings.Contains(r.URL.RawQuery, "timeout") {
 			impatient.ServeHTTP(w, r.WithContext(e))
 			return
 		}
-		if !s.longRunning(r, e.info) {
+		if !long {
 			bounded, cancel := context.WithDeadline(e.Context, e.received.Add(requestTimeout))
 			defer cancel()
 			e.Context = bounded

@@ -174,3 +174,22 @@ func TestPagesAcrossNamespaces(t *testing.T) {
 		t.Errorf("pages = %s", got)
 	}
 }
+
+// TestFieldSelectorsOfKinds: which fields select, and what is said of others, is the kind's.
+func TestFieldSelectorsOfKinds(t *testing.T) {
+	server, _ := newServer(t)
+	for path, want := range map[string]string{
+		"/api/v1/persistentvolumes?fieldSelector=name%3Da":                                         `"name" is not a known field selector: only "metadata.name", "metadata.namespace"`,
+		"/api/v1/persistentvolumeclaims?fieldSelector=name%3Da":                                    `"name" is not a known field selector: only "metadata.name", "metadata.namespace"`,
+		"/apis/apps/v1/replicasets?fieldSelector=status.replicas%3D1":                              `"status.replicas" is not a known field selector: only "metadata.name", "metadata.namespace"`,
+		"/apis/batch/v1/jobs?fieldSelector=type%3Da":                                               `field label "type" not supported for Job`,
+		"/apis/resource.k8s.io/v1/resourceslices?fieldSelector=name%3Da":                           "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: name",
+		"/apis/certificates.k8s.io/v1/podcertificaterequests?fieldSelector=metadata.namespace%3Da": "field label not supported: metadata.namespace",
+		"/api/v1/pods?fieldSelector=name%3Da":                                                      "field label not supported: name",
+	} {
+		refusal{code: 400, reason: metav1.StatusReasonBadRequest, messageHas: want}.check(t, path, call{path: path}.do(t, server))
+	}
+	if got := (call{path: "/api/v1/persistentvolumes?fieldSelector=metadata.namespace%3Da"}).do(t, server); got.code != 200 {
+		t.Errorf("persistent volumes of a namespace: %d %s", got.code, got.body)
+	}
+}

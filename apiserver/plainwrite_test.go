@@ -93,8 +93,18 @@ var writes = []struct {
 	{name: "no namespace", method: "POST", path: strings.Replace(cmPath, "default", "nowhere", 1), body: cmBody("a")},
 	{name: "garbage", method: "POST", path: cmPath, body: `{"metadata":`, upstream: true},
 	{name: "yaml", method: "POST", path: cmPath, body: "metadata:\n  name: y\n", form: "application/yaml", upstream: true},
-	{name: "system fields", method: "POST", path: cmPath, body: `{"metadata":{"name":"g","uid":"u","selfLink":"/x","generation":3,"creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z"}}`},
-	{name: "managedFields", method: "POST", path: cmPath, body: `{"metadata":{"name":"h","managedFields":[{"manager":"x","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}]},"data":{"a":"b"}}`},
+	{
+		name:   "system fields",
+		method: "POST",
+		path:   cmPath,
+		body:   `{"metadata":{"name":"g","uid":"u","selfLink":"/x","generation":3,"creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z"}}`,
+	},
+	{
+		name:   "managedFields",
+		method: "POST",
+		path:   cmPath,
+		body:   `{"metadata":{"name":"h","managedFields":[{"manager":"x","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{}}}]},"data":{"a":"b"}}`,
+	},
 	{name: "owners", method: "POST", path: cmPath, body: `{"metadata":{"name":"i","ownerReferences":[` + ownerJSON + `,` + ownerJSON + `]}}`, upstream: true},
 	{name: "owners of admission", method: "POST", path: cmPath, body: `{"metadata":{"name":"owned","ownerReferences":[` + ownerJSON + `]}}`},
 	{name: "spoiled by admission", method: "POST", path: cmPath, body: cmBody("spoiled")},
@@ -134,7 +144,11 @@ var writes = []struct {
 const ownerJSON = `{"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":"1"}`
 
 func leaseBody(name string, transitions int) string {
-	return fmt.Sprintf(`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q},"spec":{"holderIdentity":"o","leaseDurationSeconds":40,"leaseTransitions":%d,"renewTime":"2001-01-01T00:00:00.000000Z"}}`, name, transitions)
+	return fmt.Sprintf(
+		`{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":%q},"spec":{"holderIdentity":"o","leaseDurationSeconds":40,"leaseTransitions":%d,"renewTime":"2001-01-01T00:00:00.000000Z"}}`,
+		name,
+		transitions,
+	)
 }
 
 // updater may do everything but create.

@@ -55,7 +55,15 @@ func TestQuotaIsNeverExceeded(t *testing.T) {
 				codes[got.code]++
 				mu.Unlock()
 				if got.code == 403 {
-					refusal{code: 403, reason: metav1.StatusReasonForbidden, messageHas: "is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=20, limited: configmaps=20"}.check(t, "too many", got)
+					refusal{
+						code:       403,
+						reason:     metav1.StatusReasonForbidden,
+						messageHas: "is forbidden: exceeded quota: q, requested: configmaps=1, used: configmaps=20, limited: configmaps=20",
+					}.check(
+						t,
+						"too many",
+						got,
+					)
 				}
 			}
 		})
@@ -128,7 +136,11 @@ func TestQuotaIsCounted(t *testing.T) {
 		if q.Status.Hard.Name("configmaps", resource.DecimalSI).String() != "5" || usedOf(t, server, "configmaps") != "1" {
 			t.Errorf("status = %+v", q.Status)
 		}
-		mustDo[corev1.ResourceQuota](t, server, call{method: "PATCH", path: quotaPath + "/q", contentType: patchTypeOf["merge"], body: `{"spec":{"hard":{"configmaps":"7","secrets":"1","count/things.example.com":"9"}}}`})
+		mustDo[corev1.ResourceQuota](
+			t,
+			server,
+			call{method: "PATCH", path: quotaPath + "/q", contentType: patchTypeOf["merge"], body: `{"spec":{"hard":{"configmaps":"7","secrets":"1","count/things.example.com":"9"}}}`},
+		)
 		mustDo[corev1.ResourceQuota](t, server, call{method: "PATCH", path: quotaPath + "/q/status", contentType: patchTypeOf["merge"], body: `{"status":{"used":{"count/things.example.com":"3"}}}`})
 		mustDo[corev1.ResourceQuota](t, server, call{method: "PATCH", path: quotaPath + "/q", contentType: patchTypeOf["merge"], body: `{"spec":{"hard":{"configmaps":"8"}}}`})
 		synctest.Wait()

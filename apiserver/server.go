@@ -2,12 +2,14 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -24,7 +26,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
-	"github.com/setpoint-io/setpoint/apiserver/fairness"
+	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -52,14 +54,18 @@ type Config struct {
 	Tokens *tokens.Issuer
 	// Reviews are answered, not stored.
 	Reviews []reviews.Review
+	// Computed are made when they are asked for, not stored.
+	Computed []rest.Computed
 	// Health is what component statuses tell; nil: they are not served.
 	Health func(ctx context.Context) error
 	// Discovery serves everything that is not a resource: /api, /apis, /openapi, /version, health, /metrics.
 	Discovery http.Handler
 	// Services, if any, are what the parts of the system say to each other, by path prefix.
 	Services []Service
-	// Fairness lets clients wait in turns; nil: nobody waits.
-	Fairness *fairness.Fairness
+	// Fairness queues requests by priority and flow; nil: no request waits.
+	Fairness *flowcontrol.Fairness
+	// Streams, if any, ends when watches, logs and other requests without an end of their own have to end.
+	Streams context.Context
 	// Audit records requests; nil: nothing does.
 	Audit  Audit
 	Logger *slog.Logger
@@ -71,7 +77,7 @@ type Audit interface {
 	Policy() audit.PolicyRuleEvaluator
 }
 
-// Elsewhere knows which requests other servers answer.
+// Elsewhere finds the requests that aggregated API servers or custom resources answer.
 type Elsewhere interface {
 	// Handler returns what passes a request on, or nil.
 	Handler(r *http.Request) http.Handler
@@ -106,7 +112,7 @@ func New(config Config) (*Server, error) {
 	s.endpoints, err = rest.NewEndpoints(rest.Config{
 		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets, Pods: config.Pods,
 		Admission: config.Admission, Quota: config.Quota, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
-		Tokens: config.Tokens, Reviews: config.Reviews, Health: config.Health, Audited: config.Audit != nil,
+		Tokens: config.Tokens, Reviews: config.Reviews, Computed: config.Computed, Health: config.Health, Audited: config.Audit != nil,
 	})
 	if err != nil {
 		return nil, err
@@ -138,6 +144,10 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		handler, found = s.config.Custom.Handler(r.Context(), s.endpoints, info)
 	}
 	switch {
+	case strings.HasPrefix(r.URL.Path, "//"):
+		http.NotFound(w, r)
+	case handler != nil && len(content.IsPathSegmentName(info.Name)) > 0:
+		s.refuse(w, r, misnamed(info.Name))
 	case handler != nil:
 		handler(w, r)
 	case found:
@@ -148,6 +158,12 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// misnamed refuses a name that no object can have, since it is no part of a path.
+func misnamed(name string) error {
+	why := strings.Join(content.IsPathSegmentName(name), ";")
+	return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, why))
 }
 
 // passOn reports whether another server has answered.

@@ -1,11 +1,15 @@
 package apiserver
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -75,7 +79,7 @@ func TestTakenAddressesAndPorts(t *testing.T) {
 	mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: `{"metadata":{"name":"n"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":30080}]}}`})
 	for name, c := range map[string]struct{ body, want string }{
 		"address": {svcBody("x", `,"clusterIP":"10.96.0.1"`), `Service "x" is invalid: spec.clusterIPs: Invalid value: ["10.96.0.1"]: failed to allocate IP 10.96.0.1: provided IP is already allocated`},
-		"range":   {svcBody("x", `,"clusterIP":"192.0.2.1"`), `Service "x" is invalid: spec.clusterIPs: Invalid value: ["192.0.2.1"]: failed to allocate IP 192.0.2.1: the provided IP (192.0.2.1) is not in the valid range. The range of valid IPs is 10.96.0.0/16`},
+		"range":   {svcBody("x", `,"clusterIP":"192.0.2.1"`), `Service "x" is invalid: spec.clusterIPs: Invalid value: ["192.0.2.1"]: failed to allocate IP 192.0.2.1: the provided network does not match the current range`},
 		"port":    {`{"metadata":{"name":"x"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":30080}]}}`, `Service "x" is invalid: spec.ports[0].nodePort: Invalid value: 30080: provided port is already allocated`},
 		"ports":   {`{"metadata":{"name":"x"},"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":80}]}}`, `Service "x" is invalid: spec.ports[0].nodePort: Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767`},
 	} {
@@ -114,7 +118,11 @@ func TestUpdatesKeepAddresses(t *testing.T) {
 	if kept.Spec.ClusterIP != made.Spec.ClusterIP || kept.Spec.Ports[0].NodePort != made.Spec.Ports[0].NodePort {
 		t.Errorf("%+v became %+v", made.Spec, kept.Spec)
 	}
-	status := mustDo[corev1.Service](t, server, call{method: "PATCH", path: svcPath + "/a/status", contentType: string(types.MergePatchType), body: `{"status":{"loadBalancer":{}},"metadata":{"labels":{"l":"m"}}}`})
+	status := mustDo[corev1.Service](
+		t,
+		server,
+		call{method: "PATCH", path: svcPath + "/a/status", contentType: string(types.MergePatchType), body: `{"status":{"loadBalancer":{}},"metadata":{"labels":{"l":"m"}}}`},
+	)
 	if status.Spec.ClusterIP != made.Spec.ClusterIP {
 		t.Errorf("after status: %+v", status.Spec)
 	}
@@ -192,4 +200,99 @@ func TestHealthPort(t *testing.T) {
 		t.Errorf("after the change: %+v", changed.Spec)
 	}
 	mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody("t", asked)})
+}
+
+// rangePath is where ranges are.
+const rangePath, addressPath = "/apis/networking.k8s.io/v1/servicecidrs", "/apis/networking.k8s.io/v1/ipaddresses"
+
+func rangeBody(name, prefix string) string {
+	return `{"apiVersion":"networking.k8s.io/v1","kind":"ServiceCIDR","metadata":{"name":"` + name + `"},"spec":{"cidrs":["` + prefix + `"]}}`
+}
+
+// TestServicesDrawFromAllRangesThatAreReady, and from none that is not or is being deleted.
+func TestServicesDrawFromAllRangesThatAreReady(t *testing.T) {
+	server, _ := newServer(t)
+	ready := func(name, status string) {
+		t.Helper()
+		mustDo[networkingv1.ServiceCIDR](t, server, call{method: "PATCH", path: rangePath + "/" + name + "/status", contentType: string(types.MergePatchType),
+			body: `{"status":{"conditions":[{"type":"Ready","status":"` + status + `","reason":"T","message":"m","lastTransitionTime":"2030-01-01T00:00:00Z"}]}}`})
+	}
+	asks := func(name, ip string, want int) {
+		t.Helper()
+		if got := (call{method: "POST", path: svcPath, body: svcBody(name, `,"clusterIP":"`+ip+`"`)}).do(t, server); got.code != want {
+			t.Errorf("%s: %d %s", ip, got.code, got.body)
+		}
+	}
+	asks("early", "10.1.0.1", 422)
+	mustDo[networkingv1.ServiceCIDR](t, server, call{method: "POST", path: rangePath, body: rangeBody("small", "10.1.0.0/29")})
+	asks("network", "10.1.0.0", 422)
+	asks("broadcast", "10.1.0.7", 422)
+	asks("first", "10.1.0.1", 201)
+	asks("last", "10.1.0.6", 201)
+	ready("small", "False")
+	asks("unready", "10.1.0.2", 422)
+	ready("small", "True")
+	mustDo[networkingv1.ServiceCIDR](t, server, call{method: "POST", path: rangePath, body: rangeBody("kubernetes", "10.96.0.0/16")})
+	ready("kubernetes", "False")
+	drawn := map[string]bool{}
+	for i := range 4 {
+		made := mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody(fmt.Sprint("s", i), "")})
+		drawn[made.Spec.ClusterIP] = strings.HasPrefix(made.Spec.ClusterIP, "10.1.0.")
+	}
+	if want := map[string]bool{"10.1.0.2": true, "10.1.0.3": true, "10.1.0.4": true, "10.1.0.5": true}; !maps.Equal(drawn, want) {
+		t.Errorf("drawn: %v", drawn)
+	}
+	if got := (call{method: "POST", path: svcPath, body: svcBody("full", "")}).do(t, server); got.code != 500 || !strings.Contains(got.body, "range is full") {
+		t.Errorf("full: %d %s", got.code, got.body)
+	}
+	kept := mustDo[corev1.Service](t, server, call{method: "PATCH", path: svcPath + "/first", contentType: string(types.MergePatchType), body: `{"metadata":{"labels":{"a":"b"}}}`})
+	if kept.Spec.ClusterIP != "10.1.0.1" {
+		t.Errorf("%+v", kept.Spec)
+	}
+	ready("kubernetes", "True")
+	mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody("again", "")})
+}
+
+// TestAddressesAreShown as upstream shows them, and go with their Service; what another object holds is not given.
+func TestAddressesAreShown(t *testing.T) {
+	server, _ := newServer(t)
+	get := func(name string, want int) networkingv1.IPAddress {
+		t.Helper()
+		got := call{method: "GET", path: addressPath + "/" + name}.do(t, server)
+		var address networkingv1.IPAddress
+		if err := json.Unmarshal([]byte(got.body), &address); err != nil || got.code != want {
+			t.Errorf("%s: %d, want %d: %v", name, got.code, want, err)
+		}
+		return address
+	}
+	mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody("a", `,"clusterIP":"10.96.9.9"`)})
+	shown := get("10.96.9.9", 200)
+	want := &networkingv1.ParentReference{Resource: "services", Namespace: "default", Name: "a"}
+	if shown.UID == "" || shown.CreationTimestamp.IsZero() || shown.Spec.ParentRef == nil || *shown.Spec.ParentRef != *want ||
+		!maps.Equal(shown.Labels, map[string]string{"ipaddress.kubernetes.io/ip-family": "IPv4", "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}) {
+		t.Errorf("%+v", shown)
+	}
+	theirs := `{"metadata":{"name":"10.96.8.8"},"spec":{"parentRef":{"group":"example.com","resource":"gateways","name":"g"}}}`
+	mustDo[networkingv1.IPAddress](t, server, call{method: "POST", path: addressPath, body: theirs})
+	if got := (call{method: "POST", path: svcPath, body: svcBody("b", `,"clusterIP":"10.96.8.8"`)}).do(t, server); got.code != 422 || !strings.Contains(got.body, "already allocated") {
+		t.Errorf("%d %s", got.code, got.body)
+	}
+	if got := (call{method: "POST", path: svcPath + "?dryRun=All", body: svcBody("dry", `,"clusterIP":"10.96.7.7"`)}).do(t, server); got.code != 201 {
+		t.Errorf("%d %s", got.code, got.body)
+	}
+	get("10.96.7.7", 404)
+	for name, letGo := range map[string]call{
+		"10.96.9.9": {method: "DELETE", path: svcPath + "/a"},
+		"10.96.6.6": {method: "PATCH", path: svcPath + "/c", contentType: string(types.MergePatchType), body: `{"spec":{"type":"ExternalName","externalName":"example.org"}}`},
+	} {
+		if name == "10.96.6.6" {
+			mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, body: svcBody("c", `,"clusterIP":"10.96.6.6"`)})
+			get(name, 200)
+		}
+		if got := letGo.do(t, server); got.code != 200 {
+			t.Errorf("%d %s", got.code, got.body)
+		}
+		get(name, 404)
+	}
+	get("10.96.8.8", 200)
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -57,7 +57,7 @@ func (d *discard) Write(b []byte) (int, error) {
 // adminConnection is what a handshake with the administrator's certificate leaves.
 func adminConnection(t *testing.T) *tls.ConnectionState {
 	t.Helper()
-	ca, err := pki.NewCA(time.Now())
+	ca, err := trust.NewCA(time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func adminConnection(t *testing.T) *tls.ConnectionState {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate, err := pki.ParseCertificate(identity.CertPEM)
+	certificate, err := trust.ParseCertificate(identity.CertPEM)
 	if err != nil {
 		t.Fatal(err)
 	}

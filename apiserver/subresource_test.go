@@ -73,12 +73,16 @@ func TestBinding(t *testing.T) {
 	}
 	refusal{code: 404, reason: metav1.StatusReasonNotFound}.check(t, "missing", bound("q", `{"name":"n"}`))
 	refusal{code: 422, reason: metav1.StatusReasonInvalid}.check(t, "no target", bound("p", `{"kind":"Node"}`))
+	mustDo[corev1.Pod](t, server, call{method: "PATCH", path: podPath + "/p/status", contentType: patchTypeOf["merge"], body: `{"status":{"nominatedNodeName":"m"}}`})
 	if got := bound("p", `{"kind":"Node","name":"n"}`); got.code != 201 || got.status.Status != metav1.StatusSuccess {
 		t.Fatalf("%d %s", got.code, got.body)
 	}
 	pod := mustDo[corev1.Pod](t, server, call{path: podPath + "/p"})
 	if pod.Spec.NodeName != "n" || len(pod.Status.Conditions) != 1 || pod.Status.Conditions[0].Type != corev1.PodScheduled {
 		t.Errorf("pod = %+v", pod)
+	}
+	if pod.Status.NominatedNodeName != "" {
+		t.Errorf("a placed pod is still promised %s", pod.Status.NominatedNodeName)
 	}
 	refusal{code: 409, reason: metav1.StatusReasonConflict, messageHas: `pod p is already assigned to node "n"`}.check(t, "twice", bound("p", `{"name":"m"}`))
 	loose := call{method: "POST", path: strings.TrimSuffix(podPath, "pods") + "bindings", body: `{"metadata":{"name":"p"},"target":{"name":"m"}}`}
@@ -146,6 +150,24 @@ func TestDryRunsStoreNothing(t *testing.T) {
 		if after := server.config.Storage.Revision(); after != before {
 			t.Errorf("%s %s: revision %d to %d", c.method, c.path, before, after)
 			before = after
+		}
+	}
+}
+
+// TestFormatOfNames: kubectl and dashboards find the name of a row by it, where upstream says so.
+func TestFormatOfNames(t *testing.T) {
+	server, _ := newServer(t)
+	mustDo[appsv1.Deployment](t, server, call{method: "POST", path: "/apis/apps/v1/namespaces/default/deployments", body: `{"metadata":{"name":"d"},"spec":{"replicas":0,
+		"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`})
+	for path, want := range map[string]string{
+		"/api/v1/events": "name", "/apis/apps/v1/deployments": "name",
+		"/apis/storagemigration.k8s.io/v1/storageversionmigrations": "", "/apis/apps/v1/namespaces/default/deployments/d/scale": "",
+	} {
+		table := mustDo[metav1.Table](t, server, call{path: path, accept: "application/json;as=Table;v=v1;g=meta.k8s.io"})
+		for _, c := range table.ColumnDefinitions {
+			if c.Name == "Name" && c.Format != want {
+				t.Errorf("%s: %q, want %q", path, c.Format, want)
+			}
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (w *responseWriter) SetReadDeadline(time.Time) error { return nil }
 func (w *responseWriter) end() {
 	err := io.EOF
 	if cause := recover(); cause != nil {
-		if cause != http.ErrAbortHandler {
+		if stopped, ok := cause.(error); !ok || !errors.Is(stopped, http.ErrAbortHandler) {
 			panic(cause)
 		}
 		err = io.ErrUnexpectedEOF

@@ -29,6 +29,8 @@ func TestWhatIsNotServed(t *testing.T) {
 		{"GET", cmPath + "/a/b/c", notFound},
 		{"GET", "/api/v1/namespaces/default/nodes/n", notFound},
 		{"GET", "/api/v2/namespaces/default/configmaps", notFound},
+		{"GET", "/api/v1/namespaces/default/namespaces", notFound},
+		{"GET", "/api/v1/namespaces/default/namespaces/default", notFound},
 		{"PUT", cmPath, notAllowed},
 		{"POST", cmPath + "/a", notAllowed},
 		{"PATCH", cmPath, notAllowed},
@@ -46,7 +48,11 @@ func TestWhatIsNotServed(t *testing.T) {
 			t.Errorf("%s %s: details = %+v, want none", c.method, c.path, d)
 		}
 	}
-	for _, path := range []string{"/apis/example.org/v1/gadgets", "/nothing"} {
+	for _, method := range []string{"GET", "PUT", "DELETE"} {
+		refusal{code: 400, reason: metav1.StatusReasonBadRequest, messageHas: `Name parameter invalid: "..": may not be '..'`}.
+			check(t, method+" ..", call{method: method, path: cmPath + "/..", body: cmBody("a")}.do(t, server))
+	}
+	for _, path := range []string{"/apis/example.org/v1/gadgets", "/nothing", "//api/v1/pods"} {
 		if got := (call{path: path}).do(t, server); got.code != http.StatusNotFound || !strings.HasPrefix(got.body, "404 page not found") {
 			t.Errorf("%s: %d %s", path, got.code, got.body)
 		}

@@ -198,3 +198,43 @@ func TestJSONPatchOperationsAreBounded(t *testing.T) {
 
 // maxPatchOperations is the limit of upstream's handlers, which do not export it.
 const maxPatchOperations = 10000
+
+// TestFaultsAreToldOnce: the common rules for updates judge labels twice.
+func TestFaultsAreToldOnce(t *testing.T) {
+	server, _ := newServer(t)
+	mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: cmBody("a")})
+	got := call{method: "PATCH", path: cmPath + "/a", contentType: patchTypeOf["merge"], body: `{"metadata":{"labels":{"a":"bad value!"}}}`}.do(t, server)
+	if got.code != 422 || len(got.status.Details.Causes) != 1 {
+		t.Errorf("%d %s, want one cause", got.code, got.body)
+	}
+}
+
+// TestTaintRulesNeedAVersion in an update.
+func TestTaintRulesNeedAVersion(t *testing.T) {
+	server, _ := newServer(t)
+	const path = "/apis/resource.k8s.io/v1/devicetaintrules"
+	body := `{"apiVersion":"resource.k8s.io/v1","kind":"DeviceTaintRule","metadata":{"name":"t"},"spec":{"taint":{"key":"k","effect":"NoSchedule"}}}`
+	if got := (call{method: "POST", path: path, body: body}).do(t, server); got.code != 201 {
+		t.Fatalf("%d %s", got.code, got.body)
+	}
+	refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "metadata.resourceVersion: Invalid value: 0: must be specified for an update"}.
+		check(t, "no version", call{method: "PUT", path: path + "/t", body: body}.do(t, server))
+}
+
+// TestWarningsOfChanges: of names when objects are created, of tokens when they change.
+func TestWarningsOfChanges(t *testing.T) {
+	server, _ := newServer(t)
+	warned := func(c call, want string) {
+		t.Helper()
+		got := c.do(t, server)
+		if all := strings.Join(got.header.Values("Warning"), "\n"); got.code > 299 || want == "" && all != "" || !strings.Contains(all, want) {
+			t.Errorf("%s: %d %q, want %q", c.path, got.code, all, want)
+		}
+	}
+	warned(call{method: "POST", path: depPath, body: depBody("a.b")}, "a DNS label is recommended: [must not contain dots]")
+	warned(call{method: "PATCH", path: depPath + "/a.b", contentType: patchTypeOf["merge"], body: `{"spec":{"replicas":3}}`}, "")
+	const drivers = "/apis/storage.k8s.io/v1/csidrivers"
+	warned(call{method: "POST", path: drivers, body: `{"metadata":{"name":"d"},"spec":{"tokenRequests":[{"audience":"a"}]}}`}, "spec.serviceAccountTokenInSecrets is unset")
+	warned(call{method: "PATCH", path: drivers + "/d", contentType: patchTypeOf["merge"], body: `{"metadata":{"labels":{"a":"b"}}}`}, "")
+	warned(call{method: "PATCH", path: drivers + "/d", contentType: patchTypeOf["merge"], body: `{"spec":{"tokenRequests":[{"audience":"b"}]}}`}, "spec.serviceAccountTokenInSecrets is unset")
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -83,7 +84,11 @@ func change(t *testing.T, server *Server, steps ...string) {
 			value := map[string]string{"label": `"web"`, "unlabel": "null"}[verb]
 			mustDo[corev1.ConfigMap](t, server, call{method: "PATCH", path: cmPath + "/" + name, contentType: patchTypeOf["merge"], body: `{"metadata":{"labels":{"app":` + value + `}}}`})
 		case "touch":
-			mustDo[corev1.ConfigMap](t, server, call{method: "PATCH", path: cmPath + "/" + name, contentType: patchTypeOf["merge"], body: `{"data":{"t":"` + strconv.FormatInt(time.Now().UnixNano(), 10) + `"}}`})
+			mustDo[corev1.ConfigMap](
+				t,
+				server,
+				call{method: "PATCH", path: cmPath + "/" + name, contentType: patchTypeOf["merge"], body: `{"data":{"t":"` + strconv.FormatInt(time.Now().UnixNano(), 10) + `"}}`},
+			)
 		case "delete":
 			mustDo[metav1.Status](t, server, call{method: "DELETE", path: cmPath + "/" + name})
 		}
@@ -219,6 +224,57 @@ func TestWatchesLoseNothing(t *testing.T) {
 	for range writers {
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestTableWatchesHaveOneHeader: each watch of a Table tells its columns with its first
+// event alone, whatever other watches were sent of the same objects.
+func TestTableWatchesHaveOneHeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, _ := newServer(t)
+		change(t, server, "create a", "create b", "create c")
+		for _, query := range []string{"resourceVersion=0", "resourceVersion=0", "resourceVersion=0&fieldSelector=metadata.name%21%3Da", "resourceVersion=0"} {
+			path := cmPath + "?watch=1&timeoutSeconds=1&" + query
+			answer := call{path: path, accept: "application/json;as=Table;v=v1;g=meta.k8s.io"}.do(t, server)
+			var columns []int
+			for line := range strings.Lines(answer.body) {
+				var event struct{ Object metav1.Table }
+				if err := json.Unmarshal([]byte(line), &event); err != nil {
+					t.Fatalf("%v: %s", err, line)
+				}
+				columns = append(columns, len(event.Object.ColumnDefinitions))
+			}
+			if len(columns) < 2 || columns[0] == 0 || slices.Max(columns[1:]) != 0 {
+				t.Errorf("%s: columns by event: %v", query, columns)
+			}
+		}
+	})
+}
+
+// TestWatchWithoutTime: a time that is over is no fault of the client's.
+func TestWatchWithoutTime(t *testing.T) {
+	server, _ := newServer(t)
+	change(t, server, "create a")
+	answer := call{path: cmPath + "?watch=1&timeoutSeconds=-4"}.do(t, server)
+	if answer.code != http.StatusOK || answer.body != "" {
+		t.Errorf("%d: %s", answer.code, answer.body)
+	}
+}
+
+// TestBookmarksOfEveryKind: their objects are empty, but for what upstream's conversions fill in.
+func TestBookmarksOfEveryKind(t *testing.T) {
+	server, _ := newServer(t)
+	for path, want := range map[string]string{
+		"replicasets":         `"spec":{"replicas":0,"selector":null`,
+		"deployments":         `"spec":{"replicas":0,"selector":null`,
+		"statefulsets":        `"spec":{"replicas":0,"selector":null`,
+		"daemonsets":          `"deprecated.daemonset.template.generation":"0"`,
+		"controllerrevisions": `"metadata":{"resourceVersion":"2","annotations":{"k8s.io/initial-events-end":"true"}},"data":null,"revision":0`,
+	} {
+		answer := call{path: "/apis/apps/v1/" + path + "?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"}.do(t, server)
+		if !strings.Contains(answer.body, want) {
+			t.Errorf("%s: %s", path, answer.body)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,11 @@ import (
 func watchOf(ctx context.Context, name string) *http.Request {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, cmPath+"?watch=1", nil)
 	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{IsResourceRequest: true, Verb: "watch"})
-	return r.WithContext(request.WithUser(ctx, &user.DefaultInfo{Name: name}))
+	who := &user.DefaultInfo{Name: name}
+	if strings.HasPrefix(name, "system:node:") {
+		who.Groups = []string{user.NodesGroup}
+	}
+	return r.WithContext(request.WithUser(ctx, who))
 }
 
 func TestWatchesOfAUserAreBounded(t *testing.T) {
@@ -27,7 +32,7 @@ func TestWatchesOfAUserAreBounded(t *testing.T) {
 	h := server.withWatchLimits(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		entered <- struct{}{}
 		<-end
-	}), 2)
+	}), 2, 3)
 	ended := make(chan struct{})
 	open := func(name string) {
 		go func() {
@@ -38,14 +43,22 @@ func TestWatchesOfAUserAreBounded(t *testing.T) {
 	}
 	open("a")
 	open("a")
-	refused := httptest.NewRecorder()
-	h.ServeHTTP(refused, watchOf(t.Context(), "a"))
-	if refused.Code != http.StatusTooManyRequests || refused.Header().Get("Retry-After") == "" {
-		t.Errorf("third watch: %d %v", refused.Code, refused.Header())
+	refuse := func(name, why string) {
+		t.Helper()
+		refused := httptest.NewRecorder()
+		h.ServeHTTP(refused, watchOf(t.Context(), name))
+		if refused.Code != http.StatusTooManyRequests || refused.Header().Get("Retry-After") == "" || !strings.Contains(refused.Body.String(), why) {
+			t.Errorf("%s: %d %v %s", name, refused.Code, refused.Header(), refused.Body)
+		}
 	}
+	refuse("a", "too many watches of this user are open")
 	open("b") // others are not affected
+	refuse("c", "too many watches are open on this server")
+	open("system:node:n") // nodes get on
+	open("system:node:n")
+	refuse("system:node:n", "of this user")
 	close(end)
-	for range 3 {
+	for range 5 {
 		<-ended
 	}
 	open("a")
@@ -65,7 +78,7 @@ func TestAWatchThatNobodyReadsEnds(t *testing.T) {
 					return
 				}
 			}
-		}), 1)
+		}), 1, 1)
 		ours, theirs := net.Pipe()
 		web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, watchOf(r.Context(), "a")) })}
 		go func() { _ = web.Serve(&oneConnection{conn: theirs, closed: make(chan struct{})}) }()

@@ -18,18 +18,18 @@ import (
 // TestMain takes away the pause that upstream makes after each error it logs: it is
 // kept in a global, and measured from real time inside bubbles of fake time.
 func TestMain(m *testing.M) {
-	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // no other way to a quiet clock
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // no other way to a quiet clock
 	os.Exit(m.Run())
 }
 
 // call is a request as it goes over the wire. Empty fields mean: GET, JSON, the
 // administrator.
 type call struct {
-	method, path, body     string
-	accept, contentType    string
-	acceptEncoding, marker string
-	as                     user.Info
-	upgrade                bool
+	method, path, body  string
+	accept, contentType string
+	acceptEncoding      string
+	as                  user.Info
+	upgrade             bool
 }
 
 // answer is what came back, with the Status in it if it is one.
@@ -97,12 +97,11 @@ func (a answer) cause(kind metav1.CauseType) (metav1.StatusCause, bool) {
 
 // refusal is what a client is told, in short.
 type refusal struct {
-	code           int
-	reason         metav1.StatusReason
-	name, group    string
-	kind           string
-	messageHas     string
-	unwantedDetail bool
+	code        int
+	reason      metav1.StatusReason
+	name, group string
+	kind        string
+	messageHas  string
 }
 
 // check compares an answer with a refusal. Every refusal is a whole Status.

@@ -1,10 +1,9 @@
 // Package controllers owns the list of the cluster's control loops and runs all
-// of them for one leadership term.
+// of them for one leadership term. A controller is a folder, whose New returns it,
+// and a line in all.go.
 //
-// It is called by the wiring of a server, once for each term that the server
-// leads, and calls its own folders only. Neither it nor they know anything of
-// this project but each other: they speak client-go and could run against any
-// Kubernetes API.
+// Package server/term calls it, once for each term that the server leads; it calls its own folders only. They
+// use client-go and nothing else of this project, so they could run against any Kubernetes API.
 //
 // It promises: Run returns only after every controller's last goroutine has;
 // one controller that fails is started again and does not stop the others; a

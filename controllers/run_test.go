@@ -3,6 +3,8 @@ package controllers
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,23 +12,27 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/fake"
+	crdinformers "k8s.io/apiextensions-apiserver/pkg/client/informers/externalversions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	aggregatorfake "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/fake"
+	aggregatorinformers "k8s.io/kube-aggregator/pkg/client/informers/externalversions"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
+	"github.com/setpoint-io/setpoint/internal/unattended"
 )
 
-func kinds() []controllertest.Kind {
-	return []controllertest.Kind{
+func kinds() []reconciletest.Kind {
+	return []reconciletest.Kind{
 		{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespaced: true},
 		{Resource: appsv1.SchemeGroupVersion.WithResource("replicasets"), Kind: "ReplicaSet", Namespaced: true},
 		{Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment", Namespaced: true},
 	}
 }
 
-func config(t *testing.T, w *controllertest.World) Config {
+func config(t *testing.T, w *reconciletest.World) (reconcile.Env, Config) {
 	t.Helper()
 	monitors := map[schema.GroupVersionResource]cache.SharedIndexInformer{}
 	for _, k := range kinds() {
@@ -36,10 +42,24 @@ func config(t *testing.T, w *controllertest.World) Config {
 		}
 		monitors[k.Resource] = informer.Informer()
 	}
-	return Config{
-		Client: w.Client, Extensions: fake.NewClientset(), Aggregator: aggregatorfake.NewClientset(), Metadata: w.Metadata(kinds()), Discovery: w.Discovery(kinds()), Informers: w.Informers,
+	extensions, aggregated := fake.NewClientset(), aggregatorfake.NewClientset()
+	definitions := crdinformers.NewSharedInformerFactory(extensions, 0)
+	services := aggregatorinformers.NewSharedInformerFactory(aggregated, 0)
+	for _, read := range Reads() {
+		switch resource := read.Declaration().Resource; resource.Group {
+		case "apiextensions.k8s.io":
+			w.Serve(resource, definitions.Apiextensions().V1().CustomResourceDefinitions().Informer())
+		case "apiregistration.k8s.io":
+			w.Serve(resource, services.Apiregistration().V1().APIServices().Informer())
+		}
+	}
+	definitions.StartWithContext(w.Context())
+	services.Start(w.Context().Done())
+	t.Cleanup(func() { definitions.Shutdown(); services.Shutdown() })
+	env := w.Env()
+	env.Extensions, env.Aggregator, env.Metadata, env.Discovery = extensions, aggregated, w.Metadata(kinds()), w.Discovery(kinds())
+	return env, Config{
 		Monitors: func() map[schema.GroupVersionResource]cache.SharedIndexInformer { return monitors },
-		Bundles:  w.Informers.Core().V1().ConfigMaps().Informer(),
 		RootCA:   []byte("PEM"),
 	}
 }
@@ -48,16 +68,14 @@ func config(t *testing.T, w *controllertest.World) Config {
 // leaders: pods come, end with their owner, and a new term finds nothing to do.
 func TestEverythingTogetherThroughTwoTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
-		cfg := config(t, w)
-		if err := Warm(w.Informers); err != nil {
-			t.Fatal(err)
-		}
+		w := reconciletest.New(t)
+		env, cfg := config(t, w)
+		w.Warm(all(cfg)...)
 		w.Start()
 		term := func(body func()) {
 			ctx, cancel := context.WithCancel(w.Context())
 			done := make(chan error)
-			go func() { done <- Run(ctx, cfg) }()
+			go func() { done <- Run(ctx, env, cfg) }()
 			w.Settle()
 			body()
 			cancel()
@@ -67,8 +85,8 @@ func TestEverythingTogetherThroughTwoTerms(t *testing.T) {
 		}
 		labels := map[string]string{"app": "web"}
 		term(func() {
-			controllertest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
-			controllertest.Add(w, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "ns"}, Spec: appsv1.DeploymentSpec{
+			reconciletest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+			reconciletest.Add(w, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "ns"}, Spec: appsv1.DeploymentSpec{
 				Replicas: new(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}}})
 			w.Settle()
@@ -94,7 +112,21 @@ func TestEverythingTogetherThroughTwoTerms(t *testing.T) {
 }
 
 func TestRunRefusesAnIncompleteConfig(t *testing.T) {
-	if err := Run(t.Context(), Config{}); !errors.Is(err, ErrConfig) {
+	if err := Run(t.Context(), reconcile.Env{}, Config{}); !errors.Is(err, ErrConfig) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestNobodyActsIsTrue: a kind that got its controller leaves package unattended.
+func TestNobodyActsIsTrue(t *testing.T) {
+	for _, k := range unattended.Kinds() {
+		if _, err := os.Stat(k.Controller); err == nil {
+			t.Errorf("controllers/%s is there: take %s out of package unattended", k.Controller, k.Name)
+		}
+		for _, c := range all(Config{}) {
+			if strings.HasPrefix(c.Name, k.Controller) {
+				t.Errorf("%s runs: take %s out of package unattended", c.Name, k.Name)
+			}
+		}
 	}
 }

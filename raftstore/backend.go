@@ -59,8 +59,9 @@ func (b backend) Status() forward.Status {
 		Leader: s.LeaderID, LeaderAddress: s.LeaderAddress, Since: b.store.replica.LeaderSince(),
 		Term: s.Term, Revision: s.Revision,
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
-		LogBytes: s.LogBytes, SyncP99: s.SyncP99, Space: forward.Space(s.Space),
-		FeatureLevel: b.store.cfg.FeatureLevel,
+		LogBytes: s.LogBytes, SyncP99: s.SyncP99, Space: forward.Space{FreeBytes: s.Space.FreeBytes,
+			HeadroomBytes: s.Space.HeadroomBytes, Low: s.Space.Low},
+		FeatureLevel: b.store.cfg.FeatureLevel, Life: beginning.Life, Backup: beginning.Backup,
 	}
 }
 
@@ -76,4 +77,9 @@ func (b backend) ChangeMembers(ctx context.Context, c forward.Change) error {
 // LeaderGone implements forward.Backend.
 func (b backend) LeaderGone(ctx context.Context, led forward.Led) forward.Vacancy {
 	return b.store.judgeLeader(ctx, led)
+}
+
+// CompareState implements forward.Backend.
+func (b backend) CompareState(claim forward.Claim) (hash [command.HashBytes]byte, known bool) {
+	return b.store.hearClaim(claim)
 }

@@ -9,13 +9,11 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/backup"
+	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
+	"github.com/setpoint-io/setpoint/raftstore/replica/birth"
+	"github.com/setpoint-io/setpoint/raftstore/state"
 )
-
-// RevisionGap is added to the revision by a restore and by a recovery, so that every
-// client finds what it knows too old and lists again: no store makes as many
-// changes between two backups.
-const RevisionGap = 1_000_000_000
 
 var (
 	// ErrNoState: the data directory holds no state.
@@ -39,13 +37,17 @@ func (s *Store) Backup(ctx context.Context, out io.Writer) (backup.Header, error
 
 // RestoreConfig says what to make of an archive.
 type RestoreConfig struct {
-	// DataDir must hold no state; nothing else may use it.
+	// Disk, or DataDir for files, must hold no state; nothing else may use it.
+	Disk    replica.Disk
 	DataDir string
 	// Name is the server whose data directory it is, one of Servers, the voters of
-	// the new cluster. Restored on each of them from one archive, they start as
-	// equals.
+	// the new cluster. Each of them has to be restored from the same archive with the
+	// same list. The first of Servers gets the data; the others take part, and get
+	// them from it when they run.
 	Name    string
 	Servers []Server
+	// Time is that of the restore: the revision and the log begin with it.
+	Time time.Time
 	// ClusterID, if set, must be the archive's. NewCluster drops the archive's, so
 	// that the cluster that starts with it gives it its own.
 	ClusterID  string
@@ -56,8 +58,12 @@ type RestoreConfig struct {
 // Restored says what came out of an archive.
 type Restored struct {
 	backup.Report
-	// Revision is the one that the store begins with.
+	// Revision is the one that the store begins with, Life the name of what begins.
+	// They are 0 and "" for a server that gets the data from the first one.
 	Revision uint64
+	Life     string
+	// Encrypted is how many values only their keys can read.
+	Encrypted int
 }
 
 // Restore makes a data directory of an archive. Nothing is written before the whole
@@ -76,15 +82,32 @@ func Restore(ctx context.Context, archive io.Reader, cfg RestoreConfig) (Restore
 	}
 	life := replica.NextLife{
 		ServerID: cfg.Name, Servers: voters(cfg.Servers), Root: root, ClusterID: report.ClusterID,
-		Revisions: RevisionGap, LastIndex: report.Index, LastTerm: report.Term,
+		Life: birth.Name(), Backup: fmt.Sprintf("%d-%x", report.Revision, report.StateHash),
+		LastIndex: report.Index, LastTerm: report.Term, Begins: cfg.Time,
 	}
 	if cfg.NewCluster {
 		life.ClusterID = ""
 	}
-	if err := life.FoundFiles(ctx, cfg.DataDir, cfg.Logger); err != nil {
+	disk := cfg.Disk
+	if disk == nil {
+		disk = replica.Files{Dir: cfg.DataDir, Logger: cfg.Logger}
+	}
+	if err := life.Found(ctx, disk); err != nil {
 		return Restored{}, err
 	}
-	return Restored{Report: report, Revision: root.Revision + RevisionGap}, nil
+	if !life.HasData() {
+		return Restored{Report: report, Encrypted: encrypted(root)}, nil
+	}
+	return Restored{Report: report, Revision: life.Revision(), Life: life.Life, Encrypted: encrypted(root)}, nil
+}
+
+func encrypted(root *state.Root) (n int) {
+	for r := range root.All("") {
+		if len(r.Value) > 0 && r.Value[0] == command.EncodingEncrypted {
+			n++
+		}
+	}
+	return n
 }
 
 func voters(servers []Server) []ServerStatus {

@@ -26,7 +26,7 @@ const (
 )
 
 // batcher packs commands that wait at the same time into batches: group commit. A
-// lone writer is never kept waiting; see company for many.
+// lone writer is never kept waiting; see batchWait for many.
 type batcher struct {
 	ctx context.Context
 	// ship sends one batch and returns one outcome for each command.
@@ -39,9 +39,9 @@ type batcher struct {
 	wanted atomic.Int64
 	// outstanding is how many commands have no outcome yet.
 	outstanding atomic.Int64
-	// underWay and company belong to run.
+	// underWay and pacing belong to run.
 	underWay int
-	company  company
+	pacing   batchWait
 
 	// mu orders submitting before draining.
 	mu      sync.RWMutex
@@ -98,7 +98,7 @@ func (b *batcher) takeTurn() bool {
 		select {
 		case l := <-b.ended:
 			b.underWay--
-			b.company.landed(l)
+			b.pacing.landed(l)
 		case <-b.many:
 		case <-b.ctx.Done():
 			return false
@@ -111,13 +111,13 @@ func (b *batcher) takeTurn() bool {
 // linger lets a batch that is alone under way wait for the company it may expect. It
 // returns false if the context ended before.
 func (b *batcher) linger() bool {
-	expected := b.company.expected()
+	expected := b.pacing.expected()
 	if b.underWay > 1 || len(b.queue)+1 >= expected {
 		return true
 	}
 	b.wanted.Store(int64(expected) - 1)
 	defer b.wanted.Store(eagerCommands)
-	enough := time.NewTimer(time.Until(b.company.until))
+	enough := time.NewTimer(time.Until(b.pacing.until))
 	defer enough.Stop()
 	for len(b.queue)+1 < expected {
 		select {

@@ -24,8 +24,8 @@ type coalescer struct {
 	closed  bool
 	fetches sync.WaitGroup
 
-	// company belongs to run.
-	company company
+	// pacing belongs to run.
+	pacing batchWait
 }
 
 // round is one fetch and its answer, readable once done is closed.
@@ -95,8 +95,8 @@ func (c *coalescer) run() {
 // gather waits for the company that may be expected, and returns the round to fetch
 // for; nil if nobody came.
 func (c *coalescer) gather() *round {
-	if complete := c.expect(c.company.expected()); complete != nil {
-		enough := time.NewTimer(time.Until(c.company.until))
+	if complete := c.expect(c.pacing.expected()); complete != nil {
+		enough := time.NewTimer(time.Until(c.pacing.until))
 		select {
 		case <-complete:
 		case <-enough.C:
@@ -137,7 +137,7 @@ func (c *coalescer) landed(r *round, took time.Duration) {
 		together += c.next.callers
 	}
 	c.mu.Unlock()
-	c.company.landed(landing{at: time.Now(), took: took, limit: gatherLimit, together: together})
+	c.pacing.landed(landing{at: time.Now(), took: took, limit: gatherLimit, together: together})
 }
 
 // drain refuses new callers and waits until no fetch runs.

@@ -92,7 +92,7 @@ func TestFewReadersDoNotWait(t *testing.T) {
 		t.Errorf("a lone reader took %v", took)
 	}
 	// A reader waits at most for the end of the fetch that it came too late for.
-	if _, took := readLoop(t, companyMin/2, n); took > n*(2*fetchTime+2*restTime) {
+	if _, took := readLoop(t, batchWaitMin/2, n); took > n*(2*fetchTime+2*restTime) {
 		t.Errorf("a few readers took %v", took)
 	}
 }

@@ -50,6 +50,10 @@ type Config struct {
 	// FeatureLevel is the highest that this server can apply; 0 takes that of this
 	// release. Tests set it, to have releases side by side.
 	FeatureLevel uint64
+	// ObjectsLimitBytes bounds what all objects take in memory: while they take more, only
+	// what makes room, and the system itself, is written (ErrNoSpace). 0 means a fifth of
+	// the memory that this process may use, less than 0 no bound. The leader's counts.
+	ObjectsLimitBytes int64
 	// RingBytes bounds the watch history; 0 means 32 MiB.
 	RingBytes int64
 	Logger    *slog.Logger

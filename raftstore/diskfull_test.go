@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/replica/diskreserve"
 )
 
 const (
@@ -131,34 +133,59 @@ func TestSmallDisksFillAndHeal(t *testing.T) {
 	putSoon(t, c.follower(t), "/after")
 }
 
-// fillUp writes a file until nothing more fits, and returns how to remove it.
+// fillUp takes all that is free on a disk, in one call: the reserve that a server gives back
+// then is the server's. A file that goes on growing would take that too, and a server whose
+// disk has nothing left for its log stops.
 func fillUp(t *testing.T, path string) {
 	t.Helper()
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	block := make([]byte, 4096)
 	for {
-		if _, err := file.Write(block); errors.Is(err, syscall.ENOSPC) {
+		space, err := diskreserve.FreeSpace(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if space.FreeBytes == 0 {
 			return
-		} else if err != nil {
+		}
+		info, err := file.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The server may have written in between.
+		err = syscall.Fallocate(int(file.Fd()), 0, info.Size(), space.FreeBytes)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
 			t.Fatal(err)
 		}
 	}
 }
 
-// Somebody else fills the disk of one server: the others hear of it, deletions
-// pass, and with room again so do writes.
-func TestDiskFilledByOthers(t *testing.T) {
+// Somebody else fills the disks of two servers. With one full the others do not notice,
+// and it does not lead; with two, user writes are refused and deletions pass. With room again on
+// one of them writes go on.
+func TestDisksFilledByOthers(t *testing.T) {
 	dirs := mountSmallDisks(t, 3)
 	c := startOnSocketsIn(t, dirs)
 	leader := c.leader(t)
+	at := slices.Index(c.stores, leader)
+	also := (at + 1) % 3
 	mustPut(t, leader, "/k", "v")
-	others := filepath.Join(dirs[1], "others")
-	fillUp(t, others)
-	refusedSoon(t, leader, "server-2")
+	fillUp(t, filepath.Join(dirs[at], "others"))
+	waitFor(t, "another leads", func() bool { return !leader.Leadership().Leader && leader.Leadership().Ready })
+	for i := range 200 {
+		mustPut(t, c.stores[i%3], "/k", "v")
+	}
+	fillUp(t, filepath.Join(dirs[also], "others"))
+	waitFor(t, "user writes are refused", func() bool {
+		_, err := leader.Propose(t.Context(), put("/probe", "v"))
+		return errors.Is(err, raftstore.ErrNoSpace) && strings.Contains(err.Error(), c.servers[at].ID) && strings.Contains(err.Error(), c.servers[also].ID)
+	})
 	for range 200 {
 		remove(t, leader, "/k")
 		needed := put("/k", "v")
@@ -167,71 +194,65 @@ func TestDiskFilledByOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Remove(others); err != nil {
+	if err := os.Remove(filepath.Join(dirs[at], "others")); err != nil {
 		t.Fatal(err)
 	}
 	putSoon(t, leader, "/after")
 }
 
-// refusedSoon waits until user writes are refused because of the named server.
-func refusedSoon(t *testing.T, s *raftstore.Store, server string) {
+func waitFor(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
-		_, err := s.Propose(t.Context(), put("/probe", "v"))
-		if errors.Is(err, raftstore.ErrNoSpace) && strings.Contains(err.Error(), server) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if done() {
 			return
 		}
 	}
-	t.Fatalf("writes are taken while the disk of %s is full", server)
+	t.Fatalf("%s: not after 30 s", what)
 }
 
-// When even the reserve is gone, the server stops, before it would answer for what
-// is not on its disk. The others go on without it; with room again it comes back.
-func TestFullDiskStopsItsServerOnly(t *testing.T) {
+// When even the reserve is gone, the server takes nothing more, before it would answer
+// for what is not on its disk, nor after it was started again. The others go on, with writes of
+// users too; with room again it catches up by itself.
+func TestAServerWithoutAnyRoomWaits(t *testing.T) {
 	dirs := mountSmallDisks(t, 3)
 	c := startOnSocketsIn(t, dirs)
-	stopped := make(chan error, 1)
-	c.fatal = func(i int, err error) {
-		if i == 1 {
-			stopped <- err
-		} else {
-			t.Errorf("server %d: %v", i, err)
-		}
+	leader := c.leader(t)
+	at := (slices.Index(c.stores, leader) + 1) % 3
+	others := filepath.Join(dirs[at], "others")
+	value := string(make([]byte, fillBytes))
+	// Nothing is written while the disk is being filled: that may stop the server.
+	settled := func() bool {
+		s := c.stores[at].Status()
+		return s.Space.Full || s.LastIndex >= leader.Status().LastIndex
 	}
-	c.leader(t)
-	acknowledged := 0
-	others := filepath.Join(dirs[1], "others")
-	for stop := false; !stop; {
+	mustPut(t, leader, "/k", "v")
+	waitFor(t, "the start is over", func() bool { return leader.Status().FeatureLevel == raftstore.FeatureLevel && settled() })
+	written := 0
+	for ; written < 30 || !c.stores[at].Status().Space.Full; written++ {
 		fillUp(t, others)
-		needed := put(fmt.Sprintf("/k/%d", acknowledged), string(make([]byte, fillBytes)))
-		needed.Essential = true
-		if _, err := c.stores[0].Propose(t.Context(), needed); err != nil {
-			t.Fatal(err)
-		}
-		acknowledged++
-		select {
-		case err := <-stopped:
-			if !errors.Is(err, syscall.ENOSPC) {
-				t.Fatal(err)
-			}
-			stop = true
-		default:
+		mustPut(t, leader, fmt.Sprintf("/k/%d", written%100), value)
+		waitFor(t, "it has the write, or takes none", settled)
+		if written > fillersMax {
+			t.Fatal("the disk is never full")
 		}
 	}
-	c.stop(t, 1)
-	meanwhile := put("/meanwhile", "v")
-	meanwhile.Essential = true
-	if _, err := c.stores[0].Propose(t.Context(), meanwhile); err != nil {
-		t.Errorf("the others: %v", err)
+	behind := c.stores[at].Status().LastIndex
+	for i := range 30 {
+		mustPut(t, leader, fmt.Sprintf("/k/%d", i), value)
 	}
+	if now := c.stores[at].Status(); now.LastIndex != behind || now.Failure != nil {
+		t.Errorf("the log went from %d to %d on a full disk, failure %v", behind, now.LastIndex, now.Failure)
+	}
+	c.stop(t, at)
+	c.open(t, at)
+	waitFor(t, "it waits again", func() bool { return c.stores[at].Status().Space.Full })
 	if err := os.Remove(others); err != nil {
 		t.Fatal(err)
 	}
-	c.open(t, 1)
-	for i := range acknowledged {
-		if got := mustRead(t, c.stores[1], fmt.Sprintf("/k/%d", i)); len(got) != fillBytes {
+	waitFor(t, "it catches up", func() bool { return c.stores[at].Status().LastIndex >= leader.Status().CommitIndex })
+	for i := range 30 {
+		if got := mustRead(t, c.stores[at], fmt.Sprintf("/k/%d", i)); len(got) != fillBytes {
 			t.Fatalf("object %d has %d bytes", i, len(got))
 		}
 	}
-	putSoon(t, c.stores[1], "/after")
 }

@@ -3,10 +3,10 @@
 //
 // It owns the face of the store (Propose, ReadIndex, Watch, Leadership), the
 // sessions that make retried writes take effect once, group commit, forwarding of
-// writes and reads to the leader, the comparison of the replicas' states, who is a
+// writes and reads to the leader, the comparison of the replicas' states (compare.go), who is a
 // member (founding, joining, coming back, leaving), the early election after the leader
-// was killed, the refusal of writes before a disk is full, feature levels, and what is
-// done offline: restore and recovery. It is called by apiserver/storage and by the
+// was killed, the refusal of writes before most disks are full, feature levels, and what is
+// done offline: restore and recovery, which begin a new life of the cluster. It is called by apiserver/storage and by the
 // wiring. It may import the packages below it and connectrpc.com/connect; nothing of
 // ours beside, and nothing of Kubernetes.
 //

@@ -10,8 +10,8 @@ import (
 var (
 	// ErrOverloaded: too many commands wait. The command did not take effect.
 	ErrOverloaded = forward.ErrOverloaded
-	// ErrNoSpace: a server's disk has little room left, and the command is not
-	// essential. It did not take effect. The text says which server and what to do.
+	// ErrNoSpace: most servers have little room left on their disks, or the leader in its memory, and
+	// the command is not essential. It did not take effect. The text says which servers and what to do.
 	ErrNoSpace = forward.ErrNoSpace
 	// ErrOutcomeUnknown: the command may or may not have taken effect, now or
 	// later. It wraps the reason.
@@ -31,10 +31,16 @@ var (
 	ErrStopped = replica.ErrStopped
 	// ErrStateLost: see replica.ErrStateLost.
 	ErrStateLost = replica.ErrStateLost
+	// ErrDiskWentBack: see replica.ErrDiskWentBack.
+	ErrDiskWentBack = replica.ErrDiskWentBack
 	// ErrForeignData: the data directory belongs to another cluster or server.
 	ErrForeignData = replica.ErrForeignData
 	// ErrCorrupt: stored bytes are not what was written.
 	ErrCorrupt = replica.ErrCorrupt
-	// ErrDiverged: this replica's state differs from the leader's.
+	// ErrCommittedLost: see replica.ErrCommittedLost.
+	ErrCommittedLost = replica.ErrCommittedLost
+	// ErrDiverged: see replica.ErrDiverged.
 	ErrDiverged = replica.ErrDiverged
+	// ErrUndecided: see replica.ErrUndecided.
+	ErrUndecided = replica.ErrUndecided
 )

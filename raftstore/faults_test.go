@@ -239,29 +239,6 @@ func TestLaggingFollowerGetsASnapshot(t *testing.T) {
 	})
 }
 
-func TestDivergedReplicaStops(t *testing.T) {
-	inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
-		leader := c.Leader()
-		revision := mustPut(t, c.Store(leader), "/k", "v")
-		_, err := c.Store(leader).Propose(t.Context(), command.Command{Ops: []command.Op{{
-			Kind: command.StateHash, Revision: revision, Value: make([]byte, command.HashBytes),
-		}}})
-		if err == nil {
-			t.Error("a replica that differs acknowledged")
-		}
-		time.Sleep(100 * time.Millisecond)
-		for i := range c.Size() {
-			if !errors.Is(c.Fatal(i), raftstore.ErrDiverged) {
-				t.Errorf("server %d: %v", i, c.Fatal(i))
-			}
-			if _, err := c.Store(i).ReadIndex(t.Context()); !errors.Is(err, raftstore.ErrStopped) {
-				t.Errorf("server %d still answers: %v", i, err)
-			}
-			c.Forgive(i)
-		}
-	})
-}
-
 func TestStatesAreComparedThroughTheLog(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
 		leader := c.Leader()

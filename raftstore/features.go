@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
+	"github.com/setpoint-io/setpoint/raftstore/replica/birth"
 )
 
 const (
@@ -14,7 +15,11 @@ const (
 	// operation or changes the format of entries or snapshots raises it, and uses
 	// the new only once the root's FeatureLevel has reached it: the servers of a
 	// rolling upgrade follow the oldest of them.
-	FeatureLevel = 1
+	// Level 2: the log and snapshots name the cluster's life.
+	FeatureLevel = 2
+
+	// EncryptedValuesLevel is from when on values may have command.EncodingEncrypted.
+	EncryptedValuesLevel = 2
 
 	// levelEvery is how often a leader asks the members whose level is not known to
 	// be its own.
@@ -29,14 +34,16 @@ func levelError(needed, have uint64) error {
 }
 
 // raiseLevel, on the leader, raises the cluster's feature level to what all its
-// members can apply. It never falls.
+// members can apply. It never falls. A cluster whose life has no name gets one then.
 func (s *Store) raiseLevel() {
 	for {
 		l, changed := s.replica.Leadership()
 		var again <-chan time.Time
-		if l.Leader && s.Root().FeatureLevel < s.cfg.FeatureLevel {
-			if level := s.commonLevel(); level > s.Root().FeatureLevel {
-				s.proposeSystem(command.Op{Kind: command.SetFeatureLevel, Revision: level})
+		root := s.Root()
+		nameless := root.FeatureLevel >= command.LifeLevel && root.Life == ""
+		if l.Leader && (root.FeatureLevel < s.cfg.FeatureLevel || nameless) {
+			if level := max(s.commonLevel(), root.FeatureLevel); level > root.FeatureLevel || nameless {
+				s.proposeSystem(raised(level))
 			}
 			again = time.After(levelEvery)
 		}
@@ -49,8 +56,18 @@ func (s *Store) raiseLevel() {
 	}
 }
 
+// raised raises the level, and names the life of a cluster that has no name for it.
+func raised(level uint64) command.Op {
+	op := command.Op{Kind: command.SetFeatureLevel, Revision: level}
+	if level >= command.LifeLevel {
+		op.Value = []byte(birth.Name())
+	}
+	return op
+}
+
 // commonLevel is the lowest level of all members, those without a vote included; 0
-// if one does not answer.
+// if one does not answer. While nothing is stored, nobody could misread it, and who does
+// not answer does not count: so a new cluster begins with all that its founders can.
 func (s *Store) commonLevel() uint64 {
 	level := s.cfg.FeatureLevel
 	for _, server := range s.replica.Status().Servers {
@@ -58,6 +75,9 @@ func (s *Store) commonLevel() uint64 {
 			continue
 		}
 		status, err := s.status(s.ctx, server.Server)
+		if err != nil && s.Root().Len() == 0 {
+			continue
+		}
 		if err != nil {
 			return 0
 		}

@@ -3,6 +3,7 @@ package raftstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/forward"
@@ -17,6 +18,8 @@ const (
 	askPause = 50 * time.Millisecond
 	// waitingPause is the same once nothing has happened for foundingGrace.
 	waitingPause = 500 * time.Millisecond
+	// waitingTellInterval is how often a server that can go no further says so.
+	waitingTellInterval = 30 * time.Second
 )
 
 // decide brings a founder without data, or a server with damaged data, into the
@@ -24,14 +27,18 @@ const (
 // replica takes part now.
 func (s *Store) decide() bool {
 	start := time.Now()
-	for told := false; ; told = true {
+	var told time.Time
+	for {
 		b := s.replica.Beginning()
-		if b.Phase != replica.Fresh && b.Phase != replica.Damaged {
+		if !b.Undecided() {
 			return true
 		}
 		v := judge(b, s.cfg, s.askPeers(), time.Since(start))
 		if v.act == wait {
-			s.tellWaiting(told, b)
+			if time.Since(start) > foundingGrace && time.Since(told) >= waitingTellInterval {
+				told = time.Now()
+				s.tellWaiting(b, v)
+			}
 			if !s.pause(start) {
 				return false
 			}
@@ -63,16 +70,19 @@ func (s *Store) sleep(d time.Duration) bool {
 	}
 }
 
-func (s *Store) tellWaiting(told bool, b replica.Beginning) {
-	if !told {
-		s.cfg.Logger.Info("asking the other servers whether there is a cluster", "phase", b.Phase)
+// tellWaiting says what this server waits for, and what to do if that will not come.
+func (s *Store) tellWaiting(b replica.Beginning, v verdict) {
+	if v.because == "" {
+		s.cfg.Logger.Info("waiting for the other servers, to learn whether there is a cluster", "phase", b.Phase)
+		return
 	}
+	s.cfg.Logger.Warn(v.because, "phase", b.Phase, "servers", v.servers)
 }
 
 func (s *Store) enter(v verdict) error {
 	if v.act == found {
 		s.cfg.Logger.Info("founding the cluster", "founders", len(v.founders))
-		return s.replica.Found(v.founders)
+		return s.replica.Found(v.founders, v.life)
 	}
 	err := s.replica.Rejoin(s.ctx)
 	s.cfg.Logger.Info("the others have a cluster: joining it under a new id", "id", s.id())
@@ -102,11 +112,61 @@ const (
 	rejoin
 )
 
-// verdict is an act, and for found the founders that were counted.
+// verdict is an act; for found the founders that were counted and, if they begin with
+// the data of one of them, its life; for wait what hinders, and whose doing it is.
 type verdict struct {
 	act      act
 	founders map[string]string
+	life     string
+	because  string
+	servers  []string
 }
+
+// What may hinder.
+const (
+	becauseLeaderless = "other servers have the cluster's data but no majority to elect a leader: start those that are down; " +
+		"if they are lost for good, run 'setpoint cluster recover' on the server that has the most"
+	becauseOtherData = "a backup was restored here, but other servers have data of another life: stop them, and restore the same file there " +
+		"with the same list of servers; or empty this server's data directory, to let it join them"
+	becauseNoData = "a backup was restored here and begins with the first server of the list that was given: " +
+		"restore the same file there with the same list, and start it"
+	becauseRestored = "a backup was restored on other servers: waiting until they begin with it"
+)
+
+// answers are what the peers said, sorted.
+type answers struct {
+	// fresh are the nonces of those who may found the cluster with this server.
+	fresh map[string]string
+	// held have data; led: one of them knows a leader. restored wait to begin with
+	// a backup, and not with this server.
+	held, restored []string
+	led            bool
+}
+
+func sortAnswers(b replica.Beginning, peers map[string]forward.Status) answers {
+	a := answers{fresh: map[string]string{}}
+	for name, status := range peers {
+		switch replica.Phase(status.Phase) {
+		case replica.Fresh:
+			a.fresh[name] = status.Nonce
+		case replica.Restored:
+			if hasBackup(b) && status.Life == "" && status.Backup == b.Backup {
+				a.fresh[name] = status.Nonce
+			} else {
+				a.restored = append(a.restored, name)
+			}
+		case replica.Held:
+			a.held, a.led = append(a.held, name), a.led || status.Leader != ""
+		}
+	}
+	slices.Sort(a.held)
+	slices.Sort(a.restored)
+	return a
+}
+
+// hasBackup reports whether this server is the one that has the data of a restored
+// backup.
+func hasBackup(b replica.Beginning) bool { return b.Phase == replica.Restored && b.Life != "" }
 
 // judge decides on what the peers answered.
 //
@@ -117,28 +177,45 @@ type verdict struct {
 // server comes back under a new id, once there is a leader who can admit it. If
 // the founders found it apart from each other nothing is lost: their first log
 // entries are the same.
-func judge(b replica.Beginning, cfg Config, answers map[string]forward.Status, waited time.Duration) verdict {
-	fresh, led, held := map[string]string{}, false, false
-	for name, status := range answers {
-		switch {
-		case b.Nonce != "" && status.Founders[cfg.Name] == b.Nonce && b.Phase == replica.Fresh:
-			return verdict{found, status.Founders}
-		case status.Phase == string(replica.Fresh):
-			fresh[name] = status.Nonce
-		case status.Phase == string(replica.Held):
-			held, led = true, led || status.Leader != ""
-		}
+//
+// A restored backup is founded so too, but one server alone counts the others: the one
+// that has the data. The others begin with its life and without data.
+func judge(b replica.Beginning, cfg Config, peers map[string]forward.Status, waited time.Duration) verdict {
+	if v, counted := countedIn(b, cfg, peers); counted {
+		return v
 	}
+	a := sortAnswers(b, peers)
 	switch {
-	case led:
+	case hasBackup(b) && len(a.held)+len(a.restored) > 0:
+		return verdict{act: wait, because: becauseOtherData, servers: append(a.held, a.restored...)}
+	case a.led:
 		return verdict{act: rejoin}
-	case held || b.Phase != replica.Fresh:
+	case len(a.held) > 0:
+		return verdict{act: wait, because: becauseLeaderless, servers: a.held}
+	case b.Phase == replica.Restored && !hasBackup(b):
+		return verdict{act: wait, because: becauseNoData}
+	case b.Phase == replica.Damaged:
 		return verdict{act: wait}
+	case len(a.restored) > 0:
+		return verdict{act: wait, because: becauseRestored, servers: a.restored}
 	}
-	fresh[cfg.Name] = b.Nonce
+	a.fresh[cfg.Name] = b.Nonce
 	all, majority := len(cfg.InitialServers), len(cfg.InitialServers)/2+1
-	if len(fresh) == all || len(fresh) >= majority && waited >= foundingGrace {
-		return verdict{found, fresh}
+	if len(a.fresh) == all || len(a.fresh) >= majority && waited >= foundingGrace {
+		return verdict{act: found, founders: a.fresh, life: b.Life}
 	}
 	return verdict{act: wait}
+}
+
+// countedIn finds a founder that has counted this server, as it is.
+func countedIn(b replica.Beginning, cfg Config, peers map[string]forward.Status) (verdict, bool) {
+	if b.Nonce == "" || b.Phase == replica.Damaged || hasBackup(b) {
+		return verdict{}, false
+	}
+	for _, status := range peers {
+		if status.Founders[cfg.Name] == b.Nonce {
+			return verdict{act: found, founders: status.Founders, life: status.Life}, true
+		}
+	}
+	return verdict{}, false
 }

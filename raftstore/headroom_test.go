@@ -9,7 +9,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/command"
-	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
@@ -25,40 +24,67 @@ func userPut(key string) command.Command {
 	return command.Command{Ops: []command.Op{{Kind: command.Put, Key: key, Value: []byte{command.EncodingJSON}}}}
 }
 
-// A disk that is nearly full, whosever it is, keeps user writes away from all, and
-// nothing else. With room again, writes go on by themselves.
-func TestFullDiskRefusesUserWrites(t *testing.T) {
+// A disk that is nearly full, whosever it is, keeps nothing away from anybody: the lead
+// goes to a server that has room.
+func TestOneFullDiskHindersNobody(t *testing.T) {
 	for _, who := range []string{"leader", "follower"} {
 		t.Run(who, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := raftstoretest.StartCluster(t, 3, nil)
+				c := startQuiet(t, 3, nil)
 				defer c.Close()
 				at := c.Leader()
 				if who == "follower" {
 					at = others(at)[0]
 				}
-				mustPut(t, c.Store(0), "/k", "v")
 				c.SetSpace(at, full)
 				time.Sleep(roomNews)
 				for i := range c.Size() {
-					checkRefused(t, c.Store(i), c.Store(at).Status().Name)
-				}
-				c.SetSpace(at, roomy)
-				time.Sleep(roomNews)
-				for i := range c.Size() {
 					mustPut(t, c.Store(i), "/k", "v")
+				}
+				if c.Leader() == at {
+					t.Error("the server whose disk is full leads")
+				}
+				if space := c.Store(at).Status().Space; !space.Low || space.Full {
+					t.Errorf("it says of itself: %+v", space)
 				}
 			})
 		})
 	}
 }
 
-// checkRefused tries what is refused while the named server is full, and what is not.
-func checkRefused(t *testing.T, s *raftstore.Store, full string) {
+// With two of three disks nearly full user writes are refused everywhere, and nothing
+// else is. With room again on one of them, writes go on by themselves.
+func TestTwoFullDisksRefuseUserWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startQuiet(t, 3, nil)
+		defer c.Close()
+		at := c.Leader()
+		also := others(at)[0]
+		c.SetSpace(at, full)
+		c.SetSpace(also, full)
+		time.Sleep(roomNews)
+		for i := range c.Size() {
+			checkRefused(t, c.Store(i), c.Name(at), c.Name(also))
+		}
+		c.SetSpace(at, roomy)
+		time.Sleep(roomNews)
+		for i := range c.Size() {
+			mustPut(t, c.Store(i), "/k", "v")
+		}
+	})
+}
+
+// checkRefused tries what is refused while the named servers are full, and what is not.
+func checkRefused(t *testing.T, s *raftstore.Store, full ...string) {
 	t.Helper()
 	_, err := s.Propose(t.Context(), userPut("/new"))
-	if !errors.Is(err, raftstore.ErrNoSpace) || !strings.Contains(err.Error(), full+" has 10 MiB free and needs 62 MiB") {
+	if !errors.Is(err, raftstore.ErrNoSpace) {
 		t.Errorf("put: %v", err)
+	}
+	for _, name := range full {
+		if err != nil && !strings.Contains(err.Error(), name+" has 10 MiB free and needs 62 MiB") {
+			t.Errorf("put: %v, which does not name %s", err, name)
+		}
 	}
 	needed := userPut("/lease")
 	needed.Essential = true
@@ -71,18 +97,54 @@ func checkRefused(t *testing.T, s *raftstore.Store, full string) {
 	}
 }
 
-// A server that is full and dead has no say.
-func TestFullServerThatDiedHindersNobody(t *testing.T) {
+// With one of three dead each write needs the disk that is full. Once the full one is
+// dead instead, it has no say.
+func TestAFullDiskThatIsNeededCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := raftstoretest.StartCluster(t, 3, nil)
+		c := startQuiet(t, 3, nil)
 		defer c.Close()
 		leader := c.Leader()
-		dead := others(leader)[0]
-		c.SetSpace(dead, full)
-		time.Sleep(roomNews)
-		checkRefused(t, c.Store(leader), c.Store(dead).Status().Name)
+		low, dead := others(leader)[0], others(leader)[1]
+		c.SetSpace(low, full)
 		c.Crash(dead)
 		time.Sleep(20 * time.Second)
+		checkRefused(t, c.Store(leader), c.Name(low))
+		c.Restart(dead)
+		time.Sleep(roomNews)
 		mustPut(t, c.Store(leader), "/k", "v")
+		c.Crash(low)
+		time.Sleep(20 * time.Second)
+		mustPut(t, c.Store(leader), "/k", "v")
+	})
+}
+
+// A follower without any room takes no entries and says so. The others write on, and
+// delete their logs behind snapshots; with room again it gets all it missed.
+func TestAFollowerWithoutRoomWaitsAndCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startQuiet(t, 3, func(cfg *raftstore.Config) { cfg.Timing.SnapshotBytes = 64 << 10 })
+		defer c.Close()
+		leader := c.Leader()
+		at := others(leader)[0]
+		mustPut(t, c.Store(at), "/before", "v")
+		c.SetSpace(at, replica.Space{FreeBytes: 1 << 20, TotalBytes: roomy.TotalBytes})
+		time.Sleep(roomNews)
+		before := c.Store(at).Status().LastIndex
+		for range 600 {
+			mustPut(t, c.Store(leader), "/k", strings.Repeat("v", 1024))
+		}
+		time.Sleep(20 * time.Second)
+		status := c.Store(at).Status()
+		if !status.Space.Full || status.LastIndex != before {
+			t.Errorf("full %v, log to %d, it was to %d", status.Space.Full, status.LastIndex, before)
+		}
+		if c.Store(leader).Status().SnapshotIndex < before+300 {
+			t.Error("the leader keeps its log for the server that is full")
+		}
+		c.SetSpace(at, roomy)
+		time.Sleep(20 * time.Second)
+		if c.Store(at).Status().Space.Full || c.StateHash(at) != c.StateHash(leader) {
+			t.Errorf("it does not catch up: %+v", c.Store(at).Status())
+		}
 	})
 }

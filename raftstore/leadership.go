@@ -17,10 +17,9 @@ func (s *Store) Leadership() Leadership {
 	return l
 }
 
-// LeadershipChanges returns a channel that gets the present leadership and then
-// every change. Whoever reads late gets only the latest; compare Term to notice a
-// leadership that was lost and won between. The channel is closed when ctx or the
-// store ends.
+// LeadershipChanges returns a channel that gets the present leadership and then every change. A slow reader
+// gets only the latest change; compare Term to notice that leadership was lost and won in between. The channel
+// is closed when ctx or the store ends.
 func (s *Store) LeadershipChanges(ctx context.Context) <-chan Leadership {
 	out := make(chan Leadership, 1)
 	go func() {
@@ -64,28 +63,6 @@ func (s *Store) whileLed(ctx context.Context, l Leadership) (context.Context, co
 		}
 	}()
 	return ctx, func() { cancel(context.Canceled) }
-}
-
-// compareEvery is how many revisions lie between two comparisons of the replicas'
-// states.
-const compareEvery = 4096
-
-// compareStates, on the leader, puts the hash of its state into the log from time
-// to time; a replica that finds another hash stops.
-func (s *Store) compareStates() {
-	next := uint64(compareEvery)
-	for {
-		root, err := s.replica.State().WaitRevision(s.ctx, next)
-		if err != nil {
-			return
-		}
-		next = root.Revision + compareEvery
-		if !s.Leadership().Leader {
-			continue
-		}
-		revision, hash := s.replica.State().Hash()
-		s.proposeSystem(command.Op{Kind: command.StateHash, Revision: revision, Value: hash[:]})
-	}
 }
 
 // nameCluster gives a new cluster its identity, on whichever replica leads.

@@ -225,7 +225,13 @@ func (s *Store) quorumWithout(ctx context.Context, leaving ServerStatus) error {
 	case voters == 0:
 		return fmt.Errorf("%w: %s is the only server with a vote", ErrUnsafe, name)
 	case live <= voters/2:
-		return fmt.Errorf("%w: without %s only %d of the %d voters left answer, and nothing could be written", ErrUnsafe, name, live, voters)
+		return fmt.Errorf(
+			"%w: without %s only %d of the %d voters left answer, and nothing could be written",
+			ErrUnsafe,
+			name,
+			live,
+			voters,
+		)
 	}
 	return nil
 }

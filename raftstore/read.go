@@ -85,8 +85,8 @@ func (s *Store) confirmRevision(readers int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	round := s.witness.begin()
-	if readers >= witnessCrowd && s.witness.await(s.ctx, l.Term, round) {
+	round := s.quorum.begin()
+	if readers >= quorumProofReaders && s.quorum.await(s.ctx, l.Term, round) {
 		return root.Revision, nil
 	}
 	if err := s.replica.ConfirmLeader(s.ctx, l.Term); err != nil {
@@ -107,7 +107,7 @@ func (s *Store) vouchedRevision(ctx context.Context, word forward.Word) (answer 
 	if err != nil || !s.replica.VouchedFor(word.Term, word.ID) {
 		return forward.Answer{}, false
 	}
-	return forward.Answer{Revision: root.Revision, Round: s.witness.heard(word.Term, word.Seen)}, true
+	return forward.Answer{Revision: root.Revision, Round: s.quorum.heard(word.Term, word.Seen)}, true
 }
 
 // askRevision is a follower's part.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/replica"
+	"github.com/setpoint-io/setpoint/raftstore/replica/birth"
 )
 
 // ErrBehind: another server that survives has a newer log.
@@ -43,11 +45,19 @@ func CheckNewest(stored *Stored, others []*Stored) error {
 
 // Recover gives the server whose data directory was examined the only vote of its
 // cluster, at address, host:port. Whatever the lost majority had acknowledged and
-// this server never got, is lost. The others stay members without a vote: they come
-// back, with an empty data directory or the former state, get this server's state
-// and then their vote. It refuses, with ErrBehind, if another survivor has a newer
-// log. It returns the revision that the store begins with.
-func Recover(ctx context.Context, dir, address string, stored *Stored, others []*Stored, logger *slog.Logger) (revision uint64, err error) {
+// this server never got, is lost. A new life of the cluster begins, at the time now. The
+// others stay members without a vote: with an empty data directory they get this server's
+// state and then their vote; with data of the former life they stop when this server
+// calls them, and when started again set those aside. It refuses, with ErrBehind, if
+// another survivor has a newer log. It returns the revision that the store begins with.
+func Recover(
+	ctx context.Context,
+	dir, address string,
+	stored *Stored,
+	others []*Stored,
+	now time.Time,
+	logger *slog.Logger,
+) (revision uint64, err error) {
 	if err := CheckNewest(stored, others); err != nil {
 		return 0, err
 	}
@@ -56,13 +66,13 @@ func Recover(ctx context.Context, dir, address string, stored *Stored, others []
 	}
 	life := replica.NextLife{
 		ServerID: stored.ServerID, Servers: survivors(stored, address),
-		Root: stored.Root, ClusterID: stored.ClusterID, Revisions: RevisionGap,
-		LastIndex: stored.LastIndex, LastTerm: stored.LastTerm,
+		Root: stored.Root, ClusterID: stored.ClusterID, Life: birth.Name(), FormerLife: stored.Root.Life,
+		LastIndex: stored.LastIndex, LastTerm: stored.LastTerm, Begins: now,
 	}
-	if err := life.ReplaceFiles(ctx, dir, logger); err != nil {
+	if err := life.Replace(ctx, replica.Files{Dir: dir, Logger: logger}); err != nil {
 		return 0, err
 	}
-	return stored.Root.Revision + RevisionGap, nil
+	return life.Revision(), nil
 }
 
 // survivors is the configuration after a recovery.

@@ -196,7 +196,9 @@ func TestAllAddressesChangeAtOnce(t *testing.T) {
 func TestReplaceUnderLoad(t *testing.T) {
 	for _, which := range []string{"follower", "leader"} {
 		t.Run(which, func(t *testing.T) {
-			inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
+			synctest.Test(t, func(t *testing.T) {
+				c := raftstoretest.StartCluster(t, 3, nil) // a quiet one is caught up with less often
+				defer c.Close()
 				leader := c.Leader()
 				moving := others(leader)[0]
 				if which == "leader" {
@@ -264,6 +266,7 @@ func TestLeadershipMovesToTheServerNamed(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *raftstoretest.Cluster) {
 		leader := c.Leader()
 		to := others(leader)[1]
+		mustPut(t, c.Store(others(leader)[0]), "/k", "v") // it knows the leader now
 		if err := c.Store(others(leader)[0]).MoveLeadership(t.Context(), c.Name(to)); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-io/setpoint/internal/freeport"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/command"
 )
@@ -47,12 +48,9 @@ func startOnSocketsIn(t testing.TB, dirs []string) *socketCluster {
 		closers: map[int]func(){},
 	}
 	for i := range n {
-		raft, web := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
-		server := raftstore.Server{ID: fmt.Sprintf("server-%d", i+1), Address: raft.Addr().String()}
-		c.web[server.ID] = web.Addr().String()
+		server := raftstore.Server{ID: fmt.Sprintf("server-%d", i+1), Address: freeAddress(t)}
+		c.web[server.ID] = freeAddress(t)
 		c.servers, c.dirs = append(c.servers, server), append(c.dirs, dirs[i])
-		raft.Close()
-		web.Close()
 	}
 	c.fatal = func(i int, err error) { t.Errorf("%s: %v", c.servers[i].ID, err) }
 	for i := range n {
@@ -87,6 +85,15 @@ func (c *socketCluster) open(t testing.TB, i int) {
 	go site.Serve(web)
 	go acceptRaft(raft, store)
 	c.closers[i] = func() { site.Close(); raft.Close() }
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	address, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 func listen(t testing.TB, address string) net.Listener {

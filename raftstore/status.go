@@ -16,6 +16,8 @@ type Status struct {
 	Name, ID  string
 	Phase     replica.Phase
 	ClusterID string
+	// Life is the one that this server's data belong to, "" if it has no name yet.
+	Life string
 	// FeatureLevel is what all members have agreed to understand.
 	FeatureLevel uint64
 	Servers      []ServerStatus
@@ -33,8 +35,14 @@ type Status struct {
 	// ApplyMax is the longest that one of the recent entries, or taking a snapshot,
 	// kept the state machine busy.
 	ApplyMax time.Duration
+	// StepDowns counts how often this replica, since it started, stopped leading because
+	// most voters did not answer in time.
+	StepDowns uint64
 	// Space is the room on this server's disk.
 	Space SpaceStatus
+	// ObjectsBytes is what all objects take in memory, ObjectsLimitBytes what they may if
+	// this server leads; not more than 0 is no bound.
+	ObjectsBytes, ObjectsLimitBytes int64
 	// Failure is why the replica stopped itself, or nil.
 	Failure error
 }
@@ -43,11 +51,13 @@ type Status struct {
 func (s *Store) Status() Status {
 	r, root, beginning := s.replica.Status(), s.Root(), s.replica.Beginning()
 	return Status{
-		Name: s.cfg.Name, ID: beginning.ID, Phase: beginning.Phase, ClusterID: root.ClusterID, FeatureLevel: root.FeatureLevel, Servers: r.Servers,
+		Name: s.cfg.Name, ID: beginning.ID, Phase: beginning.Phase, ClusterID: root.ClusterID, Life: beginning.Life,
+		FeatureLevel: root.FeatureLevel, Servers: r.Servers,
 		Leader: r.Leadership.Leader, LeaderID: r.Leadership.LeaderID,
 		LeaderAddress: r.Leadership.LeaderAddress, Term: r.Leadership.Term,
 		Revision: root.Revision, AppliedIndex: root.Index, CommitIndex: r.CommitIndex,
 		LastIndex: r.LastIndex, SnapshotIndex: r.SnapshotIndex,
-		LogBytes: r.LogBytes, SyncP99: r.SyncP99, ApplyMax: r.ApplyMax, Space: s.replica.Space(), Failure: s.replica.Failed(),
+		LogBytes: r.LogBytes, SyncP99: r.SyncP99, ApplyMax: r.ApplyMax, StepDowns: s.stepDowns.Load(), Space: s.replica.Space(),
+		ObjectsBytes: root.Bytes(), ObjectsLimitBytes: s.objectsLimit, Failure: s.replica.Failed(),
 	}
 }

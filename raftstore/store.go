@@ -37,9 +37,9 @@ type Store struct {
 	local, remote *batcher
 	// confirm asks a quorum whether this replica leads, ask asks the leader.
 	confirm, ask coalescer
-	// witness saves confirm its messages; seen is what a follower's words name.
-	witness witness
-	seen    atomic.Pointer[seenRound]
+	// quorum saves confirm its messages; seen is what a follower's words name.
+	quorum quorumProof
+	seen   atomic.Pointer[seenRound]
 
 	// changing has room while nobody changes the membership here.
 	changing chan struct{}
@@ -47,16 +47,26 @@ type Store struct {
 	// hungUp has a message when a connection of a peer has ended.
 	hungUp chan struct{}
 
+	// claims are what the members' states were, compareAsked has a message when one asks
+	// for a comparison.
+	claims       *claims
+	compareAsked chan struct{}
+
+	// stepDowns counts leaderships that ended with nobody to follow.
+	stepDowns atomic.Uint64
+
 	// noRoom is why writes are refused now, nil if they are not.
 	noRoom atomic.Pointer[error]
 
 	// ctx ends when everything must; stopping is closed when nothing may begin.
-	ctx      context.Context
-	cancel   context.CancelFunc
-	stopping chan struct{}
-	stopOnce sync.Once
-	stopErr  error
-	children sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
+	// objectsLimit is what all objects may take; see Config.ObjectsLimitBytes.
+	objectsLimit int64
+	stopping     chan struct{}
+	stopOnce     sync.Once
+	stopErr      error
+	children     sync.WaitGroup
 }
 
 // Open starts the replica and returns; see Leadership for when it serves. A founder
@@ -68,23 +78,27 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	cfg.FeatureLevel = cmp.Or(cfg.FeatureLevel, FeatureLevel)
+	found := newClaims()
 	r, err := replica.Open(ctx, replica.Config{
 		FeatureLevel: cfg.FeatureLevel,
 		ID:           cfg.Name, AdvertiseAddress: cfg.AdvertiseAddress, ClusterID: cfg.ClusterID,
 		InitialServers: cfg.InitialServers, Disk: cfg.disk(), Storage: cfg.Storage, Dial: cfg.Dial, Fatal: cfg.Fatal,
-		Timing: cfg.Timing, RingBytes: cfg.RingBytes, Applying: cfg.Applying, Logger: cfg.Logger,
+		Timing: cfg.Timing, RingBytes: cfg.RingBytes, Compared: found.applied, Applying: cfg.Applying, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, replica: r, stopping: make(chan struct{}), changing: make(chan struct{}, 1), hungUp: make(chan struct{}, 1)}
+	s := &Store{cfg: cfg, replica: r, stopping: make(chan struct{}), changing: make(chan struct{}, 1), hungUp: make(chan struct{}, 1),
+		claims: found, compareAsked: make(chan struct{}, 1)}
+	s.objectsLimit = cfg.objectsLimit()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.peers = forward.NewClient(cfg.peerClient())
 	s.sessions.open = s.openSession
 	s.local = newBatcher(s.ctx, s.shipToLog)
 	s.remote = newBatcher(s.ctx, s.shipToLeader)
 	s.confirm.fetch, s.ask.fetch = s.confirmRevision, s.askRevision
-	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.nameCluster, s.raiseLevel, s.followRoom, s.attend, s.followSuccession} {
+	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.compareAnew, s.followDoubts,
+		s.nameCluster, s.raiseLevel, s.followRoom, s.rejoin, s.electEarly, s.followLoss} {
 		s.children.Go(child)
 	}
 	return s, nil

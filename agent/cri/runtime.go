@@ -7,6 +7,8 @@ import (
 	internalapi "k8s.io/cri-api/pkg/apis"
 	"k8s.io/cri-streaming/pkg/streaming"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+
+	"github.com/setpoint-io/setpoint/internal/podfields"
 )
 
 // Runtime runs pods: sandboxes, containers and images. Close(ctx) releases the connection to the runtime (or the
@@ -28,6 +30,12 @@ type Streamer interface {
 		tty bool, resize <-chan remotecommand.TerminalSize) error
 	// PortForwardStream connects stream with 127.0.0.1:port inside the sandbox's network namespace.
 	PortForwardStream(ctx context.Context, podSandboxID string, port int32, stream io.ReadWriteCloser) error
+}
+
+// Limited is implemented by runtimes that know which fields of pods they cannot honour. Of others it is assumed that they
+// do what they are asked, or say that they cannot.
+type Limited interface {
+	Can() podfields.Node
 }
 
 // StreamingRuntime presents s in the form which the published CRI streaming server expects.

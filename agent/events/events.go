@@ -35,6 +35,8 @@ const (
 	FailedKillPod       = "FailedKillPod"
 	DeadlineExceeded    = "DeadlineExceeded"
 	NodeStarting        = "Starting"
+	FieldNotSupported   = "FieldNotSupported"
+	FieldIgnored        = "FieldIgnored"
 )
 
 // Recorder records events on pods and containers.

@@ -37,11 +37,11 @@ type Config struct {
 	// Name is unique among members of the same Role.
 	Name string
 	Role Role
-	// BindAddr is "ip:port", tcp and udp; no ip: all; port 0: a free one.
+	// BindAddr is "ip:port", tcp and udp; no ip: all; port 0, or one that is taken: a free one.
 	BindAddr string
-	// AdvertiseAddr is the "ip:port" by which others reach this member; empty:
+	// AdvertiseIP is where others reach this member, at the port of BindAddr; empty:
 	// derived from BindAddr.
-	AdvertiseAddr string
+	AdvertiseIP string
 	// Key encrypts and authenticates: 32 bytes.
 	Key []byte
 	// Label keeps apart clusters that share a network.
@@ -81,14 +81,11 @@ func (c *Config) memberlistConfig(p *Pool) (*memberlist.Config, error) {
 	if m.BindAddr, m.BindPort, err = splitAddress(c.BindAddr); err != nil {
 		return nil, err
 	}
-	m.AdvertisePort = m.BindPort
+	m.AdvertiseAddr, m.AdvertisePort = c.AdvertiseIP, m.BindPort
 	if m.BindAddr == "" {
 		m.BindAddr = net.IPv4zero.String()
 	}
-	if c.AdvertiseAddr != "" {
-		m.AdvertiseAddr, m.AdvertisePort, err = splitAddress(c.AdvertiseAddr)
-	}
-	return m, err
+	return m, nil
 }
 
 func splitAddress(address string) (host string, port int, err error) {

@@ -32,7 +32,7 @@ const (
 	NotMember State = iota
 	// Alive: a member, or only suspected.
 	Alive
-	// Dead: it answered nobody, and did not speak up in time.
+	// Dead: it answered no probe, and did not refute the suspicion in time.
 	Dead
 )
 
@@ -61,7 +61,9 @@ type Member struct {
 type Pool struct {
 	config  Config
 	list    *memberlist.Memberlist
+	address string // "ip:port" that this member advertises
 	changes chan string
+	rejoin  chan struct{}
 
 	mu      sync.Mutex
 	members map[string]Member // by id, without this one
@@ -74,14 +76,22 @@ func Join(config Config) (*Pool, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	p := &Pool{config: config, changes: make(chan string, changesLimit), members: map[string]Member{}, leaving: map[string]bool{}}
+	p := &Pool{
+		config:  config,
+		changes: make(chan string, changesLimit),
+		rejoin:  make(chan struct{}, 1),
+		members: map[string]Member{},
+		leaving: map[string]bool{},
+	}
 	c, err := config.memberlistConfig(p)
 	if err != nil {
 		return nil, err
 	}
-	if p.list, err = memberlist.Create(c); err != nil {
+	if err := p.listen(c); err != nil {
 		return nil, fmt.Errorf("gossip: %w", err)
 	}
+	// The library writes its own node without a lock that readers could take.
+	p.address = p.list.LocalNode().Address()
 	return p, nil
 }
 
@@ -100,8 +110,18 @@ func (p *Pool) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
+		case <-p.rejoin:
+			timer.Stop()
 		case <-timer.C:
 		}
+	}
+}
+
+// Rejoin has Run join the seeds now, since there are others.
+func (p *Pool) Rejoin() {
+	select {
+	case p.rejoin <- struct{}{}:
+	default: // it will anyway
 	}
 }
 
@@ -115,7 +135,7 @@ func (p *Pool) joinSeeds() {
 		return
 	}
 	if _, err := p.list.Join(seeds); err != nil {
-		p.config.Logger.Debug("no gossip seed joined", "error", err)
+		p.config.Logger.Debug("no gossip seed joined", "err", err)
 	}
 }
 
@@ -127,7 +147,7 @@ func (p *Pool) Leave(timeout time.Duration) error {
 	// The library does not say of a member that it left: announce it. Running out
 	// of time means that it was not repeated as often as wanted.
 	if err := p.list.UpdateNode(timeout / 2); err != nil {
-		p.config.Logger.Debug("gossip goodbye", "error", err)
+		p.config.Logger.Debug("gossip goodbye", "err", err)
 	}
 	err := p.list.Leave(timeout / 2)
 	if shutdownErr := p.list.Shutdown(); err == nil {
@@ -140,7 +160,7 @@ func (p *Pool) Leave(timeout time.Duration) error {
 }
 
 // Address is the "ip:port" that this member advertises.
-func (p *Pool) Address() string { return p.list.LocalNode().Address() }
+func (p *Pool) Address() string { return p.address }
 
 // Members returns everybody, this member first, the rest by role and name.
 func (p *Pool) Members() []Member {

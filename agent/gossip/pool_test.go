@@ -212,7 +212,7 @@ func TestBadConfig(t *testing.T) {
 		"no name":   {func(c *Config) { c.Name = "" }, ErrNoName},
 		"no role":   {func(c *Config) { c.Role = "" }, ErrNoName},
 		"no port":   {func(c *Config) { c.BindAddr = "127.0.0.1" }, ErrBadAddress},
-		"bad port":  {func(c *Config) { c.AdvertiseAddr = "127.0.0.1:http" }, ErrBadAddress},
+		"bad port":  {func(c *Config) { c.BindAddr = "127.0.0.1:http" }, ErrBadAddress},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := good

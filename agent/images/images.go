@@ -41,6 +41,8 @@ func (e *Error) Error() string { return e.Reason + ": " + e.Message }
 type Config struct {
 	Service criapi.ImageManagerService
 	Events  events.Recorder
+	// Dir keeps who may use which image; it is made when it is needed.
+	Dir string
 	// Secret reads a pull secret.
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
@@ -53,6 +55,8 @@ type Puller struct {
 	mu       sync.Mutex
 	failures map[key]*failure
 	pulling  map[string]chan struct{} // image -> closed when its pull ended
+
+	recording sync.Mutex // held while records of access change
 }
 
 // key: the back-off is per pod, so that a new pod tries at once.
@@ -72,7 +76,12 @@ func New(cfg Config) *Puller {
 
 // Ensure returns the runtime's reference of c's image, pulling it if the policy
 // says so. Any error is a *Error, or ctx's.
-func (p *Puller) Ensure(ctx context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *runtimeapi.PodSandboxConfig) (*runtimeapi.Image, error) {
+func (p *Puller) Ensure(
+	ctx context.Context,
+	pod *corev1.Pod,
+	c *corev1.Container,
+	sandbox *runtimeapi.PodSandboxConfig,
+) (*runtimeapi.Image, error) {
 	if _, err := name.ParseReference(c.Image); err != nil {
 		msg := fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: invalid reference format", c.Image, c.Image)
 		p.Events.Event(events.Container(pod, c.Name), corev1.EventTypeWarning, events.InspectFailed, msg)
@@ -84,11 +93,19 @@ func (p *Puller) Ensure(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 		p.Events.Event(events.Container(pod, c.Name), corev1.EventTypeWarning, events.InspectFailed, msg)
 		return nil, &Error{Reason: ReasonInspect, Message: msg}
 	}
-	if !mustPull(c, image != nil) {
-		return p.present(pod, c, image)
+	if mustPull(c, image != nil) {
+		return p.pull(ctx, pod, c, sandbox)
 	}
-	return p.pull(ctx, pod, c, sandbox)
+	if image != nil && !p.access().allows(image, c.Image, p.credentials(ctx, pod, c.Image)) {
+		if c.ImagePullPolicy != corev1.PullNever {
+			return p.pull(ctx, pod, c, sandbox) // the registry decides
+		}
+		image = nil // and who may not use it does not hear that it is here
+	}
+	return p.present(pod, c, image)
 }
+
+func (p *Puller) access() access { return access{p.Dir} }
 
 func (p *Puller) present(pod *corev1.Pod, c *corev1.Container, image *runtimeapi.Image) (*runtimeapi.Image, error) {
 	ref := events.Container(pod, c.Name)
@@ -97,7 +114,12 @@ func (p *Puller) present(pod *corev1.Pod, c *corev1.Container, image *runtimeapi
 		p.Events.Event(ref, corev1.EventTypeWarning, events.NeverPull, msg)
 		return nil, &Error{Reason: ReasonNeverPull, Message: msg}
 	}
-	p.Events.Event(ref, corev1.EventTypeNormal, events.Pulled, fmt.Sprintf("Container image %q already present on machine", c.Image))
+	p.Events.Event(
+		ref,
+		corev1.EventTypeNormal,
+		events.Pulled,
+		fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", c.Image),
+	)
 	return image, nil
 }
 
@@ -126,7 +148,12 @@ func (p *Puller) find(ctx context.Context, image string) (*runtimeapi.Image, err
 	return resp.Image, nil
 }
 
-func (p *Puller) pull(ctx context.Context, pod *corev1.Pod, c *corev1.Container, sandbox *runtimeapi.PodSandboxConfig) (*runtimeapi.Image, error) {
+func (p *Puller) pull(
+	ctx context.Context,
+	pod *corev1.Pod,
+	c *corev1.Container,
+	sandbox *runtimeapi.PodSandboxConfig,
+) (*runtimeapi.Image, error) {
 	ref, k := events.Container(pod, c.Name), key{string(pod.UID), c.Image}
 	if wait, cause := p.inBackOff(k, time.Now()); wait > 0 {
 		msg := fmt.Sprintf("Back-off pulling image %q", c.Image)
@@ -135,12 +162,12 @@ func (p *Puller) pull(ctx context.Context, pod *corev1.Pod, c *corev1.Container,
 	}
 	p.Events.Event(ref, corev1.EventTypeNormal, events.Pulling, fmt.Sprintf("Pulling image %q", c.Image))
 	asked := time.Now()
-	began, err := p.download(ctx, pod, c.Image, sandbox)
+	began, by, err := p.download(ctx, pod, c.Image, sandbox)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err == nil {
-		return p.pulled(ctx, ref, k, c.Image, asked, began)
+		return p.pulled(ctx, pull{ref, k, c.Image, asked, began, by})
 	}
 	msg := fmt.Sprintf("Failed to pull image %q: %v", c.Image, err)
 	p.Events.Event(ref, corev1.EventTypeWarning, events.Failed, msg)
@@ -148,38 +175,81 @@ func (p *Puller) pull(ctx context.Context, pod *corev1.Pod, c *corev1.Container,
 	return nil, &Error{Reason: ReasonPull, Message: msg, Retry: wait}
 }
 
-// pulled looks the new image up and says how long it took.
-func (p *Puller) pulled(ctx context.Context, ref *corev1.ObjectReference, k key, image string, asked, began time.Time) (*runtimeapi.Image, error) {
+// pull is one that succeeded.
+type pull struct {
+	ref          *corev1.ObjectReference
+	key          key
+	image        string
+	asked, began time.Time
+	by           *grant
+}
+
+// pulled looks the new image up, remembers who may use it, and says how long it took.
+func (p *Puller) pulled(ctx context.Context, done pull) (*runtimeapi.Image, error) {
 	p.mu.Lock()
-	delete(p.failures, k)
+	delete(p.failures, done.key)
 	p.mu.Unlock()
-	got, err := p.find(ctx, image)
+	got, err := p.find(ctx, done.image)
 	if err == nil && got == nil {
 		err = errors.New("the runtime does not know the image it pulled")
 	}
+	if err == nil {
+		err = p.remember(ctx, got.Id, done)
+	}
 	if err != nil {
-		return nil, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("Failed to inspect image %q: %v", image, err)}
+		return nil, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("Failed to inspect image %q: %v", done.image, err)}
 	}
 	end := time.Now()
-	p.Events.Eventf(ref, corev1.EventTypeNormal, events.Pulled, "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
-		image, end.Sub(began).Truncate(time.Millisecond), end.Sub(asked).Truncate(time.Millisecond), got.Size)
+	p.Events.Eventf(
+		done.ref,
+		corev1.EventTypeNormal,
+		events.Pulled,
+		"Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+		done.image,
+		end.Sub(done.began).Truncate(time.Millisecond),
+		end.Sub(done.asked).Truncate(time.Millisecond),
+		got.Size,
+	)
 	return got, nil
 }
 
-// download waits for its turn, then tries each credential.
-func (p *Puller) download(ctx context.Context, pod *corev1.Pod, image string, sandbox *runtimeapi.PodSandboxConfig) (began time.Time, err error) {
+func (p *Puller) remember(ctx context.Context, id string, done pull) error {
+	p.recording.Lock()
+	defer p.recording.Unlock()
+	if err := p.access().pulled(id, done.image, done.by); err != nil {
+		return err
+	}
+	if present, err := p.Service.ListImages(ctx, nil); err == nil {
+		p.access().prune(present)
+	}
+	return nil
+}
+
+// download waits for its turn, then tries each credential; by is the one that was good.
+func (p *Puller) download(
+	ctx context.Context,
+	pod *corev1.Pod,
+	image string,
+	sandbox *runtimeapi.PodSandboxConfig,
+) (began time.Time, by *grant, err error) {
 	release, err := p.enter(ctx, image)
 	if err != nil {
-		return time.Now(), err
+		return time.Now(), nil, err
 	}
 	defer release()
 	began = time.Now()
-	for _, auth := range p.credentials(ctx, pod, image) {
-		if _, err = p.Service.PullImage(ctx, &runtimeapi.ImageSpec{Image: image}, auth, sandbox); err == nil {
-			return began, nil
+	if err := p.access().begin(image); err != nil {
+		return began, nil, err
+	}
+	for _, c := range p.credentials(ctx, pod, image) {
+		if _, err = p.Service.PullImage(ctx, &runtimeapi.ImageSpec{Image: image}, c.auth, sandbox); err == nil {
+			return began, c.grant, nil
 		}
 	}
-	return began, err
+	if ctx.Err() == nil { // otherwise the runtime may still finish it
+		p.access().failed(image)
+	}
+	return began, nil, err
 }
 
 // enter lets one pull of an image run at a time, and pullsMax in all.

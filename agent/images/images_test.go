@@ -21,6 +21,7 @@ type registry struct {
 	local  map[string]bool
 	err    error
 	took   time.Duration
+	wants  string // the user name without which nothing is given; "": none
 	auths  []*runtimeapi.AuthConfig
 	pulls  int
 	atOnce int
@@ -47,15 +48,29 @@ func (r *registry) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, auth
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.atOnce--
+	if r.err == nil && r.wants != "" && auth.GetUsername() != r.wants {
+		return "", errors.New("unauthorized")
+	}
 	if r.err == nil {
 		r.local[spec.Image] = true
 	}
 	return spec.Image, r.err
 }
 
-func newPuller(r *registry, secrets map[string]*corev1.Secret) *Puller {
+func (r *registry) ListImages(context.Context, *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []*runtimeapi.Image
+	for id := range r.local {
+		list = append(list, &runtimeapi.Image{Id: id})
+	}
+	return list, nil
+}
+
+func newPuller(t *testing.T, r *registry, secrets map[string]*corev1.Secret) *Puller {
+	t.Helper()
 	r.local = map[string]bool{"local": true}
-	return New(Config{Service: r, Events: record.NewFakeRecorder(1000), Secret: func(_ context.Context, _, name string) (*corev1.Secret, error) {
+	return New(Config{Service: r, Events: record.NewFakeRecorder(1000), Dir: t.TempDir(), Secret: func(_ context.Context, _, name string) (*corev1.Secret, error) {
 		if s := secrets[name]; s != nil {
 			return s, nil
 		}
@@ -75,7 +90,7 @@ func TestPolicies(t *testing.T) {
 		{"Not A Name", corev1.PullAlways, ReasonInvalidName, 0},
 	} {
 		r := &registry{}
-		_, err := newPuller(r, nil).Ensure(t.Context(), &corev1.Pod{}, &corev1.Container{Image: tc.image, ImagePullPolicy: tc.policy}, nil)
+		_, err := newPuller(t, r, nil).Ensure(t.Context(), &corev1.Pod{}, &corev1.Container{Image: tc.image, ImagePullPolicy: tc.policy}, nil)
 		reason := ""
 		if e, ok := errors.AsType[*Error](err); ok {
 			reason = e.Reason
@@ -89,7 +104,7 @@ func TestPolicies(t *testing.T) {
 func TestBackOffAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{err: errors.New("refused")}
-		p, c := newPuller(r, nil), &corev1.Container{Image: "remote"}
+		p, c := newPuller(t, r, nil), &corev1.Container{Image: "remote"}
 		ensure := func() *Error {
 			_, err := p.Ensure(t.Context(), &corev1.Pod{}, c, nil)
 			e, _ := errors.AsType[*Error](err)
@@ -118,7 +133,7 @@ func TestBackOffAfterFailure(t *testing.T) {
 func TestPullsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &registry{took: time.Second}
-		p := newPuller(r, nil)
+		p := newPuller(t, r, nil)
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
@@ -142,7 +157,7 @@ func TestPullSecrets(t *testing.T) {
 	}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "missing"}, {Name: "broken"}, {Name: "good"}}}}
 	r := &registry{}
-	p := newPuller(r, secrets)
+	p := newPuller(t, r, secrets)
 	if _, err := p.Ensure(t.Context(), pod, &corev1.Container{Image: "quay.io/team/app:v1"}, nil); err != nil {
 		t.Fatal(err)
 	}

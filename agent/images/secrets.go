@@ -19,15 +19,21 @@ type login struct {
 	IdentityToken string `json:"identitytoken"`
 }
 
+// credential is what to show a registry; both are nil for none.
+type credential struct {
+	auth  *runtimeapi.AuthConfig
+	grant *grant
+}
+
 // credentials are those of the pod's pull secrets that match the image's
 // registry, then none. A secret that is missing or malformed is skipped: the
 // pull may work without it.
-func (p *Puller) credentials(ctx context.Context, pod *corev1.Pod, image string) []*runtimeapi.AuthConfig {
+func (p *Puller) credentials(ctx context.Context, pod *corev1.Pod, image string) []credential {
 	ref, err := name.ParseReference(image)
 	if err != nil {
-		return []*runtimeapi.AuthConfig{nil}
+		return []credential{{}}
 	}
-	var out []*runtimeapi.AuthConfig
+	var out []credential
 	for _, s := range pod.Spec.ImagePullSecrets {
 		secret, err := p.Secret(ctx, pod.Namespace, s.Name)
 		if err != nil {
@@ -35,11 +41,12 @@ func (p *Puller) credentials(ctx context.Context, pod *corev1.Pod, image string)
 		}
 		for server, l := range logins(secret) {
 			if matches(server, ref.Context()) {
-				out = append(out, l.auth(server))
+				auth := l.auth(server)
+				out = append(out, credential{auth, grantOf(pod.Namespace, s.Name, string(secret.UID), auth)})
 			}
 		}
 	}
-	return append(out, nil)
+	return append(out, credential{})
 }
 
 func logins(secret *corev1.Secret) map[string]login {

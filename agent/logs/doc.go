@@ -1,6 +1,6 @@
 // Package logs keeps container logs from filling the disk.
 //
-// It owns: the rotation of log files; the runtime writes them and agent/server
+// It owns: the rotation of log files; the runtime writes them and agent/kubeletapi
 // reads them. Called by: agent.Run. It may call: CRI.
 //
 // Promises: a container's logs take about filesMax times sizeMaxBytes; the

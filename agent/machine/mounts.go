@@ -52,11 +52,13 @@ func remountWritable(m mount) error {
 	return nil
 }
 
-// mount is a line of mountinfo. flags are those that a remount must repeat.
+// mount is a line of mountinfo. flags are those that a remount must repeat; upper is where an overlay
+// keeps what is written to it.
 type mount struct {
 	path     string
 	readOnly bool
 	flags    uintptr
+	upper    string
 }
 
 func readMounts(path string) ([]mount, error) {
@@ -80,17 +82,25 @@ var keptFlags = map[string]uintptr{
 	"noatime": unix.MS_NOATIME, "relatime": unix.MS_RELATIME,
 }
 
-// parseMount reads "ID parent major:minor root path options ...".
+// parseMount reads "ID parent major:minor root path options ... - type source options".
 func parseMount(line string) (mount, bool) {
 	fields := strings.Fields(line)
 	const pathField, optionsField = 4, 5
 	if len(fields) <= optionsField {
 		return mount{}, false
 	}
-	m := mount{path: fields[pathField]}
+	m := mount{path: unescape.Replace(fields[pathField])}
 	for _, option := range strings.Split(fields[optionsField], ",") {
 		m.readOnly = m.readOnly || option == "ro"
 		m.flags |= keptFlags[option]
 	}
+	for _, option := range strings.Split(fields[len(fields)-1], ",") {
+		if upper, ok := strings.CutPrefix(option, "upperdir="); ok {
+			m.upper = unescape.Replace(upper)
+		}
+	}
 	return m, true
 }
+
+// unescape undoes what mountinfo does to what would end a field or a line.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

@@ -31,10 +31,29 @@ func (n *Network) setUpBridge(pool *addresses) error {
 	if err := netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(gateway)}); err != nil {
 		return fmt.Errorf("address %s: %w", gateway, err)
 	}
+	if err := ignoreRouterAdvertisements(n.config.Bridge); err != nil {
+		return err
+	}
 	if err := netlink.LinkSetUp(link); err != nil {
 		return err
 	}
+	if err := n.routeServices(link); err != nil {
+		return err
+	}
 	return n.enableForwarding()
+}
+
+// routeServices leads the machine's own packets to Services to the bridge. None arrives there: the translation of what
+// leaves the machine sends them elsewhere, but only those that have a route. The route goes with the bridge.
+func (n *Network) routeServices(link netlink.Link) error {
+	if !n.config.ServiceCIDR.IsValid() {
+		return nil
+	}
+	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(n.config.ServiceCIDR.Masked()), Scope: netlink.SCOPE_LINK}
+	if err := netlink.RouteAdd(route); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("route to Services %s: %w", n.config.ServiceCIDR, err)
+	}
+	return nil
 }
 
 // enableForwarding lets the host route, and keeps it from telling two pods of one bridge to bypass it.
@@ -48,6 +67,17 @@ func (n *Network) enableForwarding() error {
 		}
 	}
 	return nil
+}
+
+// ignoreRouterAdvertisements keeps a pod from giving other machines IPv6 addresses and a default route through itself
+// (CVE-2020-10749): any pod may send raw packets. It works on an interface of the calling thread's network namespace,
+// which must not be up yet. A kernel without IPv6 has nothing to ignore.
+func ignoreRouterAdvertisements(device string) error {
+	err := sysctl("net/ipv6/conf/"+device+"/accept_ra", "0")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // sysctl writes only what differs: in a container the files may be read-only and already right.

@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -32,6 +33,19 @@ func goneEndpoints(before, now []Service) map[translatedFlow]bool {
 	return gone
 }
 
+// closedPorts are the flows of UDP to host ports that lead nowhere any more.
+func closedPorts(before, now map[netip.Addr][]HostPort) map[translatedFlow]bool {
+	gone := map[translatedFlow]bool{}
+	for pod, ports := range before {
+		for _, port := range ports {
+			if port.Protocol == unix.IPPROTO_UDP && !slices.Contains(now[pod], port) {
+				gone[translatedFlow{netip.AddrPortFrom(port.on(), port.Port), netip.AddrPortFrom(pod, port.PodPort)}] = true
+			}
+		}
+	}
+	return gone
+}
+
 func forgetFlows(gone map[translatedFlow]bool) error {
 	if len(gone) == 0 {
 		return nil
@@ -42,12 +56,15 @@ func forgetFlows(gone map[translatedFlow]bool) error {
 	return nil
 }
 
+// goneFlows has flows to one address, or, for the unspecified one, to any.
 type goneFlows map[translatedFlow]bool
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.
 func (g goneFlows) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	service, _ := netip.AddrFromSlice(flow.Forward.DstIP)
 	endpoint, _ := netip.AddrFromSlice(flow.Reverse.SrcIP)
+	to := netip.AddrPortFrom(endpoint.Unmap(), flow.Reverse.SrcPort)
 	return flow.Forward.Protocol == unix.IPPROTO_UDP &&
-		g[translatedFlow{netip.AddrPortFrom(service.Unmap(), flow.Forward.DstPort), netip.AddrPortFrom(endpoint.Unmap(), flow.Reverse.SrcPort)}]
+		(g[translatedFlow{netip.AddrPortFrom(service.Unmap(), flow.Forward.DstPort), to}] ||
+			g[translatedFlow{netip.AddrPortFrom(netip.IPv4Unspecified(), flow.Forward.DstPort), to}])
 }

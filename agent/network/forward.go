@@ -16,7 +16,7 @@ func (n *Network) acceptForwarding() error {
 	if err != nil {
 		return err
 	}
-	chain, err := n.withoutForwarding(conn)
+	chain, _, err := n.withoutForwarding(conn)
 	if chain == nil || err != nil {
 		return err
 	}
@@ -36,17 +36,17 @@ func (n *Network) acceptForwarding() error {
 func (n *Network) removeForwarding() error {
 	conn, err := nftables.New()
 	if err != nil {
-		return nil //nolint:nilerr // a machine without nftables has no rules of ours
+		return nil // a machine without nftables has no rules of ours
 	}
-	_, err = n.withoutForwarding(conn)
+	_, _, err = n.withoutForwarding(conn)
 	return errors.Join(err, conn.Flush())
 }
 
-// withoutForwarding finds the chain and plans the deletion of our rules; the chain is nil where there is none.
-func (n *Network) withoutForwarding(conn *nftables.Conn) (*nftables.Chain, error) {
+// withoutForwarding finds the chain and plans the deletion of our rules, count of them; the chain is nil where there is none.
+func (n *Network) withoutForwarding(conn *nftables.Conn) (chain *nftables.Chain, count int, err error) {
 	chains, err := conn.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for _, chain := range chains {
 		if chain.Table.Name != "filter" || chain.Name != "FORWARD" {
@@ -54,19 +54,20 @@ func (n *Network) withoutForwarding(conn *nftables.Conn) (*nftables.Chain, error
 		}
 		rules, err := conn.GetRules(chain.Table, chain)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		for _, rule := range rules {
 			if !bytes.Equal(rule.UserData, n.mark()) {
 				continue
 			}
 			if err := conn.DelRule(rule); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
+			count++
 		}
-		return chain, nil
+		return chain, count, nil
 	}
-	return nil, nil
+	return nil, 0, nil
 }
 
 // mark is the comment by which we know our rules.

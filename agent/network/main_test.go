@@ -73,7 +73,18 @@ func podMain() {
 	}()
 	fmt.Println("listening")
 	for lines.Scan() {
-		fmt.Println(ask(lines.Text()))
+		switch line := lines.Text(); line {
+		case "leave loopback":
+			fmt.Println(errorText(leaveLoopback()))
+		case "advertise":
+			fmt.Println(advertise())
+		case "heard":
+			fmt.Println(advertisementsHeard())
+		case "learned":
+			fmt.Println(learned(PodInterface))
+		default:
+			fmt.Println(ask(line))
+		}
 	}
 	os.Exit(0)
 }
@@ -104,7 +115,7 @@ type testPod struct {
 	endpoint Endpoint
 }
 
-func startPod(t *testing.T, n *Network, id string) *testPod {
+func startPod(t *testing.T, n *Network, id string, ports ...HostPort) *testPod {
 	t.Helper()
 	p := &testPod{t: t, command: exec.Command("/proc/self/exe", "pod")}
 	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
@@ -123,7 +134,7 @@ func startPod(t *testing.T, n *Network, id string) *testPod {
 	}
 	t.Cleanup(func() { p.stop(n) })
 	p.out.Scan()
-	if p.endpoint, err = n.Attach(p.command.Process.Pid, id); err != nil {
+	if p.endpoint, err = n.Attach(p.command.Process.Pid, id, ports...); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.say("go"); got != "listening" {

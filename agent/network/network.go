@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -27,6 +28,9 @@ type Config struct {
 	Bridge string
 	// ClusterCIDR covers the pods of all nodes: traffic to it keeps the pod's address.
 	ClusterCIDR netip.Prefix
+	// ServiceCIDR covers the Services' addresses: the machine itself looks for them behind the bridge, where they are
+	// translated, so that it reaches them without a default route too; invalid adds no route.
+	ServiceCIDR netip.Prefix
 	// StateDir keeps the last address given; empty forgets it.
 	StateDir string
 	// MTU in bytes of the pods' interfaces; 0 leaves the kernel's 1500.
@@ -34,18 +38,21 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Network is the pod network of one node. It works once SetPodCIDR has been called. mu guards addresses and gateway.
+// Network is the pod network of one node. It works once SetPodCIDR has been called. mu guards all but config; hostPorts are those of
+// the pod at an address.
 type Network struct {
 	config    Config
 	mu        sync.Mutex
 	addresses *addresses
 	reserved  []netip.Addr
+	hostPorts map[netip.Addr][]HostPort
 }
 
 // Endpoint is a pod's place in the network; it is all that Detach needs, in this process or a later one.
 type Endpoint struct {
 	Address       netip.Addr
 	HostInterface string
+	HostPorts     []HostPort `json:",omitempty"`
 }
 
 // New prepares a network; nothing is changed on the machine before SetPodCIDR.
@@ -81,11 +88,22 @@ func (n *Network) SetPodCIDR(prefix netip.Prefix) error {
 	if err := n.acceptForwarding(); err != nil {
 		n.config.Logger.Warn("pods may not reach each other: the rules of iptables could not be changed", "err", err)
 	}
+	if err := n.setPorts(n.hostPorts); err != nil { // those of the pods that run
+		n.config.Logger.Warn("host ports lead nowhere: nftables is not usable", "err", err)
+	}
 	for _, address := range n.reserved {
 		pool.reserve(address)
 	}
 	n.addresses = pool
 	return nil
+}
+
+// SetClusterCIDR says which range covers the pods of all nodes: what goes to it keeps its source. SetPodCIDR uses it; later
+// it changes nothing.
+func (n *Network) SetClusterCIDR(prefix netip.Prefix) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.config.ClusterCIDR = prefix
 }
 
 // Ready returns nil when pods can be connected.
@@ -105,18 +123,22 @@ func (n *Network) pool() *addresses {
 	return n.addresses
 }
 
-// Reserve keeps the address of a pod that is already running from being given away.
-func (n *Network) Reserve(address netip.Addr) {
+// Adopt keeps the address and the host ports of a pod that is already running from being given away. SetPodCIDR must not have
+// been called.
+func (n *Network) Adopt(endpoint Endpoint) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.reserved = append(n.reserved, address)
-	if n.addresses != nil {
-		n.addresses.reserve(address)
+	n.reserved = append(n.reserved, endpoint.Address)
+	if len(endpoint.HostPorts) > 0 {
+		if n.hostPorts == nil {
+			n.hostPorts = map[netip.Addr][]HostPort{}
+		}
+		n.hostPorts[endpoint.Address] = endpoint.HostPorts
 	}
 }
 
-// Attach connects the network namespace of process pid. podID makes the host interface's name unique.
-func (n *Network) Attach(pid int, podID string) (Endpoint, error) {
+// Attach connects the network namespace of process pid, and leads the ports to it. podID makes the host interface's name unique.
+func (n *Network) Attach(pid int, podID string, ports ...HostPort) (Endpoint, error) {
 	pool := n.pool()
 	if pool == nil {
 		return Endpoint{}, ErrNoPodCIDR
@@ -125,15 +147,22 @@ func (n *Network) Attach(pid int, podID string) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, err
 	}
-	endpoint := Endpoint{Address: address, HostInterface: hostInterface(podID)}
-	if err := n.connect(pid, endpoint, pool.gateway()); err != nil {
+	endpoint := Endpoint{Address: address, HostInterface: HostInterface(podID), HostPorts: ports}
+	err = n.connect(pid, endpoint, pool.gateway())
+	if err == nil {
+		err = n.openPorts(endpoint)
+	}
+	if err != nil {
 		return Endpoint{}, errors.Join(fmt.Errorf("connect pod: %w", err), n.Detach(endpoint))
 	}
 	return endpoint, nil
 }
 
-// Detach removes the pod's interface pair and frees its address. Doing it again is no error.
+// Detach closes the pod's host ports, removes its interface pair and frees its address. Doing it again is no error.
 func (n *Network) Detach(endpoint Endpoint) error {
+	if err := n.closePorts(endpoint); err != nil {
+		return fmt.Errorf("disconnect pod: %w", err)
+	}
 	if pool := n.pool(); pool != nil {
 		pool.release(endpoint.Address)
 	}
@@ -149,6 +178,11 @@ func (n *Network) Detach(endpoint Endpoint) error {
 		return fmt.Errorf("disconnect pod: %w", err)
 	}
 	return nil
+}
+
+// Forget removes the interface of a pod whose Endpoint is lost; its address was never reserved in this process.
+func (n *Network) Forget(podID string) error {
+	return n.Detach(Endpoint{HostInterface: HostInterface(podID)})
 }
 
 func (n *Network) connect(pid int, endpoint Endpoint, gateway netip.Addr) error {
@@ -171,6 +205,9 @@ func (n *Network) connect(pid int, endpoint Endpoint, gateway netip.Addr) error 
 	// Where br_netfilter is loaded (Docker does) a pod's call to a Service that leads to itself turns round in the bridge.
 	if err := netlink.LinkSetHairpin(pair, true); err != nil {
 		return fmt.Errorf("hairpin: %w", err)
+	}
+	if err := inNamespaceOf(pid, func() error { return ignoreRouterAdvertisements(PodInterface) }); err != nil {
+		return err
 	}
 	handle, err := handleOf(pid)
 	if err != nil {
@@ -210,6 +247,32 @@ func handleOf(pid int) (*netlink.Handle, error) {
 	return handle, nil
 }
 
+// inNamespaceOf runs do in the network namespace of process pid: /proc/sys/net shows that of the thread which looks.
+func inNamespaceOf(pid int, do func() error) error {
+	namespace, err := netns.GetFromPid(pid)
+	if err != nil {
+		return fmt.Errorf("network namespace of process %d: %w", pid, err)
+	}
+	defer namespace.Close()
+	runtime.LockOSThread()
+	own, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("own network namespace: %w", err)
+	}
+	defer own.Close()
+	if err := netns.Set(namespace); err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("enter network namespace of process %d: %w", pid, err)
+	}
+	err = do()
+	if back := netns.Set(own); back != nil {
+		return errors.Join(err, fmt.Errorf("leave network namespace of process %d: %w", pid, back)) // nobody else may get this thread
+	}
+	runtime.UnlockOSThread()
+	return err
+}
+
 func loopbackUp(handle *netlink.Handle) error {
 	loopback, err := handle.LinkByName("lo")
 	if err != nil {
@@ -244,7 +307,8 @@ func macOf(address netip.Addr) net.HardwareAddr {
 	return append(net.HardwareAddr{0x0a, 0x58}, address.AsSlice()...)
 }
 
-func hostInterface(podID string) string {
+// HostInterface is the name of a pod's interface on the host.
+func HostInterface(podID string) string {
 	sum := sha256.Sum256([]byte(podID))
 	return "sp" + hex.EncodeToString(sum[:])[:12]
 }

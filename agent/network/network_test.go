@@ -14,12 +14,17 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-func newNetwork(t *testing.T) *Network {
+func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces")
 	}
-	n := New(Config{Bridge: "sptest0", ClusterCIDR: netip.MustParsePrefix("10.199.0.0/16"), StateDir: t.TempDir(),
+}
+
+func newNetwork(t *testing.T) *Network {
+	t.Helper()
+	needRoot(t)
+	n := New(Config{Bridge: "sptest0", ClusterCIDR: netip.MustParsePrefix("10.199.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.197.0.0/16"), StateDir: t.TempDir(),
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24")); err != nil {
 		t.Fatal(err)
@@ -82,9 +87,7 @@ func forwardRules(t *testing.T) (count func() int) {
 }
 
 func TestPodsReachEachOtherWhereForwardingIsRefused(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: network namespaces")
-	}
+	needRoot(t)
 	rules := forwardRules(t)
 	n := newNetwork(t)
 	startPod(t, n, "one")

@@ -52,7 +52,7 @@ func (t *Translation) SetServices(services []Service) error {
 	if err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
-	if err := newRuleset(conn).fill(services); err != nil {
+	if err := newRuleset(conn, translationTable).fill(services); err != nil {
 		return fmt.Errorf("nftables table %s: %w", translationTable, err)
 	}
 	if err := conn.Flush(); err != nil {
@@ -75,8 +75,8 @@ type ruleset struct {
 }
 
 // newRuleset begins with an empty table: added, deleted, added, it replaces whatever there was.
-func newRuleset(conn *nftables.Conn) *ruleset {
-	table := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: translationTable}
+func newRuleset(conn *nftables.Conn, name string) *ruleset {
+	table := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: name}
 	conn.AddTable(table)
 	conn.DelTable(table)
 	return &ruleset{conn, conn.AddTable(table)}
@@ -93,7 +93,7 @@ func (r *ruleset) fill(services []Service) error {
 	for _, count := range slices.Sorted(maps.Keys(byCount)) {
 		err = errors.Join(err, r.spread(count, byCount[count]))
 	}
-	return errors.Join(err, r.translate(services), r.returnOwn(services), r.refuse(refused))
+	return errors.Join(err, r.translate(services), r.returnToPods(services), r.refuse(refused))
 }
 
 func spreadChain(count int) string { return fmt.Sprintf("to-%d", count) }
@@ -102,7 +102,7 @@ func spreadChain(count int) string { return fmt.Sprintf("to-%d", count) }
 func (r *ruleset) spread(count int, services []Service) error {
 	set := &nftables.Set{Table: r.table, Name: fmt.Sprintf("endpoints-%d", count), IsMap: true, Concatenation: true,
 		KeyType:  nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInteger),
-		DataType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)}
+		DataType: destinationType()}
 	var elements []nftables.SetElement
 	for _, s := range services {
 		for i, endpoint := range s.Endpoints {
@@ -114,17 +114,21 @@ func (r *ruleset) spread(count int, services []Service) error {
 		return err
 	}
 	chain := r.conn.AddChain(&nftables.Chain{Name: spreadChain(count), Table: r.table})
-	r.addRule(chain, append(loadKey(),
-		&expr.Numgen{Register: indexRegister, Modulus: uint32(count), Type: unix.NFT_NG_RANDOM},
-		&expr.Lookup{SourceRegister: firstRegister, DestRegister: firstRegister, IsDestRegSet: true, SetName: set.Name, SetID: set.ID},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: firstRegister, RegProtoMin: secondRegister, Specified: true},
-	)...)
+	draw := &expr.Numgen{Register: indexRegister, Modulus: uint32(count), Type: unix.NFT_NG_RANDOM}
+	r.addRule(chain, append(append(loadKey(), draw), lead(set)...)...)
 	return nil
 }
 
 // translate sends what begins a connection to a Service into the chain of its number of endpoints.
 func (r *ruleset) translate(services []Service) error {
-	set := &nftables.Set{Table: r.table, Name: "services", IsMap: true, Concatenation: true, KeyType: serviceKey(), DataType: nftables.TypeVerdict}
+	set := &nftables.Set{
+		Table:         r.table,
+		Name:          "services",
+		IsMap:         true,
+		Concatenation: true,
+		KeyType:       serviceKey(),
+		DataType:      nftables.TypeVerdict,
+	}
 	var elements []nftables.SetElement
 	for _, s := range services {
 		if count := len(s.Endpoints); count > 0 {
@@ -136,27 +140,49 @@ func (r *ruleset) translate(services []Service) error {
 		return err
 	}
 	for name, hook := range map[string]*nftables.ChainHook{"prerouting": nftables.ChainHookPrerouting, "output": nftables.ChainHookOutput} {
-		chain := r.conn.AddChain(&nftables.Chain{Name: name, Table: r.table, Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: nftables.ChainPriorityNATDest})
-		r.addRule(chain, append(loadKey(), &expr.Lookup{SourceRegister: firstRegister, IsDestRegSet: true, SetName: set.Name, SetID: set.ID})...)
+		chain := r.conn.AddChain(
+			&nftables.Chain{
+				Name:     name,
+				Table:    r.table,
+				Type:     nftables.ChainTypeNAT,
+				Hooknum:  hook,
+				Priority: nftables.ChainPriorityNATDest,
+			},
+		)
+		r.addRule(
+			chain,
+			append(loadKey(), &expr.Lookup{SourceRegister: firstRegister, IsDestRegSet: true, SetName: set.Name, SetID: set.ID})...)
 	}
 	return nil
 }
 
-// returnOwn lets a pod reach itself through a Service: it takes no packet from its own address, so the gateway's is put there.
-func (r *ruleset) returnOwn(services []Service) error {
-	set := &nftables.Set{Table: r.table, Name: "itself", Concatenation: true, KeyType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeIPAddr)}
+// returnToPods lets the endpoints of Services reach themselves.
+func (r *ruleset) returnToPods(services []Service) error {
 	own := map[netip.Addr]bool{}
-	var elements []nftables.SetElement
 	for _, s := range services {
 		for _, endpoint := range s.Endpoints {
-			if address := endpoint.Addr(); !own[address] {
-				own[address] = true
-				elements = append(elements, nftables.SetElement{Key: append(address.AsSlice(), address.AsSlice()...)})
-			}
+			own[endpoint.Addr()] = true
 		}
 	}
+	_, err := r.returnOwn(slices.SortedFunc(maps.Keys(own), netip.Addr.Compare))
+	return err
+}
+
+// returnOwn lets a pod reach itself by an address that is translated: it takes no packet from its own address, so the gateway's is
+// put there.
+func (r *ruleset) returnOwn(pods []netip.Addr) (*nftables.Chain, error) {
+	set := &nftables.Set{
+		Table:         r.table,
+		Name:          "itself",
+		Concatenation: true,
+		KeyType:       nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeIPAddr),
+	}
+	var elements []nftables.SetElement
+	for _, address := range pods {
+		elements = append(elements, nftables.SetElement{Key: append(address.AsSlice(), address.AsSlice()...)})
+	}
 	if err := r.addSet(set, elements); err != nil {
-		return err
+		return nil, err
 	}
 	chain := r.conn.AddChain(&nftables.Chain{Name: "postrouting", Table: r.table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
@@ -164,7 +190,7 @@ func (r *ruleset) returnOwn(services []Service) error {
 		&expr.Payload{DestRegister: firstRegister, Base: expr.PayloadBaseNetworkHeader, Offset: sourceOffset, Len: addressBytes},
 		&expr.Payload{DestRegister: secondRegister, Base: expr.PayloadBaseNetworkHeader, Offset: destinationOffset, Len: addressBytes},
 		&expr.Lookup{SourceRegister: firstRegister, SetName: set.Name, SetID: set.ID}, &expr.Masq{})
-	return nil
+	return chain, nil
 }
 
 // refuse answers for Services without endpoints, so that nobody waits.
@@ -178,7 +204,15 @@ func (r *ruleset) refuse(services []Service) error {
 		return err
 	}
 	for name, hook := range map[string]*nftables.ChainHook{"forward": nftables.ChainHookForward, "refuse-output": nftables.ChainHookOutput} {
-		chain := r.conn.AddChain(&nftables.Chain{Name: name, Table: r.table, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: nftables.ChainPriorityFilter})
+		chain := r.conn.AddChain(
+			&nftables.Chain{
+				Name:     name,
+				Table:    r.table,
+				Type:     nftables.ChainTypeFilter,
+				Hooknum:  hook,
+				Priority: nftables.ChainPriorityFilter,
+			},
+		)
 		r.addRule(chain, append(loadKey(), &expr.Lookup{SourceRegister: firstRegister, SetName: set.Name, SetID: set.ID},
 			&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable})...)
 	}

@@ -137,3 +137,18 @@ func listenUDP(t *testing.T) *net.UDPConn {
 	}
 	return server
 }
+
+// TestServicesWithoutADefaultRoute: the namespace of the tests has none, as a machine of an isolated site.
+func TestServicesWithoutADefaultRoute(t *testing.T) {
+	n := newNetwork(t)
+	startPod(t, n, "one")
+	const address, empty = "10.197.0.1:443", "10.197.255.254:443"
+	var translation Translation
+	translate(t, &translation, tcp(address, "10.199.7.2:80"), tcp(empty))
+	if got := ask(address); got != gatewayOfTest {
+		t.Errorf("got %q, want %q", got, gatewayOfTest)
+	}
+	if got := ask(empty); !strings.HasSuffix(got, "connection refused") {
+		t.Errorf("without endpoints: %q", got)
+	}
+}

@@ -29,6 +29,11 @@ func serviceKey() nftables.SetDatatype {
 	return nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService)
 }
 
+// destinationType is what lead takes from a map.
+func destinationType() nftables.SetDatatype {
+	return nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
+}
+
 // loadKey puts address, protocol and port of the destination where serviceKey has them.
 func loadKey() []expr.Any {
 	return []expr.Any{

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/setpoint-io/setpoint/agent/pause"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 const (
@@ -83,7 +83,7 @@ func (k *keeper) keepLease(ctx context.Context) {
 			k.Logger.Warn("cannot renew the node lease", "node", k.Name, "err", err)
 			delay = leaseRetry
 		}
-		if !pause.For(ctx, delay) {
+		if !wait.For(ctx, delay) {
 			return
 		}
 	}

@@ -72,7 +72,8 @@ func diskBytes(dir string) (total, free int64) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, 0
 	}
-	return int64(st.Blocks) * st.Bsize, int64(st.Bavail) * st.Bsize
+	size := int64(st.Bsize) // another type on other systems
+	return int64(st.Blocks) * size, int64(st.Bavail) * size
 }
 
 // pidsShort compares the threads in /proc/loadavg ("1/213") with the limit.

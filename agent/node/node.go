@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/setpoint-io/setpoint/agent/pause"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 const (
@@ -70,8 +70,8 @@ type Config struct {
 	StatusInterval time.Duration
 	// CheckInterval is the time between two looks at the machine; 10 s when 0.
 	CheckInterval time.Duration
-	// Changed wakes Run to look at once, at the machine and at the Node: whoever
-	// judges nodes may have written that this one is lost. Nil is allowed.
+	// Changed wakes Run to look at once, at the machine and at the Node: the node lifecycle controller may have
+	// marked this node as lost. Nil is allowed.
 	Changed <-chan struct{}
 	Logger  *slog.Logger
 }
@@ -139,7 +139,7 @@ func (k *keeper) register(ctx context.Context) error {
 			return nil
 		}
 		k.Logger.Warn("cannot register the node yet", "node", k.Name, "err", err)
-		if !pause.For(ctx, delay) {
+		if !wait.For(ctx, delay) {
 			return ctx.Err()
 		}
 	}
@@ -184,6 +184,10 @@ func containsAll(have, want map[string]string) bool {
 	return true
 }
 
+// formerPodCIDR is the annotation by which a Node that is made anew asks for the range that it had.
+// The controller that gives ranges (controllers/nodeipam) reads it.
+const formerPodCIDR = "setpoint.io/former-pod-cidr"
+
 // desired is the Node as this machine would create it.
 func (k *keeper) desired(ctx context.Context) *corev1.Node {
 	labels := map[string]string{
@@ -198,8 +202,8 @@ func (k *keeper) desired(ctx context.Context) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: k.Name, Labels: labels},
 		Status:     k.status(ctx, corev1.NodeStatus{}, time.Now()),
 	}
-	if k.last != nil { // its pods have addresses of this range
-		n.Spec.PodCIDR, n.Spec.PodCIDRs = k.last.Spec.PodCIDR, k.last.Spec.PodCIDRs
+	if k.last != nil && k.last.Spec.PodCIDR != "" { // its pods have addresses of this range; only the servers give it
+		n.Annotations = map[string]string{formerPodCIDR: k.last.Spec.PodCIDR}
 	}
 	return n
 }

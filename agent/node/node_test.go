@@ -216,7 +216,7 @@ func TestWhatOthersWroteIsCorrectedAtOnceButNotInAQuarrel(t *testing.T) {
 	})
 }
 
-func TestADeletedNodeReturnsWithItsPodCIDR(t *testing.T) {
+func TestADeletedNodeAsksForItsPodCIDR(t *testing.T) {
 	inBubble(t, Config{}, nil, func(t *testing.T, client *fake.Clientset, changed chan<- struct{}) {
 		n := getNode(t, client)
 		n.Spec.PodCIDR, n.Spec.PodCIDRs = "10.42.3.0/24", []string{"10.42.3.0/24"}
@@ -230,8 +230,10 @@ func TestADeletedNodeReturnsWithItsPodCIDR(t *testing.T) {
 		}
 		changed <- struct{}{}
 		synctest.Wait()
-		if n := getNode(t, client); n.Spec.PodCIDR != "10.42.3.0/24" {
-			t.Errorf("pod CIDR = %q: its pods have addresses of another range", n.Spec.PodCIDR)
+		if n := getNode(t, client); n.Annotations[formerPodCIDR] != "10.42.3.0/24" {
+			t.Errorf("asks for %q: its pods have addresses of another range", n.Annotations[formerPodCIDR])
+		} else if n.Spec.PodCIDR != "" {
+			t.Errorf("pod CIDR = %q: a node may not give itself one", n.Spec.PodCIDR)
 		}
 	})
 }

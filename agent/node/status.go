@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"github.com/setpoint-io/setpoint/agent/pause"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 // keepStatus looks at the machine every CheckInterval, and at the Node when told
@@ -35,7 +35,7 @@ func (k *keeper) keepStatus(ctx context.Context) {
 		case <-k.Changed:
 			told = true
 			t.Stop()
-			if !pause.For(ctx, time.Until(k.answered.Add(answerPause))) {
+			if !wait.For(ctx, time.Until(k.answered.Add(answerPause))) {
 				return
 			}
 		case <-t.C:

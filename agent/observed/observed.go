@@ -151,6 +151,9 @@ func (c *Container) Running() bool {
 	return c.State == runtimeapi.ContainerState_CONTAINER_RUNNING || c.State == runtimeapi.ContainerState_CONTAINER_UNKNOWN
 }
 
+// Created reports whether the container has not been started yet.
+func (c *Container) Created() bool { return c.State == runtimeapi.ContainerState_CONTAINER_CREATED }
+
 // Exited reports whether the container ran and ended.
 func (c *Container) Exited() bool { return c.State == runtimeapi.ContainerState_CONTAINER_EXITED }
 

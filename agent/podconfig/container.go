@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/fnv"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -19,6 +20,10 @@ type ContainerInput struct {
 	Image     *runtimeapi.Image
 	// Mounts are the volumes, /etc/hosts and the termination log.
 	Mounts []*runtimeapi.Mount
+	// SeccompDir holds the profiles of type Localhost.
+	SeccompDir string
+	// Target is the id of the container whose processes this one sees; empty: its pod's or its own.
+	Target string
 	// MemoryBytes is the node's memory, for the order in which the kernel kills.
 	MemoryBytes int64
 }
@@ -54,7 +59,7 @@ func Container(ctx context.Context, in ContainerInput) (*runtimeapi.ContainerCon
 		StopSignal:  stopSignal(c),
 		Linux: &runtimeapi.LinuxContainerConfig{
 			Resources:       resources(in.Pod, c, in.MemoryBytes),
-			SecurityContext: containerSecurity(in.Pod, c, in.Image),
+			SecurityContext: containerSecurity(in),
 		},
 	}, nil
 }
@@ -94,5 +99,6 @@ func stopSignal(c *corev1.Container) runtimeapi.Signal {
 	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
 		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT
 	}
-	return runtimeapi.Signal(runtimeapi.Signal_value["SIGNAL_"+string(*c.Lifecycle.StopSignal)])
+	name := strings.NewReplacer("+", "PLUS", "-", "MINUS").Replace(string(*c.Lifecycle.StopSignal)) // SIGRTMIN+1
+	return runtimeapi.Signal(runtimeapi.Signal_value["SIGNAL_"+name])
 }

@@ -112,6 +112,30 @@ func Hostname(pod *corev1.Pod) string {
 	return name
 }
 
+// hostnameBytesMax is the kernel's.
+const hostnameBytesMax = 64
+
+// hostname is the name the sandbox gets: Hostname, or with setHostnameAsFQDN the whole name, which must fit.
+func (d DNS) hostname(pod *corev1.Pod) (string, error) {
+	name := Hostname(pod)
+	if pod.Spec.HostNetwork {
+		return "", nil
+	}
+	if !isTrue(pod.Spec.SetHostnameAsFQDN) || pod.Spec.Subdomain == "" || pod.Spec.HostnameOverride != nil {
+		return name, nil
+	}
+	full := strings.Join([]string{name, pod.Spec.Subdomain, pod.Namespace, "svc", d.Domain}, ".")
+	if len(full) > hostnameBytesMax {
+		return "", fmt.Errorf(
+			"failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d characters is the max, %d characters requested)",
+			full,
+			hostnameBytesMax,
+			len(full),
+		)
+	}
+	return full, nil
+}
+
 // requests is what the scheduler counts for the whole pod.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})

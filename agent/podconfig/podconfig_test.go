@@ -224,7 +224,7 @@ func TestContainerSecurityOverridesThePod(t *testing.T) {
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: &podUser, RunAsGroup: &group, FSGroup: &group, SupplementalGroups: []int64{9}}
 	p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: &own, AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
 		Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"net_admin"}, Drop: []corev1.Capability{"ALL"}}}
-	got := containerSecurity(p, &p.Spec.Containers[0], &runtimeapi.Image{})
+	got := securityOf(p)
 	if got.RunAsUser.Value != 2 || got.RunAsGroup.Value != 3 || !got.NoNewPrivs || !got.ReadonlyRootfs ||
 		!cmp.Equal(got.SupplementalGroups, []int64{9, 3}) || got.Capabilities.AddCapabilities[0] != "NET_ADMIN" {
 		t.Errorf("%+v", got)
@@ -284,5 +284,34 @@ func TestHashFollowsTheImageOnly(t *testing.T) {
 	}
 	if b.Image = "v2"; Hash(a) == Hash(b) {
 		t.Error("a new image needs a new hash")
+	}
+}
+
+func TestCheckSysctls(t *testing.T) {
+	tests := []struct {
+		name             string
+		hostNet, hostIPC bool
+		want             string
+	}{
+		{name: "net.ipv4.ip_unprivileged_port_start"},
+		{name: "net/ipv4/tcp_syncookies"},
+		{name: "kernel.shm_rmid_forced", hostNet: true},
+		{name: "net.ipv4.tcp_rmem", hostIPC: true},
+		{name: "kernel.shm_rmid_forced", hostIPC: true, want: `forbidden sysctl: "kernel.shm_rmid_forced" not allowed with host IPC enabled`},
+		{name: "net/ipv4/tcp_rmem", hostNet: true, want: `forbidden sysctl: "net.ipv4.tcp_rmem" not allowed with host Net enabled`},
+		{name: "kernel.core_pattern", want: `forbidden sysctl: "kernel.core_pattern" not allowlisted`},
+		{name: "kernel.msgmax", want: `forbidden sysctl: "kernel.msgmax" not allowlisted`},
+		{name: "net.ipv4.ip_forward", want: `forbidden sysctl: "net.ipv4.ip_forward" not allowlisted`},
+	}
+	for _, test := range tests {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{HostNetwork: test.hostNet, HostIPC: test.hostIPC, SecurityContext: &corev1.PodSecurityContext{
+			Sysctls: []corev1.Sysctl{{Name: test.name, Value: "1"}}}}}
+		got := ""
+		if err := CheckSysctls(pod); err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%+v: %q", test, got)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package podconfig
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubectl/pkg/util/qos"
@@ -62,12 +63,13 @@ func oomScore(pod *corev1.Pod, c *corev1.Container, memoryBytes int64) int64 {
 	return min(oomBestEffort-1, max(oomBestEffort+oomGuaranteed, score))
 }
 
-// podResources bounds the pod's cgroup. A limit counts only if every container has one.
+// podResources bounds the pod's cgroup. A limit counts if the pod has it, or if every container has one.
 func podResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
 	limits := corev1.ResourceList{}
 	all := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		if everyContainerLimits(pod, name) {
+		if ofPod := pod.Spec.Resources; ofPod != nil && !ofPod.Limits.Name(name, resource.DecimalSI).IsZero() ||
+			everyContainerLimits(pod, name) {
 			limits[name] = all[name]
 		}
 	}

@@ -15,12 +15,31 @@ import (
 // Dirs says where a node keeps the files of its pods.
 type Dirs struct{ Root string }
 
+const (
+	podsDir   = "pods"
+	logsDir   = "logs"
+	accessDir = "image-access"
+	// seccompDir is the administrator's: profiles that pods name.
+	seccompDir = "seccomp"
+)
+
+// All are the folders below Root; each is closed to other users by itself.
+func (d Dirs) All() []string {
+	return []string{filepath.Join(d.Root, podsDir), filepath.Join(d.Root, logsDir), d.ImageAccess(), d.Seccomp()}
+}
+
+// ImageAccess is the directory of the records of who may use which image.
+func (d Dirs) ImageAccess() string { return filepath.Join(d.Root, accessDir) }
+
+// Seccomp is the directory below which the profiles of type Localhost lie, upstream's name.
+func (d Dirs) Seccomp() string { return filepath.Join(d.Root, seccompDir) }
+
 // Pod is the directory of everything but logs of one pod.
-func (d Dirs) Pod(pod *corev1.Pod) string { return filepath.Join(d.Root, "pods", string(pod.UID)) }
+func (d Dirs) Pod(pod *corev1.Pod) string { return filepath.Join(d.Root, podsDir, string(pod.UID)) }
 
 // Logs is the directory of a pod's logs, named as upstream's.
 func (d Dirs) Logs(namespace, name, uid string) string {
-	return filepath.Join(d.Root, "logs", strings.Join([]string{namespace, name, uid}, "_"))
+	return filepath.Join(d.Root, logsDir, strings.Join([]string{namespace, name, uid}, "_"))
 }
 
 // PodLogs is Logs of pod.
@@ -43,11 +62,15 @@ func LogPath(container string, attempt int) string {
 	return filepath.Join(container, strconv.Itoa(attempt)+".log")
 }
 
-// Sandbox is the configuration of the pod's attempt-th sandbox.
-func Sandbox(pod *corev1.Pod, attempt uint32, dirs Dirs, dns DNS) *runtimeapi.PodSandboxConfig {
+// Sandbox is the configuration of the pod's attempt-th sandbox. The error is about the pod's spec.
+func Sandbox(pod *corev1.Pod, attempt uint32, dirs Dirs, dns DNS) (*runtimeapi.PodSandboxConfig, error) {
+	hostname, err := dns.hostname(pod)
+	if err != nil {
+		return nil, err
+	}
 	cfg := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: attempt},
-		Hostname:     Hostname(pod),
+		Hostname:     hostname,
 		LogDirectory: dirs.PodLogs(pod),
 		DnsConfig:    dns.config(pod),
 		PortMappings: portMappings(pod),
@@ -59,9 +82,6 @@ func Sandbox(pod *corev1.Pod, attempt uint32, dirs Dirs, dns DNS) *runtimeapi.Po
 			Resources:       podResources(pod),
 		},
 	}
-	if pod.Spec.HostNetwork {
-		cfg.Hostname = ""
-	}
 	if cfg.Annotations == nil {
 		cfg.Annotations = map[string]string{}
 	}
@@ -72,7 +92,7 @@ func Sandbox(pod *corev1.Pod, attempt uint32, dirs Dirs, dns DNS) *runtimeapi.Po
 		}
 		cfg.Linux.Sysctls[s.Name] = s.Value
 	}
-	return cfg
+	return cfg, nil
 }
 
 func grace(pod *corev1.Pod) int64 {
@@ -89,28 +109,5 @@ func podLabels(pod *corev1.Pod) map[string]string {
 		out = map[string]string{}
 	}
 	out[observed.LabelPodName], out[observed.LabelPodNamespace], out[observed.LabelPodUID] = pod.Name, pod.Namespace, string(pod.UID)
-	return out
-}
-
-func portMappings(pod *corev1.Pod) []*runtimeapi.PortMapping {
-	if pod.Spec.HostNetwork {
-		return nil
-	}
-	var out []*runtimeapi.PortMapping
-	for i := range pod.Spec.Containers {
-		for _, p := range pod.Spec.Containers[i].Ports {
-			if p.HostPort == 0 {
-				continue
-			}
-			proto := runtimeapi.Protocol_TCP
-			switch p.Protocol {
-			case corev1.ProtocolUDP:
-				proto = runtimeapi.Protocol_UDP
-			case corev1.ProtocolSCTP:
-				proto = runtimeapi.Protocol_SCTP
-			}
-			out = append(out, &runtimeapi.PortMapping{Protocol: proto, ContainerPort: p.ContainerPort, HostPort: p.HostPort, HostIp: p.HostIP})
-		}
-	}
 	return out
 }

@@ -2,6 +2,7 @@ package podconfig
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,11 @@ var (
 
 // namespaces says which namespaces the pod shares with the node.
 func namespaces(pod *corev1.Pod) *runtimeapi.NamespaceOption {
-	n := &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_POD, Ipc: runtimeapi.NamespaceMode_POD, Pid: runtimeapi.NamespaceMode_CONTAINER}
+	n := &runtimeapi.NamespaceOption{
+		Network: runtimeapi.NamespaceMode_POD,
+		Ipc:     runtimeapi.NamespaceMode_POD,
+		Pid:     runtimeapi.NamespaceMode_CONTAINER,
+	}
 	if pod.Spec.HostNetwork {
 		n.Network = runtimeapi.NamespaceMode_NODE
 	}
@@ -80,21 +85,29 @@ func checkNonRoot(pod *corev1.Pod, c *corev1.Container, image *runtimeapi.Image)
 	case image.GetUid() != nil && image.Uid.Value != 0:
 		return nil
 	case image.GetUid() == nil && image.GetUsername() != "":
-		return &ConfigError{Message: fmt.Sprintf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", image.Username, where)}
+		return &ConfigError{
+			Message: fmt.Sprintf(
+				"container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s",
+				image.Username,
+				where,
+			),
+		}
 	default:
 		return &ConfigError{Message: "container has runAsNonRoot and image will run as root " + where}
 	}
 }
 
-func containerSecurity(pod *corev1.Pod, c *corev1.Container, image *runtimeapi.Image) *runtimeapi.LinuxContainerSecurityContext {
-	sc := effective(pod, c)
+func containerSecurity(in ContainerInput) *runtimeapi.LinuxContainerSecurityContext {
+	pod := in.Pod
+	sc := effective(pod, in.Container)
 	out := &runtimeapi.LinuxContainerSecurityContext{
 		Privileged:         isTrue(sc.Privileged),
 		ReadonlyRootfs:     isTrue(sc.ReadOnlyRootFilesystem),
 		NoNewPrivs:         sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
 		NamespaceOptions:   namespaces(pod),
 		SupplementalGroups: supplementalGroups(pod),
-		Seccomp:            profile(sc.SeccompProfile),
+		Seccomp:            profile(sc.SeccompProfile, in.SeccompDir),
+		Apparmor:           appArmor(sc.AppArmorProfile),
 		Capabilities:       capabilities(sc.Capabilities),
 		MaskedPaths:        maskedPaths,
 		ReadonlyPaths:      readonlyPaths,
@@ -106,7 +119,10 @@ func containerSecurity(pod *corev1.Pod, c *corev1.Container, image *runtimeapi.I
 	if p := podSecurity(pod).SupplementalGroupsPolicy; p != nil && *p == corev1.SupplementalGroupsPolicyStrict {
 		out.SupplementalGroupsPolicy = runtimeapi.SupplementalGroupsPolicy_Strict
 	}
-	setUser(out, sc, image)
+	if in.Target != "" {
+		out.NamespaceOptions.Pid, out.NamespaceOptions.TargetId = runtimeapi.NamespaceMode_TARGET, in.Target
+	}
+	setUser(out, sc, in.Image)
 	return out
 }
 
@@ -166,12 +182,29 @@ func anyPrivileged(pod *corev1.Pod) bool {
 	return false
 }
 
-// profile of a container that names none is unconfined, upstream's default.
-func profile(p *corev1.SeccompProfile) *runtimeapi.SecurityProfile {
+// profile of a container that names none is unconfined, upstream's default. Profiles of type Localhost lie in dir.
+func profile(p *corev1.SeccompProfile, dir string) *runtimeapi.SecurityProfile {
 	switch {
 	case p == nil || p.Type == corev1.SeccompProfileTypeUnconfined:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
 	case p.Type == corev1.SeccompProfileTypeLocalhost && p.LocalhostProfile != nil:
+		return &runtimeapi.SecurityProfile{
+			ProfileType:  runtimeapi.SecurityProfile_Localhost,
+			LocalhostRef: filepath.Join(dir, *p.LocalhostProfile),
+		}
+	default:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
+	}
+}
+
+// appArmor is nil for a container that names no profile: the runtime has a default.
+func appArmor(p *corev1.AppArmorProfile) *runtimeapi.SecurityProfile {
+	switch {
+	case p == nil:
+		return nil
+	case p.Type == corev1.AppArmorProfileTypeUnconfined:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
+	case p.Type == corev1.AppArmorProfileTypeLocalhost && p.LocalhostProfile != nil:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: *p.LocalhostProfile}
 	default:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,15 +10,19 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/setpoint-io/setpoint/agent/observed"
+	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/status"
 )
 
-// admit rejects a pod the node has no room for: two schedulers, or a pod with
-// nodeName set by hand, may overfill it. A pod that was started once is never
-// rejected. m.mu is held.
+// admit rejects a pod that sets what is the node's, and one the node has no room
+// for: two schedulers, or a pod with nodeName set by hand, may overfill it. A pod
+// that was started once is never rejected. m.mu is held.
 func (m *Manager) admit(pod *corev1.Pod) *status.Rejection {
 	if pod.Status.StartTime != nil || pod.DeletionTimestamp != nil || finished(pod) {
 		return nil
+	}
+	if err := podconfig.CheckSysctls(pod); err != nil {
+		return &status.Rejection{Reason: "SysctlForbidden", Message: "Pod was rejected: " + err.Error()}
 	}
 	var others []*corev1.Pod
 	for _, w := range m.workers {
@@ -25,7 +30,10 @@ func (m *Manager) admit(pod *corev1.Pod) *status.Rejection {
 			others = append(others, p)
 		}
 	}
-	return admit(pod, others, m.Allocatable())
+	if rejection := admit(pod, others, m.Allocatable()); rejection != nil {
+		return rejection
+	}
+	return admitPorts(pod, others)
 }
 
 func finished(pod *corev1.Pod) bool {
@@ -60,6 +68,29 @@ func admit(pod *corev1.Pod, others []*corev1.Pod, allocatable corev1.ResourceLis
 	return nil
 }
 
+// admitPorts compares host ports with those of others, as the kubelet does: reason and message are its own.
+func admitPorts(pod *corev1.Pod, others []*corev1.Pod) *status.Rejection {
+	for want := range podconfig.HostPorts(pod) {
+		for _, other := range others {
+			for taken := range podconfig.HostPorts(other) {
+				if samePort(want, taken) {
+					return &status.Rejection{Reason: "NodePorts",
+						Message: "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func samePort(p, q *corev1.ContainerPort) bool {
+	const tcp = corev1.ProtocolTCP
+	return p.HostPort == q.HostPort && cmp.Or(p.Protocol, tcp) == cmp.Or(q.Protocol, tcp) &&
+		(p.HostIP == q.HostIP || onAllAddresses(p) || onAllAddresses(q))
+}
+
+func onAllAddresses(p *corev1.ContainerPort) bool { return p.HostIP == "" || p.HostIP == "0.0.0.0" }
+
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 }
@@ -74,8 +105,14 @@ func add(to, more corev1.ResourceList) {
 
 func outOf(name corev1.ResourceName, want, used, limit int64) *status.Rejection {
 	return &status.Rejection{
-		Reason:  "OutOf" + string(name),
-		Message: fmt.Sprintf("Pod was rejected: Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, want, used, limit),
+		Reason: "OutOf" + string(name),
+		Message: fmt.Sprintf(
+			"Pod was rejected: Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+			name,
+			want,
+			used,
+			limit,
+		),
 	}
 }
 

@@ -111,8 +111,14 @@ func eventText(f *failure) string {
 
 // startContainer takes c from its image to a running process.
 func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container) *failure {
+	if err := w.checkEphemeral(ctx, v, c.Name); err != nil {
+		return fail(reasonConfig, err)
+	}
 	sandbox := v.runtime.ReadySandbox()
-	sandboxCfg := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS)
+	sandboxCfg, err := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS)
+	if err != nil {
+		return fail(reasonConfig, err)
+	}
 	image, err := w.m.Images.Ensure(ctx, v.pod, c, sandboxCfg)
 	if err != nil {
 		return imageFailure(err)
@@ -190,7 +196,13 @@ func (w *worker) countRestart(v view, name string) {
 }
 
 // containerConfig gathers all a container needs beside its image.
-func (w *worker) containerConfig(ctx context.Context, v view, c *corev1.Container, attempt int, image *runtimeapi.Image) (*runtimeapi.ContainerConfig, error) {
+func (w *worker) containerConfig(
+	ctx context.Context,
+	v view,
+	c *corev1.Container,
+	attempt int,
+	image *runtimeapi.Image,
+) (*runtimeapi.ContainerConfig, error) {
 	w.mu.Lock()
 	paths := w.notes.paths
 	w.mu.Unlock()
@@ -205,6 +217,7 @@ func (w *worker) containerConfig(ctx context.Context, v view, c *corev1.Containe
 	in := podconfig.ContainerInput{
 		EnvInput:  podconfig.EnvInput{Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs, Allocatable: allocatable},
 		Container: c, Attempt: attempt, Image: image, MemoryBytes: allocatable.Memory().Value(),
+		SeccompDir: w.m.Dirs.Seccomp(), Target: target(v, c.Name),
 	}
 	cfg, err := podconfig.Container(ctx, in)
 	if err != nil {
@@ -214,11 +227,38 @@ func (w *worker) containerConfig(ctx context.Context, v view, c *corev1.Containe
 	if err != nil {
 		return nil, err
 	}
+	node, err := nodeOf(ctx, w.m.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	if err := podconfig.RecurseReadOnly(c, cfg.Mounts, node); err != nil {
+		return nil, err
+	}
 	return cfg, os.MkdirAll(filepath.Join(w.m.Dirs.PodLogs(v.pod), c.Name), 0o755)
 }
 
+// target is the running container whose processes an ephemeral one wants to see, "" if it names none or it does not run.
+func target(v view, name string) string {
+	for i := range v.pod.Spec.EphemeralContainers {
+		c := &v.pod.Spec.EphemeralContainers[i]
+		if c.Name != name || c.TargetContainerName == "" {
+			continue
+		}
+		if run := v.inSandbox(c.TargetContainerName); run != nil && run.Running() {
+			return run.Id
+		}
+	}
+	return ""
+}
+
 // mounts are the volumes, /etc/hosts and the termination log.
-func (w *worker) mounts(v view, c *corev1.Container, attempt int, paths map[string]string, envs []*runtimeapi.KeyValue) ([]*runtimeapi.Mount, error) {
+func (w *worker) mounts(
+	v view,
+	c *corev1.Container,
+	attempt int,
+	paths map[string]string,
+	envs []*runtimeapi.KeyValue,
+) ([]*runtimeapi.Mount, error) {
 	env := map[string]string{}
 	for _, kv := range envs {
 		env[kv.Key] = string(kv.Value)

@@ -1,7 +1,7 @@
 // Package pods runs the pods bound to this node, one goroutine for each.
 //
 // It owns: everything the runtime holds under our labels, and the order of steps
-// in a pod's life. Called by: agent.Run; agent/server asks it for pods. It may
+// in a pod's life. Called by: agent.Run; agent/kubeletapi asks it for pods. It may
 // call: CRI, and the sibling packages for images, volumes, probes and status.
 //
 // How it works: a worker looks at the API object and at the runtime, asks plan,
@@ -10,6 +10,10 @@
 // runs, ran and how often is read from the runtime; only pauses start over.
 // Steps that take long (pulls, hooks, grace periods) run beside the worker, so a
 // deletion can cut them short.
+//
+// Before anything of a pod runs, podfields says whether it sets a field that this
+// node does not honour: then it fails with that reason. Of one controller's pods
+// the first fails at once and the next ones later and later.
 //
 // Promises: containers that run when the agent starts are left alone; pods the
 // API does not know are removed, but only after the first complete list; a pod

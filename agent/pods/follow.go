@@ -10,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/observed"
-	"github.com/setpoint-io/setpoint/agent/pause"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 const (
@@ -48,7 +48,7 @@ func (m *Manager) followEvents(ctx context.Context) {
 			m.Logger.Info("the runtime has no events; looking every second")
 			return
 		}
-		if !pause.For(ctx, eventsRetry) {
+		if !wait.For(ctx, eventsRetry) {
 			return
 		}
 	}
@@ -74,7 +74,7 @@ func (m *Manager) relist(ctx context.Context) {
 		period = relistFast
 	}
 	last := map[string]item{}
-	for pause.For(ctx, period) {
+	for wait.For(ctx, period) {
 		now, err := m.items(ctx)
 		if err != nil {
 			m.Logger.Warn("cannot list containers", "err", err)

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/pause"
 	"github.com/setpoint-io/setpoint/agent/probes"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 // postStart runs c's hook; a failed one ends the container.
@@ -56,7 +56,7 @@ func (w *worker) hook(ctx context.Context, v view, c *corev1.Container, id strin
 		}
 		return nil
 	case h.Sleep != nil:
-		pause.For(ctx, time.Duration(h.Sleep.Seconds)*time.Second)
+		wait.For(ctx, time.Duration(h.Sleep.Seconds)*time.Second)
 		return nil
 	case h.HTTPGet != nil:
 		return w.httpHook(ctx, v, c, h.HTTPGet)

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/pause"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 // killContainers stops them together, sidecars after the others, one after
@@ -47,7 +47,7 @@ func (w *worker) killContainer(ctx context.Context, v view, c victim, began time
 	left := max(graceMinSeconds, c.grace-int64(time.Since(began)/time.Second))
 	if err := w.m.Runtime.StopContainer(ctx, c.container.Id, left); err != nil && ctx.Err() == nil {
 		w.logger.Warn("cannot stop a container yet", "container", describe(c.container), "err", err)
-		pause.For(ctx, lookRetry) // the next look plans it again
+		wait.For(ctx, lookRetry) // the next look plans it again
 	}
 }
 
@@ -60,7 +60,7 @@ func (w *worker) stopSandboxes(ctx context.Context, v view) {
 		if err := w.m.Runtime.StopPodSandbox(ctx, s.Id); err != nil && ctx.Err() == nil {
 			w.logger.Warn("cannot stop a sandbox yet", "sandbox", s.Id, "err", err)
 			w.m.Events.Eventf(events.Pod(v.pod), corev1.EventTypeWarning, events.FailedKillPod, "error killing pod: %v", err)
-			pause.For(ctx, lookRetry)
+			wait.For(ctx, lookRetry)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (w *worker) remove(ctx context.Context, v view) {
 	if err := w.clean(ctx, v); err != nil {
 		if ctx.Err() == nil {
 			w.logger.Warn("cannot remove the pod yet", "err", err)
-			pause.For(ctx, lookRetry)
+			wait.For(ctx, lookRetry)
 		}
 		return
 	}
@@ -84,7 +84,7 @@ func (w *worker) remove(ctx context.Context, v view) {
 		if err := w.m.confirm(ctx, v.pod); err != nil {
 			if ctx.Err() == nil {
 				w.logger.Warn("cannot confirm the deletion yet", "err", err)
-				pause.For(ctx, lookRetry)
+				wait.For(ctx, lookRetry)
 			}
 			return
 		}

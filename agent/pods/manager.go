@@ -15,10 +15,10 @@ import (
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/images"
 	"github.com/setpoint-io/setpoint/agent/observed"
-	"github.com/setpoint-io/setpoint/agent/pause"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/status"
 	"github.com/setpoint-io/setpoint/agent/volumes"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 // Config of a Manager. All fields but MaxPods, MemoryBytes and Logger are required.
@@ -38,6 +38,8 @@ type Config struct {
 	Volumes     *volumes.Manager
 	// Allocatable is what the node can give; pods beyond it are rejected.
 	Allocatable func() corev1.ResourceList
+	// RuntimeHandler is the handler of a RuntimeClass.
+	RuntimeHandler func(ctx context.Context, class string) (string, error)
 	// UserAgent of HTTP probes and hooks.
 	UserAgent string
 	Logger    *slog.Logger
@@ -47,6 +49,7 @@ type Config struct {
 type Manager struct {
 	Config
 	children sync.WaitGroup
+	refusals refusals
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
@@ -72,7 +75,7 @@ func (m *Manager) Run(ctx context.Context, informer cache.SharedIndexInformer) e
 		return nil
 	}
 	for !m.adoptOrphans(ctx) {
-		if !pause.For(ctx, lookRetry) {
+		if !wait.For(ctx, lookRetry) {
 			return nil
 		}
 	}

@@ -29,6 +29,8 @@ type view struct {
 	now     time.Time
 	// rejected: the pod failed as a whole.
 	rejected *status.Rejection
+	// refused: nothing of the pod may start, and at a time it fails for that.
+	refused refusal
 	// started and failed are the probes' verdicts by container id.
 	started func(id string) bool
 	failed  func(id string) probes.Kind
@@ -95,6 +97,8 @@ func plan(v view) step {
 		}
 	case s.rejected != nil || finished(v.pod):
 		v.takeDown(&s)
+	case v.refused.why != nil:
+		v.refuse(&s)
 	default:
 		v.run(&s)
 	}
@@ -115,6 +119,19 @@ func (v view) deadline(s *step) *status.Rejection {
 	return &status.Rejection{Reason: events.DeadlineExceeded, Message: "Pod was active on the node longer than the specified deadline"}
 }
 
+// refuse fails the pod when it is time; until then every container says why it waits.
+func (v view) refuse(s *step) {
+	if left := v.refused.at.Sub(v.now); left > 0 {
+		for _, c := range v.containers() {
+			s.waiting[c.Name] = status.Waiting{Reason: v.refused.why.Reason, Message: v.refused.why.Message}
+		}
+		s.soon(left)
+		return
+	}
+	s.rejected = v.refused.why
+	v.takeDown(s)
+}
+
 // soon shortens the wait.
 func (s *step) soon(d time.Duration) {
 	if s.wait == 0 || d < s.wait {
@@ -125,7 +142,15 @@ func (s *step) soon(d time.Duration) {
 // takeDown stops what runs, then the sandboxes; after that the pod has ended.
 func (v view) takeDown(s *step) {
 	for _, c := range v.runtime.Running() {
-		s.kill = append(s.kill, victim{container: c, message: "Stopping container " + c.ContainerName(), grace: v.grace(), sidecar: v.isSidecar(c.ContainerName())})
+		s.kill = append(
+			s.kill,
+			victim{
+				container: c,
+				message:   "Stopping container " + c.ContainerName(),
+				grace:     v.grace(),
+				sidecar:   v.isSidecar(c.ContainerName()),
+			},
+		)
 	}
 	s.graceSeconds = v.grace()
 	switch {
@@ -201,7 +226,10 @@ func (v view) startIfDue(s *step, c *corev1.Container) {
 // replaceSandbox removes what is left in a dead sandbox and makes a new one.
 func (v view) replaceSandbox(s *step) {
 	for _, c := range v.runtime.Running() {
-		s.kill = append(s.kill, victim{container: c, message: "Pod sandbox changed, it will be killed and re-created.", grace: graceMinSeconds})
+		s.kill = append(
+			s.kill,
+			victim{container: c, message: "Pod sandbox changed, it will be killed and re-created.", grace: graceMinSeconds},
+		)
 	}
 	switch {
 	case len(s.kill) > 0:
@@ -228,7 +256,8 @@ func (v view) inSandbox(name string) *observed.Container {
 func (v view) complete() bool {
 	for i := range v.pod.Spec.InitContainers {
 		c := v.inSandbox(v.pod.Spec.InitContainers[i].Name)
-		if c != nil && c.Exited() && c.ExitCode != 0 && !v.isSidecar(c.ContainerName()) && v.pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
+		if c != nil && c.Exited() && c.ExitCode != 0 && !v.isSidecar(c.ContainerName()) &&
+			v.pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
 			return true
 		}
 	}
@@ -366,8 +395,11 @@ func (v view) due(s *step, c *corev1.Container) bool {
 		return true
 	}
 	s.soon(left)
-	s.waiting[c.Name] = status.Waiting{Reason: reasonCrashLoop, Message: fmt.Sprintf("back-off %v restarting failed container=%s pod=%s_%s(%s)",
-		b.Delay(), c.Name, v.pod.Name, v.pod.Namespace, v.pod.UID)}
+	s.waiting[c.Name] = status.Waiting{
+		Reason: reasonCrashLoop,
+		Message: fmt.Sprintf("back-off %v restarting failed container=%s pod=%s_%s(%s)",
+			b.Delay(), c.Name, v.pod.Name, v.pod.Namespace, v.pod.UID),
+	}
 	return false
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,18 +20,33 @@ func (w *worker) createSandbox(ctx context.Context, v view) {
 	attempt := uint32(0)
 	if old := v.runtime.Sandbox(); old != nil {
 		attempt = old.Metadata.GetAttempt() + 1
-		w.m.Events.Event(events.Pod(v.pod), corev1.EventTypeNormal, events.SandboxChanged, "Pod sandbox changed, it will be killed and re-created.")
+		w.m.Events.Event(
+			events.Pod(v.pod),
+			corev1.EventTypeNormal,
+			events.SandboxChanged,
+			"Pod sandbox changed, it will be killed and re-created.",
+		)
+	} else if ranBefore(v.pod) {
+		w.m.Events.Event(events.Pod(v.pod), corev1.EventTypeWarning, events.SandboxChanged, "Pod sandbox is lost, it will be re-created: the runtime no longer knows it.")
 	}
 	if _, err := w.mountVolumes(ctx, v, nil); err != nil {
 		w.sandboxFailed(ctx, v, events.FailedMount, err.Error(), err)
 		return
 	}
-	cfg := podconfig.Sandbox(v.pod, attempt, w.m.Dirs, w.m.DNS)
+	cfg, err := podconfig.Sandbox(v.pod, attempt, w.m.Dirs, w.m.DNS)
+	if err != nil {
+		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
+		return
+	}
 	if err := os.MkdirAll(cfg.LogDirectory, 0o755); err != nil {
 		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
 		return
 	}
-	if _, err := w.m.Runtime.RunPodSandbox(ctx, cfg, ""); err != nil {
+	handler, err := w.runtimeHandler(ctx, v.pod)
+	if err == nil {
+		_, err = w.m.Runtime.RunPodSandbox(ctx, cfg, handler)
+	}
+	if err != nil {
 		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, fmt.Sprintf("Failed to create pod sandbox: %v", err), err)
 		return
 	}
@@ -38,6 +54,29 @@ func (w *worker) createSandbox(ctx context.Context, v view) {
 	w.notes.podRetries = 0
 	w.mu.Unlock()
 	w.removeOldSandboxes(ctx, v)
+}
+
+// ranBefore reports whether the API knows of a container of the pod.
+func ranBefore(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(
+		slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses),
+		func(s corev1.ContainerStatus) bool {
+			return s.ContainerID != ""
+		},
+	)
+}
+
+// runtimeHandler is what the pod's RuntimeClass asks of the runtime, which refuses a handler that it does not have.
+func (w *worker) runtimeHandler(ctx context.Context, pod *corev1.Pod) (string, error) {
+	class := pod.Spec.RuntimeClassName
+	if class == nil || *class == "" {
+		return "", nil
+	}
+	handler, err := w.m.RuntimeHandler(ctx, *class)
+	if err != nil {
+		return "", fmt.Errorf("failed to get runtime class %q: %w", *class, err)
+	}
+	return handler, nil
 }
 
 // sandboxFailed says why and waits longer each time.

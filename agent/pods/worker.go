@@ -42,6 +42,8 @@ type worker struct {
 	task      *task
 	tasks     sync.WaitGroup
 	announced map[string]string // container -> incarnation whose back-off had its event
+	judged    bool              // whether the fields of the pod were looked at
+	refused   refusal
 
 	mu       sync.Mutex
 	pod      *corev1.Pod
@@ -151,9 +153,13 @@ func (w *worker) step(ctx context.Context) (time.Duration, error) {
 	}
 	w.syncProbes(ctx, pod, seen)
 	v := w.view(pod, gone, seen)
+	if err := w.judge(ctx, v); err != nil {
+		return 0, err
+	}
+	v.refused = w.refused
 	s := plan(v)
 	if w.reject(s.rejected) {
-		w.m.Events.Event(events.Pod(pod), corev1.EventTypeNormal, s.rejected.Reason, s.rejected.Message)
+		w.announceRejection(pod, s.rejected)
 	}
 	w.announceBackOff(v, s)
 	if !gone {
@@ -161,6 +167,14 @@ func (w *worker) step(ctx context.Context) (time.Duration, error) {
 	}
 	w.act(ctx, v, s)
 	return w.pause(v, s), nil
+}
+
+func (w *worker) announceRejection(pod *corev1.Pod, why *status.Rejection) {
+	kind := corev1.EventTypeWarning
+	if why.Reason == events.DeadlineExceeded { // the pod's own wish
+		kind = corev1.EventTypeNormal
+	}
+	w.m.Events.Event(events.Pod(pod), kind, why.Reason, why.Message)
 }
 
 func (w *worker) view(pod *corev1.Pod, gone bool, seen *observed.Pod) view {
@@ -237,7 +251,8 @@ func (w *worker) syncProbes(ctx context.Context, pod *corev1.Pod, seen *observed
 			continue
 		}
 		t := probes.Target{Pod: pod, Container: c, ID: run.Id, StartedAt: time.Unix(0, run.StartedAt), IP: ip}
-		if old := containerStatus(pod, c.Name); old != nil && t.StartedAt.Before(w.born) && old.ContainerID == w.m.RuntimeName+"://"+run.Id {
+		if old := containerStatus(pod, c.Name); old != nil && t.StartedAt.Before(w.born) &&
+			old.ContainerID == w.m.RuntimeName+"://"+run.Id {
 			t.Known, t.WasReady, t.WasStarted = true, old.Ready, old.Started != nil && *old.Started
 		}
 		targets = append(targets, t)
@@ -246,7 +261,8 @@ func (w *worker) syncProbes(ctx context.Context, pod *corev1.Pod, seen *observed
 }
 
 func containerStatus(pod *corev1.Pod, name string) *corev1.ContainerStatus {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses,
+		pod.Status.EphemeralContainerStatuses} {
 		for i := range list {
 			if list[i].Name == name {
 				return &list[i]

@@ -61,10 +61,11 @@ func (w *world) startAgent() {
 	m := New(Config{
 		NodeName: "n1", Client: w.client, Runtime: w.runtime, RuntimeName: "setpoint", HostIPs: []string{"192.0.2.1"}, Dirs: dirs,
 		Objects: objects, Events: w.events, Status: sender,
-		Images:      images.New(images.Config{Service: w.runtime, Events: w.events, Secret: objects.Secret}),
-		Volumes:     volumes.New(volumes.Config{Objects: objects, Dirs: dirs, WithoutMounts: true}),
-		Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")} },
-		UserAgent:   "kube-probe/test",
+		Images:         images.New(images.Config{Service: w.runtime, Events: w.events, Dir: dirs.ImageAccess(), Secret: objects.Secret}),
+		Volumes:        volumes.New(volumes.Config{Objects: objects, Dirs: dirs, WithoutMounts: true}),
+		Allocatable:    func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")} },
+		RuntimeHandler: func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil },
+		UserAgent:      "kube-probe/test",
 	})
 	go func() {
 		var senders sync.WaitGroup

@@ -100,7 +100,8 @@ func (p *prober) grpc(ctx context.Context, g *corev1.GRPCAction, timeout time.Du
 	if g.Service != nil {
 		service = *g.Service
 	}
-	resp, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
+	resp, err := grpc_health_v1.NewHealthClient(conn).
+		Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
 	switch {
 	case ctx.Err() != nil:
 		return failed("timeout: failed to connect service %q within %v: %v", address, timeout, ctx.Err())

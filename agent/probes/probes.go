@@ -198,7 +198,7 @@ func (p *prober) loop(ctx context.Context, kind Kind, probe *corev1.Probe) {
 		}
 	}
 	period, timeout := seconds(probe.PeriodSeconds, defaultPeriod), seconds(probe.TimeoutSeconds, defaultTimeout)
-	times := newSchedule(p.first(probe, period), period, kind != Liveness && probe.Exec == nil && !p.Known)
+	times := p.schedule(kind, probe, period)
 	var tally tally
 	for sleepUntil(ctx, times.next) {
 		r := p.check(ctx, probe, timeout)
@@ -217,6 +217,26 @@ func (p *prober) loop(ctx context.Context, kind Kind, probe *corev1.Probe) {
 		}
 		times.advance(r.ok, end)
 	}
+}
+
+func (p *prober) schedule(kind Kind, probe *corev1.Probe, period time.Duration) *schedule {
+	first := p.first(probe, period)
+	if p.Known {
+		return newSchedule(first, period)
+	}
+	due := first
+	if settled := p.StartedAt.Add(settleTime); due.Before(settled) {
+		due = settled
+	}
+	times := newSchedule(due, period)
+	switch {
+	case kind == Liveness: // it is alive until it fails
+	case probe.Exec != nil:
+		times.hurry(first, eagerExecFirst, eagerExecMax)
+	default:
+		times.hurry(first, eagerFirst, eagerMax)
+	}
+	return times
 }
 
 // final verdicts end a loop: a startup probe that passed is never asked again,

@@ -2,25 +2,39 @@ package probes
 
 import "time"
 
-// eagerFirst is the pause before the first extra probe; each later one is twice
-// as long.
-const eagerFirst = 50 * time.Millisecond
+const (
+	// settleTime is how long after its start a container may fail probes without anybody hearing of it.
+	settleTime = time.Second
+	// eagerTime is how long extra probes are tried, if the period is shorter.
+	eagerTime = 10 * time.Second
+	// eagerFirst and eagerMax bound the pause before an extra probe, which doubles; those that start a process in the
+	// container are rarer.
+	eagerFirst, eagerMax         = 50 * time.Millisecond, 500 * time.Millisecond
+	eagerExecFirst, eagerExecMax = 250 * time.Millisecond, time.Second
+)
 
-// schedule says when to probe. A server needs some milliseconds to listen, and
-// a first probe that comes too early would cost a whole period of readiness.
-// So during the first period, until something succeeds, extra probes lie
-// between the regular ones; their failures do not count and are not reported.
+// schedule says when to probe. Regular probes are upstream's, except that none is due before a container has had
+// settleTime to listen. Between them, until something succeeds for the first time, lie extra probes, so that a start
+// does not pay a whole period; their failures do not count and are not reported.
 type schedule struct {
-	period time.Duration
-	next   time.Time // of any probe
-	due    time.Time // of the next regular probe
-	eager  bool
-	until  time.Time // of the last extra probe
-	delay  time.Duration
+	period   time.Duration
+	next     time.Time // of any probe
+	due      time.Time // of the next regular probe
+	eager    bool
+	until    time.Time     // of the last extra probe
+	delay    time.Duration // before the next extra probe
+	delayMax time.Duration
 }
 
-func newSchedule(first time.Time, period time.Duration, eager bool) *schedule {
-	return &schedule{period: period, next: first, due: first, eager: eager, until: first.Add(period), delay: eagerFirst}
+// newSchedule has regular probes only, from due on.
+func newSchedule(due time.Time, period time.Duration) *schedule {
+	return &schedule{period: period, next: due, due: due}
+}
+
+// hurry adds the extra probes, from first on.
+func (s *schedule) hurry(first time.Time, delay, delayMax time.Duration) {
+	s.eager, s.next, s.until = true, first, first.Add(max(s.period, eagerTime))
+	s.delay, s.delayMax = delay, delayMax
 }
 
 // extra reports whether the probe at next is not a regular one.
@@ -40,6 +54,6 @@ func (s *schedule) advance(ok bool, end time.Time) {
 	s.eager = s.eager && !ok && end.Before(s.until)
 	s.next = s.due
 	if at := end.Add(s.delay); s.eager && at.Before(s.due) {
-		s.next, s.delay = at, 2*s.delay
+		s.next, s.delay = at, min(2*s.delay, s.delayMax)
 	}
 }

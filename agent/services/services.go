@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/agent/network"
-	"github.com/setpoint-io/setpoint/agent/pause"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 const (
@@ -52,7 +52,10 @@ type watch struct {
 }
 
 func (w *watch) informers() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{w.Informers.Core().V1().Services().Informer(), w.Informers.Discovery().V1().EndpointSlices().Informer()}
+	return []cache.SharedIndexInformer{
+		w.Informers.Core().V1().Services().Informer(),
+		w.Informers.Discovery().V1().EndpointSlices().Informer(),
+	}
 }
 
 func (w *watch) look() {
@@ -75,7 +78,7 @@ func (w *watch) run(ctx context.Context) {
 			return
 		case <-w.changed:
 		}
-		if !pause.For(ctx, delay) {
+		if !wait.For(ctx, delay) {
 			return
 		}
 		delay = settleTime

@@ -22,8 +22,8 @@ const (
 	openTimeout = time.Second
 	// answerTimeout is how long a ping may stay unanswered.
 	answerTimeout = 2 * time.Second
-	// pingsPerDeadline: two pings may get lost.
-	pingsPerDeadline = 3
+	// pingsPerDeadline: four pings may get lost.
+	pingsPerDeadline = 5
 	// pingJitterPercent spreads the pings of many agents.
 	pingJitterPercent = 10
 	// pingIntervalMin bounds what a server may ask for.
@@ -31,6 +31,8 @@ const (
 	// roundPauseMin and roundPauseMax bound the pause after every server refused.
 	roundPauseMin = 100 * time.Millisecond
 	roundPauseMax = time.Second
+	// gossipAddressesMax bounds the addresses taken from one answer.
+	gossipAddressesMax = 32
 	// goodbyeTimeout bounds how long an agent that stops waits for its server.
 	goodbyeTimeout = time.Second
 )
@@ -40,8 +42,11 @@ type Client struct {
 	// Servers are base URLs, "https://host:port"; at least one.
 	Servers []string
 	// HTTP speaks HTTP/2 with the node's certificate.
-	HTTP   *http.Client
-	Logger *slog.Logger
+	HTTP *http.Client
+	// GossipAddresses, if set, is called with each answer of the server: where the
+	// servers gossip. It must not block.
+	GossipAddresses func(addresses []string)
+	Logger          *slog.Logger
 
 	instance string
 	counter  uint64
@@ -61,7 +66,7 @@ func (c *Client) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		c.Logger.Debug("session ended", "server", server, "opened", opened, "error", err)
+		c.Logger.Debug("session ended", "server", server, "opened", opened, "err", err)
 		next++
 		if failed++; opened {
 			failed = 0
@@ -110,18 +115,32 @@ func (c *Client) keep(ctx context.Context, server string) (opened bool, err erro
 		return false, streamCtx.Err()
 	}
 	c.Logger.Debug("session opened", "server", server)
-	return true, converse(ctx, hangUp, stream, first)
+	return true, c.converse(ctx, hangUp, stream, first)
+}
+
+// hear takes an answer and returns when to ping next.
+func (c *Client) hear(answer *sessionpb.KeepResponse) time.Duration {
+	if c.GossipAddresses != nil {
+		addresses := answer.GetGossipAddresses()
+		c.GossipAddresses(addresses[:min(len(addresses), gossipAddressesMax)])
+	}
+	return pingInterval(answer)
 }
 
 // converse pings and expects answers; it hangs up when it returns.
-func converse(ctx context.Context, hangUp func(), stream *connect.BidiStreamForClient[sessionpb.KeepRequest, sessionpb.KeepResponse], first *sessionpb.KeepResponse) error {
+func (c *Client) converse(
+	ctx context.Context,
+	hangUp func(),
+	stream *connect.BidiStreamForClient[sessionpb.KeepRequest, sessionpb.KeepResponse],
+	first *sessionpb.KeepResponse,
+) error {
 	v := &conversation{stream: stream, answers: make(chan *sessionpb.KeepResponse), broken: make(chan error, 1), over: make(chan struct{})}
 	var listener sync.WaitGroup
 	listener.Go(v.listen)
 	defer listener.Wait()
 	defer hangUp()
 	defer close(v.over)
-	ping := time.NewTimer(pingInterval(first))
+	ping := time.NewTimer(c.hear(first))
 	defer ping.Stop()
 	overdue := time.NewTimer(0)
 	defer overdue.Stop()
@@ -136,7 +155,7 @@ func converse(ctx context.Context, hangUp func(), stream *connect.BidiStreamForC
 			return errSilent
 		case answer := <-v.answers:
 			overdue.Stop()
-			ping.Reset(pingInterval(answer))
+			ping.Reset(c.hear(answer))
 		case <-ping.C:
 			if err := stream.Send(&sessionpb.KeepRequest{}); err != nil {
 				return fmt.Errorf("ping: %w", err)

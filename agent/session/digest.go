@@ -27,13 +27,23 @@ func (t *Table) digest(view View) *sessionpb.Digest {
 	defer t.mu.Unlock()
 	t.sequence++
 	now := time.Now()
-	d := &sessionpb.Digest{Server: t.server, Instance: t.instance, Sequence: t.sequence, Suspended: view.Suspended}
+	d := &sessionpb.Digest{
+		Server:        t.server,
+		Instance:      t.instance,
+		Sequence:      t.sequence,
+		Suspended:     view.Suspended,
+		GossipAddress: view.Address,
+	}
 	for node, r := range t.own {
-		d.Sessions = append(d.Sessions, &sessionpb.Session{
+		s := &sessionpb.Session{
 			Node: node, Instance: r.instance, Counter: r.counter, State: phaseToWire[r.phase],
 			OpenedAgeMilliseconds:  now.Sub(r.opened).Milliseconds(),
 			ChangedAgeMilliseconds: now.Sub(r.changed).Milliseconds(),
-		})
+		}
+		if !r.quiet.IsZero() {
+			s.Quiet, s.QuietAgeMilliseconds = true, now.Sub(r.quiet).Milliseconds()
+		}
+		d.Sessions = append(d.Sessions, s)
 	}
 	for _, o := range view.Opinions {
 		d.Opinions = append(d.Opinions, &sessionpb.Opinion{Node: o.Node, Dead: o.Dead})
@@ -46,7 +56,7 @@ func (t *Table) merge(d *sessionpb.Digest) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.peers[d.GetServer()]
-	if p == nil {
+	if p == nil || p.removed {
 		return fmt.Errorf("%w: %q", ErrUnknownPeer, d.GetServer())
 	}
 	now := time.Now()
@@ -55,7 +65,7 @@ func (t *Table) merge(d *sessionpb.Digest) error {
 		return nil
 	}
 	p.instance, p.sequence, p.heard = d.GetInstance(), d.GetSequence(), now
-	p.view = View{Suspended: d.GetSuspended()}
+	p.view = View{Suspended: d.GetSuspended(), Address: d.GetGossipAddress()}
 	for _, o := range d.GetOpinions() {
 		p.view.Opinions = append(p.view.Opinions, Opinion{Node: o.GetNode(), Dead: o.GetDead()})
 	}
@@ -73,7 +83,7 @@ func (p *peer) replace(sessions []*sessionpb.Session, now time.Time) {
 	for _, s := range sessions[:min(len(sessions), nodesLimit)] {
 		told[s.GetNode()] = true
 		r := recordFromWire(s, now)
-		if was, ok := p.records[s.GetNode()]; ok && was.phase == r.phase && was.instance == r.instance && was.counter == r.counter {
+		if was, ok := p.records[s.GetNode()]; ok && was.tells(r) {
 			continue // the first estimate of when it was is as good as the next
 		}
 		p.records[s.GetNode()] = r
@@ -86,6 +96,11 @@ func (p *peer) replace(sessions []*sessionpb.Session, now time.Time) {
 	}
 }
 
+// tells reports whether another record of a node says the same.
+func (r record) tells(other record) bool {
+	return r.phase == other.phase && r.instance == other.instance && r.counter == other.counter && r.quiet.IsZero() == other.quiet.IsZero()
+}
+
 func recordFromWire(s *sessionpb.Session, now time.Time) record {
 	ago := func(milliseconds int64) time.Time {
 		return now.Add(-time.Duration(max(0, milliseconds)) * time.Millisecond)
@@ -94,8 +109,12 @@ func recordFromWire(s *sessionpb.Session, now time.Time) record {
 	if !ok {
 		state = broken // a newer server's word for something that is not open
 	}
-	return record{
+	r := record{
 		instance: s.GetInstance(), counter: s.GetCounter(), phase: state,
 		opened: ago(s.GetOpenedAgeMilliseconds()), changed: ago(s.GetChangedAgeMilliseconds()),
 	}
+	if s.GetQuiet() {
+		r.quiet = ago(s.GetQuietAgeMilliseconds())
+	}
+	return r
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/setpoint-io/setpoint/agent/session/sessionpb"
 	"github.com/setpoint-io/setpoint/agent/session/sessionpb/sessionpbconnect"
@@ -16,7 +16,7 @@ import (
 
 const (
 	// digestInterval is how often a digest is sent when nothing has changed.
-	digestInterval = 5 * time.Second
+	digestInterval = 3 * time.Second
 	// digestGap is the least time between two digests to one peer: what changes
 	// within it travels together.
 	digestGap = 50 * time.Millisecond
@@ -31,6 +31,8 @@ const (
 // Peer is another server.
 type Peer struct {
 	Name string
+	// Voter says that it counts for a majority.
+	Voter bool
 	// Client and URL ("https://host:port") reach it.
 	Client *http.Client
 	URL    string
@@ -38,14 +40,14 @@ type Peer struct {
 
 // ExchangeConfig is how one server tells the others.
 type ExchangeConfig struct {
+	// Table says which peers there are.
 	Table *Table
-	Peers []Peer
 	// View is this server's gossip; nil for none. It may call the Table.
 	View   func() View
 	Logger *slog.Logger
 }
 
-// Exchange tells each peer of every change at once, and of everything every 5 s.
+// Exchange tells each peer of every change at once, and of everything every 3 s.
 type Exchange struct{ config ExchangeConfig }
 
 // NewExchange makes the exchange; its Run must run.
@@ -58,20 +60,51 @@ func (e *Exchange) Handler() (prefix string, handler http.Handler) {
 }
 
 // Exchange implements sessionpbconnect.DigestServiceHandler.
-func (e *Exchange) Exchange(_ context.Context, r *connect.Request[sessionpb.ExchangeRequest]) (*connect.Response[sessionpb.ExchangeResponse], error) {
+func (e *Exchange) Exchange(
+	_ context.Context,
+	r *connect.Request[sessionpb.ExchangeRequest],
+) (*connect.Response[sessionpb.ExchangeResponse], error) {
 	if err := e.config.Table.merge(r.Msg.GetDigest()); err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
 	return connect.NewResponse(&sessionpb.ExchangeResponse{Digest: e.digest()}), nil
 }
 
-// Run exchanges digests with every peer until ctx ends.
+// Run exchanges digests with every peer of the Table until ctx ends.
 func (e *Exchange) Run(ctx context.Context) error {
-	var group errgroup.Group
-	for _, p := range e.config.Peers {
-		group.Go(func() error { e.runPeer(ctx, p); return nil })
+	var running sync.WaitGroup
+	defer running.Wait()
+	talks := map[string]talk{}
+	for {
+		peers, changed := e.config.Table.present()
+		for name, talk := range talks {
+			if now, present := peers[name]; !present || now.URL != talk.url {
+				talk.end()
+				delete(talks, name)
+			}
+		}
+		for name, p := range peers {
+			if _, begun := talks[name]; !begun {
+				peerCtx, end := context.WithCancel(ctx)
+				talks[name] = talk{p.URL, end}
+				running.Go(func() { e.runPeer(peerCtx, p) })
+			}
+		}
+		select {
+		case <-ctx.Done():
+			for _, talk := range talks {
+				talk.end()
+			}
+			return nil
+		case <-changed:
+		}
 	}
-	return group.Wait()
+}
+
+// talk is the exchange with one peer.
+type talk struct {
+	url string
+	end context.CancelFunc
 }
 
 func (e *Exchange) digest() *sessionpb.Digest {
@@ -89,7 +122,7 @@ func (e *Exchange) runPeer(ctx context.Context, p Peer) {
 		news := e.config.Table.newsAfter()
 		err := e.exchange(ctx, client, p)
 		if err != nil && !failing && ctx.Err() == nil {
-			e.config.Logger.Debug("sessions not exchanged", "server", p.Name, "error", err)
+			e.config.Logger.Debug("sessions not exchanged", "server", p.Name, "err", err)
 		}
 		failing = err != nil
 		if failing {

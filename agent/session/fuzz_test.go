@@ -11,7 +11,7 @@ import (
 
 // FuzzDigest merges whatever a peer may say.
 func FuzzDigest(f *testing.F) {
-	peer := NewTable("server-2", nil, func(string) {})
+	peer := NewTable("server-2", func(string) {})
 	peer.own["n1"] = record{instance: "a", counter: 1, opened: time.Now(), changed: time.Now()}
 	seed, err := proto.Marshal(peer.digest(View{Suspended: true, Opinions: []Opinion{{Node: "n1", Dead: true}}}))
 	if err != nil {
@@ -23,7 +23,8 @@ func FuzzDigest(f *testing.F) {
 		if proto.Unmarshal(data, d) != nil {
 			return
 		}
-		table := NewTable("server-1", []string{"server-2", d.GetServer()}, func(string) {})
+		table := NewTable("server-1", func(string) {})
+		table.SetServers(Servers{Votes: true, Peers: []Peer{{Name: "server-2", Voter: true}, {Name: d.GetServer(), Voter: true}}})
 		if err := table.merge(d); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,9 @@ import "time"
 const (
 	// pingGrace is how long a session lives without a ping.
 	pingGrace = 15 * time.Second
+	// quietLimit is how long a session may be without a ping, and a peer without a
+	// digest, before it counts as quiet: pings and digests come every 3 s.
+	quietLimit = 4500 * time.Millisecond
 	// returnGrace is how long a node whose stream broke may take to come back.
 	returnGrace = 3 * time.Second
 	// silentLimit is how long a peer may send no digest before the sessions it
@@ -26,10 +29,12 @@ const (
 	Lost
 	// ClosedCleanly: the agent said goodbye.
 	ClosedCleanly
+	// Quiet: not Lost yet, but a ping is overdue.
+	Quiet
 )
 
 // Entry is the state of one node's session, and since when it is so by this
-// server's clock.
+// server's clock. A session that is Lost after it was Quiet is so since then.
 type Entry struct {
 	State State
 	Since time.Time
@@ -53,6 +58,7 @@ type record struct {
 	phase    phase
 	opened   time.Time
 	changed  time.Time // when phase became what it is
+	quiet    time.Time // since when a sign of life is overdue; zero: none is
 }
 
 // supersedes reports whether r is a later session of the same node. An agent
@@ -81,12 +87,23 @@ func judge(records []record, now time.Time) Entry {
 	case closed:
 		return Entry{State: ClosedCleanly, Since: newest.changed}
 	case expired:
-		return Entry{State: Lost, Since: newest.changed}
+		return Entry{State: Lost, Since: newest.silentSince(newest.changed)}
 	case broken:
 		if lost := newest.changed.Add(returnGrace); !now.Before(lost) {
-			return Entry{State: Lost, Since: lost}
+			return Entry{State: Lost, Since: newest.silentSince(lost)}
 		}
 	case open:
 	}
+	if !newest.quiet.IsZero() {
+		return Entry{State: Quiet, Since: newest.quiet}
+	}
 	return Entry{State: Alive, Since: newest.opened}
+}
+
+// silentSince is when the session fell quiet, if it did, or else lost.
+func (r record) silentSince(lost time.Time) time.Time {
+	if r.quiet.IsZero() {
+		return lost
+	}
+	return r.quiet
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -21,11 +22,12 @@ type network struct {
 	listeners map[string]*listener
 	links     map[*link]struct{}
 	apart     map[[2]string]bool
-	gone      map[string]bool // dial no more
+	gone      map[string]bool     // dial no more
+	told      map[string][]string // agents: where the servers gossip
 }
 
 func newNetwork(t *testing.T) *network {
-	return &network{t: t, listeners: map[string]*listener{}, links: map[*link]struct{}{}, apart: map[[2]string]bool{}, gone: map[string]bool{}}
+	return &network{t: t, listeners: map[string]*listener{}, links: map[*link]struct{}{}, apart: map[[2]string]bool{}, gone: map[string]bool{}, told: map[string][]string{}}
 }
 
 // link is one connection, seen from either end.
@@ -54,6 +56,13 @@ func (n *network) mute(a, b string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.apart[[2]string{a, b}] = true
+}
+
+// unmute undoes every mute.
+func (n *network) unmute() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.apart)
 }
 
 // crash breaks a host's connections as the death of its process would.
@@ -156,18 +165,13 @@ type host struct {
 func (n *network) server(name string, all ...string) *host {
 	h := &host{name: name, network: n}
 	logger := slog.New(slog.NewTextHandler(n.t.Output(), nil)).With("server", name)
-	var names []string
-	var peers []Peer
-	for _, other := range all {
-		if other != name {
-			names = append(names, other)
-			peers = append(peers, Peer{Name: other, Client: n.client(name), URL: fmt.Sprintf("http://%s:1", other)})
-		}
-	}
-	h.Table = NewTable(name, names, nil)
-	service := NewService(ServiceConfig{Table: h.Table, Node: callingHost, Logger: logger})
-	exchange := NewExchange(ExchangeConfig{Table: h.Table, Peers: peers, Logger: logger, View: func() View {
-		return View{Opinions: []Opinion{{Node: "seen-by-" + name}}}
+	h.Table = NewTable(name, nil)
+	h.among(all...)
+	service := NewService(ServiceConfig{Table: h.Table, Node: callingHost, Logger: logger, GossipAddresses: func() []string {
+		return append(h.GossipAddresses(), name+":7946")
+	}})
+	exchange := NewExchange(ExchangeConfig{Table: h.Table, Logger: logger, View: func() View {
+		return View{Opinions: []Opinion{{Node: "seen-by-" + name}}, Address: name + ":7946"}
 	}})
 	mux := http.NewServeMux()
 	mux.Handle(service.Handler())
@@ -192,6 +196,17 @@ func (n *network) server(name string, all ...string) *host {
 	return h
 }
 
+// among tells a server who the servers are.
+func (h *host) among(all ...string) {
+	servers := Servers{Votes: slices.Contains(all, h.name)}
+	for _, other := range all {
+		if other != h.name {
+			servers.Peers = append(servers.Peers, Peer{Name: other, Voter: true, Client: h.network.client(h.name), URL: fmt.Sprintf("http://%s:1", other)})
+		}
+	}
+	h.SetServers(servers)
+}
+
 // kill ends a server as its process' death would.
 func (h *host) kill() {
 	h.network.mu.Lock()
@@ -207,6 +222,11 @@ func (h *host) kill() {
 func (n *network) agent(name string, servers ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(n.t.Context())
 	c := &Client{HTTP: n.client(name), Logger: slog.New(slog.NewTextHandler(n.t.Output(), nil)).With("agent", name)}
+	c.GossipAddresses = func(addresses []string) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.told[name] = addresses
+	}
 	for _, s := range servers {
 		c.Servers = append(c.Servers, fmt.Sprintf("http://%s:1", s))
 	}

@@ -22,8 +22,10 @@ const messageLimitBytes = 4 << 10
 type ServiceConfig struct {
 	Table *Table
 	// Node names the node that calls, by its certificate; false for anybody else.
-	Node   func(ctx context.Context) (name string, ok bool)
-	Logger *slog.Logger
+	Node func(ctx context.Context) (name string, ok bool)
+	// GossipAddresses are where the servers gossip, for the agents; nil: nowhere.
+	GossipAddresses func() []string
+	Logger          *slog.Logger
 }
 
 // Service holds the sessions of agents.
@@ -151,18 +153,23 @@ func (s *Service) Keep(ctx context.Context, messages *connect.BidiStream[session
 	s.config.Logger.Debug("session opened", "node", node)
 	how, err := s.hold(node, r, st, messages)
 	s.config.Table.end(node, r, how)
-	s.config.Logger.Debug("session ended", "node", node, "clean", how == closed, "error", err)
+	s.config.Logger.Debug("session ended", "node", node, "clean", how == closed, "err", err)
 	return err
 }
 
 // hold answers pings until the session ends, and says how it did.
-func (s *Service) hold(node string, r record, st *stream, messages *connect.BidiStream[sessionpb.KeepRequest, sessionpb.KeepResponse]) (phase, error) {
+func (s *Service) hold(
+	node string,
+	r record,
+	st *stream,
+	messages *connect.BidiStream[sessionpb.KeepRequest, sessionpb.KeepResponse],
+) (phase, error) {
 	for {
 		st.wake(time.Now().Add(pingGrace))
 		if reason := s.reason(); reason != nil {
 			return broken, s.leave(reason) // wake may have undone that of welcome
 		}
-		if err := messages.Send(&sessionpb.KeepResponse{DeadlineMilliseconds: pingGrace.Milliseconds()}); err != nil {
+		if err := messages.Send(s.answer()); err != nil {
 			return broken, err
 		}
 		message, err := messages.Receive()
@@ -175,6 +182,14 @@ func (s *Service) hold(node string, r record, st *stream, messages *connect.Bidi
 			return broken, connect.NewError(connect.CodeAborted, errExpired)
 		}
 	}
+}
+
+func (s *Service) answer() *sessionpb.KeepResponse {
+	answer := &sessionpb.KeepResponse{DeadlineMilliseconds: pingGrace.Milliseconds()}
+	if s.config.GossipAddresses != nil {
+		answer.GossipAddresses = s.config.GossipAddresses()
+	}
+	return answer
 }
 
 // leave is what the agent is told when its session ends here.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // expect looks at a node's state after some time.
@@ -23,6 +25,17 @@ func (h *host) throughout(t *testing.T, d time.Duration, node string, want State
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end) && !t.Failed(); {
 		h.expect(t, 50*time.Millisecond, node, want)
+	}
+}
+
+// notLost looks again and again: whatever is overdue, it is not given up.
+func (h *host) notLost(t *testing.T, d time.Duration, node string) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end) && !t.Failed(); time.Sleep(50 * time.Millisecond) {
+		synctest.Wait()
+		if got := h.Node(node).State; got != Alive && got != Quiet {
+			t.Errorf("%s sees %s as %v", h.name, node, got)
+		}
 	}
 }
 
@@ -78,8 +91,13 @@ func TestSilentAgent(t *testing.T) {
 		n.agent("n1", "s1")
 		s.expect(t, time.Second, "n1", Alive)
 		n.mute("n1", "s1")
-		s.throughout(t, 9*time.Second, "n1", Alive) // the last ping may be 5.5 s old
-		s.expect(t, 6500*time.Millisecond, "n1", Lost)
+		s.expect(t, time.Second, "n1", Alive) // the last ping may be 3.3 s old
+		s.notLost(t, 10500*time.Millisecond, "n1")
+		since := s.Node("n1").Since
+		s.expect(t, 4*time.Second, "n1", Lost)
+		if !s.Node("n1").Since.Equal(since) {
+			t.Errorf("lost since %v, quiet since %v", s.Node("n1").Since, since)
+		}
 	})
 }
 
@@ -118,7 +136,7 @@ func TestFailover(t *testing.T) {
 				}
 				for end := time.Now().Add(time.Minute); time.Now().Before(end) && !t.Failed(); {
 					for _, s := range servers {
-						s.expect(t, 50*time.Millisecond, "n1", Alive)
+						s.notLost(t, 50*time.Millisecond, "n1")
 					}
 				}
 				holders := 0
@@ -150,8 +168,8 @@ func TestServerAndItsAgentDieTogether(t *testing.T) {
 		s2.expect(t, time.Second, "n1", Alive)
 		n.mute("n1", "s1")
 		s1.kill()
-		s2.throughout(t, 9*time.Second, "n1", Alive)
-		s2.expect(t, 11*time.Second, "n1", Lost)
+		s2.notLost(t, 11*time.Second, "n1")
+		s2.expect(t, 8*time.Second, "n1", Lost)
 	})
 }
 
@@ -193,7 +211,7 @@ func TestStrangersHoldNoSession(t *testing.T) {
 func TestEndedSessionsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes []string
-		table := NewTable("s1", nil, func(node string) { changes = append(changes, node) })
+		table := NewTable("s1", func(node string) { changes = append(changes, node) })
 		r, err := table.open("n1", "a", 1)
 		if err != nil {
 			t.Fatal(err)
@@ -211,9 +229,129 @@ func TestEndedSessionsAreForgotten(t *testing.T) {
 }
 
 func TestDigestOfStranger(t *testing.T) {
-	stranger := NewTable("s9", nil, nil)
-	if err := NewTable("s1", []string{"s2"}, nil).merge(stranger.digest(View{})); err == nil {
+	stranger, s1 := NewTable("s9", nil), NewTable("s1", nil)
+	s1.SetServers(Servers{Votes: true, Peers: []Peer{{Name: "s2", Voter: true}}})
+	if err := s1.merge(stranger.digest(View{})); err == nil {
 		t.Error("a digest of a server that is no peer was taken")
+	}
+}
+
+// TestServerThatJoinedLater: its agents are known everywhere, it holds sessions, and it makes a majority with one other.
+func TestServerThatJoinedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		s1, s2 := n.server("s1", "s1", "s2"), n.server("s2", "s1", "s2")
+		n.server("s3", "s1", "s2", "s3")
+		n.agent("n1", "s3")
+		time.Sleep(5 * time.Second)
+		if entry := s1.Node("n1"); entry.State != Unknown {
+			t.Errorf("s1 takes the word of a server that is no member: %+v", entry)
+		}
+		s1.among("s1", "s2", "s3")
+		s2.among("s1", "s2", "s3")
+		s1.expect(t, 2*time.Second, "n1", Alive)
+		s2.kill()
+		time.Sleep(contactLimit + 5*time.Second)
+		s1.expect(t, 0, "n1", Alive)
+		if views := s1.Views(); views["s3"].Address != "s3:7946" {
+			t.Errorf("s1 knows these views: %v", views)
+		}
+	})
+}
+
+// TestRemovedServer sends its agents elsewhere, since nobody hears it any more.
+func TestRemovedServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		all := []string{"s1", "s2", "s3"}
+		s1, s2, _ := n.server("s1", all...), n.server("s2", all...), n.server("s3", all...)
+		n.agent("n1", "s3", "s1")
+		s1.expect(t, time.Second, "n1", Alive)
+		s1.among("s1", "s2")
+		s2.among("s1", "s2")
+		s1.notLost(t, time.Minute, "n1")
+		if state, _ := s1.ownState("n1"); state != open {
+			t.Error("the agent is still with the removed server")
+		}
+		if peers, _ := s1.present(); len(peers) != 1 {
+			t.Errorf("peers: %v", peers)
+		}
+	})
+}
+
+// TestAgentsLearnWhereServersGossip with their session, also of a server that comes later.
+func TestAgentsLearnWhereServersGossip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork(t)
+		s1 := n.server("s1", "s1")
+		n.agent("n1", "s1")
+		time.Sleep(time.Second)
+		s1.among("s1", "s2")
+		n.server("s2", "s1", "s2")
+		time.Sleep(2 * pingGrace / pingsPerDeadline)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if diff := cmp.Diff([]string{"s2:7946", "s1:7946"}, n.told["n1"]); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestMajorityIsOfVoters: a learner that nobody can reach takes no agent from two servers of three.
+func TestMajorityIsOfVoters(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		votes   bool
+		peers   []Peer
+		reached []string
+		want    bool
+	}{
+		{"alone", true, nil, nil, false},
+		{"one of three", true, []Peer{{Name: "s2", Voter: true}, {Name: "s3", Voter: true}}, nil, true},
+		{"two of three", true, []Peer{{Name: "s2", Voter: true}, {Name: "s3", Voter: true}}, []string{"s2"}, false},
+		{"two of three and a learner", true, []Peer{{Name: "s2", Voter: true}, {Name: "s3", Voter: true}, {Name: "s4"}}, []string{"s2"}, false},
+		{"a learner's word is no majority", true, []Peer{{Name: "s2", Voter: true}, {Name: "s3", Voter: true}, {Name: "s4"}}, []string{"s4"}, true},
+		{"a learner with all voters", false, []Peer{{Name: "s2", Voter: true}}, []string{"s2"}, false},
+		{"a learner alone", false, []Peer{{Name: "s2", Voter: true}}, nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				table := NewTable("s1", nil)
+				table.SetServers(Servers{Votes: c.votes, Peers: c.peers})
+				time.Sleep(contactLimit)
+				for _, name := range c.reached {
+					table.peers[name].reached = time.Now()
+				}
+				if got := table.isolated(time.Now()); got != c.want {
+					t.Errorf("got %v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestQuiet: what is overdue is known everywhere within seconds, and so is a ping that comes after all.
+func TestQuiet(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		serverIsMuted bool
+	}{{"the agent falls silent", false}, {"its server's machine too", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNetwork(t)
+				n.server("s1", "s1", "s2")
+				s2 := n.server("s2", "s1", "s2")
+				n.agent("n1", "s1")
+				s2.expect(t, time.Minute, "n1", Alive)
+				n.mute("n1", "s1")
+				if c.serverIsMuted {
+					n.mute("s1", "s2")
+				}
+				s2.expect(t, 5*time.Second, "n1", Quiet)
+				n.unmute()
+				s2.expect(t, 10*time.Second, "n1", Alive)
+			})
+		})
 	}
 }
 

@@ -30,6 +30,16 @@ type View struct {
 	Opinions []Opinion
 	// Suspended says that the server distrusts its own gossip.
 	Suspended bool
+	// Address is the "ip:port" where the server gossips; empty if it does not.
+	Address string
+}
+
+// Servers is the membership of the control plane in the eyes of one server.
+type Servers struct {
+	// Peers are all servers but this one.
+	Peers []Peer
+	// Votes says that this server counts for a majority, as its peers' Voter does.
+	Votes bool
 }
 
 // Table is what one server knows of all sessions: its own at first hand, those
@@ -42,14 +52,18 @@ type Table struct {
 	mu        sync.Mutex
 	own       map[string]record
 	peers     map[string]*peer
+	votes     bool
+	regrouped chan struct{} // closed and replaced when the peers change
 	published map[string]Entry
 	sequence  uint64
 	news      chan struct{} // closed and replaced when the own digest changes
 	pings     map[string]time.Time
 }
 
-// peer is what another server has told.
+// peer is another server, and what it has told.
 type peer struct {
+	Peer
+	removed  bool // no member any more; its sessions are remembered until they ended
 	instance string
 	sequence uint64
 	heard    time.Time // zero: never
@@ -58,18 +72,14 @@ type peer struct {
 	view     View
 }
 
-// NewTable makes the table of a server among its peers. changed is called with
-// the name of each node whose Entry changed; it must not block.
-func NewTable(server string, peers []string, changed func(node string)) *Table {
-	t := &Table{
-		server: server, instance: uuid.NewString(), changed: changed,
+// NewTable makes the table of a server that is alone until SetServers. changed is
+// called with the name of each node whose Entry changed; it must not block.
+func NewTable(server string, changed func(node string)) *Table {
+	return &Table{
+		server: server, instance: uuid.NewString(), changed: changed, votes: true,
 		own: map[string]record{}, peers: map[string]*peer{}, published: map[string]Entry{},
-		pings: map[string]time.Time{}, news: make(chan struct{}),
+		pings: map[string]time.Time{}, news: make(chan struct{}), regrouped: make(chan struct{}),
 	}
-	for _, name := range peers {
-		t.peers[name] = &peer{records: map[string]record{}, reached: time.Now()}
-	}
-	return t
 }
 
 // Run watches deadlines until ctx ends.
@@ -100,13 +110,13 @@ func (t *Table) Entries() map[string]Entry {
 	return maps.Clone(t.published)
 }
 
-// Views returns the gossip of the peers that have been heard lately, by name.
+// Views returns the gossip of the voting peers that have been heard lately, by name.
 func (t *Table) Views() map[string]View {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	views := map[string]View{}
 	for name, p := range t.peers {
-		if !p.heard.IsZero() && time.Since(p.heard) < silentLimit {
+		if p.Voter && !p.heard.IsZero() && time.Since(p.heard) < silentLimit {
 			views[name] = p.view
 		}
 	}
@@ -154,8 +164,22 @@ func (t *Table) ping(node string, r record) bool {
 	if !t.isCurrent(node, r) {
 		return false
 	}
-	t.pings[node] = time.Now()
+	now := time.Now()
+	t.pings[node] = now
+	t.setQuiet(node, time.Time{}, now)
 	return true
+}
+
+// setQuiet notes since when a session of this server is overdue, zero: it is not.
+func (t *Table) setQuiet(node string, since, now time.Time) {
+	r := t.own[node]
+	if r.quiet.IsZero() == since.IsZero() {
+		return
+	}
+	r.quiet = since
+	t.own[node] = r
+	t.publish(node, now)
+	t.tell()
 }
 
 // end notes how a session ended, unless a newer one has begun.
@@ -190,13 +214,16 @@ func (t *Table) isCurrent(node string, r record) bool {
 func (t *Table) isolated(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	reached := 1
+	reached, voters := 0, t.votersLocked()
+	if t.votes {
+		reached++
+	}
 	for _, p := range t.peers {
-		if now.Sub(p.reached) < contactLimit {
+		if p.Voter && now.Sub(p.reached) < contactLimit {
 			reached++
 		}
 	}
-	return 2*reached <= len(t.peers)+1 && len(t.peers) > 0
+	return 2*reached <= voters
 }
 
 // sweep finds what has changed by time alone, and forgets what is old.
@@ -204,14 +231,20 @@ func (t *Table) sweep(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for node, last := range t.pings {
-		if now.Sub(last) >= pingGrace {
+		switch silent := now.Sub(last); {
+		case silent >= pingGrace:
 			t.endLocked(node, expired, now)
+		case silent >= quietLimit:
+			t.setQuiet(node, last.Add(quietLimit), now)
 		}
 	}
 	forget(t.own, now)
-	for _, p := range t.peers {
+	for name, p := range t.peers {
 		p.breakSilent(now)
 		forget(p.records, now)
+		if p.removed && len(p.records) == 0 {
+			delete(t.peers, name)
+		}
 	}
 	for node := range t.published {
 		t.publish(node, now)
@@ -224,17 +257,23 @@ func forget(records map[string]record, now time.Time) {
 	})
 }
 
-// breakSilent breaks the sessions of a peer that is not heard any more. If it
-// comes back, its next digest says what is true.
+// breakSilent has the sessions of a peer that is not heard any more fall quiet,
+// then break. If it comes back, its next digest says what is true.
 func (p *peer) breakSilent(now time.Time) {
-	if p.heard.IsZero() || now.Sub(p.heard) < silentLimit {
+	if p.heard.IsZero() || now.Sub(p.heard) < quietLimit {
 		return
 	}
 	for node, r := range p.records {
-		if r.phase == open {
-			r.phase, r.changed = broken, p.heard.Add(silentLimit)
-			p.records[node] = r
+		if r.phase != open {
+			continue
 		}
+		if r.quiet.IsZero() {
+			r.quiet = p.heard.Add(quietLimit)
+		}
+		if now.Sub(p.heard) >= silentLimit {
+			r.phase, r.changed = broken, p.heard.Add(silentLimit)
+		}
+		p.records[node] = r
 	}
 }
 

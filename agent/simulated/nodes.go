@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/agent/node"
-	"github.com/setpoint-io/setpoint/agent/pause"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 // registerRetry is the pause before a refused registration is tried again.
@@ -87,14 +87,14 @@ func (f *fleet) member(i int) *member {
 func (f *fleet) keepShare(ctx context.Context, mine []*member) {
 	for _, m := range mine {
 		for f.register(ctx, m) != nil {
-			if !pause.For(ctx, registerRetry) {
+			if !wait.For(ctx, registerRetry) {
 				return
 			}
 		}
 	}
 	for step := f.LeaseInterval / time.Duration(len(mine)); ; {
 		for _, m := range mine {
-			if !pause.For(ctx, step) {
+			if !wait.For(ctx, step) {
 				return
 			}
 			if err := f.beat(ctx, m); err != nil && ctx.Err() == nil {
@@ -166,7 +166,10 @@ func (f *fleet) node(m *member, now time.Time) *corev1.Node {
 		}},
 		Status: corev1.NodeStatus{
 			Capacity: f.Capacity, Allocatable: f.Capacity,
-			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: hostIP(m.index)}, {Type: corev1.NodeHostName, Address: m.name}},
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: hostIP(m.index)},
+				{Type: corev1.NodeHostName, Address: m.name},
+			},
 			Conditions: nodeConditions(metav1.NewTime(now)),
 			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: version, OperatingSystem: "linux", Architecture: runtime.GOARCH,
 				OSImage: "simulated", KernelVersion: "simulated", ContainerRuntimeVersion: "simulated://1"},

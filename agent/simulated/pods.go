@@ -21,10 +21,15 @@ import (
 func (f *fleet) informers() informers.SharedInformerFactory {
 	factory := informers.NewSharedInformerFactory(f.Client, 0)
 	pods := factory.InformerFor(&corev1.Pod{}, func(c kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return corev1informers.NewFilteredPodInformer(c, metav1.NamespaceAll, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+		return corev1informers.NewFilteredPodInformer(
+			c,
+			metav1.NamespaceAll,
+			0,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
 			func(o *metav1.ListOptions) {
 				o.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
-			})
+			},
+		)
 	})
 	nodes := factory.InformerFor(&corev1.Node{}, func(c kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
 		return corev1informers.NewFilteredNodeInformer(c, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
@@ -47,13 +52,14 @@ func needsWork(pod *corev1.Pod) bool {
 	case corev1.PodSucceeded, corev1.PodFailed:
 		return false
 	case corev1.PodRunning:
-		return pod.Status.ObservedGeneration < pod.Generation
+		_, end := ends(pod)
+		return end || pod.Status.ObservedGeneration < pod.Generation
 	default:
 		return true
 	}
 }
 
-// sync brings one pod to Running, or confirms its deletion.
+// sync brings one pod to Running, or to its end, or confirms its deletion.
 func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
 	pod, err := f.pods.Pods(key.Namespace).Get(key.Name)
 	if err != nil || !needsWork(pod) {
@@ -62,12 +68,27 @@ func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
 	if pod.DeletionTimestamp != nil {
 		return f.confirmDeletion(ctx, pod)
 	}
-	patch, err := f.runningPatch(pod, metav1.NewTime(time.Now()))
-	if err != nil {
+	patch, err := f.nextPatch(key, pod, time.Now())
+	if err != nil || patch == nil {
 		return err
 	}
-	_, err = f.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = f.Client.CoreV1().
+		Pods(pod.Namespace).
+		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return ignoreGone(err)
+}
+
+// nextPatch is the pod's next status; nil while it runs, with a look when it ends.
+func (f *fleet) nextPatch(key types.NamespacedName, pod *corev1.Pod, now time.Time) ([]byte, error) {
+	end, does := ends(pod)
+	if !does || pod.Status.Phase != corev1.PodRunning || pod.Status.ObservedGeneration < pod.Generation {
+		return f.runningPatch(pod, metav1.NewTime(now))
+	}
+	if wait := end.Sub(now); wait > 0 {
+		f.queue.AddAfter(key, wait)
+		return nil, nil
+	}
+	return f.finishedPatch(pod, metav1.NewTime(now))
 }
 
 func (f *fleet) confirmDeletion(ctx context.Context, pod *corev1.Pod) error {
@@ -126,7 +147,8 @@ func (f *fleet) podIP(pod *corev1.Pod) string {
 
 func (f *fleet) conditions(pod *corev1.Pod, now metav1.Time) []corev1.PodCondition {
 	var out []corev1.PodCondition
-	for _, t := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
+	for _, t := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady,
+		corev1.ContainersReady, corev1.PodScheduled} {
 		c := corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: now, ObservedGeneration: pod.Generation}
 		for _, old := range pod.Status.Conditions {
 			if old.Type == t && old.Status == c.Status {
@@ -157,7 +179,14 @@ func initStatuses(pod *corev1.Pod, now metav1.Time) []corev1.ContainerStatus {
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		started := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: c.Image, Ready: true, Started: &started, ContainerID: containerID(pod, c.Name)}
+		s := corev1.ContainerStatus{
+			Name:        c.Name,
+			Image:       c.Image,
+			ImageID:     c.Image,
+			Ready:       true,
+			Started:     &started,
+			ContainerID: containerID(pod, c.Name),
+		}
 		if started {
 			s.State.Running = &corev1.ContainerStateRunning{StartedAt: now}
 		} else {

@@ -91,7 +91,7 @@ func Run(ctx context.Context, cfg Config) error {
 	defer f.queue.ShutDown()
 	for _, ok := range informers.WaitForCacheSyncWithContext(ctx).Synced {
 		if !ok {
-			return ctx.Err()
+			return nil // ctx has ended
 		}
 	}
 	var children sync.WaitGroup

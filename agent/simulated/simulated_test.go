@@ -3,6 +3,7 @@ package simulated
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,83 @@ func boundPod(name, node string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Generation: 1},
 		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+}
+
+func TestPodsThatEnd(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		policy      corev1.RestartPolicy
+		annotations map[string]string
+		after       time.Duration
+		want        corev1.PodPhase
+	}{
+		{"always", corev1.RestartPolicyAlways, nil, time.Minute, corev1.PodRunning},
+		{"never, still running", corev1.RestartPolicyNever, nil, 900 * time.Millisecond, corev1.PodRunning},
+		{"never", corev1.RestartPolicyNever, nil, 1100 * time.Millisecond, corev1.PodSucceeded},
+		{"never, fails", corev1.RestartPolicyNever, map[string]string{ExitCodeAnnotation: "3"}, 2 * time.Second, corev1.PodFailed},
+		{"on failure", corev1.RestartPolicyOnFailure, nil, 2 * time.Second, corev1.PodSucceeded},
+		{"on failure, fails", corev1.RestartPolicyOnFailure, map[string]string{ExitCodeAnnotation: "3"}, time.Minute, corev1.PodRunning},
+		{"long", corev1.RestartPolicyNever, map[string]string{RunAnnotation: "30s"}, 29 * time.Second, corev1.PodRunning},
+		{"long, over", corev1.RestartPolicyNever, map[string]string{RunAnnotation: "30s"}, 32 * time.Second, corev1.PodSucceeded},
+		{"sleeps", corev1.RestartPolicyNever, nil, 59 * time.Second, corev1.PodRunning},
+		{"slept", corev1.RestartPolicyOnFailure, nil, 62 * time.Second, corev1.PodSucceeded},
+		{"no duration", corev1.RestartPolicyNever, map[string]string{RunAnnotation: "long"}, 2 * time.Second, corev1.PodSucceeded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, 1, func(t *testing.T, client *fake.Clientset) {
+				pod := boundPod("p", "sim-1")
+				pod.Spec.RestartPolicy, pod.Annotations = c.policy, c.annotations
+				if strings.HasPrefix(c.name, "sle") {
+					pod.Spec.Containers[0].Command = []string{"sleep", "60"}
+				}
+				if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(c.after)
+				got, err := client.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
+				if err != nil || got.Status.Phase != c.want {
+					t.Fatalf("%v, %v, want %v", got.Status.Phase, err, c.want)
+				}
+				ended := got.Status.ContainerStatuses[0].State.Terminated
+				if (ended != nil) != (c.want != corev1.PodRunning) || ended != nil && ended.ExitCode != exitCode(pod) {
+					t.Errorf("container: %+v", got.Status.ContainerStatuses[0].State)
+				}
+			})
+		})
+	}
+}
+
+func TestHowLongContainersRun(t *testing.T) {
+	for _, c := range []struct {
+		command, args []string
+		want          time.Duration
+		image         string
+	}{
+		{want: foreverRun, image: "registry.k8s.io/pause:3.10.1"},
+		{want: foreverRun, image: "pause"},
+		{[]string{"/pause", "-v"}, nil, DefaultRun, "registry.k8s.io/pause:3.10.1"},
+		{want: DefaultRun, image: "pause/shop:1"},
+		{[]string{"sleep", "300"}, nil, 5 * time.Minute, "i"},
+		{[]string{"/bin/sleep"}, []string{"1.5"}, 1500 * time.Millisecond, "i"},
+		{[]string{"sleep"}, []string{"infinity"}, foreverRun, "i"},
+		{[]string{"sleep", "1e300"}, nil, foreverRun, "i"},
+		{[]string{"sleep", "0.1"}, nil, DefaultRun, "i"},
+		{[]string{"sleep", "-5"}, nil, DefaultRun, "i"},
+		{[]string{"sleep", "nan"}, nil, DefaultRun, "i"},
+		{[]string{"sleep", "5m"}, nil, DefaultRun, "i"},
+		{[]string{"sleep"}, nil, DefaultRun, "i"},
+		{[]string{"sh", "60"}, nil, DefaultRun, "i"},
+	} {
+		pod := boundPod("p", "sim-1")
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sleeps", Image: c.image, Command: c.command, Args: c.args})
+		if got := runs(pod); got != c.want {
+			t.Errorf("%q %q: %v, want %v", c.command, c.args, got, c.want)
+		}
+		pod.Annotations = map[string]string{RunAnnotation: "7s"}
+		if got := runs(pod); got != 7*time.Second {
+			t.Errorf("%q %q with an annotation: %v", c.command, c.args, got)
+		}
 	}
 }
 

@@ -67,7 +67,11 @@ func (in *Input) initialized(s *corev1.PodStatus) corev1.PodCondition {
 		}
 	}
 	if len(incomplete) > 0 {
-		return no(corev1.PodInitialized, reasonNotInitialized, fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(incomplete, " ")))
+		return no(
+			corev1.PodInitialized,
+			reasonNotInitialized,
+			fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(incomplete, " ")),
+		)
 	}
 	return corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
 }
@@ -128,9 +132,20 @@ func (in *Input) podReady(containers corev1.PodCondition) corev1.PodCondition {
 		i := slices.IndexFunc(in.Pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType })
 		switch {
 		case i < 0:
-			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", string(gate.ConditionType)))
+			closed = append(
+				closed,
+				fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", string(gate.ConditionType)),
+			)
 		case in.Pod.Status.Conditions[i].Status != corev1.ConditionTrue:
-			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not %q, but %v", string(gate.ConditionType), corev1.ConditionTrue, in.Pod.Status.Conditions[i].Status))
+			closed = append(
+				closed,
+				fmt.Sprintf(
+					"the status of pod readiness gate %q is not %q, but %v",
+					string(gate.ConditionType),
+					corev1.ConditionTrue,
+					in.Pod.Status.Conditions[i].Status,
+				),
+			)
 		}
 	}
 	if len(closed) > 0 {

@@ -29,7 +29,10 @@ func (in *Input) containers(s *corev1.PodStatus) {
 	}
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		s.InitContainerStatuses = append(s.InitContainerStatuses, in.container(c, find(in.Pod.Status.InitContainerStatuses, c.Name), waiting, !IsSidecar(c)))
+		s.InitContainerStatuses = append(
+			s.InitContainerStatuses,
+			in.container(c, find(in.Pod.Status.InitContainerStatuses, c.Name), waiting, !IsSidecar(c)),
+		)
 	}
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
@@ -115,10 +118,14 @@ func (in *Input) fromMemory(s, old *corev1.ContainerStatus, waiting string) {
 	case old.State.Terminated != nil:
 		s.LastTerminationState = old.State
 	case old.State.Running != nil && !MayRestart(in.Pod, s.Name, exitUnknown):
-		s.State, s.ContainerID, s.ImageID = corev1.ContainerState{Terminated: unknownEnd("The container could not be located when the pod was terminated")}, old.ContainerID, old.ImageID
+		s.State, s.ContainerID, s.ImageID = corev1.ContainerState{
+			Terminated: unknownEnd("The container could not be located when the pod was terminated"),
+		}, old.ContainerID, old.ImageID
 		s.State.Terminated.ContainerID = old.ContainerID
 	case old.State.Running != nil:
-		s.LastTerminationState.Terminated = unknownEnd("The container could not be located when the pod was deleted.  The container used to be Running")
+		s.LastTerminationState.Terminated = unknownEnd(
+			"The container could not be located when the pod was deleted.  The container used to be Running",
+		)
 		s.LastTerminationState.Terminated.ContainerID = old.ContainerID
 	}
 }

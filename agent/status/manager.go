@@ -201,7 +201,9 @@ func (m *Manager) patch(ctx context.Context, base *corev1.Pod, want corev1.PodSt
 	if err != nil {
 		return nil, err
 	}
-	return m.client.CoreV1().Pods(base.Namespace).Patch(ctx, base.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+	return m.client.CoreV1().
+		Pods(base.Namespace).
+		Patch(ctx, base.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 }
 
 // patchBody carries the uid, so that a namesake created meanwhile refuses it.

@@ -82,7 +82,15 @@ func (m *Manager) addProjected(ctx context.Context, in Input, files map[string]f
 	return nil
 }
 
-func (m *Manager) addConfigMap(ctx context.Context, in Input, files map[string]file, name string, items []corev1.KeyToPath, mode *int32, optional *bool) error {
+func (m *Manager) addConfigMap(
+	ctx context.Context,
+	in Input,
+	files map[string]file,
+	name string,
+	items []corev1.KeyToPath,
+	mode *int32,
+	optional *bool,
+) error {
 	cm, err := m.Objects.ConfigMap(ctx, in.Pod.Namespace, name)
 	if forgiven(err, optional) {
 		return nil
@@ -103,7 +111,15 @@ func (m *Manager) addConfigMap(ctx context.Context, in Input, files map[string]f
 	return addItems(files, data, items, mode, optional, "configmap")
 }
 
-func (m *Manager) addSecret(ctx context.Context, in Input, files map[string]file, name string, items []corev1.KeyToPath, mode *int32, optional *bool) error {
+func (m *Manager) addSecret(
+	ctx context.Context,
+	in Input,
+	files map[string]file,
+	name string,
+	items []corev1.KeyToPath,
+	mode *int32,
+	optional *bool,
+) error {
 	secret, err := m.Objects.Secret(ctx, in.Pod.Namespace, name)
 	if forgiven(err, optional) {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -75,12 +76,7 @@ func (m *Manager) subPath(pod *corev1.Pod, container string, index int, volume, 
 	if !filepath.IsLocal(sub) {
 		return "", fmt.Errorf("subPath %q leads out of the volume", sub)
 	}
-	root, err := os.OpenRoot(volume)
-	if err != nil {
-		return "", err
-	}
-	defer root.Close()
-	f, err := openOrCreate(root, sub)
+	f, err := pathOrFolder(volume, sub)
 	if err != nil {
 		return "", err
 	}
@@ -92,15 +88,65 @@ func (m *Manager) subPath(pod *corev1.Pod, container string, index int, volume, 
 	return target, bind(f, target)
 }
 
-func openOrCreate(root *os.Root, sub string) (*os.File, error) {
-	f, err := root.Open(sub)
+// pathOrFolder returns a handle of what sub is in the volume, made a folder if there is nothing.
+func pathOrFolder(volume, sub string) (*os.File, error) {
+	f, err := openPath(volume, sub)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return f, err
 	}
-	if err := root.MkdirAll(sub, 0o750); err != nil {
+	root, err := os.OpenRoot(volume)
+	if err != nil {
 		return nil, err
 	}
-	return root.Open(sub)
+	defer root.Close()
+	if err := makeFolders(root, sub); err != nil {
+		return nil, err
+	}
+	return openPath(volume, sub)
+}
+
+// makeFolders gives what it makes the mode of the volume itself, as a kubelet: who may write there may write here.
+func makeFolders(root *os.Root, sub string) error {
+	info, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	at := ""
+	for part := range strings.SplitSeq(filepath.Clean(sub), string(filepath.Separator)) {
+		at = filepath.Join(at, part)
+		err := root.Mkdir(at, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := root.Chmod(at, info.Mode()&(fs.ModePerm|fs.ModeSetgid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openPath finds a file without opening it: opening a pipe would wait for its writer, opening a device would act on it. Links
+// in the volume are followed inside the volume only.
+func openPath(volume, sub string) (*os.File, error) {
+	root, err := unix.Open(volume, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: volume, Err: err}
+	}
+	defer unix.Close(root)
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	for {
+		fd, err := unix.Openat2(root, sub, &how)
+		switch {
+		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR): // a rename raced with the walk
+			continue
+		case err != nil:
+			return nil, &fs.PathError{Op: "openat2", Path: sub, Err: err}
+		}
+		return os.NewFile(uintptr(fd), sub), nil
+	}
 }
 
 // bind mounts f's own file on target, replacing what an earlier start pinned.

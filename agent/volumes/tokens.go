@@ -44,7 +44,14 @@ func (c tokenCache) forget(uid types.UID) {
 }
 
 // addToken issues a token or reuses one with more than a fifth of its life left.
-func (m *Manager) addToken(ctx context.Context, in Input, files map[string]file, volume string, p *corev1.ServiceAccountTokenProjection, mode *int32) error {
+func (m *Manager) addToken(
+	ctx context.Context,
+	in Input,
+	files map[string]file,
+	volume string,
+	p *corev1.ServiceAccountTokenProjection,
+	mode *int32,
+) error {
 	k := tokenKey{in.Pod.UID, volume, p.Path}
 	m.tokens.mu.Lock()
 	have, ok := m.tokens.tokens[k]

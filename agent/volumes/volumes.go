@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,7 +132,11 @@ func (m *Manager) emptyDir(pod *corev1.Pod, v *corev1.Volume) (string, error) {
 			return "", err
 		}
 	}
-	return dir, own(dir, 0o777, fsGroup(pod))
+	mode := os.FileMode(0o777)
+	if v.EmptyDir.Mode != nil {
+		mode = os.FileMode(*v.EmptyDir.Mode)
+	}
+	return dir, own(dir, mode, fsGroup(pod))
 }
 
 // own sets the mode, past the umask, and the group with the set-group-id bit.
@@ -201,11 +206,13 @@ func checkHostPath(h *corev1.HostPathVolumeSource) error {
 			return err
 		}
 	case corev1.HostPathFileOrCreate:
-		f, err := os.OpenFile(h.Path, os.O_CREATE|os.O_RDONLY, 0o644)
-		if err != nil {
+		f, err := os.OpenFile(h.Path, os.O_CREATE|os.O_EXCL, 0o644) // what is there may be a pipe, which is not to be opened
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		f.Close()
 	case corev1.HostPathUnset:
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -293,7 +294,12 @@ func TestSubPathsStayInside(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(volume, "real"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for sub, ok := range map[string]bool{"evil": false, "evil/passwd": false, "../x": false, "/etc": false, "inside": true, "made/deep": true} {
+	if err := unix.Mkfifo(filepath.Join(volume, "pipe"), 0o644); err != nil { // opening it would never end
+		t.Fatal(err)
+	}
+	for sub, ok := range map[string]bool{
+		"evil": false, "evil/passwd": false, "../x": false, "/etc": false, "inside": true, "made/deep": true, "pipe": true,
+	} {
 		c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPath: sub}}}
 		mounts, err := m.Mounts(podWith(), c, map[string]string{"a": volume}, nil)
 		if (err == nil) != ok {
@@ -301,6 +307,22 @@ func TestSubPathsStayInside(t *testing.T) {
 		}
 		if err == nil && !strings.HasPrefix(mounts[0].HostPath, volume) {
 			t.Errorf("%q leads to %s", sub, mounts[0].HostPath)
+		}
+	}
+}
+
+func TestNewSubPathsHaveTheModeOfTheirVolume(t *testing.T) {
+	m, volume := newManager(t, &shelf{}), t.TempDir()
+	if err := os.Chmod(volume, 0o777|os.ModeSetgid); err != nil { // an emptyDir with an fsGroup
+		t.Fatal(err)
+	}
+	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPath: "made/deep"}}}
+	if _, err := m.Mounts(podWith(), c, map[string]string{"a": volume}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"made", "made/deep"} {
+		if info, err := os.Stat(filepath.Join(volume, dir)); err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|0o777 {
+			t.Errorf("%s has mode %v %v: the container's user cannot write there", dir, info.Mode(), err)
 		}
 	}
 }

@@ -43,8 +43,13 @@ func (p adminAccess) Validate(ctx context.Context, a admission.Attributes, _ adm
 	if found && namespace.Labels[resourcev1.DRAAdminNamespaceLabelKey] == "true" {
 		return nil
 	}
-	return apierrors.NewInvalid(a.GetKind().GroupKind(), a.GetName(), field.ErrorList{field.Forbidden(at,
-		fmt.Sprintf("admin access to devices requires the `%s: true` label on the containing namespace", resourcev1.DRAAdminNamespaceLabelKey))})
+	return apierrors.NewInvalid(a.GetKind().GroupKind(), a.GetName(), field.ErrorList{field.Forbidden(
+		at,
+		fmt.Sprintf(
+			"admin access to devices requires the `%s: true` label on the containing namespace",
+			resourcev1.DRAAdminNamespaceLabelKey,
+		),
+	)})
 }
 
 // wantsAdmin returns the field by which a write asks for the access, or nil.

@@ -97,7 +97,10 @@ func (certificateSubjectRestriction) Validate(_ context.Context, a admission.Att
 		return admission.NewForbidden(a, fmt.Errorf("failed to parse CSR: %w", err))
 	}
 	if slices.Contains(asked.Subject.Organization, user.SystemPrivilegedGroup) {
-		return admission.NewForbidden(a, fmt.Errorf("use of %s signer with system:masters group is not allowed", certificatesv1.KubeAPIServerClientSignerName))
+		return admission.NewForbidden(
+			a,
+			fmt.Errorf("use of %s signer with system:masters group is not allowed", certificatesv1.KubeAPIServerClientSignerName),
+		)
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ func (r claimResize) Validate(ctx context.Context, a admission.Attributes, _ adm
 		return nil
 	}
 	if old.Status.Phase != corev1.ClaimBound {
-		return admission.NewForbidden(a, errors.New("Only bound persistent volume claims can be expanded")) //nolint:revive,staticcheck // upstream's words
+		//lint:ignore ST1005 upstream's words
+		return admission.NewForbidden(a, errors.New("Only bound persistent volume claims can be expanded"))
 	}
 	class := volume.GetPersistentVolumeClaimClass(claim)
 	if class != "" && class == volume.GetPersistentVolumeClaimClass(old) {
@@ -42,5 +43,8 @@ func (r claimResize) Validate(ctx context.Context, a admission.Attributes, _ adm
 			return err
 		}
 	}
-	return admission.NewForbidden(a, errors.New("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"))
+	return admission.NewForbidden(
+		a,
+		errors.New("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"),
+	)
 }

@@ -47,8 +47,14 @@ func (c claimStatus) Validate(ctx context.Context, a admission.Attributes, _ adm
 	return nil
 }
 
-func (c claimStatus) mayBind(ctx context.Context, a admission.Attributes, verb string, status, old *resourcev1.ResourceClaimStatus) field.ErrorList {
-	if apiequality.Semantic.DeepEqual(status.Allocation, old.Allocation) && apiequality.Semantic.DeepEqual(status.ReservedFor, old.ReservedFor) {
+func (c claimStatus) mayBind(
+	ctx context.Context,
+	a admission.Attributes,
+	verb string,
+	status, old *resourcev1.ResourceClaimStatus,
+) field.ErrorList {
+	if apiequality.Semantic.DeepEqual(status.Allocation, old.Allocation) &&
+		apiequality.Semantic.DeepEqual(status.ReservedFor, old.ReservedFor) {
 		return nil
 	}
 	// For all claims or none: devices are shared by namespaces.
@@ -56,11 +62,22 @@ func (c claimStatus) mayBind(ctx context.Context, a admission.Attributes, verb s
 	if err == nil {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("status"),
-		fmt.Sprintf("changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", verb=%q permission: %s", verb, err))}
+	return field.ErrorList{field.Forbidden(
+		field.NewPath("status"),
+		fmt.Sprintf(
+			"changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", verb=%q permission: %s",
+			verb,
+			err,
+		),
+	)}
 }
 
-func (c claimStatus) mayReport(ctx context.Context, a admission.Attributes, verb string, status, old *resourcev1.ResourceClaimStatus) field.ErrorList {
+func (c claimStatus) mayReport(
+	ctx context.Context,
+	a admission.Attributes,
+	verb string,
+	status, old *resourcev1.ResourceClaimStatus,
+) field.ErrorList {
 	verbs := []string{resourcev1.VerbPrefixArbitraryNode + verb}
 	if node := onlyNode(status.Allocation); node != "" && livesOn(a.GetUserInfo(), node) {
 		verbs = slices.Insert(verbs, 0, resourcev1.VerbPrefixAssociatedNode+verb)

@@ -29,7 +29,9 @@ type defaultStorageClass struct {
 }
 
 func newDefaultStorageClass(store *storage.Store) defaultStorageClass {
-	return defaultStorageClass{classes: objectsOf[*storagev1.StorageClass](store, storagev1.SchemeGroupVersion.WithResource("storageclasses"))}
+	return defaultStorageClass{
+		classes: objectsOf[*storagev1.StorageClass](store, storagev1.SchemeGroupVersion.WithResource("storageclasses")),
+	}
 }
 
 // Admit implements admission.MutationInterface.
@@ -52,7 +54,9 @@ type defaultIngressClass struct {
 }
 
 func newDefaultIngressClass(store *storage.Store) defaultIngressClass {
-	return defaultIngressClass{classes: objectsOf[*networkingv1.IngressClass](store, networkingv1.SchemeGroupVersion.WithResource("ingressclasses"))}
+	return defaultIngressClass{
+		classes: objectsOf[*networkingv1.IngressClass](store, networkingv1.SchemeGroupVersion.WithResource("ingressclasses")),
+	}
 }
 
 // Admit implements admission.MutationInterface.

@@ -48,14 +48,30 @@ func (m amount) atMostTimes() error {
 	request, asked := m.requests[m.name]
 	limit, limited := m.limits[m.name]
 	if !asked || request.IsZero() {
-		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no request is specified or request is 0", m.name, m.limitType, m.bound.String())
+		return fmt.Errorf(
+			"%s max limit to request ratio per %s is %s, but no request is specified or request is 0",
+			m.name,
+			m.limitType,
+			m.bound.String(),
+		)
 	}
 	if !limited || limit.IsZero() {
-		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0", m.name, m.limitType, m.bound.String())
+		return fmt.Errorf(
+			"%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0",
+			m.name,
+			m.limitType,
+			m.bound.String(),
+		)
 	}
 	ratio := limit.AsApproximateFloat64() / request.AsApproximateFloat64()
 	if ratio > m.bound.AsApproximateFloat64() {
-		return fmt.Errorf("%s max limit to request ratio per %s is %s, but provided ratio is %f", m.name, m.limitType, m.bound.String(), ratio)
+		return fmt.Errorf(
+			"%s max limit to request ratio per %s is %s, but provided ratio is %f",
+			m.name,
+			m.limitType,
+			m.bound.String(),
+			ratio,
+		)
 	}
 	return nil
 }
@@ -72,7 +88,10 @@ func podTotal(pod *corev1.Pod, part func(corev1.ResourceRequirements) corev1.Res
 	// What is asked for stands where PodRequests looks for it.
 	asked := &corev1.Pod{Spec: corev1.PodSpec{Resources: pod.Spec.Resources}}
 	for _, c := range pod.Spec.Containers {
-		asked.Spec.Containers = append(asked.Spec.Containers, corev1.Container{Name: c.Name, Resources: corev1.ResourceRequirements{Requests: part(c.Resources)}})
+		asked.Spec.Containers = append(
+			asked.Spec.Containers,
+			corev1.Container{Name: c.Name, Resources: corev1.ResourceRequirements{Requests: part(c.Resources)}},
+		)
 	}
 	for _, c := range pod.Spec.InitContainers {
 		asked.Spec.InitContainers = append(asked.Spec.InitContainers, corev1.Container{

@@ -180,13 +180,19 @@ func judgeClaim(limit corev1.LimitRangeItem, claim *corev1.PersistentVolumeClaim
 	for _, name := range slices.Sorted(maps.Keys(limit.Min)) {
 		request, bound := claim.Spec.Resources.Requests[name], limit.Min[name]
 		if request.Cmp(bound) < 0 {
-			errs = append(errs, fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, limit.Type, bound.String(), request.String()))
+			errs = append(
+				errs,
+				fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, limit.Type, bound.String(), request.String()),
+			)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(limit.Max)) {
 		request, bound := claim.Spec.Resources.Requests[name], limit.Max[name]
 		if request.Cmp(bound) > 0 {
-			errs = append(errs, fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, limit.Type, bound.String(), request.String()))
+			errs = append(
+				errs,
+				fmt.Errorf("maximum %s usage per %s is %s, but request is %s", name, limit.Type, bound.String(), request.String()),
+			)
 		}
 	}
 	return errs

@@ -74,7 +74,10 @@ func reviewsAccess(a admission.Attributes) bool {
 
 // namespaceTerminating carries the cause by which controllers know to give up.
 func namespaceTerminating(a admission.Attributes) error {
-	err := admission.NewForbidden(a, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", a.GetNamespace()))
+	err := admission.NewForbidden(
+		a,
+		fmt.Errorf("unable to create new content in namespace %s because it is being terminated", a.GetNamespace()),
+	)
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
 		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -31,7 +30,7 @@ func New(config Config) (admission.Interface, error) {
 		newNamespaceLifecycle(store),
 		newLimitRanger(store),
 		newServiceAccount(store),
-		auth.NodeRestriction{},
+		newNodeRestriction(store, config.Authorizer),
 		taintNodesByCondition{},
 		podSecurity,
 		newPriority(store),

@@ -190,7 +190,8 @@ func TestRuntimeClass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := podNamed("p", c.edit...)
 			check(t, newWorld(t, allowAll, withNamespace(class)...).admit(t, request{obj: pod}), c.want)
-			if c.want == "" && (pod.Spec.Overhead.Cpu().String() != "250m" || pod.Spec.NodeSelector["kvm"] != "yes" || pod.Spec.Tolerations[0].Key != "node.kubernetes.io/not-ready" || pod.Spec.Tolerations[2].Key != "vm") {
+			if c.want == "" &&
+				(pod.Spec.Overhead.Cpu().String() != "250m" || pod.Spec.NodeSelector["kvm"] != "yes" || pod.Spec.Tolerations[0].Key != "node.kubernetes.io/not-ready" || pod.Spec.Tolerations[2].Key != "vm") {
 				t.Errorf("spec = %+v", pod.Spec)
 			}
 		})

@@ -70,7 +70,8 @@ func (p podSecurity) Validate(ctx context.Context, a admission.Attributes, _ adm
 }
 
 func podSecurityRefusal(a admission.Attributes, response *admissionv1.AdmissionResponse) error {
-	err := admission.NewForbidden(a, errors.New("Not allowed by PodSecurity")) //nolint:revive,staticcheck // upstream's words
+	//lint:ignore ST1005 upstream's words
+	err := admission.NewForbidden(a, errors.New("Not allowed by PodSecurity"))
 	var refusal *apierrors.StatusError
 	if response.Result == nil || !errors.As(err, &refusal) {
 		return err

@@ -70,10 +70,24 @@ func keepRank(pod *corev1.Pod, old any) {
 
 func (r rank) give(a admission.Attributes, pod *corev1.Pod) error {
 	if p := pod.Spec.Priority; p != nil && *p != r.value {
-		return admission.NewForbidden(a, fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *p, r.value))
+		return admission.NewForbidden(
+			a,
+			fmt.Errorf(
+				"the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name",
+				*p,
+				r.value,
+			),
+		)
 	}
 	if p := pod.Spec.PreemptionPolicy; p != nil && *p != r.preemption {
-		return admission.NewForbidden(a, fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *p, r.preemption))
+		return admission.NewForbidden(
+			a,
+			fmt.Errorf(
+				"the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name",
+				*p,
+				r.preemption,
+			),
+		)
 	}
 	pod.Spec.PriorityClassName = r.class
 	pod.Spec.Priority, pod.Spec.PreemptionPolicy = &r.value, &r.preemption

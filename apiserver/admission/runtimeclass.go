@@ -84,7 +84,10 @@ func (r runtimeClass) classOf(ctx context.Context, a admission.Attributes, pod *
 func placeByClass(a admission.Attributes, pod *corev1.Pod, where *nodev1.Scheduling) error {
 	for key, value := range where.NodeSelector {
 		if own, ok := pod.Spec.NodeSelector[key]; ok && own != value {
-			return admission.NewForbidden(a, fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key, value, key, own))
+			return admission.NewForbidden(
+				a,
+				fmt.Errorf("conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key, value, key, own),
+			)
 		}
 	}
 	for key, value := range where.NodeSelector {

@@ -141,7 +141,11 @@ func limitSecrets(account *corev1.ServiceAccount, pod *corev1.Pod, onlyDebug boo
 		switch {
 		case ref.from == "", onlyDebug && !ref.debug:
 		case i < pulls && !pull[ref.name]:
-			return fmt.Errorf("%s is not allowed because service account %s does not reference that imagePullSecret", ref.from, account.Name)
+			return fmt.Errorf(
+				"%s is not allowed because service account %s does not reference that imagePullSecret",
+				ref.from,
+				account.Name,
+			)
 		case i >= pulls && !mountable[ref.name]:
 			return fmt.Errorf("%s is not allowed because service account %s does not reference that secret", ref.from, account.Name)
 		}

@@ -37,6 +37,8 @@ var worldKinds = map[string]struct {
 	"serviceaccounts":        {&corev1.ServiceAccount{}, &corev1.ServiceAccountList{}, false},
 	"limitranges":            {&corev1.LimitRange{}, &corev1.LimitRangeList{}, false},
 	"persistentvolumeclaims": {&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}, false},
+	"persistentvolumes":      {&corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}, true},
+	"csidrivers":             {&storagev1.CSIDriver{}, &storagev1.CSIDriverList{}, true},
 	"priorityclasses":        {&schedulingv1.PriorityClass{}, &schedulingv1.PriorityClassList{}, true},
 	"storageclasses":         {&storagev1.StorageClass{}, &storagev1.StorageClassList{}, true},
 	"ingresses":              {&networkingv1.Ingress{}, &networkingv1.IngressList{}, false},

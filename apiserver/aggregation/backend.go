@@ -127,7 +127,13 @@ func (b *backend) run(ctx context.Context, versions func() []schema.GroupVersion
 		if err := b.refresh(ctx, versions(), publish); err != nil {
 			pause = delay
 			delay = min(2*delay, refreshInterval)
-			b.config.Logger.Debug("an aggregated server does not tell what it offers", "service", b.target.namespace+"/"+b.target.name, "error", err)
+			b.config.Logger.Debug(
+				"an aggregated server does not tell what it offers",
+				"service",
+				b.target.namespace+"/"+b.target.name,
+				"err",
+				err,
+			)
 		} else {
 			delay = retryDelayMin
 		}

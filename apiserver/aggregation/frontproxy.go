@@ -6,16 +6,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 // certificateLifetime is how long one certificate is used before the next is made.
 const certificateLifetime = 30 * 24 * time.Hour
 
-// FrontProxy is who a server is to the servers that it passes requests on to. It is
-// safe for concurrent use.
+// FrontProxy is the client identity of a server towards aggregated API servers. It is safe for concurrent use.
 type FrontProxy struct {
-	authority *pki.CA
+	authority *trust.CA
 
 	mu      sync.Mutex
 	current *tls.Certificate
@@ -23,7 +22,7 @@ type FrontProxy struct {
 }
 
 // NewFrontProxy derives the authority for front proxies from the cluster's.
-func NewFrontProxy(ca *pki.CA) (*FrontProxy, error) {
+func NewFrontProxy(ca *trust.CA) (*FrontProxy, error) {
 	authority, err := ca.FrontProxy()
 	return &FrontProxy{authority: authority}, err
 }
@@ -48,14 +47,13 @@ func (p *FrontProxy) Certificate() (*tls.Certificate, error) {
 	return p.current, nil
 }
 
-// Configuration is what other servers read to know whom to believe: upstream's keys of
-// the ConfigMap kube-system/extension-apiserver-authentication. clients is the
-// authority of users' certificates.
-func (p *FrontProxy) Configuration(clients *pki.CA) map[string]string {
+// Configuration tells aggregated API servers which CAs to trust: upstream's keys of the ConfigMap
+// kube-system/extension-apiserver-authentication. clients is the authority of users' certificates.
+func (p *FrontProxy) Configuration(clients *trust.CA) map[string]string {
 	return map[string]string{
 		"client-ca-file":                     string(clients.CertPEM()),
 		"requestheader-client-ca-file":       string(p.authority.CertPEM()),
-		"requestheader-allowed-names":        listOf(pki.FrontProxyName),
+		"requestheader-allowed-names":        listOf(trust.FrontProxyName),
 		"requestheader-username-headers":     listOf("X-Remote-User"),
 		"requestheader-uid-headers":          listOf("X-Remote-Uid"),
 		"requestheader-group-headers":        listOf("X-Remote-Group"),

@@ -56,7 +56,11 @@ func (b *backend) withSchemas(ctx context.Context, o *offer) *offer {
 // aggregatedKind is the one document with all groups.
 var aggregatedKind = apidiscoveryv2.SchemeGroupVersion.WithKind("APIGroupDiscoveryList")
 
-func (b *backend) fetchVersions(ctx context.Context, wanted []schema.GroupVersion, last *offer) (map[schema.GroupVersion]apidiscoveryv2.APIVersionDiscovery, string, error) {
+func (b *backend) fetchVersions(
+	ctx context.Context,
+	wanted []schema.GroupVersion,
+	last *offer,
+) (map[schema.GroupVersion]apidiscoveryv2.APIVersionDiscovery, string, error) {
 	a, err := b.get(ctx, answerTimeout, "/apis", clientdiscovery.AcceptV2, last.etag)
 	if err != nil {
 		return nil, "", err
@@ -105,7 +109,10 @@ func fill(kind **metav1.GroupVersionKind) {
 }
 
 // fetchLegacy asks a server that knows no aggregated discovery, version by version.
-func (b *backend) fetchLegacy(ctx context.Context, wanted []schema.GroupVersion) (map[schema.GroupVersion]apidiscoveryv2.APIVersionDiscovery, error) {
+func (b *backend) fetchLegacy(
+	ctx context.Context,
+	wanted []schema.GroupVersion,
+) (map[schema.GroupVersion]apidiscoveryv2.APIVersionDiscovery, error) {
 	versions := map[schema.GroupVersion]apidiscoveryv2.APIVersionDiscovery{}
 	for _, gv := range wanted {
 		path := "/apis/" + gv.String()

@@ -22,7 +22,9 @@ func (b *backend) fetchSchemas(ctx context.Context, last *schemas) schemas {
 			next.hashes = hashesIn(&index)
 		}
 	}
-	if a, err := b.get(ctx, schemaTimeout, "/openapi/v2", runtime.ContentTypeJSON, last.swaggerETag); err == nil && a.status == http.StatusOK && json.Valid(a.body) {
+	if a, err := b.get(ctx, schemaTimeout, "/openapi/v2", runtime.ContentTypeJSON, last.swaggerETag); err == nil &&
+		a.status == http.StatusOK &&
+		json.Valid(a.body) {
 		next.swagger, next.swaggerETag = a.body, tagOf(a)
 	}
 	return next

@@ -69,7 +69,7 @@ func (b *buffer) lose(events int, why error) {
 	if time.Since(b.reported) < lossInterval {
 		return
 	}
-	b.logger.Error("audit events were lost", "events", b.lost, "error", why)
+	b.logger.Error("audit events were lost", "events", b.lost, "err", why)
 	b.lost, b.reported = 0, time.Now()
 }
 

@@ -1,15 +1,14 @@
-// Package auditlog writes down who asked for what: which requests, and how much of
-// them, a policy says (audit.k8s.io/v1).
+// Package auditlog is the audit log. A policy (audit.k8s.io/v1) says which requests are recorded, and how much
+// of each.
 //
-// The wiring makes a Log from a Config; the request chain hands it every request
-// (Sink, Policy), with upstream's filter and evaluation of policies. Without a policy of
-// the administrator's its own applies (policy.yaml): metadata of everything but noise, no
-// bodies, so that no secret is ever in it.
+// The root package and package server make a Log from a Config; the request chain hands it every request (Sink,
+// Policy), with upstream's filter and evaluation of policies. Without a policy of the administrator's its own
+// applies (policy.yaml): metadata of everything but noise, no bodies, so that no secret is ever in it.
 //
-// Nobody waits for the log. Events are encoded at once, wait in a buffer of bufferLimit
-// bytes, and Run writes them. When the disk stalls or fails and the buffer is full, the
-// API goes on and events are lost: an error in the server's own log says how many, and
-// so does the metric setpoint_audit_events_lost_total. An orderly stop writes what waits.
+// No request waits for the log. Events are encoded at once, wait in a buffer of bufferLimit bytes, and Run
+// writes them. When the disk stalls or fails and the buffer is full, the API goes on and events are lost: an
+// error in the server's own log says how many, and so does the metric setpoint_audit_events_lost_total. An
+// orderly stop writes what waits.
 //
 // It calls nothing of ours. Tests write to small writers that block or fail.
 package auditlog

@@ -15,12 +15,16 @@ var ErrCertificateExpired = errors.New("the client certificate has expired: rene
 
 // NewAuthenticator tries further authenticators (tokens) after the client certificate,
 // and the anonymous user last, where admits is nil or agrees. Its listener must verify client certificates
-// (pki.Identity.ServerConfig); a request none of them knows must be answered with 401.
+// (trust.Identity.ServerConfig); a request none of them knows must be answered with 401.
 func NewAuthenticator(admits func(*http.Request) bool, further ...authenticator.Request) authenticator.Request {
 	chain := append([]authenticator.Request{authenticator.RequestFunc(byCertificate)}, further...)
 	return authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
 		for _, next := range chain {
 			if response, ok, err := next.AuthenticateRequest(request); ok || err != nil {
+				if ok && err == nil {
+					connection, _ := request.Context().Value(connectionKey{}).(*connection)
+					connection.isNamed()
+				}
 				return response, ok, err
 			}
 		}

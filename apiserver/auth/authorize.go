@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 // Config of an authorizer.
@@ -72,7 +72,7 @@ func (c Config) judge(ctx context.Context, a authorizer.Attributes) (authorizer.
 
 func superuser(who user.Info) bool {
 	groups := who.GetGroups()
-	return slices.Contains(groups, pki.GroupMasters) || slices.Contains(groups, pki.GroupServers)
+	return slices.Contains(groups, trust.GroupMasters) || slices.Contains(groups, trust.GroupServers)
 }
 
 // healthPaths are open to everybody, also while the roles cannot be read.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// NewTokens asks one authenticator after the other whose a bearer token is. Whoever
-// it is belongs to system:authenticated.
+// NewTokens authenticates bearer tokens with one authenticator after the other, and adds the group
+// system:authenticated.
 func NewTokens(kinds ...authenticator.Token) authenticator.Token {
 	return group.NewTokenGroupAdder(tokenunion.New(kinds...), []string{user.AllAuthenticated})
 }

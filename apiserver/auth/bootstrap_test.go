@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 func TestBootstrapTokens(t *testing.T) {
@@ -53,6 +55,10 @@ func TestBootstrapTokens(t *testing.T) {
 			response, ok, err := auth.NewBootstrapTokens(store).AuthenticateToken(t.Context(), c.token)
 			if ok != (c.groups != nil) || (err != nil) != c.refused {
 				t.Fatalf("%v, %v", ok, err)
+			}
+			id, key, _ := strings.Cut(c.token, ".")
+			if admitted, err := auth.NewBootstrapTokens(store).Admits(t.Context(), trust.Token{Secret: id + key}); admitted != ok || err != nil {
+				t.Errorf("as a join token: %v, %v", admitted, err)
 			}
 			if ok && (response.User.GetName() != "system:bootstrap:abcdef" || cmp.Diff(c.groups, response.User.GetGroups()) != "") {
 				t.Errorf("%+v", response.User)

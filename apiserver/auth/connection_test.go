@@ -17,11 +17,12 @@ import (
 // TestAConnectionsCertificateIsReadOnce: the user is that of the certificate now, and an
 // expired one lets nobody in although its user is known.
 func TestAConnectionsCertificateIsReadOnce(t *testing.T) {
-	named := func(name string) *x509.Certificate {
+	certificate := func(name string) *x509.Certificate {
 		return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), Raw: []byte(name)}
 	}
 	authenticate := auth.NewAuthenticator(nil)
-	connection := auth.WithConnection(t.Context())
+	named := 0
+	connection := auth.WithConnection(t.Context(), func() { named++ })
 	ask := func(c *x509.Certificate) (*authenticator.Response, error) {
 		r, err := http.NewRequestWithContext(connection, http.MethodGet, "/api", http.NoBody)
 		if err != nil {
@@ -31,7 +32,7 @@ func TestAConnectionsCertificateIsReadOnce(t *testing.T) {
 		response, _, err := authenticate.AuthenticateRequest(r)
 		return response, err
 	}
-	carol, dave := named("carol"), named("dave")
+	carol, dave := certificate("carol"), certificate("dave")
 	first, err := ask(carol)
 	if err != nil || first.User.GetName() != "carol" {
 		t.Fatal(first, err)
@@ -48,5 +49,8 @@ func TestAConnectionsCertificateIsReadOnce(t *testing.T) {
 	carol.NotAfter = time.Now().Add(-time.Second)
 	if _, err := ask(carol); !errors.Is(err, auth.ErrCertificateExpired) {
 		t.Errorf("expired: %v", err)
+	}
+	if named != 1 {
+		t.Errorf("the client was named %d times", named)
 	}
 }

@@ -1,12 +1,11 @@
-// Package auth says who a request comes from and what that user may do.
+// Package auth authenticates requests and authorizes them.
 //
-// It is called by the request chain of the API server and by the wiring, and calls
-// apiserver/auth/pki and apiserver/storage. Who: a client certificate that the TLS
-// handshake has verified, or a bearer token (the packages below); without both, the
-// anonymous user. What: NewAuthorizer holds the fixed rules for the administrator,
-// servers and nodes, and leaves the rest to the next authorizer, which is
-// apiserver/auth/rbac. A node may read what the pods bound to it use: Workloads
-// knows. NodeRestriction, an admission plugin, judges by the objects what nodes write.
+// It is called by the request chain of the API server and by server/access, and calls internal/trust and
+// apiserver/storage. Authentication: a client certificate that the TLS handshake has verified, or a bearer
+// token (the packages below); without both, the anonymous user. Authorization: NewAuthorizer holds the fixed
+// rules for the administrator, servers and nodes, and leaves the rest to the next authorizer, which is
+// apiserver/auth/rbac. A node may read what the pods bound to it use: Workloads knows. Package admission judges
+// by the objects what nodes write.
 //
 // Decisions read what this replica knows and do no I/O; only a refusal waits, a
 // bounded time, until the replica has caught up, and judges again. They are tested

@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 var (
@@ -21,23 +22,30 @@ var (
 	ownVerbs         = []string{"get", "create", "update", "patch", "delete"}
 )
 
+// PodNetworkName is the ConfigMap in kube-system that says where pods get their addresses from. Every node reads it.
+const PodNetworkName = "pod-network"
+
 // target says which object a rule is about.
 type target int
 
 const (
 	anyObject target = iota
-	// ownName: the object is named after the node. A create carries no name here; admission
-	// (NodeRestriction) sees the object and judges it then.
+	// ownName: the object is named after the node. A create carries no name here: it is judged
+	// as judgedLater.
 	ownName
+	// judgedLater: any object here; admission (nodeRestriction) sees the object, and judges.
+	judgedLater
 	// ownLease is ownName in the namespace of node leases.
 	ownLease
-	// ownPod: a pod bound to the node. A missing one passes: the answer is 404 then, which
-	// agents rely on.
-	ownPod
-	// ownPods is ownPod, or those in a list that is narrowed to the node.
+	// ownPods: a pod bound to the node, or those in a list that is narrowed to it. A missing pod
+	// passes: the answer is 404 then, which agents rely on.
 	ownPods
+	// onNode: an object whose field spec.nodeName names the node, or those in a list that is narrowed to it.
+	onNode
 	// usedObject: one that a pod on the node uses.
 	usedObject
+	// podNetwork: the ConfigMap PodNetworkName.
+	podNetwork
 	// usedVolume: a volume whose claim a pod on the node uses.
 	usedVolume
 )
@@ -52,36 +60,35 @@ type nodeRule struct {
 // nodeRules is all a node may do beyond what everyone may.
 var nodeRules = []nodeRule{
 	{"", "pods", readVerbs, ownPods},
-	{"", "pods", []string{"delete"}, ownPod},
-	{"", "pods/status", writeVerbs, ownPod},
-	{"", "pods/eviction", createVerb, ownPod},
+	{"", "pods", []string{"create", "delete"}, judgedLater},
+	{"", "pods/status", writeVerbs, judgedLater},
+	{"", "pods/eviction", createVerb, judgedLater},
 	{"", "secrets", readVerbs, usedObject},
 	{"", "configmaps", readVerbs, usedObject},
+	{"", "configmaps", getVerb, podNetwork},
 	{"", "persistentvolumeclaims", getVerb, usedObject},
-	{"", "persistentvolumeclaims/status", ownVerbs[:4], usedObject},
+	{"", "persistentvolumeclaims/status", writeVerbs, usedObject},
 	{"", "persistentvolumes", getVerb, usedVolume},
 	{"", "serviceaccounts", getVerb, usedObject},
 	{"", "serviceaccounts/token", createVerb, usedObject},
 	{"resource.k8s.io", "resourceclaims", getVerb, usedObject},
+	{"resource.k8s.io", "resourceslices", createVerb, judgedLater},
+	{"resource.k8s.io", "resourceslices", []string{"get", "update", "patch", "delete", "list", "watch", "deletecollection"}, onNode},
 	{"", "services", readVerbs, anyObject},
-	{"", "nodes", readVerbs, anyObject},
-	{"", "nodes", createWriteVerbs, ownName},
-	{"", "nodes/status", writeVerbs, ownName},
-	{"", "namespaces", readVerbs, anyObject},
-	{"", "endpoints", readVerbs, anyObject},
-	{"discovery.k8s.io", "endpointslices", readVerbs, anyObject},
-	{"networking.k8s.io", "ingresses", readVerbs, anyObject},
-	{"networking.k8s.io", "ingressclasses", readVerbs, anyObject},
-	{"networking.k8s.io", "networkpolicies", readVerbs, anyObject},
-	{"gateway.networking.k8s.io", "gateways", readVerbs, anyObject},
-	{"gateway.networking.k8s.io", "httproutes", readVerbs, anyObject},
+	{"", "nodes", readVerbs, anyObject}, // agents route to all nodes, as network plugins do elsewhere
+	{"", "nodes", createWriteVerbs, judgedLater},
+	{"", "nodes/status", writeVerbs, judgedLater},
+	{"", "endpoints", getVerb, anyObject},
+	{"discovery.k8s.io", "endpointslices", readVerbs, anyObject}, // agents translate Services, as kube-proxy does elsewhere
 	{"node.k8s.io", "runtimeclasses", readVerbs, anyObject},
 	{"storage.k8s.io", "csidrivers", readVerbs, anyObject},
 	{"storage.k8s.io", "csinodes", ownVerbs, ownName},
-	{"storage.k8s.io", "volumeattachments", getVerb, anyObject},
+	{"storage.k8s.io", "volumeattachments", getVerb, onNode},
 	{"coordination.k8s.io", "leases", ownVerbs, ownLease},
 	{"certificates.k8s.io", "certificatesigningrequests", append(createVerb[:1:1], readVerbs...), anyObject},
 	{"certificates.k8s.io", "clustertrustbundles", readVerbs, anyObject},
+	{"certificates.k8s.io", "podcertificaterequests", createVerb, judgedLater},
+	{"certificates.k8s.io", "podcertificaterequests", readVerbs, onNode},
 	{"authentication.k8s.io", "tokenreviews", createVerb, anyObject},
 	{"authorization.k8s.io", "subjectaccessreviews", createVerb, anyObject},
 	{"authorization.k8s.io", "localsubjectaccessreviews", createVerb, anyObject},
@@ -92,8 +99,8 @@ var nodeRules = []nodeRule{
 // NodeOf returns the node that a user is. Both the group and the name are required: who
 // has only one of them is not a node.
 func NodeOf(who user.Info) (node string, ok bool) {
-	node, ok = pki.NodeOfUser(who.GetName())
-	return node, ok && slices.Contains(who.GetGroups(), pki.GroupNodes)
+	node, ok = trust.NodeOfUser(who.GetName())
+	return node, ok && slices.Contains(who.GetGroups(), trust.GroupNodes)
 }
 
 // nodes judges requests of nodes.
@@ -134,15 +141,19 @@ func (r *nodeRule) refusal(workloads *Workloads, node string, a authorizer.Attri
 			return ""
 		}
 		return refuseForeignPod(workloads, node, a)
-	case ownPod:
-		return refuseForeignPod(workloads, node, a)
+	case onNode:
+		return refuseElsewhere(workloads, node, a)
 	case usedObject:
 		return refuseUnused(workloads, node, a)
+	case podNetwork:
+		if a.GetNamespace() != metav1.NamespaceSystem || a.GetName() != PodNetworkName {
+			return noRelationship(node)
+		}
 	case usedVolume:
 		if workloads == nil || !workloads.usesVolume(node, a.GetName()) {
 			return noRelationship(node)
 		}
-	case anyObject:
+	case anyObject, judgedLater:
 	}
 	return ""
 }
@@ -151,7 +162,8 @@ func refuseOther(node string, a authorizer.Attributes) string {
 	if a.GetName() == node || a.GetVerb() == "create" && a.GetName() == "" {
 		return ""
 	}
-	return fmt.Sprintf("node %q may only write what bears its own name", node)
+	what := map[string]string{"leases": "node lease", "csinodes": "CSINode"}[a.GetResource()]
+	return fmt.Sprintf("can only access %s with the same name as the requesting node", what)
 }
 
 // narrowedTo reports whether a list or watch is of the pods on the node.
@@ -182,6 +194,21 @@ func refuseUnused(workloads *Workloads, node string, a authorizer.Attributes) st
 		return "No Object name found"
 	}
 	if workloads == nil || !workloads.uses(node, reference{a.GetResource(), a.GetNamespace(), a.GetName()}) {
+		return noRelationship(node)
+	}
+	return ""
+}
+
+// refuseElsewhere judges objects that belong to one node each.
+func refuseElsewhere(workloads *Workloads, node string, a authorizer.Attributes) string {
+	switch a.GetVerb() {
+	case "list", "watch", "deletecollection":
+		if narrowedTo(node, a) {
+			return ""
+		}
+		return fmt.Sprintf("can only list/watch/deletecollection %s with nodeName field selector", a.GetResource())
+	}
+	if workloads == nil || workloads.nodeNamedBy(a.GetResource(), a.GetNamespace(), a.GetName()) != node {
 		return noRelationship(node)
 	}
 	return ""

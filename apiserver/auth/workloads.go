@@ -5,7 +5,11 @@ import (
 	"log/slog"
 	"sync"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -14,11 +18,16 @@ import (
 var (
 	podsResource    = corev1.SchemeGroupVersion.WithResource("pods")
 	volumesResource = corev1.SchemeGroupVersion.WithResource("persistentvolumes")
+	// ofNodes are the resources whose objects belong to a node each.
+	ofNodes = map[string]schema.GroupVersionResource{
+		"resourceslices":         resourcev1.SchemeGroupVersion.WithResource("resourceslices"),
+		"volumeattachments":      storagev1.SchemeGroupVersion.WithResource("volumeattachments"),
+		"podcertificaterequests": certificatesv1.SchemeGroupVersion.WithResource("podcertificaterequests"),
+	}
 )
 
-// Workloads knows which nodes need which objects, by the pods that are bound to them:
-// a node reads the secrets of its pods and no others. It is safe for concurrent use;
-// until Run has read the store, nobody needs anything.
+// Workloads tracks which objects each node needs, by the pods that are bound to it: a node may read the Secrets
+// of its pods and no others. It is safe for concurrent use; until Run has read the store, nodes may read none.
 type Workloads struct {
 	store *storage.Store
 	pods  *storage.Follower
@@ -74,6 +83,29 @@ func (w *Workloads) usesVolume(node, volume string) bool {
 	}
 	claim := found.Object().(*corev1.PersistentVolume).Spec.ClaimRef
 	return claim != nil && w.uses(node, reference{claimResource, claim.Namespace, claim.Name})
+}
+
+// nodeNamedBy returns the node to which an object belongs by its spec, or "".
+func (w *Workloads) nodeNamedBy(resource, namespace, name string) string {
+	gvr, ok := ofNodes[resource]
+	if !ok || !w.store.Serves(gvr) {
+		return ""
+	}
+	found, err := w.store.Table(gvr).Get(context.Background(), namespace, name, "0")
+	if err != nil {
+		return ""
+	}
+	switch object := found.Object().(type) {
+	case *resourcev1.ResourceSlice:
+		if object.Spec.NodeName != nil {
+			return *object.Spec.NodeName
+		}
+	case *storagev1.VolumeAttachment:
+		return object.Spec.NodeName
+	case *certificatesv1.PodCertificateRequest:
+		return string(object.Spec.NodeName)
+	}
+	return ""
 }
 
 // podChanged keeps the index. What a pod uses changes only with its generation, and

@@ -7,8 +7,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
+	rest "github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -95,10 +99,44 @@ func workloads(t *testing.T) *auth.Workloads {
 			{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
 		},
 	})
-	w, _ := running(t, mine,
+	w, store := running(t, mine,
 		podOn("b", "theirs", corev1.PodSpec{ServiceAccountName: "other", Volumes: []corev1.Volume{secretVolume("theirs")}}),
 		podOn("", "pending", corev1.PodSpec{ServiceAccountName: "other", Volumes: []corev1.Volume{secretVolume("pending")}}))
+	putOfNodes(t, store)
 	return w
+}
+
+// narrowed is a request for the objects of a node.
+func narrowed(who user.Info, verb, group, resource, node string) authorizer.Attributes {
+	return authorizer.AttributesRecord{
+		User: who, Verb: verb, APIGroup: group, APIVersion: "v1", Resource: resource, ResourceRequest: true,
+		FieldSelectorRequirements: fields.Requirements{{Field: "spec.nodeName", Operator: selection.Equals, Value: node}},
+	}
+}
+
+// putOfNodes stores objects that belong to a node by their spec.
+func putOfNodes(t *testing.T, store *storage.Store) {
+	t.Helper()
+	a, b := "a", "b"
+	for _, object := range []resourceObject{
+		{resourcev1.SchemeGroupVersion.WithResource("resourceslices"), &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: resourcev1.ResourceSliceSpec{NodeName: &a}}},
+		{resourcev1.SchemeGroupVersion.WithResource("resourceslices"), &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: resourcev1.ResourceSliceSpec{NodeName: &b}}},
+		{resourcev1.SchemeGroupVersion.WithResource("resourceslices"), &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "everybodys"}}},
+		{storagev1.SchemeGroupVersion.WithResource("volumeattachments"), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: a}}},
+		{storagev1.SchemeGroupVersion.WithResource("volumeattachments"), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: b}}},
+	} {
+		_, err := store.Table(object.gvr).Write(t.Context(), "", object.GetName(), func(*storage.View) (*storage.Change, error) {
+			return &storage.Change{Object: object.Object}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+type resourceObject struct {
+	gvr schema.GroupVersionResource
+	rest.Object
 }
 
 // podsOn is a watch of the pods of one node.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -85,7 +86,7 @@ func (c *Catalog) Handler(ctx context.Context, base *rest.Endpoints, info *reque
 	}
 	handler, found = endpoints.Handler(info)
 	if handler == nil && !found && info.Subresource != "" {
-		return c.refusal(info, apierrors.NewNotFound(groupResource(info), info.Name)), true
+		return v.warning(c.refusal(info, apierrors.NewNotFound(groupResource(info), info.Name))), true
 	}
 	return v.warning(handler), found
 }
@@ -157,15 +158,22 @@ func (c *Catalog) definition(crd *apiextensionsv1.CustomResourceDefinition) *def
 	return d
 }
 
+// followPause is the time between two tries to follow the definitions. They fail while
+// the server has no leader.
+const followPause = time.Second
+
 // Run lets go of definitions that changed or went, and so ends their watches, until
 // ctx ends.
-func (c *Catalog) Run(ctx context.Context) error {
+func (c *Catalog) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := c.follow(ctx); err != nil && ctx.Err() == nil && !apierrors.IsResourceExpired(err) {
-			return err
+		if err := c.follow(ctx); err == nil || apierrors.IsResourceExpired(err) {
+			continue
+		}
+		select {
+		case <-time.After(followPause):
+		case <-ctx.Done():
 		}
 	}
-	return nil
 }
 
 // follow watches the definitions from now on, having looked at those in use.

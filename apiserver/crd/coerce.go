@@ -45,7 +45,7 @@ func (c coercer) apply(u *unstructured.Unstructured) (unknown []string, err erro
 		return nil, err
 	}
 	if (schema.GroupKind{Group: gv.Group, Kind: kind}) == c.definition.groupKind() {
-		paths, err := c.prune(u.Object, gv.Version)
+		paths, err := c.known(u.Object, gv.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -67,6 +67,18 @@ func (c coercer) apply(u *unstructured.Unstructured) (unknown []string, err erro
 	return unknown, err
 }
 
+// known removes nulls that mean nothing, then what the version's schema does not know.
+func (c coercer) known(object map[string]any, version string) (unknown []string, err error) {
+	s, err := c.definition.schemas.of(version)
+	if err != nil {
+		return nil, err
+	}
+	if !c.definition.crd.Spec.PreserveUnknownFields {
+		defaulting.PruneNonNullableNullsWithoutDefaults(object, s)
+	}
+	return c.prune(object, version)
+}
+
 // prune removes what the version's schema does not know, embedded metadata included.
 func (c coercer) prune(object map[string]any, version string) (unknown []string, err error) {
 	s, err := c.definition.schemas.of(version)
@@ -75,7 +87,6 @@ func (c coercer) prune(object map[string]any, version string) (unknown []string,
 	}
 	if !c.definition.crd.Spec.PreserveUnknownFields {
 		unknown = pruning.PruneWithOptions(object, s, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: c.report})
-		defaulting.PruneNonNullableNullsWithoutDefaults(object, s)
 	}
 	coerceErr, paths := objectmeta.CoerceWithOptions(nil, object, s, false, objectmeta.CoerceOptions{
 		DropInvalidFields: c.lenient, ReturnUnknownFieldPaths: c.report,
@@ -92,7 +103,11 @@ type coercingDecoder struct {
 	coercer
 }
 
-func (d coercingDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d coercingDecoder) Decode(
+	data []byte,
+	defaults *schema.GroupVersionKind,
+	into runtime.Object,
+) (runtime.Object, *schema.GroupVersionKind, error) {
 	obj, gvk, err := d.Decoder.Decode(data, defaults, into)
 	var strict []error
 	if err != nil {

@@ -105,9 +105,16 @@ func (d *definition) guard(v *storage.View, creating bool) error {
 	case !ok:
 		return apierrors.NewNotFound(d.groupResource(), "")
 	case !d.isOf(now):
-		return apierrors.NewTooManyRequests(fmt.Sprintf("the definition of %s has just changed: try again", d.crd.Name), changedRetryAfterSeconds)
+		return apierrors.NewTooManyRequests(
+			fmt.Sprintf("the definition of %s has just changed: try again", d.crd.Name),
+			changedRetryAfterSeconds,
+		)
 	case creating && isTerminating(now):
-		return apierrors.NewForbidden(d.groupResource(), "", errors.New("create not allowed while custom resource definition is terminating"))
+		return apierrors.NewForbidden(
+			d.groupResource(),
+			"",
+			errors.New("create not allowed while custom resource definition is terminating"),
+		)
 	}
 	return nil
 }

@@ -65,7 +65,12 @@ func schemaOf(crd *apiextensionsv1.CustomResourceDefinition, gvk schema.GroupVer
 			s = openapiv2.ToStructuralOpenAPIV2(s)
 		}
 		m = s.ToKubeOpenAPI()
-		m.SetProperty("metadata", objectMeta("Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"))
+		m.SetProperty(
+			"metadata",
+			objectMeta(
+				"Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+			),
+		)
 		addTypeMeta(m)
 		addEmbedded(m, v2)
 	}
@@ -139,7 +144,12 @@ func addEmbedded(s *spec.Schema, v2 bool) {
 		return
 	}
 	addTypeMeta(s)
-	s.SetProperty("metadata", objectMeta("Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"))
+	s.SetProperty(
+		"metadata",
+		objectMeta(
+			"Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+		),
+	)
 	for _, name := range []string{"kind", "apiVersion"} {
 		if !slices.Contains(s.Required, name) {
 			s.Required = append(s.Required, name)

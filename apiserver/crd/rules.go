@@ -28,7 +28,8 @@ type rules struct {
 	scale      *apiextensionsv1.CustomResourceSubresourceScale
 	hasStatus  bool
 	validators func() (*validators, error)
-	// prune takes off what the schema does not know: admission may have added it.
+	// prune takes off what the schema does not know: admission may have added it. Nulls
+	// stay and are judged, since an apply may have set them.
 	prune func(*unstructured.Unstructured)
 }
 
@@ -214,8 +215,19 @@ func (v *validators) withCEL(errs field.ErrorList, u, old *unstructured.Unstruct
 	}
 	for _, err := range errs {
 		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-			return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+		case field.ErrorTypeNotSupported,
+			field.ErrorTypeRequired,
+			field.ErrorTypeTooLong,
+			field.ErrorTypeTooMany,
+			field.ErrorTypeTypeInvalid:
+			return append(
+				errs,
+				field.Invalid(
+					nil,
+					nil,
+					"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+				),
+			)
 		}
 	}
 	var before any

@@ -66,9 +66,23 @@ func (r rules) warnings(u *unstructured.Unstructured) []string {
 		switch {
 		case strings.Contains(name, "/") || slices.Contains(standardFinalizers, name):
 		case strings.Contains(name, "."):
-			all = append(all, fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", path, name))
+			all = append(
+				all,
+				fmt.Sprintf(
+					"%s: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers",
+					path,
+					name,
+				),
+			)
 		default:
-			all = append(all, fmt.Sprintf("%s: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers", path, name))
+			all = append(
+				all,
+				fmt.Sprintf(
+					"%s: %q: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers",
+					path,
+					name,
+				),
+			)
 		}
 	}
 	return all

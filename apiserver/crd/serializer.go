@@ -41,7 +41,11 @@ func newSerializer(d *definition, typer runtime.ObjectTyper) negotiated {
 		},
 		{
 			MediaType: runtime.ContentTypeProtobuf, MediaTypeType: "application", MediaTypeSubType: "vnd.kubernetes.protobuf",
-			Serializer:       protobuf.NewSerializerWithOptions(creater{}, typer, protobuf.SerializerOptions{StreamingCollectionsEncoding: true}),
+			Serializer: protobuf.NewSerializerWithOptions(
+				creater{},
+				typer,
+				protobuf.SerializerOptions{StreamingCollectionsEncoding: true},
+			),
 			StrictSerializer: protobuf.NewSerializer(creater{}, typer), // refuses custom resources, as the other does
 			StreamSerializer: &runtime.StreamSerializerInfo{
 				Serializer: protobuf.NewRawSerializer(creater{}, typer), Framer: protobuf.LengthDelimitedFramer,

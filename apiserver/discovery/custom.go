@@ -27,7 +27,11 @@ func modelsOf(kinds []*resource.Any, v2 bool) (map[string]*spec.Schema, error) {
 			return nil, fmt.Errorf("schema of %s: %w", kind.GroupVersionKind, err)
 		}
 		list := kind.NewList()
-		models[modelName(list)] = listModel(kind, list.GetObjectKind().GroupVersionKind())
+		many := listModel(kind, list.GetObjectKind().GroupVersionKind())
+		if fields, ok := models[modelName(kind.New())].Extensions[extensionSelectable]; ok {
+			many.AddExtension(extensionSelectable, fields)
+		}
+		models[modelName(list)] = many
 	}
 	return models, nil
 }

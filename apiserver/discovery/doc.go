@@ -2,9 +2,9 @@
 // and resources (aggregated and legacy discovery), their schemas (OpenAPI v2 and v3),
 // its version, its health and its metrics.
 //
-// It owns models.json.gz, the schemas of the published types, which apiserver/rest
-// uses too (TypeConverter, for server-side apply). It is called by the wiring, which
-// routes the non-resource paths to Handler, and calls only apiserver/resource.
+// It owns models.json.gz, the schemas of the published types, which apiserver/rest uses too (TypeConverter, for
+// server-side apply). Package server builds its Handler, to which apiserver routes the non-resource paths. It
+// calls only apiserver/resource.
 //
 // Everything is derived from the kinds handed in; SetKinds replaces them while
 // requests are served. Discovery documents are built then; OpenAPI documents, which

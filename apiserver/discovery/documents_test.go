@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"net/http"
@@ -160,7 +161,7 @@ func TestSetKinds(t *testing.T) {
 	if got := get(t, handler, "/apis/coordination.k8s.io/v1").StatusCode; got != http.StatusNotFound {
 		t.Errorf("the group that has gone: %d, want 404", got)
 	}
-	if err := handler.SetKinds(nil); err != discovery.ErrNoKinds {
+	if err := handler.SetKinds(nil); !errors.Is(err, discovery.ErrNoKinds) {
 		t.Errorf("no kinds: %v", err)
 	}
 }
@@ -174,6 +175,11 @@ func TestStatusCodes(t *testing.T) {
 	} {
 		if got := get(t, handler, path).StatusCode; got != want {
 			t.Errorf("GET %s: %d, want %d", path, got, want)
+		}
+	}
+	for path, want := range map[string]string{"/api/v2": "application/json", "/apis/apps/v2": "application/json", "/apis/none": "text/plain; charset=utf-8"} {
+		if got := get(t, handler, path).Header.Get("Content-Type"); got != want {
+			t.Errorf("GET %s is answered in %s, want %s as upstream", path, got, want)
 		}
 	}
 	recorder := httptest.NewRecorder()

@@ -93,3 +93,15 @@ func (g *group) versionNames() []string {
 	}
 	return names
 }
+
+// groupVersion is the full name of one of the group's versions.
+func (g *group) groupVersion(v *groupVersion) schema.GroupVersion {
+	return schema.GroupVersion{Group: g.name, Version: v.name}
+}
+
+// builtIn reports whether the group is ours: it has kinds with a Go type.
+func (g *group) builtIn() bool { return slices.ContainsFunc(g.versions, (*groupVersion).builtIn) }
+
+func (v *groupVersion) builtIn() bool {
+	return slices.ContainsFunc(v.kinds, func(kind *resource.Any) bool { return kind.Schema == nil })
+}

@@ -45,7 +45,7 @@ type Config struct {
 	Checks []Check
 	// Metrics are served at /metrics. Nil: no such path.
 	Metrics prometheus.Gatherer
-	// Logger hears of failing checks. Nil: nobody does.
+	// Logger gets failing checks. Nil: they are not logged.
 	Logger *slog.Logger
 }
 
@@ -105,7 +105,7 @@ func (h *Handler) renew(kinds, custom []*resource.Any, remotes []Remote) error {
 	}
 	next := &offer{
 		kinds: kinds, custom: custom, remotes: remotes,
-		documents: documents, openapi: newOpenAPI(local, remotes, gitVersion(h.config.Version)),
+		documents: documents, openapi: newOpenAPI(local, remotes, slices.Sorted(maps.Keys(h.config.Documents))),
 	}
 	if last := h.offer.Load(); last != nil {
 		next.openapi.takeOver(last.openapi)
@@ -174,11 +174,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	now, err := h.current(request.Context())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
-	}
 	path := "/" + strings.Trim(request.URL.Path, "/")
 	if document, ok := h.config.Documents[path]; ok {
 		document.ServeHTTP(w, request)
@@ -186,18 +181,32 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	first, _, _ := strings.Cut(path[1:], "/")
 	switch first {
-	case "":
-		h.servePaths(w, now)
-	case "api", "apis":
-		now.documents.serve(w, request, path)
-	case "openapi":
-		now.openapi.serve(w, request, path)
+	// Whether this server lives does not depend on the others.
 	case "healthz", "livez", "readyz":
 		h.health.serve(w, request, path)
 	case "version":
 		writeJSON(w, versionInfo(h.config.Version))
 	case "metrics":
 		h.serveMetrics(w, request)
+	default:
+		h.serveOffer(w, request, path, first)
+	}
+}
+
+// serveOffer answers what depends on the kinds that are served at this moment.
+func (h *Handler) serveOffer(w http.ResponseWriter, request *http.Request, path, first string) {
+	now, err := h.current(request.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	switch first {
+	case "":
+		h.servePaths(w, now)
+	case "api", "apis":
+		now.documents.serve(w, request, path)
+	case "openapi":
+		now.openapi.serve(w, request, path)
 	default:
 		http.NotFound(w, request)
 	}

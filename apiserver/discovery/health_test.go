@@ -15,6 +15,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
+	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
 func TestHealth(t *testing.T) {
@@ -24,6 +25,7 @@ func TestHealth(t *testing.T) {
 		Checks: []discovery.Check{
 			{Name: "log", Live: true, Check: func(context.Context) error { return nil }},
 			{Name: "leader", Check: func(context.Context) error { return errors.New("no leader since 3s") }},
+			{Name: "disk", Check: func(context.Context) error { return discovery.Remark("has little room") }},
 		},
 	})
 	for _, c := range []struct {
@@ -33,9 +35,10 @@ func TestHealth(t *testing.T) {
 	}{
 		{"/livez", 200, "ok"},
 		{"/livez?verbose", 200, "[+]ping ok\n[+]log ok\nlivez check passed\n"},
-		{"/readyz", 500, "[+]ping ok\n[+]log ok\n[-]leader failed: reason withheld\nreadyz check failed\n"},
-		{"/healthz?exclude=leader&verbose=1", 200, "[+]ping ok\n[+]log ok\n[+]leader excluded: ok\nhealthz check passed\n"},
+		{"/readyz", 500, "[+]ping ok\n[+]log ok\n[-]leader failed: reason withheld\n[+]disk has little room: ok\nreadyz check failed\n"},
+		{"/healthz?exclude=leader&verbose=1", 200, "[+]ping ok\n[+]log ok\n[+]leader excluded: ok\n[+]disk has little room: ok\nhealthz check passed\n"},
 		{"/readyz/log", 200, "ok"},
+		{"/readyz/disk", 200, "ok"},
 		{"/readyz/leader", 500, "[-]leader failed: reason withheld\nreadyz check failed\n"},
 		{"/livez/leader", 404, "404 page not found\n"},
 	} {
@@ -58,6 +61,19 @@ func TestHangingCheckFails(t *testing.T) {
 			t.Errorf("a check that hangs: %d, want 500", got)
 		}
 	})
+}
+
+// TestHealthDoesNotWaitForTheStore: without a majority nobody knows the custom kinds of the
+// moment, and the server lives nevertheless.
+func TestHealthDoesNotWaitForTheStore(t *testing.T) {
+	handler := newHandler(t, discovery.Config{
+		Custom: func(context.Context) ([]*resource.Any, error) { return nil, errors.New("no leader") },
+	})
+	for path, want := range map[string]int{"/livez": 200, "/version": 200, "/apis": 503} {
+		if got := get(t, handler, path).StatusCode; got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
 }
 
 func TestVersion(t *testing.T) {

@@ -34,6 +34,7 @@ func testKinds() []*resource.Any {
 			Subresources: []resource.Subresource{
 				{Name: "log", Kind: podKind("Pod"), Verbs: []string{"get"}},
 				{Name: "exec", Kind: podKind("PodExecOptions"), Verbs: []string{"create", "get"}},
+				{Name: "proxy", Kind: podKind("PodProxyOptions"), Verbs: []string{"create", "delete", "get", "patch", "update"}},
 				{Name: "binding", Kind: podKind("Binding"), Verbs: []string{"create"}},
 				{Name: "eviction", Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), Verbs: []string{"create"}},
 			},

@@ -43,7 +43,7 @@ var metadataModels = sync.OnceValues(func() (map[string]*spec.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reachable([]operation{{body: metav1.ObjectMeta{}.OpenAPIModelName()}}, models), nil
+	return reachable(routes{{body: model(metav1.ObjectMeta{}.OpenAPIModelName())}}, models), nil
 })
 
 // TypeConverter returns the converter with which server-side apply understands the

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"strconv"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,15 +41,26 @@ func (onlyAggregated) AllowsMediaTypeTransform(_, _ string, kind *schema.GroupVe
 	return kind == nil || *kind == aggregatedKind
 }
 
-// serve hands the encoder copies: it sets the kind in what it encodes.
-func (d *documents) serve(w http.ResponseWriter, request *http.Request, path string) {
-	if path == "/api" && d.serveAggregated(w, request, d.core, d.coreETag) ||
-		path == "/apis" && d.serveAggregated(w, request, d.groups, d.groupsETag) {
+// notFound answers as upstream: a version that a served group does not have with a Status, anything else in text.
+func (d *documents) notFound(w http.ResponseWriter, request *http.Request, at string) {
+	parent := path.Dir(at)
+	if _, served := d.legacy[parent]; !served || parent == "/apis" {
+		http.NotFound(w, request)
 		return
 	}
-	document, ok := d.legacy[path]
+	err := apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false)
+	responsewriters.ErrorNegotiated(err, d.codecs, schema.GroupVersion{Version: "v1"}, w, request)
+}
+
+// serve hands the encoder copies: it sets the kind in what it encodes.
+func (d *documents) serve(w http.ResponseWriter, request *http.Request, at string) {
+	if at == "/api" && d.serveAggregated(w, request, d.core, d.coreETag) ||
+		at == "/apis" && d.serveAggregated(w, request, d.groups, d.groupsETag) {
+		return
+	}
+	document, ok := d.legacy[at]
 	if !ok {
-		http.NotFound(w, request)
+		d.notFound(w, request, at)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-cache, private")
@@ -56,7 +69,12 @@ func (d *documents) serve(w http.ResponseWriter, request *http.Request, path str
 }
 
 // serveAggregated answers clients that ask for the aggregated form, and reports whether this one did.
-func (d *documents) serveAggregated(w http.ResponseWriter, request *http.Request, list *apidiscoveryv2.APIGroupDiscoveryList, etag string) bool {
+func (d *documents) serveAggregated(
+	w http.ResponseWriter,
+	request *http.Request,
+	list *apidiscoveryv2.APIGroupDiscoveryList,
+	etag string,
+) bool {
 	restrictions := onlyAggregated{negotiation.DefaultEndpointRestrictions}
 	w.Header().Set("Vary", "Accept")
 	mediaType, ok := negotiation.NegotiateMediaTypeOptions(request.Header.Get("Accept"), d.codecs.SupportedMediaTypes(), restrictions)

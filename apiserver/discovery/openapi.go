@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/munnerz/goautoneg"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	openapihandler "k8s.io/kube-openapi/pkg/handler"
 	openapihandler3 "k8s.io/kube-openapi/pkg/handler3"
 
@@ -17,30 +17,41 @@ import (
 )
 
 // documentFormat is part of the documents' hashes: raise it when their form changes
-// without the kinds or the version changing.
-const documentFormat = "1"
+// without the kinds changing.
+const documentFormat = "2"
 
 // openAPI serves the schemas of one set of kinds.
 type openAPI struct {
-	// groups are the v3 documents by "api/v1", "apis/apps/v1".
+	// groups are the v3 documents by "api/v1", "apis/apps/v1", "apis/apps".
 	groups map[string]*document
 	// remotes are those that other servers answer, by the same names.
 	remotes map[string]*Remote
 	v2      *document
 }
 
-func newOpenAPI(kinds []*resource.Any, remotes []Remote, version string) *openAPI {
+// newOpenAPI describes kinds and remotes; also are the paths of further documents.
+func newOpenAPI(kinds []*resource.Any, remotes []Remote, also []string) *openAPI {
 	o := &openAPI{groups: map[string]*document{}, remotes: map[string]*Remote{}}
-	models := hashOf(modelsCompressed)
+	groups := groupsOf(kinds, nil, nil)
+	same := strings.Join([]string{documentFormat, hashOf(modelsCompressed)}, "\n")
 	var hashes []string
-	for _, group := range groupsOf(kinds, nil, nil) {
+	for _, group := range groups {
 		for _, v := range group.versions {
-			gv := schema.GroupVersion{Group: group.name, Version: v.name}
-			hash := hashOf([]byte(strings.Join([]string{documentFormat, models, version, fingerprint(v)}, "\n")))
+			gv := group.groupVersion(v)
+			hash := hashOf([]byte(same + "\n" + fingerprint(v)))
 			hashes = append(hashes, gv.String(), hash)
 			o.groups[strings.TrimPrefix(pathOf(gv), "/")] = newDocument(hash,
-				func() ([]byte, error) { return buildV3(v.kinds, version) }, openapihandler3.ToV3ProtoBinary)
+				func() ([]byte, error) { return buildGroupV3(gv, v) }, openapihandler3.ToV3ProtoBinary)
 		}
+	}
+	var index routes
+	others := indexRoutes(groups, also)
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		all := others[name]
+		index = append(index, all...)
+		hashes = append(hashes, name)
+		o.groups[name] = newDocument(hashOf([]byte(same+"\n"+name)),
+			func() ([]byte, error) { return buildIndexV3(all) }, openapihandler3.ToV3ProtoBinary)
 	}
 	for i := range remotes {
 		r := &remotes[i]
@@ -50,7 +61,7 @@ func newOpenAPI(kinds []*resource.Any, remotes []Remote, version string) *openAP
 		hashes = append(hashes, r.Name(), r.SchemaHash, hashOf(r.Swagger))
 	}
 	o.v2 = newDocument(hashOf([]byte(strings.Join(hashes, "\n"))),
-		func() ([]byte, error) { return buildV2(kinds, remotes, version) }, openapihandler.ToProtoBinary)
+		func() ([]byte, error) { return buildV2(kinds, index, remotes) }, openapihandler.ToProtoBinary)
 	return o
 }
 

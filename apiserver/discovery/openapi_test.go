@@ -29,8 +29,8 @@ func TestOpenAPIV3ThroughClient(t *testing.T) {
 	if got := path.Get.OperationId; got != "readAppsV1NamespacedDeployment" {
 		t.Errorf("operation id %q", got)
 	}
-	for _, want := range []string{"dryRun", "fieldManager", "fieldValidation", "force", "namespace", "name"} {
-		if !slices.ContainsFunc(path.Patch.Parameters, func(p *spec3.Parameter) bool { return p.Name == want }) {
+	for _, want := range []string{"dryRun", "fieldManager", "fieldValidation", "force", "namespace", "name", "pretty"} {
+		if !slices.ContainsFunc(slices.Concat(path.Parameters, path.Patch.Parameters), func(p *spec3.Parameter) bool { return p.Name == want }) {
 			t.Errorf("PATCH has no parameter %s", want)
 		}
 	}
@@ -86,17 +86,20 @@ func lookup(value any, reference string) any {
 // TestOperationIDs: client generators make one function of each.
 func TestOperationIDs(t *testing.T) {
 	var document struct {
-		Paths map[string]map[string]struct {
-			OperationID string `json:"operationId"`
-		}
+		Paths map[string]map[string]json.RawMessage
 	}
 	if err := json.Unmarshal([]byte(body(t, get(t, newHandler(t, discovery.Config{}), "/openapi/v2"))), &document); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
 	for _, operations := range document.Paths {
+		delete(operations, "parameters")
 		for _, op := range operations {
-			ids = append(ids, op.OperationID)
+			var described struct{ OperationID string }
+			if err := json.Unmarshal(op, &described); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, described.OperationID)
 		}
 	}
 	slices.Sort(ids)

@@ -1,9 +1,11 @@
 package discovery
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,26 +13,38 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
-// operation is one request that the API understands, described once for OpenAPI v2 and v3.
-type operation struct {
-	path, method string
-	// id is unique; client generators make function names of it.
-	id, description string
-	// action is Kubernetes' word for the operation: list, post, get, put, patch, delete, deletecollection, connect.
-	action string
-	gvk    schema.GroupVersionKind
-	// pathParameters and query are parameters in these places.
-	pathParameters, query []parameter
-	// body and response are model names; "" is none, and a plain text.
-	body, response string
-	// custom is of a kind without a Go type: no strategic merge, no protobuf.
-	custom bool
+// Models of what is the same for all kinds.
+var (
+	modelStatus        = model(metav1.Status{}.OpenAPIModelName())
+	modelPatch         = model(metav1.Patch{}.OpenAPIModelName())
+	modelDeleteOptions = model(metav1.DeleteOptions{}.OpenAPIModelName())
+	modelWatchEvent    = model(metav1.WatchEvent{}.OpenAPIModelName())
+)
+
+// queries are the parameters of subresources that are no object, by the kind of these.
+var queries = map[string][]parameter{
+	"PodAttachOptions":      queryOf(corev1.PodAttachOptions{}),
+	"PodExecOptions":        queryOf(corev1.PodExecOptions{}),
+	"PodPortForwardOptions": queryOf(corev1.PodPortForwardOptions{}),
+	"PodProxyOptions":       queryOf(corev1.PodProxyOptions{}),
+	"ServiceProxyOptions":   queryOf(corev1.ServiceProxyOptions{}),
+	"NodeProxyOptions":      queryOf(corev1.NodeProxyOptions{}),
 }
 
-// kindOperations lists the operations of kinds of one group version. names yields the model of a kind.
-type kindOperations struct {
+// logQuery are the parameters of a log.
+var logQuery = queryOf(corev1.PodLogOptions{})
+
+// kindRoutes lists the routes of a kind. names yields the model of a kind.
+type kindRoutes struct {
+	kind  *resource.Any
 	names map[schema.GroupVersionKind]string
-	list  []operation
+	// object is the model of one, list that of many.
+	object, list model
+	// custom kinds have no Go type: no strategic merge, no protobuf, no paths below /watch.
+	custom bool
+	// scope is "Namespaced" in operations in a namespace.
+	scope  string
+	routes routes
 }
 
 // modelName is the name under which Models knows a type.
@@ -44,178 +58,212 @@ func modelName(obj runtime.Object) string {
 	return ""
 }
 
-func (o *kindOperations) add(kind *resource.Any) {
-	path := pathOf(kind.GroupVersionKind.GroupVersion())
-	_, custom := kind.New().(runtime.Unstructured)
-	base := operation{gvk: kind.GroupVersionKind, custom: custom}
-	if kind.Namespaced() && !kind.CreateOnly {
-		all := base
-		all.path = path + "/" + kind.Plural
-		o.addList(kind, all, idOf("list", kind, false)+"ForAllNamespaces")
+// routesOfKind lists all routes of a kind.
+func routesOfKind(kind *resource.Any, names map[schema.GroupVersionKind]string) routes {
+	k := kindRoutes{kind: kind, names: names, object: model(modelName(kind.New())), list: model(modelName(kind.NewList()))}
+	_, k.custom = kind.New().(runtime.Unstructured)
+	root := pathOf(kind.GroupVersionKind.GroupVersion()) + "/"
+	all, within := kind.Plural, kind.Plural
+	var parameters []parameter
+	if kind.Namespaced() {
+		within, k.scope, parameters = "namespaces/{namespace}/"+within, "Namespaced", []parameter{parameterNamespace}
+	}
+	k.addCollection(root, within, parameters)
+	if kind.CreateOnly {
+		return k.routes
 	}
 	if kind.Namespaced() {
-		path += "/namespaces/{namespace}"
-		base.pathParameters = append(base.pathParameters, parameterNamespace)
+		k.addList(root+all, "list"+kind.GroupVersionKind.Kind+"ForAllNamespaces", nil)
+		k.addWatch(root+"watch/"+all, "watch"+kind.GroupVersionKind.Kind+"ListForAllNamespaces", true, nil)
 	}
-	base.path = path + "/" + kind.Plural
-	if kind.CreateOnly {
-		o.addCreate(kind, base)
-		return
-	}
-	if kind.ReadOnly {
-		o.addRead(kind, base)
-		return
-	}
-	o.addCollection(kind, base)
-	base.path += "/{name}"
-	base.pathParameters = append(slices.Clone(base.pathParameters), parameterName)
-	o.addItem(kind, base)
+	k.addItem(root, within+"/{name}", append(slices.Clone(parameters), parameterName(kind.GroupVersionKind.Kind)))
 	for _, sub := range subresourcesOf(kind) {
-		o.addSubresource(kind, sub, base)
+		k.addSubresource(root+within+"/{name}/"+sub.Name, sub, append(slices.Clone(parameters), parameterName(sub.Kind.Kind)))
+	}
+	return k.routes
+}
+
+// add completes a route that takes and gives objects.
+func (k *kindRoutes) add(r route, more ...[]parameter) {
+	if r.gvk.Kind == "" {
+		r.gvk = k.kind.GroupVersionKind
+	}
+	r.parameters = slices.Concat(append([][]parameter{{parameterPretty}}, more...)...)
+	if r.body != "" {
+		r.parameters = append(r.parameters, parameterBody(r.method == http.MethodDelete))
+	}
+	if r.consumes == nil {
+		r.consumes = bodyTypes(k.custom)
+	}
+	r.produces = append(r.produces, objectTypes(k.custom)...)
+	if r.action == "list" || strings.HasPrefix(r.action, "watch") {
+		r.produces = append(r.produces, streamTypes(k.custom)...)
+	}
+	k.routes = append(k.routes, &r)
+}
+
+func (k *kindRoutes) addCollection(root, path string, parameters []parameter) {
+	name := k.kind.GroupVersionKind.Kind
+	if !k.kind.CreateOnly {
+		k.addList(root+path, "list"+k.scope+name, parameters)
+		k.addWatch(root+"watch/"+path, "watch"+k.scope+name+"List", true, parameters)
+	}
+	if !k.kind.ReadOnly {
+		k.add(route{method: http.MethodPost, path: root + path, action: "post", operation: "create" + k.scope + name,
+			description: "create " + withArticle(name), body: k.object, answers: created(k.object)}, createQuery, parameters)
+	}
+	if !k.kind.ReadOnly && !k.kind.CreateOnly && !k.kind.OneByOne {
+		k.add(
+			route{method: http.MethodDelete, path: root + path, action: "deletecollection", operation: "deletecollection" + k.scope + name,
+				description: "delete collection of " + name, body: modelDeleteOptions, answers: ok(modelStatus)},
+			clearQuery,
+			parameters,
+		)
 	}
 }
 
-func (o *kindOperations) addList(kind *resource.Any, base operation, id string) {
-	base.method, base.action, base.id = "get", "list", id
-	base.description = "list or watch objects of kind " + kind.GroupVersionKind.Kind
-	base.query, base.response = listQuery, modelName(kind.NewList())
-	o.list = append(o.list, base)
+func (k *kindRoutes) addList(path, operation string, parameters []parameter) {
+	verb := "list or watch"
+	if k.kind.ReadOnly {
+		verb = "list"
+	}
+	k.add(route{method: http.MethodGet, path: path, action: "list", operation: operation,
+		description: verb + " objects of kind " + k.kind.GroupVersionKind.Kind, answers: ok(k.list)}, listQuery, parameters)
 }
 
-func (o *kindOperations) addCollection(kind *resource.Any, base operation) {
-	name := kind.GroupVersionKind.Kind
-	o.addList(kind, base, idOf("list", kind, true))
-	o.addCreate(kind, base)
-	if kind.OneByOne {
+// addWatch adds the old form of a watch, by its path: of many objects or of one.
+func (k *kindRoutes) addWatch(path, operation string, many bool, parameters []parameter) {
+	if k.custom || k.kind.ReadOnly {
 		return
 	}
-	clearing := base
-	clearing.method, clearing.action, clearing.id = "delete", "deletecollection", idOfCollection(kind)
-	clearing.description = "delete a collection of objects of kind " + name
-	clearing.query = append(slices.Clone(deleteQuery), listQuery...)
-	clearing.body, clearing.response = metav1.DeleteOptions{}.OpenAPIModelName(), metav1.Status{}.OpenAPIModelName()
-	o.list = append(o.list, clearing)
+	r := route{method: http.MethodGet, path: path, operation: operation, answers: ok(modelWatchEvent)}
+	name := k.kind.GroupVersionKind.Kind
+	if r.action = "watch"; many {
+		r.action = "watchlist"
+		r.description = "watch individual changes to a list of " + name + ". deprecated: use the 'watch' parameter with a list operation instead."
+	} else {
+		r.description = "watch changes to an object of kind " + name +
+			". deprecated: use the 'watch' parameter with a list operation instead, filtered to a single item with the 'fieldSelector' parameter."
+	}
+	k.add(r, listQuery, parameters)
 }
 
-// addRead is for kinds that nobody writes.
-func (o *kindOperations) addRead(kind *resource.Any, base operation) {
-	o.addList(kind, base, idOf("list", kind, true))
-	base.path += "/{name}"
-	base.pathParameters = append(slices.Clone(base.pathParameters), parameterName)
-	base.response = modelName(kind.New())
-	o.addReadWrite(kind, "", []string{"get"}, base, base.response)
-}
-
-func (o *kindOperations) addCreate(kind *resource.Any, post operation) {
-	post.method, post.action, post.id = "post", "post", idOf("create", kind, true)
-	post.description = "create an object of kind " + kind.GroupVersionKind.Kind
-	post.query, post.body, post.response = writeQuery, modelName(kind.New()), modelName(kind.New())
-	o.list = append(o.list, post)
-}
-
-func (o *kindOperations) addItem(kind *resource.Any, base operation) {
-	base.response = modelName(kind.New())
-	o.addReadWrite(kind, "", []string{"get", "update", "patch"}, base, modelName(kind.New()))
-	base.method, base.action, base.id = "delete", "delete", idOf("delete", kind, true)
-	base.description = "delete an object of kind " + kind.GroupVersionKind.Kind
-	base.query, base.body, base.response = deleteQuery, metav1.DeleteOptions{}.OpenAPIModelName(), metav1.Status{}.OpenAPIModelName()
-	o.list = append(o.list, base)
-}
-
-func (o *kindOperations) addSubresource(kind *resource.Any, sub resource.Subresource, base operation) {
-	base.path += "/" + sub.Name
-	base.gvk = sub.Kind
-	suffix := strings.ToUpper(sub.Name[:1]) + sub.Name[1:]
-	if strings.HasSuffix(sub.Kind.Kind, "Options") {
-		o.addConnect(kind, suffix, base)
+func (k *kindRoutes) addItem(root, path string, parameters []parameter) {
+	name := k.kind.GroupVersionKind.Kind
+	whole := resource.Subresource{Kind: k.kind.GroupVersionKind, Verbs: verbsOf(k.kind)}
+	k.addReadWrite(root+path, whole, k.object, parameters)
+	if k.kind.ReadOnly {
 		return
 	}
-	model := o.names[sub.Kind]
-	if sub.Name != "log" { // a log is text
-		base.response = model
+	gone := modelStatus
+	if k.kind.ReturnDeleted && k.kind.Finalizing == nil { // a namespace is documented as others, though it is returned
+		gone = k.object
 	}
-	o.addReadWrite(kind, suffix, sub.Verbs, base, model)
+	k.add(route{method: http.MethodDelete, path: root + path, action: "delete", operation: "delete" + k.scope + name,
+		description: "delete " + withArticle(name), body: modelDeleteOptions,
+		answers: []answer{{http.StatusOK, "OK", gone}, {http.StatusAccepted, "Accepted", gone}}}, deleteQuery, parameters)
+	k.addWatch(root+"watch/"+path, "watch"+k.scope+name, false, parameters)
 }
 
-// methodOf says how a verb travels and how it is called in operation ids.
-var methodOf = map[string]struct{ method, id, words string }{
-	"get":    {"get", "read", "read "},
-	"create": {"post", "create", "create "},
-	"update": {"put", "replace", "replace "},
-	"patch":  {"patch", "patch", "change "},
-}
-
-func (o *kindOperations) addReadWrite(kind *resource.Any, suffix string, verbs []string, base operation, model string) {
-	for _, verb := range verbs {
-		how, ok := methodOf[verb]
-		if !ok {
-			continue
-		}
-		op := base
-		op.method, op.action, op.id = how.method, how.method, idOf(how.id, kind, true)+suffix
-		op.description = strings.TrimSpace(how.words + strings.ToLower(suffix) + " of an object of kind " + kind.GroupVersionKind.Kind)
-		if suffix == "" {
-			op.description = how.words + "an object of kind " + kind.GroupVersionKind.Kind
-		}
-		switch verb {
-		case "create", "update":
-			op.query, op.body = writeQuery, model
-		case "patch":
-			op.query, op.body = patchQuery, metav1.Patch{}.OpenAPIModelName()
-		}
-		o.list = append(o.list, op)
+func (k *kindRoutes) addSubresource(path string, sub resource.Subresource, parameters []parameter) {
+	query, connected := queries[sub.Kind.Kind]
+	if !connected {
+		k.addReadWrite(path, sub, model(k.names[sub.Kind]), parameters)
+		return
 	}
-}
-
-// addConnect describes a stream (exec, attach, port-forward), which is opened by GET or POST.
-func (o *kindOperations) addConnect(kind *resource.Any, suffix string, base operation) {
-	for _, method := range []string{"get", "post"} {
-		op := base
-		op.method, op.action = method, "connect"
-		op.id = idOf("connect", kind, true)
-		op.id = strings.Replace(op.id, idGroup(kind), idGroup(kind)+strings.ToUpper(method[:1])+method[1:], 1) + suffix
-		op.description = "connect to " + strings.ToLower(suffix) + " of a " + kind.GroupVersionKind.Kind
-		o.list = append(o.list, op)
-	}
-}
-
-// idOf is upstream's form of operation ids, as in "readAppsV1NamespacedDeployment".
-func idOf(verb string, kind *resource.Any, scoped bool) string {
-	id := verb + idGroup(kind)
-	if scoped && kind.Namespaced() {
-		id += "Namespaced"
-	}
-	return id + kind.GroupVersionKind.Kind
-}
-
-func idOfCollection(kind *resource.Any) string {
-	return strings.Replace(idOf("delete", kind, true), idGroup(kind), idGroup(kind)+"Collection", 1)
-}
-
-func idGroup(kind *resource.Any) string {
-	group := shortGroup(kind.GroupVersionKind.Group)
-	if kind.Schema != nil { // the first name of a custom group need not be unique
-		group = kind.GroupVersionKind.Group
-		for dot := strings.IndexByte(group, '.'); dot >= 0; dot = strings.IndexByte(group, '.') {
-			group = group[:dot] + strings.ToUpper(group[dot+1:dot+2]) + group[dot+2:]
+	methods := []string{http.MethodGet, http.MethodPost}
+	if sub.Name == "proxy" {
+		methods = []string{
+			http.MethodGet,
+			http.MethodPost,
+			http.MethodPut,
+			http.MethodPatch,
+			http.MethodDelete,
+			http.MethodHead,
+			http.MethodOptions,
 		}
 	}
-	return strings.ToUpper(group[:1]) + group[1:] + strings.ToUpper(kind.GroupVersionKind.Version[:1]) + kind.GroupVersionKind.Version[1:]
+	for _, method := range methods {
+		connect := route{method: method, path: path, action: "connect", gvk: sub.Kind,
+			operation:   "connect" + title(strings.ToLower(method)) + k.scope + k.kind.GroupVersionKind.Kind + title(sub.Name),
+			description: "connect " + method + " requests to " + sub.Name + " of " + k.kind.GroupVersionKind.Kind,
+			parameters:  slices.Concat(query, parameters),
+			consumes:    []string{"*/*"}, produces: []string{"*/*"}, answers: ok(modelText)}
+		k.routes = append(k.routes, &connect)
+		if sub.Name == "proxy" {
+			further := connect
+			further.path += "/{path}"
+			further.operation += "WithPath"
+			further.parameters = append(slices.Clone(connect.parameters), parameterPath)
+			k.routes = append(k.routes, &further)
+		}
+	}
 }
 
-func shortGroup(group string) string {
-	if group == "" {
-		return "core"
+// addReadWrite adds what is done with one object, or with a part of it.
+func (k *kindRoutes) addReadWrite(path string, sub resource.Subresource, object model, parameters []parameter) {
+	name := k.kind.GroupVersionKind.Kind
+	of := "the specified " + name
+	createOf := withArticle(name)
+	if sub.Name != "" {
+		of, createOf = sub.Name+" of "+of, sub.Name+" of "+createOf
 	}
-	short, _, _ := strings.Cut(group, ".")
-	return short
+	suffix := k.scope + name + title(sub.Name)
+	for _, verb := range sub.Verbs {
+		switch {
+		case verb == "get" && sub.Name == "log":
+			k.add(route{method: http.MethodGet, path: path, gvk: sub.Kind, action: "get", operation: "read" + suffix,
+				description: "read " + of, produces: []string{"text/plain"}, answers: ok(modelText)}, logQuery, parameters)
+		case verb == "get":
+			k.add(route{method: http.MethodGet, path: path, gvk: sub.Kind, action: "get", operation: "read" + suffix,
+				description: "read " + of, answers: ok(object)}, parameters)
+		case verb == "create" && sub.Name != "":
+			k.add(route{method: http.MethodPost, path: path, gvk: sub.Kind, action: "post", operation: "create" + suffix,
+				description: "create " + createOf, body: object, answers: created(object)}, createQuery, parameters)
+		case verb == "update":
+			k.add(route{method: http.MethodPut, path: path, gvk: sub.Kind, action: "put", operation: "replace" + suffix,
+				description: "replace " + of, body: object, answers: changed(object)}, updateQuery, parameters)
+		case verb == "patch":
+			k.add(
+				route{
+					method:      http.MethodPatch,
+					path:        path,
+					gvk:         sub.Kind,
+					action:      "patch",
+					operation:   "patch" + suffix,
+					consumes:    patchTypes(k.custom),
+					description: "partially update " + of,
+					body:        modelPatch,
+					answers:     changed(object),
+				},
+				patchQuery,
+				parameters,
+			)
+		}
+	}
 }
 
-// tagOf groups operations in documentation: "apps_v1".
-func tagOf(op operation) string {
-	parts := strings.Split(op.path, "/")
-	if parts[1] == "api" {
-		return "core_" + parts[2]
+func ok(m model) []answer { return []answer{{http.StatusOK, "OK", m}} }
+
+func changed(m model) []answer { return append(ok(m), answer{http.StatusCreated, "Created", m}) }
+
+func created(m model) []answer { return append(changed(m), answer{http.StatusAccepted, "Accepted", m}) }
+
+func title(text string) string {
+	if text == "" {
+		return ""
 	}
-	return shortGroup(parts[2]) + "_" + parts[3]
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// withArticle is upstream's grammar.
+func withArticle(kind string) string {
+	switch {
+	case strings.HasSuffix(kind, "s") && !strings.HasSuffix(kind, "ss"):
+		return kind
+	case strings.ContainsRune("AEIOU", rune(kind[0])):
+		return "an " + kind
+	default:
+		return "a " + kind
+	}
 }

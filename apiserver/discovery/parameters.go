@@ -1,43 +1,78 @@
 package discovery
 
-// parameter is one parameter of an operation, in the path or the query.
-type parameter struct {
-	name, kind, description string
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kube-openapi/pkg/common"
+)
+
+var (
+	parameterNamespace = parameter{
+		"namespace",
+		"string",
+		"object name and auth scope, such as for teams and projects",
+		common.PathParameterKind,
+		false,
+	}
+	parameterPath   = parameter{"path", "string", "path to the resource", common.PathParameterKind, false}
+	parameterPretty = parameter{
+		"pretty",
+		"string",
+		"If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget).",
+		common.QueryParameterKind,
+		true,
+	}
+)
+
+// Parameters of requests by what they do. kubectl looks for dryRun and fieldValidation
+// here before it relies on them.
+var (
+	createQuery = queryOf(metav1.CreateOptions{})
+	updateQuery = queryOf(metav1.UpdateOptions{})
+	patchQuery  = queryOf(metav1.PatchOptions{})
+	deleteQuery = queryOf(metav1.DeleteOptions{})
+	listQuery   = queryOf(metav1.ListOptions{})
+	// clearQuery selects what a deletion of many is about.
+	clearQuery = append(slices.Clone(deleteQuery), queryOf(metav1.ListOptions{}, "watch", "allowWatchBookmarks")...)
+)
+
+func parameterName(kind string) parameter {
+	return parameter{"name", "string", "name of the " + kind, common.PathParameterKind, false}
 }
 
-var (
-	parameterName      = parameter{"name", "string", "name of the object"}
-	parameterNamespace = parameter{"namespace", "string", "namespace of the object"}
+func parameterBody(optional bool) parameter {
+	return parameter{"body", "", "", common.BodyParameterKind, optional}
+}
 
-	parameterPretty          = parameter{"pretty", "string", "'true': the answer is indented"}
-	parameterDryRun          = parameter{"dryRun", "string", "'All': everything is done but storing"}
-	parameterFieldManager    = parameter{"fieldManager", "string", "who makes this change, at most 128 characters; kept in metadata.managedFields"}
-	parameterFieldValidation = parameter{"fieldValidation", "string", "what unknown or duplicate fields lead to: Ignore, Warn (default) or Strict"}
-	parameterForce           = parameter{"force", "boolean", "an apply takes over fields that others manage"}
-	parameterLabelSelector   = parameter{"labelSelector", "string", "only objects whose labels match"}
-	parameterFieldSelector   = parameter{"fieldSelector", "string", "only objects whose fields match"}
-)
+// queryOf are the parameters in which options travel: their fields, but for structs.
+func queryOf(options interface{ SwaggerDoc() map[string]string }, but ...string) []parameter {
+	docs, goType := options.SwaggerDoc(), reflect.TypeOf(options)
+	var query []parameter
+	for field := range goType.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		kind := kindOfValue(field.Type)
+		if name != "" && kind != "" && !slices.Contains(but, name) {
+			query = append(query, parameter{name, kind, docs[name], common.QueryParameterKind, true})
+		}
+	}
+	return query
+}
 
-// Parameters of operations by what they do. kubectl looks for dryRun and
-// fieldValidation here before it relies on them.
-var (
-	writeQuery = []parameter{parameterPretty, parameterDryRun, parameterFieldManager, parameterFieldValidation}
-	patchQuery = append(writeQuery[:len(writeQuery):len(writeQuery)], parameterForce)
-	listQuery  = []parameter{
-		parameterLabelSelector, parameterFieldSelector,
-		{"allowWatchBookmarks", "boolean", "a watch may send BOOKMARK events"},
-		{"continue", "string", "from where to go on; the metadata.continue of the list before"},
-		{"limit", "integer", "at most so many objects are returned"},
-		{"resourceVersion", "string", "the version to read at or to watch from; empty: the newest"},
-		{"resourceVersionMatch", "string", "how resourceVersion is meant: Exact or NotOlderThan"},
-		{"sendInitialEvents", "boolean", "a watch begins with an ADDED event for each existing object"},
-		{"timeoutSeconds", "integer", "a list or watch ends after this time, in seconds"},
-		{"watch", "boolean", "send changes as they happen instead of a list"},
+// kindOfValue is what a single value of a field is in JSON; empty: nothing that fits into a query.
+func kindOfValue(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return kindOfValue(t.Elem())
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int32, reflect.Int64:
+		return "integer"
+	default:
+		return ""
 	}
-	deleteQuery = []parameter{
-		parameterPretty, parameterDryRun,
-		{"gracePeriodSeconds", "integer", "how long the object has to end, in seconds; 0: at once"},
-		{"orphanDependents", "boolean", "deprecated: use propagationPolicy"},
-		{"propagationPolicy", "string", "what becomes of dependents: Orphan, Background or Foreground"},
-	}
-)
+}

@@ -16,8 +16,11 @@ const (
 	compatibleMinor = "36"
 )
 
+// KubernetesVersion is the version whose API is served.
+const KubernetesVersion = "v" + kubernetesMajor + "." + kubernetesMinor + "." + kubernetesPatch
+
 func gitVersion(version string) string {
-	served := "v" + kubernetesMajor + "." + kubernetesMinor + "." + kubernetesPatch + "+setpoint"
+	served := KubernetesVersion + "+setpoint"
 	if version == "" {
 		return served
 	}

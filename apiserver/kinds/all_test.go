@@ -225,7 +225,7 @@ func TestFieldLabels(t *testing.T) {
 			}
 		}
 		_, _, err := scheme().ConvertFieldLabel(kind.GroupVersionKind, "spec.nothing", "x")
-		want := "field label not supported: spec.nothing"
+		want := unsupportedLabel(kind.GroupVersionKind, "spec.nothing").Error()
 		if kind.Fields == nil {
 			want = `"spec.nothing" is not a known field selector: only "metadata.name", "metadata.namespace"`
 		}

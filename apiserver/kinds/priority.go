@@ -42,6 +42,7 @@ var groupPriorities = map[string]int32{
 	"resource.k8s.io":              16200,
 	"flowcontrol.apiserver.k8s.io": 16100,
 	"storagemigration.k8s.io":      15800,
+	"metrics.k8s.io":               100, // metrics-server's
 }
 
 // versionPriorities are those of upstream's that are not stableVersion.
@@ -50,6 +51,7 @@ var versionPriorities = map[schema.GroupVersion]int32{
 	{Group: "autoscaling", Version: "v2"}:                  30,
 	{Group: "flowcontrol.apiserver.k8s.io", Version: "v1"}: 21,
 	{Group: "resource.k8s.io", Version: "v1"}:              21,
+	{Group: "metrics.k8s.io", Version: "v1beta1"}:          100,
 }
 
 // PriorityOf tells where a group version stands among all.
@@ -62,4 +64,10 @@ func PriorityOf(gv schema.GroupVersion) Priority {
 		return Priority{group, version}
 	}
 	return Priority{group, stableVersion}
+}
+
+// Priorities is PriorityOf in two numbers.
+func Priorities(gv schema.GroupVersion) (group, version int32) {
+	p := PriorityOf(gv)
+	return p.Group, p.Version
 }

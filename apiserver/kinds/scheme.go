@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/core"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -32,7 +34,7 @@ func NewScheme() *runtime.Scheme {
 
 // addTypes registers whole published groups: the served kinds, and the kinds of
 // their subresources (Scale, Eviction, TokenRequest, Binding, Pod*Options), whose
-// groups need not have served kinds.
+// groups need not have served kinds; and kinds that are computed, not stored.
 func addTypes(scheme *runtime.Scheme) {
 	for _, g := range groups() {
 		utilruntime.Must(g.addTypes(scheme))
@@ -41,6 +43,7 @@ func addTypes(scheme *runtime.Scheme) {
 		autoscalingv1.AddToScheme,
 		authenticationv1.AddToScheme,
 		authorizationv1.AddToScheme,
+		metricsv1beta1.AddToScheme,
 		metav1.AddMetaToScheme,
 	} {
 		utilruntime.Must(add(scheme))
@@ -67,17 +70,30 @@ func addFieldLabels(scheme *runtime.Scheme, kind *resource.Any) {
 	utilruntime.Must(scheme.AddFieldLabelConversionFunc(kind.GroupVersionKind,
 		func(label, value string) (string, string, error) {
 			if !labels.Has(label) {
-				return "", "", fmt.Errorf("field label not supported: %s", label)
+				return "", "", unsupportedLabel(kind.GroupVersionKind, label)
 			}
 			return label, value, nil
 		}))
+}
+
+// unsupportedLabel says it in upstream's words, which differ between kinds.
+func unsupportedLabel(gvk schema.GroupVersionKind, label string) error {
+	switch gvk.Kind {
+	case "Job":
+		return fmt.Errorf("field label %q not supported for Job", label)
+	case "ResourceSlice":
+		return fmt.Errorf("field label not supported for %s: %s", gvk, label)
+	default:
+		return fmt.Errorf("field label not supported: %s", label)
+	}
 }
 
 // selectableFields returns the field labels of a kind, with empty values for the
 // kind's own: every object yields the same names, so an empty one is asked.
 func selectableFields(kind *resource.Any) fields.Set {
 	labels := fields.Set{"metadata.name": ""}
-	if kind.Namespaced() {
+	// Upstream selects no PodCertificateRequests by their namespace.
+	if kind.Namespaced() && kind.GroupVersionKind.Kind != "PodCertificateRequest" {
 		labels["metadata.namespace"] = ""
 	}
 	if kind.Fields == nil {

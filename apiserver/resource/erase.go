@@ -29,8 +29,11 @@ func Erase[T Object](k Kind[T]) *Any {
 		ValidateUpdate:         eraseValidatePair(k.ValidateUpdate),
 		ValidateStatus:         eraseValidatePair(k.ValidateStatus),
 		Warnings:               eraseGet[T, []string](k.Warnings),
+		ChangeWarnings:         eraseChangeWarnings(k.ChangeWarnings),
 		Spec:                   eraseGet[T, any](k.Spec),
 		Status:                 eraseGet[T, any](k.Status),
+		Resets:                 k.Resets,
+		StatusResets:           k.StatusResets,
 		SplitsStatus:           k.SplitsStatus,
 		StatusOnCreate:         k.StatusOnCreate,
 		Generation:             k.Generation,
@@ -38,9 +41,11 @@ func Erase[T Object](k Kind[T]) *Any {
 		RequireResourceVersion: k.RequireResourceVersion,
 		GracefulDelete:         eraseGraceful(k.GracefulDelete),
 		Protected:              eraseGet[T, string](k.Protected),
+		Bookmark:               eraseDo(k.Bookmark),
 		OneByOne:               k.OneByOne,
 		OrphanByDefault:        k.OrphanByDefault,
 		OrphanWarning:          k.OrphanWarning,
+		NoDependents:           k.NoDependents,
 		MarkDeleted:            eraseDo(k.MarkDeleted),
 		ReturnDeleted:          k.ReturnDeleted,
 		Finalizing:             eraseGet[T, bool](k.Finalizing),
@@ -85,6 +90,19 @@ func eraseValidatePair[T Object](validate func(T, T) field.ErrorList) func(Objec
 		return nil
 	}
 	return func(obj, old Object) field.ErrorList { return validate(obj.(T), old.(T)) }
+}
+
+func eraseChangeWarnings[T Object](warnings func(T, T) []string) func(Object, Object) []string {
+	if warnings == nil {
+		return nil
+	}
+	return func(obj, old Object) []string {
+		var was T
+		if old != nil {
+			was = old.(T)
+		}
+		return warnings(obj.(T), was)
+	}
 }
 
 func eraseGraceful[T Object](graceful func(T, *metav1.DeleteOptions) bool) func(Object, *metav1.DeleteOptions) bool {

@@ -25,7 +25,8 @@ var looseFinalizers = []schema.GroupResource{
 // ValidateFinalizers refuses finalizers that have no domain and are not standard, unless
 // old had them. Custom resources may have any.
 func (k *Kind[T]) ValidateFinalizers(obj, old metav1.Object) field.ErrorList {
-	if k.Schema != nil || k.GroupVersionKind.Group == "admissionregistration.k8s.io" || slices.Contains(looseFinalizers, k.GroupResource()) {
+	if k.Schema != nil || k.GroupVersionKind.Group == "admissionregistration.k8s.io" ||
+		slices.Contains(looseFinalizers, k.GroupResource()) {
 		return nil
 	}
 	var errs field.ErrorList

@@ -55,10 +55,16 @@ type Kind[T Object] struct {
 	ValidateStatus func(obj, old T) field.ErrorList
 	// Warnings are shown to the client after a successful write; at most 120 characters each.
 	Warnings func(obj T) []string
+	// ChangeWarnings are those that depend on what was there before; old is nil in a create.
+	ChangeWarnings func(obj, old T) []string
 
 	// Spec and Status return pointers to these fields. Status non-nil means that
 	// the kind has a status subresource.
 	Spec, Status func(obj T) any
+	// Resets are the fields that a write of the whole object never changes, as paths with dots. A client that
+	// sends them does not become their manager. Nil: status. StatusResets are those of the status subresource;
+	// nil: spec.
+	Resets, StatusResets []string
 	// SplitsStatus: the kind has a status subresource, and its Prepare functions
 	// themselves keep spec and status apart, since no field holds them.
 	SplitsStatus bool
@@ -74,13 +80,18 @@ type Kind[T Object] struct {
 	GracefulDelete func(obj T, options *metav1.DeleteOptions) bool
 	// Protected says why an object may not be deleted, by anybody; empty: it may.
 	Protected func(obj T) string
+	// Bookmark fills in what the objects of bookmarks have, which otherwise are empty.
+	Bookmark func(obj T)
 	// OneByOne: there is no deleting of a whole collection.
 	OneByOne bool
 	// OrphanByDefault: dependents are orphaned when the client asks for nothing.
 	OrphanByDefault bool
 	// OrphanWarning is told to a client whose deletion orphans by default.
 	OrphanWarning string
-	// MarkDeleted changes an object whose deletion was asked for but has to wait (Namespace: its phase).
+	// NoDependents: what a deletion says of dependents counts for nothing.
+	NoDependents bool
+	// MarkDeleted changes an object whose deletion was asked for but has to wait (Namespace: its
+	// phase). Nothing else of such an object is changed but its deletionTimestamp.
 	MarkDeleted func(obj T)
 	// ReturnDeleted: a completed deletion answers with the object, not with a Status.
 	ReturnDeleted bool
@@ -94,7 +105,7 @@ type Kind[T Object] struct {
 	Scale  *Scale[T]
 	// CreateOnly: objects are questions that are answered and never stored; nothing but create is served.
 	CreateOnly bool
-	// ReadOnly: objects are made up when they are asked for; nothing but get and list is served.
+	// ReadOnly: objects are computed for each request; only get and list are served.
 	ReadOnly bool
 	// Parts are subresources that change a part of the object, like status. One that is
 	// called status takes the place of the ordinary one.
@@ -142,8 +153,8 @@ type Scale[T Object] struct {
 // update and patch.
 type Part[T Object] struct {
 	Name string
-	// Resets are the fields that the part never changes, as paths with dots: whoever
-	// applies them there does not own them.
+	// Resets are the fields that the part never changes, as paths with dots. A client that applies them does not
+	// become their manager.
 	Resets []string
 	// Prepare restores from old what the part may not touch; now is the time of the write.
 	Prepare  func(obj, old T, now time.Time)

@@ -8,7 +8,7 @@ import (
 
 type wholeObjectsKey struct{}
 
-// withAccept notes for List whether the client may ask for another form of the
+// withAccept notes for List and Watch whether the client may ask for another form of the
 // objects, a table or their metadata, which is made from typed lists.
 func withAccept(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -40,7 +40,8 @@ func (b bindingStore) Destroy() {}
 func (b bindingStore) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { return true }
 
 // Create implements rest.NamedCreater.
-func (b bindingStore) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+func (b bindingStore) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	options *metav1.CreateOptions) (runtime.Object, error) {
 	binding, ok := obj.(*corev1.Binding)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a Binding object: %#v", obj))
@@ -71,7 +72,8 @@ type looseBindingStore struct {
 var _ rest.Creater = looseBindingStore{}
 
 // Create implements rest.Creater.
-func (b looseBindingStore) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+func (b looseBindingStore) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
+	options *metav1.CreateOptions) (runtime.Object, error) {
 	binding, ok := obj.(*corev1.Binding)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a Binding object: %#v", obj))
@@ -121,6 +123,7 @@ func (b bindingStore) bind(v *storage.View, binding *corev1.Binding) (*storage.C
 		return nil, err
 	}
 	pod.Spec.NodeName = binding.Target.Name
+	pod.Status.NominatedNodeName = "" // the promise is kept: nobody has to leave room for it elsewhere
 	for k, value := range binding.Annotations {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, k, value)
 	}

@@ -21,29 +21,33 @@ const nameAttempts = 8
 var namespacesResource = corev1.SchemeGroupVersion.WithResource("namespaces")
 
 // Create implements rest.Creater.
-func (s *Store) Create(ctx context.Context, o runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+func (s *Store) Create(ctx context.Context, o runtime.Object, validate rest.ValidateObjectFunc,
+	options *metav1.CreateOptions) (runtime.Object, error) {
 	obj, err := asObject(o)
 	if err != nil {
 		return nil, err
 	}
-	if rv := obj.GetResourceVersion(); rv != "" && rv != "0" {
+	if rv := obj.GetResourceVersion(); rv != "" && rv != "0" && len(options.DryRun) == 0 {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	ctx = withFieldManager(ctx, options.FieldManager)
 	if obj.GetName() != "" || obj.GetGenerateName() == "" {
 		return s.create(ctx, obj, validate, options)
 	}
+	next := obj.DeepCopyObject().(resource.Object) // made ready by a first attempt, an object cannot be used for another
 	for range nameAttempts {
 		var created runtime.Object
-		created, err = s.create(ctx, obj.DeepCopyObject().(resource.Object), validate, options)
+		created, err = s.create(ctx, obj, validate, options)
 		if !apierrors.IsAlreadyExists(err) {
 			return created, err
 		}
+		obj = next.DeepCopyObject().(resource.Object)
 	}
 	return nil, rest.CheckGeneratedNameError(ctx, s.strategy, err, obj)
 }
 
-func (s *Store) create(ctx context.Context, obj resource.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+func (s *Store) create(ctx context.Context, obj resource.Object, validate rest.ValidateObjectFunc,
+	options *metav1.CreateOptions) (runtime.Object, error) {
 	if err := s.prepareCreate(ctx, obj, validate); err != nil {
 		return nil, err
 	}
@@ -54,7 +58,7 @@ func (s *Store) create(ctx context.Context, obj resource.Object, validate rest.V
 	defer release()
 	created, err := s.write(ctx, obj.GetName(), options.DryRun, func(v *storage.View) (*storage.Change, error) {
 		if v.Current != nil {
-			return nil, apierrors.NewAlreadyExists(s.kind.GroupResource(), obj.GetName())
+			return nil, s.alreadyExists(v.Current.Object())
 		}
 		return s.creation(v, obj)
 	})
@@ -62,6 +66,15 @@ func (s *Store) create(ctx context.Context, obj resource.Object, validate rest.V
 		return nil, err
 	}
 	return created, nil
+}
+
+// alreadyExists says of an object that is going that the name will be free again.
+func (s *Store) alreadyExists(current resource.Object) error {
+	err := apierrors.NewAlreadyExists(s.kind.GroupResource(), current.GetName())
+	if current.GetDeletionTimestamp() != nil {
+		err.ErrStatus.Message = "object is being deleted: " + err.ErrStatus.Message
+	}
+	return err
 }
 
 // prepareCreate stamps what is not deterministic and judges the new object.

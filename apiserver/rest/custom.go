@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/managedfields"
+	k8smanagedfields "k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/setpoint-io/setpoint/apiserver/managedfields"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
@@ -31,8 +32,8 @@ type Custom struct {
 	Defaulter  runtime.ObjectDefaulter
 	// Convertor copies what it converts, UnsafeConvertor may change it.
 	Convertor, UnsafeConvertor runtime.ObjectConvertor
-	// TypeConverter knows the schemas of all versions, for field ownership.
-	TypeConverter managedfields.TypeConverter
+	// TypeConverter knows the schemas of all versions, for field managedfields.
+	TypeConverter k8smanagedfields.TypeConverter
 	// Equivalents knows all served versions.
 	Equivalents runtime.EquivalentResourceRegistry
 	// StatusVersions are the apiVersions that have a status subresource.
@@ -79,7 +80,7 @@ func (e *Endpoints) serializer() runtime.NegotiatedSerializer {
 func (e *Endpoints) customScope(subresource string, table rest.TableConvertor) (*handlers.RequestScope, error) {
 	c := e.custom
 	gvk := c.Kind.GroupVersionKind
-	fieldManager, err := managedfields.NewDefaultCRDFieldManager(c.TypeConverter, c.Convertor, c.Defaulter, c.Creater,
+	fieldManager, err := k8smanagedfields.NewDefaultCRDFieldManager(c.TypeConverter, c.Convertor, c.Defaulter, c.Creater,
 		gvk, gvk.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(c.resets(subresource)))
 	if err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func (c *Custom) resets(subresource string) map[fieldpath.APIVersion]*fieldpath.
 			sets[fieldpath.APIVersion(version)] = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
 		}
 	case c.Kind.HasStatus():
-		sets[fieldpath.APIVersion(c.Kind.GroupVersionKind.GroupVersion().String())] = resets("status")
+		sets[fieldpath.APIVersion(c.Kind.GroupVersionKind.GroupVersion().String())] = managedfields.Resets([]string{"status"})
 	}
 	return sets
 }

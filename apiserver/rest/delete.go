@@ -13,13 +13,15 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
 // Delete implements rest.GracefulDeleter. The second result is true if the
 // object is gone, false if it was only marked.
-func (s *Store) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	ReserveStack()
+func (s *Store) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	stack.Reserve()
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
@@ -63,7 +65,8 @@ func (s *Store) protected(obj resource.Object) error {
 	return nil
 }
 
-func (s *Store) decideDelete(ctx context.Context, v *storage.View, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (*storage.Change, error) {
+func (s *Store) decideDelete(ctx context.Context, v *storage.View, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions) (*storage.Change, error) {
 	obj := v.Current.Copy()
 	graceful, pending, err := rest.BeforeDelete(s.strategy.deleteStrategy(), ctx, obj, options)
 	if err != nil {
@@ -83,27 +86,23 @@ func (s *Store) decideDelete(ctx context.Context, v *storage.View, validate rest
 	held := len(finalizers) > 0 || (s.kind.Finalizing != nil && s.kind.Finalizing(obj))
 	switch {
 	case graceful && (held || *options.GracePeriodSeconds > 0):
-		return s.marked(obj), nil
-	case held && alreadyMarked(obj) && !changed:
+		return &storage.Change{Object: obj}, nil
+	case held && s.alreadyMarked(obj) && !changed:
 		return nil, nil
 	case held:
-		markDeleted(obj)
-		return s.marked(obj), nil
+		s.markDeleted(obj)
+		return &storage.Change{Object: obj}, nil
+	case graceful:
+		return s.deletion(v, obj) // shows when it ended
 	default:
-		return s.deletion(v)
+		return s.deletion(v, nil)
 	}
 }
 
-func (s *Store) marked(obj resource.Object) *storage.Change {
-	if s.kind.MarkDeleted != nil {
-		s.kind.MarkDeleted(obj)
-	}
-	return &storage.Change{Object: obj}
-}
-
-// deletion removes the current object and gives back what it held.
-func (s *Store) deletion(v *storage.View) (*storage.Change, error) {
-	change, old := &storage.Change{Delete: true}, v.Current.Object()
+// deletion removes the current object and gives back what it held. The client is shown
+// another state of it if there is one.
+func (s *Store) deletion(v *storage.View, shown resource.Object) (*storage.Change, error) {
+	change, old := &storage.Change{Object: shown, Delete: true}, v.Current.Object()
 	if s.allocate != nil {
 		var err error
 		if _, change.Releases, err = s.allocate(v, nil, v.Current.Copy()); err != nil {
@@ -113,14 +112,21 @@ func (s *Store) deletion(v *storage.View) (*storage.Change, error) {
 	return s.charged(v, change, nil, old)
 }
 
-func alreadyMarked(obj resource.Object) bool {
+func (s *Store) alreadyMarked(obj resource.Object) bool {
 	grace := obj.GetDeletionGracePeriodSeconds()
-	return obj.GetDeletionTimestamp() != nil && grace != nil && *grace == 0
+	return obj.GetDeletionTimestamp() != nil && (s.kind.MarkDeleted != nil || grace != nil && *grace == 0)
 }
 
-// markDeleted marks an object that finalizers still hold.
-func markDeleted(obj resource.Object) {
+// markDeleted marks an object that is still held, in the kind's way if it has one.
+func (s *Store) markDeleted(obj resource.Object) {
 	now := metav1.Now()
+	if s.kind.MarkDeleted != nil {
+		if obj.GetDeletionTimestamp() == nil {
+			obj.SetDeletionTimestamp(&now)
+		}
+		s.kind.MarkDeleted(obj)
+		return
+	}
 	if old := obj.GetDeletionTimestamp(); old == nil || old.After(now.Time) {
 		if old == nil && obj.GetGeneration() > 0 {
 			obj.SetGeneration(obj.GetGeneration() + 1)
@@ -151,6 +157,8 @@ func (s *Store) finalizersFor(obj resource.Object, options *metav1.DeleteOptions
 
 func (s *Store) propagation(had []string, options *metav1.DeleteOptions) metav1.DeletionPropagation {
 	switch {
+	case s.kind.NoDependents:
+		return metav1.DeletePropagationBackground
 	case options.PropagationPolicy != nil:
 		return *options.PropagationPolicy
 	case options.OrphanDependents != nil && *options.OrphanDependents:
@@ -184,8 +192,9 @@ func (s *Store) deletedAnswer(obj resource.Object) runtime.Object {
 
 // DeleteCollection implements rest.CollectionDeleter. Objects that go away
 // meanwhile are no error.
-func (s *Store) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, o *internalversion.ListOptions) (runtime.Object, error) {
-	page, err := s.page(ctx, o)
+func (s *Store) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions,
+	o *internalversion.ListOptions) (runtime.Object, error) {
+	page, err := s.page(ctx, asOf(o))
 	if err != nil {
 		return nil, err
 	}
@@ -200,9 +209,21 @@ func (s *Store) DeleteCollection(ctx context.Context, validate rest.ValidateObje
 	return s.list(page, page.Items)
 }
 
+// asOf reads a resourceVersion without a match as upstream does, which lists what it
+// deletes in pages: what was there at that revision, and nothing newer.
+func asOf(o *internalversion.ListOptions) *internalversion.ListOptions {
+	if o.ResourceVersion == "" || o.ResourceVersion == "0" || o.ResourceVersionMatch != "" || o.Continue != "" {
+		return o
+	}
+	exact := o.DeepCopy()
+	exact.ResourceVersionMatch = metav1.ResourceVersionMatchExact
+	return exact
+}
+
 // deleteListed deletes an object that a list showed, never its successor of the
 // same name.
-func (s *Store) deleteListed(ctx context.Context, listed resource.Object, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) error {
+func (s *Store) deleteListed(ctx context.Context, listed resource.Object, validate rest.ValidateObjectFunc,
+	options *metav1.DeleteOptions) error {
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}

@@ -10,9 +10,8 @@
 // a write may do to an object (strategy.go, create.go, update.go, delete.go) and
 // leaves when and whether it happens to apiserver/storage.
 //
-// apiserver builds one Endpoints from the list of kinds and routes requests to
-// it. The package knows neither raftstore nor the network: logs, exec and
-// port-forward reach a node through the Kubelets interface, which the wiring
-// fills. It is tested through apiserver, by requests as
-// clients send them, against an in-memory log.
+// apiserver builds one Endpoints from the list of kinds and routes requests to it. The package knows neither
+// raftstore nor the network: logs, exec and port-forward reach a node through the Kubelets interface, which
+// server/peers implements. It is tested through apiserver, by requests as clients send them, against an
+// in-memory log.
 package rest

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -15,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/managedfields"
+	k8smanagedfields "k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
@@ -27,9 +28,11 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
+	"github.com/setpoint-io/setpoint/apiserver/managedfields"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest/mergekeys"
 	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
+	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -59,12 +62,14 @@ type Config struct {
 	Tokens *tokens.Issuer
 	// Reviews are answered, not stored.
 	Reviews []reviews.Review
+	// Computed are kinds whose objects are made when they are asked for.
+	Computed []Computed
 	// Health is what component statuses tell. Nil: they are not served.
 	Health func(ctx context.Context) error
 	// Audited: somebody records requests, and may want the whole answer.
 	Audited bool
-	// TypeConverter knows the schemas of all kinds, for field ownership.
-	TypeConverter managedfields.TypeConverter
+	// TypeConverter knows the schemas of all kinds, for field managedfields.
+	TypeConverter k8smanagedfields.TypeConverter
 }
 
 // Endpoints serves requests for resources.
@@ -92,6 +97,7 @@ type endpoint struct {
 
 // NewEndpoints builds the handlers of all kinds.
 func NewEndpoints(config Config) (*Endpoints, error) {
+	limitPatchCopies()
 	e := &Endpoints{
 		config: config, patchTypes: patchTypes, equivalents: newEquivalents(config.Kinds), convertor: newConvertor(config.Scheme, config.Kinds),
 		kinds:  map[schema.GroupVersionResource]*resource.Any{},
@@ -111,6 +117,11 @@ func NewEndpoints(config Config) (*Endpoints, error) {
 	}
 	for _, review := range config.Reviews {
 		if err := e.addReview(review); err != nil {
+			return nil, err
+		}
+	}
+	for _, computed := range config.Computed {
+		if err := e.addComputed(computed); err != nil {
 			return nil, err
 		}
 	}
@@ -158,7 +169,7 @@ func pathExists(kind *resource.Any, info *request.RequestInfo) bool {
 	case len(info.Parts) > maxPathParts && info.Subresource != "proxy":
 		return false
 	case kind.GroupResource() == namespacesResource.GroupResource():
-		return true
+		return !strings.HasPrefix(info.Path, "/api/v1/namespaces/"+info.Namespace+"/namespaces")
 	case kind.ClusterScoped:
 		return info.Namespace == ""
 	default:
@@ -211,32 +222,27 @@ func (e *Endpoints) addKind(kind *resource.Any) error {
 	return nil
 }
 
-func resets(field string) *fieldpath.Set {
-	return fieldpath.NewSet(fieldpath.MakePathOrDie(field))
-}
-
 func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
-	var reset *fieldpath.Set
-	resetField := ""
-	if kind.HasStatus() {
+	reset, resetField := kind.Resets, ""
+	if reset == nil && kind.HasStatus() {
 		resetField = "status"
-		reset = resets(resetField)
+		reset = []string{resetField}
 	}
-	scope, err := e.scope(kind, "", kind.GroupVersionKind, s, reset)
+	scope, err := e.scope(kind, "", kind.GroupVersionKind, s, managedfields.Resets(reset))
 	if err != nil {
 		return err
 	}
 	admit := e.config.Admission
 	create := once(func() http.HandlerFunc { return handlers.CreateResource(s, scope, admit) })
 	update := once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) })
-	if e.custom == nil {
+	if e.custom == nil && kind.Resets == nil {
 		plain := newPlainWrites(s, scope, e.config, resetField)
 		create, update = plain.fastCreate(create), plain.fastUpdate(update)
 	}
 	e.add(kind, "", map[string]http.HandlerFunc{
 		"get":              s.fastGet(e.serializer(), e.config.Audited, handlers.GetResource(s, scope)),
 		"list":             withAccept(handlers.ListResource(s, s, scope, false, minWatchTimeout)),
-		"watch":            handlers.ListResource(s, s, scope, true, minWatchTimeout),
+		"watch":            withAccept(handlers.ListResource(s, s, scope, true, minWatchTimeout)),
 		"create":           create,
 		"update":           update,
 		"patch":            e.patch(s, scope, kind.New()),
@@ -316,7 +322,7 @@ func (e *Endpoints) addPodSubresources(kind *resource.Any, pods *Store) error {
 		store rest.NamedCreater
 	}{
 		"binding":  {corev1.SchemeGroupVersion.WithKind("Binding"), bindingStore{pods}},
-		"eviction": {policyv1.SchemeGroupVersion.WithKind("Eviction"), evictionStore{pods, e.config.Storage.Table(podDisruptionBudgets)}},
+		"eviction": {policyv1.SchemeGroupVersion.WithKind("Eviction"), evictionStore{pods}},
 	}
 	for name, c := range creates {
 		scope, err := e.scope(kind, name, c.gvk, pods, nil)
@@ -364,7 +370,8 @@ func (e *Endpoints) addConnects(kind *resource.Any, connects map[string]*podConn
 
 // addProxy adds the proxy subresource to the kinds that have one.
 func (e *Endpoints) addProxy(kind *resource.Any, store *Store) error {
-	p := proxy.New(kind, proxy.Config{Storage: e.config.Storage, Kubelets: e.config.Kubelets, Pods: e.config.Pods, Authorizer: e.config.Authorizer})
+	p := proxy.New(kind, proxy.Config{Storage: e.config.Storage, Kubelets: e.config.Kubelets, Pods: e.config.Pods,
+		Authorizer: e.config.Authorizer})
 	if p == nil {
 		return nil
 	}
@@ -389,7 +396,8 @@ func (e *Endpoints) kindOf(obj runtime.Object) (schema.GroupVersionKind, error) 
 }
 
 // scope is what upstream's handlers must know of an endpoint.
-func (e *Endpoints) scope(kind *resource.Any, subresource string, gvk schema.GroupVersionKind, table rest.TableConvertor, reset *fieldpath.Set) (*handlers.RequestScope, error) {
+func (e *Endpoints) scope(kind *resource.Any, subresource string, gvk schema.GroupVersionKind,
+	table rest.TableConvertor, reset *fieldpath.Set) (*handlers.RequestScope, error) {
 	if e.custom != nil && subresource != "scale" {
 		return e.customScope(subresource, table)
 	}
@@ -397,14 +405,15 @@ func (e *Endpoints) scope(kind *resource.Any, subresource string, gvk schema.Gro
 	unsafe := runtime.UnsafeObjectConvertor(scheme)
 	gv := kind.GroupVersionKind.GroupVersion()
 	e.equivalents.RegisterKindFor(kind.GroupVersionResource(), subresource, gvk)
-	fieldManager, err := managedfields.NewDefaultFieldManager(e.config.TypeConverter, fieldVersions{e.convertor}, scheme, scheme, gvk, gvk.GroupVersion(), subresource, resetFilter(gv, reset))
+	fieldManager, err := k8smanagedfields.NewDefaultFieldManager(e.config.TypeConverter, fieldVersions{e.convertor},
+		scheme, scheme, gvk, gvk.GroupVersion(), subresource, managedfields.ResetFilter(gv, reset))
 	if err != nil {
 		return nil, err
 	}
 	return &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: kind.ClusterScoped},
 		Serializer: e.config.Codecs, ParameterCodec: runtime.NewParameterCodec(scheme),
-		Creater: creater{scheme}, Convertor: e.convertor, Defaulter: scheme, Typer: scheme, UnsafeConvertor: unsafe,
+		Creater: stack.Creater{ObjectCreater: scheme}, Convertor: e.convertor, Defaulter: scheme, Typer: scheme, UnsafeConvertor: unsafe,
 		Authorizer:               e.config.Authorizer,
 		EquivalentResourceMapper: e.equivalents,
 		TableConvertor:           table,
@@ -416,15 +425,6 @@ func (e *Endpoints) scope(kind *resource.Any, subresource string, gvk schema.Gro
 		HubGroupVersion:          gvk.GroupVersion(),
 		MaxRequestBodyBytes:      MaxBodyBytes,
 	}, nil
-}
-
-func resetFilter(gv schema.GroupVersion, reset *fieldpath.Set) map[fieldpath.APIVersion]fieldpath.Filter {
-	if reset == nil {
-		return nil
-	}
-	return map[fieldpath.APIVersion]fieldpath.Filter{
-		fieldpath.APIVersion(gv.String()): fieldpath.NewExcludeSetFilter(reset),
-	}
 }
 
 // Store returns the storage of a kind, for the server's own objects.

@@ -37,7 +37,8 @@ func (p *plainWrite) created(ctx context.Context) (runtime.Object, error) {
 	ctx = request.WithNamespace(ctx, namespace)
 	rest.WipeObjectMetaSystemFields(p.obj)
 	// It matches, or fits would not have let it pass; the namespace is filled in.
-	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(rest.ExpectedNamespaceForResource(namespace, p.scope.Resource), p.obj); err != nil {
+	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(rest.ExpectedNamespaceForResource(namespace,
+		p.scope.Resource), p.obj); err != nil {
 		return nil, err
 	}
 	options := &metav1.CreateOptions{TypeMeta: createOptionsType, FieldManager: p.fieldManager, FieldValidation: p.fieldValidation}

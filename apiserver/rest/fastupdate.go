@@ -41,7 +41,8 @@ func (p *plainWrite) update() {
 
 func (p *plainWrite) updated(ctx context.Context) (runtime.Object, bool, error) {
 	// It matches, or fits would not have let it pass; the namespace is filled in.
-	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(rest.ExpectedNamespaceForResource(p.info.Namespace, p.scope.Resource), p.obj); err != nil {
+	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(rest.ExpectedNamespaceForResource(p.info.Namespace,
+		p.scope.Resource), p.obj); err != nil {
 		return nil, false, err
 	}
 	options := &metav1.UpdateOptions{TypeMeta: updateOptionsType, FieldManager: p.fieldManager, FieldValidation: p.fieldValidation}
@@ -61,7 +62,8 @@ func (p *plainWrite) updated(ctx context.Context) (runtime.Object, bool, error) 
 var updateOptionsType = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "UpdateOptions"}
 
 func (p *plainWrite) attributes(obj, live runtime.Object, operation admission.Operation, options runtime.Object) admission.Attributes {
-	return admission.NewAttributesRecord(obj, live, p.scope.Kind, p.info.Namespace, p.info.Name, p.scope.Resource, "", operation, options, false, p.user)
+	return admission.NewAttributesRecord(obj, live, p.scope.Kind, p.info.Namespace, p.info.Name, p.scope.Resource, "",
+		operation, options, false, p.user)
 }
 
 // own is the transformation that says who owns the fields of the new object.

@@ -3,13 +3,12 @@ package rest
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/setpoint-io/setpoint/apiserver/managedfields"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -36,7 +35,7 @@ func (e *Endpoints) addParts(kind *resource.Any, store *Store) error {
 		part := &kind.Parts[i]
 		c := *store
 		c.rules, c.allocate = partStrategy{store.strategy, part}, nil
-		if err := e.addPatchable(kind, part.Name, kind.GroupVersionKind, &c, resetsOf(part.Resets)); err != nil {
+		if err := e.addPatchable(kind, part.Name, kind.GroupVersionKind, &c, managedfields.Resets(part.Resets)); err != nil {
 			return err
 		}
 	}
@@ -44,17 +43,9 @@ func (e *Endpoints) addParts(kind *resource.Any, store *Store) error {
 	if !kind.HasStatus() || slices.ContainsFunc(kind.Parts, isStatus) {
 		return nil
 	}
-	return e.addPatchable(kind, "status", kind.GroupVersionKind, store.status(), resets("spec"))
-}
-
-func resetsOf(paths []string) *fieldpath.Set {
-	set := fieldpath.NewSet()
-	for _, path := range paths {
-		var parts []any
-		for name := range strings.SplitSeq(path, ".") {
-			parts = append(parts, name)
-		}
-		set.Insert(fieldpath.MakePathOrDie(parts...))
+	reset := kind.StatusResets
+	if reset == nil {
+		reset = []string{"spec"}
 	}
-	return set
+	return e.addPatchable(kind, "status", kind.GroupVersionKind, store.status(), managedfields.Resets(reset))
 }

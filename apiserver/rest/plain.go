@@ -25,7 +25,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	registry "k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/setpoint-io/setpoint/apiserver/ownership"
+	"github.com/setpoint-io/setpoint/apiserver/managedfields"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -41,7 +41,7 @@ type plainWrites struct {
 	store  *Store
 	scope  *handlers.RequestScope
 	admit  admission.Interface
-	owners *ownership.Owners
+	owners *managedfields.Owners
 
 	codecs   serializer.CodecFactory
 	encoders map[string]runtime.Encoder
@@ -57,7 +57,7 @@ func newPlainWrites(s *Store, scope *handlers.RequestScope, config Config, reset
 	kind := s.kind.GroupVersionKind
 	p := &plainWrites{
 		store: s, scope: scope, codecs: config.Codecs, admit: admission.WithAudit(config.Admission),
-		owners: ownership.New(ownership.Config{
+		owners: managedfields.New(managedfields.Config{
 			Kind: kind, New: s.kind.New, Upstream: scope.FieldManager, Converter: config.TypeConverter, Reset: reset,
 		}),
 		encoders: map[string]runtime.Encoder{}, decoders: map[decoding]runtime.Decoder{},

@@ -7,13 +7,13 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/managedfields"
+	k8smanagedfields "k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager"
 	"k8s.io/apiserver/pkg/warning"
 
-	"github.com/setpoint-io/setpoint/apiserver/ownership"
+	"github.com/setpoint-io/setpoint/apiserver/managedfields"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -35,10 +35,10 @@ func (p *plainWrite) mutate(ctx context.Context, a admission.Attributes) error {
 
 // keepManagedFields takes back what admission made of managedFields, if that is invalid.
 func (p *plainWrite) keepManagedFields(ctx context.Context, obj resource.Object, before []metav1.ManagedFieldsEntry) {
-	if ownership.Same(before, obj.GetManagedFields()) {
+	if managedfields.Same(before, obj.GetManagedFields()) {
 		return
 	}
-	if err := managedfields.ValidateManagedFields(obj.GetManagedFields()); err != nil {
+	if err := k8smanagedfields.ValidateManagedFields(obj.GetManagedFields()); err != nil {
 		obj.SetManagedFields(before)
 		warning.AddWarning(ctx, "", fmt.Sprintf(fieldmanager.InvalidManagedFieldsAfterMutatingAdmissionWarningFormat, err.Error()))
 	}

@@ -40,7 +40,8 @@ func (r reviewStore) New() runtime.Object { return r.Kind.New() }
 func (r reviewStore) Destroy() {}
 
 // Create implements rest.Creater.
-func (r reviewStore) Create(ctx context.Context, question runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r reviewStore) Create(ctx context.Context, question runtime.Object, validate rest.ValidateObjectFunc,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	if validate != nil {
 		if err := validate(ctx, question.DeepCopyObject()); err != nil {
 			return nil, err

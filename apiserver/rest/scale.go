@@ -38,7 +38,7 @@ func newScaleStore(s *Store) scaleStore {
 func scaleColumns() []resource.Column[resource.Object] {
 	meta, spec, status := metav1.ObjectMeta{}.SwaggerDoc(), autoscalingv1.ScaleSpec{}.SwaggerDoc(), autoscalingv1.ScaleStatus{}.SwaggerDoc()
 	return []resource.Column[resource.Object]{
-		{Name: "Name", Type: "string", Format: "name", Description: meta["name"], Cell: func(o resource.Object, _ time.Time) any { return o.GetName() }},
+		{Name: "Name", Type: "string", Description: meta["name"], Cell: func(o resource.Object, _ time.Time) any { return o.GetName() }},
 		{Name: "Desired", Type: "integer", Description: spec["replicas"], Cell: func(o resource.Object, _ time.Time) any {
 			return int64(o.(*autoscalingv1.Scale).Spec.Replicas)
 		}},
@@ -110,7 +110,9 @@ func (s scaleStore) handler(obj resource.Object) *managedfields.ScaleHandler {
 }
 
 // Update implements rest.Updater.
-func (s scaleStore) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+func (s scaleStore) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
+	options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	obj, _, err := s.store.Update(ctx, name, &scaleUpdate{scaleStore: s, scale: info, validate: validateUpdate}, nil, nil, false, options)
 	if err != nil {
 		return nil, false, err

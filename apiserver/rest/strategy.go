@@ -3,11 +3,16 @@ package rest
 import (
 	"context"
 	"reflect"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -15,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/internal/unattended"
 )
 
 // strategy shows a kind in the form that upstream's create, update and delete
@@ -28,12 +34,21 @@ type strategy struct {
 var (
 	_ rest.RESTCreateStrategy              = strategy{}
 	_ rest.RESTUpdateStrategy              = strategy{}
+	_ rest.DeclarativeValidationStrategy   = strategy{}
 	_ rest.GarbageCollectionDeleteStrategy = strategy{}
 	_ rest.RESTGracefulDeleteStrategy      = gracefulStrategy{}
 )
 
 func newStrategy(kind *resource.Any, typer runtime.ObjectTyper) strategy {
 	return strategy{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator, kind: kind}
+}
+
+// ObjectKinds names an object in refusals as it is stored: an Event is one of the core group.
+func (s strategy) ObjectKinds(obj runtime.Object) ([]schema.GroupVersionKind, bool, error) {
+	if s.kind.ToStored != nil {
+		obj = s.kind.ToStored(obj.(resource.Object))
+	}
+	return s.ObjectTyper.ObjectKinds(obj)
 }
 
 func (s strategy) NamespaceScoped() bool                    { return s.kind.Namespaced() }
@@ -117,15 +132,45 @@ func (s strategy) ValidateUpdate(_ context.Context, o, oldObj runtime.Object) fi
 	return append(errs, s.kind.ValidateUpdate(obj, old)...)
 }
 
-func (s strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
-	if s.kind.Warnings == nil {
-		return nil
-	}
-	return s.kind.Warnings(obj.(resource.Object))
+// ValidateDeclaratively has nothing to add; it shows values as upstream does, and says once what upstream's common rules
+// for updates say twice.
+func (s strategy) ValidateDeclaratively(_ context.Context, _, _ runtime.Object, errs field.ErrorList, _ operation.Type,
+	_ rest.DeclarativeValidationConfig) field.ErrorList {
+	said := sets.New[string]()
+	return slices.DeleteFunc(resource.InternalValues(errs), func(err *field.Error) bool {
+		text := err.Error()
+		defer said.Insert(text)
+		return said.Has(text)
+	})
 }
 
-func (s strategy) WarningsOnUpdate(ctx context.Context, obj, _ runtime.Object) []string {
-	return s.WarningsOnCreate(ctx, obj)
+// DeclarativeValidationConfig is empty: no rules are generated here.
+func (s strategy) DeclarativeValidationConfig(context.Context, runtime.Object, runtime.Object) rest.DeclarativeValidationConfig {
+	return rest.DeclarativeValidationConfig{}
+}
+
+// WarningsOnCreate are the kind's, and what nobody will do for the object.
+func (s strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
+	warnings := s.WarningsOnUpdate(ctx, obj, nil)
+	if text := unattended.Text(s.kind.GroupResource()); text != "" {
+		warnings = append(warnings, text)
+	}
+	if service, ok := obj.(*corev1.Service); ok {
+		warnings = append(warnings, unattended.Service(&service.Spec)...)
+	}
+	return warnings
+}
+
+func (s strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []string {
+	var warnings []string
+	if s.kind.Warnings != nil {
+		warnings = s.kind.Warnings(obj.(resource.Object))
+	}
+	if s.kind.ChangeWarnings != nil {
+		was, _ := old.(resource.Object) // nil in a create
+		warnings = append(warnings, s.kind.ChangeWarnings(obj.(resource.Object), was)...)
+	}
+	return warnings
 }
 
 // DefaultGarbageCollectionPolicy is what happens to dependents when the client asks for nothing.

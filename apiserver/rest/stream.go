@@ -51,7 +51,8 @@ func newAttach(pods *Store, nodes *storage.Table, kubelets Kubelets) *podConnect
 
 // streamHandler passes a SPDY upgrade on to the agent and translates the newest
 // WebSocket protocol, which agents do not speak.
-func streamHandler(t *agentTarget, endpoint, container string, command []string, streams translator.Options, r rest.Responder) (http.Handler, error) {
+func streamHandler(t *agentTarget, endpoint, container string, command []string, streams translator.Options,
+	r rest.Responder) (http.Handler, error) {
 	container, err := proxy.ContainerOf(t.pod, container)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ func (t tableConvertor) ConvertToTable(_ context.Context, in runtime.Object, opt
 		table.ColumnDefinitions = t.definitions()
 	}
 	if m, err := meta.ListAccessor(in); err == nil {
-		table.ListMeta = metav1.ListMeta{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue(), RemainingItemCount: m.GetRemainingItemCount()}
+		table.ListMeta = metav1.ListMeta{ResourceVersion: m.GetResourceVersion(), Continue: m.GetContinue(),
+			RemainingItemCount: m.GetRemainingItemCount()}
 	} else if m, err := meta.CommonAccessor(in); err == nil {
 		table.ResourceVersion = m.GetResourceVersion()
 	}
@@ -46,7 +47,8 @@ func (t tableConvertor) ConvertToTable(_ context.Context, in runtime.Object, opt
 func (t tableConvertor) definitions() []metav1.TableColumnDefinition {
 	definitions := make([]metav1.TableColumnDefinition, len(t.kind.Columns))
 	for i, c := range t.kind.Columns {
-		definitions[i] = metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority}
+		definitions[i] = metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format,
+			Description: c.Description, Priority: c.Priority}
 	}
 	return definitions
 }

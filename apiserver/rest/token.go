@@ -77,7 +77,8 @@ func (t tokenStore) Destroy() {}
 func (t tokenStore) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { return true }
 
 // Create implements rest.NamedCreater.
-func (t tokenStore) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (t tokenStore) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	asked, ok := obj.(*authenticationv1.TokenRequest)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a TokenRequest: %T", obj))
@@ -142,7 +143,8 @@ func (t tokenStore) complete(asked *authenticationv1.TokenRequest, account *core
 	return nil
 }
 
-func (t tokenStore) issue(ctx context.Context, asked *authenticationv1.TokenRequest, account *corev1.ServiceAccount) (runtime.Object, error) {
+func (t tokenStore) issue(ctx context.Context, asked *authenticationv1.TokenRequest,
+	account *corev1.ServiceAccount) (runtime.Object, error) {
 	bound, err := t.bind(ctx, asked.Spec.BoundObjectRef, account)
 	if err != nil {
 		return nil, err
@@ -158,7 +160,8 @@ func (t tokenStore) issue(ctx context.Context, asked *authenticationv1.TokenRequ
 
 // bind reads what the token is to be bound to, in the newest state: a token for an
 // object of former days would be refused at its first use.
-func (t tokenStore) bind(ctx context.Context, ref *authenticationv1.BoundObjectReference, account *corev1.ServiceAccount) (tokens.Binding, error) {
+func (t tokenStore) bind(ctx context.Context, ref *authenticationv1.BoundObjectReference,
+	account *corev1.ServiceAccount) (tokens.Binding, error) {
 	if err := judgeNodeToken(ctx, ref, account); err != nil || ref == nil {
 		return tokens.Binding{}, err
 	}
@@ -188,7 +191,8 @@ func (t tokenStore) bind(ctx context.Context, ref *authenticationv1.BoundObjectR
 }
 
 // bindPod binds to a pod, and names its node.
-func (t tokenStore) bindPod(ctx context.Context, ref *authenticationv1.BoundObjectReference, account *corev1.ServiceAccount) (tokens.Binding, types.UID, error) {
+func (t tokenStore) bindPod(ctx context.Context, ref *authenticationv1.BoundObjectReference,
+	account *corev1.ServiceAccount) (tokens.Binding, types.UID, error) {
 	pod, err := read[*corev1.Pod](ctx, t.objects, podsResource, account.Namespace, ref.Name)
 	if err != nil {
 		return tokens.Binding{}, "", err
@@ -242,7 +246,8 @@ func (t tokenStore) nodeOf(ctx context.Context, pod *corev1.Pod) (*corev1.Node, 
 }
 
 // read returns the newest state of an object. It is shared: do not change it.
-func read[T resource.Object](ctx context.Context, objects *storage.Store, gvr schema.GroupVersionResource, namespace, name string) (T, error) {
+func read[T resource.Object](ctx context.Context, objects *storage.Store, gvr schema.GroupVersionResource, namespace,
+	name string) (T, error) {
 	cached, err := objects.Table(gvr).Get(ctx, namespace, name, "")
 	if err != nil {
 		var none T

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -32,10 +33,13 @@ type update struct {
 }
 
 // Update implements rest.Updater: PUT, and every form of PATCH.
-func (s *Store) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	ReserveStack()
+func (s *Store) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo,
+	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
+	options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	stack.Reserve()
 	ctx = withFieldManager(ctx, options.FieldManager)
-	u := &update{Store: s, ctx: ctx, name: name, info: info, validateCreate: validateCreate, validateUpdate: validateUpdate, forceAllowCreate: forceAllowCreate}
+	u := &update{Store: s, ctx: ctx, name: name, info: info, validateCreate: validateCreate,
+		validateUpdate: validateUpdate, forceAllowCreate: forceAllowCreate}
 	obj, err := s.write(ctx, name, options.DryRun, u.decide)
 	if err != nil {
 		return nil, false, err
@@ -123,22 +127,12 @@ func (u *update) decideUpdate(v *storage.View, obj, old resource.Object) (*stora
 		}
 	}
 	if finished(u.kind, obj, old) {
-		return u.lastUpdate(v, obj)
+		return u.deletion(v, obj) // the client is shown what it made of it
 	}
 	if apiequality.Semantic.DeepEqual(obj, old) && !v.Outdated() {
 		return nil, nil
 	}
 	return u.replacement(v, obj, old)
-}
-
-// lastUpdate removes the object; the client is shown what it made of it.
-func (u *update) lastUpdate(v *storage.View, obj resource.Object) (*storage.Change, error) {
-	change, err := u.deletion(v)
-	if err != nil {
-		return nil, err
-	}
-	change.Object = obj
-	return change, nil
 }
 
 func (u *update) checkVersion(obj, old resource.Object) error {

@@ -111,6 +111,9 @@ func (w *watcher) sendBookmarkIfDue(ctx context.Context) bool {
 
 func (w *watcher) bookmark(revision uint64) runtime.Object {
 	obj := w.table.kind.New()
+	if w.table.kind.Bookmark != nil {
+		w.table.kind.Bookmark(obj)
+	}
 	obj.SetResourceVersion(formatRevision(revision))
 	return obj
 }

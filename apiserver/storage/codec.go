@@ -17,9 +17,12 @@ import (
 
 // codec turns objects into stored values and back. A value is one encoding byte
 // and the protobuf envelope that names version and kind, or the JSON of an object
-// without a Go type; the resourceVersion is not in it, since the log assigns it.
+// without a Go type; the resourceVersion is not in it, since the log assigns it. What is
+// stored may be its encryption: see seals.
 type codec struct {
 	serializer *protobuf.Serializer
+	// seals encrypts values; nil: nothing does.
+	seals *seals
 	// shared remembers what was handed out, if the store verifies it; else nil.
 	shared *sharedObjects
 }
@@ -59,7 +62,11 @@ func (c codec) decode(kind *resource.Any, r *record.Record) (*Cached, error) {
 	if cached, ok := r.Memo().(*Cached); ok {
 		return cached, nil
 	}
-	obj, err := c.decodeValue(kind, r.Value)
+	value, _, err := c.seals.open(kind.StorageResource(), r)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := c.decodeValue(kind, value)
 	if err != nil {
 		return nil, fmt.Errorf("decode %s at revision %d: %w", r.Key, r.ModRevision, err)
 	}

@@ -111,7 +111,9 @@ func (t *Table) endPage(c cut, prefix, next string, o ListOptions, page *Page) e
 // expiredPage tells the client that the pages' snapshot is gone and offers a
 // token that goes on in the newest one.
 func expiredPage(from, prefix string) error {
-	err := expired("The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
+	err := expired(
+		"The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+	)
 	if token, tokenErr := encodeContinue(from, prefix, compactedContinue, time.Time{}); tokenErr == nil {
 		err.ErrStatus.Continue = token
 	}

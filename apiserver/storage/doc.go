@@ -13,9 +13,11 @@
 //     runs ahead of an event that was not sent.
 //   - Each object is encoded once for each content type, for all its readers; a
 //     List is written from these bytes.
-//   - Write judges a refusal or a no-op again on a linearizable root before it
-//     returns it, so nobody is refused because this replica lags.
+//   - What an Encryption names is encrypted before it is proposed and decrypted when a
+//     record is decoded; what cannot be decrypted is never written over.
+//   - Write computes a refusal or a no-op again on a linearizable root before it returns it, so no request is
+//     refused because this replica lags.
 //
-// It is tested against raftstore/raftstoretest.Local and through apiserver, where
-// every test ends with CheckShared: nobody changed what he shares.
+// It is tested against raftstore/raftstoretest.Local and through apiserver, where every test ends with
+// CheckShared, which fails if a shared object was changed.
 package storage

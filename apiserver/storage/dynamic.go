@@ -154,9 +154,15 @@ func (t *Table) convertMissing(records []*record.Record) {
 }
 
 // Outdated reports that the current object is kept under another version than new
-// writes get: writing it again, unchanged, migrates it.
+// writes get, or encrypted in another way: writing it again, unchanged, migrates it.
 func (v *View) Outdated() bool {
-	if v.table.dynamic == nil || v.record == nil {
+	if v.record == nil {
+		return false
+	}
+	if _, outdated, _ := v.table.store.codec.seals.open(v.table.stored.StorageResource(), v.record); outdated {
+		return true
+	}
+	if v.table.dynamic == nil {
 		return false
 	}
 	kept, err := v.table.store.codec.decode(v.table.stored, v.record)

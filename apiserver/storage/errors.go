@@ -41,7 +41,10 @@ func unavailable(err error) error {
 	case errors.Is(err, command.ErrInvalid):
 		return apierrors.NewBadRequest(err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTimeoutError("the store did not answer in time: is a majority of the servers running?", unavailableRetryAfterSeconds)
+		return apierrors.NewTimeoutError(
+			"the store did not answer in time: is a majority of the servers running?",
+			unavailableRetryAfterSeconds,
+		)
 	default:
 		unavailable := apierrors.NewServiceUnavailable(fmt.Sprintf("the store is not available: %v", err))
 		unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: unavailableRetryAfterSeconds}
@@ -52,7 +55,7 @@ func unavailable(err error) error {
 // reasonNoSpace is the reason beside status 507; Kubernetes has none for it.
 const reasonNoSpace metav1.StatusReason = "InsufficientStorage"
 
-// noSpace tells whose disk is nearly full. It has no Retry-After: a client that
+// noSpace tells who has no room. It has no Retry-After: a client that
 // came back by itself would hide it.
 func noSpace(err error) error {
 	detail := strings.TrimPrefix(err.Error(), raftstore.ErrNoSpace.Error()+": ")
@@ -68,7 +71,9 @@ func tooLargeResourceVersion(wanted, current uint64) error {
 
 // invalidResourceVersion: cause says how text is no number.
 func invalidResourceVersion(text string, cause error) error {
-	return apierrors.NewBadRequest("invalid resource version: " + field.Invalid(field.NewPath("resourceVersion"), text, cause.Error()).Error())
+	return apierrors.NewBadRequest(
+		"invalid resource version: " + field.Invalid(field.NewPath("resourceVersion"), text, cause.Error()).Error(),
+	)
 }
 
 func expired(message string) *apierrors.StatusError { return apierrors.NewResourceExpired(message) }

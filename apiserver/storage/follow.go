@@ -11,12 +11,12 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
-// Changed is told of every change of a table, in order and one at a time: was is
-// nil for a new object, is for a deleted one. The objects are shared: do not change them.
+// Changed is called with every change of a table, in order and one at a time: was is nil for a new object, is
+// is nil for a deleted one. The objects are shared: do not change them.
 type Changed func(was, is resource.Object)
 
-// Follower keeps something that is derived from a table up to date. It is what an
-// informer is for controllers, for those who must know how new their view is.
+// Follower keeps something that is derived from a table up to date. It is like an informer, but its user can
+// tell up to which revision it is complete.
 type Follower struct {
 	table   *Table
 	changed Changed
@@ -42,7 +42,7 @@ const followRetryInterval = 100 * time.Millisecond
 func (f *Follower) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := f.follow(ctx); err != nil && ctx.Err() == nil {
-			f.logger.Debug("following begins anew", "table", f.table.prefix, "error", err)
+			f.logger.Debug("following begins anew", "table", f.table.prefix, "err", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(followRetryInterval):

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -62,7 +63,7 @@ func (t *Table) notFound(name string) error {
 // stored one is converted each time.
 func (t *Table) decode(r *record.Record) (*Cached, error) {
 	if t.metadataOnly {
-		return t.store.codec.decodeMetadata(r)
+		return t.store.codec.decodeMetadata(t.stored, r)
 	}
 	cached, err := t.store.codec.decode(t.stored, r)
 	switch {
@@ -102,20 +103,21 @@ func (t *Table) listOne(root *state.Root, o ListOptions, name string, page *Page
 func (t *Table) listMany(c cut, o ListOptions, page *Page) error {
 	prefix := t.namespacePrefix(o.Namespace)
 	var last *record.Record
+	var failed unreadables
 	for r := range t.ahead(c.root.From(prefix, c.from), o.Limit) {
 		if o.Limit > 0 && int64(len(page.Items)) == o.Limit {
-			return t.endPage(c, prefix, c.behind(last), o, page)
+			return cmp.Or(failed.err(t.kind.GroupResource()), t.endPage(c, prefix, c.behind(last), o, page))
 		}
 		last = r
 		cached, err := t.pick(o.Selection, r)
-		if err != nil {
-			return err
+		if err != nil && !failed.add(err) {
+			return cmp.Or(failed.err(t.kind.GroupResource()), err)
 		}
 		if cached != nil {
 			page.Items = append(page.Items, cached)
 		}
 	}
-	return nil
+	return failed.err(t.kind.GroupResource())
 }
 
 // listCut resolves resourceVersion, match, limit and continue to what is read.

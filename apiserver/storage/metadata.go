@@ -12,27 +12,30 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/record"
 )
 
-// Metadata returns a view of the table for those who ask only who is who, who owns
-// whom and who is going: its objects are *metav1.PartialObjectMetadata without
-// labels, annotations and managers. It can be listed and watched, selected by name
-// only. Objects that nobody else has decoded are not decoded for it.
+// Metadata returns a view of the table for readers that need only names, owner references and deletion
+// timestamps: its objects are *metav1.PartialObjectMetadata without labels, annotations and managers. It can be
+// listed and watched, selected by name only. Objects that nobody else has decoded are not decoded for it.
 func (t *Table) Metadata() *Table {
 	view := *t
 	kind := *t.kind
 	kind.New = func() resource.Object { return &metav1.PartialObjectMetadata{} }
-	kind.Fields = nil
+	kind.Fields, kind.Bookmark = nil, nil
 	view.kind, view.dynamic, view.metadataOnly = &kind, nil, true
 	return &view
 }
 
 // decodeMetadata takes the metadata from the record's object, if there is one, or
 // else from the stored bytes.
-func (c codec) decodeMetadata(r *record.Record) (*Cached, error) {
+func (c codec) decodeMetadata(kind *resource.Any, r *record.Record) (*Cached, error) {
 	if cached, ok := r.Memo().(*Cached); ok {
 		return &Cached{object: briefly(cached.object)}, nil
 	}
+	value, _, err := c.seals.open(kind.StorageResource(), r)
+	if err != nil {
+		return nil, err
+	}
 	var whole metav1.PartialObjectMetadata
-	if err := c.readMetadata(r.Value, &whole); err != nil {
+	if err := c.readMetadata(value, &whole); err != nil {
 		return nil, fmt.Errorf("decode the metadata of %s at revision %d: %w", r.Key, r.ModRevision, err)
 	}
 	whole.ResourceVersion = formatRevision(r.ModRevision)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -51,7 +52,7 @@ func TestMetadataOfEveryKind(t *testing.T) {
 		}
 		r := &record.Record{Key: "k", Value: value, ModRevision: 5}
 		for _, source := range []string{"bytes", "object"} {
-			got, err := store.codec.decodeMetadata(r)
+			got, err := store.codec.decodeMetadata(kind, r)
 			if err != nil {
 				t.Fatalf("%s: %v", source, err)
 			}
@@ -104,6 +105,20 @@ func TestWatchOfMetadata(t *testing.T) {
 		page, err := view.List(t.Context(), ListOptions{ResourceVersion: "0"})
 		if err != nil || len(page.Items) != 1 || page.Items[0].object.GetName() != "b" {
 			t.Errorf("listed %v, %v", page, err)
+		}
+	})
+}
+
+// TestBookmarksOfMetadata: whatever a kind puts into bookmarks, those of its metadata have none of it.
+func TestBookmarksOfMetadata(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTestStore(0)
+		for _, kind := range kinds.All() {
+			view := &Table{store: store, kind: kind}
+			w := startWatch(t, t.Context(), view.Metadata(), WatchOptions{ResourceVersion: "0", Bookmarks: true, SendInitialEvents: new(true), Plain: true})
+			if e := <-w.ResultChan(); e.Type != watch.Bookmark {
+				t.Errorf("%s: %v", kind.GroupVersionKind, e)
+			}
 		}
 	})
 }

@@ -43,6 +43,23 @@ func (t *Table) EmptyIn(namespace string) bool {
 	return true
 }
 
+// Sizes returns how many objects of a resource this replica has, and their bytes as they are
+// stored, in one namespace or in all. It counts no further than to one of the limits.
+func (s *Store) Sizes(gr schema.GroupResource, namespace string, objectsLimit, bytesLimit int) (objects, bytes int) {
+	prefix := resourcePrefix(gr)
+	if namespace != "" {
+		prefix += namespace + "/"
+	}
+	for r := range s.log.Root().All(prefix) {
+		objects++
+		bytes += len(r.Value)
+		if objects >= objectsLimit || bytes >= bytesLimit {
+			break
+		}
+	}
+	return objects, bytes
+}
+
 // Snapshot returns the table as resourceVersion asks for it: "0" what this replica
 // has, "" what holds every write acknowledged before the call.
 func (t *Table) Snapshot(ctx context.Context, resourceVersion string) (Snapshot, error) {

@@ -143,7 +143,15 @@ func (u *upstream) Create(ctx context.Context, key string, obj, out runtime.Obje
 	return u.fill(out, written)
 }
 
-func (u *upstream) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions, validate storage.ValidateObjectFunc, _ runtime.Object, _ storage.DeleteOptions) error {
+func (u *upstream) Delete(
+	ctx context.Context,
+	key string,
+	out runtime.Object,
+	preconditions *storage.Preconditions,
+	validate storage.ValidateObjectFunc,
+	_ runtime.Object,
+	_ storage.DeleteOptions,
+) error {
 	namespace, name := splitKey(key)
 	var refused error
 	var refusedAt uint64
@@ -170,7 +178,15 @@ func (u *upstream) Delete(ctx context.Context, key string, out runtime.Object, p
 	return u.fill(out, written)
 }
 
-func (u *upstream) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool, preconditions *storage.Preconditions, update storage.UpdateFunc, _ runtime.Object) error {
+func (u *upstream) GuaranteedUpdate(
+	ctx context.Context,
+	key string,
+	destination runtime.Object,
+	ignoreNotFound bool,
+	preconditions *storage.Preconditions,
+	update storage.UpdateFunc,
+	_ runtime.Object,
+) error {
 	namespace, name := splitKey(key)
 	written, err := u.table.Write(ctx, namespace, name, func(v *View) (*Change, error) {
 		pod, meta := &example.Pod{}, storage.ResponseMeta{}

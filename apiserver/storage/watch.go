@@ -35,6 +35,9 @@ type WatchOptions struct {
 	// Plain watches hand out the shared objects themselves, which nobody may change,
 	// instead of a *Cached around each.
 	Plain bool
+	// FirstApart watches get their first object as a copy of their own instead of a *Cached:
+	// what is sent of it may differ from what later events say of the same object.
+	FirstApart bool
 }
 
 // Watch streams the changes of the selected objects until ctx ends, Stop is
@@ -69,6 +72,7 @@ type watcher struct {
 
 	initial   *state.Root // sent first if not nil
 	start     uint64
+	sentFirst bool
 	events    *ring.Watcher
 	bookmarks bookmarks
 }
@@ -232,8 +236,8 @@ func (w *watcher) lastState(was *Cached, revision uint64) *Cached {
 }
 
 func (w *watcher) send(ctx context.Context, kind watch.EventType, obj runtime.Object) bool {
-	if w.options.Plain {
-		obj = Uncache(obj)
+	if cached, ok := obj.(*Cached); ok {
+		obj = w.form(cached)
 	}
 	event := watch.Event{Type: kind, Object: obj}
 	select {
@@ -246,6 +250,20 @@ func (w *watcher) send(ctx context.Context, kind watch.EventType, obj runtime.Ob
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// form is what the client's encoder gets of an object.
+func (w *watcher) form(cached *Cached) runtime.Object {
+	first := !w.sentFirst
+	w.sentFirst = true
+	switch {
+	case w.options.Plain:
+		return cached.object
+	case w.options.FirstApart && first:
+		return shallowCopy(cached.object)
+	default:
+		return cached
 	}
 }
 

@@ -78,19 +78,35 @@ func (v *View) Snapshot(gvr schema.GroupVersionResource) Snapshot {
 	return Snapshot{table: v.table.store.Table(gvr), root: v.root}
 }
 
+// Add creates another object in the same transaction, if there is none of its name then.
+func (v *View) Add(gvr schema.GroupVersionResource, obj resource.Object) error {
+	return v.put(gvr, obj, command.Op{Precondition: command.Absent})
+}
+
+// Remove deletes another object in the same transaction, whatever it has become.
+func (v *View) Remove(gvr schema.GroupVersionResource, obj resource.Object) {
+	key := v.table.store.Table(gvr).key(obj.GetNamespace(), obj.GetName())
+	v.replaced = append(v.replaced, command.Op{Kind: command.Delete, Key: key, UID: string(obj.GetUID()), Precondition: command.Any})
+}
+
 // Replace writes another object of the view in the same transaction, if it is then
 // still what the view has.
 func (v *View) Replace(gvr schema.GroupVersionResource, obj resource.Object) error {
-	t := v.table.store.Table(gvr)
-	key := t.key(obj.GetNamespace(), obj.GetName())
-	r, ok := v.root.Get(key)
+	r, ok := v.root.Get(v.table.store.Table(gvr).key(obj.GetNamespace(), obj.GetName()))
 	if !ok {
 		return apierrors.NewNotFound(gvr.GroupResource(), obj.GetName())
 	}
-	value, err := t.store.codec.encode(t.stored, obj)
-	v.replaced = append(v.replaced, command.Op{
-		Kind: command.Put, Key: key, UID: string(obj.GetUID()), Value: value, Precondition: command.AtRevision, Revision: r.ModRevision,
-	})
+	return v.put(gvr, obj, command.Op{Precondition: command.AtRevision, Revision: r.ModRevision})
+}
+
+// put completes op, which has a precondition, to a write of another object.
+func (v *View) put(gvr schema.GroupVersionResource, obj resource.Object, op command.Op) (err error) {
+	t := v.table.store.Table(gvr)
+	op.Kind, op.Key, op.UID = command.Put, t.key(obj.GetNamespace(), obj.GetName()), string(obj.GetUID())
+	if op.Value, err = t.store.codec.encode(t.stored, obj); err == nil {
+		op.Value, err = t.store.codec.seals.seal(context.Background(), t.stored.StorageResource(), op.Key, op.Value)
+	}
+	v.replaced = append(v.replaced, op)
 	return err
 }
 
@@ -130,8 +146,23 @@ func (v *View) Claimed(claim string) string {
 // Write changes one object. It returns the object as stored (for a deletion, as
 // it was last), or what Decide refused with.
 func (t *Table) Write(ctx context.Context, namespace, name string, decide Decide) (resource.Object, error) {
+	return t.writeFrom(ctx, t.store.log.Root(), false, namespace, name, decide)
+}
+
+// WriteNewest is Write for a change that rests on more than what is checked when it is applied, such as
+// on what a Snapshot has not: it is decided on nothing older than the call.
+func (t *Table) WriteNewest(ctx context.Context, namespace, name string, decide Decide) (resource.Object, error) {
+	root, err := t.store.log.ReadIndex(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return t.writeFrom(ctx, root, true, namespace, name, decide)
+}
+
+// writeFrom decides on root first; fresh says that it is not older than the call.
+func (t *Table) writeFrom(ctx context.Context, root *state.Root, fresh bool, namespace, name string,
+	decide Decide) (resource.Object, error) {
 	w := &write{table: t, key: t.key(namespace, name), name: name, decide: decide}
-	root, fresh := t.store.log.Root(), false
 	for range writeAttempts {
 		obj, final, err := w.attempt(ctx, root, fresh)
 		if final {
@@ -219,7 +250,7 @@ func (w *write) view(root *state.Root) (*View, error) {
 }
 
 func (w *write) apply(ctx context.Context, v *View, change *Change) (resource.Object, bool, error) {
-	c, err := w.command(v, change)
+	c, err := w.command(ctx, v, change)
 	if err != nil {
 		return nil, true, err
 	}
@@ -242,8 +273,8 @@ func (w *write) apply(ctx context.Context, v *View, change *Change) (resource.Ob
 }
 
 // command is the transaction: the object first, then checks and claims.
-func (w *write) command(v *View, change *Change) (command.Command, error) {
-	op, err := w.objectOp(v, change)
+func (w *write) command(ctx context.Context, v *View, change *Change) (command.Command, error) {
+	op, err := w.objectOp(ctx, v, change)
 	if err != nil {
 		return command.Command{}, err
 	}
@@ -251,7 +282,10 @@ func (w *write) command(v *View, change *Change) (command.Command, error) {
 	ops = append(ops, v.replaced...)
 	uid := string(v.owner(change).GetUID())
 	for _, claim := range change.Claims {
-		ops = append(ops, command.Op{Kind: command.Put, Key: claim, UID: uid, Value: []byte{command.EncodingJSON}, Precondition: command.Absent})
+		ops = append(
+			ops,
+			command.Op{Kind: command.Put, Key: claim, UID: uid, Value: []byte{command.EncodingJSON}, Precondition: command.Absent},
+		)
 	}
 	for _, claim := range change.Releases {
 		ops = append(ops, command.Op{Kind: command.Delete, Key: claim, UID: uid, Precondition: command.Any})
@@ -266,7 +300,7 @@ func (v *View) owner(change *Change) resource.Object {
 	return change.Object
 }
 
-func (w *write) objectOp(v *View, change *Change) (command.Op, error) {
+func (w *write) objectOp(ctx context.Context, v *View, change *Change) (command.Op, error) {
 	op := command.Op{Kind: command.Put, Key: w.key, Precondition: command.Absent}
 	if v.record != nil {
 		op.Precondition, op.Revision = command.AtRevision, v.record.ModRevision
@@ -282,9 +316,13 @@ func (w *write) objectOp(v *View, change *Change) (command.Op, error) {
 	op.UID = string(obj.GetUID())
 	value, err := w.table.store.codec.encode(w.table.stored, obj)
 	if len(value) > MaxObjectBytes {
-		return op, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object is %d bytes; at most %d can be stored", len(value), MaxObjectBytes))
+		return op, apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("the object is %d bytes; at most %d can be stored", len(value), MaxObjectBytes),
+		)
 	}
-	op.Value = value
+	if err == nil {
+		op.Value, err = w.table.store.codec.seals.seal(ctx, w.table.stored.StorageResource(), w.key, value)
+	}
 	return op, err
 }
 
@@ -300,7 +338,7 @@ func (w *write) kept(obj resource.Object) (resource.Object, error) {
 	}
 }
 
-// MaxObjectBytes is the largest object that can be stored, in its stored form.
+// MaxObjectBytes is the largest object that can be stored, in its encoded form.
 const MaxObjectBytes = 3 << 19 // 1.5 MiB, as etcd's default request limit
 
 // stored is the answer to a successful write. With several operations the first

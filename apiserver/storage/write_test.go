@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
+	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
@@ -148,5 +150,29 @@ func TestClaims(t *testing.T) {
 	}
 	if err := write("b", *holder("b")); err != nil {
 		t.Errorf("after the release: %v", err)
+	}
+}
+
+// TestNewestFirst: a replica that lags does not decide on what it has.
+func TestNewestFirst(t *testing.T) {
+	store, log := newLaggingStore()
+	table := store.Table(configMaps)
+	put(t, table, configMap("a", nil))
+	log.seen = log.Local.Root()
+	put(t, table, configMap("b", nil)) // this replica is behind
+	for _, c := range []struct {
+		name  string
+		write func(ctx context.Context, namespace, name string, decide Decide) (resource.Object, error)
+		want  bool
+	}{{"Write", table.Write, false}, {"WriteNewest", table.WriteNewest, true}} {
+		var saw []bool
+		_, err := c.write(t.Context(), "n", "a", func(v *View) (*Change, error) {
+			other, err := v.Snapshot(configMaps).Get("n", "b")
+			saw = append(saw, other != nil)
+			return &Change{Object: configMap("a", map[string]string{"by": c.name})}, err
+		})
+		if err != nil || saw[0] != c.want {
+			t.Errorf("%s: %v, decisions saw the other object: %v", c.name, err, saw)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/server/admin"
+	"github.com/setpoint-io/setpoint/server/offline"
 )
 
 func newBackup() *cobra.Command {
@@ -40,7 +43,8 @@ func newBackupCreate() *cobra.Command {
 		Use:   "create FILE",
 		Short: "Write all objects, as they are at one moment, to a file; '-' is standard output",
 		Long: "Write all objects, as they are at one moment, to a file, while others write.\n" +
-			"The file appears when it is whole. It holds Secrets as they are: keep it as you keep them.",
+			"The file appears when it is whole. What is encrypted in the store, as Secrets are, is encrypted in it:\n" +
+			"to read it, keep the trust folder too.",
 		Example: "  setpoint backup create setpoint-$(date +%F).backup",
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "the administrator's kubeconfig (default $KUBECONFIG, then this machine's)")
@@ -63,7 +67,12 @@ func newBackupCreate() *cobra.Command {
 }
 
 // createBackup asks one server after the other until one makes a backup.
-func createBackup(cmd *cobra.Command, configs map[string]*rest.Config, path string, progress setpoint.BackupProgress) (setpoint.BackupReport, error) {
+func createBackup(
+	cmd *cobra.Command,
+	configs map[string]*rest.Config,
+	path string,
+	progress admin.BackupProgress,
+) (admin.BackupReport, error) {
 	var failed error
 	for _, name := range slices.Sorted(maps.Keys(configs)) {
 		report, err := fetchBackup(cmd.Context(), configs[name], cmd.OutOrStdout(), path, progress)
@@ -75,22 +84,28 @@ func createBackup(cmd *cobra.Command, configs map[string]*rest.Config, path stri
 			break // a part may be written
 		}
 	}
-	return setpoint.BackupReport{}, failed
+	return admin.BackupReport{}, failed
 }
 
-func fetchBackup(ctx context.Context, config *rest.Config, out io.Writer, path string, progress setpoint.BackupProgress) (setpoint.BackupReport, error) {
+func fetchBackup(
+	ctx context.Context,
+	config *rest.Config,
+	out io.Writer,
+	path string,
+	progress admin.BackupProgress,
+) (admin.BackupReport, error) {
 	if path == "-" {
-		return setpoint.FetchBackup(ctx, config, out, progress)
+		return admin.FetchBackup(ctx, config, out, progress)
 	}
-	return setpoint.FetchBackupFile(ctx, config, path, progress)
+	return admin.FetchBackupFile(ctx, config, path, progress)
 }
 
 func newBackupVerify() *cobra.Command {
 	var output string
-	cmd := &cobra.Command{Use: "verify FILE", Short: "Check a backup and load it on trial; exit code 1 if it is damaged"}
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
+	cmd := &cobra.Command{Use: "verify FILE", Short: "Check a backup and try to load it; exit code 1 if it is damaged"}
+	cmd.Flags().StringVarP(&output, "output", "o", "table", outputUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		report, err := setpoint.VerifyBackup(args[0])
+		report, err := offline.VerifyBackup(args[0])
 		if err != nil {
 			return err
 		}
@@ -111,7 +126,7 @@ type backupView struct {
 	StateHash    string    `json:"stateHash"`
 }
 
-func printBackup(w io.Writer, path string, r setpoint.BackupReport, output string) error {
+func printBackup(w io.Writer, path string, r admin.BackupReport, output string) error {
 	view := backupView{
 		File: path, ClusterID: r.ClusterID, Time: r.Time, Revision: r.Revision, FeatureLevel: r.FeatureLevel,
 		Objects: r.Objects, Bytes: r.ArchiveBytes, StateHash: fmt.Sprintf("%x", r.StateHash),
@@ -119,7 +134,16 @@ func printBackup(w io.Writer, path string, r setpoint.BackupReport, output strin
 	return printAs(w, output, view, func(w io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 		fmt.Fprintln(t, "FILE\tREVISION\tOBJECTS\tSIZE\tMADE\tSTATE HASH")
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\n", path, r.Revision, r.Objects, mebibytes(r.ArchiveBytes), r.Time.Format(time.RFC3339), view.StateHash)
+		fmt.Fprintf(
+			t,
+			"%s\t%d\t%d\t%s\t%s\t%s\n",
+			path,
+			r.Revision,
+			r.Objects,
+			mebibytes(r.ArchiveBytes),
+			r.Time.Format(time.RFC3339),
+			view.StateHash,
+		)
 		return t.Flush()
 	})
 }
@@ -127,7 +151,7 @@ func printBackup(w io.Writer, path string, r setpoint.BackupReport, output strin
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // storeFlags are the flags that name a server's data directory and its cluster.
-func storeFlags(cmd *cobra.Command, options *setpoint.ServerOptions) {
+func storeFlags(cmd *cobra.Command, options *offline.Options) {
 	cmd.Flags().StringVar(&options.Name, "name", "server-1", "name of the server, one of --initial-servers")
 	cmd.Flags().StringVar(&options.DataDir, "data-dir", setpoint.DefaultDataDir, "the server's data directory")
 	cmd.Flags().StringVar(&options.InitialServers, "initial-servers", "", "all servers: name=host:port,...; empty: this one alone")
@@ -135,20 +159,35 @@ func storeFlags(cmd *cobra.Command, options *setpoint.ServerOptions) {
 	cmd.Flags().StringVar(&options.TrustDir, "trust-dir", "", "what 'setpoint cluster init' wrote (default <data-dir>)")
 }
 
+// printRestored says what the server begins with, or with whom.
+func printRestored(w io.Writer, options *offline.Options, r offline.Restored) {
+	if r.Life == "" {
+		first, _, _ := strings.Cut(options.InitialServers, "=")
+		fmt.Fprintf(w, "%s: %s begins with the %d objects that %s, the first of --initial-servers, has: restore the same file there too\n",
+			options.DataDir, options.Name, r.Objects, first)
+		return
+	}
+	fmt.Fprintf(w, "%s: %d objects, state hash %x; the backup was made at revision %d, the cluster begins at %d, in the life %s\n",
+		options.DataDir, r.Objects, r.StateHash, r.Report.Revision, r.Revision, r.Life)
+}
+
 func newBackupRestore() *cobra.Command {
-	var options setpoint.ServerOptions
+	var options offline.Options
 	var newCluster bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Make the data directory of a stopped server of a backup",
-		Long: "Make the data directory of a stopped server of a backup. For a cluster of three, restore the same file\n" +
-			"on each server with the same --initial-servers, then start them: they begin as equals. Or restore on one\n" +
-			"with --initial-servers naming it alone, and let the others join with empty data directories.\n" +
-			"All servers of the former cluster must be stopped. The revision is raised, so that every client lists again.",
+		Short: "Create the data directory of a stopped server from a backup",
+		Long: "Create the data directory of a stopped server from a backup. For a cluster of three, restore the same file\n" +
+			"on each server with the same --initial-servers, then start them: they begin with the data of the first\n" +
+			"of the list. Or restore on one with --initial-servers naming it alone, and let the others join with\n" +
+			"empty data directories.\n\n" +
+			"All servers of the former cluster must be stopped. A new life of the cluster begins: a server that still has\n" +
+			"data of another life is refused, and the revision begins with the time in microseconds, so that every client\n" +
+			"lists again.",
 		Example: "  setpoint backup restore monday.backup --name server-1 --initial-servers server-1=a:6443,server-2=b:6443,server-3=c:6443 --trust-dir /etc/setpoint",
 	}
 	storeFlags(cmd, &options)
-	cmd.Flags().BoolVar(&newCluster, "new-cluster", false, "take a backup of a cluster with another certificate authority")
+	cmd.Flags().BoolVar(&newCluster, "new-cluster", false, "accept a backup of a cluster with another certificate authority")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if options.Logger, err = newLogger(cmd); err != nil {
 			return err
@@ -156,12 +195,18 @@ func newBackupRestore() *cobra.Command {
 		if err := options.Validate(); err != nil {
 			return usageError{err}
 		}
-		restored, err := setpoint.RestoreBackup(cmd.Context(), args[0], options, newCluster)
+		restored, err := offline.RestoreBackup(cmd.Context(), args[0], options, newCluster)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d objects, state hash %x; the backup was made at revision %d, the cluster begins at %d\n",
-			options.DataDir, restored.Objects, restored.StateHash, restored.Report.Revision, restored.Revision)
+		printRestored(cmd.OutOrStdout(), &options, restored)
+		if newCluster && restored.Encrypted > 0 {
+			fmt.Fprintf(
+				cmd.OutOrStdout(),
+				"%d objects are encrypted: add the keys of the former cluster's pki/encryption.yaml to this one's, below its own key, or they cannot be read\n",
+				restored.Encrypted,
+			)
+		}
 		return nil
 	}
 	return withFile(cmd)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
-	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/server/admin"
 )
 
 // changeWait bounds an order: a new server may have much to catch up with.
@@ -26,11 +26,11 @@ func newClusterMembers() *cobra.Command {
 	var kubeconfig, output string
 	cmd := &cobra.Command{Use: "members", Short: "Show the servers of the control plane: role, reachable, how far behind"}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", outputUsage)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var members []setpoint.Member
+		var members []admin.Member
 		err := askServers(cmd.Context(), kubeconfig, statusTimeout, func(ctx context.Context, config *rest.Config) (err error) {
-			members, err = setpoint.FetchMembers(ctx, config)
+			members, err = admin.FetchMembers(ctx, config)
 			return err
 		})
 		if err != nil {
@@ -41,7 +41,7 @@ func newClusterMembers() *cobra.Command {
 	return withSources(cmd)
 }
 
-func printMembers(w io.Writer, members []setpoint.Member) error {
+func printMembers(w io.Writer, members []admin.Member) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "NAME\tID\tADDRESS\tROLE\tREACHABLE\tAPPLIED\tLAG\tSINCE")
 	for _, m := range members {
@@ -58,25 +58,32 @@ func printMembers(w io.Writer, members []setpoint.Member) error {
 }
 
 func newClusterJoin() *cobra.Command {
-	return orderCommand(setpoint.ChangeJoin, "join NAME=HOST:PORT", "Make a new server a member",
+	return orderCommand(admin.ChangeJoin, "join NAME=HOST:PORT", "Make a new server a member",
 		"The server must run and wait: started with a name that is not in --initial-servers,\n"+
 			"with --advertise-address and the trust folder. It gets its vote once it has caught up.",
 		"added", true)
 }
 
 func newClusterRemove() *cobra.Command {
-	return orderCommand(setpoint.ChangeRemove, "remove NAME", "End the membership of a server",
+	return orderCommand(admin.ChangeRemove, "remove NAME", "End the membership of a server",
 		"A leader hands over first. Refused if the servers left could not write.", "removed", true)
 }
 
 func newClusterReplace() *cobra.Command {
-	return orderCommand(setpoint.ChangeReplace, "replace NAME=HOST:PORT", "Move a member to another address or machine",
+	return orderCommand(admin.ChangeReplace, "replace NAME=HOST:PORT", "Move a member to another address or machine",
 		"The server of the same name must run there and wait, with an empty data directory and the\n"+
 			"trust folder. It catches up first, then the old one goes, then it votes.", "replaced", true)
 }
 
 func newClusterTransferLeader() *cobra.Command {
-	return orderCommand(setpoint.ChangeTransfer, "transfer-leader [NAME]", "Let another server lead, within milliseconds", "", "done", false)
+	return orderCommand(
+		admin.ChangeTransfer,
+		"transfer-leader [NAME]",
+		"Make another server the leader, within milliseconds",
+		"",
+		"done",
+		false,
+	)
 }
 
 // orderCommand is a command that changes the membership.
@@ -85,7 +92,7 @@ func orderCommand(change, use, short, long, done string, needsName bool) *cobra.
 	cmd := &cobra.Command{Use: use, Short: short, Long: strings.TrimSpace(short + ".\n" + long)}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		order := setpoint.MembershipChange{Change: change}
+		order := admin.MembershipChange{Change: change}
 		if len(args) == 1 {
 			order.Name, order.Address, _ = strings.Cut(args[0], "=")
 		}
@@ -93,7 +100,7 @@ func orderCommand(change, use, short, long, done string, needsName bool) *cobra.
 			return usageError{err}
 		}
 		err := askServers(cmd.Context(), kubeconfig, changeWait, func(ctx context.Context, config *rest.Config) error {
-			return setpoint.OrderChange(ctx, config, order)
+			return admin.OrderChange(ctx, config, order)
 		})
 		if err == nil {
 			fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSpace(order.Name+" "+done))
@@ -121,7 +128,7 @@ func askServers(ctx context.Context, kubeconfig string, limit time.Duration, ask
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		err := ask(ctx, configs[name])
 		cancel()
-		if err == nil || errors.As(err, new(*setpoint.Refusal)) {
+		if err == nil || errors.As(err, new(*admin.Refusal)) {
 			return err
 		}
 		failed = append(failed, err)

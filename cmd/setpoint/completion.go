@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/kubectl/pkg/cmd"
 )
 
 // flagValues are the flags with few values, and which these are.
@@ -48,7 +47,7 @@ func must(err error) {
 func completeKubectl(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	useOwnKubeconfig()
 	os.Args = append(append([]string{"kubectl", cobra.ShellCompRequestCmd}, args...), toComplete)
-	kubectl := cmd.NewDefaultKubectlCommand()
+	kubectl := embeddedKubectl()
 	var answer bytes.Buffer
 	kubectl.SetOut(&answer)
 	kubectl.SetErr(io.Discard)

@@ -10,33 +10,36 @@ import (
 )
 
 func newDev() *cobra.Command {
-	config := setpoint.DevConfig{}
+	config := devConfig{Config: setpoint.Config{Replicas: 1}}
 	cmd := &cobra.Command{
-		Use:   "dev",
+		Use: "dev", SuggestFor: []string{"start", "up", "run"},
 		Short: "Run a cluster in this process: control plane and a node",
 		Long: "Run a cluster in this process: a control plane and one node whose pods are real containers.\n" +
 			"Without root, or with --simulated-nodes, nodes are simulated: their pods run nothing.",
 		Example: "  setpoint dev\n  setpoint dev --servers 3 --simulated-nodes 10 --data-dir /tmp/cluster",
 	}
 	cmd.Flags().StringVar(&config.DataDir, "data-dir", defaultDataDir(), "where to keep the cluster")
-	cmd.Flags().IntVar(&config.Servers, "servers", 1, "number of replicas of the control plane, 1 to 5")
+	cmd.Flags().IntVar(&config.Replicas, "servers", 1, "number of replicas of the control plane, 1 to 5")
 	cmd.Flags().IntVar(&config.SimulatedNodes, "simulated-nodes", 0, "number of nodes whose pods go Running and Ready without containers")
-	cmd.Flags().IntVar(&config.Port, "port", setpoint.DefaultPort, "port of the first replica; the others follow; 0 picks free ones")
-	cmd.Flags().StringVar(&config.ImagesDir, "images-dir", "", "folder of image archives to load (default <data-dir>/images)")
+	cmd.Flags().
+		IntVar(&config.Port, "port", setpoint.DefaultPort, "port of the first replica; the others follow; 0: those of the last start, or free ones")
+	cmd.Flags().StringVar(&config.imagesDir, "images-dir", "", "folder of image archives to load (default <data-dir>/images)")
+	networkFlags(cmd.Flags(), &config.PodCIDR, &config.NodeMaskSize)
 	accessFlags(cmd.Flags(), &config.Authentication, &config.Audit)
+	encryptionFlags(cmd.Flags(), &config.Encryption)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		logger, err := newLogger(cmd)
 		if err != nil {
 			return err
 		}
-		config.Logger, config.Out = logger, cmd.OutOrStdout()
-		if err := config.Validate(); err != nil {
+		config.Logger, config.out = logger, cmd.OutOrStdout()
+		if err := config.validate(); err != nil {
 			return usageError{err}
 		}
 		if config.DataDir, err = filepath.Abs(config.DataDir); err != nil { // mounts of pods know no working folder
 			return err
 		}
-		return setpoint.RunDev(cmd.Context(), config)
+		return runDev(cmd.Context(), config)
 	}
 	return withSources(cmd)
 }

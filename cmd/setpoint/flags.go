@@ -16,8 +16,10 @@ const envPrefix = "SETPOINT_"
 // withSources lets every flag of cmd also come from SETPOINT_<FLAG> and from a
 // file named by --config. A flag on the command line wins, then the environment.
 func withSources(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().String("config", "", "YAML file with values for flags, by their names")
-	cmd.Flags().String("log-level", "info", "what to log: debug, info, warn, error")
+	inGroup(cmd.Flags(), ofEveryCommand, func() {
+		cmd.Flags().String("config", "", "YAML file with values for flags, by their names")
+		cmd.Flags().String("log-level", "info", "what to log: debug, info, warn, error")
+	})
 	completeFlags(cmd)
 	run := cmd.RunE
 	cmd.Args = noArgs
@@ -51,7 +53,12 @@ func fillFlags(flags *pflag.FlagSet) error {
 	}
 	for name := range values {
 		if flags.Lookup(name) == nil {
-			return fmt.Errorf("%s: unknown setting %q: the names are those of the flags", path, name)
+			return fmt.Errorf(
+				"%s: unknown setting %q%s: the names are those of the flags",
+				path,
+				name,
+				didYouMean(near(name, flagNames(flags))),
+			)
 		}
 	}
 	return setUnset(flags, func(name string) (string, bool) {

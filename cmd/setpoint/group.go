@@ -2,17 +2,12 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// suggestionDistance is how many letters a mistyped command may be off.
-const suggestionDistance = 2
-
 // group is a command that does nothing but hold others: alone it tells what there is.
 func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
-	cmd.SuggestionsMinimumDistance = suggestionDistance
 	cmd.Args = unknownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(children...)
@@ -24,11 +19,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	meant := ""
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
-	}
-	return usageError{fmt.Errorf("unknown command %q%s: run '%s --help'", args[0], meant, cmd.CommandPath())}
+	return usageError{fmt.Errorf("unknown command %q%s: run '%s --help'", args[0], suggestCommand(cmd, args[0]), cmd.CommandPath())}
 }
 
 // newHelp is cobra's help command, but what it does not know is a mistake.

@@ -41,7 +41,7 @@ func run(args []string) int {
 	if err == nil || (ctx.Err() != nil && errors.Is(err, context.Canceled)) {
 		return 0 // done, or ended as asked
 	}
-	fmt.Fprintln(os.Stderr, "setpoint:", err)
+	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "setpoint:"), err)
 	if errors.As(err, new(usageError)) {
 		return exitUsage
 	}
@@ -57,12 +57,15 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "setpoint",
 		Short:         "A Kubernetes-compatible control plane in one binary",
-		Version:       setpoint.Version,
+		Version:       fmt.Sprintf("%s (Kubernetes %s)", setpoint.Version, setpoint.KubernetesVersion),
 		SilenceErrors: true, SilenceUsage: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{suggestFlag(cmd, err)} })
+	root.SetHelpFunc(showHelp)
+	root.SetUsageFunc(func(cmd *cobra.Command) error { printUsage(cmd.OutOrStderr(), cmd); return nil })
 	root.SetHelpCommand(newHelp())
-	group(root, newDev(), newServer(), newAgent(), newCluster(), newBackup(), newKubectl(), newDemo())
+	group(root, newDev(), newServer(), newAgent(), newCluster(), newLoops(), newWhy(), newToken(),
+		newBackup(), newKubectl(), newDemo(), newReset(), newVersion())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		group(completion)

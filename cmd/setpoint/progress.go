@@ -3,12 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/server/admin"
 )
 
 const (
@@ -27,16 +24,11 @@ type progress struct {
 }
 
 func newProgress(w io.Writer) *progress {
-	p := &progress{w: w, shown: time.Now()}
-	if file, ok := w.(*os.File); ok {
-		_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
-		p.terminal = err == nil
-	}
-	return p
+	return &progress{w: w, terminal: isTerminal(w), shown: time.Now()}
 }
 
-// update is a setpoint.BackupProgress.
-func (p *progress) update(h *setpoint.BackupHeader, objects, bytes int64) {
+// update is a admin.BackupProgress.
+func (p *progress) update(h *admin.BackupHeader, objects, bytes int64) {
 	interval := logInterval
 	if p.terminal {
 		interval = terminalInterval

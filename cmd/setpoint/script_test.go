@@ -85,6 +85,8 @@ func TestMain(m *testing.M) {
 //	start-server NAME FLAGS...
 //	                         a server of them, or with its own --advertise-address
 //	stop-server, kill-server NAME
+//	gives-up NAME            a server ends by itself, soon and with an error
+//	said NAME REGEXP         a server, running or not, logs or has logged a line that matches
 //	kubectl ARGS...          the embedded kubectl
 //	exits CODE COMMAND...    the command ends with this code
 //	eventually TIME REGEXP COMMAND...
@@ -92,8 +94,14 @@ func TestMain(m *testing.M) {
 //	walk PAGE HEADING        the commands below a heading of a page print what the page says
 //	own-network              a network namespace for what follows (root)
 //	box-image ARCHIVE NAME   an image with cat, echo, ls, tar and a few more
+//
+// $REPOSITORY is the root of this repository.
 func TestScripts(t *testing.T) {
 	binary, err := underTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +110,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", binary.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("REPOSITORY", repository)
 			env.Values[clusterKey{}] = &cluster{}
 			env.Values[serversKey{}] = map[string]*cluster{}
 			return nil
@@ -113,11 +122,14 @@ func TestScripts(t *testing.T) {
 			"kubectl":    kubectl,
 			"exits":      exits,
 			"eventually": eventually,
+			"as-told":    asTold,
 
 			"init-servers": initServers,
 			"start-server": startServer,
 			"stop-server":  stopServer,
 			"kill-server":  killServer,
+			"gives-up":     givesUp,
+			"said":         said,
 
 			"walk":        walk,
 			"own-network": ownNetwork,

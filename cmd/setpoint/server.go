@@ -7,10 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/agent/host"
+	"github.com/setpoint-io/setpoint/server"
 )
 
 func newServer() *cobra.Command {
-	var options setpoint.ServerOptions
+	var options server.Options
 	cmd := &cobra.Command{
 		Use:     "server",
 		Short:   "Run one replica of the control plane",
@@ -18,12 +20,17 @@ func newServer() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&options.Name, "name", "server-1", "name of this replica: one of --initial-servers, or a new one that joins them")
 	cmd.Flags().StringVar(&options.DataDir, "data-dir", setpoint.DefaultDataDir, "where to keep the replica's state")
-	cmd.Flags().StringVar(&options.AdvertiseAddress, "advertise-address", "", "without --initial-servers: host:port of this replica (default 127.0.0.1:6443); with it: where to listen, if not at its entry, and where the others reach a replica that joins")
+	cmd.Flags().
+		StringVar(&options.AdvertiseAddress, "advertise-address", "", "without --initial-servers: host:port of this replica (default 127.0.0.1:6443); with it: where to listen, if not at its entry, and where the others reach a replica that joins")
 	cmd.Flags().StringVar(&options.InitialServers, "initial-servers", "", "all replicas: name=host:port,...; empty: this one alone")
 	cmd.Flags().StringVar(&options.TrustDir, "trust-dir", "", "what 'setpoint cluster init' wrote (default <data-dir>)")
-	cmd.Flags().StringVar(&options.TokenFile, "token-file", "", "the cluster's node token, checked against the trust folder")
-	cmd.Flags().StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; empty: no gossip")
+	cmd.Flags().
+		StringVar(&options.TokenFile, "token-file", "", "a join token: the server does not start if it is of another cluster than the trust folder")
+	cmd.Flags().
+		StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; another port if it is taken; empty: no gossip")
+	networkFlags(cmd.Flags(), &options.PodCIDR, &options.NodeMaskSize)
 	accessFlags(cmd.Flags(), &options.Authentication, &options.Audit)
+	encryptionFlags(cmd.Flags(), &options.Encryption)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		logger, err := newLogger(cmd)
 		if err != nil {
@@ -33,13 +40,13 @@ func newServer() *cobra.Command {
 		if err := options.Validate(); err != nil {
 			return usageError{err}
 		}
-		return setpoint.RunServer(cmd.Context(), options)
+		return server.Run(cmd.Context(), options)
 	}
 	return withSources(cmd)
 }
 
 func newAgent() *cobra.Command {
-	var options setpoint.AgentOptions
+	var options host.Options
 	cmd := &cobra.Command{
 		Use:     "agent",
 		Short:   "Run the pods of this machine",
@@ -47,26 +54,33 @@ func newAgent() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&options.Name, "name", "", "name of the node (default: the host's name)")
 	cmd.Flags().StringSliceVar(&options.Servers, "servers", nil, "the control plane: host:port,...")
-	cmd.Flags().StringVar(&options.TokenFile, "token-file", "", "the cluster's node token, needed to join")
+	cmd.Flags().
+		StringVar(&options.TokenFile, "token-file", "", "join token ('setpoint token create'), needed while the data directory holds no valid certificate")
 	cmd.Flags().StringVar(&options.DataDir, "data-dir", setpoint.DefaultDataDir, "where to keep images, pods and the node's certificate")
 	cmd.Flags().StringVar(&options.ImagesDir, "images-dir", "", "folder of image archives to load at start (default <data-dir>/images)")
-	cmd.Flags().StringVar(&options.RuntimeEndpoint, "container-runtime-endpoint", "", "socket of containerd or CRI-O; empty: the embedded runtime")
+	cmd.Flags().
+		StringVar(&options.RuntimeEndpoint, "container-runtime-endpoint", "", "socket of containerd or CRI-O; empty: the embedded runtime")
 	cmd.Flags().StringVar(&options.NodeIP, "node-ip", "", "address of this node (default: the one that reaches the first server)")
-	cmd.Flags().IntVar(&options.Port, "port", setpoint.DefaultAgentPort, "port on which servers reach this agent")
-	cmd.Flags().StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; empty: no gossip")
+	cmd.Flags().IntVar(&options.Port, "port", host.DefaultPort, "port on which servers reach this agent")
+	cmd.Flags().Int64Var(&options.MaxPods, "max-pods", host.DefaultMaxPods, "how many pods this node takes")
+	cmd.Flags().
+		StringVar(&options.GossipAddress, "gossip-address", ":7947", "address of gossip, tcp and udp; another port if it is taken; empty: no gossip")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		logger, err := newLogger(cmd)
 		if err != nil {
 			return err
 		}
-		options.Logger = logger
+		options.Logger, options.Cluster = logger, ofCluster
 		if err := options.Validate(); err != nil {
 			return usageError{fmt.Errorf("%w: run 'setpoint agent --help'", err)}
 		}
 		if options.DataDir, err = filepath.Abs(options.DataDir); err != nil { // mounts of pods know no working folder
 			return err
 		}
-		return setpoint.RunAgent(cmd.Context(), options)
+		return host.Run(cmd.Context(), options)
 	}
 	return withSources(cmd)
 }
+
+// ofCluster is what nodes know of their cluster.
+var ofCluster = host.Cluster{PodNetwork: server.PodNetworkInForce, Services: server.ServiceCIDR}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
-	"net"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/setpoint-io/setpoint/internal/freeport"
 )
 
 type serversKey struct{}
@@ -35,10 +38,9 @@ func initServers(ts *testscript.TestScript, neg bool, args []string) {
 
 // freeAddress is a loopback address that nobody listens on.
 func freeAddress(ts *testscript.TestScript) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	ts.Check(err)
-	defer listener.Close()
-	return listener.Addr().String()
+	return address
 }
 
 // startServer starts a server of $SERVERS, with its data in a folder of its name.
@@ -59,6 +61,46 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Logf("%s said:\n%s", args[0], c.output.String())
 		}
 	})
+}
+
+// said waits for a line in what a server logs.
+func said(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: said NAME REGEXP")
+	}
+	c := ts.Value(serversKey{}).(map[string]*cluster)[args[0]]
+	want, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	deadline, tick := time.After(readyTimeout), time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for !want.MatchString(c.output.String()) {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			ts.Fatalf("%s did not say %s:\n%s", args[0], args[1], c.output.String())
+		}
+	}
+}
+
+// giveUpTimeout is below the 30 s that a server waits before it says that it has no leader: what fails must not wait
+// for that.
+const giveUpTimeout = 15 * time.Second
+
+// givesUp waits until a server has ended by itself.
+func givesUp(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: gives-up NAME")
+	}
+	c := ts.Value(serversKey{}).(map[string]*cluster)[args[0]]
+	select {
+	case <-c.ended:
+	case <-time.After(giveUpTimeout):
+		ts.Fatalf("%s has not ended:\n%s", args[0], c.output.String())
+	}
+	if c.err == nil {
+		ts.Fatalf("%s ended well:\n%s", args[0], c.output.String())
+	}
+	c.cmd = nil
 }
 
 func stopServer(ts *testscript.TestScript, neg bool, args []string) {

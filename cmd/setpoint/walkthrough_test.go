@@ -166,7 +166,8 @@ var volatile = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "SHA256"},
-	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b`), "-HASH"},  // of a template
+	// The hash of a template is a number below 2^32 in other letters: one of 400 has seven.
+	{regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{6,10}\b`), "-HASH"},
 	{regexp.MustCompile(`-HASH-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "-POD"}, // generated name
 	{regexp.MustCompile(`\b(\d+(ms|[smhd]))+( ago)?\b`), "AGE"},
 	{regexp.MustCompile(` \(x\d+ over AGE\)`), ""},

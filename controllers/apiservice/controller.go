@@ -2,33 +2,25 @@ package apiservice
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
-	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
-
-// Resource is where APIServices are.
-var Resource = apiregistrationv1.SchemeGroupVersion.WithResource("apiservices")
 
 const (
 	// probeInterval is how often a server that answered is asked again; upstream's.
 	probeInterval = 30 * time.Second
 	// failedProbeInterval is how soon one that did not answer is asked again.
 	failedProbeInterval = 5 * time.Second
-	// serviceIndex finds the APIServices of a Service.
-	serviceIndex = "setpoint/service"
 )
 
 // Prober asks the server of an APIService for its group version.
@@ -36,70 +28,72 @@ type Prober interface {
 	Probe(ctx context.Context, service *apiregistrationv1.APIService) error
 }
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    aggregator.Interface
-	Informers informers.SharedInformerFactory
-	// APIServices holds all of them; nil: the API has none.
-	APIServices cache.SharedIndexInformer
-	// Definitions holds all CustomResourceDefinitions; nil: the API has none.
-	Definitions cache.SharedIndexInformer
-	// Local are the APIServices of the built-in group versions, without labels.
-	Local  []*apiregistrationv1.APIService
-	Prober Prober
-	Logger *slog.Logger
+// fieldManager is the component that writes the status of APIServices upstream.
+const fieldManager = "kube-apiserver"
+
+// apiServices are found by the Service that they name too.
+var (
+	byService   = reconcile.Index{Name: "setpoint/service", Keys: servicesOf}
+	apiServices = reconcile.KindOf[*apiregistrationv1.APIService](
+		apiregistrationv1.SchemeGroupVersion.WithResource("apiservices"),
+	).By(byService)
+)
+
+// New keeps the APIServices. local are those of the built-in group versions, without labels;
+// prober asks the servers behind the others, and nil leaves all of them alone.
+func New(local []*apiregistrationv1.APIService, prober Prober) reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "apiservice-controller",
+		Reads: []reconcile.Read{apiServices, reconcile.Services, reconcile.EndpointSlices, reconcile.CustomResourceDefinitions},
+		Run:   func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, local, prober) },
+		OfAPI: true,
+	}
 }
 
 // controller is one term.
 type controller struct {
-	cfg   Config
-	local map[string]*apiregistrationv1.APIService
+	env         *reconcile.Env
+	local       map[string]*apiregistrationv1.APIService
+	prober      Prober
+	apiServices reconcile.Cache[*apiregistrationv1.APIService]
+	services    reconcile.Cache[*corev1.Service]
+	slices      reconcile.Cache[*discoveryv1.EndpointSlice]
+	definitions reconcile.Cache[*apiextensionsv1.CustomResourceDefinition]
 }
 
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().Services().Informer()
-	f.Discovery().V1().EndpointSlices().Informer()
-	return nil
-}
-
-// Run keeps the APIServices until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	if cfg.APIServices == nil || cfg.Prober == nil {
-		<-ctx.Done()
-		return nil
+func run(ctx context.Context, env *reconcile.Env, local []*apiregistrationv1.APIService, prober Prober) error {
+	if prober == nil {
+		return reconcile.Idle(ctx)
 	}
-	c := &controller{cfg: cfg, local: map[string]*apiregistrationv1.APIService{}}
-	for _, s := range cfg.Local {
+	c := &controller{
+		env: env, local: map[string]*apiregistrationv1.APIService{}, prober: prober,
+		apiServices: apiServices.From(env), services: reconcile.Services.From(env), slices: reconcile.EndpointSlices.From(env),
+		definitions: reconcile.CustomResourceDefinitions.From(env),
+	}
+	for _, s := range local {
 		c.local[s.Name] = s
-	}
-	if err := reconcile.EnsureIndex(cfg.APIServices, serviceIndex, servicesOf); err != nil {
-		return err
 	}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "apiservice",
 		Reconcile: c.reconcile,
 		Sources:   c.sources(),
 		Feeds:     []reconcile.Feed{c.feedLocal},
-		Logger:    cfg.Logger,
+		Env:       env,
 	})
 }
 
 func (c *controller) sources() []reconcile.Source {
-	sources := []reconcile.Source{
-		reconcile.Self(c.cfg.APIServices),
-		{Informer: c.cfg.Informers.Core().V1().Services().Informer(), Map: func(before, after metav1.Object) []reconcile.Key {
+	return []reconcile.Source{
+		reconcile.Self(c.apiServices),
+		reconcile.Changes(c.services, func(before, after metav1.Object) []reconcile.Key {
 			return c.behind(latest(before, after).GetNamespace(), latest(before, after).GetName())
-		}},
-		{Informer: c.cfg.Informers.Discovery().V1().EndpointSlices().Informer(), Map: func(before, after metav1.Object) []reconcile.Key {
+		}),
+		reconcile.Changes(c.slices, func(before, after metav1.Object) []reconcile.Key {
 			slice := latest(before, after)
 			return c.behind(slice.GetNamespace(), slice.GetLabels()[discoveryv1.LabelServiceName])
-		}},
+		}),
+		reconcile.Changes(c.definitions, versionsOf),
 	}
-	if c.cfg.Definitions != nil {
-		sources = append(sources, reconcile.Source{Informer: c.cfg.Definitions, Map: versionsOf})
-	}
-	return sources
 }
 
 func latest(before, after metav1.Object) metav1.Object {
@@ -126,7 +120,7 @@ func servicesOf(o metav1.Object) []string {
 
 // behind are the APIServices that name a Service.
 func (c *controller) behind(namespace, name string) []reconcile.Key {
-	found, err := reconcile.ByIndex[*apiregistrationv1.APIService](c.cfg.APIServices, serviceIndex, namespace+"/"+name)
+	found, err := c.apiServices.ByIndex(byService, namespace+"/"+name)
 	if err != nil {
 		return nil
 	}
@@ -151,14 +145,18 @@ func versionsOf(before, after metav1.Object) []reconcile.Key {
 }
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	var have *apiregistrationv1.APIService
-	if obj, found, err := c.cfg.APIServices.GetStore().GetByKey(key.Name); err != nil {
+	have, err := c.apiServices.Get(key)
+	if err != nil && !apierrors.IsNotFound(err) {
 		return 0, err
-	} else if found {
-		have = obj.(*apiregistrationv1.APIService)
+	}
+	if have != nil {
 		ctx = reconcile.WithCause(ctx, have)
 	}
-	step := register(have, c.wanted(key.Name))
+	wanted, err := c.wanted(key.Name)
+	if err != nil {
+		return 0, err
+	}
+	step := register(have, wanted)
 	if step.create != nil || step.update != nil || step.remove {
 		return 0, c.write(ctx, have, step)
 	}
@@ -172,30 +170,28 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 }
 
 // wanted is how an APIService should be that this API answers for itself; nil: it does not.
-func (c *controller) wanted(name string) *apiregistrationv1.APIService {
+func (c *controller) wanted(name string) (*apiregistrationv1.APIService, error) {
 	if s := c.local[name]; s != nil {
-		return labelled(s, manageOnStart)
+		return labelled(s, manageOnStart), nil
 	}
-	if c.cfg.Definitions == nil {
-		return nil
-	}
-	for _, obj := range c.cfg.Definitions.GetStore().List() {
-		if s := ofDefinition(obj.(*apiextensionsv1.CustomResourceDefinition), name); s != nil {
-			return labelled(s, manageContinuously)
+	definitions, err := c.definitions.List("", nil)
+	for _, d := range definitions {
+		if s := ofDefinition(d, name); s != nil {
+			return labelled(s, manageContinuously), nil
 		}
 	}
-	return nil
+	return nil, err
 }
 
 // write takes one step; what changed meanwhile has caused an event.
 func (c *controller) write(ctx context.Context, have *apiregistrationv1.APIService, s step) error {
-	services := c.cfg.Client.ApiregistrationV1().APIServices()
+	services := c.env.Aggregator.ApiregistrationV1().APIServices()
 	var err error
 	switch {
 	case s.create != nil:
-		_, err = services.Create(ctx, s.create, metav1.CreateOptions{})
+		_, err = services.Create(ctx, s.create, metav1.CreateOptions{FieldManager: fieldManager})
 	case s.update != nil:
-		_, err = services.Update(ctx, s.update, metav1.UpdateOptions{})
+		_, err = services.Update(ctx, s.update, metav1.UpdateOptions{FieldManager: fieldManager})
 	default:
 		err = services.Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(have.UID))})
 	}
@@ -210,7 +206,7 @@ func (c *controller) judge(ctx context.Context, have *apiregistrationv1.APIServi
 	again := probeInterval
 	verdict, reachable := c.lookUp(have)
 	if reachable {
-		if err := c.cfg.Prober.Probe(ctx, have); err != nil {
+		if err := c.prober.Probe(ctx, have); err != nil {
 			verdict, again = failed(apiregistrationv1.ConditionFalse, "FailedDiscoveryCheck", "%s", err), failedProbeInterval
 		}
 	}
@@ -219,11 +215,11 @@ func (c *controller) judge(ctx context.Context, have *apiregistrationv1.APIServi
 
 // writeStatus writes only what is new.
 func (c *controller) writeStatus(ctx context.Context, have *apiregistrationv1.APIService, verdict condition) error {
-	next := withCondition(have, verdict, metav1.Now())
+	next := withCondition(have, verdict, metav1.NewTime(c.env.Now()))
 	if apiequality.Semantic.DeepEqual(have.Status, next.Status) {
 		return nil
 	}
-	_, err := c.cfg.Client.ApiregistrationV1().APIServices().UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	_, err := c.env.Aggregator.ApiregistrationV1().APIServices().UpdateStatus(ctx, next, metav1.UpdateOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

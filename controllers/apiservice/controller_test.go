@@ -15,12 +15,14 @@ import (
 	crdfake "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/fake"
 	crdinformers "k8s.io/apiextensions-apiserver/pkg/client/informers/externalversions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clienttesting "k8s.io/client-go/testing"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 	"k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/fake"
 	"k8s.io/kube-aggregator/pkg/client/informers/externalversions"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 // probe answers as it is told.
@@ -35,7 +37,7 @@ func (p *probe) Probe(context.Context, *apiregistrationv1.APIService) error {
 
 // world runs the controller over the published fakes until the test ends.
 type world struct {
-	*controllertest.World
+	*reconciletest.World
 	t           *testing.T
 	client      *fake.Clientset
 	definitions *crdfake.Clientset
@@ -44,22 +46,18 @@ type world struct {
 
 func newWorld(t *testing.T, local ...*apiregistrationv1.APIService) *world {
 	t.Helper()
-	w := &world{World: controllertest.New(t), t: t, client: fake.NewClientset(), definitions: crdfake.NewClientset()}
+	w := &world{World: reconciletest.New(t), t: t, client: fake.NewClientset(), definitions: crdfake.NewClientset()}
 	services := externalversions.NewSharedInformerFactory(w.client, 0)
 	definitions := crdinformers.NewSharedInformerFactory(w.definitions, 0)
-	cfg := Config{
-		Client: w.client, Informers: w.Informers, Local: local, Prober: &w.probe,
-		APIServices: services.Apiregistration().V1().APIServices().Informer(),
-		Definitions: definitions.Apiextensions().V1().CustomResourceDefinitions().Informer(),
-	}
-	if err := Warm(w.Informers); err != nil {
-		t.Fatal(err)
-	}
+	w.Serve(apiServices.Declaration().Resource, services.Apiregistration().V1().APIServices().Informer())
+	w.Serve(reconcile.CustomResourceDefinitions.Declaration().Resource, definitions.Apiextensions().V1().CustomResourceDefinitions().Informer())
 	ctx, cancel := context.WithCancel(t.Context())
 	services.Start(ctx.Done())
 	definitions.Start(ctx.Done())
 	t.Cleanup(func() { cancel(); services.Shutdown(); definitions.Shutdown() })
-	w.Run(func(ctx context.Context) error { return Run(ctx, cfg) })
+	env := w.Env()
+	env.Aggregator = w.client
+	w.RunIn(env, New(local, &w.probe))
 	return w
 }
 
@@ -68,6 +66,16 @@ func (w *world) writes() []string {
 	w.Settle()
 	var all []string
 	for _, a := range w.client.Actions() {
+		manager := fieldManager
+		switch write := a.(type) {
+		case clienttesting.CreateActionImpl:
+			manager = write.CreateOptions.FieldManager
+		case clienttesting.UpdateActionImpl:
+			manager = write.UpdateOptions.FieldManager
+		}
+		if manager != "kube-apiserver" {
+			w.t.Errorf("%s by %q, upstream's is kube-apiserver", a.GetVerb(), manager)
+		}
 		switch a.GetVerb() {
 		case "create", "delete":
 			all = append(all, a.GetVerb())
@@ -148,7 +156,7 @@ func TestServersAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		s := apiService("x.com", &apiregistrationv1.ServiceReference{Namespace: "ns", Name: "api", Port: new(int32(443))})
-		if _, err := w.client.ApiregistrationV1().APIServices().Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+		if _, err := w.client.ApiregistrationV1().APIServices().Create(t.Context(), s, metav1.CreateOptions{FieldManager: fieldManager}); err != nil {
 			t.Fatal(err)
 		}
 		expect := func(want string) {
@@ -158,13 +166,13 @@ func TestServersAreJudged(t *testing.T) {
 			}
 		}
 		expect(`False ServiceNotFound: service/api in "ns" is not present`)
-		controllertest.Add(w.World, &corev1.Service{
+		reconciletest.Add(w.World, &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "api", Namespace: "ns"},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Name: "https", Port: 443}}},
 		})
 		expect(`False EndpointsNotFound: cannot find endpointslices for service/api in "ns"`)
 		w.probe.failing.Store(true)
-		controllertest.Add(w.World, &discoveryv1.EndpointSlice{
+		reconciletest.Add(w.World, &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{Name: "api-1", Namespace: "ns", Labels: map[string]string{discoveryv1.LabelServiceName: "api"}},
 			Ports:      []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(8443))}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
 		})
@@ -218,6 +226,10 @@ func TestUsersAPIServicesAreLeftAlone(t *testing.T) {
 	wanted := labelled(apiService("x.com", nil), manageContinuously)
 	theirs := apiService("x.com", &apiregistrationv1.ServiceReference{})
 	changed := labelled(theirs, manageOnStart)
+	metrics := labelled(apiService(metricsGroup, nil), manageOnStart)
+	server := labelled(apiService(metricsGroup, &apiregistrationv1.ServiceReference{}), manageOnStart) // applied to it: the label stays
+	renamed := metrics.DeepCopy()
+	renamed.Spec.VersionPriority++
 	for name, c := range map[string]struct {
 		have, wanted           *apiregistrationv1.APIService
 		create, update, remove bool
@@ -229,6 +241,9 @@ func TestUsersAPIServicesAreLeftAlone(t *testing.T) {
 		"a user's":       {theirs, wanted, false, false, false},
 		"a user's alone": {theirs, nil, false, false, false},
 		"served no more": {wanted, nil, false, false, true},
+
+		"a user's metrics-server":         {server, metrics, false, false, false},
+		"the metrics API without service": {renamed, metrics, false, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := register(c.have, c.wanted)

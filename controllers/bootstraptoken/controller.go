@@ -3,7 +3,6 @@ package bootstraptoken
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"strings"
 	"sync"
@@ -23,46 +22,51 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client kubernetes.Interface
-	// ClusterInfo is the kubeconfig that cluster-info begins with, without a user;
-	// empty leaves making it to the administrator.
-	ClusterInfo []byte
-	Logger      *slog.Logger
+// New looks after the tokens. clusterInfo is the kubeconfig that cluster-info begins with,
+// without a user; if it is empty, making it is left to the administrator.
+func New(clusterInfo []byte) reconcile.Controller {
+	return reconcile.Controller{Name: "bootstrap-token-controller", Account: "bootstrap-signer", Run: func(ctx context.Context, env *reconcile.Env) error {
+		c := &controller{env: env, clusterInfo: clusterInfo, secrets: newSecrets(env.Client)}
+		return c.run(ctx)
+	}}
 }
-
-// lookInterval is how often cluster-info is looked at while it has to be there or to be signed.
-const lookInterval = time.Minute
 
 type controller struct {
-	cfg     Config
-	secrets cache.SharedIndexInformer
+	env         *reconcile.Env
+	clusterInfo []byte
+	secrets     cache.SharedIndexInformer
 }
 
-// all is the only key: tokens are few, and signed together.
-var all = []reconcile.Key{{Namespace: metav1.NamespacePublic, Name: bootstrapapi.ConfigMapClusterInfo}}
-
-// Run looks after the tokens until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg, newSecrets(cfg.Client)}
+func (c *controller) run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { c.secrets.RunWithContext(ctx) })
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "bootstraptoken",
+		Queue:     "bootstrap_signer_queue",
 		Reconcile: c.reconcile,
 		Sources:   []reconcile.Source{{Informer: c.secrets, Map: tokenChanged}},
 		Feeds:     []reconcile.Feed{reconcile.Once(all[0])},
-		Logger:    cfg.Logger,
+		Env:       c.env,
 	})
 }
+
+// lookInterval is how often cluster-info is looked at while it has to be there or to be signed.
+const lookInterval = time.Minute
+
+// all is the only key: tokens are few, and signed together.
+var all = []reconcile.Key{{Namespace: metav1.NamespacePublic, Name: bootstrapapi.ConfigMapClusterInfo}}
 
 // newSecrets follows the tokens alone, for one term: they are few, and most servers do
 // not lead.
 func newSecrets(client kubernetes.Interface) cache.SharedIndexInformer {
-	return coreinformers.NewFilteredSecretInformer(client, metav1.NamespaceSystem, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
-		func(o *metav1.ListOptions) { o.FieldSelector = "type=" + string(bootstrapapi.SecretTypeBootstrapToken) })
+	return coreinformers.NewFilteredSecretInformer(
+		client,
+		metav1.NamespaceSystem,
+		0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+		func(o *metav1.ListOptions) { o.FieldSelector = "type=" + string(bootstrapapi.SecretTypeBootstrapToken) },
+	)
 }
 
 func tokenChanged(before, after metav1.Object) []reconcile.Key {
@@ -85,7 +89,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	now := time.Now()
+	now := c.env.Now()
 	var next time.Duration
 	signing := map[string]string{}
 	for _, secret := range secrets {
@@ -106,7 +110,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 			signing[id] = key
 		}
 	}
-	if (len(signing) > 0 || len(c.cfg.ClusterInfo) > 0) && (next == 0 || next > lookInterval) {
+	if (len(signing) > 0 || len(c.clusterInfo) > 0) && (next == 0 || next > lookInterval) {
 		next = lookInterval
 	}
 	return next, c.sign(ctx, signing)
@@ -134,7 +138,7 @@ func mayJudge(secret *corev1.Secret) (id, key string, ok bool) {
 }
 
 func (c *controller) remove(ctx context.Context, secret *corev1.Secret) error {
-	err := c.cfg.Client.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{
+	err := c.env.Client.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion},
 	})
 	if err == nil || apierrors.IsNotFound(err) {
@@ -145,7 +149,7 @@ func (c *controller) remove(ctx context.Context, secret *corev1.Secret) error {
 
 // sign writes the signatures, if there is something to sign.
 func (c *controller) sign(ctx context.Context, tokens map[string]string) error {
-	info, err := c.cfg.Client.CoreV1().ConfigMaps(all[0].Namespace).Get(ctx, all[0].Name, metav1.GetOptions{})
+	info, err := c.env.Client.CoreV1().ConfigMaps(all[0].Namespace).Get(ctx, all[0].Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return c.make(ctx, tokens)
 	}
@@ -158,7 +162,9 @@ func (c *controller) sign(ctx context.Context, tokens map[string]string) error {
 	}
 	next := info.DeepCopy()
 	next.Data = data
-	if _, err := c.cfg.Client.CoreV1().ConfigMaps(info.Namespace).Update(reconcile.WithCause(ctx, info), next, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := c.env.Client.CoreV1().ConfigMaps(info.Namespace).Update(reconcile.WithCause(ctx, info), next,
+		metav1.UpdateOptions{}); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return fmt.Errorf("sign cluster-info: %w", err)
 	}
 	return nil
@@ -167,16 +173,17 @@ func (c *controller) sign(ctx context.Context, tokens map[string]string) error {
 // make creates cluster-info, signed. A namespace that is gone or going is no error: the
 // next look finds it if it comes back.
 func (c *controller) make(ctx context.Context, tokens map[string]string) error {
-	if len(c.cfg.ClusterInfo) == 0 {
+	if len(c.clusterInfo) == 0 {
 		return nil
 	}
-	data, err := signed(map[string]string{bootstrapapi.KubeConfigKey: string(c.cfg.ClusterInfo)}, tokens)
+	data, err := signed(map[string]string{bootstrapapi.KubeConfigKey: string(c.clusterInfo)}, tokens)
 	if err != nil {
 		return err
 	}
 	info := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: all[0].Namespace, Name: all[0].Name}, Data: data}
-	_, err = c.cfg.Client.CoreV1().ConfigMaps(info.Namespace).Create(ctx, info, metav1.CreateOptions{})
-	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	_, err = c.env.Client.CoreV1().ConfigMaps(info.Namespace).Create(ctx, info, metav1.CreateOptions{})
+	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
 	return fmt.Errorf("make cluster-info: %w", err)

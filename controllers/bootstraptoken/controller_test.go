@@ -1,7 +1,6 @@
 package bootstraptoken
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -13,7 +12,7 @@ import (
 	"k8s.io/cluster-bootstrap/token/jws"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 func token(id string, end time.Time, signs bool) *corev1.Secret {
@@ -32,7 +31,7 @@ func token(id string, end time.Time, signs bool) *corev1.Secret {
 
 func TestTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
+		w := reconciletest.New(t)
 		now := time.Now()
 		foreign := token("foreig", now.Add(-time.Hour), true)
 		foreign.Namespace = "other"
@@ -42,13 +41,13 @@ func TestTokens(t *testing.T) {
 			token("ever00", time.Time{}, true), token("hour00", now.Add(time.Hour), true), token("past00", now.Add(-time.Hour), true),
 			token("silent", now.Add(2*time.Hour), false), foreign, broken,
 		} {
-			controllertest.Add(w, s)
+			reconciletest.Add(w, s)
 		}
-		controllertest.Add(w, &corev1.ConfigMap{
+		reconciletest.Add(w, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "cluster-info"},
 			Data:       map[string]string{"kubeconfig": "the cluster's", "jws-kubeconfig-gone00": "old"},
 		})
-		w.Run(func(ctx context.Context) error { return Run(ctx, Config{Client: w.Client}) })
+		w.Run(New(nil))
 		w.Settle()
 		look := func(wantSecrets, wantKeys []string) {
 			t.Helper()
@@ -88,10 +87,8 @@ func TestTokens(t *testing.T) {
 // stays, and what he deletes comes back.
 func TestClusterInfoComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
-		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Client: w.Client, ClusterInfo: []byte("the cluster's")})
-		})
+		w := reconciletest.New(t)
+		w.Run(New([]byte("the cluster's")))
 		w.Settle()
 		if diff := cmp.Diff([]string{"create configmaps kube-public/cluster-info"}, w.Writes()); diff != "" {
 			t.Error(diff)

@@ -10,15 +10,21 @@ import (
 )
 
 // approve says yes to the request of a node for its client certificate, if its author
-// may ask. Everything else waits for an administrator.
+// may ask and may have the name. Everything else waits for an administrator.
 func (c *controller) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
 	request, err := parse(csr)
-	if err != nil || csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName || judgeNodeClient(request, csr.Spec.Usages) != nil {
+	if err != nil || csr.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName ||
+		judgeNodeClient(request, csr.Spec.Usages) != nil {
 		return nil
 	}
 	permission, message := "nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."
-	if csr.Spec.Username == request.Subject.CommonName {
+	itself := csr.Spec.Username == request.Subject.CommonName
+	if itself {
 		permission, message = "selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."
+	}
+	free, err := c.mayHave(ctx, csr, request, itself)
+	if err != nil || !free {
+		return err
 	}
 	allowed, err := c.mayAsk(ctx, csr, permission)
 	if err != nil || !allowed {
@@ -27,7 +33,7 @@ func (c *controller) approve(ctx context.Context, csr *certificatesv1.Certificat
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "AutoApproved", Message: message,
 	})
-	_, err = c.cfg.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
+	_, err = c.env.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
 	return err
 }
 
@@ -44,7 +50,7 @@ func (c *controller) mayAsk(ctx context.Context, csr *certificatesv1.Certificate
 		}
 		review.Spec.Extra[key] = authorizationv1.ExtraValue(values)
 	}
-	answer, err := c.cfg.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	answer, err := c.env.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return false, err
 	}

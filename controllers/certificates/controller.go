@@ -5,18 +5,15 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"log/slog"
-	"slices"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 )
 
 // Signer makes certificates of the cluster's authority.
@@ -26,39 +23,57 @@ type Signer interface {
 	Sign(request *x509.CertificateRequest, usages []x509.ExtKeyUsage, keyUsage x509.KeyUsage, life time.Duration) ([]byte, error)
 }
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	Signer    Signer
-	Logger    *slog.Logger
+var requests = reconcile.KindOf[*certificatesv1.CertificateSigningRequest](
+	certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"),
+)
+
+// Authority is whose signatures the controller gives.
+type Authority struct {
+	// Signer signs what clients show; nil leaves all requests to others.
+	Signer Signer
+	// Serving signs what kubelets serve with: an authority that only servers trust.
+	Serving Signer
+	// NodeKey is the hash of the key that a node joined with (hex of SHA-256 over the DER
+	// form of the public key); empty if it registered in another way.
+	NodeKey func(node *corev1.Node) string
 }
 
-type controller struct{ cfg Config }
-
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Certificates().V1().CertificateSigningRequests().Informer()
-	return nil
+// New answers requests.
+func New(authority Authority) reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "certificate-controller",
+		Reads: []reconcile.Read{requests},
+		Run:   func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, authority) },
+	}
 }
 
-// Run answers requests until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg}
+type controller struct {
+	env *reconcile.Env
+	Authority
+	requests reconcile.Cache[*certificatesv1.CertificateSigningRequest]
+}
+
+func run(ctx context.Context, env *reconcile.Env, authority Authority) error {
+	if authority.Signer == nil {
+		return reconcile.Idle(ctx)
+	}
+	c := &controller{env, authority, requests.From(env)}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "certificates",
+		Queue:     "certificate",
 		Reconcile: c.reconcile,
-		Sources:   []reconcile.Source{reconcile.Self(cfg.Informers.Certificates().V1().CertificateSigningRequests().Informer())},
-		Logger:    cfg.Logger,
+		Sources:   []reconcile.Source{reconcile.Self(c.requests)},
+		Env:       env,
 	})
 }
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	csr, err := c.cfg.Informers.Certificates().V1().CertificateSigningRequests().Lister().Get(key.Name)
+	csr, err := c.requests.Get(key)
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
-	if err != nil || len(csr.Status.Certificate) > 0 || has(csr, certificatesv1.CertificateDenied) || has(csr, certificatesv1.CertificateFailed) {
+	if err != nil || len(csr.Status.Certificate) > 0 || has(csr, certificatesv1.CertificateDenied) ||
+		has(csr, certificatesv1.CertificateFailed) {
 		return 0, err
 	}
 	ctx = reconcile.WithCause(ctx, csr)
@@ -73,8 +88,15 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	return 0, err
 }
 
+// answers are the conditions of requests.
+var answers = conditions.Of(
+	func(c *certificatesv1.CertificateSigningRequestCondition) (certificatesv1.RequestConditionType, corev1.ConditionStatus, *metav1.Time) {
+		return c.Type, c.Status, &c.LastTransitionTime
+	},
+)
+
 func has(csr *certificatesv1.CertificateSigningRequest, kind certificatesv1.RequestConditionType) bool {
-	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == kind })
+	return answers.Find(csr.Status.Conditions, kind) != nil
 }
 
 var errNoRequest = errors.New("it is no PEM block CERTIFICATE REQUEST")
@@ -109,16 +131,23 @@ func (c *controller) sign(ctx context.Context, csr *certificatesv1.CertificateSi
 	}
 	if err != nil {
 		csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-			Type: certificatesv1.CertificateFailed, Status: corev1.ConditionTrue, Reason: "SignerValidationFailure", Message: err.Error(), LastUpdateTime: metav1.Now(),
+			Type: certificatesv1.CertificateFailed, Status: corev1.ConditionTrue, Reason: "SignerValidationFailure", Message: err.Error(), LastUpdateTime: metav1.NewTime(c.env.Now()),
 		})
 	} else {
 		extended, usage := usagesOf(csr.Spec.Usages)
-		if csr.Status.Certificate, err = c.cfg.Signer.Sign(request, extended, usage, lifeOf(csr)); err != nil {
+		if csr.Status.Certificate, err = c.authority(csr.Spec.SignerName).Sign(request, extended, usage, lifeOf(csr)); err != nil {
 			return err
 		}
 	}
-	_, err = c.cfg.Client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, csr, metav1.UpdateOptions{})
+	_, err = c.env.Client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, csr, metav1.UpdateOptions{})
 	return err
+}
+
+func (c *controller) authority(signer string) Signer {
+	if signer == certificatesv1.KubeletServingSignerName {
+		return c.Serving
+	}
+	return c.Signer
 }
 
 func lifeOf(csr *certificatesv1.CertificateSigningRequest) time.Duration {

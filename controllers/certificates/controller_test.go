@@ -1,7 +1,6 @@
 package certificates
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,16 +20,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ktesting "k8s.io/client-go/testing"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 // stamp signs with a word.
-type stamp struct{ life time.Duration }
+type stamp string
 
-func (s *stamp) Sign(request *x509.CertificateRequest, _ []x509.ExtKeyUsage, _ x509.KeyUsage, life time.Duration) ([]byte, error) {
-	s.life = life
-	return []byte("signed " + request.Subject.CommonName), nil
+func (s stamp) Sign(request *x509.CertificateRequest, _ []x509.ExtKeyUsage, _ x509.KeyUsage, _ time.Duration) ([]byte, error) {
+	return []byte(string(s) + " " + request.Subject.CommonName), nil
 }
+
+func nodeKey(node *corev1.Node) string { return node.Annotations["key"] }
 
 var (
 	client  = []certificatesv1.KeyUsage{"digital signature", "client auth"}
@@ -76,14 +76,14 @@ func TestRequests(t *testing.T) {
 		"a node with names waits":      {"kube-apiserver-client-kubelet", "system:node:a", "system:nodes", []string{"a"}, client, false, ""},
 		"a node with names fails":      {"kube-apiserver-client-kubelet", "system:node:a", "system:nodes", []string{"a"}, client, true, "not allowed"},
 		"no node's name":               {"kube-apiserver-client-kubelet", "root", "system:nodes", nil, client, true, "common name"},
-		"a kubelet serves":             {"kubelet-serving", "system:node:a", "system:nodes", []string{"a"}, serving, true, "signed system:node:a"},
+		"a kubelet serves":             {"kubelet-serving", "system:node:a", "system:nodes", []string{"a"}, serving, true, "served system:node:a"},
 		"a kubelet serving waits":      {"kubelet-serving", "system:node:a", "system:nodes", []string{"a"}, serving, false, ""},
 		"a kubelet needs a name":       {"kubelet-serving", "system:node:a", "system:nodes", nil, serving, true, "at least one"},
 		"another signer's is left out": {"legacy-unknown", "jane", "dev", nil, client, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := controllertest.New(t)
+				w := reconciletest.New(t)
 				w.Client.PrependReactor("create", "subjectaccessreviews", func(a ktesting.Action) (bool, runtime.Object, error) {
 					review := a.(ktesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
 					review.Status.Allowed = review.Spec.User == "boot" && review.Spec.ResourceAttributes.Subresource == "nodeclient"
@@ -93,10 +93,8 @@ func TestRequests(t *testing.T) {
 				if c.approved {
 					csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
 				}
-				controllertest.Add(w, csr)
-				w.Run(func(ctx context.Context) error {
-					return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Signer: &stamp{}})
-				})
+				reconciletest.Add(w, csr)
+				w.Run(New(Authority{Signer: stamp("signed"), Serving: stamp("served"), NodeKey: nodeKey}))
 				w.Settle()
 				got, err := w.Client.CertificatesV1().CertificateSigningRequests().Get(t.Context(), "r", metav1.GetOptions{})
 				if err != nil {
@@ -122,6 +120,65 @@ func TestRequests(t *testing.T) {
 				w.Settle()
 				if writes := w.Writes(); len(writes) > 0 {
 					t.Errorf("an unchanged world was written to: %v", writes)
+				}
+			})
+		})
+	}
+}
+
+// TestNamesOfNodes: who may ask for certificates of nodes gets those of names that are free.
+func TestNamesOfNodes(t *testing.T) {
+	const itself = "system:node:a"
+	node := func(key string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"key": key}}}
+	}
+	for name, c := range map[string]struct {
+		user string
+		// before makes what there is, for a request of a key.
+		before   func(w *reconciletest.World, asked *certificatesv1.CertificateSigningRequest)
+		approved bool
+	}{
+		"a free name": {"boot", func(*reconciletest.World, *certificatesv1.CertificateSigningRequest) {}, true},
+		"a living node's": {"boot", func(w *reconciletest.World, _ *certificatesv1.CertificateSigningRequest) {
+			reconciletest.Add(w, node(""))
+		}, false},
+		"its own": {itself, func(w *reconciletest.World, _ *certificatesv1.CertificateSigningRequest) {
+			reconciletest.Add(w, node(""))
+		}, true},
+		"its own, with another key": {itself, func(w *reconciletest.World, _ *certificatesv1.CertificateSigningRequest) {
+			reconciletest.Add(w, node("other"))
+		}, false},
+		"another key's, unregistered": {"boot", func(w *reconciletest.World, _ *certificatesv1.CertificateSigningRequest) {
+			other := request(t, "kube-apiserver-client-kubelet", itself, "system:nodes", nil, client)
+			other.Name, other.UID = "before", "before"
+			other.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+			other.Status.Certificate = []byte("signed")
+			reconciletest.Add(w, other)
+		}, false},
+		"the same key's, unregistered": {"boot", func(w *reconciletest.World, asked *certificatesv1.CertificateSigningRequest) {
+			other := asked.DeepCopy()
+			other.Name, other.UID = "before", "before"
+			other.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+			other.Status.Certificate = []byte("signed")
+			reconciletest.Add(w, other)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := reconciletest.New(t)
+				w.Client.PrependReactor("create", "subjectaccessreviews", func(a ktesting.Action) (bool, runtime.Object, error) {
+					review := a.(ktesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+					review.Status.Allowed = true
+					return true, review, nil
+				})
+				csr := request(t, "kube-apiserver-client-kubelet", itself, "system:nodes", nil, client)
+				csr.UID, csr.Spec.Username = "asked", c.user
+				c.before(w, csr)
+				reconciletest.Add(w, csr)
+				w.Run(New(Authority{Signer: stamp("signed"), Serving: stamp("served"), NodeKey: nodeKey}))
+				w.Settle()
+				if got := strings.Contains(strings.Join(w.Writes(), " "), "certificatesigningrequests/approval /r"); got != c.approved {
+					t.Errorf("approved %v, want %v", got, c.approved)
 				}
 			})
 		})

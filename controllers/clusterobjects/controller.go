@@ -3,7 +3,6 @@ package clusterobjects
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/netip"
 	"time"
 
@@ -17,53 +16,51 @@ import (
 // interval is how often the objects are looked at. They are few, and nothing follows them.
 const interval = time.Minute
 
-// Objects are those that there have to be. They are shared: nobody changes them.
+// Objects are those that must exist. They are shared and must not be changed.
 type Objects struct {
 	PriorityClasses []*schedulingv1.PriorityClass
 	Levels          []*flowcontrolv1.PriorityLevelConfiguration
 	Schemas         []*flowcontrolv1.FlowSchema
 	// ServiceCIDR is the range of all Services' addresses; it is fixed.
 	ServiceCIDR netip.Prefix
-	// Authentication is what servers behind this one read: whom to believe.
+	// Authentication is the ConfigMap that tells aggregated API servers which CAs to trust.
 	Authentication map[string]string
 }
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client  kubernetes.Interface
-	Objects *Objects
-	Logger  *slog.Logger
+// New keeps the objects; nil leaves them to others.
+func New(objects *Objects) reconcile.Controller {
+	return reconcile.Controller{Name: "cluster-objects-controller", OfAPI: true, Run: func(ctx context.Context, env *reconcile.Env) error {
+		if objects == nil {
+			return reconcile.Idle(ctx)
+		}
+		return run(ctx, env, objects)
+	}}
 }
 
-type controller struct{ cfg Config }
+func run(ctx context.Context, env *reconcile.Env, objects *Objects) error {
+	return reconcile.Run(ctx, reconcile.Config{
+		Name: "clusterobjects",
+		Reconcile: func(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
+			return interval, ensure(ctx, env.Client, objects, env.Now())
+		},
+		Feeds:   []reconcile.Feed{reconcile.Once(everything)},
+		Workers: 1,
+		Env:     env,
+	})
+}
 
 // everything is the only key: each pass looks at all objects.
 var everything = reconcile.Key{Name: "cluster objects"}
 
-// Run keeps the objects until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg}
-	return reconcile.Run(ctx, reconcile.Config{
-		Name:      "clusterobjects",
-		Reconcile: c.reconcile,
-		Feeds:     []reconcile.Feed{reconcile.Once(everything)},
-		Workers:   1,
-		Logger:    cfg.Logger,
-	})
-}
-
-func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
-	return interval, ensure(ctx, c.cfg.Client, c.cfg.Objects)
-}
-
 // ensure writes nothing if everything is as it should be. What fails keeps nothing
 // else from being there.
-func ensure(ctx context.Context, client kubernetes.Interface, o *Objects) error {
+func ensure(ctx context.Context, client kubernetes.Interface, o *Objects, now time.Time) error {
 	return errors.Join(
 		ensurePriorityClasses(ctx, client, o.PriorityClasses),
 		ensureLevels(ctx, client, o.Levels),
 		ensureSchemas(ctx, client, o.Schemas),
 		ensureServiceCIDR(ctx, client, o.ServiceCIDR),
 		ensureAuthentication(ctx, client, o.Authentication),
+		ensureTokenTracking(ctx, client, now),
 	)
 }

@@ -2,7 +2,6 @@ package clusterobjects
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"net/netip"
 	"slices"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 var wanted = &Objects{
@@ -47,7 +48,7 @@ func writes(client *fake.Clientset) (created, updated int) {
 func ensureAnd(t *testing.T, client *fake.Clientset, wantCreated, wantUpdated int, what string) {
 	t.Helper()
 	client.ClearActions()
-	if err := ensure(t.Context(), client, wanted); err != nil {
+	if err := ensure(t.Context(), client, wanted, time.Date(2030, 1, 2, 3, 0, 0, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
 	if created, updated := writes(client); created != wantCreated || updated != wantUpdated {
@@ -55,8 +56,8 @@ func ensureAnd(t *testing.T, client *fake.Clientset, wantCreated, wantUpdated in
 	}
 }
 
-// 2 priority classes, 2 + 6 levels, 2 + 9 schemas, 1 range, 1 ConfigMap.
-const objects = 23
+// 2 priority classes, 2 + 6 levels, 2 + 9 schemas, 1 range, 2 ConfigMaps.
+const objects = 24
 
 func TestObjectsAreMadeOnce(t *testing.T) {
 	client := fake.NewClientset()
@@ -114,9 +115,11 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		client := fake.NewClientset()
+		env := reconciletest.New(t).Env()
+		env.Client = client
 		ended := make(chan error)
 		go func() {
-			ended <- Run(ctx, Config{Client: client, Objects: wanted, Logger: slog.New(slog.DiscardHandler)})
+			ended <- New(wanted).Start(ctx, env)
 		}()
 		synctest.Wait()
 		classes := client.SchedulingV1().PriorityClasses()
@@ -133,4 +136,27 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestTrackingBeginsOnce: a date stays, what is none becomes today.
+func TestTrackingBeginsOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		data        map[string]string
+		wantUpdated int
+		want        string
+	}{
+		"a date":      {map[string]string{"since": "2029-12-31"}, 0, "2029-12-31"},
+		"none":        {nil, 1, "2030-01-02"},
+		"no date":     {map[string]string{"since": "yesterday", "theirs": "kept"}, 1, "2030-01-02"},
+		"a date, too": {map[string]string{"since": "2031-01-01"}, 0, "2031-01-01"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: tokenTracking}, Data: c.data})
+			ensureAnd(t, client, objects-1, c.wantUpdated+1, "tracked before") // and the range's status
+			have, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(t.Context(), tokenTracking, metav1.GetOptions{})
+			if err != nil || have.Data["since"] != c.want || have.Data["theirs"] != c.data["theirs"] {
+				t.Errorf("%v, %v", have.Data, err)
+			}
+		})
+	}
 }

@@ -1,18 +1,17 @@
-// Package clusterobjects keeps what every cluster has beside its namespaces and the
-// API's own Service: the system's priority classes, upstream's flow schemas and their
-// levels, the range of Services' addresses, and whom servers behind this one believe.
+// Package clusterobjects keeps objects that every cluster has: the system's priority classes, upstream's flow
+// schemas and their priority levels, the ServiceCIDR, the ConfigMap that tells aggregated API servers which
+// CAs to trust, and the one that says since when the last use of legacy tokens is recorded.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and reconcile. What there has to be is told by the wiring: it knows the
-// API server, this package does not.
+// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
+// Package server says which objects these are.
 //
 // Reads and writes: PriorityClasses, FlowSchemas, PriorityLevelConfigurations, the
-// ServiceCIDR called kubernetes and its status, the ConfigMap
-// kube-system/extension-apiserver-authentication. Owns: those that it is told, by name.
+// ServiceCIDR called kubernetes and its status, the ConfigMaps
+// kube-system/extension-apiserver-authentication and
+// kube-system/kube-apiserver-legacy-service-account-token-tracking. Owns: those that it is told, by name.
 //
-// It promises: what somebody deleted is back within interval; what an administrator
-// changed stays, as upstream's annotation apf.kubernetes.io/autoupdate-spec says; on an
-// unchanged world nothing is written.
+// It promises: what somebody deleted is back within interval; what an administrator changed stays, as
+// upstream's annotation apf.kubernetes.io/autoupdate-spec says; nothing is written when nothing has changed.
 //
 // Tests run over client-go's fake clientset, the whole controller in a synctest bubble.
 package clusterobjects

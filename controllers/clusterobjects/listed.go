@@ -56,7 +56,12 @@ type clusterObject interface {
 
 // ensureAll creates what is missing of wanted. revised returns a stored object as it
 // should be, or false if it may stay; a nil function means that all may.
-func ensureAll[T clusterObject](ctx context.Context, client objectClient[T], stored, wanted []T, revised func(stored, wanted T) (T, bool)) error {
+func ensureAll[T clusterObject](
+	ctx context.Context,
+	client objectClient[T],
+	stored, wanted []T,
+	revised func(stored, wanted T) (T, bool),
+) error {
 	byName := map[string]T{}
 	for _, obj := range stored {
 		byName[obj.GetName()] = obj
@@ -102,7 +107,8 @@ func maintained(obj metav1.Object) bool {
 
 // revisedLevel leaves the shares of the exempt level to the administrator.
 func revisedLevel(have, want *flowcontrolv1.PriorityLevelConfiguration) (*flowcontrolv1.PriorityLevelConfiguration, bool) {
-	if want.Name == flowcontrolv1.PriorityLevelConfigurationNameExempt || !maintained(have) || apiequality.Semantic.DeepEqual(have.Spec, want.Spec) {
+	if want.Name == flowcontrolv1.PriorityLevelConfigurationNameExempt || !maintained(have) ||
+		apiequality.Semantic.DeepEqual(have.Spec, want.Spec) {
 		return nil, false
 	}
 	changed := have.DeepCopy()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/netip"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -19,6 +20,10 @@ const (
 	// authenticationConfig is where API servers behind this one read whom to believe: the
 	// authority of clients, and the front proxies that name users.
 	authenticationConfig = "extension-apiserver-authentication"
+	// tokenTracking says, under trackedSince, since which day the last use of legacy tokens is recorded.
+	tokenTracking = "kube-apiserver-legacy-service-account-token-tracking"
+	trackedSince  = "since"
+	dateFormat    = "2006-01-02"
 )
 
 // cached reads are not older than the last pass's writes, seen by the same server.
@@ -34,12 +39,15 @@ func ensureServiceCIDR(ctx context.Context, client kubernetes.Interface, cidr ne
 			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{cidr.String()}},
 		}, metav1.CreateOptions{})
 	}
-	if err != nil || meta.IsStatusConditionTrue(have.Status.Conditions, networkingv1.ServiceCIDRConditionReady) {
-		return err
+	judged := func(status metav1.ConditionStatus) bool {
+		return meta.IsStatusConditionPresentAndEqual(have.Status.Conditions, networkingv1.ServiceCIDRConditionReady, status)
+	}
+	if err != nil || have.DeletionTimestamp != nil || judged(metav1.ConditionTrue) || judged(metav1.ConditionFalse) {
+		return err // what the controller of ranges says stays
 	}
 	have = have.DeepCopy()
 	meta.SetStatusCondition(&have.Status.Conditions, metav1.Condition{
-		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Reason: "NetworkReady", Message: "Kubernetes default Service CIDR is ready",
+		Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, Message: "Kubernetes default Service CIDR is ready",
 	})
 	_, err = ranges.UpdateStatus(ctx, have, metav1.UpdateOptions{})
 	return err
@@ -51,7 +59,13 @@ func ensureAuthentication(ctx context.Context, client kubernetes.Interface, want
 	configMaps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
 	have, err := configMaps.Get(ctx, authenticationConfig, cached)
 	if apierrors.IsNotFound(err) {
-		return created(configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: authenticationConfig}, Data: want}, metav1.CreateOptions{}))
+		return created(
+			configMaps.Create(
+				ctx,
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: authenticationConfig}, Data: want},
+				metav1.CreateOptions{},
+			),
+		)
 	}
 	if err != nil {
 		return err
@@ -64,6 +78,30 @@ func ensureAuthentication(ctx context.Context, client kubernetes.Interface, want
 	}
 	have = have.DeepCopy()
 	have.Data = data
+	_, err = configMaps.Update(ctx, have, metav1.UpdateOptions{})
+	return err
+}
+
+// ensureTokenTracking writes down since when the API records the use of legacy tokens. A date that cannot be read is
+// today: nothing that rests on it may end too early.
+func ensureTokenTracking(ctx context.Context, client kubernetes.Interface, now time.Time) error {
+	configMaps, since := client.CoreV1().ConfigMaps(metav1.NamespaceSystem), now.UTC().Format(dateFormat)
+	have, err := configMaps.Get(ctx, tokenTracking, cached)
+	if apierrors.IsNotFound(err) {
+		fresh := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: tokenTracking}, Data: map[string]string{trackedSince: since}}
+		return created(configMaps.Create(ctx, fresh, metav1.CreateOptions{}))
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := time.Parse(dateFormat, have.Data[trackedSince]); err == nil {
+		return nil
+	}
+	have = have.DeepCopy()
+	if have.Data == nil {
+		have.Data = map[string]string{}
+	}
+	have.Data[trackedSince] = since
 	_, err = configMaps.Update(ctx, have, metav1.UpdateOptions{})
 	return err
 }

@@ -2,7 +2,6 @@ package clusterroleaggregation
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -12,41 +11,40 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	Logger    *slog.Logger
+var clusterRoles = reconcile.KindOf[*rbacv1.ClusterRole](rbacv1.SchemeGroupVersion.WithResource("clusterroles"))
+
+// New fills the roles.
+func New() reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "clusterrole-aggregation-controller",
+		Reads: []reconcile.Read{clusterRoles},
+		Run:   run,
+	}
 }
 
-type controller struct{ cfg Config }
-
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Rbac().V1().ClusterRoles().Informer()
-	return nil
+type controller struct {
+	env   *reconcile.Env
+	roles reconcile.Cache[*rbacv1.ClusterRole]
 }
 
-// Run fills the roles until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg}
+func run(ctx context.Context, env *reconcile.Env) error {
+	c := &controller{env, clusterRoles.From(env)}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "clusterroleaggregation",
+		Queue:     "ClusterRoleAggregator",
 		Reconcile: c.reconcile,
-		Sources:   []reconcile.Source{{Informer: cfg.Informers.Rbac().V1().ClusterRoles().Informer(), Map: c.gatherers}},
-		Logger:    cfg.Logger,
+		Sources:   []reconcile.Source{reconcile.Changes(c.roles, c.gatherers)},
+		Env:       env,
 	})
 }
 
 // gatherers maps a role to all that gather: a change of its labels may concern each.
 func (c *controller) gatherers(metav1.Object, metav1.Object) []reconcile.Key {
-	roles, err := c.cfg.Informers.Rbac().V1().ClusterRoles().Lister().List(labels.Everything())
+	roles, err := c.roles.List("", nil)
 	if err != nil {
 		return nil
 	}
@@ -60,15 +58,14 @@ func (c *controller) gatherers(metav1.Object, metav1.Object) []reconcile.Key {
 }
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	lister := c.cfg.Informers.Rbac().V1().ClusterRoles().Lister()
-	role, err := lister.Get(key.Name)
+	role, err := c.roles.Get(key)
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
 	if err != nil || role.AggregationRule == nil || role.DeletionTimestamp != nil {
 		return 0, err
 	}
-	all, err := lister.List(labels.Everything())
+	all, err := c.roles.List("", nil)
 	if err != nil {
 		return 0, err
 	}
@@ -78,7 +75,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	}
 	filled := role.DeepCopy()
 	filled.Rules = rules
-	_, err = c.cfg.Client.RbacV1().ClusterRoles().Update(reconcile.WithCause(ctx, role), filled, metav1.UpdateOptions{})
+	_, err = c.env.Client.RbacV1().ClusterRoles().Update(reconcile.WithCause(ctx, role), filled, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}

@@ -1,7 +1,6 @@
 package clusterroleaggregation
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 
@@ -9,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 func role(name string, labels map[string]string, resources ...string) *rbacv1.ClusterRole {
@@ -36,16 +35,16 @@ func resources(r *rbacv1.ClusterRole) []string {
 
 func TestRolesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
+		w := reconciletest.New(t)
 		toView, toEdit := map[string]string{"view": "true"}, map[string]string{"edit": "true"}
 		view := gathering("view", "view")
 		view.Labels = toEdit // a role that gathers, and is gathered
-		controllertest.Add(w, view)
-		controllertest.Add(w, gathering("edit", "edit"))
-		controllertest.Add(w, role("pods", toView, "pods", "services"))
-		controllertest.Add(w, role("more-pods", toView, "pods"))
-		controllertest.Add(w, role("secrets", toEdit, "secrets"))
-		w.Run(func(ctx context.Context) error { return Run(ctx, Config{Client: w.Client, Informers: w.Informers}) })
+		reconciletest.Add(w, view)
+		reconciletest.Add(w, gathering("edit", "edit"))
+		reconciletest.Add(w, role("pods", toView, "pods", "services"))
+		reconciletest.Add(w, role("more-pods", toView, "pods"))
+		reconciletest.Add(w, role("secrets", toEdit, "secrets"))
+		w.Run(New())
 		w.Settle()
 		expect := func(name string, want ...string) {
 			t.Helper()

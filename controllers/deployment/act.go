@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,14 +11,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/ownership"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/adopt"
 )
 
 // act carries out one step; the status comes last, so that it never says more
 // than was done.
 func (c *controller) act(ctx context.Context, d *appsv1.Deployment, t todo) error {
 	if t.selectsAll && d.Status.ObservedGeneration < d.Generation {
-		c.cfg.Events.Event(d, corev1.EventTypeWarning, "SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")
+		c.env.Events.Event(
+			d,
+			corev1.EventTypeWarning,
+			"SelectingAll",
+			"This deployment is selecting all pods. A non-empty selector is required.",
+		)
 	}
 	if t.create != nil {
 		if err := c.create(ctx, d, t.create); err != nil {
@@ -36,11 +40,7 @@ func (c *controller) act(ctx context.Context, d *appsv1.Deployment, t todo) erro
 			return err
 		}
 	}
-	d, err := c.writeRevision(ctx, d, t.revision)
-	if err != nil {
-		return err
-	}
-	return c.writeStatus(ctx, d, t.status)
+	return c.writeStatus(ctx, d, t.status, t.revision)
 }
 
 // errCollision says that the name of the new ReplicaSet belongs to another one.
@@ -48,7 +48,7 @@ var errCollision = errors.New("template hash collision")
 
 // create creates the new ReplicaSet, or finds that an earlier pass did.
 func (c *controller) create(ctx context.Context, d *appsv1.Deployment, rs *appsv1.ReplicaSet) error {
-	sets := c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace)
+	sets := c.env.Client.AppsV1().ReplicaSets(rs.Namespace)
 	made, err := sets.Create(ctx, rs, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		found, err := sets.Get(ctx, rs.Name, metav1.GetOptions{})
@@ -64,7 +64,7 @@ func (c *controller) create(ctx context.Context, d *appsv1.Deployment, rs *appsv
 		return fmt.Errorf("create ReplicaSet %s: %w", rs.Name, err)
 	}
 	if n := replicasOf(rs.Spec.Replicas); n > 0 {
-		c.cfg.Events.Eventf(d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from 0 to %d", made.Name, n)
+		c.env.Events.Eventf(d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from 0 to %d", made.Name, n)
 	}
 	return nil
 }
@@ -79,33 +79,41 @@ func (c *controller) createFailed(ctx context.Context, d *appsv1.Deployment, t t
 			n = *status.CollisionCount + 1
 		}
 		status.CollisionCount = &n
-		return c.writeStatus(ctx, d, status) // which brings the next pass
+		return c.writeStatus(ctx, d, status, "") // which brings the next pass
 	}
 	if ctx.Err() != nil || apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause) || d.Spec.ProgressDeadlineSeconds == nil {
 		return failure
 	}
-	c.cfg.Events.Eventf(d, corev1.EventTypeWarning, reasonCreateFailed, "Failed to create new replica set %q: %v", t.create.Name, failure)
-	r := rollout{now: time.Now()}
+	c.env.Events.Eventf(d, corev1.EventTypeWarning, reasonCreateFailed, "Failed to create new replica set %q: %v", t.create.Name, failure)
+	r := rollout{now: c.env.Now()}
 	r.set(&status, appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonCreateFailed, failure.Error())
-	return errors.Join(failure, c.writeStatus(ctx, d, status))
+	return errors.Join(failure, c.writeStatus(ctx, d, status, ""))
 }
 
 func (c *controller) update(ctx context.Context, d *appsv1.Deployment, ch change) error {
 	from, to := replicasOf(ch.from.Spec.Replicas), replicasOf(ch.to.Spec.Replicas)
-	if _, err := c.cfg.Client.AppsV1().ReplicaSets(ch.to.Namespace).Update(ctx, ch.to, metav1.UpdateOptions{}); err != nil {
+	if _, err := c.env.Client.AppsV1().ReplicaSets(ch.to.Namespace).Update(ctx, ch.to, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("update ReplicaSet %s: %w", ch.to.Name, err)
 	}
 	switch {
 	case to > from:
-		c.cfg.Events.Eventf(d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from %d to %d", ch.to.Name, from, to)
+		c.env.Events.Eventf(d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from %d to %d", ch.to.Name, from, to)
 	case to < from:
-		c.cfg.Events.Eventf(d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled down replica set %s from %d to %d", ch.to.Name, from, to)
+		c.env.Events.Eventf(
+			d,
+			corev1.EventTypeNormal,
+			"ScalingReplicaSet",
+			"Scaled down replica set %s from %d to %d",
+			ch.to.Name,
+			from,
+			to,
+		)
 	}
 	return nil
 }
 
 func (c *controller) remove(ctx context.Context, rs *appsv1.ReplicaSet) error {
-	err := c.cfg.Client.AppsV1().ReplicaSets(rs.Namespace).Delete(ctx, rs.Name,
+	err := c.env.Client.AppsV1().ReplicaSets(rs.Namespace).Delete(ctx, rs.Name,
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(rs.UID))})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ReplicaSet %s: %w", rs.Name, err)
@@ -113,31 +121,20 @@ func (c *controller) remove(ctx context.Context, rs *appsv1.ReplicaSet) error {
 	return nil
 }
 
-// writeRevision sets the Deployment's revision annotation and returns the
-// Deployment as it is then.
-func (c *controller) writeRevision(ctx context.Context, d *appsv1.Deployment, revision string) (*appsv1.Deployment, error) {
-	if revision == "" || d.Annotations[revisionAnnotation] == revision {
-		return d, nil
-	}
-	next := d.DeepCopy()
-	if next.Annotations == nil {
-		next.Annotations = map[string]string{}
-	}
-	next.Annotations[revisionAnnotation] = revision
-	out, err := c.cfg.Client.AppsV1().Deployments(d.Namespace).Update(ctx, next, metav1.UpdateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("write revision: %w", err)
-	}
-	return out, nil
-}
-
-func (c *controller) writeStatus(ctx context.Context, d *appsv1.Deployment, status appsv1.DeploymentStatus) error {
-	if apiequality.Semantic.DeepEqual(d.Status, status) {
+// writeStatus writes the status, and the revision annotation with it: a write of
+// the Deployment itself would count as a change of it and raise its generation.
+// An empty revision leaves the annotation.
+func (c *controller) writeStatus(ctx context.Context, d *appsv1.Deployment, status appsv1.DeploymentStatus, revision string) error {
+	sameRevision := revision == "" || d.Annotations[revisionAnnotation] == revision
+	if sameRevision && apiequality.Semantic.DeepEqual(d.Status, status) {
 		return nil
 	}
 	next := d.DeepCopy()
 	next.Status = status
-	_, err := c.cfg.Client.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if !sameRevision {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, revisionAnnotation, revision)
+	}
+	_, err := c.env.Client.AppsV1().Deployments(d.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write status: %w", err)
 	}
@@ -145,9 +142,13 @@ func (c *controller) writeStatus(ctx context.Context, d *appsv1.Deployment, stat
 }
 
 // claim adopts and releases ReplicaSets; the result is what is ours afterwards.
-func (c *controller) claim(ctx context.Context, d *appsv1.Deployment, claims ownership.Claims[*appsv1.ReplicaSet]) ([]*appsv1.ReplicaSet, error) {
-	apps := c.cfg.Client.AppsV1()
-	return ownership.CarryOut(ctx, d, claims, ownership.Writer[*appsv1.Deployment, *appsv1.ReplicaSet]{
+func (c *controller) claim(
+	ctx context.Context,
+	d *appsv1.Deployment,
+	claims adopt.Claims[*appsv1.ReplicaSet],
+) ([]*appsv1.ReplicaSet, error) {
+	apps := c.env.Client.AppsV1()
+	return adopt.CarryOut(ctx, d, claims, adopt.Writer[*appsv1.Deployment, *appsv1.ReplicaSet]{
 		Kind: kind, Owner: apps.Deployments(d.Namespace).Get, Patch: apps.ReplicaSets(d.Namespace).Patch,
 	})
 }

@@ -3,7 +3,6 @@ package deployment
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,29 +11,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
-	"github.com/setpoint-io/setpoint/controllers/ownership"
-	"github.com/setpoint-io/setpoint/controllers/pods"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/adopt"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 )
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	Events    record.EventRecorder
-	Logger    *slog.Logger
+// New keeps Deployments.
+func New() reconcile.Controller {
+	return reconcile.Controller{
+		Name: "deployment-controller",
+		Reads: []reconcile.Read{
+			reconcile.Deployments,
+			reconcile.ReplicaSets.By(reconcile.ByController),
+			reconcile.Pods.By(reconcile.ByController),
+		},
+		Run: run,
+	}
 }
 
 // controller is one term of the controller.
 type controller struct {
-	cfg  Config
-	sets cache.SharedIndexInformer
-	pods cache.SharedIndexInformer
+	env         *reconcile.Env
+	deployments reconcile.Cache[*appsv1.Deployment]
+	sets        reconcile.Cache[*appsv1.ReplicaSet]
+	pods        reconcile.Cache[*corev1.Pod]
+}
+
+func run(ctx context.Context, env *reconcile.Env) error {
+	c := &controller{
+		env: env, deployments: reconcile.Deployments.From(env), sets: reconcile.ReplicaSets.From(env), pods: reconcile.Pods.From(env),
+	}
+	return reconcile.Run(ctx, reconcile.Config{
+		Name:      "deployment",
+		Reconcile: c.reconcile,
+		Sources: []reconcile.Source{
+			reconcile.Self(c.deployments), reconcile.Changes(c.sets, c.setChanged), reconcile.Changes(c.pods, c.podChanged),
+		},
+		Env: env,
+	})
 }
 
 // kind is what owner references name; setKind is what pods are owned by.
@@ -42,37 +57,6 @@ var (
 	kind    = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	setKind = schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 )
-
-// Warm creates the informers and indexes that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Apps().V1().Deployments().Informer()
-	if err := reconcile.IndexByController(f.Apps().V1().ReplicaSets().Informer()); err != nil {
-		return err
-	}
-	return reconcile.IndexByController(f.Core().V1().Pods().Informer())
-}
-
-// Run reconciles Deployments until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	if err := Warm(cfg.Informers); err != nil {
-		return err
-	}
-	c := &controller{
-		cfg:  cfg,
-		sets: cfg.Informers.Apps().V1().ReplicaSets().Informer(),
-		pods: cfg.Informers.Core().V1().Pods().Informer(),
-	}
-	return reconcile.Run(ctx, reconcile.Config{
-		Name:      "deployment",
-		Reconcile: c.reconcile,
-		Sources: []reconcile.Source{
-			reconcile.Self(cfg.Informers.Apps().V1().Deployments().Informer()),
-			{Informer: c.sets, Map: c.setChanged},
-			{Informer: c.pods, Map: c.podChanged},
-		},
-		Logger: cfg.Logger,
-	})
-}
 
 // setChanged maps a ReplicaSet to the Deployments that control it or, for an
 // orphan, to those that would adopt it.
@@ -86,7 +70,7 @@ func (c *controller) setChanged(before, after metav1.Object) []reconcile.Key {
 	if len(keys) > 0 || after == nil || metav1.GetControllerOfNoCopy(after) != nil {
 		return keys
 	}
-	deployments, err := c.cfg.Informers.Apps().V1().Deployments().Lister().Deployments(after.GetNamespace()).List(labels.Everything())
+	deployments, err := c.deployments.List(after.GetNamespace(), nil)
 	if err != nil {
 		return nil
 	}
@@ -106,14 +90,14 @@ func (c *controller) podChanged(before, after metav1.Object) []reconcile.Key {
 	if !ok {
 		return nil
 	}
-	if now, ok := after.(*corev1.Pod); ok && (pods.Finished(pod) || !pods.Finished(now)) {
+	if now, ok := after.(*corev1.Pod); ok && (podstate.Finished(pod) || !podstate.Finished(now)) {
 		return nil
 	}
 	key, ok := reconcile.OwnerKey(pod, setKind)
 	if !ok {
 		return nil
 	}
-	rs, err := c.cfg.Informers.Apps().V1().ReplicaSets().Lister().ReplicaSets(key.Namespace).Get(key.Name)
+	rs, err := c.sets.Get(key)
 	if err != nil {
 		return nil
 	}
@@ -125,7 +109,7 @@ func (c *controller) podChanged(before, after metav1.Object) []reconcile.Key {
 
 // reconcile reads one Deployment and its ReplicaSets, plans, and acts.
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	d, err := c.cfg.Informers.Apps().V1().Deployments().Lister().Deployments(key.Namespace).Get(key.Name)
+	d, err := c.deployments.Get(key)
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
@@ -137,7 +121,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	if err != nil {
 		return 0, err
 	}
-	todo := plan(d, seen, time.Now())
+	todo := plan(d, seen, c.env.Now())
 	return todo.again, c.act(ctx, d, todo)
 }
 
@@ -147,15 +131,15 @@ func (c *controller) observe(ctx context.Context, d *appsv1.Deployment) (observe
 	if err != nil {
 		return observed{}, reconcile.Terminal(fmt.Errorf("selector: %w", err))
 	}
-	owned, err := reconcile.Owned[*appsv1.ReplicaSet](c.sets, d)
+	owned, err := c.sets.Owned(d)
 	if err != nil {
 		return observed{}, err
 	}
-	orphans, err := reconcile.Orphans[*appsv1.ReplicaSet](c.sets, d.Namespace)
+	orphans, err := c.sets.Orphans(d.Namespace)
 	if err != nil {
 		return observed{}, err
 	}
-	sets, err := c.claim(ctx, d, ownership.Claim(d, selector, owned, orphans))
+	sets, err := c.claim(ctx, d, adopt.Claim(d, selector, owned, orphans))
 	if err != nil {
 		return observed{}, err
 	}
@@ -173,12 +157,12 @@ func (c *controller) oldPods(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) (i
 		if current != nil && rs.UID == current.UID {
 			continue
 		}
-		theirs, err := reconcile.Owned[*corev1.Pod](c.pods, rs)
+		theirs, err := c.pods.Owned(rs)
 		if err != nil {
 			return 0, err
 		}
 		for _, p := range theirs {
-			if !pods.Finished(p) {
+			if !podstate.Finished(p) {
 				n++
 			}
 		}

@@ -1,7 +1,6 @@
 package deployment
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -13,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
-	"github.com/setpoint-io/setpoint/controllers/pods"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 	"github.com/setpoint-io/setpoint/controllers/replicaset"
 )
 
@@ -37,20 +36,18 @@ func newDeployment(replicas, surge, unavailable int) *appsv1.Deployment {
 }
 
 // bubble runs a test with the Deployment and ReplicaSet controllers.
-func bubble(t *testing.T, body func(t *testing.T, w *controllertest.World)) {
+func bubble(t *testing.T, body func(t *testing.T, w *reconciletest.World)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
-		w.Run(func(ctx context.Context) error {
-			return replicaset.Run(ctx, replicaset.Config{Client: w.Client, Informers: w.Informers, Events: &controllertest.Events{}})
-		})
-		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Events: w.Events})
-		})
+		w := reconciletest.New(t)
+		env := w.Env()
+		env.Events = &reconciletest.Events{} // not those of Deployments
+		w.RunIn(env, replicaset.New())
+		w.Run(New())
 		body(t, w)
 	})
 }
 
-func get(t *testing.T, w *controllertest.World) *appsv1.Deployment {
+func get(t *testing.T, w *reconciletest.World) *appsv1.Deployment {
 	t.Helper()
 	d, err := w.Client.AppsV1().Deployments("ns").Get(t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
@@ -59,7 +56,7 @@ func get(t *testing.T, w *controllertest.World) *appsv1.Deployment {
 	return d
 }
 
-func sets(t *testing.T, w *controllertest.World) []appsv1.ReplicaSet {
+func sets(t *testing.T, w *reconciletest.World) []appsv1.ReplicaSet {
 	t.Helper()
 	list, err := w.Client.AppsV1().ReplicaSets("ns").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -69,7 +66,7 @@ func sets(t *testing.T, w *controllertest.World) []appsv1.ReplicaSet {
 }
 
 // update changes the Deployment as a user would, again when it lost a race.
-func update(t *testing.T, w *controllertest.World, change func(d *appsv1.Deployment)) {
+func update(t *testing.T, w *reconciletest.World, change func(d *appsv1.Deployment)) {
 	t.Helper()
 	for range 10 {
 		d := get(t, w)
@@ -82,7 +79,7 @@ func update(t *testing.T, w *controllertest.World, change func(d *appsv1.Deploym
 }
 
 // finish lets pods run until nothing changes any more, calling each between.
-func finish(w *controllertest.World, ready bool, each func()) {
+func finish(w *reconciletest.World, ready bool, each func()) {
 	for range 30 {
 		w.Settle()
 		each()
@@ -100,7 +97,7 @@ func condition(d *appsv1.Deployment, t appsv1.DeploymentConditionType) string {
 	return "none"
 }
 
-func assertQuiet(t *testing.T, w *controllertest.World) {
+func assertQuiet(t *testing.T, w *reconciletest.World) {
 	t.Helper()
 	w.Writes()
 	time.Sleep(20 * time.Minute)
@@ -111,8 +108,8 @@ func assertQuiet(t *testing.T, w *controllertest.World) {
 }
 
 func TestFirstRollout(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
-		controllertest.Add(w, newDeployment(3, 1, 0))
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
+		reconciletest.Add(w, newDeployment(3, 1, 0))
 		w.Settle()
 		if got := condition(get(t, w), appsv1.DeploymentAvailable); got != "False MinimumReplicasUnavailable" {
 			t.Errorf("available before any pod runs: %s", got)
@@ -131,6 +128,9 @@ func TestFirstRollout(t *testing.T) {
 		if got := condition(d, appsv1.DeploymentAvailable); got != "True MinimumReplicasAvailable" {
 			t.Errorf("available: %s", got)
 		}
+		if d.Generation != 1 {
+			t.Errorf("generation %d: the controller's own writes counted as changes of the wish", d.Generation)
+		}
 		if got := d.Annotations[revisionAnnotation]; got != "1" {
 			t.Errorf("revision %q", got)
 		}
@@ -145,8 +145,8 @@ func TestFirstRollout(t *testing.T) {
 func TestRolloutKeepsItsBounds(t *testing.T) {
 	for _, c := range []struct{ replicas, surge, unavailable int }{{3, 1, 0}, {3, 0, 1}, {10, 3, 2}, {1, 1, 0}, {4, 4, 4}, {5, 0, 5}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
-			bubble(t, func(t *testing.T, w *controllertest.World) {
-				controllertest.Add(w, newDeployment(c.replicas, c.surge, c.unavailable))
+			bubble(t, func(t *testing.T, w *reconciletest.World) {
+				reconciletest.Add(w, newDeployment(c.replicas, c.surge, c.unavailable))
 				finish(w, true, func() {})
 				update(t, w, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "v2" })
 				finish(w, true, func() { assertBounds(t, w, c.replicas, c.surge, c.unavailable) })
@@ -165,13 +165,13 @@ func TestRolloutKeepsItsBounds(t *testing.T) {
 	}
 }
 
-func assertBounds(t *testing.T, w *controllertest.World, replicas, surge, unavailable int) {
+func assertBounds(t *testing.T, w *reconciletest.World, replicas, surge, unavailable int) {
 	t.Helper()
 	active, ready := 0, 0
 	for _, p := range w.Pods("ns") {
-		if pods.Active(&p) {
+		if podstate.Active(&p) {
 			active++
-			if pods.Ready(&p) {
+			if podstate.Ready(&p) {
 				ready++
 			}
 		}
@@ -185,8 +185,8 @@ func assertBounds(t *testing.T, w *controllertest.World, replicas, surge, unavai
 }
 
 func TestBrokenRolloutStopsAndUndoHeals(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
-		controllertest.Add(w, newDeployment(4, 1, 1))
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
+		reconciletest.Add(w, newDeployment(4, 1, 1))
 		finish(w, true, func() {})
 		first := get(t, w).Spec.Template
 		update(t, w, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "broken" })
@@ -197,7 +197,7 @@ func TestBrokenRolloutStopsAndUndoHeals(t *testing.T) {
 					w.RemovePod(&p)
 				} else if p.Spec.Containers[0].Image == "broken" {
 					p.Spec.NodeName = "n"
-					controllertest.SetReady(&p, false)
+					reconciletest.SetReady(&p, false)
 					w.Put(&p)
 				}
 			}
@@ -227,10 +227,10 @@ func TestBrokenRolloutStopsAndUndoHeals(t *testing.T) {
 }
 
 func TestRecreateNeverMixes(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
 		d := newDeployment(3, 0, 0)
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-		controllertest.Add(w, d)
+		reconciletest.Add(w, d)
 		finish(w, true, func() {})
 		update(t, w, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "v2" })
 		finish(w, true, func() {
@@ -250,8 +250,8 @@ func TestRecreateNeverMixes(t *testing.T) {
 }
 
 func TestHistoryLimitAndScaleAndPause(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
-		controllertest.Add(w, newDeployment(2, 1, 0))
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
+		reconciletest.Add(w, newDeployment(2, 1, 0))
 		finish(w, true, func() {})
 		for _, image := range []string{"v2", "v3", "v4", "v5"} {
 			update(t, w, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = image })

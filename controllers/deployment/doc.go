@@ -13,11 +13,10 @@
 // .spec.minReadySeconds, .metadata.ownerReferences and the annotations
 // deployment.kubernetes.io/{revision,revision-history,desired-replicas,max-replicas}.
 //
-// It promises: the sum of wished replicas never exceeds replicas + maxSurge,
-// available pods never fall below replicas - maxUnavailable by its own doing;
-// the name of a new ReplicaSet follows from the template, so that a repeated
-// creation finds the first one; on an unchanged world nothing is written.
-// Each pass takes one step and the events of that step bring the next.
+// It promises: the sum of desired replicas never exceeds replicas + maxSurge, available pods never fall below
+// replicas - maxUnavailable by its own doing; the name of a new ReplicaSet follows from the template, so that a
+// repeated creation finds the first one; nothing is written when nothing has changed. Each pass takes one step
+// and the events of that step bring the next.
 //
 // Tests: plans as tables and generated rollouts; the whole controller in
 // synctest bubbles over client-go's fake clientset.

@@ -1,6 +1,10 @@
 package deployment
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/revisions"
+)
 
 // The hash names ReplicaSets that exist in clusters: were it to change, every
 // Deployment would roll out again on an upgrade.
@@ -16,7 +20,7 @@ func TestTemplateHashNeverChanges(t *testing.T) {
 		{"one collision", new(int32(1)), "757f46f469"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := templateHash(template.DeepCopy(), c.collisions); got != c.want {
+			if got := revisions.TemplateHash(template.DeepCopy(), c.collisions); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})

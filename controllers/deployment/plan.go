@@ -62,26 +62,27 @@ func plan(d *appsv1.Deployment, seen observed, now time.Time) todo {
 		r.todo.status.ObservedGeneration = d.Generation
 		return r.todo
 	}
-	steady := true
+	steady, waits := true, false
 	switch {
 	case d.DeletionTimestamp != nil:
 		steady = false
 	case d.Spec.Paused:
+		r.refresh()
 		r.resize()
 		r.trimHistory()
 		steady = false
 	case r.scaling():
-		r.revise()
+		r.refresh()
 		r.resize()
 		steady = false
 	case d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType:
-		r.revise()
-		r.recreate()
+		r.refresh()
+		waits = r.recreate()
 	default:
 		r.revise()
 		r.roll()
 	}
-	if steady && len(r.todo.change) == 0 && r.todo.create == nil && r.complete(r.counts()) {
+	if steady && !waits && len(r.todo.change) == 0 && r.todo.create == nil && r.complete(r.counts()) {
 		r.trimHistory()
 	}
 	r.status(steady)
@@ -172,26 +173,20 @@ func (r *rollout) rollDown() {
 	}
 }
 
-// recreate stops everything old, waits until it has ended, then starts the new.
-func (r *rollout) recreate() {
-	if sumSpec(r.old) > 0 {
-		r.dropCurrentChanges()
+// recreate stops everything old, waits until it has ended, then starts the new. While it waits, the old ReplicaSets are
+// needed: their pods are found by them.
+func (r *rollout) recreate() (waits bool) {
+	switch {
+	case sumSpec(r.old) > 0:
 		for _, rs := range r.old {
 			r.scaleTo(rs, 0)
 		}
-		return
-	}
-	if r.oldPods > 0 {
-		r.dropCurrentChanges()
-		return
-	}
-	if r.current != nil && len(r.todo.change) == 0 {
+	case r.oldPods > 0: // they have to end first
+		return true
+	case r.current == nil:
+		r.revise()
+	case len(r.todo.change) == 0:
 		r.scaleTo(r.current, r.wish())
 	}
-}
-
-// dropCurrentChanges takes back what revise planned: under Recreate nothing new
-// may appear while something old remains. It comes again once the old is gone.
-func (r *rollout) dropCurrentChanges() {
-	r.todo.create, r.todo.change, r.todo.revision = nil, nil, ""
+	return false
 }

@@ -68,38 +68,125 @@ func (w *world) live(failing bool) {
 
 func (w *world) available() int32 { return sumAvailable(w.sets) }
 
-// In generated rollouts the wished pods never exceed replicas + surge, a plan
-// never takes available pods below replicas - maxUnavailable, and every rollout
-// ends when pods become well.
+// In generated rollouts, where replicas, template, strategy and pause change at any time and together, a plan never
+// raises the wished pods above replicas + surge, never takes available pods below replicas - maxUnavailable, and every
+// rollout ends when pods become well.
 func TestGeneratedRollouts(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		replicas, surge, unavailable := random.IntN(12), random.IntN(5), random.IntN(5)
-		w := &world{random: random, d: newDeployment(replicas, surge, unavailable), now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-		most := int32(replicas + surge)
+		w := &world{random: random, d: newDeployment(random.IntN(12), random.IntN(5), random.IntN(5)), now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
 		for step := range 120 {
-			if step%30 == 29 {
-				w.d.Spec.Template.Spec.Containers[0].Image = fmt.Sprint("v", step)
-				w.d.Generation++
+			if random.IntN(8) == 0 {
+				w.edit()
 			}
-			before := w.available()
+			wished, available := sumSpec(w.sets), w.available()
 			w.step()
-			if n := sumSpec(w.sets); n > most {
-				t.Fatalf("seed %d step %d: %d pods wished, at most %d allowed", seed, step, n, most)
+			bound := replicasOf(w.d.Spec.Replicas) + surgeOf(w.d)
+			if n := sumSpec(w.sets); n > max(wished, bound) {
+				t.Fatalf("seed %d step %d: %d pods wished, at most %d allowed", seed, step, n, max(wished, bound))
 			}
-			assertKept(t, w, before, seed, step)
+			if wished <= bound { // else the edit lowered the bound: it is met at once, in proportion, as upstream does
+				assertKept(t, w, available, seed, step)
+			}
 			w.live(step%30 < 15)
 		}
-		for range 80 {
+		w.d.Spec.Paused = false
+		for range 120 {
 			w.step()
 			w.live(false)
 		}
-		if s := w.d.Status; s.UpdatedReplicas != int32(replicas) || s.Replicas != int32(replicas) {
-			t.Fatalf("seed %d (%d, %d, %d): the rollout did not end: %+v", seed, replicas, surge, unavailable, s)
+		replicas := replicasOf(w.d.Spec.Replicas)
+		if s := w.d.Status; s.UpdatedReplicas != replicas || s.Replicas != replicas {
+			t.Fatalf("seed %d (%d): the rollout did not end: %+v", seed, replicas, s)
 		}
 		if w.step() {
 			t.Fatalf("seed %d: a finished rollout is still changed", seed)
 		}
+	}
+}
+
+// surgeOf is the strategy's surge in pods.
+func surgeOf(d *appsv1.Deployment) int32 {
+	surge, _ := bounds(d)
+	return surge
+}
+
+// edit changes what a user's one apply changes: any of the fields, alone or together.
+func (w *world) edit() {
+	spec := &w.d.Spec
+	changes := []func(){
+		func() { spec.Template.Spec.Containers[0].Image = fmt.Sprint("v", w.random.IntN(4)) }, // also back to an earlier one
+		func() { spec.Replicas = new(w.random.Int32N(20)) },
+		func() { spec.Paused = !spec.Paused },
+		func() { spec.MinReadySeconds = w.random.Int32N(3) },
+		func() { spec.Strategy = newDeployment(0, w.random.IntN(5), w.random.IntN(5)).Spec.Strategy },
+	}
+	for _, change := range changes {
+		if w.random.IntN(2) == 0 {
+			change()
+		}
+	}
+	w.d.Generation++
+}
+
+// A new image and more replicas in one apply, as in every Helm upgrade that scales: the old pods are scaled first, and
+// the new ReplicaSet takes the surge only.
+func TestScalingAndNewTemplateTogether(t *testing.T) {
+	w := &world{d: newDeployment(10, 5, 0), random: rand.New(rand.NewPCG(1, 1)), now: time.Now()}
+	for range 20 {
+		w.step()
+		w.live(false)
+	}
+	w.d.Spec.Replicas = new(int32(20))
+	w.d.Spec.Template.Spec.Containers[0].Image = "v2"
+	for range 3 {
+		w.step()
+		if n := sumSpec(w.sets); n > 25 {
+			t.Fatalf("%d pods wished, at most 25 allowed", n)
+		}
+	}
+	if len(w.sets) != 2 {
+		t.Fatalf("%d ReplicaSets, want 2", len(w.sets))
+	}
+}
+
+// While old pods end, Recreate keeps their ReplicaSets, whatever the history's limit: without them the pods would not be
+// found, and the new ones would start beside them.
+func TestRecreateKeepsWhatItWaitsFor(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		oldPods int
+		want    string
+	}{
+		{"old pods end", 1, "create false, remove 0"},
+		{"all have ended", 0, "create true, remove 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &world{d: newDeployment(1, 0, 0), random: rand.New(rand.NewPCG(1, 1)), now: time.Now()}
+			w.d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+			w.d.Spec.RevisionHistoryLimit = new(int32(0))
+			w.step()
+			w.live(false)
+			w.d.Spec.Replicas = new(int32(0))
+			w.d.Spec.Template.Spec.Containers[0].Image = "v2"
+			w.step() // scales
+			w.live(false)
+			todo := plan(w.d, observed{sets: w.sets, oldPods: c.oldPods}, w.now)
+			if got := fmt.Sprintf("create %v, remove %d", todo.create != nil, len(todo.remove)); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A paused Deployment still hands changed minReadySeconds to its current ReplicaSet, as upstream does.
+func TestPausedPassesMinReadySecondsOn(t *testing.T) {
+	w := &world{d: newDeployment(2, 1, 0), random: rand.New(rand.NewPCG(1, 1)), now: time.Now()}
+	w.step()
+	w.d.Spec.Paused, w.d.Spec.MinReadySeconds = true, 7
+	w.step()
+	if got := w.sets[0].Spec.MinReadySeconds; got != 7 {
+		t.Errorf("minReadySeconds %d, want 7", got)
 	}
 }
 

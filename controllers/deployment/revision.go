@@ -1,8 +1,6 @@
 package deployment
 
 import (
-	"encoding/binary"
-	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
@@ -14,10 +12,9 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/utils/dump"
 
-	"github.com/setpoint-io/setpoint/controllers/ownership"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/adopt"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/revisions"
 )
 
 // The annotations by which kubectl and others follow rollouts.
@@ -31,19 +28,6 @@ const (
 
 // revisionHistoryBytes bounds the list of earlier revisions in an annotation.
 const revisionHistoryBytes = 2000
-
-// templateHash names a template. It is the hash that Kubernetes uses, so that a
-// Deployment moved here from elsewhere keeps its ReplicaSets.
-func templateHash(template *corev1.PodTemplateSpec, collisions *int32) string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(dump.ForHash(*template)))
-	if collisions != nil {
-		var salt [8]byte
-		binary.LittleEndian.PutUint32(salt[:], uint32(*collisions))
-		_, _ = h.Write(salt[:])
-	}
-	return rand.SafeEncodeString(strconv.FormatUint(uint64(h.Sum32()), 10))
-}
 
 // sameTemplate compares templates without the hash label that only the
 // ReplicaSet's carries.
@@ -99,10 +83,18 @@ func (r *rollout) revise() {
 	r.change(r.current, to)
 }
 
+// refresh revises the current ReplicaSet but does not create it: while ReplicaSets are resized, one more, sized by what
+// the others were before, would exceed the surge. Upstream's sync does the same (createIfNotExisted=false).
+func (r *rollout) refresh() {
+	if r.current != nil {
+		r.revise()
+	}
+}
+
 // newSet is the ReplicaSet of the present template.
 func (r *rollout) newSet(revision string) *appsv1.ReplicaSet {
 	d := r.d
-	hash := templateHash(&d.Spec.Template, d.Status.CollisionCount)
+	hash := revisions.TemplateHash(&d.Spec.Template, d.Status.CollisionCount)
 	template := d.Spec.Template.DeepCopy()
 	template.Labels = withLabel(template.Labels, hash)
 	selector := d.Spec.Selector.DeepCopy()
@@ -112,7 +104,7 @@ func (r *rollout) newSet(revision string) *appsv1.ReplicaSet {
 			Name:            d.Name + "-" + hash,
 			Namespace:       d.Namespace,
 			Labels:          maps.Clone(template.Labels),
-			OwnerReferences: []metav1.OwnerReference{ownership.Reference(d, kind)},
+			OwnerReferences: []metav1.OwnerReference{adopt.Reference(d, kind)},
 		},
 		Spec: appsv1.ReplicaSetSpec{
 			MinReadySeconds: d.Spec.MinReadySeconds,

@@ -12,12 +12,13 @@ import (
 // scaling reports whether spec.replicas changed since the ReplicaSets were last
 // scaled: then the change is spread over all of them before the rollout goes on.
 func (r *rollout) scaling() bool {
-	for _, rs := range r.active() {
-		if n, ok := numberIn(rs, desiredAnnotation); ok && n != r.wish() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.active(), r.stale)
+}
+
+// stale reports whether the ReplicaSet was last scaled under another wish.
+func (r *rollout) stale(rs *appsv1.ReplicaSet) bool {
+	n, ok := numberIn(rs, desiredAnnotation)
+	return ok && n != r.wish()
 }
 
 // active are the ReplicaSets that wish for pods.
@@ -30,12 +31,16 @@ func (r *rollout) active() []*appsv1.ReplicaSet {
 func (r *rollout) resize() {
 	active := r.active()
 	if only := r.activeOrLatest(active); only != nil {
-		r.scaleTo(only, r.wish())
+		if r.stale(only) {
+			r.resizeTo(only, r.wish())
+		} else {
+			r.scaleTo(only, r.wish())
+		}
 		return
 	}
 	if r.saturated() {
 		for _, rs := range r.old {
-			r.scaleTo(rs, 0)
+			r.resizeTo(rs, 0)
 		}
 		return
 	}
@@ -91,7 +96,7 @@ func (r *rollout) spread(active []*appsv1.ReplicaSet) {
 	}
 	sizes[0] = max(0, sizes[0]+change-given)
 	for i, rs := range active {
-		r.scaleTo(rs, sizes[i])
+		r.resizeTo(rs, sizes[i])
 	}
 }
 
@@ -136,8 +141,15 @@ func clip(share, rest int32) int32 {
 	return min(0, max(share, rest))
 }
 
-// scaleTo plans n replicas for rs and records under which wish that was.
+// scaleTo plans n replicas for rs, unless it has them.
 func (r *rollout) scaleTo(rs *appsv1.ReplicaSet, n int32) {
+	if replicasOf(rs.Spec.Replicas) != n {
+		r.resizeTo(rs, n)
+	}
+}
+
+// resizeTo plans n replicas for rs and records under which wish that was, which may be all that changes.
+func (r *rollout) resizeTo(rs *appsv1.ReplicaSet, n int32) {
 	to := rs.DeepCopy()
 	to.Spec.Replicas = &n
 	r.annotate(to)

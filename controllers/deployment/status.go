@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 )
 
 // The reasons that clients such as kubectl rollout status know.
@@ -23,6 +25,11 @@ const (
 	reasonCreateFailed = "ReplicaSetCreateError"
 )
 
+// progress are the conditions of Deployments.
+var progress = conditions.Of(func(c *appsv1.DeploymentCondition) (appsv1.DeploymentConditionType, corev1.ConditionStatus, *metav1.Time) {
+	return c.Type, c.Status, &c.LastTransitionTime
+})
+
 // status computes the whole status; steady means that the rollout is judged for
 // progress too.
 func (r *rollout) status(steady bool) {
@@ -32,7 +39,7 @@ func (r *rollout) status(steady bool) {
 	r.judgeFailure(&s)
 	switch {
 	case !r.hasDeadline():
-		s.Conditions = without(s.Conditions, appsv1.DeploymentProgressing)
+		s.Conditions = progress.Without(s.Conditions, appsv1.DeploymentProgressing)
 	case r.d.DeletionTimestamp != nil:
 	case r.judgePaused(&s):
 	case steady:
@@ -67,7 +74,13 @@ func (r *rollout) judgeAvailable(s *appsv1.DeploymentStatus) {
 		r.set(s, appsv1.DeploymentAvailable, corev1.ConditionTrue, "MinimumReplicasAvailable", "Deployment has minimum availability.")
 		return
 	}
-	r.set(s, appsv1.DeploymentAvailable, corev1.ConditionFalse, "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+	r.set(
+		s,
+		appsv1.DeploymentAvailable,
+		corev1.ConditionFalse,
+		"MinimumReplicasUnavailable",
+		"Deployment does not have minimum availability.",
+	)
 }
 
 // judgeFailure repeats a ReplicaSet's ReplicaFailure, the current one's first.
@@ -75,20 +88,18 @@ func (r *rollout) judgeFailure(s *appsv1.DeploymentStatus) {
 	sets := slices.Clone(r.all())
 	slices.Reverse(sets)
 	for _, rs := range sets {
-		for _, c := range rs.Status.Conditions {
-			if c.Type == appsv1.ReplicaSetReplicaFailure {
-				r.set(s, appsv1.DeploymentReplicaFailure, c.Status, c.Reason, c.Message)
-				return
-			}
+		if c := conditions.ReplicaSets.Find(rs.Status.Conditions, appsv1.ReplicaSetReplicaFailure); c != nil {
+			r.set(s, appsv1.DeploymentReplicaFailure, c.Status, c.Reason, c.Message)
+			return
 		}
 	}
-	s.Conditions = without(s.Conditions, appsv1.DeploymentReplicaFailure)
+	s.Conditions = progress.Without(s.Conditions, appsv1.DeploymentReplicaFailure)
 }
 
 // judgePaused marks pausing and resuming, unless the rollout has timed out: that
 // verdict stays. It reports whether progress need not be judged.
 func (r *rollout) judgePaused(s *appsv1.DeploymentStatus) bool {
-	c := find(s.Conditions, appsv1.DeploymentProgressing)
+	c := progress.Find(s.Conditions, appsv1.DeploymentProgressing)
 	if c != nil && c.Reason == reasonTimedOut {
 		return r.d.Spec.Paused
 	}
@@ -107,9 +118,15 @@ func (r *rollout) judgePaused(s *appsv1.DeploymentStatus) bool {
 // judgeProgress compares the counts with the last ones and the clock with the
 // deadline.
 func (r *rollout) judgeProgress(s *appsv1.DeploymentStatus) {
-	c := find(s.Conditions, appsv1.DeploymentProgressing)
+	c := progress.Find(s.Conditions, appsv1.DeploymentProgressing)
 	if r.todo.create != nil {
-		r.set(s, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonCreated, fmt.Sprintf("Created new replica set %q", r.todo.create.Name))
+		r.set(
+			s,
+			appsv1.DeploymentProgressing,
+			corev1.ConditionTrue,
+			reasonCreated,
+			fmt.Sprintf("Created new replica set %q", r.todo.create.Name),
+		)
 		return
 	}
 	if c == nil && r.current == nil {
@@ -117,7 +134,7 @@ func (r *rollout) judgeProgress(s *appsv1.DeploymentStatus) {
 	}
 	if c == nil {
 		r.set(s, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonFound, fmt.Sprintf("Found new replica set %q", r.current.Name))
-		c = find(s.Conditions, appsv1.DeploymentProgressing)
+		c = progress.Find(s.Conditions, appsv1.DeploymentProgressing)
 	}
 	if s.Replicas == s.UpdatedReplicas && c.Reason == reasonAvailable {
 		return
@@ -132,7 +149,7 @@ func (r *rollout) judgeProgress(s *appsv1.DeploymentStatus) {
 		r.set(s, appsv1.DeploymentProgressing, corev1.ConditionFalse, reasonTimedOut, r.subject()+" has timed out progressing.")
 		return
 	}
-	c = find(s.Conditions, appsv1.DeploymentProgressing)
+	c = progress.Find(s.Conditions, appsv1.DeploymentProgressing)
 	if c.Reason != reasonTimedOut && c.Reason != reasonAvailable {
 		r.todo.again = max(time.Second, c.LastUpdateTime.Add(r.deadline()).Sub(r.now)+time.Second)
 	}
@@ -179,34 +196,16 @@ func (r *rollout) overdue(c *appsv1.DeploymentCondition) bool {
 // set sets a condition unless it already says so; its transition time moves
 // only with its status.
 func (r *rollout) set(s *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string) {
-	now := metav1.NewTime(r.now)
-	next := appsv1.DeploymentCondition{Type: t, Status: status, Reason: reason, Message: message, LastUpdateTime: now, LastTransitionTime: now}
-	if c := find(s.Conditions, t); c != nil {
-		if c.Status == status && c.Reason == reason {
-			return
-		}
-		if c.Status == status {
-			next.LastTransitionTime = c.LastTransitionTime
-		}
+	if c := progress.Find(s.Conditions, t); c != nil && c.Status == status && c.Reason == reason {
+		return
 	}
-	s.Conditions = append(without(s.Conditions, t), next)
+	next := appsv1.DeploymentCondition{Type: t, Status: status, Reason: reason, Message: message, LastUpdateTime: metav1.NewTime(r.now)}
+	s.Conditions = progress.SetLast(s.Conditions, progress.Dated(s.Conditions, next, r.now))
 }
 
 // restamp says that the rollout moves and moves the start of its deadline.
 func (r *rollout) restamp(s *appsv1.DeploymentStatus, message string) {
 	r.set(s, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonUpdated, message)
-	c := find(s.Conditions, appsv1.DeploymentProgressing)
+	c := progress.Find(s.Conditions, appsv1.DeploymentProgressing)
 	c.LastUpdateTime, c.Message = metav1.NewTime(r.now), message
-}
-
-func find(conditions []appsv1.DeploymentCondition, t appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
-	i := slices.IndexFunc(conditions, func(c appsv1.DeploymentCondition) bool { return c.Type == t })
-	if i < 0 {
-		return nil
-	}
-	return &conditions[i]
-}
-
-func without(conditions []appsv1.DeploymentCondition, t appsv1.DeploymentConditionType) []appsv1.DeploymentCondition {
-	return slices.DeleteFunc(slices.Clone(conditions), func(c appsv1.DeploymentCondition) bool { return c.Type == t })
 }

@@ -42,12 +42,20 @@ type boundSlices struct {
 }
 
 // Create creates under the bound context.
-func (s boundSlices) Create(_ context.Context, slice *discoveryv1.EndpointSlice, opts metav1.CreateOptions) (*discoveryv1.EndpointSlice, error) {
+func (s boundSlices) Create(
+	_ context.Context,
+	slice *discoveryv1.EndpointSlice,
+	opts metav1.CreateOptions,
+) (*discoveryv1.EndpointSlice, error) {
 	return s.EndpointSliceInterface.Create(s.ctx, slice, opts)
 }
 
 // Update updates under the bound context.
-func (s boundSlices) Update(_ context.Context, slice *discoveryv1.EndpointSlice, opts metav1.UpdateOptions) (*discoveryv1.EndpointSlice, error) {
+func (s boundSlices) Update(
+	_ context.Context,
+	slice *discoveryv1.EndpointSlice,
+	opts metav1.UpdateOptions,
+) (*discoveryv1.EndpointSlice, error) {
 	return s.EndpointSliceInterface.Update(s.ctx, slice, opts)
 }
 

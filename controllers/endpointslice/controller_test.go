@@ -1,7 +1,6 @@
 package endpointslice
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,18 +11,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 // bubble runs a test with one Service and one node.
-func bubble(t *testing.T, body func(t *testing.T, w *controllertest.World)) {
+func bubble(t *testing.T, body func(t *testing.T, w *reconciletest.World)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
-		controllertest.Add(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
-		controllertest.Add(w, service("web", map[string]string{"app": "web"}))
-		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Events: w.Events})
-		})
+		w := reconciletest.New(t)
+		reconciletest.Add(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		reconciletest.Add(w, service("web", map[string]string{"app": "web"}))
+		w.Run(New())
 		w.Settle()
 		body(t, w)
 	})
@@ -43,12 +40,12 @@ func pod(i int, node string) *corev1.Pod {
 		Spec:       corev1.PodSpec{NodeName: node},
 		Status:     corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.42.0.%d", i)}}},
 	}
-	controllertest.SetReady(p, true)
+	reconciletest.SetReady(p, true)
 	return p
 }
 
 // endpoints lists what stands behind all Services, as "service ip ready".
-func endpoints(t *testing.T, w *controllertest.World) string {
+func endpoints(t *testing.T, w *reconciletest.World) string {
 	t.Helper()
 	list, err := w.Client.DiscoveryV1().EndpointSlices("ns").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -64,7 +61,7 @@ func endpoints(t *testing.T, w *controllertest.World) string {
 	return strings.Join(out, ", ")
 }
 
-func expect(t *testing.T, w *controllertest.World, what, want string) {
+func expect(t *testing.T, w *reconciletest.World, what, want string) {
 	t.Helper()
 	synctest.Wait()
 	if got := endpoints(t, w); got != want {
@@ -73,9 +70,9 @@ func expect(t *testing.T, w *controllertest.World, what, want string) {
 }
 
 func TestFollowsPods(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
-		controllertest.Add(w, pod(1, "n1"))
-		p := controllertest.Add(w, pod(2, "n1"))
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
+		reconciletest.Add(w, pod(1, "n1"))
+		p := reconciletest.Add(w, pod(2, "n1"))
 		w.Settle()
 		expect(t, w, "two ready pods", "web 10.42.0.1 true, web 10.42.0.2 true")
 		w.Writes()
@@ -83,7 +80,7 @@ func TestFollowsPods(t *testing.T) {
 		if writes := w.Writes(); len(writes) > 0 {
 			t.Errorf("an unchanged world was written to: %v", writes)
 		}
-		controllertest.SetReady(p, false)
+		reconciletest.SetReady(p, false)
 		w.Put(p)
 		expect(t, w, "one unready, without any time passing", "web 10.42.0.1 true, web 10.42.0.2 false")
 		w.RemovePod(p)
@@ -92,8 +89,8 @@ func TestFollowsPods(t *testing.T) {
 }
 
 func TestFollowsTheSelector(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
-		controllertest.Add(w, pod(1, "n1"))
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
+		reconciletest.Add(w, pod(1, "n1"))
 		w.Settle()
 		s, err := w.Client.CoreV1().Services("ns").Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
@@ -115,12 +112,12 @@ func TestFollowsTheSelector(t *testing.T) {
 }
 
 func TestWaitsForANodeAndLeavesOthersAlone(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
-		controllertest.Add(w, service("manual", nil))
-		controllertest.Add(w, pod(3, "n2"))
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
+		reconciletest.Add(w, service("manual", nil))
+		reconciletest.Add(w, pod(3, "n2"))
 		w.Settle()
 		expect(t, w, "before the node", "")
-		controllertest.Add(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}})
+		reconciletest.Add(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}})
 		expect(t, w, "with the node", "web 10.42.0.3 true")
 	})
 }

@@ -1,5 +1,4 @@
-// Package endpointslice owns which pods stand behind a Service: it keeps the
-// EndpointSlices of every Service with a selector.
+// Package endpointslice keeps the EndpointSlices of every Service with a selector.
 //
 // It is called by package controllers, once for each leadership term, and calls
 // client-go, reconcile and the published k8s.io/endpointslice, which packs
@@ -9,10 +8,9 @@
 // Owns: every EndpointSlice labelled
 // endpointslice.kubernetes.io/managed-by=endpointslice-controller.k8s.io.
 //
-// It promises: a pod that becomes ready, not ready, terminating or gone is
-// reflected by the write that this event causes, without batching delays; slices
-// of Services without a selector are left to whoever made them; on an unchanged
-// world nothing is written. Slices of a deleted Service go by garbage collection.
+// It promises: a pod that becomes ready, not ready, terminating or gone is reflected by the write that this
+// event causes, without batching delays; slices of Services without a selector are left alone; nothing is
+// written when nothing has changed. Slices of a deleted Service go by garbage collection.
 //
 // Tests run in synctest bubbles over client-go's fake clientset.
 package endpointslice

@@ -5,16 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
@@ -30,43 +26,42 @@ const (
 	batchPause = time.Second
 )
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	Logger    *slog.Logger
+// New deletes old Events.
+func New() reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "event-ttl-controller",
+		Reads: []reconcile.Read{reconcile.Events},
+		Run:   run,
+		OfAPI: true,
+	}
 }
 
-type controller struct{ cfg Config }
+type controller struct {
+	env    *reconcile.Env
+	events reconcile.Cache[*corev1.Event]
+}
 
-// Warm creates the informer that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().Events().Informer()
-	return nil
+func run(ctx context.Context, env *reconcile.Env) error {
+	c := &controller{env, reconcile.Events.From(env)}
+	return reconcile.Run(ctx, reconcile.Config{
+		Name:      "eventttl",
+		Reconcile: c.reconcile,
+		Sources:   []reconcile.Source{reconcile.Filled(c.events)},
+		Feeds:     []reconcile.Feed{reconcile.Once(everything)},
+		Workers:   1,
+		Env:       env,
+	})
 }
 
 // everything is the only key: each pass looks at all Events.
 var everything = reconcile.Key{Name: "all events"}
 
-// Run deletes old Events until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg}
-	return reconcile.Run(ctx, reconcile.Config{
-		Name:      "eventttl",
-		Reconcile: c.reconcile,
-		Sources:   []reconcile.Source{reconcile.Cache(cfg.Informers.Core().V1().Events().Informer())},
-		Feeds:     []reconcile.Feed{reconcile.Once(everything)},
-		Workers:   1,
-		Logger:    cfg.Logger,
-	})
-}
-
 func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
-	all, err := c.cfg.Informers.Core().V1().Events().Lister().List(labels.Everything())
+	all, err := c.events.List("", nil)
 	if err != nil {
 		return 0, err
 	}
-	due, more := plan(all, time.Now())
+	due, more := plan(all, c.env.Now())
 	var errs []error
 	for _, e := range due {
 		if ctx.Err() != nil {
@@ -82,7 +77,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 
 // end deletes an Event unless it was seen again since.
 func (c *controller) end(ctx context.Context, e *corev1.Event) error {
-	err := c.cfg.Client.CoreV1().Events(e.Namespace).Delete(ctx, e.Name, metav1.DeleteOptions{
+	err := c.env.Client.CoreV1().Events(e.Namespace).Delete(ctx, e.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &e.UID, ResourceVersion: &e.ResourceVersion},
 	})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

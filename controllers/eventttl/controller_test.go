@@ -1,7 +1,6 @@
 package eventttl
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -11,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 var now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -54,13 +53,13 @@ func TestPlanIsBoundedAndTakesTheOldest(t *testing.T) {
 
 func TestAnEventGoesAnHourAfterItWasLastSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
+		w := reconciletest.New(t)
 		event := func(name string) *corev1.Event {
 			return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, LastTimestamp: metav1.Now()}
 		}
-		controllertest.Add(w, event("once"))
-		controllertest.Add(w, event("again"))
-		w.Run(func(ctx context.Context) error { return Run(ctx, Config{Client: w.Client, Informers: w.Informers}) })
+		reconciletest.Add(w, event("once"))
+		reconciletest.Add(w, event("again"))
+		w.Run(New())
 		time.Sleep(lifetime - time.Minute)
 		w.Settle()
 		if writes := w.Writes(); len(writes) > 0 {

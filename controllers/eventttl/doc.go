@@ -1,5 +1,4 @@
-// Package eventttl owns the end of Events: they tell what happened lately, and
-// nothing else deletes them.
+// Package eventttl deletes old Events, which nothing else deletes.
 //
 // It is called by package controllers, once for each leadership term, and calls
 // client-go and reconcile.

@@ -3,47 +3,46 @@ package flowschema
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"slices"
 	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 )
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	Logger    *slog.Logger
+var (
+	flowSchemas    = reconcile.KindOf[*flowcontrolv1.FlowSchema](flowcontrolv1.SchemeGroupVersion.WithResource("flowschemas"))
+	priorityLevels = reconcile.KindOf[*flowcontrolv1.PriorityLevelConfiguration](
+		flowcontrolv1.SchemeGroupVersion.WithResource("prioritylevelconfigurations"),
+	)
+)
+
+// New keeps the conditions.
+func New() reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "flow-schema-controller",
+		Reads: []reconcile.Read{flowSchemas, priorityLevels},
+		Run:   run,
+		OfAPI: true,
+	}
 }
 
-type controller struct{ cfg Config }
-
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Flowcontrol().V1().FlowSchemas().Informer()
-	f.Flowcontrol().V1().PriorityLevelConfigurations().Informer()
-	return nil
+type controller struct {
+	env     *reconcile.Env
+	schemas reconcile.Cache[*flowcontrolv1.FlowSchema]
+	levels  reconcile.Cache[*flowcontrolv1.PriorityLevelConfiguration]
 }
 
-// Run keeps the conditions until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg}
+func run(ctx context.Context, env *reconcile.Env) error {
+	c := &controller{env: env, schemas: flowSchemas.From(env), levels: priorityLevels.From(env)}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "flowschema",
 		Reconcile: c.reconcile,
-		Sources: []reconcile.Source{
-			reconcile.Self(cfg.Informers.Flowcontrol().V1().FlowSchemas().Informer()),
-			{Informer: cfg.Informers.Flowcontrol().V1().PriorityLevelConfigurations().Informer(), Map: c.levelChanged},
-		},
-		Logger: cfg.Logger,
+		Sources:   []reconcile.Source{reconcile.Self(c.schemas), reconcile.Changes(c.levels, c.levelChanged)},
+		Env:       env,
 	})
 }
 
@@ -56,7 +55,7 @@ func (c *controller) levelChanged(before, after metav1.Object) []reconcile.Key {
 	if level == nil {
 		level = before
 	}
-	schemas, err := c.cfg.Informers.Flowcontrol().V1().FlowSchemas().Lister().List(labels.Everything())
+	schemas, err := c.schemas.List("", nil)
 	if err != nil {
 		return nil // a lister of a cache has no errors
 	}
@@ -70,53 +69,54 @@ func (c *controller) levelChanged(before, after metav1.Object) []reconcile.Key {
 }
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	listers := c.cfg.Informers.Flowcontrol().V1()
-	schema, err := listers.FlowSchemas().Lister().Get(key.Name)
+	schema, err := c.schemas.Get(key)
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	_, err = listers.PriorityLevelConfigurations().Lister().Get(schema.Spec.PriorityLevelConfiguration.Name)
+	_, err = c.levels.Get(reconcile.Key{Name: schema.Spec.PriorityLevelConfiguration.Name})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return 0, err
 	}
-	next, changed := plan(schema, err == nil, metav1.Now())
+	next, changed := plan(schema, err == nil, c.env.Now())
 	if !changed {
 		return 0, nil
 	}
-	_, err = c.cfg.Client.FlowcontrolV1().FlowSchemas().UpdateStatus(reconcile.WithCause(ctx, schema), next, metav1.UpdateOptions{})
+	_, err = c.env.Client.FlowcontrolV1().FlowSchemas().UpdateStatus(reconcile.WithCause(ctx, schema), next, metav1.UpdateOptions{})
 	if err == nil || apierrors.IsNotFound(err) {
 		return 0, nil
 	}
 	return 0, fmt.Errorf("write condition: %w", err)
 }
 
+// dangling are the conditions of schemas: they have one.
+var dangling = conditions.Of(
+	func(c *flowcontrolv1.FlowSchemaCondition) (flowcontrolv1.FlowSchemaConditionType, flowcontrolv1.ConditionStatus, *metav1.Time) {
+		return c.Type, c.Status, &c.LastTransitionTime
+	},
+)
+
 // plan returns the schema with the condition in upstream's words, and whether that changes it.
-func plan(schema *flowcontrolv1.FlowSchema, levelFound bool, now metav1.Time) (*flowcontrolv1.FlowSchema, bool) {
+func plan(schema *flowcontrolv1.FlowSchema, levelFound bool, now time.Time) (*flowcontrolv1.FlowSchema, bool) {
 	level := schema.Spec.PriorityLevelConfiguration.Name
 	want := flowcontrolv1.FlowSchemaCondition{
-		Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, Reason: "Found", LastTransitionTime: now,
+		Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, Reason: "Found",
 		Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists", level),
 	}
 	if !levelFound {
 		want.Status, want.Reason = flowcontrolv1.ConditionTrue, "NotFound"
-		want.Message = fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q but there is no such object", level)
+		want.Message = fmt.Sprintf(
+			"This FlowSchema references the PriorityLevelConfiguration object named %q but there is no such object",
+			level,
+		)
 	}
-	at := slices.IndexFunc(schema.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) bool { return c.Type == want.Type })
-	next := schema.DeepCopy()
-	if at < 0 {
-		next.Status.Conditions = append(next.Status.Conditions, want)
-		return next, true
-	}
-	have := schema.Status.Conditions[at]
-	if have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
+	have := dangling.Find(schema.Status.Conditions, want.Type)
+	if have != nil && have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
 		return nil, false
 	}
-	if have.Status == want.Status {
-		want.LastTransitionTime = have.LastTransitionTime
-	}
-	next.Status.Conditions[at] = want
+	next := schema.DeepCopy()
+	next.Status.Conditions = dangling.Set(next.Status.Conditions, want, now)
 	return next, true
 }

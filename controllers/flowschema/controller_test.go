@@ -1,23 +1,22 @@
 package flowschema
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 func TestDangling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
+		w := reconciletest.New(t)
 		schema := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
 		schema.Spec.PriorityLevelConfiguration.Name = "l"
-		controllertest.Add(w, schema)
-		w.Run(func(ctx context.Context) error { return Run(ctx, Config{Client: w.Client, Informers: w.Informers}) })
+		reconciletest.Add(w, schema)
+		w.Run(New())
 		look := func(status flowcontrolv1.ConditionStatus, reason string) {
 			t.Helper()
 			w.Settle()

@@ -1,14 +1,14 @@
-// Package flowschema says in the status of each FlowSchema whether its priority level
-// is there: a schema whose level is missing classifies nothing.
+// Package flowschema keeps the status of FlowSchemas: the condition Dangling says that the priority level of a
+// schema does not exist, so the schema classifies nothing.
 //
 // It is called by package controllers, once for each leadership term, and calls
 // client-go and reconcile. The servers themselves classify by the objects
-// (apiserver/fairness); in upstream each of them writes this status.
+// (apiserver/flowcontrol); in upstream each of them writes this status.
 //
 // Reads: FlowSchemas, PriorityLevelConfigurations. Writes: FlowSchemas (status).
 // Owns: the condition Dangling.
 //
-// It promises: the condition follows the objects; on an unchanged world nothing is written.
+// It promises: the condition follows the objects; nothing is written when nothing has changed.
 //
 // Tests run in synctest bubbles over client-go's fake clientset.
 package flowschema

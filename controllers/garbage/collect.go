@@ -112,9 +112,9 @@ func (c *controller) acquitted(key object) bool {
 
 func (c *controller) client(key object) metadata.ResourceInterface {
 	if key.namespace == "" {
-		return c.cfg.Metadata.Resource(key.resource)
+		return c.env.Metadata.Resource(key.resource)
 	}
-	return c.cfg.Metadata.Resource(key.resource).Namespace(key.namespace)
+	return c.env.Metadata.Resource(key.resource).Namespace(key.namespace)
 }
 
 // classify looks at each owner: in the cache first, and through the API when the
@@ -197,7 +197,7 @@ func (c *controller) tellForeign(key object, item metav1.Object, ref metav1.Owne
 	if mapping, err := c.kindOf(key.resource); err == nil {
 		about.APIVersion, about.Kind = mapping.GroupVersion().String(), mapping.Kind
 	}
-	c.cfg.Events.Eventf(about, corev1.EventTypeWarning, "OwnerRefInvalidNamespace",
+	c.env.Events.Eventf(about, corev1.EventTypeWarning, "OwnerRefInvalidNamespace",
 		"ownerRef %s/%s, name: %s, uid: %s does not exist in namespace %q", ref.APIVersion, ref.Kind, ref.Name, ref.UID, key.namespace)
 }
 

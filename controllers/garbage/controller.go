@@ -3,7 +3,6 @@ package garbage
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -11,11 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
@@ -37,26 +33,18 @@ const (
 // Monitors are the informers of all kinds that may own or be owned.
 type Monitors = map[schema.GroupVersionResource]cache.SharedIndexInformer
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Metadata  metadata.Interface
-	Discovery discovery.DiscoveryInterface
-	// Monitors is called every monitorInterval; a kind that leaves is forgotten.
-	Monitors func() Monitors
-	Events   record.EventRecorder
-	Logger   *slog.Logger
-}
-
-// object names one object of any kind.
-type object struct {
-	resource  schema.GroupVersionResource
-	namespace string
-	name      string
+// New collects garbage. monitors is called every monitorInterval; a kind that leaves is forgotten.
+func New(monitors func() Monitors) reconcile.Controller {
+	return reconcile.Controller{Name: "garbage-collector-controller", Account: "generic-garbage-collector", Run: func(ctx context.Context, env *reconcile.Env) error {
+		c := &controller{env: env, source: monitors, monitors: Monitors{}, absent: map[types.UID]bool{}}
+		return c.run(ctx)
+	}}
 }
 
 // controller is one term of the collector.
 type controller struct {
-	cfg Config
+	env    *reconcile.Env
+	source func() Monitors
 
 	mu       sync.Mutex
 	monitors Monitors
@@ -67,8 +55,19 @@ type controller struct {
 	mapped  time.Time
 }
 
-// Warm creates the indexes that the collector reads on a set of monitors.
-func Warm(monitors Monitors) error {
+func (c *controller) run(ctx context.Context) error {
+	return reconcile.Run(ctx, reconcile.ConfigOf[object]{
+		Name:      "garbage",
+		Queue:     "garbage_collector_attempt_to_delete",
+		Reconcile: c.reconcile,
+		Feeds:     []reconcile.FeedOf[object]{c.watch},
+		Workers:   workers,
+		Env:       c.env,
+	})
+}
+
+// prepare creates the indexes that the collector reads on a set of monitors.
+func prepare(monitors Monitors) error {
 	var errs []error
 	for _, informer := range monitors {
 		errs = append(errs, index(informer))
@@ -76,16 +75,11 @@ func Warm(monitors Monitors) error {
 	return errors.Join(errs...)
 }
 
-// Run collects garbage until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg: cfg, monitors: Monitors{}, absent: map[types.UID]bool{}}
-	return reconcile.Run(ctx, reconcile.ConfigOf[object]{
-		Name:      "garbage",
-		Reconcile: c.reconcile,
-		Feeds:     []reconcile.FeedOf[object]{c.watch},
-		Workers:   workers,
-		Logger:    cfg.Logger,
-	})
+// object names one object of any kind.
+type object struct {
+	resource  schema.GroupVersionResource
+	namespace string
+	name      string
 }
 
 // watch follows every monitor, and new kinds as they come.
@@ -110,7 +104,7 @@ func (c *controller) watch(ctx context.Context, add func(object)) {
 
 // follow subscribes to new kinds and leaves those that went.
 func (c *controller) follow(stops map[schema.GroupVersionResource]func(), add func(object)) {
-	now := c.cfg.Monitors()
+	now := c.source()
 	for resource, stop := range stops {
 		if now[resource] == nil || now[resource] != c.monitor(resource) {
 			stop()
@@ -118,8 +112,8 @@ func (c *controller) follow(stops map[schema.GroupVersionResource]func(), add fu
 		}
 	}
 	// All indexes before any event: an owner must be found from the first on.
-	if err := Warm(now); err != nil {
-		c.logger().Error("some kinds are not watched for garbage", "error", err)
+	if err := prepare(now); err != nil {
+		c.env.Logger.Error("some kinds are not watched for garbage", "err", err)
 	}
 	c.mu.Lock()
 	c.monitors = now
@@ -231,17 +225,10 @@ func (c *controller) mappingOf(gvk schema.GroupVersionKind) (*meta.RESTMapping, 
 			return m, err
 		}
 	}
-	groups, err := restmapper.GetAPIGroupResources(c.cfg.Discovery)
+	groups, err := restmapper.GetAPIGroupResources(c.env.Discovery)
 	if err != nil && len(groups) == 0 {
 		return nil, err
 	}
 	c.mapper, c.mapped = restmapper.NewDiscoveryRESTMapper(groups), time.Now()
 	return c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-}
-
-func (c *controller) logger() *slog.Logger {
-	if c.cfg.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.cfg.Logger
 }

@@ -1,7 +1,6 @@
 package garbage
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
-func kinds() []controllertest.Kind {
-	return []controllertest.Kind{
+func kinds() []reconciletest.Kind {
+	return []reconciletest.Kind{
 		{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespaced: true},
 		{Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Kind: "ConfigMap", Namespaced: true},
 		{Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Kind: "Node"},
@@ -27,9 +26,9 @@ func kinds() []controllertest.Kind {
 }
 
 // bubble runs a test with the collector.
-func bubble(t *testing.T, body func(t *testing.T, w *controllertest.World)) {
+func bubble(t *testing.T, body func(t *testing.T, w *reconciletest.World)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
+		w := reconciletest.New(t)
 		monitors := Monitors{}
 		for _, k := range kinds() {
 			informer, err := w.Informers.ForResource(k.Resource)
@@ -38,10 +37,9 @@ func bubble(t *testing.T, body func(t *testing.T, w *controllertest.World)) {
 			}
 			monitors[k.Resource] = informer.Informer()
 		}
-		discovery, client := w.Discovery(kinds()), w.Metadata(kinds())
-		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Metadata: client, Discovery: discovery, Monitors: func() Monitors { return monitors }, Events: w.Events})
-		})
+		env := w.Env()
+		env.Discovery, env.Metadata = w.Discovery(kinds()), w.Metadata(kinds())
+		w.RunIn(env, New(func() Monitors { return monitors }))
 		body(t, w)
 	})
 }
@@ -67,7 +65,7 @@ func pod(name string, owners ...metav1.OwnerReference) *corev1.Pod {
 }
 
 // names lists everything that exists, as kind/name.
-func names(t *testing.T, w *controllertest.World) string {
+func names(t *testing.T, w *reconciletest.World) string {
 	t.Helper()
 	var out []string
 	for _, k := range kinds() {
@@ -83,14 +81,14 @@ func names(t *testing.T, w *controllertest.World) string {
 	return strings.Join(out, " ")
 }
 
-func add(w *controllertest.World, objects ...runtime.Object) {
+func add(w *reconciletest.World, objects ...runtime.Object) {
 	for _, o := range objects {
-		controllertest.Add(w, o)
+		reconciletest.Add(w, o)
 	}
 	w.Settle()
 }
 
-func del(t *testing.T, w *controllertest.World, name string, policy metav1.DeletionPropagation) {
+func del(t *testing.T, w *reconciletest.World, name string, policy metav1.DeletionPropagation) {
 	t.Helper()
 	err := w.Client.AppsV1().Deployments("ns").Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy})
 	if err != nil {
@@ -99,11 +97,11 @@ func del(t *testing.T, w *controllertest.World, name string, policy metav1.Delet
 	w.Settle()
 }
 
-func tree(w *controllertest.World, block bool) {
+func tree(w *reconciletest.World, block bool) {
 	add(w, deployment("d"), set("rs", ref("Deployment", "d", "d", block)), pod("p1", ref("ReplicaSet", "rs", "rs", block)), pod("p2", ref("ReplicaSet", "rs", "rs", block)))
 }
 
-func assertQuiet(t *testing.T, w *controllertest.World) {
+func assertQuiet(t *testing.T, w *reconciletest.World) {
 	t.Helper()
 	w.Writes()
 	w.Settle()
@@ -113,7 +111,7 @@ func assertQuiet(t *testing.T, w *controllertest.World) {
 }
 
 func TestBackgroundCollectsTheTree(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
 		tree(w, true)
 		if got := names(t, w); got != "Deployment/d Pod/p1 Pod/p2 ReplicaSet/rs" {
 			t.Fatalf("collected a living tree: %s", got)
@@ -127,7 +125,7 @@ func TestBackgroundCollectsTheTree(t *testing.T) {
 }
 
 func TestForegroundWaitsForBlockingDependents(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
 		tree(w, true)
 		w.RunPods(true) // placed pods end in two steps
 		w.Settle()
@@ -145,7 +143,7 @@ func TestForegroundWaitsForBlockingDependents(t *testing.T) {
 }
 
 func TestOrphanLetsGo(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
 		tree(w, true)
 		del(t, w, "d", metav1.DeletePropagationOrphan)
 		if got := names(t, w); got != "Pod/p1 Pod/p2 ReplicaSet/rs" {
@@ -160,7 +158,7 @@ func TestOrphanLetsGo(t *testing.T) {
 }
 
 func TestOwnersThatWereNeverThere(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
 		add(w,
 			pod("gone", ref("ReplicaSet", "rs", "no-such-uid", false)),
 			set("rs"),
@@ -178,7 +176,7 @@ func TestOwnersThatWereNeverThere(t *testing.T) {
 }
 
 func TestOwnerInAnotherNamespaceIsNoReasonToDelete(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
 		foreign := deployment("d")
 		foreign.Namespace = "other"
 		add(w, foreign)
@@ -194,7 +192,7 @@ func TestOwnerInAnotherNamespaceIsNoReasonToDelete(t *testing.T) {
 }
 
 func TestForegroundCycleEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
 		a, b := set("a", ref("ReplicaSet", "b", "b", true)), set("b", ref("ReplicaSet", "a", "a", true))
 		add(w, a, b)
 		policy := metav1.DeletePropagationForeground

@@ -9,15 +9,13 @@
 // .metadata.ownerReferences and .metadata.finalizers.
 // Owns: the finalizers foregroundDeletion and orphan.
 //
-// The graph of owners is not kept: two indexes on each monitor, by uid and by
-// owner's uid, are the graph, and cannot disagree with the cache.
+// There is no separate graph of owners: two indexes on each monitor, by uid and by the owner's uid, replace it,
+// and so cannot disagree with the cache.
 //
-// It promises: an object is deleted only after a read through the API found
-// every owner absent, by uid, and only in the version in which its owners were
-// read; the cache alone never condemns. An owner that is seen to live in another
-// namespace counts as no owner at all: it is reported, and no reason to delete. An owner of a
-// kind that nobody serves holds its dependents. On an unchanged world nothing is
-// written.
+// It promises: an object is deleted only after a read through the API found every owner absent, by uid, and
+// only in the version in which its owners were read; the cache alone never decides a deletion. An owner that is
+// found in another namespace is reported and ignored; it never causes a deletion. While the kind of an owner is
+// not served, its dependents are kept. Nothing is written when nothing has changed.
 //
 // Tests: classification as tables; the whole controller in synctest bubbles over
 // client-go's fakes.

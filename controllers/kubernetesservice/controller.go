@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -15,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
@@ -43,41 +40,40 @@ type Server struct {
 	Addresses []string
 }
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	// Servers are all that there are now.
-	Servers func() []Server
-	// TargetPort is shown in the Service; the endpoints have their own.
-	TargetPort int32
-	Logger     *slog.Logger
+// New keeps the Service. servers are all API servers that there are now, targetPort is shown in
+// the Service; the endpoints have their own.
+func New(servers func() []Server, targetPort int32) reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "kubernetes-service-controller",
+		Reads: Reads(),
+		Run: func(ctx context.Context, env *reconcile.Env) error {
+			c := &controller{env, servers, targetPort, reconcile.Services.From(env), reconcile.EndpointSlices.From(env)}
+			return c.run(ctx)
+		},
+	}
 }
 
-type controller struct{ cfg Config }
+// Reads are what New declares, whatever it is given.
+func Reads() []reconcile.Read { return []reconcile.Read{reconcile.Services, reconcile.EndpointSlices} }
 
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().Services().Informer()
-	f.Discovery().V1().EndpointSlices().Informer()
-	return nil
+type controller struct {
+	env        *reconcile.Env
+	servers    func() []Server
+	targetPort int32
+	services   reconcile.Cache[*corev1.Service]
+	slices     reconcile.Cache[*discoveryv1.EndpointSlice]
 }
 
-// Run keeps the Service until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg}
+func (c *controller) run(ctx context.Context) error {
 	return reconcile.Run(ctx, reconcile.Config{
 		Name: "kubernetesservice",
 		Reconcile: func(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
 			return membershipPollInterval, c.keep(ctx)
 		},
-		Sources: []reconcile.Source{
-			{Informer: cfg.Informers.Core().V1().Services().Informer(), Map: ours},
-			{Informer: cfg.Informers.Discovery().V1().EndpointSlices().Informer(), Map: ours},
-		},
+		Sources: []reconcile.Source{reconcile.Changes(c.services, ours), reconcile.Changes(c.slices, ours)},
 		Feeds:   []reconcile.Feed{reconcile.Once(reconcile.Key{})},
 		Workers: 1,
-		Logger:  cfg.Logger,
+		Env:     c.env,
 	})
 }
 
@@ -97,7 +93,7 @@ func (c *controller) keep(ctx context.Context) error {
 	if err := c.keepService(ctx); err != nil {
 		return fmt.Errorf("service %s: %w", Name, err)
 	}
-	byPort, err := addressesOf(c.cfg.Servers())
+	byPort, err := addressesOf(c.servers())
 	if err != nil {
 		return err
 	}
@@ -106,15 +102,15 @@ func (c *controller) keep(ctx context.Context) error {
 
 // keepService leaves the one that is there as it is: people may annotate it.
 func (c *controller) keepService(ctx context.Context) error {
-	_, err := c.cfg.Informers.Core().V1().Services().Lister().Services(metav1.NamespaceDefault).Get(Name)
+	_, err := c.services.Get(reconcile.Key{Namespace: metav1.NamespaceDefault, Name: Name})
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err = c.cfg.Client.CoreV1().Services(metav1.NamespaceDefault).Create(ctx, &corev1.Service{
+	_, err = c.env.Client.CoreV1().Services(metav1.NamespaceDefault).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"}},
 		Spec: corev1.ServiceSpec{
 			ClusterIP: ClusterIP,
-			Ports:     []corev1.ServicePort{{Name: portName, Port: httpsPort, TargetPort: intstr.FromInt32(c.cfg.TargetPort)}},
+			Ports:     []corev1.ServicePort{{Name: portName, Port: httpsPort, TargetPort: intstr.FromInt32(c.targetPort)}},
 		},
 	}, metav1.CreateOptions{})
 	return ignoreExisting(err)
@@ -122,7 +118,7 @@ func (c *controller) keepService(ctx context.Context) error {
 
 // keepEndpoints asks for the one object: a cache of all Endpoints would cost more.
 func (c *controller) keepEndpoints(ctx context.Context, want *corev1.Endpoints) error {
-	endpoints := c.cfg.Client.CoreV1().Endpoints(metav1.NamespaceDefault)
+	endpoints := c.env.Client.CoreV1().Endpoints(metav1.NamespaceDefault)
 	have, err := endpoints.Get(ctx, Name, metav1.GetOptions{ResourceVersion: "0"})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -139,7 +135,7 @@ func (c *controller) keepEndpoints(ctx context.Context, want *corev1.Endpoints) 
 
 // keepSlices also removes those of ports that no server has any more.
 func (c *controller) keepSlices(ctx context.Context, wanted []*discoveryv1.EndpointSlice) error {
-	stored, err := c.cfg.Informers.Discovery().V1().EndpointSlices().Lister().EndpointSlices(metav1.NamespaceDefault).List(labels.SelectorFromSet(sliceLabels()))
+	stored, err := c.slices.List(metav1.NamespaceDefault, labels.SelectorFromSet(sliceLabels()))
 	if err != nil {
 		return err
 	}
@@ -149,7 +145,7 @@ func (c *controller) keepSlices(ctx context.Context, wanted []*discoveryv1.Endpo
 	}
 	for _, have := range stored {
 		if !slices.ContainsFunc(wanted, func(s *discoveryv1.EndpointSlice) bool { return s.Name == have.Name }) {
-			err := c.cfg.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Delete(ctx, have.Name, metav1.DeleteOptions{})
+			err := c.env.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Delete(ctx, have.Name, metav1.DeleteOptions{})
 			if !apierrors.IsNotFound(err) {
 				errs = append(errs, err)
 			}
@@ -159,7 +155,7 @@ func (c *controller) keepSlices(ctx context.Context, wanted []*discoveryv1.Endpo
 }
 
 func (c *controller) keepSlice(ctx context.Context, stored []*discoveryv1.EndpointSlice, want *discoveryv1.EndpointSlice) error {
-	client := c.cfg.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault)
+	client := c.env.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault)
 	i := slices.IndexFunc(stored, func(s *discoveryv1.EndpointSlice) bool { return s.Name == want.Name })
 	if i < 0 {
 		_, err := client.Create(ctx, want, metav1.CreateOptions{})

@@ -1,7 +1,6 @@
 package kubernetesservice
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,7 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 func TestPodsAreToldWhereTheAPIIs(t *testing.T) {
@@ -38,7 +37,7 @@ func TestPodsAreToldWhereTheAPIIs(t *testing.T) {
 }
 
 // slicesIn are the addresses in the slices of the Service.
-func slicesIn(t *testing.T, w *controllertest.World) (all []string) {
+func slicesIn(t *testing.T, w *reconciletest.World) (all []string) {
 	t.Helper()
 	list, err := w.Client.DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + Name})
 	if err != nil {
@@ -54,15 +53,10 @@ func slicesIn(t *testing.T, w *controllertest.World) (all []string) {
 
 func TestTheServiceFollowsTheServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
-		if err := Warm(w.Informers); err != nil {
-			t.Fatal(err)
-		}
+		w := reconciletest.New(t)
 		var servers atomic.Pointer[[]Server]
 		servers.Store(&[]Server{{Endpoint: "192.0.2.2:6443"}, {Endpoint: "192.0.2.2:6444"}})
-		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, TargetPort: 6443, Servers: func() []Server { return *servers.Load() }})
-		})
+		w.Run(New(func() []Server { return *servers.Load() }, 6443))
 		w.Settle()
 		if diff := cmp.Diff([]string{"kubernetes 192.0.2.2", "kubernetes-6444 192.0.2.2"}, slicesIn(t, w)); diff != "" {
 			t.Error(diff)

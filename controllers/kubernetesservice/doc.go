@@ -1,18 +1,17 @@
 // Package kubernetesservice keeps the Service default/kubernetes, by which pods find the
 // API, with its Endpoints and EndpointSlices.
 //
-// The wiring runs it, once for each leadership term: it alone knows the servers. It
-// calls client-go and reconcile.
+// Package server/term runs it, once for each leadership term, and tells it the servers. It calls client-go and
+// reconcile.
 //
 // Reads: Services, Endpoints, EndpointSlices; the servers that it is told of. Writes:
 // the Service (create), its Endpoints and EndpointSlices (create, update, delete).
 // Owns: the addresses and ports of those.
 //
-// It promises: servers that pods can reach are listed within seconds after the
-// membership changes; what somebody deleted comes back; servers with different ports,
-// as on one machine, get one slice and one subset for each port; an address of
-// loopback is never listed, since it would lead a pod to itself; on an unchanged world
-// nothing is written.
+// It promises: servers that pods can reach are listed within seconds after the membership changes; what
+// somebody deleted comes back; servers with different ports, as on one machine, get one slice and one subset
+// for each port; an address of loopback is never listed, since it would lead a pod to itself; nothing is
+// written when nothing has changed.
 //
 // Tests: tables, and the loop in a bubble over client-go's fake clientset.
 package kubernetesservice

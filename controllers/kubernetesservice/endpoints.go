@@ -56,7 +56,9 @@ func reachable(hosts []string) (string, error) {
 
 // endpointsOf is what older clients read.
 func endpointsOf(byPort map[int32][]string) *corev1.Endpoints {
-	endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}}}
+	endpoints := &corev1.Endpoints{
+		ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}},
+	}
 	for _, port := range slices.Sorted(maps.Keys(byPort)) {
 		subset := corev1.EndpointSubset{Ports: []corev1.EndpointPort{{Name: portName, Port: port, Protocol: corev1.ProtocolTCP}}}
 		for _, address := range byPort[port] {
@@ -81,7 +83,10 @@ func slicesOf(byPort map[int32][]string) []*discoveryv1.EndpointSlice {
 		slice := newSlice(name)
 		slice.Ports = []discoveryv1.EndpointPort{{Name: new(portName), Port: &port, Protocol: new(corev1.ProtocolTCP)}}
 		for _, address := range byPort[port] {
-			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}})
+			slice.Endpoints = append(
+				slice.Endpoints,
+				discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}},
+			)
 		}
 		all = append(all, slice)
 	}

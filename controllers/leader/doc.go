@@ -1,8 +1,7 @@
-// Package leader owns the bridge from the store's leadership to the
-// controllers: Run turns a stream of leadership changes into contexts that end
-// with leadership, and Publish shows in two Leases who acts.
+// Package leader connects the store's leadership with the controllers: Run turns a stream of leadership changes
+// into contexts that end with leadership, and Publish shows in two Leases which server runs the control loops.
 //
-// It is called by the wiring of a server and calls client-go only.
+// Package server/term calls it; it calls client-go only.
 //
 // It promises: act never runs twice at once, runs again for every new term, and
 // Run returns after the last act has. The Leases display leadership, they do not

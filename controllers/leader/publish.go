@@ -66,7 +66,7 @@ func publish(ctx context.Context, cfg PublishConfig, name string) {
 		case apierrors.IsNotFound(err):
 			wait = namespaceDelay
 		default:
-			cfg.Logger.Warn("lease not renewed", "lease", name, "error", err)
+			cfg.Logger.Warn("lease not renewed", "lease", name, "err", err)
 			wait = publishRetryDelay
 		}
 		if !pause(ctx, wait) {

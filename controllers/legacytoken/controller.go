@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"sync"
 	"time"
@@ -14,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -28,49 +26,59 @@ type Tokens interface {
 	IssueLegacy(account *corev1.ServiceAccount, secret *corev1.Secret) (string, error)
 }
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	Tokens    Tokens
-	// RootCA is the PEM bundle that goes beside a token; may be empty.
-	RootCA []byte
-	Logger *slog.Logger
+// New keeps the Secrets of tokens. rootCA is the PEM bundle that goes beside a token; it may be
+// empty. If tokens is nil, they are left to others.
+func New(tokens Tokens, rootCA []byte) reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "tokens-controller",
+		Reads: []reconcile.Read{reconcile.ServiceAccounts},
+		Run: func(ctx context.Context, env *reconcile.Env) error {
+			if tokens == nil {
+				return reconcile.Idle(ctx)
+			}
+			c := &controller{
+				env:      env,
+				tokens:   tokens,
+				rootCA:   rootCA,
+				secrets:  newSecrets(env.Client),
+				accounts: reconcile.ServiceAccounts.From(env),
+			}
+			return c.run(ctx)
+		},
+	}
 }
 
 type controller struct {
-	cfg     Config
-	secrets cache.SharedIndexInformer
+	env      *reconcile.Env
+	tokens   Tokens
+	rootCA   []byte
+	secrets  cache.SharedIndexInformer
+	accounts reconcile.Cache[*corev1.ServiceAccount]
 }
 
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().ServiceAccounts().Informer()
-	return nil
-}
-
-// Run keeps the Secrets until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg, newSecrets(cfg.Client)}
+func (c *controller) run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { c.secrets.RunWithContext(ctx) })
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "legacytoken",
+		Queue:     "serviceaccount_tokens_secret",
 		Reconcile: c.reconcile,
-		Sources: []reconcile.Source{
-			{Informer: c.secrets, Map: secretChanged},
-			{Informer: cfg.Informers.Core().V1().ServiceAccounts().Informer(), Map: c.accountChanged},
-		},
-		Logger: cfg.Logger,
+		Sources:   []reconcile.Source{{Informer: c.secrets, Map: secretChanged}, reconcile.Changes(c.accounts, c.accountChanged)},
+		Env:       c.env,
 	})
 }
 
 // newSecrets follows the Secrets of this type alone, for one term: they are few, and most
 // servers do not lead.
 func newSecrets(client kubernetes.Interface) cache.SharedIndexInformer {
-	return coreinformers.NewFilteredSecretInformer(client, metav1.NamespaceAll, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
-		func(o *metav1.ListOptions) { o.FieldSelector = "type=" + string(corev1.SecretTypeServiceAccountToken) })
+	return coreinformers.NewFilteredSecretInformer(
+		client,
+		metav1.NamespaceAll,
+		0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+		func(o *metav1.ListOptions) { o.FieldSelector = "type=" + string(corev1.SecretTypeServiceAccountToken) },
+	)
 }
 
 func (c *controller) lister() corelisters.SecretLister {
@@ -125,7 +133,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	if err != nil || apiequality.Semantic.DeepEqual(next, secret) {
 		return 0, err
 	}
-	_, err = c.cfg.Client.CoreV1().Secrets(key.Namespace).Update(reconcile.WithCause(ctx, account), next, metav1.UpdateOptions{})
+	_, err = c.env.Client.CoreV1().Secrets(key.Namespace).Update(reconcile.WithCause(ctx, account), next, metav1.UpdateOptions{})
 	if err == nil || apierrors.IsNotFound(err) {
 		return 0, nil
 	}
@@ -135,11 +143,11 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 // account returns the one that the Secret is for, or nil if there is none any more.
 func (c *controller) account(ctx context.Context, secret *corev1.Secret) (*corev1.ServiceAccount, error) {
 	name := secret.Annotations[corev1.ServiceAccountNameKey]
-	account, err := c.cfg.Informers.Core().V1().ServiceAccounts().Lister().ServiceAccounts(secret.Namespace).Get(name)
+	account, err := c.accounts.Get(reconcile.Key{Namespace: secret.Namespace, Name: name})
 	if err == nil && isFor(secret, account) {
 		return account, nil
 	}
-	account, err = c.cfg.Client.CoreV1().ServiceAccounts(secret.Namespace).Get(ctx, name, metav1.GetOptions{})
+	account, err = c.env.Client.CoreV1().ServiceAccounts(secret.Namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && !isFor(secret, account):
 		return nil, nil
@@ -155,7 +163,7 @@ func isFor(secret *corev1.Secret, account *corev1.ServiceAccount) bool {
 }
 
 func (c *controller) remove(ctx context.Context, secret *corev1.Secret) error {
-	err := c.cfg.Client.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{
+	err := c.env.Client.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &secret.UID, ResourceVersion: &secret.ResourceVersion},
 	})
 	if err == nil || apierrors.IsNotFound(err) {
@@ -172,14 +180,14 @@ func (c *controller) filled(secret *corev1.Secret, account *corev1.ServiceAccoun
 	if next.Data == nil {
 		next.Data = map[string][]byte{}
 	}
-	if len(c.cfg.RootCA) > 0 && !bytes.Equal(next.Data[corev1.ServiceAccountRootCAKey], c.cfg.RootCA) {
-		next.Data[corev1.ServiceAccountRootCAKey] = c.cfg.RootCA
+	if len(c.rootCA) > 0 && !bytes.Equal(next.Data[corev1.ServiceAccountRootCAKey], c.rootCA) {
+		next.Data[corev1.ServiceAccountRootCAKey] = c.rootCA
 	}
 	if len(next.Data[corev1.ServiceAccountNamespaceKey]) == 0 {
 		next.Data[corev1.ServiceAccountNamespaceKey] = []byte(secret.Namespace)
 	}
 	if len(next.Data[corev1.ServiceAccountTokenKey]) == 0 {
-		token, err := c.cfg.Tokens.IssueLegacy(account, next)
+		token, err := c.tokens.IssueLegacy(account, next)
 		if err != nil {
 			return nil, err
 		}

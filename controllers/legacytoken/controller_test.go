@@ -1,7 +1,6 @@
 package legacytoken
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 
@@ -10,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 // words signs by saying for whom.
@@ -32,21 +31,19 @@ func secret(uid string) *corev1.Secret {
 	return s
 }
 
-func run(w *controllertest.World) {
-	w.Run(func(ctx context.Context) error {
-		return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Tokens: words{}, RootCA: []byte("PEM")})
-	})
+func run(w *reconciletest.World) {
+	w.Run(New(words{}, []byte("PEM")))
 	w.Settle()
 }
 
 func TestSecretsAreFilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
+		w := reconciletest.New(t)
 		other := secret("")
 		other.Name, other.Type = "other", corev1.SecretTypeOpaque
-		controllertest.Add(w, account("u1"))
-		controllertest.Add(w, secret(""))
-		controllertest.Add(w, other)
+		reconciletest.Add(w, account("u1"))
+		reconciletest.Add(w, secret(""))
+		reconciletest.Add(w, other)
 		run(w)
 		if writes := w.Writes(); len(writes) != 1 {
 			t.Errorf("%v", writes)
@@ -98,11 +95,11 @@ func TestSecretsOfOthersGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := controllertest.New(t)
+				w := reconciletest.New(t)
 				if c.account != nil {
-					controllertest.Add(w, c.account)
+					reconciletest.Add(w, c.account)
 				}
-				controllertest.Add(w, c.secret)
+				reconciletest.Add(w, c.secret)
 				run(w)
 				_, err := w.Client.CoreV1().Secrets("ns").Get(t.Context(), "s", metav1.GetOptions{})
 				if stays := err == nil; stays != c.stays {

@@ -9,7 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 )
+
+// deletion are the conditions of namespaces.
+var deletion = conditions.Of(func(c *corev1.NamespaceCondition) (corev1.NamespaceConditionType, corev1.ConditionStatus, *metav1.Time) {
+	return c.Type, c.Status, &c.LastTransitionTime
+})
 
 // withConditions is the status that says what still holds the namespace. It is
 // pure; a status that needs no change comes back equal.
@@ -37,7 +44,7 @@ func withConditions(ns *corev1.Namespace, left *remains, now time.Time) corev1.N
 		if c.bad {
 			next.Status, next.Reason, next.Message = corev1.ConditionTrue, c.reason, c.message
 		}
-		s.Conditions = set(s.Conditions, next, now)
+		s.Conditions = deletion.Set(s.Conditions, next, now)
 	}
 	return s
 }
@@ -49,18 +56,4 @@ func counted(counts map[string]int, format string) string {
 		parts = append(parts, fmt.Sprintf(format, name, counts[name]))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// set replaces one condition; its transition time moves only with its status.
-func set(list []corev1.NamespaceCondition, next corev1.NamespaceCondition, now time.Time) []corev1.NamespaceCondition {
-	next.LastTransitionTime = metav1.NewTime(now)
-	i := slices.IndexFunc(list, func(c corev1.NamespaceCondition) bool { return c.Type == next.Type })
-	if i < 0 {
-		return append(list, next)
-	}
-	if list[i].Status == next.Status {
-		next.LastTransitionTime = list[i].LastTransitionTime
-	}
-	list[i] = next
-	return list
 }

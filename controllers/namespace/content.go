@@ -69,7 +69,7 @@ func (c *controller) empty(ctx context.Context, namespace string) *remains {
 // kinds lists what discovery knows; when it knows only a part, both the part
 // and the error are returned.
 func (c *controller) kinds() ([]kind, error) {
-	lists, err := discovery.ServerPreferredNamespacedResources(c.cfg.Discovery)
+	lists, err := discovery.ServerPreferredNamespacedResources(c.env.Discovery)
 	var out []kind
 	for _, list := range lists {
 		gv, parseErr := schema.ParseGroupVersion(list.GroupVersion)
@@ -89,7 +89,7 @@ func (c *controller) kinds() ([]kind, error) {
 
 // emptyKind deletes the namespace's objects of one kind and counts what stays.
 func (c *controller) emptyKind(ctx context.Context, namespace string, k kind, left *remains) {
-	objects := c.cfg.Metadata.Resource(k.resource).Namespace(namespace)
+	objects := c.env.Metadata.Resource(k.resource).Namespace(namespace)
 	before, err := objects.List(ctx, metav1.ListOptions{Limit: pageLimit})
 	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		return // the kind went since discovery
@@ -120,7 +120,7 @@ func (c *controller) deleteAll(ctx context.Context, namespace string, k kind, it
 	if len(items) == 0 {
 		return nil
 	}
-	objects := c.cfg.Metadata.Resource(k.resource).Namespace(namespace)
+	objects := c.env.Metadata.Resource(k.resource).Namespace(namespace)
 	background := metav1.DeletePropagationBackground
 	if k.deleteCollection {
 		err := objects.DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{})
@@ -129,7 +129,11 @@ func (c *controller) deleteAll(ctx context.Context, namespace string, k kind, it
 		}
 	}
 	for _, o := range items {
-		err := objects.Delete(ctx, o.Name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(o.UID))})
+		err := objects.Delete(
+			ctx,
+			o.Name,
+			metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(o.UID))},
+		)
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return err
 		}

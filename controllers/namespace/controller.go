@@ -3,7 +3,6 @@ package namespace
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -11,10 +10,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
@@ -23,35 +18,27 @@ import (
 // again: finalizers of any kind may hold it, and no informer tells of them.
 const remainingDelay = time.Second
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Metadata  metadata.Interface
-	Discovery discovery.DiscoveryInterface
-	Informers informers.SharedInformerFactory
-	Logger    *slog.Logger
+// New empties deleted namespaces.
+func New() reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "namespace-controller",
+		Reads: []reconcile.Read{reconcile.Namespaces, reconcile.Pods},
+		Run:   run,
+	}
 }
 
-type controller struct{ cfg Config }
-
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().Namespaces().Informer()
-	f.Core().V1().Pods().Informer()
-	return nil
+type controller struct {
+	env        *reconcile.Env
+	namespaces reconcile.Cache[*corev1.Namespace]
 }
 
-// Run empties deleted namespaces until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg}
+func run(ctx context.Context, env *reconcile.Env) error {
+	c := &controller{env, reconcile.Namespaces.From(env)}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "namespace",
 		Reconcile: c.reconcile,
-		Sources: []reconcile.Source{
-			reconcile.Self(cfg.Informers.Core().V1().Namespaces().Informer()),
-			{Informer: cfg.Informers.Core().V1().Pods().Informer(), Map: c.podGone},
-		},
-		Logger: cfg.Logger,
+		Sources:   []reconcile.Source{reconcile.Self(c.namespaces), reconcile.Changes(reconcile.Pods.From(env), c.podGone)},
+		Env:       env,
 	})
 }
 
@@ -60,7 +47,7 @@ func (c *controller) podGone(before, after metav1.Object) []reconcile.Key {
 	if after != nil {
 		return nil
 	}
-	ns, err := c.cfg.Informers.Core().V1().Namespaces().Lister().Get(before.GetNamespace())
+	ns, err := c.namespaces.Get(reconcile.Key{Name: before.GetNamespace()})
 	if err != nil || ns.DeletionTimestamp == nil {
 		return nil
 	}
@@ -68,7 +55,7 @@ func (c *controller) podGone(before, after metav1.Object) []reconcile.Key {
 }
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	ns, err := c.cfg.Informers.Core().V1().Namespaces().Lister().Get(key.Name)
+	ns, err := c.namespaces.Get(key)
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
@@ -81,7 +68,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 		return 0, err
 	}
 	left := c.empty(ctx, ns.Name)
-	ns, err = c.writeStatus(ctx, ns, withConditions(ns, left, time.Now()))
+	ns, err = c.writeStatus(ctx, ns, withConditions(ns, left, c.env.Now()))
 	if err != nil {
 		return 0, err
 	}
@@ -104,7 +91,7 @@ func (c *controller) writeStatus(ctx context.Context, ns *corev1.Namespace, stat
 	}
 	next := ns.DeepCopy()
 	next.Status = status
-	out, err := c.cfg.Client.CoreV1().Namespaces().UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	out, err := c.env.Client.CoreV1().Namespaces().UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("write status: %w", err)
 	}
@@ -114,8 +101,11 @@ func (c *controller) writeStatus(ctx context.Context, ns *corev1.Namespace, stat
 // finalize lets the namespace go.
 func (c *controller) finalize(ctx context.Context, ns *corev1.Namespace) error {
 	next := ns.DeepCopy()
-	next.Spec.Finalizers = slices.DeleteFunc(next.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
-	_, err := c.cfg.Client.CoreV1().Namespaces().Finalize(ctx, next, metav1.UpdateOptions{})
+	next.Spec.Finalizers = slices.DeleteFunc(
+		next.Spec.Finalizers,
+		func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes },
+	)
+	_, err := c.env.Client.CoreV1().Namespaces().Finalize(ctx, next, metav1.UpdateOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("finalize: %w", err)
 	}

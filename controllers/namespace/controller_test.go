@@ -1,7 +1,6 @@
 package namespace
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,11 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
-func kinds() []controllertest.Kind {
-	return []controllertest.Kind{
+func kinds() []reconciletest.Kind {
+	return []reconciletest.Kind{
 		{Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespaced: true},
 		{Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), Kind: "ConfigMap", Namespaced: true},
 		{Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Kind: "Node"},
@@ -26,19 +25,18 @@ func kinds() []controllertest.Kind {
 
 // bubble runs a test with a namespace "ns" that holds a bit of everything, and
 // one "other" that must not be touched.
-func bubble(t *testing.T, body func(t *testing.T, w *controllertest.World)) {
+func bubble(t *testing.T, body func(t *testing.T, w *reconciletest.World)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
+		w := reconciletest.New(t)
 		for _, name := range []string{"ns", "other"} {
-			controllertest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{corev1.FinalizerKubernetes}}})
-			controllertest.Add(w, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: name}, Spec: corev1.PodSpec{NodeName: "n"}})
-			controllertest.Add(w, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: name}})
-			controllertest.Add(w, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: name}})
+			reconciletest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{corev1.FinalizerKubernetes}}})
+			reconciletest.Add(w, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: name}, Spec: corev1.PodSpec{NodeName: "n"}})
+			reconciletest.Add(w, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: name}})
+			reconciletest.Add(w, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: name}})
 		}
-		discovery, client := w.Discovery(kinds()), w.Metadata(kinds())
-		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Client: w.Client, Metadata: client, Discovery: discovery, Informers: w.Informers})
-		})
+		env := w.Env()
+		env.Discovery, env.Metadata = w.Discovery(kinds()), w.Metadata(kinds())
+		w.RunIn(env, New())
 		if writes := w.Writes(); len(writes) > 0 {
 			t.Fatalf("active namespaces were written to: %v", writes)
 		}
@@ -50,7 +48,7 @@ func bubble(t *testing.T, body func(t *testing.T, w *controllertest.World)) {
 	})
 }
 
-func condition(t *testing.T, w *controllertest.World, kind corev1.NamespaceConditionType) string {
+func condition(t *testing.T, w *reconciletest.World, kind corev1.NamespaceConditionType) string {
 	t.Helper()
 	ns, err := w.Client.CoreV1().Namespaces().Get(t.Context(), "ns", metav1.GetOptions{})
 	if err != nil {
@@ -65,7 +63,7 @@ func condition(t *testing.T, w *controllertest.World, kind corev1.NamespaceCondi
 }
 
 func TestPodsFirstThenEverything(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
 		if got := condition(t, w, corev1.NamespaceContentRemaining); got != "True Some resources are remaining: pods has 1 resource instances" {
 			t.Errorf("condition: %s", got)
 		}
@@ -97,7 +95,7 @@ func TestPodsFirstThenEverything(t *testing.T) {
 }
 
 func TestAFinalizerHoldsTheNamespace(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
 		c, _ := w.Client.CoreV1().ConfigMaps("ns").Get(t.Context(), "c", metav1.GetOptions{})
 		c.Finalizers = []string{"test/hold"}
 		if _, err := w.Client.CoreV1().ConfigMaps("ns").Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {

@@ -1,4 +1,4 @@
-// Package namespace owns the emptying of deleted namespaces.
+// Package namespace deletes the contents of deleted namespaces.
 //
 // It is called by package controllers, once for each leadership term, and calls
 // client-go (discovery, metadata and typed clients) and reconcile.
@@ -9,10 +9,9 @@
 // Owns these fields: Namespace .status.phase and the Namespace* conditions, the
 // entry "kubernetes" of .spec.finalizers.
 //
-// It promises: pods go first and with their grace, everything else only when no
-// pod is left; the namespace goes only after a look at every kind found nothing;
-// a kind that cannot be discovered or deleted holds the namespace and is named
-// in its conditions; on an unchanged world nothing is written.
+// It promises: pods go first and with their grace, everything else only when no pod is left; the namespace goes
+// only after a look at every kind found nothing; a kind that cannot be discovered or deleted holds the
+// namespace and is named in its conditions; nothing is written when nothing has changed.
 //
 // Tests run in synctest bubbles over client-go's fakes.
 package namespace

@@ -5,62 +5,54 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/record"
 
+	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
 
-// nodeBits is the length of a node's prefix: 254 pod addresses.
-const nodeBits = 24
+// wantedAnnotation is the range that a node asks for when it registers anew: its pods have
+// addresses of it. It gets that range if it is free.
+const wantedAnnotation = "setpoint.io/former-pod-cidr"
 
 // ErrFull says that every part of the range belongs to some node.
 var ErrFull = errors.New("no free pod address range")
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	// PodCIDR is the IPv4 range of all pods, at most /24.
-	PodCIDR netip.Prefix
-	Events  record.EventRecorder
-	Logger  *slog.Logger
+// New allocates ranges of the network.
+func New(network podnetwork.Network) reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "node-ipam-controller",
+		Reads: []reconcile.Read{reconcile.Nodes},
+		Run:   func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, network) },
+	}
 }
 
 // controller is one term of the controller. Its one worker alone uses given.
 type controller struct {
-	cfg Config
+	env     *reconcile.Env
+	network podnetwork.Network
+	nodes   reconcile.Cache[*corev1.Node]
 	// given are ranges written in this term, by node uid.
 	given map[string]netip.Prefix
 }
 
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().Nodes().Informer()
-	return nil
-}
-
-// Run allocates until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	if !cfg.PodCIDR.Addr().Is4() || cfg.PodCIDR.Bits() > nodeBits {
-		return fmt.Errorf("nodeipam: %s is not an IPv4 range of at least /%d", cfg.PodCIDR, nodeBits)
+func run(ctx context.Context, env *reconcile.Env, network podnetwork.Network) error {
+	if err := network.Validate(); err != nil {
+		return fmt.Errorf("nodeipam: %w", err)
 	}
-	c := &controller{cfg: cfg, given: map[string]netip.Prefix{}}
+	c := &controller{env: env, network: network, nodes: reconcile.Nodes.From(env), given: map[string]netip.Prefix{}}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "nodeipam",
+		Queue:     "cidrallocator_node",
 		Reconcile: c.reconcile,
-		Sources:   []reconcile.Source{{Informer: cfg.Informers.Core().V1().Nodes().Informer(), Map: c.nodeChanged}},
+		Sources:   []reconcile.Source{reconcile.Changes(c.nodes, c.nodeChanged)},
 		Workers:   1, // two would choose the same range
-		Logger:    cfg.Logger,
+		Env:       env,
 	})
 }
 
@@ -71,7 +63,7 @@ func (c *controller) nodeChanged(_, after metav1.Object) []reconcile.Key {
 		return []reconcile.Key{reconcile.KeyOf(after)}
 	}
 	var keys []reconcile.Key
-	nodes, err := c.nodes()
+	nodes, err := c.nodes.List("", nil)
 	if err != nil {
 		return nil
 	}
@@ -83,49 +75,62 @@ func (c *controller) nodeChanged(_, after metav1.Object) []reconcile.Key {
 	return keys
 }
 
-func (c *controller) nodes() ([]*corev1.Node, error) {
-	return c.cfg.Informers.Core().V1().Nodes().Lister().List(labels.Everything())
-}
-
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	node, err := c.cfg.Informers.Core().V1().Nodes().Lister().Get(key.Name)
+	node, err := c.nodes.Get(key)
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
 	if err != nil || node.Spec.PodCIDR != "" || node.DeletionTimestamp != nil {
 		return 0, err
 	}
-	nodes, err := c.nodes()
+	nodes, err := c.nodes.List("", nil)
 	if err != nil {
 		return 0, err
 	}
 	prefix, ok := c.given[string(node.UID)]
 	if !ok {
-		prefix, err = choose(c.cfg.PodCIDR, c.used(nodes))
+		prefix, err = c.choose(node, nodes)
 	}
 	if errors.Is(err, ErrFull) {
-		c.cfg.Events.Eventf(node, corev1.EventTypeWarning, "CIDRNotAvailable", "Node %s has no pod address range: all of %s is taken", node.Name, c.cfg.PodCIDR)
+		c.env.Events.Eventf(
+			node,
+			corev1.EventTypeWarning,
+			"CIDRNotAvailable",
+			"Node %s has no pod address range: all of %s is taken",
+			node.Name,
+			c.network.CIDR,
+		)
 		return 0, reconcile.Terminal(err)
 	}
 	next := node.DeepCopy()
 	next.Spec.PodCIDR, next.Spec.PodCIDRs = prefix.String(), []string{prefix.String()}
 	c.given[string(node.UID)] = prefix
-	_, err = c.cfg.Client.CoreV1().Nodes().Update(reconcile.WithCause(ctx, node), next, metav1.UpdateOptions{})
+	_, err = c.env.Client.CoreV1().Nodes().Update(reconcile.WithCause(ctx, node), next, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
 	return 0, err
 }
 
-// used are the ranges of all nodes; it also forgets what was given to nodes
+// choose is the range that the node had before, if it is free, or the first free one.
+func (c *controller) choose(node *corev1.Node, nodes []*corev1.Node) (netip.Prefix, error) {
+	used := c.used(nodes)
+	if former, ok := c.network.Range(node.Annotations[wantedAnnotation]); ok && !used[former] {
+		return former, nil
+	}
+	return choose(c.network.CIDR, c.network.NodeMaskSize, used)
+}
+
+// used are the ranges of all nodes that are of the network: another takes nothing, or whoever
+// wrote it could leave nothing for the rest. It also forgets what was given to nodes
 // that are gone or whose range the cache shows by now.
 func (c *controller) used(nodes []*corev1.Node) map[netip.Prefix]bool {
 	used, waiting := map[netip.Prefix]bool{}, map[string]bool{}
 	for _, n := range nodes {
 		waiting[string(n.UID)] = n.Spec.PodCIDR == ""
 		for _, s := range append([]string{n.Spec.PodCIDR}, n.Spec.PodCIDRs...) {
-			if p, err := netip.ParsePrefix(s); err == nil {
-				used[p.Masked()] = true
+			if p, ok := c.network.Range(s); ok {
+				used[p] = true
 			}
 		}
 	}
@@ -139,28 +144,16 @@ func (c *controller) used(nodes []*corev1.Node) map[netip.Prefix]bool {
 	return used
 }
 
-// choose is the first part of the range that overlaps none in use. It is pure.
-func choose(all netip.Prefix, used map[netip.Prefix]bool) (netip.Prefix, error) {
+// choose is the first part of the range, with a prefix of bits bits, that is not in use. It is pure.
+func choose(all netip.Prefix, bits int, used map[netip.Prefix]bool) (netip.Prefix, error) {
 	base := all.Masked().Addr().As4()
 	first := binary.BigEndian.Uint32(base[:])
-	for i := range uint32(1) << (nodeBits - all.Bits()) {
+	for i := range uint32(1) << (bits - all.Bits()) {
 		var addr [4]byte
-		binary.BigEndian.PutUint32(addr[:], first+i<<(32-nodeBits))
-		p := netip.PrefixFrom(netip.AddrFrom4(addr), nodeBits)
-		if !used[p] && !overlapsOther(p, used) {
+		binary.BigEndian.PutUint32(addr[:], first+i<<(32-bits))
+		if p := netip.PrefixFrom(netip.AddrFrom4(addr), bits); !used[p] {
 			return p, nil
 		}
 	}
 	return netip.Prefix{}, ErrFull
-}
-
-// overlapsOther also keeps clear of ranges of other sizes, which an
-// administrator may have set by hand.
-func overlapsOther(p netip.Prefix, used map[netip.Prefix]bool) bool {
-	for u := range used {
-		if u.Bits() != nodeBits && u.Overlaps(p) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,7 +1,6 @@
 package nodeipam
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -12,28 +11,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 func TestChoose(t *testing.T) {
 	for _, c := range []struct {
 		name, all string
+		bits      int
 		used      []string
 		want      string
 	}{
-		{"first", "10.42.0.0/16", nil, "10.42.0.0/24"},
-		{"first gap", "10.42.0.0/16", []string{"10.42.0.0/24", "10.42.2.0/24"}, "10.42.1.0/24"},
-		{"clear of other sizes", "10.42.0.0/16", []string{"10.42.0.0/22"}, "10.42.4.0/24"},
-		{"clear of parts", "10.42.0.0/16", []string{"10.42.0.128/25"}, "10.42.1.0/24"},
-		{"the only one", "10.42.7.0/24", nil, "10.42.7.0/24"},
-		{"full", "10.42.7.0/24", []string{"10.42.7.0/24"}, ""},
+		{"first", "10.42.0.0/16", 24, nil, "10.42.0.0/24"},
+		{"first gap", "10.42.0.0/16", 24, []string{"10.42.0.0/24", "10.42.2.0/24"}, "10.42.1.0/24"},
+		{"the only one", "10.42.7.0/24", 24, nil, "10.42.7.0/24"},
+		{"full", "10.42.7.0/24", 24, []string{"10.42.7.0/24"}, ""},
+		{"small ones", "10.42.0.0/16", 26, []string{"10.42.0.0/26"}, "10.42.0.64/26"},
+		{"the last one", "10.42.0.0/23", 24, []string{"10.42.0.0/24"}, "10.42.1.0/24"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			used := map[netip.Prefix]bool{}
 			for _, u := range c.used {
 				used[netip.MustParsePrefix(u)] = true
 			}
-			got, err := choose(netip.MustParsePrefix(c.all), used)
+			got, err := choose(netip.MustParsePrefix(c.all), c.bits, used)
 			if c.want == "" {
 				if !errors.Is(err, ErrFull) {
 					t.Errorf("got %v, %v", got, err)
@@ -47,14 +48,93 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// nodeWith is a node with a range, and one that it asks for.
+func nodeWith(name, cidr, former string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if cidr != "" {
+		n.Spec.PodCIDR, n.Spec.PodCIDRs = cidr, []string{cidr}
+	}
+	if former != "" {
+		n.Annotations = map[string]string{wantedAnnotation: former}
+	}
+	return n
+}
+
+// rangesAfter lets the controller work on nodes and returns the range of each.
+func rangesAfter(t *testing.T, all string, nodes ...*corev1.Node) map[string]string {
+	t.Helper()
+	w := reconciletest.New(t)
+	for _, n := range nodes {
+		reconciletest.Add(w, n)
+	}
+	w.Run(New(podnetwork.Network{CIDR: netip.MustParsePrefix(all), NodeMaskSize: 24}))
+	w.Settle()
+	list, err := w.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranges := map[string]string{}
+	for _, n := range list.Items {
+		ranges[n.Name] = n.Spec.PodCIDR
+	}
+	return ranges
+}
+
+// TestForeignRangesTakeNothing: a range that no controller gave leaves the others theirs.
+func TestForeignRangesTakeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := rangesAfter(t, "10.42.0.0/23",
+			nodeWith("half-the-world", "0.0.0.0/1", ""), nodeWith("larger", "10.42.0.0/16", ""), nodeWith("smaller", "10.42.0.128/25", ""),
+			nodeWith("odd", "10.42.1.7/24", ""), nodeWith("elsewhere", "10.99.0.0/24", ""), nodeWith("a", "", ""), nodeWith("b", "", ""))
+		if got["a"] != "10.42.0.0/24" && got["a"] != "10.42.1.0/24" || got["b"] == got["a"] || got["b"] == "" {
+			t.Errorf("ranges: %v", got)
+		}
+	})
+}
+
+// TestFormerRangeIsGivenAgain: the pods of a node that registers anew have addresses of it.
+func TestFormerRangeIsGivenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := rangesAfter(t, "10.42.0.0/16", nodeWith("other", "10.42.5.0/24", ""), nodeWith("back", "", "10.42.7.0/24"),
+			nodeWith("greedy", "", "10.0.0.0/8"), nodeWith("thief", "", "10.42.5.0/24"))
+		for _, name := range []string{"greedy", "thief"} {
+			if p, err := netip.ParsePrefix(got[name]); err != nil || p.Bits() != 24 || got[name] == "10.42.5.0/24" {
+				t.Errorf("%s has %q", name, got[name])
+			}
+		}
+		if got["back"] != "10.42.7.0/24" {
+			t.Errorf("ranges: %v", got)
+		}
+	})
+}
+
+// TestMoreThan256Nodes: a larger range, or smaller parts of it, has room for more.
+func TestMoreThan256Nodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nodes []*corev1.Node
+		for i := range 300 {
+			nodes = append(nodes, nodeWith(fmt.Sprintf("n%03d", i), "", ""))
+		}
+		seen := map[string]bool{}
+		for name, cidr := range rangesAfter(t, "10.40.0.0/14", nodes...) {
+			p, err := netip.ParsePrefix(cidr)
+			if err != nil || seen[cidr] || p.Bits() != 24 || !netip.MustParsePrefix("10.40.0.0/14").Contains(p.Addr()) {
+				t.Errorf("%s has %q", name, cidr)
+			}
+			seen[cidr] = true
+		}
+		if len(seen) != 300 {
+			t.Errorf("%d ranges", len(seen))
+		}
+	})
+}
+
 func TestNoTwoNodesShareARange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
-		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, PodCIDR: netip.MustParsePrefix("10.42.0.0/20"), Events: w.Events})
-		})
+		w := reconciletest.New(t)
+		w.Run(New(podnetwork.Network{CIDR: netip.MustParsePrefix("10.42.0.0/20"), NodeMaskSize: 24}))
 		for i := range 17 {
-			controllertest.Add(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%02d", i)}})
+			reconciletest.Add(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%02d", i)}})
 		}
 		w.Settle()
 		seen, waiting := map[string]string{}, ""

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,18 +11,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/pods"
-	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 )
 
 // write writes the node's conditions and taints where they differ, and returns
 // the node as it is then. Taints first: they keep new pods away.
-func (c *controller) write(ctx context.Context, node *corev1.Node, list []corev1.NodeCondition, taints []corev1.Taint) (*corev1.Node, error) {
+func (c *controller) write(
+	ctx context.Context,
+	node *corev1.Node,
+	list []corev1.NodeCondition,
+	taints []corev1.Taint,
+) (*corev1.Node, error) {
 	was := node
 	if !apiequality.Semantic.DeepEqual(node.Spec.Taints, taints) {
 		next := node.DeepCopy()
 		next.Spec.Taints = taints
-		out, err := c.cfg.Client.CoreV1().Nodes().Update(ctx, next, metav1.UpdateOptions{})
+		out, err := c.env.Client.CoreV1().Nodes().Update(ctx, next, metav1.UpdateOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("write taints: %w", err)
 		}
@@ -32,7 +36,7 @@ func (c *controller) write(ctx context.Context, node *corev1.Node, list []corev1
 	if !apiequality.Semantic.DeepEqual(was.Status.Conditions, list) {
 		next := node.DeepCopy()
 		next.Status.Conditions = list
-		out, err := c.cfg.Client.CoreV1().Nodes().UpdateStatus(ctx, next, metav1.UpdateOptions{})
+		out, err := c.env.Client.CoreV1().Nodes().UpdateStatus(ctx, next, metav1.UpdateOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("write conditions: %w", err)
 		}
@@ -45,11 +49,11 @@ func (c *controller) write(ctx context.Context, node *corev1.Node, list []corev1
 // tell reports what changed as events.
 func (c *controller) tell(node *corev1.Node, list []corev1.NodeCondition) {
 	if before, after := readiness(node.Status.Conditions), readiness(list); before == corev1.ConditionTrue && after != before {
-		c.cfg.Events.Eventf(node, corev1.EventTypeNormal, "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
+		c.env.Events.Eventf(node, corev1.EventTypeNormal, "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
 	}
-	if after := find(list, GossipDegraded); after != nil && after.Status == corev1.ConditionTrue {
-		if before := find(node.Status.Conditions, GossipDegraded); before == nil || before.Status != corev1.ConditionTrue {
-			c.cfg.Events.Event(node, corev1.EventTypeWarning, string(GossipDegraded), messageGossipLost)
+	if after := conditions.Nodes.Find(list, GossipDegraded); after != nil && after.Status == corev1.ConditionTrue {
+		if before := conditions.Nodes.Find(node.Status.Conditions, GossipDegraded); before == nil || before.Status != corev1.ConditionTrue {
+			c.env.Events.Event(node, corev1.EventTypeWarning, string(GossipDegraded), messageGossipLost)
 		}
 	}
 }
@@ -61,7 +65,7 @@ func (c *controller) tendPods(ctx context.Context, node *corev1.Node, v verdict,
 	if v.state != down && len(counting) == 0 {
 		return 0, nil
 	}
-	mine, err := reconcile.ByIndex[*corev1.Pod](c.pods, nodeIndex, node.Name)
+	mine, err := c.pods.ByIndex(byNode, node.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +88,7 @@ func (c *controller) tendPods(ctx context.Context, node *corev1.Node, v verdict,
 
 // unready marks a pod as not ready, so that its Services stop sending to it.
 func (c *controller) unready(ctx context.Context, pod *corev1.Pod, now time.Time) error {
-	if !pods.Ready(pod) {
+	if !podstate.Ready(pod) {
 		return nil
 	}
 	return c.setPodCondition(ctx, pod, corev1.PodCondition{
@@ -102,8 +106,8 @@ func (c *controller) evict(ctx context.Context, pod *corev1.Pod, now time.Time) 
 	if err != nil {
 		return err
 	}
-	c.cfg.Events.Eventf(pod, corev1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s/%s", pod.Namespace, pod.Name)
-	err = c.cfg.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
+	c.env.Events.Eventf(pod, corev1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s/%s", pod.Namespace, pod.Name)
+	err = c.env.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -114,7 +118,7 @@ func (c *controller) evict(ctx context.Context, pod *corev1.Pod, now time.Time) 
 // setPodCondition sets one condition of the pod as it is now, not as the cache
 // has it: unready may just have written it.
 func (c *controller) setPodCondition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) error {
-	client := c.cfg.Client.CoreV1().Pods(pod.Namespace)
+	client := c.env.Client.CoreV1().Pods(pod.Namespace)
 	fresh, err := client.Get(ctx, pod.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && fresh.UID != pod.UID {
 		return nil
@@ -122,11 +126,11 @@ func (c *controller) setPodCondition(ctx context.Context, pod *corev1.Pod, condi
 	if err != nil {
 		return err
 	}
-	if was := pods.Condition(fresh, condition.Type); was != nil && was.Status == condition.Status {
+	if conditions.Pods.Is(fresh.Status.Conditions, condition.Type, condition.Status) {
 		return nil
 	}
 	next := fresh.DeepCopy()
-	next.Status.Conditions = append(slices.DeleteFunc(next.Status.Conditions, func(x corev1.PodCondition) bool { return x.Type == condition.Type }), condition)
+	next.Status.Conditions = conditions.Pods.SetLast(next.Status.Conditions, condition)
 	if _, err = client.UpdateStatus(ctx, next, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write condition %s of pod %s/%s: %w", condition.Type, pod.Namespace, pod.Name, err)
 	}

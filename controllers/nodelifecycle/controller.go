@@ -2,7 +2,6 @@ package nodelifecycle
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -10,38 +9,68 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 )
 
-// nodeIndex files pods under the node that they are placed on.
-const nodeIndex = "setpoint/node"
+var (
+	leases = reconcile.KindOf[*coordinationv1.Lease](coordinationv1.SchemeGroupVersion.WithResource("leases"))
+	// byNode files pods under the node that they are placed on.
+	byNode = reconcile.Index{Name: "setpoint/node", Keys: func(o metav1.Object) []string {
+		if p, ok := o.(*corev1.Pod); ok && p.Spec.NodeName != "" {
+			return []string{p.Spec.NodeName}
+		}
+		return nil
+	}}
+)
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	// Liveness tells of sessions and gossip; nil judges by Lease alone.
-	Liveness Liveness
-	Events   record.EventRecorder
-	Logger   *slog.Logger
+// New judges nodes. liveness tells of sessions and gossip; nil judges by Lease alone.
+func New(liveness Liveness) reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "node-controller",
+		Reads: []reconcile.Read{reconcile.Nodes, leases, reconcile.Pods.By(byNode)},
+		Run:   func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, liveness) },
+	}
 }
 
 // controller is one term of the controller.
 type controller struct {
-	cfg    Config
-	pods   cache.SharedIndexInformer
-	budget *budget
+	env      *reconcile.Env
+	liveness Liveness
+	nodes    reconcile.Cache[*corev1.Node]
+	leases   reconcile.Cache[*coordinationv1.Lease]
+	pods     reconcile.Cache[*corev1.Pod]
+	budget   *budget
 
 	mu    sync.Mutex
 	term  time.Time // when the term began, by this server's clock, or it last woke
 	awake time.Time // when this process was last known to run
 	beats map[string]beat
+}
+
+func run(ctx context.Context, env *reconcile.Env, liveness Liveness) error {
+	c := &controller{
+		env: env, liveness: liveness, nodes: reconcile.Nodes.From(env), leases: leases.From(env), pods: reconcile.Pods.From(env),
+		budget: newBudget(),
+		beats:  map[string]beat{},
+	}
+	c.term = env.Now()
+	c.awake = c.term
+	loop := reconcile.Config{
+		Name:      "nodelifecycle",
+		Queue:     "node_lifecycle_controller",
+		Reconcile: c.reconcile,
+		Sources: []reconcile.Source{
+			reconcile.Self(c.nodes), reconcile.Changes(c.leases, leaseChanged), reconcile.Changes(c.pods, c.podChanged),
+		},
+		Feeds: []reconcile.Feed{c.tick},
+		Env:   env,
+	}
+	if liveness != nil {
+		loop.Feeds = append(loop.Feeds, c.feed)
+	}
+	return reconcile.Run(ctx, loop)
 }
 
 // beat is the last sign of life of a node, and when it was seen to change.
@@ -59,58 +88,16 @@ const (
 	pauseMin = 5 * time.Second
 )
 
-// Warm creates the informers and indexes that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().Nodes().Informer()
-	f.Coordination().V1().Leases().Informer()
-	return reconcile.EnsureIndex(f.Core().V1().Pods().Informer(), nodeIndex, func(o metav1.Object) []string {
-		if p, ok := o.(*corev1.Pod); ok && p.Spec.NodeName != "" {
-			return []string{p.Spec.NodeName}
-		}
-		return nil
-	})
-}
-
-// Run judges nodes until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	if err := Warm(cfg.Informers); err != nil {
-		return err
-	}
-	c := &controller{
-		cfg:    cfg,
-		pods:   cfg.Informers.Core().V1().Pods().Informer(),
-		budget: newBudget(),
-		beats:  map[string]beat{},
-	}
-	c.term = time.Now()
-	c.awake = c.term
-	loop := reconcile.Config{
-		Name:      "nodelifecycle",
-		Reconcile: c.reconcile,
-		Sources: []reconcile.Source{
-			reconcile.Self(cfg.Informers.Core().V1().Nodes().Informer()),
-			{Informer: cfg.Informers.Coordination().V1().Leases().Informer(), Map: leaseChanged},
-			{Informer: c.pods, Map: c.podChanged},
-		},
-		Feeds:  []reconcile.Feed{c.tick},
-		Logger: cfg.Logger,
-	}
-	if cfg.Liveness != nil {
-		loop.Feeds = append(loop.Feeds, c.feed)
-	}
-	return reconcile.Run(ctx, loop)
-}
-
 // tick notes that this process runs.
 func (c *controller) tick(ctx context.Context, _ func(reconcile.Key)) {
-	ticker := time.NewTicker(tickInterval)
+	ticker := c.env.Clock.NewTicker(tickInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-			c.since(time.Now())
+		case <-ticker.C():
+			c.since(c.env.Now())
 		}
 	}
 }
@@ -137,12 +124,12 @@ func (c *controller) feed(ctx context.Context, add func(reconcile.Key)) {
 		select {
 		case <-ctx.Done():
 			return
-		case name := <-c.cfg.Liveness.Changes():
+		case name := <-c.liveness.Changes():
 			if name != "" {
 				add(reconcile.Key{Name: name})
 				continue
 			}
-			nodes, err := c.cfg.Informers.Core().V1().Nodes().Lister().List(labels.Everything())
+			nodes, err := c.nodes.List("", nil)
 			if err != nil {
 				continue
 			}
@@ -169,7 +156,7 @@ func (c *controller) podChanged(_, after metav1.Object) []reconcile.Key {
 	if pod == nil || pod.Spec.NodeName == "" {
 		return nil
 	}
-	node, err := c.cfg.Informers.Core().V1().Nodes().Lister().Get(pod.Spec.NodeName)
+	node, err := c.nodes.Get(reconcile.Key{Name: pod.Spec.NodeName})
 	if err != nil || len(noExecute(node.Spec.Taints, true)) == 0 && readiness(node.Status.Conditions) != corev1.ConditionUnknown {
 		return nil
 	}
@@ -178,7 +165,7 @@ func (c *controller) podChanged(_, after metav1.Object) []reconcile.Key {
 
 // reconcile judges one node.
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	node, err := c.cfg.Informers.Core().V1().Nodes().Lister().Get(key.Name)
+	node, err := c.nodes.Get(key)
 	if apierrors.IsNotFound(err) {
 		c.forget(key.Name)
 		return 0, nil
@@ -187,10 +174,10 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 		return 0, err
 	}
 	ctx = reconcile.WithCause(ctx, node)
-	now := time.Now()
+	now := c.env.Now()
 	term := c.since(now)
 	v := judge(c.signal(node.Name), c.heartbeat(node, now), term, now)
-	list := conditions(node, v, now)
+	list := judged(node, v, now)
 	isBad := bad(list, v)
 	// A suspect counts too: when many lose their session at once, it is not them.
 	c.budget.observe(node.Name, zoneOf(node), isBad || v.state == suspect, now)
@@ -205,22 +192,23 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 }
 
 func (c *controller) signal(node string) Signal {
-	if c.cfg.Liveness == nil {
+	if c.liveness == nil {
 		return Signal{}
 	}
-	return c.cfg.Liveness.Node(node)
+	return c.liveness.Node(node)
 }
 
 // heartbeat compares the node's Lease and status with what was seen last.
 func (c *controller) heartbeat(node *corev1.Node, now time.Time) heartbeat {
 	next, promised := beat{seen: now}, time.Duration(0)
-	if lease, err := c.cfg.Informers.Coordination().V1().Leases().Lister().Leases(corev1.NamespaceNodeLease).Get(node.Name); err == nil && lease.Spec.RenewTime != nil {
+	if lease, err := c.leases.Get(reconcile.Key{Namespace: corev1.NamespaceNodeLease, Name: node.Name}); err == nil &&
+		lease.Spec.RenewTime != nil {
 		next.renewed = lease.Spec.RenewTime.Time
 		if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
 			promised = time.Duration(*seconds) * time.Second
 		}
 	}
-	if ready := find(node.Status.Conditions, corev1.NodeReady); ready != nil {
+	if ready := conditions.Nodes.Find(node.Status.Conditions, corev1.NodeReady); ready != nil {
 		next.status = ready.LastHeartbeatTime.Time
 	}
 	c.mu.Lock()

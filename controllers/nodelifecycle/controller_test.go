@@ -1,7 +1,6 @@
 package nodelifecycle
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,8 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
-	"github.com/setpoint-io/setpoint/controllers/pods"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 // liveness is a hand-fed Liveness.
@@ -45,19 +45,17 @@ func (l *liveness) say(name string, session SessionState, gossip GossipState) {
 }
 
 // bubble runs a test with three ready nodes, two pods on each.
-func bubble(t *testing.T, body func(t *testing.T, w *controllertest.World, l *liveness)) {
+func bubble(t *testing.T, body func(t *testing.T, w *reconciletest.World, l *liveness)) {
 	synctest.Test(t, func(t *testing.T) {
-		w, l := controllertest.New(t), newLiveness()
+		w, l := reconciletest.New(t), newLiveness()
 		for i := range 3 {
 			name := fmt.Sprintf("n%d", i)
 			l.say(name, SessionAlive, GossipAlive)
-			controllertest.Add(w, readyNode(name))
-			controllertest.Add(w, podOn(name, name+"-plain"))
-			controllertest.Add(w, podOn(name, name+"-patient", tolerate(5)...))
+			reconciletest.Add(w, readyNode(name))
+			reconciletest.Add(w, podOn(name, name+"-plain"))
+			reconciletest.Add(w, podOn(name, name+"-patient", tolerate(5)...))
 		}
-		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Liveness: l, Events: w.Events})
-		})
+		w.Run(New(l))
 		w.Settle()
 		if writes := w.Writes(); len(writes) > 0 {
 			t.Fatalf("healthy nodes were written to: %v", writes)
@@ -75,7 +73,7 @@ func readyNode(name string) *corev1.Node {
 
 func podOn(node, name string, tolerations ...corev1.Toleration) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PodSpec{NodeName: node, Tolerations: tolerations}}
-	controllertest.SetReady(p, true)
+	reconciletest.SetReady(p, true)
 	return p
 }
 
@@ -87,7 +85,7 @@ func tolerate(seconds int64) []corev1.Toleration {
 }
 
 // look describes a node as "ready-status taint:effect ...".
-func look(t *testing.T, w *controllertest.World, name string) string {
+func look(t *testing.T, w *reconciletest.World, name string) string {
 	t.Helper()
 	n, err := w.Client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -100,7 +98,7 @@ func look(t *testing.T, w *controllertest.World, name string) string {
 	return strings.Join(out, " ")
 }
 
-func evicted(w *controllertest.World) string {
+func evicted(w *reconciletest.World) string {
 	var out []string
 	for _, p := range w.Pods("ns") {
 		if p.DeletionTimestamp != nil {
@@ -118,7 +116,7 @@ func expect(t *testing.T, what, got, want string) {
 	}
 }
 
-func assertQuiet(t *testing.T, w *controllertest.World) {
+func assertQuiet(t *testing.T, w *reconciletest.World) {
 	t.Helper()
 	w.Writes()
 	time.Sleep(time.Hour)
@@ -134,13 +132,13 @@ const (
 )
 
 func TestKilledNode(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+	bubble(t, func(t *testing.T, w *reconciletest.World, l *liveness) {
 		l.say("n0", SessionLost, GossipDead)
 		synctest.Wait()
 		expect(t, "at once", look(t, w, "n0"), closedLook)
 		for _, p := range w.Pods("ns") {
-			if onLost := p.Spec.NodeName == "n0"; pods.Ready(&p) == onLost {
-				t.Errorf("pod %s on %s: ready %v", p.Name, p.Spec.NodeName, pods.Ready(&p))
+			if onLost := p.Spec.NodeName == "n0"; podstate.Ready(&p) == onLost {
+				t.Errorf("pod %s on %s: ready %v", p.Name, p.Spec.NodeName, podstate.Ready(&p))
 			}
 		}
 		time.Sleep(9 * time.Second)
@@ -157,7 +155,7 @@ func TestKilledNode(t *testing.T) {
 }
 
 func TestNodeThatReturnsKeepsItsPods(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+	bubble(t, func(t *testing.T, w *reconciletest.World, l *liveness) {
 		l.say("n0", SessionLost, GossipDead)
 		time.Sleep(8 * time.Second)
 		l.say("n0", SessionAlive, GossipAlive)
@@ -177,7 +175,7 @@ func TestNodeThatReturnsKeepsItsPods(t *testing.T) {
 }
 
 func TestSessionLostButSeen(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+	bubble(t, func(t *testing.T, w *reconciletest.World, l *liveness) {
 		l.say("n0", SessionLost, GossipAlive)
 		synctest.Wait()
 		expect(t, "at once", look(t, w, "n0"), "True unreachable:NoSchedule")
@@ -191,7 +189,7 @@ func TestSessionLostButSeen(t *testing.T) {
 }
 
 func TestGossipAloneCostsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+	bubble(t, func(t *testing.T, w *reconciletest.World, l *liveness) {
 		l.say("n0", SessionAlive, GossipDead)
 		synctest.Wait()
 		expect(t, "look", look(t, w, "n0"), "True")
@@ -200,21 +198,21 @@ func TestGossipAloneCostsNothing(t *testing.T) {
 		l.say("n0", SessionAlive, GossipAlive)
 		synctest.Wait()
 		n, _ := w.Client.CoreV1().Nodes().Get(t.Context(), "n0", metav1.GetOptions{})
-		if c := find(n.Status.Conditions, GossipDegraded); c == nil || c.Status != corev1.ConditionFalse {
+		if c := conditions.Nodes.Find(n.Status.Conditions, GossipDegraded); c == nil || c.Status != corev1.ConditionFalse {
 			t.Errorf("condition %+v, want False", c)
 		}
 	})
 }
 
 func TestGoodbye(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+	bubble(t, func(t *testing.T, w *reconciletest.World, l *liveness) {
 		l.say("n0", SessionClosedCleanly, GossipDead)
 		synctest.Wait()
 		expect(t, "at once", look(t, w, "n0"), "False not-ready:NoSchedule")
 		time.Sleep(4 * time.Minute)
 		expect(t, "pods within the drain window", evicted(w), "")
 		for _, p := range w.Pods("ns") {
-			if !pods.Ready(&p) {
+			if !podstate.Ready(&p) {
 				t.Errorf("pod %s was taken out of service by a restart of the agent", p.Name)
 			}
 		}
@@ -222,7 +220,7 @@ func TestGoodbye(t *testing.T) {
 }
 
 func TestNobodyIsEvictedWhenAllVanish(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+	bubble(t, func(t *testing.T, w *reconciletest.World, l *liveness) {
 		for _, n := range []string{"n0", "n1", "n2"} {
 			l.say(n, SessionLost, GossipDead)
 		}
@@ -235,18 +233,16 @@ func TestNobodyIsEvictedWhenAllVanish(t *testing.T) {
 
 func TestStockKubeletIsJudgedByItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
-		controllertest.Add(w, readyNode("n1"))
-		controllertest.Add(w, readyNode("n2"))
+		w := reconciletest.New(t)
+		reconciletest.Add(w, readyNode("n1"))
+		reconciletest.Add(w, readyNode("n2"))
 		lease := func(name string) *coordinationv1.Lease {
 			now := metav1.NewMicroTime(time.Now())
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: corev1.NamespaceNodeLease}, Spec: coordinationv1.LeaseSpec{RenewTime: &now}}
 		}
-		controllertest.Add(w, lease("n1"))
-		controllertest.Add(w, lease("n2"))
-		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Events: w.Events})
-		})
+		reconciletest.Add(w, lease("n1"))
+		reconciletest.Add(w, lease("n2"))
+		w.Run(New(nil))
 		for range 6 { // n2 renews, n1 does not
 			time.Sleep(10 * time.Second)
 			l, _ := w.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "n2", metav1.GetOptions{})
@@ -262,7 +258,7 @@ func TestStockKubeletIsJudgedByItsLease(t *testing.T) {
 }
 
 func TestConditionsAndCordonBecomeTaints(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World, _ *liveness) {
+	bubble(t, func(t *testing.T, w *reconciletest.World, _ *liveness) {
 		n, _ := w.Client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 		n.Spec.Unschedulable = true
 		n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
@@ -294,7 +290,7 @@ func TestConditionsAndCordonBecomeTaints(t *testing.T) {
 // TestNodeThatWritesIsNotDead: whatever keeps its session away, an agent that
 // reaches the API lives, and the two do not quarrel about it.
 func TestNodeThatWritesIsNotDead(t *testing.T) {
-	bubble(t, func(t *testing.T, w *controllertest.World, l *liveness) {
+	bubble(t, func(t *testing.T, w *reconciletest.World, l *liveness) {
 		l.say("n0", SessionLost, GossipDead)
 		for range 30 {
 			time.Sleep(5 * time.Second)

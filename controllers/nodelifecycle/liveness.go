@@ -16,25 +16,28 @@ const (
 	SessionLost
 	// SessionClosedCleanly: the agent said goodbye before it stopped.
 	SessionClosedCleanly
+	// SessionQuiet: alive, but a ping is overdue; it counts as lost if gossip holds
+	// the node for dead.
+	SessionQuiet
 )
 
-// GossipState is what the gossip pool believes of a node.
+// GossipState is the gossip pool's view of a node.
 type GossipState int
 
 const (
 	// GossipNotMember: the pool never had the node.
 	GossipNotMember GossipState = iota
-	// GossipAlive: a majority of the servers does not hold the node for dead.
+	// GossipAlive: no majority of the servers considers the node dead.
 	GossipAlive
-	// GossipDead: a majority of the servers, at least two of three, hold it for
-	// dead.
+	// GossipDead: a majority of the servers, at least two of three, considers it dead.
 	GossipDead
 )
 
-// Signal is everything that the liveness layer knows of one node.
+// Signal is what sessions and gossip report about one node.
 type Signal struct {
 	Session SessionState
-	// SessionSince is when Session last changed.
+	// SessionSince is when Session last changed; of one that is lost after it was
+	// quiet, when it fell quiet.
 	SessionSince time.Time
 	Gossip       GossipState
 	// GossipSince is when Gossip last changed.

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 )
 
 // The words that conditions carry; those of a silent node are upstream's.
@@ -27,9 +29,9 @@ const (
 	unschedulableTaint = corev1.TaintNodeUnschedulable
 )
 
-// conditions is the node's conditions under a verdict. It is pure; a list that
+// judged is the node's conditions under a verdict. It is pure; a list that
 // needs no change comes back equal.
-func conditions(node *corev1.Node, v verdict, now time.Time) []corev1.NodeCondition {
+func judged(node *corev1.Node, v verdict, now time.Time) []corev1.NodeCondition {
 	out := slices.Clone(node.Status.Conditions)
 	switch v.state {
 	case down:
@@ -40,7 +42,7 @@ func conditions(node *corev1.Node, v verdict, now time.Time) []corev1.NodeCondit
 	if v.state == degraded {
 		return set(out, GossipDegraded, corev1.ConditionTrue, reasonGossipLost, messageGossipLost, now)
 	}
-	if find(out, GossipDegraded) != nil {
+	if conditions.Nodes.Find(out, GossipDegraded) != nil {
 		return set(out, GossipDegraded, corev1.ConditionFalse, reasonGossipBack, messageGossipBack, now)
 	}
 	return out
@@ -48,8 +50,9 @@ func conditions(node *corev1.Node, v verdict, now time.Time) []corev1.NodeCondit
 
 // silence marks everything that the node itself would report as unknown.
 func silence(list []corev1.NodeCondition, now time.Time) []corev1.NodeCondition {
-	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
-		switch c := find(list, t); {
+	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+		corev1.NodePIDPressure} {
+		switch c := conditions.Nodes.Find(list, t); {
 		case c == nil:
 			list = set(list, t, corev1.ConditionUnknown, reasonNeverSpoke, messageNeverSpoke, now)
 		case c.Status != corev1.ConditionUnknown:
@@ -61,32 +64,23 @@ func silence(list []corev1.NodeCondition, now time.Time) []corev1.NodeCondition 
 
 // set returns the list with one condition changed; its transition time moves
 // only with its status, its heartbeat is the node's own.
-func set(list []corev1.NodeCondition, t corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) []corev1.NodeCondition {
-	next := corev1.NodeCondition{Type: t, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)}
-	i := slices.IndexFunc(list, func(c corev1.NodeCondition) bool { return c.Type == t })
-	if i < 0 {
-		next.LastHeartbeatTime = next.LastTransitionTime
-		return append(list, next)
+func set(
+	list []corev1.NodeCondition,
+	t corev1.NodeConditionType,
+	status corev1.ConditionStatus,
+	reason, message string,
+	now time.Time,
+) []corev1.NodeCondition {
+	next := corev1.NodeCondition{Type: t, Status: status, Reason: reason, Message: message, LastHeartbeatTime: metav1.NewTime(now)}
+	if before := conditions.Nodes.Find(list, t); before != nil {
+		next.LastHeartbeatTime = before.LastHeartbeatTime
 	}
-	next.LastHeartbeatTime = list[i].LastHeartbeatTime
-	if list[i].Status == status {
-		next.LastTransitionTime = list[i].LastTransitionTime
-	}
-	list[i] = next
-	return list
-}
-
-func find(list []corev1.NodeCondition, t corev1.NodeConditionType) *corev1.NodeCondition {
-	i := slices.IndexFunc(list, func(c corev1.NodeCondition) bool { return c.Type == t })
-	if i < 0 {
-		return nil
-	}
-	return &list[i]
+	return conditions.Nodes.Set(list, next, now)
 }
 
 // readiness is the status of the Ready condition, Unknown when there is none.
 func readiness(list []corev1.NodeCondition) corev1.ConditionStatus {
-	if c := find(list, corev1.NodeReady); c != nil {
+	if c := conditions.Nodes.Find(list, corev1.NodeReady); c != nil {
 		return c.Status
 	}
 	return corev1.ConditionUnknown
@@ -94,7 +88,7 @@ func readiness(list []corev1.NodeCondition) corev1.ConditionStatus {
 
 // reported is whether the node ever posted its readiness itself.
 func reported(list []corev1.NodeCondition) bool {
-	c := find(list, corev1.NodeReady)
+	c := conditions.Nodes.Find(list, corev1.NodeReady)
 	return c != nil && c.Reason != reasonNeverSpoke
 }
 
@@ -105,7 +99,7 @@ func bad(list []corev1.NodeCondition, v verdict) bool {
 	case down:
 		return true
 	case healthy, degraded:
-		c := find(list, corev1.NodeReady)
+		c := conditions.Nodes.Find(list, corev1.NodeReady)
 		return c != nil && c.Status == corev1.ConditionFalse
 	default:
 		return false
@@ -151,7 +145,7 @@ func wanted(node *corev1.Node, list []corev1.NodeCondition, v verdict, evict boo
 		}
 	}
 	for _, p := range pressures() {
-		if c := find(list, p.condition); c != nil && c.Status == corev1.ConditionTrue {
+		if c := conditions.Nodes.Find(list, p.condition); c != nil && c.Status == corev1.ConditionTrue {
 			want = append(want, taintID{p.taint, corev1.TaintEffectNoSchedule})
 		}
 	}
@@ -166,7 +160,7 @@ func closed(list []corev1.NodeCondition, v verdict) string {
 	switch {
 	case v.state == suspect || v.state == down:
 		return corev1.TaintNodeUnreachable
-	case v.state == draining || readiness(list) == corev1.ConditionFalse || find(list, corev1.NodeReady) == nil:
+	case v.state == draining || readiness(list) == corev1.ConditionFalse || conditions.Nodes.Find(list, corev1.NodeReady) == nil:
 		return corev1.TaintNodeNotReady
 	case readiness(list) == corev1.ConditionUnknown:
 		return corev1.TaintNodeUnreachable

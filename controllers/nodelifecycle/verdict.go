@@ -90,6 +90,11 @@ func judge(s Signal, beat heartbeat, term, now time.Time) verdict {
 			return verdict{state: degraded}
 		}
 		return verdict{state: healthy}
+	case SessionQuiet:
+		if s.Gossip == GossipDead {
+			return judgeLost(s, beat, term, now)
+		}
+		return verdict{state: healthy}
 	case SessionClosedCleanly:
 		return judgeDrained(s, beat, term, now)
 	case SessionLost:
@@ -116,7 +121,7 @@ func judgeLost(s Signal, beat heartbeat, term, now time.Time) verdict {
 	}
 	since := latest(s.SessionSince, term)
 	if s.Gossip == GossipDead {
-		return condemn(latest(since, s.GossipSince), now)
+		return condemn(since, now)
 	}
 	if wait := since.Add(lostGrace).Sub(now); wait > 0 {
 		return verdict{state: suspect, again: wait}

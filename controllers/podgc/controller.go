@@ -4,19 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
-	"github.com/setpoint-io/setpoint/controllers/pods"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 )
 
 const (
@@ -28,44 +24,38 @@ const (
 	orphanPatience = 40 * time.Second
 )
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	Logger    *slog.Logger
+// New looks after pods.
+func New() reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "pod-garbage-collector",
+		Reads: []reconcile.Read{reconcile.Pods, reconcile.Nodes},
+		Run:   run,
+	}
 }
 
 // controller is one term of the controller. Its one worker alone uses missing.
 type controller struct {
-	cfg     Config
+	env     *reconcile.Env
+	pods    reconcile.Cache[*corev1.Pod]
+	known   reconcile.Cache[*corev1.Node]
 	missing map[string]time.Time
 }
 
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().Pods().Informer()
-	f.Core().V1().Nodes().Informer()
-	return nil
+func run(ctx context.Context, env *reconcile.Env) error {
+	c := &controller{env: env, pods: reconcile.Pods.From(env), known: reconcile.Nodes.From(env), missing: map[string]time.Time{}}
+	return reconcile.Run(ctx, reconcile.Config{
+		Name:      "podgc",
+		Queue:     "orphaned_pods_nodes",
+		Reconcile: c.reconcile,
+		Sources:   []reconcile.Source{reconcile.Filled(c.pods), reconcile.Changes(c.known, nodeChanged)},
+		Feeds:     []reconcile.Feed{reconcile.Once(everything)},
+		Workers:   1,
+		Env:       env,
+	})
 }
 
 // everything is the only key: each pass looks at all pods.
 var everything = reconcile.Key{Name: "all pods"}
-
-// Run looks after pods until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg: cfg, missing: map[string]time.Time{}}
-	return reconcile.Run(ctx, reconcile.Config{
-		Name:      "podgc",
-		Reconcile: c.reconcile,
-		Sources: []reconcile.Source{
-			reconcile.Cache(cfg.Informers.Core().V1().Pods().Informer()),
-			{Informer: cfg.Informers.Core().V1().Nodes().Informer(), Map: nodeChanged},
-		},
-		Feeds:   []reconcile.Feed{reconcile.Once(everything)},
-		Workers: 1,
-		Logger:  cfg.Logger,
-	})
-}
 
 // nodeChanged looks again when a node goes or is declared out of service.
 func nodeChanged(_, after metav1.Object) []reconcile.Key {
@@ -76,7 +66,7 @@ func nodeChanged(_, after metav1.Object) []reconcile.Key {
 }
 
 func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
-	all, err := c.cfg.Informers.Core().V1().Pods().Lister().List(labels.Everything())
+	all, err := c.pods.List("", nil)
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +74,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	now := time.Now()
+	now := c.env.Now()
 	c.noteMissing(all, nodes, now)
 	var errs []error
 	for _, v := range plan(all, nodes, c.missing, now) {
@@ -94,7 +84,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 }
 
 func (c *controller) nodes() (map[string]*corev1.Node, error) {
-	list, err := c.cfg.Informers.Core().V1().Nodes().Lister().List(labels.Everything())
+	list, err := c.known.List("", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -129,12 +119,12 @@ func (c *controller) end(ctx context.Context, v victim, now time.Time) error {
 			return err
 		}
 	}
-	if !pods.Finished(v.pod) && v.why != unplaced {
+	if !podstate.Finished(v.pod) && v.why != unplaced {
 		if err := c.fail(ctx, v.pod, now); err != nil {
 			return err
 		}
 	}
-	err := c.cfg.Client.CoreV1().Pods(v.pod.Namespace).Delete(ctx, v.pod.Name, metav1.DeleteOptions{
+	err := c.env.Client.CoreV1().Pods(v.pod.Namespace).Delete(ctx, v.pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64),
 		Preconditions:      metav1.NewUIDPreconditions(string(v.pod.UID)),
 	})
@@ -146,7 +136,7 @@ func (c *controller) end(ctx context.Context, v victim, now time.Time) error {
 
 // nodeGone asks the API, not the cache.
 func (c *controller) nodeGone(ctx context.Context, name string) (bool, error) {
-	_, err := c.cfg.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	_, err := c.env.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -157,13 +147,11 @@ func (c *controller) nodeGone(ctx context.Context, name string) (bool, error) {
 func (c *controller) fail(ctx context.Context, pod *corev1.Pod, now time.Time) error {
 	next := pod.DeepCopy()
 	next.Status.Phase = corev1.PodFailed
-	next.Status.Conditions = append(
-		slices.DeleteFunc(next.Status.Conditions, func(x corev1.PodCondition) bool { return x.Type == corev1.DisruptionTarget }),
-		corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now),
-			Reason: "DeletionByPodGC", Message: "PodGC: the pod's node is gone or out of service",
-		})
-	_, err := c.cfg.Client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	next.Status.Conditions = conditions.Pods.SetLast(next.Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now),
+		Reason: "DeletionByPodGC", Message: "PodGC: the pod's node is gone or out of service",
+	})
+	_, err := c.env.Client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("mark pod %s/%s failed: %w", pod.Namespace, pod.Name, err)
 	}

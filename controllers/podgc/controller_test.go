@@ -1,7 +1,6 @@
 package podgc
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -83,12 +82,12 @@ func TestKeepsTheYoungestFinished(t *testing.T) {
 
 func TestEndsOrphansOfADeletedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
-		controllertest.Add(w, node("n1", false, true))
-		controllertest.Add(w, node("n2", false, true))
-		controllertest.Add(w, pod("a", "n1", corev1.PodRunning, false))
-		controllertest.Add(w, pod("b", "n2", corev1.PodRunning, false))
-		w.Run(func(ctx context.Context) error { return Run(ctx, Config{Client: w.Client, Informers: w.Informers}) })
+		w := reconciletest.New(t)
+		reconciletest.Add(w, node("n1", false, true))
+		reconciletest.Add(w, node("n2", false, true))
+		reconciletest.Add(w, pod("a", "n1", corev1.PodRunning, false))
+		reconciletest.Add(w, pod("b", "n2", corev1.PodRunning, false))
+		w.Run(New())
 		if err := w.Client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

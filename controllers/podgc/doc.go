@@ -1,6 +1,5 @@
-// Package podgc owns the end of pods that nobody else will end: finished ones
-// beyond a limit, those whose node does not exist any more or was declared out
-// of service, and those that were deleted before they were placed.
+// Package podgc deletes pods that nothing else will delete: finished ones beyond a limit, those whose node does
+// not exist any more or was declared out of service, and those that were deleted before they were placed.
 //
 // It is called by package controllers, once for each leadership term, and calls
 // client-go, reconcile and pods.
@@ -9,9 +8,8 @@
 // delete without grace).
 // Owns: .status.phase of a pod whose node is gone.
 //
-// It promises: a pod is taken for orphaned only when its node has been missing
-// for orphanPatience and a read through the API finds it missing too; on an
-// unchanged world nothing is written.
+// It promises: a pod counts as orphaned only when its node has been missing for orphanPatience and a read
+// through the API finds it missing too; nothing is written when nothing has changed.
 //
 // Tests: the choice as a table; the whole controller in synctest bubbles over
 // client-go's fake clientset.

@@ -6,7 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/pods"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 )
 
 // reason is why a pod has to end.
@@ -42,7 +43,7 @@ func plan(all []*corev1.Pod, nodes map[string]*corev1.Node, missing map[string]t
 			out = append(out, victim{p, unplaced})
 		case p.DeletionTimestamp != nil && isOutOfService(nodes[p.Spec.NodeName]):
 			out = append(out, victim{p, outOfService})
-		case pods.Finished(p) && p.DeletionTimestamp == nil:
+		case podstate.Finished(p) && p.DeletionTimestamp == nil:
 			finished = append(finished, p)
 		}
 	}
@@ -73,8 +74,5 @@ func isOutOfService(node *corev1.Node) bool {
 		return false
 	}
 	tainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	return tainted && !ready
+	return tainted && !conditions.Nodes.Is(node.Status.Conditions, corev1.NodeReady, corev1.ConditionTrue)
 }

@@ -7,20 +7,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ControllerIndex files each object under the uid of its controlling owner, and
-// one without such an owner under its namespace as an orphan.
-const ControllerIndex = "setpoint/controller"
-
-// IndexByController adds the index that Owned and Orphans read. It may be
-// called any number of times, on a running informer too.
-func IndexByController(informer cache.SharedIndexInformer) error {
-	return EnsureIndex(informer, ControllerIndex, func(o metav1.Object) []string {
-		if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
-			return []string{string(ref.UID)}
-		}
-		return []string{orphanIndexKey(o.GetNamespace())}
-	})
-}
+// ByController files each object under the uid of its controlling owner, and one without
+// such an owner under its namespace as an orphan. Owned and Orphans of a Cache read it.
+var ByController = Index{Name: "setpoint/controller", Keys: func(o metav1.Object) []string {
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+		return []string{string(ref.UID)}
+	}
+	return []string{orphanIndexKey(o.GetNamespace())}
+}}
 
 // EnsureIndex adds a named index unless the informer has it already. Several
 // controllers may ask for the same one at the same time.
@@ -44,17 +38,6 @@ func EnsureIndex(informer cache.SharedIndexInformer, name string, keys func(meta
 func hasIndex(informer cache.SharedIndexInformer, name string) bool {
 	_, err := informer.GetIndexer().IndexKeys(name, "")
 	return err == nil
-}
-
-// Owned lists the objects whose controlling owner is owner. They are shared
-// with the cache: copy before change.
-func Owned[T metav1.Object](informer cache.SharedIndexInformer, owner metav1.Object) ([]T, error) {
-	return ByIndex[T](informer, ControllerIndex, string(owner.GetUID()))
-}
-
-// Orphans lists the objects of a namespace without a controlling owner.
-func Orphans[T metav1.Object](informer cache.SharedIndexInformer, namespace string) ([]T, error) {
-	return ByIndex[T](informer, ControllerIndex, orphanIndexKey(namespace))
 }
 
 // ByIndex lists what an index holds under one value.

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 )
 
 const (
@@ -23,16 +28,16 @@ const (
 	// RetryDelayMin is the pause after a key's first failure.
 	RetryDelayMin = 5 * time.Millisecond
 	// RetryDelayMax bounds the doubling pause of a key that keeps failing.
-	RetryDelayMax = 30 * time.Second
+	RetryDelayMax = 5 * time.Minute
 )
 
 // Key names the object to reconcile: a namespace (empty for cluster-wide
 // objects) and a name.
 type Key = cache.ObjectName
 
-// FuncOf brings one object closer to its wish. It is level-triggered: it gets no
-// event, only the key, and must read the world itself. A positive duration asks
-// to be called again after it; an error asks for a retry with growing pauses.
+// FuncOf brings one object closer to its spec. It is level-triggered: it gets a key and no event, and reads the
+// current objects itself. A positive duration asks to be called again after it; an error asks for a retry with
+// growing pauses.
 type FuncOf[K comparable] func(ctx context.Context, key K) (again time.Duration, err error)
 
 // The usual shapes: loops keyed by one object's name.
@@ -45,8 +50,10 @@ type (
 
 // ConfigOf describes one controller's loop over keys of type K.
 type ConfigOf[K comparable] struct {
-	// Name is the controller's name in logs.
+	// Name is the loop's name in logs.
 	Name string
+	// Queue is its name in metrics and reports, upstream's where there is one; empty: Name.
+	Queue string
 	// Reconcile handles one key. Required.
 	Reconcile FuncOf[K]
 	// Sources are the informers whose events become keys.
@@ -56,8 +63,9 @@ type ConfigOf[K comparable] struct {
 	Feeds []FeedOf[K]
 	// Workers is how many keys are handled at once; 0 means DefaultWorkers.
 	Workers int
-	// Logger receives failures; nil means silence.
-	Logger *slog.Logger
+	// Env is the controller's: its Logger receives failures, its Clock is the queue's. Nil
+	// means silence and the real clock.
+	Env *Env
 }
 
 // FeedOf adds keys until its context ends.
@@ -72,6 +80,7 @@ func Once[K comparable](key K) FeedOf[K] {
 // after all its goroutines have returned.
 func Run[K comparable](ctx context.Context, cfg ConfigOf[K]) error {
 	l := newLoop(cfg)
+	defer l.numbers.End()
 	stop, synced, err := l.subscribe()
 	defer stop()
 	if err != nil {
@@ -87,23 +96,25 @@ func Run[K comparable](ctx context.Context, cfg ConfigOf[K]) error {
 
 // loop is one Run of one controller.
 type loop[K comparable] struct {
-	cfg    ConfigOf[K]
-	log    *slog.Logger
-	queue  workqueue.TypedRateLimitingInterface[K]
-	worker int
+	cfg     ConfigOf[K]
+	log     *slog.Logger
+	queue   workqueue.TypedRateLimitingInterface[K]
+	limiter workqueue.TypedRateLimiter[K]
+	numbers *numbers.Loop // nil if nobody counts
+	worker  int
 }
 
 func newLoop[K comparable](cfg ConfigOf[K]) *loop[K] {
-	l := &loop[K]{cfg: cfg, log: cfg.Logger, worker: cfg.Workers}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
+	if cfg.Env == nil {
+		cfg.Env = &Env{Logger: slog.New(slog.DiscardHandler), Clock: clock.RealClock{}}
 	}
-	l.log = l.log.With("controller", cfg.Name)
+	l := &loop[K]{cfg: cfg, log: cfg.Env.Logger.With("controller", cfg.Name), worker: cfg.Workers}
 	if l.worker <= 0 {
 		l.worker = DefaultWorkers
 	}
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](RetryDelayMin, RetryDelayMax)
-	l.queue = workqueue.NewTypedRateLimitingQueue(limiter)
+	l.numbers = cfg.Env.Numbers.Begin(cfg.Env.name, cmp.Or(cfg.Queue, cfg.Name))
+	l.limiter = workqueue.NewTypedItemExponentialFailureRateLimiter[K](RetryDelayMin, RetryDelayMax)
+	l.queue = newQueue(cfg.Env.Clock, l.limiter, l.numbers)
 	return l
 }
 
@@ -117,7 +128,11 @@ func (l *loop[K]) subscribe() (stop func(), synced []cache.DoneChecker, err erro
 		}
 	}
 	for _, s := range l.cfg.Sources {
-		reg, err := s.Informer.AddEventHandler(s.handler(l.queue.Add))
+		if s.err != nil {
+			l.queue.ShutDown()
+			return stop, nil, s.err
+		}
+		reg, err := s.Informer.AddEventHandler(s.handler(l.changed))
 		if err != nil {
 			l.queue.ShutDown()
 			return stop, nil, err
@@ -126,6 +141,18 @@ func (l *loop[K]) subscribe() (stop func(), synced []cache.DoneChecker, err erro
 		synced = append(synced, reg.HasSyncedChecker())
 	}
 	return stop, synced, nil
+}
+
+// changed adds a key for an event. When the key's own object is new or has a new generation, its pauses begin at
+// RetryDelayMin again: that may be what a failing key waited for. Other events, such as a loop's own writes of status or
+// of other objects, do not shorten the pauses, or a loop that writes before it fails would never slow down.
+func (l *loop[K]) changed(key K, before, after metav1.Object) {
+	own := any(key) == any(KeyOf(latest(before, after)))
+	if own && (before == nil || after == nil || before.GetGeneration() != after.GetGeneration()) {
+		l.queue.Forget(key)
+		l.numbers.Lift(func() string { return fmt.Sprint(key) })
+	}
+	l.queue.Add(key)
 }
 
 // work runs the workers and feeds until ctx ends.
@@ -155,7 +182,14 @@ func (l *loop[K]) next(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	again, err := l.call(ctx, key)
+	name := func() string { return fmt.Sprint(key) }
+	if rest := l.numbers.PutOff(l.cfg.Env.Now(), name); rest > 0 {
+		l.queue.AddAfter(key, rest)
+		return true
+	}
+	done := l.numbers.Working(l.cfg.Env.Now(), name)
+	again, err := l.call(l.withPassOf(ctx, key), key)
+	done(l.cfg.Env.Now())
 	l.settle(ctx, key, again, err)
 	return true
 }
@@ -173,20 +207,39 @@ func (l *loop[K]) call(ctx context.Context, key K) (again time.Duration, err err
 
 // settle decides when the key comes back.
 func (l *loop[K]) settle(ctx context.Context, key K, again time.Duration, err error) {
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return
-	case errors.Is(err, ErrTerminal):
-		l.queue.Forget(key)
-		l.log.Warn("reconcile gave up until the object changes", "key", fmt.Sprint(key), "error", err)
-	case err != nil:
-		l.log.Log(ctx, levelOf(err), "reconcile failed, will retry", "key", fmt.Sprint(key), "error", err)
-		l.queue.AddRateLimited(key)
-	case again > 0:
-		l.queue.Forget(key)
+	}
+	if err != nil {
+		l.failed(ctx, key, err)
+		return
+	}
+	l.queue.Forget(key)
+	l.numbers.Succeeded(func() string { return fmt.Sprint(key) })
+	if again > 0 {
+		l.numbers.Retried()
 		l.queue.AddAfter(key, again)
-	default:
+	}
+}
+
+// failed tries a key again after a growing pause, or not, and tells of one that keeps failing.
+func (l *loop[K]) failed(ctx context.Context, key K, err error) {
+	tries, now, next := l.queue.NumRequeues(key)+1, l.cfg.Env.Now(), time.Time{}
+	if errors.Is(err, ErrTerminal) {
 		l.queue.Forget(key)
+		l.log.Warn("reconcile gave up until the object changes", "key", fmt.Sprint(key), "err", err)
+	} else {
+		l.log.Log(ctx, levelOf(err), "reconcile failed, will retry", "key", fmt.Sprint(key), "err", err)
+		pause := l.limiter.When(key)
+		next = now.Add(pause)
+		l.numbers.Retried()
+		l.queue.AddAfter(key, pause)
+	}
+	if !worthTelling(err) || l.numbers == nil {
+		return
+	}
+	if l.numbers.Failed(now, fmt.Sprint(key), tries, next, err) {
+		l.tell(key, reasonFailing, "%s failed %d times in a row: %v", l.cfg.Env.name, tries, err)
 	}
 }
 

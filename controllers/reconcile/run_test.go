@@ -91,6 +91,58 @@ func TestRetriesWithGrowingPauses(t *testing.T) {
 	})
 }
 
+// Pauses grow to RetryDelayMax; a new generation of the object is tried at once and begins them again, another change
+// of it is tried at once and does not.
+func TestPausesBeginAgainWithTheObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{answer: func(int) (time.Duration, error) { return 0, errors.New("not yet") }}
+		client := fake.NewSimpleClientset()
+		f := informers.NewSharedInformerFactory(client, 0)
+		informer := f.Core().V1().Pods().Informer()
+		ctx, cancel := context.WithCancel(t.Context())
+		f.StartWithContext(ctx)
+		done := make(chan error, 1)
+		c.start = time.Now()
+		go func() {
+			done <- Run(ctx, Config{Name: "test", Reconcile: c.reconcile, Sources: []Source{Self(Cache[*corev1.Pod]{informer: informer})}})
+		}()
+		defer func() {
+			cancel()
+			f.Shutdown()
+			<-done
+		}()
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", Generation: 1}}
+		if _, err := client.CoreV1().Pods("ns").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		tries := func(within time.Duration) int {
+			before := len(c.list())
+			time.Sleep(within)
+			synctest.Wait()
+			return len(c.list()) - before
+		}
+		tries(24 * time.Hour)
+		if n := tries(20 * time.Minute); n != 4 {
+			t.Errorf("%d tries in 20 minutes, want one each %v", n, RetryDelayMax)
+		}
+		update := func() {
+			if _, err := client.CoreV1().Pods("ns").Update(ctx, pod.DeepCopy(), metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pod.Labels = map[string]string{"another": "label"}
+		update()
+		if n := tries(time.Minute); n < 1 || n > 2 { // the change, and maybe the next retry
+			t.Errorf("%d tries in the minute after another label, want 1 or 2", n)
+		}
+		pod.Generation = 2
+		update()
+		if n := tries(time.Minute); n < 10 {
+			t.Errorf("%d tries in the minute after a new generation, want pauses from %v on", n, RetryDelayMin)
+		}
+	})
+}
+
 func TestTerminalErrorsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{answer: func(int) (time.Duration, error) { return 0, Terminal(errors.New("hopeless")) }}
@@ -122,7 +174,7 @@ func TestSourcesMapEventsAndLeaveWithTheTerm(t *testing.T) {
 		go func() {
 			done <- Run(term, Config{
 				Reconcile: func(_ context.Context, key Key) (time.Duration, error) { seen <- key; return 0, nil },
-				Sources:   []Source{Owner(informer, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"})},
+				Sources:   []Source{Owner(Cache[*corev1.Pod]{informer: informer}, schema.GroupKind{Group: "apps", Kind: "ReplicaSet"})},
 			})
 		}()
 		synctest.Wait()

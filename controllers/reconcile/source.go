@@ -6,7 +6,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// SourceOf turns the events of one informer into keys.
+// SourceOf turns the events of one informer into keys. Self, Owner, Changes and Filled make it
+// from a Cache.
 type SourceOf[K comparable] struct {
 	// Informer is shared with other controllers and started elsewhere.
 	Informer cache.SharedIndexInformer
@@ -14,23 +15,28 @@ type SourceOf[K comparable] struct {
 	// object, after is nil for a deleted one. Both are shared and read-only. A
 	// nil Map only waits until the informer is filled.
 	Map func(before, after metav1.Object) []K
-}
 
-// Cache yields no keys: Run waits until the informer is filled, for controllers
-// that only look things up in it.
-func Cache(informer cache.SharedIndexInformer) Source { return Source{Informer: informer} }
+	err error // of the cache that it was made from
+}
 
 // Self maps each object to its own key.
-func Self(informer cache.SharedIndexInformer) Source {
-	return Source{Informer: informer, Map: func(before, after metav1.Object) []Key {
-		return []Key{KeyOf(latest(before, after))}
-	}}
+func Self[T metav1.Object](c Cache[T]) Source {
+	return Changes(c, func(before, after metav1.Object) []Key { return []Key{KeyOf(latest(before, after))} })
 }
+
+// Changes maps the changes of a cache to keys, see SourceOf.
+func Changes[K comparable, T metav1.Object](c Cache[T], keys func(before, after metav1.Object) []K) SourceOf[K] {
+	return SourceOf[K]{Informer: c.informer, Map: keys, err: c.err}
+}
+
+// Filled yields no keys: Run waits until the cache is filled, for controllers that only
+// look things up in it.
+func Filled[T metav1.Object](c Cache[T]) Source { return Source{Informer: c.informer, err: c.err} }
 
 // Owner maps each object to the key of its controlling owner of the given
 // kind, the one before and the one after the change.
-func Owner(informer cache.SharedIndexInformer, owner schema.GroupKind) Source {
-	return Source{Informer: informer, Map: func(before, after metav1.Object) []Key {
+func Owner[T metav1.Object](c Cache[T], owner schema.GroupKind) Source {
+	return Changes(c, func(before, after metav1.Object) []Key {
 		var keys []Key
 		for _, o := range []metav1.Object{before, after} {
 			if key, ok := OwnerKey(o, owner); ok && (len(keys) == 0 || keys[0] != key) {
@@ -38,7 +44,7 @@ func Owner(informer cache.SharedIndexInformer, owner schema.GroupKind) Source {
 			}
 		}
 		return keys
-	}}
+	})
 }
 
 // KeyOf is the object's own key.
@@ -69,13 +75,13 @@ func latest(before, after metav1.Object) metav1.Object {
 }
 
 // handler adapts Map to client-go's callbacks.
-func (s SourceOf[K]) handler(add func(K)) cache.ResourceEventHandler {
+func (s SourceOf[K]) handler(add func(key K, before, after metav1.Object)) cache.ResourceEventHandler {
 	emit := func(before, after metav1.Object) {
 		if s.Map == nil || before == nil && after == nil {
 			return
 		}
 		for _, key := range s.Map(before, after) {
-			add(key)
+			add(key, before, after)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{

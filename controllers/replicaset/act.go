@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,18 +14,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/setpoint-io/setpoint/controllers/ownership"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/adopt"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/expect"
 )
 
-// firstBatch is how many pods are created before it is known that the API
-// accepts them; each accepted batch doubles the next, so that a refused
-// template costs one request and not hundreds.
-const firstBatch = 1
-
-// act creates or deletes pods.
-func (c *controller) act(ctx context.Context, rs *appsv1.ReplicaSet, t todo) error {
+// act creates or deletes pods. A pass that finds nothing to create ends the
+// growth of batches.
+func (c *controller) act(ctx context.Context, rs *appsv1.ReplicaSet, seen observed, t todo) error {
+	if seen.settled && t.create == 0 {
+		c.expect.Complete(rs.UID)
+	}
 	if t.create > 0 {
-		return c.create(ctx, rs, t.create)
+		return c.expect.Create(rs.UID, t.create, c.env.Now(), func(int) error { return c.createOne(ctx, rs) })
 	}
 	if len(t.remove) > 0 {
 		return c.remove(ctx, rs, t.remove)
@@ -34,30 +34,14 @@ func (c *controller) act(ctx context.Context, rs *appsv1.ReplicaSet, t todo) err
 	return nil
 }
 
-// create creates n pods in doubling batches and stops after the first batch
-// that had an error.
-func (c *controller) create(ctx context.Context, rs *appsv1.ReplicaSet, n int) error {
-	c.expect.expectCreations(rs.UID, n, time.Now())
-	left := n
-	for batch := min(firstBatch, left); batch > 0; batch = min(2*batch, left) {
-		errs := parallel(batch, func(int) error { return c.createOne(ctx, rs) })
-		left -= batch
-		if len(errs) > 0 {
-			c.expect.withdraw(rs.UID, len(errs)+left)
-			return errors.Join(errs...)
-		}
-	}
-	return nil
-}
-
 func (c *controller) createOne(ctx context.Context, rs *appsv1.ReplicaSet) error {
-	pod, err := c.cfg.Client.CoreV1().Pods(rs.Namespace).Create(ctx, newPod(rs, c.sets.Kind), metav1.CreateOptions{})
+	pod, err := c.env.Client.CoreV1().Pods(rs.Namespace).Create(ctx, newPod(rs, c.sets.Kind), metav1.CreateOptions{})
 	if err == nil {
-		c.cfg.Events.Eventf(rs, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", pod.Name)
+		c.env.Events.Eventf(rs, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", pod.Name)
 		return nil
 	}
 	if ctx.Err() == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		c.cfg.Events.Eventf(rs, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
+		c.env.Events.Eventf(rs, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
 	}
 	return fmt.Errorf("create pod: %w", err)
 }
@@ -72,71 +56,57 @@ func newPod(rs *appsv1.ReplicaSet, kind schema.GroupVersionKind) *corev1.Pod {
 			Labels:          maps.Clone(template.Labels),
 			Annotations:     maps.Clone(template.Annotations),
 			Finalizers:      slices.Clone(template.Finalizers),
-			OwnerReferences: []metav1.OwnerReference{ownership.Reference(rs, kind)},
+			OwnerReferences: []metav1.OwnerReference{adopt.Reference(rs, kind)},
 		},
 		Spec: template.Spec,
 	}
 }
 
 func (c *controller) remove(ctx context.Context, rs *appsv1.ReplicaSet, surplus []*corev1.Pod) error {
-	errs := parallel(len(surplus), func(i int) error { return c.removeOne(ctx, rs, surplus[i]) })
+	errs := expect.Parallel(len(surplus), func(i int) error { return c.removeOne(ctx, rs, surplus[i]) })
 	return errors.Join(errs...)
 }
 
 func (c *controller) removeOne(ctx context.Context, rs *appsv1.ReplicaSet, pod *corev1.Pod) error {
-	c.expect.expectDeletion(rs.UID, pod.UID)
-	err := c.cfg.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
+	c.expect.Deletion(rs.UID, pod.UID)
+	err := c.env.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		c.expect.deleted(rs.UID, pod.UID)
-		c.cfg.Events.Eventf(rs, corev1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
+		c.expect.Deleted(rs.UID, pod.UID)
+		c.env.Events.Eventf(rs, corev1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
 		return fmt.Errorf("delete pod %s: %w", pod.Name, err)
 	}
-	c.cfg.Events.Eventf(rs, corev1.EventTypeNormal, "SuccessfulDelete", "Deleted pod: %v", pod.Name)
+	c.env.Events.Eventf(rs, corev1.EventTypeNormal, "SuccessfulDelete", "Deleted pod: %v", pod.Name)
 	return nil
 }
 
-// parallel runs f n times at once and returns the errors.
-func parallel(n int, f func(i int) error) []error {
-	results := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { results[i] = f(i) })
-	}
-	wg.Wait()
-	return slices.DeleteFunc(results, func(err error) bool { return err == nil })
-}
-
 // claim adopts and releases; the result is every pod that is ours afterwards.
-func (c *controller) claim(ctx context.Context, rs *appsv1.ReplicaSet, claims ownership.Claims[*corev1.Pod]) ([]*corev1.Pod, error) {
-	return ownership.CarryOut(ctx, rs, claims, ownership.Writer[*appsv1.ReplicaSet, *corev1.Pod]{
+func (c *controller) claim(ctx context.Context, rs *appsv1.ReplicaSet, claims adopt.Claims[*corev1.Pod]) ([]*corev1.Pod, error) {
+	return adopt.CarryOut(ctx, rs, claims, adopt.Writer[*appsv1.ReplicaSet, *corev1.Pod]{
 		Kind:  c.sets.Kind,
 		Owner: c.sets.Get(rs.Namespace),
-		Patch: c.cfg.Client.CoreV1().Pods(rs.Namespace).Patch,
+		Patch: c.env.Client.CoreV1().Pods(rs.Namespace).Patch,
 	})
 }
 
 // withFailure sets or removes the ReplicaFailure condition.
 func withFailure(status, before appsv1.ReplicaSetStatus, t todo, failure error, now time.Time) appsv1.ReplicaSetStatus {
-	isFailure := func(c appsv1.ReplicaSetCondition) bool { return c.Type == appsv1.ReplicaSetReplicaFailure }
-	had := slices.ContainsFunc(before.Conditions, isFailure)
 	if failure == nil || t.create == 0 && len(t.remove) == 0 {
-		status.Conditions = slices.DeleteFunc(status.Conditions, isFailure)
+		status.Conditions = conditions.ReplicaSets.Without(status.Conditions, appsv1.ReplicaSetReplicaFailure)
 		return status
 	}
-	if had {
+	if conditions.ReplicaSets.Find(before.Conditions, appsv1.ReplicaSetReplicaFailure) != nil {
 		return status
 	}
 	reason := "FailedCreate"
 	if t.create == 0 {
 		reason = "FailedDelete"
 	}
-	status.Conditions = append(status.Conditions, appsv1.ReplicaSetCondition{
-		Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue,
-		LastTransitionTime: metav1.NewTime(now), Reason: reason, Message: failure.Error(),
-	})
+	status.Conditions = conditions.ReplicaSets.Set(status.Conditions, appsv1.ReplicaSetCondition{
+		Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: reason, Message: failure.Error(),
+	}, now)
 	return status
 }

@@ -3,70 +3,64 @@ package replicaset
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
-	"github.com/setpoint-io/setpoint/controllers/ownership"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/adopt"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/expect"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 )
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	Events    record.EventRecorder
-	Logger    *slog.Logger
+// New keeps ReplicaSets.
+func New() reconcile.Controller { return NewOf("replicaset-controller", replicaSets) }
+
+// NewOf keeps sets of any kind. Sets may be asked for without a client, for what they declare.
+func NewOf(name string, sets func(client kubernetes.Interface) Sets) reconcile.Controller {
+	return reconcile.Controller{
+		Name:  name,
+		Reads: []reconcile.Read{sets(nil).stored(), reconcile.Pods.By(reconcile.ByController), quotas},
+		Run: func(ctx context.Context, env *reconcile.Env) error {
+			return newController(env, sets(env.Client)).run(ctx)
+		},
+	}
 }
+
+var quotas = reconcile.KindOf[*corev1.ResourceQuota](corev1.SchemeGroupVersion.WithResource("resourcequotas"))
 
 // controller is one term of the controller.
 type controller struct {
-	cfg    Config
+	env    *reconcile.Env
 	sets   Sets
-	pods   cache.SharedIndexInformer
-	expect *expectations
+	pods   reconcile.Cache[*corev1.Pod]
+	quotas reconcile.Cache[*corev1.ResourceQuota]
+	expect *expect.Expectations
 }
 
-// Warm creates the informers and indexes that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	return WarmSets(f, f.Apps().V1().ReplicaSets().Informer())
+func newController(env *reconcile.Env, sets Sets) *controller {
+	sets.cache = sets.stored().From(env)
+	return &controller{env: env, sets: sets, pods: reconcile.Pods.From(env), quotas: quotas.From(env), expect: expect.New(burstLimit)}
 }
 
-// WarmSets does the same for sets of another kind.
-func WarmSets(f informers.SharedInformerFactory, sets cache.SharedIndexInformer) error {
-	if err := reconcile.IndexByController(sets); err != nil {
-		return err
-	}
-	return reconcile.IndexByController(f.Core().V1().Pods().Informer())
-}
-
-// Run reconciles ReplicaSets until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	return RunSets(ctx, cfg, replicaSets(cfg))
-}
-
-// RunSets reconciles sets of any kind until ctx ends.
-func RunSets(ctx context.Context, cfg Config, sets Sets) error {
-	if err := WarmSets(cfg.Informers, sets.Informer); err != nil {
-		return err
-	}
-	c := &controller{cfg: cfg, sets: sets, pods: cfg.Informers.Core().V1().Pods().Informer(), expect: newExpectations()}
+func (c *controller) run(ctx context.Context) error {
 	return reconcile.Run(ctx, reconcile.Config{
-		Name:      sets.Resource,
+		Name:      c.sets.Resource.Resource,
+		Queue:     c.sets.Queue,
 		Reconcile: c.reconcile,
 		Sources: []reconcile.Source{
-			{Informer: sets.Informer, Map: c.setChanged},
-			{Informer: c.pods, Map: c.podChanged},
+			reconcile.Changes(
+				c.sets.cache,
+				c.setChanged,
+			), reconcile.Changes(c.pods, c.podChanged), reconcile.Changes(c.quotas, c.quotaChanged),
 		},
-		Logger: cfg.Logger,
+		Env: c.env,
 	})
 }
 
@@ -74,7 +68,7 @@ func RunSets(ctx context.Context, cfg Config, sets Sets) error {
 // deleted one.
 func (c *controller) setChanged(before, after metav1.Object) []reconcile.Key {
 	if after == nil {
-		c.expect.forget(before.GetUID())
+		c.expect.Forget(before.GetUID())
 		return []reconcile.Key{reconcile.KeyOf(before)}
 	}
 	return []reconcile.Key{reconcile.KeyOf(after)}
@@ -92,41 +86,52 @@ func (c *controller) podChanged(before, after metav1.Object) []reconcile.Key {
 			keys = append(keys, key)
 		}
 	}
-	c.settle(before, after)
+	c.expect.Seen(before, after)
 	if len(keys) == 0 && after != nil && metav1.GetControllerOfNoCopy(after) == nil {
 		return c.adopters(after)
 	}
 	return keys
 }
 
-// settle tells the expectations what the cache now shows.
-func (c *controller) settle(before, after metav1.Object) {
-	pod := after
-	if pod == nil {
-		pod = before
-	}
-	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil {
-		return
-	}
-	if before == nil {
-		c.expect.created(ref.UID)
-	}
-	if after == nil || after.GetDeletionTimestamp() != nil {
-		c.expect.deleted(ref.UID, pod.GetUID())
-	}
-}
-
 // adopters lists the ReplicaSets whose selector matches an orphan.
 func (c *controller) adopters(pod metav1.Object) []reconcile.Key {
 	var keys []reconcile.Key
-	for _, rs := range c.sets.byIndex(cache.NamespaceIndex, pod.GetNamespace()) {
+	for _, rs := range c.sets.in(pod.GetNamespace()) {
 		selector, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
 		if err == nil && !selector.Empty() && selector.Matches(labels.Set(pod.GetLabels())) {
 			keys = append(keys, reconcile.KeyOf(rs))
 		}
 	}
 	return keys
+}
+
+// quotaChanged wakes the ReplicaSets of a namespace that could not create all
+// their pods, when a quota has more room than before: their pauses have grown
+// to minutes meanwhile.
+func (c *controller) quotaChanged(before, after metav1.Object) []reconcile.Key {
+	was, ok := before.(*corev1.ResourceQuota)
+	if now, _ := after.(*corev1.ResourceQuota); !ok || now != nil && !moreRoom(was, now) {
+		return nil
+	}
+	var keys []reconcile.Key
+	for _, rs := range c.sets.in(was.Namespace) {
+		if conditions.ReplicaSets.Find(rs.Status.Conditions, appsv1.ReplicaSetReplicaFailure) != nil {
+			keys = append(keys, reconcile.KeyOf(rs))
+		}
+	}
+	return keys
+}
+
+// moreRoom tells whether a quota allows more of anything than it did.
+func moreRoom(was, now *corev1.ResourceQuota) bool {
+	for name, hard := range was.Status.Hard {
+		used, usedNow := was.Status.Used[name], now.Status.Used[name]
+		hardNow, limited := now.Status.Hard[name]
+		if !limited || hardNow.Cmp(hard) > 0 || usedNow.Cmp(used) < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // reconcile reads one ReplicaSet and its pods, plans, and acts.
@@ -140,11 +145,14 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	if err != nil {
 		return 0, err
 	}
-	todo := plan(rs, seen, time.Now())
-	actErr := c.act(ctx, rs, todo)
-	statusErr := c.sets.writeStatus(ctx, rs, withFailure(todo.status, rs.Status, todo, actErr, time.Now()))
+	todo := plan(rs, seen, c.env.Now())
+	actErr := c.act(ctx, rs, seen, todo)
+	statusErr := c.sets.writeStatus(ctx, rs, withFailure(todo.status, rs.Status, todo, actErr, c.env.Now()))
 	if actErr != nil {
 		return 0, actErr
+	}
+	if !seen.settled && (todo.again == 0 || todo.again > expect.Patience) {
+		return expect.Patience, statusErr // then the API itself is asked
 	}
 	return todo.again, statusErr
 }
@@ -155,23 +163,25 @@ func (c *controller) observe(ctx context.Context, rs *appsv1.ReplicaSet) (observ
 	if err != nil {
 		return observed{}, reconcile.Terminal(fmt.Errorf("selector: %w", err))
 	}
-	settled, expired := c.expect.check(rs.UID, time.Now())
+	settled, expired := c.expect.Check(rs.UID, c.env.Now())
 	if expired {
 		return c.observeLive(ctx, rs, selector)
 	}
-	owned, err := reconcile.Owned[*corev1.Pod](c.pods, rs)
+	owned, err := c.pods.Owned(rs)
 	if err != nil {
 		return observed{}, err
 	}
-	orphans, err := reconcile.Orphans[*corev1.Pod](c.pods, rs.Namespace)
+	orphans, err := c.pods.Orphans(rs.Namespace)
 	if err != nil {
 		return observed{}, err
 	}
-	mine, err := c.claim(ctx, rs, ownership.Claim(rs, selector, owned, orphans))
+	// Pods that have ended are neither adopted nor released, as upstream does: they count nowhere.
+	owned, orphans = slices.DeleteFunc(owned, podstate.Finished), slices.DeleteFunc(orphans, podstate.Finished)
+	mine, err := c.claim(ctx, rs, adopt.Claim(rs, selector, owned, orphans))
 	if err != nil {
 		return observed{}, err
 	}
-	seen := observed{pods: mine, settled: settled, deleting: c.expect.deleting(rs.UID)}
+	seen := observed{pods: mine, settled: settled, deleting: c.expect.Deleting(rs.UID)}
 	if len(mine) > int(wished(rs)) {
 		seen.related = c.relatedPods(rs)
 	}
@@ -181,7 +191,7 @@ func (c *controller) observe(ctx context.Context, rs *appsv1.ReplicaSet) (observ
 // observeLive asks the API when the cache failed to show an own write for too
 // long, so that a lost event neither blocks the ReplicaSet nor doubles a pod.
 func (c *controller) observeLive(ctx context.Context, rs *appsv1.ReplicaSet, selector labels.Selector) (observed, error) {
-	list, err := c.cfg.Client.CoreV1().Pods(rs.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	list, err := c.env.Client.CoreV1().Pods(rs.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return observed{}, err
 	}
@@ -191,7 +201,7 @@ func (c *controller) observeLive(ctx context.Context, rs *appsv1.ReplicaSet, sel
 			seen.pods = append(seen.pods, &list.Items[i])
 		}
 	}
-	c.expect.forget(rs.UID)
+	c.expect.Forget(rs.UID)
 	return seen, nil
 }
 
@@ -203,11 +213,11 @@ func (c *controller) relatedPods(rs *appsv1.ReplicaSet) []*corev1.Pod {
 		return nil
 	}
 	var related []*corev1.Pod
-	for _, s := range c.sets.byIndex(reconcile.ControllerIndex, string(ref.UID)) {
+	for _, s := range c.sets.ownedBy(ref.UID) {
 		if s.UID == rs.UID {
 			continue
 		}
-		theirs, err := reconcile.Owned[*corev1.Pod](c.pods, s)
+		theirs, err := c.pods.Owned(s)
 		if err == nil {
 			related = append(related, theirs...)
 		}

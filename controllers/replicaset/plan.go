@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/controllers/pods"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 )
 
 // burstLimit is the largest number of pods created or deleted in one pass.
@@ -42,7 +42,7 @@ type todo struct {
 func plan(rs *appsv1.ReplicaSet, seen observed, now time.Time) todo {
 	var active []*corev1.Pod
 	for _, p := range seen.pods {
-		if pods.Active(p) && !seen.deleting[p.UID] {
+		if podstate.Active(p) && !seen.deleting[p.UID] {
 			active = append(active, p)
 		}
 	}
@@ -81,7 +81,7 @@ func status(rs *appsv1.ReplicaSet, all, active []*corev1.Pod, now time.Time) (ap
 		if template.Matches(labels.Set(p.Labels)) {
 			s.FullyLabeledReplicas++
 		}
-		wait, ready := pods.AvailableIn(p, minReady, now)
+		wait, ready := podstate.AvailableIn(p, minReady, now)
 		if !ready {
 			continue
 		}
@@ -94,7 +94,7 @@ func status(rs *appsv1.ReplicaSet, all, active []*corev1.Pod, now time.Time) (ap
 	}
 	var terminating int32
 	for _, p := range all {
-		if pods.Terminating(p) {
+		if podstate.Terminating(p) {
 			terminating++
 		}
 	}

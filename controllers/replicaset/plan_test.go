@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/controllers/pods"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 )
 
 var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -124,7 +124,7 @@ func TestPlanInGeneratedWorlds(t *testing.T) {
 			}
 			if random.IntN(6) == 0 {
 				seen.deleting[p.UID] = true
-			} else if pods.Active(p) {
+			} else if podstate.Active(p) {
 				active++
 			}
 			seen.pods = append(seen.pods, p)
@@ -140,25 +140,9 @@ func TestPlanInGeneratedWorlds(t *testing.T) {
 			t.Fatalf("world %d ends with %d pods, want %d", world, after, wish)
 		}
 		for _, p := range got.remove {
-			if !slices.Contains(seen.pods, p) || !pods.Active(p) || seen.deleting[p.UID] {
+			if !slices.Contains(seen.pods, p) || !podstate.Active(p) || seen.deleting[p.UID] {
 				t.Fatalf("world %d deletes %s, which is not its to delete", world, p.Name)
 			}
 		}
-	}
-}
-
-func TestExpectationsExpire(t *testing.T) {
-	e := newExpectations()
-	e.expectCreations("rs", 2, now)
-	e.created("rs")
-	if settled, expired := e.check("rs", now.Add(29*time.Second)); settled || expired {
-		t.Errorf("settled %v, expired %v while one creation is not seen", settled, expired)
-	}
-	if _, expired := e.check("rs", now.Add(30*time.Second)); !expired {
-		t.Error("waits forever for a lost event")
-	}
-	e.created("rs")
-	if settled, _ := e.check("rs", now); !settled {
-		t.Error("not settled although all was seen")
 	}
 }

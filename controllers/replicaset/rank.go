@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/pods"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 )
 
 // surplus picks the n pods whose loss costs least.
@@ -28,7 +28,7 @@ func podsPerNode(active, related []*corev1.Pod) map[string]int {
 	perNode := map[string]int{}
 	for _, list := range [][]*corev1.Pod{active, related} {
 		for _, p := range list {
-			if pods.Active(p) {
+			if podstate.Active(p) {
 				perNode[p.Spec.NodeName]++
 			}
 		}
@@ -45,7 +45,7 @@ func compareLoss(a, b *corev1.Pod, perNode map[string]int, now time.Time) int {
 	return cmp.Or(
 		falseFirst(a.Spec.NodeName != "", b.Spec.NodeName != ""),
 		cmp.Compare(phaseOrder(a), phaseOrder(b)),
-		falseFirst(pods.Ready(a), pods.Ready(b)),
+		falseFirst(podstate.Ready(a), podstate.Ready(b)),
 		cmp.Compare(deletionCost(a), deletionCost(b)),
 		cmp.Compare(perNode[b.Spec.NodeName], perNode[a.Spec.NodeName]),
 		compareReadySince(a, b, now),
@@ -88,10 +88,10 @@ func deletionCost(p *corev1.Pod) int32 {
 }
 
 func compareReadySince(a, b *corev1.Pod, now time.Time) int {
-	if !pods.Ready(a) || !pods.Ready(b) {
+	if !podstate.Ready(a) || !podstate.Ready(b) {
 		return 0
 	}
-	return compareAge(pods.ReadySince(a), pods.ReadySince(b), now)
+	return compareAge(podstate.ReadySince(a), podstate.ReadySince(b), now)
 }
 
 // compareAge puts the younger first; an unknown time counts as youngest.

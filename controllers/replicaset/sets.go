@@ -9,7 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
@@ -19,50 +20,66 @@ import (
 type Sets struct {
 	// Kind is what owner references name.
 	Kind schema.GroupVersionKind
-	// Resource is the kind's name in URLs and logs.
-	Resource string
-	Informer cache.SharedIndexInformer
-	// View shows an object of the informer as a ReplicaSet; both are read-only.
+	// Resource is where they are.
+	Resource schema.GroupVersionResource
+	// View shows an object of the cache as a ReplicaSet; both are read-only.
 	// Events name what its TypeMeta says, or a ReplicaSet when that is empty.
 	View func(obj metav1.Object) *appsv1.ReplicaSet
 	// Get asks the API for a set of a namespace, past any cache.
 	Get func(namespace string) func(ctx context.Context, name string, options metav1.GetOptions) (*appsv1.ReplicaSet, error)
 	// UpdateStatus writes the status of a set.
 	UpdateStatus func(ctx context.Context, rs *appsv1.ReplicaSet) error
+	// Queue is the loop's name in metrics.
+	Queue string
 	// WithoutTerminating is for kinds that do not count terminating pods.
 	WithoutTerminating bool
+
+	cache reconcile.Cache[metav1.Object]
 }
 
 // replicaSets are the sets that this package is named after.
-func replicaSets(cfg Config) Sets {
-	client := cfg.Client.AppsV1()
+func replicaSets(client kubernetes.Interface) Sets {
 	return Sets{
 		Kind:     appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
-		Resource: "replicasets",
-		Informer: cfg.Informers.Apps().V1().ReplicaSets().Informer(),
+		Queue:    "replicaset",
+		Resource: reconcile.ReplicaSets.Declaration().Resource,
 		View:     func(obj metav1.Object) *appsv1.ReplicaSet { return obj.(*appsv1.ReplicaSet) },
 		Get: func(namespace string) func(context.Context, string, metav1.GetOptions) (*appsv1.ReplicaSet, error) {
-			return client.ReplicaSets(namespace).Get
+			return client.AppsV1().ReplicaSets(namespace).Get
 		},
 		UpdateStatus: func(ctx context.Context, rs *appsv1.ReplicaSet) error {
-			_, err := client.ReplicaSets(rs.Namespace).UpdateStatus(ctx, rs, metav1.UpdateOptions{})
+			_, err := client.AppsV1().ReplicaSets(rs.Namespace).UpdateStatus(ctx, rs, metav1.UpdateOptions{})
 			return err
 		},
 	}
 }
 
-// cached is a set as the informer has it; nil when there is none.
-func (s Sets) cached(key reconcile.Key) (*appsv1.ReplicaSet, error) {
-	obj, exists, err := s.Informer.GetIndexer().GetByKey(key.Namespace + "/" + key.Name)
-	if err != nil || !exists {
-		return nil, err
-	}
-	return s.View(reconcile.ObjectOf(obj)), nil
+// stored is what the controller reads of the sets.
+func (s Sets) stored() reconcile.Kind[metav1.Object] {
+	return reconcile.KindOf[metav1.Object](s.Resource).By(reconcile.ByController)
 }
 
-// byIndex lists sets of the informer.
-func (s Sets) byIndex(index, value string) []*appsv1.ReplicaSet {
-	found, err := reconcile.ByIndex[metav1.Object](s.Informer, index, value)
+// cached is a set as the cache has it; nil when there is none.
+func (s Sets) cached(key reconcile.Key) (*appsv1.ReplicaSet, error) {
+	obj, err := s.cache.Get(key)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.View(obj), nil
+}
+
+// in lists the sets of a namespace.
+func (s Sets) in(namespace string) []*appsv1.ReplicaSet { return s.views(s.cache.List(namespace, nil)) }
+
+// ownedBy lists the sets with a controlling owner.
+func (s Sets) ownedBy(owner types.UID) []*appsv1.ReplicaSet {
+	return s.views(s.cache.Owned(&metav1.ObjectMeta{UID: owner}))
+}
+
+func (s Sets) views(found []metav1.Object, err error) []*appsv1.ReplicaSet {
 	if err != nil {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package replicationcontroller
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 func newController(replicas int32) *corev1.ReplicationController {
@@ -35,13 +34,11 @@ func TestConversionThereAndBack(t *testing.T) {
 
 func TestKeepsItsPodsAndThenRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
-		w.Run(func(ctx context.Context) error {
-			return Run(ctx, Config{Client: w.Client, Informers: w.Informers, Events: w.Events})
-		})
+		w := reconciletest.New(t)
+		w.Run(New())
 		orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Namespace: "ns", Labels: map[string]string{"app": "web"}}}
-		controllertest.Add(w, orphan)
-		rc := controllertest.Add(w, newController(3))
+		reconciletest.Add(w, orphan)
+		rc := reconciletest.Add(w, newController(3))
 		w.Settle()
 		w.RunPods(true)
 		w.Settle()

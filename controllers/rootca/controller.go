@@ -3,17 +3,12 @@ package rootca
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
@@ -23,42 +18,42 @@ const (
 	Name = "kube-root-ca.crt"
 	// bundleKey is its only key.
 	bundleKey = "ca.crt"
+	// descriptionKey is an annotation that tells people what the bundle is good for.
+	descriptionKey = "kubernetes.io/description"
+	description    = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. " +
+		"No other usage is guaranteed across distributions of Kubernetes clusters."
 )
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	// Bundles holds the ConfigMaps called Name; others in it are passed over.
-	Bundles cache.SharedIndexInformer
-	// Bundle is the PEM bundle to publish; empty publishes nothing.
-	Bundle []byte
-	Logger *slog.Logger
-}
+// bundles are the ConfigMaps that the controller keeps.
+var bundles = reconcile.ConfigMaps.Called(Name)
 
-type controller struct{ cfg Config }
-
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().Namespaces().Informer()
-	return nil
-}
-
-// Run keeps the ConfigMaps until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	if len(cfg.Bundle) == 0 {
-		<-ctx.Done()
-		return nil
+// New publishes a PEM bundle in every namespace; an empty one publishes nothing.
+func New(bundle []byte) reconcile.Controller {
+	return reconcile.Controller{
+		Name:  "root-ca-cert-publisher",
+		Reads: []reconcile.Read{reconcile.Namespaces, bundles},
+		Run:   func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, bundle) },
 	}
-	c := &controller{cfg}
+}
+
+type controller struct {
+	env        *reconcile.Env
+	bundle     []byte
+	namespaces reconcile.Cache[*corev1.Namespace]
+	bundles    reconcile.Cache[*corev1.ConfigMap]
+}
+
+func run(ctx context.Context, env *reconcile.Env, bundle []byte) error {
+	if len(bundle) == 0 {
+		return reconcile.Idle(ctx)
+	}
+	c := &controller{env: env, bundle: bundle, namespaces: reconcile.Namespaces.From(env), bundles: bundles.From(env)}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "rootca",
+		Queue:     "root_ca_cert_publisher",
 		Reconcile: c.reconcile,
-		Sources: []reconcile.Source{
-			reconcile.Self(cfg.Informers.Core().V1().Namespaces().Informer()),
-			{Informer: cfg.Bundles, Map: mapChanged},
-		},
-		Logger: cfg.Logger,
+		Sources:   []reconcile.Source{reconcile.Self(c.namespaces), reconcile.Changes(c.bundles, mapChanged)},
+		Env:       env,
 	})
 }
 
@@ -75,7 +70,7 @@ func mapChanged(before, after metav1.Object) []reconcile.Key {
 }
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	ns, err := c.cfg.Informers.Core().V1().Namespaces().Lister().Get(key.Name)
+	ns, err := c.namespaces.Get(key)
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
@@ -93,21 +88,25 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 }
 
 func (c *controller) publish(ctx context.Context, namespace string) error {
-	data := map[string]string{bundleKey: string(c.cfg.Bundle)}
-	configMaps := c.cfg.Client.CoreV1().ConfigMaps(namespace)
-	found, err := corelisters.NewConfigMapLister(c.cfg.Bundles.GetIndexer()).ConfigMaps(namespace).Get(Name)
+	data := map[string]string{bundleKey: string(c.bundle)}
+	configMaps := c.env.Client.CoreV1().ConfigMaps(namespace)
+	found, err := c.bundles.Get(reconcile.Key{Namespace: namespace, Name: Name})
 	switch {
 	case apierrors.IsNotFound(err):
-		fresh := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: namespace}, Data: data}
+		fresh := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: namespace, Annotations: map[string]string{descriptionKey: description}},
+			Data:       data,
+		}
 		_, err = configMaps.Create(ctx, fresh, metav1.CreateOptions{})
 		return err
 	case err != nil:
 		return err
-	case maps.Equal(found.Data, data):
+	case maps.Equal(found.Data, data) && found.Annotations[descriptionKey] != "":
 		return nil
 	}
 	next := found.DeepCopy()
 	next.Data = data
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, descriptionKey, description)
 	_, err = configMaps.Update(ctx, next, metav1.UpdateOptions{})
 	return err
 }

@@ -2,13 +2,18 @@ package scheduler
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
 )
 
 // bindLimit bounds the bindings under way at once; the scheduling loop waits when it is reached. Many at once is what
@@ -19,11 +24,60 @@ const bindLimit = 64
 type binder struct {
 	scheduler *scheduler
 	slots     chan struct{}
+	waits     chan struct{} // of pods that wait for their volumes
+	volumes   *volumeWriter
 	children  sync.WaitGroup
 }
 
 func newBinder(s *scheduler) *binder {
-	return &binder{scheduler: s, slots: make(chan struct{}, bindLimit)}
+	return &binder{
+		scheduler: s, slots: make(chan struct{}, bindLimit), waits: make(chan struct{}, volumeWaitLimit),
+		volumes: &volumeWriter{client: s.client, pods: s.pods, claims: s.claims.volumeClaims, volumes: s.claims.volumes},
+	}
+}
+
+// start starts one binding: of the pod's claims to volumes first, which may take minutes and holds no slot, then of the
+// pod to its node.
+func (b *binder) start(ctx context.Context, t task, d decision) {
+	if d.volumes.Empty() {
+		b.bind(ctx, t, d.node)
+		return
+	}
+	b.children.Go(func() {
+		err := errTooManyWait
+		select {
+		case b.waits <- struct{}{}:
+			err = b.volumes.bind(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.node, d.volumes)
+			<-b.waits
+		default:
+		}
+		b.scheduler.release(d.volumes)
+		if err != nil {
+			b.volumesFailed(ctx, t, d.node, err)
+			return
+		}
+		b.bind(ctx, t, d.node)
+	})
+}
+
+// volumesFailed takes the assumption back. What was written stays: the next attempt goes on from there.
+func (b *binder) volumesFailed(ctx context.Context, t task, node string, err error) {
+	s := b.scheduler
+	if ctx.Err() != nil {
+		return // the term is over; the next one starts from what the watch says
+	}
+	s.forget(t)
+	if errors.Is(err, errPodGone) {
+		s.queue.remove(t.pod.UID)
+		s.counts.Attempted(numbers.Refused, time.Since(t.begun))
+		return
+	}
+	s.log.Warn("binding volumes failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)
+	if !apierrors.IsConflict(err) {
+		message := fmt.Sprintf("running PreBind plugin %q: binding volumes: %v", plugins.VolumeBinding{}.Name(), err)
+		s.report.unschedulable(t.pod.Pod, corev1.PodReasonSchedulerError, message)
+	}
+	b.again(t, err)
 }
 
 // bind starts one binding; it blocks while bindLimit of them are under way.
@@ -36,6 +90,7 @@ func (b *binder) bind(ctx context.Context, t task, node string) {
 			return
 		}
 		b.scheduler.queue.done(t.entry)
+		b.scheduler.counts.Attempted(numbers.Scheduled, time.Since(t.begun))
 		b.scheduler.report.scheduled(t.pod.Pod, node)
 	})
 }
@@ -62,15 +117,26 @@ func (b *binder) failed(ctx context.Context, t task, node string, err error) {
 	if apierrors.IsNotFound(err) {
 		s.forget(t)
 		s.queue.remove(t.pod.UID)
+		s.counts.Attempted(numbers.Refused, time.Since(t.begun))
 		return
 	}
 	if !apierrors.IsConflict(err) && b.happened(ctx, t, node) {
 		s.queue.done(t.entry)
+		s.counts.Attempted(numbers.Scheduled, time.Since(t.begun))
 		return
 	}
-	s.log.Warn("binding failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "error", err)
+	s.log.Warn("binding failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)
 	s.forget(t)
-	s.queue.retry(t.entry)
+	b.again(t, err)
+}
+
+// again lets a pod be tried once more that was refused, and tells of one that is refused again and again.
+func (b *binder) again(t task, err error) {
+	s := b.scheduler
+	s.counts.Attempted(numbers.Refused, time.Since(t.begun))
+	if tries, tell := s.queue.retry(t.entry, err); tell {
+		s.report.recorder.Eventf(t.pod.Pod, corev1.EventTypeWarning, "FailedScheduling", "Binding failed %d times in a row: %v", tries, err)
+	}
 	s.catchUp(t.pod.Pod)
 }
 

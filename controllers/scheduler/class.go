@@ -142,23 +142,23 @@ func (c *class) verdict(node *plugin.Node) (*plugin.Rejection, plugin.Event) {
 }
 
 // rejections asks every plugin about the node, not only until the first says no.
-func (c *class) rejections(node *plugin.Node) []*plugin.Rejection {
-	var all []*plugin.Rejection
+func (c *class) rejections(node *plugin.Node) []NamedRejection {
+	var all []NamedRejection
 	for _, f := range c.filters {
 		if r := f.judge(node); r != nil {
-			all = append(all, r)
+			all = append(all, NamedRejection{f.plugin.Name(), r})
 		}
 	}
 	for _, s := range c.surveys {
 		if r := s.survey.Filter(node); r != nil {
-			all = append(all, r)
+			all = append(all, NamedRejection{s.plugin.Name(), r})
 		}
 	}
 	return all
 }
 
-// classKey is everything of a pod that any plugin looks at; pods with equal keys are interchangeable. Volumes are left
-// out on purpose: the token volume has a random name in every pod.
+// classKey is everything of a pod that any plugin looks at; pods with equal keys are interchangeable as long as their
+// claims need the same (plugin.Needs). Volumes are left out on purpose: the token volume has a random name in every pod.
 type classKey struct {
 	Namespace    string
 	Labels       map[string]string
@@ -172,6 +172,7 @@ type classKey struct {
 	Resources    *corev1.ResourceRequirements
 	Init         []containerKey
 	Containers   []containerKey
+	Devices      []corev1.PodResourceClaimStatus
 }
 
 type containerKey struct {
@@ -188,6 +189,7 @@ func keyOf(pod *corev1.Pod) string {
 		Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations, Spread: pod.Spec.TopologySpreadConstraints,
 		Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
 		Init: containerKeys(pod.Spec.InitContainers), Containers: containerKeys(pod.Spec.Containers),
+		Devices: pod.Status.ResourceClaimStatuses,
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		key.Owner = owner.UID

@@ -2,13 +2,16 @@
 //
 // It owns the decision for pods whose spec.schedulerName is its own: the write of pods/binding, the condition
 // PodScheduled=False of pods that fit nowhere, status.nominatedNodeName, the deletion of pods that have to make room for
-// pods of higher priority, and the events Scheduled, FailedScheduling and Preempted. It writes nothing else.
+// pods of higher priority, the events Scheduled, FailedScheduling and Preempted, and for claims that wait for their first
+// consumer either the claimRef of the volume that they get or their annotation volume.kubernetes.io/selected-node. It
+// writes nothing else.
 // The controllers' list calls Run for one term of leadership; the client it is given carries the fence of that term.
-// It may call client-go, controllers/reconcile (for the cause its writes carry) and its own subpackages plugin and
+// It may call client-go, controllers/reconcile (for the cause its writes carry, and who counts them) and its own subpackages plugin and
 // plugins; it knows no API server and no store.
 //
 // The way of a pod: informer → queue (active, backoff, parked) → engine (filter and score, under one lock, no I/O) →
-// assumed in the cache → bound concurrently → confirmed by the watch. A bind that fails is forgotten and tried again.
+// assumed in the cache, its volumes promised → volumes bound by their controller → bound concurrently → confirmed by the
+// watch. A bind that fails is forgotten and tried again.
 // A pod that fits nowhere may have pods of lower priority evicted, as few and as unimportant as possible, and is then
 // promised their room. It is parked with the set of events that could help it, and comes back when one of them happens.
 //

@@ -43,7 +43,7 @@ func TestMessages(t *testing.T) {
 			name:  "most frequent reason first",
 			nodes: []*corev1.Node{testNode("node-1", "z", "1", "1Gi"), testNode("node-2", "z", "1", "1Gi"), tainted(testNode("node-3", "z", "4", "8Gi"))},
 			pod:   testPod("a", "2", ""),
-			want:  "0/3 nodes are available: 2 Insufficient cpu, 1 node(s) had untolerated taint {dedicated: gpu}. It would fit on node-3 if the pod tolerated taint dedicated=gpu:NoSchedule.",
+			want:  "0/3 nodes are available: 2 Insufficient cpu, 1 node(s) had untolerated taint(s). It would fit on node-3 if the pod tolerated taint dedicated=gpu:NoSchedule.",
 		},
 		{
 			name:  "too large for any node",

@@ -48,7 +48,7 @@ func (v *evictor) allowances() []budget {
 	var budgets []budget
 	for _, b := range list {
 		if selector := plugin.ParseSelector(b.Spec.Selector); !selector.Empty() {
-			budgets = append(budgets, budget{b.Namespace, selector, b.Status.DisruptionsAllowed})
+			budgets = append(budgets, budget{b.Namespace, selector, b.Status.DisruptionsAllowed, b.Status.DisruptedPods})
 		}
 	}
 	return budgets
@@ -63,7 +63,7 @@ func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, node string,
 		v.nominate(ctx, preemptor, node)
 		for _, victim := range victims {
 			if err := v.evictOne(ctx, preemptor, node, victim); err != nil && ctx.Err() == nil {
-				v.scheduler.log.Warn("evicting a pod failed", "pod", victim.Namespace+"/"+victim.Name, "node", node, "error", err)
+				v.scheduler.log.Warn("evicting a pod failed", "pod", victim.Namespace+"/"+victim.Name, "node", node, "err", err)
 				v.pause(ctx)
 				v.scheduler.spare(victim.UID)
 			}
@@ -97,12 +97,21 @@ func (v *evictor) evictOne(ctx context.Context, preemptor *plugin.Pod, node stri
 		Message:            v.scheduler.name + ": preempting to accommodate a higher priority pod",
 		ObservedGeneration: victim.Generation, LastTransitionTime: metav1.Now(),
 	}}})
-	err := v.scheduler.client.CoreV1().Pods(victim.Namespace).Delete(ctx, victim.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(victim.UID))})
+	err := v.scheduler.client.CoreV1().
+		Pods(victim.Namespace).
+		Delete(ctx, victim.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(victim.UID))})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone already
 	}
 	if err == nil {
-		v.scheduler.report.recorder.Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)
+		v.scheduler.report.recorder.Eventf(
+			victim,
+			corev1.EventTypeNormal,
+			"Preempted",
+			"Preempted by pod %s on node %s",
+			preemptor.UID,
+			node,
+		)
 	}
 	return err
 }
@@ -111,9 +120,11 @@ func (v *evictor) evictOne(ctx context.Context, preemptor *plugin.Pod, node stri
 func (v *evictor) patchStatus(ctx context.Context, pod *corev1.Pod, status map[string]any) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err == nil {
-		_, err = v.scheduler.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err = v.scheduler.client.CoreV1().
+			Pods(pod.Namespace).
+			Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
 	if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		v.scheduler.log.Warn("showing a preemption failed", "pod", pod.Namespace+"/"+pod.Name, "error", err)
+		v.scheduler.log.Warn("showing a preemption failed", "pod", pod.Namespace+"/"+pod.Name, "err", err)
 	}
 }

@@ -16,6 +16,8 @@ const hintNodeLimit = 256
 type FitError struct {
 	// Nodes is how many nodes there are.
 	Nodes int
+	// Refusal is a reason that no node can lift; empty if nodes were looked at.
+	Refusal string
 	// Reasons counts the nodes rejected for each reason.
 	Reasons map[string]int
 	// Hint is one sentence that names the smallest change that would help, empty if none is known.
@@ -40,7 +42,11 @@ func (e *FitError) Error() string {
 	if e.Nodes == 0 {
 		return "no nodes available to schedule pods"
 	}
-	text := fmt.Sprintf("0/%d nodes are available: %s.", e.Nodes, histogram(e.Reasons))
+	why := e.Refusal
+	if why == "" {
+		why = histogram(e.Reasons)
+	}
+	text := fmt.Sprintf("0/%d nodes are available: %s.", e.Nodes, why)
 	if e.Preemption != "" {
 		text += " preemption: " + e.Preemption
 	}
@@ -113,7 +119,7 @@ type remedy struct {
 	cost  int64
 }
 
-func newRemedy(node string, rejections []*plugin.Rejection) remedy {
+func newRemedy(node string, rejections []NamedRejection) remedy {
 	r := remedy{node: node}
 	for _, rejection := range rejections {
 		r.steps = append(r.steps, rejection.Remedies...)

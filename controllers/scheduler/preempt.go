@@ -13,7 +13,8 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// preemptNodeLimit bounds on how many nodes evictions are tried out for one pod.
+// preemptNodeLimit bounds how many nodes on which an eviction would help are compared for one pod. Nodes where none
+// helps do not count, and the search starts at another node each time, so no node is left out for good.
 const preemptNodeLimit = 100
 
 // Upstream's words for why preemption does not help.
@@ -29,6 +30,7 @@ type budget struct {
 	namespace string
 	selector  labels.Selector
 	allowed   int32
+	granted   map[string]metav1.Time // evictions that are paid for, by the pod's name
 }
 
 // eviction is the decision to make room on a node.
@@ -55,15 +57,7 @@ func (e *engine) preempt(pod *plugin.Pod, fit *FitError, budgets []budget) *evic
 		fit.Preemption = preemptWaiting
 		return nil
 	}
-	var best *eviction
-	if e.cache.hasBelow(pod.Priority()) {
-		for _, node := range fit.candidates[:min(len(fit.candidates), preemptNodeLimit)] {
-			if found := e.tryOut(pod, fit.class, node, budgets); found != nil && found.milderThan(best) {
-				best = found
-			}
-		}
-	}
-	if best != nil {
+	if best := e.mildest(pod, fit, budgets); best != nil {
 		fit.Preemption = fmt.Sprintf("%d pod(s) of lower priority on %s are being evicted.", len(best.victims), best.node.Name)
 		fit.Hint = ""
 		return best
@@ -76,6 +70,27 @@ func (e *engine) preempt(pod *plugin.Pod, fit *FitError, budgets []budget) *evic
 	}
 	fit.Preemption = fmt.Sprintf("0/%d nodes are available: %s.", fit.Nodes, histogram(reasons))
 	return nil
+}
+
+// mildest compares the evictions that would help.
+func (e *engine) mildest(pod *plugin.Pod, fit *FitError, budgets []budget) *eviction {
+	var best *eviction
+	n, compared := len(fit.candidates), 0
+	if n == 0 || !e.cache.hasBelow(pod.Priority()) {
+		return nil
+	}
+	start := int(e.round % uint64(n))
+	for i := 0; i < n && compared < preemptNodeLimit; i++ {
+		found := e.tryOut(pod, fit.class, fit.candidates[(start+i)%n], budgets)
+		if found == nil {
+			continue
+		}
+		compared++
+		if found.milderThan(best) {
+			best = found
+		}
+	}
+	return best
 }
 
 // victimsLeaving tells that pods evicted for this pod have not left its nominated node yet.
@@ -93,16 +108,20 @@ func (e *engine) victimsLeaving(pod *plugin.Pod) bool {
 // tryOut finds the pods to evict from one node, as few and as unimportant as possible; nil if the pod would not fit
 // even then.
 func (e *engine) tryOut(pod *plugin.Pod, c *class, node *plugin.Node, budgets []budget) *eviction {
+	less := func(p *plugin.Pod) bool { return p.Priority() < pod.Priority() }
+	if !slices.ContainsFunc(node.Pods, less) {
+		return nil // on most nodes of a large cluster: nothing is copied for them
+	}
 	trial := e.withNominated(pod, node)
 	defer c.restore(node)
 	var lower []*plugin.Pod
 	for _, p := range node.Pods {
-		if p.Priority() < pod.Priority() {
+		if less(p) {
 			lower = append(lower, p)
 			trial.RemovePod(p)
 		}
 	}
-	if len(lower) == 0 || c.retry(trial) != nil {
+	if c.retry(trial) != nil {
 		return nil
 	}
 	slices.SortFunc(lower, moreImportant)
@@ -126,13 +145,17 @@ func (e *engine) tryOut(pod *plugin.Pod, c *class, node *plugin.Node, budgets []
 	return found
 }
 
-// splitByBudget separates the pods whose eviction a budget does not allow, counting down as pods are taken.
+// splitByBudget separates the pods whose eviction a budget does not allow, counting down as pods are taken. A pod whose
+// eviction the API has granted already costs no more; one without labels is of no budget.
 func splitByBudget(pods []*plugin.Pod, budgets []budget) (protected, free []*plugin.Pod) {
 	left := slices.Clone(budgets)
 	for _, p := range pods {
 		violates := false
 		for i := range left {
-			if left[i].namespace != p.Namespace || !left[i].selector.Matches(labels.Set(p.Labels)) {
+			if left[i].namespace != p.Namespace || len(p.Labels) == 0 || !left[i].selector.Matches(labels.Set(p.Labels)) {
+				continue
+			}
+			if _, paid := left[i].granted[p.Name]; paid {
 				continue
 			}
 			left[i].allowed--

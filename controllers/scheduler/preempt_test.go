@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -48,7 +49,7 @@ func preemptCases() []preemptCase {
 		pod.Labels["app"] = app
 		return pod
 	}
-	guard := []budget{{"default", labels.SelectorFromSet(labels.Set{"app": "guarded"}), 0}}
+	guard := []budget{{"default", labels.SelectorFromSet(labels.Set{"app": "guarded"}), 0, nil}}
 	return []preemptCase{
 		{
 			name: "nobody is less important", nodes: two, placed: []*corev1.Pod{bound(testPod("a", "2", ""), "node-1"), bound(testPod("b", "2", ""), "node-2")},
@@ -180,4 +181,57 @@ func TestRefusedEvictionIsTriedAgain(t *testing.T) {
 			t.Errorf("three refusals took %v, want at least %v", took, 3*backoffMin)
 		}
 	})
+}
+
+// TestPreemptionLooksAtEveryNode: more nodes than are compared, and evictions help on the last two only. On the others
+// the pods are as important as the one that comes, or too small to make room.
+func TestPreemptionLooksAtEveryNode(t *testing.T) {
+	for name, tooSmall := range map[string]bool{"important pods elsewhere": false, "small pods elsewhere": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(nodesNamed(preemptNodeLimit + 30)...)
+			for i := range preemptNodeLimit + 30 {
+				node := fmt.Sprintf("node-%03d", i)
+				low := prioritized(testPod(fmt.Sprint("low-", i), "31", ""), 1)
+				high := prioritized(testPod(fmt.Sprint("high-", i), "31", ""), 100)
+				small := prioritized(testPod(fmt.Sprint("small-", i), "1", ""), 1)
+				switch {
+				case i >= preemptNodeLimit+28:
+					b.setPod(bound(low, node))
+				case tooSmall:
+					b.setPod(bound(high, node))
+					b.setPod(bound(small, node))
+				default:
+					b.setPod(bound(high, node))
+				}
+			}
+			pod := plugin.NewPod(prioritized(testPod("in", "4", ""), 50))
+			for range 3 { // from three different nodes on
+				_, err := b.place(pod, keyOf(pod.Pod), nil)
+				var fit *FitError
+				if !errors.As(err, &fit) {
+					t.Fatal(err)
+				}
+				if found := b.preempt(pod, fit, nil); found == nil {
+					t.Errorf("nobody found: %s", fit.Preemption)
+				}
+			}
+		})
+	}
+}
+
+// TestSplitByBudget: a budget pays once for a pod, and never for one without labels.
+func TestSplitByBudget(t *testing.T) {
+	pod := func(name string, app map[string]string) *plugin.Pod {
+		return plugin.NewPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: app}})
+	}
+	web := map[string]string{"app": "web"}
+	pods := []*plugin.Pod{pod("paid", web), pod("first", web), pod("second", web), pod("other", map[string]string{"app": "db"}), pod("plain", nil)}
+	notDB, err := labels.Parse("app!=db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	protected, free := splitByBudget(pods, []budget{{"default", notDB, 1, map[string]metav1.Time{"paid": {}}}})
+	if len(protected) != 1 || protected[0].Name != "second" || len(free) != 4 {
+		t.Errorf("protected %v, free %v", protected, free)
+	}
 }

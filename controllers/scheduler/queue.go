@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"container/heap"
+	"container/list"
 	"context"
 	"iter"
 	"math/bits"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
@@ -42,6 +44,8 @@ type queue struct {
 	moves   uint64                   // numbers the events
 	lastOf  [plugin.EventBits]uint64 // by event bit: the number of the last one
 	waiting [plugin.EventBits]int    // by event bit: how many parked pods wait for it
+	numbers *numbers.Loop            // nil if nobody counts
+	order   *list.List               // since when the pods in active and woken wait, the oldest first
 }
 
 // whereabouts tells where an entry is.
@@ -54,6 +58,7 @@ const (
 	inHeap // the places before this one are heaps
 	parked
 	inFlight
+	gone
 )
 
 // entry is one waiting pod.
@@ -69,10 +74,16 @@ type entry struct {
 	wakes    plugin.Event // what a parked pod waits for
 	popped   uint64       // queue.moves when it was handed out
 	stale    bool         // the pod changed while in flight
+	refused  int          // attempts in a row that ended in retry
+
+	waits  *list.Element       // in queue.order; nil: it is not to be tried now
+	worked func(now time.Time) // ends the work on it; nil: it is not in flight
 }
 
-func newQueue() *queue {
-	q := &queue{entries: map[types.UID]*entry{}, parked: map[types.UID]*entry{}, signal: make(chan struct{}, 1)}
+func newQueue(loop *numbers.Loop) *queue {
+	q := &queue{
+		entries: map[types.UID]*entry{}, parked: map[types.UID]*entry{}, signal: make(chan struct{}, 1), numbers: loop, order: list.New(),
+	}
 	for place := range q.heaps {
 		q.heaps[place].byTime = whereabouts(place) != active
 	}
@@ -124,7 +135,7 @@ func (q *queue) remove(uid types.UID) {
 	defer q.mu.Unlock()
 	if e := q.entries[uid]; e != nil {
 		q.take(e)
-		delete(q.entries, uid)
+		q.drop(e)
 	}
 }
 
@@ -133,6 +144,7 @@ type task struct {
 	entry *entry
 	pod   *plugin.Pod
 	key   string
+	begun time.Time
 }
 
 // pop waits for the next pod and hands it out. It reports false when ctx has ended.
@@ -158,7 +170,8 @@ func (q *queue) next(now time.Time) (task, time.Duration) {
 			q.take(e)
 			e.where, e.popped, e.stale = inFlight, q.moves, false
 			e.attempts++
-			return task{e, e.pod, e.key}, 0
+			q.count(e)
+			return task{e, e.pod, e.key, time.Now()}, 0
 		}
 	}
 	return task{}, wait
@@ -198,6 +211,7 @@ func (q *queue) park(e *entry, wakes plugin.Event) {
 	if !q.returned(e) {
 		return
 	}
+	q.succeeded(e)
 	now := time.Now()
 	e.wakes, e.since, e.ready = wakes, now, now.Add(backoff(e.attempts))
 	switch {
@@ -210,14 +224,20 @@ func (q *queue) park(e *entry, wakes plugin.Event) {
 	}
 }
 
-// retry gives back a pod whose attempt failed for a reason that only time may heal.
-func (q *queue) retry(e *entry) {
+// retry gives back a pod whose attempt failed for a reason that only time may heal. tries says how often it did in a row,
+// tell whether people should hear of it.
+func (q *queue) retry(e *entry, err error) (tries int, tell bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.returned(e) {
-		e.ready = time.Now().Add(backoff(e.attempts))
-		q.put(e, failed)
+	if !q.returned(e) {
+		return 0, false
 	}
+	now := time.Now()
+	e.refused++
+	e.ready = now.Add(backoff(e.attempts))
+	q.put(e, failed)
+	q.numbers.Retried()
+	return e.refused, q.numbers.Failed(now, e.name(), e.refused, e.ready, err)
 }
 
 // done gives back a pod that is bound.
@@ -225,7 +245,7 @@ func (q *queue) done(e *entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.returned(e) {
-		delete(q.entries, e.pod.UID)
+		q.drop(e)
 	}
 }
 
@@ -302,8 +322,17 @@ func (q *queue) take(e *entry) whereabouts {
 	return e.where
 }
 
+// drop forgets an entry that was taken, or is in flight.
+func (q *queue) drop(e *entry) {
+	delete(q.entries, e.pod.UID)
+	e.where = gone
+	q.count(e)
+	q.succeeded(e)
+}
+
 func (q *queue) put(e *entry, where whereabouts) {
 	e.where = where
+	q.count(e)
 	if where == parked {
 		q.parked[e.pod.UID] = e
 		q.countWaiting(e, 1)

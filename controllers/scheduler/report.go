@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 )
 
 // The limits of reporting. There is at most one report waiting for each pod, so the queue is bounded by the pods.
@@ -129,11 +130,13 @@ func (r *reporter) write(ctx context.Context, uid types.UID) {
 		return
 	}
 	ctx = reconcile.WithCause(ctx, current)
-	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = r.client.CoreV1().
+		Pods(pod.Namespace).
+		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return // a conflict means the name belongs to another pod now
 	}
-	r.log.Warn("reporting an unschedulable pod failed", "pod", pod.Namespace+"/"+pod.Name, "error", err)
+	r.log.Warn("reporting an unschedulable pod failed", "pod", pod.Namespace+"/"+pod.Name, "err", err)
 	r.again(uid)
 }
 
@@ -166,20 +169,12 @@ func (r *reporter) next(uid types.UID, now time.Time) (pod *corev1.Pod, reason, 
 // conditionPatch gives the strategic merge patch that makes PodScheduled say so, or nil if it does already. The uid in
 // it keeps the patch off another pod of the same name.
 func conditionPatch(pod *corev1.Pod, reason, message string, now time.Time) []byte {
-	want := corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
-		ObservedGeneration: pod.Generation, LastTransitionTime: metav1.NewTime(now),
-	}
-	for _, have := range pod.Status.Conditions {
-		if have.Type != want.Type {
-			continue
-		}
-		if have.Status == want.Status {
-			want.LastTransitionTime = have.LastTransitionTime
-		}
-		if have.Status == want.Status && have.Reason == reason && have.Message == message {
-			return nil
-		}
+	want := conditions.Pods.Dated(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: pod.Generation,
+	}, now)
+	have := conditions.Pods.Find(pod.Status.Conditions, want.Type)
+	if have != nil && have.Status == want.Status && have.Reason == reason && have.Message == message {
+		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
@@ -202,7 +197,7 @@ func (r *reporter) recordEvents(ctx context.Context, client kubernetes.Interface
 
 // eventSink sends events within the term: client-go's own sink ignores the end of the context.
 type eventSink struct {
-	ctx    context.Context //nolint:containedctx // record.EventSink passes none
+	ctx    context.Context // record.EventSink passes none
 	client kubernetes.Interface
 }
 

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
 )
@@ -26,13 +28,15 @@ const flushInterval = time.Minute
 type Config struct {
 	// Client writes bindings, conditions and events; it carries the fence of the term.
 	Client kubernetes.Interface
-	// Informers are shared and stay warm between terms; whoever owns them starts them, after Prepare.
+	// Informers are shared and stay warm between terms; their owner starts them, with what Reads names.
 	Informers informers.SharedInformerFactory
 	// Serves tells whether the API serves a kind; nil means all. Services, controllers and disruption budgets are left
 	// out of account where they are not served. Nodes, namespaces and pods always must be.
 	Serves func(schema.GroupVersionResource) bool
 	// SchedulerName selects the pods to schedule; "default-scheduler" if empty.
 	SchedulerName string
+	// Numbers count what the scheduler does; nil counts nothing.
+	Numbers *numbers.Ledger
 	// Logger takes the scheduler's log; slog's default if nil.
 	Logger *slog.Logger
 }
@@ -49,14 +53,6 @@ func (c Config) serves(gvr schema.GroupVersionResource) bool {
 	return c.Serves == nil || c.Serves(gvr)
 }
 
-// Prepare registers the informers the scheduler reads, so that starting the factory starts them. Call it before
-// Informers.Start; of the Config only Informers and Serves are looked at.
-func Prepare(cfg Config) {
-	for _, source := range sources(cfg) {
-		source.Informer()
-	}
-}
-
 // errPlaced means that the pod got a node while it waited.
 var errPlaced = errors.New("scheduler: the pod has a node already")
 
@@ -67,10 +63,12 @@ type scheduler struct {
 	log     *slog.Logger
 	pods    corelisters.PodLister
 	owners  *owners
+	claims  *claims
 	queue   *queue
 	binder  *binder
 	evictor *evictor
 	report  *reporter
+	counts  *numbers.Scheduling // nil if nobody counts
 
 	mu     sync.Mutex // guards cache and engine; taken before queue.mu, never held during I/O
 	cache  *cache
@@ -84,6 +82,9 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s := newScheduler(cfg)
+	defer s.queue.numbers.End()
+	s.counts.Begin(s.name, s.queue.pending)
+	defer s.counts.End()
 	defer s.report.queue.ShutDown()
 	stopWatching, err := s.watch(ctx, cfg)
 	defer stopWatching()
@@ -93,6 +94,7 @@ func Run(ctx context.Context, cfg Config) error {
 	s.log.Info("scheduling begins", "scheduler", s.name)
 	stopEvents := s.report.recordEvents(ctx, s.client, s.name)
 	defer stopEvents()
+	ctx = reconcile.WithLoop(ctx, s.name, s.queue.numbers) // events are not among its writes, as with controllers
 	var children sync.WaitGroup
 	children.Go(func() { s.report.run(ctx) })
 	children.Go(func() { s.flush(ctx) })
@@ -110,15 +112,17 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func newScheduler(cfg Config) *scheduler {
-	s := &scheduler{client: cfg.Client, name: cfg.SchedulerName, log: cfg.Logger, cache: newCache(), queue: newQueue()}
+	s := &scheduler{client: cfg.Client, name: cfg.SchedulerName, log: cfg.Logger, cache: newCache()}
 	if s.name == "" {
 		s.name = corev1.DefaultSchedulerName
 	}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
+	s.queue, s.counts = newQueue(cfg.Numbers.Begin(s.name, queueName)), cfg.Numbers.OfScheduling()
 	s.pods = cfg.Informers.Core().V1().Pods().Lister()
 	s.owners = newOwners(cfg)
+	s.claims = newClaims(cfg)
 	s.engine = newEngine(s.cache, plugins.All())
 	s.report = newReporter(cfg.Client, s.pods, s.log)
 	s.binder = newBinder(s)
@@ -133,9 +137,10 @@ func (s *scheduler) schedule(ctx context.Context, t task) {
 	switch {
 	case err == nil:
 		s.queue.wake(plugin.PodBound)
-		s.binder.bind(ctx, t, d.node)
+		s.binder.start(ctx, t, d)
 	case errors.As(err, &fit):
 		s.queue.park(t.entry, fit.Wakes)
+		s.counts.Attempted(numbers.Unschedulable, time.Since(t.begun))
 		s.report.unschedulable(t.pod.Pod, corev1.PodReasonUnschedulable, fit.Error())
 		if len(d.victims) > 0 {
 			s.evictor.evict(ctx, t.pod, d.node, d.victims)
@@ -148,6 +153,7 @@ func (s *scheduler) schedule(ctx context.Context, t task) {
 // decision is where a pod goes, or who has to leave for it.
 type decision struct {
 	node    string
+	volumes plugin.VolumeChoice // for the pod's claims, promised
 	victims []*corev1.Pod
 }
 
@@ -159,11 +165,13 @@ func (s *scheduler) decide(t task, spread labels.Selector) (decision, error) {
 	if s.cache.placed(t.pod.UID) {
 		return decision{}, errPlaced
 	}
-	found, err := s.engine.place(t.pod, t.key, spread)
+	found, needs, err := s.place(t, spread)
 	if err == nil {
+		volumes, _ := needs.ChooseVolumes(found.Node) // the node was found because there is a choice
+		s.claims.promise(volumes, found.Name)
 		s.cache.denominate(t.pod.UID)
 		s.cache.assume(t.pod, found)
-		return decision{node: found.Name}, nil
+		return decision{node: found.Name, volumes: volumes}, nil
 	}
 	var fit *FitError
 	if !errors.As(err, &fit) || fit.Nodes == 0 {
@@ -172,8 +180,21 @@ func (s *scheduler) decide(t task, spread labels.Selector) (decision, error) {
 	return s.makeRoom(t.pod, fit), err
 }
 
+// place asks the engine for a node that the pod's claims allow too.
+func (s *scheduler) place(t task, spread labels.Selector) (*plugin.Node, *plugin.Needs, error) {
+	needs, err := s.claims.needs(t.pod.Pod)
+	if err != nil && s.cache.known > 0 {
+		return nil, nil, &FitError{Nodes: s.cache.known, Refusal: err.Error(), Wakes: plugin.ClaimChanged}
+	}
+	pod := *t.pod
+	pod.Needs = needs
+	found, err := s.engine.place(&pod, t.key+needs.Key(), spread)
+	return found, &needs, err
+}
+
 // makeRoom decides whom to evict for a pod that fits nowhere, and promises it the room.
 func (s *scheduler) makeRoom(pod *plugin.Pod, fit *FitError) decision {
+	s.counts.Preempting()
 	chosen := s.engine.preempt(pod, fit, s.evictor.allowances())
 	if chosen == nil {
 		return decision{}
@@ -201,6 +222,14 @@ func (s *scheduler) forget(t task) {
 	events := s.cache.forget(t.pod.UID)
 	s.mu.Unlock()
 	s.queue.wake(events)
+}
+
+// release ends the promises of volumes; those that are left over may help others.
+func (s *scheduler) release(choice plugin.VolumeChoice) {
+	s.mu.Lock()
+	s.claims.release(choice)
+	s.mu.Unlock()
+	s.queue.wake(plugin.ClaimChanged)
 }
 
 // flush wakes pods parked for too long.

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 )
 
 // world is a running scheduler over a fake API, inside a bubble.
@@ -28,6 +30,7 @@ type world struct {
 	writes atomic.Int64 // status patches
 	// deletions counts deletions that only began, see leaveGracefully.
 	deletions atomic.Int64
+	ledger    numbers.Ledger
 }
 
 // inWorld runs the test with a scheduler that has settled over the given objects.
@@ -42,8 +45,10 @@ func inWorld(t *testing.T, objects []runtime.Object, test func(w *world)) {
 			return false, nil, nil
 		})
 		factory := informers.NewSharedInformerFactory(w.client, 0)
-		cfg := Config{Client: w.client, Informers: factory, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
-		Prepare(cfg)
+		cfg := Config{Client: w.client, Informers: factory, Numbers: &w.ledger, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+		if _, err := informersOf(factory, Reads(cfg.serves)); err != nil {
+			t.Fatal(err)
+		}
 		factory.Start(ctx.Done())
 		done := make(chan error)
 		go func() { done <- Run(ctx, cfg) }()

@@ -7,33 +7,52 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// source is anything of an informer factory that gives an informer.
-type source interface {
-	Informer() toolscache.SharedIndexInformer
-}
-
-// sources lists what the scheduler reads: what it cannot work without, and what of the rest is served.
-func sources(cfg Config) []source {
-	core, apps := cfg.Informers.Core().V1(), cfg.Informers.Apps().V1()
-	list := []source{core.Nodes(), core.Namespaces(), core.Pods()}
-	add := func(gvr schema.GroupVersionResource, s source) {
-		if cfg.serves(gvr) {
-			list = append(list, s)
+// Reads are what the scheduler reads from caches: what it cannot work without, and what of the rest is served.
+func Reads(serves func(schema.GroupVersionResource) bool) []reconcile.Read {
+	reads := []reconcile.Read{reconcile.Nodes, reconcile.Namespaces, reconcile.Pods}
+	for _, resource := range []schema.GroupVersionResource{services, replicationControllers, replicaSets, statefulSets, disruptionBudgets} {
+		if serves(resource) {
+			reads = append(reads, reconcile.Declaration{Resource: resource})
 		}
 	}
-	add(services, core.Services())
-	add(replicationControllers, core.ReplicationControllers())
-	add(replicaSets, apps.ReplicaSets())
-	add(statefulSets, apps.StatefulSets())
-	add(disruptionBudgets, cfg.Informers.Policy().V1().PodDisruptionBudgets())
-	return list
+	return append(reads, claimReads(serves)...)
+}
+
+// claimReads are the kinds that tell what a pod's claims need.
+func claimReads(serves func(schema.GroupVersionResource) bool) []reconcile.Read {
+	reads := []reconcile.Read{
+		reconcile.PersistentVolumeClaims,
+		reconcile.PersistentVolumes,
+		reconcile.Declaration{Resource: storageClasses},
+	}
+	if serves(resourceClaims) {
+		reads = append(reads, reconcile.Declaration{Resource: resourceClaims})
+	}
+	return reads
+}
+
+// informersOf are the informers of what is read.
+func informersOf(f informers.SharedInformerFactory, reads []reconcile.Read) ([]toolscache.SharedIndexInformer, error) {
+	var found []toolscache.SharedIndexInformer
+	for _, read := range reads {
+		informer, err := f.ForResource(read.Declaration().Resource)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, informer.Informer())
+	}
+	return found, nil
 }
 
 // The kinds the scheduler takes into account if they are served.
@@ -42,6 +61,8 @@ var (
 	replicationControllers = corev1.SchemeGroupVersion.WithResource("replicationcontrollers")
 	replicaSets            = appsv1.SchemeGroupVersion.WithResource("replicasets")
 	statefulSets           = appsv1.SchemeGroupVersion.WithResource("statefulsets")
+	storageClasses         = storagev1.SchemeGroupVersion.WithResource("storageclasses")
+	resourceClaims         = resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
 	disruptionBudgets      = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
 )
 
@@ -68,9 +89,15 @@ func (s *scheduler) watch(ctx context.Context, cfg Config) (stop func(), err err
 	add(f.Core().V1().Nodes().Informer(), handler(s.nodeChanged, s.nodeGone))
 	add(f.Core().V1().Namespaces().Informer(), handler(s.namespaceChanged, func(*corev1.Namespace) {}))
 	add(f.Core().V1().Pods().Informer(), s.podHandler())
-	for _, source := range sources(cfg) {
-		synced = append(synced, source.Informer().HasSyncedChecker())
+	claims, claimsErr := informersOf(f, claimReads(cfg.serves))
+	for _, informer := range claims {
+		add(informer, s.claimHandler())
 	}
+	all, allErr := informersOf(f, Reads(cfg.serves))
+	for _, informer := range all {
+		synced = append(synced, informer.HasSyncedChecker())
+	}
+	err = errors.Join(err, claimsErr, allErr)
 	if err == nil {
 		toolscache.WaitFor(ctx, "", synced...) // reacts at once, where WaitForCacheSync polls
 	}
@@ -104,6 +131,12 @@ func (s *scheduler) podHandler() toolscache.ResourceEventHandlerFuncs {
 		s.podChanged(pod)
 	}
 	return h
+}
+
+// claimHandler wakes pods that wait for claims, whatever changed: there are few of them.
+func (s *scheduler) claimHandler() toolscache.ResourceEventHandlerFuncs {
+	wake := func(any) { s.queue.wake(plugin.ClaimChanged) }
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, _ any) { wake(nil) }, DeleteFunc: wake}
 }
 
 func (s *scheduler) nodeChanged(node *corev1.Node) {

@@ -3,14 +3,11 @@ package serviceaccount
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
@@ -18,33 +15,29 @@ import (
 // Name is the account that pods use when they name none.
 const Name = "default"
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	Logger    *slog.Logger
+// New keeps the accounts.
+func New() reconcile.Controller {
+	return reconcile.Controller{
+		Name:    "serviceaccount-controller",
+		Account: "service-account-controller",
+		Reads:   []reconcile.Read{reconcile.Namespaces, reconcile.ServiceAccounts},
+		Run:     run,
+	}
 }
 
-type controller struct{ cfg Config }
-
-// Warm creates the informers that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().Namespaces().Informer()
-	f.Core().V1().ServiceAccounts().Informer()
-	return nil
+type controller struct {
+	env        *reconcile.Env
+	namespaces reconcile.Cache[*corev1.Namespace]
+	accounts   reconcile.Cache[*corev1.ServiceAccount]
 }
 
-// Run keeps the accounts until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg}
+func run(ctx context.Context, env *reconcile.Env) error {
+	c := &controller{env: env, namespaces: reconcile.Namespaces.From(env), accounts: reconcile.ServiceAccounts.From(env)}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "serviceaccount",
 		Reconcile: c.reconcile,
-		Sources: []reconcile.Source{
-			reconcile.Self(cfg.Informers.Core().V1().Namespaces().Informer()),
-			{Informer: cfg.Informers.Core().V1().ServiceAccounts().Informer(), Map: accountChanged},
-		},
-		Logger: cfg.Logger,
+		Sources:   []reconcile.Source{reconcile.Self(c.namespaces), reconcile.Changes(c.accounts, accountChanged)},
+		Env:       env,
 	})
 }
 
@@ -57,7 +50,7 @@ func accountChanged(before, after metav1.Object) []reconcile.Key {
 }
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	ns, err := c.cfg.Informers.Core().V1().Namespaces().Lister().Get(key.Name)
+	ns, err := c.namespaces.Get(key)
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
@@ -67,11 +60,11 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	if ns.DeletionTimestamp != nil {
 		return 0, nil
 	}
-	if _, err := c.cfg.Informers.Core().V1().ServiceAccounts().Lister().ServiceAccounts(ns.Name).Get(Name); !apierrors.IsNotFound(err) {
+	if _, err := c.accounts.Get(reconcile.Key{Namespace: ns.Name, Name: Name}); !apierrors.IsNotFound(err) {
 		return 0, err
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: Name, Namespace: ns.Name}}
-	_, err = c.cfg.Client.CoreV1().ServiceAccounts(ns.Name).Create(reconcile.WithCause(ctx, ns), account, metav1.CreateOptions{})
+	_, err = c.env.Client.CoreV1().ServiceAccounts(ns.Name).Create(reconcile.WithCause(ctx, ns), account, metav1.CreateOptions{})
 	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return 0, nil
 	}

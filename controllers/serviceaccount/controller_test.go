@@ -1,7 +1,6 @@
 package serviceaccount
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,17 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
 func TestEveryActiveNamespaceHasTheAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := controllertest.New(t)
-		controllertest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "old"}})
+		w := reconciletest.New(t)
+		reconciletest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "old"}})
 		dying := metav1.NewTime(time.Now())
-		controllertest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dying", DeletionTimestamp: &dying, Finalizers: []string{"test/keep"}}})
-		w.Run(func(ctx context.Context) error { return Run(ctx, Config{Client: w.Client, Informers: w.Informers}) })
-		controllertest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
+		reconciletest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dying", DeletionTimestamp: &dying, Finalizers: []string{"test/keep"}}})
+		w.Run(New())
+		reconciletest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}})
 		w.Settle()
 		want := []string{"create serviceaccounts old/default", "create serviceaccounts new/default"}
 		if diff := cmp.Diff(want, w.Writes()); diff != "" {

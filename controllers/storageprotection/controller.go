@@ -2,7 +2,6 @@ package storageprotection
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -11,8 +10,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
@@ -24,43 +21,58 @@ const (
 	classFinalizer  = "kubernetes.io/vac-protection"
 )
 
-// Config is what the controller needs for one term.
-type Config struct {
-	Client    kubernetes.Interface
-	Informers informers.SharedInformerFactory
-	Logger    *slog.Logger
+var (
+	classes = reconcile.KindOf[*storagev1.VolumeAttributesClass](storagev1.SchemeGroupVersion.WithResource("volumeattributesclasses"))
+	// byClaim files pods under the claims that they use.
+	byClaim = reconcile.Index{Name: "setpoint/claim", Keys: claimKeysOf}
+)
+
+// New protects storage.
+func New() reconcile.Controller {
+	return reconcile.Controller{
+		Name:    "storage-protection-controller",
+		Account: "pvc-protection-controller",
+		Reads:   []reconcile.Read{reconcile.PersistentVolumes, reconcile.PersistentVolumeClaims, classes, reconcile.Pods.By(byClaim)},
+		Run:     run,
+	}
 }
 
-type controller struct{ cfg Config }
-
-// Warm creates the informers and indexes that the controller reads.
-func Warm(f informers.SharedInformerFactory) error {
-	f.Core().V1().PersistentVolumes().Informer()
-	f.Core().V1().PersistentVolumeClaims().Informer()
-	f.Storage().V1().VolumeAttributesClasses().Informer()
-	return reconcile.EnsureIndex(f.Core().V1().Pods().Informer(), claimIndex, func(o metav1.Object) []string {
-		pod := o.(*corev1.Pod)
-		var keys []string
-		for _, name := range claimsOf(pod) {
-			keys = append(keys, pod.Namespace+"/"+name)
-		}
-		return keys
-	})
+type controller struct {
+	env     *reconcile.Env
+	volumes reconcile.Cache[*corev1.PersistentVolume]
+	claims  reconcile.Cache[*corev1.PersistentVolumeClaim]
+	classes reconcile.Cache[*storagev1.VolumeAttributesClass]
+	pods    reconcile.Cache[*corev1.Pod]
 }
 
-// Run protects storage until ctx ends.
-func Run(ctx context.Context, cfg Config) error {
-	c := &controller{cfg}
+func run(ctx context.Context, env *reconcile.Env) error {
+	c := &controller{
+		env: env, volumes: reconcile.PersistentVolumes.From(env), claims: reconcile.PersistentVolumeClaims.From(env),
+		classes: classes.From(env), pods: reconcile.Pods.From(env),
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, loop := range []reconcile.Config{
 		{Name: "pvcprotection", Reconcile: c.reconcileClaim, Sources: c.claimSources()},
-		{Name: "pvprotection", Reconcile: c.reconcileVolume, Sources: []reconcile.Source{reconcile.Self(cfg.Informers.Core().V1().PersistentVolumes().Informer())}},
+		{Name: "pvprotection", Reconcile: c.reconcileVolume, Sources: []reconcile.Source{reconcile.Self(c.volumes)}},
 		{Name: "vacprotection", Reconcile: c.reconcileClass, Sources: c.classSources()},
 	} {
-		loop.Logger = cfg.Logger
+		loop.Env = env
 		group.Go(func() error { return reconcile.Run(ctx, loop) })
 	}
 	return group.Wait()
+}
+
+// claimKeysOf are the claims that a pod uses.
+func claimKeysOf(o metav1.Object) []string {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	var keys []string
+	for _, name := range claimsOf(pod) {
+		keys = append(keys, pod.Namespace+"/"+name)
+	}
+	return keys
 }
 
 // object is what is protected.
@@ -75,7 +87,13 @@ type updater[T any] interface {
 }
 
 // protect puts a finalizer on what lives and takes it off what is to go and is not used.
-func protect[T object[T]](ctx context.Context, o T, finalizer string, used func(context.Context, T) (bool, error), client updater[T]) error {
+func protect[T object[T]](
+	ctx context.Context,
+	o T,
+	finalizer string,
+	used func(context.Context, T) (bool, error),
+	client updater[T],
+) error {
 	held, going := slices.Contains(o.GetFinalizers(), finalizer), o.GetDeletionTimestamp() != nil
 	if held != going {
 		return nil
@@ -97,31 +115,31 @@ func protect[T object[T]](ctx context.Context, o T, finalizer string, used func(
 }
 
 func (c *controller) reconcileClaim(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	claim, err := c.cfg.Informers.Core().V1().PersistentVolumeClaims().Lister().PersistentVolumeClaims(key.Namespace).Get(key.Name)
+	claim, err := c.claims.Get(key)
 	if err != nil {
 		return 0, ignoreGone(err)
 	}
-	return 0, protect(ctx, claim, claimFinalizer, c.claimUsed, c.cfg.Client.CoreV1().PersistentVolumeClaims(key.Namespace))
+	return 0, protect(ctx, claim, claimFinalizer, c.claimUsed, c.env.Client.CoreV1().PersistentVolumeClaims(key.Namespace))
 }
 
 func (c *controller) reconcileVolume(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	volume, err := c.cfg.Informers.Core().V1().PersistentVolumes().Lister().Get(key.Name)
+	volume, err := c.volumes.Get(key)
 	if err != nil {
 		return 0, ignoreGone(err)
 	}
 	bound := func(_ context.Context, v *corev1.PersistentVolume) (bool, error) {
 		return v.Status.Phase == corev1.VolumeBound, nil
 	}
-	return 0, protect(ctx, volume, volumeFinalizer, bound, c.cfg.Client.CoreV1().PersistentVolumes())
+	return 0, protect(ctx, volume, volumeFinalizer, bound, c.env.Client.CoreV1().PersistentVolumes())
 }
 
 func (c *controller) reconcileClass(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	class, err := c.cfg.Informers.Storage().V1().VolumeAttributesClasses().Lister().Get(key.Name)
+	class, err := c.classes.Get(key)
 	if err != nil {
 		return 0, ignoreGone(err)
 	}
 	used := func(_ context.Context, v *storagev1.VolumeAttributesClass) (bool, error) { return c.classUsed(v.Name) }
-	return 0, protect(ctx, class, classFinalizer, used, c.cfg.Client.StorageV1().VolumeAttributesClasses())
+	return 0, protect(ctx, class, classFinalizer, used, c.env.Client.StorageV1().VolumeAttributesClasses())
 }
 
 func ignoreGone(err error) error {

@@ -1,7 +1,6 @@
 package storageprotection
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,16 +11,13 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/controllers/controllertest"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
-func start(t *testing.T) *controllertest.World {
+func start(t *testing.T) *reconciletest.World {
 	t.Helper()
-	w := controllertest.New(t)
-	if err := Warm(w.Informers); err != nil {
-		t.Fatal(err)
-	}
-	w.Run(func(ctx context.Context) error { return Run(ctx, Config{Client: w.Client, Informers: w.Informers}) })
+	w := reconciletest.New(t)
+	w.Run(New())
 	return w
 }
 
@@ -36,12 +32,12 @@ func podWith(claim, node string) *corev1.Pod {
 func TestAClaimWaitsForItsPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
-		controllertest.Add(w, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}})
+		reconciletest.Add(w, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}})
 		w.Settle()
 		if diff := cmp.Diff([]string{"update persistentvolumeclaims ns/c"}, w.Writes()); diff != "" {
 			t.Error(diff)
 		}
-		controllertest.Add(w, podWith("c", "node-1"))
+		reconciletest.Add(w, podWith("c", "node-1"))
 		claims := w.Client.CoreV1().PersistentVolumeClaims("ns")
 		if err := claims.Delete(t.Context(), "c", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -66,10 +62,10 @@ func TestAClaimWaitsForItsPod(t *testing.T) {
 func TestVolumesAndClassesAreProtected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)
-		controllertest.Add(w, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "free"}})
-		controllertest.Add(w, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "bound"}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}})
-		controllertest.Add(w, &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
-		controllertest.Add(w, &corev1.PersistentVolumeClaim{
+		reconciletest.Add(w, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "free"}})
+		reconciletest.Add(w, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "bound"}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}})
+		reconciletest.Add(w, &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
+		reconciletest.Add(w, &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeAttributesClassName: new("fast")}})
 		w.Settle()
 		volumes, classes, claims := w.Client.CoreV1().PersistentVolumes(), w.Client.StorageV1().VolumeAttributesClasses(), w.Client.CoreV1().PersistentVolumeClaims("ns")

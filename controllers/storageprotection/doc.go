@@ -11,8 +11,8 @@
 // kubernetes.io/vac-protection. Admission puts them on what is created; here they are
 // put on what is older, and taken off what is being deleted and no longer used.
 //
-// It promises: before a claim is let go the pods of its namespace are asked for anew,
-// since the cache may not know the youngest; on an unchanged world nothing is written.
+// It promises: before a claim's finalizer is removed, the pods of its namespace are read from the API, since
+// the cache may lack the newest; nothing is written when nothing has changed.
 //
 // Tests run in synctest bubbles over client-go's fake clientset.
 package storageprotection

@@ -6,21 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/storage/ephemeral"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
 
-// claimIndex finds the pods of a claim.
-const claimIndex = "setpoint/claim"
-
 func (c *controller) claimSources() []reconcile.Source {
-	core := c.cfg.Informers.Core().V1()
-	return []reconcile.Source{
-		reconcile.Self(core.PersistentVolumeClaims().Informer()),
-		{Informer: core.Pods().Informer(), Map: released},
-	}
+	return []reconcile.Source{reconcile.Self(c.claims), reconcile.Changes(c.pods, released)}
 }
 
 // released are the claims of a pod that is gone, or may be done with them.
@@ -52,14 +44,14 @@ func claimsOf(pod *corev1.Pod) []string {
 
 // claimUsed asks the cache first: its yes is enough, its no is not.
 func (c *controller) claimUsed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
-	cached, err := reconcile.ByIndex[*corev1.Pod](c.cfg.Informers.Core().V1().Pods().Informer(), claimIndex, claim.Namespace+"/"+claim.Name)
+	cached, err := c.pods.ByIndex(byClaim, claim.Namespace+"/"+claim.Name)
 	if err != nil {
 		return false, err
 	}
 	if slices.ContainsFunc(cached, func(pod *corev1.Pod) bool { return uses(pod, claim) }) {
 		return true, nil
 	}
-	live, err := c.cfg.Client.CoreV1().Pods(claim.Namespace).List(ctx, metav1.ListOptions{})
+	live, err := c.env.Client.CoreV1().Pods(claim.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err
 	}
@@ -77,7 +69,8 @@ func uses(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 		if v.PersistentVolumeClaim != nil {
 			return v.PersistentVolumeClaim.ClaimName == claim.Name
 		}
-		return v.Ephemeral != nil && !shutDown(pod) && ephemeral.VolumeClaimName(pod, &v) == claim.Name && ephemeral.VolumeIsForPod(pod, claim) == nil
+		return v.Ephemeral != nil && !shutDown(pod) && ephemeral.VolumeClaimName(pod, &v) == claim.Name &&
+			ephemeral.VolumeIsForPod(pod, claim) == nil
 	})
 }
 
@@ -87,11 +80,8 @@ func shutDown(pod *corev1.Pod) bool {
 }
 
 func (c *controller) classSources() []reconcile.Source {
-	core, storage := c.cfg.Informers.Core().V1(), c.cfg.Informers.Storage().V1()
 	return []reconcile.Source{
-		reconcile.Self(storage.VolumeAttributesClasses().Informer()),
-		{Informer: core.PersistentVolumeClaims().Informer(), Map: classesGivenUp},
-		{Informer: core.PersistentVolumes().Informer(), Map: classesGivenUp},
+		reconcile.Self(c.classes), reconcile.Changes(c.claims, classesGivenUp), reconcile.Changes(c.volumes, classesGivenUp),
 	}
 }
 
@@ -129,13 +119,13 @@ func classesOf(o metav1.Object) []string {
 }
 
 func (c *controller) classUsed(name string) (bool, error) {
-	volumes, err := c.cfg.Informers.Core().V1().PersistentVolumes().Lister().List(labels.Everything())
+	volumes, err := c.volumes.List("", nil)
 	if err != nil {
 		return false, err
 	}
 	if slices.ContainsFunc(volumes, func(v *corev1.PersistentVolume) bool { return slices.Contains(classesOf(v), name) }) {
 		return true, nil
 	}
-	claims, err := c.cfg.Informers.Core().V1().PersistentVolumeClaims().Lister().List(labels.Everything())
+	claims, err := c.claims.List("", nil)
 	return slices.ContainsFunc(claims, func(v *corev1.PersistentVolumeClaim) bool { return slices.Contains(classesOf(v), name) }), err
 }

@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/backup"
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/state"
+	"github.com/setpoint-io/setpoint/raftstore/wire"
 )
 
 // filled returns a state with n objects of the given size, a session and history.
@@ -128,6 +130,29 @@ func TestEveryCutIsNoticed(t *testing.T) {
 	}
 	if err := whole(append(data[:len(data):len(data)], data...)); err != nil {
 		t.Errorf("twice the same: %v", err)
+	}
+}
+
+// TestTheWholeIsUnderOneChecksum: each block agrees with its own checksum, and the counts
+// with the footer, but one block is not what was written.
+func TestTheWholeIsUnderOneChecksum(t *testing.T) {
+	const magic, blockHeader = len("setpoint backup\n"), 8
+	data := archive(t, filled(40, 30).Root())
+	blocks, changed := 0, 0
+	for at := magic; at < len(data); blocks++ {
+		payload := data[at+blockHeader:][:binary.LittleEndian.Uint32(data[at:])]
+		if payload[0] == 2 { // a piece of the snapshot
+			payload[len(payload)-1] ^= 1
+			binary.LittleEndian.PutUint32(data[at+4:], wire.Checksum(data[at:at+4], payload))
+			changed++
+		}
+		at += blockHeader + len(payload)
+	}
+	if changed == 0 {
+		t.Fatalf("no piece of the snapshot in %d blocks", blocks)
+	}
+	if err := whole(data); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,22 +1,20 @@
-// Package backup is the archive of a store: all objects at one revision, in one
-// stream that shows by itself whether it is whole.
+// Package backup is the archive of a store: all objects at one revision, in one stream that can be verified
+// without the cluster.
 //
-// It owns the archive's format, its writer and its reader. It is called by
-// raftstore, which writes an archive of a running store and makes a data directory
-// of one, and by the wiring, which carries archives to files. It may import
-// raftstore/command, raftstore/state and raftstore/wire.
+// It owns the archive's format, its writer and its reader. It is called by raftstore, which writes an archive
+// of a running store and makes a data directory of one, and by server/admin and server/offline, which copy
+// archives to files. It may import raftstore/command, raftstore/state and raftstore/wire.
 //
 // Promises:
 //   - A changed byte, a missing end or bytes too many are an error that wraps
 //     ErrDamaged; never a shorter or another archive.
-//   - An archive holds one cut: what was committed up to its revision, nothing
-//     after. Sessions and watch history are left out, so that whoever restores it
-//     makes every client begin anew.
+//   - An archive holds one cut: what was committed up to its revision, nothing after. Sessions and watch
+//     history are left out, so every client has to list again after a restore.
 //   - Writing and reading need memory for one block, whatever the size; Verify and
 //     Load need it for the objects.
 //   - The format can be extended, never changed: a newer one is refused by name.
 //
-// An archive holds Secrets as they are stored: whoever can read it, can read them.
+// An archive holds Secrets as they are stored: protect it like the Secrets themselves.
 //
 // Tested by round trips, by a flip of every byte and a cut at every length.
 package backup

@@ -5,15 +5,13 @@
 // format. The format can be extended but never changed: logs and peers of an
 // older release must stay readable, so golden bytes in testdata pin it.
 //
-// It is called by whoever proposes (apiserver/storage through raftstore), by
-// raftstore/forward to carry commands between replicas, and by raftstore/state
-// to apply them. It calls nothing but the standard library.
+// It is called by apiserver/storage through raftstore, by raftstore/forward to carry commands between replicas,
+// and by raftstore/state to apply them. It calls nothing but the standard library.
 //
-// Promises: Unmarshal(e.Marshal()) gives back e; Unmarshal never panics and
-// allocates no more than a small multiple of its input, whatever the bytes; a
-// byte that was changed on the way is noticed by a CRC-32C over the whole entry;
-// an operation this binary does not know is an error and never skipped, because
-// a replica that skips what its peers apply holds a second truth.
+// Promises: Unmarshal(e.Marshal()) gives back e; Unmarshal never panics and allocates no more than a small
+// multiple of its input, whatever the bytes; a CRC-32C over the whole entry detects changed bytes; an operation
+// that this binary does not know is an error and is never skipped, because a replica that skipped it would
+// differ from the others.
 //
 // Tested by golden bytes, round trips over generated entries, a flip of every
 // single byte, and a fuzz target.

@@ -16,20 +16,19 @@ type Entry struct {
 // Command is one request to change the state: all of its operations take
 // effect, or none does.
 type Command struct {
-	// Session and Sequence make a retried command take effect once: a sequence
-	// seen before gets the first result again. Session 0 asks for no such care.
+	// Session and Sequence make a retried command take effect once: a sequence seen before gets the first result
+	// again. With session 0 a retry is a new command.
 	Session, Sequence uint64
 	// Fence is the raft term in which the proposing controllers started; an
 	// entry of any other term refuses the command. 0 is unfenced.
 	Fence uint64
-	// Actor, Cause and RequestID are kept beside the change for whoever asks
-	// later why it was made; they never decide anything.
+	// Actor, Cause and RequestID record who made the change and why. They do not influence whether it is applied.
 	Actor     Actor
 	Cause     Cause
 	RequestID string
 	Ops       []Op
-	// Essential asks the leader to take the command although a disk has little room
-	// left. It is no part of the log.
+	// Essential asks the leader to accept the command even when disk space or memory is low. It is not part of the
+	// log.
 	Essential bool
 }
 
@@ -73,18 +72,22 @@ const (
 	// CloseSession ends the session whose id is Op.Revision.
 	CloseSession OpKind = 5
 	// StateHash claims that the state at Op.Revision has the 16-byte hash in
-	// Value. A replica that finds another one has diverged.
+	// Value. Replicas that find another one ask each other who differs from most.
 	StateHash OpKind = 6
 	// BumpRevision adds Op.Revision to the counter and forgets the watch
 	// history, so that every cache lists again. For recovery from backup.
 	BumpRevision OpKind = 7
-	// SetFeatureLevel raises the feature level to Op.Revision; it never falls.
+	// SetFeatureLevel raises the feature level to Op.Revision; it never falls. From
+	// LifeLevel on Value names the cluster's life, which takes effect once.
 	SetFeatureLevel OpKind = 8
 	// SetClusterID stores Value as the cluster's identity, once.
 	SetClusterID OpKind = 9
 
 	lastKind = SetClusterID
 )
+
+// LifeLevel is the feature level from which on logs and snapshots name a life.
+const LifeLevel = 2
 
 // IsSystem reports whether the operation concerns the store itself, not a key.
 func (k OpKind) IsSystem() bool { return k >= OpenSession && k <= lastKind }
@@ -126,5 +129,5 @@ type Encoding = byte
 const (
 	EncodingProtobuf  Encoding = 1
 	EncodingJSON      Encoding = 2
-	EncodingEncrypted Encoding = 3 // reserved for the encrypted envelope
+	EncodingEncrypted Encoding = 3 // from raftstore.EncryptedValuesLevel on
 )

@@ -39,9 +39,21 @@ func goldenEntry() *command.Entry {
 	}}
 }
 
+// goldenLife has what came with feature level 2.
+func goldenLife() *command.Entry {
+	return &command.Entry{FormatVersion: 1, Term: 7, Commands: []command.Command{
+		{Ops: []command.Op{{Kind: command.SetFeatureLevel, Revision: 2, Value: []byte("0123456789abcdef")}}},
+	}}
+}
+
 func TestGoldenBytes(t *testing.T) {
-	const file = "testdata/entry-v1.hex"
-	got := hex.EncodeToString(goldenEntry().Marshal()) + "\n"
+	t.Run("level 1", func(t *testing.T) { wantGolden(t, "testdata/entry-v1.hex", goldenEntry()) })
+	t.Run("level 2", func(t *testing.T) { wantGolden(t, "testdata/entry-v1-level2.hex", goldenLife()) })
+}
+
+func wantGolden(t *testing.T, file string, golden *command.Entry) {
+	t.Helper()
+	got := hex.EncodeToString(golden.Marshal()) + "\n"
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -62,7 +74,7 @@ func TestGoldenBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(goldenEntry(), entry); diff != "" {
+	if diff := cmp.Diff(golden, entry); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -24,6 +24,8 @@ const (
 	MaxValueBytes = 3 << 20
 	// MaxClusterIDBytes is the longest cluster id.
 	MaxClusterIDBytes = 128
+	// MaxLifeBytes is the longest name of a life.
+	MaxLifeBytes = 64
 	// HashBytes is the length of a state hash.
 	HashBytes = 16
 )
@@ -94,6 +96,8 @@ func (o *Op) validateSystem(ops int) error {
 		return fmt.Errorf("state hash of %d bytes, want %d", len(o.Value), HashBytes)
 	case o.Kind == SetClusterID && (len(o.Value) == 0 || len(o.Value) > MaxClusterIDBytes):
 		return fmt.Errorf("cluster id of %d bytes, want 1 to %d", len(o.Value), MaxClusterIDBytes)
+	case o.Kind == SetFeatureLevel && len(o.Value) > MaxLifeBytes:
+		return fmt.Errorf("name of a life of %d bytes, limit %d", len(o.Value), MaxLifeBytes)
 	}
 	return nil
 }

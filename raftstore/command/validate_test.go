@@ -37,6 +37,7 @@ func TestValidate(t *testing.T) {
 		{"long user", command.Command{Actor: command.Actor{User: strings.Repeat("u", command.MaxNameBytes+1)}, Ops: []command.Op{put}}, false},
 		{"long cause", command.Command{Cause: command.Cause{UID: strings.Repeat("u", command.MaxUIDBytes+1)}, Ops: []command.Op{put}}, false},
 		{"short hash", command.Command{Ops: []command.Op{{Kind: command.StateHash, Value: []byte("short")}}}, false},
+		{"long life", command.Command{Ops: []command.Op{{Kind: command.SetFeatureLevel, Revision: 2, Value: make([]byte, command.MaxLifeBytes+1)}}}, false},
 		{"empty cluster id", command.Command{Ops: []command.Op{{Kind: command.SetClusterID}}}, false},
 		{"too large together", command.Command{Ops: []command.Op{
 			{Kind: command.Put, Key: "a", Value: make([]byte, command.MaxValueBytes)},

@@ -10,8 +10,8 @@ var (
 	ErrNotProposed = errors.New("command not proposed")
 	// ErrOverloaded: too many commands wait. It wraps ErrNotProposed.
 	ErrOverloaded = fmt.Errorf("%w: too many commands wait", ErrNotProposed)
-	// ErrNoSpace: a server has no room for it. It wraps ErrNotProposed.
-	ErrNoSpace = fmt.Errorf("%w: too little disk space", ErrNotProposed)
+	// ErrNoSpace: there is no room for it, on most disks or in the leader's memory. It wraps ErrNotProposed.
+	ErrNoSpace = fmt.Errorf("%w: too little room", ErrNotProposed)
 	// ErrOutcomeUnknown: the command may have taken effect, or may yet.
 	ErrOutcomeUnknown = errors.New("outcome of the command unknown")
 	// ErrNotLeading: only the leader changes the membership, and it was not reached.

@@ -37,6 +37,9 @@ func (s *scripted) Status() forward.Status { return s.status }
 func (s *scripted) LeaderGone(_ context.Context, l forward.Led) forward.Vacancy {
 	return forward.Vacancy{Gone: l == forward.Led{Leader: "a", Term: 7}, LastTerm: 6, LastIndex: 99}
 }
+func (s *scripted) CompareState(c forward.Claim) (hash [command.HashBytes]byte, known bool) {
+	return c.Hash, c.Index == 5
+}
 
 func (s *scripted) ChangeMembers(_ context.Context, c forward.Change) error {
 	s.changed = append(s.changed, c)
@@ -193,6 +196,17 @@ func TestAVoterSaysWhatItFindsOfTheLeader(t *testing.T) {
 		got, err := client.LeaderGone(t.Context(), peer, led)
 		if want := (forward.Vacancy{Gone: gone, LastTerm: 6, LastIndex: 99}); err != nil || got != want {
 			t.Errorf("%+v: %+v, %v", led, got, err)
+		}
+	}
+}
+
+func TestClaims(t *testing.T) {
+	client := serve(t, &scripted{}, anyone)
+	for index, want := range map[uint64]error{5: nil, 6: forward.ErrNoClaim} {
+		claim := forward.Claim{Member: "b", Index: index, Hash: [command.HashBytes]byte{1, 2, 3}}
+		hash, err := client.CompareState(t.Context(), peer, claim)
+		if !errors.Is(err, want) || err == nil && hash != claim.Hash {
+			t.Errorf("entry %d: %x, %v", index, hash, err)
 		}
 	}
 }

@@ -30,6 +30,9 @@ type Backend interface {
 	ChangeMembers(ctx context.Context, c Change) error
 	// LeaderGone says whether this replica finds that the leader's process has ended.
 	LeaderGone(ctx context.Context, l Led) Vacancy
+	// CompareState hears another member's claim, and returns this replica's own, if it
+	// has one.
+	CompareState(claim Claim) (hash [command.HashBytes]byte, known bool)
 }
 
 // NewHandler returns the service and the pattern to mount it at. authorize decides
@@ -55,7 +58,10 @@ type service struct{ backend Backend }
 var _ forwardpbconnect.PeerServiceHandler = (*service)(nil)
 
 // Propose implements forwardpbconnect.PeerServiceHandler.
-func (s *service) Propose(ctx context.Context, r *connect.Request[forwardpb.ProposeRequest]) (*connect.Response[forwardpb.ProposeResponse], error) {
+func (s *service) Propose(
+	ctx context.Context,
+	r *connect.Request[forwardpb.ProposeRequest],
+) (*connect.Response[forwardpb.ProposeResponse], error) {
 	entry, err := command.Unmarshal(r.Msg.GetEntry())
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
@@ -91,7 +97,10 @@ func toWire(o Outcome) *forwardpb.Outcome {
 }
 
 // ReadIndex implements forwardpbconnect.PeerServiceHandler.
-func (s *service) ReadIndex(ctx context.Context, r *connect.Request[forwardpb.ReadIndexRequest]) (*connect.Response[forwardpb.ReadIndexResponse], error) {
+func (s *service) ReadIndex(
+	ctx context.Context,
+	r *connect.Request[forwardpb.ReadIndexRequest],
+) (*connect.Response[forwardpb.ReadIndexResponse], error) {
 	answer, err := s.backend.ReadIndex(ctx, Word{ID: r.Msg.GetId(), Term: r.Msg.GetTerm(), Seen: r.Msg.GetSeen()})
 	if err != nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
@@ -105,7 +114,10 @@ func (s *service) Status(context.Context, *connect.Request[forwardpb.StatusReque
 }
 
 // ChangeMembers implements forwardpbconnect.PeerServiceHandler.
-func (s *service) ChangeMembers(ctx context.Context, r *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error) {
+func (s *service) ChangeMembers(
+	ctx context.Context,
+	r *connect.Request[forwardpb.ChangeMembersRequest],
+) (*connect.Response[forwardpb.ChangeMembersResponse], error) {
 	if err := s.backend.ChangeMembers(ctx, changeFromWire(r.Msg)); err != nil {
 		return nil, connect.NewError(changeCode(err), err)
 	}
@@ -113,7 +125,10 @@ func (s *service) ChangeMembers(ctx context.Context, r *connect.Request[forwardp
 }
 
 // LeaderGone implements forwardpbconnect.PeerServiceHandler.
-func (s *service) LeaderGone(ctx context.Context, r *connect.Request[forwardpb.LeaderGoneRequest]) (*connect.Response[forwardpb.LeaderGoneResponse], error) {
+func (s *service) LeaderGone(
+	ctx context.Context,
+	r *connect.Request[forwardpb.LeaderGoneRequest],
+) (*connect.Response[forwardpb.LeaderGoneResponse], error) {
 	v := s.backend.LeaderGone(ctx, Led{Leader: r.Msg.GetLeader(), Term: r.Msg.GetTerm()})
 	return connect.NewResponse(&forwardpb.LeaderGoneResponse{Gone: v.Gone, LastTerm: v.LastTerm, LastIndex: v.LastIndex}), nil
 }

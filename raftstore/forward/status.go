@@ -28,6 +28,9 @@ type Status struct {
 	Space Space
 	// FeatureLevel is the highest that it can apply, 0 of a release before levels.
 	FeatureLevel uint64
+	// Life is the one that its data belong to; Backup tells which backup was restored
+	// there, while it waits to begin with it.
+	Life, Backup string
 }
 
 // Space is the room on a server's disk, in bytes. Free counts beside the reserve.
@@ -45,7 +48,7 @@ func (s Status) toWire() *forwardpb.StatusResponse {
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
 		LogBytes: s.LogBytes, SyncP99Microseconds: s.SyncP99.Microseconds(),
 		FreeBytes: s.Space.FreeBytes, HeadroomBytes: s.Space.HeadroomBytes, LowSpace: s.Space.Low,
-		FeatureLevel: s.FeatureLevel,
+		FeatureLevel: s.FeatureLevel, Life: s.Life, Backup: s.Backup,
 	}
 }
 
@@ -57,6 +60,6 @@ func statusFromWire(m *forwardpb.StatusResponse) Status {
 		AppliedIndex: m.GetAppliedIndex(), LastIndex: m.GetLastIndex(), SnapshotIndex: m.GetSnapshotIndex(),
 		LogBytes: m.GetLogBytes(), SyncP99: time.Duration(m.GetSyncP99Microseconds()) * time.Microsecond,
 		Space:        Space{FreeBytes: m.GetFreeBytes(), HeadroomBytes: m.GetHeadroomBytes(), Low: m.GetLowSpace()},
-		FeatureLevel: m.GetFeatureLevel(),
+		FeatureLevel: m.GetFeatureLevel(), Life: m.GetLife(), Backup: m.GetBackup(),
 	}
 }

@@ -18,7 +18,8 @@ type Led struct {
 
 // Vacancy is what a voter says of a leader that another found gone.
 type Vacancy struct {
-	// Gone: this voter finds so too, and knows of no other leader and no later term.
+	// Gone: this voter also finds that the leader refuses connections, and knows of no other leader and no later
+	// term.
 	Gone bool
 	// LastTerm and LastIndex are those of the last entry in its log. Raft gives no vote to
 	// a log that ends earlier.

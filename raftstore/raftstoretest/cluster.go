@@ -1,6 +1,7 @@
 package raftstoretest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -121,12 +122,13 @@ func (c *Cluster) nameAt(address string) string {
 func (c *Cluster) start(i int) {
 	m := c.members[i]
 	cfg := c.config(m)
+	m.failed(nil)
 	store, err := raftstore.Open(c.t.Context(), cfg)
 	if err != nil {
 		c.t.Fatalf("starting %s: %v", m.name, err)
 	}
 	m.mu.Lock()
-	m.store, m.fatal = store, nil
+	m.store = store
 	m.mu.Unlock()
 	c.serve(m)
 }
@@ -263,6 +265,12 @@ func (c *Cluster) Cut(from, to int) {
 	c.network.setCut(link{c.members[from].host, c.members[to].host}, true)
 }
 
+// Mend ends Cut in both directions.
+func (c *Cluster) Mend(a, b int) {
+	c.network.setCut(link{c.members[a].host, c.members[b].host}, false)
+	c.network.setCut(link{c.members[b].host, c.members[a].host}, false)
+}
+
 // Refuse makes a server refuse connections from another, and ends those between them.
 func (c *Cluster) Refuse(from, to int) {
 	c.network.refuse(link{c.members[from].host, c.members[to].host})
@@ -307,10 +315,35 @@ func (c *Cluster) JoinAt(name, host string) int {
 // Wipe empties the disk of a server that is down.
 func (c *Cluster) Wipe(i int) { c.members[i].disk.Wipe() }
 
+// CopyDisk returns what is durable on a server's disk.
+func (c *Cluster) CopyDisk(i int) *replica.Memory { return c.members[i].disk.Copy() }
+
+// PutBack makes the disk of a server that is down what it was at CopyDisk.
+func (c *Cluster) PutBack(i int, earlier *replica.Memory) { c.members[i].disk.PutBack(earlier) }
+
+// Restore restores an archive on a server that is down and has an empty disk, for all
+// founders.
+func (c *Cluster) Restore(i int, archive []byte) (raftstore.Restored, error) {
+	return raftstore.Restore(c.t.Context(), bytes.NewReader(archive), raftstore.RestoreConfig{
+		Disk: c.Disk(i), Name: c.members[i].name, Servers: c.config(c.members[i]).InitialServers, ClusterID: "test", Time: time.Now(),
+		Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// Disk is a server's disk.
+func (c *Cluster) Disk(i int) replica.Disk { return replica.MemoryDisk{Memory: c.members[i].disk} }
+
 // Corrupt changes one bit in the log of a server that is down.
 func (c *Cluster) Corrupt(i int) {
 	if !c.members[i].disk.FlipBit() {
 		c.t.Fatalf("%s has no log to damage", c.members[i].name)
+	}
+}
+
+// Alter gives a server that is down another value under the key than the others have.
+func (c *Cluster) Alter(i int, key string) {
+	if !c.members[i].disk.Alter(key) {
+		c.t.Fatalf("%s has no entry of %s", c.members[i].name, key)
 	}
 }
 

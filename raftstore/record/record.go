@@ -20,8 +20,8 @@ type Record struct {
 	memo   atomic.Value
 }
 
-// Seal computes the record's digest. Whoever makes a record calls it once, after
-// the fields are set and before anybody else sees the record.
+// Seal computes the record's digest. The maker of a record calls it once, after the fields are set and before
+// the record is shared.
 func (r *Record) Seal() *Record {
 	// The lengths come first, so that no two records hash the same bytes.
 	b := make([]byte, 0, headBytes)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 )
 
 // Phase is how far a replica has come on its way to be a member.
@@ -16,6 +18,9 @@ const (
 	Fresh Phase = "fresh"
 	// Damaged: what is stored must not be used. It takes no part until Rejoin.
 	Damaged Phase = "damaged"
+	// Restored: a backup was restored on this server, and the servers it is for have
+	// not begun with it. It takes no part until Found.
+	Restored Phase = "restored"
 	// Joining: raft runs under a new id and waits to be admitted.
 	Joining Phase = "joining"
 	// Held: raft runs on a log of its own.
@@ -32,18 +37,29 @@ type Beginning struct {
 	// Founders are the nonces that were counted when this server founded the
 	// cluster, by name: those founders are fresh still, and may found it too.
 	Founders map[string]string
+	// Life is the cluster's life that it has data of, "" if none; of a Restored replica
+	// those to begin with. Backup tells which backup was restored.
+	Life, Backup string
+}
+
+// Undecided reports whether the replica takes no part until Found or Rejoin.
+func (b *Beginning) Undecided() bool {
+	return b.Phase == Fresh || b.Phase == Damaged || b.Phase == Restored
 }
 
 // Beginning returns how far this replica is.
 func (r *Replica) Beginning() Beginning {
 	mark := r.marked()
-	b := Beginning{Phase: Held, ID: mark.ServerID, Nonce: mark.Nonce, Founders: maps.Clone(mark.Founders)}
+	b := Beginning{Phase: Held, ID: mark.ServerID, Nonce: mark.Nonce, Founders: maps.Clone(mark.Founders), Backup: mark.Backup}
+	b.Life, _ = r.life()
 	switch mark.State {
-	case markFresh, markFounding:
+	case marks.Restored:
+		b.Phase = Restored
+	case marks.Fresh, marks.Founding:
 		b.Phase = Fresh
-	case markJoining:
+	case marks.Joining:
 		b.Phase = Joining
-	case markDamaged, markDiscarding:
+	case marks.Damaged, marks.Discarding:
 		b.Phase, b.ID = Damaged, r.cfg.ID
 	}
 	return b
@@ -54,11 +70,13 @@ func (r *Replica) Beginning() Beginning {
 func (r *Replica) begin(exists bool) error {
 	mark := r.marked()
 	switch {
+	case mark != nil && mark.State == marks.Restored:
+		return nil
 	case exists:
 		return r.start(mark.ServerID)
-	case mark != nil && mark.State == markFounding:
+	case mark != nil && mark.State == marks.Founding:
 		return r.foundAs(mark)
-	case mark != nil && mark.State == markJoining:
+	case mark != nil && mark.State == marks.Joining:
 		return r.start(mark.ServerID)
 	}
 	if _, err := r.storedTerm(); err != nil {
@@ -68,7 +86,7 @@ func (r *Replica) begin(exists bool) error {
 		return r.join()
 	}
 	if mark == nil {
-		mark = &marker{ServerID: r.cfg.ID, ClusterID: r.cfg.ClusterID, State: markFresh}
+		mark = &marks.Marker{ServerID: r.cfg.ID, ClusterID: r.cfg.ClusterID, State: marks.Fresh}
 	}
 	if !r.hasPeers() {
 		r.remember(mark)
@@ -81,18 +99,33 @@ func (r *Replica) begin(exists bool) error {
 	return nil
 }
 
-// Found makes a Fresh replica a founder of the cluster, together with those whose
-// nonces are given. The caller has asked them.
-func (r *Replica) Found(founders map[string]string) error {
-	mark := r.marked().with(markFounding)
-	mark.Founders = maps.Clone(founders)
+// Found makes a Fresh or Restored replica a founder of the cluster, together with those
+// whose nonces are given. The caller has asked them. If they begin with the data of one
+// of them, life is its life.
+func (r *Replica) Found(founders map[string]string, life string) error {
+	mark := r.marked()
+	state := marks.Founding
+	switch {
+	case mark.State == marks.Restored && mark.Life != "":
+		state = marks.Held
+	case life != "":
+		state = marks.Joining // under its own name, which has not voted in this life
+	}
+	mark = mark.With(state)
+	mark.Founders, mark.Backup = maps.Clone(founders), ""
+	if life != "" {
+		mark.Life = life
+	}
 	if err := r.saveMark(mark); err != nil {
 		return err
 	}
-	return r.foundAs(mark)
+	if state == marks.Founding {
+		return r.foundAs(mark)
+	}
+	return r.start(mark.ServerID)
 }
 
-func (r *Replica) foundAs(mark *marker) error {
+func (r *Replica) foundAs(mark *marks.Marker) error {
 	r.founding = true
 	return r.start(mark.ServerID)
 }
@@ -105,15 +138,15 @@ func (r *Replica) join() error {
 	return r.start(r.marked().ServerID)
 }
 
-func (r *Replica) newcomer() *marker {
-	return &marker{ServerID: newMemberID(r.cfg.ID), ClusterID: r.cfg.ClusterID, State: markJoining}
+func (r *Replica) newcomer() *marks.Marker {
+	return &marks.Marker{ServerID: newMemberID(r.cfg.ID), ClusterID: r.cfg.ClusterID, State: marks.Joining}
 }
 
-// Rejoin lets a Fresh or Damaged replica come back under a new id, to be admitted
+// Rejoin lets a Damaged replica, or a Fresh or Restored one without data, come back under a new id, to be admitted
 // by the leader. Damaged data is set aside, not deleted. The caller has seen that
 // there is a leader who can admit it.
 func (r *Replica) Rejoin(ctx context.Context) error {
-	if r.marked().State == markFresh {
+	if mark := r.marked(); mark.State == marks.Fresh || mark.State == marks.Restored {
 		return r.join()
 	}
 	next := r.newcomer()
@@ -145,21 +178,22 @@ func (r *Replica) Rejoin(ctx context.Context) error {
 
 // mayRejoin reports whether the others can give back what is damaged here.
 func (r *Replica) mayRejoin(err error) bool {
-	damage := errors.Is(err, ErrCorrupt) || errors.Is(err, ErrStateLost) || errors.Is(err, ErrDiverged)
+	damage := errors.Is(err, ErrCorrupt) || errors.Is(err, ErrStateLost) || errors.Is(err, ErrDiskWentBack) ||
+		errors.Is(err, ErrDiverged) || errors.Is(err, ErrLifeEnded)
 	return damage && r.hasPeers() && r.cfg.Disk != nil
 }
 
 // damaged notes that what is stored must not be used. Nothing is changed on disk.
 func (r *Replica) damaged(reason error) {
-	r.remember(&marker{ServerID: r.cfg.ID, ClusterID: r.cfg.ClusterID, State: markDamaged})
+	r.remember(&marks.Marker{ServerID: r.cfg.ID, ClusterID: r.cfg.ClusterID, State: marks.Damaged})
 	r.cfg.Logger.Error("stored data cannot be used; it will be set aside when a leader can give it back", "err", reason)
 }
 
 // markDamaged makes the next start find this one's data damaged: what was noticed
 // in use may not show on disk.
 func (r *Replica) markDamaged() {
-	mark := &marker{ServerID: r.marked().ServerID, ClusterID: r.cfg.ClusterID, State: markDamaged}
-	if err := r.cfg.Storage.marker.save(mark); err != nil {
+	mark := &marks.Marker{ServerID: r.marked().ServerID, ClusterID: r.cfg.ClusterID, State: marks.Damaged}
+	if err := r.cfg.Storage.marks.Save(mark); err != nil {
 		r.cfg.Logger.Warn("cannot mark the data as damaged", "err", err)
 	}
 }

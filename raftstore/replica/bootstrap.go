@@ -6,11 +6,16 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 )
 
-// openLimit bounds reading the log at start: a damaged file may make the database
-// search without end.
-const openLimit = 10 * time.Second
+// openLimit bounds reading the log at start, beside the time that a disk of slowBytes a second
+// takes: a damaged file may make the database search without end.
+const (
+	openLimit = 10 * time.Second
+	slowBytes = 512 << 10
+)
 
 // clusterIDKey and memberIDKey are where the stable store keeps whose data this is.
 var (
@@ -18,11 +23,10 @@ var (
 	memberIDKey  = []byte("setpoint/member-id")
 )
 
-// inspect verifies all that is stored before raft sees it, and reports whether
-// there is a log. Raft panics on an entry it cannot read; here the same becomes
-// one clear error.
+// inspect verifies all that is stored before raft sees it, and reports whether there is a log. Raft panics on
+// an entry it cannot read; here the same becomes one clear error.
 func (r *Replica) inspect(ctx context.Context) (exists bool, err error) {
-	err = guarded(ctx, func() error {
+	err = guarded(ctx, r.cfg.Storage.sizeBytes(), func() error {
 		exists, err = r.inspectStored()
 		return err
 	})
@@ -49,7 +53,7 @@ func (r *Replica) inspectStored() (exists bool, err error) {
 	// A term alone is no state: a founder that was interrupted has one. But a log
 	// that vanished beside a term must not pass for a new server.
 	exists = last > 0 || len(snapshots) > 0
-	mark, err := r.cfg.Storage.marker.load()
+	mark, err := r.cfg.Storage.marks.Load()
 	if err != nil {
 		return false, err
 	}
@@ -63,9 +67,9 @@ func (r *Replica) inspectStored() (exists bool, err error) {
 }
 
 // adopt takes the marker for what is stored, or says why they do not agree.
-func (r *Replica) adopt(mark *marker, exists bool) error {
+func (r *Replica) adopt(mark *marks.Marker, exists bool) error {
 	switch {
-	case mark != nil && (mark.State == markDamaged || mark.State == markDiscarding):
+	case mark != nil && (mark.State == marks.Damaged || mark.State == marks.Discarding):
 		r.remember(mark)
 		return fmt.Errorf("%w: noticed while it was in use", ErrCorrupt)
 	case exists && mark == nil:
@@ -74,10 +78,15 @@ func (r *Replica) adopt(mark *marker, exists bool) error {
 		if err != nil {
 			return err
 		}
-		return r.saveMark(&marker{ServerID: id, ClusterID: r.cfg.ClusterID})
-	case exists && mark.State != markHeld:
-		return r.saveMark(mark.with(markHeld))
-	case !exists && mark != nil && mark.State == markHeld:
+		return r.saveMark(&marks.Marker{ServerID: id, ClusterID: r.cfg.ClusterID})
+	case mark != nil && mark.State == marks.Restored:
+		r.remember(mark)
+		if mark.Life != "" && !exists {
+			return ErrStateLost
+		}
+	case exists && mark.State != marks.Held:
+		return r.saveMark(mark.With(marks.Held))
+	case !exists && mark != nil && mark.State == marks.Held:
 		return ErrStateLost
 	case mark != nil:
 		r.remember(mark)
@@ -106,7 +115,7 @@ func (r *Replica) storedID() (string, error) {
 }
 
 // checkIdentity compares who wrote the data with who opens it.
-func (r *Replica) checkIdentity(mark *marker) error {
+func (r *Replica) checkIdentity(mark *marks.Marker) error {
 	if mark != nil && MemberName(mark.ServerID) != r.cfg.ID {
 		return fmt.Errorf("%w: it belongs to server %q, this is %q", ErrForeignData, MemberName(mark.ServerID), r.cfg.ID)
 	}
@@ -129,10 +138,10 @@ func (r *Replica) checkIdentity(mark *marker) error {
 	return nil
 }
 
-// guarded runs f with a time limit, and makes panics and memory faults (a file
-// shorter than its map) errors.
-func guarded(ctx context.Context, f func() error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, ErrOpenTimeout)
+// guarded runs f, which reads so many bytes, with a time limit, and makes panics and memory
+// faults (a file shorter than its map) errors.
+func guarded(ctx context.Context, bytes int64, f func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, openLimit+time.Duration(bytes/slowBytes)*time.Second, ErrOpenTimeout)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- caught(f) }()
@@ -200,9 +209,9 @@ func (r *Replica) initialConfiguration() raft.Configuration {
 	return c
 }
 
-// operatorAddress is where the operator's current list says a server is, or "".
-// It wins over the replicated configuration: if all addresses changed at once,
-// nobody could elect the leader who would record the new ones.
+// operatorAddress is where the operator's current list says a server is, or "". It wins over the replicated
+// configuration: if all addresses changed at once, nobody could elect the leader who would record the new
+// ones.
 func (r *Replica) operatorAddress(name string) string {
 	for _, s := range r.cfg.InitialServers {
 		if s.ID == name {

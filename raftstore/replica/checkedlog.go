@@ -1,24 +1,17 @@
 package replica
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/setpoint-io/setpoint/raftstore/replica/entrysum"
 	"github.com/setpoint-io/setpoint/raftstore/replica/logtail"
-	"github.com/setpoint-io/setpoint/raftstore/replica/trim"
+	"github.com/setpoint-io/setpoint/raftstore/replica/logtrim"
 )
-
-const (
-	checksumBytes = 4
-)
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checkedLog adds to a log store what it lacks: a checksum over every entry, kept
 // behind the entry's extensions; a cache of the newest entries, bounded in bytes;
@@ -31,12 +24,15 @@ type checkedLog struct {
 	grew func(bytes int64)
 	// afterWrite runs after a write and before it is reported done.
 	afterWrite func() error
+	// committed is the last index known to be committed. No leader may have it or what
+	// is before it deleted as the end of the log.
+	committed func() uint64
 
 	// last is the index of the newest entry, 0 if there is none.
 	last atomic.Uint64
 
 	// trimming is the beginning that is on its way out.
-	trimming trim.Beginning
+	trimming logtrim.Beginning
 
 	// grown is how many bytes were appended since the last snapshot, count how
 	// many entries.
@@ -51,7 +47,8 @@ type checkedLog struct {
 var _ raft.LogStore = (*checkedLog)(nil)
 
 func newCheckedLog(inner raft.LogStore, guard *diskGuard, limit int64) *checkedLog {
-	c := &checkedLog{inner: inner, guard: guard, limit: limit, full: make(chan struct{}, 1), grew: func(int64) {}}
+	c := &checkedLog{inner: inner, guard: guard, limit: limit, full: make(chan struct{}, 1), grew: func(int64) {},
+		committed: func() uint64 { return 0 }}
 	c.drawLimit()
 	return c
 }
@@ -89,7 +86,7 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 	sealed := make([]*raft.Log, len(logs))
 	var size int64
 	for i, l := range logs {
-		sealed[i] = seal(l)
+		sealed[i] = entrysum.Seal(l)
 		size += logtail.EntryBytes(l)
 	}
 	if err := c.closeGap(logs[0].Index); err != nil {
@@ -134,7 +131,7 @@ func (c *checkedLog) closeGap(next uint64) error {
 	if err != nil {
 		return err
 	}
-	return c.DeleteRange(first, last)
+	return c.remove(first, first, last)
 }
 
 // GetLog implements raft.LogStore. An entry that is not what was stored stops the
@@ -159,11 +156,37 @@ func (c *checkedLog) read(index uint64, out *raft.Log) error {
 	if err != nil {
 		return fmt.Errorf("%w: log entry %d: %w", ErrCorrupt, index, err)
 	}
-	if stored.Index != index || !unseal(&stored) {
+	if stored.Index != index || !entrysum.Unseal(&stored) {
 		return fmt.Errorf("%w: log entry %d has a wrong checksum", ErrCorrupt, index)
 	}
 	*out = stored
 	return nil
+}
+
+// beganAgain says which entry of a leader is another than the one that is here under the
+// same index and term, or nil. Raft takes them for equal; they are not if servers that were put
+// back to an earlier state have begun the term again.
+func (c *checkedLog) beganAgain(entries []*raft.Log) error {
+	last := c.last.Load()
+	for _, l := range entries {
+		var own raft.Log
+		if l.Index > last {
+			return nil
+		}
+		if c.GetLog(l.Index, &own) != nil || own.Term != l.Term || entrysum.Same(&own, l) {
+			continue
+		}
+		if mark := c.committed(); l.Index <= mark {
+			return committedLost(l.Index, mark)
+		}
+		return fmt.Errorf("%w: the leader has another entry at %d, in the same term %d", ErrDiverged, l.Index, l.Term)
+	}
+	return nil
+}
+
+// committedLost says that the leader has other entries in the place of committed ones.
+func committedLost(from, mark uint64) error {
+	return fmt.Errorf("%w: the leader has other entries from %d on, and up to %d they are known to be committed", ErrCommittedLost, from, mark)
 }
 
 // DeleteRange implements raft.LogStore. What remains is without gaps at every
@@ -174,6 +197,18 @@ func (c *checkedLog) DeleteRange(low, high uint64) error {
 	if err != nil {
 		return err
 	}
+	// Raft compacts the beginning and always leaves some entries: what reaches the end
+	// is there because a leader has other entries in their place.
+	if mark := c.committed(); high >= c.last.Load() && low <= mark {
+		err := committedLost(low, mark)
+		c.guard.fail(err)
+		return err
+	}
+	return c.remove(first, low, high)
+}
+
+// remove deletes entries of a log that begins at first.
+func (c *checkedLog) remove(first, low, high uint64) error {
 	c.tail.Delete(low, high)
 	upwards := low <= first
 	if last := c.last.Load(); high >= last {
@@ -192,10 +227,10 @@ func (c *checkedLog) deleteSlices(low, high uint64, upwards bool) error {
 	for low <= high {
 		from, to := low, high
 		if upwards {
-			to = min(high, low+trim.SliceEntries-1)
+			to = min(high, low+logtrim.SliceEntries-1)
 			low = to + 1
 		} else {
-			from = max(low, high-min(high, trim.SliceEntries-1))
+			from = max(low, high-min(high, logtrim.SliceEntries-1))
 			high = from - 1
 		}
 		if err := c.deleteNow(from, to); err != nil {
@@ -240,39 +275,4 @@ func (c *checkedLog) verifyAll(snapshotIndex uint64) error {
 		}
 	}
 	return nil
-}
-
-// seal returns a copy with the checksum behind its extensions.
-func seal(l *raft.Log) *raft.Log {
-	sealed := *l
-	sealed.Extensions = make([]byte, 0, len(l.Extensions)+checksumBytes)
-	sealed.Extensions = append(sealed.Extensions, l.Extensions...)
-	sealed.Extensions = binary.LittleEndian.AppendUint32(sealed.Extensions, entrySum(l))
-	return &sealed
-}
-
-// unseal takes the checksum off again and reports whether it was there and right.
-func unseal(l *raft.Log) bool {
-	n := len(l.Extensions) - checksumBytes
-	if n < 0 {
-		return false
-	}
-	sum := binary.LittleEndian.Uint32(l.Extensions[n:])
-	l.Extensions = l.Extensions[:n:n]
-	if n == 0 {
-		l.Extensions = nil
-	}
-	return sum == entrySum(l)
-}
-
-// entrySum covers what raft and the state depend on.
-func entrySum(l *raft.Log) uint32 {
-	var head [21]byte
-	binary.LittleEndian.PutUint64(head[0:], l.Index)
-	binary.LittleEndian.PutUint64(head[8:], l.Term)
-	head[16] = byte(l.Type)
-	binary.LittleEndian.PutUint32(head[17:], uint32(len(l.Data)))
-	sum := crc32.Checksum(head[:], castagnoli)
-	sum = crc32.Update(sum, castagnoli, l.Data)
-	return crc32.Update(sum, castagnoli, l.Extensions)
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
 // Server is one member of the cluster and where it is reached.
@@ -46,6 +48,9 @@ type Config struct {
 	FeatureLevel uint64
 	// RingBytes bounds the watch history; 0 takes the default of state.
 	RingBytes int64
+	// Compared, if not nil, is told of comparisons of the replicas' states, as they are
+	// applied. It must not wait.
+	Compared func(state.Comparison)
 	// Applying, if not nil, is called before each entry is applied, for tests.
 	Applying func(index uint64)
 	Logger   *slog.Logger
@@ -58,8 +63,9 @@ type Timing struct {
 	HeartbeatTimeout time.Duration
 	// ElectionTimeout is how long a candidate waits for votes. Default 500 ms.
 	ElectionTimeout time.Duration
-	// LeaderLease is how long a leader goes on without hearing from a quorum.
-	// Default 250 ms.
+	// LeaderLease is how long a leader goes on without hearing from a quorum, at most
+	// HeartbeatTimeout, which is the default. With less, a pause that the followers do not
+	// notice ends the leadership. No promise rests on it: reads are proved by messages.
 	LeaderLease time.Duration
 	// CommitTimeout is how late a follower of an idle leader learns of a commit that
 	// nobody asks it for: up to twice this. Default 5 ms.
@@ -79,7 +85,7 @@ type Timing struct {
 func (t Timing) withDefaults() Timing {
 	t.HeartbeatTimeout = cmp.Or(t.HeartbeatTimeout, 500*time.Millisecond)
 	t.ElectionTimeout = cmp.Or(t.ElectionTimeout, 500*time.Millisecond)
-	t.LeaderLease = cmp.Or(t.LeaderLease, 250*time.Millisecond)
+	t.LeaderLease = cmp.Or(t.LeaderLease, t.HeartbeatTimeout)
 	t.CommitTimeout = cmp.Or(t.CommitTimeout, 5*time.Millisecond)
 	t.MaxAppendEntries = cmp.Or(t.MaxAppendEntries, 32)
 	t.SnapshotBytes = cmp.Or(t.SnapshotBytes, 64<<20)

@@ -8,14 +8,25 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ConfirmLeader returns nil if this replica led in the given term until some
-// moment during the call, so no other leader had acknowledged anything before it.
-// Errors wrap ErrNotLeader.
+// ConfirmLeader returns nil if this replica led in the given term until some moment during the call, so no
+// leader of a later term had acknowledged anything before the call. Errors wrap ErrNotLeader.
 //
-// Raft's VerifyLeader alone is no proof: it counts answers that arrive during the
-// call to messages sent before it, and those of servers without a vote. A process
-// that was stopped finds such answers in its sockets when it wakes up, from before
-// its successor was elected.
+// The proof: a quorum of voters was in the term, each at some moment after the call began. A leader of a
+// later term is elected by a quorum too, so one voter is in both. It entered the later term before it gave
+// that leader its vote, and no term ever goes back, so at the moment when it was still in this term, after
+// the call began, it had not voted yet, and the later leader had acknowledged nothing. The leader lease has
+// no part in this, and no clock but this replica's own, which only orders its own messages.
+//
+// What the proof needs of raft and of this package:
+//   - A term never goes back. In memory raft's main loop alone sets it, and never to a lower
+//     one: transport.SetHeartbeatHandler keeps the other writer out. On disk, where a
+//     restart finds it, package termstore refuses a lower one.
+//   - A voter that accepts a heartbeat was in its term after it arrived (transport.heartbeat).
+//   - A voter's term is on disk and in memory before it answers a candidate of that term.
+//
+// Raft's VerifyLeader alone is no proof: it counts answers that arrive during the call to messages sent
+// before it, and those of servers without a vote. A process that was stopped finds such answers in its
+// sockets when it wakes up, from before its successor was elected.
 func (r *Replica) ConfirmLeader(ctx context.Context, term uint64) error {
 	if !r.started() {
 		return ErrNotLeader
@@ -57,11 +68,10 @@ func confirmPause(ctx context.Context, try int) error {
 	}
 }
 
-// VouchedFor reports whether this replica, whose current term it is, and the member that
-// was in that term too are a quorum of voters. It proves a read which began before the
-// member looked at its term: a leader of a later term that had acknowledged something
-// before the read would have needed the vote of one of them, and a term never goes
-// back. Raft sets a member's term before it answers a candidate of it.
+// VouchedFor reports whether this replica, whose current term it is, and the member that was in that term too
+// are a quorum of voters. It proves a read which began before the member looked at its term, and before this
+// call, by the proof of ConfirmLeader: both were in the term after the read began, so neither had voted for a
+// leader of a later term yet.
 func (r *Replica) VouchedFor(term uint64, member string) bool {
 	return r.started() && r.raft.CurrentTerm() == term &&
 		r.quorum(func(id raft.ServerID) bool { return id == raft.ServerID(member) })

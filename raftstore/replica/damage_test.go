@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/entrysum"
 )
 
 var (
@@ -75,7 +77,7 @@ func heldBy(t *testing.T, r *Replica) held {
 		if err := r.log.GetLog(i, &l); err != nil {
 			t.Fatal(err)
 		}
-		h.entries[i] = entrySum(&l)
+		h.entries[i] = entrysum.Sum(&l)
 	}
 	return h
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 )
 
 // Disk is where storages are opened, and what they hold is set aside when it must
@@ -16,9 +18,9 @@ type Disk interface {
 	Open(ctx context.Context) (*Storage, error)
 	// setAside moves the log and the snapshots out of the way, durably, and leaves
 	// an empty disk for the member id that next names. No storage of it may be open.
-	setAside(next *marker) error
+	setAside(next *marks.Marker) error
 	// markers keeps the marker, whatever state the rest is in.
-	markers() markerStore
+	markers() marks.Store
 }
 
 // Files is a data directory.
@@ -29,14 +31,17 @@ type Files struct {
 
 var _ Disk = Files{}
 
+// marksDir is where the marker and the watermark lie.
+const marksDir = "state-marker"
+
 // quarantinePrefix names the directory below Dir that holds what was set aside.
 // The newest is kept, for whoever wants to know what happened.
 const quarantinePrefix = "quarantine-"
 
 // Open implements Disk. It ends a setting aside that was interrupted.
 func (f Files) Open(ctx context.Context) (*Storage, error) {
-	mark, err := f.markers().load()
-	if err == nil && mark != nil && mark.State == markDiscarding {
+	mark, err := f.markers().Load()
+	if err == nil && mark != nil && mark.State == marks.Discarding {
 		if err := f.setAside(mark); err != nil {
 			return nil, err
 		}
@@ -44,25 +49,25 @@ func (f Files) Open(ctx context.Context) (*Storage, error) {
 	return OpenFiles(ctx, f.Dir, f.Logger)
 }
 
-func (f Files) markers() markerStore {
-	return &markerFile{path: filepath.Join(f.Dir, "state-marker", "marker.json")}
+func (f Files) markers() marks.Store { return f.marks() }
+
+func (f Files) marks() marks.Dir {
+	return marks.Dir(filepath.Join(f.Dir, marksDir))
 }
 
-func (f Files) watermark() string { return filepath.Join(f.Dir, "state-marker", "watermark.json") }
-
 // setAside implements Disk. Each step may be repeated after a power cut.
-func (f Files) setAside(next *marker) error {
-	if err := f.markers().save(next.with(markDiscarding)); err != nil {
+func (f Files) setAside(next *marks.Marker) error {
+	if err := f.markers().Save(next.With(marks.Discarding)); err != nil {
 		return err
 	}
 	if err := f.quarantine(); err != nil {
 		return fmt.Errorf("setting the damaged data aside: %w", err)
 	}
 	// It says how far the old member's log reached, and may be what is damaged.
-	if err := os.Remove(f.watermark()); err != nil && !os.IsNotExist(err) {
+	if err := f.marks().RemoveWatermark(); err != nil {
 		return err
 	}
-	return f.markers().save(next.with(markJoining))
+	return f.markers().Save(next.With(marks.Joining))
 }
 
 func (f Files) quarantine() error {
@@ -92,7 +97,7 @@ func (f Files) quarantine() error {
 			return err
 		}
 	}
-	return syncDir(f.Dir)
+	return marks.SyncDir(f.Dir)
 }
 
 func exists(path string) bool {
@@ -108,12 +113,12 @@ var _ Disk = MemoryDisk{}
 // Open implements Disk.
 func (d MemoryDisk) Open(context.Context) (*Storage, error) { return d.Memory.Open(), nil }
 
-func (d MemoryDisk) markers() markerStore { return d.Memory.Open().marker }
+func (d MemoryDisk) markers() marks.Store { return d.Memory.Open().marks }
 
 // setAside implements Disk; what was there is gone.
-func (d MemoryDisk) setAside(next *marker) error {
+func (d MemoryDisk) setAside(next *marks.Marker) error {
 	d.Memory.Wipe()
-	return d.markers().save(next.with(markJoining))
+	return d.markers().Save(next.With(marks.Joining))
 }
 
 // Wipe empties the disk, as a new one in its place would be.
@@ -122,7 +127,7 @@ func (m *Memory) Wipe() {
 	defer m.mu.Unlock()
 	empty := NewMemory()
 	m.generation++
-	m.logs, m.durable, m.stable, m.snapshots, m.mark = empty.logs, 0, empty.stable, nil, nil
+	m.logs, m.durable, m.stable, m.snapshots, m.mark, m.water = empty.logs, 0, empty.stable, nil, nil, marks.Watermark{}
 }
 
 // FlipBit changes one bit of a log entry on the disk, somewhere in the middle, and

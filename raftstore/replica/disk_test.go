@@ -5,25 +5,27 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 )
 
 // TestSetAsideIncludesTheWatermark: a damaged watermark was left where it was, so the new member
 // found it again at each start and never came back.
 func TestSetAsideIncludesTheWatermark(t *testing.T) {
 	files := Files{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}
-	if err := os.MkdirAll(filepath.Dir(files.watermark()), dirMode); err != nil {
+	if err := os.MkdirAll(string(files.marks()), dirMode); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(files.watermark(), []byte(`{"index":1,"checksum":0}`), fileMode); err != nil {
+	if err := os.WriteFile(filepath.Join(string(files.marks()), "watermark.json"), []byte(`{"index":1,"checksum":0}`), fileMode); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := watermarkFile(files.watermark()).loadWatermark(); err == nil {
+	if _, err := files.marks().LoadWatermark(); err == nil {
 		t.Fatal("a damaged watermark was read")
 	}
-	if err := files.setAside(&marker{ServerID: "a+1"}); err != nil {
+	if err := files.setAside(&marks.Marker{ServerID: "a+1"}); err != nil {
 		t.Fatal(err)
 	}
-	if mark, err := watermarkFile(files.watermark()).loadWatermark(); err != nil || mark.Index != 0 {
+	if mark, err := files.marks().LoadWatermark(); err != nil || mark.Index != 0 {
 		t.Errorf("%+v, %v", mark, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/setpoint-io/setpoint/raftstore/replica/durations"
+	"github.com/setpoint-io/setpoint/raftstore/replica/latencies"
 )
 
 // diskGuard stops the replica when the disk fails or stalls: a leader that cannot
@@ -19,7 +19,7 @@ type diskGuard struct {
 	// relieve makes room on a full disk, and reports whether it did; nil cannot.
 	relieve func() bool
 
-	writes durations.Recent
+	writes latencies.Recent
 }
 
 // write runs one write to disk under watch. When the disk is full it is run once

@@ -15,13 +15,15 @@
 //   - Bytes changed on disk are noticed before they are used, and are never
 //     repaired: the replica stops, and at its next start waits to join anew, with its
 //     data set aside. So it does when the disk fails or stalls, when
-//     it meets an operation it does not know, and when its state differs from
-//     the other replicas'. Stopping means one call of Config.Fatal; from then on
+//     it meets an operation it does not know, and when its caller finds that its state
+//     differs from the other replicas'. Stopping means one call of Config.Fatal; from then on
 //     nothing is applied or answered.
 //   - Open walks the structure of the log's file; entries, votes and snapshots are
 //     under checksums. An older copy of the log is noticed if it misses what was
-//     committed before the last watermark, which follows within 10 s and at Close.
+//     committed before the last watermark, which follows within a second and at Close.
 //     An older copy of the whole directory, or the loss of all of it, is not.
+//   - A follower whose disk has next to no room takes no entries, and goes on when it has
+//     room again. What it acknowledged is on its disk.
 //   - Close returns after every goroutine of the replica ended, or with ErrDiskStalled
 //     when the disk hangs.
 //

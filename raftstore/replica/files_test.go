@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
@@ -91,6 +92,23 @@ func writeKey(t *testing.T, r *Replica, i int) {
 	})
 	if err != nil || results[0].Code != command.OK {
 		t.Fatalf("write %d: %v %v", i, results, err)
+	}
+}
+
+func TestFoldersAreClosedToOtherUsers(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "snapshots"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	storage, err := OpenFiles(t.Context(), dir, testLogger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer storage.Close()
+	for _, sub := range []string{"raft", "snapshots", "state-marker"} {
+		if info, err := os.Stat(filepath.Join(dir, sub)); err != nil || info.Mode().Perm() != dirMode {
+			t.Errorf("%s: %v %v", sub, info.Mode(), err)
+		}
 	}
 }
 
@@ -231,7 +249,7 @@ func TestEmptiedLogIsRefused(t *testing.T) {
 // A start that ended between writing the term and the first entry is taken up.
 func TestInterruptedFoundingGoesOn(t *testing.T) {
 	disk := NewMemory()
-	stable := &checkedStable{inner: disk.Open().stable, guard: &diskGuard{fail: func(error) {}, limit: time.Minute}}
+	stable := disk.Open().terms(&diskGuard{fail: func(error) {}, limit: time.Minute})
 	if err := stable.SetUint64([]byte("CurrentTerm"), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -265,6 +283,21 @@ func TestCutLogGivesAnError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLargeDataMayTakeLonger to be opened: a slow disk is no damage.
+func TestLargeDataMayTakeLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func() error { time.Sleep(time.Minute); return nil }
+		if err := guarded(t.Context(), 40<<20, slow); err != nil {
+			t.Errorf("40 MiB in a minute: %v", err)
+		}
+		start := time.Now()
+		if err := guarded(t.Context(), 1<<20, slow); !errors.Is(err, ErrOpenTimeout) || time.Since(start) > openLimit+2*time.Second {
+			t.Errorf("1 MiB: %v after %v", err, time.Since(start))
+		}
+		time.Sleep(time.Minute) // what was given up on ends
+	})
 }
 
 func TestDataOfOthersIsRefused(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 )
 
 func TestALogMustJoinItsSnapshot(t *testing.T) {
@@ -61,13 +63,13 @@ func TestTheMarkerAloneShowsALostLog(t *testing.T) {
 func TestALogShorterThanItWasIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 3)
-	file := watermarkFile(filepath.Join(dir, "state-marker", "watermark.json"))
-	mark, err := file.loadWatermark()
+	file := marks.Dir(filepath.Join(dir, marksDir))
+	mark, err := file.LoadWatermark()
 	if err != nil || mark.Index == 0 {
 		t.Fatalf("%+v, %v", mark, err)
 	}
 	mark.Index += 10
-	if err := file.saveWatermark(mark); err != nil {
+	if err := file.SaveWatermark(mark); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := openLone(t, dir, nil); !errors.Is(err, ErrStateLost) {

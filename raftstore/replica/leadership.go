@@ -21,8 +21,8 @@ type Leadership struct {
 	Leader bool
 	// LeaderID and LeaderAddress are empty while no leader is known.
 	LeaderID, LeaderAddress string
-	// Term is the raft term. It grows with every election, so a leadership lost
-	// and won again shows even to one who missed the time between.
+	// Term is the raft term. It grows with every election, so a leadership that was lost and won again is visible
+	// even to a reader that missed the time in between.
 	Term uint64
 	// Ready: requests can be served now, here or by the leader named.
 	Ready bool
@@ -96,9 +96,9 @@ func (t *leadershipTracker) run(ctx context.Context) {
 	}
 }
 
-// barrier puts an entry through the log and reports its term. Until it is applied
-// the state may lack writes that the previous leader acknowledged. A term that was
-// lost before is not reported: by the time anybody looks, it may be won after all.
+// barrier puts an entry through the log and reports its term. Until it is applied the state may lack writes
+// that the previous leader acknowledged. A term that was lost before is not reported: by the time anybody
+// looks, it may be won after all.
 func (t *leadershipTracker) barrier(ctx context.Context) {
 	term := t.replica.Term()
 	for t.replica.leads(term) {

@@ -11,8 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/raft"
 
+	"github.com/setpoint-io/setpoint/raftstore/replica/entrysum"
 	"github.com/setpoint-io/setpoint/raftstore/replica/logtail"
-	"github.com/setpoint-io/setpoint/raftstore/replica/trim"
+	"github.com/setpoint-io/setpoint/raftstore/replica/logtrim"
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 )
 
 // newTestLog returns a checked log on memory, with the errors it stopped for.
@@ -97,7 +99,7 @@ func TestCheckedLogNoticesEveryChange(t *testing.T) {
 }
 
 func TestDeleteRangeLeavesNoGap(t *testing.T) {
-	const n = 3*trim.SliceEntries + 7
+	const n = 3*logtrim.SliceEntries + 7
 	for _, tc := range []struct {
 		name      string
 		low, high uint64
@@ -111,7 +113,7 @@ func TestDeleteRangeLeavesNoGap(t *testing.T) {
 			disk := NewMemory()
 			log, _ := newTestLog(disk)
 			for i := uint64(1); i <= n; i++ {
-				disk.logs[i] = seal(entry(i, raft.LogCommand))
+				disk.logs[i] = entrysum.Seal(entry(i, raft.LogCommand))
 			}
 			spy := &deleteSpy{LogStore: log.inner, t: t, disk: disk}
 			log.inner = spy
@@ -121,7 +123,7 @@ func TestDeleteRangeLeavesNoGap(t *testing.T) {
 			if want := n - int(tc.high-tc.low+1); len(disk.logs) != want {
 				t.Errorf("%d entries left, want %d", len(disk.logs), want)
 			}
-			if spy.largest > trim.SliceEntries {
+			if spy.largest > logtrim.SliceEntries {
 				t.Errorf("deleted %d at once", spy.largest)
 			}
 		})
@@ -145,27 +147,6 @@ func (s *deleteSpy) DeleteRange(low, high uint64) error {
 	return err
 }
 
-func TestStableValuesAreChecked(t *testing.T) {
-	disk := NewMemory()
-	stable := &checkedStable{inner: disk.Open().stable, guard: &diskGuard{fail: func(error) {}, limit: 10 * time.Second}}
-	if _, err := stable.GetUint64([]byte("term")); !isNotFound(err) {
-		t.Errorf("missing value: %v", err)
-	}
-	if err := stable.SetUint64([]byte("term"), 7); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := stable.GetUint64([]byte("term")); got != 7 || err != nil {
-		t.Errorf("got %d %v", got, err)
-	}
-	for i := range disk.stable["term"] {
-		disk.stable["term"][i] ^= 4
-		if _, err := stable.GetUint64([]byte("term")); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("flip in byte %d: %v", i, err)
-		}
-		disk.stable["term"][i] ^= 4
-	}
-}
-
 func TestStalledDiskStopsTheReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := NewMemory()
@@ -176,6 +157,26 @@ func TestStalledDiskStopsTheReplica(t *testing.T) {
 		}
 		if !errors.Is(stopped.last(), ErrDiskStalled) {
 			t.Errorf("stopped for %v", stopped.last())
+		}
+	})
+}
+
+// TestADiskThatHangsAtAMarkerStopsTheReplica: the state machine waits for some of them.
+func TestADiskThatHangsAtAMarkerStopsTheReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := NewMemory()
+		log, stopped := newTestLog(disk)
+		r := &Replica{log: log, cfg: Config{Storage: disk.Open()}}
+		disk.Stall()
+		saved := make(chan error, 1)
+		go func() { saved <- r.saveMark(&marks.Marker{ServerID: "server-1"}) }()
+		time.Sleep(11 * time.Second)
+		if !errors.Is(stopped.last(), ErrDiskStalled) {
+			t.Errorf("stopped for %v", stopped.last())
+		}
+		disk.Resume()
+		if err := <-saved; err != nil || r.marked().ServerID != "server-1" {
+			t.Errorf("%v, %+v", err, r.marked())
 		}
 	})
 }
@@ -292,5 +293,73 @@ func TestLogsAskForSnapshotsAtDifferentTimes(t *testing.T) {
 	}
 	if len(asked) < logs/2 {
 		t.Errorf("%d logs asked for snapshots after the same %v bytes", logs, asked)
+	}
+}
+
+// TestEntriesOfATermThatBeganTwice: what a leader sends may be here already, or take the place
+// of entries of another term; it may not differ in the same term.
+func TestEntriesOfATermThatBeganTwice(t *testing.T) {
+	disk := NewMemory()
+	log, stopped := newTestLog(disk)
+	var mark uint64
+	log.committed = func() uint64 { return mark }
+	for i := uint64(1); i <= 4; i++ {
+		if err := log.StoreLog(entry(i, raft.LogCommand)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := func(index, term uint64) *raft.Log {
+		l := entry(index, raft.LogCommand)
+		l.Term, l.Data = term, []byte("another")
+		return l
+	}
+	own := entry(4, raft.LogCommand)
+	for name, c := range map[string]struct {
+		sent      []*raft.Log
+		committed uint64
+		want      error
+	}{
+		"sent again":                 {[]*raft.Log{entry(3, raft.LogCommand), own, other(5, own.Term)}, 4, nil},
+		"behind the end":             {[]*raft.Log{other(5, own.Term)}, 4, nil},
+		"of another term":            {[]*raft.Log{other(4, own.Term+1)}, 3, nil},
+		"another":                    {[]*raft.Log{other(4, own.Term)}, 3, ErrDiverged},
+		"another, behind equal ones": {[]*raft.Log{entry(3, raft.LogCommand), other(4, own.Term)}, 3, ErrDiverged},
+		"in the place of committed":  {[]*raft.Log{other(4, own.Term)}, 4, ErrCommittedLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mark = c.committed
+			if err := log.beganAgain(c.sent); !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		})
+	}
+	if err := stopped.last(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnotherEntryOfTheTermStops: it is asked before raft gets the entry.
+func TestAnotherEntryOfTheTermStops(t *testing.T) {
+	fatal := make(chan error, 1)
+	r, err := openLone(t, t.TempDir(), func(c *Config) { c.Fatal = func(err error) { fatal <- err } })
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitLeader(t, r)
+	writeKey(t, r, 1)
+	index, own := r.lastIndex(), raft.Log{}
+	if err := r.log.GetLog(index, &own); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.refuses([]*raft.Log{&own}); err != nil || r.Failed() != nil {
+		t.Errorf("its own entry: %v, %v", err, r.Failed())
+	}
+	other := own
+	other.Data = []byte("another")
+	if err := r.refuses([]*raft.Log{&other}); !errors.Is(err, ErrCommittedLost) || !errors.Is(r.Failed(), ErrCommittedLost) {
+		t.Errorf("another: %v, %v", err, r.Failed())
+	}
+	if r.Failed() != nil {
+		<-fatal
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
-	"github.com/setpoint-io/setpoint/raftstore/replica/paced"
+	"github.com/setpoint-io/setpoint/raftstore/replica/snapshotpace"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
@@ -49,7 +49,7 @@ func (m *machine) Apply(l *raft.Log) any {
 		m.replica.fail(fmt.Errorf("applying log entry %d: %w", l.Index, err))
 		return m.replica.Failed()
 	}
-	// The entry itself may have shown that this replica has diverged.
+	// A replica that has stopped meanwhile answers nothing.
 	if err := m.replica.Failed(); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (m *machine) apply(l *raft.Log) (results []command.Result, err error) {
 		return nil, err
 	}
 	results = m.replica.state.Apply(l.Index, l.Term, entry)
-	return results, errors.Join(m.checkCluster(), m.checkLevel())
+	return results, errors.Join(m.checkCluster(), m.checkLevel(), m.replica.keepLife())
 }
 
 // checkLevel notices that the log goes on in formats that this release does not
@@ -114,6 +114,9 @@ func (m *machine) Restore(source io.ReadCloser) error {
 		// Raft would go on to an older snapshot, or ask for this one for ever.
 		m.replica.fail(err)
 	}
+	if err == nil {
+		err = m.replica.keepLife()
+	}
 	return errors.Join(err, m.checkCluster())
 }
 
@@ -138,15 +141,15 @@ func (s *stateSnapshot) Persist(sink raft.SnapshotSink) error {
 
 // paced wraps a snapshot's sink. The writer fails once the replica closes. The
 // library keeps its handle of the file to itself and syncs at the end only.
-func (r *Replica) paced(sink raft.SnapshotSink) (*paced.Writer, error) {
+func (r *Replica) paced(sink raft.SnapshotSink) (*snapshotpace.Writer, error) {
 	if r.cfg.Storage.snapshotDir == "" {
-		return paced.NewWriter(r.ctx, sink, nil), nil
+		return snapshotpace.NewWriter(r.ctx, sink, nil), nil
 	}
 	file, err := os.Open(filepath.Join(r.cfg.Storage.snapshotDir, sink.ID()+unfinishedSuffix, "state.bin"))
 	if err != nil {
 		return nil, err
 	}
-	return paced.NewWriter(r.ctx, sink, file), nil
+	return snapshotpace.NewWriter(r.ctx, sink, file), nil
 }
 
 func joinCancel(err error, sink raft.SnapshotSink) error {

@@ -19,9 +19,9 @@ const (
 	nonceBytes = 16
 )
 
-// MemberName returns the server's name in a member id. A founder's id is its name;
-// a server that joins later, or comes back without its data, is name+xxxxxxxx:
-// whoever has lost what it voted must not vote under the same id again.
+// MemberName returns the server's name in a member id. A founder's id is its name; a server that joins later,
+// or comes back without its data, is name+xxxxxxxx: a server that has lost its votes must not vote under the
+// same id again.
 func MemberName(id string) string {
 	name, _, _ := strings.Cut(id, idSeparator)
 	return name

@@ -58,6 +58,14 @@ func (r *Replica) isVoter(id string) bool {
 	return false
 }
 
+// isMember reports whether the newest configuration has the member id.
+func (r *Replica) isMember(id string) bool {
+	instance := r.running.Load()
+	return instance != nil && slices.ContainsFunc(instance.GetConfiguration().Configuration().Servers, func(s raft.Server) bool {
+		return s.ID == raft.ServerID(id)
+	})
+}
+
 // TransferLeadership makes the voter given the leader, without the gap of an
 // election by timeout. On a follower it fails with ErrNotLeader.
 func (r *Replica) TransferLeadership(ctx context.Context, to Server) error {

@@ -11,6 +11,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/command"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/entrysum"
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 )
 
 // ErrCrashed is what the storage of a crashed replica answers.
@@ -30,8 +35,8 @@ type Memory struct {
 	durable   uint64
 	stable    map[string][]byte
 	snapshots []*memorySnapshot
-	mark      *marker
-	water     watermark
+	mark      *marks.Marker
+	water     marks.Watermark
 	// space is zero for a disk without bounds.
 	space Space
 	// stalled is closed by Resume, nil while the disk works.
@@ -50,7 +55,7 @@ func (m *Memory) Open() *Storage {
 	m.generation++
 	h := &memoryHandle{disk: m, generation: m.generation}
 	return &Storage{
-		logs: h, stable: h, snapshots: h, marker: h, watermark: h,
+		logs: h, stable: h, snapshots: h, marks: h,
 		sizeBytes: func() int64 { return 0 },
 		freeBytes: func() int64 { return 0 },
 		closers:   []io.Closer{h},
@@ -108,6 +113,26 @@ func (m *Memory) Crash() {
 	defer m.mu.Unlock()
 	m.generation++
 	maps.DeleteFunc(m.logs, func(index uint64, _ *raft.Log) bool { return index > m.durable })
+}
+
+// Copy returns another disk with what is durable on this one.
+func (m *Memory) Copy() *Memory {
+	copied := NewMemory()
+	copied.PutBack(m)
+	return copied
+}
+
+// PutBack makes a disk what another is, as far as that is durable: an earlier Copy puts
+// back what was then. Open storages fail.
+func (m *Memory) PutBack(earlier *Memory) {
+	earlier.mu.Lock()
+	defer earlier.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.generation++
+	m.logs, m.durable = maps.Clone(earlier.logs), earlier.durable
+	maps.DeleteFunc(m.logs, func(index uint64, _ *raft.Log) bool { return index > m.durable })
+	m.stable, m.snapshots, m.mark, m.water = maps.Clone(earlier.stable), slices.Clone(earlier.snapshots), earlier.mark, earlier.water
 }
 
 // memoryHandle is one opening of a Memory.
@@ -233,21 +258,25 @@ func (h *memoryHandle) GetUint64(key []byte) (value uint64, err error) {
 	return value, err
 }
 
-func (h *memoryHandle) load() (mark *marker, err error) {
+// Load implements marks.Store.
+func (h *memoryHandle) Load() (mark *marks.Marker, err error) {
 	err = h.with(func(m *Memory) error { mark = m.mark; return nil })
 	return mark, err
 }
 
-func (h *memoryHandle) save(mark *marker) error {
+// Save implements marks.Store.
+func (h *memoryHandle) Save(mark *marks.Marker) error {
 	return h.with(func(m *Memory) error { m.mark = mark; return nil })
 }
 
-func (h *memoryHandle) loadWatermark() (w watermark, err error) {
+// LoadWatermark implements marks.Store.
+func (h *memoryHandle) LoadWatermark() (w marks.Watermark, err error) {
 	err = h.with(func(m *Memory) error { w = m.water; return nil })
 	return w, err
 }
 
-func (h *memoryHandle) saveWatermark(w watermark) error {
+// SaveWatermark implements marks.Store.
+func (h *memoryHandle) SaveWatermark(w marks.Watermark) error {
 	return h.with(func(m *Memory) error { m.water = w; return nil })
 }
 
@@ -268,7 +297,13 @@ type memorySink struct {
 }
 
 // Create implements raft.SnapshotStore.
-func (h *memoryHandle) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration, configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+func (h *memoryHandle) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+	configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	if space, _ := h.disk.measure(); space.TotalBytes > 0 {
+		if err := roomForSnapshot(space); err != nil {
+			return nil, err
+		}
+	}
 	return &memorySink{handle: h, meta: raft.SnapshotMeta{
 		Version: version, ID: fmt.Sprintf("%d-%d", term, index), Index: index, Term: term,
 		Configuration: configuration, ConfigurationIndex: configurationIndex,
@@ -316,4 +351,37 @@ func (h *memoryHandle) Open(id string) (meta *raft.SnapshotMeta, source io.ReadC
 		return fmt.Errorf("no snapshot %q", id)
 	})
 	return meta, source, err
+}
+
+// Alter changes the value of the object that was last put under the key in the log, and
+// the entry's checksum, as nothing does but a bug: a replica that starts on it has another
+// state. It reports whether there was such an entry.
+func (m *Memory) Alter(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	first, last := m.bounds()
+	for i := last; i >= first && i > 0; i-- {
+		changed := *m.logs[i]
+		if entrysum.Unseal(&changed) && changed.Type == raft.LogCommand && alter(&changed, key) {
+			m.logs[i] = entrysum.Seal(&changed)
+			return true
+		}
+	}
+	return false
+}
+
+func alter(l *raft.Log, key string) (done bool) {
+	entry, err := command.Unmarshal(l.Data)
+	if err != nil {
+		return false
+	}
+	for _, c := range entry.Commands {
+		for i := range c.Ops {
+			if op := &c.Ops[i]; op.Kind == command.Put && op.Key == key {
+				op.Value, done = append(bytes.Clone(op.Value), '!'), true
+			}
+		}
+	}
+	l.Data = entry.Marshal()
+	return done
 }

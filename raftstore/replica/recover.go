@@ -10,20 +10,13 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
+	"github.com/setpoint-io/setpoint/raftstore/replica/termstore"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
-const (
-	// IndexGap and TermGap are how far the log of a cluster's next life begins
-	// behind the log of the one before. No server of the former life has a log as
-	// new, so none wins an election against those of the next, and what it brings
-	// along is replaced. And no fence of the former life is ever met again.
-	IndexGap = 1_000_000_000
-	TermGap  = 1_000_000
-
-	// offlineStall is how long one write may take while no replica runs.
-	offlineStall = time.Minute
-)
+// offlineStall is how long one write may take while no replica runs.
+const offlineStall = time.Minute
 
 var (
 	// ErrNoState: the data directory holds no log and no snapshot.
@@ -51,14 +44,14 @@ type Stored struct {
 // nothing. Errors wrap ErrNoState, ErrCorrupt, ErrStateLost or ErrDiverged.
 func Examine(ctx context.Context, storage *Storage) (*Stored, error) {
 	e := newExaminer(storage)
-	mark, err := storage.marker.load()
+	mark, err := storage.marks.Load()
 	if err != nil {
 		return nil, err
 	}
-	if mark != nil && (mark.State == markDamaged || mark.State == markDiscarding) {
+	if mark != nil && (mark.State == marks.Damaged || mark.State == marks.Discarding) {
 		return nil, fmt.Errorf("%w: noticed while it was in use", ErrCorrupt)
 	}
-	if err := guarded(ctx, e.verify); err != nil {
+	if err := guarded(ctx, storage.sizeBytes(), e.verify); err != nil {
 		return nil, err
 	}
 	if e.last == 0 && e.newest == nil {
@@ -84,8 +77,8 @@ func Examine(ctx context.Context, storage *Storage) (*Stored, error) {
 	return stored, nil
 }
 
-func emptyError(mark *marker) error {
-	if mark != nil && mark.State == markHeld {
+func emptyError(mark *marks.Marker) error {
+	if mark != nil && mark.State == marks.Held {
 		return ErrStateLost
 	}
 	return ErrNoState
@@ -95,22 +88,24 @@ func emptyError(mark *marker) error {
 type examiner struct {
 	storage *Storage
 	log     *checkedLog
-	stable  *checkedStable
+	stable  *termstore.Store
 	state   *state.State
 
 	newest               *raft.SnapshotMeta
 	term, last, lastTerm uint64
 	configuration        raft.Configuration
-	divergence           *state.Divergence
+	// compared is the last comparison in the log. Earlier ones count for nothing: a leader
+	// that differed was replaced, and its successor compared anew.
+	compared state.Comparison
 }
 
 func newExaminer(storage *Storage) *examiner {
 	guard := &diskGuard{fail: func(error) {}, limit: offlineStall}
 	e := &examiner{
 		storage: storage, log: newCheckedLog(storage.logs, guard, 1<<62),
-		stable: &checkedStable{inner: storage.stable, guard: guard},
+		stable: storage.terms(guard),
 	}
-	e.state = state.New(state.Options{OnDivergence: func(d state.Divergence) { e.divergence = &d }})
+	e.state = state.New(state.Options{OnComparison: func(c state.Comparison) { e.compared = c }})
 	return e
 }
 
@@ -162,8 +157,8 @@ func (e *examiner) replay(ctx context.Context) error {
 			return fmt.Errorf("log entry %d: %w", index, err)
 		}
 	}
-	if e.divergence != nil {
-		return fmt.Errorf("%w: at revision %d", ErrDiverged, e.divergence.Revision)
+	if !e.compared.Agrees() {
+		return fmt.Errorf("%w: at revision %d", ErrDiverged, e.compared.Revision)
 	}
 	return nil
 }
@@ -204,8 +199,8 @@ func (e *examiner) replayEntry(index uint64) error {
 }
 
 // checkReach refuses an old copy of the log: the server had acknowledged more.
-func (e *examiner) checkReach(mark *marker) error {
-	water, err := e.storage.watermark.loadWatermark()
+func (e *examiner) checkReach(mark *marks.Marker) error {
+	water, err := e.storage.marks.LoadWatermark()
 	if err != nil {
 		return err
 	}
@@ -216,135 +211,17 @@ func (e *examiner) checkReach(mark *marker) error {
 	return nil
 }
 
-// NextLife is where the log of a cluster begins again: with one snapshot.
-type NextLife struct {
-	// ServerID is whose data directory it is, and one of Servers.
-	ServerID string
-	// Servers are the members of the new configuration. Those without a vote may
-	// come back with the former life's state or with none.
-	Servers []ServerStatus
-	// Root is the state to begin with.
-	Root *state.Root
-	// ClusterID is the identity of the cluster from now on; "" lets the first leader
-	// name it.
-	ClusterID string
-	// Revisions are added to the revision, so that every client lists again.
-	Revisions uint64
-	// LastIndex and LastTerm are where the log of the former life ended.
-	LastIndex, LastTerm uint64
-}
-
-// Found writes the beginning of a cluster's next life into an empty storage. Errors
-// wrap ErrHasState if it is not empty.
-func (n *NextLife) Found(ctx context.Context, storage *Storage) error {
-	e := newExaminer(storage)
-	mark, err := storage.marker.load()
-	if err != nil {
-		return err
-	}
-	if err := guarded(ctx, e.verify); err != nil {
-		return err
-	}
-	// One that is fresh waited for its peers and never voted.
-	if e.last > 0 || mark != nil && mark.State != markFresh {
-		return ErrHasState
-	}
-	if err := n.write(e); err != nil {
-		return err
-	}
-	return storage.marker.save(&marker{ServerID: n.ServerID, ClusterID: n.ClusterID})
-}
-
-// Replace puts the beginning of a cluster's next life in the place of what the
-// storage holds. A crash leaves either the one or the other.
-func (n *NextLife) Replace(ctx context.Context, storage *Storage) error {
-	e := newExaminer(storage)
-	if err := guarded(ctx, e.verify); err != nil {
-		return err
-	}
-	if e.last != n.LastIndex || e.lastTerm != n.LastTerm {
-		return fmt.Errorf("%w: it has changed meanwhile", ErrHasState)
-	}
-	n.LastTerm = max(n.LastTerm, e.term)
-	if err := n.write(e); err != nil {
-		return err
-	}
-	first, err := e.log.FirstIndex()
-	if err != nil || first == 0 {
-		return err
-	}
-	last, err := e.log.LastIndex()
-	if err != nil {
-		return err
-	}
-	return e.log.DeleteRange(first, last)
-}
-
-// write stores term and snapshot. The term comes first: it is harmless alone.
-func (n *NextLife) write(e *examiner) error {
-	index, term := n.LastIndex+IndexGap, n.LastTerm+TermGap
-	snapshot, ok := n.Root.Rebirth(index, n.Revisions, n.ClusterID)
-	if !ok {
-		return fmt.Errorf("revision %d has no room for %d more", n.Root.Revision, n.Revisions)
-	}
-	if err := e.stable.SetUint64([]byte("CurrentTerm"), term); err != nil {
-		return err
-	}
-	if n.ClusterID != "" {
-		if err := e.stable.Set(clusterIDKey, []byte(n.ClusterID)); err != nil {
-			return err
-		}
-	}
-	sink, err := e.storage.snapshots.Create(raft.SnapshotVersionMax, index, term, n.configuration(), index, addressEncoder{})
-	if err != nil {
-		return fmt.Errorf("writing snapshot: %w", err)
-	}
-	if _, err := snapshot.WriteTo(sink); err != nil {
-		return fmt.Errorf("writing snapshot: %w", joinCancel(err, sink))
-	}
-	return sink.Close()
-}
-
-func (n *NextLife) configuration() (c raft.Configuration) {
-	for _, s := range n.Servers {
-		suffrage := raft.Nonvoter
-		if s.Voter {
-			suffrage = raft.Voter
-		}
-		c.Servers = append(c.Servers, raft.Server{Suffrage: suffrage, ID: raft.ServerID(s.ID), Address: raftAddress(s.Server)})
-	}
-	return c
-}
-
-// addressEncoder is all that a snapshot store asks of a transport.
-type addressEncoder struct{ raft.Transport }
-
-// EncodePeer implements raft.Transport.
-func (addressEncoder) EncodePeer(_ raft.ServerID, address raft.ServerAddress) []byte {
-	return []byte(address)
-}
-
 // ExamineFiles is Examine for the files below dir, which no other process may use.
 func ExamineFiles(ctx context.Context, dir string, logger *slog.Logger) (stored *Stored, err error) {
-	err = withFiles(ctx, dir, logger, func(s *Storage) error {
+	err = withDisk(ctx, Files{Dir: dir, Logger: logger}, func(s *Storage) error {
 		stored, err = Examine(ctx, s)
 		return err
 	})
 	return stored, err
 }
 
-// FoundFiles and ReplaceFiles are Found and Replace for the files below dir.
-func (n *NextLife) FoundFiles(ctx context.Context, dir string, logger *slog.Logger) error {
-	return withFiles(ctx, dir, logger, func(s *Storage) error { return n.Found(ctx, s) })
-}
-
-// ReplaceFiles: see FoundFiles.
-func (n *NextLife) ReplaceFiles(ctx context.Context, dir string, logger *slog.Logger) error {
-	return withFiles(ctx, dir, logger, func(s *Storage) error { return n.Replace(ctx, s) })
-}
-
-func withFiles(ctx context.Context, dir string, logger *slog.Logger, do func(*Storage) error) error {
-	storage, err := OpenFiles(ctx, dir, logger)
+func withDisk(ctx context.Context, disk Disk, do func(*Storage) error) error {
+	storage, err := disk.Open(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,12 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/replica/birth"
 	"github.com/setpoint-io/setpoint/raftstore/watch"
 )
 
-const testRevisions = 1000
+// testBegin is when the next lives of the tests begin.
+var testBegin = time.Unix(1_800_000_000, 0)
+
+func filesAt(t *testing.T, dir string) Files { return Files{Dir: dir, Logger: testLogger(t)} }
 
 func examined(t *testing.T, dir string) *Stored {
 	t.Helper()
@@ -25,7 +30,7 @@ func examined(t *testing.T, dir string) *Stored {
 func nextLife(s *Stored) *NextLife {
 	return &NextLife{
 		ServerID: "server-1", Servers: []ServerStatus{{Server: Server{"server-1", "server-1:1"}, Voter: true}}, Root: s.Root, ClusterID: "c1",
-		Revisions: testRevisions, LastIndex: s.LastIndex, LastTerm: s.LastTerm,
+		Life: "life-2", FormerLife: s.Root.Life, LastIndex: s.LastIndex, LastTerm: s.LastTerm, Begins: testBegin,
 	}
 }
 
@@ -103,7 +108,7 @@ func reborn(t *testing.T, dir string, before *Stored) {
 	defer r.Close()
 	waitLeader(t, r)
 	root := r.State().Root()
-	if root.Revision != before.Root.Revision+testRevisions || root.Hash() != before.Root.Hash() || root.ClusterID != "c1" {
+	if root.Revision != nextLife(before).Revision() || root.Hash() != before.Root.Hash() || root.ClusterID != "c1" {
 		t.Errorf("begins at revision %d with hash %x in cluster %q", root.Revision, root.Hash(), root.ClusterID)
 	}
 	if _, err := r.State().Ring().Watch("", before.Root.Revision); !errors.Is(err, watch.ErrCompacted) {
@@ -123,15 +128,15 @@ func TestFoundThenRunAndRestart(t *testing.T) {
 	source, dir := t.TempDir(), t.TempDir()
 	fill(t, source, 20)
 	s := examined(t, source)
-	if err := nextLife(s).FoundFiles(t.Context(), dir, testLogger(t)); err != nil {
+	if err := nextLife(s).Found(t.Context(), filesAt(t, dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := nextLife(s).FoundFiles(t.Context(), dir, testLogger(t)); !errors.Is(err, ErrHasState) {
+	if err := nextLife(s).Found(t.Context(), filesAt(t, dir)); !errors.Is(err, ErrHasState) {
 		t.Errorf("a second time: %v", err)
 	}
 	reborn(t, dir, s)
 	again := examined(t, dir)
-	if again.LastTerm <= s.Term+TermGap || again.LastIndex <= s.LastIndex+IndexGap {
+	if again.LastTerm <= s.Term+birth.TermGap || again.LastIndex <= s.LastIndex+birth.IndexGap {
 		t.Errorf("runs on in term %d at %d", again.LastTerm, again.LastIndex)
 	}
 	r, err := openLone(t, dir, nil)
@@ -149,10 +154,10 @@ func TestReplaceKeepsTheObjects(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 50)
 	s := examined(t, dir)
-	if err := nextLife(s).ReplaceFiles(t.Context(), dir, testLogger(t)); err != nil {
+	if err := nextLife(s).Replace(t.Context(), filesAt(t, dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := nextLife(s).ReplaceFiles(t.Context(), dir, testLogger(t)); !errors.Is(err, ErrHasState) {
+	if err := nextLife(s).Replace(t.Context(), filesAt(t, dir)); !errors.Is(err, ErrHasState) {
 		t.Errorf("what was examined is gone, but: %v", err)
 	}
 	reborn(t, dir, s)
@@ -163,11 +168,11 @@ func TestReplaceInterruptedBeforeTheLogIsDeleted(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 50)
 	s := examined(t, dir)
-	err := withFiles(t.Context(), dir, testLogger(t), func(storage *Storage) error { return nextLife(s).write(newExaminer(storage)) })
+	err := withDisk(t.Context(), filesAt(t, dir), func(storage *Storage) error { return nextLife(s).write(newExaminer(storage)) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again := examined(t, dir); again.Root.Revision != s.Root.Revision+testRevisions {
+	if again := examined(t, dir); again.Root.Revision != nextLife(s).Revision() {
 		t.Errorf("found revision %d", again.Root.Revision)
 	}
 	reborn(t, dir, s)

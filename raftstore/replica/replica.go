@@ -11,8 +11,10 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
-	"github.com/setpoint-io/setpoint/raftstore/replica/durations"
+	"github.com/setpoint-io/setpoint/raftstore/replica/latencies"
 	"github.com/setpoint-io/setpoint/raftstore/replica/logbridge"
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
+	"github.com/setpoint-io/setpoint/raftstore/replica/termstore"
 	"github.com/setpoint-io/setpoint/raftstore/replica/transport"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
@@ -31,23 +33,26 @@ type Replica struct {
 	running atomic.Pointer[raft.Raft]
 	state   *state.State
 	log     *checkedLog
-	stable  *checkedStable
+	stable  *termstore.Store
 	// founding: start writes the first log entry.
 	founding bool
 
-	markMu  sync.Mutex
-	mark    *marker
-	space   *headroom
-	applies durations.Recent
+	markMu sync.Mutex
+	mark   *marks.Marker
+	// changeMu is held by those who change the marker while raft runs.
+	changeMu sync.Mutex
+	space    *spaceWatch
+	applies  latencies.Recent
 
 	transport *transport.Transport
 	tracker   *leadershipTracker
 
 	failed   atomic.Pointer[error]
 	failOnce sync.Once
-	// watermark is the index of the watermark, newest that of the newest snapshot
-	// found at the start.
-	watermark, newest uint64
+	// watermark is the index of the watermark.
+	watermark atomic.Uint64
+	// newest is the index of the newest snapshot found at the start.
+	newest uint64
 
 	// failing is closed by fail, so that whoever waits learns of it.
 	failing chan struct{}
@@ -67,9 +72,9 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 		return nil, err
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	r := &Replica{cfg: cfg, failing: make(chan struct{}), space: newHeadroom()}
+	r := &Replica{cfg: cfg, failing: make(chan struct{}), space: newSpaceWatch()}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnDivergence: r.diverged})
+	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnComparison: cfg.Compared})
 	r.tracker = newLeadershipTracker(r)
 	err := r.openStored(ctx)
 	if err == nil {
@@ -111,10 +116,10 @@ func (r *Replica) attach(storage *Storage) error {
 	if err := r.openSpace(); err != nil {
 		return err
 	}
-	guard := &diskGuard{fail: r.fail, limit: r.cfg.Timing.DiskStall, relieve: r.space.relieve}
+	guard := &diskGuard{fail: r.fail, limit: r.cfg.Timing.DiskStall, relieve: r.space.Relieve}
 	r.log = newCheckedLog(storage.logs, guard, r.cfg.Timing.SnapshotBytes)
-	r.log.grew = r.space.wrote
-	r.stable = &checkedStable{inner: storage.stable, guard: guard}
+	r.log.grew, r.log.committed = r.space.Wrote, r.committed
+	r.stable = storage.terms(guard)
 	return nil
 }
 
@@ -123,6 +128,8 @@ func (r *Replica) start(id string) error {
 	r.id = id
 	r.transport = transport.New(transport.Config{
 		ID: id, Address: r.cfg.AdvertiseAddress, Dial: r.cfg.Dial, Name: MemberName, Addresses: r.addresses, Leads: r.leads,
+		Follows: r.follows, IsMember: r.isMember,
+		Introduce: r.introduce, Meet: r.meet, Refuses: r.refuses, Stopped: r.Failed,
 		Logger: r.cfg.Logger, Raft: logbridge.New(r.cfg.Logger),
 	})
 	notify := make(chan bool, notifyBuffer)
@@ -131,7 +138,7 @@ func (r *Replica) start(id string) error {
 		r.transport.Close()
 		return fmt.Errorf("forming the cluster: %w", err)
 	}
-	r.stable.raftRuns = true
+	r.stable.RaftRuns()
 	var instance *raft.Raft
 	err := caught(func() (err error) {
 		instance, err = raft.NewRaft(conf, &machine{replica: r}, r.log, r.stable, r.cfg.Storage.snapshots, r.transport)
@@ -157,6 +164,8 @@ func (r *Replica) start(id string) error {
 	r.raft = instance
 	r.running.Store(instance)
 	r.tracker.attach(notify)
+	members := instance.GetConfiguration().Configuration().Servers
+	r.children.Go(func() { r.transport.MeetAll(r.ctx, r.cfg.Timing.HeartbeatTimeout, members) })
 	r.children.Go(func() { r.tracker.run(r.ctx) })
 	r.children.Go(func() { r.compact(r.ctx) })
 	r.children.Go(func() { r.followWatermark(r.ctx) })
@@ -294,9 +303,9 @@ func (r *Replica) fail(err error) {
 	})
 }
 
-func (r *Replica) diverged(d state.Divergence) {
-	r.fail(fmt.Errorf("%w: at revision %d hash %x, the leader had %x", ErrDiverged, d.Revision, d.Got, d.Want))
-}
+// Stop stops the replica for good, for a reason that only its caller can see: ErrDiverged,
+// after which its data counts as damaged, or ErrUndecided.
+func (r *Replica) Stop(reason error) { r.fail(reason) }
 
 // Failed returns why the replica stopped itself, or nil.
 func (r *Replica) Failed() error {
@@ -310,6 +319,13 @@ func (r *Replica) Failed() error {
 func (r *Replica) leads(term uint64) bool {
 	instance := r.running.Load()
 	return instance != nil && instance.State() == raft.Leader && instance.CurrentTerm() == term
+}
+
+// follows reports whether raft follows here in the term, which is the current one. Both
+// may change at any moment; a term that has passed never comes back.
+func (r *Replica) follows(term uint64) bool {
+	instance := r.running.Load()
+	return instance != nil && r.Failed() == nil && instance.State() == raft.Follower && instance.CurrentTerm() == term
 }
 
 // Failing is closed when the replica stops itself.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/setpoint-io/setpoint/raftstore/replica/diskreserve"
 	"github.com/setpoint-io/setpoint/raftstore/replica/logbridge"
-	"github.com/setpoint-io/setpoint/raftstore/replica/reserve"
 )
 
 const (
@@ -36,9 +36,12 @@ const (
 	roomLeftBytes  = 8 << 20
 	roomLeftPart   = 32
 
+	checksumBytes = 4
 	// sealBytes is the magic, the length of the state, and a checksum.
 	sealBytes = len(sealMagic) + 8 + checksumBytes
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // sealedSnapshots adds to the library's snapshots what they lack: their
 // description is under a checksum too. The state ends in a seal with the checksum
@@ -62,7 +65,7 @@ var _ raft.SnapshotStore = (*sealedSnapshots)(nil)
 // openSnapshots opens the snapshots below dir and removes unfinished ones.
 func openSnapshots(dir string, logger *slog.Logger) (*sealedSnapshots, error) {
 	s := &sealedSnapshots{
-		dir: filepath.Join(dir, snapshotDir), space: func() (Space, error) { return reserve.FreeSpace(dir) },
+		dir: filepath.Join(dir, snapshotDir), space: func() (Space, error) { return diskreserve.FreeSpace(dir) },
 	}
 	unfinished, err := filepath.Glob(filepath.Join(s.dir, "*"+unfinishedSuffix))
 	if err != nil {
@@ -79,7 +82,8 @@ func openSnapshots(dir string, logger *slog.Logger) (*sealedSnapshots, error) {
 }
 
 // Create implements raft.SnapshotStore.
-func (s *sealedSnapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration, configurationIndex uint64, transport raft.Transport) (raft.SnapshotSink, error) {
+func (s *sealedSnapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+	configurationIndex uint64, transport raft.Transport) (raft.SnapshotSink, error) {
 	sink, err := s.inner.Create(version, index, term, configuration, configurationIndex, transport)
 	if err != nil {
 		s.removeUnfinished()
@@ -229,6 +233,11 @@ func (s *sealedSnapshots) checkRoom() error {
 	if err != nil {
 		return err
 	}
+	return roomForSnapshot(space)
+}
+
+// roomForSnapshot is checkRoom on a disk of that space.
+func roomForSnapshot(space Space) error {
 	if left := min(roomLeftBytes, space.TotalBytes/roomLeftPart); space.FreeBytes < left+roomCheckBytes {
 		return fmt.Errorf("only %d MiB of the disk are free", space.FreeBytes>>20)
 	}

@@ -16,7 +16,9 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/setpoint-io/setpoint/raftstore/replica/boltfile"
-	"github.com/setpoint-io/setpoint/raftstore/replica/reserve"
+	"github.com/setpoint-io/setpoint/raftstore/replica/diskreserve"
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
+	"github.com/setpoint-io/setpoint/raftstore/replica/termstore"
 )
 
 const (
@@ -35,14 +37,13 @@ type Storage struct {
 	logs      raft.LogStore
 	stable    raft.StableStore
 	snapshots raft.SnapshotStore
-	marker    markerStore
-	watermark watermarkStore
+	marks     marks.Store
 	sizeBytes func() int64
 	// freeBytes is the room inside the log's file.
 	freeBytes func() int64
 	// space measures the free room; reserve is room held back, nil in memory.
 	space   func() (Space, error)
-	reserve *reserve.Reserve
+	reserve *diskreserve.Reserve
 	// snapshotDir is where snapshots are files, "" if they are not.
 	snapshotDir string
 	closers     []io.Closer
@@ -52,17 +53,21 @@ type Storage struct {
 // are created if missing. A damaged file gives an error that wraps ErrCorrupt.
 func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, error) {
 	for _, sub := range []string{"raft", "snapshots", "state-marker"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), dirMode); err != nil {
+		sub = filepath.Join(dir, sub)
+		if err := os.MkdirAll(sub, dirMode); err != nil {
+			return nil, fmt.Errorf("data directory: %w", err)
+		}
+		if err := os.Chmod(sub, dirMode); err != nil { // it may have been made before, and dir is not ours alone
 			return nil, fmt.Errorf("data directory: %w", err)
 		}
 	}
-	held, err := reserve.Open(dir)
+	held, err := diskreserve.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	path := filepath.Join(dir, "raft", "raft.db")
 	var bolt *raftboltdb.BoltStore
-	err = guarded(ctx, func() (err error) {
+	err = guarded(ctx, fileSize(path), func() (err error) {
 		bolt, err = openBolt(path)
 		return err
 	})
@@ -76,11 +81,10 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 	}
 	return &Storage{
 		logs: bolt, stable: bolt, snapshots: snapshots,
-		marker:      &markerFile{path: filepath.Join(dir, "state-marker", "marker.json")},
-		watermark:   watermarkFile(filepath.Join(dir, "state-marker", "watermark.json")),
+		marks:       marks.Dir(filepath.Join(dir, marksDir)),
 		sizeBytes:   func() int64 { return fileSize(path) },
 		freeBytes:   func() int64 { return int64(bolt.Stats().FreePageN) * int64(os.Getpagesize()) },
-		space:       func() (Space, error) { return reserve.FreeSpace(dir) },
+		space:       func() (Space, error) { return diskreserve.FreeSpace(dir) },
 		reserve:     held,
 		snapshotDir: filepath.Join(dir, snapshotDir),
 		closers:     []io.Closer{bolt},
@@ -88,7 +92,7 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 }
 
 // stableKeys are those that raft and this package keep beside the log.
-var stableKeys = []string{"CurrentTerm", "LastVoteTerm", "LastVoteCand", string(clusterIDKey), string(memberIDKey)}
+var stableKeys = []string{termstore.TermKey, termstore.VoteTermKey, termstore.VoteCandidateKey, string(clusterIDKey), string(memberIDKey)}
 
 // openBolt opens the database. Its commits reach the disk before they return;
 // there is no setting by which they would not.
@@ -111,11 +115,19 @@ func openError(err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, boltfile.ErrInUse):
 		return errInUse
-	case errors.Is(err, boltfile.ErrDamaged), errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+	case errors.Is(err, boltfile.ErrDamaged), errors.Is(err, bolterrors.ErrInvalid),
+		errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return err
 }
+
+// terms is where the storage keeps term and vote, under the guard.
+func (s *Storage) terms(guard *diskGuard) *termstore.Store {
+	return termstore.New(termstore.Config{Inner: s.stable, Write: guard.write, Fail: guard.fail, Damaged: ErrCorrupt})
+}
+
+func isNotFound(err error) bool { return termstore.NotFound(err) }
 
 // snapshotFailure returns why a snapshot was refused, or nil.
 func (s *Storage) snapshotFailure() error {

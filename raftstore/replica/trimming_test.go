@@ -5,7 +5,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/setpoint-io/setpoint/raftstore/replica/trim"
+	"github.com/setpoint-io/setpoint/raftstore/replica/logtrim"
 )
 
 // What a snapshot made needless goes while as much is appended, without a gap, and
@@ -13,8 +13,8 @@ import (
 func TestBeginningGoesAsTheLogGrows(t *testing.T) {
 	const entries, steps = 400, 8
 	log, _ := newTestLog(NewMemory())
-	log.growLimit.Store(steps * trim.StepBytes)
-	size := trim.StepBytes * steps / entries
+	log.growLimit.Store(steps * logtrim.StepBytes)
+	size := logtrim.StepBytes * steps / entries
 	next := uint64(0)
 	grow := func(n int) {
 		for range n {
@@ -56,22 +56,22 @@ func TestBeginningGoesAsTheLogGrows(t *testing.T) {
 // A snapshot that comes early deletes at once what the one before has left.
 func TestLeftOverBeginningGoesWithTheNext(t *testing.T) {
 	log, _ := newTestLog(NewMemory())
-	for i := uint64(1); i <= 4*trim.SliceEntries; i++ {
+	for i := uint64(1); i <= 4*logtrim.SliceEntries; i++ {
 		if err := log.StoreLog(entry(i, raft.LogCommand)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	log.growLimit.Store(1 << 40)
-	for _, to := range []uint64{2 * trim.SliceEntries, 3 * trim.SliceEntries} {
+	for _, to := range []uint64{2 * logtrim.SliceEntries, 3 * logtrim.SliceEntries} {
 		if err := log.DeleteRange(1, to); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if first, err := log.FirstIndex(); err != nil || first != 2*trim.SliceEntries+2 {
-		t.Errorf("the log begins at %d (%v), want %d", first, err, 2*trim.SliceEntries+2)
+	if first, err := log.FirstIndex(); err != nil || first != 2*logtrim.SliceEntries+2 {
+		t.Errorf("the log begins at %d (%v), want %d", first, err, 2*logtrim.SliceEntries+2)
 	}
 	// The whole log goes at once, whatever was planned.
-	if err := log.DeleteRange(1, 4*trim.SliceEntries); err != nil {
+	if err := log.DeleteRange(1, 4*logtrim.SliceEntries); err != nil {
 		t.Fatal(err)
 	}
 	if last, err := log.LastIndex(); err != nil || last != 0 {

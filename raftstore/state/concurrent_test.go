@@ -74,7 +74,7 @@ func readPast(l *log) error {
 	return twins(past)
 }
 
-// checkEvents expects that who sees an event finds its object in the root.
+// checkEvents expects that a reader that sees an event finds its object in the root.
 func checkEvents(t *testing.T, l *log) error {
 	compacted, last := l.Ring().Bounds()
 	if last == compacted {

@@ -12,13 +12,11 @@
 //
 // Promises:
 //
-//   - Apply depends on nothing but the state, the index, the term and the entry:
-//     no clock, randomness, map order, I/O or goroutine. A command that makes no
-//     sense is Rejected, the same everywhere; a broken invariant panics, because
-//     a halted replica is better than a second truth.
-//   - A Root never changes. It is published whole, after an entry; then the
-//     entry's events appear in the ring, and then watchers wake: who sees an
-//     event finds its object in the root.
+//   - Apply depends on nothing but the state, the index, the term and the entry: no clock, randomness, map
+//     order, I/O or goroutine. A command that makes no sense is Rejected, the same everywhere; a broken
+//     invariant panics, because a stopped replica does less harm than one that differs from the others.
+//   - A Root never changes. It is published whole, after an entry; then the entry's events appear in the
+//     ring, and then watchers wake: a reader that sees an event finds its object in the root.
 //   - Restore(snapshot) and the entries after it give what applying all entries
 //     gives, and a damaged snapshot is refused without touching the state.
 //

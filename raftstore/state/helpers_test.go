@@ -56,9 +56,16 @@ func at(revision uint64, op command.Op) command.Op {
 func uid(uid string, op command.Op) command.Op { op.UID = uid; return op }
 
 // dump shows all records of a root.
+// dump is what a root holds. One that weighs it wrong holds something more.
 func dump(root *state.Root) map[string]string {
-	all := map[string]string{}
+	all, bytes := map[string]string{}, int64(0)
+	defer func() {
+		if bytes != root.Bytes() {
+			all["wrong"] = fmt.Sprintf("%d bytes, the root says %d", bytes, root.Bytes())
+		}
+	}()
 	for rec := range root.All("") {
+		bytes += int64(rec.Bytes()) + 256
 		all[rec.Key] = fmt.Sprintf("%s uid=%s create=%d mod=%d", rec.Value, rec.UID, rec.CreateRevision, rec.ModRevision)
 	}
 	return all
@@ -79,7 +86,8 @@ func wantSameRoot(t testing.TB, want, got *state.Root) {
 	if diff := cmp.Diff(dump(want), dump(got)); diff != "" {
 		t.Fatal(diff)
 	}
-	if want.Revision != got.Revision || want.Index != got.Index || want.ClusterID != got.ClusterID || want.FeatureLevel != got.FeatureLevel {
+	if want.Revision != got.Revision || want.Index != got.Index || want.ClusterID != got.ClusterID || want.FeatureLevel != got.FeatureLevel ||
+		want.Life != got.Life || want.FormerLife != got.FormerLife {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
 }

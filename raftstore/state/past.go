@@ -62,9 +62,13 @@ func (s *State) since(revision uint64) (*Root, []watch.Event, error) {
 // undo rebuilds the root at a revision. The caller holds pastRoots.mu, since
 // cloning a tree writes to it.
 func undo(root *Root, events []watch.Event, revision uint64) *Root {
-	tree := root.tree.Clone()
+	tree, bytes := root.tree.Clone(), root.bytes
 	for _, e := range slices.Backward(events) {
+		if e.Record != nil {
+			bytes -= weight(e.Record)
+		}
 		if e.Prev != nil {
+			bytes += weight(e.Prev)
 			tree.ReplaceOrInsert(e.Prev)
 		} else {
 			tree.Delete(e.Record)
@@ -72,7 +76,7 @@ func undo(root *Root, events []watch.Event, revision uint64) *Root {
 	}
 	return &Root{
 		Revision: revision, Index: root.Index, FeatureLevel: root.FeatureLevel, ClusterID: root.ClusterID,
-		digest: undoDigest(root.digest, events, revision), tree: tree,
+		digest: undoDigest(root.digest, events, revision), bytes: bytes, tree: tree,
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *State) Restore(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	s.tree, s.meta, s.digest, s.sessions = l.tree, l.meta, l.digest, l.sessions
+	s.tree, s.meta, s.digest, s.bytes, s.sessions = l.tree, l.meta, l.digest, l.bytes, l.sessions
 	root := s.newRoot()
 	root.tree = s.tree.Clone()
 	s.publish.Lock()
@@ -50,6 +50,7 @@ type loader struct {
 	tree         *btree.BTreeG[*Record]
 	meta         meta
 	digest       record.Digest
+	bytes        int64
 	sessions     sessionTable
 	history      []watch.Event
 	historyStart uint64
@@ -119,15 +120,19 @@ func (l *loader) header(r *wire.Reader) error {
 			return fmt.Errorf("not a snapshot")
 		}
 	}
-	switch format := r.Uvarint(); {
-	case format > snapshotFormat:
-		return fmt.Errorf("%w: %d, this release reads up to %d", ErrNewerSnapshot, format, snapshotFormat)
-	case format != snapshotFormat:
+	format := r.Uvarint()
+	switch {
+	case format > lifeFormat:
+		return fmt.Errorf("%w: %d, this release reads up to %d", ErrNewerSnapshot, format, lifeFormat)
+	case format < snapshotFormat:
 		return fmt.Errorf("format %d", format)
 	}
 	l.meta.revision, l.meta.index, l.meta.featureLevel = r.Uvarint(), r.Uvarint(), r.Uvarint()
 	l.meta.clusterID = r.String()
 	l.sessions.lastID, l.historyStart = r.Uvarint(), r.Uvarint()
+	if format == lifeFormat {
+		l.meta.life, l.meta.formerLife = r.String(), r.String()
+	}
 	if l.historyStart > l.meta.revision {
 		return fmt.Errorf("history from %d, revision %d", l.historyStart, l.meta.revision)
 	}
@@ -166,6 +171,7 @@ func (l *loader) record(r *wire.Reader) error {
 	}
 	l.lastKey = rec.Key
 	l.digest = l.digest.Plus(rec.Digest())
+	l.bytes += weight(rec)
 	l.tree.ReplaceOrInsert(rec)
 	return nil
 }

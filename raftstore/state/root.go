@@ -17,12 +17,25 @@ type Root struct {
 	FeatureLevel uint64
 	// ClusterID is "" until the cluster has been given its identity.
 	ClusterID string
+	// Life names what began with the cluster's founding, or with its last restore or recovery: servers of
+	// different lives refuse each other. "" before feature level 2. FormerLife is, after a recovery, the life that
+	// it ended.
+	Life, FormerLife string
 
 	digest record.Digest
+	bytes  int64
 	// tree is read only. Clone writes to it, so only pastRoots, under its lock,
 	// may clone the tree of a published root.
 	tree *btree.BTreeG[*Record]
 }
+
+// Bytes is what all records weigh: keys, uids, values, and recordOverheadBytes each.
+func (r *Root) Bytes() int64 { return r.bytes }
+
+// recordOverheadBytes is about what a record takes in memory beside its contents.
+const recordOverheadBytes = 256
+
+func weight(r *Record) int64 { return int64(r.Bytes()) + recordOverheadBytes }
 
 // Get returns the record under key.
 func (r *Root) Get(key string) (*Record, bool) { return r.tree.Get(&Record{Key: key}) }

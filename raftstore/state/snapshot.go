@@ -9,12 +9,13 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/wire"
 )
 
-// The snapshot, version 1: blocks of u32 length | u32 CRC-32C | payload, little
+// The snapshot, versions 1 and 2: blocks of u32 length | u32 CRC-32C | payload, little
 // endian; the checksum covers length and payload. A payload is a section byte
 // and whole items of that section; sections come in ascending order:
 //
 //	header   once: magic | format | revision | index | feature level |
-//	         cluster id | last session id | history start
+//	         cluster id | last session id | history start; in version 2, which
+//	         tells of a life: | life | former life
 //	sessions id | used | highest
 //	results  session id | sequence | result
 //	records  key | uid | create | mod | value            in key order
@@ -24,8 +25,10 @@ import (
 // A record inside an event is u8 absent, inline, or shared; a shared one is the
 // record already read for the key, as most are.
 const (
-	snapshotMagic  = "setpoint snapshot\n"
+	snapshotMagic = "setpoint snapshot\n"
+	// snapshotFormat is that of a state without a life, lifeFormat with one.
 	snapshotFormat = 1
+	lifeFormat     = 2
 
 	// blockBytes is when a block is closed. One item can take it further.
 	blockBytes = 1 << 20
@@ -96,9 +99,17 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 
 func (s *Snapshot) appendHeader(b []byte) []byte {
 	b = append(b, snapshotMagic...)
-	b = wire.AppendUvarint(b, snapshotFormat, s.root.Revision, s.root.Index, s.root.FeatureLevel)
+	format := uint64(snapshotFormat)
+	if s.root.Life != "" {
+		format = lifeFormat
+	}
+	b = wire.AppendUvarint(b, format, s.root.Revision, s.root.Index, s.root.FeatureLevel)
 	b = wire.AppendString(b, s.root.ClusterID)
-	return wire.AppendUvarint(b, s.sessions.lastID, s.historyStart)
+	b = wire.AppendUvarint(b, s.sessions.lastID, s.historyStart)
+	if format == lifeFormat {
+		b = wire.AppendString(wire.AppendString(b, s.root.Life), s.root.FormerLife)
+	}
+	return b
 }
 
 func (s *Snapshot) writeSessions(b *blockWriter) {

@@ -49,6 +49,9 @@ func randomLog(seed uint64, entries int) (*log, *rand.Rand) {
 	l := newLog(state.Options{})
 	l.apply(openSession(), openSession(), openSession())
 	l.op(command.Op{Kind: command.SetClusterID, Value: []byte("c-1")})
+	if seed%2 == 1 {
+		l.op(command.Op{Kind: command.SetFeatureLevel, Revision: 2, Value: []byte("life-1")})
+	}
 	for range entries {
 		l.apply(randomCommand(r, l.Root().Revision))
 	}
@@ -266,7 +269,28 @@ func TestLargeValuesFitIntoBlocks(t *testing.T) {
 }
 
 func TestGoldenSnapshot(t *testing.T) {
-	const file = "testdata/snapshot-v1.hex"
+	t.Run("version 1", func(t *testing.T) { wantGolden(t, "testdata/snapshot-v1.hex", goldenLog(t).State) })
+	t.Run("version 2", func(t *testing.T) {
+		l := goldenLog(t)
+		l.mustOp(t, command.Op{Kind: command.SetFeatureLevel, Revision: 2, Value: []byte("l-1")})
+		next, ok := l.Root().Rebirth(state.Birth{Index: 1 << 40, Revision: 1 << 41, ClusterID: "c-2", Life: "l-2", FormerLife: "l-1"})
+		if !ok {
+			t.Fatal("no next life")
+		}
+		var b bytes.Buffer
+		if _, err := next.WriteTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		s := restored(t, b.Bytes())
+		if root := s.Root(); root.Life != "l-2" || root.FormerLife != "l-1" || root.Revision != 1<<41 || root.Index != 1<<40 || root.ClusterID != "c-2" {
+			t.Errorf("begins as %+v", root)
+		}
+		wantGolden(t, "testdata/snapshot-v2.hex", s)
+	})
+}
+
+func goldenLog(t *testing.T) *log {
+	t.Helper()
 	l := newLog(state.Options{})
 	session := l.apply(openSession())[0].Revision
 	l.mustOp(t, command.Op{Kind: command.SetClusterID, Value: []byte("c-1")})
@@ -278,7 +302,12 @@ func TestGoldenSnapshot(t *testing.T) {
 	l.apply(c, inSession(session, 2, absent(put("a", "3"))))
 	l.mustOp(t, put("b", "1"), put("c", "1"))
 	l.mustOp(t, del("b"))
-	got := hex.EncodeToString(snapshotOf(t, l.State)) + "\n"
+	return l
+}
+
+func wantGolden(t *testing.T, file string, s *state.State) {
+	t.Helper()
+	got := hex.EncodeToString(snapshotOf(t, s)) + "\n"
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -295,5 +324,5 @@ func TestGoldenSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantSame(t, l.State, restored(t, raw))
+	wantSame(t, s, restored(t, raw))
 }

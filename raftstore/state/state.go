@@ -23,19 +23,22 @@ const treeDegree = 32
 type Options struct {
 	// RingBytes limits the watch history; 0 means watch.DefaultLimitBytes.
 	RingBytes int64
-	// OnDivergence is called by Apply when a StateHash operation shows that this
-	// replica differs from the one that proposed it. It should stop the replica.
-	OnDivergence func(Divergence)
+	// OnComparison, if not nil, is called by Apply for each StateHash operation that can
+	// be judged here. It must not wait.
+	OnComparison func(Comparison)
 }
 
-// Divergence says where a replica was found to differ.
-type Divergence struct {
+// Comparison is what a StateHash operation claimed, and what was found here.
+type Comparison struct {
 	// Index is the log entry that carried the claim, Revision what it is about.
 	Index, Revision uint64
 	// Want is the hash claimed, Got the one found here. Got is zero if this
 	// replica has not even reached Revision.
 	Want, Got [command.HashBytes]byte
 }
+
+// Agrees reports whether this replica has what was claimed.
+func (c Comparison) Agrees() bool { return c.Want == c.Got }
 
 // State is the state machine of one replica.
 type State struct {
@@ -46,6 +49,7 @@ type State struct {
 	tree     *btree.BTreeG[*Record]
 	meta     meta
 	digest   record.Digest
+	bytes    int64
 	sessions sessionTable
 	entry    entry
 
@@ -63,6 +67,8 @@ type meta struct {
 	index, revision uint64
 	featureLevel    uint64
 	clusterID       string
+	// life and formerLife: see Root.
+	life, formerLife string
 }
 
 // entry is what Apply gathers while it works on one log entry.
@@ -132,7 +138,10 @@ func (s *State) newRoot() *Root {
 		Index:        s.meta.index,
 		FeatureLevel: s.meta.featureLevel,
 		ClusterID:    s.meta.clusterID,
+		Life:         s.meta.life,
+		FormerLife:   s.meta.formerLife,
 		digest:       s.digest,
+		bytes:        s.bytes,
 	}
 }
 

@@ -20,6 +20,7 @@ func (s *State) system(op *command.Op) command.Result {
 		return s.bump(op.Revision)
 	case command.SetFeatureLevel:
 		s.meta.featureLevel = max(s.meta.featureLevel, op.Revision)
+		s.nameLife(string(op.Value))
 	case command.SetClusterID:
 		return s.setClusterID(string(op.Value))
 	}
@@ -48,16 +49,23 @@ func (s *State) setClusterID(id string) command.Result {
 	return command.Result{Code: command.OK, Revision: s.meta.revision}
 }
 
-// compare reports a divergence if the objects at the revision had another hash.
-// Where the history does not reach back, there is nothing to compare. The result
-// of the operation never depends on the outcome: it is the same everywhere.
+// nameLife names the life of a state that has no name for it.
+func (s *State) nameLife(life string) {
+	if s.meta.featureLevel >= command.LifeLevel && s.meta.life == "" {
+		s.meta.life = life
+	}
+}
+
+// compare reports what hash the objects at the revision had here. Where the history
+// does not reach back, there is nothing to compare. The result of the operation never
+// depends on the outcome: it is the same everywhere.
 func (s *State) compare(revision uint64, want record.Digest) {
-	got, ok := s.digestAt(revision)
-	if ok && got == want || s.options.OnDivergence == nil {
+	if s.options.OnComparison == nil {
 		return
 	}
+	got, ok := s.digestAt(revision)
 	if ok || revision > s.meta.revision {
-		s.options.OnDivergence(Divergence{
+		s.options.OnComparison(Comparison{
 			Index: s.meta.index, Revision: revision, Want: want.Bytes(), Got: got.Bytes(),
 		})
 	}

@@ -18,9 +18,15 @@ func claim(revision uint64, hash [16]byte) command.Op {
 	return command.Op{Kind: command.StateHash, Revision: revision, Value: hash[:]}
 }
 
-func TestDivergence(t *testing.T) {
-	var found []state.Divergence
-	l := newLog(state.Options{OnDivergence: func(d state.Divergence) { found = append(found, d) }})
+func TestComparison(t *testing.T) {
+	var found, agreed []state.Comparison
+	l := newLog(state.Options{OnComparison: func(c state.Comparison) {
+		if c.Agrees() {
+			agreed = append(agreed, c)
+		} else {
+			found = append(found, c)
+		}
+	}})
 	l.mustOp(t, put("a", "1"))
 	revision, hash := l.Hash()
 	wrong := hash
@@ -33,11 +39,11 @@ func TestDivergence(t *testing.T) {
 	l.mustOp(t, put("b", "1"))
 	l.mustOp(t, del("a"))
 	l.apply(one(put("c", "1")), one(claim(revision, hash)))
-	if found != nil {
-		t.Fatalf("true claims reported: %+v", found)
+	if found != nil || len(agreed) != 2 || agreed[1].Got != hash {
+		t.Fatalf("true claims: %+v were found to differ, %+v to agree", found, agreed)
 	}
 	l.apply(one(put("c", "2")), one(claim(revision, wrong)))
-	want := []state.Divergence{{Index: l.index, Revision: revision, Want: wrong, Got: hash}}
+	want := []state.Comparison{{Index: l.index, Revision: revision, Want: wrong, Got: hash}}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Error(diff)
 	}
@@ -49,7 +55,7 @@ func TestDivergence(t *testing.T) {
 	found = nil
 	l.mustOp(t, command.Op{Kind: command.BumpRevision, Revision: 10})
 	l.apply(one(claim(revision, wrong)))
-	if found != nil {
+	if found != nil || len(agreed) != 2 {
 		t.Error("claim beyond the history cannot be judged, but was")
 	}
 }
@@ -92,6 +98,19 @@ func TestClusterIDIsSetOnce(t *testing.T) {
 	}{{"one", command.OK}, {"one", command.OK}, {"two", command.PreconditionFailed}} {
 		if got := set(c.id); got != c.want || l.Root().ClusterID != "one" {
 			t.Errorf("set %s: %v, id is %q", c.id, got, l.Root().ClusterID)
+		}
+	}
+}
+
+func TestALifeIsNamedOnce(t *testing.T) {
+	l := newLog(state.Options{})
+	for _, c := range []struct {
+		level      uint64
+		life, want string
+	}{{1, "", ""}, {1, "early", ""}, {2, "one", "one"}, {2, "two", "one"}, {3, "", "one"}, {3, "three", "one"}} {
+		l.mustOp(t, command.Op{Kind: command.SetFeatureLevel, Revision: c.level, Value: []byte(c.life)})
+		if got := l.Root().Life; got != c.want {
+			t.Errorf("level %d, life %q: the life is %q, want %q", c.level, c.life, got, c.want)
 		}
 	}
 }

@@ -138,9 +138,11 @@ func (s *State) put(op *command.Op, prev *Record, origin *command.Origin) {
 	if prev != nil {
 		rec.Key, rec.CreateRevision = prev.Key, prev.CreateRevision
 		s.digest = s.digest.Minus(prev.Digest())
+		s.bytes -= weight(prev)
 	}
 	rec.Seal()
 	s.digest = s.digest.Plus(rec.Digest())
+	s.bytes += weight(rec)
 	s.tree.ReplaceOrInsert(rec)
 	s.emit(watch.Event{Type: watch.Put, Key: rec.Key, Record: rec, Prev: prev, Origin: origin})
 }
@@ -148,6 +150,7 @@ func (s *State) put(op *command.Op, prev *Record, origin *command.Origin) {
 func (s *State) remove(prev *Record, origin *command.Origin) {
 	s.meta.revision++
 	s.digest = s.digest.Minus(prev.Digest())
+	s.bytes -= weight(prev)
 	if _, ok := s.tree.Delete(prev); !ok {
 		panic("state: record to delete is not in the tree: " + prev.Key)
 	}

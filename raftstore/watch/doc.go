@@ -1,13 +1,12 @@
 // Package watch is the history of recent changes, and the way to follow it.
 //
-// It owns the Ring, a window of the newest events bounded in bytes, and Watcher,
-// a cursor into it. raftstore/state appends to the ring; whoever serves watches
-// reads from it. It may import raftstore/command and raftstore/record.
+// It owns the Ring, a window of the newest events bounded in bytes, and Watcher, a cursor into it.
+// raftstore/state appends to the ring; apiserver/storage reads from it to serve watches. It may import
+// raftstore/command and raftstore/record.
 //
-// Promises: a watcher sees every event under its prefix after its start, once
-// and in revision order, or is told ErrCompacted; events of one log entry become
-// visible together; Progress never runs ahead of an event not yet returned. No
-// watcher is ever waited for: one that is too slow is overtaken.
+// Promises: a watcher sees every event under its prefix after its start, once and in revision order, or is told
+// ErrCompacted; events of one log entry become visible together; Progress never runs ahead of an event not yet
+// returned. Writers never wait for a watcher: one that is too slow gets ErrCompacted.
 //
 // Watchers are grouped by the folder their prefix lies in ("pods/default/" for
 // "pods/default/web"). Each group keeps the revisions that concern it and one

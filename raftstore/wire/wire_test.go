@@ -51,7 +51,7 @@ func TestReaderStopsAtTheFirstFailure(t *testing.T) {
 			}
 			first := r.Err()
 			r.Fail(errors.New("later"))
-			if r.Byte() != 0 || r.Uvarint() != 0 || r.Bytes() != nil || r.Err() != first {
+			if r.Byte() != 0 || r.Uvarint() != 0 || r.Bytes() != nil || !errors.Is(r.Err(), first) {
 				t.Error("reader went on after a failure")
 			}
 		})

@@ -130,7 +130,12 @@ func (c *cluster) testNames(t *testing.T) {
 				c.refused(t, c.admin, fmt.Sprintf("%s %q in a path", method, name), request{method: method, path: collection + "/" + escaped, contentType: jsonType, body: body})
 			}
 		}
-		c.refused(t, c.admin, fmt.Sprintf("%q as a namespace", name), request{method: http.MethodPost, path: "/api/v1/namespaces/" + escaped + "/configmaps", contentType: jsonType, body: existing[configMaps]})
+		c.refused(
+			t,
+			c.admin,
+			fmt.Sprintf("%q as a namespace", name),
+			request{method: http.MethodPost, path: "/api/v1/namespaces/" + escaped + "/configmaps", contentType: jsonType, body: existing[configMaps]},
+		)
 	}
 	generate := strings.Replace(existing[configMaps], `"name":"@"`, `"generateName":"A_"`, 1)
 	c.refused(t, c.admin, "generateName", request{method: http.MethodPost, path: configMaps, contentType: jsonType, body: generate})

@@ -1,25 +1,33 @@
 package badinput
 
 import (
+	"bufio"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/setpoint-io/setpoint/apiserver/auth/join"
-	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/apiserver/strangers"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/join"
 )
 
 // testStrangers: nobody gains anything by what he says of himself.
 func (c *cluster) testStrangers(t *testing.T) {
 	encode := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
-	unsigned := encode(`{"alg":"none"}`) + "." + encode(`{"iss":"https://kubernetes.default.svc.cluster.local","sub":"system:serviceaccount:kube-system:default","aud":["https://kubernetes.default.svc.cluster.local"],"exp":9999999999}`) + "."
+	unsigned := encode(
+		`{"alg":"none"}`,
+	) + "." + encode(
+		`{"iss":"https://kubernetes.default.svc.cluster.local","sub":"system:serviceaccount:kube-system:default","aud":["https://kubernetes.default.svc.cluster.local"],"exp":9999999999}`,
+	) + "."
 	nobody := c.client(t, nil)
 	read := request{method: http.MethodGet, path: "/api/v1/namespaces/default/secrets/old"}
 	for name, header := range map[string]http.Header{
@@ -53,11 +61,17 @@ func (c *cluster) testStrangers(t *testing.T) {
 
 // testNodes: a node's certificate opens what is the node's own, and no more.
 func (c *cluster) testNodes(t *testing.T) {
-	identity, err := c.trust.CA.IssueNode("n1", []string{"127.0.0.1"}, time.Now())
+	identity, err := c.trust.CA.IssueNode("n1", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	node := c.client(t, identity)
+	c.refused(
+		t,
+		node,
+		"a Node with a pod range",
+		request{method: http.MethodPost, path: "/api/v1/nodes", contentType: jsonType, body: `{"metadata":{"name":"n1"},"spec":{"podCIDR":"0.0.0.0/1","podCIDRs":["0.0.0.0/1"]}}`},
+	)
 	must := request{method: http.MethodPost, path: "/api/v1/nodes", contentType: jsonType, body: `{"metadata":{"name":"n1"}}`}
 	if code, body := c.do(t, node, 0, must); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
@@ -69,6 +83,9 @@ func (c *cluster) testNodes(t *testing.T) {
 		"owner of itself":      merge("/api/v1/nodes/n1", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"x","uid":"u"}]}}`),
 		"a label of others":    merge("/api/v1/nodes/n1", `{"metadata":{"labels":{"node-restriction.kubernetes.io/a":"b"}}}`),
 		"a role":               merge("/api/v1/nodes/n1", `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`),
+		"a pod range":          merge("/api/v1/nodes/n1", `{"spec":{"podCIDR":"0.0.0.0/1","podCIDRs":["0.0.0.0/1"]}}`),
+		"a second node":        {method: http.MethodPost, path: "/api/v1/nodes", contentType: jsonType, body: `{"metadata":{"name":"n3"},"spec":{"podCIDR":"0.0.0.0/1"}}`},
+		"the pod network":      merge("/api/v1/namespaces/kube-system/configmaps/pod-network", `{"data":{"podCIDR":"0.0.0.0/1"}}`),
 		"its taints":           merge("/api/v1/nodes/n1", `{"spec":{"taints":[{"key":"a","effect":"NoSchedule"}]}}`),
 		"another node":         merge("/api/v1/nodes/n2", `{"metadata":{"labels":{"a":"b"}}}`),
 		"a secret not its own": {method: http.MethodGet, path: "/api/v1/namespaces/default/secrets/old"},
@@ -77,15 +94,24 @@ func (c *cluster) testNodes(t *testing.T) {
 			body: strings.Replace(strings.ReplaceAll(existing[pods], "@", "static"), `"spec":{`, `"spec":{"nodeName":"n1",`, 1)},
 		"status of another's pod": merge(pods+"/old/status", `{"status":{"phase":"Failed"}}`),
 		"impersonation":           {method: http.MethodGet, path: configMaps, header: http.Header{"Impersonate-User": {"admin"}}},
+		"another's CSINode":       {method: http.MethodPost, path: "/apis/storage.k8s.io/v1/csinodes", contentType: jsonType, body: `{"metadata":{"name":"n2"},"spec":{"drivers":[]}}`},
+		"another's slice":         {method: http.MethodPost, path: "/apis/resource.k8s.io/v1/resourceslices", contentType: jsonType, body: `{"metadata":{"name":"s"},"spec":{"nodeName":"n2","driver":"a.b","pool":{"name":"p","resourceSliceCount":1}}}`},
+		"a mirror without a node": {method: http.MethodPost, path: pods, contentType: jsonType, body: strings.Replace(strings.ReplaceAll(existing[pods], "@", "static"), `"name":"static"`, `"name":"static","annotations":{"kubernetes.io/config.mirror":"x"}`, 1)},
+		"deletion of another's":   {method: http.MethodDelete, path: pods + "/old"},
+		"eviction of another's":   {method: http.MethodPost, path: pods + "/old/eviction", contentType: jsonType, body: `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"old","namespace":"default"}}`},
 		"a binding":               {method: http.MethodPost, path: pods + "/old/binding", contentType: jsonType, body: `{"target":{"kind":"Node","name":"n1"}}`},
 		"a role binding": {method: http.MethodPost, path: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", contentType: jsonType,
 			body: `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`},
 	} {
 		c.refused(t, node, name, r)
 	}
-	request, _, err := pki.NewNodeRequest("system:masters")
+	key, err := trust.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := trust.NewNodeRequest("system:masters", key)
 	if err == nil {
-		_, err = c.trust.CA.SignNode(request, "system:masters", nil, time.Now())
+		_, err = trust.ParseNodeRequest(request, "system:masters")
 	}
 	if err == nil {
 		t.Error("a node is called system:masters")
@@ -94,7 +120,7 @@ func (c *cluster) testNodes(t *testing.T) {
 }
 
 // noRaft: the door of Raft is shut to nodes, before they have said anything.
-func (c *cluster) noRaft(t *testing.T, identity *pki.Identity) {
+func (c *cluster) noRaft(t *testing.T, identity *trust.Identity) {
 	t.Helper()
 	config := c.tls(t, identity)
 	config.NextProtos = []string{"raft/1"}
@@ -106,7 +132,7 @@ func (c *cluster) noRaft(t *testing.T, identity *pki.Identity) {
 	_ = conn.SetDeadline(time.Now().Add(answerLimit))
 	if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil {
 		t.Error("a node may speak Raft")
-	} else if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+	} else if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		t.Error("a node's Raft connection is kept open")
 	}
 }
@@ -158,7 +184,7 @@ func (c *cluster) raw(t *testing.T, says string) int {
 	go func() { _, _ = io.WriteString(conn, says) }() // the server may stop to read
 	answer := make([]byte, len("HTTP/1.1 400"))
 	if _, err := io.ReadFull(conn, answer); err != nil {
-		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 			return -1
 		}
 		return 0
@@ -168,20 +194,50 @@ func (c *cluster) raw(t *testing.T, says string) int {
 	return code
 }
 
-// idleConnections are opened to one server and say nothing.
-const idleConnections = 500
+// floodOf strangers comes to a server: more connections that say nothing than it keeps. The
+// first have to go, and who is known stays.
+func (c *cluster) floodOf(t *testing.T, server int) {
+	t.Helper()
+	known := c.dial(t, server)
+	ask := func() {
+		t.Helper()
+		if _, err := io.WriteString(known, "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(known), nil)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Errorf("on a connection of a known client: %+v %v", answer, err)
+			return
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+	}
+	ask()
+	var first net.Conn
+	for i := range strangers.Limit() + 50 {
+		conn, err := net.Dial("tcp", c.hosts[server])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if i == 0 {
+			first = conn
+		}
+	}
+	_ = first.SetReadDeadline(time.Now().Add(strangersPatience))
+	if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the first of too many strangers is kept: %v", err)
+	}
+	ask()
+}
+
+// strangersPatience is far shorter than the time after which a silent connection ends by itself.
+const strangersPatience = 10 * time.Second
 
 // holdOpen keeps connections that say nothing, and watches that nobody reads, while a
 // request on another connection is answered.
 func (c *cluster) holdOpen(t *testing.T) {
 	t.Helper()
-	for range idleConnections {
-		conn, err := net.Dial("tcp", c.hosts[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-	}
+	c.floodOf(t, 1)
 	for range 20 {
 		conn := c.dial(t, 1)
 		defer conn.Close()

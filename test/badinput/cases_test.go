@@ -126,12 +126,30 @@ func badBodies() map[string]string {
 func badPatches() map[string][]string {
 	many := strings.TrimSuffix(strings.Repeat(`{"op":"copy","from":"/data","path":"/data/k"},`, 100_000), ",")
 	return map[string][]string{
-		"application/json-patch+json": {"[" + many + "]", `[{"op":"test","path":"/data/k","value":"no"}]`, `[{"op":"remove","path":"/~2"}]`, `[{"op":"add","path":"/metadata/labels/-/x","value":1}]`,
-			`[{"op":"replace","path":"/metadata/name","value":"x"}]`, `[{"op":"add","path":"/metadata/finalizers/99999999999","value":"a/b"}]`, `[{"op":"move","from":"/data","path":"/data/x"}]`},
-		"application/merge-patch+json":           {`{"metadata":null}`, `{"metadata":{"name":null}}`, `{"kind":"Pod"}`, `{"data":[]}`},
-		"application/strategic-merge-patch+json": {`{"$patch":"explode"}`, `{"metadata":{"ownerReferences":[{"uid":{}}]}}`, `{"metadata":{"$setElementOrder/finalizers":[{}],"finalizers":["a/b"]}}`, `{"data":"x"}`},
-		"application/apply-patch+yaml":           {`x`, `{"kind":"ConfigMap"}`, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"managedFields":[{"manager":"x"}]}}`, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}"},
-		"application/x-unknown":                  {`{}`},
+		"application/json-patch+json": {
+			"[" + many + "]",
+			`[{"op":"add","path":"/x","value":["y"]}` + strings.Repeat(`,{"op":"copy","from":"/x","path":"/x/-"}`, 24) + `]`,
+			`[{"op":"test","path":"/data/k","value":"no"}]`,
+			`[{"op":"remove","path":"/~2"}]`,
+			`[{"op":"add","path":"/metadata/labels/-/x","value":1}]`,
+			`[{"op":"replace","path":"/metadata/name","value":"x"}]`,
+			`[{"op":"add","path":"/metadata/finalizers/99999999999","value":"a/b"}]`,
+			`[{"op":"move","from":"/data","path":"/data/x"}]`,
+		},
+		"application/merge-patch+json": {`{"metadata":null}`, `{"metadata":{"name":null}}`, `{"kind":"Pod"}`, `{"data":[]}`},
+		"application/strategic-merge-patch+json": {
+			`{"$patch":"explode"}`,
+			`{"metadata":{"ownerReferences":[{"uid":{}}]}}`,
+			`{"metadata":{"$setElementOrder/finalizers":[{}],"finalizers":["a/b"]}}`,
+			`{"data":"x"}`,
+		},
+		"application/apply-patch+yaml": {
+			`x`,
+			`{"kind":"ConfigMap"}`,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"managedFields":[{"manager":"x"}]}}`,
+			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}",
+		},
+		"application/x-unknown": {`{}`},
 	}
 }
 
@@ -151,6 +169,9 @@ func badQueries() []string {
 	return []string{
 		"limit=99999999999999999999", "limit=x", "continue=x", "continue=e30", "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiIuLi8uLi9zZWNyZXRzIn0", "resourceVersion=abc", "resourceVersion=-1",
 		"resourceVersion=18446744073709551616", "resourceVersionMatch=Exact", "resourceVersionMatch=No&resourceVersion=1", "fieldSelector=spec.secret=1", "fieldSelector=a=b=c,,", "labelSelector=a%20in%20(",
-		"labelSelector=" + strings.Repeat("a,", 300) + "!", "sendInitialEvents=true", "watch=1&sendInitialEvents=maybe", "watch=1&resourceVersion=x", "timeoutSeconds=x", "timeout=x", "watch=1&fieldSelector=x=y",
+		"labelSelector=" + strings.Repeat(
+			"a,",
+			300,
+		) + "!", "sendInitialEvents=true", "watch=1&sendInitialEvents=maybe", "watch=1&resourceVersion=x", "timeoutSeconds=x", "timeout=x", "watch=1&fieldSelector=x=y",
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/setpoint-io/setpoint"
-	"github.com/setpoint-io/setpoint/apiserver/auth/pki"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/server"
 )
 
 // answerLimit is how long any refusal may take, on a machine that does much else.
@@ -24,8 +24,8 @@ const answerLimit = 30 * time.Second
 
 // cluster are three servers and what they log.
 type cluster struct {
-	trust   *pki.Cluster
-	servers []*setpoint.Server
+	trust   *trust.Cluster
+	servers []*server.Server
 	hosts   []string
 	admin   *http.Client
 	log     *record
@@ -55,24 +55,24 @@ func startCluster(t *testing.T) *cluster {
 	klog.LogToStderr(false)
 	klog.SetOutput(c.log)
 	var listeners []net.Listener
-	var servers []pki.Server
+	var servers []trust.Server
 	for i := range 3 {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		listeners = append(listeners, listener)
-		servers = append(servers, pki.Server{Name: fmt.Sprintf("server-%d", i+1), Endpoint: listener.Addr().String()})
+		servers = append(servers, trust.Server{Name: fmt.Sprintf("server-%d", i+1), Endpoint: listener.Addr().String()})
 		c.hosts = append(c.hosts, listener.Addr().String())
 	}
 	var err error
-	if c.trust, err = pki.InitCluster(t.TempDir(), servers, time.Now()); err != nil {
+	if c.trust, err = trust.InitCluster(t.TempDir(), servers, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	for i, server := range servers {
-		s, err := setpoint.StartServer(t.Context(), setpoint.ServerConfig{
-			Name: server.Name, DataDir: t.TempDir(), Trust: c.trust, InitialServers: servers, Listener: listeners[i], Logger: logger.With("server", server.Name),
+	for i, self := range servers {
+		s, err := server.Start(t.Context(), server.Config{
+			Name: self.Name, DataDir: t.TempDir(), Trust: c.trust, InitialServers: servers, Listener: listeners[i], Logger: logger.With("server", self.Name),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func (c *cluster) stop() {
 }
 
 // tls is the configuration of a client that shows an identity, or none.
-func (c *cluster) tls(t *testing.T, id *pki.Identity) *tls.Config {
+func (c *cluster) tls(t *testing.T, id *trust.Identity) *tls.Config {
 	t.Helper()
 	config, err := c.trust.Admin.ClientConfig()
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *cluster) tls(t *testing.T, id *pki.Identity) *tls.Config {
 	return config
 }
 
-func (c *cluster) client(t *testing.T, id *pki.Identity) *http.Client {
+func (c *cluster) client(t *testing.T, id *trust.Identity) *http.Client {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: c.tls(t, id), ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)

@@ -74,7 +74,8 @@ func (n *node) Open(_ context.Context, _ uint32) (fs.FileHandle, uint32, syscall
 }
 
 // Create makes the name on the disk at once.
-func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode,
+	fs.FileHandle, uint32, syscall.Errno) {
 	var child *fs.Inode
 	errno := n.system.change(func() syscall.Errno {
 		inode, file, _, errno := n.LoopbackNode.Create(ctx, name, flags, mode, out)

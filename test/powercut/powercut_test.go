@@ -133,7 +133,6 @@ type process struct {
 	command *exec.Cmd
 	lines   *bufio.Scanner
 	stderr  bytes.Buffer
-	ended   bool
 }
 
 func startChild(t *testing.T, dir string, round uint64) *process {

@@ -29,8 +29,10 @@ func (w *World) newReplica(name int) *replica {
 func (r *replica) start() {
 	r.lives++
 	r.applied = 0
-	r.state = state.New(state.Options{RingBytes: ringBytes, OnDivergence: func(d state.Divergence) {
-		r.diverged = fmt.Errorf("replica %d differs at revision %d", r.name, d.Revision)
+	r.state = state.New(state.Options{RingBytes: ringBytes, OnComparison: func(c state.Comparison) {
+		if !c.Agrees() {
+			r.diverged = fmt.Errorf("replica %d differs at revision %d", r.name, c.Revision)
+		}
 	}})
 }
 

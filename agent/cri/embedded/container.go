@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 )
 
@@ -51,7 +52,12 @@ type container struct {
 }
 
 // CreateContainer prepares a container; nothing runs yet.
-func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+func (r *Runtime) CreateContainer(
+	_ context.Context,
+	sandboxID string,
+	config *runtimeapi.ContainerConfig,
+	_ *runtimeapi.PodSandboxConfig,
+) (string, error) {
 	s, err := r.sandbox(sandboxID)
 	if err != nil {
 		return "", err
@@ -59,8 +65,8 @@ func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *r
 	if !s.ready() {
 		return "", status.Errorf(codes.FailedPrecondition, "sandbox %q is not ready", sandboxID)
 	}
-	if config.GetMetadata().GetName() == "" || config.GetImage().GetImage() == "" {
-		return "", status.Error(codes.InvalidArgument, "container config needs metadata and image")
+	if err := validateContainer(config); err != nil {
+		return "", err
 	}
 	c, err := r.newContainer(s, config)
 	if err != nil {
@@ -88,7 +94,7 @@ func (r *Runtime) newContainer(s *sandbox, config *runtimeapi.ContainerConfig) (
 	}
 	record := containerRecord{
 		ID: newID(), SandboxID: s.id, Config: encoded, ImageID: image.ID, Layers: image.Layers, CreatedAt: time.Now(),
-		StopSignal: image.Config.StopSignal, Process: *process,
+		StopSignal: stopSignalOf(config, image), Process: *process,
 	}
 	record.CgroupPath = s.record.CgroupPath + "/" + record.ID
 	if config.GetLogPath() != "" && s.config.GetLogDirectory() != "" {
@@ -107,6 +113,14 @@ func (r *Runtime) newContainer(s *sandbox, config *runtimeapi.ContainerConfig) (
 		return nil, errors.Join(err, os.RemoveAll(c.dir))
 	}
 	return c, nil
+}
+
+// stopSignalOf is the pod's choice, or the image's.
+func stopSignalOf(config *runtimeapi.ContainerConfig, image images.Image) string {
+	if config.GetStopSignal() == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
+		return image.Config.StopSignal
+	}
+	return strings.NewReplacer("SIGNAL_", "", "PLUS", "+", "MINUS", "-").Replace(config.GetStopSignal().String())
 }
 
 // assembleContainer makes the object of a record, new or read back.
@@ -136,8 +150,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	c.mu.Lock()
 	c.starting = false
 	if err == nil {
-		c.record.PID, c.record.StartedAt = state.PID, state.StartedAt
-		err = writeRecord(c.dir, c.record)
+		err = c.recordStart(state)
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -146,6 +159,12 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	}
 	r.announce(c, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return nil
+}
+
+// recordStart notes what a later exec needs; the caller holds mu.
+func (c *container) recordStart(state *shim.State) error {
+	c.record.PID, c.record.StartedAt, c.record.Process.Identity = state.PID, state.StartedAt, state.Identity
+	return writeRecord(c.dir, c.record)
 }
 
 func (c *container) beginStart() error {
@@ -165,6 +184,9 @@ func (r *Runtime) launch(ctx context.Context, c *container) (*shim.State, error)
 	if err := c.group.Create(limitsOf(c.limits())); err != nil {
 		return nil, err
 	}
+	if err := c.restrictDevices(); err != nil {
+		return nil, err
+	}
 	spec, err := r.specOf(c)
 	if err != nil {
 		return nil, err
@@ -175,7 +197,7 @@ func (r *Runtime) launch(ctx context.Context, c *container) (*shim.State, error)
 	}
 	return c.sandbox.shim.Start(ctx, &shim.StartRequest{
 		Spec: *spec, Dir: c.dir, LogPath: c.record.LogPath, Stdin: c.config.GetStdin(), StdinOnce: c.config.GetStdinOnce(),
-		NewPID: ownPID(c.sandbox.config, c.config), TargetPID: target,
+		NewPID: ownPID(c.sandbox.config, c.config), PodPID: podPID(c.sandbox.config, c.config), TargetPID: target,
 	})
 }
 
@@ -227,7 +249,7 @@ func (r *Runtime) exited(c *container, exit *shim.Exit) {
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) error {
 	c, err := r.container(id)
 	if err != nil {
-		return nil //nolint:nilerr // CRI: stopping what is gone succeeds
+		return nil // CRI: stopping what is gone succeeds
 	}
 	if timeout > 0 && c.isRunning() {
 		if err := c.sandbox.shim.Signal(ctx, c.id, c.stopSignal()); err == nil {
@@ -271,7 +293,7 @@ func (c *container) waitExit(ctx context.Context, limit time.Duration) {
 func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	c, err := r.container(id)
 	if err != nil {
-		return nil //nolint:nilerr // CRI: removing what is gone succeeds
+		return nil // CRI: removing what is gone succeeds
 	}
 	return coded(r.removeContainer(ctx, c))
 }
@@ -373,7 +395,7 @@ func (s *sandbox) ready() bool {
 	return s.record.Ready
 }
 
-// stopSignal is the image's choice, by name or number; SIGTERM without one.
+// stopSignal is the chosen one, by name or number; SIGTERM without one.
 func (c *container) stopSignal() syscall.Signal {
 	name := c.record.StopSignal
 	if number, err := strconv.Atoi(name); err == nil && number > 0 {
@@ -385,5 +407,27 @@ func (c *container) stopSignal() syscall.Signal {
 	if signal := unix.SignalNum(name); signal != 0 {
 		return signal
 	}
+	if signal := realTimeSignal(name); signal != 0 {
+		return signal
+	}
 	return syscall.SIGTERM
+}
+
+// The first and last real-time signals, as C libraries count them: the first two are theirs.
+const realTimeMin, realTimeMax = 34, 64
+
+// realTimeSignal is the number of SIGRTMIN+n or SIGRTMAX-n, 0 if name is neither.
+func realTimeSignal(name string) syscall.Signal {
+	if name == "SIGRTMIN" || name == "SIGRTMAX" {
+		name += "+0"
+	}
+	base, offset := realTimeMin, strings.TrimPrefix(name, "SIGRTMIN")
+	if offset == name {
+		base, offset = realTimeMax, strings.TrimPrefix(name, "SIGRTMAX")
+	}
+	n, err := strconv.Atoi(offset)
+	if err != nil || offset == name || base+n < realTimeMin || base+n > realTimeMax {
+		return 0
+	}
+	return syscall.Signal(base + n)
 }

@@ -1,17 +1,22 @@
 package embedded
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 )
 
 func TestContainerRunsLogsAndExits(t *testing.T) {
@@ -26,6 +31,19 @@ func TestContainerRunsLogsAndExits(t *testing.T) {
 	}
 	if got := p.log(id); got != "hello\nworld\n" {
 		t.Errorf("log %q", got)
+	}
+}
+
+// Characters that mean something to overlayfs, in the path of a data directory.
+func TestADataDirectoryMayBeCalledAnything(t *testing.T) {
+	config := testConfig(t)
+	config.DataDir = filepath.Join(config.DataDir, `a,b:c\d e`)
+	r := open(t, config)
+	t.Cleanup(func() { removeAll(t, r) })
+	p := runPod(t, r, nil)
+	id := p.start(containerConfig("say", "0", "hello"))
+	if full := p.exit(id); full.ExitCode != 0 {
+		t.Errorf("exit %d %s: %s", full.ExitCode, full.Reason, full.Message)
 	}
 }
 
@@ -47,6 +65,45 @@ func TestContainerSeesWhatItWasPromised(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestThePodChoosesTheStopSignal(t *testing.T) {
+	p := runPod(t, newRuntime(t), nil)
+	config := containerConfig("sleep") // which ends by itself at SIGTERM, with 7
+	config.StopSignal = runtimeapi.Signal_SIGNAL_SIGQUIT
+	id := p.start(config)
+	p.waitLog(id, "sleeping")
+	if err := p.runtime.StopContainer(t.Context(), id, int64(patience/time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if full := p.exit(id); full.ExitCode != 2 { // Go's answer to SIGQUIT
+		t.Errorf("exit %d", full.ExitCode)
+	}
+}
+
+func TestRealTimeSignals(t *testing.T) {
+	for name, want := range map[string]syscall.Signal{
+		"SIGRTMIN": 34, "SIGRTMIN+1": 35, "SIGRTMAX": 64, "SIGRTMAX-14": 50, "SIGRTMIN-1": 0, "SIGRTMAX+1": 0, "SIGRTMIN+x": 0, "SIGNONE": 0,
+	} {
+		if got := realTimeSignal(name); got != want {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+	config := containerConfig()
+	config.StopSignal = runtimeapi.Signal_SIGNAL_SIGRTMINPLUS3
+	if got := (&container{record: containerRecord{StopSignal: stopSignalOf(config, images.Image{})}}).stopSignal(); got != 37 {
+		t.Errorf("from the pod to the number: %d", got)
+	}
+}
+
+func TestASeccompProfileHasAnAbsolutePath(t *testing.T) {
+	p := runPod(t, newRuntime(t), nil)
+	config := containerConfig("say", "0")
+	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{
+		Seccomp: &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: "strict.json"}}
+	if _, err := p.runtime.CreateContainer(t.Context(), p.id, config, p.config); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a path relative to the working directory: %v", err)
 	}
 }
 
@@ -111,6 +168,28 @@ func TestMounts(t *testing.T) {
 	}
 }
 
+func TestDevicesBelowAVolumeAreDead(t *testing.T) {
+	p := runPod(t, newRuntime(t), nil)
+	volume := t.TempDir()
+	below := filepath.Join(volume, "below")
+	if err := errors.Join(os.Mkdir(below, 0o755), unix.Mount("tmpfs", below, "tmpfs", 0, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(below, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := unix.Mknod(filepath.Join(below, "null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))); err != nil {
+		t.Fatal(err)
+	}
+	config := containerConfig("write=/data/below/null")
+	config.Mounts = append(config.Mounts, &runtimeapi.Mount{HostPath: volume, ContainerPath: "/data"})
+	if got := p.facts(config)["write=/data/below/null"]; !strings.HasSuffix(got, "permission denied") {
+		t.Errorf("a device in a mount below a volume: %s", got)
+	}
+}
+
 func TestStartErrors(t *testing.T) {
 	tests := map[string]struct {
 		change func(*runtimeapi.ContainerConfig)
@@ -125,7 +204,7 @@ func TestStartErrors(t *testing.T) {
 		}, "unable to find user nobody", 128},
 		"device missing": {func(c *runtimeapi.ContainerConfig) {
 			c.Devices = []*runtimeapi.Device{{HostPath: "/dev/nosuch", ContainerPath: "/dev/nosuch"}}
-		}, "device /dev/nosuch", 127},
+		}, "device /dev/nosuch", 128},
 	}
 	r := newRuntime(t)
 	p := runPod(t, r, nil)
@@ -173,19 +252,6 @@ func TestOOMKilled(t *testing.T) {
 	config.Linux.Resources = &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 64 << 20, MemorySwapLimitInBytes: 64 << 20}
 	if full := p.exit(p.start(config)); full.Reason != "OOMKilled" || full.ExitCode != 137 {
 		t.Errorf("exit %d, reason %s", full.ExitCode, full.Reason)
-	}
-}
-
-func TestSharedProcessNamespace(t *testing.T) {
-	p := runPod(t, newRuntime(t), func(config *runtimeapi.PodSandboxConfig) {
-		config.Linux = &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
-			NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_POD}}}
-	})
-	config := containerConfig("pid", "read=/proc/1/comm")
-	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_POD}}
-	got := p.facts(config)
-	if got["pid"] == "1" || got["read=/proc/1/comm"] != "setpoint-shim" {
-		t.Errorf("facts %v", got)
 	}
 }
 
@@ -253,11 +319,45 @@ func TestSandboxValidation(t *testing.T) {
 	}
 	config := podConfig(t, "x")
 	config.Linux = &runtimeapi.LinuxPodSandboxConfig{Sysctls: map[string]string{"net.ipv4.nosuch": "1"}}
-	if _, err := r.RunPodSandbox(t.Context(), config, ""); err == nil || !strings.Contains(err.Error(), "sysctl net.ipv4.nosuch") {
+	if _, err := r.RunPodSandbox(t.Context(), config, ""); err == nil || !strings.Contains(err.Error(), "sysctl net/ipv4/nosuch") {
 		t.Errorf("bad sysctl: %v", err)
 	}
 	if left, _ := os.ReadDir(r.sandboxesDir()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestSysctlsOfTheHostAreRefused(t *testing.T) {
+	host := &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE, Ipc: runtimeapi.NamespaceMode_NODE}
+	tests := map[string]struct {
+		options *runtimeapi.NamespaceOption
+		file    string // empty: refused
+	}{
+		"net.ipv4.tcp_syncookies":         {nil, "net/ipv4/tcp_syncookies"},
+		"net/ipv4/ip_forward":             {nil, "net/ipv4/ip_forward"},
+		"net.ipv4.conf.eth0/1.forwarding": {nil, "net/ipv4/conf/eth0.1/forwarding"},
+		"kernel.shmmax":                   {nil, "kernel/shmmax"},
+		"kernel.domainname":               {nil, "kernel/domainname"},
+		"fs.mqueue.msg_max":               {nil, "fs/mqueue/msg_max"},
+		"net.ipv4.tcp_fin_timeout":        {host, ""},
+		"kernel.shm_rmid_forced":          {host, ""},
+		"kernel.core_pattern":             {nil, ""},
+		"kernel.hostname":                 {nil, ""},
+		"vm.swappiness":                   {nil, ""},
+		"user.max_user_namespaces":        {nil, ""},
+		"net.//.//.kernel.core_pattern":   {nil, ""},
+		"net/../kernel/core_pattern":      {nil, ""},
+		"net.ipv4..":                      {nil, ""},
+	}
+	for name, test := range tests {
+		config := &runtimeapi.PodSandboxConfig{Linux: &runtimeapi.LinuxPodSandboxConfig{
+			Sysctls:         map[string]string{name: "1"},
+			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: test.options},
+		}}
+		files, err := sysctlFiles(config)
+		if _, ok := files[test.file]; ok != (test.file != "") || (err != nil) != (test.file == "") {
+			t.Errorf("%s: %v %v, want %q", name, files, err, test.file)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 const (
 	// execDrainTimeMax bounds the wait for output after the command ended: a background child may hold the pipe.
 	execDrainTimeMax = time.Second
+	// execEndTimeMax bounds the wait for the end of a command that was killed: one in an uninterruptible system call outlasts it.
+	execEndTimeMax = 2 * time.Second
 	// execOutputBytesMax bounds what ExecSync keeps of each stream; the rest is dropped, as other runtimes do.
 	execOutputBytesMax = 16 << 20
 )
@@ -154,6 +157,11 @@ func (r *Runtime) startExec(c *container, req execRequest) (*execSession, error)
 		unix.Close(reports)
 		return nil, fmt.Errorf("start exec: %w", err)
 	}
+	// It would keep this process's score, by which it is spared; it waits for its spec yet.
+	score := strconv.FormatInt(c.limits().GetOomScoreAdj(), 10)
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", s.helper.Process.Pid), []byte(score), 0); err != nil {
+		r.config.Logger.Debug("score of an exec", "container", c.id, "err", err) // lowering needs CAP_SYS_RESOURCE
+	}
 	if err := json.NewEncoder(specWriter).Encode(c.execSpec(req)); err != nil {
 		s.close()
 		return nil, fmt.Errorf("start exec: %w", err)
@@ -173,10 +181,17 @@ func (c *container) execSpec(req execRequest) boot.ExecSpec {
 	return boot.ExecSpec{PID: c.record.PID, Cgroup: boot.Cgroup{Dirs: c.group.Dirs(), V2: false}, Process: process}
 }
 
-// connectStreams makes pipes rather than letting os/exec copy: the helper's end is not the command's.
+// connectStreams makes pipes rather than letting os/exec copy: the helper's end is not the command's. A stream that nobody
+// wants is a /dev/null that the container cannot change; with a terminal the helper replaces all three.
 func (s *execSession) connectStreams(req execRequest) (childEnds []*os.File, err error) {
+	null, err := boot.OpenNull()
+	if err != nil {
+		return nil, err
+	}
+	childEnds = append(childEnds, null)
+	s.helper.Stdin, s.helper.Stdout, s.helper.Stderr = null, null, null
 	if req.tty {
-		return nil, nil // all three become the terminal
+		return childEnds, nil
 	}
 	if req.stdin != nil {
 		reader, writer, err := os.Pipe()
@@ -269,9 +284,19 @@ func (s *execSession) hangUp() {
 	s.hung.Do(func() { _ = unix.Shutdown(s.reports, unix.SHUT_RDWR) }) // fails only when the helper is gone
 }
 
+// close returns in time whatever the container does. What is left then ends with the container's cgroup.
 func (s *execSession) close() {
 	s.hangUp()
-	_ = s.helper.Wait() // the report, not the helper's exit code, was the result
+	ended := make(chan struct{})
+	go func() {
+		_ = s.helper.Wait() // the report, not the helper's exit code, was the result
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(execEndTimeMax):
+		_ = s.helper.Process.Kill() // it may have ended just now
+	}
 	unix.Close(s.reports)
 	s.closeFiles()
 }

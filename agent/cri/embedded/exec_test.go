@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -35,9 +37,14 @@ func TestExecSync(t *testing.T) {
 		code    int
 		text    string
 	}{
-		"output":           {program("say", "0", "one", "two"), "one\ntwo\n", 0, ""},
-		"exit code":        {program("say", "42"), "", 42, "exit code 42"},
-		"same user, caps":  {program("look", "uid", "status=CapEff", "status=CapBnd", "status=Seccomp", "status=NoNewPrivs"), "uid: 1000 0 [0]\nstatus=CapEff: 0000000000000000\nstatus=CapBnd: 00000000a80425fb\nstatus=Seccomp: 2\nstatus=NoNewPrivs: 1\n", 0, ""},
+		"output":    {program("say", "0", "one", "two"), "one\ntwo\n", 0, ""},
+		"exit code": {program("say", "42"), "", 42, "exit code 42"},
+		"same user, caps": {
+			program("look", "uid", "status=CapEff", "status=CapBnd", "status=Seccomp", "status=NoNewPrivs"),
+			"uid: 1000 0 [0]\nstatus=CapEff: 0000000000000000\nstatus=CapBnd: 00000000a80425fb\nstatus=Seccomp: 2\nstatus=NoNewPrivs: 1\n",
+			0,
+			"",
+		},
 		"same namespaces":  {program("look", "hostname", "read=/proc/1/comm"), "hostname: testexecsync\nread=/proc/1/comm: setpoint\n", 0, ""},
 		"not in PATH":      {[]string{"nosuch"}, "", 127, `exec: "nosuch": executable file not found in $PATH`},
 		"no such file":     {[]string{"/nosuch"}, "", 127, "no such file"},
@@ -50,7 +57,7 @@ func TestExecSync(t *testing.T) {
 			if string(stdout) != test.stdout {
 				t.Errorf("stdout %q, stderr %q", stdout, stderr)
 			}
-			exit, _ := err.(utilexec.CodeExitError) //nolint:errorlint // the streaming server asserts the same way
+			exit, _ := any(err).(utilexec.CodeExitError) // unwrapped: the streaming server asserts the same way
 			if exit.Code != test.code || (err != nil && !strings.Contains(err.Error(), test.text)) {
 				t.Errorf("error %v", err)
 			}
@@ -235,4 +242,48 @@ func TestEventsTellOfAnExitAtOnce(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("subscription ended with %v", err)
 	}
+}
+
+func TestExecEndsInTimeWhenItsHelperCannot(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	id := p.start(containerConfig("sleep"))
+	c, err := r.container(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	freeze(t, c.group.Dirs())
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := r.ExecSync(t.Context(), id, []string{"/setpoint", "workload", "say", "0"}, 100*time.Millisecond)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("exec in a frozen container: %v", err)
+		}
+	case <-time.After(patience):
+		t.Error("exec in a frozen container does not end")
+	}
+}
+
+// freeze stops all processes of a cgroup, and those that enter it, until the test ends.
+func freeze(t *testing.T, dirs []string) {
+	t.Helper()
+	for _, dir := range dirs {
+		for file, words := range map[string][2]string{"freezer.state": {"FROZEN", "THAWED"}, "cgroup.freeze": {"1", "0"}} {
+			name := filepath.Join(dir, file)
+			if os.WriteFile(name, []byte(words[0]), 0) != nil {
+				continue // another controller, or the other version
+			}
+			t.Cleanup(func() {
+				if err := os.WriteFile(name, []byte(words[1]), 0); err != nil {
+					t.Error(err)
+				}
+			})
+			return
+		}
+	}
+	t.Fatal("no freezer")
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
-	"github.com/setpoint-io/setpoint/agent/cri/embedded/smallshim"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/shimbinary"
 )
 
 // executableFDMin is above every descriptor that a child is given, so that none overwrites the executable's.
@@ -29,7 +29,7 @@ func openExecutable(path string) (*executable, error) {
 	if path != "" {
 		return sealExecutable(path)
 	}
-	if small := smallshim.Bytes(); len(small) > 0 {
+	if small := shimbinary.Bytes(); len(small) > 0 {
 		return memoryExecutable(small)
 	}
 	sealed, err := sealExecutable("/proc/self/exe")

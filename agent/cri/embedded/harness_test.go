@@ -14,7 +14,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/demoimage"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/demoimage"
 )
 
 const demoImage = "setpoint.local/demo:v1"

@@ -54,13 +54,18 @@ func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ b
 		image, err = r.images.Get(spec.GetImage())
 	}
 	if err != nil {
-		return &runtimeapi.ImageStatusResponse{}, nil //nolint:nilerr // CRI: an absent image is an empty answer
+		return &runtimeapi.ImageStatusResponse{}, nil // CRI: an absent image is an empty answer
 	}
 	return &runtimeapi.ImageStatusResponse{Image: imageItem(image)}, nil
 }
 
 // PullImage makes an image present and returns its id.
-func (r *Runtime) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+func (r *Runtime) PullImage(
+	ctx context.Context,
+	spec *runtimeapi.ImageSpec,
+	auth *runtimeapi.AuthConfig,
+	_ *runtimeapi.PodSandboxConfig,
+) (string, error) {
 	credentials, err := credentialsOf(auth)
 	if err != nil {
 		return "", status.Errorf(codes.InvalidArgument, "registry credentials: %v", err)

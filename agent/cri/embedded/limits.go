@@ -25,17 +25,20 @@ func limitsOf(resources *runtimeapi.LinuxContainerResources) cgroup.Limits {
 	return limits
 }
 
-// shimMemoryBytes is what a pod's limit is raised by for the shim, which lives in the pod's cgroup.
+// shimMemoryBytes is what a pod's limit is raised by for the shim, and again for a pause process: they live in the pod's cgroup.
 const shimMemoryBytes = 16 << 20
 
-// podLimitsOf are a whole pod's limits, with room for what is ours.
-func podLimitsOf(resources *runtimeapi.LinuxContainerResources) cgroup.Limits {
-	limits := limitsOf(resources)
+// podLimits are the whole pod's limits, with room for what is ours.
+func (s *sandbox) podLimits(resources *runtimeapi.LinuxContainerResources) cgroup.Limits {
+	limits, ours := limitsOf(resources), int64(shimMemoryBytes)
+	if sharesPID(s.config) {
+		ours += shimMemoryBytes
+	}
 	if limits.MemoryBytes > 0 {
-		limits.MemoryBytes += shimMemoryBytes
+		limits.MemoryBytes += ours
 	}
 	if limits.SwapBytes > 0 {
-		limits.SwapBytes += shimMemoryBytes
+		limits.SwapBytes += ours
 	}
 	return limits
 }
@@ -53,7 +56,7 @@ func mergeResources(before, update *runtimeapi.LinuxContainerResources) *runtime
 }
 
 // cgroupRoot is this node's part of the hierarchy: several agents may share a machine.
-func (r *Runtime) cgroupRoot() string { return "/setpoint-" + r.config.NodeName }
+func (r *Runtime) cgroupRoot() string { return cgroup.NodePrefix + r.config.NodeName }
 
 // podCgroup is below the parent that the agent chose, or directly below the root; either way the sandbox owns it.
 func (r *Runtime) podCgroup(id string, config *runtimeapi.PodSandboxConfig) string {
@@ -64,7 +67,16 @@ func (r *Runtime) podCgroup(id string, config *runtimeapi.PodSandboxConfig) stri
 func (r *Runtime) createPodCgroup(s *sandbox) error {
 	r.cgroupPaths.Lock()
 	defer r.cgroupPaths.Unlock()
-	return s.pod.Create(podLimitsOf(s.config.GetLinux().GetResources()))
+	limits := s.podLimits(s.config.GetLinux().GetResources())
+	pids, err := pidsMax()
+	if err != nil {
+		return err
+	}
+	limits.PIDs = pids * podPIDsPercent / 100
+	if err := s.pod.Create(limits); err != nil {
+		return err
+	}
+	return r.weighAbove(s, true)
 }
 
 // destroyPodCgroup removes the pod's group and those of its parents, up to the node's, that nobody else uses.
@@ -75,16 +87,19 @@ func (r *Runtime) destroyPodCgroup(s *sandbox) error {
 		return err
 	}
 	s.pod.TrimParents(strings.Count(s.record.CgroupPath, "/") - 1)
-	return nil
+	return r.weighAbove(s, false)
 }
 
 // UpdatePodSandboxResources changes the limits of the whole pod.
-func (r *Runtime) UpdatePodSandboxResources(_ context.Context, request *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+func (r *Runtime) UpdatePodSandboxResources(
+	_ context.Context,
+	request *runtimeapi.UpdatePodSandboxResourcesRequest,
+) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	s, err := r.sandbox(request.GetPodSandboxId())
 	if err != nil {
 		return nil, err
 	}
-	limits := podLimitsOf(mergeResources(request.GetOverhead(), request.GetResources()))
+	limits := s.podLimits(mergeResources(request.GetOverhead(), request.GetResources()))
 	if err := s.pod.Set(limits); err != nil {
 		return nil, coded(err)
 	}

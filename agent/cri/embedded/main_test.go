@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/setpoint-io/setpoint/agent/demo"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/demo"
 )
 
 const insideEnv = "SETPOINT_TEST_INSIDE"

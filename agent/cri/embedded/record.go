@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/private"
 )
 
 const (
@@ -58,17 +59,13 @@ func newID() string {
 	return hex.EncodeToString(id)
 }
 
-// writeRecord replaces the record in dir at once; a reader sees the old or the new one.
+// writeRecord replaces the record in dir at once; a reader sees the old or the new one, after a power cut too.
 func writeRecord(dir string, record any) error {
 	data, err := json.Marshal(record)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, recordName)
-	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
-		return fmt.Errorf("write record: %w", err)
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
+	if err := private.WriteFile(filepath.Join(dir, recordName), data); err != nil {
 		return fmt.Errorf("write record: %w", err)
 	}
 	return nil

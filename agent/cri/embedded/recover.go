@@ -9,7 +9,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// recover reads back what an earlier process left: running pods are taken over, half-made things removed.
+// recover reads back what an earlier process left: running pods are taken over, half-made things removed. A damaged
+// record costs its own pod: see abandonSandbox.
 func (r *Runtime) recover() error {
 	if err := r.recoverSandboxes(); err != nil {
 		return err
@@ -41,16 +42,17 @@ func (r *Runtime) recoverSandboxes() error {
 		dir := filepath.Join(r.sandboxesDir(), entry.Name())
 		var record sandboxRecord
 		config := &runtimeapi.PodSandboxConfig{}
-		if err := readRecord(dir, &record, config, &record.Config); err != nil {
-			r.config.Logger.Warn("sandbox without a record removed", "sandbox", entry.Name(), "err", err)
-			if err := os.RemoveAll(dir); err != nil {
-				return fmt.Errorf("sandbox %s: %w", entry.Name(), err)
-			}
-			continue
+		err := readRecord(dir, &record, config, &record.Config)
+		if err == nil {
+			err = record.check(entry.Name())
 		}
-		s, err := r.assembleSandbox(record, config)
+		var s *sandbox
+		if err == nil {
+			s, err = r.assembleSandbox(record, config)
+		}
 		if err != nil {
-			return fmt.Errorf("sandbox %s: %w", record.ID, err)
+			r.abandonSandbox(entry.Name(), err)
+			continue
 		}
 		r.sandboxes[s.id] = s
 	}
@@ -67,17 +69,20 @@ func (r *Runtime) recoverContainers() error {
 		var record containerRecord
 		config := &runtimeapi.ContainerConfig{}
 		err := readRecord(dir, &record, config, &record.Config)
-		s := r.sandboxes[record.SandboxID]
-		if err != nil || s == nil {
-			r.config.Logger.Warn("container without a sandbox removed", "container", entry.Name(), "err", err)
-			if err := os.RemoveAll(dir); err != nil {
-				return fmt.Errorf("container %s: %w", entry.Name(), err)
-			}
-			continue
+		if err == nil {
+			err = record.check(entry.Name())
 		}
-		c, err := r.assembleContainer(s, record, config)
+		s := r.sandboxes[record.SandboxID]
+		if err == nil && s == nil {
+			err = fmt.Errorf("sandbox %s: %w", record.SandboxID, os.ErrNotExist)
+		}
+		var c *container
+		if err == nil {
+			c, err = r.assembleContainer(s, record, config)
+		}
 		if err != nil {
-			return fmt.Errorf("container %s: %w", record.ID, err)
+			r.abandonContainer(entry.Name(), err)
+			continue
 		}
 		if c.record.Exit != nil {
 			close(c.done)
@@ -91,7 +96,7 @@ func (r *Runtime) recoverContainers() error {
 // never finished is removed: nobody was told its id.
 func (r *Runtime) resume(s *sandbox) {
 	if s.record.Endpoint.Address.IsValid() {
-		r.network.Reserve(s.record.Endpoint.Address)
+		r.network.Adopt(s.record.Endpoint)
 	}
 	alive := s.shimAlive(s.probe(r.ctx))
 	switch {

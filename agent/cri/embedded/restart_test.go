@@ -265,3 +265,23 @@ func TestTightLimitsLeaveRoomForStarting(t *testing.T) {
 		t.Errorf("exit %d, %s", full.ExitCode, full.Reason)
 	}
 }
+
+// TestFoldersAreClosedToOtherUsers: what containers wrote, setuid files too, and what images hold is root's to look at.
+func TestFoldersAreClosedToOtherUsers(t *testing.T) {
+	config := testConfig(t)
+	folders := []string{".", "sandboxes", "containers", "images", "images/layers", "images/records"}
+	for _, name := range folders { // made before, by somebody else
+		if err := os.MkdirAll(filepath.Join(config.DataDir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(config.DataDir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(t, config)
+	for _, name := range folders {
+		if info, err := os.Stat(filepath.Join(config.DataDir, name)); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v %v", name, info.Mode(), err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/netip"
 	"os"
@@ -17,15 +18,17 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/demoimage"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
-	"github.com/setpoint-io/setpoint/agent/demoimage"
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/private"
 )
 
 var (
 	_ cri.Runtime  = (*Runtime)(nil)
 	_ cri.Streamer = (*Runtime)(nil)
+	_ cri.Limited  = (*Runtime)(nil)
 )
 
 // Config of a Runtime. DataDir and Logger are required.
@@ -40,6 +43,8 @@ type Config struct {
 	PodCIDR netip.Prefix
 	// ClusterCIDR covers the pods of all nodes; invalid means PodCIDR.
 	ClusterCIDR netip.Prefix
+	// ServiceCIDR covers the Services' addresses, which this machine reaches over the bridge; invalid: over its default route.
+	ServiceCIDR netip.Prefix
 	// Bridge is the pod bridge's name; empty means network.DefaultBridge.
 	Bridge string
 	// ShimExecutable is what runs as shim and container init; empty means this executable. It must call ReexecMain.
@@ -68,6 +73,7 @@ type Runtime struct {
 
 	// cgroupPaths is held while a pod's cgroup path is made or trimmed, so that neither undoes the other.
 	cgroupPaths sync.Mutex
+	preflight   preflight
 
 	streamOnce   sync.Once
 	streamServer streaming.Server
@@ -78,6 +84,9 @@ type Runtime struct {
 // ReexecMain runs the hidden role that this process was started for and then ends the process. In an ordinary process
 // it returns at once. Call it before anything else in main.
 func ReexecMain() { shim.Dispatch() }
+
+// inheritedFDMin is the first descriptor after the standard streams.
+const inheritedFDMin = 3
 
 // New opens the data directory, loads image archives and takes over the pods that are still running.
 func New(config Config) (*Runtime, error) {
@@ -95,6 +104,10 @@ func New(config Config) (*Runtime, error) {
 	if config.NodeName == "" {
 		config.NodeName = "node"
 	}
+	// Whatever this process was started with, a folder of the host perhaps, is for none of its children.
+	if err := unix.CloseRange(inheritedFDMin, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("embedded runtime: close inherited descriptors in children: %w", err)
+	}
 	ctx, cancel := context.WithCancel(context.Background()) // ends with Close: the watchers belong to no call
 	r := &Runtime{
 		config: config, ctx: ctx, cancel: cancel, events: newEvents(),
@@ -108,8 +121,8 @@ func New(config Config) (*Runtime, error) {
 }
 
 func (r *Runtime) open() error {
-	for _, dir := range []string{r.sandboxesDir(), r.containersDir()} {
-		if err := os.MkdirAll(dir, 0o711); err != nil {
+	for _, dir := range []string{r.config.DataDir, r.sandboxesDir(), r.containersDir()} {
+		if err := private.Folder(dir); err != nil {
 			return err
 		}
 	}
@@ -127,7 +140,8 @@ func (r *Runtime) open() error {
 		return err
 	}
 	r.network = network.New(network.Config{
-		Bridge: r.config.Bridge, ClusterCIDR: r.config.ClusterCIDR, StateDir: r.config.DataDir, Logger: r.config.Logger,
+		Bridge: r.config.Bridge, ClusterCIDR: r.config.ClusterCIDR, ServiceCIDR: r.config.ServiceCIDR,
+		StateDir: r.config.DataDir, Logger: r.config.Logger,
 	})
 	if err := r.recover(); err != nil {
 		return err
@@ -181,6 +195,9 @@ func (r *Runtime) openImages() error {
 
 // SetPodCIDR gives the node its pod addresses; the same prefix again does nothing.
 func (r *Runtime) SetPodCIDR(prefix netip.Prefix) error { return r.network.SetPodCIDR(prefix) }
+
+// SetClusterCIDR says which range covers the pods of all nodes, before SetPodCIDR; later it changes nothing.
+func (r *Runtime) SetClusterCIDR(prefix netip.Prefix) { r.network.SetClusterCIDR(prefix) }
 
 // Network is the node's pod network.
 func (r *Runtime) Network() *network.Network { return r.network }

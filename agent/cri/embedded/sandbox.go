@@ -6,19 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/private"
 )
 
 // sandbox is one pod. mu guards record; gone is closed when the shim has ended.
@@ -45,9 +43,6 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	if r.ctx.Err() != nil {
 		return "", coded(ErrClosed)
 	}
-	if wantsHostPorts(config) {
-		r.config.Logger.Warn("host ports are not provided by the embedded runtime", "pod", config.GetMetadata().GetName())
-	}
 	s, err := r.newSandbox(config, handler)
 	if err != nil {
 		return "", coded(err)
@@ -62,25 +57,6 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	r.background.Go(func() { r.watch(s) })
 	r.announceSandbox(s, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return s.id, nil
-}
-
-func validateSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
-	if config.GetMetadata().GetName() == "" {
-		return status.Error(codes.InvalidArgument, "sandbox config has no metadata")
-	}
-	if handler != "" {
-		return status.Errorf(codes.InvalidArgument, "no runtime for handler %q is configured", handler)
-	}
-	if namespaces(config).GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_POD && namespaces(config).GetUsernsOptions() != nil {
-		return status.Error(codes.Unimplemented, "the embedded runtime has no user namespaces; use containerd")
-	}
-	return nil
-}
-
-func wantsHostPorts(config *runtimeapi.PodSandboxConfig) bool {
-	return !hostNetwork(config) && slices.ContainsFunc(config.GetPortMappings(), func(mapping *runtimeapi.PortMapping) bool {
-		return mapping.GetHostPort() > 0
-	})
 }
 
 func namespaces(config *runtimeapi.PodSandboxConfig) *runtimeapi.NamespaceOption {
@@ -121,7 +97,7 @@ func (r *Runtime) assembleSandbox(record sandboxRecord, config *runtimeapi.PodSa
 }
 
 func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) error {
-	if err := os.MkdirAll(s.dir, 0o711); err != nil {
+	if err := private.Folder(s.dir); err != nil {
 		return err
 	}
 	if err := writeRecord(s.dir, s.record); err != nil {
@@ -177,7 +153,11 @@ func (r *Runtime) connectSandbox(s *sandbox) error {
 	if hostNetwork(s.config) {
 		return nil
 	}
-	endpoint, err := r.network.Attach(s.record.ShimPID, s.id)
+	ports, err := hostPorts(s.config)
+	if err != nil {
+		return err
+	}
+	endpoint, err := r.network.Attach(s.record.ShimPID, s.id, ports...)
 	if err != nil {
 		return err
 	}
@@ -211,7 +191,7 @@ func (s *sandbox) shmDir() string {
 func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s, err := r.sandbox(id)
 	if err != nil {
-		return nil //nolint:nilerr // CRI: stopping is idempotent
+		return nil // CRI: stopping is idempotent
 	}
 	return coded(r.stopSandbox(ctx, s))
 }
@@ -281,7 +261,7 @@ func (s *sandbox) endShim(ctx context.Context) error {
 func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	s, err := r.sandbox(id)
 	if err != nil {
-		return nil //nolint:nilerr // CRI: removing is idempotent
+		return nil // CRI: removing is idempotent
 	}
 	if err := r.stopSandbox(ctx, s); err != nil {
 		return coded(err)
@@ -306,10 +286,7 @@ func (r *Runtime) destroySandbox(s *sandbox) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	errs := []error{s.pod.Kill(), r.disconnect(&s.record)}
-	if dir := filepath.Join(s.dir, "shm"); isMountPoint(dir, s.dir) {
-		errs = append(errs, os.NewSyscallError("unmount "+dir, unix.Unmount(dir, unix.MNT_DETACH)))
-	}
-	errs = append(errs, s.leaf.Destroy(), r.destroyPodCgroup(s))
+	errs = append(errs, unmountShm(s.dir), s.leaf.Destroy(), r.destroyPodCgroup(s))
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}

@@ -2,7 +2,10 @@ package embedded
 
 import (
 	"os"
+	"path/filepath"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/seccomp"
@@ -19,6 +22,9 @@ func seccompFor(security *runtimeapi.LinuxContainerSecurityContext, bounding uin
 	case runtimeapi.SecurityProfile_RuntimeDefault:
 		return seccomp.Default(capabilityList(bounding))
 	case runtimeapi.SecurityProfile_Localhost:
+		if !filepath.IsAbs(profile.LocalhostRef) { // relative to what? the caller knows, not this process
+			return nil, status.Errorf(codes.InvalidArgument, "seccomp profile %q: want an absolute path", profile.LocalhostRef)
+		}
 		data, err := os.ReadFile(profile.LocalhostRef)
 		if err != nil {
 			return nil, err

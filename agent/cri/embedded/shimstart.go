@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 )
 
@@ -84,13 +85,10 @@ func shimNamespaces(config *runtimeapi.PodSandboxConfig) uintptr {
 	if options.GetIpc() != runtimeapi.NamespaceMode_NODE {
 		flags |= unix.CLONE_NEWIPC
 	}
-	if sharesPID(config) {
-		flags |= unix.CLONE_NEWPID
-	}
 	return flags
 }
 
-// sharesPID tells whether the pod has one PID namespace for all its containers; the shim is then its process 1.
+// sharesPID tells whether the pod has one PID namespace for all its containers; a pause process is then its process 1.
 func sharesPID(config *runtimeapi.PodSandboxConfig) bool {
 	options := namespaces(config)
 	return options != nil && options.GetPid() == runtimeapi.NamespaceMode_POD
@@ -111,6 +109,12 @@ func ownPID(pod *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig
 	}
 }
 
+// podPID tells whether a container joins the PID namespace that its pod has.
+func podPID(pod *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig) bool {
+	options := config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+	return options != nil && options.GetPid() == runtimeapi.NamespaceMode_POD && sharesPID(pod)
+}
+
 // wait returns when the shim listens.
 func (s *startedShim) wait(ctx context.Context) error {
 	defer s.ready.Close()
@@ -128,9 +132,17 @@ func (s *startedShim) wait(ctx context.Context) error {
 }
 
 func (s *sandbox) writeShimConfig() error {
-	config := shim.Config{Sysctls: s.config.GetLinux().GetSysctls()}
+	sysctls, err := sysctlFiles(s.config)
+	if err != nil {
+		return err
+	}
+	config := shim.Config{Sysctls: sysctls}
 	if !hostNetwork(s.config) {
 		config.Hostname = s.config.GetHostname()
+	}
+	if sharesPID(s.config) {
+		masked, _ := hiddenPaths(nil)
+		config.Pause = &boot.PauseSpec{Cgroup: boot.Cgroup{Dirs: s.leaf.Dirs()}, MaskedPaths: masked}
 	}
 	data, err := json.Marshal(config)
 	if err != nil {

@@ -174,9 +174,10 @@ func mountsOf(c *container) ([]boot.Mount, error) {
 
 func standardMounts(privileged bool) []boot.Mount {
 	sysFlags := uintptr(noSuidExecDev | unix.MS_RDONLY)
-	devFlags := uintptr(unix.MS_NOSUID | unix.MS_STRICTATIME)
+	devFlags := uintptr(unix.MS_NOSUID | unix.MS_STRICTATIME | unix.MS_NODEV) // what is mounted on top has its own flags
 	if privileged {
 		sysFlags = noSuidExecDev
+		devFlags &^= unix.MS_NODEV
 	}
 	mounts := []boot.Mount{
 		{Type: "proc", Source: "proc", Target: "/proc", Flags: noSuidExecDev},
@@ -189,7 +190,10 @@ func standardMounts(privileged bool) []boot.Mount {
 	if cgroup.V2() {
 		return append(mounts, boot.Mount{Type: "cgroup2", Source: "cgroup", Target: "/sys/fs/cgroup", Flags: sysFlags})
 	}
-	return append(mounts, boot.Mount{Type: "tmpfs", Source: "tmpfs", Target: "/sys/fs/cgroup", Flags: noSuidExecDev, Data: "mode=755,size=64k"})
+	return append(
+		mounts,
+		boot.Mount{Type: "tmpfs", Source: "tmpfs", Target: "/sys/fs/cgroup", Flags: noSuidExecDev, Data: "mode=755,size=64k"},
+	)
 }
 
 func bindMount(mount *runtimeapi.Mount) (boot.Mount, error) {
@@ -202,9 +206,6 @@ func bindMount(mount *runtimeapi.Mount) (boot.Mount, error) {
 		bound.Propagation = boot.PropagationSlave
 	case runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL:
 		bound.Propagation = boot.PropagationShared
-	}
-	if mount.GetImage().GetImage() != "" {
-		return boot.Mount{}, errors.New("image volumes are not supported by the embedded runtime")
 	}
 	if _, err := os.Stat(bound.Source); errors.Is(err, os.ErrNotExist) {
 		// What is missing becomes a directory, as with every other runtime.

@@ -95,7 +95,7 @@ func (r *Runtime) writableLayer(c *container) *runtimeapi.FilesystemUsage {
 func diskUsage(dir string) (bytes, inodes uint64) {
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // vanished
+			return nil // vanished
 		}
 		if info, err := entry.Info(); err == nil {
 			if stat, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -181,7 +181,11 @@ func (s *sandbox) networkUsage() *runtimeapi.NetworkUsage {
 		Name: network.PodInterface, RxBytes: value(counters.TxBytes), RxErrors: value(counters.TxErrors),
 		TxBytes: value(counters.RxBytes), TxErrors: value(counters.RxErrors),
 	}
-	return &runtimeapi.NetworkUsage{Timestamp: time.Now().UnixNano(), DefaultInterface: usage, Interfaces: []*runtimeapi.NetworkInterfaceUsage{usage}}
+	return &runtimeapi.NetworkUsage{
+		Timestamp:        time.Now().UnixNano(),
+		DefaultInterface: usage,
+		Interfaces:       []*runtimeapi.NetworkInterfaceUsage{usage},
+	}
 }
 
 // ListMetricDescriptors is empty: the agent makes its metrics from the stats.

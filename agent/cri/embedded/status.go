@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/internal/podfields"
 )
 
 // Name and versions by which the runtime presents itself.
@@ -27,15 +29,22 @@ func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse,
 	}, nil
 }
 
-// Status reports RuntimeReady, and NetworkReady once the node has its pod CIDR.
+// Can implements cri.Limited.
+func (r *Runtime) Can() podfields.Node { return podfields.Embedded }
+
+// Status reports RuntimeReady if this machine can run containers, and NetworkReady once the node has its pod CIDR.
 func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
+	ready := &runtimeapi.RuntimeCondition{Type: runtimeapi.RuntimeReady, Status: true}
+	if err := r.preflight.check(r); err != nil {
+		ready.Status, ready.Reason, ready.Message = false, "ContainersCannotRun", err.Error()
+	}
 	network := &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true}
 	if err := r.network.Ready(); err != nil {
 		network.Status, network.Reason, network.Message = false, "NetworkNotReady", err.Error()
 	}
 	return &runtimeapi.StatusResponse{
 		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
-			{Type: runtimeapi.RuntimeReady, Status: true}, network,
+			ready, network,
 		}},
 		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true}}},
 		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},

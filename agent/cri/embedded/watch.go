@@ -46,8 +46,7 @@ func (r *Runtime) observe(state shim.State) {
 	}
 	c.mu.Lock()
 	if c.record.StartedAt.IsZero() && !state.StartedAt.IsZero() {
-		c.record.PID, c.record.StartedAt = state.PID, state.StartedAt
-		if err := writeRecord(c.dir, c.record); err != nil {
+		if err := c.recordStart(&state); err != nil {
 			r.config.Logger.Error("record start", "container", c.id, "err", err)
 		}
 	}

@@ -25,9 +25,9 @@ func workload(args []string) int {
 		code, _ := strconv.Atoi(args[1])
 		return code
 	case "sleep":
-		fmt.Println("sleeping")
 		signals := make(chan os.Signal, 1)
 		signal.Notify(signals, syscall.SIGTERM)
+		fmt.Println("sleeping")
 		<-signals
 		fmt.Println("terminated")
 		return 7

@@ -13,6 +13,11 @@ type imageLister interface {
 }
 
 type imageMover interface {
-	PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, podSandboxConfig *runtimeapi.PodSandboxConfig) (string, error)
+	PullImage(
+		ctx context.Context,
+		image *runtimeapi.ImageSpec,
+		auth *runtimeapi.AuthConfig,
+		podSandboxConfig *runtimeapi.PodSandboxConfig,
+	) (string, error)
 	RemoveImage(ctx context.Context, image *runtimeapi.ImageSpec) error
 }

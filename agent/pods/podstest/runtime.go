@@ -41,6 +41,7 @@ type Runtime struct {
 	sandboxes  map[string]*runtimeapi.PodSandboxStatus
 	containers map[string]*container
 	calls      []string
+	handlers   []string
 	events     []chan *runtimeapi.ContainerEventResponse
 	next       int
 	noEvents   bool
@@ -174,7 +175,11 @@ func (r *Runtime) tell(c *container, kind runtimeapi.ContainerEventType) {
 }
 
 // GetContainerEvents sends events until ctx ends.
-func (r *Runtime) GetContainerEvents(ctx context.Context, ch chan *runtimeapi.ContainerEventResponse, _ func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
+func (r *Runtime) GetContainerEvents(
+	ctx context.Context,
+	ch chan *runtimeapi.ContainerEventResponse,
+	_ func(runtimeapi.RuntimeService_GetContainerEventsClient),
+) error {
 	if r.noEvents {
 		return grpcstatus.Error(codes.Unimplemented, "no events")
 	}

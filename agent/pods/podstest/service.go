@@ -3,6 +3,7 @@ package podstest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -27,9 +28,10 @@ func (r *Runtime) UpdateRuntimeConfig(_ context.Context, cfg *runtimeapi.Runtime
 }
 
 // RunPodSandbox makes a ready one with an address.
-func (r *Runtime) RunPodSandbox(_ context.Context, cfg *runtimeapi.PodSandboxConfig, _ string) (string, error) {
+func (r *Runtime) RunPodSandbox(_ context.Context, cfg *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.handlers = append(r.handlers, handler)
 	id := r.id("sandbox")
 	r.sandboxes[id] = &runtimeapi.PodSandboxStatus{
 		Id: id, Metadata: cfg.Metadata, CreatedAt: time.Now().UnixNano(), Labels: cfg.Labels, Annotations: cfg.Annotations,
@@ -37,6 +39,13 @@ func (r *Runtime) RunPodSandbox(_ context.Context, cfg *runtimeapi.PodSandboxCon
 	}
 	r.called("run %s", cfg.Metadata.Name)
 	return id, nil
+}
+
+// Handlers are those of the sandboxes that were run, in order.
+func (r *Runtime) Handlers() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.handlers)
 }
 
 // StopPodSandbox ends its containers.
@@ -95,7 +104,17 @@ func (r *Runtime) ListPodSandbox(_ context.Context, f *runtimeapi.PodSandboxFilt
 	var out []*runtimeapi.PodSandbox
 	for _, s := range r.sandboxes {
 		if matches(s.Labels, f.GetLabelSelector()) {
-			out = append(out, &runtimeapi.PodSandbox{Id: s.Id, Metadata: s.Metadata, State: s.State, CreatedAt: s.CreatedAt, Labels: s.Labels, Annotations: s.Annotations})
+			out = append(
+				out,
+				&runtimeapi.PodSandbox{
+					Id:          s.Id,
+					Metadata:    s.Metadata,
+					State:       s.State,
+					CreatedAt:   s.CreatedAt,
+					Labels:      s.Labels,
+					Annotations: s.Annotations,
+				},
+			)
 		}
 	}
 	return out, nil
@@ -111,7 +130,12 @@ func matches(have, want map[string]string) bool {
 }
 
 // CreateContainer makes one that has not started.
-func (r *Runtime) CreateContainer(_ context.Context, sandbox string, cfg *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+func (r *Runtime) CreateContainer(
+	_ context.Context,
+	sandbox string,
+	cfg *runtimeapi.ContainerConfig,
+	_ *runtimeapi.PodSandboxConfig,
+) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sandboxes[sandbox] == nil {
@@ -141,7 +165,8 @@ func (r *Runtime) StartContainer(_ context.Context, id string) error {
 	p := r.programs[c.Image.Image]
 	if p.StartError != nil {
 		now := time.Now().UnixNano()
-		c.State, c.ExitCode, c.Reason, c.Message, c.StartedAt, c.FinishedAt = runtimeapi.ContainerState_CONTAINER_EXITED, 128, "StartError", p.StartError.Error(), now, now
+		c.State, c.ExitCode, c.Reason, c.Message, c.StartedAt, c.FinishedAt = runtimeapi.ContainerState_CONTAINER_EXITED, 128,
+			"StartError", p.StartError.Error(), now, now
 		return p.StartError
 	}
 	c.State, c.StartedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
@@ -239,7 +264,12 @@ func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ b
 }
 
 // PullImage fails as FailPull says.
-func (r *Runtime) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+func (r *Runtime) PullImage(
+	_ context.Context,
+	spec *runtimeapi.ImageSpec,
+	_ *runtimeapi.AuthConfig,
+	_ *runtimeapi.PodSandboxConfig,
+) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.called("pull %s", spec.Image)

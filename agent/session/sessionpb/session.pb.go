@@ -147,8 +147,10 @@ type KeepResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How long the server waits for the next message before it holds the session for lost.
 	DeadlineMilliseconds int64 `protobuf:"varint,1,opt,name=deadline_milliseconds,json=deadlineMilliseconds,proto3" json:"deadline_milliseconds,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// Where the servers gossip, "ip:port": the agent joins their pool there.
+	GossipAddresses []string `protobuf:"bytes,2,rep,name=gossip_addresses,json=gossipAddresses,proto3" json:"gossip_addresses,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *KeepResponse) Reset() {
@@ -186,6 +188,13 @@ func (x *KeepResponse) GetDeadlineMilliseconds() int64 {
 		return x.DeadlineMilliseconds
 	}
 	return 0
+}
+
+func (x *KeepResponse) GetGossipAddresses() []string {
+	if x != nil {
+		return x.GossipAddresses
+	}
+	return nil
 }
 
 type ExchangeRequest struct {
@@ -287,7 +296,9 @@ type Digest struct {
 	Sessions []*Session `protobuf:"bytes,4,rep,name=sessions,proto3" json:"sessions,omitempty"`
 	Opinions []*Opinion `protobuf:"bytes,5,rep,name=opinions,proto3" json:"opinions,omitempty"`
 	// The server distrusts its own gossip: its opinions are no votes.
-	Suspended     bool `protobuf:"varint,6,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	Suspended bool `protobuf:"varint,6,opt,name=suspended,proto3" json:"suspended,omitempty"`
+	// Where the server gossips, "ip:port"; empty if it does not.
+	GossipAddress string `protobuf:"bytes,7,opt,name=gossip_address,json=gossipAddress,proto3" json:"gossip_address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -364,6 +375,13 @@ func (x *Digest) GetSuspended() bool {
 	return false
 }
 
+func (x *Digest) GetGossipAddress() string {
+	if x != nil {
+		return x.GossipAddress
+	}
+	return ""
+}
+
 // Session is the newest session of a node with one server. Ages instead of
 // times: clocks of servers differ.
 type Session struct {
@@ -374,8 +392,11 @@ type Session struct {
 	State                  SessionState           `protobuf:"varint,4,opt,name=state,proto3,enum=setpoint.session.v1.SessionState" json:"state,omitempty"`
 	OpenedAgeMilliseconds  int64                  `protobuf:"varint,5,opt,name=opened_age_milliseconds,json=openedAgeMilliseconds,proto3" json:"opened_age_milliseconds,omitempty"`
 	ChangedAgeMilliseconds int64                  `protobuf:"varint,6,opt,name=changed_age_milliseconds,json=changedAgeMilliseconds,proto3" json:"changed_age_milliseconds,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
+	// A ping is overdue, or was when the session ended, since the age that follows.
+	Quiet                bool  `protobuf:"varint,7,opt,name=quiet,proto3" json:"quiet,omitempty"`
+	QuietAgeMilliseconds int64 `protobuf:"varint,8,opt,name=quiet_age_milliseconds,json=quietAgeMilliseconds,proto3" json:"quiet_age_milliseconds,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *Session) Reset() {
@@ -450,6 +471,20 @@ func (x *Session) GetChangedAgeMilliseconds() int64 {
 	return 0
 }
 
+func (x *Session) GetQuiet() bool {
+	if x != nil {
+		return x.Quiet
+	}
+	return false
+}
+
+func (x *Session) GetQuietAgeMilliseconds() int64 {
+	if x != nil {
+		return x.QuietAgeMilliseconds
+	}
+	return 0
+}
+
 // Opinion is what one server's gossip holds of a node.
 type Opinion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -511,27 +546,31 @@ const file_agent_session_sessionpb_session_proto_rawDesc = "" +
 	"\vKeepRequest\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x12\x18\n" +
 	"\acounter\x18\x02 \x01(\x04R\acounter\x12\x18\n" +
-	"\agoodbye\x18\x03 \x01(\bR\agoodbye\"C\n" +
+	"\agoodbye\x18\x03 \x01(\bR\agoodbye\"n\n" +
 	"\fKeepResponse\x123\n" +
-	"\x15deadline_milliseconds\x18\x01 \x01(\x03R\x14deadlineMilliseconds\"F\n" +
+	"\x15deadline_milliseconds\x18\x01 \x01(\x03R\x14deadlineMilliseconds\x12)\n" +
+	"\x10gossip_addresses\x18\x02 \x03(\tR\x0fgossipAddresses\"F\n" +
 	"\x0fExchangeRequest\x123\n" +
 	"\x06digest\x18\x01 \x01(\v2\x1b.setpoint.session.v1.DigestR\x06digest\"G\n" +
 	"\x10ExchangeResponse\x123\n" +
-	"\x06digest\x18\x01 \x01(\v2\x1b.setpoint.session.v1.DigestR\x06digest\"\xea\x01\n" +
+	"\x06digest\x18\x01 \x01(\v2\x1b.setpoint.session.v1.DigestR\x06digest\"\x91\x02\n" +
 	"\x06Digest\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x1a\n" +
 	"\bsequence\x18\x03 \x01(\x04R\bsequence\x128\n" +
 	"\bsessions\x18\x04 \x03(\v2\x1c.setpoint.session.v1.SessionR\bsessions\x128\n" +
 	"\bopinions\x18\x05 \x03(\v2\x1c.setpoint.session.v1.OpinionR\bopinions\x12\x1c\n" +
-	"\tsuspended\x18\x06 \x01(\bR\tsuspended\"\xfe\x01\n" +
+	"\tsuspended\x18\x06 \x01(\bR\tsuspended\x12%\n" +
+	"\x0egossip_address\x18\a \x01(\tR\rgossipAddress\"\xca\x02\n" +
 	"\aSession\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x18\n" +
 	"\acounter\x18\x03 \x01(\x04R\acounter\x127\n" +
 	"\x05state\x18\x04 \x01(\x0e2!.setpoint.session.v1.SessionStateR\x05state\x126\n" +
 	"\x17opened_age_milliseconds\x18\x05 \x01(\x03R\x15openedAgeMilliseconds\x128\n" +
-	"\x18changed_age_milliseconds\x18\x06 \x01(\x03R\x16changedAgeMilliseconds\"1\n" +
+	"\x18changed_age_milliseconds\x18\x06 \x01(\x03R\x16changedAgeMilliseconds\x12\x14\n" +
+	"\x05quiet\x18\a \x01(\bR\x05quiet\x124\n" +
+	"\x16quiet_age_milliseconds\x18\b \x01(\x03R\x14quietAgeMilliseconds\"1\n" +
 	"\aOpinion\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04dead\x18\x02 \x01(\bR\x04dead*\x94\x01\n" +

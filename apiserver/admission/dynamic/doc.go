@@ -1,10 +1,9 @@
-// Package dynamic has the admission that users configure while the cluster runs:
-// mutating and validating webhooks, and policies in CEL. The plugins are upstream's
-// (k8s.io/apiserver/pkg/admission/plugin/{webhook,policy}); this package feeds them
-// from the informers over this replica's own tables and finds the pods behind the
-// Services that webhooks name.
+// Package dynamic runs the admission that users configure while the cluster runs: mutating and validating
+// webhooks, and policies in CEL. The plugins are upstream's
+// (k8s.io/apiserver/pkg/admission/plugin/{webhook,policy}); this package feeds them from the informers over
+// this replica's own tables and finds the pods behind the Services that webhooks name.
 //
-// The root package makes them for the end of the chain in apiserver/admission. Until
+// Package server makes them for the end of the chain in apiserver/admission. Until
 // the first configuration of a plugin exists the plugin is not even built, and a
 // request pays for one look into an empty table. Configurations of webhooks and
 // policies are exempt from all of them, as upstream: a webhook that refuses

@@ -94,7 +94,12 @@ func (p paramAccess) mayReadKind(ctx context.Context, who user.Info, kind *admis
 	if decision, _, err := p.authorizer.Authorize(ctx, asked); err != nil || decision == authorizer.DecisionAllow {
 		return err
 	}
-	return fmt.Errorf(`user %v must have "get" permission on all objects of the referenced paramKind (kind=%s, apiVersion=%s)`, who, kind.Kind, kind.APIVersion)
+	return fmt.Errorf(
+		`user %v must have "get" permission on all objects of the referenced paramKind (kind=%s, apiVersion=%s)`,
+		who,
+		kind.Kind,
+		kind.APIVersion,
+	)
 }
 
 func (p paramAccess) mayReadObjects(ctx context.Context, who user.Info, r reference) error {
@@ -117,7 +122,12 @@ func (p paramAccess) mayReadObjects(ctx context.Context, who user.Info, r refere
 	case decision == authorizer.DecisionAllow:
 		return nil
 	case unresolved != nil:
-		return fmt.Errorf(`unable to %w to determine minimum required permissions and user %v does not have %q permission for all groups, versions and resources`, unresolved, who, asked.Verb)
+		return fmt.Errorf(
+			`unable to %w to determine minimum required permissions and user %v does not have %q permission for all groups, versions and resources`,
+			unresolved,
+			who,
+			asked.Verb,
+		)
 	default:
 		return fmt.Errorf(`user %v does not have %q permission on the object referenced by paramRef`, who, asked.Verb)
 	}

@@ -4,6 +4,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -25,7 +26,7 @@ import (
 // Config is what the plugins decide by. All fields are required.
 type Config struct {
 	Store *storage.Store
-	// Informers read the store and run; they have what Warm asks for.
+	// Informers read the store and run; they have what Reads names.
 	Informers informers.SharedInformerFactory
 	// Client, Dynamic and Mapper ask this API itself, for what no informer has:
 	// schemas, and parameters of kinds that users defined.
@@ -60,27 +61,35 @@ func New(c Config) []admission.Interface {
 	}
 }
 
-// Warm asks for the informers that the plugins read, once they are built.
-func Warm(f informers.SharedInformerFactory) {
-	f.Core().V1().Namespaces().Informer()
-	configurations := f.Admissionregistration().V1()
-	configurations.MutatingWebhookConfigurations().Informer()
-	configurations.ValidatingWebhookConfigurations().Informer()
-	configurations.ValidatingAdmissionPolicies().Informer()
-	configurations.ValidatingAdmissionPolicyBindings().Informer()
-	configurations.MutatingAdmissionPolicies().Informer()
-	configurations.MutatingAdmissionPolicyBindings().Informer()
+// Reads are the kinds that the plugins read, once they are built.
+func Reads() []schema.GroupVersionResource {
+	reads := []schema.GroupVersionResource{corev1.SchemeGroupVersion.WithResource("namespaces")}
+	for _, plural := range []string{
+		"mutatingwebhookconfigurations", "validatingwebhookconfigurations",
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+	} {
+		reads = append(reads, admissionregistrationv1.SchemeGroupVersion.WithResource(plural))
+	}
+	return reads
 }
 
 var everything = []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect}
 
-func (c Config) mutation(plural string, build func() (admission.MutationInterface, error), operations ...admission.Operation) admission.Interface {
+func (c Config) mutation(
+	plural string,
+	build func() (admission.MutationInterface, error),
+	operations ...admission.Operation,
+) admission.Interface {
 	l := &lazyMutation{}
 	l.Handler, l.table, l.build = admission.NewHandler(operations...), c.table(plural), build
 	return l
 }
 
-func (c Config) validation(plural string, build func() (admission.ValidationInterface, error), operations ...admission.Operation) admission.Interface {
+func (c Config) validation(
+	plural string,
+	build func() (admission.ValidationInterface, error),
+	operations ...admission.Operation,
+) admission.Interface {
 	l := &lazyValidation{}
 	l.Handler, l.table, l.build = admission.NewHandler(operations...), c.table(plural), build
 	return l

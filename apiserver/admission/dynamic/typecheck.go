@@ -2,11 +2,13 @@ package dynamic
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
@@ -70,7 +72,11 @@ func checked(policy *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 	return policy.Status.TypeChecking != nil && policy.Status.ObservedGeneration >= policy.Generation
 }
 
-func (c *TypeChecker) tell(ctx context.Context, of *admissionregistrationv1.ValidatingAdmissionPolicy, warnings []admissionregistrationv1.ExpressionWarning) error {
+func (c *TypeChecker) tell(
+	ctx context.Context,
+	of *admissionregistrationv1.ValidatingAdmissionPolicy,
+	warnings []admissionregistrationv1.ExpressionWarning,
+) error {
 	_, err := c.table.Write(ctx, "", of.Name, func(v *storage.View) (*storage.Change, error) {
 		if v.Current == nil {
 			return nil, nil
@@ -81,7 +87,28 @@ func (c *TypeChecker) tell(ctx context.Context, of *admissionregistrationv1.Vali
 		}
 		policy.Status.ObservedGeneration = of.Generation
 		policy.Status.TypeChecking = &admissionregistrationv1.TypeChecking{ExpressionWarnings: warnings}
+		own(policy, metav1.Now().Rfc3339Copy())
 		return &storage.Change{Object: policy}, nil
 	})
 	return err
+}
+
+// statusManager is under which name upstream applies what it tells of a policy.
+const statusManager = "validatingadmissionpolicy-status"
+
+// own notes in the metadata whose the status is.
+func own(policy *admissionregistrationv1.ValidatingAdmissionPolicy, now metav1.Time) {
+	fields := `{"f:status":{"f:observedGeneration":{},"f:typeChecking":{}}}`
+	if len(policy.Status.TypeChecking.ExpressionWarnings) > 0 {
+		fields = `{"f:status":{"f:observedGeneration":{},"f:typeChecking":{"f:expressionWarnings":{}}}}`
+	}
+	entry := metav1.ManagedFieldsEntry{
+		Manager: statusManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", Time: &now,
+		APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+	}
+	others := slices.DeleteFunc(
+		slices.Clone(policy.ManagedFields),
+		func(e metav1.ManagedFieldsEntry) bool { return e.Manager == statusManager },
+	)
+	policy.ManagedFields = append([]metav1.ManagedFieldsEntry{entry}, others...) // what is applied stands before what is updated
 }

@@ -98,7 +98,8 @@ func isPodResource(name corev1.ResourceName) bool {
 	}
 	text := string(name)
 	return strings.HasPrefix(text, corev1.ResourceHugePagesPrefix) || strings.HasPrefix(text, corev1.ResourceRequestsHugePagesPrefix) ||
-		strings.HasPrefix(text, corev1.DefaultResourceRequestsPrefix) && isExtended(corev1.ResourceName(strings.TrimPrefix(text, corev1.DefaultResourceRequestsPrefix)))
+		strings.HasPrefix(text, corev1.DefaultResourceRequestsPrefix) &&
+			isExtended(corev1.ResourceName(strings.TrimPrefix(text, corev1.DefaultResourceRequestsPrefix)))
 }
 
 func isExtended(name corev1.ResourceName) bool {
@@ -121,7 +122,10 @@ func computeUsage(requests, limits corev1.ResourceList) corev1.ResourceList {
 	used := corev1.ResourceList{}
 	for name, amount := range requests {
 		switch {
-		case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage, strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+		case name == corev1.ResourceCPU,
+			name == corev1.ResourceMemory,
+			name == corev1.ResourceEphemeralStorage,
+			strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 			used[name] = amount
 			used[corev1.DefaultResourceRequestsPrefix+name] = amount
 		case isExtended(name):

@@ -27,8 +27,8 @@ var (
 	errClient     = errors.New("--oidc-issuer-url and --oidc-client-id belong together")
 )
 
-// Config says who may come in beside the cluster's own users. The zero value: anybody
-// without a name (anonymous), and nobody else.
+// Config configures OIDC issuers and anonymous requests, beside the cluster's own users. The zero value allows
+// anonymous requests and has no issuers.
 type Config struct {
 	// File is an AuthenticationConfiguration, or empty.
 	File string
@@ -107,7 +107,7 @@ func (a *Authentication) AuthenticateToken(ctx context.Context, token string) (*
 	return a.current.Load().tokens.AuthenticateToken(ctx, token)
 }
 
-// AdmitsAnonymous reports whether somebody without a name may ask this at all.
+// AdmitsAnonymous reports whether a request without credentials is accepted as the anonymous user.
 func (a *Authentication) AdmitsAnonymous(r *http.Request) bool {
 	return a.current.Load().admitsAnonymous(r.URL.Path)
 }
@@ -182,6 +182,6 @@ func (a *Authentication) warnOfIssuers() {
 func (a *Authentication) warn(message string, err error) {
 	if told := message + err.Error(); told != a.told {
 		a.told = told
-		a.config.Logger.Warn(message, "error", err)
+		a.config.Logger.Warn(message, "err", err)
 	}
 }

@@ -44,7 +44,7 @@ type OIDC struct {
 }
 
 const (
-	// DefaultUsernameClaim is who somebody is, unless another claim tells.
+	// DefaultUsernameClaim is the claim with the user's name if no other is configured.
 	DefaultUsernameClaim = "sub"
 	// emailClaim names users without a prefix: addresses are unique as they are.
 	emailClaim = "email"

@@ -144,7 +144,11 @@ func (a *Authorizer) rulesOf(name roleName) ([]rbacv1.PolicyRule, error) {
 }
 
 // RulesFor implements authorizer.RuleResolver.
-func (a *Authorizer) RulesFor(_ context.Context, who user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+func (a *Authorizer) RulesFor(
+	_ context.Context,
+	who user.Info,
+	namespace string,
+) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
 	rules, err := a.rules(who, namespace)
 	var resources []authorizer.ResourceRuleInfo
 	var paths []authorizer.NonResourceRuleInfo

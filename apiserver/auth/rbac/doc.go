@@ -1,9 +1,9 @@
 // Package rbac judges requests by roles and bindings (rbac.authorization.k8s.io).
 //
-// It owns the index of who holds which role, made from the store's own decoded
-// objects, the judgement of a request by the rules of those roles, and the rule
-// that nobody grants what he does not hold (Escalation, an admission plugin).
-// What roles a cluster has from its beginning is in the package policy below.
+// It owns the index from users to their roles, made from the store's own decoded objects, the authorization of
+// a request by the rules of those roles, and the check that a user grants only permissions that he has
+// (Escalation, an admission plugin). What roles a cluster has from its beginning is in the package policy
+// below.
 //
 // The authorizer of apiserver/auth asks it for what its fixed rules do not allow;
 // reviews asks it for all that a user may do. The wiring runs it. It reads

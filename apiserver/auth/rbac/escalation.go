@@ -19,9 +19,8 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
-// Escalation lets nobody grant what he does not hold: neither by a role, unless he
-// may "escalate" it, nor by binding one, unless he may "bind" it. It is a plugin
-// for the admission chain.
+// Escalation refuses a user who grants permissions that he does not have: by writing a role, unless he may
+// "escalate" it, or by binding one, unless he may "bind" it. It is a plugin for the admission chain.
 type Escalation struct {
 	rules      *Authorizer
 	authorizer authorizer.UnconditionalAuthorizer

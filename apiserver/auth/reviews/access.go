@@ -17,7 +17,10 @@ import (
 // accessReviews ask the authorizer.
 type accessReviews struct{ authorizer authorizer.Authorizer }
 
-func (r *accessReviews) answer(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+func (r *accessReviews) answer(
+	ctx context.Context,
+	review *authorizationv1.SubjectAccessReview,
+) (*authorizationv1.SubjectAccessReview, error) {
 	errs := append(validateSpec(&review.Spec), validateEmpty(review.ObjectMeta, "must be empty")...)
 	if len(errs) > 0 {
 		return nil, invalid("SubjectAccessReview", errs)
@@ -26,15 +29,28 @@ func (r *accessReviews) answer(ctx context.Context, review *authorizationv1.Subj
 	return review, nil
 }
 
-func (r *accessReviews) answerLocal(ctx context.Context, review *authorizationv1.LocalSubjectAccessReview) (*authorizationv1.LocalSubjectAccessReview, error) {
+func (r *accessReviews) answerLocal(
+	ctx context.Context,
+	review *authorizationv1.LocalSubjectAccessReview,
+) (*authorizationv1.LocalSubjectAccessReview, error) {
 	meta := review.ObjectMeta
 	meta.Namespace = ""
 	errs := append(validateSpec(&review.Spec), validateEmpty(meta, "must be empty except for namespace")...)
 	if asked := review.Spec.ResourceAttributes; asked != nil && asked.Namespace != review.Namespace {
-		errs = append(errs, field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), asked.Namespace, "must match metadata.namespace"))
+		errs = append(
+			errs,
+			field.Invalid(field.NewPath("spec.resourceAttributes.namespace"), asked.Namespace, "must match metadata.namespace"),
+		)
 	}
 	if review.Spec.NonResourceAttributes != nil {
-		errs = append(errs, field.Invalid(field.NewPath("spec.nonResourceAttributes"), review.Spec.NonResourceAttributes, "disallowed on this kind of request"))
+		errs = append(
+			errs,
+			field.Invalid(
+				field.NewPath("spec.nonResourceAttributes"),
+				review.Spec.NonResourceAttributes,
+				"disallowed on this kind of request",
+			),
+		)
 	}
 	if len(errs) > 0 {
 		return nil, invalid("LocalSubjectAccessReview", errs)
@@ -43,7 +59,10 @@ func (r *accessReviews) answerLocal(ctx context.Context, review *authorizationv1
 	return review, nil
 }
 
-func (r *accessReviews) answerSelf(ctx context.Context, review *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error) {
+func (r *accessReviews) answerSelf(
+	ctx context.Context,
+	review *authorizationv1.SelfSubjectAccessReview,
+) (*authorizationv1.SelfSubjectAccessReview, error) {
 	asked := authorizationv1.SubjectAccessReviewSpec{
 		ResourceAttributes: review.Spec.ResourceAttributes, NonResourceAttributes: review.Spec.NonResourceAttributes,
 	}
@@ -59,7 +78,10 @@ func (r *accessReviews) answerSelf(ctx context.Context, review *authorizationv1.
 	return review, nil
 }
 
-func (r *accessReviews) judge(ctx context.Context, asked *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+func (r *accessReviews) judge(
+	ctx context.Context,
+	asked *authorizationv1.SubjectAccessReviewSpec,
+) authorizationv1.SubjectAccessReviewStatus {
 	who := &user.DefaultInfo{Name: asked.User, UID: asked.UID, Groups: asked.Groups}
 	if asked.Extra != nil {
 		who.Extra = make(map[string][]string, len(asked.Extra))
@@ -70,7 +92,11 @@ func (r *accessReviews) judge(ctx context.Context, asked *authorizationv1.Subjec
 	return r.judgeAs(ctx, who, asked)
 }
 
-func (r *accessReviews) judgeAs(ctx context.Context, who user.Info, asked *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+func (r *accessReviews) judgeAs(
+	ctx context.Context,
+	who user.Info,
+	asked *authorizationv1.SubjectAccessReviewSpec,
+) authorizationv1.SubjectAccessReviewStatus {
 	attributes, problems := attributesOf(who, asked)
 	decision, reason, err := r.authorizer.Authorize(ctx, attributes)
 	if err != nil {
@@ -93,7 +119,14 @@ func validateSpec(spec *authorizationv1.SubjectAccessReviewSpec) field.ErrorList
 func validateAttributes(spec *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 	var errs field.ErrorList
 	if (spec.ResourceAttributes == nil) == (spec.NonResourceAttributes == nil) {
-		errs = append(errs, field.Invalid(field.NewPath("spec"), spec.NonResourceAttributes, "exactly one of nonResourceAttributes or resourceAttributes must be specified"))
+		errs = append(
+			errs,
+			field.Invalid(
+				field.NewPath("spec"),
+				spec.NonResourceAttributes,
+				"exactly one of nonResourceAttributes or resourceAttributes must be specified",
+			),
+		)
 	}
 	if asked := spec.ResourceAttributes; asked != nil {
 		errs = append(errs, validateSelectors(asked, field.NewPath("spec.resourceAttributes"))...)

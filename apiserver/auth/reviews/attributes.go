@@ -17,7 +17,10 @@ import (
 
 // attributesOf is the request that is asked about. What cannot be read of its
 // selectors is left out, which asks for more than was meant, and told.
-func attributesOf(who user.Info, spec *authorizationv1.SubjectAccessReviewSpec) (attributes authorizer.AttributesRecord, problems []string) {
+func attributesOf(
+	who user.Info,
+	spec *authorizationv1.SubjectAccessReviewSpec,
+) (attributes authorizer.AttributesRecord, problems []string) {
 	if asked := spec.NonResourceAttributes; asked != nil {
 		return authorizer.AttributesRecord{User: who, Path: asked.Path, Verb: asked.Verb}, nil
 	}
@@ -119,16 +122,26 @@ func validateSelectors(asked *authorizationv1.ResourceAttributes, path *field.Pa
 		at := path.Child("fieldSelector")
 		errs = append(errs, validateSelector(s.RawSelector, len(s.Requirements), at)...)
 		for i, r := range s.Requirements {
-			errs = append(errs, metav1validation.ValidateFieldSelectorRequirement(r,
-				metav1validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at.Child("requirements").Index(i))...)
+			errs = append(errs, metav1validation.ValidateFieldSelectorRequirement(
+				r,
+				metav1validation.FieldSelectorValidationOptions{
+					AllowUnknownOperatorInRequirement: true,
+				},
+				at.Child("requirements").Index(i),
+			)...)
 		}
 	}
 	if s := asked.LabelSelector; s != nil {
 		at := path.Child("labelSelector")
 		errs = append(errs, validateSelector(s.RawSelector, len(s.Requirements), at)...)
 		for i, r := range s.Requirements {
-			errs = append(errs, metav1validation.ValidateLabelSelectorRequirement(r,
-				metav1validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at.Child("requirements").Index(i))...)
+			errs = append(errs, metav1validation.ValidateLabelSelectorRequirement(
+				r,
+				metav1validation.LabelSelectorValidationOptions{
+					AllowUnknownOperatorInRequirement: true,
+				},
+				at.Child("requirements").Index(i),
+			)...)
 		}
 	}
 	return errs
@@ -139,7 +152,9 @@ func validateSelector(raw string, requirements int, path *field.Path) field.Erro
 	case raw != "" && requirements > 0:
 		return field.ErrorList{field.Invalid(path.Child("rawSelector"), raw, "may not specified at the same time as requirements")}
 	case raw == "" && requirements == 0:
-		return field.ErrorList{field.Required(path.Child("requirements"), fmt.Sprintf("when %s is specified, requirements or rawSelector is required", path))}
+		return field.ErrorList{
+			field.Required(path.Child("requirements"), fmt.Sprintf("when %s is specified, requirements or rawSelector is required", path)),
+		}
 	}
 	return nil
 }

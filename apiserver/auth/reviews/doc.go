@@ -1,5 +1,4 @@
-// Package reviews answers questions about users: may he, who is he, whose token is
-// this.
+// Package reviews serves SubjectAccessReviews, SelfSubjectReviews, TokenReviews and their relatives.
 //
 // It owns the kinds of authorization.k8s.io and authentication.k8s.io that are
 // created and never stored: what is created is the question, what comes back the

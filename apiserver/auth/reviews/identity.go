@@ -40,8 +40,11 @@ func (r *tokenReviews) answer(ctx context.Context, review *authenticationv1.Toke
 	}
 	found, ok, err := r.tokens.AuthenticateToken(authenticator.WithAudiences(ctx, audiences), review.Spec.Token)
 	review.Status = authenticationv1.TokenReviewStatus{Authenticated: ok}
-	if err != nil {
+	switch {
+	case err != nil:
 		review.Status.Error = err.Error()
+	case !ok: // nobody knows it
+		review.Status.Error = "invalid bearer token"
 	}
 	if ok {
 		review.Status.User, review.Status.Audiences = describe(found.User), found.Audiences

@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
-// Config is whom the reviews ask. All fields but CatchUp are required.
+// Config has the authorizer and authenticators that the reviews ask. All fields but CatchUp are required.
 type Config struct {
 	Authorizer authorizer.Authorizer
 	Rules      authorizer.RuleResolver
@@ -43,12 +43,42 @@ func New(config Config) []Review {
 	tokens := &tokenReviews{config.Tokens, config.Audiences}
 	who, may := authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion
 	return []Review{
-		review(who.WithKind("SelfSubjectReview"), false, func() *authenticationv1.SelfSubjectReview { return &authenticationv1.SelfSubjectReview{} }, answerSelf),
-		review(who.WithKind("TokenReview"), false, func() *authenticationv1.TokenReview { return &authenticationv1.TokenReview{} }, tokens.answer),
-		review(may.WithKind("LocalSubjectAccessReview"), true, func() *authorizationv1.LocalSubjectAccessReview { return &authorizationv1.LocalSubjectAccessReview{} }, access.answerLocal),
-		review(may.WithKind("SelfSubjectAccessReview"), false, func() *authorizationv1.SelfSubjectAccessReview { return &authorizationv1.SelfSubjectAccessReview{} }, access.answerSelf),
-		review(may.WithKind("SelfSubjectRulesReview"), false, func() *authorizationv1.SelfSubjectRulesReview { return &authorizationv1.SelfSubjectRulesReview{} }, rules.answer),
-		review(may.WithKind("SubjectAccessReview"), false, func() *authorizationv1.SubjectAccessReview { return &authorizationv1.SubjectAccessReview{} }, access.answer),
+		review(
+			who.WithKind("SelfSubjectReview"),
+			false,
+			func() *authenticationv1.SelfSubjectReview { return &authenticationv1.SelfSubjectReview{} },
+			answerSelf,
+		),
+		review(
+			who.WithKind("TokenReview"),
+			false,
+			func() *authenticationv1.TokenReview { return &authenticationv1.TokenReview{} },
+			tokens.answer,
+		),
+		review(
+			may.WithKind("LocalSubjectAccessReview"),
+			true,
+			func() *authorizationv1.LocalSubjectAccessReview { return &authorizationv1.LocalSubjectAccessReview{} },
+			access.answerLocal,
+		),
+		review(
+			may.WithKind("SelfSubjectAccessReview"),
+			false,
+			func() *authorizationv1.SelfSubjectAccessReview { return &authorizationv1.SelfSubjectAccessReview{} },
+			access.answerSelf,
+		),
+		review(
+			may.WithKind("SelfSubjectRulesReview"),
+			false,
+			func() *authorizationv1.SelfSubjectRulesReview { return &authorizationv1.SelfSubjectRulesReview{} },
+			rules.answer,
+		),
+		review(
+			may.WithKind("SubjectAccessReview"),
+			false,
+			func() *authorizationv1.SubjectAccessReview { return &authorizationv1.SubjectAccessReview{} },
+			access.answer,
+		),
 	}
 }
 
@@ -61,7 +91,12 @@ func Kinds(reviews []Review) []*resource.Any {
 	return kinds
 }
 
-func review[T resource.Object](gvk schema.GroupVersionKind, namespaced bool, empty func() T, answer func(context.Context, T) (T, error)) Review {
+func review[T resource.Object](
+	gvk schema.GroupVersionKind,
+	namespaced bool,
+	empty func() T,
+	answer func(context.Context, T) (T, error),
+) Review {
 	return Review{
 		Kind: resource.Erase(resource.Kind[T]{
 			GroupVersionKind: gvk, Plural: strings.ToLower(gvk.Kind) + "s", ClusterScoped: !namespaced, CreateOnly: true,

@@ -15,7 +15,10 @@ type rulesReviews struct {
 	catchUp func(ctx context.Context) error
 }
 
-func (r *rulesReviews) answer(ctx context.Context, review *authorizationv1.SelfSubjectRulesReview) (*authorizationv1.SelfSubjectRulesReview, error) {
+func (r *rulesReviews) answer(
+	ctx context.Context,
+	review *authorizationv1.SelfSubjectRulesReview,
+) (*authorizationv1.SelfSubjectRulesReview, error) {
 	who, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, apierrors.NewBadRequest("no user present on request")

@@ -44,6 +44,7 @@ type Authenticator struct {
 	issuer   *Issuer
 	objects  *storage.Store
 	verified *lru.Cache // [sha256.Size]byte to *claims
+	used     chan use   // of tokens in Secrets, for Run
 }
 
 var _ authenticator.Token = (*Authenticator)(nil)
@@ -51,7 +52,7 @@ var _ authenticator.Token = (*Authenticator)(nil)
 // NewAuthenticator accepts the tokens of issuer, as long as what they are bound to
 // is in the store.
 func NewAuthenticator(issuer *Issuer, objects *storage.Store) *Authenticator {
-	return &Authenticator{issuer: issuer, objects: objects, verified: lru.New(rememberedTokens)}
+	return &Authenticator{issuer: issuer, objects: objects, verified: lru.New(rememberedTokens), used: make(chan use, waitingUses)}
 }
 
 // AuthenticateToken implements authenticator.Token. Tokens of another issuer are

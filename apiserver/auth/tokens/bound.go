@@ -2,7 +2,6 @@ package tokens
 
 import (
 	"context"
-	"crypto/subtle"
 	"fmt"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 )
 
 var (
@@ -75,43 +73,4 @@ func (a *Authenticator) check(ctx context.Context, r requirement, resourceVersio
 func goneSince(o metav1.Object, then time.Time) bool {
 	at := o.GetDeletionTimestamp()
 	return at != nil && at.Time.Before(then)
-}
-
-// invalidSinceLabel marks a secret whose token nobody has used for long.
-const invalidSinceLabel = "kubernetes.io/legacy-token-invalid-since"
-
-// legacyHolder: the token must be the one that its secret holds now.
-func (a *Authenticator) legacyHolder(ctx context.Context, token string, c *claims) (*serviceaccount.ServiceAccountInfo, error) {
-	l := &c.legacyClaims
-	if l.Namespace == "" || l.Account == "" || l.AccountUID == "" || l.Secret == "" ||
-		c.Subject != serviceaccount.MakeUsername(l.Namespace, l.Account) {
-		return nil, ErrClaims
-	}
-	if err := a.checkSecret(ctx, l, token, "0"); err != nil {
-		if err := a.checkSecret(ctx, l, token, ""); err != nil {
-			return nil, err
-		}
-	}
-	if err := a.require(ctx, []requirement{{accountsResource, l.Namespace, l.Account, l.AccountUID}}); err != nil {
-		return nil, err
-	}
-	return &serviceaccount.ServiceAccountInfo{Namespace: l.Namespace, Name: l.Account, UID: l.AccountUID}, nil
-}
-
-func (a *Authenticator) checkSecret(ctx context.Context, l *legacyClaims, token, resourceVersion string) error {
-	found, err := a.objects.Table(secretsResource).Get(ctx, l.Namespace, l.Secret, resourceVersion)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err != nil || found.Object().GetDeletionTimestamp() != nil {
-		return fmt.Errorf("%w: its secret is gone", ErrInvalidated)
-	}
-	secret := found.Object().(*corev1.Secret)
-	if subtle.ConstantTimeCompare(secret.Data[corev1.ServiceAccountTokenKey], []byte(token)) == 0 {
-		return fmt.Errorf("%w: its secret holds another one", ErrInvalidated)
-	}
-	if secret.Labels[invalidSinceLabel] != "" {
-		return fmt.Errorf("%w: its secret is labelled %s; remove the label to use it again", ErrInvalidated, invalidSinceLabel)
-	}
-	return nil
 }

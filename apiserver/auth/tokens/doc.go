@@ -5,14 +5,15 @@
 // longer good: its account, and the pod, secret or node that it is bound to, must
 // still be the very objects that it was made for.
 //
-// The chain of apiserver asks the Authenticator, apiserver/rest the Issuer, for
-// the token subresource of service accounts; the wiring makes both from the key in
-// the trust folder, which all servers share. It reads apiserver/storage.
+// The chain of apiserver asks the Authenticator, apiserver/rest the Issuer, for the token subresource of
+// service accounts; package server makes both from the key in the trust folder, which all servers share. It
+// reads apiserver/storage.
 //
 // Promises: a token is good on every server at once. The signature of a token is
 // checked once for each server and remembered; what it is bound to is looked up
 // with every request, in this replica's own state, and before a token is refused
-// in the newest state of the cluster. It costs no write. Tokens appear in no log.
+// in the newest state of the cluster. It costs no write, but one a day for a token that is kept in a Secret: the label with the
+// day of its last use, by which controllers/legacytoken ends those that nobody uses. No request waits for it. Tokens appear in no log.
 //
 // It is tested with tables of claims over an in-memory store.
 package tokens

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 )
 
-// DefaultIssuer is who tokens say has made them, and whom they are for if nothing
-// else is asked.
+// DefaultIssuer is the issuer of tokens, and their audience if no other is requested.
 const DefaultIssuer = "https://kubernetes.default.svc.cluster.local"
 
 const (
@@ -38,14 +37,20 @@ func NewIssuer(keys *Keys, name string, audiences ...string) *Issuer {
 	return &Issuer{keys: keys, name: name, audiences: audiences}
 }
 
-// Name is who its tokens say has made them.
+// Name is the issuer in its tokens.
 func (i *Issuer) Name() string { return i.name }
 
 // Audiences are those that the API answers to.
 func (i *Issuer) Audiences() []string { return slices.Clone(i.audiences) }
 
 // Issue makes a token for account that is good from now on for the life asked for.
-func (i *Issuer) Issue(account *corev1.ServiceAccount, bound Binding, audiences []string, life time.Duration, now time.Time) (string, error) {
+func (i *Issuer) Issue(
+	account *corev1.ServiceAccount,
+	bound Binding,
+	audiences []string,
+	life time.Duration,
+	now time.Time,
+) (string, error) {
 	warnAfter := time.Duration(0)
 	if life == lenientLife && bound.Pod != nil && i.answersTo(audiences) {
 		life, warnAfter = extendedLife, life

@@ -93,7 +93,11 @@ func (c compiler) declare(variable *admissionregistrationv1.Variable, path *fiel
 		return append(errs, field.InternalError(path, errors.New("variable composition is not allowed")))
 	}
 	e := expression{name: variable.Name, text: variable.Expression, returns: []*cel.Type{cel.AnyType, cel.DynType}}
-	result := composite.CompileAndStoreVariable(e, plugincel.OptionalVariableDeclarations{HasParams: c.params, HasAuthorizer: true}, c.environment(e.text))
+	result := composite.CompileAndStoreVariable(
+		e,
+		plugincel.OptionalVariableDeclarations{HasParams: c.params, HasAuthorizer: true},
+		c.environment(e.text),
+	)
 	return append(errs, celErrors(e, result, path.Child("expression"))...)
 }
 
@@ -113,7 +117,12 @@ func celErrors(e expression, result plugincel.CompilationResult, path *field.Pat
 }
 
 // validateMatchConditions: conditions see the request, not the variables of a policy.
-func validateMatchConditions(conditions []admissionregistrationv1.MatchCondition, params bool, stored map[string]bool, path *field.Path) field.ErrorList {
+func validateMatchConditions(
+	conditions []admissionregistrationv1.MatchCondition,
+	params bool,
+	stored map[string]bool,
+	path *field.Path,
+) field.ErrorList {
 	var errs field.ErrorList
 	if n := len(conditions); n > matchConditionsMax {
 		errs = append(errs, field.TooMany(path, n, matchConditionsMax))
@@ -127,7 +136,8 @@ func validateMatchConditions(conditions []admissionregistrationv1.MatchCondition
 		if text := strings.TrimSpace(condition.Expression); text == "" {
 			errs = append(errs, field.Required(at.Child("expression"), ""))
 		} else {
-			errs = append(errs, c.check(expression{text: text, returns: []*cel.Type{cel.BoolType}}, plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, at.Child("expression"))...)
+			errs = append(errs, c.check(expression{text: text, returns: []*cel.Type{cel.BoolType}},
+				plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, at.Child("expression"))...)
 		}
 		switch {
 		case condition.Name == "":
@@ -174,7 +184,10 @@ func validateParamKind(kind *admissionregistrationv1.ParamKind, path *field.Path
 		return append(errs, field.Required(path.Child("kind"), ""))
 	}
 	if msgs := utilvalidation.IsDNS1035Label(strings.ToLower(kind.Kind)); len(msgs) > 0 {
-		errs = append(errs, field.Invalid(path.Child("kind"), kind.Kind, "may have mixed case, but should otherwise match: "+strings.Join(msgs, ",")))
+		errs = append(
+			errs,
+			field.Invalid(path.Child("kind"), kind.Kind, "may have mixed case, but should otherwise match: "+strings.Join(msgs, ",")),
+		)
 	}
 	return errs
 }

@@ -114,8 +114,14 @@ func (c compiler) mutation(m *admissionregistrationv1.Mutation, path *field.Path
 			errs = append(errs, field.Invalid(patch, "{jsonPatch}", "must not be specified when patchType is ApplyConfiguration"))
 		}
 	default:
-		return field.ErrorList{field.NotSupported(path.Child("patchType"), m.PatchType,
-			[]admissionregistrationv1.PatchType{admissionregistrationv1.PatchTypeApplyConfiguration, admissionregistrationv1.PatchTypeJSONPatch})}
+		return field.ErrorList{field.NotSupported(
+			path.Child("patchType"),
+			m.PatchType,
+			[]admissionregistrationv1.PatchType{
+				admissionregistrationv1.PatchTypeApplyConfiguration,
+				admissionregistrationv1.PatchTypeJSONPatch,
+			},
+		)}
 	}
 	return errs
 }
@@ -125,5 +131,9 @@ func (c compiler) patch(text string, returns *cel.Type, path *field.Path) field.
 	if text == "" {
 		return rule.Required(text, path)
 	}
-	return c.check(expression{text: text, returns: []*cel.Type{returns}}, plugincel.OptionalVariableDeclarations{HasAuthorizer: true, HasPatchTypes: true}, path)
+	return c.check(
+		expression{text: text, returns: []*cel.Type{returns}},
+		plugincel.OptionalVariableDeclarations{HasAuthorizer: true, HasPatchTypes: true},
+		path,
+	)
 }

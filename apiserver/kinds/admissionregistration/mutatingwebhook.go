@@ -75,7 +75,13 @@ func validateMutatingWebhooksUpdate(c, old *mutatingConfiguration) field.ErrorLi
 func validateReinvocations(c *mutatingConfiguration) field.ErrorList {
 	var errs field.ErrorList
 	for i := range c.Webhooks {
-		errs = append(errs, rule.OptionalOneOf(c.Webhooks[i].ReinvocationPolicy, reinvocations, field.NewPath("webhooks").Index(i).Child("reinvocationPolicy"))...)
+		errs = append(
+			errs,
+			rule.OptionalOneOf(
+				c.Webhooks[i].ReinvocationPolicy,
+				reinvocations,
+				field.NewPath("webhooks").Index(i).Child("reinvocationPolicy"),
+			)...)
 	}
 	return errs
 }

@@ -130,12 +130,22 @@ func validateParamRef(ref *admissionregistrationv1.ParamRef, path *field.Path) f
 	if ref.ParameterNotFoundAction == nil {
 		return append(errs, field.Required(action, ""))
 	}
-	return append(errs, rule.RequiredOneOf(*ref.ParameterNotFoundAction,
-		[]admissionregistrationv1.ParameterNotFoundActionType{admissionregistrationv1.DenyAction, admissionregistrationv1.AllowAction}, action)...)
+	return append(errs, rule.RequiredOneOf(
+		*ref.ParameterNotFoundAction,
+		[]admissionregistrationv1.ParameterNotFoundActionType{
+			admissionregistrationv1.DenyAction,
+			admissionregistrationv1.AllowAction,
+		},
+		action,
+	)...)
 }
 
 // policyColumns: expressions are counted, validations or mutations.
-func policyColumns[T resource.Object](name, description string, count func(T) int, params func(T) *admissionregistrationv1.ParamKind) []resource.Column[T] {
+func policyColumns[T resource.Object](
+	name, description string,
+	count func(T) int,
+	params func(T) *admissionregistrationv1.ParamKind,
+) []resource.Column[T] {
 	return []resource.Column[T]{
 		column.Name[T](),
 		column.Int(name, description, func(policy T) int64 { return int64(count(policy)) }),
@@ -152,10 +162,15 @@ func policyColumns[T resource.Object](name, description string, count func(T) in
 func policyBindingColumns[T resource.Object](parts func(T) (policy string, params *admissionregistrationv1.ParamRef)) []resource.Column[T] {
 	return []resource.Column[T]{
 		column.Name[T](),
-		column.Text("PolicyName", "PolicyName indicates the policy definition which the policy binding binded to", 0, func(binding T) string {
-			policy, _ := parts(binding)
-			return policy
-		}),
+		column.Text(
+			"PolicyName",
+			"PolicyName indicates the policy definition which the policy binding binded to",
+			0,
+			func(binding T) string {
+				policy, _ := parts(binding)
+				return policy
+			},
+		),
 		column.Text("ParamRef", "ParamRef indicates the param resource which sets the configuration param", 0, func(binding T) string {
 			_, params := parts(binding)
 			return paramRefCell(params)

@@ -21,8 +21,12 @@ const everything = "*"
 var (
 	failurePolicies = []admissionregistrationv1.FailurePolicyType{admissionregistrationv1.Fail, admissionregistrationv1.Ignore}
 	matchPolicies   = []admissionregistrationv1.MatchPolicyType{admissionregistrationv1.Equivalent, admissionregistrationv1.Exact}
-	scopes          = []admissionregistrationv1.ScopeType{admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope}
-	operations      = []admissionregistrationv1.OperationType{
+	scopes          = []admissionregistrationv1.ScopeType{
+		admissionregistrationv1.AllScopes,
+		admissionregistrationv1.ClusterScope,
+		admissionregistrationv1.NamespacedScope,
+	}
+	operations = []admissionregistrationv1.OperationType{
 		admissionregistrationv1.OperationAll, admissionregistrationv1.Connect, admissionregistrationv1.Create,
 		admissionregistrationv1.Delete, admissionregistrationv1.Update,
 	}
@@ -52,7 +56,11 @@ func definedOneOf[T ~string](value *T, set []T, path *field.Path) field.ErrorLis
 }
 
 func validateSelector(selector *metav1.LabelSelector, badLabels bool, path *field.Path) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: badLabels}, path)
+	return metav1validation.ValidateLabelSelector(
+		selector,
+		metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: badLabels},
+		path,
+	)
 }
 
 func validateRule(r *admissionregistrationv1.RuleWithOperations, path *field.Path) field.ErrorList {

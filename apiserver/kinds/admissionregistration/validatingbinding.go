@@ -11,7 +11,11 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
-var validationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit, admissionregistrationv1.Deny, admissionregistrationv1.Warn}
+var validationActions = []admissionregistrationv1.ValidationAction{
+	admissionregistrationv1.Audit,
+	admissionregistrationv1.Deny,
+	admissionregistrationv1.Warn,
+}
 
 type validatingBinding = admissionregistrationv1.ValidatingAdmissionPolicyBinding
 
@@ -59,7 +63,14 @@ func validateActions(actions []admissionregistrationv1.ValidationAction, path *f
 		}
 	}
 	if slices.Contains(actions, admissionregistrationv1.Deny) && slices.Contains(actions, admissionregistrationv1.Warn) {
-		errs = append(errs, field.Invalid(path, actions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
+		errs = append(
+			errs,
+			field.Invalid(
+				path,
+				actions,
+				"must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)",
+			),
+		)
 	}
 	return errs
 }

@@ -25,7 +25,11 @@ const (
 )
 
 // refusalReasons are the reasons that a validation may give, in the order of messages.
-var refusalReasons = []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge}
+var refusalReasons = []metav1.StatusReason{
+	metav1.StatusReasonForbidden,
+	metav1.StatusReasonInvalid,
+	metav1.StatusReasonRequestEntityTooLarge,
+}
 
 type validatingPolicy = admissionregistrationv1.ValidatingAdmissionPolicy
 
@@ -38,6 +42,7 @@ func validatingPolicies() resource.Kind[*validatingPolicy] {
 		New:                    func() *validatingPolicy { return &validatingPolicy{} },
 		NewList:                func() runtime.Object { return &admissionregistrationv1.ValidatingAdmissionPolicyList{} },
 		Default:                defaultValidatingPolicy,
+		StatusResets:           []string{"metadata", "spec"},
 		PrepareStatus:          func(policy, old *validatingPolicy) { metav1.ResetObjectMetaForStatus(policy, old) },
 		Validate:               validateValidatingPolicy,
 		ValidateUpdate:         validateValidatingPolicyUpdate,
@@ -126,7 +131,13 @@ func (c compiler) validation(v *admissionregistrationv1.Validation, path *field.
 	case strings.TrimSpace(v.MessageExpression) == "":
 		errs = append(errs, field.Invalid(at, v.MessageExpression, blank))
 	default:
-		errs = append(errs, c.check(expression{text: v.MessageExpression, returns: []*cel.Type{cel.StringType}}, plugincel.OptionalVariableDeclarations{}, at)...)
+		errs = append(
+			errs,
+			c.check(
+				expression{text: v.MessageExpression, returns: []*cel.Type{cel.StringType}},
+				plugincel.OptionalVariableDeclarations{},
+				at,
+			)...)
 	}
 	switch message, at := strings.TrimSpace(v.Message), path.Child("message"); {
 	case v.Message != "" && message == "":
@@ -141,7 +152,10 @@ func (c compiler) validation(v *admissionregistrationv1.Validation, path *field.
 func (c compiler) annotations(policy string, annotations []admissionregistrationv1.AuditAnnotation, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(annotations) > auditAnnotationsMax {
-		errs = append(errs, field.Invalid(path, annotations, fmt.Sprintf("must not have more than %d auditAnnotations", auditAnnotationsMax)))
+		errs = append(
+			errs,
+			field.Invalid(path, annotations, fmt.Sprintf("must not have more than %d auditAnnotations", auditAnnotationsMax)),
+		)
 	}
 	keys := map[string]bool{}
 	for i, annotation := range annotations {
@@ -167,7 +181,11 @@ func (c compiler) annotation(text string, path *field.Path) field.ErrorList {
 	case len(text) > auditExpressionBytesMax:
 		return field.ErrorList{field.Required(path, fmt.Sprintf("must not exceed %d bytes in length", auditExpressionBytesMax))}
 	}
-	return c.check(expression{text: text, returns: []*cel.Type{cel.StringType, cel.NullType}}, plugincel.OptionalVariableDeclarations{HasAuthorizer: true}, path)
+	return c.check(
+		expression{text: text, returns: []*cel.Type{cel.StringType, cel.NullType}},
+		plugincel.OptionalVariableDeclarations{HasAuthorizer: true},
+		path,
+	)
 }
 
 func validatePolicyStatus(status *admissionregistrationv1.ValidatingAdmissionPolicyStatus) field.ErrorList {

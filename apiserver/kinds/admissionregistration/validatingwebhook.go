@@ -33,7 +33,11 @@ func validatingWebhooks() resource.Kind[*validatingConfiguration] {
 func hookColumns[T resource.Object](count func(T) int) []resource.Column[T] {
 	return []resource.Column[T]{
 		column.Name[T](),
-		column.Int("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration", func(c T) int64 { return int64(count(c)) }),
+		column.Int(
+			"Webhooks",
+			"Webhooks indicates the number of webhooks registered in this configuration",
+			func(c T) int64 { return int64(count(c)) },
+		),
 		column.Age[T](),
 	}
 }

@@ -71,7 +71,8 @@ func lenient(hooks, old []hook) leniency {
 	for i := range old {
 		h := &old[i]
 		l.sideEffects = l.sideEffects || h.SideEffects == nil || !slices.Contains(noSideEffects, *h.SideEffects)
-		l.reviewVersions = l.reviewVersions || len(h.AdmissionReviewVersions) > 0 && !slices.ContainsFunc(h.AdmissionReviewVersions, knownReview)
+		l.reviewVersions = l.reviewVersions ||
+			len(h.AdmissionReviewVersions) > 0 && !slices.ContainsFunc(h.AdmissionReviewVersions, knownReview)
 		l.labels = l.labels || len(validateSelectors(h, false, nil)) > 0
 		l.names = l.names || names[h.Name]
 		names[h.Name] = true
@@ -189,7 +190,10 @@ func hookWarnings(hooks []hook) []string {
 		for j := range hooks[i].Rules {
 			path := field.NewPath("webhooks").Index(i).Child("rules").Index(j)
 			for _, named := range transientIn(&hooks[i].Rules[j].Rule) {
-				warnings = append(warnings, fmt.Sprintf("%s: %s is excluded from admission webhooks; this rule will have no effect", path, named))
+				warnings = append(
+					warnings,
+					fmt.Sprintf("%s: %s is excluded from admission webhooks; this rule will have no effect", path, named),
+				)
 			}
 		}
 	}

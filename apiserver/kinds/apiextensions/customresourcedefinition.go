@@ -41,6 +41,7 @@ func customResourceDefinitions() resource.Kind[*definition] {
 		Generation:             true,
 		RequireResourceVersion: true,
 		Finalizing:             func(d *definition) bool { return d.DeletionTimestamp == nil },
+		NoDependents:           true,
 		MarkDeleted:            markDeleted,
 		Columns:                columns(),
 	}
@@ -88,10 +89,12 @@ func validate(d *definition) field.ErrorList {
 	if err != nil {
 		return unreadable(err)
 	}
-	return validation.ValidateCustomResourceDefinition(context.Background(), in)
+	return append(withoutSchema(in), validation.ValidateCustomResourceDefinition(context.Background(), in)...)
 }
 
-func validatePair(rule func(ctx context.Context, obj, old *apiextensions.CustomResourceDefinition) field.ErrorList) func(d, old *definition) field.ErrorList {
+func validatePair(
+	rule func(ctx context.Context, obj, old *apiextensions.CustomResourceDefinition) field.ErrorList,
+) func(d, old *definition) field.ErrorList {
 	return func(d, old *definition) field.ErrorList {
 		in, err := internal(d)
 		if err != nil {
@@ -101,7 +104,7 @@ func validatePair(rule func(ctx context.Context, obj, old *apiextensions.CustomR
 		if err != nil {
 			return unreadable(err)
 		}
-		return rule(context.Background(), in, was)
+		return append(withoutSchema(in), rule(context.Background(), in, was)...)
 	}
 }
 

@@ -23,7 +23,12 @@ func warnings(d *definition) []string {
 	eachSchema(in, func(s *apiextensions.JSONSchemaProps) {
 		formats = append(formats, unknownFormats(s)...)
 		if t := itemType(s); s.XListType != nil && *s.XListType == "set" && (t == "object" || t == "array") {
-			setsOfObjects.Insert(fmt.Sprintf("x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL validation rules", t))
+			setsOfObjects.Insert(
+				fmt.Sprintf(
+					"x-kubernetes-list-type: set for items of type %q is not supported by server-side apply or CEL validation rules",
+					t,
+				),
+			)
 		}
 	})
 	var all []string

@@ -24,7 +24,11 @@ const (
 )
 
 // statuses in the order of messages.
-var statuses = []apiregistrationv1.ConditionStatus{apiregistrationv1.ConditionTrue, apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown}
+var statuses = []apiregistrationv1.ConditionStatus{
+	apiregistrationv1.ConditionTrue,
+	apiregistrationv1.ConditionFalse,
+	apiregistrationv1.ConditionUnknown,
+}
 
 func apiServices() resource.Kind[*apiregistrationv1.APIService] {
 	return resource.Kind[*apiregistrationv1.APIService]{
@@ -38,6 +42,7 @@ func apiServices() resource.Kind[*apiregistrationv1.APIService] {
 		ValidateName:           func(name string, _ bool) []string { return content.IsPathSegmentName(name) },
 		Default:                defaultAPIService,
 		PrepareCreate:          prepareAPIService,
+		StatusResets:           []string{"metadata", "spec"},
 		PrepareStatus:          func(service, old *apiregistrationv1.APIService) { metav1.ResetObjectMetaForStatus(service, old) },
 		Validate:               validateAPIService,
 		ValidateUpdate:         func(service, _ *apiregistrationv1.APIService) field.ErrorList { return validateAPIService(service) },
@@ -68,12 +73,17 @@ func prepareAPIService(service *apiregistrationv1.APIService) {
 func apiServiceColumns() []resource.Column[*apiregistrationv1.APIService] {
 	return []resource.Column[*apiregistrationv1.APIService]{
 		column.Name[*apiregistrationv1.APIService](),
-		column.Text("Service", "The reference to the service that hosts this API endpoint.", 0, func(service *apiregistrationv1.APIService) string {
-			if reference := service.Spec.Service; reference != nil {
-				return reference.Namespace + "/" + reference.Name
-			}
-			return "Local"
-		}),
+		column.Text(
+			"Service",
+			"The reference to the service that hosts this API endpoint.",
+			0,
+			func(service *apiregistrationv1.APIService) string {
+				if reference := service.Spec.Service; reference != nil {
+					return reference.Namespace + "/" + reference.Name
+				}
+				return "Local"
+			},
+		),
 		column.Text("Available", "Whether this service is available.", 0, availableCell),
 		column.Age[*apiregistrationv1.APIService](),
 	}
@@ -96,7 +106,24 @@ func validateAPIService(service *apiregistrationv1.APIService) field.ErrorList {
 	var errs field.ErrorList
 	spec, path := &service.Spec, field.NewPath("spec")
 	if name := spec.Version + "." + spec.Group; service.Name != name && len(content.IsPathSegmentName(service.Name)) == 0 {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), service.Name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", name)))
+		errs = append(
+			errs,
+			field.Invalid(
+				field.NewPath("metadata", "name"),
+				service.Name,
+				fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", name),
+			),
+		)
+	}
+	if name := spec.Version + "." + spec.Group; service.GenerateName != "" && service.GenerateName != name {
+		errs = append(
+			errs,
+			field.Invalid(
+				field.NewPath("metadata", "generateName"),
+				service.GenerateName,
+				fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", name),
+			),
+		)
 	}
 	switch {
 	case spec.Group != "":
@@ -124,7 +151,10 @@ func validateLocal(spec *apiregistrationv1.APIServiceSpec, path *field.Path) fie
 		errs = append(errs, field.Invalid(path.Child("caBundle"), fmt.Sprintf("%d bytes", n), "local APIServices may not have a caBundle"))
 	}
 	if spec.InsecureSkipTLSVerify {
-		errs = append(errs, field.Invalid(path.Child("insecureSkipTLSVerify"), true, "local APIServices may not have insecureSkipTLSVerify"))
+		errs = append(
+			errs,
+			field.Invalid(path.Child("insecureSkipTLSVerify"), true, "local APIServices may not have insecureSkipTLSVerify"),
+		)
 	}
 	return errs
 }

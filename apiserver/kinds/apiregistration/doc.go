@@ -1,7 +1,6 @@
-// Package apiregistration has the kinds of apiregistration.k8s.io/v1: which server
-// answers for which version of which group.
+// Package apiregistration has the kinds of apiregistration.k8s.io/v1: APIServices, which name the server for a
+// version of an API group.
 //
-// The list of kinds (apiserver/kinds) calls Kinds, nobody else calls anything.
-// Functions are pure and behave as the parent package promises. Golden files
-// stand in testdata.
+// Only the list of kinds (apiserver/kinds) calls this package (Kinds). Functions are pure and behave as the
+// parent package promises. Golden files stand in testdata.
 package apiregistration

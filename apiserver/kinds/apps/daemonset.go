@@ -42,6 +42,7 @@ func daemonSets() resource.Kind[*appsv1.DaemonSet] {
 		Spec:             func(ds *appsv1.DaemonSet) any { return &ds.Spec },
 		Status:           func(ds *appsv1.DaemonSet) any { return &ds.Status },
 		Generation:       true,
+		Bookmark:         func(ds *appsv1.DaemonSet) { setTemplateGeneration(ds, 0) },
 		Columns:          daemonSetColumns(),
 	}
 }
@@ -56,6 +57,10 @@ func defaultDaemonSet(ds *appsv1.DaemonSet) {
 	}
 	rule.DefaultPointer(&ds.Spec.RevisionHistoryLimit, defaultHistoryLimit)
 	podspec.Default(&ds.Spec.Template.Spec)
+	// As upstream, whose apps/v1 always has the annotation: whoever writes a set owns it.
+	if templateGeneration(ds) == 0 {
+		setTemplateGeneration(ds, 0)
+	}
 }
 
 // templateGeneration counts changes of the template, in an annotation since apps/v1
@@ -118,7 +123,10 @@ func validateDaemonSet(ds, old *appsv1.DaemonSet) field.ErrorList {
 	}
 	template := path.Child("template")
 	if matcher, err := metav1.LabelSelectorAsSelector(spec.Selector); err == nil && !matcher.Matches(labels.Set(spec.Template.Labels)) {
-		errs = append(errs, field.Invalid(template.Child("metadata", "labels"), spec.Template.Labels, "`selector` does not match template `labels`"))
+		errs = append(
+			errs,
+			field.Invalid(template.Child("metadata", "labels"), spec.Template.Labels, "`selector` does not match template `labels`"),
+		)
 	}
 	errs = append(errs, workload.ValidatePodTemplate(&spec.Template, template)...)
 	errs = append(errs, workload.ValidateEndless(&spec.Template, "DaemonSet", template)...)

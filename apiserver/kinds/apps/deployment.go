@@ -35,14 +35,17 @@ func deployments() resource.Kind[*appsv1.Deployment] {
 		NewList:          func() runtime.Object { return &appsv1.DeploymentList{} },
 		Default:          defaultDeployment,
 		PrepareUpdate:    prepareDeploymentUpdate,
+		StatusResets:     []string{"spec", "metadata.labels"},
 		PrepareStatus:    func(d, old *appsv1.Deployment) { d.Labels = old.Labels },
 		Validate:         validateDeployment,
 		ValidateUpdate:   validateDeploymentUpdate,
 		ValidateStatus:   validateDeploymentStatus,
+		ChangeWarnings:   workload.NameWarnings[*appsv1.Deployment],
 		Warnings:         func(d *appsv1.Deployment) []string { return workload.Warnings(&d.Spec.Template) },
 		Spec:             func(d *appsv1.Deployment) any { return &d.Spec },
 		Status:           func(d *appsv1.Deployment) any { return &d.Status },
 		Generation:       true,
+		Bookmark:         func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32) },
 		Columns:          deploymentColumns(),
 		Scale: &resource.Scale[*appsv1.Deployment]{
 			Replicas:       func(d *appsv1.Deployment) int32 { return ptr.Deref(d.Spec.Replicas, 0) },
@@ -86,7 +89,11 @@ func deploymentColumns() []resource.Column[*appsv1.Deployment] {
 		}),
 		// Upstream calls these two columns strings though the cells are numbers.
 		countColumn("Up-to-date", status["updatedReplicas"], func(d *appsv1.Deployment) int64 { return int64(d.Status.UpdatedReplicas) }),
-		countColumn("Available", status["availableReplicas"], func(d *appsv1.Deployment) int64 { return int64(d.Status.AvailableReplicas) }),
+		countColumn(
+			"Available",
+			status["availableReplicas"],
+			func(d *appsv1.Deployment) int64 { return int64(d.Status.AvailableReplicas) },
+		),
 		column.Age[*appsv1.Deployment](),
 	}, template, []resource.Column[*appsv1.Deployment]{
 		column.Text("Selector", spec["selector"], 1, func(d *appsv1.Deployment) string { return workload.SelectorCell(d.Spec.Selector) }),

@@ -2,12 +2,10 @@ package apps
 
 import (
 	"slices"
-	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -31,14 +29,13 @@ func replicaSets() resource.Kind[*appsv1.ReplicaSet] {
 		Validate:         validateReplicaSet,
 		ValidateUpdate:   validateReplicaSetUpdate,
 		ValidateStatus:   func(rs, _ *appsv1.ReplicaSet) field.ErrorList { return validateReplicaSetStatus(&rs.Status) },
+		ChangeWarnings:   workload.NameWarnings[*appsv1.ReplicaSet],
 		Warnings:         func(rs *appsv1.ReplicaSet) []string { return workload.Warnings(&rs.Spec.Template) },
 		Spec:             func(rs *appsv1.ReplicaSet) any { return &rs.Spec },
 		Status:           func(rs *appsv1.ReplicaSet) any { return &rs.Status },
 		Generation:       true,
+		Bookmark:         func(rs *appsv1.ReplicaSet) { rs.Spec.Replicas = new(int32) },
 		Columns:          replicaSetColumns(),
-		Fields: func(rs *appsv1.ReplicaSet) fields.Set {
-			return fields.Set{"status.replicas": strconv.Itoa(int(rs.Status.Replicas))}
-		},
 		Scale: &resource.Scale[*appsv1.ReplicaSet]{
 			Replicas:       func(rs *appsv1.ReplicaSet) int32 { return ptr.Deref(rs.Spec.Replicas, 0) },
 			SetReplicas:    func(rs *appsv1.ReplicaSet, replicas int32) { rs.Spec.Replicas = &replicas },

@@ -38,6 +38,7 @@ func statefulSets() resource.Kind[*appsv1.StatefulSet] {
 		Spec:           func(set *appsv1.StatefulSet) any { return &set.Spec },
 		Status:         func(set *appsv1.StatefulSet) any { return &set.Status },
 		Generation:     true,
+		Bookmark:       func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32) },
 		Columns: slices.Concat([]resource.Column[*appsv1.StatefulSet]{
 			column.Name[*appsv1.StatefulSet](),
 			column.Text("Ready", "Number of the pod with ready state", 0, func(set *appsv1.StatefulSet) string {
@@ -61,7 +62,8 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 		spec.UpdateStrategy.Type = appsv1.RollingUpdateStatefulSetStrategyType
 		rule.DefaultPointer(&spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
 	}
-	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil && spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+	if rolling := spec.UpdateStrategy.RollingUpdate; rolling != nil &&
+		spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
 		rule.DefaultPointer(&rolling.Partition, 0)
 		rule.DefaultPointer(&rolling.MaxUnavailable, intstr.FromInt32(1))
 	}
@@ -87,10 +89,15 @@ func defaultClaimTemplate(template *corev1.PersistentVolumeClaim) {
 func statefulSetWarnings(set *appsv1.StatefulSet) []string {
 	warnings := workload.Warnings(&set.Spec.Template)
 	for i := range set.Spec.VolumeClaimTemplates {
-		warnings = append(warnings, claim.Warnings(&set.Spec.VolumeClaimTemplates[i].Spec, field.NewPath("spec", "volumeClaimTemplates").Index(i))...)
+		warnings = append(
+			warnings,
+			claim.Warnings(&set.Spec.VolumeClaimTemplates[i].Spec, field.NewPath("spec", "volumeClaimTemplates").Index(i))...)
 	}
 	if limit := set.Spec.RevisionHistoryLimit; limit != nil && *limit < 0 {
-		warnings = append(warnings, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
+		warnings = append(
+			warnings,
+			"spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended",
+		)
 	}
 	return warnings
 }

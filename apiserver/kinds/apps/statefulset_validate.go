@@ -35,9 +35,17 @@ func validateStatefulSetUpdate(set, old *appsv1.StatefulSet) field.ErrorList {
 	judge.skipTemplate = len(judge.validate(&old.Spec, nil)) > 0
 	errs := judge.validate(&set.Spec, path)
 	errs = append(errs, validation.ValidateImmutableField(set.Spec.Selector, old.Spec.Selector, path.Child("selector"))...)
-	errs = append(errs, validation.ValidateImmutableField(set.Spec.VolumeClaimTemplates, old.Spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))...)
+	errs = append(
+		errs,
+		validation.ValidateImmutableField(
+			set.Spec.VolumeClaimTemplates,
+			old.Spec.VolumeClaimTemplates,
+			path.Child("volumeClaimTemplates"),
+		)...)
 	errs = append(errs, validation.ValidateImmutableField(set.Spec.ServiceName, old.Spec.ServiceName, path.Child("serviceName"))...)
-	return append(errs, validation.ValidateImmutableField(set.Spec.PodManagementPolicy, old.Spec.PodManagementPolicy, path.Child("podManagementPolicy"))...)
+	return append(
+		errs,
+		validation.ValidateImmutableField(set.Spec.PodManagementPolicy, old.Spec.PodManagementPolicy, path.Child("podManagementPolicy"))...)
 }
 
 func (s stateful) validate(spec *appsv1.StatefulSetSpec, path *field.Path) field.ErrorList {
@@ -50,7 +58,9 @@ func (s stateful) validate(spec *appsv1.StatefulSetSpec, path *field.Path) field
 	}
 	if !s.update {
 		for i := range spec.VolumeClaimTemplates {
-			errs = append(errs, claim.Validate(&spec.VolumeClaimTemplates[i].Spec, nil, path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+			errs = append(
+				errs,
+				claim.Validate(&spec.VolumeClaimTemplates[i].Spec, nil, path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
 		}
 		if spec.ServiceName != "" {
 			errs = append(errs, rule.Label(spec.ServiceName, path.Child("serviceName"))...)
@@ -87,7 +97,9 @@ func validateManagementPolicy(policy appsv1.PodManagementPolicyType, path *field
 	case appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement:
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, policy, fmt.Sprintf("must be '%s' or '%s'", appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement))}
+	return field.ErrorList{
+		field.Invalid(path, policy, fmt.Sprintf("must be '%s' or '%s'", appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)),
+	}
 }
 
 func validateStatefulStrategy(strategy *appsv1.StatefulSetUpdateStrategy, path *field.Path) field.ErrorList {

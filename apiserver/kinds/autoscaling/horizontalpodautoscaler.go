@@ -42,7 +42,9 @@ func autoscalers() kind.Kind[*autoscalingv2.HorizontalPodAutoscaler] {
 		Spec:             func(hpa *autoscalingv2.HorizontalPodAutoscaler) any { return &hpa.Spec },
 		Status:           func(hpa *autoscalingv2.HorizontalPodAutoscaler) any { return &hpa.Status },
 		Generation:       true,
-		Columns:          autoscalerColumns(func(hpa *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscaler { return hpa }),
+		Columns: autoscalerColumns(
+			func(hpa *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscaler { return hpa },
+		),
 	}
 }
 
@@ -52,8 +54,16 @@ func defaultAutoscaler(hpa *autoscalingv2.HorizontalPodAutoscaler) {
 		hpa.Spec.Metrics = []autoscalingv2.MetricSpec{cpuMetric(defaultUtilization)}
 	}
 	if behavior := hpa.Spec.Behavior; behavior != nil {
-		percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: defaultPolicyPercent, PeriodSeconds: defaultPolicySeconds}
-		pods := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: defaultPolicyPods, PeriodSeconds: defaultPolicySeconds}
+		percent := autoscalingv2.HPAScalingPolicy{
+			Type:          autoscalingv2.PercentScalingPolicy,
+			Value:         defaultPolicyPercent,
+			PeriodSeconds: defaultPolicySeconds,
+		}
+		pods := autoscalingv2.HPAScalingPolicy{
+			Type:          autoscalingv2.PodsScalingPolicy,
+			Value:         defaultPolicyPods,
+			PeriodSeconds: defaultPolicySeconds,
+		}
 		defaultRules(&behavior.ScaleUp, pods, percent)
 		rule.DefaultPointer(&behavior.ScaleUp.StabilizationWindowSeconds, 0)
 		defaultRules(&behavior.ScaleDown, percent)
@@ -100,7 +110,11 @@ func autoscalerColumns[T kind.Object](as func(T) *autoscalingv2.HorizontalPodAut
 			return fmt.Sprint(*hpa.Spec.MinReplicas)
 		}),
 		count("MaxPods", spec["maxReplicas"], func(hpa *autoscalingv2.HorizontalPodAutoscaler) int32 { return hpa.Spec.MaxReplicas }),
-		count("Replicas", status["currentReplicas"], func(hpa *autoscalingv2.HorizontalPodAutoscaler) int32 { return hpa.Status.CurrentReplicas }),
+		count(
+			"Replicas",
+			status["currentReplicas"],
+			func(hpa *autoscalingv2.HorizontalPodAutoscaler) int32 { return hpa.Status.CurrentReplicas },
+		),
 		column.Age[T](),
 	}
 }
@@ -134,10 +148,18 @@ func targetCell(spec *autoscalingv2.MetricSpec, status *autoscalingv2.MetricStat
 		current := ptr.Deref(status.Pods, autoscalingv2.PodsMetricStatus{}).Current
 		return quantityCell(current.AverageValue) + "/" + quantityCell(spec.Pods.Target.AverageValue)
 	case spec.Type == autoscalingv2.ResourceMetricSourceType && spec.Resource != nil:
-		return string(spec.Resource.Name) + ": " + utilizationCell(&spec.Resource.Target, ptr.Deref(status.Resource, autoscalingv2.ResourceMetricStatus{}).Current)
+		return string(
+			spec.Resource.Name,
+		) + ": " + utilizationCell(
+			&spec.Resource.Target,
+			ptr.Deref(status.Resource, autoscalingv2.ResourceMetricStatus{}).Current,
+		)
 	case spec.Type == autoscalingv2.ContainerResourceMetricSourceType && spec.ContainerResource != nil:
 		return string(spec.ContainerResource.Name) + ": " +
-			utilizationCell(&spec.ContainerResource.Target, ptr.Deref(status.ContainerResource, autoscalingv2.ContainerResourceMetricStatus{}).Current)
+			utilizationCell(
+				&spec.ContainerResource.Target,
+				ptr.Deref(status.ContainerResource, autoscalingv2.ContainerResourceMetricStatus{}).Current,
+			)
 	}
 	return "<unknown type>"
 }

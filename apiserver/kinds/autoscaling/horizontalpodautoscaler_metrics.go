@@ -32,7 +32,10 @@ func newerMetric(m *autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
 		}
 	}
 	if s := m.Resource; s != nil {
-		out.Resource = &autoscalingv2.ResourceMetricSource{Name: s.Name, Target: newerTarget(s.TargetAverageUtilization, s.TargetAverageValue)}
+		out.Resource = &autoscalingv2.ResourceMetricSource{
+			Name:   s.Name,
+			Target: newerTarget(s.TargetAverageUtilization, s.TargetAverageValue),
+		}
 	}
 	if s := m.ContainerResource; s != nil {
 		out.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{
@@ -69,10 +72,18 @@ func olderMetric(m *autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
 		}
 	}
 	if s := m.Pods; s != nil {
-		out.Pods = &autoscalingv1.PodsMetricSource{MetricName: s.Metric.Name, Selector: s.Metric.Selector, TargetAverageValue: value(s.Target.AverageValue)}
+		out.Pods = &autoscalingv1.PodsMetricSource{
+			MetricName:         s.Metric.Name,
+			Selector:           s.Metric.Selector,
+			TargetAverageValue: value(s.Target.AverageValue),
+		}
 	}
 	if s := m.Resource; s != nil {
-		out.Resource = &autoscalingv1.ResourceMetricSource{Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue}
+		out.Resource = &autoscalingv1.ResourceMetricSource{
+			Name:                     s.Name,
+			TargetAverageUtilization: s.Target.AverageUtilization,
+			TargetAverageValue:       s.Target.AverageValue,
+		}
 	}
 	if s := m.ContainerResource; s != nil {
 		out.ContainerResource = &autoscalingv1.ContainerResourceMetricSource{
@@ -106,7 +117,8 @@ func newerStatus(m *autoscalingv1.MetricStatus) autoscalingv2.MetricStatus {
 	}
 	if s := m.Resource; s != nil {
 		out.Resource = &autoscalingv2.ResourceMetricStatus{
-			Name: s.Name, Current: autoscalingv2.MetricValueStatus{AverageUtilization: s.CurrentAverageUtilization, AverageValue: &s.CurrentAverageValue},
+			Name: s.Name, Current: autoscalingv2.MetricValueStatus{AverageUtilization: s.CurrentAverageUtilization,
+				AverageValue: &s.CurrentAverageValue},
 		}
 	}
 	if s := m.ContainerResource; s != nil {
@@ -133,19 +145,29 @@ func olderStatus(m *autoscalingv2.MetricStatus) autoscalingv1.MetricStatus {
 		}
 	}
 	if s := m.Pods; s != nil {
-		out.Pods = &autoscalingv1.PodsMetricStatus{MetricName: s.Metric.Name, Selector: s.Metric.Selector, CurrentAverageValue: value(s.Current.AverageValue)}
+		out.Pods = &autoscalingv1.PodsMetricStatus{
+			MetricName:          s.Metric.Name,
+			Selector:            s.Metric.Selector,
+			CurrentAverageValue: value(s.Current.AverageValue),
+		}
 	}
 	if s := m.Resource; s != nil {
-		out.Resource = &autoscalingv1.ResourceMetricStatus{Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: value(s.Current.AverageValue)}
+		out.Resource = &autoscalingv1.ResourceMetricStatus{
+			Name:                      s.Name,
+			CurrentAverageUtilization: s.Current.AverageUtilization,
+			CurrentAverageValue:       value(s.Current.AverageValue),
+		}
 	}
 	if s := m.ContainerResource; s != nil {
 		out.ContainerResource = &autoscalingv1.ContainerResourceMetricStatus{
-			Name: s.Name, Container: s.Container, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: value(s.Current.AverageValue),
+			Name: s.Name, Container: s.Container, CurrentAverageUtilization: s.Current.AverageUtilization,
+			CurrentAverageValue: value(s.Current.AverageValue),
 		}
 	}
 	if s := m.External; s != nil {
 		out.External = &autoscalingv1.ExternalMetricStatus{
-			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, CurrentValue: value(s.Current.Value), CurrentAverageValue: s.Current.AverageValue,
+			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, CurrentValue: value(s.Current.Value),
+			CurrentAverageValue: s.Current.AverageValue,
 		}
 	}
 	return out

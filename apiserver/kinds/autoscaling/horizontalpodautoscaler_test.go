@@ -1,6 +1,7 @@
 package autoscaling
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,5 +61,29 @@ func TestOlderVersionWritesItsHalf(t *testing.T) {
 	prepareStatusV1(status, old)
 	if _, kept := status.Annotations[behaviorAnnotation]; !kept || status.Annotations[conditionsAnnotation] != "" {
 		t.Errorf("after an update of the status: %v", status.Annotations)
+	}
+}
+
+// TestBehaviorAnnotation: version 1 spells the behavior with capitals, and reads either.
+func TestBehaviorAnnotation(t *testing.T) {
+	seconds, policy := int32(3), autoscalingv2.MaxChangePolicySelect
+	want := &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{
+		StabilizationWindowSeconds: &seconds, SelectPolicy: &policy,
+		Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15}},
+	}}
+	hpa := older(&autoscalingv2.HorizontalPodAutoscaler{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{Behavior: want}})
+	const text = `{"ScaleUp":null,"ScaleDown":{"StabilizationWindowSeconds":3,"SelectPolicy":"Max","Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":15}],"Tolerance":null}}`
+	if got := hpa.Annotations[behaviorAnnotation]; got != text {
+		t.Errorf("got %s", got)
+	}
+	small, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, annotation := range []string{text, string(small)} {
+		hpa.Annotations[behaviorAnnotation] = annotation
+		if diff := cmp.Diff(want, newer(hpa).Spec.Behavior); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", annotation, diff)
+		}
 	}
 }

@@ -189,7 +189,8 @@ func older(hpa *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Horizontal
 	var statuses []autoscalingv1.MetricStatus
 	for i := range hpa.Status.CurrentMetrics {
 		status := &hpa.Status.CurrentMetrics[i]
-		if r := status.Resource; status.Type == autoscalingv2.ResourceMetricSourceType && r != nil && r.Name == corev1.ResourceCPU && r.Current.AverageUtilization != nil {
+		if r := status.Resource; status.Type == autoscalingv2.ResourceMetricSourceType && r != nil && r.Name == corev1.ResourceCPU &&
+			r.Current.AverageUtilization != nil {
 			out.Status.CurrentCPUUtilizationPercentage = r.Current.AverageUtilization
 		}
 		statuses = append(statuses, olderStatus(status))
@@ -201,7 +202,7 @@ func older(hpa *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Horizontal
 	annotate(out, metricsAnnotation, others, len(others) > 0)
 	annotate(out, statusesAnnotation, statuses, !fitsField(hpa.Status.CurrentMetrics))
 	annotate(out, conditionsAnnotation, conditions, len(conditions) > 0)
-	annotate(out, behaviorAnnotation, hpa.Spec.Behavior, hpa.Spec.Behavior != nil)
+	annotate(out, behaviorAnnotation, olderBehavior(hpa.Spec.Behavior), hpa.Spec.Behavior != nil)
 	return out
 }
 

@@ -33,7 +33,11 @@ var (
 		autoscalingv2.UtilizationMetricType, autoscalingv2.ValueMetricType, autoscalingv2.AverageValueMetricType,
 	}
 	policyTypes = []autoscalingv2.HPAScalingPolicyType{autoscalingv2.PercentScalingPolicy, autoscalingv2.PodsScalingPolicy}
-	selections  = []autoscalingv2.ScalingPolicySelect{autoscalingv2.DisabledPolicySelect, autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect}
+	selections  = []autoscalingv2.ScalingPolicySelect{
+		autoscalingv2.DisabledPolicySelect,
+		autoscalingv2.MaxChangePolicySelect,
+		autoscalingv2.MinChangePolicySelect,
+	}
 )
 
 // referenceRules says what a reference may leave out.
@@ -113,7 +117,10 @@ func validateMetrics(spec *autoscalingv2.HorizontalPodAutoscalerSpec, described 
 		outside = outside || metric.Type == autoscalingv2.ObjectMetricSourceType || metric.Type == autoscalingv2.ExternalMetricSourceType
 	}
 	if ptr.Deref(spec.MinReplicas, 1) == 0 && !outside {
-		errs = append(errs, field.Forbidden(path, "must specify at least one Object or External metric to support scaling to zero replicas"))
+		errs = append(
+			errs,
+			field.Forbidden(path, "must specify at least one Object or External metric to support scaling to zero replicas"),
+		)
 	}
 	return errs
 }
@@ -171,9 +178,15 @@ func validateExternal(source *autoscalingv2.ExternalMetricSource, path *field.Pa
 	errs = append(errs, validateTarget(&source.Target, path.Child("target"))...)
 	switch value, average := source.Target.Value != nil, source.Target.AverageValue != nil; {
 	case !value && !average:
-		errs = append(errs, field.Required(path.Child("target", "averageValue"), "must set either a target value for metric or a per-pod target"))
+		errs = append(
+			errs,
+			field.Required(path.Child("target", "averageValue"), "must set either a target value for metric or a per-pod target"),
+		)
 	case value && average:
-		errs = append(errs, field.Forbidden(path.Child("target", "value"), "may not set both a target value for metric and a per-pod target"))
+		errs = append(
+			errs,
+			field.Forbidden(path.Child("target", "value"), "may not set both a target value for metric and a per-pod target"),
+		)
 	}
 	return errs
 }
@@ -296,7 +309,9 @@ func validateAutoscalerStatus(hpa, _ *autoscalingv2.HorizontalPodAutoscaler) fie
 	path := field.NewPath("status")
 	for i, condition := range hpa.Status.Conditions {
 		if generation := condition.ObservedGeneration; generation != nil {
-			errs = append(errs, validation.ValidateNonnegativeField(*generation, path.Child("conditions").Index(i).Child("observedGeneration"))...)
+			errs = append(
+				errs,
+				validation.ValidateNonnegativeField(*generation, path.Child("conditions").Index(i).Child("observedGeneration"))...)
 		}
 	}
 	rule.Nonnegative(&errs, hpa.Status.CurrentReplicas, path.Child("currentReplicas"))

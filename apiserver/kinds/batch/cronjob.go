@@ -53,6 +53,7 @@ func cronJobs() resource.Kind[*batchv1.CronJob] {
 		Validate:       validateCronJob,
 		ValidateUpdate: validateCronJobUpdate,
 		Warnings:       cronJobWarnings,
+		ChangeWarnings: workload.NameWarnings[*batchv1.CronJob],
 		Spec:           func(cj *batchv1.CronJob) any { return &cj.Spec },
 		Status:         func(cj *batchv1.CronJob) any { return &cj.Status },
 		Generation:     true,
@@ -69,9 +70,12 @@ func defaultCronJob(cj *batchv1.CronJob) {
 }
 
 func cronJobWarnings(cj *batchv1.CronJob) []string {
-	warnings := append(nameWarnings(cj.Name), jobWarnings(&cj.Spec.JobTemplate.Spec, field.NewPath("spec", "jobTemplate", "spec"))...)
+	warnings := jobWarnings(&cj.Spec.JobTemplate.Spec, field.NewPath("spec", "jobTemplate", "spec"))
 	if strings.Contains(cj.Spec.Schedule, scheduleZone) {
-		warnings = append(warnings, "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details")
+		warnings = append(
+			warnings,
+			"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
+		)
 	}
 	return warnings
 }
@@ -117,7 +121,10 @@ func flagCell(flag *bool) string {
 func validateCronJob(cj *batchv1.CronJob) field.ErrorList {
 	errs := validateCronJobSpec(&cj.Spec, nil)
 	if len(cj.Name) > cronJobNameMax {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), cj.Name, fmt.Sprintf("must be no more than %d characters", cronJobNameMax)))
+		errs = append(
+			errs,
+			field.Invalid(field.NewPath("metadata", "name"), cj.Name, fmt.Sprintf("must be no more than %d characters", cronJobNameMax)),
+		)
 	}
 	return errs
 }

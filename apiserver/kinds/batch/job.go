@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -45,12 +44,11 @@ func jobs() resource.Kind[*batchv1.Job] {
 		Validate:         validateJob,
 		ValidateUpdate:   validateJobUpdate,
 		ValidateStatus:   validateJobStatus,
-		Warnings: func(job *batchv1.Job) []string {
-			return append(nameWarnings(job.Name), jobWarnings(&job.Spec, field.NewPath("spec"))...)
-		},
-		Spec:       func(job *batchv1.Job) any { return &job.Spec },
-		Status:     func(job *batchv1.Job) any { return &job.Status },
-		Generation: true,
+		Warnings:         func(job *batchv1.Job) []string { return jobWarnings(&job.Spec, field.NewPath("spec")) },
+		ChangeWarnings:   workload.NameWarnings[*batchv1.Job],
+		Spec:             func(job *batchv1.Job) any { return &job.Spec },
+		Status:           func(job *batchv1.Job) any { return &job.Status },
+		Generation:       true,
 		// As old clients expect, who never said what should become of the pods.
 		OrphanByDefault: true,
 		OrphanWarning: "child pods are preserved by default when jobs are deleted; " +
@@ -73,7 +71,7 @@ func defaultJob(job *batchv1.Job) {
 	}
 	rule.DefaultPointer(&spec.BackoffLimit, defaultBackoffLimit)
 	if len(job.Labels) == 0 {
-		job.Labels = maps.Clone(spec.Template.Labels)
+		job.Labels = spec.Template.Labels // shared: prepareJobCreate adds to both
 	}
 	rule.DefaultPointer(&spec.CompletionMode, batchv1.NonIndexedCompletion)
 	rule.DefaultPointer(&spec.Suspend, false)
@@ -101,12 +99,22 @@ func defaultJobTemplate(spec *batchv1.JobSpec) {
 }
 
 // prepareJobCreate gives the pods labels that no other job's pods have, and selects
-// them. What the client set stays, and is judged by the validation.
+// them. What the client set stays, and is judged by the validation. A job without
+// labels of its own gets those of its pods, now: what is read later must be what was
+// stored.
 func prepareJobCreate(job *batchv1.Job) {
 	dropScheduling(&job.Spec, nil)
-	if rule.IsTrue(job.Spec.ManualSelector) {
-		return
+	if !rule.IsTrue(job.Spec.ManualSelector) {
+		labelPods(job)
 	}
+	if len(job.Labels) == 0 {
+		job.Labels = job.Spec.Template.Labels
+	}
+	job.Labels = maps.Clone(job.Labels) // shared no longer: a stored job's labels change by themselves
+}
+
+// labelPods sets the labels of the job's pods and the selector for them.
+func labelPods(job *batchv1.Job) {
 	if job.Spec.Template.Labels == nil {
 		job.Spec.Template.Labels = map[string]string{}
 	}
@@ -138,17 +146,16 @@ func dropScheduling(spec, old *batchv1.JobSpec) {
 	}
 }
 
-func nameWarnings(name string) []string {
-	if msgs := utilvalidation.IsDNS1123Label(name); len(msgs) > 0 {
-		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", msgs)}
-	}
-	return nil
-}
-
 func jobWarnings(spec *batchv1.JobSpec, path *field.Path) []string {
 	var warnings []string
 	if indexed(spec) && ptr.Deref(spec.Completions, 0) > completionsSoftLimit && ptr.Deref(spec.Parallelism, 0) > parallelismSoftLimit {
-		warnings = append(warnings, fmt.Sprintf("%s: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail", path))
+		warnings = append(
+			warnings,
+			fmt.Sprintf(
+				"%s: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail",
+				path,
+			),
+		)
 	}
 	return append(warnings, podspec.Warnings(&spec.Template.Spec, path.Child("template", "spec"))...)
 }

@@ -36,7 +36,10 @@ func parseIndexes(text string, completions int32) ([]interval, error) {
 func parseInterval(text string, completions int32) (interval, error) {
 	parts := strings.Split(text, "-")
 	if len(parts) > 2 {
-		return interval{}, fmt.Errorf("the fragment %q violates the requirement that an index interval can have at most two parts separated by '-'", text)
+		return interval{}, fmt.Errorf(
+			"the fragment %q violates the requirement that an index interval can have at most two parts separated by '-'",
+			text,
+		)
 	}
 	var ends [2]int32
 	for i, part := range parts {

@@ -26,7 +26,10 @@ var (
 		batchv1.PodFailurePolicyActionCount, batchv1.PodFailurePolicyActionFailIndex,
 		batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionIgnore,
 	}
-	exitCodeOperators = []batchv1.PodFailurePolicyOnExitCodesOperator{batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn}
+	exitCodeOperators = []batchv1.PodFailurePolicyOnExitCodesOperator{
+		batchv1.PodFailurePolicyOnExitCodesOpIn,
+		batchv1.PodFailurePolicyOnExitCodesOpNotIn,
+	}
 	conditionStatuses = []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown}
 )
 
@@ -81,7 +84,10 @@ func requiredOf[T ~string](value T, set []T, path *field.Path) field.ErrorList {
 func validateExitCodes(spec *batchv1.JobSpec, codes *batchv1.PodFailurePolicyOnExitCodesRequirement, path *field.Path) field.ErrorList {
 	errs := requiredOf(codes.Operator, exitCodeOperators, path.Child("operator"))
 	if name := codes.ContainerName; name != nil && !hasContainer(&spec.Template.Spec, *name) {
-		errs = append(errs, field.Invalid(path.Child("containerName"), *name, "must be one of the container or initContainer names in the pod template"))
+		errs = append(
+			errs,
+			field.Invalid(path.Child("containerName"), *name, "must be one of the container or initContainer names in the pod template"),
+		)
 	}
 	values := path.Child("values")
 	switch n := len(codes.Values); {
@@ -152,10 +158,24 @@ func validateSuccessRule(completions int32, r *batchv1.SuccessPolicyRule, path *
 		at := path.Child("succeededCount")
 		rule.Nonnegative(&errs, *count, at)
 		if *count > completions {
-			errs = append(errs, field.Invalid(at, *count, fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", completions)))
+			errs = append(
+				errs,
+				field.Invalid(
+					at,
+					*count,
+					fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", completions),
+				),
+			)
 		}
 		if r.SucceededIndexes != nil && *count > named {
-			errs = append(errs, field.Invalid(at, *count, fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", named)))
+			errs = append(
+				errs,
+				field.Invalid(
+					at,
+					*count,
+					fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", named),
+				),
+			)
 		}
 	}
 	return errs

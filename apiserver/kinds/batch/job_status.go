@@ -92,14 +92,26 @@ func endRules(job, old *batchv1.Job) []statusRule {
 		return field.Invalid(field.NewPath("status", "conditions"), field.OmitValueType{}, message)
 	}
 	rules := []statusRule{
-		{changed(job, old, complete, failed), has(job, complete) && has(job, failed), refuse("cannot set Complete=True and Failed=true conditions")},
-		{changed(job, old, complete, willFail), has(job, complete) && has(job, willFail), refuse("cannot set Complete=True and FailureTarget=true conditions")},
+		{
+			changed(job, old, complete, failed),
+			has(job, complete) && has(job, failed),
+			refuse("cannot set Complete=True and Failed=true conditions"),
+		},
+		{
+			changed(job, old, complete, willFail),
+			has(job, complete) && has(job, willFail),
+			refuse("cannot set Complete=True and FailureTarget=true conditions"),
+		},
 		{changed(job, old, failed) || failedIndexesChanged(job, old), has(job, failed) && !has(job, willFail),
 			refuse("cannot set Failed=True condition without the FailureTarget=true condition")},
 		{changed(job, old, complete, willComplete), has(job, complete) && !has(job, willComplete),
 			refuse("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")},
 		{true, has(job, willComplete) && has(job, failed), refuse("cannot set SuccessCriteriaMet=True and Failed=true conditions")},
-		{true, has(job, willComplete) && has(job, willFail), refuse("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions")},
+		{
+			true,
+			has(job, willComplete) && has(job, willFail),
+			refuse("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"),
+		},
 		{true, job.Spec.SuccessPolicy != nil && !has(job, willComplete) && has(job, complete),
 			refuse("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True")},
 		{true, has(old, willComplete) && !has(job, willComplete), refuse("cannot disable the SuccessCriteriaMet=True condition")},
@@ -107,7 +119,14 @@ func endRules(job, old *batchv1.Job) []statusRule {
 			refuse("cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions")},
 	}
 	for _, terminal := range []batchv1.JobConditionType{failed, complete, willFail} {
-		rules = append(rules, statusRule{true, has(old, terminal) && !has(job, terminal), refuse(fmt.Sprintf("cannot disable the terminal %s=True condition", terminal))})
+		rules = append(
+			rules,
+			statusRule{
+				true,
+				has(old, terminal) && !has(job, terminal),
+				refuse(fmt.Sprintf("cannot disable the terminal %s=True condition", terminal)),
+			},
+		)
 	}
 	return rules
 }
@@ -122,11 +141,18 @@ func endedRules(job, old *batchv1.Job) []statusRule {
 	uncounted := status.UncountedTerminatedPods
 	return []statusRule{
 		{completeChanged || completionChanged, status.CompletionTime != nil && !complete,
-			field.Invalid(path.Child("completionTime"), status.CompletionTime, "cannot set completionTime when there is no Complete=True condition")},
+			field.Invalid(
+				path.Child("completionTime"),
+				status.CompletionTime,
+				"cannot set completionTime when there is no Complete=True condition",
+			)},
 		{completeChanged || completionChanged, status.CompletionTime == nil && complete,
 			field.Required(path.Child("completionTime"), "completionTime is required for Complete jobs")},
-		{startChanged || completionChanged, status.StartTime != nil && status.CompletionTime != nil && status.CompletionTime.Before(status.StartTime),
-			field.Invalid(path.Child("completionTime"), status.CompletionTime, "must be equal to or after `startTime`")},
+		{
+			startChanged || completionChanged,
+			status.StartTime != nil && status.CompletionTime != nil && status.CompletionTime.Before(status.StartTime),
+			field.Invalid(path.Child("completionTime"), status.CompletionTime, "must be equal to or after `startTime`"),
+		},
 		{endedChanged || status.Active != was.Active, status.Active > 0 && ended,
 			field.Invalid(path.Child("active"), status.Active, "active>0 is invalid for finished job")},
 		{(endedChanged || startChanged) && !idle, status.StartTime == nil && ended,
@@ -149,7 +175,11 @@ func progressRules(job, old *batchv1.Job) []statusRule {
 		{!ptr.Equal(status.Ready, was.Ready) || status.Active != was.Active, ready > status.Active,
 			field.Invalid(path.Child("ready"), ready, "cannot set more ready pods than active")},
 		{true, status.Failed < was.Failed, field.Invalid(path.Child("failed"), status.Failed, "cannot decrease the failed counter")},
-		{!elastic, status.Succeeded < was.Succeeded, field.Invalid(path.Child("succeeded"), status.Succeeded, "cannot decrease the succeeded counter")},
+		{
+			!elastic,
+			status.Succeeded < was.Succeeded,
+			field.Invalid(path.Child("succeeded"), status.Succeeded, "cannot decrease the succeeded counter"),
+		},
 		{status.CompletionTime != nil && was.CompletionTime != nil, !equalTimes(status.CompletionTime, was.CompletionTime),
 			field.Invalid(path.Child("completionTime"), status.CompletionTime, "field is immutable")},
 		{!resuming, was.StartTime != nil && !equalTimes(status.StartTime, was.StartTime) && !rule.IsTrue(job.Spec.Suspend),
@@ -179,7 +209,11 @@ func indexRules(job, old *batchv1.Job) []statusRule {
 	completedChanged, failedChanged := completed != old.Status.CompletedIndexes, failedIndexesChanged(job, old)
 	rules := []statusRule{
 		{completedChanged, completed != "" && !indexed(&job.Spec),
-			field.Invalid(path.Child("completedIndexes"), completed, "cannot set non-empty completedIndexes when non-indexed completion mode")},
+			field.Invalid(
+				path.Child("completedIndexes"),
+				completed,
+				"cannot set non-empty completedIndexes when non-indexed completion mode",
+			)},
 		{failedChanged, job.Spec.BackoffLimitPerIndex == nil && status.FailedIndexes != nil,
 			field.Invalid(path.Child("failedIndexes"), failed, "cannot set non-null failedIndexes when backoffLimitPerIndex is null")},
 	}
@@ -196,7 +230,11 @@ func indexRules(job, old *batchv1.Job) []statusRule {
 	}
 	if index, found := overlap(completed, failed, *job.Spec.Completions); found {
 		rules = append(rules, statusRule{failedChanged || completedChanged, true,
-			field.Invalid(path.Child("failedIndexes"), failed, fmt.Sprintf("failedIndexes and completedIndexes overlap at index: %d", index))})
+			field.Invalid(
+				path.Child("failedIndexes"),
+				failed,
+				fmt.Sprintf("failedIndexes and completedIndexes overlap at index: %d", index),
+			)})
 	}
 	return rules
 }

@@ -43,7 +43,9 @@ func validateCompletions(spec, old *batchv1.JobSpec, path *field.Path) field.Err
 		return nil
 	}
 	if spec.Parallelism == nil || *spec.Completions != *spec.Parallelism {
-		return field.ErrorList{field.Invalid(path, spec.Completions, fmt.Sprintf("can only be modified in tandem with %s", path.Root().Child("parallelism")))}
+		return field.ErrorList{
+			field.Invalid(path, spec.Completions, fmt.Sprintf("can only be modified in tandem with %s", path.Root().Child("parallelism"))),
+		}
 	}
 	return nil
 }
@@ -72,7 +74,8 @@ func dormant(job *batchv1.Job) bool {
 func adoptScheduling(was, now *corev1.PodTemplateSpec) {
 	adoptNodeAffinity(&was.Spec, &now.Spec)
 	was.Annotations, was.Labels = now.Annotations, now.Labels
-	was.Spec.NodeSelector, was.Spec.Tolerations, was.Spec.SchedulingGates = now.Spec.NodeSelector, now.Spec.Tolerations, now.Spec.SchedulingGates
+	was.Spec.NodeSelector, was.Spec.Tolerations, was.Spec.SchedulingGates = now.Spec.NodeSelector, now.Spec.Tolerations,
+		now.Spec.SchedulingGates
 }
 
 func adoptNodeAffinity(was, now *corev1.PodSpec) {

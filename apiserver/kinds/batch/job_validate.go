@@ -73,7 +73,13 @@ func validateHostNames(job *batchv1.Job) field.ErrorList {
 	if completions := ptr.Deref(job.Spec.Completions, 0); indexed(&job.Spec) && completions > 0 {
 		longest := fmt.Sprintf("%s-%d", job.Name, completions-1)
 		if len(utilvalidation.IsDNS1123Label(longest)) > 0 {
-			return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), job.Name, fmt.Sprintf("will not able to create pod with invalid DNS label: %s", longest))}
+			return field.ErrorList{
+				field.Invalid(
+					field.NewPath("metadata", "name"),
+					job.Name,
+					fmt.Sprintf("will not able to create pod with invalid DNS label: %s", longest),
+				),
+			}
 		}
 	}
 	return nil
@@ -125,11 +131,15 @@ func validateJobSpec(spec *batchv1.JobSpec, path *field.Path) field.ErrorList {
 func validateEnding(spec *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	switch policy := spec.Template.Spec.RestartPolicy; {
 	case policy == "" || policy == corev1.RestartPolicyAlways:
-		return field.ErrorList{field.Required(path, fmt.Sprintf("valid values: %q, %q", corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever))}
+		return field.ErrorList{
+			field.Required(path, fmt.Sprintf("valid values: %q, %q", corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)),
+		}
 	case !slices.Contains(endingPolicies, policy):
 		return field.ErrorList{field.NotSupported(path, policy, endingPolicies)}
 	case spec.PodFailurePolicy != nil && policy != corev1.RestartPolicyNever:
-		return field.ErrorList{field.Invalid(path, policy, fmt.Sprintf("only %q is supported when podFailurePolicy is specified", corev1.RestartPolicyNever))}
+		return field.ErrorList{
+			field.Invalid(path, policy, fmt.Sprintf("only %q is supported when podFailurePolicy is specified", corev1.RestartPolicyNever)),
+		}
 	}
 	return nil
 }
@@ -173,26 +183,52 @@ func validateIndexed(spec *batchv1.JobSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(path.Child("completions"), fmt.Sprintf("when completion mode is %s", batchv1.IndexedCompletion)))
 	}
 	if parallelism > indexedParallelismMax {
-		errs = append(errs, field.Invalid(path.Child("parallelism"), parallelism, fmt.Sprintf("must be less than or equal to %d when completion mode is %s", indexedParallelismMax, batchv1.IndexedCompletion)))
+		errs = append(
+			errs,
+			field.Invalid(
+				path.Child("parallelism"),
+				parallelism,
+				fmt.Sprintf(
+					"must be less than or equal to %d when completion mode is %s",
+					indexedParallelismMax,
+					batchv1.IndexedCompletion,
+				),
+			),
+		)
 	}
 	if spec.Completions != nil && failed > *spec.Completions {
 		errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), failed, "must be less than or equal to completions"))
 	}
 	if failed > failedIndexesMax {
-		errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), failed, fmt.Sprintf("must be less than or equal to %d", failedIndexesMax)))
+		errs = append(
+			errs,
+			field.Invalid(path.Child("maxFailedIndexes"), failed, fmt.Sprintf("must be less than or equal to %d", failedIndexesMax)),
+		)
 	}
 	if spec.BackoffLimitPerIndex == nil || ptr.Deref(spec.Completions, 0) <= completionsSoftLimit {
 		return errs
 	}
 	const beyond = "must be less than or equal to %d when completions are above %d and used with backoff limit per index"
 	if spec.MaxFailedIndexes == nil {
-		errs = append(errs, field.Required(path.Child("maxFailedIndexes"), fmt.Sprintf("must be specified when completions is above %d", completionsSoftLimit)))
+		errs = append(
+			errs,
+			field.Required(
+				path.Child("maxFailedIndexes"),
+				fmt.Sprintf("must be specified when completions is above %d", completionsSoftLimit),
+			),
+		)
 	}
 	if parallelism > parallelismSoftLimit {
-		errs = append(errs, field.Invalid(path.Child("parallelism"), parallelism, fmt.Sprintf(beyond, parallelismSoftLimit, completionsSoftLimit)))
+		errs = append(
+			errs,
+			field.Invalid(path.Child("parallelism"), parallelism, fmt.Sprintf(beyond, parallelismSoftLimit, completionsSoftLimit)),
+		)
 	}
 	if failed > failedIndexesSoftMax {
-		errs = append(errs, field.Invalid(path.Child("maxFailedIndexes"), failed, fmt.Sprintf(beyond, failedIndexesSoftMax, completionsSoftLimit)))
+		errs = append(
+			errs,
+			field.Invalid(path.Child("maxFailedIndexes"), failed, fmt.Sprintf(beyond, failedIndexesSoftMax, completionsSoftLimit)),
+		)
 	}
 	return errs
 }

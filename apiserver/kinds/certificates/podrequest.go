@@ -48,7 +48,12 @@ func podRequestColumns() []resource.Column[*podRequest] {
 	return []resource.Column[*podRequest]{
 		column.Name[*podRequest](),
 		column.Text("PodName", doc["podName"], 0, func(request *podRequest) string { return request.Spec.PodName }),
-		column.Text("ServiceAccountName", doc["serviceAccountName"], 0, func(request *podRequest) string { return request.Spec.ServiceAccountName }),
+		column.Text(
+			"ServiceAccountName",
+			doc["serviceAccountName"],
+			0,
+			func(request *podRequest) string { return request.Spec.ServiceAccountName },
+		),
 		column.Text("NodeName", doc["nodeName"], 0, func(request *podRequest) string { return string(request.Spec.NodeName) }),
 		column.Text("SignerName", doc["signerName"], 0, func(request *podRequest) string { return request.Spec.SignerName }),
 		column.Text("State", "Is the request Pending, Issued, Denied, or Failed?", 0, podRequestState),

@@ -84,7 +84,14 @@ func validateOutcomes(conditions []metav1.Condition) field.ErrorList {
 			continue
 		}
 		if known++; known > 1 {
-			errs = append(errs, field.Invalid(at.Child("type"), condition.Type, `There may be at most one condition with type "Issued", "Denied", or "Failed"`))
+			errs = append(
+				errs,
+				field.Invalid(
+					at.Child("type"),
+					condition.Type,
+					`There may be at most one condition with type "Issued", "Denied", or "Failed"`,
+				),
+			)
 		}
 		errs = append(errs, rule.OneOf(condition.Status, []metav1.ConditionStatus{metav1.ConditionTrue}, at.Child("status"))...)
 	}
@@ -156,7 +163,13 @@ func validateSubjects(leaf *x509.Certificate) field.ErrorList {
 }
 
 func validateTimes(request *podRequest, leaf *x509.Certificate, now time.Time) field.ErrorList {
-	status, before, after, refresh := &request.Status, statusPath.Child("notBefore"), statusPath.Child("notAfter"), statusPath.Child("beginRefreshAt")
+	status, before, after, refresh := &request.Status, statusPath.Child(
+		"notBefore",
+	), statusPath.Child(
+		"notAfter",
+	), statusPath.Child(
+		"beginRefreshAt",
+	)
 	var errs field.ErrorList
 	if status.NotBefore == nil {
 		errs = append(errs, field.Required(before, "must be present and consistent with the issued certificate"))
@@ -174,11 +187,17 @@ func validateTimes(request *podRequest, leaf *x509.Certificate, now time.Time) f
 	limit := *request.Spec.MaxExpirationSeconds
 	switch {
 	case !status.NotBefore.Time.Equal(leaf.NotBefore):
-		return field.ErrorList{field.Invalid(before, status.NotBefore.Time, "must be set to the NotBefore time encoded in the leaf certificate")}
+		return field.ErrorList{
+			field.Invalid(before, status.NotBefore.Time, "must be set to the NotBefore time encoded in the leaf certificate"),
+		}
 	case status.NotBefore.Sub(now).Abs() >= notBeforeSkew:
-		return field.ErrorList{field.Invalid(before, status.NotBefore.Time, "must be set to within 5 minutes of kube-apiserver's current time")}
+		return field.ErrorList{
+			field.Invalid(before, status.NotBefore.Time, "must be set to within 5 minutes of kube-apiserver's current time"),
+		}
 	case !status.NotAfter.Time.Equal(leaf.NotAfter):
-		return field.ErrorList{field.Invalid(after, status.NotAfter.Time, "must be set to the NotAfter time encoded in the leaf certificate")}
+		return field.ErrorList{
+			field.Invalid(after, status.NotAfter.Time, "must be set to the NotAfter time encoded in the leaf certificate"),
+		}
 	case lifetime < lifetimeMin:
 		return invalidChain(lifetime, "leaf certificate lifetime must be >= 1 hour")
 	case lifetime > time.Duration(limit)*time.Second:

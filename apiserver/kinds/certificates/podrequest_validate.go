@@ -35,7 +35,7 @@ var (
 
 func validatePodRequest(request *podRequest) field.ErrorList {
 	spec := &request.Spec
-	errs := validateSigner(spec.SignerName, specPath.Child("signerName"))
+	errs := rule.Signer(spec.SignerName, specPath.Child("signerName"))
 	errs = append(errs, validateUserAnnotations(spec.UnverifiedUserAnnotations, specPath.Child("unverifiedUserAnnotations"))...)
 	for _, part := range []struct {
 		name, value string
@@ -84,7 +84,13 @@ func validateMaxExpiration(seconds int32, signer string) field.ErrorList {
 	if seconds >= maxExpirationMin && seconds <= limit {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(specPath.Child("maxExpirationSeconds"), seconds, fmt.Sprintf("must be in the range [%d, %d]", maxExpirationMin, limit))}
+	return field.ErrorList{
+		field.Invalid(
+			specPath.Child("maxExpirationSeconds"),
+			seconds,
+			fmt.Sprintf("must be in the range [%d, %d]", maxExpirationMin, limit),
+		),
+	}
 }
 
 // validateKey: the message speaks of what former versions had, too.
@@ -92,7 +98,13 @@ func validateKey(request *podRequest) field.ErrorList {
 	if len(request.Spec.StubPKCS10Request) > 0 {
 		return validateStub(request.Spec.StubPKCS10Request)
 	}
-	return field.ErrorList{field.Invalid(specPath, field.OmitValueType{}, "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set")}
+	return field.ErrorList{
+		field.Invalid(
+			specPath,
+			field.OmitValueType{},
+			"exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set",
+		),
+	}
 }
 
 func validateStub(text []byte) field.ErrorList {

@@ -32,6 +32,7 @@ func signingRequests() resource.Kind[*signingRequest] {
 		ValidateUpdate: func(request, old *signingRequest) field.ErrorList {
 			return validateRequestUpdate(request, old, powers{})
 		},
+		Resets: []string{"spec", "status"},
 		Spec:   func(request *signingRequest) any { return &request.Spec },
 		Status: func(request *signingRequest) any { return &request.Status },
 		Fields: func(request *signingRequest) fields.Set {
@@ -139,7 +140,12 @@ func signingRequestColumns() []resource.Column[*signingRequest] {
 	return []resource.Column[*signingRequest]{
 		column.Name[*signingRequest](),
 		column.Age[*signingRequest](),
-		column.Text("SignerName", spec["signerName"], 0, func(request *signingRequest) string { return column.OrNone(request.Spec.SignerName) }),
+		column.Text(
+			"SignerName",
+			spec["signerName"],
+			0,
+			func(request *signingRequest) string { return column.OrNone(request.Spec.SignerName) },
+		),
 		column.Text("Requestor", spec["request"], 0, func(request *signingRequest) string { return request.Spec.Username }),
 		column.Text("RequestedDuration", spec["expirationSeconds"], 0, func(request *signingRequest) string {
 			if seconds := request.Spec.ExpirationSeconds; seconds != nil {

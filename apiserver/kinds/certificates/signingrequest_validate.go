@@ -11,10 +11,10 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
+	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
 const (
@@ -33,11 +33,16 @@ var (
 		certificatesv1.UsageDecipherOnly, certificatesv1.UsageDigitalSignature, certificatesv1.UsageEmailProtection,
 		certificatesv1.UsageEncipherOnly, certificatesv1.UsageIPsecEndSystem, certificatesv1.UsageIPsecTunnel, certificatesv1.UsageIPsecUser,
 		certificatesv1.UsageKeyAgreement, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageMicrosoftSGC, certificatesv1.UsageNetscapeSGC,
-		certificatesv1.UsageOCSPSigning, certificatesv1.UsageSMIME, certificatesv1.UsageServerAuth, certificatesv1.UsageSigning, certificatesv1.UsageTimestamping,
+		certificatesv1.UsageOCSPSigning, certificatesv1.UsageSMIME, certificatesv1.UsageServerAuth,
+		certificatesv1.UsageSigning, certificatesv1.UsageTimestamping,
 	}
 	statuses = []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown}
 	// verdicts cannot be taken back.
-	verdicts  = []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed}
+	verdicts = []certificatesv1.RequestConditionType{
+		certificatesv1.CertificateApproved,
+		certificatesv1.CertificateDenied,
+		certificatesv1.CertificateFailed,
+	}
 	approvals = verdicts[:2]
 )
 
@@ -77,12 +82,18 @@ func validateRequest(request *signingRequest, may past) field.ErrorList {
 	}
 	errs = append(errs, validateUsages(spec.Usages, may, path.Child("usages"))...)
 	if spec.SignerName == legacySigner && !may.signer {
-		errs = append(errs, field.Invalid(path.Child("signerName"), spec.SignerName, "the legacy signerName is not allowed via this API version"))
+		errs = append(
+			errs,
+			field.Invalid(path.Child("signerName"), spec.SignerName, "the legacy signerName is not allowed via this API version"),
+		)
 	} else {
-		errs = append(errs, validateSigner(spec.SignerName, path.Child("signerName"))...)
+		errs = append(errs, rule.Signer(spec.SignerName, path.Child("signerName"))...)
 	}
 	if seconds := spec.ExpirationSeconds; seconds != nil && *seconds < expirationSecondsMin {
-		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *seconds, "may not specify a duration less than 600 seconds (10 minutes)"))
+		errs = append(
+			errs,
+			field.Invalid(path.Child("expirationSeconds"), *seconds, "may not specify a duration less than 600 seconds (10 minutes)"),
+		)
 	}
 	errs = append(errs, validateConditions(request.Status.Conditions, may)...)
 	if err := certificateProblem(request.Status.Certificate); err != nil && !may.certificate {
@@ -140,7 +151,10 @@ func validateConditions(conditions []certificatesv1.CertificateSigningRequestCon
 	}
 	if seen[certificatesv1.CertificateApproved] && seen[certificatesv1.CertificateDenied] && !may.bothApprovals {
 		const approved, denied = `conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`
-		errs = append(errs, field.Invalid(conditionsPath, "{"+approved+", "+denied+"}", "must specify at most one of: `"+approved+"`, `"+denied+"`"))
+		errs = append(
+			errs,
+			field.Invalid(conditionsPath, "{"+approved+", "+denied+"}", "must specify at most one of: `"+approved+"`, `"+denied+"`"),
+		)
 	}
 	return errs
 }
@@ -183,7 +197,13 @@ func validateRequestUpdate(request, old *signingRequest, has powers) field.Error
 		case len(is) > len(was):
 			errs = append(errs, field.Forbidden(conditionsPath, fmt.Sprintf("updates may not add a condition of type %q", kind)))
 		case !equality.Semantic.DeepEqual(is, was):
-			errs = append(errs, field.Forbidden(conditionsPath, fmt.Sprintf("updates may not modify a condition of type %q\n%v", kind, diff.Diff(was, is))))
+			errs = append(
+				errs,
+				field.Forbidden(
+					conditionsPath,
+					fmt.Sprintf("updates may not modify a condition of type %q\n%v", kind, resource.Diff(was, is)),
+				),
+			)
 		}
 	}
 	switch {

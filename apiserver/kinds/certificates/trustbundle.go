@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -41,9 +40,14 @@ func trustBundles() resource.Kind[*trustBundle] {
 		Fields:                 func(bundle *trustBundle) fields.Set { return fields.Set{"spec.signerName": bundle.Spec.SignerName} },
 		Columns: []resource.Column[*trustBundle]{
 			column.Name[*trustBundle](),
-			column.Text("SignerName", certificatesv1.ClusterTrustBundleSpec{}.SwaggerDoc()["signerName"], 0, func(bundle *trustBundle) string {
-				return column.OrNone(bundle.Spec.SignerName)
-			}),
+			column.Text(
+				"SignerName",
+				certificatesv1.ClusterTrustBundleSpec{}.SwaggerDoc()["signerName"],
+				0,
+				func(bundle *trustBundle) string {
+					return column.OrNone(bundle.Spec.SignerName)
+				},
+			),
 		},
 	}
 }
@@ -59,33 +63,20 @@ func validateTrustBundleUpdate(bundle, old *trustBundle) field.ErrorList {
 	if bundle.Spec.TrustBundle != old.Spec.TrustBundle {
 		errs = append(errs, validateAnchors(bundle.Spec.TrustBundle, field.NewPath("spec", "trustBundle"))...)
 	}
-	return append(errs, validation.ValidateImmutableField(bundle.Spec.SignerName, old.Spec.SignerName, field.NewPath("spec", "signerName"))...)
+	return append(
+		errs,
+		validation.ValidateImmutableField(bundle.Spec.SignerName, old.Spec.SignerName, field.NewPath("spec", "signerName"))...)
 }
 
 func validateBundleNames(bundle *trustBundle) field.ErrorList {
 	var errs field.ErrorList
-	errs = append(errs, rule.Invalid(bundle.Name, bundleNameProblems(bundle.Name, bundle.Spec.SignerName), field.NewPath("metadata", "name"))...)
+	errs = append(
+		errs,
+		rule.Invalid(bundle.Name, rule.TrustBundleName(bundle.Name, bundle.Spec.SignerName), field.NewPath("metadata", "name"))...)
 	if bundle.Spec.SignerName == "" {
 		return errs
 	}
-	return append(errs, validateSigner(bundle.Spec.SignerName, field.NewPath("spec", "signerName"))...)
-}
-
-// bundleNameProblems: the name begins with the signer, so that rules on names can tell
-// who writes which bundles.
-func bundleNameProblems(name, signer string) []string {
-	if signer == "" {
-		if strings.Contains(name, ":") {
-			return []string{"ClusterTrustBundle without signer name must not have \":\" in its name"}
-		}
-		return validation.NameIsDNSSubdomain(name, false)
-	}
-	prefix := strings.ReplaceAll(signer, "/", ":") + ":"
-	rest, found := strings.CutPrefix(name, prefix)
-	if !found {
-		return []string{fmt.Sprintf("ClusterTrustBundle for signerName %s must be named with prefix %s", signer, prefix)}
-	}
-	return validation.NameIsDNSSubdomain(rest, false)
+	return append(errs, rule.Signer(bundle.Spec.SignerName, field.NewPath("spec", "signerName"))...)
 }
 
 func validateAnchors(text string, path *field.Path) field.ErrorList {

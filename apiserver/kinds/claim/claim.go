@@ -16,7 +16,12 @@ import (
 
 // Modes of volumes and of access to them, sorted as messages list them.
 var (
-	accessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
+	accessModes = []corev1.PersistentVolumeAccessMode{
+		corev1.ReadOnlyMany,
+		corev1.ReadWriteMany,
+		corev1.ReadWriteOnce,
+		corev1.ReadWriteOncePod,
+	}
 	volumeModes = []corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem}
 )
 
@@ -128,7 +133,8 @@ func className(name *string, path *field.Path) field.ErrorList {
 func validateSources(spec, old *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	source, ref := spec.DataSource, spec.DataSourceRef
-	anyGroup := old != nil && (old.DataSource != nil && old.DataSource.APIGroup != nil || old.DataSourceRef != nil && old.DataSourceRef.APIGroup != nil)
+	anyGroup := old != nil &&
+		(old.DataSource != nil && old.DataSource.APIGroup != nil || old.DataSourceRef != nil && old.DataSourceRef.APIGroup != nil)
 	if source != nil {
 		errs = append(errs, validateSource(source, anyGroup, path.Child("dataSource"))...)
 	}

@@ -28,6 +28,7 @@ func limitRanges() kind.Kind[*corev1.LimitRange] {
 		New:                 func() *corev1.LimitRange { return &corev1.LimitRange{} },
 		NewList:             func() runtime.Object { return &corev1.LimitRangeList{} },
 		Default:             defaultLimitRange,
+		PrepareCreate:       nameLimitRange,
 		Validate:            validateLimitRange,
 		ValidateUpdate:      func(limits, _ *corev1.LimitRange) field.ErrorList { return validateLimitRange(limits) },
 		Spec:                func(limits *corev1.LimitRange) any { return &limits.Spec },
@@ -36,6 +37,13 @@ func limitRanges() kind.Kind[*corev1.LimitRange] {
 			column.Name[*corev1.LimitRange](),
 			column.CreatedAt[*corev1.LimitRange](),
 		},
+	}
+}
+
+// nameLimitRange gives one without a name its uid for a name.
+func nameLimitRange(limits *corev1.LimitRange) {
+	if limits.Name == "" {
+		limits.Name = string(limits.UID)
 	}
 }
 
@@ -122,7 +130,10 @@ func validateLimitItem(item *corev1.LimitRangeItem, path *field.Path) field.Erro
 	if item.Type == corev1.LimitTypePersistentVolumeClaim {
 		_, least := item.Min[corev1.ResourceStorage]
 		if _, most := item.Max[corev1.ResourceStorage]; !least && !most {
-			errs = append(errs, field.Required(path.Child("limits"), "either minimum or maximum storage value is required, but neither was provided"))
+			errs = append(
+				errs,
+				field.Required(path.Child("limits"), "either minimum or maximum storage value is required, but neither was provided"),
+			)
 		}
 	}
 	for _, name := range sets.List(names) {

@@ -86,7 +86,10 @@ func validateNamespaceFinalizers(finalizers []corev1.FinalizerName, path *field.
 	for i, name := range finalizers {
 		errs = append(errs, validation.ValidateFinalizerName(string(name), path.Index(i))...)
 		if !strings.Contains(string(name), "/") && !slices.Contains(standardFinalizers, string(name)) {
-			errs = append(errs, field.Invalid(path.Index(i), string(name), "name is neither a standard finalizer name nor is it fully qualified"))
+			errs = append(
+				errs,
+				field.Invalid(path.Index(i), string(name), "name is neither a standard finalizer name nor is it fully qualified"),
+			)
 		}
 	}
 	return errs

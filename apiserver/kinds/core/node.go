@@ -1,8 +1,10 @@
 package core
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +36,9 @@ func nodes() resource.Kind[*corev1.Node] {
 		New:              func() *corev1.Node { return &corev1.Node{} },
 		NewList:          func() runtime.Object { return &corev1.NodeList{} },
 		Default:          defaultNode,
+		PrepareCreate:    prepareNodeCreate,
 		Validate:         validateNode,
+		Warnings:         nodeWarnings,
 		ValidateUpdate:   validateNodeUpdate,
 		ValidateStatus:   validateNodeStatus,
 		Spec:             func(node *corev1.Node) any { return &node.Spec },
@@ -55,7 +59,23 @@ func defaultNode(node *corev1.Node) {
 	}
 	rule.RoundUp(node.Status.Capacity)
 	rule.RoundUp(node.Status.Allocatable)
+	mirrorPodCIDR(&node.Spec)
+	// Features that are switched off: DynamicKubeletConfig, InPlacePodVerticalScalingSchedulerPreemption.
+	node.Spec.ConfigSource, node.Spec.PodPreemptionPolicy = nil, nil
 }
+
+// mirrorPodCIDR keeps the older single field and the list alike; for the sake of old clients the single one wins.
+func mirrorPodCIDR(spec *corev1.NodeSpec) {
+	switch {
+	case spec.PodCIDR == "" && len(spec.PodCIDRs) > 0:
+		spec.PodCIDR = spec.PodCIDRs[0]
+	case spec.PodCIDR != "" && (len(spec.PodCIDRs) == 0 || spec.PodCIDRs[0] != spec.PodCIDR):
+		spec.PodCIDRs = []string{spec.PodCIDR}
+	}
+}
+
+// prepareNodeCreate: a status may come with a new node, but not of the feature that is gone (DynamicKubeletConfig).
+func prepareNodeCreate(node *corev1.Node) { node.Status.Config = nil }
 
 func nodeColumns() []resource.Column[*corev1.Node] {
 	info := corev1.NodeSystemInfo{}.SwaggerDoc()
@@ -66,10 +86,30 @@ func nodeColumns() []resource.Column[*corev1.Node] {
 		column.Text("Roles", "The roles of the node", 0, nodeRolesCell),
 		column.Age[*corev1.Node](),
 		column.Text("Version", info["kubeletVersion"], 0, func(node *corev1.Node) string { return node.Status.NodeInfo.KubeletVersion }),
-		column.Text("Internal-IP", status["addresses"], 1, func(node *corev1.Node) string { return nodeAddress(node, corev1.NodeInternalIP) }),
-		column.Text("External-IP", status["addresses"], 1, func(node *corev1.Node) string { return nodeAddress(node, corev1.NodeExternalIP) }),
-		column.Text("OS-Image", info["osImage"], 1, func(node *corev1.Node) string { return column.OrUnknown(node.Status.NodeInfo.OSImage) }),
-		column.Text("Kernel-Version", info["kernelVersion"], 1, func(node *corev1.Node) string { return column.OrUnknown(node.Status.NodeInfo.KernelVersion) }),
+		column.Text(
+			"Internal-IP",
+			status["addresses"],
+			1,
+			func(node *corev1.Node) string { return nodeAddress(node, corev1.NodeInternalIP) },
+		),
+		column.Text(
+			"External-IP",
+			status["addresses"],
+			1,
+			func(node *corev1.Node) string { return nodeAddress(node, corev1.NodeExternalIP) },
+		),
+		column.Text(
+			"OS-Image",
+			info["osImage"],
+			1,
+			func(node *corev1.Node) string { return column.OrUnknown(node.Status.NodeInfo.OSImage) },
+		),
+		column.Text(
+			"Kernel-Version",
+			info["kernelVersion"],
+			1,
+			func(node *corev1.Node) string { return column.OrUnknown(node.Status.NodeInfo.KernelVersion) },
+		),
 		column.Text("Container-Runtime", info["containerRuntimeVersion"], 1, func(node *corev1.Node) string {
 			return column.OrUnknown(node.Status.NodeInfo.ContainerRuntimeVersion)
 		}),
@@ -120,25 +160,64 @@ func validateNode(node *corev1.Node) field.ErrorList {
 	// Upstream looks for taints in the metadata when it complains.
 	errs := validateTaints(node.Spec.Taints, field.NewPath("metadata", "taints"))
 	errs = append(errs, validatePodCIDRs(&node.Spec, path)...)
+	errs = append(errs, validateDeclaredFeatures(node.Status.DeclaredFeatures, field.NewPath("status", "declaredFeatures"))...)
 	return append(errs, validateNodeResources(node)...)
+}
+
+// featureName is that of a feature that a node declares: MyFeature or MyFeature/mySubFeature.
+var featureName = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(\/[a-zA-Z][a-zA-Z0-9]*)*$`)
+
+func validateDeclaredFeatures(features []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range features {
+		switch {
+		case len(name) > utilvalidation.DNS1123SubdomainMaxLength:
+			errs = append(
+				errs,
+				field.Invalid(
+					path.Index(i),
+					name,
+					fmt.Sprintf(
+						"invalid feature name %q: must be no more than %d characters",
+						name,
+						utilvalidation.DNS1123SubdomainMaxLength,
+					),
+				),
+			)
+		case !featureName.MatchString(name):
+			errs = append(
+				errs,
+				field.Invalid(path.Index(i), name, fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, "+
+					"with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name)),
+			)
+		}
+		if i == 0 {
+			continue
+		}
+		if before := features[i-1]; before == name {
+			errs = append(errs, field.Duplicate(path.Index(i), name))
+		} else if before > name {
+			errs = append(errs, field.Invalid(path.Index(i), name, "list must be sorted alphabetically"))
+		}
+	}
+	return errs
 }
 
 func validatePodCIDRs(spec *corev1.NodeSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	cidrs := path.Child("podCIDRs")
-	if len(spec.PodCIDRs) > 0 && spec.PodCIDRs[0] != spec.PodCIDR {
-		errs = append(errs, field.Invalid(cidrs.Index(0), spec.PodCIDRs, "must be the same as `podCIDR`"))
-	}
 	for i, cidr := range spec.PodCIDRs {
 		if _, err := netip.ParsePrefix(cidr); err != nil {
 			errs = append(errs, field.Invalid(cidrs.Index(i), cidr, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"))
 		}
 	}
-	if len(spec.PodCIDRs) > 2 {
+	if len(spec.PodCIDRs) > 2 || len(spec.PodCIDRs) == 2 && isIPv6(spec.PodCIDRs[0]) == isIPv6(spec.PodCIDRs[1]) {
 		errs = append(errs, field.Invalid(cidrs, spec.PodCIDRs, "may specify no more than one CIDR for each IP family"))
 	}
 	return errs
 }
+
+func isIPv6(cidr string) bool { return strings.Contains(cidr, ":") }
 
 func validateNodeResources(node *corev1.Node) field.ErrorList {
 	var errs field.ErrorList
@@ -169,11 +248,16 @@ func validateNodeUpdate(node, old *corev1.Node) field.ErrorList {
 		}
 		errs = append(errs, field.Invalid(path.Child("providerID"), nil, why))
 	}
+	if node.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
+		errs = append(errs, field.Forbidden(path.Child("externalID"), "may not be updated"))
+	}
 	return errs
 }
 
 func validateNodeStatus(node, _ *corev1.Node) field.ErrorList {
-	errs := validateNodeResources(node)
+	errs := append(
+		validateNodeResources(node),
+		validateDeclaredFeatures(node.Status.DeclaredFeatures, field.NewPath("status", "declaredFeatures"))...)
 	seen := map[corev1.NodeAddress]bool{}
 	for i, address := range node.Status.Addresses {
 		if seen[address] {

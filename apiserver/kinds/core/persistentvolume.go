@@ -8,9 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubectl/pkg/util/storage"
 	"k8s.io/utils/ptr"
@@ -38,7 +36,9 @@ func persistentVolumes() resource.Kind[*corev1.PersistentVolume] {
 		PrepareCreate: func(pv *corev1.PersistentVolume) {
 			pv.Status.Phase, pv.Status.LastPhaseTransitionTime = corev1.VolumePending, pv.CreationTimestamp.DeepCopy()
 		},
-		Parts:          []resource.Part[*corev1.PersistentVolume]{{Name: "status", Resets: []string{"spec"}, Prepare: prepareVolumeStatus, Validate: anyVolumeStatus}},
+		Parts: []resource.Part[*corev1.PersistentVolume]{
+			{Name: "status", Resets: []string{"spec"}, Prepare: prepareVolumeStatus, Validate: anyVolumeStatus},
+		},
 		Validate:       validateVolume,
 		ValidateUpdate: validateVolumeUpdate,
 		Warnings:       volumeWarnings,
@@ -47,7 +47,6 @@ func persistentVolumes() resource.Kind[*corev1.PersistentVolume] {
 		ReturnDeleted:  true,
 		Columns:        volumeColumns(),
 		// As upstream: a mistake that clients rely on.
-		Fields: func(pv *corev1.PersistentVolume) fields.Set { return fields.Set{"name": pv.Name} },
 	}
 }
 
@@ -67,7 +66,6 @@ func defaultVolume(pv *corev1.PersistentVolume) {
 // prepareVolumeStatus notes when the phase changed, unless the client says so.
 func prepareVolumeStatus(pv, old *corev1.PersistentVolume, now time.Time) {
 	pv.Spec = old.Spec
-	metav1.ResetObjectMetaForStatus(pv, old)
 	stamp, was := &pv.Status.LastPhaseTransitionTime, old.Status.LastPhaseTransitionTime
 	switch same := pv.Status.Phase == old.Status.Phase; {
 	case same && *stamp == nil:
@@ -87,7 +85,11 @@ func volumeColumns() []resource.Column[*corev1.PersistentVolume] {
 	return []resource.Column[*corev1.PersistentVolume]{
 		column.Name[*corev1.PersistentVolume](),
 		text("Capacity", spec["capacity"], func(pv *corev1.PersistentVolume) string { return sizeCell(pv.Spec.Capacity) }),
-		text("Access Modes", spec["accessModes"], func(pv *corev1.PersistentVolume) string { return storage.GetAccessModesAsString(pv.Spec.AccessModes) }),
+		text(
+			"Access Modes",
+			spec["accessModes"],
+			func(pv *corev1.PersistentVolume) string { return storage.GetAccessModesAsString(pv.Spec.AccessModes) },
+		),
 		text("Reclaim Policy", spec["persistentVolumeReclaimPolicy"], func(pv *corev1.PersistentVolume) string {
 			return string(pv.Spec.PersistentVolumeReclaimPolicy)
 		}),
@@ -133,7 +135,10 @@ func volumeWarnings(pv *corev1.PersistentVolume) []string {
 		}
 	}
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		warnings = append(warnings, "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
+		warnings = append(
+			warnings,
+			"spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.",
+		)
 	}
 	return warnings
 }
@@ -155,14 +160,24 @@ func validateVolumeUpdate(pv, old *corev1.PersistentVolume) field.ErrorList {
 	}
 	if !equality.Semantic.DeepEqual(source, was) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "persistentvolumesource"),
-			fmt.Sprintf("spec.persistentvolumesource is immutable after creation\n%v", diff.Diff(*was, *source))))
+			fmt.Sprintf("spec.persistentvolumesource is immutable after creation\n%v", resource.Diff(*was, *source))))
 	}
 	errs = append(errs, validation.ValidateImmutableField(pv.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
 	if before := old.Spec.NodeAffinity; before != nil && !equality.Semantic.DeepEqual(pv.Spec.NodeAffinity, before) {
-		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), pv.Spec.NodeAffinity, validation.FieldImmutableErrorMsg+", except for updating from beta label to GA"))
+		errs = append(
+			errs,
+			field.Invalid(
+				field.NewPath("nodeAffinity"),
+				pv.Spec.NodeAffinity,
+				validation.FieldImmutableErrorMsg+", except for updating from beta label to GA",
+			),
+		)
 	}
 	if old.Spec.VolumeAttributesClassName != nil && pv.Spec.VolumeAttributesClassName == nil {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"), "update from non-nil value to nil is forbidden"))
+		errs = append(
+			errs,
+			field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"), "update from non-nil value to nil is forbidden"),
+		)
 	}
 	return errs
 }

@@ -8,9 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubectl/pkg/util/storage"
 	"k8s.io/utils/ptr"
@@ -55,7 +53,6 @@ func persistentVolumeClaims() resource.Kind[*corev1.PersistentVolumeClaim] {
 		ReturnDeleted:  true,
 		Columns:        claimColumns(),
 		// As upstream: a mistake that clients rely on.
-		Fields: func(pvc *corev1.PersistentVolumeClaim) fields.Set { return fields.Set{"name": pvc.Name} },
 	}
 }
 
@@ -77,7 +74,11 @@ func claimColumns() []resource.Column[*corev1.PersistentVolumeClaim] {
 		column.Name[*corev1.PersistentVolumeClaim](),
 		text("Status", status["phase"], func(pvc *corev1.PersistentVolumeClaim) string { return phaseCell(string(pvc.Status.Phase), pvc) }),
 		text("Volume", spec["volumeName"], func(pvc *corev1.PersistentVolumeClaim) string { return pvc.Spec.VolumeName }),
-		text("Capacity", status["capacity"], bound(func(pvc *corev1.PersistentVolumeClaim) string { return sizeCell(pvc.Status.Capacity) })),
+		text(
+			"Capacity",
+			status["capacity"],
+			bound(func(pvc *corev1.PersistentVolumeClaim) string { return sizeCell(pvc.Status.Capacity) }),
+		),
 		text("Access Modes", status["accessModes"], bound(func(pvc *corev1.PersistentVolumeClaim) string {
 			return storage.GetAccessModesAsString(pvc.Status.AccessModes)
 		})),
@@ -120,7 +121,16 @@ func validateClaimUpdate(pvc, old *corev1.PersistentVolumeClaim) field.ErrorList
 		now.Spec.VolumeAttributesClassName = was.Spec.VolumeAttributesClassName
 	}
 	if !equality.Semantic.DeepEqual(now.Spec, was.Spec) {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n%v", diff.Diff(was.Spec, now.Spec))))
+		errs = append(
+			errs,
+			field.Forbidden(
+				path,
+				fmt.Sprintf(
+					"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n%v",
+					resource.Diff(was.Spec, now.Spec),
+				),
+			),
+		)
 	}
 	errs = append(errs, validateShrinking(pvc, old, path.Child("resources", "requests", "storage"))...)
 	errs = append(errs, validation.ValidateImmutableField(pvc.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
@@ -140,7 +150,13 @@ func adoptClass(now, was *corev1.PersistentVolumeClaim) field.ErrorList {
 		}
 	}
 	if annotation != annotated {
-		return field.ErrorList{field.Invalid(field.NewPath("metadata", "annotations", corev1.BetaStorageClassAnnotation), annotation, validation.FieldImmutableErrorMsg)}
+		return field.ErrorList{
+			field.Invalid(
+				field.NewPath("metadata", "annotations", corev1.BetaStorageClassAnnotation),
+				annotation,
+				validation.FieldImmutableErrorMsg,
+			),
+		}
 	}
 	return nil
 }
@@ -164,7 +180,9 @@ func validateClassRemoval(pvc, old *corev1.PersistentVolumeClaim, path *field.Pa
 	case name == nil:
 		return field.ErrorList{field.Forbidden(path, "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil")}
 	case *name == "":
-		return field.ErrorList{field.Forbidden(path, "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil")}
+		return field.ErrorList{
+			field.Forbidden(path, "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil"),
+		}
 	}
 	return nil
 }

@@ -28,11 +28,13 @@ func pods() resource.Kind[*corev1.Pod] {
 		Default:          podspec.DefaultPod,
 		PrepareCreate:    preparePodCreate,
 		PrepareUpdate:    func(pod, _ *corev1.Pod) { podspec.MirrorServiceAccount(&pod.Spec) },
+		StatusResets:     []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"},
 		PrepareStatus:    preparePodStatus,
 		Validate:         validatePodCreate,
 		ValidateUpdate:   validatePodUpdate,
 		ValidateStatus:   validatePodStatus,
 		Warnings:         podWarnings,
+		ChangeWarnings:   podNameWarnings,
 		Spec:             func(pod *corev1.Pod) any { return &pod.Spec },
 		Status:           func(pod *corev1.Pod) any { return &pod.Status },
 		Generation:       true,
@@ -60,7 +62,11 @@ func podSubresources() []resource.Subresource {
 
 // proxied is the subresource that passes any request on to what an object stands for.
 func proxied(options string) resource.Subresource {
-	return resource.Subresource{Name: "proxy", Kind: corev1.SchemeGroupVersion.WithKind(options), Verbs: []string{"create", "delete", "get", "patch", "update"}}
+	return resource.Subresource{
+		Name:  "proxy",
+		Kind:  corev1.SchemeGroupVersion.WithKind(options),
+		Verbs: []string{"create", "delete", "get", "patch", "update"},
+	}
 }
 
 // preparePodCreate starts a pod as Pending with its quality of service, which

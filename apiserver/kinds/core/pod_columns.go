@@ -27,7 +27,12 @@ func podColumns() []resource.Column[*corev1.Pod] {
 		},
 		column.Age[*corev1.Pod](),
 		column.Text("IP", corev1.PodStatus{}.SwaggerDoc()["podIP"], 1, podIPCell),
-		column.Text("Node", corev1.PodSpec{}.SwaggerDoc()["nodeName"], 1, func(pod *corev1.Pod) string { return column.OrNone(pod.Spec.NodeName) }),
+		column.Text(
+			"Node",
+			corev1.PodSpec{}.SwaggerDoc()["nodeName"],
+			1,
+			func(pod *corev1.Pod) string { return column.OrNone(pod.Spec.NodeName) },
+		),
 		column.Text("Nominated Node", corev1.PodStatus{}.SwaggerDoc()["nominatedNodeName"], 1, func(pod *corev1.Pod) string {
 			return column.OrNone(pod.Status.NominatedNodeName)
 		}),

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubectl/pkg/util/qos"
 	"k8s.io/utils/ptr"
@@ -56,7 +55,7 @@ func validateEphemeral(pod, old *corev1.Pod, _ time.Time) field.ErrorList {
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
 		case !equality.Semantic.DeepEqual(*was, pod.Spec.EphemeralContainers[at]):
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name,
-				diff.Diff(*was, pod.Spec.EphemeralContainers[at]))))
+				resource.Diff(*was, pod.Spec.EphemeralContainers[at]))))
 		}
 	}
 	return errs
@@ -181,7 +180,8 @@ func validateResized(containers, old []corev1.Container, path *field.Path) field
 		if lost(now.Limits, was.Limits) {
 			errs = append(errs, field.Forbidden(at.Child("limits"), "resource limits cannot be removed"))
 		}
-		if !equality.Semantic.DeepEqual(others(now), others(was)) || !equality.Semantic.DeepEqual(containers[i].ResizePolicy, old[i].ResizePolicy) {
+		if !equality.Semantic.DeepEqual(others(now), others(was)) ||
+			!equality.Semantic.DeepEqual(containers[i].ResizePolicy, old[i].ResizePolicy) {
 			errs = append(errs, field.Forbidden(field.NewPath("spec"), "only cpu and memory resources are mutable"))
 		}
 	}

@@ -139,7 +139,10 @@ func TestPodGracefulDelete(t *testing.T) {
 }
 
 func TestPodResourcesForTheWholePod(t *testing.T) {
-	pod := readPod(t, `spec: {resources: {limits: {cpu: "2", memory: 1Gi}}, containers: [{name: a, image: a, resources: {requests: {cpu: 250m}}}, {name: b, image: b, resources: {requests: {cpu: 250m}}}]}`)
+	pod := readPod(
+		t,
+		`spec: {resources: {limits: {cpu: "2", memory: 1Gi}}, containers: [{name: a, image: a, resources: {requests: {cpu: 250m}}}, {name: b, image: b, resources: {requests: {cpu: 250m}}}]}`,
+	)
 	requests := pod.Spec.Resources.Requests
 	got := map[corev1.ResourceName]string{}
 	for name, quantity := range requests {

@@ -7,15 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
-	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
+	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
 // podUpdatable is what the message about a refused update lists.
@@ -29,9 +27,19 @@ var podUpdatable = strings.Join([]string{
 
 func validatePodCreate(pod *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := podspec.Validate(&pod.Spec, path)
+	errs := validatePodSpec(pod, path)
 	if len(pod.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create"))
+	}
+	if value, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror && pod.Spec.NodeName == "" {
+		errs = append(
+			errs,
+			field.Invalid(
+				field.NewPath("metadata", "annotations").Key(corev1.MirrorPodAnnotationKey),
+				value,
+				"must set spec.nodeName if mirror pod annotation is set",
+			),
+		)
 	}
 	if pod.Spec.NodeName != "" && len(pod.Spec.SchedulingGates) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("nodeName"), "cannot be set until all schedulingGates have been cleared"))
@@ -39,51 +47,73 @@ func validatePodCreate(pod *corev1.Pod) field.ErrorList {
 	return errs
 }
 
-// validatePodUpdate: a pod is a promise to its node; little of it may change.
+// validatePodSpec judges what a pod's spec has to be beyond that of a template.
+func validatePodSpec(pod *corev1.Pod, path *field.Path) field.ErrorList {
+	errs := podspec.Validate(&pod.Spec, path)
+	for name, containers := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
+		for i := range containers {
+			errs = append(errs, podspec.ImageSpaces(containers[i].Image, path.Child(name).Index(i).Child("image"))...)
+		}
+	}
+	return errs
+}
+
+// validatePodUpdate: a pod is a promise to its node; little of it may change. A spec
+// that nobody changes is not judged again: rules may have come since.
 func validatePodUpdate(pod, old *corev1.Pod) field.ErrorList {
-	path := field.NewPath("spec")
-	if errs := validateContainerCounts(pod, old, path); len(errs) > 0 {
+	errs := validateMirror(pod, old)
+	if equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
 		return errs
 	}
-	errs := validateImages(pod, path)
-	errs = append(errs, validateDeadlineUpdate(pod, old, path.Child("activeDeadlineSeconds"))...)
+	path := field.NewPath("spec")
+	errs = append(errs, validatePodSpec(pod, path)...)
+	for _, list := range []struct {
+		name     string
+		now, was []corev1.Container
+	}{{"containers", pod.Spec.Containers, old.Spec.Containers}, {"initContainers", pod.Spec.InitContainers, old.Spec.InitContainers}} {
+		if len(list.now) != len(list.was) {
+			return append(errs, field.Forbidden(path.Child(list.name), "pod updates may not add or remove containers"))
+		}
+		errs = append(errs, validateImages(list.now, path.Child(list.name))...)
+	}
+	deadline := validateDeadlineUpdate(pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds, path.Child("activeDeadlineSeconds"))
+	errs = append(errs, deadline...)
+	if len(deadline) > 0 && pod.Spec.ActiveDeadlineSeconds != nil {
+		return errs
+	}
 	errs = append(errs, validateAddedTolerations(pod.Spec.Tolerations, old.Spec.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateRemovedGates(pod.Spec.SchedulingGates, old.Spec.SchedulingGates, path.Child("schedulingGates"))...)
-	if len(errs) > 0 {
-		return errs
-	}
 	restored := restoreUpdatable(pod, old)
 	if equality.Semantic.DeepEqual(restored, &old.Spec) {
-		return nil
+		return errs
 	}
-	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("pod updates may not change fields other than %s\n%v",
-		podUpdatable, diff.Diff(*restored, old.Spec)))}
+	return append(errs, field.Forbidden(path, fmt.Sprintf("pod updates may not change fields other than %s\n%v",
+		podUpdatable, resource.Diff(old.Spec, *restored))))
 }
 
-func validateContainerCounts(pod, old *corev1.Pod, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(pod.Spec.Containers) != len(old.Spec.Containers) {
-		errs = append(errs, field.Forbidden(path.Child("containers"), "pod updates may not add or remove containers"))
+// validateMirror: whether a pod mirrors one of a node's files was decided when it was created.
+func validateMirror(pod, old *corev1.Pod) field.ErrorList {
+	path := field.NewPath("metadata", "annotations").Key(corev1.MirrorPodAnnotationKey)
+	now, is := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	before, was := old.Annotations[corev1.MirrorPodAnnotationKey]
+	switch {
+	case was && (!is || now != before):
+		return field.ErrorList{field.Forbidden(path, "may not remove or update mirror pod annotation")}
+	case is && !was:
+		return field.ErrorList{field.Forbidden(path, "may not add mirror pod annotation")}
 	}
-	if len(pod.Spec.InitContainers) != len(old.Spec.InitContainers) {
-		errs = append(errs, field.Forbidden(path.Child("initContainers"), "pod updates may not add or remove containers"))
+	return nil
+}
+
+func validateImages(containers []corev1.Container, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range containers {
+		errs = append(errs, podspec.Image(containers[i].Image, path.Index(i).Child("image"))...)
 	}
 	return errs
 }
 
-func validateImages(pod *corev1.Pod, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i := range pod.Spec.Containers {
-		errs = append(errs, podspec.Image(pod.Spec.Containers[i].Image, path.Child("containers").Index(i).Child("image"))...)
-	}
-	for i := range pod.Spec.InitContainers {
-		errs = append(errs, podspec.Image(pod.Spec.InitContainers[i].Image, path.Child("initContainers").Index(i).Child("image"))...)
-	}
-	return errs
-}
-
-func validateDeadlineUpdate(pod, old *corev1.Pod, path *field.Path) field.ErrorList {
-	now, was := pod.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds
+func validateDeadlineUpdate(now, was *int64, path *field.Path) field.ErrorList {
 	switch {
 	case now == nil && was == nil:
 		return nil
@@ -120,7 +150,13 @@ func validateRemovedGates(gates, old []corev1.PodSchedulingGate, path *field.Pat
 	var errs field.ErrorList
 	for i, gate := range gates {
 		if !had.Has(gate.Name) {
-			errs = append(errs, field.Forbidden(path.Index(i).Child("name"), fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", gate.Name)))
+			errs = append(
+				errs,
+				field.Forbidden(
+					path.Index(i).Child("name"),
+					fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", gate.Name),
+				),
+			)
 		}
 	}
 	return errs
@@ -165,65 +201,4 @@ func restoreNodeChoice(spec, old *corev1.PodSpec) {
 	if old.Affinity == nil && *spec.Affinity == (corev1.Affinity{}) {
 		spec.Affinity = nil
 	}
-}
-
-// validatePodStatus: what a node reports must be about the pod it was given.
-func validatePodStatus(pod, old *corev1.Pod) field.ErrorList {
-	var errs field.ErrorList
-	path := field.NewPath("status")
-	if name := pod.Status.NominatedNodeName; name != "" {
-		errs = append(errs, rule.Subdomain(name, path.Child("nominatedNodeName"))...)
-	}
-	if old.Status.QOSClass != "" {
-		errs = append(errs, validation.ValidateImmutableField(pod.Status.QOSClass, old.Status.QOSClass, path.Child("qosClass"))...)
-	}
-	for i, condition := range pod.Status.Conditions {
-		if systemCondition(condition.Type) {
-			continue
-		}
-		errs = append(errs, rule.Invalid(condition.Type, utilvalidation.IsQualifiedName(string(condition.Type)), path.Child("conditions").Index(i).Child("type"))...)
-	}
-	for i, ip := range pod.Status.PodIPs {
-		errs = append(errs, rule.IP(ip.IP, path.Child("podIPs").Index(i))...)
-	}
-	errs = append(errs, validateTransitions(pod.Status.ContainerStatuses, old, path.Child("containerStatuses"))...)
-	return errs
-}
-
-func systemCondition(condition corev1.PodConditionType) bool {
-	switch condition {
-	case corev1.PodScheduled, corev1.PodReady, corev1.PodInitialized, corev1.ContainersReady:
-		return true
-	}
-	return false
-}
-
-// validateTransitions: a container that ended for good never runs again.
-func validateTransitions(statuses []corev1.ContainerStatus, old *corev1.Pod, path *field.Path) field.ErrorList {
-	if old.Spec.RestartPolicy == corev1.RestartPolicyAlways || hasRestartRules(&old.Spec) {
-		return nil
-	}
-	var errs field.ErrorList
-	for i, now := range statuses {
-		for _, was := range old.Status.ContainerStatuses {
-			done := was.State.Terminated
-			if was.Name != now.Name || done == nil || now.State.Terminated != nil {
-				continue
-			}
-			if old.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && done.ExitCode != 0 {
-				continue
-			}
-			errs = append(errs, field.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
-		}
-	}
-	return errs
-}
-
-func hasRestartRules(spec *corev1.PodSpec) bool {
-	for i := range spec.Containers {
-		if spec.Containers[i].RestartPolicy != nil || len(spec.Containers[i].RestartPolicyRules) > 0 {
-			return true
-		}
-	}
-	return false
 }

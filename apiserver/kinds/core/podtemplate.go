@@ -41,7 +41,16 @@ func podTemplateColumns() []resource.Column[*corev1.PodTemplate] {
 	for i := range template {
 		template[i].Priority = 0
 	}
-	return slices.Concat([]resource.Column[*corev1.PodTemplate]{column.Name[*corev1.PodTemplate]()}, template, []resource.Column[*corev1.PodTemplate]{
-		column.Text("Pod Labels", "The labels for the pod template.", 0, func(t *corev1.PodTemplate) string { return labels.FormatLabels(t.Template.Labels) }),
-	})
+	return slices.Concat(
+		[]resource.Column[*corev1.PodTemplate]{column.Name[*corev1.PodTemplate]()},
+		template,
+		[]resource.Column[*corev1.PodTemplate]{
+			column.Text(
+				"Pod Labels",
+				"The labels for the pod template.",
+				0,
+				func(t *corev1.PodTemplate) string { return labels.FormatLabels(t.Template.Labels) },
+			),
+		},
+	)
 }

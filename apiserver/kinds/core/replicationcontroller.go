@@ -1,17 +1,14 @@
 package core
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -37,6 +34,7 @@ func replicationControllers() resource.Kind[*corev1.ReplicationController] {
 		},
 		ValidateStatus: validateReplicationControllerStatus,
 		Warnings:       replicationControllerWarnings,
+		ChangeWarnings: workload.NameWarnings[*corev1.ReplicationController],
 		Spec:           func(rc *corev1.ReplicationController) any { return &rc.Spec },
 		Status:         func(rc *corev1.ReplicationController) any { return &rc.Status },
 		Generation:     true,
@@ -71,14 +69,10 @@ func defaultReplicationController(rc *corev1.ReplicationController) {
 }
 
 func replicationControllerWarnings(rc *corev1.ReplicationController) []string {
-	var warnings []string
-	if msgs := utilvalidation.IsDNS1123Label(rc.Name); len(msgs) > 0 {
-		warnings = append(warnings, fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", msgs))
+	if rc.Spec.Template == nil {
+		return nil
 	}
-	if rc.Spec.Template != nil {
-		warnings = append(warnings, workload.Warnings(rc.Spec.Template)...)
-	}
-	return warnings
+	return workload.Warnings(rc.Spec.Template)
 }
 
 func replicationControllerColumns() []resource.Column[*corev1.ReplicationController] {
@@ -88,12 +82,25 @@ func replicationControllerColumns() []resource.Column[*corev1.ReplicationControl
 	})
 	return slices.Concat([]resource.Column[*corev1.ReplicationController]{
 		column.Name[*corev1.ReplicationController](),
-		column.Int("Desired", spec["replicas"], func(rc *corev1.ReplicationController) int64 { return int64(ptr.Deref(rc.Spec.Replicas, 0)) }),
+		column.Int(
+			"Desired",
+			spec["replicas"],
+			func(rc *corev1.ReplicationController) int64 { return int64(ptr.Deref(rc.Spec.Replicas, 0)) },
+		),
 		column.Int("Current", status["replicas"], func(rc *corev1.ReplicationController) int64 { return int64(rc.Status.Replicas) }),
-		column.Int("Ready", status["readyReplicas"], func(rc *corev1.ReplicationController) int64 { return int64(rc.Status.ReadyReplicas) }),
+		column.Int(
+			"Ready",
+			status["readyReplicas"],
+			func(rc *corev1.ReplicationController) int64 { return int64(rc.Status.ReadyReplicas) },
+		),
 		column.Age[*corev1.ReplicationController](),
 	}, template, []resource.Column[*corev1.ReplicationController]{
-		column.Text("Selector", spec["selector"], 1, func(rc *corev1.ReplicationController) string { return labels.FormatLabels(rc.Spec.Selector) }),
+		column.Text(
+			"Selector",
+			spec["selector"],
+			1,
+			func(rc *corev1.ReplicationController) string { return labels.FormatLabels(rc.Spec.Selector) },
+		),
 	})
 }
 
@@ -111,13 +118,27 @@ func validateReplicationController(rc *corev1.ReplicationController) field.Error
 	if spec.Template == nil {
 		return append(errs, field.Required(path.Child("template"), ""))
 	}
-	selector := &metav1.LabelSelector{MatchLabels: spec.Selector}
-	return append(errs, workload.ValidateTemplate(spec.Template, selector, "ReplicationController", path.Child("template"))...)
+	template := path.Child("template")
+	// A selector that no label can match is still a selector, and does not match the template.
+	if selector := labels.Set(spec.Selector).AsSelector(); !selector.Empty() && !selector.Matches(labels.Set(spec.Template.Labels)) {
+		errs = append(
+			errs,
+			field.Invalid(template.Child("metadata", "labels"), spec.Template.Labels, "`selector` does not match template `labels`"),
+		)
+	}
+	errs = append(errs, workload.ValidatePodTemplate(spec.Template, template)...)
+	return append(errs, workload.ValidateEndless(spec.Template, "ReplicationController", template)...)
 }
 
 func validateReplicationControllerStatus(rc, _ *corev1.ReplicationController) field.ErrorList {
 	var errs field.ErrorList
 	status, path := &rc.Status, field.NewPath("status")
+	if status.ObservedGeneration < 0 {
+		errs = append(
+			errs,
+			field.Invalid(path.Child("observedGeneration"), status.ObservedGeneration, "must be greater than or equal to 0"),
+		)
+	}
 	for _, count := range []struct {
 		name  string
 		value int32

@@ -58,12 +58,22 @@ func resourceQuotas() resource.Kind[*corev1.ResourceQuota] {
 		ReturnDeleted:  true,
 		Columns: []resource.Column[*corev1.ResourceQuota]{
 			column.Name[*corev1.ResourceQuota](),
-			column.Text("Request", "Request represents a minimum amount of cpu/memory that a container may consume.", 0, func(quota *corev1.ResourceQuota) string {
-				return quotaCell(quota, false)
-			}),
-			column.Text("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.", 0, func(quota *corev1.ResourceQuota) string {
-				return quotaCell(quota, true)
-			}),
+			column.Text(
+				"Request",
+				"Request represents a minimum amount of cpu/memory that a container may consume.",
+				0,
+				func(quota *corev1.ResourceQuota) string {
+					return quotaCell(quota, false)
+				},
+			),
+			column.Text(
+				"Limit",
+				"Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.",
+				0,
+				func(quota *corev1.ResourceQuota) string {
+					return quotaCell(quota, true)
+				},
+			),
 			column.Age[*corev1.ResourceQuota](),
 		},
 	}
@@ -173,18 +183,31 @@ func validateScopeOperator(requirement *corev1.ScopedResourceSelectorRequirement
 	case corev1.ResourceQuotaScopePriorityClass, corev1.ResourceQuotaScopeVolumeAttributesClass:
 	default:
 		if _, known := quotaScopes[requirement.ScopeName]; known && operator != corev1.ScopeSelectorOpExists {
-			errs = append(errs, field.Invalid(path.Child("operator"), operator,
-				"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
+			errs = append(errs, field.Invalid(
+				path.Child("operator"),
+				operator,
+				"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
+			))
 		}
 	}
 	switch operator {
 	case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
 		if len(requirement.Values) == 0 {
-			errs = append(errs, field.Required(path.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
+			errs = append(
+				errs,
+				field.Required(path.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"),
+			)
 		}
 	case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
 		if len(requirement.Values) > 0 {
-			errs = append(errs, field.Invalid(path.Child("values"), requirement.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
+			errs = append(
+				errs,
+				field.Invalid(
+					path.Child("values"),
+					requirement.Values,
+					"must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+				),
+			)
 		}
 	default:
 		errs = append(errs, field.Invalid(path.Child("operator"), operator, "not a valid selector operator"))

@@ -26,11 +26,16 @@ func secrets() resource.Kind[*corev1.Secret] {
 		PrepareUpdate:    func(secret, _ *corev1.Secret) { mergeStringData(secret) },
 		Validate:         validateSecret,
 		ValidateUpdate:   validateSecretUpdate,
+		Warnings:         secretWarnings,
 		Fields:           func(secret *corev1.Secret) fields.Set { return fields.Set{"type": string(secret.Type)} },
 		Columns: []resource.Column[*corev1.Secret]{
 			column.Name[*corev1.Secret](),
 			column.Text("Type", corev1.Secret{}.SwaggerDoc()["type"], 0, func(secret *corev1.Secret) string { return string(secret.Type) }),
-			column.Count("Data", corev1.Secret{}.SwaggerDoc()["data"], func(secret *corev1.Secret) int64 { return int64(len(secret.Data)) }),
+			column.Count(
+				"Data",
+				corev1.Secret{}.SwaggerDoc()["data"],
+				func(secret *corev1.Secret) int64 { return int64(len(secret.Data)) },
+			),
 			column.Age[*corev1.Secret](),
 		},
 	}

@@ -70,7 +70,7 @@ func TestServiceUpdate(t *testing.T) {
 func TestServiceStatusNeedsABalancer(t *testing.T) {
 	svc := readService(t, `{ports: [{port: 80}]}`)
 	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
-	want := []string{`status.loadBalancer.ingress: Forbidden: may only be used when ` + "`spec.type`" + ` is "LoadBalancer"`}
+	want := []string{`status.loadBalancer.ingress: Forbidden: may only be used when ` + "`spec.type`" + ` is 'LoadBalancer'`}
 	if diff := cmp.Diff(want, kindstest.Messages(validateServiceStatus(svc, svc))); diff != "" {
 		t.Error("(-want +got):\n", diff)
 	}

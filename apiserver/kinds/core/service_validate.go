@@ -15,12 +15,23 @@ import (
 )
 
 var (
-	serviceTypes     = []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort}
+	serviceTypes = []corev1.ServiceType{
+		corev1.ServiceTypeClusterIP,
+		corev1.ServiceTypeExternalName,
+		corev1.ServiceTypeLoadBalancer,
+		corev1.ServiceTypeNodePort,
+	}
 	affinities       = []corev1.ServiceAffinity{corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone}
 	ipFamilies       = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
-	internalPolicies = []corev1.ServiceInternalTrafficPolicy{corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal}
-	externalPolicies = []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal}
-	distributions    = []string{corev1.ServiceTrafficDistributionPreferClose, "PreferSameNode", "PreferSameZone"}
+	internalPolicies = []corev1.ServiceInternalTrafficPolicy{
+		corev1.ServiceInternalTrafficPolicyCluster,
+		corev1.ServiceInternalTrafficPolicyLocal,
+	}
+	externalPolicies = []corev1.ServiceExternalTrafficPolicy{
+		corev1.ServiceExternalTrafficPolicyCluster,
+		corev1.ServiceExternalTrafficPolicyLocal,
+	}
+	distributions = []string{corev1.ServiceTrafficDistributionPreferClose, "PreferSameNode", "PreferSameZone"}
 )
 
 // affinitySecondsMax is one day.
@@ -47,10 +58,14 @@ func validateServiceHead(svc *corev1.Service, path *field.Path) field.ErrorList 
 		return field.ErrorList{field.Required(path.Child("ports"), "")}
 	}
 	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer && headless {
-		return field.ErrorList{field.Invalid(path.Child("clusterIPs").Index(0), svc.Spec.ClusterIP, "may not be set to 'None' for LoadBalancer services")}
+		return field.ErrorList{
+			field.Invalid(path.Child("clusterIPs").Index(0), svc.Spec.ClusterIP, "may not be set to 'None' for LoadBalancer services"),
+		}
 	}
 	if svc.Spec.Type == corev1.ServiceTypeNodePort && headless {
-		return field.ErrorList{field.Invalid(path.Child("clusterIPs").Index(0), svc.Spec.ClusterIP, "may not be set to 'None' for NodePort services")}
+		return field.ErrorList{
+			field.Invalid(path.Child("clusterIPs").Index(0), svc.Spec.ClusterIP, "may not be set to 'None' for NodePort services"),
+		}
 	}
 	return nil
 }
@@ -82,7 +97,13 @@ func validateServicePorts(svc *corev1.Service, path *field.Path) field.ErrorList
 	return errs
 }
 
-func validateServicePort(svc *corev1.Service, p *corev1.ServicePort, nameRequired bool, names map[string]bool, path *field.Path) field.ErrorList {
+func validateServicePort(
+	svc *corev1.Service,
+	p *corev1.ServicePort,
+	nameRequired bool,
+	names map[string]bool,
+	path *field.Path,
+) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case p.Name == "" && nameRequired:
@@ -100,7 +121,7 @@ func validateServicePort(svc *corev1.Service, p *corev1.ServicePort, nameRequire
 	if p.AppProtocol != nil {
 		errs = append(errs, rule.QualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
 	}
-	if p.NodePort != 0 && !hasNodePorts(svc) {
+	if p.NodePort != 0 && svc.Spec.Type == corev1.ServiceTypeClusterIP {
 		errs = append(errs, field.Forbidden(path.Child("nodePort"), "may not be used when `type` is '"+string(svc.Spec.Type)+"'"))
 	}
 	return errs
@@ -124,7 +145,14 @@ func validateAffinityOfClients(spec *corev1.ServiceSpec, path *field.Path) field
 	case config == nil || config.ClientIP == nil || config.ClientIP.TimeoutSeconds == nil:
 		errs = append(errs, field.Required(seconds, fmt.Sprintf("when session affinity is %s", corev1.ServiceAffinityClientIP)))
 	case *config.ClientIP.TimeoutSeconds <= 0 || *config.ClientIP.TimeoutSeconds > affinitySecondsMax:
-		errs = append(errs, field.Invalid(seconds, *config.ClientIP.TimeoutSeconds, fmt.Sprintf("must be greater than 0 and less than %d", affinitySecondsMax)))
+		errs = append(
+			errs,
+			field.Invalid(
+				seconds,
+				*config.ClientIP.TimeoutSeconds,
+				fmt.Sprintf("must be greater than 0 and less than %d", affinitySecondsMax),
+			),
+		)
 	}
 	return errs
 }
@@ -180,6 +208,12 @@ func validateClusterIPs(svc *corev1.Service, path *field.Path) field.ErrorList {
 			errs = append(errs, rule.IP(ip, ips.Index(i))...)
 		}
 	}
+	policies := []corev1.IPFamilyPolicy{
+		corev1.IPFamilyPolicyPreferDualStack,
+		corev1.IPFamilyPolicyRequireDualStack,
+		corev1.IPFamilyPolicySingleStack,
+	}
+	errs = append(errs, rule.OptionalOneOf(spec.IPFamilyPolicy, policies, path.Child("ipFamilyPolicy"))...)
 	for i, family := range spec.IPFamilies {
 		errs = append(errs, rule.OneOf(family, ipFamilies, path.Child("ipFamilies").Index(i))...)
 	}
@@ -205,11 +239,21 @@ func validateLoadBalancerFields(svc *corev1.Service, path *field.Path) field.Err
 	if spec.Type == corev1.ServiceTypeLoadBalancer {
 		for _, source := range spec.LoadBalancerSourceRanges {
 			if _, err := netip.ParsePrefix(strings.TrimSpace(source)); err != nil {
-				errs = append(errs, field.Invalid(path.Child("loadBalancerSourceRanges"), source, "must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24"))
+				errs = append(
+					errs,
+					field.Invalid(
+						path.Child("loadBalancerSourceRanges"),
+						source,
+						"must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24",
+					),
+				)
 			}
 		}
 		if spec.AllocateLoadBalancerNodePorts == nil {
 			errs = append(errs, field.Required(path.Child("allocateLoadBalancerNodePorts"), ""))
+		}
+		if spec.LoadBalancerClass != nil {
+			errs = append(errs, rule.QualifiedName(*spec.LoadBalancerClass, path.Child("loadBalancerClass"))...)
 		}
 		return errs
 	}
@@ -272,7 +316,13 @@ func validateServiceUpdate(svc, old *corev1.Service) field.ErrorList {
 		}
 	}
 	if hasHealthPort(svc) && hasHealthPort(old) {
-		errs = append(errs, validation.ValidateImmutableField(svc.Spec.HealthCheckNodePort, old.Spec.HealthCheckNodePort, path.Child("healthCheckNodePort"))...)
+		errs = append(
+			errs,
+			validation.ValidateImmutableField(
+				svc.Spec.HealthCheckNodePort,
+				old.Spec.HealthCheckNodePort,
+				path.Child("healthCheckNodePort"),
+			)...)
 	}
 	return append(errs, validateService(svc)...)
 }
@@ -282,7 +332,7 @@ func validateServiceStatus(svc, _ *corev1.Service) field.ErrorList {
 	path := field.NewPath("status", "loadBalancer", "ingress")
 	ingresses := svc.Status.LoadBalancer.Ingress
 	if svc.Spec.Type != corev1.ServiceTypeLoadBalancer && len(ingresses) > 0 {
-		return field.ErrorList{field.Forbidden(path, "may only be used when `spec.type` is \"LoadBalancer\"")}
+		return field.ErrorList{field.Forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")}
 	}
 	for i, ingress := range ingresses {
 		if ingress.IP != "" {

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,7 +67,12 @@ func endpointSliceColumns() []resource.Column[*discoveryv1.EndpointSlice] {
 	doc := discoveryv1.EndpointSlice{}.SwaggerDoc()
 	return []resource.Column[*discoveryv1.EndpointSlice]{
 		column.Name[*discoveryv1.EndpointSlice](),
-		column.Text("AddressType", doc["addressType"], 0, func(slice *discoveryv1.EndpointSlice) string { return string(slice.AddressType) }),
+		column.Text(
+			"AddressType",
+			doc["addressType"],
+			0,
+			func(slice *discoveryv1.EndpointSlice) string { return string(slice.AddressType) },
+		),
 		column.Text("Ports", doc["ports"], 0, slicePortsCell),
 		column.Text("Endpoints", doc["endpoints"], 0, sliceEndpointsCell),
 		column.Age[*discoveryv1.EndpointSlice](),
@@ -114,7 +120,11 @@ func validateAddressType(kind discoveryv1.AddressType) field.ErrorList {
 	if kind == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	return rule.OneOf(kind, []discoveryv1.AddressType{discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}, path)
+	return rule.OneOf(
+		kind,
+		[]discoveryv1.AddressType{discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6},
+		path,
+	)
 }
 
 func validateEndpoints(endpoints []discoveryv1.Endpoint, kind discoveryv1.AddressType, path *field.Path) field.ErrorList {
@@ -140,6 +150,42 @@ func validateEndpoints(endpoints []discoveryv1.Endpoint, kind discoveryv1.Addres
 		if endpoint.NodeName != nil {
 			errs = append(errs, rule.Subdomain(*endpoint.NodeName, at.Child("nodeName"))...)
 		}
+		if endpoint.Hints != nil {
+			errs = append(errs, validateHints(endpoint.Hints, at.Child("hints"))...)
+		}
+	}
+	return errs
+}
+
+// hintsMax bounds the zones and the nodes that an endpoint is meant for.
+const hintsMax = 8
+
+func validateHints(hints *discoveryv1.EndpointHints, path *field.Path) field.ErrorList {
+	zones, nodes := make([]string, len(hints.ForZones)), make([]string, len(hints.ForNodes))
+	for i, zone := range hints.ForZones {
+		zones[i] = zone.Name
+	}
+	for i, node := range hints.ForNodes {
+		nodes[i] = node.Name
+	}
+	if len(zones) > hintsMax {
+		return field.ErrorList{field.TooMany(path.Child("forZones"), len(zones), hintsMax)}
+	}
+	errs := validateHintNames(zones, utilvalidation.IsValidLabelValue, path.Child("forZones"))
+	if len(nodes) > hintsMax {
+		return append(errs, field.TooMany(path.Child("forNodes"), len(nodes), hintsMax))
+	}
+	return append(errs, validateHintNames(nodes, utilvalidation.IsDNS1123Subdomain, path.Child("forNodes"))...)
+}
+
+func validateHintNames(names []string, problems func(string) []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range names {
+		at := path.Index(i).Child("name")
+		if slices.Contains(names[:i], name) {
+			errs = append(errs, field.Duplicate(at, name))
+		}
+		errs = append(errs, rule.Invalid(name, problems(name), at)...)
 	}
 	return errs
 }

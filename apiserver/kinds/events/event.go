@@ -29,6 +29,7 @@ func events() resource.Kind[*corev1.Event] {
 		ShortNames:          []string{"ev"},
 		New:                 func() *corev1.Event { return &corev1.Event{} },
 		NewList:             func() runtime.Object { return &corev1.EventList{} },
+		NoDependents:        true,
 		ValidateName:        path.ValidatePathSegmentName,
 		Validate:            func(event *corev1.Event) field.ErrorList { return validateEvent(event, "reportingComponent") },
 		ValidateUpdate:      func(event, _ *corev1.Event) field.ErrorList { return validateEvent(event, "reportingComponent") },
@@ -71,7 +72,7 @@ func eventColumns[T resource.Object](as func(T) *corev1.Event) []resource.Column
 	count := column.Int("Count", doc["count"], func(obj T) int64 { return eventCount(as(obj)) })
 	count.Type, count.Priority = "string", 1
 	name := column.Name[T]()
-	name.Format, name.Priority = "", 1
+	name.Priority = 1
 	return []resource.Column[T]{
 		since("Last Seen", "lastTimestamp", 0, eventLast),
 		text("Type", "type", 0, func(e *corev1.Event) string { return e.Type }),

@@ -26,6 +26,7 @@ func groupEvents() resource.Kind[*eventsv1.Event] {
 		ValidateUpdate:      validateGroupEventUpdate,
 		AllowCreateOnUpdate: true,
 		Columns:             eventColumns(storedEvent),
+		NoDependents:        true,
 		Fields:              groupEventFields,
 		StoredAs:            schema.GroupResource{Resource: "events"},
 		ToStored:            func(event *eventsv1.Event) resource.Object { return storedEvent(event) },

@@ -28,6 +28,7 @@ func flowSchemas() resource.Kind[*flowcontrolv1.FlowSchema] {
 		Default: func(schema *flowcontrolv1.FlowSchema) {
 			rule.Default(&schema.Spec.MatchingPrecedence, defaultPrecedence)
 		},
+		StatusResets:   []string{"metadata", "spec"},
 		PrepareStatus:  func(schema, old *flowcontrolv1.FlowSchema) { resetMeta(&schema.ObjectMeta, &old.ObjectMeta) },
 		Validate:       validateFlowSchema,
 		ValidateUpdate: func(schema, _ *flowcontrolv1.FlowSchema) field.ErrorList { return validateFlowSchema(schema) },
@@ -43,9 +44,14 @@ func flowSchemaColumns() []resource.Column[*flowcontrolv1.FlowSchema] {
 	spec := flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc()
 	return []resource.Column[*flowcontrolv1.FlowSchema]{
 		column.Name[*flowcontrolv1.FlowSchema](),
-		column.Text("PriorityLevel", flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"], 0, func(schema *flowcontrolv1.FlowSchema) string {
-			return schema.Spec.PriorityLevelConfiguration.Name
-		}),
+		column.Text(
+			"PriorityLevel",
+			flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"],
+			0,
+			func(schema *flowcontrolv1.FlowSchema) string {
+				return schema.Spec.PriorityLevelConfiguration.Name
+			},
+		),
 		{
 			// Upstream calls this column a string though its cells are numbers.
 			Name: "MatchingPrecedence", Type: "string", Description: spec["matchingPrecedence"],
@@ -101,7 +107,9 @@ func validatePrecedence(precedence int32, name string, path *field.Path) field.E
 	case precedence <= 0:
 		return field.ErrorList{field.Invalid(path, precedence, "must be a positive value")}
 	case precedence > flowcontrolv1.FlowSchemaMaxMatchingPrecedence:
-		return field.ErrorList{field.Invalid(path, precedence, fmt.Sprintf("must not be greater than %v", flowcontrolv1.FlowSchemaMaxMatchingPrecedence))}
+		return field.ErrorList{
+			field.Invalid(path, precedence, fmt.Sprintf("must not be greater than %v", flowcontrolv1.FlowSchemaMaxMatchingPrecedence)),
+		}
 	case precedence == 1 && name != flowcontrolv1.FlowSchemaNameExempt:
 		return field.ErrorList{field.Invalid(path, precedence, "only the schema named 'exempt' may have matchingPrecedence 1")}
 	}
@@ -109,5 +117,8 @@ func validatePrecedence(precedence int32, name string, path *field.Path) field.E
 }
 
 func validateFlowSchemaStatus(schema *flowcontrolv1.FlowSchema) field.ErrorList {
-	return validateConditions(schema.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) flowcontrolv1.FlowSchemaConditionType { return c.Type })
+	return validateConditions(
+		schema.Status.Conditions,
+		func(c flowcontrolv1.FlowSchemaCondition) flowcontrolv1.FlowSchemaConditionType { return c.Type },
+	)
 }

@@ -17,7 +17,11 @@ const everything = "*"
 // Supported values in the order of messages.
 var (
 	verbs        = []string{"create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"}
-	subjectKinds = []flowcontrolv1.SubjectKind{flowcontrolv1.SubjectKindGroup, flowcontrolv1.SubjectKindServiceAccount, flowcontrolv1.SubjectKindUser}
+	subjectKinds = []flowcontrolv1.SubjectKind{
+		flowcontrolv1.SubjectKindGroup,
+		flowcontrolv1.SubjectKindServiceAccount,
+		flowcontrolv1.SubjectKindUser,
+	}
 )
 
 func validatePolicyRules(r *flowcontrolv1.PolicyRulesWithSubjects, path *field.Path) field.ErrorList {

@@ -41,6 +41,7 @@ func priorityLevels() resource.Kind[*priorityLevel] {
 		New:              func() *priorityLevel { return &priorityLevel{} },
 		NewList:          func() runtime.Object { return &flowcontrolv1.PriorityLevelConfigurationList{} },
 		Default:          defaultPriorityLevel,
+		StatusResets:     []string{"metadata", "spec"},
 		PrepareStatus:    func(level, old *priorityLevel) { resetMeta(&level.ObjectMeta, &old.ObjectMeta) },
 		Validate:         validatePriorityLevel,
 		ValidateUpdate:   func(level, _ *priorityLevel) field.ErrorList { return validatePriorityLevel(level) },
@@ -83,7 +84,11 @@ func priorityLevelColumns() []resource.Column[*priorityLevel] {
 	return []resource.Column[*priorityLevel]{
 		column.Name[*priorityLevel](),
 		column.Text("Type", spec["type"], 0, func(level *priorityLevel) string { return string(level.Spec.Type) }),
-		numberColumn("NominalConcurrencyShares", limits{}.SwaggerDoc()["nominalConcurrencyShares"], func(limited *limits) *int32 { return limited.NominalConcurrencyShares }),
+		numberColumn(
+			"NominalConcurrencyShares",
+			limits{}.SwaggerDoc()["nominalConcurrencyShares"],
+			func(limited *limits) *int32 { return limited.NominalConcurrencyShares },
+		),
 		queue("Queues", doc["queues"], func(q *queuing) int32 { return q.Queues }),
 		queue("HandSize", doc["handSize"], func(q *queuing) int32 { return q.HandSize }),
 		queue("QueueLengthLimit", doc["queueLengthLimit"], func(q *queuing) int32 { return q.QueueLengthLimit }),
@@ -111,7 +116,13 @@ func validatePriorityLevel(level *priorityLevel) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")
 	if _, found := level.Annotations[flowcontrolv1beta3.PriorityLevelPreserveZeroConcurrencySharesKey]; found {
-		errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations"), fmt.Sprintf("annotation '%s' is forbidden", flowcontrolv1beta3.PriorityLevelPreserveZeroConcurrencySharesKey)))
+		errs = append(
+			errs,
+			field.Forbidden(
+				field.NewPath("metadata", "annotations"),
+				fmt.Sprintf("annotation '%s' is forbidden", flowcontrolv1beta3.PriorityLevelPreserveZeroConcurrencySharesKey),
+			),
+		)
 	}
 	errs = append(errs, validateLevelSpec(&level.Spec, level.Name, path)...)
 	errs = append(errs, validateMandatoryLevel(level, path)...)
@@ -130,7 +141,9 @@ func validateMandatoryLevel(level *priorityLevel, path *field.Path) field.ErrorL
 			spec.Exempt, except = fixed.Spec.Exempt, " except the 'spec.exempt' field"
 		}
 		if !equality.Semantic.DeepEqual(spec, fixed.Spec) {
-			return field.ErrorList{field.Invalid(path, level.Spec, fmt.Sprintf("spec of '%s'%s must equal the fixed value", level.Name, except))}
+			return field.ErrorList{
+				field.Invalid(path, level.Spec, fmt.Sprintf("spec of '%s'%s must equal the fixed value", level.Name, except)),
+			}
 		}
 	}
 	return nil
@@ -214,14 +227,20 @@ func validateQueuing(q *queuing, path *field.Path) field.ErrorList {
 	case q.HandSize > q.Queues:
 		return append(errs, field.Invalid(at, q.HandSize, fmt.Sprintf("should not be greater than queues (%d)", q.Queues)))
 	case shufflesharding.RequiredEntropyBits(int(q.Queues), int(q.HandSize)) > shufflesharding.MaxHashBits:
-		return append(errs, field.Invalid(at, q.HandSize, fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d",
-			q.Queues, q.HandSize, shufflesharding.MaxHashBits)))
+		return append(
+			errs,
+			field.Invalid(at, q.HandSize, fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d",
+				q.Queues, q.HandSize, shufflesharding.MaxHashBits)),
+		)
 	}
 	return errs
 }
 
 func validatePriorityLevelStatus(level *priorityLevel) field.ErrorList {
-	return validateConditions(level.Status.Conditions, func(c flowcontrolv1.PriorityLevelConfigurationCondition) flowcontrolv1.PriorityLevelConfigurationConditionType {
-		return c.Type
-	})
+	return validateConditions(
+		level.Status.Conditions,
+		func(c flowcontrolv1.PriorityLevelConfigurationCondition) flowcontrolv1.PriorityLevelConfigurationConditionType {
+			return c.Type
+		},
+	)
 }

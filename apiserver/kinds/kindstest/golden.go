@@ -80,7 +80,7 @@ func describe(t *testing.T, kind *resource.Any, file string) string {
 	obj := Parse(t, kind, created)
 	var out strings.Builder
 	describeColumns(&out, kind, obj)
-	describeCreate(t, &out, kind, obj.DeepCopyObject().(resource.Object))
+	describeCreate(t, &out, kind, Parse(t, kind, created))
 	if isUpdate {
 		describeUpdate(&out, kind, Parse(t, kind, updated), obj)
 	}
@@ -104,6 +104,7 @@ func describeCreate(t *testing.T, out *strings.Builder, kind *resource.Any, obj 
 	if kind.PrepareCreate != nil {
 		kind.PrepareCreate(obj)
 	}
+	requireStable(t, kind, obj)
 	created, err := yaml.Marshal(obj)
 	if err != nil {
 		t.Fatal(err)
@@ -112,11 +113,29 @@ func describeCreate(t *testing.T, out *strings.Builder, kind *resource.Any, obj 
 	if kind.Validate != nil {
 		describeErrors(out, "errors", kind.Validate(obj))
 	}
+	var warnings []string
+	if kind.ChangeWarnings != nil {
+		warnings = kind.ChangeWarnings(obj, nil)
+	}
 	if kind.Warnings != nil {
-		fmt.Fprintln(out, "== warnings")
-		for _, warning := range kind.Warnings(obj) {
-			fmt.Fprintln(out, warning)
-		}
+		warnings = append(warnings, kind.Warnings(obj)...)
+	}
+	if len(warnings) > 0 {
+		fmt.Fprintln(out, "== warnings\n"+strings.Join(warnings, "\n"))
+	}
+}
+
+// requireStable: what is read is what was stored. Reading decodes, and so fills in
+// defaults, which must find nothing to fill.
+func requireStable(t *testing.T, kind *resource.Any, stored resource.Object) {
+	t.Helper()
+	if kind.Default == nil || kind.CreateOnly {
+		return
+	}
+	read := stored.DeepCopyObject().(resource.Object)
+	kind.Default(read)
+	if diff := cmp.Diff(stored, read); diff != "" {
+		t.Errorf("%s: reading it changes it (-stored +read):\n%s", kind.GroupVersionKind.Kind, diff)
 	}
 }
 

@@ -36,7 +36,8 @@ func ingresses() resource.Kind[*networkingv1.Ingress] {
 // ingressWarnings tells the writer of a new object of the annotation that the class
 // has replaced; a stored object has a version.
 func ingressWarnings(ingress *networkingv1.Ingress) []string {
-	if _, annotated := ingress.Annotations[classAnnotation]; !annotated || ingress.Spec.IngressClassName != nil || ingress.ResourceVersion != "" {
+	if _, annotated := ingress.Annotations[classAnnotation]; !annotated || ingress.Spec.IngressClassName != nil ||
+		ingress.ResourceVersion != "" {
 		return nil
 	}
 	return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", classAnnotation)}
@@ -45,12 +46,17 @@ func ingressWarnings(ingress *networkingv1.Ingress) []string {
 func ingressColumns() []resource.Column[*networkingv1.Ingress] {
 	return []resource.Column[*networkingv1.Ingress]{
 		column.Name[*networkingv1.Ingress](),
-		column.Text("Class", "The name of the IngressClass resource that should be used for additional configuration", 0, func(ingress *networkingv1.Ingress) string {
-			if class := ingress.Spec.IngressClassName; class != nil {
-				return *class
-			}
-			return column.None
-		}),
+		column.Text(
+			"Class",
+			"The name of the IngressClass resource that should be used for additional configuration",
+			0,
+			func(ingress *networkingv1.Ingress) string {
+				if class := ingress.Spec.IngressClassName; class != nil {
+					return *class
+				}
+				return column.None
+			},
+		),
 		column.Text("Hosts", "Hosts that incoming requests are matched against before the ingress rule", 0, hostsCell),
 		column.Text("Address", "Address is a list containing ingress points for the load-balancer", 0, addressCell),
 		column.Text("Ports", "Ports of TLS configurations that open", 0, func(ingress *networkingv1.Ingress) string {

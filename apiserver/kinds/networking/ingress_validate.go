@@ -17,7 +17,11 @@ import (
 const classAnnotation = "kubernetes.io/ingress.class"
 
 // pathTypes in the order of messages.
-var pathTypes = []networkingv1.PathType{networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix}
+var pathTypes = []networkingv1.PathType{
+	networkingv1.PathTypeExact,
+	networkingv1.PathTypeImplementationSpecific,
+	networkingv1.PathTypePrefix,
+}
 
 // kept is what an update may keep because the stored ingress has it: releases
 // before these rules have let it in.
@@ -27,14 +31,24 @@ func validateNewIngress(ingress *networkingv1.Ingress) field.ErrorList {
 	errs := validateIngress(&ingress.Spec, kept{})
 	class := ingress.Spec.IngressClassName
 	if annotation, annotated := ingress.Annotations[classAnnotation]; annotated && class != nil && *class != annotation {
-		errs = append(errs, field.Invalid(field.NewPath("annotations").Child(classAnnotation), annotation, "must match `ingressClassName` when both are specified"))
+		errs = append(
+			errs,
+			field.Invalid(
+				field.NewPath("annotations").Child(classAnnotation),
+				annotation,
+				"must match `ingressClassName` when both are specified",
+			),
+		)
 	}
 	return errs
 }
 
 func validateIngressUpdate(ingress, old *networkingv1.Ingress) field.ErrorList {
 	return validateIngress(&ingress.Spec, kept{
-		secretNames: slices.ContainsFunc(old.Spec.TLS, func(tls networkingv1.IngressTLS) bool { return len(validateTLSSecret(tls.SecretName, nil)) > 0 }),
+		secretNames: slices.ContainsFunc(
+			old.Spec.TLS,
+			func(tls networkingv1.IngressTLS) bool { return len(validateTLSSecret(tls.SecretName, nil)) > 0 },
+		),
 		wildcardRules: slices.ContainsFunc(old.Spec.Rules, func(r networkingv1.IngressRule) bool {
 			return strings.Contains(r.Host, "*") && len(validatePaths(r.HTTP, nil)) > 0
 		}),

@@ -18,7 +18,10 @@ import (
 const controllerLengthMax = 250
 
 // parameterScopes in the order of messages.
-var parameterScopes = []string{networkingv1.IngressClassParametersReferenceScopeCluster, networkingv1.IngressClassParametersReferenceScopeNamespace}
+var parameterScopes = []string{
+	networkingv1.IngressClassParametersReferenceScopeCluster,
+	networkingv1.IngressClassParametersReferenceScopeNamespace,
+}
 
 func ingressClasses() resource.Kind[*networkingv1.IngressClass] {
 	return resource.Kind[*networkingv1.IngressClass]{
@@ -52,7 +55,12 @@ func ingressClassColumns() []resource.Column[*networkingv1.IngressClass] {
 	}
 	return []resource.Column[*networkingv1.IngressClass]{
 		name,
-		column.Text("Controller", "Controller that is responsible for handling this class", 0, func(class *networkingv1.IngressClass) string { return class.Spec.Controller }),
+		column.Text(
+			"Controller",
+			"Controller that is responsible for handling this class",
+			0,
+			func(class *networkingv1.IngressClass) string { return class.Spec.Controller },
+		),
 		column.Text("Parameters", "A reference to a resource with additional parameters", 0, parametersCell),
 		column.Age[*networkingv1.IngressClass](),
 	}

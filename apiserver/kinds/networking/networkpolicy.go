@@ -40,9 +40,14 @@ func networkPolicies() resource.Kind[*networkingv1.NetworkPolicy] {
 		Generation:     true,
 		Columns: []resource.Column[*networkingv1.NetworkPolicy]{
 			column.Name[*networkingv1.NetworkPolicy](),
-			column.Text("Pod-Selector", networkingv1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"], 0, func(policy *networkingv1.NetworkPolicy) string {
-				return metav1.FormatLabelSelector(&policy.Spec.PodSelector)
-			}),
+			column.Text(
+				"Pod-Selector",
+				networkingv1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"],
+				0,
+				func(policy *networkingv1.NetworkPolicy) string {
+					return metav1.FormatLabelSelector(&policy.Spec.PodSelector)
+				},
+			),
 			column.Age[*networkingv1.NetworkPolicy](),
 		},
 	}
@@ -67,7 +72,10 @@ func defaultNetworkPolicy(policy *networkingv1.NetworkPolicy) {
 
 // eachRule visits the rules of both directions; peers is the name of the field of
 // the peers.
-func eachRule(policy *networkingv1.NetworkPolicy, visit func(ports []networkingv1.NetworkPolicyPort, peers []networkingv1.NetworkPolicyPeer, path *field.Path, peersField string)) {
+func eachRule(
+	policy *networkingv1.NetworkPolicy,
+	visit func(ports []networkingv1.NetworkPolicyPort, peers []networkingv1.NetworkPolicyPeer, path *field.Path, peersField string),
+) {
 	path := field.NewPath("spec")
 	for i := range policy.Spec.Ingress {
 		visit(policy.Spec.Ingress[i].Ports, policy.Spec.Ingress[i].From, path.Child("ingress").Index(i), "from")
@@ -122,20 +130,27 @@ func validateNetworkPolicyUpdate(policy, old *networkingv1.NetworkPolicy) field.
 }
 
 func (j judge) selector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: j.badLabels}, path)
+	return metav1validation.ValidateLabelSelector(
+		selector,
+		metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: j.badLabels},
+		path,
+	)
 }
 
 func validateNetworkPolicy(policy *networkingv1.NetworkPolicy, j judge) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := j.selector(&policy.Spec.PodSelector, path.Child("podSelector"))
-	eachRule(policy, func(ports []networkingv1.NetworkPolicyPort, peers []networkingv1.NetworkPolicyPeer, at *field.Path, peersField string) {
-		for i := range ports {
-			errs = append(errs, validatePolicyPort(&ports[i], at.Child("ports").Index(i))...)
-		}
-		for i := range peers {
-			errs = append(errs, j.peer(&peers[i], at.Child(peersField).Index(i))...)
-		}
-	})
+	eachRule(
+		policy,
+		func(ports []networkingv1.NetworkPolicyPort, peers []networkingv1.NetworkPolicyPeer, at *field.Path, peersField string) {
+			for i := range ports {
+				errs = append(errs, validatePolicyPort(&ports[i], at.Child("ports").Index(i))...)
+			}
+			for i := range peers {
+				errs = append(errs, j.peer(&peers[i], at.Child(peersField).Index(i))...)
+			}
+		},
+	)
 	types := policy.Spec.PolicyTypes
 	if len(types) > len(policyTypes) {
 		return append(errs, field.Invalid(path.Child("policyTypes"), types, "may not specify more than two policyTypes"))

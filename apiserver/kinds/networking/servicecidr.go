@@ -25,9 +25,11 @@ func serviceCIDRs() resource.Kind[*networkingv1.ServiceCIDR] {
 		ClusterScoped:    true,
 		New:              func() *networkingv1.ServiceCIDR { return &networkingv1.ServiceCIDR{} },
 		NewList:          func() runtime.Object { return &networkingv1.ServiceCIDRList{} },
+		StatusResets:     []string{"metadata", "spec"},
 		PrepareStatus:    func(cidr, old *networkingv1.ServiceCIDR) { metav1.ResetObjectMetaForStatus(cidr, old) },
 		Validate:         func(cidr *networkingv1.ServiceCIDR) field.ErrorList { return validateRanges(cidr.Spec.CIDRs) },
 		ValidateUpdate:   validateServiceCIDRUpdate,
+		Warnings:         warnOfFamilies,
 		Spec:             func(cidr *networkingv1.ServiceCIDR) any { return &cidr.Spec },
 		Status:           func(cidr *networkingv1.ServiceCIDR) any { return &cidr.Status },
 		Columns: []resource.Column[*networkingv1.ServiceCIDR]{
@@ -38,6 +40,17 @@ func serviceCIDRs() resource.Kind[*networkingv1.ServiceCIDR] {
 			column.Age[*networkingv1.ServiceCIDR](),
 		},
 	}
+}
+
+// warnOfFamilies: this cluster gives addresses of version 4 only.
+func warnOfFamilies(cidr *networkingv1.ServiceCIDR) []string {
+	var warnings []string
+	for i, text := range cidr.Spec.CIDRs {
+		if netutils.IsIPv6CIDRString(text) {
+			warnings = append(warnings, rangesPath.Index(i).String()+": Setpoint gives Services addresses of version 4 only: none is drawn from this range")
+		}
+	}
+	return warnings
 }
 
 var rangesPath = field.NewPath("spec", "cidrs")
@@ -56,7 +69,14 @@ func validateRanges(ranges []string) field.ErrorList {
 	if len(ranges) == familiesMax {
 		family := netutils.IPFamilyOfCIDRString(ranges[0])
 		if family != netutils.IPFamilyUnknown && family == netutils.IPFamilyOfCIDRString(ranges[1]) {
-			errs = append(errs, field.Invalid(rangesPath, ranges, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"))
+			errs = append(
+				errs,
+				field.Invalid(
+					rangesPath,
+					ranges,
+					"may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64",
+				),
+			)
 		}
 	}
 	return errs

@@ -32,7 +32,12 @@ func runtimeClasses() resource.Kind[*nodev1.RuntimeClass] {
 		RequireResourceVersion: true,
 		Columns: []resource.Column[*nodev1.RuntimeClass]{
 			column.Name[*nodev1.RuntimeClass](),
-			column.Text("Handler", nodev1.RuntimeClass{}.SwaggerDoc()["handler"], 0, func(class *nodev1.RuntimeClass) string { return class.Handler }),
+			column.Text(
+				"Handler",
+				nodev1.RuntimeClass{}.SwaggerDoc()["handler"],
+				0,
+				func(class *nodev1.RuntimeClass) string { return class.Handler },
+			),
 			column.Age[*nodev1.RuntimeClass](),
 		},
 	}

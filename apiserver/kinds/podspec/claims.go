@@ -27,7 +27,10 @@ func validateResourceClaims(claims []corev1.PodResourceClaim, path *field.Path) 
 		}
 		switch named, templated := claim.ResourceClaimName != nil, claim.ResourceClaimTemplateName != nil; {
 		case named && templated:
-			errs = append(errs, field.Invalid(at, *claim, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
+			errs = append(
+				errs,
+				field.Invalid(at, *claim, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"),
+			)
 		case !named && !templated:
 			errs = append(errs, field.Invalid(at, *claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
 		}

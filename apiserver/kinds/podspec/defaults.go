@@ -1,8 +1,7 @@
 package podspec
 
 import (
-	"strings"
-
+	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
@@ -24,6 +23,9 @@ func DefaultPod(pod *corev1.Pod) {
 	for i := range spec.InitContainers {
 		requestsFromLimits(&spec.InitContainers[i].Resources)
 	}
+	if *spec.TerminationGracePeriodSeconds < 0 {
+		spec.TerminationGracePeriodSeconds = ptr.To[int64](1) // templates keep what they say
+	}
 	if spec.EnableServiceLinks == nil {
 		spec.EnableServiceLinks = ptr.To(true)
 	}
@@ -36,6 +38,7 @@ func DefaultPod(pod *corev1.Pod) {
 
 // Default fills a spec as it stands in a pod or in a template.
 func Default(spec *corev1.PodSpec) {
+	dropDisabled(spec)
 	rule.Default(&spec.DNSPolicy, corev1.DNSClusterFirst)
 	rule.Default(&spec.RestartPolicy, corev1.RestartPolicyAlways)
 	rule.Default(&spec.SchedulerName, corev1.DefaultSchedulerName)
@@ -47,16 +50,7 @@ func Default(spec *corev1.PodSpec) {
 	for i := range spec.Volumes {
 		defaultVolume(&spec.Volumes[i])
 	}
-	for i := range spec.InitContainers {
-		defaultContainer(&spec.InitContainers[i])
-	}
-	for i := range spec.Containers {
-		defaultContainer(&spec.Containers[i])
-	}
-	for i := range spec.EphemeralContainers {
-		// The common part has the fields of a container in the same order; Go converts it.
-		defaultContainer((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
-	}
+	visitContainers(spec, defaultContainer)
 	rule.RoundUp(spec.Overhead)
 	if spec.Resources != nil {
 		rule.RoundUp(spec.Resources.Limits)
@@ -95,11 +89,13 @@ func defaultContainer(c *corev1.Container) {
 }
 
 // pullPolicy is Always for an image that may change under its name: tag latest,
-// or neither tag nor digest.
+// or neither tag nor digest. What is no name of an image cannot be pulled anyway.
 func pullPolicy(image string) corev1.PullPolicy {
-	name, _, digested := strings.Cut(image[strings.LastIndex(image, "/")+1:], "@")
-	_, tag, tagged := strings.Cut(name, ":")
-	if tag == "latest" || (name != "" && !tagged && !digested) {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return corev1.PullIfNotPresent
+	}
+	if tagged, ok := reference.TagNameOnly(named).(reference.Tagged); ok && tagged.Tag() == "latest" {
 		return corev1.PullAlways
 	}
 	return corev1.PullIfNotPresent

@@ -23,7 +23,10 @@ func validateDevices(c *corev1.Container, volumes volumeSet, path *field.Path) f
 			errs = append(errs, field.Invalid(name, device.Name, "must be unique"))
 		}
 		if volume := volumes[device.Name]; volume != nil && volume.PersistentVolumeClaim == nil && volume.Ephemeral == nil {
-			errs = append(errs, field.Invalid(name, device.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
+			errs = append(
+				errs,
+				field.Invalid(name, device.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"),
+			)
 		}
 		errs = append(errs, rule.Required(device.DevicePath, place)...)
 		if places.Has(device.DevicePath) {

@@ -1,9 +1,13 @@
 package podspec
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -37,6 +41,25 @@ func validateEnv(env []corev1.EnvVar, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateEnvFiles asks that a file of variables is in a volume which containers fill.
+func validateEnvFiles(env []corev1.EnvVar, volumes []corev1.Volume, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range env {
+		if env[i].ValueFrom == nil || env[i].ValueFrom.FileKeyRef == nil {
+			continue
+		}
+		name, at := env[i].ValueFrom.FileKeyRef.VolumeName, path.Index(i).Child("valueFrom", "fileKeyRef", "volumeName")
+		named := func(v corev1.Volume) bool { return v.Name == name }
+		switch found := slices.IndexFunc(volumes, named); {
+		case found < 0:
+			errs = append(errs, field.NotFound(at, name))
+		case volumes[found].EmptyDir == nil:
+			errs = append(errs, field.Invalid(at, name, "referenced volume must be of type emptyDir"))
+		}
+	}
+	return errs
+}
+
 func validateEnvSource(env *corev1.EnvVar, path *field.Path) field.ErrorList {
 	from := env.ValueFrom
 	if from == nil {
@@ -66,7 +89,14 @@ func validateEnvSource(env *corev1.EnvVar, path *field.Path) field.ErrorList {
 	}
 	switch {
 	case sources == 0:
-		errs = append(errs, field.Invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef`, or `fileKeyRef`"))
+		errs = append(
+			errs,
+			field.Invalid(
+				path,
+				"",
+				"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef`, or `fileKeyRef`",
+			),
+		)
 	case env.Value != "":
 		errs = append(errs, field.Invalid(path, "", "may not be specified when `value` is not empty"))
 	case sources > 1:
@@ -102,24 +132,55 @@ func validateFieldRef(ref *corev1.ObjectFieldSelector, allowed []string, path *f
 
 // validateResourceFieldRef: in a volume the file cannot know which container is meant.
 func validateResourceFieldRef(ref *corev1.ResourceFieldSelector, inVolume bool, path *field.Path) field.ErrorList {
-	if inVolume && ref.ContainerName == "" {
-		return field.ErrorList{field.Required(path.Child("containerName"), "")}
-	}
+	var errs field.ErrorList
 	at := path.Child("resource")
-	if ref.Resource == "" {
-		return field.ErrorList{field.Required(at, "")}
+	switch {
+	case inVolume && ref.ContainerName == "":
+		errs = append(errs, field.Required(path.Child("containerName"), ""))
+	case ref.Resource == "":
+		errs = append(errs, field.Required(at, ""))
+	case !isHugePages(ref.Resource):
+		errs = append(errs, rule.OneOf(ref.Resource, resourceFields, at)...)
 	}
-	if strings.HasPrefix(ref.Resource, "limits.hugepages-") || strings.HasPrefix(ref.Resource, "requests.hugepages-") {
+	return append(errs, validateDivisor(ref.Resource, ref.Divisor, path.Child("divisor"))...)
+}
+
+func isHugePages(resource string) bool {
+	return strings.HasPrefix(resource, "limits.hugepages-") || strings.HasPrefix(resource, "requests.hugepages-")
+}
+
+// The units that a resource can be told in.
+var (
+	cpuDivisors  = sets.New("1m", "1")
+	byteDivisors = sets.New("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+)
+
+const byteDivisorsText = "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the %s resource"
+
+func validateDivisor(name string, divisor resource.Quantity, path *field.Path) field.ErrorList {
+	if divisor.IsZero() {
 		return nil
 	}
-	return rule.OneOf(ref.Resource, resourceFields, at)
+	allowed, why := byteDivisors, ""
+	switch {
+	case strings.HasSuffix(name, ".cpu"):
+		allowed, why = cpuDivisors, "only divisor's values 1m and 1 are supported with the cpu resource"
+	case strings.HasSuffix(name, ".memory"):
+		why = fmt.Sprintf(byteDivisorsText, "memory")
+	case strings.HasSuffix(name, ".ephemeral-storage"):
+		why = fmt.Sprintf(byteDivisorsText, "local ephemeral storage")
+	case isHugePages(name):
+		why = fmt.Sprintf(byteDivisorsText, "hugepages")
+	}
+	if why == "" || allowed.Has(divisor.String()) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, name, why)}
 }
 
 func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	}
+	errs = append(errs, rule.Subdomain(name, path.Child("name"))...)
 	if key == "" {
 		return append(errs, field.Required(path.Child("key"), ""))
 	}
@@ -127,17 +188,14 @@ func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
 }
 
 func validateFileKeyRef(ref *corev1.FileKeySelector, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if ref.Key == "" {
-		errs = append(errs, field.Required(path.Child("key"), ""))
+	errs := requireFields(path, "key", ref.Key, "volumeName", ref.VolumeName, "path", ref.Path)
+	if ref.Key != "" {
+		errs = append(errs, rule.Invalid(ref.Key, utilvalidation.IsRelaxedEnvVarName(ref.Key), path.Child("key"))...)
 	}
-	if ref.VolumeName == "" {
-		errs = append(errs, field.Required(path.Child("volumeName"), ""))
+	if ref.VolumeName != "" {
+		errs = append(errs, rule.Label(ref.VolumeName, path.Child("volumeName"))...)
 	}
-	if ref.Path == "" {
-		return append(errs, field.Required(path.Child("path"), ""))
-	}
-	return append(errs, validateDescendingPath(ref.Path, path.Child("path"))...)
+	return append(errs, NoBacksteps(ref.Path, path.Child("path"))...)
 }
 
 func validateEnvFrom(sources []corev1.EnvFromSource, path *field.Path) field.ErrorList {
@@ -147,18 +205,26 @@ func validateEnvFrom(sources []corev1.EnvFromSource, path *field.Path) field.Err
 		if from.Prefix != "" {
 			errs = append(errs, rule.Invalid(from.Prefix, utilvalidation.IsRelaxedEnvVarName(from.Prefix), at.Child("prefix"))...)
 		}
-		if from.ConfigMapRef != nil && from.ConfigMapRef.Name == "" {
-			errs = append(errs, field.Required(at.Child("configMapRef", "name"), ""))
+		if from.ConfigMapRef != nil {
+			errs = append(errs, requiredSubdomain(from.ConfigMapRef.Name, at.Child("configMapRef", "name"))...)
 		}
-		if from.SecretRef != nil && from.SecretRef.Name == "" {
-			errs = append(errs, field.Required(at.Child("secretRef", "name"), ""))
+		if from.SecretRef != nil {
+			errs = append(errs, requiredSubdomain(from.SecretRef.Name, at.Child("secretRef", "name"))...)
 		}
-		switch {
+		switch { // about the list, as upstream says it
 		case from.ConfigMapRef == nil && from.SecretRef == nil:
-			errs = append(errs, field.Invalid(at, "", "must specify one of: `configMapRef` or `secretRef`"))
+			errs = append(errs, field.Invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
 		case from.ConfigMapRef != nil && from.SecretRef != nil:
-			errs = append(errs, field.Invalid(at, "", "may not have more than one field specified at a time"))
+			errs = append(errs, field.Invalid(path, "", "may not have more than one field specified at a time"))
 		}
 	}
 	return errs
+}
+
+// requiredSubdomain is Subdomain with a message of its own for a missing name.
+func requiredSubdomain(name string, path *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(path, "")}
+	}
+	return rule.Subdomain(name, path)
 }

@@ -32,6 +32,7 @@ func validateEphemeral(spec *corev1.PodSpec, volumes volumeSet, path *field.Path
 		// The common part has the fields of a container in the same order; Go converts it.
 		c := (*corev1.Container)(&guest.EphemeralContainerCommon)
 		errs = append(errs, validateContainer(c, spec, volumes, names, at)...)
+		errs = append(errs, ImageSpaces(c.Image, at.Child("image"))...)
 		if target := guest.TargetContainerName; target != "" && !lasting.Has(target) {
 			errs = append(errs, field.NotFound(at.Child("targetContainerName"), target))
 		}

@@ -6,6 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // ResolveMatchKeys turns matchLabelKeys and mismatchLabelKeys of a new pod into
@@ -57,4 +60,47 @@ func requireKeys(selector *metav1.LabelSelector, labels map[string]string, keys 
 			selector.MatchExpressions = append(selector.MatchExpressions, requirement)
 		}
 	}
+}
+
+// validateMatchKeys judges keys before and after ResolveMatchKeys: a key that the selector names besides the requirement
+// made of it is named twice.
+func validateMatchKeys(match, mismatch []string, selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	errs := validateKeys(match, selector, path.Child("matchLabelKeys"))
+	errs = append(errs, validateKeys(mismatch, selector, path.Child("mismatchLabelKeys"))...)
+	errs = append(errs, validateTwiceNamed(match, selector, path)...)
+	for i, key := range match {
+		if slices.Contains(mismatch, key) {
+			errs = append(
+				errs,
+				field.Invalid(path.Child("matchLabelKeys").Index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys"),
+			)
+		}
+	}
+	return errs
+}
+
+func validateKeys(keys []string, selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	if len(keys) > 0 && selector == nil {
+		return field.ErrorList{field.Forbidden(path, "must not be specified when labelSelector is not set")}
+	}
+	var errs field.ErrorList
+	for i, key := range keys {
+		errs = append(errs, metav1validation.ValidateLabelName(key, path.Index(i))...)
+	}
+	return errs
+}
+
+func validateTwiceNamed(match []string, selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	if selector == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	named := sets.KeySet(selector.MatchLabels)
+	for _, requirement := range selector.MatchExpressions {
+		if i := slices.Index(match, requirement.Key); i >= 0 && named.Has(requirement.Key) {
+			errs = append(errs, field.Invalid(path.Index(i), requirement.Key, "exists in both matchLabelKeys and labelSelector"))
+		}
+		named.Insert(requirement.Key)
+	}
+	return errs
 }

@@ -43,7 +43,9 @@ func validateCertificateSeconds(seconds int32, signer string, at *field.Path) fi
 	}
 	switch {
 	case seconds < certificateSecondsMin:
-		return field.ErrorList{field.Invalid(at, seconds, fmt.Sprintf("if provided, maxExpirationSeconds must be >= %d", certificateSecondsMin))}
+		return field.ErrorList{
+			field.Invalid(at, seconds, fmt.Sprintf("if provided, maxExpirationSeconds must be >= %d", certificateSecondsMin)),
+		}
 	case seconds > most:
 		return field.ErrorList{field.Invalid(at, seconds, fmt.Sprintf("if provided, maxExpirationSeconds must be <= %d", most))}
 	}

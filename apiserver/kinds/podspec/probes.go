@@ -24,7 +24,14 @@ func validateProbes(c *corev1.Container, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("startupProbe", "successThreshold"), p.SuccessThreshold, "must be 1"))
 	}
 	if p := c.ReadinessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {
-		errs = append(errs, field.Invalid(path.Child("readinessProbe", "terminationGracePeriodSeconds"), *p.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
+		errs = append(
+			errs,
+			field.Invalid(
+				path.Child("readinessProbe", "terminationGracePeriodSeconds"),
+				*p.TerminationGracePeriodSeconds,
+				"must not be set for readinessProbes",
+			),
+		)
 	}
 	return errs
 }

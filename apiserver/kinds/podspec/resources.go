@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	resourcehelper "k8s.io/component-helpers/resource"
 
@@ -15,24 +16,54 @@ import (
 // Resources judges the requests and limits of something that is not a container but
 // runs beside one, such as the overhead of a runtime.
 func Resources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
-	return validateResources(r, path)
+	return validateResources(r, rule.ContainerResource, path)
 }
 
 // validateResources: nobody can use more than the limit, and what cannot be shared
 // is asked for exactly as it is limited.
-func validateResources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+func validateResources(
+	r *corev1.ResourceRequirements,
+	judgeName func(corev1.ResourceName, *field.Path) field.ErrorList,
+	path *field.Path,
+) field.ErrorList {
 	var errs field.ErrorList
 	limits, requests := path.Child("limits"), path.Child("requests")
 	for _, name := range slices.Sorted(maps.Keys(r.Limits)) {
 		at := limits.Key(string(name))
-		errs = append(errs, rule.ContainerResource(name, at)...)
+		errs = append(errs, judgeName(name, at)...)
 		errs = append(errs, rule.Quantity(name, r.Limits[name], at)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		at := requests.Key(string(name))
-		errs = append(errs, rule.ContainerResource(name, at)...)
+		errs = append(errs, judgeName(name, at)...)
 		errs = append(errs, rule.Quantity(name, r.Requests[name], at)...)
 		errs = append(errs, validateRequest(name, r, path)...)
+	}
+	return append(errs, validateHugePages(r, path)...)
+}
+
+// validateHugePages: who asks for memory in huge pages alone has none for anything else.
+func validateHugePages(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+	huge := false
+	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+		for name := range list {
+			if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+				return nil
+			}
+			huge = huge || rule.HugePage(name)
+		}
+	}
+	if huge {
+		return field.ErrorList{field.Forbidden(path, "HugePages require cpu or memory")}
+	}
+	return nil
+}
+
+// podResource judges the name of a resource that is given for a whole pod.
+func podResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	errs := rule.ResourceName(name, path)
+	if len(errs) == 0 && !resourcehelper.IsSupportedPodLevelResource(name) {
+		errs = append(errs, field.NotSupported(path, name, sets.List(resourcehelper.SupportedPodLevelResources())))
 	}
 	return errs
 }
@@ -51,7 +82,9 @@ func validateRequest(name corev1.ResourceName, r *corev1.ResourceRequirements, p
 		return field.ErrorList{field.Invalid(at, request.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))}
 	}
 	if request.Cmp(limit) > 0 {
-		return field.ErrorList{field.Invalid(at, request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))}
+		return field.ErrorList{
+			field.Invalid(at, request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())),
+		}
 	}
 	return nil
 }
@@ -62,23 +95,28 @@ func validatePodResources(spec *corev1.PodSpec, path *field.Path) field.ErrorLis
 	if whole == nil {
 		return nil
 	}
-	errs := validateResources(whole, path)
-	for _, list := range []struct {
-		path      *field.Path
-		resources corev1.ResourceList
-	}{{path.Child("limits"), whole.Limits}, {path.Child("requests"), whole.Requests}} {
-		for _, name := range slices.Sorted(maps.Keys(list.resources)) {
-			if !resourcehelper.IsSupportedPodLevelResource(name) {
-				errs = append(errs, field.NotSupported(list.path, name, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}))
-			}
-		}
+	var errs field.ErrorList
+	if whole.Claims != nil {
+		errs = append(errs, field.Forbidden(path.Child("claims"), "claims may not be set for Resources at pod-level"))
 	}
+	errs = append(errs, validateResources(whole, podResource, path)...)
+	errs = append(errs, validateClaimed(whole.Claims, spec.ResourceClaims, path.Child("claims"))...)
 	sum := resourcehelper.AggregateContainerRequests(&corev1.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{})
 	for _, name := range slices.Sorted(maps.Keys(sum)) {
 		request, set := whole.Requests[name]
 		if total := sum[name]; set && total.Cmp(request) > 0 {
 			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), request.String(),
 				fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String())))
+		}
+	}
+	for i := range spec.Containers {
+		limits := spec.Containers[i].Resources.Limits
+		for _, name := range slices.Sorted(maps.Keys(limits)) {
+			limit := limits[name]
+			if most, set := whole.Limits[name]; set && limit.Cmp(most) > 0 {
+				errs = append(errs, field.Invalid(path.Child("containers").Index(i).Key(string(name)).Child("limits"), limit.String(),
+					fmt.Sprintf("must be less than or equal to pod limits of %s", most.String())))
+			}
 		}
 	}
 	return errs

@@ -17,10 +17,16 @@ var (
 	containerRestarts = []corev1.ContainerRestartPolicy{
 		corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure,
 	}
-	restartActions   = []corev1.ContainerRestartRuleAction{corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers}
-	restartOperators = []corev1.ContainerRestartRuleOnExitCodesOperator{corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn}
-	resizeResources  = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
-	resizePolicies   = []corev1.ResourceResizeRestartPolicy{corev1.NotRequired, corev1.RestartContainer}
+	restartActions = []corev1.ContainerRestartRuleAction{
+		corev1.ContainerRestartRuleActionRestart,
+		corev1.ContainerRestartRuleActionRestartAllContainers,
+	}
+	restartOperators = []corev1.ContainerRestartRuleOnExitCodesOperator{
+		corev1.ContainerRestartRuleOnExitCodesOpIn,
+		corev1.ContainerRestartRuleOnExitCodesOpNotIn,
+	}
+	resizeResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+	resizePolicies  = []corev1.ResourceResizeRestartPolicy{corev1.NotRequired, corev1.RestartContainer}
 )
 
 // validateRestart judges when a container restarts, where it says so for itself.

@@ -84,10 +84,22 @@ func validateAffinity(affinity *corev1.Affinity, path *field.Path) field.ErrorLi
 		errs = append(errs, validateNodeAffinity(a, path.Child("nodeAffinity"))...)
 	}
 	if a := affinity.PodAffinity; a != nil {
-		errs = append(errs, validatePodTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAffinity"))...)
+		errs = append(
+			errs,
+			validatePodTerms(
+				a.RequiredDuringSchedulingIgnoredDuringExecution,
+				a.PreferredDuringSchedulingIgnoredDuringExecution,
+				path.Child("podAffinity"),
+			)...)
 	}
 	if a := affinity.PodAntiAffinity; a != nil {
-		errs = append(errs, validatePodTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAntiAffinity"))...)
+		errs = append(
+			errs,
+			validatePodTerms(
+				a.RequiredDuringSchedulingIgnoredDuringExecution,
+				a.PreferredDuringSchedulingIgnoredDuringExecution,
+				path.Child("podAntiAffinity"),
+			)...)
 	}
 	return errs
 }
@@ -101,6 +113,7 @@ func validateNodeAffinity(affinity *corev1.NodeAffinity, path *field.Path) field
 	var errs field.ErrorList
 	if selector := affinity.RequiredDuringSchedulingIgnoredDuringExecution; selector != nil {
 		errs = append(errs, NodeSelector(selector, path.Child(requiredRules))...)
+		errs = append(errs, NodeSelectorValues(selector, path.Child(requiredRules))...) // a preference may name what no label can be
 	}
 	for i := range affinity.PreferredDuringSchedulingIgnoredDuringExecution {
 		term, at := &affinity.PreferredDuringSchedulingIgnoredDuringExecution[i], path.Child(preferredRules).Index(i)
@@ -130,7 +143,9 @@ func NodeSelectorValues(selector *corev1.NodeSelector, path *field.Path) field.E
 		expressions := path.Child("nodeSelectorTerms").Index(i).Child("matchExpressions")
 		for j, requirement := range selector.NodeSelectorTerms[i].MatchExpressions {
 			for k, value := range requirement.Values {
-				errs = append(errs, rule.Invalid(value, utilvalidation.IsValidLabelValue(value), expressions.Index(j).Child("values").Index(k))...)
+				errs = append(
+					errs,
+					rule.Invalid(value, utilvalidation.IsValidLabelValue(value), expressions.Index(j).Child("values").Index(k))...)
 			}
 		}
 	}
@@ -219,6 +234,7 @@ func validatePodTerm(term *corev1.PodAffinityTerm, path *field.Path) field.Error
 	for i, namespace := range term.Namespaces {
 		errs = append(errs, rule.Label(namespace, path.Child("namespaces").Index(i))...)
 	}
+	errs = append(errs, validateMatchKeys(term.MatchLabelKeys, term.MismatchLabelKeys, term.LabelSelector, path)...)
 	if term.TopologyKey == "" {
 		errs = append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
 	}
@@ -236,7 +252,13 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, path *field.P
 		if c.TopologyKey == "" {
 			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 		}
-		errs = append(errs, rule.OneOf(c.WhenUnsatisfiable, []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}, at.Child("whenUnsatisfiable"))...)
+		errs = append(
+			errs,
+			rule.OneOf(
+				c.WhenUnsatisfiable,
+				[]corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway},
+				at.Child("whenUnsatisfiable"),
+			)...)
 		pair := fmt.Sprintf("{%v, %v}", c.TopologyKey, c.WhenUnsatisfiable)
 		if seen.Has(pair) {
 			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), pair))
@@ -265,7 +287,14 @@ func validateSpreadDetails(c *corev1.TopologySpreadConstraint, path *field.Path)
 	if c.NodeTaintsPolicy != nil {
 		errs = append(errs, rule.OneOf(*c.NodeTaintsPolicy, policies, path.Child("nodeTaintsPolicy"))...)
 	}
-	return append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)
+	errs = append(errs, validateMatchKeys(c.MatchLabelKeys, nil, c.LabelSelector, path)...)
+	return append(
+		errs,
+		metav1validation.ValidateLabelSelector(
+			c.LabelSelector,
+			metav1validation.LabelSelectorValidationOptions{},
+			path.Child("labelSelector"),
+		)...)
 }
 
 var taintEffects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}

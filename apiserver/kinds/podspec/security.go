@@ -2,7 +2,6 @@ package podspec
 
 import (
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 
@@ -36,6 +35,7 @@ func validatePodSecurity(spec *corev1.PodSpec, path *field.Path) field.ErrorList
 	if spec.HostUsers != nil && !*spec.HostUsers {
 		errs = append(errs, validateOwnUsers(spec, path)...)
 	}
+	errs = append(errs, validateHostProcess(spec, path)...)
 	sc, at := spec.SecurityContext, path.Child("securityContext")
 	if sc == nil {
 		return errs
@@ -48,10 +48,21 @@ func validatePodSecurity(spec *corev1.PodSpec, path *field.Path) field.ErrorList
 		errs = append(errs, rule.Invalid(group, utilvalidation.IsValidGroupID(group), at.Child("supplementalGroups").Index(i))...)
 	}
 	if p := sc.FSGroupChangePolicy; p != nil {
-		errs = append(errs, rule.OneOf(*p, []corev1.PodFSGroupChangePolicy{corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch}, at.Child("fsGroupChangePolicy"))...)
+		errs = append(
+			errs,
+			rule.OneOf(
+				*p,
+				[]corev1.PodFSGroupChangePolicy{corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch},
+				at.Child("fsGroupChangePolicy"),
+			)...)
 	}
+	groups := []corev1.SupplementalGroupsPolicy{corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict}
+	errs = append(errs, rule.OptionalOneOf(sc.SupplementalGroupsPolicy, groups, at.Child("supplementalGroupsPolicy"))...)
+	labels := []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive}
+	errs = append(errs, rule.OptionalOneOf(sc.SELinuxChangePolicy, labels, at.Child("seLinuxChangePolicy"))...)
 	errs = append(errs, validateSysctls(sc.Sysctls, at.Child("sysctls"))...)
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, at.Child("seccompProfile"))...)
+	errs = append(errs, validateServiceAccountSpec(sc.WindowsOptions, at.Child("windowsOptions"))...)
 	return append(errs, validateAppArmor(sc.AppArmorProfile, at.Child("appArmorProfile"))...)
 }
 
@@ -89,7 +100,14 @@ func validateSysctls(sysctls []corev1.Sysctl, path *field.Path) field.ErrorList 
 		case sysctl.Name == "":
 			errs = append(errs, field.Required(at, ""))
 		case len(sysctl.Name) > sysctlNameMax || !sysctlPattern.MatchString(sysctl.Name):
-			errs = append(errs, field.Invalid(at, sysctl.Name, fmt.Sprintf("must have at most %d characters and match regex %s", sysctlNameMax, sysctlName)))
+			errs = append(
+				errs,
+				field.Invalid(
+					at,
+					sysctl.Name,
+					fmt.Sprintf("must have at most %d characters and match regex %s", sysctlNameMax, sysctlPattern),
+				),
+			)
 		case seen.Has(sysctl.Name):
 			errs = append(errs, field.Duplicate(at, sysctl.Name))
 		}
@@ -102,35 +120,45 @@ func validateSeccomp(profile *corev1.SeccompProfile, at *field.Path) field.Error
 	if profile == nil {
 		return nil
 	}
-	types := []corev1.SeccompProfileType{corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined}
-	if errs := rule.OneOf(profile.Type, types, at.Child("type")); len(errs) > 0 {
-		return errs
+	types := []corev1.SeccompProfileType{
+		corev1.SeccompProfileTypeLocalhost,
+		corev1.SeccompProfileTypeRuntimeDefault,
+		corev1.SeccompProfileTypeUnconfined,
 	}
-	return validateLocalProfile(profile.Type == corev1.SeccompProfileTypeLocalhost, profile.LocalhostProfile, true, at.Child("localhostProfile"))
+	var errs field.ErrorList
+	if profile.Type == "" {
+		errs = append(errs, field.Required(at.Child("type"), "type is required when seccompProfile is set"))
+	} else {
+		errs = append(errs, rule.OneOf(profile.Type, types, at.Child("type"))...)
+	}
+	switch file, local := at.Child("localhostProfile"), profile.Type == corev1.SeccompProfileTypeLocalhost; {
+	case local && profile.LocalhostProfile == nil:
+		errs = append(errs, field.Required(file, "must be set when seccomp type is Localhost"))
+	case local:
+		errs = append(errs, validateDescendingPath(*profile.LocalhostProfile, file)...)
+	case profile.LocalhostProfile != nil:
+		errs = append(errs, field.Invalid(file, profile, "can only be set when seccomp type is Localhost"))
+	}
+	return errs
 }
 
 func validateAppArmor(profile *corev1.AppArmorProfile, at *field.Path) field.ErrorList {
 	if profile == nil {
 		return nil
 	}
-	types := []corev1.AppArmorProfileType{corev1.AppArmorProfileTypeLocalhost, corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined}
+	types := []corev1.AppArmorProfileType{
+		corev1.AppArmorProfileTypeLocalhost,
+		corev1.AppArmorProfileTypeRuntimeDefault,
+		corev1.AppArmorProfileTypeUnconfined,
+	}
 	if errs := rule.RequiredOneOf(profile.Type, types, at.Child("type")); len(errs) > 0 {
 		return errs
 	}
-	return validateLocalProfile(profile.Type == corev1.AppArmorProfileTypeLocalhost, profile.LocalhostProfile, false, at.Child("localhostProfile"))
-}
-
-// validateLocalProfile: a profile is named exactly if it is the node's own.
-func validateLocalProfile(local bool, name *string, isFile bool, at *field.Path) field.ErrorList {
-	switch {
-	case local && ptr.Deref(name, "") == "":
-		return field.ErrorList{field.Required(at, "must be set when type is Localhost")}
-	case !local && name != nil && isFile:
-		return field.ErrorList{field.Invalid(at, *name, "can only be set when seccomp type is Localhost")}
-	case !local && name != nil:
-		return field.ErrorList{field.Invalid(at, *name, "can only be set when type is Localhost")}
-	case local && isFile:
-		return validateDescendingPath(*name, at)
+	switch name, local := at.Child("localhostProfile"), profile.Type == corev1.AppArmorProfileTypeLocalhost; {
+	case local && ptr.Deref(profile.LocalhostProfile, "") == "":
+		return field.ErrorList{field.Required(name, "must be set when type is Localhost")}
+	case !local && profile.LocalhostProfile != nil:
+		return field.ErrorList{field.Invalid(name, *profile.LocalhostProfile, "can only be set when type is Localhost")}
 	}
 	return nil
 }
@@ -141,19 +169,25 @@ func validateContainerSecurity(sc *corev1.SecurityContext, spec *corev1.PodSpec,
 	}
 	errs := validateIDs(sc.RunAsUser, sc.RunAsGroup, at)
 	if proc := sc.ProcMount; proc != nil {
-		errs = append(errs, rule.OneOf(*proc, []corev1.ProcMountType{corev1.DefaultProcMount, corev1.UnmaskedProcMount}, at.Child("procMount"))...)
+		errs = append(
+			errs,
+			rule.OneOf(*proc, []corev1.ProcMountType{corev1.DefaultProcMount, corev1.UnmaskedProcMount}, at.Child("procMount"))...)
 		if *proc == corev1.UnmaskedProcMount && ptr.Deref(spec.HostUsers, true) {
 			errs = append(errs, field.Invalid(at.Child("procMount"), *proc, "`hostUsers` must be false to use `Unmasked`"))
 		}
 	}
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, at.Child("seccompProfile"))...)
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, at.Child("appArmorProfile"))...)
+	errs = append(errs, validateServiceAccountSpec(sc.WindowsOptions, at.Child("windowsOptions"))...)
 	if sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation {
 		if rule.IsTrue(sc.Privileged) {
 			errs = append(errs, field.Invalid(at, sc, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
 		}
 		if sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, corev1.Capability("CAP_SYS_ADMIN")) {
-			errs = append(errs, field.Invalid(at, sc, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
+			errs = append(
+				errs,
+				field.Invalid(at, sc, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"),
+			)
 		}
 	}
 	return errs
@@ -169,7 +203,13 @@ func validateDNS(spec *corev1.PodSpec, at *field.Path) field.ErrorList {
 			return append(errs, field.Required(path, fmt.Sprintf("must provide `dnsConfig` when `dnsPolicy` is %s", corev1.DNSNone)))
 		}
 		if len(config.Nameservers) == 0 {
-			return append(errs, field.Required(path.Child("nameservers"), fmt.Sprintf("must provide at least one DNS nameserver when `dnsPolicy` is %s", corev1.DNSNone)))
+			return append(
+				errs,
+				field.Required(
+					path.Child("nameservers"),
+					fmt.Sprintf("must provide at least one DNS nameserver when `dnsPolicy` is %s", corev1.DNSNone),
+				),
+			)
 		}
 	}
 	if config == nil {
@@ -181,21 +221,33 @@ func validateDNS(spec *corev1.PodSpec, at *field.Path) field.ErrorList {
 func validateDNSConfig(config *corev1.PodDNSConfig, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(config.Nameservers) > nameserversMax {
-		errs = append(errs, field.Invalid(at.Child("nameservers"), config.Nameservers, fmt.Sprintf("must not have more than %v nameservers", nameserversMax)))
+		errs = append(
+			errs,
+			field.Invalid(
+				at.Child("nameservers"),
+				config.Nameservers,
+				fmt.Sprintf("must not have more than %v nameservers", nameserversMax),
+			),
+		)
 	}
 	for i, server := range config.Nameservers {
 		errs = append(errs, rule.IP(server, at.Child("nameservers").Index(i))...)
 	}
 	if len(config.Searches) > searchesMax {
-		errs = append(errs, field.Invalid(at.Child("searches"), config.Searches, fmt.Sprintf("must not have more than %v search paths", searchesMax)))
+		errs = append(
+			errs,
+			field.Invalid(at.Child("searches"), config.Searches, fmt.Sprintf("must not have more than %v search paths", searchesMax)),
+		)
 	}
 	bytes := 0
 	for i, search := range config.Searches {
 		bytes += len(search) + 1
-		if search == "." || path.Clean(search) == "." {
+		if search == "." {
 			continue
 		}
-		errs = append(errs, rule.Invalid(search, utilvalidation.IsDNS1123SubdomainWithUnderscore(trimDot(search)), at.Child("searches").Index(i))...)
+		errs = append(
+			errs,
+			rule.Invalid(search, utilvalidation.IsDNS1123SubdomainWithUnderscore(trimDot(search)), at.Child("searches").Index(i))...)
 	}
 	if bytes-1 > searchesBytesMax {
 		errs = append(errs, field.Invalid(at.Child("searches"), config.Searches,

@@ -24,10 +24,11 @@ func Validate(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	errs = append(errs, validateDNS(spec, path)...)
 	errs = append(errs, metav1validation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
 	errs = append(errs, validatePodSecurity(spec, path)...)
-	errs = append(errs, validatePullSecrets(spec.ImagePullSecrets, path.Child("imagePullSecrets"))...)
 	errs = append(errs, validateScheduling(spec, path)...)
 	errs = append(errs, validatePodNames(spec, path)...)
-	errs = append(errs, validateResources(&corev1.ResourceRequirements{Limits: spec.Overhead}, path.Child("overhead"))...)
+	errs = append(
+		errs,
+		validateResources(&corev1.ResourceRequirements{Limits: spec.Overhead}, rule.ContainerResource, path.Child("overhead"))...)
 	errs = append(errs, validateOS(spec, path)...)
 	return append(errs, validateDeadline(spec.ActiveDeadlineSeconds, path.Child("activeDeadlineSeconds"))...)
 }
@@ -46,17 +47,6 @@ func validateDeadline(seconds *int64, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validatePullSecrets only asks for names: a missing secret is found at pull time.
-func validatePullSecrets(secrets []corev1.LocalObjectReference, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i, secret := range secrets {
-		if secret.Name == "" {
-			errs = append(errs, field.Required(path.Index(i).Child("name"), ""))
-		}
-	}
-	return errs
-}
-
 // validatePodNames judges the names of other things that a spec holds.
 func validatePodNames(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -72,6 +62,7 @@ func validatePodNames(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if spec.Subdomain != "" {
 		errs = append(errs, rule.Label(spec.Subdomain, path.Child("subdomain"))...)
 	}
+	errs = append(errs, validateHostnameOverride(spec, path.Child("hostnameOverride"))...)
 	if spec.PriorityClassName != "" {
 		errs = append(errs, rule.Subdomain(spec.PriorityClassName, path.Child("priorityClassName"))...)
 	}
@@ -79,9 +70,35 @@ func validatePodNames(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, rule.Subdomain(*spec.RuntimeClassName, path.Child("runtimeClassName"))...)
 	}
 	if spec.PreemptionPolicy != nil {
-		errs = append(errs, rule.OneOf(*spec.PreemptionPolicy, []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}, path.Child("preemptionPolicy"))...)
+		errs = append(
+			errs,
+			rule.OneOf(
+				*spec.PreemptionPolicy,
+				[]corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever},
+				path.Child("preemptionPolicy"),
+			)...)
 	}
 	return append(errs, validateHostAliases(spec.HostAliases, path.Child("hostAliases"))...)
+}
+
+// hostnameMax is the longest name that a Linux kernel keeps, in bytes.
+const hostnameMax = 64
+
+func validateHostnameOverride(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
+	if spec.HostnameOverride == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if rule.IsTrue(spec.SetHostnameAsFQDN) {
+		errs = append(errs, field.Forbidden(path, "may not be specified when setHostnameAsFQDN is true"))
+	}
+	if spec.HostNetwork {
+		errs = append(errs, field.Forbidden(path, "may not be specified when hostNetwork is true"))
+	}
+	if len(*spec.HostnameOverride) > hostnameMax {
+		errs = append(errs, field.TooLong(path, "", hostnameMax))
+	}
+	return append(errs, rule.Subdomain(*spec.HostnameOverride, path)...)
 }
 
 func validateHostAliases(aliases []corev1.HostAlias, path *field.Path) field.ErrorList {

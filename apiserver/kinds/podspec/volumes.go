@@ -30,72 +30,27 @@ var hostPathTypes = []corev1.HostPathType{
 	corev1.HostPathDirectoryOrCreate, corev1.HostPathFile, corev1.HostPathFileOrCreate, corev1.HostPathSocket,
 }
 
+// validateVolumes returns those that are as they have to be: a mount of another finds none.
 func validateVolumes(volumes []corev1.Volume, path *field.Path) (volumeSet, field.ErrorList) {
 	var errs field.ErrorList
 	set := volumeSet{}
 	for i := range volumes {
 		volume, at := &volumes[i], path.Index(i)
-		errs = append(errs, validateVolumeSource(&volume.VolumeSource, at)...)
-		switch {
-		case volume.Name == "":
-			errs = append(errs, field.Required(at.Child("name"), ""))
-		case set[volume.Name] != nil:
-			errs = append(errs, field.Duplicate(at.Child("name"), volume.Name))
-		default:
-			errs = append(errs, rule.Label(volume.Name, at.Child("name"))...)
+		wrong := validateVolumeSource(&volume.VolumeSource, at)
+		if volume.Name == "" {
+			wrong = append(wrong, field.Required(at.Child("name"), ""))
+		} else {
+			wrong = append(wrong, rule.Label(volume.Name, at.Child("name"))...)
 		}
-		set[volume.Name] = volume
+		if set[volume.Name] != nil {
+			wrong = append(wrong, field.Duplicate(at.Child("name"), volume.Name))
+		}
+		if len(wrong) == 0 {
+			set[volume.Name] = volume
+		}
+		errs = append(errs, wrong...)
 	}
 	return set, errs
-}
-
-// validateVolumeSource judges the sources that agents mount; of the old network
-// drivers it only knows that they count as a source.
-func validateVolumeSource(source *corev1.VolumeSource, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	count := 0
-	one := func(name string, set bool, validate func(*field.Path) field.ErrorList) {
-		if !set {
-			return
-		}
-		if count++; count > 1 {
-			errs = append(errs, field.Forbidden(path.Child(name), "may not specify more than 1 volume type"))
-			return
-		}
-		if validate != nil {
-			errs = append(errs, validate(path.Child(name))...)
-		}
-	}
-	s := source
-	one("emptyDir", s.EmptyDir != nil, func(at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) })
-	one("hostPath", s.HostPath != nil, func(at *field.Path) field.ErrorList { return HostPath(s.HostPath, at) })
-	one("secret", s.Secret != nil, func(at *field.Path) field.ErrorList { return validateSecretVolume(s.Secret, at) })
-	one("configMap", s.ConfigMap != nil, func(at *field.Path) field.ErrorList { return validateConfigMapVolume(s.ConfigMap, at) })
-	one("downwardAPI", s.DownwardAPI != nil, func(at *field.Path) field.ErrorList {
-		return append(validateMode(s.DownwardAPI.DefaultMode, at.Child("defaultMode")), validateDownwardFiles(s.DownwardAPI.Items, at)...)
-	})
-	one("projected", s.Projected != nil, func(at *field.Path) field.ErrorList { return validateProjected(s.Projected, at) })
-	one("persistentVolumeClaim", s.PersistentVolumeClaim != nil, func(at *field.Path) field.ErrorList {
-		return rule.Required(s.PersistentVolumeClaim.ClaimName, at.Child("claimName"))
-	})
-	one("nfs", s.NFS != nil, func(at *field.Path) field.ErrorList { return NFS(s.NFS, at) })
-	one("csi", s.CSI != nil, func(at *field.Path) field.ErrorList { return rule.Required(s.CSI.Driver, at.Child("driver")) })
-	one("ephemeral", s.Ephemeral != nil, func(at *field.Path) field.ErrorList {
-		if s.Ephemeral.VolumeClaimTemplate == nil {
-			return field.ErrorList{field.Required(at.Child("volumeClaimTemplate"), "")}
-		}
-		return validateClaimTemplate(s.Ephemeral.VolumeClaimTemplate, at.Child("volumeClaimTemplate"))
-	})
-	one("image", s.Image != nil, func(at *field.Path) field.ErrorList {
-		return append(rule.Required(s.Image.Reference, at.Child("reference")), rule.RequiredOneOf(s.Image.PullPolicy, pullPolicies, at.Child("pullPolicy"))...)
-	})
-	for _, other := range otherSources(s) {
-		one(other, true, nil)
-	}
-	if count == 0 {
-		errs = append(errs, field.Required(path, "must specify a volume type"))
-	}
-	return errs
 }
 
 // validateClaimTemplate: only labels and annotations of its metadata reach the claim.
@@ -105,29 +60,6 @@ func validateClaimTemplate(template *corev1.PersistentVolumeClaimTemplate, path 
 	errs = append(errs, metav1validation.ValidateLabels(template.Labels, meta.Child("labels"))...)
 	errs = append(errs, rule.OnlyFields(template.ObjectMeta, sets.New("Annotations", "Labels"), "cannot be set", meta)...)
 	return append(errs, claim.Validate(&template.Spec, nil, path.Child("spec"))...)
-}
-
-// otherSources names the set sources that are not judged further.
-func otherSources(s *corev1.VolumeSource) []string {
-	var set []string
-	for _, source := range []struct {
-		set  bool
-		name string
-	}{
-		{s.GitRepo != nil, "gitRepo"}, {s.GCEPersistentDisk != nil, "gcePersistentDisk"},
-		{s.AWSElasticBlockStore != nil, "awsElasticBlockStore"}, {s.ISCSI != nil, "iscsi"},
-		{s.Glusterfs != nil, "glusterfs"}, {s.Flocker != nil, "flocker"}, {s.RBD != nil, "rbd"},
-		{s.Cinder != nil, "cinder"}, {s.CephFS != nil, "cephfs"}, {s.Quobyte != nil, "quobyte"},
-		{s.FC != nil, "fc"}, {s.FlexVolume != nil, "flexVolume"}, {s.AzureFile != nil, "azureFile"},
-		{s.VsphereVolume != nil, "vsphereVolume"}, {s.PhotonPersistentDisk != nil, "photonPersistentDisk"},
-		{s.PortworxVolume != nil, "portworxVolume"}, {s.AzureDisk != nil, "azureDisk"},
-		{s.StorageOS != nil, "storageos"}, {s.ScaleIO != nil, "scaleIO"},
-	} {
-		if source.set {
-			set = append(set, source.name)
-		}
-	}
-	return set
 }
 
 func validateEmptyDir(dir *corev1.EmptyDirVolumeSource, path *field.Path) field.ErrorList {
@@ -247,14 +179,14 @@ func validateProjection(source *corev1.VolumeProjection, path *field.Path) field
 	}
 	if source.ClusterTrustBundle != nil {
 		count++
-		errs = append(errs, rule.Required(source.ClusterTrustBundle.Path, path.Child("clusterTrustBundle", "path"))...)
+		errs = append(errs, validateTrustBundle(source.ClusterTrustBundle, path.Child("clusterTrustBundle"))...)
 	}
 	if source.PodCertificate != nil {
 		count++
 		errs = append(errs, validatePodCertificate(source.PodCertificate, path.Child("podCertificate"))...)
 	}
 	if count > 1 {
-		errs = append(errs, field.Forbidden(path, "may not specify more than 1 volume type"))
+		errs = append(errs, field.Forbidden(path, "may not specify more than 1 volume type per source"))
 	}
 	return errs
 }
@@ -323,18 +255,44 @@ func NoBacksteps(file string, at *field.Path) field.ErrorList {
 func validateMounts(c *corev1.Container, volumes volumeSet, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	places := sets.New[string]()
+	mounts := at.Child("volumeMounts")
 	for i := range c.VolumeMounts {
-		mount, at := &c.VolumeMounts[i], at.Child("volumeMounts").Index(i)
+		mount, at := &c.VolumeMounts[i], mounts.Index(i)
 		errs = append(errs, validateVolumeName(mount.Name, volumes, at.Child("name"))...)
 		errs = append(errs, rule.Required(mount.MountPath, at.Child("mountPath"))...)
 		if places.Has(mount.MountPath) {
 			errs = append(errs, field.Invalid(at.Child("mountPath"), mount.MountPath, "must be unique"))
 		}
 		places.Insert(mount.MountPath)
+		if slices.ContainsFunc(c.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.Name == mount.Name }) {
+			errs = append(errs, field.Invalid(at.Child("name"), mount.Name, "must not already exist in volumeDevices"))
+		}
 		errs = append(errs, validateSubPath(mount, at)...)
-		errs = append(errs, validatePropagation(mount.MountPropagation, c, at.Child("mountPropagation"))...)
+		errs = append(errs, validatePropagation(mount.MountPropagation, c, mounts.Child("mountPropagation"))...)
+		errs = append(errs, validateRecursiveReadOnly(mount, mounts.Child("recursiveReadOnly"))...)
 	}
 	return append(errs, validateDevices(c, volumes, at.Child("volumeDevices"))...)
+}
+
+// validateRecursiveReadOnly, as validatePropagation, reports without the mount's index, as upstream does.
+func validateRecursiveReadOnly(mount *corev1.VolumeMount, path *field.Path) field.ErrorList {
+	mode := ptr.Deref(mount.RecursiveReadOnly, corev1.RecursiveReadOnlyDisabled)
+	modes := []corev1.RecursiveReadOnlyMode{
+		corev1.RecursiveReadOnlyDisabled,
+		corev1.RecursiveReadOnlyEnabled,
+		corev1.RecursiveReadOnlyIfPossible,
+	}
+	if errs := rule.OneOf(mode, modes, path); len(errs) > 0 || mode == corev1.RecursiveReadOnlyDisabled {
+		return errs
+	}
+	var errs field.ErrorList
+	if !mount.ReadOnly {
+		errs = append(errs, field.Forbidden(path, "may only be specified when readOnly is true"))
+	}
+	if ptr.Deref(mount.MountPropagation, corev1.MountPropagationNone) != corev1.MountPropagationNone {
+		errs = append(errs, field.Forbidden(path, "may only be specified when mountPropagation is None or not specified"))
+	}
+	return errs
 }
 
 func validateVolumeName(name string, volumes volumeSet, path *field.Path) field.ErrorList {
@@ -354,7 +312,10 @@ func validateSubPath(mount *corev1.VolumeMount, path *field.Path) field.ErrorLis
 	}
 	if mount.SubPathExpr != "" {
 		if mount.SubPath != "" {
-			errs = append(errs, field.Invalid(path.Child("subPathExpr"), mount.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
+			errs = append(
+				errs,
+				field.Invalid(path.Child("subPathExpr"), mount.SubPathExpr, "subPathExpr and subPath are mutually exclusive"),
+			)
 		}
 		errs = append(errs, validateDescendingPath(mount.SubPathExpr, path.Child("subPathExpr"))...)
 	}
@@ -365,7 +326,11 @@ func validatePropagation(mode *corev1.MountPropagationMode, c *corev1.Container,
 	if mode == nil {
 		return nil
 	}
-	modes := []corev1.MountPropagationMode{corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone}
+	modes := []corev1.MountPropagationMode{
+		corev1.MountPropagationBidirectional,
+		corev1.MountPropagationHostToContainer,
+		corev1.MountPropagationNone,
+	}
 	errs := rule.OneOf(*mode, modes, path)
 	privileged := c.SecurityContext != nil && rule.IsTrue(c.SecurityContext.Privileged)
 	if *mode == corev1.MountPropagationBidirectional && !privileged {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	policyv1 "k8s.io/api/policy/v1"
+	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,6 +20,7 @@ func podDisruptionBudgets() resource.Kind[*policyv1.PodDisruptionBudget] {
 	return resource.Kind[*policyv1.PodDisruptionBudget]{
 		GroupVersionKind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 		Plural:           "poddisruptionbudgets",
+		ValidateName:     pathvalidation.ValidatePathSegmentName, // upstream asks for no more
 		ShortNames:       []string{"pdb"},
 		New:              func() *policyv1.PodDisruptionBudget { return &policyv1.PodDisruptionBudget{} },
 		NewList:          func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
@@ -32,15 +34,29 @@ func podDisruptionBudgets() resource.Kind[*policyv1.PodDisruptionBudget] {
 		RequireResourceVersion: true,
 		Columns: []resource.Column[*policyv1.PodDisruptionBudget]{
 			column.Name[*policyv1.PodDisruptionBudget](),
-			column.Text("Min Available", "The minimum number of pods that must be available.", 0, func(pdb *policyv1.PodDisruptionBudget) string {
-				return amountCell(pdb.Spec.MinAvailable)
-			}),
-			column.Text("Max Unavailable", "The maximum number of pods that may be unavailable.", 0, func(pdb *policyv1.PodDisruptionBudget) string {
-				return amountCell(pdb.Spec.MaxUnavailable)
-			}),
-			column.Int("Allowed Disruptions", "Calculated number of pods that may be disrupted at this time.", func(pdb *policyv1.PodDisruptionBudget) int64 {
-				return int64(pdb.Status.DisruptionsAllowed)
-			}),
+			column.Text(
+				"Min Available",
+				"The minimum number of pods that must be available.",
+				0,
+				func(pdb *policyv1.PodDisruptionBudget) string {
+					return amountCell(pdb.Spec.MinAvailable)
+				},
+			),
+			column.Text(
+				"Max Unavailable",
+				"The maximum number of pods that may be unavailable.",
+				0,
+				func(pdb *policyv1.PodDisruptionBudget) string {
+					return amountCell(pdb.Spec.MaxUnavailable)
+				},
+			),
+			column.Int(
+				"Allowed Disruptions",
+				"Calculated number of pods that may be disrupted at this time.",
+				func(pdb *policyv1.PodDisruptionBudget) int64 {
+					return int64(pdb.Status.DisruptionsAllowed)
+				},
+			),
 			column.Age[*policyv1.PodDisruptionBudget](),
 		},
 	}

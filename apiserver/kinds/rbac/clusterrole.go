@@ -22,7 +22,10 @@ func clusterRoles() resource.Kind[*rbacv1.ClusterRole] {
 		Validate:            func(role *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(role, false) },
 		ValidateUpdate:      validateClusterRoleUpdate,
 		AllowCreateOnUpdate: true,
-		Columns:             []resource.Column[*rbacv1.ClusterRole]{column.Name[*rbacv1.ClusterRole](), column.Created[*rbacv1.ClusterRole]()},
+		Columns: []resource.Column[*rbacv1.ClusterRole]{
+			column.Name[*rbacv1.ClusterRole](),
+			column.Created[*rbacv1.ClusterRole](),
+		},
 	}
 }
 

@@ -48,7 +48,10 @@ func validateRule(rule *rbacv1.PolicyRule, namespaced bool, path *field.Path) fi
 			errs = append(errs, field.Invalid(at, rule.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
 		}
 		if len(rule.APIGroups)+len(rule.Resources)+len(rule.ResourceNames) > 0 {
-			errs = append(errs, field.Invalid(at, rule.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+			errs = append(
+				errs,
+				field.Invalid(at, rule.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"),
+			)
 		}
 		return errs
 	}

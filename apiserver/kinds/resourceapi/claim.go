@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
@@ -20,11 +21,13 @@ func claims() resource.Kind[*resourcev1.ResourceClaim] {
 	return resource.Kind[*resourcev1.ResourceClaim]{
 		GroupVersionKind: resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"),
 		Plural:           "resourceclaims",
+		ReturnDeleted:    true,
 		New:              func() *resourcev1.ResourceClaim { return &resourcev1.ResourceClaim{} },
 		NewList:          func() runtime.Object { return &resourcev1.ResourceClaimList{} },
-		Default:          func(claim *resourcev1.ResourceClaim) { defaultClaim(&claim.Spec) },
+		Default:          defaultWholeClaim,
 		PrepareCreate:    func(claim *resourcev1.ResourceClaim) { dropGated(&claim.Spec) },
 		PrepareUpdate:    func(claim, _ *resourcev1.ResourceClaim) { dropGated(&claim.Spec) },
+		StatusResets:     []string{"metadata", "spec"},
 		PrepareStatus:    prepareClaimStatus,
 		Validate: func(claim *resourcev1.ResourceClaim) field.ErrorList {
 			return validateClaim(&claim.Spec, field.NewPath("spec"))
@@ -47,6 +50,7 @@ func claimTemplates() resource.Kind[*resourcev1.ResourceClaimTemplate] {
 	return resource.Kind[*resourcev1.ResourceClaimTemplate]{
 		GroupVersionKind: resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate"),
 		Plural:           "resourceclaimtemplates",
+		ReturnDeleted:    true,
 		New:              func() *resourcev1.ResourceClaimTemplate { return &resourcev1.ResourceClaimTemplate{} },
 		NewList:          func() runtime.Object { return &resourcev1.ResourceClaimTemplateList{} },
 		Default:          func(template *resourcev1.ResourceClaimTemplate) { defaultClaim(&template.Spec.Spec) },
@@ -66,7 +70,20 @@ func validateTemplate(template *resourcev1.ResourceClaimTemplate) field.ErrorLis
 	path := field.NewPath("spec")
 	errs := metav1validation.ValidateLabels(template.Spec.Labels, path.Child("metadata", "labels"))
 	errs = append(errs, validation.ValidateAnnotations(template.Spec.Annotations, path.Child("metadata", "annotations"))...)
+	errs = append(
+		errs,
+		rule.OnlyFields(template.Spec.ObjectMeta, sets.New("Annotations", "Labels"), "cannot be set", path.Child("metadata"))...)
 	return append(errs, validateClaim(&template.Spec.Spec, path.Child("spec"))...)
+}
+
+func defaultWholeClaim(claim *resourcev1.ResourceClaim) {
+	defaultClaim(&claim.Spec)
+	if claim.Status.Allocation == nil {
+		return
+	}
+	for i := range claim.Status.Allocation.Devices.Results {
+		defaultOperators(claim.Status.Allocation.Devices.Results[i].Tolerations)
+	}
 }
 
 func defaultClaim(spec *resourcev1.ResourceClaimSpec) {
@@ -74,10 +91,18 @@ func defaultClaim(spec *resourcev1.ResourceClaimSpec) {
 		request := &spec.Devices.Requests[i]
 		if request.Exactly != nil {
 			defaultCount(&request.Exactly.AllocationMode, &request.Exactly.Count)
+			defaultOperators(request.Exactly.Tolerations)
 		}
 		for j := range request.FirstAvailable {
 			defaultCount(&request.FirstAvailable[j].AllocationMode, &request.FirstAvailable[j].Count)
+			defaultOperators(request.FirstAvailable[j].Tolerations)
 		}
+	}
+}
+
+func defaultOperators(tolerations []resourcev1.DeviceToleration) {
+	for i := range tolerations {
+		rule.Default(&tolerations[i].Operator, resourcev1.DeviceTolerationOpEqual)
 	}
 }
 
@@ -105,7 +130,10 @@ func prepareClaimStatus(claim, old *resourcev1.ResourceClaim) {
 	metav1.ResetObjectMetaForStatus(claim, old)
 	if old.Status.Allocation != nil && claim.Status.Allocation == nil {
 		gone := allocated(old.Status.Allocation)
-		claim.Status.Devices = slices.DeleteFunc(claim.Status.Devices, func(device resourcev1.AllocatedDeviceStatus) bool { return gone[statusID(device)] })
+		claim.Status.Devices = slices.DeleteFunc(
+			claim.Status.Devices,
+			func(device resourcev1.AllocatedDeviceStatus) bool { return gone[statusID(device)] },
+		)
 	}
 }
 
@@ -130,12 +158,28 @@ func validateClaim(spec *resourcev1.ResourceClaimSpec, path *field.Path) field.E
 	names := requestNames(devices)
 	errs := validateSet(devices.Requests, resourcev1.DeviceRequestsMaxSize,
 		func(request resourcev1.DeviceRequest) string { return request.Name }, validateRequest, at.Child("requests"))
-	errs = append(errs, validateEach(devices.Constraints, resourcev1.DeviceConstraintsMaxSize, func(c resourcev1.DeviceConstraint, at *field.Path) field.ErrorList {
-		return validateConstraint(&c, names, at)
-	}, at.Child("constraints"))...)
-	return append(errs, validateEach(devices.Config, resourcev1.DeviceConfigMaxSize, func(config resourcev1.DeviceClaimConfiguration, at *field.Path) field.ErrorList {
-		return append(validateNameRefs(config.Requests, names, at.Child("requests")), validateConfig(&config.DeviceConfiguration, false, at)...)
-	}, at.Child("config"))...)
+	errs = append(
+		errs,
+		validateEach(
+			devices.Constraints,
+			resourcev1.DeviceConstraintsMaxSize,
+			func(c resourcev1.DeviceConstraint, at *field.Path) field.ErrorList {
+				return validateConstraint(&c, names, at)
+			},
+			at.Child("constraints"),
+		)...)
+	return append(
+		errs,
+		validateEach(
+			devices.Config,
+			resourcev1.DeviceConfigMaxSize,
+			func(config resourcev1.DeviceClaimConfiguration, at *field.Path) field.ErrorList {
+				return append(
+					validateNameRefs(config.Requests, names, at.Child("requests")),
+					validateConfig(&config.DeviceConfiguration, false, at)...)
+			},
+			at.Child("config"),
+		)...)
 }
 
 // requestNames are the names by which other parts of a claim can mean a request:
@@ -187,7 +231,16 @@ func validateRequest(request resourcev1.DeviceRequest, path *field.Path) field.E
 			func(sub resourcev1.DeviceSubRequest) string { return sub.Name }, validateAlternative, path.Child("firstAvailable"))...)
 	}
 	exact := request.Exactly
-	return append(errs, validateWish(exact.DeviceClassName, exact.Selectors, exact.AllocationMode, exact.Count, exact.Tolerations, path.Child("exactly"))...)
+	return append(
+		errs,
+		validateWish(
+			exact.DeviceClassName,
+			exact.Selectors,
+			exact.AllocationMode,
+			exact.Count,
+			exact.Tolerations,
+			path.Child("exactly"),
+		)...)
 }
 
 func validateAlternative(sub resourcev1.DeviceSubRequest, path *field.Path) field.ErrorList {
@@ -195,7 +248,14 @@ func validateAlternative(sub resourcev1.DeviceSubRequest, path *field.Path) fiel
 	return append(errs, validateWish(sub.DeviceClassName, sub.Selectors, sub.AllocationMode, sub.Count, sub.Tolerations, path)...)
 }
 
-func validateWish(class string, selectors []resourcev1.DeviceSelector, mode resourcev1.DeviceAllocationMode, count int64, tolerations []resourcev1.DeviceToleration, path *field.Path) field.ErrorList {
+func validateWish(
+	class string,
+	selectors []resourcev1.DeviceSelector,
+	mode resourcev1.DeviceAllocationMode,
+	count int64,
+	tolerations []resourcev1.DeviceToleration,
+	path *field.Path,
+) field.ErrorList {
 	var errs field.ErrorList
 	if class == "" {
 		errs = append(errs, field.Required(path.Child("deviceClassName"), ""))
@@ -209,17 +269,29 @@ func validateWish(class string, selectors []resourcev1.DeviceSelector, mode reso
 	case mode == resourcev1.DeviceAllocationModeExactCount && count <= 0:
 		errs = append(errs, field.Invalid(at, count, "must be greater than zero"))
 	}
-	errs = append(errs, rule.OneOf(mode, []resourcev1.DeviceAllocationMode{resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount}, path.Child("allocationMode"))...)
+	errs = append(
+		errs,
+		rule.OneOf(
+			mode,
+			[]resourcev1.DeviceAllocationMode{resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount},
+			path.Child("allocationMode"),
+		)...)
 	return append(errs, validateEach(tolerations, resourcev1.DeviceTolerationsMaxLength, validateToleration, path.Child("tolerations"))...)
 }
 
 func validateConstraint(c *resourcev1.DeviceConstraint, names map[string]bool, path *field.Path) field.ErrorList {
 	errs := validateNameRefs(c.Requests, names, path.Child("requests"))
-	switch {
-	case c.MatchAttribute != nil:
-		return append(errs, validateFullyQualified(c.MatchAttribute, path.Child("matchAttribute"))...)
-	case c.DistinctAttribute != nil:
-		return append(errs, validateFullyQualified(c.DistinctAttribute, path.Child("distinctAttribute"))...)
+	if c.MatchAttribute != nil {
+		errs = append(errs, validateFullyQualified(c.MatchAttribute, path.Child("matchAttribute"))...)
 	}
-	return append(errs, field.Required(path, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`))
+	if c.DistinctAttribute != nil {
+		errs = append(errs, validateFullyQualified(c.DistinctAttribute, path.Child("distinctAttribute"))...)
+	}
+	if c.MatchAttribute != nil || c.DistinctAttribute != nil {
+		return errs
+	}
+	return append(
+		errs,
+		field.Required(path, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`),
+	)
 }

@@ -1,12 +1,12 @@
 package resourceapi
 
 import (
-	"fmt"
+	"context"
 	"slices"
-	"strings"
 
-	"github.com/google/uuid"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/operation"
+	"k8s.io/apimachinery/pkg/api/validate"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,17 +18,8 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 )
 
-// A deviceID names a device, or a share of one.
-type deviceID struct{ driver, pool, device, share string }
-
-// String is the form of messages.
-func (id deviceID) String() string {
-	parts := []string{id.driver, id.pool, id.device}
-	if id.share != "" {
-		parts = append(parts, id.share)
-	}
-	return strings.Join(parts, "/")
-}
+// A deviceID names a device, or a share of one. Messages show its fields.
+type deviceID struct{ Driver, Pool, Device, ShareID string }
 
 func statusID(device resourcev1.AllocatedDeviceStatus) deviceID {
 	return deviceID{device.Driver, device.Pool, device.Device, ptr.Deref(device.ShareID, "")}
@@ -49,9 +40,11 @@ func validateClaimStatus(claim, old *resourcev1.ResourceClaim) field.ErrorList {
 	status, path := &claim.Status, field.NewPath("status")
 	errs := validateReservations(claim, old, path.Child("reservedFor"))
 	ids := allocated(status.Allocation)
-	errs = append(errs, validateSet(status.Devices, 0, statusID, func(device resourcev1.AllocatedDeviceStatus, at *field.Path) field.ErrorList {
-		return validateDeviceStatus(&device, ids, at)
-	}, path.Child("devices"))...)
+	errs = append(
+		errs,
+		validateSet(status.Devices, 0, statusID, func(device resourcev1.AllocatedDeviceStatus, at *field.Path) field.ErrorList {
+			return validateDeviceStatus(&device, ids, at)
+		}, path.Child("devices"))...)
 	switch at := path.Child("allocation"); {
 	case status.Allocation == nil:
 	case old.Status.Allocation == nil:
@@ -80,7 +73,10 @@ func validateReservations(claim, old *resourcev1.ResourceClaim, path *field.Path
 	case claim.Status.Allocation == nil:
 		errs = append(errs, field.Forbidden(path, "may not be specified when `allocated` is not set"))
 	case claim.DeletionTimestamp != nil && slices.ContainsFunc(users, added):
-		errs = append(errs, field.Forbidden(path, "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"))
+		errs = append(
+			errs,
+			field.Forbidden(path, "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"),
+		)
 	}
 	return errs
 }
@@ -93,7 +89,7 @@ func validateDeviceStatus(device *resourcev1.AllocatedDeviceStatus, ids map[devi
 		errs = append(errs, validateShare(*device.ShareID, path.Child("shareID"))...)
 	}
 	if id := statusID(*device); !ids[id] {
-		errs = append(errs, field.Invalid(path, id.String(), "must be an allocated device in the claim"))
+		errs = append(errs, field.Invalid(path, id, "must be an allocated device in the claim"))
 	}
 	if n := len(device.Conditions); n > resourcev1.AllocatedDeviceStatusMaxConditions {
 		errs = append(errs, field.TooMany(path.Child("conditions"), n, resourcev1.AllocatedDeviceStatusMaxConditions))
@@ -109,14 +105,7 @@ func validateDeviceStatus(device *resourcev1.AllocatedDeviceStatus, ids map[devi
 }
 
 func validateShare(id string, path *field.Path) field.ErrorList {
-	if err := uuid.Validate(id); err != nil {
-		return field.ErrorList{field.Invalid(path, id, fmt.Sprintf("error validating uid: %v", err))}
-	}
-	const length = 36
-	if len(id) != length || id != strings.ToLower(id) {
-		return field.ErrorList{field.Invalid(path, id, "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters")}
-	}
-	return nil
+	return validate.UUID(context.Background(), operation.Operation{}, path, &id, nil)
 }
 
 func validateNetwork(data *resourcev1.NetworkDeviceData, path *field.Path) field.ErrorList {
@@ -134,15 +123,31 @@ func validateNetwork(data *resourcev1.NetworkDeviceData, path *field.Path) field
 
 func validateAllocation(allocation *resourcev1.AllocationResult, names map[string]bool, path *field.Path) field.ErrorList {
 	at := path.Child("devices")
-	errs := validateEach(allocation.Devices.Results, resourcev1.AllocationResultsMaxSize, func(result resourcev1.DeviceRequestAllocationResult, at *field.Path) field.ErrorList {
-		return validateResult(&result, names, at)
-	}, at.Child("results"))
+	errs := validateEach(
+		allocation.Devices.Results,
+		resourcev1.AllocationResultsMaxSize,
+		func(result resourcev1.DeviceRequestAllocationResult, at *field.Path) field.ErrorList {
+			return validateResult(&result, names, at)
+		},
+		at.Child("results"),
+	)
 	// The class and the claim may have as many each.
-	errs = append(errs, validateEach(allocation.Devices.Config, 2*resourcev1.DeviceConfigMaxSize, func(config resourcev1.DeviceAllocationConfiguration, at *field.Path) field.ErrorList {
-		bad := rule.RequiredOneOf(config.Source, []resourcev1.AllocationConfigSource{resourcev1.AllocationConfigSourceClaim, resourcev1.AllocationConfigSourceClass}, at.Child("source"))
-		bad = append(bad, validateNameRefs(config.Requests, names, at.Child("requests"))...)
-		return append(bad, validateConfig(&config.DeviceConfiguration, false, at)...)
-	}, at.Child("config"))...)
+	errs = append(
+		errs,
+		validateEach(
+			allocation.Devices.Config,
+			2*resourcev1.DeviceConfigMaxSize,
+			func(config resourcev1.DeviceAllocationConfiguration, at *field.Path) field.ErrorList {
+				bad := rule.RequiredOneOf(
+					config.Source,
+					[]resourcev1.AllocationConfigSource{resourcev1.AllocationConfigSourceClaim, resourcev1.AllocationConfigSourceClass},
+					at.Child("source"),
+				)
+				bad = append(bad, validateNameRefs(config.Requests, names, at.Child("requests"))...)
+				return append(bad, validateConfig(&config.DeviceConfiguration, false, at)...)
+			},
+			at.Child("config"),
+		)...)
 	if allocation.NodeSelector != nil {
 		errs = append(errs, podspec.NodeSelector(allocation.NodeSelector, path.Child("nodeSelector"))...)
 		errs = append(errs, podspec.NodeSelectorValues(allocation.NodeSelector, path.Child("nodeSelector"))...)
@@ -156,7 +161,9 @@ func validateResult(result *resourcev1.DeviceRequestAllocationResult, names map[
 	errs = append(errs, validatePool(result.Pool, path.Child("pool"))...)
 	errs = append(errs, rule.Label(result.Device, path.Child("device"))...)
 	errs = append(errs, validateBinding(result.BindingConditions, result.BindingFailureConditions, path)...)
-	errs = append(errs, validateEach(result.Tolerations, resourcev1.DeviceTolerationsMaxLength, validateToleration, path.Child("tolerations"))...)
+	errs = append(
+		errs,
+		validateEach(result.Tolerations, resourcev1.DeviceTolerationsMaxLength, validateToleration, path.Child("tolerations"))...)
 	if result.ShareID == nil {
 		return errs
 	}

@@ -60,7 +60,7 @@ func TestClaimStatusUpdates(t *testing.T) {
 	for i := range many {
 		many[i] = types.UID(strings.Repeat("u", i+1))
 	}
-	const device = `status.devices[0]: Invalid value: "a.example.com/p/d": must be an allocated device in the claim`
+	const device = `status.devices[0]: Invalid value: {"Driver":"a.example.com","Pool":"p","Device":"d","ShareID":""}: must be an allocated device in the claim`
 	for name, c := range map[string]struct {
 		old, claim *resourcev1.ResourceClaim
 		want       string // of the only error

@@ -28,7 +28,17 @@ var version = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)` +
 func validateDevice(device, old *resourcev1.Device, placed bool, path *field.Path) field.ErrorList {
 	errs := rule.Label(device.Name, path.Child("name"))
 	if n := len(device.Attributes) + len(device.Capacity); n > resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
-		errs = append(errs, field.Invalid(path, n, fmt.Sprintf("the total number of attributes and capacities must not exceed %d", resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice)))
+		errs = append(
+			errs,
+			field.Invalid(
+				path,
+				n,
+				fmt.Sprintf(
+					"the total number of attributes and capacities must not exceed %d",
+					resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice,
+				),
+			),
+		)
 	}
 	errs = append(errs, validateMap(device.Attributes, validateAttribute, path.Child("attributes"))...)
 	if old == nil || !equality.Semantic.DeepEqual(device.Capacity, old.Capacity) {
@@ -38,14 +48,27 @@ func validateDevice(device, old *resourcev1.Device, placed bool, path *field.Pat
 		}, path.Child("capacity"))...)
 	}
 	if old == nil || !equality.Semantic.DeepEqual(device.Taints, old.Taints) {
-		errs = append(errs, validateEach(device.Taints, resourcev1.DeviceTaintsMaxLength, func(taint resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
-			return validateTaint(&taint, false, at)
-		}, path.Child("taints"))...)
+		errs = append(
+			errs,
+			validateEach(
+				device.Taints,
+				resourcev1.DeviceTaintsMaxLength,
+				func(taint resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
+					return validateTaint(&taint, false, at)
+				},
+				path.Child("taints"),
+			)...)
 	}
 	errs = append(errs, validateSet(device.ConsumesCounters, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice,
 		func(use resourcev1.DeviceCounterConsumption) string { return use.CounterSet },
 		func(use resourcev1.DeviceCounterConsumption, at *field.Path) field.ErrorList {
-			return validateCounters(use.CounterSet, at.Child("counterSet"), use.Counters, resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption, at.Child("counters"))
+			return validateCounters(
+				use.CounterSet,
+				at.Child("counterSet"),
+				use.Counters,
+				resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption,
+				at.Child("counters"),
+			)
 		}, path.Child("consumesCounters"))...)
 	errs = append(errs, validateDevicePlace(device, placed, path)...)
 	return append(errs, validateBinding(device.BindingConditions, device.BindingFailureConditions, path)...)
@@ -56,7 +79,13 @@ func validateDevicePlace(device *resourcev1.Device, placed bool, path *field.Pat
 		if device.NodeName == nil && device.NodeSelector == nil && device.AllNodes == nil {
 			return nil
 		}
-		return field.ErrorList{field.Invalid(path, nil, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")}
+		return field.ErrorList{
+			field.Invalid(
+				path,
+				nil,
+				"`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec",
+			),
+		}
 	}
 	const one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
 	set, errs := placesSet(device.NodeName, device.NodeSelector, device.AllNodes, "must not be empty", path)
@@ -70,7 +99,11 @@ func validateDevicePlace(device *resourcev1.Device, placed bool, path *field.Pat
 }
 
 // validateMap judges what has qualified names, in the order of the names.
-func validateMap[T any](entries map[resourcev1.QualifiedName]T, judge func(T, *field.Path) field.ErrorList, path *field.Path) field.ErrorList {
+func validateMap[T any](
+	entries map[resourcev1.QualifiedName]T,
+	judge func(T, *field.Path) field.ErrorList,
+	path *field.Path,
+) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		errs = append(errs, validateQualified(string(name), path)...)
@@ -92,7 +125,8 @@ func shortened(name string) string {
 func validateAttribute(attribute resourcev1.DeviceAttribute, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	values := 0
-	for _, set := range []bool{attribute.BoolValue != nil, attribute.IntValue != nil, attribute.StringValue != nil, attribute.VersionValue != nil} {
+	for _, set := range []bool{attribute.BoolValue != nil, attribute.IntValue != nil, attribute.StringValue != nil,
+		attribute.VersionValue != nil} {
 		if set {
 			values++
 		}
@@ -117,7 +151,13 @@ func validateAttribute(attribute resourcev1.DeviceAttribute, path *field.Path) f
 	return append(errs, field.Invalid(path, attribute, "exactly one value must be specified"))
 }
 
-func validateCounters[K ~string](set string, setPath *field.Path, counters map[K]resourcev1.Counter, limit int, path *field.Path) field.ErrorList {
+func validateCounters[K ~string](
+	set string,
+	setPath *field.Path,
+	counters map[K]resourcev1.Counter,
+	limit int,
+	path *field.Path,
+) field.ErrorList {
 	errs := rule.Required(set, setPath)
 	if set != "" {
 		errs = append(errs, rule.Label(set, setPath)...)
@@ -144,7 +184,9 @@ func validateCapacity(capacity *resourcev1.DeviceCapacity, shared bool, path *fi
 	case !shared:
 		return field.ErrorList{field.Forbidden(at, "allowMultipleAllocations must be true")}
 	case len(policy.ValidValues) > 0 && policy.ValidRange != nil:
-		return field.ErrorList{field.Forbidden(at, `exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)}
+		return field.ErrorList{
+			field.Forbidden(at, `exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`),
+		}
 	case len(policy.ValidValues) > 0 && policy.Default == nil:
 		return field.ErrorList{field.Required(at.Child("default"), "required when validValues is defined")}
 	case len(policy.ValidValues) > 0:
@@ -165,14 +207,16 @@ func validateValues(values []apiresource.Quantity, standard, limit *apiresource.
 		}
 	}
 	found := false
-	errs = append(errs, validateSet(values, policyOptionsMax, func(value apiresource.Quantity) string { return strconv.FormatInt(value.Value(), 10) },
-		func(value apiresource.Quantity, at *field.Path) field.ErrorList {
-			found = found || value.Cmp(*standard) == 0
-			if value.Cmp(*limit) > 0 {
-				return field.ErrorList{field.Invalid(at, value.String(), "option is larger than capacity value: "+limit.String())}
-			}
-			return nil
-		}, path)...)
+	errs = append(
+		errs,
+		validateSet(values, policyOptionsMax, func(value apiresource.Quantity) string { return strconv.FormatInt(value.Value(), 10) },
+			func(value apiresource.Quantity, at *field.Path) field.ErrorList {
+				found = found || value.Cmp(*standard) == 0
+				if value.Cmp(*limit) > 0 {
+					return field.ErrorList{field.Invalid(at, value.String(), "option is larger than capacity value: "+limit.String())}
+				}
+				return nil
+			}, path)...)
 	if !found {
 		errs = append(errs, field.Invalid(path, standard.String(), "default value is not valid according to the requestPolicy"))
 	}
@@ -217,11 +261,25 @@ func validateStep(r *resourcev1.CapacityRequestPolicyRange, standard, limit *api
 	first := r.Min.DeepCopy()
 	first.Add(*r.Step)
 	if first.Cmp(*limit) > 0 {
-		errs = append(errs, field.Invalid(at, r.Step.String(), fmt.Sprintf("one step %s is larger than capacity value: %s", first.String(), limit.String())))
+		errs = append(
+			errs,
+			field.Invalid(
+				at,
+				r.Step.String(),
+				fmt.Sprintf("one step %s is larger than capacity value: %s", first.String(), limit.String()),
+			),
+		)
 	}
 	for _, amount := range []*apiresource.Quantity{standard, r.Max} {
 		if amount != nil && (amount.Value()-r.Min.Value())%r.Step.Value() != 0 {
-			errs = append(errs, field.Invalid(at, amount.String(), fmt.Sprintf("value is not a multiple of a given step (%s) from (%s)", r.Step.String(), r.Min.String())))
+			errs = append(
+				errs,
+				field.Invalid(
+					at,
+					amount.String(),
+					fmt.Sprintf("value is not a multiple of a given step (%s) from (%s)", r.Step.String(), r.Min.String()),
+				),
+			)
 		}
 	}
 	return errs

@@ -21,7 +21,11 @@ import (
 const omitted = "<value omitted>"
 
 // taintEffects in the order of messages.
-var taintEffects = []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone}
+var taintEffects = []resourcev1.DeviceTaintEffect{
+	resourcev1.DeviceTaintEffectNoExecute,
+	resourcev1.DeviceTaintEffectNoSchedule,
+	resourcev1.DeviceTaintEffectNone,
+}
 
 // Kinds returns the kinds in the order in which discovery lists them.
 func Kinds() []*resource.Any {
@@ -47,7 +51,13 @@ func validateEach[T any](list []T, limit int, judge func(T, *field.Path) field.E
 }
 
 // validateSet is validateEach for a list whose items have keys.
-func validateSet[T any, K comparable](list []T, limit int, key func(T) K, judge func(T, *field.Path) field.ErrorList, path *field.Path) field.ErrorList {
+func validateSet[T any, K comparable](
+	list []T,
+	limit int,
+	key func(T) K,
+	judge func(T, *field.Path) field.ErrorList,
+	path *field.Path,
+) field.ErrorList {
 	errs := validateEach(list, limit, judge, path)
 	if limit > 0 && len(list) > limit {
 		return errs
@@ -163,7 +173,9 @@ func validateToleration(toleration resourcev1.DeviceToleration, path *field.Path
 func validateBinding(conditions, failures []string, path *field.Path) field.ErrorList {
 	good, bad := path.Child("bindingConditions"), path.Child("bindingFailureConditions")
 	errs := validateSet(conditions, resourcev1.BindingConditionsMaxSize, itself, metav1validation.ValidateLabelName, good)
-	errs = append(errs, validateSet(failures, resourcev1.BindingFailureConditionsMaxSize, itself, metav1validation.ValidateLabelName, bad)...)
+	errs = append(
+		errs,
+		validateSet(failures, resourcev1.BindingFailureConditionsMaxSize, itself, metav1validation.ValidateLabelName, bad)...)
 	for i, failure := range failures {
 		if slices.Contains(conditions, failure) {
 			errs = append(errs, field.Invalid(bad.Index(i), failure, "bindingFailureConditions must not overlap with bindingConditions"))

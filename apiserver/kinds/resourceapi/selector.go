@@ -11,15 +11,20 @@ import (
 // validateSelectors compiles the expressions that choose devices, unless they are
 // stored already.
 func validateSelectors(selectors []resourcev1.DeviceSelector, stored bool, path *field.Path) field.ErrorList {
-	return validateEach(selectors, resourcev1.DeviceSelectorsMaxSize, func(selector resourcev1.DeviceSelector, at *field.Path) field.ErrorList {
-		switch {
-		case selector.CEL == nil:
-			return field.ErrorList{field.Required(at.Child("cel"), "")}
-		case stored:
-			return nil
-		}
-		return validateExpression(selector.CEL.Expression, at.Child("cel", "expression"))
-	}, path)
+	return validateEach(
+		selectors,
+		resourcev1.DeviceSelectorsMaxSize,
+		func(selector resourcev1.DeviceSelector, at *field.Path) field.ErrorList {
+			switch {
+			case selector.CEL == nil:
+				return field.ErrorList{field.Required(at.Child("cel"), "")}
+			case stored:
+				return nil
+			}
+			return validateExpression(selector.CEL.Expression, at.Child("cel", "expression"))
+		},
+		path,
+	)
 }
 
 func validateExpression(text string, path *field.Path) field.ErrorList {
@@ -27,7 +32,8 @@ func validateExpression(text string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.TooLong(path, "", resourcev1.CELSelectorExpressionMaxLength)}
 	}
 	environment := environment.NewExpressions
-	result := dracel.GetCompiler(dracel.Features{EnableConsumableCapacity: true}).CompileCELExpression(text, dracel.Options{EnvType: &environment})
+	result := dracel.GetCompiler(dracel.Features{EnableConsumableCapacity: true}).
+		CompileCELExpression(text, dracel.Options{EnvType: &environment})
 	switch {
 	case result.Error == nil && result.MaxCost > resourcev1.CELSelectorExpressionMaxCost:
 		return field.ErrorList{field.Forbidden(path, "too complex, exceeds cost limit")}

@@ -24,6 +24,7 @@ func slicesOfDevices() resource.Kind[*slice] {
 	return resource.Kind[*slice]{
 		GroupVersionKind: resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"),
 		Plural:           "resourceslices",
+		ReturnDeleted:    true,
 		ClusterScoped:    true,
 		New:              func() *slice { return &slice{} },
 		NewList:          func() runtime.Object { return &resourcev1.ResourceSliceList{} },
@@ -35,7 +36,11 @@ func slicesOfDevices() resource.Kind[*slice] {
 		Spec:             func(s *slice) any { return &s.Spec },
 		Generation:       true,
 		Fields: func(s *slice) fields.Set {
-			return fields.Set{"spec.nodeName": ptr.Deref(s.Spec.NodeName, ""), "spec.driver": s.Spec.Driver, "spec.pool.name": s.Spec.Pool.Name}
+			return fields.Set{
+				"spec.nodeName":  ptr.Deref(s.Spec.NodeName, ""),
+				"spec.driver":    s.Spec.Driver,
+				"spec.pool.name": s.Spec.Pool.Name,
+			}
 		},
 		Columns: sliceColumns(),
 	}
@@ -125,10 +130,18 @@ func validateSlice(s, old *slice) field.ErrorList {
 		func(device resourcev1.Device, at *field.Path) field.ErrorList {
 			return validateDevice(&device, deviceOf(old, device.Name), rule.IsTrue(spec.PerDeviceNodeSelection), at)
 		}, path.Child("devices"))...)
-	return append(errs, validateSet(spec.SharedCounters, resourcev1.ResourceSliceMaxCounterSets, func(set resourcev1.CounterSet) string { return set.Name },
-		func(set resourcev1.CounterSet, at *field.Path) field.ErrorList {
-			return validateCounters(set.Name, at.Child("name"), set.Counters, resourcev1.ResourceSliceMaxCountersPerCounterSet, at.Child("counters"))
-		}, path.Child("sharedCounters"))...)
+	return append(
+		errs,
+		validateSet(spec.SharedCounters, resourcev1.ResourceSliceMaxCounterSets, func(set resourcev1.CounterSet) string { return set.Name },
+			func(set resourcev1.CounterSet, at *field.Path) field.ErrorList {
+				return validateCounters(
+					set.Name,
+					at.Child("name"),
+					set.Counters,
+					resourcev1.ResourceSliceMaxCountersPerCounterSet,
+					at.Child("counters"),
+				)
+			}, path.Child("sharedCounters"))...)
 }
 
 // devicesMax: devices that say more are fewer, so that a slice stays small enough.
@@ -158,7 +171,14 @@ func validatePlace(spec *resourcev1.ResourceSliceSpec, path *field.Path) field.E
 	const one = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 	set, errs := placesSet(spec.NodeName, spec.NodeSelector, spec.AllNodes, "must be either unset or set to a non-empty string", path)
 	if spec.NodeSelector != nil && len(spec.NodeSelector.NodeSelectorTerms) != 1 {
-		errs = append(errs, field.Invalid(path.Child("nodeSelector", "nodeSelectorTerms"), spec.NodeSelector.NodeSelectorTerms, "must have exactly one node selector term"))
+		errs = append(
+			errs,
+			field.Invalid(
+				path.Child("nodeSelector", "nodeSelectorTerms"),
+				spec.NodeSelector.NodeSelectorTerms,
+				"must have exactly one node selector term",
+			),
+		)
 	}
 	switch each := spec.PerDeviceNodeSelection; {
 	case each == nil:
@@ -178,7 +198,13 @@ func validatePlace(spec *resourcev1.ResourceSliceSpec, path *field.Path) field.E
 }
 
 // placesSet names the fields that place devices, and judges them.
-func placesSet(name *string, selector *corev1.NodeSelector, all *bool, emptyName string, path *field.Path) (set []string, errs field.ErrorList) {
+func placesSet(
+	name *string,
+	selector *corev1.NodeSelector,
+	all *bool,
+	emptyName string,
+	path *field.Path,
+) (set []string, errs field.ErrorList) {
 	switch {
 	case name == nil:
 	case *name == "":

@@ -24,16 +24,18 @@ func taintRules() resource.Kind[*resourcev1.DeviceTaintRule] {
 		// The time of creation is the time at which the taint is added.
 		PrepareCreate: func(r *resourcev1.DeviceTaintRule) { rule.DefaultPointer(&r.Spec.Taint.TimeAdded, r.CreationTimestamp) },
 		PrepareUpdate: prepareTaintRuleUpdate,
+		StatusResets:  []string{"metadata", "spec"},
 		PrepareStatus: func(r, old *resourcev1.DeviceTaintRule) { metav1.ResetObjectMetaForStatus(r, old) },
 		Validate: func(r *resourcev1.DeviceTaintRule) field.ErrorList {
 			return validateTaintRule(r, &resourcev1.DeviceTaintRule{})
 		},
-		ValidateUpdate: validateTaintRule,
-		ValidateStatus: validateTaintRuleStatus,
-		Spec:           func(r *resourcev1.DeviceTaintRule) any { return &r.Spec },
-		Status:         func(r *resourcev1.DeviceTaintRule) any { return &r.Status },
-		Generation:     true,
-		Columns:        taintRuleColumns(),
+		ValidateUpdate:         validateTaintRule,
+		ValidateStatus:         validateTaintRuleStatus,
+		Spec:                   func(r *resourcev1.DeviceTaintRule) any { return &r.Spec },
+		Status:                 func(r *resourcev1.DeviceTaintRule) any { return &r.Status },
+		Generation:             true,
+		RequireResourceVersion: true,
+		Columns:                taintRuleColumns(),
 	}
 }
 

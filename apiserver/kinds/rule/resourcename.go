@@ -50,7 +50,8 @@ func extendedResource(name corev1.ResourceName) bool {
 
 // QuotaResource reports that a resource without a domain can be limited by a quota.
 func QuotaResource(name corev1.ResourceName) bool {
-	return slices.Contains(quotaResources, name) || HugePage(name) || strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
+	return slices.Contains(quotaResources, name) || HugePage(name) ||
+		strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
 }
 
 // ResourceName judges the name of any resource that Kubernetes speaks of.

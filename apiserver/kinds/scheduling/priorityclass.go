@@ -90,10 +90,19 @@ func validatePriorityClass(class *schedulingv1.PriorityClass) field.ErrorList {
 	switch {
 	case strings.HasPrefix(class.Name, systemPrefix):
 		if problem := systemProblem(class); problem != "" {
-			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"), "priority class names with '"+systemPrefix+"' prefix are reserved for system use only. error: "+problem))
+			errs = append(
+				errs,
+				field.Forbidden(
+					field.NewPath("metadata", "name"),
+					"priority class names with '"+systemPrefix+"' prefix are reserved for system use only. error: "+problem,
+				),
+			)
 		}
 	case class.Value > userPriorityMax:
-		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", userPriorityMax)))
+		errs = append(
+			errs,
+			field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", userPriorityMax)),
+		)
 	}
 	if policy := class.PreemptionPolicy; policy != nil {
 		errs = append(errs, rule.RequiredOneOf(*policy, preemptionPolicies, field.NewPath("preemptionPolicy"))...)
@@ -123,5 +132,7 @@ func validatePriorityClassUpdate(class, old *schedulingv1.PriorityClass) field.E
 	if class.Value != old.Value {
 		errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
 	}
-	return append(errs, validation.ValidateImmutableField(class.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
+	return append(
+		errs,
+		validation.ValidateImmutableField(class.PreemptionPolicy, old.PreemptionPolicy, field.NewPath("preemptionPolicy"))...)
 }

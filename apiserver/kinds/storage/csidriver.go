@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	storagev1 "k8s.io/api/storage/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -24,7 +25,11 @@ const (
 
 // Supported values in the order of messages.
 var (
-	groupPolicies  = []storagev1.FSGroupPolicy{storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy}
+	groupPolicies = []storagev1.FSGroupPolicy{
+		storagev1.FileFSGroupPolicy,
+		storagev1.NoneFSGroupPolicy,
+		storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy,
+	}
 	lifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}
 )
 
@@ -32,6 +37,7 @@ func csiDrivers() resource.Kind[*storagev1.CSIDriver] {
 	return resource.Kind[*storagev1.CSIDriver]{
 		GroupVersionKind:       storagev1.SchemeGroupVersion.WithKind("CSIDriver"),
 		Plural:                 "csidrivers",
+		ReturnDeleted:          true,
 		ClusterScoped:          true,
 		New:                    func() *storagev1.CSIDriver { return &storagev1.CSIDriver{} },
 		NewList:                func() runtime.Object { return &storagev1.CSIDriverList{} },
@@ -39,7 +45,7 @@ func csiDrivers() resource.Kind[*storagev1.CSIDriver] {
 		PrepareUpdate:          prepareCSIDriverUpdate,
 		Validate:               validateCSIDriver,
 		ValidateUpdate:         validateCSIDriverUpdate,
-		Warnings:               csiDriverWarnings,
+		ChangeWarnings:         csiDriverWarnings,
 		RequireResourceVersion: true,
 		Columns:                csiDriverColumns(),
 	}
@@ -67,20 +73,35 @@ func prepareCSIDriverUpdate(driver, old *storagev1.CSIDriver) {
 }
 
 // csiDriverWarnings is for tokens that volume attributes carry, which drivers log.
-func csiDriverWarnings(driver *storagev1.CSIDriver) []string {
-	if len(driver.Spec.TokenRequests) == 0 || driver.Spec.ServiceAccountTokenInSecrets != nil {
+func csiDriverWarnings(driver, old *storagev1.CSIDriver) []string {
+	same := old != nil && apiequality.Semantic.DeepEqual(driver.Spec.TokenRequests, old.Spec.TokenRequests)
+	if same || len(driver.Spec.TokenRequests) == 0 || driver.Spec.ServiceAccountTokenInSecrets != nil {
 		return nil
 	}
-	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
+	return []string{
+		"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes",
+	}
 }
 
 func csiDriverColumns() []resource.Column[*storagev1.CSIDriver] {
 	doc := storagev1.CSIDriverSpec{}.SwaggerDoc()
 	return []resource.Column[*storagev1.CSIDriver]{
 		column.Name[*storagev1.CSIDriver](),
-		column.Bool("AttachRequired", doc["attachRequired"], func(driver *storagev1.CSIDriver) bool { return ptr.Deref(driver.Spec.AttachRequired, true) }),
-		column.Bool("PodInfoOnMount", doc["podInfoOnMount"], func(driver *storagev1.CSIDriver) bool { return rule.IsTrue(driver.Spec.PodInfoOnMount) }),
-		column.Bool("StorageCapacity", doc["storageCapacity"], func(driver *storagev1.CSIDriver) bool { return rule.IsTrue(driver.Spec.StorageCapacity) }),
+		column.Bool(
+			"AttachRequired",
+			doc["attachRequired"],
+			func(driver *storagev1.CSIDriver) bool { return ptr.Deref(driver.Spec.AttachRequired, true) },
+		),
+		column.Bool(
+			"PodInfoOnMount",
+			doc["podInfoOnMount"],
+			func(driver *storagev1.CSIDriver) bool { return rule.IsTrue(driver.Spec.PodInfoOnMount) },
+		),
+		column.Bool(
+			"StorageCapacity",
+			doc["storageCapacity"],
+			func(driver *storagev1.CSIDriver) bool { return rule.IsTrue(driver.Spec.StorageCapacity) },
+		),
 		column.Text("TokenRequests", doc["tokenRequests"], 0, func(driver *storagev1.CSIDriver) string {
 			if driver.Spec.TokenRequests == nil {
 				return column.Unset
@@ -91,7 +112,11 @@ func csiDriverColumns() []resource.Column[*storagev1.CSIDriver] {
 			}
 			return strings.Join(audiences, ",")
 		}),
-		column.Bool("RequiresRepublish", doc["requiresRepublish"], func(driver *storagev1.CSIDriver) bool { return rule.IsTrue(driver.Spec.RequiresRepublish) }),
+		column.Bool(
+			"RequiresRepublish",
+			doc["requiresRepublish"],
+			func(driver *storagev1.CSIDriver) bool { return rule.IsTrue(driver.Spec.RequiresRepublish) },
+		),
 		column.Text("Modes", doc["volumeLifecycleModes"], 0, func(driver *storagev1.CSIDriver) string {
 			var modes []string
 			for _, mode := range driver.Spec.VolumeLifecycleModes {
@@ -126,10 +151,20 @@ func validateCSIDriver(driver *storagev1.CSIDriver) field.ErrorList {
 		errs = append(errs, rule.OneOf(mode, lifecycleModes, path.Child("volumeLifecycleModes"))...)
 	}
 	if period := spec.NodeAllocatableUpdatePeriodSeconds; period != nil && *period < updatePeriodSecondsMin {
-		errs = append(errs, field.Invalid(path.Child("nodeAllocatableUpdatePeriodSeconds"), *period, "must be greater than or equal to 10 seconds"))
+		errs = append(
+			errs,
+			field.Invalid(path.Child("nodeAllocatableUpdatePeriodSeconds"), *period, "must be greater than or equal to 10 seconds"),
+		)
 	}
 	if secrets := spec.ServiceAccountTokenInSecrets; secrets != nil && len(spec.TokenRequests) == 0 {
-		errs = append(errs, field.Invalid(path.Child("serviceAccountTokenInSecrets"), *secrets, "serviceAccountTokenInSecrets is set but no tokenRequests are specified"))
+		errs = append(
+			errs,
+			field.Invalid(
+				path.Child("serviceAccountTokenInSecrets"),
+				*secrets,
+				"serviceAccountTokenInSecrets is set but no tokenRequests are specified",
+			),
+		)
 	}
 	return errs
 }
@@ -150,7 +185,10 @@ func validateTokenRequests(requests []storagev1.TokenRequest, path *field.Path) 
 		case *seconds < tokenSecondsMin:
 			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *seconds, "may not specify a duration less than 10 minutes"))
 		case *seconds > tokenSecondsMax:
-			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *seconds, "may not specify a duration larger than 2^32 seconds"))
+			errs = append(
+				errs,
+				field.Invalid(at.Child("expirationSeconds"), *seconds, "may not specify a duration larger than 2^32 seconds"),
+			)
 		}
 	}
 	return errs
@@ -158,6 +196,14 @@ func validateTokenRequests(requests []storagev1.TokenRequest, path *field.Path) 
 
 func validateCSIDriverUpdate(driver, old *storagev1.CSIDriver) field.ErrorList {
 	errs, path := validateCSIDriver(driver), field.NewPath("spec")
-	errs = append(errs, validation.ValidateImmutableField(driver.Spec.AttachRequired, old.Spec.AttachRequired, path.Child("attachedRequired"))...)
-	return append(errs, validation.ValidateImmutableField(driver.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, path.Child("volumeLifecycleModes"))...)
+	errs = append(
+		errs,
+		validation.ValidateImmutableField(driver.Spec.AttachRequired, old.Spec.AttachRequired, path.Child("attachedRequired"))...)
+	return append(
+		errs,
+		validation.ValidateImmutableField(
+			driver.Spec.VolumeLifecycleModes,
+			old.Spec.VolumeLifecycleModes,
+			path.Child("volumeLifecycleModes"),
+		)...)
 }

@@ -21,9 +21,11 @@ func csiNodes() resource.Kind[*storagev1.CSINode] {
 	return resource.Kind[*storagev1.CSINode]{
 		GroupVersionKind:       storagev1.SchemeGroupVersion.WithKind("CSINode"),
 		Plural:                 "csinodes",
+		ReturnDeleted:          true,
 		ClusterScoped:          true,
 		New:                    func() *storagev1.CSINode { return &storagev1.CSINode{} },
 		NewList:                func() runtime.Object { return &storagev1.CSINodeList{} },
+		StatusResets:           []string{"metadata", "spec"},
 		PrepareStatus:          prepareCSINodeStatus,
 		Validate:               validateCSINode,
 		ValidateUpdate:         validateCSINodeUpdate,
@@ -32,7 +34,11 @@ func csiNodes() resource.Kind[*storagev1.CSINode] {
 		RequireResourceVersion: true,
 		Columns: []resource.Column[*storagev1.CSINode]{
 			column.Name[*storagev1.CSINode](),
-			column.Int("Drivers", "Drivers indicates the number of CSI drivers registered on the node", func(node *storagev1.CSINode) int64 { return int64(len(node.Spec.Drivers)) }),
+			column.Int(
+				"Drivers",
+				"Drivers indicates the number of CSI drivers registered on the node",
+				func(node *storagev1.CSINode) int64 { return int64(len(node.Spec.Drivers)) },
+			),
 			column.Age[*storagev1.CSINode](),
 		},
 	}
@@ -63,7 +69,10 @@ func validateNodeDriver(driver *storagev1.CSINodeDriver, path *field.Path) field
 	errs := validateDriverName(driver.Name, path.Child("name"))
 	errs = append(errs, rule.Required(driver.NodeID, path.Child("nodeID"))...)
 	if len(driver.NodeID) > nodeIDLengthMax {
-		errs = append(errs, field.Invalid(path.Child("nodeID"), driver.NodeID, fmt.Sprintf("must be %d characters or less", nodeIDLengthMax)))
+		errs = append(
+			errs,
+			field.Invalid(path.Child("nodeID"), driver.NodeID, fmt.Sprintf("must be %d characters or less", nodeIDLengthMax)),
+		)
 	}
 	if driver.Allocatable != nil && driver.Allocatable.Count != nil {
 		rule.Nonnegative(&errs, *driver.Allocatable.Count, path.Child("allocatable", "count"))

@@ -30,7 +30,10 @@ func csiStorageCapacities() resource.Kind[*storagev1.CSIStorageCapacity] {
 		RequireResourceVersion: true,
 		// Upstream's columns have the class and the capacity, but the kind is served with
 		// the default ones.
-		Columns: []resource.Column[*storagev1.CSIStorageCapacity]{column.Name[*storagev1.CSIStorageCapacity](), column.Created[*storagev1.CSIStorageCapacity]()},
+		Columns: []resource.Column[*storagev1.CSIStorageCapacity]{
+			column.Name[*storagev1.CSIStorageCapacity](),
+			column.Created[*storagev1.CSIStorageCapacity](),
+		},
 	}
 }
 
@@ -42,7 +45,10 @@ func capacityWarnings(capacity *storagev1.CSIStorageCapacity) []string {
 	path := field.NewPath("nodeTopology")
 	for i, expression := range capacity.NodeTopology.MatchExpressions {
 		if msg, deprecated := podspec.DeprecatedNodeLabel(expression.Key); deprecated {
-			warnings = append(warnings, fmt.Sprintf("%s: %s is %s", path.Child("matchExpressions").Index(i).Child("key"), expression.Key, msg))
+			warnings = append(
+				warnings,
+				fmt.Sprintf("%s: %s is %s", path.Child("matchExpressions").Index(i).Child("key"), expression.Key, msg),
+			)
 		}
 	}
 	for _, label := range slices.Sorted(maps.Keys(capacity.NodeTopology.MatchLabels)) {
@@ -63,12 +69,18 @@ func validateCapacity(capacity *storagev1.CSIStorageCapacity, badLabels bool) fi
 }
 
 func validateTopologyLabels(topology *metav1.LabelSelector, badLabels bool, path *field.Path) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(topology, metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: badLabels}, path)
+	return metav1validation.ValidateLabelSelector(
+		topology,
+		metav1validation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: badLabels},
+		path,
+	)
 }
 
 // validateCapacityUpdate: the object is the answer to one question, which stays.
 func validateCapacityUpdate(capacity, old *storagev1.CSIStorageCapacity) field.ErrorList {
 	errs := validateCapacity(capacity, len(validateTopologyLabels(old.NodeTopology, false, nil)) > 0)
 	errs = append(errs, validation.ValidateImmutableField(capacity.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
-	return append(errs, validation.ValidateImmutableField(capacity.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
+	return append(
+		errs,
+		validation.ValidateImmutableField(capacity.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
 }

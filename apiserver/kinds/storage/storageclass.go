@@ -32,6 +32,7 @@ func storageClasses() resource.Kind[*storagev1.StorageClass] {
 	return resource.Kind[*storagev1.StorageClass]{
 		GroupVersionKind: storagev1.SchemeGroupVersion.WithKind("StorageClass"),
 		Plural:           "storageclasses",
+		ReturnDeleted:    true,
 		ShortNames:       []string{"sc"},
 		ClusterScoped:    true,
 		New:              func() *storagev1.StorageClass { return &storagev1.StorageClass{} },
@@ -60,7 +61,11 @@ func storageClassColumns() []resource.Column[*storagev1.StorageClass] {
 		return class.Name
 	}
 	// Upstream calls the fifth column a string though its cells are true and false.
-	expansion := column.Bool("AllowVolumeExpansion", doc["allowVolumeExpansion"], func(class *storagev1.StorageClass) bool { return rule.IsTrue(class.AllowVolumeExpansion) })
+	expansion := column.Bool(
+		"AllowVolumeExpansion",
+		doc["allowVolumeExpansion"],
+		func(class *storagev1.StorageClass) bool { return rule.IsTrue(class.AllowVolumeExpansion) },
+	)
 	expansion.Type = "string"
 	return []resource.Column[*storagev1.StorageClass]{
 		name,

@@ -25,9 +25,11 @@ func volumeAttachments() resource.Kind[*storagev1.VolumeAttachment] {
 	return resource.Kind[*storagev1.VolumeAttachment]{
 		GroupVersionKind:       storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"),
 		Plural:                 "volumeattachments",
+		ReturnDeleted:          true,
 		ClusterScoped:          true,
 		New:                    func() *storagev1.VolumeAttachment { return &storagev1.VolumeAttachment{} },
 		NewList:                func() runtime.Object { return &storagev1.VolumeAttachmentList{} },
+		StatusResets:           []string{"metadata", "spec"},
 		PrepareStatus:          func(a, old *storagev1.VolumeAttachment) { metav1.ResetObjectMetaForStatus(a, old) },
 		Validate:               validateAttachment,
 		ValidateUpdate:         validateAttachmentUpdate,
@@ -46,11 +48,20 @@ func attachmentColumns() []resource.Column[*storagev1.VolumeAttachment] {
 	return []resource.Column[*storagev1.VolumeAttachment]{
 		column.Name[*storagev1.VolumeAttachment](),
 		attacher,
-		column.Text("PV", storagev1.VolumeAttachmentSource{}.SwaggerDoc()["persistentVolumeName"], 0, func(a *storagev1.VolumeAttachment) string {
-			return ptr.Deref(a.Spec.Source.PersistentVolumeName, "")
-		}),
+		column.Text(
+			"PV",
+			storagev1.VolumeAttachmentSource{}.SwaggerDoc()["persistentVolumeName"],
+			0,
+			func(a *storagev1.VolumeAttachment) string {
+				return ptr.Deref(a.Spec.Source.PersistentVolumeName, "")
+			},
+		),
 		column.Text("Node", spec["nodeName"], 0, func(a *storagev1.VolumeAttachment) string { return a.Spec.NodeName }),
-		column.Bool("Attached", storagev1.VolumeAttachmentStatus{}.SwaggerDoc()["attached"], func(a *storagev1.VolumeAttachment) bool { return a.Status.Attached }),
+		column.Bool(
+			"Attached",
+			storagev1.VolumeAttachmentStatus{}.SwaggerDoc()["attached"],
+			func(a *storagev1.VolumeAttachment) bool { return a.Status.Attached },
+		),
 		column.Age[*storagev1.VolumeAttachment](),
 	}
 }

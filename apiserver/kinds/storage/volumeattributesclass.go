@@ -15,6 +15,7 @@ func volumeAttributesClasses() resource.Kind[*storagev1.VolumeAttributesClass] {
 	return resource.Kind[*storagev1.VolumeAttributesClass]{
 		GroupVersionKind: storagev1.SchemeGroupVersion.WithKind("VolumeAttributesClass"),
 		Plural:           "volumeattributesclasses",
+		ReturnDeleted:    true,
 		ShortNames:       []string{"vac"},
 		ClusterScoped:    true,
 		New:              func() *storagev1.VolumeAttributesClass { return &storagev1.VolumeAttributesClass{} },
@@ -23,7 +24,12 @@ func volumeAttributesClasses() resource.Kind[*storagev1.VolumeAttributesClass] {
 		ValidateUpdate:   validateAttributesClassUpdate,
 		Columns: []resource.Column[*storagev1.VolumeAttributesClass]{
 			column.Name[*storagev1.VolumeAttributesClass](),
-			column.Text("DriverName", storagev1.VolumeAttributesClass{}.SwaggerDoc()["driverName"], 0, func(class *storagev1.VolumeAttributesClass) string { return class.DriverName }),
+			column.Text(
+				"DriverName",
+				storagev1.VolumeAttributesClass{}.SwaggerDoc()["driverName"],
+				0,
+				func(class *storagev1.VolumeAttributesClass) string { return class.DriverName },
+			),
 			column.Age[*storagev1.VolumeAttributesClass](),
 		},
 	}

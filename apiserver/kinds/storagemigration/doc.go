@@ -1,7 +1,6 @@
-// Package storagemigration has the kinds of storagemigration.k8s.io/v1: the wish that
-// all objects of a resource are stored anew.
+// Package storagemigration has the kinds of storagemigration.k8s.io/v1: requests to store all objects of a
+// resource again.
 //
-// The list of kinds (apiserver/kinds) calls Kinds, nobody else calls anything.
-// Functions are pure and behave as the parent package promises. Golden files
-// stand in testdata.
+// Only the list of kinds (apiserver/kinds) calls this package (Kinds). Functions are pure and behave as the
+// parent package promises. Golden files stand in testdata.
 package storagemigration

@@ -26,6 +26,7 @@ func migrations() resource.Kind[*migration] {
 		ClusterScoped:          true,
 		New:                    func() *migration { return &migration{} },
 		NewList:                func() runtime.Object { return &migrationv1.StorageVersionMigrationList{} },
+		StatusResets:           []string{"metadata", "spec"},
 		PrepareStatus:          func(m, old *migration) { metav1.ResetObjectMetaForStatus(m, old) },
 		Validate:               validateMigration,
 		ValidateUpdate:         validateMigrationUpdate,
@@ -34,11 +35,18 @@ func migrations() resource.Kind[*migration] {
 		Status:                 func(m *migration) any { return &m.Status },
 		RequireResourceVersion: true,
 		Columns: []resource.Column[*migration]{
-			column.Name[*migration](),
+			nameColumn(),
 			column.Text("Resource", "GroupResource to migrate", 0, func(m *migration) string { return m.Spec.Resource.String() }),
 			column.Text("Status", "Status of the migration", 0, statusCell),
 		},
 	}
+}
+
+// nameColumn does not say that it is a name, as upstream's does not.
+func nameColumn() resource.Column[*migration] {
+	name := column.Name[*migration]()
+	name.Format = ""
+	return name
 }
 
 // statusCell is the last of the conditions that hold.

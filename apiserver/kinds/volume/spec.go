@@ -83,7 +83,8 @@ func Inline(spec *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
 // validateParts judges what both kinds of volume have: where the data is, and its attributes.
 func validateParts(spec *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
 	errs := validateSource(spec, at)
-	if spec.HostPath != nil && path.Clean(spec.HostPath.Path) == "/" && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+	if spec.HostPath != nil && path.Clean(spec.HostPath.Path) == "/" &&
+		spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 		errs = append(errs, field.Forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
 	}
 	return append(errs, validateAttributesClass(spec, at)...)

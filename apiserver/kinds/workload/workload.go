@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
+	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
 // ValidateTemplate judges the template of pods that restart always, against the
@@ -42,12 +43,15 @@ func ValidateEndless(template *corev1.PodTemplateSpec, kind string, path *field.
 			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if template.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), fmt.Sprintf("activeDeadlineSeconds in %s is not Supported", kind)))
+		errs = append(
+			errs,
+			field.Forbidden(path.Child("spec", "activeDeadlineSeconds"), fmt.Sprintf("activeDeadlineSeconds in %s is not Supported", kind)),
+		)
 	}
 	return errs
 }
 
-// ValidatePodTemplate judges a template, whoever makes pods from it.
+// ValidatePodTemplate validates the pod template of any workload.
 func ValidatePodTemplate(template *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(template.Labels, path.Child("labels"))
 	errs = append(errs, validation.ValidateAnnotations(template.Annotations, path.Child("annotations"))...)
@@ -93,6 +97,24 @@ func ValidateIntOrPercent(value intstr.IntOrString, path *field.Path) field.Erro
 // Warnings tell of what a template's pods will be accepted with but not do.
 func Warnings(template *corev1.PodTemplateSpec) []string {
 	return podspec.Warnings(&template.Spec, field.NewPath("spec", "template", "spec"))
+}
+
+// NameWarnings tells who creates what names pods after itself that the name does for no host.
+func NameWarnings[T resource.Object](obj, old T) []string {
+	var none T
+	if any(old) != any(none) {
+		return nil
+	}
+	msgs := utilvalidation.IsDNS1123Label(obj.GetName())
+	if len(msgs) == 0 {
+		return nil
+	}
+	return []string{
+		fmt.Sprintf(
+			"metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v",
+			msgs,
+		),
+	}
 }
 
 // ValidatePercentMax refuses more than all.

@@ -1,6 +1,7 @@
 package addresses
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -17,12 +18,13 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
-// The ranges that Services draw from. The first address is the API's own Service
+// The ranges that Services draw from, beside those of further ServiceCIDRs. The first address is the API's own Service
 // and is never drawn; 10.96.0.10 is kept for DNS.
 var (
 	ServiceCIDR  = netip.MustParsePrefix("10.96.0.0/16")
+	apiAddress   = ServiceCIDR.Addr().Next()
 	reservedDNS  = netip.MustParseAddr("10.96.0.10")
-	addressDraws = 1 << 12 // random draws before the range counts as full
+	addressDraws = 1 << 12 // random draws before the ranges count as full
 	nodePortMin  = int32(30000)
 	nodePortMax  = int32(32767)
 )
@@ -37,20 +39,22 @@ const (
 // transaction, so no two Services can ever hold the same one.
 func Allocate(v *storage.View, o, cur resource.Object) (claims, releases []string, err error) {
 	var held, wanted []string
+	var before, after *corev1.Service
 	if cur != nil {
-		held = serviceClaims(cur.(*corev1.Service))
+		before = cur.(*corev1.Service)
+		held = serviceClaims(before)
 	}
 	if o != nil {
-		service := o.(*corev1.Service)
-		if err := refuseTaken(v, service, held); err != nil {
+		after = o.(*corev1.Service)
+		if err := refuseTaken(v, after, held); err != nil {
 			return nil, nil, err
 		}
-		if err := assignService(v, service); err != nil {
+		if err := assignService(v, before, after); err != nil {
 			return nil, nil, err
 		}
-		wanted = serviceClaims(service)
+		wanted = serviceClaims(after)
 	}
-	return minus(wanted, held), minus(held, wanted), nil
+	return minus(wanted, held), minus(held, wanted), show(v, before, after)
 }
 
 func minus(a, b []string) []string {
@@ -86,8 +90,14 @@ func portClaim(port int32) string { return storage.ClaimKey(nodePortPool, strcon
 // refuseTaken answers a client that asked for values somebody else holds.
 func refuseTaken(v *storage.View, s *corev1.Service, held []string) error {
 	taken := func(claim string) bool { return !slices.Contains(held, claim) && v.Claimed(claim) != "" }
-	if hasAddress(s) && taken(addressClaim(s.Spec.ClusterIP)) {
-		return refuseAddress(s, "provided IP is already allocated")
+	if hasAddress(s) && !slices.Contains(held, addressClaim(s.Spec.ClusterIP)) {
+		elsewhere, err := isElsewhere(v, s.Spec.ClusterIP, s)
+		if err != nil {
+			return err
+		}
+		if elsewhere || taken(addressClaim(s.Spec.ClusterIP)) {
+			return refuseAddress(s, "provided IP is already allocated")
+		}
 	}
 	for i, p := range s.Spec.Ports {
 		if p.NodePort != 0 && taken(portClaim(p.NodePort)) {
@@ -113,7 +123,7 @@ func invalidService(o resource.Object, err *field.Error) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, o.GetName(), field.ErrorList{err})
 }
 
-func assignService(v *storage.View, s *corev1.Service) error {
+func assignService(v *storage.View, before, s *corev1.Service) error {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
 		return nil
@@ -121,7 +131,7 @@ func assignService(v *storage.View, s *corev1.Service) error {
 	if err := assignFamilies(s); err != nil {
 		return err
 	}
-	if err := assignClusterIP(v, s); err != nil {
+	if err := assignClusterIP(v, before, s); err != nil {
 		return err
 	}
 	drawn, err := checkNodePorts(s)
@@ -143,34 +153,64 @@ func wantsNodePorts(s *corev1.Service) bool {
 	return s.Spec.Type == corev1.ServiceTypeNodePort
 }
 
-func assignClusterIP(v *storage.View, s *corev1.Service) error {
-	if s.Spec.ClusterIP == "" {
-		ip, err := drawAddress(v)
+// assignClusterIP draws an address, or judges the one that is asked for. One that the Service has had before stays, also while its
+// range is being deleted.
+func assignClusterIP(v *storage.View, before, s *corev1.Service) error {
+	kept := before != nil && hasAddress(before) && before.Spec.ClusterIP == s.Spec.ClusterIP
+	if s.Spec.ClusterIP != corev1.ClusterIPNone && !kept {
+		ranges, err := rangesOf(v)
 		if err != nil {
-			return apierrors.NewInternalError(err)
+			return err
 		}
-		s.Spec.ClusterIP = ip.String()
-	} else if s.Spec.ClusterIP != corev1.ClusterIPNone {
-		ip, err := netip.ParseAddr(s.Spec.ClusterIP)
-		if err != nil || !ServiceCIDR.Contains(ip) {
-			return refuseAddress(s, fmt.Sprintf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", s.Spec.ClusterIP, ServiceCIDR))
+		if s.Spec.ClusterIP == "" {
+			err = drawAddress(v, ranges, s)
+		} else {
+			err = judgeAddress(v, ranges, s)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
 	return nil
 }
 
-func drawAddress(v *storage.View) (netip.Addr, error) {
-	base := ServiceCIDR.Addr().As4()
-	for range addressDraws {
-		n := 2 + rand.IntN(1<<16-3) // neither the network, the API's own nor the broadcast address
-		ip := netip.AddrFrom4([4]byte{base[0], base[1], byte(n >> 8), byte(n)})
-		if ip != reservedDNS && v.Claimed(storage.ClaimKey(clusterIPPool, ip.String())) == "" {
-			return ip, nil
+func judgeAddress(v *storage.View, ranges []addressRange, s *corev1.Service) error {
+	ip, err := netip.ParseAddr(s.Spec.ClusterIP)
+	if err == nil {
+		for _, r := range ranges {
+			if r.holds(ip) {
+				return r.claim(v)
+			}
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("no free address left in %s", ServiceCIDR)
+	return refuseAddress(s, "the provided network does not match the current range")
 }
+
+// drawAddress takes any free address of any range.
+func drawAddress(v *storage.View, ranges []addressRange, s *corev1.Service) error {
+	for range addressDraws {
+		if len(ranges) == 0 {
+			break
+		}
+		r := ranges[rand.IntN(len(ranges))]
+		ip, drawn := r.draw()
+		if !drawn || ip == reservedDNS || ip == apiAddress || v.Claimed(addressClaim(ip.String())) != "" {
+			continue
+		}
+		elsewhere, err := isElsewhere(v, ip.String(), s)
+		if err != nil {
+			return err
+		}
+		if !elsewhere {
+			s.Spec.ClusterIP = ip.String()
+			return r.claim(v)
+		}
+	}
+	return apierrors.NewInternalError(errFull)
+}
+
+var errFull = errors.New("failed to allocate a serviceIP: range is full")
 
 // checkNodePorts returns the ports that the client asked for, if they are in the range.
 func checkNodePorts(s *corev1.Service) (asked map[int32]bool, err error) {

@@ -26,16 +26,16 @@ var (
 	errTooManyPending = errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
 )
 
-// Guards tells whether the budget, of the pod's namespace, is for the pod. One whose
+// guards tells whether the budget, of the pod's namespace, is for the pod. One whose
 // selector cannot be read guards nothing.
-func Guards(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+func guards(budget *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }
 
-// Free tells whether the eviction of the pod costs the budget nothing: a pod that is not ready does not count for its application, so it
+// free tells whether the eviction of the pod costs the budget nothing: a pod that is not ready does not count for its application, so it
 // may go if enough others are ready or the budget says so.
-func Free(pod *corev1.Pod, budget *policyv1.PodDisruptionBudget) bool {
+func free(pod *corev1.Pod, budget *policyv1.PodDisruptionBudget) bool {
 	if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	}) {
@@ -47,9 +47,9 @@ func Free(pod *corev1.Pod, budget *policyv1.PodDisruptionBudget) bool {
 	return budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy && budget.Status.DesiredHealthy > 0
 }
 
-// Take counts one disruption off the budget and notes for which pod, so that the
+// take counts one disruption off the budget and notes for which pod, so that the
 // controller does not count the pod as available. It returns why there is none to take.
-func Take(budget *policyv1.PodDisruptionBudget, pod string) error {
+func take(budget *policyv1.PodDisruptionBudget, pod string) error {
 	if err := refuse(budget); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func refuse(budget *policyv1.PodDisruptionBudget) error {
 	}
 	switch {
 	case status.ObservedGeneration < budget.Generation:
-		return Busy(budget.Name)
+		return busy(budget.Name)
 	case status.DisruptionsAllowed < 0:
 		return forbidden(errNegative, errNegative.Error())
 	case len(status.DisruptedPods) > disruptedPodsMax:
@@ -83,8 +83,8 @@ func refuse(budget *policyv1.PodDisruptionBudget) error {
 	return nil
 }
 
-// Busy asks the client to come back: the budget's state is not known yet.
-func Busy(name string) error {
+// busy is the 429 answer while the budget's status is not known yet; the client tries again.
+func busy(name string) error {
 	const retrySeconds = 10
 	err := apierrors.NewTooManyRequests(overBudget, retrySeconds)
 	return withCause(err, fmt.Sprintf("The disruption budget %s is still being processed by the server.", name))
@@ -98,11 +98,25 @@ func exhausted(budget *policyv1.PodDisruptionBudget) string {
 	explained := condition != nil && condition.Status == metav1.ConditionFalse && condition.Message != ""
 	switch {
 	case explained && condition.Reason == policyv1.SyncFailedReason:
-		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %s", budget.Name, condition.Message)
+		return fmt.Sprintf(
+			"The disruption budget %s does not allow evicting pods currently because it failed sync: %s",
+			budget.Name,
+			condition.Message,
+		)
 	case status.CurrentHealthy <= status.DesiredHealthy:
-		return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, status.DesiredHealthy, status.CurrentHealthy)
+		return fmt.Sprintf(
+			"The disruption budget %s needs %d healthy pods and has %d currently",
+			budget.Name,
+			status.DesiredHealthy,
+			status.CurrentHealthy,
+		)
 	case explained:
-		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently (%s): %s", budget.Name, condition.Reason, condition.Message)
+		return fmt.Sprintf(
+			"The disruption budget %s does not allow evicting pods currently (%s): %s",
+			budget.Name,
+			condition.Reason,
+			condition.Message,
+		)
 	}
 	return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", budget.Name)
 }
@@ -112,6 +126,9 @@ func withCause(err *apierrors.StatusError, message string) error {
 	if err.ErrStatus.Details == nil {
 		err.ErrStatus.Details = &metav1.StatusDetails{}
 	}
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message})
+	err.ErrStatus.Details.Causes = append(
+		err.ErrStatus.Details.Causes,
+		metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message},
+	)
 	return err
 }

@@ -17,7 +17,12 @@ import (
 // Guard checks the strategic merge patches of objects like obj before next; refuse
 // answers those that it does not let through. At most limitBytes are looked at: a
 // larger body is for next to refuse.
-func Guard(obj runtime.Object, limitBytes int64, refuse func(http.ResponseWriter, *http.Request, error), next http.HandlerFunc) http.HandlerFunc {
+func Guard(
+	obj runtime.Object,
+	limitBytes int64,
+	refuse func(http.ResponseWriter, *http.Request, error),
+	next http.HandlerFunc,
+) http.HandlerFunc {
 	shape, err := strategicpatch.NewPatchMetaFromStruct(obj)
 	if err != nil {
 		return next // what has no Go type takes no such patches

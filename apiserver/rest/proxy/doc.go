@@ -1,5 +1,5 @@
-// Package proxy finds what stands behind nodes, pods and Services, and passes requests of
-// any method, path and protocol on to it.
+// Package proxy serves the proxy subresources of nodes, pods and Services: it finds the address and passes on
+// requests of any method, path and protocol.
 //
 // It owns which addresses a client may be led to, and the right that a stream takes beyond
 // its request. apiserver/rest makes the proxy subresources of it, and asks MayCreate for

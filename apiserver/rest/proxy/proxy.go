@@ -178,7 +178,11 @@ func (p *Proxy) outward(scheme, host, port string) (*url.URL, http.RoundTripper,
 // locateService: any ready pod behind one of its ports.
 func (p *Proxy) locateService(ctx context.Context, scheme, name, port string) (*url.URL, http.RoundTripper, error) {
 	tables := p.config.Storage
-	behind := serviceBackends{services: tables.Table(servicesResource), pods: tables.Table(podsResource), slices: tables.Table(slicesResource)}
+	behind := serviceBackends{
+		services: tables.Table(servicesResource),
+		pods:     tables.Table(podsResource),
+		slices:   tables.Table(slicesResource),
+	}
 	host, number, err := behind.pick(ctx, request.NamespaceValue(ctx), name, port)
 	if err != nil {
 		return nil, nil, err

@@ -19,8 +19,11 @@ const (
 // the server shows none of its own. HTTP/2 is left out: its connections cannot be upgraded.
 func NewTransport() *http.Transport {
 	return &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: podDialTimeout}).DialContext,
-		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}, //nolint:gosec // as upstream: a pod's certificate is its own affair
+		DialContext: (&net.Dialer{Timeout: podDialTimeout}).DialContext,
+		TLSClientConfig: &tls.Config{
+			InsecureSkipVerify: true,
+			NextProtos:         []string{"http/1.1"},
+		}, // as upstream: a pod's certificate is its own affair
 		TLSHandshakeTimeout: podDialTimeout,
 		IdleConnTimeout:     podIdleTimeout, MaxIdleConns: podIdleConnections,
 	}

@@ -80,5 +80,6 @@ const (
 	PodLabels
 	PodShrunk
 	NamespaceLabels
-	EventBits = iota // how many distinct events there are
+	ClaimChanged        // a volume, a storage class, or a claim of volumes or devices
+	EventBits    = iota // how many distinct events there are
 )

@@ -23,6 +23,8 @@ type Pod struct {
 	// NodeAffinity joins spec.nodeSelector and the required node affinity.
 	NodeAffinity nodeaffinity.RequiredNodeAffinity
 	Affinity     Terms
+	// Needs is filled when the pod is tried; that of a placed pod is not looked at.
+	Needs Needs
 }
 
 // NewPod parses a pod. The pod is shared and must not change afterwards.

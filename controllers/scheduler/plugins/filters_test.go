@@ -26,7 +26,7 @@ func TestNodeUnschedulable(t *testing.T) {
 
 func TestTaintTolerationFilter(t *testing.T) {
 	gpu := node("n", taint("dedicated", "gpu", corev1.TaintEffectNoSchedule))
-	rejected := []string{"node(s) had untolerated taint {dedicated: gpu}", "the pod tolerated taint dedicated=gpu:NoSchedule"}
+	rejected := []string{"node(s) had untolerated taint(s)", "the pod tolerated taint dedicated=gpu:NoSchedule"}
 	tests := []struct {
 		name string
 		pod  *plugin.Pod
@@ -43,7 +43,7 @@ func TestTaintTolerationFilter(t *testing.T) {
 		{
 			"second taint", pod(tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists})),
 			node("n", taint("a", "", corev1.TaintEffectNoSchedule), taint("b", "", corev1.TaintEffectNoExecute)),
-			[]string{"node(s) had untolerated taint {b: }", "the pod tolerated taint b:NoExecute"},
+			[]string{"node(s) had untolerated taint(s)", "the pod tolerated taint b:NoExecute"},
 		},
 	}
 	for _, tt := range tests {
@@ -120,7 +120,12 @@ func TestNodeResourcesFitFilter(t *testing.T) {
 		{name: "cpu", used: []*plugin.Pod{pod(requests("cpu", "700m"))}, pod: pod(requests("cpu", "500m")), want: []string{"Insufficient cpu", "200m cpu were freed"}},
 		{name: "memory", used: []*plugin.Pod{pod(requests("memory", "900Mi"))}, pod: pod(requests("memory", "200Mi")), want: []string{"Insufficient memory", "76Mi memory were freed"}},
 		{name: "ephemeral storage", pod: pod(requests("ephemeral-storage", "11Gi")), want: []string{"Insufficient ephemeral-storage", "the pod requested at most 10Gi ephemeral-storage"}},
-		{name: "extended", used: []*plugin.Pod{pod(requests("example.com/gpu", "1"))}, pod: pod(requests("example.com/gpu", "1")), want: []string{"Insufficient example.com/gpu", "1 example.com/gpu were freed"}},
+		{
+			name: "extended",
+			used: []*plugin.Pod{pod(requests("example.com/gpu", "1"))},
+			pod:  pod(requests("example.com/gpu", "1")),
+			want: []string{"Insufficient example.com/gpu", "1 example.com/gpu were freed"},
+		},
 		{name: "unknown extended", pod: pod(requests("example.com/fpga", "1")), want: []string{"Insufficient example.com/fpga", "the pod requested at most 0 example.com/fpga"}},
 		{name: "too many pods", used: []*plugin.Pod{pod(), pod()}, pod: pod(), want: []string{"Too many pods", "it ran fewer pods"}},
 		{name: "all at once", pod: pod(requests("cpu", "2", "memory", "2Gi")), want: []string{

@@ -107,7 +107,14 @@ func (s *affinitySurvey) observeTheirTerms(slot int, node *plugin.Node, other *p
 	s.recordMatches(slot, node, preferred, theirs.PreferredAnti, s.pod, func(t *plugin.Term) int64 { return -t.Weight })
 }
 
-func (s *affinitySurvey) recordMatches(slot int, node *plugin.Node, kind int, terms []plugin.Term, target *plugin.Pod, weight func(*plugin.Term) int64) {
+func (s *affinitySurvey) recordMatches(
+	slot int,
+	node *plugin.Node,
+	kind int,
+	terms []plugin.Term,
+	target *plugin.Pod,
+	weight func(*plugin.Term) int64,
+) {
 	for i := range terms {
 		if terms[i].Matches(target.Pod, s.world.NamespaceLabels) {
 			s.record(slot, node, kind, &terms[i], weight(&terms[i]))

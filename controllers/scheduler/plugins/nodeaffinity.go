@@ -25,7 +25,8 @@ func (NodeAffinity) Wakes() plugin.Event { return plugin.NodeAdded | plugin.Node
 // Filter matches the node's labels and name.
 func (NodeAffinity) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejection {
 	affinity := pod.Spec.Affinity
-	required := affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil
+	required := affinity != nil && affinity.NodeAffinity != nil &&
+		affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil
 	if len(pod.Spec.NodeSelector) == 0 && !required {
 		return nil
 	}

@@ -77,7 +77,14 @@ type domain struct {
 }
 
 func newConstraint(pod *plugin.Pod, in *corev1.TopologySpreadConstraint) *constraint {
-	c := &constraint{key: in.TopologyKey, maxSkew: int64(in.MaxSkew), minDomains: 1, honorAffinity: true, stale: true, domains: map[string]*domain{}}
+	c := &constraint{
+		key:           in.TopologyKey,
+		maxSkew:       int64(in.MaxSkew),
+		minDomains:    1,
+		honorAffinity: true,
+		stale:         true,
+		domains:       map[string]*domain{},
+	}
 	c.selector = plugin.WithLabelKeys(plugin.ParseSelector(in.LabelSelector), pod.Labels, in.MatchLabelKeys, selection.In)
 	if in.MinDomains != nil {
 		c.minDomains = int64(*in.MinDomains)

@@ -31,7 +31,7 @@ func (TaintToleration) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Reject
 			return nil
 		}
 		return plugin.RejectForGood(
-			fmt.Sprintf("node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value),
+			"node(s) had untolerated taint(s)",
 			fmt.Sprintf("the pod tolerated taint %s", taint.ToString()))
 	}
 }

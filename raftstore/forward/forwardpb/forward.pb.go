@@ -471,7 +471,8 @@ type StatusResponse struct {
 	SyncP99Microseconds int64                  `protobuf:"varint,9,opt,name=sync_p99_microseconds,json=syncP99Microseconds,proto3" json:"sync_p99_microseconds,omitempty"`
 	// The member id.
 	Id string `protobuf:"bytes,10,opt,name=id,proto3" json:"id,omitempty"`
-	// How far the server is on its way to be a member: fresh, damaged, joining, held.
+	// How far the server is on its way to be a member: fresh, damaged, restored,
+	// joining, held.
 	Phase string `protobuf:"bytes,11,opt,name=phase,proto3" json:"phase,omitempty"`
 	// Of a founder: the nonce of its data directory, and those it counted.
 	Nonce         string            `protobuf:"bytes,12,opt,name=nonce,proto3" json:"nonce,omitempty"`
@@ -485,7 +486,11 @@ type StatusResponse struct {
 	HeadroomBytes int64 `protobuf:"varint,21,opt,name=headroom_bytes,json=headroomBytes,proto3" json:"headroom_bytes,omitempty"`
 	LowSpace      bool  `protobuf:"varint,22,opt,name=low_space,json=lowSpace,proto3" json:"low_space,omitempty"`
 	// The highest feature level that the server can apply.
-	FeatureLevel  uint64 `protobuf:"varint,30,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`
+	FeatureLevel uint64 `protobuf:"varint,30,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`
+	// The life of the cluster that the server's data belong to, and, while it waits to
+	// begin with a backup that was restored there, which one that is.
+	Life          string `protobuf:"bytes,31,opt,name=life,proto3" json:"life,omitempty"`
+	Backup        string `protobuf:"bytes,32,opt,name=backup,proto3" json:"backup,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -651,6 +656,20 @@ func (x *StatusResponse) GetFeatureLevel() uint64 {
 		return x.FeatureLevel
 	}
 	return 0
+}
+
+func (x *StatusResponse) GetLife() string {
+	if x != nil {
+		return x.Life
+	}
+	return ""
+}
+
+func (x *StatusResponse) GetBackup() string {
+	if x != nil {
+		return x.Backup
+	}
+	return ""
 }
 
 type ChangeMembersRequest struct {
@@ -875,6 +894,115 @@ func (x *LeaderGoneResponse) GetLastIndex() uint64 {
 	return 0
 }
 
+type CompareStateRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The member id of the caller.
+	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	// The log entry that asked for the comparison. 0: the caller has come to the cluster,
+	// and asks the leader for one.
+	Index uint64 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	// The caller's hash there; see StateHash in the log.
+	Hash          []byte `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareStateRequest) Reset() {
+	*x = CompareStateRequest{}
+	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareStateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareStateRequest) ProtoMessage() {}
+
+func (x *CompareStateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareStateRequest.ProtoReflect.Descriptor instead.
+func (*CompareStateRequest) Descriptor() ([]byte, []int) {
+	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *CompareStateRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *CompareStateRequest) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *CompareStateRequest) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+type CompareStateResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty if the member has not come to the entry, or does not remember.
+	Hash          []byte `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareStateResponse) Reset() {
+	*x = CompareStateResponse{}
+	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareStateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareStateResponse) ProtoMessage() {}
+
+func (x *CompareStateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_raftstore_forward_forwardpb_forward_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareStateResponse.ProtoReflect.Descriptor instead.
+func (*CompareStateResponse) Descriptor() ([]byte, []int) {
+	return file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *CompareStateResponse) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
 var File_raftstore_forward_forwardpb_forward_proto protoreflect.FileDescriptor
 
 const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
@@ -896,7 +1024,7 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x11ReadIndexResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x14\n" +
 	"\x05round\x18\x02 \x01(\x04R\x05round\"\x0f\n" +
-	"\rStatusRequest\"\xe1\x05\n" +
+	"\rStatusRequest\"\x8d\x06\n" +
 	"\x0eStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -919,7 +1047,9 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"free_bytes\x18\x14 \x01(\x03R\tfreeBytes\x12%\n" +
 	"\x0eheadroom_bytes\x18\x15 \x01(\x03R\rheadroomBytes\x12\x1b\n" +
 	"\tlow_space\x18\x16 \x01(\bR\blowSpace\x12#\n" +
-	"\rfeature_level\x18\x1e \x01(\x04R\ffeatureLevel\x1a;\n" +
+	"\rfeature_level\x18\x1e \x01(\x04R\ffeatureLevel\x12\x12\n" +
+	"\x04life\x18\x1f \x01(\tR\x04life\x12\x16\n" +
+	"\x06backup\x18  \x01(\tR\x06backup\x1a;\n" +
 	"\rFoundersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x01\n" +
@@ -936,7 +1066,13 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x04gone\x18\x01 \x01(\bR\x04gone\x12\x1b\n" +
 	"\tlast_term\x18\x02 \x01(\x04R\blastTerm\x12\x1d\n" +
 	"\n" +
-	"last_index\x18\x03 \x01(\x04R\tlastIndex*\x85\x01\n" +
+	"last_index\x18\x03 \x01(\x04R\tlastIndex\"W\n" +
+	"\x13CompareStateRequest\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x12\n" +
+	"\x04hash\x18\x03 \x01(\fR\x04hash\"*\n" +
+	"\x14CompareStateResponse\x12\x12\n" +
+	"\x04hash\x18\x01 \x01(\fR\x04hash*\x85\x01\n" +
 	"\aRefusal\x12\x17\n" +
 	"\x13REFUSAL_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12REFUSAL_NOT_LEADER\x10\x01\x12\x16\n" +
@@ -950,14 +1086,15 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\rCHANGE_REMOVE\x10\x02\x12\x12\n" +
 	"\x0eCHANGE_REPLACE\x10\x03\x12\x13\n" +
 	"\x0fCHANGE_TRANSFER\x10\x04\x12\x10\n" +
-	"\fCHANGE_ADMIT\x10\x052\xbd\x04\n" +
+	"\fCHANGE_ADMIT\x10\x052\xb6\x05\n" +
 	"\vPeerService\x12h\n" +
 	"\aPropose\x12-.setpoint.raftstore.forward.v1.ProposeRequest\x1a..setpoint.raftstore.forward.v1.ProposeResponse\x12n\n" +
 	"\tReadIndex\x12/.setpoint.raftstore.forward.v1.ReadIndexRequest\x1a0.setpoint.raftstore.forward.v1.ReadIndexResponse\x12e\n" +
 	"\x06Status\x12,.setpoint.raftstore.forward.v1.StatusRequest\x1a-.setpoint.raftstore.forward.v1.StatusResponse\x12z\n" +
 	"\rChangeMembers\x123.setpoint.raftstore.forward.v1.ChangeMembersRequest\x1a4.setpoint.raftstore.forward.v1.ChangeMembersResponse\x12q\n" +
 	"\n" +
-	"LeaderGone\x120.setpoint.raftstore.forward.v1.LeaderGoneRequest\x1a1.setpoint.raftstore.forward.v1.LeaderGoneResponseB=Z;github.com/setpoint-io/setpoint/raftstore/forward/forwardpbb\x06proto3"
+	"LeaderGone\x120.setpoint.raftstore.forward.v1.LeaderGoneRequest\x1a1.setpoint.raftstore.forward.v1.LeaderGoneResponse\x12w\n" +
+	"\fCompareState\x122.setpoint.raftstore.forward.v1.CompareStateRequest\x1a3.setpoint.raftstore.forward.v1.CompareStateResponseB=Z;github.com/setpoint-io/setpoint/raftstore/forward/forwardpbb\x06proto3"
 
 var (
 	file_raftstore_forward_forwardpb_forward_proto_rawDescOnce sync.Once
@@ -972,7 +1109,7 @@ func file_raftstore_forward_forwardpb_forward_proto_rawDescGZIP() []byte {
 }
 
 var file_raftstore_forward_forwardpb_forward_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_raftstore_forward_forwardpb_forward_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_raftstore_forward_forwardpb_forward_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_raftstore_forward_forwardpb_forward_proto_goTypes = []any{
 	(Refusal)(0),                  // 0: setpoint.raftstore.forward.v1.Refusal
 	(Change)(0),                   // 1: setpoint.raftstore.forward.v1.Change
@@ -987,25 +1124,29 @@ var file_raftstore_forward_forwardpb_forward_proto_goTypes = []any{
 	(*ChangeMembersResponse)(nil), // 10: setpoint.raftstore.forward.v1.ChangeMembersResponse
 	(*LeaderGoneRequest)(nil),     // 11: setpoint.raftstore.forward.v1.LeaderGoneRequest
 	(*LeaderGoneResponse)(nil),    // 12: setpoint.raftstore.forward.v1.LeaderGoneResponse
-	nil,                           // 13: setpoint.raftstore.forward.v1.StatusResponse.FoundersEntry
+	(*CompareStateRequest)(nil),   // 13: setpoint.raftstore.forward.v1.CompareStateRequest
+	(*CompareStateResponse)(nil),  // 14: setpoint.raftstore.forward.v1.CompareStateResponse
+	nil,                           // 15: setpoint.raftstore.forward.v1.StatusResponse.FoundersEntry
 }
 var file_raftstore_forward_forwardpb_forward_proto_depIdxs = []int32{
 	4,  // 0: setpoint.raftstore.forward.v1.ProposeResponse.outcomes:type_name -> setpoint.raftstore.forward.v1.Outcome
 	0,  // 1: setpoint.raftstore.forward.v1.Outcome.refusal:type_name -> setpoint.raftstore.forward.v1.Refusal
-	13, // 2: setpoint.raftstore.forward.v1.StatusResponse.founders:type_name -> setpoint.raftstore.forward.v1.StatusResponse.FoundersEntry
+	15, // 2: setpoint.raftstore.forward.v1.StatusResponse.founders:type_name -> setpoint.raftstore.forward.v1.StatusResponse.FoundersEntry
 	1,  // 3: setpoint.raftstore.forward.v1.ChangeMembersRequest.change:type_name -> setpoint.raftstore.forward.v1.Change
 	2,  // 4: setpoint.raftstore.forward.v1.PeerService.Propose:input_type -> setpoint.raftstore.forward.v1.ProposeRequest
 	5,  // 5: setpoint.raftstore.forward.v1.PeerService.ReadIndex:input_type -> setpoint.raftstore.forward.v1.ReadIndexRequest
 	7,  // 6: setpoint.raftstore.forward.v1.PeerService.Status:input_type -> setpoint.raftstore.forward.v1.StatusRequest
 	9,  // 7: setpoint.raftstore.forward.v1.PeerService.ChangeMembers:input_type -> setpoint.raftstore.forward.v1.ChangeMembersRequest
 	11, // 8: setpoint.raftstore.forward.v1.PeerService.LeaderGone:input_type -> setpoint.raftstore.forward.v1.LeaderGoneRequest
-	3,  // 9: setpoint.raftstore.forward.v1.PeerService.Propose:output_type -> setpoint.raftstore.forward.v1.ProposeResponse
-	6,  // 10: setpoint.raftstore.forward.v1.PeerService.ReadIndex:output_type -> setpoint.raftstore.forward.v1.ReadIndexResponse
-	8,  // 11: setpoint.raftstore.forward.v1.PeerService.Status:output_type -> setpoint.raftstore.forward.v1.StatusResponse
-	10, // 12: setpoint.raftstore.forward.v1.PeerService.ChangeMembers:output_type -> setpoint.raftstore.forward.v1.ChangeMembersResponse
-	12, // 13: setpoint.raftstore.forward.v1.PeerService.LeaderGone:output_type -> setpoint.raftstore.forward.v1.LeaderGoneResponse
-	9,  // [9:14] is the sub-list for method output_type
-	4,  // [4:9] is the sub-list for method input_type
+	13, // 9: setpoint.raftstore.forward.v1.PeerService.CompareState:input_type -> setpoint.raftstore.forward.v1.CompareStateRequest
+	3,  // 10: setpoint.raftstore.forward.v1.PeerService.Propose:output_type -> setpoint.raftstore.forward.v1.ProposeResponse
+	6,  // 11: setpoint.raftstore.forward.v1.PeerService.ReadIndex:output_type -> setpoint.raftstore.forward.v1.ReadIndexResponse
+	8,  // 12: setpoint.raftstore.forward.v1.PeerService.Status:output_type -> setpoint.raftstore.forward.v1.StatusResponse
+	10, // 13: setpoint.raftstore.forward.v1.PeerService.ChangeMembers:output_type -> setpoint.raftstore.forward.v1.ChangeMembersResponse
+	12, // 14: setpoint.raftstore.forward.v1.PeerService.LeaderGone:output_type -> setpoint.raftstore.forward.v1.LeaderGoneResponse
+	14, // 15: setpoint.raftstore.forward.v1.PeerService.CompareState:output_type -> setpoint.raftstore.forward.v1.CompareStateResponse
+	10, // [10:16] is the sub-list for method output_type
+	4,  // [4:10] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
 	4,  // [4:4] is the sub-list for extension extendee
 	0,  // [0:4] is the sub-list for field type_name
@@ -1022,7 +1163,7 @@ func file_raftstore_forward_forwardpb_forward_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_raftstore_forward_forwardpb_forward_proto_rawDesc), len(file_raftstore_forward_forwardpb_forward_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

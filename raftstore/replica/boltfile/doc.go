@@ -1,7 +1,6 @@
-// Package boltfile checks the structure of the file of a bbolt database that holds a raft
-// log. The database trusts what it reads: where a number was changed it shows fewer
-// entries, or an earlier write, or searches without end. Here each page must belong to
-// somebody, each key lie in its place, and each index follow the last.
+// Package boltfile checks the structure of the file of a bbolt database that holds a raft log. The database
+// does not check what it reads: a changed number makes it return fewer entries or an earlier write, or loop.
+// Check verifies that every page is referenced, that keys are in order, and that log indexes are consecutive.
 //
 // raftstore/replica calls Check before it opens the database; its seeded test damages the
 // file at every kind of place. Nothing here writes.

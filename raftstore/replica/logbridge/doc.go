@@ -1,7 +1,6 @@
-// Package logbridge passes on what hashicorp/raft has to say to log/slog.
+// Package logbridge forwards the log lines of hashicorp/raft to log/slog.
 //
-// It is called by raftstore/replica, for raft, its transport and its snapshots. It
-// promises that the library is one or two levels quieter than it means to be: most of
-// its errors are about a peer that cannot be reached, and heal. It keeps nothing and
-// any goroutine may call it. Its table of levels is tested through it.
+// It is called by raftstore/replica, for raft, its transport and its snapshots. It lowers the library's levels
+// by one or two, because most of its errors concern a peer that cannot be reached and resolve themselves. It
+// keeps nothing and any goroutine may call it. Its table of levels is tested through it.
 package logbridge

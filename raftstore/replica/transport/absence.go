@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -10,13 +11,19 @@ import (
 // sense.
 const absenceCheck = time.Second
 
+var errLeaving = errors.New("this server is stopping")
+
 // AppendEntries implements raft.Transport. Heartbeats come this way too.
 //
-// Entries for a peer that is away wait here until it answers a heartbeat. Raft would
-// double the time between its tries, up to ten seconds, and cannot be told that the peer
-// is back: whoever was away for a while got nothing for as long again, and its reads
-// waited.
-func (t *Transport) AppendEntries(id raft.ServerID, target raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
+// Entries for a peer that is away wait here until it answers a heartbeat. Raft would double the time between
+// its tries, up to ten seconds, and cannot be told that the peer is back: a peer that had been away got no
+// entries for as long again, and its reads waited.
+func (t *Transport) AppendEntries(
+	id raft.ServerID,
+	target raft.ServerAddress,
+	request *raft.AppendEntriesRequest,
+	response *raft.AppendEntriesResponse,
+) error {
 	err := t.appendEntries(id, target, request, response)
 	if err == nil || isHeartbeat(request) || !t.awaitPeer(id, request.Term) {
 		return err
@@ -24,7 +31,18 @@ func (t *Transport) AppendEntries(id raft.ServerID, target raft.ServerAddress, r
 	return t.appendEntries(id, target, request, response)
 }
 
-func (t *Transport) appendEntries(id raft.ServerID, target raft.ServerAddress, request *raft.AppendEntriesRequest, response *raft.AppendEntriesResponse) error {
+func (t *Transport) appendEntries(
+	id raft.ServerID,
+	target raft.ServerAddress,
+	request *raft.AppendEntriesRequest,
+	response *raft.AppendEntriesResponse,
+) error {
+	select {
+	case <-t.leaving:
+		// While raft shuts down it sends what a peer refuses again without a pause.
+		return errLeaving
+	default:
+	}
 	sent := time.Now()
 	err := t.NetworkTransport.AppendEntries(id, target, request, response)
 	if err == nil {
@@ -39,12 +57,12 @@ func isHeartbeat(r *raft.AppendEntriesRequest) bool {
 }
 
 // awaitPeer waits until the peer shows that it is there. It is false when this server
-// leads in the term no longer, or leaves.
+// leads in the term no longer, or leaves, or when the peer is no member any more.
 func (t *Transport) awaitPeer(id raft.ServerID, term uint64) bool {
 	there := t.nextSign(id)
 	check := time.NewTicker(absenceCheck)
 	defer check.Stop()
-	for t.leads(term) {
+	for t.leads(term) && t.isMember(string(id)) {
 		select {
 		case <-there:
 			return true

@@ -12,12 +12,19 @@ import (
 // greetingLimit bounds waiting for the greeting of a connection.
 const greetingLimit = 5 * time.Second
 
-// A greeting is one byte, the length of the member id in another, and the id.
+// A greeting is one byte, the length of the member id in another, and the id. A member
+// of a life sends greetAll instead, two bytes of length, and a Greeting as JSON; the
+// answer has length and JSON too.
 const (
 	// greetSilently: a wrong member closes the connection.
 	greetSilently = 0
 	// greetForAnswer: the right member says so with a byte.
 	greetForAnswer = 1
+	// greetAll: see above.
+	greetAll = 2
+
+	// greetingBytesMax bounds a greeting and its answer.
+	greetingBytesMax = 4096
 )
 
 // errWrongMember: the server has another life than the one that was called.
@@ -57,11 +64,18 @@ func shareOf(ctx context.Context, parts int) (context.Context, context.CancelFun
 }
 
 func (s *streamLayer) callAt(ctx context.Context, address, id string, kind byte) (net.Conn, error) {
+	own := s.cfg.Introduce(id) // whether or not it can be reached: see Transport.Had
 	conn, err := s.cfg.Dial(ctx, address, s.cfg.Name(id))
 	if err != nil {
 		return nil, err
 	}
-	if err := greet(ctx, conn, id, kind); err != nil {
+	if own.Life != "" {
+		introduced := &introducedConn{Conn: conn, stream: s, own: own}
+		conn, err = introduced, introduced.introduce(ctx, kind)
+	} else {
+		err = greet(ctx, conn, id, kind)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("calling %s at %s: %w", id, address, err), conn.Close())
 	}
 	return conn, nil
@@ -85,37 +99,42 @@ func greet(ctx context.Context, conn net.Conn, id string, kind byte) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// answer reads whom the other side calls, and agrees if it is this member.
-func answer(conn net.Conn, id string) error {
+// answer reads whom the other side calls, and agrees if it is this member. It returns the
+// connection for raft to use.
+func (s *streamLayer) answer(conn net.Conn) (net.Conn, error) {
 	if err := conn.SetDeadline(time.Now().Add(greetingLimit)); err != nil {
-		return err
+		return nil, err
 	}
 	var head [2]byte
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
-		return err
+		return nil, err
+	}
+	if head[0] == greetAll {
+		return s.answerAll(conn, head[1])
 	}
 	called := make([]byte, head[1])
 	if _, err := io.ReadFull(conn, called); err != nil {
-		return err
+		return nil, err
 	}
-	if string(called) != id {
-		return fmt.Errorf("%w: %q, this is %q", errWrongMember, called, id)
+	if string(called) != s.cfg.ID {
+		return nil, fmt.Errorf("%w: %q, this is %q", errWrongMember, called, s.cfg.ID)
 	}
 	if head[0] == greetForAnswer {
 		if _, err := conn.Write([]byte{1}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return conn.SetDeadline(time.Time{})
+	return conn, conn.SetDeadline(time.Time{})
 }
 
 // greeted handles a connection that calls this member, and reports whether one did.
 func (s *streamLayer) greeted(conn net.Conn) bool {
-	if err := answer(conn, s.cfg.ID); err != nil {
+	answered, err := s.answer(conn)
+	if err != nil {
 		s.cfg.Logger.Debug("raft connection refused", "err", err)
 		conn.Close()
 		return false
 	}
-	s.handle(conn)
+	s.handle(answered)
 	return true
 }

@@ -12,6 +12,9 @@ type progress struct {
 	// acked is the last index of the log that it has, told the last that it knows to be
 	// committed. Both count answers only.
 	acked, told uint64
+	// had is the last entry that it had on its disk, in whatever term, and that is known
+	// to be committed.
+	had uint64
 	// telling: somebody waits for acked, or sends a message only to raise told.
 	telling bool
 	// awaited is closed at the next change; nil: nobody waits.
@@ -23,7 +26,7 @@ type progress struct {
 // acknowledged notes an answer that was a success.
 func (p *progress) acknowledged(request *raft.AppendEntriesRequest) {
 	if request.Term > p.term {
-		*p = progress{term: request.Term, telling: p.telling, awaited: p.awaited, sign: p.sign}
+		*p = progress{term: request.Term, had: p.had, telling: p.telling, awaited: p.awaited, sign: p.sign}
 	}
 	if request.Term < p.term {
 		return
@@ -33,6 +36,7 @@ func (p *progress) acknowledged(request *raft.AppendEntriesRequest) {
 		last = request.Entries[n-1].Index
 	}
 	p.acked, p.told = max(p.acked, last), max(p.told, request.LeaderCommitIndex)
+	p.had = max(p.had, min(p.acked, p.told))
 	if p.awaited != nil {
 		close(p.awaited)
 		p.awaited = nil

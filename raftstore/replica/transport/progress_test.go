@@ -75,3 +75,14 @@ func TestWhoIsToldOfACommit(t *testing.T) {
 		})
 	}
 }
+
+// TestTheHighestTermHeard: refusals count, and late answers of earlier terms change nothing.
+func TestTheHighestTermHeard(t *testing.T) {
+	transport := heard(entries(3, 7, 8, 9))
+	for _, answer := range []struct{ term, want uint64 }{{3, 3}, {5, 5}, {4, 5}} {
+		transport.answered(peerID, time.Now(), entries(3, 9, 10), &raft.AppendEntriesResponse{Term: answer.term})
+		if got := transport.TermHeard(); got != answer.want {
+			t.Errorf("after an answer of term %d: %d, want %d", answer.term, got, answer.want)
+		}
+	}
+}

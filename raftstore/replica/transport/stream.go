@@ -30,15 +30,21 @@ type streamLayer struct {
 	mu    sync.Mutex
 	conns map[*trackedConn]struct{}
 	once  sync.Once
+	// told is when a refusal was logged last, by member id.
+	told map[string]time.Time
 }
 
 var _ raft.StreamLayer = (*streamLayer)(nil)
 
 func newStreamLayer(cfg Config) *streamLayer {
+	if cfg.Introduce == nil {
+		cfg.Introduce = func(to string) Greeting { return Greeting{To: to, From: cfg.ID} }
+		cfg.Meet = func(Greeting) error { return nil }
+	}
 	return &streamLayer{
 		cfg:      cfg,
 		accepted: make(chan net.Conn, acceptQueue), closed: make(chan struct{}),
-		conns: map[*trackedConn]struct{}{},
+		conns: map[*trackedConn]struct{}{}, told: map[string]time.Time{},
 	}
 }
 

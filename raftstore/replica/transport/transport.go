@@ -19,7 +19,7 @@ const (
 )
 
 // Config is what a Transport needs; all fields are required, but Dial on a lone
-// server.
+// server, and Introduce and Meet.
 type Config struct {
 	// ID is the member id, Address where the others reach it, host:port.
 	ID, Address string
@@ -29,9 +29,22 @@ type Config struct {
 	Name func(id string) string
 	// Addresses are where a member may be now, host:port, the best first.
 	Addresses func(id string) ([]string, error)
-	// Leads reports whether this server leads in the term.
-	Leads  func(term uint64) bool
-	Logger *slog.Logger
+	// Leads reports whether this server leads in the term, Follows whether it follows in it
+	// and its term is that one, IsMember whether the newest configuration has the member id.
+	Leads, Follows func(term uint64) bool
+	IsMember       func(id string) bool
+	// Introduce is what this member says to another when one calls the other, Meet
+	// judges what that one said: an error refuses the connection, and both tell it.
+	// Both nil: nothing is said.
+	Introduce func(to string) Greeting
+	Meet      func(Greeting) error
+	// Refuses says why this server takes no such entries from a leader now, or nil. The
+	// leader hears it as that of a message which did not arrive.
+	Refuses func(entries []*raft.Log) error
+	// Stopped says why this server has stopped itself, or nil: it gives no vote then, asks
+	// for none and acknowledges nothing.
+	Stopped func() error
+	Logger  *slog.Logger
 	// Raft is for the library's own output.
 	Raft hclog.Logger
 }
@@ -40,13 +53,23 @@ type Config struct {
 // accept. It remembers when each peer answered last: raft keeps that to itself.
 type Transport struct {
 	*raft.NetworkTransport
-	stream *streamLayer
-	leads  func(term uint64) bool
+	stream         *streamLayer
+	leads, follows func(term uint64) bool
+	// isMember and refuses: see Config.
+	isMember func(id string) bool
+	refuses  func([]*raft.Log) error
+	stopped  func() error
+	// met is closed when the others were met; see MeetAll.
+	met chan struct{}
+	// messages are for raft's main loop; beats, of which one waits, are heartbeats that
+	// were answered.
+	messages, beats chan raft.RPC
 
 	leave   sync.Once
 	leaving chan struct{}
 
 	mu       sync.Mutex
+	term     uint64 // the highest that a peer answered with
 	contacts map[raft.ServerID]time.Time
 	accepted map[raft.ServerID]acceptance
 	peers    map[raft.ServerID]*progress
@@ -55,14 +78,19 @@ type Transport struct {
 // New returns a transport; its Close and CloseConns end what it started.
 func New(cfg Config) *Transport {
 	stream := newStreamLayer(cfg)
-	return &Transport{
-		stream: stream, leads: cfg.Leads, leaving: make(chan struct{}),
+	t := &Transport{
+		stream: stream, leads: cfg.Leads, follows: cfg.Follows, isMember: cfg.IsMember, refuses: cfg.Refuses,
+		stopped: cfg.Stopped, met: make(chan struct{}), leaving: make(chan struct{}),
+		messages: make(chan raft.RPC), beats: make(chan raft.RPC, 1),
 		contacts: map[raft.ServerID]time.Time{}, accepted: map[raft.ServerID]acceptance{}, peers: map[raft.ServerID]*progress{},
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: stream, MaxPool: peerConnections, Timeout: messageTimeout, Logger: cfg.Raft,
 			ServerAddressProvider: target{},
 		}),
 	}
+	t.NetworkTransport.SetHeartbeatHandler(t.heartbeat)
+	go t.pass()
+	return t
 }
 
 // target makes the library pass on the member id where it would pass an address:
@@ -100,6 +128,7 @@ func (t *Transport) answered(id raft.ServerID, sent time.Time, request *raft.App
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.contacts[id] = time.Now()
+	t.term = max(t.term, response.Term)
 	t.heardOf(id)
 	known := t.accepted[id]
 	newer := request.Term > known.term || request.Term == known.term && sent.After(known.sent)
@@ -118,6 +147,13 @@ func (t *Transport) AcceptedSince(id raft.ServerID, term uint64, since time.Time
 	defer t.mu.Unlock()
 	known := t.accepted[id]
 	return known.term == term && !known.sent.Before(since)
+}
+
+// TermHeard is the highest term that a peer has answered entries or a heartbeat with.
+func (t *Transport) TermHeard() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.term
 }
 
 // LastContact returns when the peer last answered this leader, zero if never.

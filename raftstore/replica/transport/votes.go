@@ -9,12 +9,28 @@ import (
 )
 
 // RequestVote implements raft.Transport.
-func (t *Transport) RequestVote(id raft.ServerID, target raft.ServerAddress, request *raft.RequestVoteRequest, response *raft.RequestVoteResponse) error {
+func (t *Transport) RequestVote(
+	id raft.ServerID,
+	target raft.ServerAddress,
+	request *raft.RequestVoteRequest,
+	response *raft.RequestVoteResponse,
+) error {
+	if err := t.awaitMeeting(); err != nil {
+		return err
+	}
 	return afresh(func() error { return t.NetworkTransport.RequestVote(id, target, request, response) })
 }
 
 // RequestPreVote implements raft.WithPreVote.
-func (t *Transport) RequestPreVote(id raft.ServerID, target raft.ServerAddress, request *raft.RequestPreVoteRequest, response *raft.RequestPreVoteResponse) error {
+func (t *Transport) RequestPreVote(
+	id raft.ServerID,
+	target raft.ServerAddress,
+	request *raft.RequestPreVoteRequest,
+	response *raft.RequestPreVoteResponse,
+) error {
+	if err := t.awaitMeeting(); err != nil {
+		return err
+	}
 	return afresh(func() error { return t.NetworkTransport.RequestPreVote(id, target, request, response) })
 }
 

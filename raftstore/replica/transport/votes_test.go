@@ -21,6 +21,10 @@ func voter(id string, dial func() net.Conn) *Transport {
 		Name:      func(id string) string { return id },
 		Addresses: func(id string) ([]string, error) { return []string{id}, nil },
 		Leads:     func(uint64) bool { return false },
+		Introduce: func(to string) Greeting { return Greeting{To: to, From: id, Life: "l"} },
+		Meet:      func(Greeting) error { return nil },
+		Stopped:   func() error { return nil },
+		Refuses:   func([]*raft.Log) error { return nil },
 		Dial: func(context.Context, string, string) (net.Conn, error) {
 			if conn := dial(); conn != nil {
 				return conn, nil
@@ -28,6 +32,7 @@ func voter(id string, dial func() net.Conn) *Transport {
 			return nil, syscall.ECONNREFUSED
 		},
 	})
+	t.MeetAll(context.Background(), 0, nil)
 	go func() {
 		for {
 			select {

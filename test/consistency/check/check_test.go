@@ -18,7 +18,6 @@ type story struct {
 	now      int64
 	revision uint64
 	live     map[string]history.Item
-	streams  []*history.Stream
 }
 
 // tell is a good history: two keys, a counter, a delete and a create again, reads of

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/internal/freeport"
 	"github.com/setpoint-io/setpoint/test/powercut"
 )
 
@@ -113,12 +114,11 @@ func (p *Processes) smallDisk() error {
 func loopback() ([]string, error) {
 	var addresses []string
 	for i := range Servers {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		address, err := freeport.Address()
 		if err != nil {
 			return nil, err
 		}
-		defer listener.Close() // all are held until all are known
-		addresses = append(addresses, Name(i)+"="+listener.Addr().String())
+		addresses = append(addresses, Name(i)+"="+address)
 	}
 	return addresses, nil
 }

@@ -108,11 +108,7 @@ func (*wipe) Start(ctx context.Context, f *Field) (string, error) {
 	if err := f.Kill(victim); err != nil {
 		return "", err
 	}
-	entries, err := os.ReadDir(f.DataDir(victim))
-	for _, entry := range entries {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(f.DataDir(victim), entry.Name())))
-	}
-	return cluster.Name(victim), errors.Join(err, f.Cluster.Start(victim))
+	return cluster.Name(victim), errors.Join(removeAllIn(f.DataDir(victim)), f.Cluster.Start(victim))
 }
 
 func (*wipe) Stop(context.Context, *Field) error { return nil }

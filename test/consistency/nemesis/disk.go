@@ -15,7 +15,7 @@ const (
 	ballastChunk = 1 << 20
 )
 
-// fill leaves no space on one server's disk.
+// fill leaves no space on one server's disk. The others write on; it may stop, and catches up.
 type fill struct{}
 
 func (*fill) Name() string             { return "disk-full" }

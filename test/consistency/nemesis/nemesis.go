@@ -62,6 +62,7 @@ func All() []Fault {
 		&flip{},
 		&truncate{},
 		&wipe{},
+		&rollback{},
 		&power{},
 		&skew{},
 	}

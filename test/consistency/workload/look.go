@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -51,7 +52,7 @@ func Forgotten(ctx context.Context, c cluster.Cluster, server int, namespace str
 	api := NewAPI(c)
 	defer api.Close()
 	w := &watcher{epoch: &epoch{namespace: namespace}, api: api, server: server, seen: revision, stream: &history.Stream{}}
-	return w.watch(ctx) == errExpired
+	return errors.Is(w.watch(ctx), errExpired)
 }
 
 // try asks until the answer is OK.

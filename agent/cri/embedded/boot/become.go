@@ -17,11 +17,14 @@ import (
 // found while we may still read everything; groups before user; the filter last, unless it needs the privilege that
 // no_new_privs would replace.
 func become(process *Process) error {
-	identity, err := resolveUser(process.User, "/")
+	identity, err := identify(process)
 	if err != nil {
 		return err
 	}
-	env := withHome(process.Env, identity.home)
+	if err := send(Report{Identity: &identity}); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	env := withHome(process.Env, identity.Home)
 	if err := enterCwd(process.Cwd); err != nil {
 		return err
 	}
@@ -69,12 +72,31 @@ func enterCwd(name string) error {
 	return nil
 }
 
-// own gives the standard streams to the user, so that /dev/stdout can be opened; files it may not give away are left.
-func own(identity identity) {
+// own gives the standard streams to the user, so that /dev/stdout can be opened: pipes, sockets and the container's own
+// terminal, but never a device of the host.
+func own(identity Identity) {
 	for fd := range 3 {
-		_ = unix.Fchown(fd, int(identity.uid), int(identity.gid))
+		var stat unix.Stat_t
+		if unix.Fstat(fd, &stat) != nil || !isStream(&stat) {
+			continue
+		}
+		_ = unix.Fchown(fd, int(identity.UID), int(identity.GID)) // a stream that cannot be given away still works
 	}
 }
+
+func isStream(stat *unix.Stat_t) bool {
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFIFO, unix.S_IFSOCK:
+		return true
+	case unix.S_IFCHR:
+		return isTerminal(stat.Rdev)
+	default:
+		return false
+	}
+}
+
+// isTerminal knows the slave sides of pseudo terminals, by the kernel's list of devices.
+func isTerminal(device uint64) bool { return unix.Major(device) >= 136 && unix.Major(device) <= 143 }
 
 // restrict applies what a later change of user does not undo.
 func restrict(process *Process) error {
@@ -108,8 +130,8 @@ func dropBounding(keep uint64) error {
 
 // setIdentity uses raw system calls: only this thread survives execve, and the others must not be asked to follow
 // through a seccomp filter.
-func setIdentity(identity identity) error {
-	groups := identity.groups
+func setIdentity(identity Identity) error {
+	groups := identity.Groups
 	var first unsafe.Pointer
 	if len(groups) > 0 {
 		first = unsafe.Pointer(&groups[0])
@@ -118,7 +140,7 @@ func setIdentity(identity identity) error {
 		return fmt.Errorf("set groups: %w", errno)
 	}
 	runtime.KeepAlive(groups)
-	gid, uid := uintptr(identity.gid), uintptr(identity.uid)
+	gid, uid := uintptr(identity.GID), uintptr(identity.UID)
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, gid, gid, gid); errno != 0 {
 		return fmt.Errorf("set group: %w", errno)
 	}
@@ -130,19 +152,37 @@ func setIdentity(identity identity) error {
 
 // clearCapabilities empties the inheritable set. What root then holds after execve is exactly the bounding set; other
 // users hold nothing, as with every other runtime.
-func clearCapabilities(identity identity) error {
+func clearCapabilities(identity Identity) error {
+	err := changeCapabilities(func(_ uint64, set *unix.CapUserData) { set.Inheritable = 0 })
+	if err != nil {
+		return fmt.Errorf("capabilities of uid %d: %w", identity.UID, err)
+	}
+	return nil
+}
+
+// limitCapabilities leaves this thread those of its capabilities that are in keep.
+func limitCapabilities(keep uint64) error {
+	err := changeCapabilities(func(shift uint64, set *unix.CapUserData) {
+		set.Permitted &= uint32(keep >> shift)
+		set.Effective = set.Permitted
+	})
+	if err != nil {
+		return fmt.Errorf("limit capabilities: %w", err)
+	}
+	return nil
+}
+
+// changeCapabilities changes this thread's sets, 32 capabilities at a time: the first is number shift.
+func changeCapabilities(change func(shift uint64, set *unix.CapUserData)) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
-		return fmt.Errorf("read capabilities: %w", err)
+		return err
 	}
 	for i := range data {
-		data[i].Inheritable = 0
+		change(uint64(32*i), &data[i])
 	}
-	if err := unix.Capset(&header, &data[0]); err != nil {
-		return fmt.Errorf("set capabilities of uid %d: %w", identity.uid, err)
-	}
-	return nil
+	return unix.Capset(&header, &data[0])
 }
 
 const filterBytes = 8

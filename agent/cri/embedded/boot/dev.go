@@ -38,12 +38,58 @@ func openDevices(spec *Spec, trees map[string]tree) error {
 }
 
 func openDevice(host, container string, trees map[string]tree) error {
-	opened, err := openTree(host)
+	opened, err := openNode(host)
 	if err != nil {
 		return fmt.Errorf("device %s: %w", host, err)
 	}
 	trees[container] = opened
 	return nil
+}
+
+// openNode takes a node of the host's through a read-only mount: reading from the device and writing to it work as ever,
+// but its mode, owner and times, which are the host's, cannot be changed.
+func openNode(name string) (tree, error) {
+	opened, err := openTree(name)
+	if err != nil {
+		return tree{}, err
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(opened.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+		unix.Close(opened.fd)
+		return tree{}, err
+	}
+	return opened, nil
+}
+
+var errNotNull = errors.New("/dev/null is not the null device")
+
+// openNullTree takes the /dev/null that this process sees. Call it only where that is the host's.
+func openNullTree() (tree, error) {
+	null, err := openNode("/dev/null")
+	if err != nil {
+		return tree{}, fmt.Errorf("/dev/null: %w", err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(null.fd, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFCHR || stat.Rdev != unix.Mkdev(1, 3) {
+		unix.Close(null.fd)
+		return tree{}, errNotNull
+	}
+	return null, nil
+}
+
+// OpenNull opens the host's /dev/null for the standard streams of a container, which may not change its mode or owner. The
+// caller is in the host's mount namespace.
+func OpenNull() (*os.File, error) {
+	null, err := openNullTree()
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(null.fd)
+	fd, err := unix.Open(handle(null.fd), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("/dev/null: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "/dev/null"), nil
 }
 
 func populateDev(root rootDir, spec *Spec, trees map[string]tree) error {
@@ -88,7 +134,7 @@ func placeDevices(root rootDir, spec *Spec, trees map[string]tree) error {
 func copyHostDevices(root rootDir) error {
 	return filepath.WalkDir("/dev", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // devices come and go; what vanished need not be copied
+			return nil // devices come and go; what vanished need not be copied
 		}
 		if entry.IsDir() {
 			if base := strings.TrimPrefix(name, "/dev/"); base == "pts" || base == "shm" || base == "mqueue" || base == "fd" {
@@ -106,7 +152,7 @@ func copyHostDevices(root rootDir) error {
 func copyDevice(root rootDir, name string) error {
 	var stat unix.Stat_t
 	if err := unix.Lstat(name, &stat); err != nil {
-		return nil //nolint:nilerr // vanished since it was listed
+		return nil // vanished since it was listed
 	}
 	dir, err := root.openDir(filepath.Dir(name))
 	if err != nil {

@@ -3,8 +3,10 @@ package boot
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,35 +24,81 @@ func Exec() {
 	if err := readSpec(&spec); err != nil {
 		fail(err)
 	}
-	pid, err := startInside(&spec)
-	if err != nil {
+	command := &command{}
+	go command.killOnHangup()
+	if err := startInside(&spec, command); err != nil {
 		fail(err)
 	}
-	go killOnHangup(pid)
-	code := wait(pid)
+	code := wait(command.pid)
 	_ = send(Report{Done: true, Exited: code}) // the reader may have given up
 	os.Exit(0)
 }
 
-func startInside(spec *ExecSpec) (int, error) {
+// command is the process that Exec starts. mu is held while it is forked, so that a hang-up comes before or after. flags are
+// clone's, beside the usual.
+type command struct {
+	flags uintptr
+	mu    sync.Mutex
+	pid   int
+}
+
+// killOnHangup waits for the other end to close, and ends the command; before there is one, this process.
+func (c *command) killOnHangup() {
+	poll := []unix.PollFd{{Fd: ReportFD, Events: unix.POLLRDHUP}}
+	for {
+		_, err := unix.Poll(poll, -1)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pid == 0 {
+		os.Exit(codeStartFailed)
+	}
+	// The whole session, or the command alone if it has already left its group.
+	if unix.Kill(-c.pid, unix.SIGKILL) != nil {
+		_ = unix.Kill(c.pid, unix.SIGKILL)
+	}
+}
+
+func startInside(spec *ExecSpec, command *command) error {
 	// A container must not be able to open our executable through /proc while we are already inside.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("not dumpable: %w", err)
+		return fmt.Errorf("not dumpable: %w", err)
 	}
+	// The command gets its three streams: not our socket, nor what this process inherited.
+	if err := unix.CloseRange(SpecFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors: %w", err)
+	}
+	null, err := OpenNull()
+	if err != nil {
+		return err
+	}
+	defer null.Close()
 	for _, dir := range spec.Cgroup.Dirs {
 		if err := os.WriteFile(dir+"/cgroup.procs", []byte("0"), 0); err != nil {
-			return 0, fmt.Errorf("join cgroup: %w", err)
+			return fmt.Errorf("join cgroup: %w", err)
 		}
 	}
 	if err := enter(spec.PID); err != nil {
-		return 0, err
+		return err
+	}
+	if err := newKeyring(); err != nil {
+		return err
 	}
 	if spec.Process.Tty {
 		if err := handOverTerminal(); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return spawn(&spec.Process)
+	if err := command.spawn(&spec.Process); err != nil {
+		return err
+	}
+	return releaseStreams(null)
 }
 
 // enter joins all namespaces at once. Unsharing the file system context first is what lets a thread of a
@@ -89,43 +137,51 @@ func handOverTerminal() error {
 }
 
 // spawn forks the command from this thread, which it resembles in everything but the user.
-func spawn(process *Process) (int, error) {
-	identity, err := resolveUser(process.User, "/")
+func (c *command) spawn(process *Process) error {
+	identity, err := identify(process)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	env := withHome(process.Env, identity.home)
+	env := withHome(process.Env, identity.Home)
 	if err := enterCwd(process.Cwd); err != nil {
-		return 0, err
+		return err
 	}
 	own(identity)
-	command, err := lookPath(process.Args[0], env)
+	path, err := lookPath(process.Args[0], env)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if err := restrictForFork(process, identity); err != nil {
-		return 0, err
+		return err
 	}
-	pid, err := syscall.ForkExec(command, process.Args, &syscall.ProcAttr{
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pid, err = syscall.ForkExec(path, process.Args, &syscall.ProcAttr{
 		Env:   env,
 		Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{
+			Cloneflags: c.flags,
 			Setsid:     true,
 			Setctty:    process.Tty,
-			Credential: &syscall.Credential{Uid: identity.uid, Gid: identity.gid, Groups: identity.groups},
+			Credential: &syscall.Credential{Uid: identity.UID, Gid: identity.GID, Groups: identity.Groups},
 		},
 	})
 	if err != nil {
-		return 0, fmt.Errorf("exec: %q: %w", command, err)
+		c.pid = 0
+		return fmt.Errorf("exec: %q: %w", path, err)
 	}
-	return pid, releaseStreams()
+	return nil
 }
 
-func restrictForFork(process *Process, identity identity) error {
+func restrictForFork(process *Process, identity Identity) error {
 	if err := clearCapabilities(identity); err != nil {
 		return err
 	}
 	if err := restrict(process); err != nil {
+		return err
+	}
+	// Between fork and execve the child is already among the container's processes, which may be allowed to trace it.
+	if err := limitCapabilities(process.Bounding | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID); err != nil {
 		return err
 	}
 	if process.NoNewPrivs {
@@ -135,35 +191,13 @@ func restrictForFork(process *Process, identity identity) error {
 }
 
 // releaseStreams leaves the command as the only holder of its streams, so that readers see their end.
-func releaseStreams() error {
-	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("release streams: %w", err)
-	}
-	defer unix.Close(null)
+func releaseStreams(null *os.File) error {
 	for fd := range 3 {
-		if err := unix.Dup3(null, fd, 0); err != nil {
+		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
 			return fmt.Errorf("release streams: %w", err)
 		}
 	}
 	return nil
-}
-
-func killOnHangup(pid int) {
-	poll := []unix.PollFd{{Fd: ReportFD, Events: unix.POLLRDHUP}}
-	for {
-		_, err := unix.Poll(poll, -1)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
-	// The whole session, or the command alone if it has already left its group.
-	if unix.Kill(-pid, unix.SIGKILL) != nil {
-		_ = unix.Kill(pid, unix.SIGKILL)
-	}
 }
 
 func wait(pid int) int {

@@ -8,20 +8,74 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hardenRoot runs inside the new root: hides what a container must not read, then seals what it must not write.
-func hardenRoot(spec *Spec) error {
-	if err := ensureCwd(spec.Process.Cwd); err != nil {
-		return err
-	}
+// hideHost hides what a container must not read, then seals what it must not write. It runs while /dev/null is still the
+// host's: the container's own may be anything, and what lies over a masked path is what the container opens there.
+func hideHost(root rootDir, spec *Spec) error {
 	for _, name := range spec.MaskedPaths {
-		if err := mask(name); err != nil {
+		if err := mask(root, name); err != nil {
 			return fmt.Errorf("mask %s: %w", name, err)
 		}
 	}
 	for _, name := range spec.ReadonlyPaths {
-		if err := seal(name); err != nil {
+		if err := seal(root, name); err != nil {
 			return fmt.Errorf("make %s read-only: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// mask covers a file with /dev/null and a directory with an empty read-only tmpfs.
+func mask(root rootDir, name string) error {
+	target, err := openTarget(root, name)
+	if err != nil || target.fd < 0 {
+		return err
+	}
+	defer unix.Close(target.fd)
+	if target.isDir {
+		return unix.Mount("tmpfs", handle(target.fd), "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=0k")
+	}
+	null, err := openNullTree()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(null.fd)
+	return unix.MoveMount(null.fd, "", target.fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+func seal(root rootDir, name string) error {
+	target, err := openTarget(root, name)
+	if err != nil || target.fd < 0 {
+		return err
+	}
+	defer unix.Close(target.fd)
+	sealed, err := unix.OpenTree(target.fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(sealed)
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(sealed, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+		return err
+	}
+	return unix.MoveMount(sealed, "", target.fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+// openTarget finds what is to be covered; fd is -1 when there is no such file.
+func openTarget(root rootDir, name string) (tree, error) {
+	fd, err := root.open(name, unix.O_PATH)
+	if errors.Is(err, unix.ENOENT) {
+		return tree{fd: -1}, nil
+	}
+	if err != nil {
+		return tree{}, err
+	}
+	return describe(fd)
+}
+
+// finishRoot runs inside the new root.
+func finishRoot(spec *Spec) error {
+	if err := ensureCwd(spec.Process.Cwd); err != nil {
+		return err
 	}
 	if !spec.Rootfs.Readonly {
 		return nil
@@ -41,32 +95,4 @@ func ensureCwd(name string) error {
 		return fmt.Errorf("working directory: %w", err)
 	}
 	return nil
-}
-
-// mask covers a file with /dev/null and a directory with an empty read-only tmpfs.
-func mask(name string) error {
-	err := unix.Mount("/dev/null", name, "", unix.MS_BIND, "")
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if errors.Is(err, unix.ENOTDIR) {
-		return unix.Mount("tmpfs", name, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=0k")
-	}
-	return err
-}
-
-func seal(name string) error {
-	opened, err := openTree(name)
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer unix.Close(opened.fd)
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-	if err := unix.MountSetattr(opened.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
-		return err
-	}
-	return unix.MoveMount(opened.fd, "", unix.AT_FDCWD, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }

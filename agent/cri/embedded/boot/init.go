@@ -18,11 +18,10 @@ func Init() {
 	if err := readSpec(&spec); err != nil {
 		fail(err)
 	}
-	if err := run(&spec); err != nil {
-		fail(err)
-	}
+	fail(run(&spec))
 }
 
+// run becomes the process of the spec; it returns only what kept it from that.
 func run(spec *Spec) error {
 	// Set again after the change of user, which clears it; here it covers a shim that dies while we are booting.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
@@ -35,8 +34,15 @@ func run(spec *Spec) error {
 	if err := joinCgroups(spec.Cgroup); err != nil {
 		return err
 	}
-	if err := enterRoot(spec); err != nil {
+	target, err := openNamespace(spec.SharedPID)
+	if err != nil {
 		return err
+	}
+	if err := enterRoot(spec, target); err != nil {
+		return err
+	}
+	if target >= 0 {
+		return becomeIn(target, &spec.Process)
 	}
 	if err := newSession(&spec.Process); err != nil {
 		return err
@@ -77,9 +83,10 @@ func joinCgroups(cgroup Cgroup) error {
 	return nil
 }
 
-// enterRoot builds the container's file tree and makes it the only one this process can see.
-func enterRoot(spec *Spec) error {
-	trees, err := openSources(spec)
+// enterRoot builds the container's file tree and makes it the only one this process can see. target is the owner of the
+// PID namespace that procfs is to show, -1 for our own.
+func enterRoot(spec *Spec, target int) error {
+	trees, err := openSources(spec, target)
 	if err != nil {
 		return err
 	}
@@ -94,10 +101,13 @@ func enterRoot(spec *Spec) error {
 	if err := mountAll(root, spec, trees); err != nil {
 		return err
 	}
+	if err := hideHost(root, spec); err != nil {
+		return err
+	}
 	if err := pivot(root); err != nil {
 		return err
 	}
-	return hardenRoot(spec)
+	return finishRoot(spec)
 }
 
 func pivot(root rootDir) error {
@@ -120,8 +130,9 @@ func newSession(process *Process) error {
 	if _, err := unix.Setsid(); err != nil {
 		return fmt.Errorf("new session: %w", err)
 	}
-	// Kernels without keyrings answer ENOSYS: nothing to separate then.
-	_, _ = unix.KeyctlJoinSessionKeyring("_ses")
+	if err := newKeyring(); err != nil {
+		return err
+	}
 	if !process.Tty {
 		return nil
 	}

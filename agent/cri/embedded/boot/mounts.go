@@ -20,10 +20,17 @@ type tree struct {
 	isDir bool
 }
 
-// openSources opens every bind source: index i belongs to Mounts[i].
-func openSources(spec *Spec) (map[string]tree, error) {
+// openSources opens what is to be mounted at each target and is there already.
+func openSources(spec *Spec, target int) (map[string]tree, error) {
 	trees := map[string]tree{}
 	for _, mount := range spec.Mounts {
+		if mount.Type == "proc" && target >= 0 {
+			proc, err := openSharedProc(target)
+			if err != nil {
+				return nil, fmt.Errorf("procfs of the shared PID namespace: %w", err)
+			}
+			trees[mount.Target] = proc
+		}
 		if mount.Type != "bind" {
 			continue
 		}
@@ -51,8 +58,13 @@ func openTree(source string) (tree, error) {
 	if err != nil {
 		return tree{}, err
 	}
+	return describe(fd)
+}
+
+func describe(fd int) (tree, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
+		unix.Close(fd)
 		return tree{}, err
 	}
 	return tree{fd: fd, isDir: stat.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
@@ -62,17 +74,17 @@ func setAttributes(fd int, mount Mount, privileged bool) error {
 	if err := setPropagation(fd, mount.Propagation); err != nil {
 		return err
 	}
-	var attr unix.MountAttr
 	if !privileged {
-		// In place of a device cgroup: a node made by mknod in a volume cannot be opened.
-		attr.Attr_set |= unix.MOUNT_ATTR_NODEV
+		// A node that is made in a volume, or in one mounted below it, cannot be opened.
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV}
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+			return err
+		}
 	}
-	if mount.Readonly {
-		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
-	}
-	if attr.Attr_set == 0 {
+	if !mount.Readonly {
 		return nil
 	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	var flags uint = unix.AT_EMPTY_PATH
 	if mount.RecursiveReadonly {
 		flags |= unix.AT_RECURSIVE
@@ -91,6 +103,10 @@ func setPropagation(fd int, propagation string) error {
 	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
 }
 
+// overlayEscaper writes a path as an option of overlayfs: a comma ends an option, a colon a layer
+// (Documentation/filesystems/overlayfs.rst).
+var overlayEscaper = strings.NewReplacer(`\`, `\\`, `:`, `\:`, `,`, `\,`)
+
 // mountRoot mounts the overlay. Device nodes are dead in it unless the container is privileged.
 func mountRoot(spec *Spec) (rootDir, error) {
 	rootfs := spec.Rootfs
@@ -101,7 +117,12 @@ func mountRoot(spec *Spec) (rootDir, error) {
 	if !spec.Privileged {
 		flags = unix.MS_NODEV
 	}
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(rootfs.Lowers, ":"), rootfs.Upper, rootfs.Work)
+	var lowers []string
+	for _, lower := range rootfs.Lowers {
+		lowers = append(lowers, overlayEscaper.Replace(lower))
+	}
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(lowers, ":"),
+		overlayEscaper.Replace(rootfs.Upper), overlayEscaper.Replace(rootfs.Work))
 	err := unix.Mount("overlay", rootfs.Target, "overlay", flags, options)
 	if errors.Is(err, unix.EINVAL) {
 		return 0, fmt.Errorf("mount root file system: %w (%w)", ErrOverlayOnOverlay, err)
@@ -138,8 +159,8 @@ func mountAll(root rootDir, spec *Spec, trees map[string]tree) error {
 func depth(target string) int { return strings.Count(strings.Trim(target, "/"), "/") }
 
 func mountOne(root rootDir, mount Mount, trees map[string]tree) error {
-	if mount.Type == "bind" {
-		return place(root, trees[mount.Target], mount.Target)
+	if source, ok := trees[mount.Target]; ok {
+		return place(root, source, mount.Target)
 	}
 	target, err := root.openDir(mount.Target)
 	if err != nil {

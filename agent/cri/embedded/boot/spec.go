@@ -14,7 +14,9 @@ type Spec struct {
 	Cgroup        Cgroup
 	// OOMScoreAdj is -1000..1000; a value below what this machine lets us set is clamped, not an error.
 	OOMScoreAdj int
-	Process     Process
+	// SharedPID, if not 0, is the process (the host's number) whose PID namespace the container joins.
+	SharedPID int
+	Process   Process
 }
 
 // Process is what execve gets, for a container's main process and for a later command alike.
@@ -23,6 +25,8 @@ type Process struct {
 	Env  []string
 	Cwd  string
 	User User
+	// Identity is what User meant when the container started; nil looks User up in the container's files.
+	Identity *Identity `json:",omitempty"`
 	// Bounding is the capability set as a bit mask (bit n = capability n).
 	Bounding   uint64
 	NoNewPrivs bool
@@ -31,7 +35,7 @@ type Process struct {
 	Tty     bool
 }
 
-// User says as whom to run. UID and GID win over Name; names are looked up in the container's own files.
+// User is the user to run as. UID and GID win over Name; names are looked up in the container's own files.
 type User struct {
 	// Name is "user", "uid", "user:group" or "uid:gid" as in an image's config.
 	Name   string
@@ -40,6 +44,13 @@ type User struct {
 	Groups []int64
 	// Strict ignores the groups that the image's /etc/group gives the user.
 	Strict bool
+}
+
+// Identity is a User that has been looked up.
+type Identity struct {
+	UID, GID uint32
+	Groups   []uint32
+	Home     string
 }
 
 // Rootfs is an overlay: Lowers are directory names below LowerBase, uppermost first (relative names keep the mount
@@ -94,12 +105,15 @@ type ExecSpec struct {
 	Process Process
 }
 
-// Report is what the booting process says on its socket: its host pid first, then at most one error. A terminal's
-// master side travels as a file descriptor beside the report with Terminal set.
+// Report is what the booting process says on its socket: its host pid first, then the user of its command, then
+// at most one error. A terminal's master side travels as a file descriptor beside the report with Terminal set.
 type Report struct {
-	PID      int    `json:",omitempty"`
-	Terminal bool   `json:",omitempty"`
-	Error    string `json:",omitempty"`
+	PID int `json:",omitempty"`
+	// Forked is the main process's host pid, if it is not the one that boots; the reporter then waits for a byte.
+	Forked   int       `json:",omitempty"`
+	Identity *Identity `json:",omitempty"`
+	Terminal bool      `json:",omitempty"`
+	Error    string    `json:",omitempty"`
 	// Code is the exit code that a shell would give the failure: 127 not found, 126 not executable, else 128.
 	Code int `json:",omitempty"`
 	// Exited carries the command's exit code (Exec only); Done says that it is valid.

@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -30,21 +31,24 @@ func openTerminal() error {
 	return unix.Close(slave)
 }
 
+var errNotTerminal = errors.New("/dev/ptmx is not the terminals' device")
+
+// terminalPair trusts no name in the container but that of ptmx, which it checks: the slave side comes from the master.
 func terminalPair() (master, slave int, err error) {
-	master, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	master, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, 0, fmt.Errorf("open terminal: %w", err)
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(master, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFCHR || stat.Rdev != unix.Mkdev(5, 2) {
+		return 0, 0, errNotTerminal
 	}
 	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
 		return 0, 0, fmt.Errorf("unlock terminal: %w", err)
 	}
-	number, err := unix.IoctlGetInt(master, unix.TIOCGPTN)
-	if err != nil {
-		return 0, 0, fmt.Errorf("terminal number: %w", err)
+	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return 0, 0, fmt.Errorf("open terminal: %w", errno)
 	}
-	slave, err = unix.Open(fmt.Sprintf("/dev/pts/%d", number), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, 0, fmt.Errorf("open terminal: %w", err)
-	}
-	return master, slave, nil
+	return master, int(peer), nil
 }

@@ -65,16 +65,14 @@ func V2() bool { return cgroups.IsCgroup2UnifiedMode() }
 
 // Open names the group at path, absolute below the hierarchy's root. It touches nothing.
 func Open(path string) (*Group, error) {
-	m, err := manager.New(&cgroups.Cgroup{Path: path, Resources: &cgroups.Resources{SkipDevices: true}})
+	m, err := manager.New(&cgroups.Cgroup{Path: path, Resources: &cgroups.Resources{}})
 	if err != nil {
 		return nil, fmt.Errorf("cgroup %s: %w", path, err)
 	}
-	dirs := maps.Clone(m.GetPaths())
-	delete(dirs, "devices") // see SkipDevices: it is never made
-	return &Group{path: path, manager: m, dirs: dirs}, nil
+	return &Group{path: path, manager: m, dirs: maps.Clone(m.GetPaths())}, nil
 }
 
-// Create makes the group and sets its limits.
+// Create makes the group and sets its limits; every device is allowed that its parents allow.
 func (g *Group) Create(limits Limits) error {
 	if err := g.manager.Apply(-1); err != nil {
 		return fmt.Errorf("create cgroup %s: %w", g.path, err)

@@ -76,3 +76,48 @@ func TestDirsAndMountsAreAbsolute(t *testing.T) {
 		t.Errorf("mounts %v", g.Mounts())
 	}
 }
+
+func TestOnlyAllowedDevicesOpen(t *testing.T) {
+	g := newGroup(t, "/setpoint-cgroup-test-devices")
+	if err := g.Create(Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Destroy(); err != nil {
+			t.Error(err)
+		}
+	})
+	read := func() error {
+		// The shell waits until it is in the group.
+		shell := exec.Command("sh", "-c", "read go && : < /dev/null && : < /dev/kmsg")
+		stdin, err := shell.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := shell.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Add(shell.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stdin.Write([]byte("\n")); err != nil {
+			t.Fatal(err)
+		}
+		return shell.Wait()
+	}
+	if err := read(); err != nil {
+		t.Errorf("a new group: %v", err)
+	}
+	if err := g.AllowDevices(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(); err == nil {
+		t.Error("the kernel's log was opened")
+	}
+	if err := g.AllowDevices([]Device{{Major: 1, Minor: 11, Access: "r"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(); err != nil {
+		t.Errorf("an allowed device: %v", err)
+	}
+}

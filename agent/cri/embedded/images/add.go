@@ -25,8 +25,8 @@ const layerNameDigits = 24
 
 func layerName(diffID v1.Hash) string { return diffID.Hex[:layerNameDigits] }
 
-// add unpacks the image's missing layers and records it under the names.
-func (s *Store) add(image v1.Image, tags, digests []string) (Image, error) {
+// add unpacks the image's missing layers and records it under the names, all that is set in record.
+func (s *Store) add(image v1.Image, record Image) (Image, error) {
 	id, err := image.ConfigName()
 	if err != nil {
 		return Image{}, err
@@ -42,7 +42,7 @@ func (s *Store) add(image v1.Image, tags, digests []string) (Image, error) {
 	if len(layers) != len(file.RootFS.DiffIDs) {
 		return Image{}, fmt.Errorf("%w: %d layers, %d diff ids", ErrDigestMismatch, len(layers), len(file.RootFS.DiffIDs))
 	}
-	record := Image{ID: id.String(), Tags: tags, Digests: digests, Config: file.Config, LoadedAt: time.Now()}
+	record.ID, record.Config, record.LoadedAt = id.String(), file.Config, time.Now()
 	var size atomic.Uint64
 	var group errgroup.Group
 	group.SetLimit(layersParallelMax)

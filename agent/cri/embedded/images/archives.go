@@ -173,7 +173,7 @@ func (s *Store) loadDocker(path string) ([]Image, error) {
 		if err != nil {
 			return loaded, err
 		}
-		stored, err := s.add(image, tags, nil)
+		stored, err := s.add(image, Image{Tags: tags, Archived: tags})
 		if err != nil {
 			return loaded, err
 		}
@@ -292,12 +292,13 @@ func (s *Store) loadDescriptor(index v1.ImageIndex, descriptor v1.Descriptor, in
 
 func (s *Store) addNamed(image v1.Image, tag string, digest v1.Hash) (Image, error) {
 	if tag == "" {
-		return s.add(image, nil, nil)
+		return s.add(image, Image{})
 	}
 	normal, err := Normalize(tag)
 	if err != nil {
 		return Image{}, err
 	}
 	repository, _ := splitName(normal)
-	return s.add(image, []string{normal}, []string{repository + "@" + digest.String()})
+	byDigest := repository + "@" + digest.String()
+	return s.add(image, Image{Tags: []string{normal}, Digests: []string{byDigest}, Archived: []string{normal, byDigest}})
 }

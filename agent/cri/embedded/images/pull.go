@@ -2,28 +2,34 @@ package images
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
 // Auth is what a registry may want; the zero value is anonymous.
 type Auth = authn.AuthConfig
 
-// Pull makes the image present and returns it. Loopback registries are spoken to by plain HTTP. Images of
-// LocalDomain, and any image that an archive in the folder provides while its registry cannot be reached, come from
-// this machine.
+// Pull makes the image present and returns it, or says why the registry did not give it: what is here may be for
+// others. Loopback registries are spoken to by plain HTTP. Images of LocalDomain come from this machine, and so does an
+// image that an archive in the folder provides, unless its registry answers that there is none or not for these
+// credentials.
 func (s *Store) Pull(ctx context.Context, ref string, auth Auth) (Image, error) {
 	normal, err := Normalize(ref)
 	if err != nil {
 		return Image{}, err
 	}
-	image, err, _ := s.pulls.Do(normal, func() (any, error) { return s.pull(ctx, normal, auth) })
+	// Only pulls with the same credentials may share an answer.
+	image, err, _ := s.pulls.Do(fmt.Sprintf("%s %q", normal, auth), func() (any, error) { return s.pull(ctx, normal, auth) })
 	if err != nil {
 		return Image{}, err
 	}
@@ -41,11 +47,18 @@ func (s *Store) pull(ctx context.Context, normal string, auth Auth) (Image, erro
 	if err == nil {
 		return image, nil
 	}
-	if local, localErr := s.Get(normal); localErr == nil {
-		s.config.Logger.Warn("registry failed, using the image already here", "image", normal, "err", err)
+	if local, localErr := s.Get(normal); localErr == nil && slices.Contains(local.Archived, normal) && !refused(err) {
+		s.config.Logger.Warn("registry failed, using the image of an archive", "image", normal, "err", err)
 		return local, nil
 	}
 	return Image{}, fmt.Errorf("pull %s: %w", normal, err)
+}
+
+// refused tells a registry's own answer from a registry that cannot be asked.
+func refused(err error) bool {
+	answer := (*transport.Error)(nil)
+	return errors.As(err, &answer) &&
+		slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}, answer.StatusCode)
 }
 
 func (s *Store) fetch(ctx context.Context, normal string, auth Auth) (Image, error) {
@@ -74,7 +87,7 @@ func (s *Store) fetch(ctx context.Context, normal string, auth Auth) (Image, err
 	if tag != "" {
 		tags = []string{normal}
 	}
-	return s.add(image, tags, digests)
+	return s.add(image, Image{Tags: tags, Digests: digests})
 }
 
 // splitName cuts a normalised reference; tag is empty for a reference by digest.

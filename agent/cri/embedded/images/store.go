@@ -16,6 +16,8 @@ import (
 	"github.com/distribution/reference"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/setpoint-io/setpoint/agent/private"
 )
 
 // LocalDomain is the registry host of images that exist only on this machine; it is never dialled.
@@ -46,6 +48,8 @@ type Image struct {
 	// Tags are normalised ("docker.io/library/nginx:latest"), Digests are "name@sha256:...".
 	Tags    []string
 	Digests []string
+	// Archived are those of the names that an archive gave.
+	Archived []string
 	// Layers are directory names below Store.LayersDir, lowest first.
 	Layers []string
 	Config v1.Config
@@ -70,8 +74,8 @@ type Store struct {
 // Open reads the records and removes what a crash left half done.
 func Open(config Config) (*Store, error) {
 	s := &Store{config: config, images: map[string]Image{}, seen: map[string]string{}}
-	for _, dir := range []string{s.LayersDir(), s.recordsDir(), s.sizesDir()} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+	for _, dir := range []string{config.Dir, s.LayersDir(), s.recordsDir(), s.sizesDir()} {
+		if err := private.Folder(dir); err != nil {
 			return nil, fmt.Errorf("image store: %w", err)
 		}
 	}
@@ -194,6 +198,7 @@ func (s *Store) put(image Image) (Image, error) {
 	if before, ok := s.images[image.ID]; ok {
 		image.Tags = union(before.Tags, image.Tags)
 		image.Digests = union(before.Digests, image.Digests)
+		image.Archived = union(before.Archived, image.Archived)
 	}
 	for id, other := range s.images {
 		kept := slices.DeleteFunc(slices.Clone(other.Tags), func(tag string) bool { return slices.Contains(image.Tags, tag) })
@@ -243,7 +248,7 @@ func (s *Store) Remove(ref string, inUse map[string]bool) error {
 	defer s.mu.Unlock()
 	image, err := s.get(ref)
 	if err != nil {
-		return nil //nolint:nilerr // CRI: removing what is gone succeeds
+		return nil // CRI: removing what is gone succeeds
 	}
 	if err := os.Remove(s.recordPath(image.ID)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove image %s: %w", ref, err)

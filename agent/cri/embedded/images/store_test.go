@@ -9,6 +9,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -97,7 +98,7 @@ func TestUnpackWhiteoutsAndModes(t *testing.T) {
 			entry{name: "etc/.wh.passwd"}, entry{name: "var/", kind: tar.TypeDir, mode: 0o1777}, entry{name: "var/.wh..wh..opq"},
 			entry{name: "link", kind: tar.TypeSymlink, link: "/etc/passwd"}, entry{name: "twice", content: "1"},
 			entry{name: "twice", content: "second"}, entry{name: "hard", kind: tar.TypeLink, link: "twice"})),
-		[]string{"docker.io/library/x:1"}, nil)
+		Image{Tags: []string{"docker.io/library/x:1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,22 +266,49 @@ func TestPullFromRegistry(t *testing.T) {
 		t.Error("pulled what does not exist")
 	}
 	server.Close()
-	if again, err := s.Pull(t.Context(), ref.Name(), Auth{}); err != nil || again.ID != pulled.ID {
-		t.Errorf("registry down, image here: %v", err)
+	if _, err := s.Pull(t.Context(), ref.Name(), Auth{}); err == nil {
+		t.Error("registry down, and a copy that was pulled passes for pulled anew")
 	}
 	if _, err := s.Pull(t.Context(), LocalDomain+"/nosuch:v1", Auth{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("local image that is not here: %v", err)
 	}
 }
 
+// TestWhatAnArchiveGaveServesWhileTheRegistryCannotBeAsked, and only then: a registry that says no is believed.
+func TestWhatAnArchiveGaveServesWhileTheRegistryCannotBeAsked(t *testing.T) {
+	code := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	archives := t.TempDir()
+	writeDocker(t, filepath.Join(archives, "app.tar"), host+"/team/app:v1", imageOf(t, layerTar(t, entry{name: "run", content: "#!"})))
+	s := openStore(t, t.TempDir(), archives)
+	for _, answer := range []struct {
+		code  int
+		local bool
+	}{
+		{http.StatusUnauthorized, false}, {http.StatusForbidden, false}, {http.StatusNotFound, false},
+		{http.StatusTooManyRequests, true}, {http.StatusNotImplemented, true},
+	} {
+		code = answer.code
+		if _, err := s.Pull(t.Context(), host+"/team/app:v1", Auth{}); (err == nil) != answer.local {
+			t.Errorf("registry says %d: %v", code, err)
+		}
+	}
+	server.Close()
+	if _, err := s.Pull(t.Context(), host+"/team/app:v1", Auth{}); err != nil {
+		t.Errorf("registry down: %v", err)
+	}
+}
+
 func TestRemoveKeepsLayersInUse(t *testing.T) {
 	s := openStore(t, t.TempDir(), "")
 	shared := layerTar(t, entry{name: "base", content: "b"})
-	one, err := s.add(imageOf(t, shared, layerTar(t, entry{name: "one", content: "1"})), []string{"docker.io/library/one:1"}, nil)
+	one, err := s.add(imageOf(t, shared, layerTar(t, entry{name: "one", content: "1"})), Image{Tags: []string{"docker.io/library/one:1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.add(imageOf(t, shared), []string{"docker.io/library/base:1"}, nil); err != nil {
+	if _, err := s.add(imageOf(t, shared), Image{Tags: []string{"docker.io/library/base:1"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Remove("one:1", map[string]bool{one.Layers[1]: true}); err != nil {

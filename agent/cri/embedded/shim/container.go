@@ -59,6 +59,14 @@ func (s *server) start(req *StartRequest) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	if req.Spec.SharedPID, err = s.sharedPID(req); err != nil {
+		launch.closeAll()
+		return nil, err
+	}
+	if req.Spec.SharedPID != 0 {
+		s.addBooting(1)
+		defer s.addBooting(-1)
+	}
 	forked := make(chan error)
 	s.forks <- func() { forked <- s.fork(c, launch) }
 	err = <-forked
@@ -67,7 +75,7 @@ func (s *server) start(req *StartRequest) (*State, error) {
 		launch.closeOurEnds()
 		return nil, err
 	}
-	if err := c.follow(launch); err != nil {
+	if err := s.follow(c, launch); err != nil {
 		s.abandon(c, launch)
 		return nil, err
 	}
@@ -91,14 +99,10 @@ func (s *server) fork(c *container, launch *launch) error {
 	if c.request.NewPID {
 		flags |= unix.CLONE_NEWPID
 	}
-	var pid int
-	err := inPIDNamespace(c.request.TargetPID, func() (err error) {
-		pid, err = syscall.ForkExec(SelfExecutable, []string{InitName}, &syscall.ProcAttr{
-			Dir:   "/",
-			Files: launch.childFiles(),
-			Sys:   &syscall.SysProcAttr{Cloneflags: flags},
-		})
-		return err
+	pid, err := syscall.ForkExec(SelfExecutable, []string{InitName}, &syscall.ProcAttr{
+		Dir:   "/",
+		Files: launch.childFiles(),
+		Sys:   &syscall.SysProcAttr{Cloneflags: flags},
 	})
 	if err != nil {
 		return fmt.Errorf("fork container: %w", err)
@@ -109,35 +113,14 @@ func (s *server) fork(c *container, launch *launch) error {
 	return nil
 }
 
-// inPIDNamespace runs fork so that its child belongs to target's PID namespace; 0 means ours. It changes the calling
-// thread, which is the one that does all forks and nothing else.
-func inPIDNamespace(target int, fork func() error) error {
-	if target == 0 {
-		return fork()
-	}
-	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(own)
-	theirs, err := unix.Open(fmt.Sprintf("/proc/%d/ns/pid", target), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(theirs)
-	if err := unix.Setns(theirs, unix.CLONE_NEWPID); err != nil {
-		return err
-	}
-	return errors.Join(fork(), unix.Setns(own, unix.CLONE_NEWPID))
-}
-
 // follow hands over the spec and listens until the command executes.
-func (c *container) follow(launch *launch) error {
+func (s *server) follow(c *container, launch *launch) error {
 	go launch.sendSpec(&c.request.Spec)
+	unknown := c.request.Spec.SharedPID != 0 // the main process is another than the one that boots
 	for {
 		report, terminal, err := boot.ReadReport(launch.reports)
 		switch {
-		case errors.Is(err, io.EOF) && c.state.PID == 0:
+		case errors.Is(err, io.EOF) && (c.state.PID == 0 || unknown):
 			return &StartError{Message: "container process ended before it reported", Code: 128}
 		case errors.Is(err, io.EOF):
 			return nil
@@ -147,6 +130,12 @@ func (c *container) follow(launch *launch) error {
 			return &StartError{Message: report.Error, Code: report.Code}
 		case terminal != nil:
 			c.terminal = terminal
+		case report.Forked != 0:
+			s.adopt(c, report.Forked)
+			unknown = false
+			_, _ = unix.Write(launch.reports, []byte{1}) // it may have been killed meanwhile
+		case report.Identity != nil:
+			c.state.Identity = report.Identity
 		case report.PID != 0:
 			c.state.PID = report.PID
 		}

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -9,9 +10,12 @@ import (
 
 // The names under which the executable is started for one of its hidden roles.
 const (
-	Name     = "setpoint-shim"
-	InitName = "setpoint-init"
-	ExecName = "setpoint-exec"
+	Name      = "setpoint-shim"
+	InitName  = "setpoint-init"
+	PauseName = "setpoint-pause"
+	ExecName  = "setpoint-exec"
+	// PreflightName finds out whether this machine can run containers; see boot.Preflight.
+	PreflightName = "setpoint-preflight"
 )
 
 // SelfExecutable is how a shim finds the executable of its containers' first stage: itself, even when the file
@@ -29,9 +33,18 @@ func Dispatch() {
 	case InitName:
 		boot.Init()
 		os.Exit(1)
+	case PauseName:
+		boot.Pause()
+		os.Exit(1)
 	case ExecName:
 		boot.Exec()
 		os.Exit(1)
+	case PreflightName:
+		if err := boot.Preflight(os.Args[len(os.Args)-1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 }
 

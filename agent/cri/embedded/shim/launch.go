@@ -42,7 +42,7 @@ func newLaunch(req *StartRequest) (*launch, error) {
 
 // openStreams makes stdin, stdout and stderr, in this order.
 func (l *launch) openStreams(req *StartRequest) error {
-	stdin, err := os.Open(os.DevNull)
+	stdin, err := boot.OpenNull()
 	if err == nil && req.Stdin && !req.Spec.Process.Tty {
 		stdin.Close()
 		stdin, l.stdin, err = os.Pipe()

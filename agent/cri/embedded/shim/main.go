@@ -3,14 +3,13 @@ package shim
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -20,8 +19,8 @@ import (
 // ReadyFD receives one byte when the shim listens.
 const ReadyFD = 3
 
-// server is the shim's whole state. mu guards containers and watchers; it is held across fork and registration, so
-// that the reaper never meets an unknown child.
+// server is the shim's whole state. mu guards containers, watchers, strays and booting; it is held across fork and
+// registration, so that the reaper never meets an unknown child.
 type server struct {
 	log        *slog.Logger
 	mu         sync.Mutex
@@ -30,6 +29,11 @@ type server struct {
 	watchers   map[chan State]struct{}
 	forks      chan func()
 	done       chan struct{}
+	// pause is process 1 of the containers' shared PID namespace, 0 if there is none.
+	pause int
+	// strays are children that ended while a container was booting: one may be its main process, not yet announced.
+	strays  map[int]syscall.WaitStatus
+	booting int
 }
 
 // Main is the shim; its only argument is the sandbox directory. It returns the process's exit code.
@@ -53,7 +57,8 @@ func serve(dir string, logger *slog.Logger) error {
 	if err := os.Chdir(dir); err != nil {
 		return err
 	}
-	if err := prepare(); err != nil {
+	config, err := prepare()
+	if err != nil {
 		return err
 	}
 	// A relative name: socket paths are limited to 108 bytes, data directories are not.
@@ -69,6 +74,12 @@ func serve(dir string, logger *slog.Logger) error {
 		watchers:   map[chan State]struct{}{},
 		forks:      make(chan func()),
 		done:       make(chan struct{}),
+		strays:     map[int]syscall.WaitStatus{},
+	}
+	if config.Pause != nil {
+		if s.pause, err = startPause(config.Pause); err != nil {
+			return fmt.Errorf("process 1 of the pod: %w", err)
+		}
 	}
 	go s.reap()
 	go s.accept(listener)
@@ -91,31 +102,31 @@ func (s *server) forkLoop() {
 }
 
 // prepare makes this process a pod's anchor: orphans come here, signals meant for an agent in a terminal do not.
-func prepare() error {
+func prepare() (*Config, error) {
 	// Caught and dropped, not ignored: an ignored signal would stay ignored in the containers.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become subreaper: %w", err)
+		return nil, fmt.Errorf("become subreaper: %w", err)
 	}
 	data, err := os.ReadFile(ConfigName)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var config Config
 	if err := json.Unmarshal(data, &config); err != nil {
-		return fmt.Errorf("%s: %w", ConfigName, err)
+		return nil, fmt.Errorf("%s: %w", ConfigName, err)
 	}
 	if config.Hostname != "" {
 		if err := unix.Sethostname([]byte(config.Hostname)); err != nil {
-			return fmt.Errorf("hostname: %w", err)
+			return nil, fmt.Errorf("hostname: %w", err)
 		}
 	}
 	for name, value := range config.Sysctls {
-		if err := os.WriteFile(filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/")), []byte(value), 0); err != nil {
-			return fmt.Errorf("sysctl %s: %w", name, err)
+		if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0); err != nil {
+			return nil, fmt.Errorf("sysctl %s: %w", name, err)
 		}
 	}
-	return nil
+	return &config, nil
 }
 
 func ready() error {
@@ -146,11 +157,23 @@ func (s *server) reapOne() bool {
 	if err != nil || pid <= 0 {
 		return false
 	}
-	if c := s.byPID[pid]; c != nil {
+	s.noteEnd(pid, status)
+	return true
+}
+
+// noteEnd takes the end of a child, container, pause or adopted orphan; the caller holds mu.
+func (s *server) noteEnd(pid int, status syscall.WaitStatus) {
+	c := s.byPID[pid]
+	switch {
+	case c != nil:
 		delete(s.byPID, pid)
 		c.status <- status
+	case pid == s.pause: // and with it all containers
+		s.log.Error("process 1 of the pod ended", "status", status)
+		s.stop()
+	case s.booting > 0:
+		s.strays[pid] = status
 	}
-	return true
 }
 
 func (s *server) accept(listener *net.UnixListener) {
@@ -216,7 +239,7 @@ func reply(conn net.Conn, state *State, err error) {
 	answer := response{State: state}
 	if err != nil {
 		answer.Error = err.Error()
-		if failed, ok := err.(*StartError); ok {
+		if failed, ok := errors.AsType[*StartError](err); ok {
 			answer.Code = failed.Code
 		}
 	}
@@ -230,10 +253,15 @@ func (s *server) shutdown() error {
 	if len(s.byPID) > 0 {
 		return fmt.Errorf("%d containers still run", len(s.byPID))
 	}
+	s.stop()
+	return nil
+}
+
+// stop ends the shim; the caller holds mu.
+func (s *server) stop() {
 	select {
 	case <-s.done:
 	default:
 		close(s.done)
 	}
-	return nil
 }

@@ -18,8 +18,10 @@ const (
 type Config struct {
 	// Hostname is set in the pod's UTS namespace; empty leaves the host's.
 	Hostname string
-	// Sysctls are namespaced kernel parameters in dotted form.
+	// Sysctls are kernel parameters of the pod's own namespaces, by their files below /proc/sys.
 	Sysctls map[string]string
+	// Pause asks for a PID namespace that the pod's containers share.
+	Pause *boot.PauseSpec `json:",omitempty"`
 }
 
 // StartRequest starts one container.
@@ -31,8 +33,9 @@ type StartRequest struct {
 	// Stdin keeps the container's standard input open for attach clients; StdinOnce closes it after the first one.
 	Stdin     bool
 	StdinOnce bool
-	// NewPID gives the container a PID namespace of its own.
+	// NewPID gives the container a PID namespace of its own, PodPID that of the pod's pause process.
 	NewPID bool
+	PodPID bool
 	// TargetPID, if not 0, is the process (the host's number) whose PID namespace the container joins.
 	TargetPID int
 }
@@ -48,10 +51,11 @@ type Exit struct {
 	Message string `json:",omitempty"`
 }
 
-// State is one container as the shim sees it. PID is the host's number.
+// State is one container as the shim sees it. PID is the host's number, Identity as whom its main process began.
 type State struct {
 	ID        string
 	PID       int
+	Identity  *boot.Identity `json:",omitempty"`
 	StartedAt time.Time
 	Exit      *Exit `json:",omitempty"`
 }

@@ -15,6 +15,7 @@ func ClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
 		clusterBinding("system:discovery", group(user.AllAuthenticated)),
 		clusterBinding("system:public-info-viewer", group(user.AllAuthenticated), group(user.AllUnauthenticated)),
 		clusterBinding("system:service-account-issuer-discovery", group(serviceaccount.AllServiceAccountsGroup)),
+		clusterBinding("system:cluster-trust-bundle-discovery", group(serviceaccount.AllServiceAccountsGroup)),
 		// A node renews its certificate by itself, and a machine with a bootstrap token gets its first.
 		clusterBinding("system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", group(user.NodesGroup)),
 		clusterBinding("system:certificates.k8s.io:certificatesigningrequests:nodeclient", group("system:bootstrappers")),
@@ -76,13 +77,11 @@ func Roles() []*rbacv1.Role {
 	}
 }
 
-// leader is the role of a part whose replicas agree on one of them: by a Lease, or by
-// the ConfigMap of its name.
+// leader is the role of a part whose replicas agree on one of them by a Lease.
 func leader(part string) *rbacv1.Role {
 	return role(metav1.NamespaceSystem, leaderPrefix+part,
-		rule("watch", core, "configmaps"),
-		named("get update", core, "configmaps", part),
-		rule(read+" create update", "coordination.k8s.io", "leases leasecandidates"))
+		rule(read+" create update", "coordination.k8s.io", "leases"),
+		rule(read+" create update", "coordination.k8s.io", "leasecandidates"))
 }
 
 func role(namespace, name string, rules ...rbacv1.PolicyRule) *rbacv1.Role {
@@ -92,7 +91,13 @@ func role(namespace, name string, rules ...rbacv1.PolicyRule) *rbacv1.Role {
 // RoleBindings returns who holds which role in kube-system and kube-public.
 func RoleBindings() []*rbacv1.RoleBinding {
 	return []*rbacv1.RoleBinding{
-		binding(metav1.NamespaceSystem, "system::"+authenticationReader, authenticationReader, person(user.KubeControllerManager), person(user.KubeScheduler)),
+		binding(
+			metav1.NamespaceSystem,
+			"system::"+authenticationReader,
+			authenticationReader,
+			person(user.KubeControllerManager),
+			person(user.KubeScheduler),
+		),
 		bindingOf(metav1.NamespaceSystem, leaderPrefix+"kube-controller-manager",
 			person(user.KubeControllerManager), account("kube-controller-manager"), account("leader-election-controller")),
 		bindingOf(metav1.NamespaceSystem, leaderPrefix+"kube-scheduler", person(user.KubeScheduler), account("kube-scheduler")),

@@ -234,13 +234,20 @@ func forVolumes() []*rbacv1.ClusterRole {
 // forObjects: what keeps other objects, accounts and certificates.
 func forObjects() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{
-		clusterRole(controllerPrefix+"certificate-controller",
+		clusterRole(
+			controllerPrefix+"certificate-controller",
 			rule("delete "+read, "certificates.k8s.io", "certificatesigningrequests"),
 			rule("update", "certificates.k8s.io", "certificatesigningrequests/approval certificatesigningrequests/status"),
 			named("approve", "certificates.k8s.io", "signers", "kubernetes.io/kube-apiserver-client-kubelet"),
-			named("sign", "certificates.k8s.io", "signers", "kubernetes.io/kube-apiserver-client kubernetes.io/kube-apiserver-client-kubelet kubernetes.io/kubelet-serving kubernetes.io/legacy-unknown"),
+			named(
+				"sign",
+				"certificates.k8s.io",
+				"signers",
+				"kubernetes.io/kube-apiserver-client kubernetes.io/kube-apiserver-client-kubelet kubernetes.io/kubelet-serving kubernetes.io/legacy-unknown",
+			),
 			rule("create", "authorization.k8s.io", "subjectaccessreviews"),
-			recording()),
+			recording(),
+		),
 		clusterRole(controllerPrefix+"clusterrole-aggregation-controller",
 			rule("escalate get list "+change+" watch", "rbac.authorization.k8s.io", "clusterroles")),
 		clusterRole(controllerPrefix+"generic-garbage-collector",

@@ -1,5 +1,4 @@
-// Package policy is what everybody may do in a new cluster: the roles and bindings
-// that Kubernetes promises every cluster has.
+// Package policy has the default roles and bindings of a cluster, those that Kubernetes promises.
 //
 // It owns two tables, Roles and Bindings, of upstream's names and grants, and
 // Reconcile, by which a leader makes them at its start. What an administrator has

@@ -57,7 +57,7 @@ func forParts() []*rbacv1.ClusterRole {
 			rule("get", core, "configmaps namespaces"),
 			rule("create", core, "serviceaccounts/token"),
 			rule("list watch", "*", "*"))...),
-		clusterRole("system:kube-scheduler", append(reviewing(), scheduling()...)...),
+		clusterRole("system:kube-scheduler", append(scheduling(), reviewing()...)...),
 		clusterRole("system:persistent-volume-provisioner",
 			rule("create delete "+read, core, "persistentvolumes"),
 			rule(read+" update", core, "persistentvolumeclaims"),
@@ -87,6 +87,7 @@ func scheduling() []rbacv1.PolicyRule {
 		rule(read, "resource.k8s.io", "deviceclasses resourceslices"),
 		rule("create delete "+read+" "+change, "resource.k8s.io", "resourceclaims"),
 		rule(read+" "+change, "resource.k8s.io", "resourceclaims/status"),
+		rule(read, "resource.k8s.io", "devicetaintrules"),
 		rule(change, "resource.k8s.io", "resourceclaims/binding"),
 	}
 }
@@ -99,7 +100,10 @@ func forSigning() []*rbacv1.ClusterRole {
 	}
 	return []*rbacv1.ClusterRole{
 		clusterRole(signing+"certificatesigningrequests:nodeclient", rule("create", group, "certificatesigningrequests/nodeclient")),
-		clusterRole(signing+"certificatesigningrequests:selfnodeclient", rule("create", group, "certificatesigningrequests/selfnodeclient")),
+		clusterRole(
+			signing+"certificatesigningrequests:selfnodeclient",
+			rule("create", group, "certificatesigningrequests/selfnodeclient"),
+		),
 		approver("kube-apiserver-client-approver", "kubernetes.io/kube-apiserver-client"),
 		approver("kube-apiserver-client-kubelet-approver", "kubernetes.io/kube-apiserver-client-kubelet"),
 		approver("kubelet-serving-approver", "kubernetes.io/kubelet-serving"),

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,6 +108,58 @@ func TestTheLadder(t *testing.T) {
 	} {
 		if grants(c.rules, c.verb, c.resource) != c.granted {
 			t.Errorf("%s %s: granted %v", c.verb, c.resource, !c.granted)
+		}
+	}
+}
+
+// TestRulesAreSorted: tools that compare two clusters see the order of the words.
+func TestRulesAreSorted(t *testing.T) {
+	check := func(name string, rules []rbacv1.PolicyRule) {
+		for _, r := range rules {
+			for _, list := range [][]string{r.Verbs, r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs} {
+				if !slices.IsSorted(list) {
+					t.Errorf("%s: %v is not sorted", name, list)
+				}
+			}
+		}
+	}
+	for _, r := range ClusterRoles() {
+		check(r.Name, r.Rules)
+	}
+	for _, r := range Roles() {
+		check(r.Name, r.Rules)
+	}
+}
+
+// TestWhatPartsMayRead: trust bundles are for every service account, taint rules for
+// upstream's scheduler, pages about a program for monitors; leaders agree by Leases alone.
+func TestWhatPartsMayRead(t *testing.T) {
+	clusterRules := func(name string) []rbacv1.PolicyRule {
+		at := slices.IndexFunc(ClusterRoles(), func(r *rbacv1.ClusterRole) bool { return r.Name == name })
+		if at < 0 {
+			t.Fatalf("%s is not there", name)
+		}
+		return ClusterRoles()[at].Rules
+	}
+	has := func(rules []rbacv1.PolicyRule, want string) bool {
+		return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Verbs, "get") && (slices.Contains(r.Resources, want) || slices.Contains(r.NonResourceURLs, want))
+		})
+	}
+	for role, wants := range map[string][]string{
+		"system:cluster-trust-bundle-discovery": {"clustertrustbundles"},
+		"system:kube-scheduler":                 {"devicetaintrules"},
+		"system:monitoring":                     {"/statusz", "/flagz"},
+	} {
+		for _, want := range wants {
+			if !has(clusterRules(role), want) {
+				t.Errorf("%s may not get %s", role, want)
+			}
+		}
+	}
+	for _, r := range Roles() {
+		if strings.HasPrefix(r.Name, leaderPrefix) && has(r.Rules, "configmaps") {
+			t.Errorf("%s reads ConfigMaps", r.Name)
 		}
 	}
 }

@@ -37,10 +37,16 @@ func steps(client kubernetes.Interface) []func() error {
 	namespaces, rbac := client.CoreV1().Namespaces(), client.RbacV1()
 	var all []func() error
 	for _, r := range ClusterRoles() {
-		all = append(all, roleStep(reconciliation.ClusterRoleRuleOwner{ClusterRole: r}, reconciliation.ClusterRoleModifier{Client: rbac.ClusterRoles()}))
+		all = append(
+			all,
+			roleStep(reconciliation.ClusterRoleRuleOwner{ClusterRole: r}, reconciliation.ClusterRoleModifier{Client: rbac.ClusterRoles()}),
+		)
 	}
 	for _, r := range Roles() {
-		all = append(all, roleStep(reconciliation.RoleRuleOwner{Role: r}, reconciliation.RoleModifier{Client: rbac, NamespaceClient: namespaces}))
+		all = append(
+			all,
+			roleStep(reconciliation.RoleRuleOwner{Role: r}, reconciliation.RoleModifier{Client: rbac, NamespaceClient: namespaces}),
+		)
 	}
 	for _, b := range ClusterRoleBindings() {
 		all = append(all, bindingStep(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: b},

@@ -41,8 +41,9 @@ func forEverybody() []*rbacv1.ClusterRole {
 			rule("create", "authentication.k8s.io", "selfsubjectreviews")),
 		clusterRole("system:service-account-issuer-discovery",
 			paths("/.well-known/openid-configuration /.well-known/openid-configuration/ /openid/v1/jwks /openid/v1/jwks/")),
+		clusterRole("system:cluster-trust-bundle-discovery", rule(read, "certificates.k8s.io", "clustertrustbundles")),
 		clusterRole("system:monitoring",
-			paths("/metrics /metrics/slis /livez /readyz /healthz /livez/* /readyz/* /healthz/*"),
+			paths("/metrics /metrics/slis /livez /readyz /healthz /livez/* /readyz/* /healthz/* /flagz /statusz"),
 			rule("get", core, "nodes/metrics")),
 	}
 }
@@ -57,7 +58,17 @@ func forPeople() []*rbacv1.ClusterRole {
 		adding("admin",
 			rule("create", "authorization.k8s.io", "localsubjectaccessreviews"),
 			rule(readWrite, rbacv1.GroupName, "roles rolebindings")),
+		measuring(),
 	}
+}
+
+// measuring adds what nodes and pods use to all who may view, as metrics-server's role of this name does.
+func measuring() *rbacv1.ClusterRole {
+	role := clusterRole("system:aggregated-metrics-reader", rule(read, "metrics.k8s.io", "nodes pods"))
+	for _, to := range []string{"view", "edit", "admin"} {
+		role.Labels[aggregationLabel+to] = "true"
+	}
+	return role
 }
 
 // gathering is a role made of those that add to it, and that adds itself to another.
@@ -81,17 +92,25 @@ func adding(to string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 // viewing is everything of a namespace that gives no power: no secrets, no roles.
 func viewing() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		rule(read, core, "bindings configmaps endpoints limitranges namespaces namespaces/status persistentvolumeclaims persistentvolumeclaims/status "+
-			"pods pods/log pods/status replicationcontrollers replicationcontrollers/scale replicationcontrollers/status "+
-			"resourcequotas resourcequotas/status serviceaccounts services services/status"),
+		rule(
+			read,
+			core,
+			"bindings configmaps endpoints limitranges namespaces namespaces/status persistentvolumeclaims persistentvolumeclaims/status "+
+				"pods pods/log pods/status replicationcontrollers replicationcontrollers/scale replicationcontrollers/status "+
+				"resourcequotas resourcequotas/status serviceaccounts services services/status",
+		),
 		rule(read, core+" events.k8s.io", "events"),
 		rule(read, "discovery.k8s.io", "endpointslices"),
 		rule(read, "apps", "controllerrevisions daemonsets daemonsets/status deployments deployments/scale deployments/status "+
 			"replicasets replicasets/scale replicasets/status statefulsets statefulsets/scale statefulsets/status"),
 		rule(read, "autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
 		rule(read, "batch", "cronjobs cronjobs/status jobs jobs/status"),
-		rule(read, "extensions", "daemonsets daemonsets/status deployments deployments/scale deployments/status ingresses ingresses/status "+
-			"networkpolicies replicasets replicasets/scale replicasets/status replicationcontrollers/scale"),
+		rule(
+			read,
+			"extensions",
+			"daemonsets daemonsets/status deployments deployments/scale deployments/status ingresses ingresses/status "+
+				"networkpolicies replicasets replicasets/scale replicasets/status replicationcontrollers/scale",
+		),
 		rule(read, "networking.k8s.io", "ingresses ingresses/status networkpolicies"),
 		rule(read, "policy", "poddisruptionbudgets poddisruptionbudgets/status"),
 		rule(read, "resource.k8s.io", "resourceclaims resourceclaims/status resourceclaimtemplates"),
@@ -105,9 +124,17 @@ func editing() []rbacv1.PolicyRule {
 		rule(read, core, streams+" secrets services/proxy"),
 		rule("impersonate", core, "serviceaccounts"),
 		rule("create", core, "pods/eviction serviceaccounts/token"),
-		rule(write, core, streams+" configmaps persistentvolumeclaims pods replicationcontrollers replicationcontrollers/scale secrets serviceaccounts services services/proxy"),
+		rule(
+			write,
+			core,
+			streams+" configmaps persistentvolumeclaims pods replicationcontrollers replicationcontrollers/scale secrets serviceaccounts services services/proxy",
+		),
 		rule(write, core+" events.k8s.io", "events"),
-		rule(write, "apps", "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale"),
+		rule(
+			write,
+			"apps",
+			"daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale statefulsets statefulsets/scale",
+		),
 		rule(write, "autoscaling", "horizontalpodautoscalers"),
 		rule(write, "batch", "cronjobs jobs"),
 		rule(write, "extensions", "daemonsets deployments deployments/rollback deployments/scale ingresses networkpolicies "+

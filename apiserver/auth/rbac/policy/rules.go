@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -19,25 +20,34 @@ const core = "core"
 
 // rule grants verbs on resources of groups; each argument is a list of words.
 func rule(verbs, groups, resources string) rbacv1.PolicyRule {
-	names := strings.Fields(groups)
+	names := words(groups)
 	for i, g := range names {
 		if g == core {
 			names[i] = ""
 		}
 	}
-	return rbacv1.PolicyRule{Verbs: strings.Fields(verbs), APIGroups: names, Resources: strings.Fields(resources)}
+	slices.Sort(names)
+	return rbacv1.PolicyRule{Verbs: words(verbs), APIGroups: names, Resources: words(resources)}
+}
+
+// words are sorted, as in upstream's rules, so that a comparison of two clusters finds
+// no difference.
+func words(list string) []string {
+	split := strings.Fields(list)
+	slices.Sort(split)
+	return split
 }
 
 // named is rule for objects of these names only.
 func named(verbs, groups, resources, names string) rbacv1.PolicyRule {
 	r := rule(verbs, groups, resources)
-	r.ResourceNames = strings.Fields(names)
+	r.ResourceNames = words(names)
 	return r
 }
 
 // paths grants get on paths that are no resources.
 func paths(list string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: strings.Fields(list)}
+	return rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: words(list)}
 }
 
 // recording is what everybody needs who tells of what he does.

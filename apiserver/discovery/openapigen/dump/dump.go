@@ -43,6 +43,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
 // groupVersion is one group version with models.
@@ -80,6 +81,7 @@ var groupVersions = []groupVersion{
 	{"storagemigration/v1", storagemigrationv1.SchemeGroupVersion, storagemigrationv1.AddToScheme},
 	{"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1", apiextensionsv1.SchemeGroupVersion, apiextensionsv1.AddToScheme},
 	{"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1", apiregistrationv1.SchemeGroupVersion, apiregistrationv1.AddToScheme},
+	{"k8s.io/metrics/pkg/apis/metrics/v1beta1", metricsv1beta1.SchemeGroupVersion, metricsv1beta1.AddToScheme},
 }
 
 func (g groupVersion) importPath() string {

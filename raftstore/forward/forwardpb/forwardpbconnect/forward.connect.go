@@ -44,6 +44,9 @@ const (
 	PeerServiceChangeMembersProcedure = "/setpoint.raftstore.forward.v1.PeerService/ChangeMembers"
 	// PeerServiceLeaderGoneProcedure is the fully-qualified name of the PeerService's LeaderGone RPC.
 	PeerServiceLeaderGoneProcedure = "/setpoint.raftstore.forward.v1.PeerService/LeaderGone"
+	// PeerServiceCompareStateProcedure is the fully-qualified name of the PeerService's CompareState
+	// RPC.
+	PeerServiceCompareStateProcedure = "/setpoint.raftstore.forward.v1.PeerService/CompareState"
 )
 
 // PeerServiceClient is a client for the setpoint.raftstore.forward.v1.PeerService service.
@@ -60,6 +63,9 @@ type PeerServiceClient interface {
 	ChangeMembers(context.Context, *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error)
 	// LeaderGone asks a voter whether it, too, finds that the leader's process has ended.
 	LeaderGone(context.Context, *connect.Request[forwardpb.LeaderGoneRequest]) (*connect.Response[forwardpb.LeaderGoneResponse], error)
+	// CompareState tells a member what the caller's state was at a log entry, and asks
+	// what its own was there.
+	CompareState(context.Context, *connect.Request[forwardpb.CompareStateRequest]) (*connect.Response[forwardpb.CompareStateResponse], error)
 }
 
 // NewPeerServiceClient constructs a client for the setpoint.raftstore.forward.v1.PeerService
@@ -103,6 +109,12 @@ func NewPeerServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(peerServiceMethods.ByName("LeaderGone")),
 			connect.WithClientOptions(opts...),
 		),
+		compareState: connect.NewClient[forwardpb.CompareStateRequest, forwardpb.CompareStateResponse](
+			httpClient,
+			baseURL+PeerServiceCompareStateProcedure,
+			connect.WithSchema(peerServiceMethods.ByName("CompareState")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -113,6 +125,7 @@ type peerServiceClient struct {
 	status        *connect.Client[forwardpb.StatusRequest, forwardpb.StatusResponse]
 	changeMembers *connect.Client[forwardpb.ChangeMembersRequest, forwardpb.ChangeMembersResponse]
 	leaderGone    *connect.Client[forwardpb.LeaderGoneRequest, forwardpb.LeaderGoneResponse]
+	compareState  *connect.Client[forwardpb.CompareStateRequest, forwardpb.CompareStateResponse]
 }
 
 // Propose calls setpoint.raftstore.forward.v1.PeerService.Propose.
@@ -140,6 +153,11 @@ func (c *peerServiceClient) LeaderGone(ctx context.Context, req *connect.Request
 	return c.leaderGone.CallUnary(ctx, req)
 }
 
+// CompareState calls setpoint.raftstore.forward.v1.PeerService.CompareState.
+func (c *peerServiceClient) CompareState(ctx context.Context, req *connect.Request[forwardpb.CompareStateRequest]) (*connect.Response[forwardpb.CompareStateResponse], error) {
+	return c.compareState.CallUnary(ctx, req)
+}
+
 // PeerServiceHandler is an implementation of the setpoint.raftstore.forward.v1.PeerService service.
 type PeerServiceHandler interface {
 	// Propose puts commands into the log. Only the leader can; it never forwards.
@@ -154,6 +172,9 @@ type PeerServiceHandler interface {
 	ChangeMembers(context.Context, *connect.Request[forwardpb.ChangeMembersRequest]) (*connect.Response[forwardpb.ChangeMembersResponse], error)
 	// LeaderGone asks a voter whether it, too, finds that the leader's process has ended.
 	LeaderGone(context.Context, *connect.Request[forwardpb.LeaderGoneRequest]) (*connect.Response[forwardpb.LeaderGoneResponse], error)
+	// CompareState tells a member what the caller's state was at a log entry, and asks
+	// what its own was there.
+	CompareState(context.Context, *connect.Request[forwardpb.CompareStateRequest]) (*connect.Response[forwardpb.CompareStateResponse], error)
 }
 
 // NewPeerServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -193,6 +214,12 @@ func NewPeerServiceHandler(svc PeerServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(peerServiceMethods.ByName("LeaderGone")),
 		connect.WithHandlerOptions(opts...),
 	)
+	peerServiceCompareStateHandler := connect.NewUnaryHandler(
+		PeerServiceCompareStateProcedure,
+		svc.CompareState,
+		connect.WithSchema(peerServiceMethods.ByName("CompareState")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/setpoint.raftstore.forward.v1.PeerService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case PeerServiceProposeProcedure:
@@ -205,6 +232,8 @@ func NewPeerServiceHandler(svc PeerServiceHandler, opts ...connect.HandlerOption
 			peerServiceChangeMembersHandler.ServeHTTP(w, r)
 		case PeerServiceLeaderGoneProcedure:
 			peerServiceLeaderGoneHandler.ServeHTTP(w, r)
+		case PeerServiceCompareStateProcedure:
+			peerServiceCompareStateHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -232,4 +261,8 @@ func (UnimplementedPeerServiceHandler) ChangeMembers(context.Context, *connect.R
 
 func (UnimplementedPeerServiceHandler) LeaderGone(context.Context, *connect.Request[forwardpb.LeaderGoneRequest]) (*connect.Response[forwardpb.LeaderGoneResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("setpoint.raftstore.forward.v1.PeerService.LeaderGone is not implemented"))
+}
+
+func (UnimplementedPeerServiceHandler) CompareState(context.Context, *connect.Request[forwardpb.CompareStateRequest]) (*connect.Response[forwardpb.CompareStateResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("setpoint.raftstore.forward.v1.PeerService.CompareState is not implemented"))
 }

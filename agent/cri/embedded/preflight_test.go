@@ -1,0 +1,68 @@
+package embedded
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const hiddenEnv = "SETPOINT_TEST_CGROUPS_HIDDEN"
+
+// runtimeCondition returns RuntimeReady.
+func runtimeCondition(t *testing.T, r *Runtime) *runtimeapi.RuntimeCondition {
+	t.Helper()
+	answer, err := r.Status(context.Background(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.GetStatus().GetConditions()[0]
+}
+
+func TestPreflight(t *testing.T) {
+	r := newRuntime(t)
+	if c := runtimeCondition(t, r); !c.Status {
+		t.Errorf("a machine that runs the other tests: %s", c.Message)
+	}
+	left, err := os.ReadDir(r.config.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range left {
+		if strings.HasPrefix(entry.Name(), "preflight") {
+			t.Errorf("%s is left", entry.Name())
+		}
+	}
+}
+
+// TestPreflightCgroupsHidden runs itself again in a mount namespace without cgroups, as in a container that was given none.
+func TestPreflightCgroupsHidden(t *testing.T) {
+	config := testConfig(t)
+	if os.Getenv(hiddenEnv) == "" {
+		again := exec.Command("/proc/self/exe", "-test.run=^TestPreflightCgroupsHidden$", "-test.v")
+		again.Env = append(os.Environ(), hiddenEnv+"=1")
+		again.SysProcAttr = &unix.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
+		if out, err := again.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	if err := unix.Mount("none", "/sys/fs/cgroup", "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(context.Background())
+	if c := runtimeCondition(t, r); c.Status || !strings.Contains(c.Message, "/sys/fs/cgroup") {
+		t.Errorf("condition: %v", c)
+	}
+	if err := unix.Unmount("/sys/fs/cgroup", unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+}

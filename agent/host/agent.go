@@ -1,0 +1,165 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-io/setpoint/agent"
+	"github.com/setpoint-io/setpoint/agent/gossip"
+	"github.com/setpoint-io/setpoint/agent/machine"
+	"github.com/setpoint-io/setpoint/agent/node"
+	"github.com/setpoint-io/setpoint/internal/failover"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// Options are the flags of `setpoint agent`.
+type Options struct {
+	Name, TokenFile, DataDir, ImagesDir string
+	Servers                             []string
+	RuntimeEndpoint, NodeIP             string
+	Port                                int
+	MaxPods                             int64
+	GossipAddress                       string
+	Cluster                             Cluster
+	Logger                              *slog.Logger
+}
+
+// DefaultPort is where servers reach an agent, DefaultMaxPods how many pods a node takes,
+// upstream's number.
+const (
+	DefaultPort    = agent.DefaultPort
+	DefaultMaxPods = node.DefaultMaxPods
+)
+
+var (
+	errNoDataDir  = errors.New("--data-dir must not be empty")
+	errNoServers  = errors.New("--servers must name at least one server")
+	errBadNodeIP  = errors.New("--node-ip is not an IP address")
+	errBadMaxPods = errors.New("--max-pods must be at least 1")
+)
+
+// Validate says what is wrong with the flags.
+func (o *Options) Validate() error {
+	switch {
+	case len(o.Servers) == 0:
+		return errNoServers
+	case o.DataDir == "":
+		return errNoDataDir
+	case o.MaxPods < 1:
+		return errBadMaxPods
+	case o.NodeIP != "" && net.ParseIP(o.NodeIP) == nil:
+		return fmt.Errorf("%w: %q", errBadNodeIP, o.NodeIP)
+	}
+	for _, server := range o.Servers {
+		if _, _, err := net.SplitHostPort(server); err != nil {
+			return fmt.Errorf("--servers %q: want host:port", server)
+		}
+	}
+	if o.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		o.Name = strings.ToLower(host)
+	}
+	return trust.ValidateNodeName(o.Name)
+}
+
+// Run joins the cluster if need be and runs this machine's pods until ctx
+// ends. Containers outlive it.
+func Run(ctx context.Context, o Options) error {
+	if err := machine.Prepare(); err != nil {
+		return err
+	}
+	unlock, err := process.Lock(o.DataDir, process.AgentRole)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	ip, err := o.nodeIP()
+	if err != nil {
+		return err
+	}
+	membership, err := o.Join(ctx)
+	if err != nil {
+		return err
+	}
+	own := membership.Node()
+	client, err := failoverClient(membership.Client(), o.Servers)
+	if err != nil {
+		return err
+	}
+	listener, err := process.Listen(net.JoinHostPort("", strconv.Itoa(o.Port)))
+	if err != nil {
+		return err
+	}
+	serverTLS, err := membership.Serving().AgentConfig(own.Identity.CAPEM)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		membership.Run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		return RunLiveness(ctx, LivenessConfig{
+			NodeName: o.Name, Servers: o.Servers, Identity: membership.Client(), Gossip: o.gossip(ip), GossipKey: own.GossipKey, Logger: o.Logger,
+		})
+	})
+	group.Go(func() error {
+		return RunNode(ctx, NodeConfig{
+			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
+			IP: ip, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, MaxPods: o.MaxPods,
+			Cluster: o.Cluster, Logger: o.Logger,
+		})
+	})
+	return group.Wait()
+}
+
+func (o *Options) gossip(ip net.IP) *gossip.Membership {
+	if o.GossipAddress == "" {
+		return nil
+	}
+	return &gossip.Membership{BindAddress: o.GossipAddress, AdvertiseIP: ip.String()}
+}
+
+// nodeIP is the address given, or the one from which the first server is reached.
+func (o *Options) nodeIP() (net.IP, error) {
+	if o.NodeIP != "" {
+		return net.ParseIP(o.NodeIP), nil
+	}
+	conn, err := net.Dial("udp", o.Servers[0]) // sends nothing: only asks for the route
+	if err != nil {
+		return nil, fmt.Errorf("which address of this machine reaches %s? give --node-ip: %w", o.Servers[0], err)
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).IP, nil
+}
+
+// failoverClient talks to whichever of the servers answers.
+func failoverClient(identity *trust.Live, servers []string) (kubernetes.Interface, error) {
+	transport, err := failover.New(identity, servers)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(&rest.Config{
+		Host: "https://" + servers[0], QPS: -1, UserAgent: "setpoint-agent/" + process.Version,
+		Transport: transport,
+		ContentConfig: rest.ContentConfig{
+			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
+			ContentType:        "application/vnd.kubernetes.protobuf",
+		},
+	})
+}

@@ -1,0 +1,91 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/setpoint-io/setpoint/agent/gossip"
+	"github.com/setpoint-io/setpoint/agent/session"
+	"github.com/setpoint-io/setpoint/internal/failover"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// sessionLeaseInterval is how often an agent with a session renews its Lease: the
+// session proves that it lives, the Lease only shows it to other clients.
+const sessionLeaseInterval = time.Minute
+
+// LivenessConfig configures the session and the gossip of an agent.
+type LivenessConfig struct {
+	NodeName string
+	// Servers are "host:port".
+	Servers []string
+	// Identity is the node's; only servers are trusted.
+	Identity *trust.Live
+	// Gossip joins the pool; nil: sessions alone.
+	Gossip    *gossip.Membership
+	GossipKey []byte
+	Logger    *slog.Logger
+}
+
+// RunLiveness keeps a session and membership in the pool until ctx ends, and
+// says goodbye to both.
+func RunLiveness(ctx context.Context, c LivenessConfig) error {
+	config, err := c.Identity.ClientConfig()
+	if err != nil {
+		return err
+	}
+	transport := trust.NewTransport(c.Identity, config, failover.SessionTransport)
+	defer transport.CloseIdleConnections()
+	var seeds gossipSeeds
+	pool := c.Gossip.Join(gossip.Config{
+		Name: c.NodeName, Role: gossip.RoleNode, Key: c.GossipKey, Seeds: seeds.get, Logger: c.Logger,
+	})
+	client := &session.Client{HTTP: &http.Client{Transport: transport}, Logger: c.Logger, GossipAddresses: func(addresses []string) {
+		if seeds.set(addresses) && pool != nil {
+			pool.Rejoin()
+		}
+	}}
+	for _, server := range c.Servers {
+		client.Servers = append(client.Servers, "https://"+server)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return client.Run(ctx) })
+	if pool != nil {
+		group.Go(func() error {
+			err := pool.Run(ctx)
+			if leaveErr := pool.Leave(gossip.LeaveTimeout); leaveErr != nil {
+				c.Logger.Debug("the gossip pool was not told of the goodbye", "err", leaveErr)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// gossipSeeds is where the servers gossip, as the server of the session says: they
+// know their ports, nobody else has to.
+type gossipSeeds struct {
+	mu        sync.Mutex
+	addresses []string
+}
+
+func (s *gossipSeeds) get() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addresses
+}
+
+// set reports whether they are others than before.
+func (s *gossipSeeds) set(addresses []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed := !slices.Equal(s.addresses, addresses)
+	s.addresses = addresses
+	return changed
+}

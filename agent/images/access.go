@@ -1,0 +1,176 @@
+package images
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/private"
+)
+
+// grantsMax bounds the secrets that are remembered for one image of one repository; the oldest go first, and who had one
+// of them asks the registry again.
+const grantsMax = 100
+
+// access remembers who may use the images that pulls of this agent brought: an image that is on the node is not
+// everybody's. It keeps a file for each image, and one for each pull under way, so that a crash does not make a private
+// image look as if it had always been there. Puller's locks keep pulls of one image apart; files change at once.
+type access struct{ dir string }
+
+// accessRecord is the file of one image.
+type accessRecord struct {
+	ID string
+	// Repositories: who may use the image under which name, without tag and digest.
+	Repositories map[string]grants
+}
+
+type grants struct {
+	// Everybody: the registry gave it without credentials.
+	Everybody bool
+	Secrets   []grant
+}
+
+// grant is one pull secret by which the image was pulled.
+type grant struct{ Namespace, Name, UID, Hash string }
+
+// matches: the same login, whoever wrote it down, or the same Secret, whatever its login is by now.
+func (g grant) matches(other grant) bool {
+	return g.Hash == other.Hash || g.UID != "" && g.UID == other.UID && g.Namespace == other.Namespace && g.Name == other.Name
+}
+
+const (
+	recordPrefix = "image-"
+	intentPrefix = "pulling-"
+)
+
+func (a access) path(prefix, key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return filepath.Join(a.dir, prefix+hex.EncodeToString(sum[:])+".json")
+}
+
+// begin notes that a pull of image starts.
+func (a access) begin(image string) error {
+	full := fullName(image)
+	return a.write(a.path(intentPrefix, full), full)
+}
+
+// failed forgets the note of begin.
+func (a access) failed(image string) { _ = os.Remove(a.path(intentPrefix, fullName(image))) } // what stays costs a pull
+
+// pulled notes by which credential id was pulled as image; nil means none.
+func (a access) pulled(id, image string, by *grant) error {
+	record, err := a.read(id)
+	if err != nil { // there is none, or it is damaged: it begins anew with what was just proven
+		record = accessRecord{ID: id}
+	}
+	if record.Repositories == nil {
+		record.Repositories = map[string]grants{}
+	}
+	repository := repositoryOf(image)
+	g := record.Repositories[repository]
+	if by == nil {
+		g.Everybody = true
+	} else {
+		g.Secrets = append(slices.DeleteFunc(g.Secrets, func(old grant) bool { return old == *by }), *by)
+		g.Secrets = g.Secrets[max(0, len(g.Secrets)-grantsMax):]
+	}
+	record.Repositories[repository] = g
+	if err := a.write(a.path(recordPrefix, id), record); err != nil {
+		return err
+	}
+	a.failed(image)
+	return nil
+}
+
+// allows reports whether a pod with these credentials may use what is here as image without asking the registry. What no
+// pull of this agent brought (archives, images built here) is everybody's. In doubt it says no.
+func (a access) allows(present *runtimeapi.Image, image string, creds []credential) bool {
+	record, err := a.read(present.Id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return !a.underway(present, image)
+	}
+	if err != nil {
+		return false
+	}
+	g := record.Repositories[repositoryOf(image)]
+	return g.Everybody || slices.ContainsFunc(creds, func(c credential) bool {
+		return c.grant != nil && slices.ContainsFunc(g.Secrets, c.grant.matches)
+	})
+}
+
+// underway reports whether a pull of the image by any of its names began and never told how it ended.
+func (a access) underway(present *runtimeapi.Image, image string) bool {
+	for _, n := range slices.Concat([]string{image}, present.RepoTags, present.RepoDigests) {
+		if _, err := os.Stat(a.path(intentPrefix, fullName(n))); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
+// prune forgets the images that are gone.
+func (a access) prune(present []*runtimeapi.Image) {
+	kept := map[string]bool{}
+	for _, image := range present {
+		kept[a.path(recordPrefix, image.Id)] = true
+	}
+	records, _ := filepath.Glob(filepath.Join(a.dir, recordPrefix+"*")) // the pattern is well-formed
+	for _, path := range records {
+		if !kept[path] {
+			_ = os.Remove(path) // tried again after the next pull
+		}
+	}
+}
+
+func (a access) read(id string) (accessRecord, error) {
+	var record accessRecord
+	data, err := os.ReadFile(a.path(recordPrefix, id))
+	if err != nil {
+		return record, err
+	}
+	return record, json.Unmarshal(data, &record)
+}
+
+func (a access) write(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if err := private.Folder(a.dir); err != nil {
+		return err
+	}
+	return private.WriteFile(path, data)
+}
+
+// fullName gives an image's name all its parts, so that different spellings of one are one.
+func fullName(image string) string {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return image
+	}
+	return ref.Name()
+}
+
+func repositoryOf(image string) string {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return image
+	}
+	return ref.Context().Name()
+}
+
+// grantOf names a login of a Secret without giving it away.
+func grantOf(namespace, name, uid string, auth *runtimeapi.AuthConfig) *grant {
+	parts := strings.Join([]string{auth.Username, auth.Password, auth.IdentityToken}, "\x00")
+	sum := sha256.Sum256([]byte(parts))
+	return &grant{Namespace: namespace, Name: name, UID: uid, Hash: hex.EncodeToString(sum[:])}
+}

@@ -1,0 +1,93 @@
+package kubeletapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// nanosecondsPerTick is the unit of /proc/stat, a hundredth of a second on all architectures.
+const nanosecondsPerTick = 10_000_000
+
+var errProc = errors.New("it has another form")
+
+// machineUse is what the whole machine has used: what does not run in pods, too, as a kubelet tells of its node.
+type machineUse struct {
+	at          time.Time
+	nanoseconds uint64 // of CPU since the machine started
+	memory      uint64 // working set in bytes
+}
+
+// readMachine reads a proc file system.
+func readMachine(proc string, now time.Time) (*machineUse, error) {
+	cpu, err := readCPU(filepath.Join(proc, "stat"))
+	if err != nil {
+		return nil, err
+	}
+	memory, err := readMemory(filepath.Join(proc, "meminfo"))
+	if err != nil {
+		return nil, err
+	}
+	return &machineUse{now, cpu, memory}, nil
+}
+
+// readCPU adds up who worked: user, nice, system, irq and softirq. Guests are in user; idle, iowait and steal did not.
+func readCPU(path string) (uint64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	fields := strings.Fields(string(line))
+	if len(fields) < 8 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("%s: %w", path, errProc)
+	}
+	var ticks uint64
+	for _, i := range []int{1, 2, 3, 6, 7} {
+		n, err := strconv.ParseUint(fields[i], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", path, err)
+		}
+		ticks += n
+	}
+	return ticks * nanosecondsPerTick, nil
+}
+
+// readMemory is all but what is free and what was read from files and not used lately.
+func readMemory(path string) (uint64, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	kib := map[string]uint64{}
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(line, ":")
+		if n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64); err == nil {
+			kib[name] = n
+		}
+	}
+	total, unused := kib["MemTotal"], kib["MemFree"]+kib["Inactive(file)"]
+	if total == 0 || unused > total {
+		return 0, fmt.Errorf("%s: %w", path, errProc)
+	}
+	return (total - unused) << 10, nil
+}
+
+// stats is the machine's part of a summary, with the rate since the last reading, if there is one.
+func (m *machineUse) stats(last *machineUse) (*stats.CPUStats, *stats.MemoryStats) {
+	at := metav1.NewTime(m.at)
+	cpu := &stats.CPUStats{Time: at, UsageCoreNanoSeconds: &m.nanoseconds}
+	if last != nil && m.at.After(last.at) && m.nanoseconds >= last.nanoseconds {
+		nanocores := uint64(float64(m.nanoseconds-last.nanoseconds) / m.at.Sub(last.at).Seconds())
+		cpu.UsageNanoCores = &nanocores
+	}
+	return cpu, &stats.MemoryStats{Time: at, WorkingSetBytes: &m.memory}
+}

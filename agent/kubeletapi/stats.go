@@ -1,0 +1,191 @@
+package kubeletapi
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/setpoint-io/setpoint/agent/observed"
+)
+
+// sampleEvery is the window of CPU rates: the runtime's own rates depend on
+// who asked last.
+const sampleEvery = 15 * time.Second
+
+// procDir is where the machine tells what it uses.
+const procDir = "/proc"
+
+// samples are the two latest readings of all containers, by id, and of the machine.
+type samples struct {
+	mu        sync.Mutex
+	last, now map[string]*runtimeapi.ContainerStats
+	// machine is nil while it cannot be read.
+	machineLast, machine *machineUse
+}
+
+// sample reads the runtime until ctx ends.
+func (s *server) sample(ctx context.Context) {
+	for {
+		if list, err := s.Runtime.ListContainerStats(ctx, nil); err == nil {
+			s.samples.add(list)
+		}
+		machine, err := readMachine(procDir, time.Now())
+		if err != nil {
+			s.Logger.Debug("the machine does not tell what it uses", "err", err)
+		}
+		s.samples.addMachine(machine)
+		t := time.NewTimer(sampleEvery)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+	}
+}
+
+func (s *samples) add(list []*runtimeapi.ContainerStats) {
+	next := map[string]*runtimeapi.ContainerStats{}
+	for _, c := range list {
+		next[c.GetAttributes().GetId()] = c
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last, s.now = s.now, next
+}
+
+func (s *samples) addMachine(use *machineUse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machineLast, s.machine = s.machine, use
+}
+
+// rate is a container's CPU use in nanocores over the last window; ok is false
+// before there are two readings.
+func rate(last, now *runtimeapi.ContainerStats) (nanocores uint64, ok bool) {
+	a, b := last.GetCpu(), now.GetCpu()
+	if a == nil || b == nil || b.Timestamp <= a.Timestamp || b.UsageCoreNanoSeconds.GetValue() < a.UsageCoreNanoSeconds.GetValue() {
+		return 0, false
+	}
+	used := float64(b.UsageCoreNanoSeconds.GetValue() - a.UsageCoreNanoSeconds.GetValue())
+	return uint64(used / float64(b.Timestamp-a.Timestamp) * 1e9), true
+}
+
+// summary is what metrics servers read.
+func (s *server) summary(w http.ResponseWriter, _ *http.Request) {
+	s.samples.mu.Lock()
+	last, now := s.samples.last, s.samples.now
+	machineLast, machine := s.samples.machineLast, s.samples.machine
+	s.samples.mu.Unlock()
+	pods := map[string]*stats.PodStats{}
+	var node containerSum
+	for _, id := range slices.Sorted(maps.Keys(now)) {
+		c := now[id]
+		p := podStats(pods, c)
+		converted := convert(last[id], c)
+		p.Containers = append(p.Containers, converted)
+		node.add(converted)
+	}
+	out := stats.Summary{Node: stats.NodeStats{NodeName: s.NodeName}, Pods: []stats.PodStats{}}
+	out.Node.CPU, out.Node.Memory = node.cpu, node.memory
+	if machine != nil {
+		out.Node.CPU, out.Node.Memory = machine.stats(machineLast)
+	}
+	for _, uid := range slices.Sorted(maps.Keys(pods)) {
+		p := pods[uid]
+		var sum containerSum
+		for _, c := range p.Containers {
+			sum.add(c)
+		}
+		p.CPU, p.Memory = sum.cpu, sum.memory
+		out.Pods = append(out.Pods, *p)
+	}
+	writeJSON(w, out)
+}
+
+func podStats(pods map[string]*stats.PodStats, c *runtimeapi.ContainerStats) *stats.PodStats {
+	labels := c.GetAttributes().GetLabels()
+	uid := labels[observed.LabelPodUID]
+	if pods[uid] == nil {
+		pods[uid] = &stats.PodStats{PodRef: stats.PodReference{
+			Name: labels[observed.LabelPodName], Namespace: labels[observed.LabelPodNamespace], UID: uid}}
+	}
+	return pods[uid]
+}
+
+func convert(last, now *runtimeapi.ContainerStats) stats.ContainerStats {
+	out := stats.ContainerStats{Name: now.GetAttributes().GetMetadata().GetName()}
+	if cpu := now.GetCpu(); cpu != nil {
+		usage := cpu.UsageCoreNanoSeconds.GetValue()
+		out.CPU = &stats.CPUStats{Time: metav1.NewTime(time.Unix(0, cpu.Timestamp)), UsageCoreNanoSeconds: &usage}
+		if nanocores, ok := rate(last, now); ok {
+			out.CPU.UsageNanoCores = &nanocores
+		}
+	}
+	if m := now.GetMemory(); m != nil {
+		working, usage, rss := m.WorkingSetBytes.GetValue(), m.UsageBytes.GetValue(), m.RssBytes.GetValue()
+		out.Memory = &stats.MemoryStats{
+			Time:            metav1.NewTime(time.Unix(0, m.Timestamp)),
+			WorkingSetBytes: &working,
+			UsageBytes:      &usage,
+			RSSBytes:        &rss,
+		}
+	}
+	return out
+}
+
+// containerSum adds containers up; a part no container has stays nil.
+type containerSum struct {
+	cpu    *stats.CPUStats
+	memory *stats.MemoryStats
+}
+
+func (s *containerSum) add(c stats.ContainerStats) {
+	if c.CPU != nil {
+		if s.cpu == nil {
+			s.cpu = &stats.CPUStats{Time: c.CPU.Time}
+		}
+		addTo(&s.cpu.UsageCoreNanoSeconds, c.CPU.UsageCoreNanoSeconds)
+		addTo(&s.cpu.UsageNanoCores, c.CPU.UsageNanoCores)
+	}
+	if c.Memory != nil {
+		if s.memory == nil {
+			s.memory = &stats.MemoryStats{Time: c.Memory.Time}
+		}
+		addTo(&s.memory.WorkingSetBytes, c.Memory.WorkingSetBytes)
+		addTo(&s.memory.UsageBytes, c.Memory.UsageBytes)
+		addTo(&s.memory.RSSBytes, c.Memory.RSSBytes)
+	}
+}
+
+func addTo(sum **uint64, more *uint64) {
+	if more == nil {
+		return
+	}
+	total := *more
+	if *sum != nil {
+		total += **sum
+	}
+	*sum = &total
+}
+
+// registry has the process's own metrics and the number of pods.
+func (s *server) registry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_running_pods", Help: "Number of pods that have a worker."},
+			func() float64 { return float64(len(s.Pods.Pods())) }),
+	)
+	return r
+}

@@ -1,0 +1,152 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Connected are the host interfaces of the pods that are on the bridge.
+func Connected(bridge string) ([]string, error) {
+	link, err := netlink.LinkByName(bridge)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bridge %s: %w", bridge, err)
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("interfaces of bridge %s: %w", bridge, err)
+	}
+	var names []string
+	for _, l := range links {
+		if l.Attrs().MasterIndex == link.Attrs().Index {
+			names = append(names, l.Attrs().Name)
+		}
+	}
+	return names, nil
+}
+
+// Installed tells whether there is something for Uninstall, or may be.
+func Installed(bridge string) bool {
+	if _, err := netlink.LinkByName(bridge); !errors.As(err, new(netlink.LinkNotFoundError)) {
+		return true
+	}
+	routes, err := installed()
+	if err != nil || len(routes) > 0 {
+		return true
+	}
+	conn, err := nftables.New()
+	if err != nil {
+		return false // without nftables there is no table of ours
+	}
+	tables, err := New(Config{Bridge: bridge}).ownTables(conn)
+	return err != nil || len(tables) > 0
+}
+
+// Uninstall takes away all that agents have made in this network namespace: the bridge, the tables, the rules in others'
+// tables, and the routes to other nodes. The pods must be gone, and so must the agents. It returns what there was; doing
+// it again finds nothing. What pods need of the kernel's settings, forwarding, stays as it is: others may need it too.
+func Uninstall(bridge string) (removed []string, err error) {
+	n := New(Config{Bridge: bridge})
+	tables, err := n.uninstallTables()
+	rules, rulesErr := n.uninstallRules()
+	routes, routesErr := uninstallRoutes()
+	bridges, bridgeErr := n.uninstallBridge()
+	return slices.Concat(tables, rules, routes, bridges), errors.Join(err, rulesErr, routesErr, bridgeErr)
+}
+
+func (n *Network) uninstallTables() ([]string, error) {
+	conn, err := nftables.New()
+	if err != nil {
+		return nil, nil //nolint:nilerr // a machine without nftables has no table of ours
+	}
+	tables, err := n.ownTables(conn)
+	if err != nil || len(tables) == 0 {
+		return nil, err
+	}
+	var found []string
+	for _, table := range tables {
+		conn.DelTable(table)
+		found = append(found, "nftables table "+table.Name)
+	}
+	if err := conn.Flush(); err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(found, ", "), err)
+	}
+	return found, nil
+}
+
+// ownTables are those of our tables that are there.
+func (n *Network) ownTables(conn *nftables.Conn) ([]*nftables.Table, error) {
+	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyIPv4)
+	if err != nil {
+		return nil, ignoreMissing("nftables", err)
+	}
+	own := []string{n.table().Name, n.portsTable(), translationTable}
+	return slices.DeleteFunc(tables, func(t *nftables.Table) bool { return !slices.Contains(own, t.Name) }), nil
+}
+
+func (n *Network) uninstallRules() ([]string, error) {
+	conn, err := nftables.New()
+	if err != nil {
+		return nil, nil //nolint:nilerr // a machine without nftables has no rules of ours
+	}
+	_, count, err := n.withoutForwarding(conn)
+	if err != nil || count == 0 {
+		return nil, ignoreMissing("rules of iptables", err)
+	}
+	if err := conn.Flush(); err != nil {
+		return nil, fmt.Errorf("rules of iptables: %w", err)
+	}
+	return []string{fmt.Sprintf("%d rules in iptables' FORWARD chain", count)}, nil
+}
+
+// ignoreMissing: a kernel without what is asked for has nothing of ours in it.
+func ignoreMissing(what string, err error) error {
+	for _, missing := range []error{os.ErrNotExist, unix.EPROTONOSUPPORT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT} {
+		if errors.Is(err, missing) {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func uninstallRoutes() (removed []string, err error) {
+	present, err := installed()
+	if err != nil {
+		return nil, fmt.Errorf("routes to other nodes: %w", err)
+	}
+	for prefix, via := range present {
+		if failed := netlink.RouteDel(peerRoute(prefix, via)); failed != nil && !errors.Is(failed, unix.ESRCH) {
+			err = errors.Join(err, fmt.Errorf("route to %s via %s: %w", prefix, via, failed))
+			continue
+		}
+		removed = append(removed, fmt.Sprintf("route to %s via %s", prefix, via))
+	}
+	slices.Sort(removed)
+	return removed, err
+}
+
+func (n *Network) uninstallBridge() ([]string, error) {
+	link, err := netlink.LinkByName(n.config.Bridge)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil, nil
+	}
+	if err == nil {
+		err = netlink.LinkDel(link)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
+	}
+	return []string{"bridge " + n.config.Bridge}, nil
+}

@@ -1,0 +1,151 @@
+package pods
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/backoff"
+	"github.com/setpoint-io/setpoint/agent/cri"
+	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/internal/podfields"
+)
+
+// refusal is why a pod must not start here, and when it fails for it.
+type refusal struct {
+	why *status.Rejection
+	at  time.Time
+}
+
+// judge looks once, before anything of the pod runs, for fields that this node refuses or drops.
+func (w *worker) judge(ctx context.Context, v view) error {
+	if w.judged || !v.runtime.Empty() || v.gone || v.pod.DeletionTimestamp != nil || finished(v.pod) {
+		return nil
+	}
+	node, err := nodeOf(ctx, w.m.Runtime)
+	if err != nil {
+		return err
+	}
+	w.judged = true
+	findings := podfields.Find(&v.pod.Spec, "spec", node)
+	for _, f := range findings {
+		if f.Verdict == podfields.Dropped {
+			w.m.Events.Event(events.Pod(v.pod), corev1.EventTypeWarning, events.FieldIgnored, f.String())
+		}
+	}
+	if why := rejectionFor(findings); why != nil {
+		now := time.Now()
+		w.refused = refusal{why: why, at: now.Add(w.m.refusals.wait(v.pod, now))}
+	}
+	return nil
+}
+
+// rejectionFor names every field for which a pod is refused; nil if there is none.
+func rejectionFor(findings []podfields.Finding) *status.Rejection {
+	var fields []string
+	for _, f := range podfields.Refusals(findings) {
+		fields = append(fields, f.Path+": "+f.Why)
+	}
+	if fields == nil {
+		return nil
+	}
+	return &status.Rejection{
+		Reason:  events.FieldNotSupported,
+		Message: "Pod was rejected: this node does not support " + strings.Join(fields, "; "),
+	}
+}
+
+// checkEphemeral refuses a container that came after the pod was judged.
+func (w *worker) checkEphemeral(ctx context.Context, v view, name string) error {
+	for i := range v.pod.Spec.EphemeralContainers {
+		if v.pod.Spec.EphemeralContainers[i].Name != name {
+			continue
+		}
+		node, err := nodeOf(ctx, w.m.Runtime)
+		if err != nil {
+			return err
+		}
+		only := &corev1.PodSpec{EphemeralContainers: v.pod.Spec.EphemeralContainers[i : i+1]}
+		if why := rejectionFor(podfields.Find(only, "spec", node)); why != nil {
+			return &fieldError{why.Message}
+		}
+	}
+	return nil
+}
+
+type fieldError struct{ message string }
+
+func (e *fieldError) Error() string { return e.message }
+
+// nodeOf asks the runtime what it can do. What CRI has no word for is a remote runtime's own business.
+func nodeOf(ctx context.Context, runtime cri.Runtime) (podfields.Node, error) {
+	if limited, ok := runtime.(cri.Limited); ok {
+		return limited.Can(), nil
+	}
+	answer, err := runtime.Status(ctx, false)
+	if err != nil {
+		return podfields.Node{}, err
+	}
+	node := podfields.Node{
+		HostPorts6:               true,
+		SELinux:                  true,
+		AppArmor:                 true,
+		SupplementalGroupsPolicy: answer.GetFeatures().GetSupplementalGroupsPolicy(),
+	}
+	node.RecursiveReadOnly = recursiveReadOnly(answer.GetRuntimeHandlers())
+	return node, nil
+}
+
+// recursiveReadOnly: every handler must have it, since which one runs the pod is known later.
+func recursiveReadOnly(handlers []*runtimeapi.RuntimeHandler) bool {
+	for _, h := range handlers {
+		if !h.GetFeatures().GetRecursiveReadOnlyMounts() {
+			return false
+		}
+	}
+	return len(handlers) > 0
+}
+
+// refusedOwnersMax bounds the owners that are remembered; beyond it all are forgotten, which costs a few pods.
+const refusedOwnersMax = 1000
+
+// refusals spaces the failures of one owner's pods: a ReplicaSet makes the next pod as soon as one has failed, and would
+// fill the cluster with failed pods.
+type refusals struct {
+	mu     sync.Mutex
+	owners map[types.UID]*refusedOwner
+}
+
+type refusedOwner struct {
+	backoff.Backoff
+	last time.Time
+}
+
+// wait is how long the pod stays pending before it fails: not at all for the first of its owner.
+func (r *refusals) wait(pod *corev1.Pod, now time.Time) time.Duration {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := r.owners[owner.UID]
+	if o == nil {
+		if r.owners == nil || len(r.owners) >= refusedOwnersMax {
+			r.owners = map[types.UID]*refusedOwner{}
+		}
+		o = &refusedOwner{}
+		r.owners[owner.UID] = o
+	} else {
+		o.Next(o.last, now)
+	}
+	o.last = now
+	return o.Delay()
+}

@@ -1,0 +1,106 @@
+package explain
+
+import (
+	"strings"
+	"testing"
+)
+
+// wanted is what an answer has to have.
+type wanted struct {
+	scene *scene
+	of    Object
+	// guilty is a cause, what a part of what is said of it, command the one for it.
+	guilty        Object
+	what, command string
+	// innocent are at least two, each with a part of why.
+	innocent [][2]string
+}
+
+// TestScenes: each has one cause, and others beside it that must not be blamed.
+func TestScenes(t *testing.T) {
+	all := map[string]func() wanted{}
+	for _, scenes := range []map[string]func() wanted{pendingScenes(), claimScenes(), workloadScenes(), jobScenes(), endingScenes(), drainScenes()} {
+		for name, make := range scenes {
+			all[name] = make
+		}
+	}
+	for name, make := range all {
+		t.Run(name, func(t *testing.T) { make().check(t) })
+	}
+}
+
+func (w wanted) check(t *testing.T) {
+	t.Helper()
+	answer := w.scene.explain(t, w.of)
+	found := false
+	for _, c := range flat(answer.Causes) {
+		found = found || c.Object == w.guilty && strings.Contains(c.What, w.what) && c.Command == w.command
+		for _, suspect := range w.innocent {
+			if c.Object.String() == suspect[0] && strings.Contains(c.What, suspect[1]) {
+				t.Errorf("blamed: %+v", c)
+			}
+		}
+	}
+	if !found || !answer.Held || answer.Conclusion == "" {
+		t.Errorf("%s is not blamed with %q and\n%s\nin %q:\n%+v", w.guilty, w.what, w.command, answer.Conclusion, flat(answer.Causes))
+	}
+	if len(w.innocent) < 2 {
+		t.Error("a scene has two innocent suspects")
+	}
+	cleared := names(answer.Innocent)
+	for _, suspect := range w.innocent {
+		if !hasSuspect(answer.Innocent, suspect) {
+			t.Errorf("%s is not cleared with %q:\n%s", suspect[0], suspect[1], cleared)
+		}
+	}
+}
+
+func hasSuspect(all []Suspect, wanted [2]string) bool {
+	for _, s := range all {
+		if s.Object.String() == wanted[0] && strings.Contains(s.Why, wanted[1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestNothingHolds: what is as it should be has no causes.
+func TestNothingHolds(t *testing.T) {
+	s := (&scene{}).with(Pods, aPod("p")).with(Nodes, aNode("a", true))
+	if answer := s.explain(t, Pods.Named("n", "p")); answer.Held || len(answer.Causes) > 0 || answer.Conclusion != "Pod/p is ready, and may be evicted" {
+		t.Errorf("%+v", answer)
+	}
+}
+
+// TestOthersAreHidden: a caller who may get the pod only learns that there is something, not what.
+func TestOthersAreHidden(t *testing.T) {
+	s := pendingScenes()["too little CPU"]().scene
+	answer := s.explain(t, Pods.Named("n", "p")).Visible(func(o Object) bool { return o.Kind == "Pod" })
+	if len(answer.Nodes) > 0 || len(answer.Causes) != 1 || answer.Causes[0].Object.Name != "" || answer.Causes[0].Command != "" ||
+		answer.Causes[0].What != "an object of the kind Node, which you may not get" {
+		t.Errorf("%+v", answer)
+	}
+	for _, suspect := range answer.Innocent {
+		if suspect.Object.Kind != "Pod" {
+			t.Errorf("%+v", suspect)
+		}
+	}
+}
+
+// TestQuoting: what a shell would take apart is quoted.
+func TestQuoting(t *testing.T) {
+	for word, want := range map[string]string{
+		"web": "web", "a=b:NoSchedule-": "a=b:NoSchedule-", "": "''", "a b": "'a b'", "$(x)": "'$(x)'", "it's": `'it'\''s'`, "a;b": "'a;b'",
+	} {
+		if got := quoted(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}
+
+// TestManyCauses are counted, and circles of objects end.
+func TestManyCauses(t *testing.T) {
+	if got := atMost(make([]Cause, causesMax+5)); len(got) != causesMax || !strings.Contains(got[causesMax-1].What, "5 more") {
+		t.Errorf("%d: %+v", len(got), got)
+	}
+}

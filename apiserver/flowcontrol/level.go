@@ -1,0 +1,187 @@
+package flowcontrol
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+)
+
+// level is where requests of one priority execute and wait. It is safe for concurrent use.
+type level struct {
+	name string
+
+	mu     sync.Mutex
+	exempt bool
+	// seats execute at once; waitLimit requests may wait, flowLimit of them of one flow.
+	seats, waitLimit, flowLimit int
+	// executing requests hold taken seats.
+	executing, taken, waiting int
+	flows                     map[flowKey]*flow // those with a request here
+	counts                    counts
+}
+
+// flowKey names a flow: requests of one schema that are not told apart.
+type flowKey struct{ schema, distinguisher string }
+
+// flow is one client's, as far as the schema can tell.
+type flow struct {
+	key     flowKey
+	taken   int // seats that its executing requests hold
+	waiting []*ticket
+}
+
+// grant is what an executing request holds until it leaves.
+type grant struct {
+	flow  *flow
+	seats int
+}
+
+// ticket is a request that waits. Its channel is closed when it may execute.
+type ticket struct {
+	order uint64 // of its arrival
+	width int    // seats that it wants
+	admit chan grant
+}
+
+// counts since the server started.
+type counts struct{ dispatched, rejected, timedOut, arrived uint64 }
+
+func newLevel(name string) *level {
+	return &level{name: name, flows: map[flowKey]*flow{}}
+}
+
+// configure sets what the object says. Who waits may go on if there are more seats now.
+func (l *level) configure(c *flowcontrolv1.PriorityLevelConfiguration, seats int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.exempt = c.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt
+	l.seats, l.waitLimit, l.flowLimit = seats, 0, 0
+	if c.Spec.Limited != nil && c.Spec.Limited.LimitResponse.Queuing != nil {
+		queuing := c.Spec.Limited.LimitResponse.Queuing
+		l.waitLimit = int(queuing.Queues) * int(queuing.QueueLengthLimit)
+		l.flowLimit = int(queuing.HandSize) * int(queuing.QueueLengthLimit)
+	}
+	l.dispatch()
+}
+
+// take waits for the turn of a request that wants width seats, or all there are. It returns
+// false if that does not come.
+func (l *level) take(ctx context.Context, key flowKey, width int, watch bool) (grant, bool) {
+	g, f, t := l.enter(key, width)
+	if t == nil {
+		return g, g.flow != nil
+	}
+	ctx, cancel := waitContext(ctx, watch)
+	defer cancel()
+	return l.wait(ctx, f, t)
+}
+
+// enter grants a request that may execute now its seats. One that has to wait gets its flow
+// and a ticket; one that is refused gets nothing.
+func (l *level) enter(key flowKey, width int) (grant, *flow, *ticket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts.arrived++
+	f := l.flows[key]
+	if f == nil {
+		f = &flow{key: key}
+	}
+	if l.waiting == 0 && l.hasRoom(width) {
+		l.flows[key] = f
+		return l.execute(f, width), f, nil
+	}
+	if l.waiting >= l.waitLimit || len(f.waiting) >= l.flowLimit {
+		l.counts.rejected++
+		return grant{}, nil, nil
+	}
+	t := &ticket{order: l.counts.arrived, width: width, admit: make(chan grant, 1)}
+	l.flows[key] = f
+	f.waiting = append(f.waiting, t)
+	l.waiting++
+	return grant{}, f, t
+}
+
+// hasRoom: a request that wants more seats than there are gets all of them.
+func (l *level) hasRoom(width int) bool {
+	return l.exempt || l.seats > 0 && l.taken+min(width, l.seats) <= l.seats
+}
+
+func (l *level) execute(f *flow, width int) grant {
+	g := grant{f, max(1, min(width, l.seats))}
+	l.executing++
+	l.taken += g.seats
+	f.taken += g.seats
+	l.counts.dispatched++
+	return g
+}
+
+// wait returns whether the request may execute; it may not when ctx ends before its turn.
+func (l *level) wait(ctx context.Context, f *flow, t *ticket) (grant, bool) {
+	select {
+	case g := <-t.admit:
+		return g, true
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	place := slices.Index(f.waiting, t)
+	if place < 0 {
+		return <-t.admit, true // its turn came at the same moment
+	}
+	f.waiting = slices.Delete(f.waiting, place, place+1)
+	l.waiting--
+	l.counts.timedOut++
+	l.forget(f)
+	l.dispatch() // who waited behind it may want fewer seats
+	return grant{}, false
+}
+
+// leave gives the seats of a request back.
+func (l *level) leave(g grant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.executing--
+	l.taken -= g.seats
+	g.flow.taken -= g.seats
+	l.forget(g.flow)
+	l.dispatch()
+}
+
+// forget drops a flow of which no request is here.
+func (l *level) forget(f *flow) {
+	if f.taken == 0 && len(f.waiting) == 0 {
+		delete(l.flows, f.key)
+	}
+}
+
+// dispatch lets requests go on while there are seats for the next.
+func (l *level) dispatch() {
+	for l.waiting > 0 {
+		f := l.next()
+		t := f.waiting[0]
+		if !l.hasRoom(t.width) {
+			return // nobody overtakes: a wide request would wait for ever
+		}
+		f.waiting = f.waiting[1:]
+		l.waiting--
+		t.admit <- l.execute(f, t.width)
+	}
+}
+
+// next is the waiting flow with the fewest seats taken; of several, the one that
+// has waited longest.
+func (l *level) next() *flow {
+	var best *flow
+	for _, f := range l.flows {
+		if len(f.waiting) == 0 {
+			continue
+		}
+		if best == nil || f.taken < best.taken ||
+			f.taken == best.taken && f.waiting[0].order < best.waiting[0].order {
+			best = f
+		}
+	}
+	return best
+}

@@ -1,0 +1,293 @@
+package setpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/setpoint-io/setpoint/agent/simulated"
+	"github.com/setpoint-io/setpoint/apiserver/auditlog"
+	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
+	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/apiserver/podlistener"
+	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/server"
+)
+
+const (
+	maxReplicas = 5
+	// maxSimulatedNodes is the largest cluster that upstream promises to work.
+	maxSimulatedNodes = 5000
+	loopback          = "127.0.0.1"
+)
+
+// Config is a cluster in this process. The zero Config is one replica without nodes, on a free
+// port of loopback and in a temporary directory.
+type Config struct {
+	// DataDir keeps the cluster; "": a temporary directory, which Stop removes.
+	DataDir string
+	// Replicas of the control plane, 1 to 5; 0: 1.
+	Replicas int
+	// Port of the first replica, the others follow; 0: those of the last start in DataDir, or
+	// free ones.
+	Port int
+	// SimulatedNodes are nodes, 0 to 5000, whose pods become Running and Ready and run nothing.
+	SimulatedNodes int
+	// APIOnly leaves out the control loops and the scheduler, but those that upstream's API server has itself:
+	// only the program under test acts on objects.
+	APIOnly bool
+	// OpenToPods opens each replica at the machine's own address too, for pods of this machine
+	// and nobody else: RunNode needs it.
+	OpenToPods bool
+	// PodCIDR and NodeMaskSize are from where pods have addresses, and the size of each
+	// node's part; zero: what is in force.
+	PodCIDR      string
+	NodeMaskSize int
+	// Authentication, Encryption and Audit are as the flags of `setpoint server`.
+	Authentication authconfig.Config
+	Encryption     encryption.Options
+	Audit          auditlog.Config
+	// Logger; nil: silence.
+	Logger *slog.Logger
+}
+
+var (
+	errReplicas  = fmt.Errorf("--servers must be 1 to %d", maxReplicas)
+	errSimulated = fmt.Errorf("--simulated-nodes must be 0 to %d", maxSimulatedNodes)
+	errPort      = errors.New("--port must be 0 to 65535")
+)
+
+// Validate says what is wrong, in the words of `setpoint dev`'s flags.
+func (c *Config) Validate() error {
+	switch {
+	case c.Replicas < 0 || c.Replicas > maxReplicas:
+		return errReplicas
+	case c.SimulatedNodes < 0 || c.SimulatedNodes > maxSimulatedNodes:
+		return errSimulated
+	case c.Port < 0 || c.Port > 65535:
+		return errPort
+	}
+	_, err := server.ParsePodNetwork(c.PodCIDR, c.NodeMaskSize)
+	return errors.Join(err, c.Authentication.Validate(), c.Audit.Validate(), c.Encryption.Validate())
+}
+
+// A Cluster runs in this process. Its methods may be called from any goroutine.
+type Cluster struct {
+	config    Config
+	trust     *trust.Cluster
+	servers   []*server.Server
+	forPods   []*podlistener.Listener
+	audit     *auditlog.Log
+	nodes     errgroup.Group
+	failed    chan error // of the simulated nodes
+	stopNodes context.CancelFunc
+	cancel    context.CancelFunc // of all else
+	ends      []func() error     // in reverse order
+	stop      sync.Once
+	stopError error
+}
+
+// Start starts a cluster and returns when its replicas listen; Ready tells when they serve. It
+// runs until Stop or the end of ctx; Stop must be called in any case.
+func Start(ctx context.Context, config Config) (*Cluster, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config.Replicas = max(config.Replicas, 1)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Cluster{config: config, failed: make(chan error, 1)}
+	ctx, c.cancel = context.WithCancel(ctx)
+	ofNodes, stopNodes := context.WithCancel(ctx)
+	c.stopNodes = stopNodes
+	if err := errors.Join(c.openDir(), c.openAudit()); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	if err := c.startServers(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	if config.SimulatedNodes > 0 {
+		c.nodes.Go(func() error {
+			err := c.simulate(ofNodes)
+			if err != nil {
+				c.failed <- err
+			}
+			return err
+		})
+	}
+	return c, nil
+}
+
+// openDir makes the data directory this process's.
+func (c *Cluster) openDir() error {
+	if c.config.DataDir == "" {
+		dir, err := os.MkdirTemp("", "setpoint-")
+		if err != nil {
+			return err
+		}
+		c.config.DataDir = dir
+		c.ends = append(c.ends, func() error { return os.RemoveAll(dir) })
+	}
+	unlock, err := process.Lock(c.config.DataDir, process.ServerRole)
+	if err != nil {
+		return err
+	}
+	c.ends = append(c.ends, func() error { unlock(); return nil })
+	return nil
+}
+
+func (c *Cluster) openAudit() error {
+	c.config.Audit.Logger = c.config.Logger
+	log, stop, err := auditlog.Start(c.config.Audit)
+	if err != nil {
+		return err
+	}
+	c.audit = log
+	c.ends = append(c.ends, stop)
+	return nil
+}
+
+func (c *Cluster) startServers(ctx context.Context) error {
+	pods, err := server.ParsePodNetwork(c.config.PodCIDR, c.config.NodeMaskSize)
+	if err != nil {
+		return err
+	}
+	listeners, addresses, err := c.listen()
+	if err != nil {
+		return err
+	}
+	forPods := c.listenForPods(listeners, addresses, pods)
+	if c.trust, err = trust.InitCluster(c.config.DataDir, addresses, time.Now()); err != nil {
+		return errors.Join(err, closeAll(listeners), closeAll(forPods))
+	}
+	for i, address := range addresses {
+		replica, err := server.Start(ctx, server.Config{
+			Name: address.Name, DataDir: c.serverDir(i), Trust: c.trust, InitialServers: addresses,
+			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Logger: c.config.Logger,
+			PodNetwork: pods, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
+		})
+		if err != nil { // it has closed its own
+			return errors.Join(err, closeAll(listeners[i+1:]), closeAll(forPods[i+1:]))
+		}
+		c.servers = append(c.servers, replica)
+	}
+	return nil
+}
+
+// listenForPods opens ways in for pods of this machine, and writes down where they are.
+func (c *Cluster) listenForPods(listeners []net.Listener, addresses []trust.Server, pods podnetwork.Network) []net.Listener {
+	forPods := make([]net.Listener, len(listeners))
+	for i := range listeners {
+		if !c.config.OpenToPods {
+			break
+		}
+		if listener, address := podlistener.Open(listeners[i], pods.Or(podnetwork.Default()).CIDR); listener != nil {
+			forPods[i], addresses[i].Addresses = listener, []string{address}
+			c.forPods = append(c.forPods, listener)
+		}
+	}
+	return forPods
+}
+
+// serverDir: the first replica keeps its state in the data directory itself.
+func (c *Cluster) serverDir(i int) string {
+	if i == 0 {
+		return c.config.DataDir
+	}
+	return filepath.Join(c.config.DataDir, "server-"+strconv.Itoa(i+1))
+}
+
+// Ready waits until every replica answers reads and writes.
+func (c *Cluster) Ready(ctx context.Context) error {
+	for _, replica := range c.servers {
+		if err := replica.Ready(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wait blocks until a replica or the simulated nodes fail, or ctx ends.
+func (c *Cluster) Wait(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		select {
+		case err := <-c.failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	for _, replica := range c.servers {
+		group.Go(func() error { return replica.Wait(ctx) })
+	}
+	return group.Wait()
+}
+
+// Kubeconfig is the path of a file with the administrator's credentials and one context for
+// each replica.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.config.DataDir, trust.AdminKubeconfig) }
+
+// RESTConfig is the administrator's client of the first replica, over its port. It sends as many
+// requests as its user asks for: client-go's own limit of 5 a second is off.
+func (c *Cluster) RESTConfig() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// Stop stops all replicas at once: one after the other they would elect leaders that are about
+// to stop. It waits for all that Start began, and takes away a temporary directory.
+func (c *Cluster) Stop() error {
+	c.stop.Do(func() {
+		c.stopNodes()
+		errs := []error{c.nodes.Wait()}
+		var group errgroup.Group
+		for _, replica := range c.servers {
+			group.Go(replica.Stop)
+		}
+		errs = append(errs, group.Wait())
+		c.cancel()
+		for i := range c.ends {
+			errs = append(errs, c.ends[len(c.ends)-1-i]())
+		}
+		c.stopError = errors.Join(errs...)
+	})
+	return c.stopError
+}
+
+// simulate runs the simulated nodes.
+func (c *Cluster) simulate(ctx context.Context) error {
+	if err := c.servers[0].Ready(ctx); err != nil {
+		return nil // ctx has ended
+	}
+	client, err := c.client("system:setpoint:simulated-nodes", trust.GroupServers)
+	if err != nil {
+		return err
+	}
+	return simulated.Run(ctx, simulated.Config{Client: client, Nodes: c.config.SimulatedNodes, Logger: c.config.Logger})
+}
+
+// client speaks to the first replica without a socket.
+func (c *Cluster) client(name, group string) (kubernetes.Interface, error) {
+	return kubernetes.NewForConfig(c.servers[0].RESTConfig(&user.DefaultInfo{Name: name, Groups: []string{group, user.AllAuthenticated}}))
+}

@@ -1,0 +1,137 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/reference"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+)
+
+const (
+	// eventsMax is how many events wait to be sent; of more, the new ones are dropped and counted. It is less than what the broadcaster
+	// keeps, which drops without a word.
+	eventsMax = 900
+	// eventTries is how often an event is sent that no answer came for, eventRetryInterval the pause between.
+	eventTries         = 12
+	eventRetryInterval = 10 * time.Second
+)
+
+// sender sends the events of all controllers of a term. Each that a controller made is sent or counted as lost.
+type sender struct {
+	ctx        context.Context // of the term: record.EventBroadcaster passes none
+	sink       record.EventSink
+	correlator *record.EventCorrelator
+	counts     *numbers.Events
+	log        *slog.Logger
+	waiting    atomic.Int64
+}
+
+// send is called for one event after the other.
+func (s *sender) send(event *corev1.Event) {
+	defer s.waiting.Add(-1)
+	made := *event // the correlator changes it
+	result, err := s.correlator.EventCorrelate(&made)
+	if err != nil {
+		s.refused(event, err)
+		return
+	}
+	if result.Skip {
+		s.counts.Limited.Add(1)
+		return
+	}
+	for try := 1; ; try++ {
+		err = s.write(result)
+		if err == nil {
+			s.counts.Sent.Add(1)
+			return
+		}
+		if answered := new(apierrors.StatusError); errors.As(err, &answered) || try == eventTries || !s.rest() {
+			s.refused(event, err)
+			return
+		}
+	}
+}
+
+// write makes a new event or counts up the one that says the same.
+func (s *sender) write(result *record.EventCorrelateResult) (err error) {
+	var stored *corev1.Event
+	if result.Event.Count > 1 {
+		stored, err = s.sink.Patch(result.Event, result.Patch)
+	}
+	if result.Event.Count <= 1 || apierrors.IsNotFound(err) {
+		result.Event.ResourceVersion = ""
+		stored, err = s.sink.Create(result.Event)
+	}
+	if err == nil {
+		s.correlator.UpdateState(stored)
+	}
+	return err
+}
+
+func (s *sender) rest() (goesOn bool) {
+	timer := time.NewTimer(eventRetryInterval)
+	defer timer.Stop()
+	select {
+	case <-s.ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func (s *sender) refused(event *corev1.Event, err error) {
+	s.counts.Refused.Add(1)
+	s.log.Debug("event not recorded", "reason", event.Reason, "about", event.InvolvedObject.Name, "err", err)
+}
+
+// counted is a recorder of one controller that hands over to the sender.
+type counted struct {
+	record.EventRecorder
+	sender *sender
+}
+
+// takes says whether there is room for an event about the object.
+func (c counted) takes(object runtime.Object) bool {
+	c.sender.counts.Made.Add(1)
+	if _, err := reference.GetReference(scheme.Scheme, object); err != nil {
+		c.sender.counts.Refused.Add(1)
+		return false
+	}
+	if c.sender.waiting.Add(1) > eventsMax {
+		c.sender.waiting.Add(-1)
+		c.sender.counts.Dropped.Add(1)
+		return false
+	}
+	return true
+}
+
+// Event implements record.EventRecorder.
+func (c counted) Event(object runtime.Object, kind, reason, message string) {
+	if c.takes(object) {
+		c.EventRecorder.Event(object, kind, reason, message)
+	}
+}
+
+// Eventf implements record.EventRecorder.
+func (c counted) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	if c.takes(object) {
+		c.EventRecorder.Eventf(object, kind, reason, format, args...)
+	}
+}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (c counted) AnnotatedEventf(object runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
+	if c.takes(object) {
+		c.EventRecorder.AnnotatedEventf(object, annotations, kind, reason, format, args...)
+	}
+}

@@ -1,0 +1,14 @@
+// Package podnetwork owns the pod network: one range of IPv4 addresses, of which each node gets a part of the
+// same size.
+//
+// What the first leader was started with is written down in the ConfigMap Name in
+// kube-system, and everybody goes by that: the controller that gives nodes their ranges
+// (nodeipam), and the agents, which take no others. The wiring reads the flags (Parse),
+// asks whether a cluster can change to them (Judge), and on the leader writes them down
+// (Write). It calls client-go only.
+//
+// It promises: a network is never changed to one in which a node that has a range of the
+// former has none.
+//
+// Tests: tables; the wiring's, with a real server.
+package podnetwork

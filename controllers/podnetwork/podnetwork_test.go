@@ -1,0 +1,35 @@
+package podnetwork
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		cidr string
+		mask int
+		want error
+	}{
+		{"", 0, nil}, {"10.40.0.0/14", 0, nil}, {"", 26, nil}, {"192.168.0.0/20", 26, nil}, {"10.0.0.0/12", 28, nil},
+		{"10.96.128.0/17", 0, ErrCIDR}, {"10.0.0.0/8", 24, ErrCIDR}, {"fd00::/64", 80, ErrCIDR}, {"x", 0, ErrCIDR}, {"10.42.0.1/16", 0, ErrCIDR}, {"10.42.0.0", 0, ErrCIDR},
+		{"10.42.0.0/25", 0, ErrNodeMaskSize}, {"", 15, ErrNodeMaskSize}, {"", 31, ErrNodeMaskSize}, {"", -1, ErrNodeMaskSize}, {"172.16.0.0/12", 29, ErrNodeMaskSize},
+	} {
+		if _, err := Parse(c.cidr, c.mask, netip.MustParsePrefix("10.96.0.0/16")); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%q, %d: %v, want %v", c.cidr, c.mask, err, c.want)
+		}
+	}
+}
+
+func TestRange(t *testing.T) {
+	n := Default()
+	for text, want := range map[string]bool{
+		"10.42.0.0/24": true, "10.42.255.0/24": true,
+		"": false, "10.43.0.0/24": false, "10.42.0.0/16": false, "10.42.0.0/25": false, "10.42.0.1/24": false, "0.0.0.0/1": false, "fd00::/24": false,
+	} {
+		if _, got := n.Range(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

@@ -1,0 +1,17 @@
+// Package expect owns what a controller knows of its own writes before its cache
+// shows them, and how it creates many objects without flooding an API that
+// refuses them.
+//
+// It is called by the workload controllers and calls nothing but the API types.
+// An owner is what a controller keeps, such as a ReplicaSet, by its uid; its
+// children are the pods that are created and deleted for it.
+//
+// It promises: a creation is expected before it is sent, because its event may
+// come before its answer; a creation that failed is expected no longer; Create
+// asks an API that refuses for one child first, and doubles only what was
+// accepted, across passes too; an expectation that the cache does not meet in
+// Patience is reported by Check, so that a lost event blocks nothing for ever.
+// All methods may be called from several goroutines.
+//
+// Tests: tables, and batches counted in synctest bubbles.
+package expect

@@ -1,0 +1,130 @@
+package expect
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	burst = 500
+	// commit is how long a creation takes in these tests; those that are sent together take no longer.
+	commit = 10 * time.Millisecond
+)
+
+var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func child(dying bool) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "child", OwnerReferences: []metav1.OwnerReference{{UID: "rs", Controller: new(true)}}}}
+	if dying {
+		p.DeletionTimestamp = &metav1.Time{Time: now}
+	}
+	return p
+}
+
+func TestExpectationsExpire(t *testing.T) {
+	e := New(burst)
+	e.Creations("rs", 2, now)
+	e.Seen(nil, child(false))
+	if settled, expired := e.Check("rs", now.Add(29*time.Second)); settled || expired {
+		t.Errorf("settled %v, expired %v while one creation is not seen", settled, expired)
+	}
+	if _, expired := e.Check("rs", now.Add(30*time.Second)); !expired {
+		t.Error("waits forever for a lost event")
+	}
+	e.Seen(nil, child(false))
+	if settled, _ := e.Check("rs", now); !settled {
+		t.Error("not settled although all was seen")
+	}
+}
+
+func TestDeletions(t *testing.T) {
+	for name, seen := range map[string]func(e *Expectations){
+		"asked to stop": func(e *Expectations) { e.Seen(child(false), child(true)) },
+		"gone":          func(e *Expectations) { e.Seen(child(false), nil) },
+		"failed":        func(e *Expectations) { e.Deleted("rs", "child") },
+		"forgotten":     func(e *Expectations) { e.Forget("rs") },
+	} {
+		e := New(burst)
+		e.Deletion("rs", "child")
+		e.Seen(child(false), child(false))
+		if !e.Deleting("rs")["child"] {
+			t.Errorf("%s: the deletion is not expected before", name)
+		}
+		if seen(e); len(e.Deleting("rs")) > 0 {
+			t.Errorf("%s: the deletion is still expected", name)
+		}
+	}
+}
+
+// pass creates n children, lets the cache show them, and tells in how many batches they were created.
+func pass(t *testing.T, e *Expectations, n int) int {
+	t.Helper()
+	start := time.Now()
+	var mu sync.Mutex
+	var made []int
+	err := e.Create("rs", n, start, func(i int) error {
+		time.Sleep(commit)
+		mu.Lock()
+		defer mu.Unlock()
+		made = append(made, i)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	slices.Sort(made)
+	if made = slices.Compact(made); len(made) != n || n > 0 && made[n-1] != n-1 {
+		t.Errorf("%d different children, want %d", len(made), n)
+	}
+	if n == 0 {
+		e.Complete("rs")
+	}
+	e.Withdraw("rs", n)
+	return int(time.Since(start) / commit)
+}
+
+// Thousands of children take several passes; each goes on with the batches that the last one reached, until nothing was
+// left to create.
+func TestPassesGoOnWithTheirBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New(burst)
+		got := []int{pass(t, e, burst), pass(t, e, burst), pass(t, e, burst), pass(t, e, 0), pass(t, e, 7)}
+		if diff := cmp.Diff([]int{9, 1, 1, 0, 3}, got); diff != "" {
+			t.Errorf("batches: %s", diff)
+		}
+	})
+}
+
+// An API that begins to refuse is asked for the children of one batch; the next pass tries a single one. Nothing that
+// was refused is expected.
+func TestRefusalsStartSlowlyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New(burst)
+		pass(t, e, 30)
+		for _, want := range []int32{32, 1} {
+			var tries atomic.Int32
+			err := e.Create("rs", 100, time.Now(), func(int) error {
+				tries.Add(1)
+				return errors.New("refused")
+			})
+			if err == nil {
+				t.Error("no error")
+			}
+			if n := tries.Load(); n != want {
+				t.Errorf("%d creations were refused, want %d", n, want)
+			}
+			if settled, _ := e.Check("rs", time.Now()); !settled {
+				t.Error("refused creations are expected")
+			}
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package numbers
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Ledger has the numbers of all loops of one server. The zero value is empty and ready; a nil Ledger counts nothing.
+type Ledger struct {
+	// Events are counted here, for all loops together.
+	Events Events
+	// Scheduling is counted here, beside the scheduler's Loop.
+	Scheduling Scheduling
+
+	mu    sync.Mutex
+	loops map[string]*Loop // by queue
+}
+
+// OfScheduling is where a scheduler counts; nil if nobody does.
+func (l *Ledger) OfScheduling() *Scheduling {
+	if l == nil {
+		return nil
+	}
+	return &l.Scheduling
+}
+
+// Begin is a loop's turn from now on. What an earlier turn has counted goes on; what waited or failed then does not.
+func (l *Ledger) Begin(controller, queue string) *Loop {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loops == nil {
+		l.loops = map[string]*Loop{}
+	}
+	loop := &Loop{controller: controller, queue: queue, acts: true}
+	if before := l.loops[queue]; before != nil {
+		loop.inherit(before)
+	}
+	l.loops[queue] = loop
+	return loop
+}
+
+// Reports are those of the loops that act now, by name.
+func (l *Ledger) Reports(now time.Time) []Report {
+	reports := []Report{}
+	for _, loop := range l.all() {
+		if report, acts := loop.Report(now); acts {
+			reports = append(reports, report)
+		}
+	}
+	return reports
+}
+
+// Counts are those of all loops that ever acted, by queue.
+func (l *Ledger) Counts(now time.Time) []Counts {
+	var counts []Counts
+	for _, loop := range l.all() {
+		counts = append(counts, loop.Counts(now))
+	}
+	return counts
+}
+
+func (l *Ledger) all() []*Loop {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var loops []*Loop
+	for _, loop := range l.loops {
+		loops = append(loops, loop)
+	}
+	slices.SortFunc(loops, func(a, b *Loop) int {
+		return strings.Compare(a.controller+" "+a.queue, b.controller+" "+b.queue)
+	})
+	return loops
+}

@@ -1,0 +1,43 @@
+package numbers
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSchedulingCountsGoOnInTheNextTerm(t *testing.T) {
+	var ledger Ledger
+	s := ledger.OfScheduling()
+	for range 2 {
+		s.Begin("default-scheduler", func() map[string]int { return map[string]int{"active": 3} })
+		s.Attempted(Scheduled, 3*time.Millisecond)
+		s.Attempted(Scheduled, time.Minute)
+		s.Preempting()
+		if c := s.Counts(); c.Pending["active"] != 3 {
+			t.Errorf("%+v, want 3 active", c)
+		}
+		s.End()
+	}
+	c := s.Counts()
+	a := c.Attempts[Scheduled]
+	if c.Profile != "default-scheduler" || c.Pending != nil || c.Preemptions != 2 || a.Count != 4 || a.Sum != 2*time.Minute+6*time.Millisecond {
+		t.Errorf("%+v", c)
+	}
+	for i, bound := range AttemptBounds {
+		want := uint64(2)
+		if bound < 0.003 {
+			want = 0
+		}
+		if a.UpTo[i] != want {
+			t.Errorf("%d up to %v, want %d", a.UpTo[i], bound, want)
+		}
+	}
+	var none *Ledger
+	none.OfScheduling().Begin("s", nil)
+	none.OfScheduling().Attempted(Refused, time.Second)
+	none.OfScheduling().Preempting()
+	none.OfScheduling().End()
+	if c := none.OfScheduling().Counts(); c.Profile != "" {
+		t.Errorf("nobody counts: %+v", c)
+	}
+}

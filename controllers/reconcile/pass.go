@@ -1,0 +1,72 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+)
+
+// passKey is the context key of the pass.
+type passKey struct{}
+
+// Pass is one call of a loop's Func: what its writes are accounted to.
+type Pass struct {
+	// Controller is the name of the controller.
+	Controller string
+	// Account is its service account in kube-system.
+	Account string
+	// wrote accounts a write; nil outside a loop's pass.
+	wrote func(object string, said uint64)
+}
+
+// Wrote says that a write of the pass was accepted: to which object, and a hash of what was said of it.
+func (p Pass) Wrote(object string, said uint64) {
+	if p.wrote != nil {
+		p.wrote(object, said)
+	}
+}
+
+// PassFrom returns the pass that ctx belongs to; ok is false outside of controllers.
+func PassFrom(ctx context.Context) (pass Pass, ok bool) {
+	pass, ok = ctx.Value(passKey{}).(Pass)
+	return pass, ok
+}
+
+// withPass accounts what is written under the context to the controller and, if there is a key, to its pass.
+func withPass(ctx context.Context, pass Pass) context.Context {
+	return context.WithValue(ctx, passKey{}, pass)
+}
+
+// WithLoop accounts what is written under the context to a loop that Run does not run, such as the scheduler. It is not watched for
+// circles, since nothing would make its keys rest.
+func WithLoop(ctx context.Context, controller string, loop *numbers.Loop) context.Context {
+	if loop == nil {
+		return ctx
+	}
+	return withPass(ctx, Pass{Controller: controller, wrote: func(string, uint64) { loop.Wrote(time.Now(), "", "", 0) }})
+}
+
+// withPassOf accounts what is written under the context to this key.
+func (l *loop[K]) withPassOf(ctx context.Context, key K) context.Context {
+	if l.numbers == nil {
+		return ctx
+	}
+	return withPass(ctx, Pass{Controller: l.cfg.Env.name, Account: l.cfg.Env.account, wrote: func(object string, said uint64) {
+		if circle := l.numbers.Wrote(l.cfg.Env.Now(), fmt.Sprint(key), object, said); circle != nil {
+			l.tellCircle(key, circle)
+		}
+	}})
+}
+
+// tellCircle says why the key rests, at its first circle, the second, the fourth and so on.
+func (l *loop[K]) tellCircle(key K, circle *numbers.Circle) {
+	if circle.Circles&(circle.Circles-1) != 0 {
+		return
+	}
+	rest := circle.Until.Sub(l.cfg.Env.Now())
+	l.log.Warn("writes in circles, rests", "key", fmt.Sprint(key), "object", circle.Object, "repeats", circle.Repeats, "for", rest)
+	l.tell(key, reasonCircle, "%s wrote %s %d times within a minute and said the same as before: another may undo it. Next try in %v",
+		l.cfg.Env.name, circle.Object, circle.Repeats, rest)
+}

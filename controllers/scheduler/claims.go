@@ -1,0 +1,229 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	resourcelisters "k8s.io/client-go/listers/resource/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
+	"k8s.io/component-helpers/storage/ephemeral"
+	"k8s.io/component-helpers/storage/volume"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+)
+
+// claims looks up what the volume claims and resource claims of a pod require. Its errors are the words of upstream's
+// scheduler for why a pod fits on no node, whatever the nodes are.
+type claims struct {
+	volumeClaims corelisters.PersistentVolumeClaimLister
+	volumes      corelisters.PersistentVolumeLister
+	classes      storagelisters.StorageClassLister
+	devices      resourcelisters.ResourceClaimLister
+
+	// What is promised to pods that are being bound is guarded by scheduler.mu: volumes to claims, and claims to nodes.
+	promised map[string]types.UID
+	selected map[types.UID]string
+}
+
+// Upstream's words.
+var (
+	errUnboundClaims   = errors.New("pod has unbound immediate PersistentVolumeClaims")
+	errClaimNotCreated = errors.New("ResourceClaim not created yet")
+)
+
+func newClaims(cfg Config) *claims {
+	core := cfg.Informers.Core().V1()
+	return &claims{
+		volumeClaims: core.PersistentVolumeClaims().Lister(),
+		volumes:      core.PersistentVolumes().Lister(),
+		classes:      cfg.Informers.Storage().V1().StorageClasses().Lister(),
+		devices:      cfg.Informers.Resource().V1().ResourceClaims().Lister(),
+		promised:     map[string]types.UID{},
+		selected:     map[types.UID]string{},
+	}
+}
+
+// needs looks up the claims of a pod; an error says why no node can help.
+func (c *claims) needs(pod *corev1.Pod) (plugin.Needs, error) {
+	var needs plugin.Needs
+	for i := range pod.Spec.Volumes {
+		claim, err := c.volumeClaim(pod, &pod.Spec.Volumes[i])
+		if err == nil && claim != nil {
+			err = c.addVolume(&needs, claim)
+		}
+		if err != nil {
+			return plugin.Needs{}, err
+		}
+		if claim != nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+			needs.Exclusive = append(needs.Exclusive, claim.Name)
+		}
+	}
+	needs.SortLate()
+	for i := range pod.Spec.ResourceClaims {
+		claim, err := c.resourceClaim(pod, &pod.Spec.ResourceClaims[i])
+		if err != nil {
+			return plugin.Needs{}, err
+		}
+		if claim != nil {
+			needs.Devices = append(needs.Devices, claim)
+		}
+	}
+	return needs, nil
+}
+
+// volumeClaim finds the claim of a volume; nil for volumes without one.
+func (c *claims) volumeClaim(pod *corev1.Pod, v *corev1.Volume) (*corev1.PersistentVolumeClaim, error) {
+	var name string
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		name = v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		name = ephemeral.VolumeClaimName(pod, v)
+	default:
+		return nil, nil
+	}
+	claim, err := c.volumeClaims.PersistentVolumeClaims(pod.Namespace).Get(name)
+	switch {
+	case apierrors.IsNotFound(err) && v.Ephemeral != nil:
+		return nil, fmt.Errorf("waiting for ephemeral volume controller to create the persistentvolumeclaim %q", name)
+	case err != nil:
+		return nil, err
+	case claim.Status.Phase == corev1.ClaimLost:
+		return nil, fmt.Errorf("persistentvolumeclaim %q bound to non-existent persistentvolume %q", name, claim.Spec.VolumeName)
+	case claim.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("persistentvolumeclaim %q is being deleted", name)
+	case v.Ephemeral != nil:
+		err = ephemeral.VolumeIsForPod(pod, claim)
+	}
+	return claim, err
+}
+
+// addVolume adds what a claim requires: its volume, or that it has none yet.
+func (c *claims) addVolume(needs *plugin.Needs, claim *corev1.PersistentVolumeClaim) error {
+	if !isBound(claim) {
+		class := c.lateClass(claim)
+		if class == nil || claim.Spec.VolumeName != "" {
+			return errUnboundClaims
+		}
+		return c.addLate(needs, claim, class)
+	}
+	v, err := c.volumes.Get(claim.Spec.VolumeName)
+	if err != nil {
+		needs.VolumeGone = true
+		return nil
+	}
+	if ref := v.Spec.ClaimRef; ref != nil &&
+		(ref.Namespace != claim.Namespace || ref.Name != claim.Name || ref.UID != "" && ref.UID != claim.UID) {
+		return errUnboundClaims // the volume belongs to another claim
+	}
+	needs.Volumes = append(needs.Volumes, v)
+	return nil
+}
+
+// lateClass is the claim's class, if that binds claims only once their pods have nodes.
+func (c *claims) lateClass(claim *corev1.PersistentVolumeClaim) *storagev1.StorageClass {
+	class, err := c.classes.Get(volume.GetPersistentVolumeClaimClass(claim))
+	if err != nil || class.VolumeBindingMode == nil || *class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
+		return nil
+	}
+	return class
+}
+
+// addLate adds a claim that gets its volume when the pod has a node. What is promised for it already holds for all its
+// pods.
+func (c *claims) addLate(needs *plugin.Needs, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
+	late := plugin.LateClaim{Claim: claim, Class: class, Node: claim.Annotations[volume.AnnSelectedNode]}
+	if node, ok := c.selected[claim.UID]; ok {
+		late.Node = node
+	}
+	all, err := c.volumes.List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	for _, v := range all {
+		to, taken := c.promised[v.Name]
+		free := v.Spec.ClaimRef == nil || volume.IsVolumeBoundToClaim(v, claim)
+		switch {
+		case taken && to == claim.UID:
+			late.Candidates = []*corev1.PersistentVolume{v}
+			needs.Late = append(needs.Late, late)
+			return nil
+		case !taken && free && volume.GetPersistentVolumeClass(v) == class.Name:
+			late.Candidates = append(late.Candidates, v)
+		}
+	}
+	slices.SortFunc(late.Candidates, func(a, b *corev1.PersistentVolume) int { return strings.Compare(a.Name, b.Name) })
+	needs.Late = append(needs.Late, late)
+	return nil
+}
+
+// promise keeps what was chosen for a pod from others. Its caller holds scheduler.mu.
+func (c *claims) promise(choice plugin.VolumeChoice, node string) {
+	for _, b := range choice.Bind {
+		c.promised[b.Volume.Name] = b.Claim.UID
+	}
+	for _, claim := range choice.Provision {
+		c.selected[claim.UID] = node
+	}
+}
+
+// release ends the promises: what was chosen is in the caches, or given up. Its caller holds scheduler.mu.
+func (c *claims) release(choice plugin.VolumeChoice) {
+	for _, b := range choice.Bind {
+		delete(c.promised, b.Volume.Name)
+	}
+	for _, claim := range choice.Provision {
+		delete(c.selected, claim.UID)
+	}
+}
+
+// resourceClaim finds the ResourceClaim of an entry; nil when its template asked for none.
+func (c *claims) resourceClaim(pod *corev1.Pod, entry *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
+	name := entry.ResourceClaimName
+	if entry.ResourceClaimTemplateName != nil {
+		status := statusOf(pod, entry.Name)
+		if status == nil {
+			return nil, fmt.Errorf("pod %q: %w", pod.Namespace+"/"+pod.Name, errClaimNotCreated)
+		}
+		name = status.ResourceClaimName
+	}
+	if name == nil {
+		return nil, nil
+	}
+	claim, err := c.devices.ResourceClaims(pod.Namespace).Get(*name)
+	switch {
+	case err != nil:
+		return nil, err
+	case claim.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("resourceclaim %q is being deleted", claim.Name)
+	case entry.ResourceClaimTemplateName != nil && !metav1.IsControlledBy(claim, pod):
+		return nil, fmt.Errorf(
+			"ResourceClaim %s/%s was not created for pod %s/%s (pod is not owner)",
+			claim.Namespace,
+			claim.Name,
+			pod.Namespace,
+			pod.Name,
+		)
+	}
+	return claim, nil
+}
+
+// statusOf gives the status of one of the pod's resource claims; nil when there is none yet.
+func statusOf(pod *corev1.Pod, name string) *corev1.PodResourceClaimStatus {
+	for i := range pod.Status.ResourceClaimStatuses {
+		if s := &pod.Status.ResourceClaimStatuses[i]; s.Name == name {
+			return s
+		}
+	}
+	return nil
+}

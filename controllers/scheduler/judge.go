@@ -1,0 +1,161 @@
+package scheduler
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
+)
+
+// Judgement is what the scheduler's own plugins say of a pod, on what the caches hold.
+type Judgement struct {
+	// Refusal is a reason that no node can lift, such as a claim that is missing; the nodes were not looked at then.
+	Refusal string
+	// Nodes has a verdict for every node, by slot; a node without rejections fits.
+	Nodes []NodeVerdict
+	// Plugins are the names of those that had an opinion about the pod.
+	Plugins []string
+	// Message is that of the pod's condition, Hint the smallest change in one sentence. Both are empty if the pod fits.
+	Message, Hint string
+}
+
+// NodeVerdict is what all plugins say of one node.
+type NodeVerdict struct {
+	Node       *corev1.Node
+	Rejections []NamedRejection
+	// FreeMilliCPU and FreeMemory (bytes) are what no pod has requested.
+	FreeMilliCPU, FreeMemory int64
+}
+
+// NamedRejection is a rejection and whose it is.
+type NamedRejection struct {
+	Plugin string
+	*plugin.Rejection
+}
+
+// A Judge asks all plugins about pods and every node. It reads the Config's Informers and changes nothing, so any server may
+// have one, whether it leads or not. Only the leader knows which pods and volumes it has promised room and not yet bound.
+// What it has parsed of the placed pods it keeps for the next question, so the first takes longer. It is safe for
+// concurrent use.
+type Judge struct {
+	config Config
+
+	mu    sync.Mutex // guards the rest; held during a question
+	cache *cache
+	seen  map[types.UID]*corev1.Pod // the versions that cache has; not more than there are pods
+}
+
+// NewJudge returns a Judge over the Informers and Serves of the Config, which needs nothing else.
+func NewJudge(cfg Config) *Judge {
+	return &Judge{config: cfg, cache: newCache(), seen: map[types.UID]*corev1.Pod{}}
+}
+
+// Pod judges one pod.
+func (j *Judge) Pod(pod *corev1.Pod) (Judgement, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.catchUp(); err != nil {
+		return Judgement{}, err
+	}
+	p := plugin.NewPod(pod)
+	var err error
+	if p.Needs, err = newClaims(j.config).needs(pod); err != nil && j.cache.known > 0 {
+		refused := &FitError{Nodes: j.cache.known, Refusal: err.Error()}
+		return Judgement{Refusal: refused.Refusal, Message: refused.Error()}, nil
+	}
+	e := newEngine(j.cache, plugins.All())
+	class := e.class(p, keyOf(pod)+p.Needs.Key(), newOwners(j.config).selector(pod))
+	class.refresh(j.cache.nodes)
+	judged := Judgement{Plugins: class.names()}
+	fits := false
+	for _, node := range j.cache.nodes {
+		if node != nil && node.Node != nil {
+			verdict := class.nodeVerdict(node)
+			fits = fits || len(verdict.Rejections) == 0
+			judged.Nodes = append(judged.Nodes, verdict)
+		}
+	}
+	if !fits {
+		fit := e.diagnose(p, class)
+		judged.Message, judged.Hint = fit.Error(), fit.Hint
+	}
+	return judged, nil
+}
+
+// catchUp brings the cache to what the informers hold, as watch does for that of a term. An informer's object that is the same
+// as before has not changed.
+func (j *Judge) catchUp() error {
+	core := j.config.Informers.Core().V1()
+	nodes, nodesErr := core.Nodes().Lister().List(labels.Everything())
+	namespaces, namespacesErr := core.Namespaces().Lister().List(labels.Everything())
+	pods, podsErr := core.Pods().Lister().List(labels.Everything())
+	j.setNodes(nodes)
+	for _, namespace := range namespaces {
+		j.cache.setNamespace(namespace.Name, labels.Set(namespace.Labels))
+	}
+	j.setPods(pods)
+	return errors.Join(nodesErr, namespacesErr, podsErr)
+}
+
+func (j *Judge) setNodes(nodes []*corev1.Node) {
+	there := make(map[string]bool, len(nodes))
+	for _, node := range nodes {
+		there[node.Name] = true
+		if slot, known := j.cache.slots[node.Name]; !known || j.cache.nodes[slot].Node != node {
+			j.cache.setNode(node)
+		}
+	}
+	for _, node := range slices.Clone(j.cache.nodes) {
+		if node != nil && !there[node.Name] {
+			j.cache.removeNode(node.Name)
+		}
+	}
+}
+
+func (j *Judge) setPods(pods []*corev1.Pod) {
+	placed := make(map[types.UID]*corev1.Pod, len(pods))
+	for _, pod := range pods {
+		if pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			placed[pod.UID] = pod
+		}
+	}
+	for uid := range j.seen {
+		if placed[uid] == nil {
+			j.cache.removePod(uid)
+		}
+	}
+	for uid, pod := range placed {
+		if j.seen[uid] != pod {
+			j.cache.setPod(pod)
+		}
+	}
+	j.seen = placed
+}
+
+// names are those of the plugins that reject nodes for pods of the class.
+func (c *class) names() []string {
+	var names []string
+	for _, f := range c.filters {
+		names = append(names, f.plugin.Name())
+	}
+	for _, s := range c.surveys {
+		if _, prefers := s.plugin.(plugins.ImageLocality); !prefers { // it never rejects
+			names = append(names, s.plugin.Name())
+		}
+	}
+	return names
+}
+
+func (c *class) nodeVerdict(node *plugin.Node) NodeVerdict {
+	return NodeVerdict{
+		Node: node.Node, Rejections: c.rejections(node),
+		FreeMilliCPU: node.Allocatable.MilliCPU - node.Requested.MilliCPU,
+		FreeMemory:   node.Allocatable.Memory - node.Requested.Memory,
+	}
+}

@@ -1,0 +1,58 @@
+package scheduler
+
+import "time"
+
+// queueName is the queue's name in reports and metrics. It stands for the pods that are to be tried now; those that are
+// parked or in backoff do not wait for the scheduler.
+const queueName = "active"
+
+// name is the pod's in reports.
+func (e *entry) name() string { return e.pod.Namespace + "/" + e.pod.Name }
+
+// count tells the numbers that the entry is somewhere else now: that it waits, or no longer; that it is worked on, or no longer. A
+// pod that goes while it waits counts as one that was taken.
+func (q *queue) count(e *entry) {
+	waits := e.where == active || e.where == woken
+	switch now := time.Now(); {
+	case waits && e.waits == nil:
+		e.waits = q.order.PushBack(now)
+		q.numbers.Queued(now)
+	case !waits && e.waits != nil:
+		since := q.order.Remove(e.waits).(time.Time)
+		e.waits = nil
+		q.numbers.Taken(now.Sub(since), q.oldest())
+	}
+	switch {
+	case e.where == inFlight && e.worked == nil:
+		e.worked = q.numbers.Working(time.Now(), e.name)
+	case e.where != inFlight && e.worked != nil:
+		e.worked(time.Now())
+		e.worked = nil
+	}
+}
+
+// oldest is since when the first of the pods waits that are to be tried now; zero: there is none.
+func (q *queue) oldest() time.Time {
+	if first := q.order.Front(); first != nil {
+		return first.Value.(time.Time)
+	}
+	return time.Time{}
+}
+
+// succeeded says that the last attempt was not refused.
+func (q *queue) succeeded(e *entry) {
+	e.refused = 0
+	q.numbers.Succeeded(e.name)
+}
+
+// pending are the pods that have no node, by upstream's names: what is woken rests in backoff unless there is nothing else to do. Pods
+// with scheduling gates are not in the queue.
+func (q *queue) pending() map[string]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return map[string]int{
+		"active":        q.heaps[active].Len(),
+		"backoff":       q.heaps[woken].Len() + q.heaps[failed].Len(),
+		"unschedulable": len(q.parked),
+	}
+}

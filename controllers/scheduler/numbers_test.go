@@ -1,0 +1,108 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+)
+
+// reportOf is the one report of a ledger.
+func reportOf(t *testing.T, ledger *numbers.Ledger) numbers.Report {
+	t.Helper()
+	reports := ledger.Reports(time.Now())
+	if len(reports) != 1 || reports[0].Loop != "default-scheduler" || reports[0].Queue != "active" {
+		t.Fatalf("reports: %+v", reports)
+	}
+	return reports[0]
+}
+
+func TestQueueCountsWhatWaitsAndWhatIsWorkedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ledger numbers.Ledger
+		q := newQueue(ledger.Begin("default-scheduler", queueName))
+		begun := time.Now()
+		check := func(when string, depth, working int, oldest time.Duration) {
+			t.Helper()
+			r := reportOf(t, &ledger)
+			if r.Depth != depth || r.Working != working || (r.Oldest != nil) != (depth > 0) {
+				t.Fatalf("%s: %+v, want depth %d, working %d", when, r, depth, working)
+			}
+			if r.Oldest != nil && r.Oldest.Sub(begun) != oldest {
+				t.Errorf("%s: the oldest waits since %v, want %v", when, r.Oldest.Sub(begun), oldest)
+			}
+		}
+		q.set(testPod("a", "", ""))
+		time.Sleep(time.Second)
+		q.set(testPod("b", "", ""))
+		q.set(testPod("b", "", "")) // the same again
+		check("two wait", 2, 0, 0)
+		q.remove("uid-a")
+		check("one is gone", 1, 0, time.Second)
+		b := mustPop(t, q, "b").entry
+		check("it is tried", 0, 1, 0)
+		q.park(b, plugin.PodGone)
+		check("it is parked", 0, 0, 0)
+		time.Sleep(time.Second)
+		q.wake(plugin.PodGone)
+		check("it is woken", 1, 0, 2*time.Second)
+		time.Sleep(backoffMin)
+		q.set(testPod("c", "", ""))
+		b = mustPop(t, q, "b").entry // it has joined active meanwhile
+		check("one is left", 1, 1, 3*time.Second)
+		q.retry(b, errors.New("refused"))
+		check("in backoff", 1, 0, 3*time.Second)
+		mustPop(t, q, "c")
+		q.remove("uid-c") // bound, says the watch
+		check("all is quiet", 0, 0, 0)
+		if r := reportOf(t, &ledger); r.Adds != 4 || r.Retries != 1 || len(r.Failing) != 1 || r.Failing[0].Key != "default/b" {
+			t.Errorf("%+v, want 4 adds, 1 retry, default/b failing", r)
+		}
+		q.remove("uid-b")
+		if r := reportOf(t, &ledger); len(r.Failing) != 0 {
+			t.Errorf("a pod that is gone fails: %+v", r.Failing)
+		}
+	})
+}
+
+func TestRefusedBindsAreFailures(t *testing.T) {
+	inWorld(t, []runtime.Object{testNode("node-1", "z", "2", "8Gi")}, func(w *world) {
+		var refusal error = apierrors.NewInternalError(fmt.Errorf("no quorum"))
+		w.refuse.Store(&refusal)
+		w.createPod(testPod("a", "1", ""))
+		w.createPod(testPod("huge", "64", "")) // parked
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		r := reportOf(t, &w.ledger)
+		if r.Depth != 0 || r.Working != 0 || len(r.Failing) != 1 || r.LastError == nil {
+			t.Fatalf("%+v, want one failing pod and none that waits", r)
+		}
+		if f := r.Failing[0]; f.Key != "default/a" || f.Tries <= numbers.TellTries || f.Next == nil || !strings.Contains(f.Error, "no quorum") {
+			t.Errorf("failing: %+v", f)
+		}
+		c := w.ledger.Scheduling.Counts()
+		if c.Profile != "default-scheduler" || c.Attempts[numbers.Refused].Count != uint64(r.Failing[0].Tries) ||
+			c.Attempts[numbers.Unschedulable].Count == 0 || c.Attempts[numbers.Scheduled].Count != 0 || c.Preemptions == 0 ||
+			c.Pending["unschedulable"] != 1 || c.Pending["backoff"] != 1 || c.Pending["active"] != 0 {
+			t.Errorf("counts: %+v", c)
+		}
+		w.wantEvent("FailedScheduling", fmt.Sprintf("Binding failed %d times in a row", numbers.TellTries))
+		w.refuse.Store(nil)
+		time.Sleep(backoffMax)
+		w.wantNode("a", "node-1")
+		if r := reportOf(t, &w.ledger); len(r.Failing) != 0 {
+			t.Errorf("a pod with a node fails: %+v", r.Failing)
+		}
+		if c := w.ledger.Scheduling.Counts(); c.Attempts[numbers.Scheduled].Count != 1 || c.Pending["backoff"] != 0 {
+			t.Errorf("counts: %+v", c)
+		}
+	})
+}

@@ -1,0 +1,45 @@
+package plugin
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+)
+
+// Needs is what the claims of a pod require of a node, looked up when the pod is tried. The zero value is that of a pod
+// without claims.
+type Needs struct {
+	// Volumes are the PersistentVolumes that the pod's claims are bound to.
+	Volumes []*corev1.PersistentVolume
+	// VolumeGone tells that a claim is bound to a PersistentVolume that does not exist.
+	VolumeGone bool
+	// Late are the claims that get their volumes only when the pod has a node, the smallest first.
+	Late []LateClaim
+	// Exclusive are the names of the claims that one pod only may use.
+	Exclusive []string
+	// Devices are the pod's ResourceClaims.
+	Devices []*resourcev1.ResourceClaim
+}
+
+// Key names the needs: pods with equal keys have equal needs. It is empty for the zero value.
+func (n *Needs) Key() string {
+	var key strings.Builder
+	for _, v := range n.Volumes {
+		fmt.Fprintf(&key, "volume %s@%s\n", v.Name, v.ResourceVersion)
+	}
+	for _, d := range n.Devices {
+		fmt.Fprintf(&key, "devices %s@%s\n", d.Name, d.ResourceVersion)
+	}
+	for i := range n.Late {
+		key.WriteString(n.Late[i].key())
+	}
+	for _, name := range n.Exclusive {
+		fmt.Fprintf(&key, "exclusive %s\n", name)
+	}
+	if n.VolumeGone {
+		key.WriteString("gone\n")
+	}
+	return key.String()
+}

@@ -1,0 +1,68 @@
+package plugins
+
+import (
+	"slices"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+)
+
+// VolumeRestrictions keeps a claim with the access mode ReadWriteOncePod to one pod, whatever the node.
+type VolumeRestrictions struct{}
+
+// Name is the plugin's name.
+func (VolumeRestrictions) Name() string { return "VolumeRestrictions" }
+
+// Wakes: the other pod has gone, or the claim is another one.
+func (VolumeRestrictions) Wakes() plugin.Event { return plugin.ClaimChanged | plugin.PodGone }
+
+// Weight counts for nothing: nodes are not compared.
+func (VolumeRestrictions) Weight() int64 { return 1 }
+
+// Survey counts the pods that use the claims.
+func (VolumeRestrictions) Survey(pod *plugin.Pod, _ plugin.World) plugin.Survey {
+	if len(pod.Needs.Exclusive) == 0 {
+		return nil
+	}
+	return &restrictionsSurvey{namespace: pod.Namespace, claims: pod.Needs.Exclusive, users: map[int]int{}}
+}
+
+// restrictionsSurvey knows how many pods use the claims on each node that has such pods.
+type restrictionsSurvey struct {
+	namespace string
+	claims    []string
+	users     map[int]int // by slot
+}
+
+// Observe counts again what a node holds.
+func (s *restrictionsSurvey) Observe(slot int, node *plugin.Node) {
+	delete(s.users, slot)
+	if node == nil {
+		return
+	}
+	for _, p := range node.Pods {
+		if p.Namespace == s.namespace && slices.ContainsFunc(s.claims, func(name string) bool { return usesClaim(p, name) }) {
+			s.users[slot]++
+		}
+	}
+}
+
+func usesClaim(p *plugin.Pod, name string) bool {
+	for i := range p.Spec.Volumes {
+		if claim := p.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && claim.ClaimName == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Filter rejects all nodes while another pod uses one of the claims.
+func (s *restrictionsSurvey) Filter(*plugin.Node) *plugin.Rejection {
+	if len(s.users) == 0 {
+		return nil
+	}
+	return plugin.Reject("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
+		"no other pod used its claims")
+}
+
+// Score has no preference.
+func (s *restrictionsSurvey) Score([]*plugin.Node, []int64) bool { return false }

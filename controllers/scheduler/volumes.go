@@ -1,0 +1,133 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/component-helpers/storage/volume"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+)
+
+// Limits of binding volumes.
+const (
+	// volumeWaitMax is how long a pod that has a node waits for its volumes; then it is tried again. Upstream's default.
+	volumeWaitMax = 10 * time.Minute
+	// volumeLookInterval is how often a waiting pod looks whether its claims are bound. Upstream's.
+	volumeLookInterval = time.Second
+	// volumeWaitLimit bounds the pods that wait for their volumes at once; the next one is tried again later.
+	volumeWaitLimit = 1024
+)
+
+var (
+	errTooManyWait  = errors.New("too many pods are waiting for their volumes")
+	errVolumesLate  = errors.New("timed out waiting for volumes to be bound")
+	errNodeForgone  = errors.New("another node was selected for the claim, or none")
+	errPodGone      = errors.New("the pod is gone")
+	errVolumeForgot = errors.New("the volume was given to another claim")
+)
+
+// volumeWriter gives the late claims of a pod that has a node their volumes, and waits until they are bound.
+type volumeWriter struct {
+	client  kubernetes.Interface
+	pods    corelisters.PodLister
+	claims  corelisters.PersistentVolumeClaimLister
+	volumes corelisters.PersistentVolumeLister
+}
+
+// bind writes the choice and waits for the controller that binds.
+func (w *volumeWriter) bind(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice) error {
+	for _, b := range choice.Bind {
+		next, changed, err := volume.GetBindVolumeToClaim(b.Volume, b.Claim)
+		if err == nil && changed {
+			_, err = w.client.CoreV1().PersistentVolumes().Update(ctx, next, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, claim := range choice.Provision {
+		if claim.Annotations[volume.AnnSelectedNode] == node {
+			continue
+		}
+		next := claim.DeepCopy()
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, volume.AnnSelectedNode, node)
+		if _, err := w.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, next, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	return w.wait(ctx, pod, node, choice)
+}
+
+// wait returns when all claims are bound, or never will be.
+func (w *volumeWriter) wait(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice) error {
+	ticker, limit := time.NewTicker(volumeLookInterval), time.NewTimer(volumeWaitMax)
+	defer ticker.Stop()
+	defer limit.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit.C:
+			return errVolumesLate
+		case <-ticker.C:
+		}
+		if bound, err := w.bound(pod, node, choice); bound || err != nil {
+			return err
+		}
+	}
+}
+
+// bound tells whether the caches show all claims as bound.
+func (w *volumeWriter) bound(pod *corev1.Pod, node string, choice plugin.VolumeChoice) (bool, error) {
+	if found, err := w.pods.Pods(pod.Namespace).Get(pod.Name); err != nil || found.UID != pod.UID {
+		return false, errPodGone
+	}
+	all := true
+	for _, b := range choice.Bind {
+		v, err := w.volumes.Get(b.Volume.Name)
+		if err != nil {
+			return false, err
+		}
+		if v.ResourceVersion != b.Volume.ResourceVersion && !volume.IsVolumeBoundToClaim(v, b.Claim) {
+			return false, fmt.Errorf("volume %s: %w", v.Name, errVolumeForgot)
+		}
+		claim, err := w.claim(b.Claim)
+		if err != nil {
+			return false, err
+		}
+		all = all && isBound(claim)
+	}
+	for _, wanted := range choice.Provision {
+		claim, err := w.claim(wanted)
+		if err != nil {
+			return false, err
+		}
+		if claim.ResourceVersion != wanted.ResourceVersion && claim.Annotations[volume.AnnSelectedNode] != node {
+			return false, fmt.Errorf("claim %s: %w", claim.Name, errNodeForgone)
+		}
+		all = all && isBound(claim)
+	}
+	return all, nil
+}
+
+// claim is the newest version that the cache has of a claim.
+func (w *volumeWriter) claim(of *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+	claim, err := w.claims.PersistentVolumeClaims(of.Namespace).Get(of.Name)
+	if err == nil && claim.UID != of.UID {
+		return nil, apierrors.NewNotFound(corev1.Resource("persistentvolumeclaims"), of.Name)
+	}
+	return claim, err
+}
+
+// isBound tells whether the controller has finished binding a claim.
+func isBound(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, volume.AnnBindCompleted)
+}

@@ -1,0 +1,214 @@
+package podfields
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+var update = flag.Bool("update", false, "write the table into docs/compatibility.md")
+
+// TestEveryFieldIsAccountedFor walks the types of a pod's spec: who finds a field here that upstream has added decides
+// what becomes of it, and says so in the table.
+func TestEveryFieldIsAccountedFor(t *testing.T) {
+	types := map[reflect.Type]Type{}
+	for _, entry := range Table() {
+		if _, twice := types[typeOf(entry)]; twice {
+			t.Errorf("%s stands twice in the table", typeOf(entry))
+		}
+		types[typeOf(entry)] = entry
+	}
+	seen := map[reflect.Type]bool{}
+	var check func(reflect.Type)
+	check = func(of reflect.Type) {
+		if seen[of] {
+			return
+		}
+		seen[of] = true
+		entry, ok := types[of]
+		if !ok {
+			t.Errorf("%s is not in the table; its fields: %v", of, slices.Sorted(maps.Keys(fieldsOf(of))))
+			return
+		}
+		for _, next := range checkType(t, entry, of) {
+			check(next)
+		}
+	}
+	check(reflect.TypeFor[corev1.PodSpec]())
+	for of := range types {
+		if !seen[of] {
+			t.Errorf("%s is in the table, but no pod has one whose fields are looked at", of)
+		}
+	}
+}
+
+// checkType compares one entry with the type's fields, and returns the types of those that are looked into.
+func checkType(t *testing.T, entry Type, of reflect.Type) []reflect.Type {
+	t.Helper()
+	verdicts := map[string]int{}
+	opaque := map[string]bool{}
+	for _, name := range split(entry.Enforced) {
+		verdicts[name]++
+	}
+	for _, rule := range entry.Rules {
+		if rule.Why == "" {
+			t.Errorf("%s: %s without a reason", of, rule.Fields)
+		}
+		for _, name := range split(rule.Fields) {
+			verdicts[name]++
+			opaque[name] = rule.When == nil
+		}
+	}
+	var below []reflect.Type
+	for name, next := range fieldsOf(of) {
+		if verdicts[name] != 1 {
+			t.Errorf("%s.%s has %d verdicts in the table, want one", of, name, verdicts[name])
+		}
+		delete(verdicts, name)
+		if next != nil && !opaque[name] {
+			below = append(below, next)
+		}
+	}
+	for name := range verdicts {
+		t.Errorf("%s.%s is in the table, but there is no such field", of, name)
+	}
+	return below
+}
+
+// fieldsOf are a type's fields by name, those of inlined types too, and the struct that each is, or nil.
+func fieldsOf(of reflect.Type) map[string]reflect.Type {
+	out := map[string]reflect.Type{}
+	for i := range of.NumField() {
+		f := of.Field(i)
+		if name := jsonName(f); name != "" {
+			out[name] = structOf(f.Type)
+			continue
+		}
+		maps.Copy(out, fieldsOf(f.Type))
+	}
+	return out
+}
+
+func to[T any](v T) *T { return &v }
+
+func TestFind(t *testing.T) {
+	limit := resource.MustParse("1Gi")
+	for name, c := range map[string]struct {
+		spec corev1.PodSpec
+		node Node
+		want []string
+	}{
+		"nothing": {corev1.PodSpec{HostUsers: to(true), Containers: []corev1.Container{{Name: "c", Ports: []corev1.ContainerPort{{ContainerPort: 1}}}}}, Embedded, nil},
+		"user namespaces, wherever": {corev1.PodSpec{HostUsers: to(false)}, Node{HostPorts6: true, SELinux: true, AppArmor: true, RecursiveReadOnly: true},
+			[]string{"spec.hostUsers: Setpoint's agent refuses the pod: it has no user namespaces"}},
+		"host port": {corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 80, HostIP: "127.0.0.1"}}}}}, Embedded, nil},
+		"host port, IPv6": {corev1.PodSpec{InitContainers: []corev1.Container{{}, {Ports: []corev1.ContainerPort{{}, {HostPort: 80, HostIP: "::"}}}}}, Embedded,
+			[]string{"spec.initContainers[1].ports[1].hostIP: Setpoint's agent refuses the pod: its runtime opens host ports on IPv4 only"}},
+		"host port, IPv6, of a runtime that has them": {corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 80, HostIP: "::1"}}}}}, Node{HostPorts6: true}, nil},
+		"host port, IPv6, of the host":                {corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 80, HostIP: "::1"}}}}}, Embedded, nil},
+		"block volume of an ephemeral container": {corev1.PodSpec{EphemeralContainers: []corev1.EphemeralContainer{{
+			EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeDevices: []corev1.VolumeDevice{{}}}}}}, Embedded,
+			[]string{"spec.ephemeralContainers[0].volumeDevices: Setpoint's agent refuses the pod: it has no block volumes"}},
+		"AppArmor": {corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}},
+			Containers:      []corev1.Container{{SecurityContext: &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost}}}}}, Embedded,
+			[]string{"spec.containers[0].securityContext.appArmorProfile.type: Setpoint's agent refuses the pod: its runtime loads no AppArmor profile"}},
+		"SELinux": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}}, Embedded,
+			[]string{"spec.securityContext.seLinuxOptions: Setpoint's agent refuses the pod: its runtime sets no SELinux labels"}},
+		"empty SELinux": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{}}}, Embedded, nil},
+		"recursive read-only": {corev1.PodSpec{Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{RecursiveReadOnly: to(corev1.RecursiveReadOnlyEnabled)}}}}}, Node{},
+			[]string{"spec.containers[0].volumeMounts[0].recursiveReadOnly: Setpoint's agent refuses the pod: its runtime has no recursive read-only mounts"}},
+		"volumes": {corev1.PodSpec{Volumes: []corev1.Volume{
+			{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit}}},
+			{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit, Medium: corev1.StorageMediumMemory}}},
+			{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}},
+		}}, Embedded, []string{
+			"spec.volumes[0].emptyDir.sizeLimit: has no effect: nobody measures what is written to a disk",
+			"spec.volumes[2].csi: Setpoint's agent refuses the pod: it has no such volumes",
+		}},
+		"own restart policies": {corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+			InitContainers: []corev1.Container{{RestartPolicy: to(corev1.ContainerRestartPolicyAlways)}, {RestartPolicy: to(corev1.ContainerRestartPolicyOnFailure)}},
+			Containers:     []corev1.Container{{RestartPolicy: to(corev1.ContainerRestartPolicyNever)}}}, Embedded,
+			[]string{"spec.initContainers[1].restartPolicy: Setpoint's agent refuses the pod: containers restart as the pod says"}},
+	} {
+		var got []string
+		for _, f := range Find(&c.spec, "spec", c.node) {
+			got = append(got, f.String())
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestTheDocumentShowsTheTable: go test ./podfields -update writes it.
+func TestTheDocumentShowsTheTable(t *testing.T) {
+	const document, begin, end = "../../docs/compatibility.md", "<!-- fields: begin -->\n", "<!-- fields: end -->"
+	data, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(data), begin)
+	have, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the table", document)
+	}
+	if *update {
+		have = markdown()
+		if err := os.WriteFile(document, []byte(before+begin+have+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(markdown(), have); diff != "" {
+		t.Errorf("%s is not the table (-update writes it):\n%s", document, diff)
+	}
+}
+
+func markdown() string {
+	var out strings.Builder
+	out.WriteString("| field | values | agent | why |\n|---|---|---|---|\n")
+	for _, verdict := range []Verdict{Refused, Dropped, Harmless} {
+		seen := map[string]bool{}
+		for _, entry := range Table() {
+			for _, rule := range entry.Rules {
+				if rule.Verdict != verdict || typeOf(entry) == reflect.TypeFor[corev1.EphemeralContainer]() { // as Container
+					continue
+				}
+				var names []string
+				for _, name := range split(rule.Fields) {
+					names = append(names, "`"+typeOf(entry).Name()+"."+name+"`")
+				}
+				agent := map[Verdict]string{Refused: "refuses the pod", Dropped: "ignores it, with a warning", Harmless: "ignores it"}[verdict]
+				if rule.Unless != nil {
+					agent += ", unless the runtime can do it"
+				}
+				row := fmt.Sprintf("| %s | %s | %s | %s |\n", strings.Join(names, ", "), rule.Values, agent, rule.Why)
+				if !seen[row] {
+					out.WriteString(row)
+				}
+				seen[row] = true
+			}
+		}
+	}
+	return out.String()
+}
+
+func BenchmarkFindNothing(b *testing.B) {
+	spec := &corev1.PodSpec{
+		Volumes:    []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		Containers: []corev1.Container{{Name: "a", Ports: []corev1.ContainerPort{{ContainerPort: 80}}}, {Name: "b"}},
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		Find(spec, "spec", Embedded)
+	}
+}

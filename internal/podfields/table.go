@@ -1,0 +1,210 @@
+package podfields
+
+import (
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Verdict is what becomes of a field that is set.
+type Verdict int
+
+const (
+	// Refused: the agent does not run the pod.
+	Refused Verdict = iota
+	// Dropped: the pod runs without it, an event and a warning say so.
+	Dropped
+	// Harmless: nothing is missed by ignoring it.
+	Harmless
+)
+
+// Node is what a node's container runtime can do. The zero value is the least that any can.
+type Node struct {
+	// HostPorts6, SELinux, AppArmor: the runtime does it or says itself that it cannot.
+	HostPorts6, SELinux, AppArmor bool
+	// RecursiveReadOnly and SupplementalGroupsPolicy are features that a runtime reports.
+	RecursiveReadOnly, SupplementalGroupsPolicy bool
+}
+
+// Embedded is what the embedded runtime can do.
+var Embedded = Node{RecursiveReadOnly: true, SupplementalGroupsPolicy: true}
+
+// Type is all fields of one type, by their names in JSON; a field that is inlined counts as its own fields.
+type Type struct {
+	Of any
+	// Enforced are the fields that do what they say: by the agent, the scheduler, a controller or the API. Space between them.
+	Enforced string
+	Rules    []Rule
+}
+
+// Rule is about fields that are not enforced, or not always. What lies below a refused or dropped field is not looked at.
+type Rule struct {
+	// Fields have space between them.
+	Fields  string
+	Verdict Verdict
+	// Why completes "…: this node refuses it: ", "…: it has no effect: ".
+	Why string
+	// When limits the rule to some values; nil is all values but the zero value.
+	When func(At) bool
+	// Unless lifts the rule from nodes that can do it.
+	Unless func(Node) bool
+	// Values tells readers of the table what When says.
+	Values string
+}
+
+// At is a field that is set, and where it stands.
+type At struct {
+	Spec *corev1.PodSpec
+	// In is the pointer to the struct that has the field.
+	In any
+	// List is the field of the spec below which it stands, such as "initContainers".
+	List string
+}
+
+const containerFields = "name image command args workingDir ports envFrom env resources volumeMounts livenessProbe readinessProbe " +
+	"startupProbe lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty"
+
+var containerRules = []Rule{
+	{Fields: "restartPolicy", Verdict: Refused, Why: "containers restart as the pod says", When: ownRestartPolicy,
+		Values: "other than the pod's, unless `Always` of an init container"},
+	{Fields: "restartPolicyRules", Verdict: Refused, Why: "containers restart as the pod says"},
+	{Fields: "volumeDevices", Verdict: Refused, Why: "it has no block volumes"},
+	{Fields: "resizePolicy", Verdict: Harmless, Why: "it speaks of resizes of running pods, which are not done at all"},
+}
+
+const (
+	noVolume = "it has no such volumes"
+	noUser   = "it does not change the owner of single files"
+	noDevice = "it has no devices to give"
+	windows  = "a Linux node ignores it, a stock kubelet too"
+)
+
+// Table returns every type that a pod's spec is made of, the spec first.
+func Table() []Type {
+	return append(specTypes(), append(volumeTypes(), append(containerTypes(), schedulingTypes()...)...)...)
+}
+
+func specTypes() []Type {
+	return []Type{
+		{
+			Of: corev1.PodSpec{},
+			Enforced: "volumes initContainers containers ephemeralContainers restartPolicy terminationGracePeriodSeconds " +
+				"activeDeadlineSeconds dnsPolicy nodeSelector serviceAccountName serviceAccount automountServiceAccountToken nodeName hostNetwork hostPID " +
+				"hostIPC shareProcessNamespace securityContext imagePullSecrets hostname subdomain affinity schedulerName tolerations hostAliases " +
+				"priorityClassName priority dnsConfig readinessGates runtimeClassName enableServiceLinks preemptionPolicy overhead " +
+				"topologySpreadConstraints setHostnameAsFQDN os schedulingGates resources hostnameOverride",
+			Rules: []Rule{
+				{Fields: "hostUsers", Verdict: Refused, Why: "it has no user namespaces", When: isFalse, Values: "`false`"},
+				{Fields: "resourceClaims", Verdict: Refused, Why: noDevice},
+				{Fields: "schedulingGroup", Verdict: Dropped, Why: "pods are scheduled one by one"},
+				{Fields: "evictionResponders", Verdict: Dropped, Why: "evictions wait for nobody"},
+			},
+		},
+		{
+			Of:       corev1.PodSecurityContext{},
+			Enforced: "runAsUser runAsGroup runAsNonRoot supplementalGroups sysctls seccompProfile appArmorProfile",
+			Rules: []Rule{
+				seLinux,
+				{
+					Fields:  "supplementalGroupsPolicy",
+					Verdict: Refused,
+					Why:     "its runtime adds the groups of the image",
+					When:    strictGroups,
+					Values:  "`Strict`",
+					Unless:  func(n Node) bool { return n.SupplementalGroupsPolicy },
+				},
+				{
+					Fields:  "fsGroup",
+					Verdict: Dropped,
+					Why:     "files of persistent volumes keep their group",
+					When:    hasClaim,
+					Values:  "with a persistentVolumeClaim",
+				},
+				{
+					Fields:  "fsGroupChangePolicy",
+					Verdict: Harmless,
+					Why:     "it is about changing files that a volume already has, which is never done",
+				},
+				{Fields: "seLinuxChangePolicy", Verdict: Harmless, Why: "it is about labels, and who asks for labels is refused"},
+				{Fields: "windowsOptions", Verdict: Harmless, Why: windows},
+			},
+		},
+		{Of: corev1.PodOS{}, Rules: []Rule{{Fields: "name", Verdict: Refused, Why: "it runs Linux", When: isWindows, Values: "`windows`"}}},
+		{Of: corev1.SeccompProfile{}, Enforced: "type localhostProfile"},
+		{Of: corev1.AppArmorProfile{}, Rules: []Rule{
+			{
+				Fields:  "type",
+				Verdict: Refused,
+				Why:     "its runtime loads no AppArmor profile",
+				When:    confined,
+				Values:  "other than `Unconfined`",
+				Unless:  func(n Node) bool { return n.AppArmor },
+			},
+			{Fields: "localhostProfile", Verdict: Harmless, Why: "the type is judged"},
+		}},
+		{Of: corev1.Sysctl{}, Enforced: "name value"},
+		{Of: corev1.LocalObjectReference{}, Enforced: "name"},
+		{Of: corev1.HostAlias{}, Enforced: "ip hostnames"},
+		{Of: corev1.PodDNSConfig{}, Enforced: "nameservers searches options"},
+		{Of: corev1.PodDNSConfigOption{}, Enforced: "name value"},
+		{Of: corev1.PodReadinessGate{}, Enforced: "conditionType"},
+		{Of: corev1.PodSchedulingGate{}, Enforced: "name"},
+	}
+}
+
+var seLinux = Rule{Fields: "seLinuxOptions", Verdict: Refused, Why: "its runtime sets no SELinux labels",
+	When: anySELinux, Unless: func(n Node) bool { return n.SELinux }}
+
+func isFalse(at At) bool {
+	spec := at.In.(*corev1.PodSpec)
+	return spec.HostUsers != nil && !*spec.HostUsers
+}
+
+func isWindows(at At) bool { return at.In.(*corev1.PodOS).Name == corev1.Windows }
+
+func strictGroups(at At) bool {
+	p := at.In.(*corev1.PodSecurityContext).SupplementalGroupsPolicy
+	return p != nil && *p == corev1.SupplementalGroupsPolicyStrict
+}
+
+func hasClaim(at At) bool {
+	sc := at.In.(*corev1.PodSecurityContext)
+	for i := range at.Spec.Volumes {
+		if at.Spec.Volumes[i].PersistentVolumeClaim != nil {
+			return sc.FSGroup != nil
+		}
+	}
+	return false
+}
+
+func confined(at At) bool {
+	kind := at.In.(*corev1.AppArmorProfile).Type
+	return kind != "" && kind != corev1.AppArmorProfileTypeUnconfined
+}
+
+func anySELinux(at At) bool {
+	var o *corev1.SELinuxOptions
+	switch sc := at.In.(type) {
+	case *corev1.SecurityContext:
+		o = sc.SELinuxOptions
+	case *corev1.PodSecurityContext:
+		o = sc.SELinuxOptions
+	}
+	return o != nil && *o != corev1.SELinuxOptions{}
+}
+
+// ownRestartPolicy finds containers that want to be restarted in another way than their pod.
+func ownRestartPolicy(at At) bool {
+	c, ok := at.In.(*corev1.Container)
+	if !ok || c.RestartPolicy == nil {
+		return false // the API forbids it for ephemeral containers
+	}
+	sidecar := at.List == "initContainers" && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	return !sidecar && string(*c.RestartPolicy) != string(at.Spec.RestartPolicy)
+}
+
+// split gives the fields of a list in the table.
+func split(fields string) []string { return strings.Fields(fields) }
+
+func typeOf(t Type) reflect.Type { return reflect.TypeOf(t.Of) }

@@ -1,0 +1,195 @@
+package trust
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"time"
+)
+
+// Names that authorization knows.
+const (
+	GroupServers = "setpoint:servers"
+	GroupNodes   = "system:nodes"
+	GroupMasters = "system:masters"
+
+	serverPrefix = "system:setpoint:server:"
+	nodePrefix   = "system:node:"
+	adminName    = "admin"
+)
+
+const (
+	caValidity   = 10 * 365 * 24 * time.Hour
+	leafValidity = 365 * 24 * time.Hour
+	// clockSkewAllowed is how far back certificates begin, so that a machine whose clock is behind can join.
+	clockSkewAllowed = time.Hour
+	serialBits       = 127
+)
+
+// CA signs the certificates of one cluster. It is safe for concurrent use.
+type CA struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// NewCA makes a certificate authority valid for ten years from now.
+func NewCA(now time.Time) (*CA, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority key: %w", err)
+	}
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: "setpoint-ca"},
+		NotAfter:              now.Add(caValidity),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	self := &CA{certificate: template, key: key}
+	der, err := self.sign(template, &key.PublicKey, now)
+	if err != nil {
+		return nil, err
+	}
+	self.certificate, err = x509.ParseCertificate(der)
+	return self, err
+}
+
+// ParseCA reads a certificate authority from PEM.
+func ParseCA(certPEM, keyPEM []byte) (*CA, error) {
+	certificate, err := ParseCertificate(certPEM)
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority: %w", err)
+	}
+	key, err := parseKey(keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("certificate authority key: %w", err)
+	}
+	if !key.PublicKey.Equal(certificate.PublicKey) {
+		return nil, fmt.Errorf("certificate authority: %w: key and certificate do not belong together", ErrBadPEM)
+	}
+	return &CA{certificate: certificate, key: key}, nil
+}
+
+// CertPEM is the authority's certificate; it is no secret.
+func (ca *CA) CertPEM() []byte { return encodeCert(ca.certificate.Raw) }
+
+// KeyPEM is the authority's private key: whoever holds it can do everything in the cluster.
+func (ca *CA) KeyPEM() ([]byte, error) { return encodeKey(ca.key) }
+
+// Expires is when the authority ends, and all that it has signed.
+func (ca *CA) Expires() time.Time { return ca.certificate.NotAfter }
+
+// Pin is the hash by which join tokens name the authority: hex of SHA-256 over its DER form.
+func (ca *CA) Pin() string { return Pin(ca.certificate) }
+
+// Pin is the hash of a certificate as it stands in join tokens.
+func Pin(certificate *x509.Certificate) string {
+	sum := sha256.Sum256(certificate.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// leaf is what the authority puts into a certificate that is not its own.
+type leaf struct {
+	commonName, group string
+	// names are DNS names and IP addresses; empty for clients.
+	names []string
+	// client and server are what it may be used for.
+	client, server bool
+}
+
+// issue makes a key and a certificate for it.
+func (ca *CA) issue(l leaf, now time.Time) (*Identity, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("key of %s: %w", l.commonName, err)
+	}
+	der, err := ca.signLeaf(l, &key.PublicKey, now)
+	if err != nil {
+		return nil, err
+	}
+	keyPEM, err := encodeKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return &Identity{CertPEM: encodeCert(der), KeyPEM: keyPEM, CAPEM: ca.CertPEM()}, nil
+}
+
+func (ca *CA) signLeaf(l leaf, public any, now time.Time) ([]byte, error) {
+	template := &x509.Certificate{
+		Subject:  pkix.Name{CommonName: l.commonName, Organization: []string{l.group}},
+		NotAfter: earlier(now.Add(leafValidity), ca.certificate.NotAfter),
+		KeyUsage: x509.KeyUsageDigitalSignature,
+	}
+	if l.client {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
+	}
+	if l.server {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+	}
+	for _, name := range l.names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+	return ca.sign(template, public, now)
+}
+
+func (ca *CA) sign(template *x509.Certificate, public any, now time.Time) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
+	if err != nil {
+		return nil, fmt.Errorf("serial number: %w", err)
+	}
+	template.SerialNumber = serial.Add(serial, big.NewInt(1))
+	template.NotBefore = now.Add(-clockSkewAllowed)
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.certificate, public, ca.key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate of %s: %w", template.Subject.CommonName, err)
+	}
+	return der, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// ParseCertificate reads the first certificate of a PEM text.
+func ParseCertificate(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, fmt.Errorf("%w: CERTIFICATE", ErrBadPEM)
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "EC PRIVATE KEY" {
+		return nil, fmt.Errorf("%w: EC PRIVATE KEY", ErrBadPEM)
+	}
+	return x509.ParseECPrivateKey(block.Bytes)
+}
+
+func encodeCert(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}

@@ -1,0 +1,206 @@
+package trust
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Files of a cluster's folder. Besides them pki/ holds <server>.crt and <server>.key,
+// and the folder itself one <server>.kubeconfig for each server.
+const (
+	folderPKI       = "pki"
+	fileCACert      = "ca.crt"
+	fileCAKey       = "ca.key"
+	fileAdminCert   = "admin.crt"
+	fileAdminKey    = "admin.key"
+	fileGossipKey   = "gossip.key"
+	fileNodeToken   = "node.token"
+	fileAccountKey  = "sa.key"
+	AdminKubeconfig = "admin.kubeconfig"
+)
+
+const gossipKeyBytes = 32
+
+// Cluster is the trust material of a cluster, as held by its servers.
+type Cluster struct {
+	CA *CA
+	// GossipKey encrypts gossip: 32 bytes.
+	GossipKey []byte
+	// NodeToken lets agents join for TokenLife after the first start of the cluster. It
+	// is the zero value if its file was deleted.
+	NodeToken Token
+	// AccountKey signs the tokens of service accounts, on every server.
+	AccountKey *ecdsa.PrivateKey
+	// Admin may do everything. RenewAdmin replaces it.
+	Admin *Identity
+
+	dir string
+	// mu keeps one RenewAdmin from another. adminLeaf is the certificate of adminRead.
+	mu        sync.Mutex
+	adminRead *Identity
+	adminLeaf *x509.Certificate
+}
+
+// InitCluster makes or completes the trust material of a cluster in dir: what exists and
+// has more than a third of its life left is kept, so calling it again is harmless and
+// renews. It writes one certificate for each server, and the administrator's kubeconfigs.
+func InitCluster(dir string, servers []Server, now time.Time) (*Cluster, error) {
+	if err := os.MkdirAll(filepath.Join(dir, folderPKI), folderMode); err != nil {
+		return nil, fmt.Errorf("init cluster: %w", err)
+	}
+	ca, err := loadOrMakeCA(filepath.Join(dir, folderPKI), now)
+	if err != nil {
+		return nil, fmt.Errorf("init cluster: %w", err)
+	}
+	cluster := &Cluster{CA: ca, dir: dir}
+	if err := cluster.complete(servers, now); err != nil {
+		return nil, fmt.Errorf("init cluster: %w", err)
+	}
+	return cluster, nil
+}
+
+func (c *Cluster) complete(servers []Server, now time.Time) (err error) {
+	if err := c.loadSecrets(true); err != nil {
+		return err
+	}
+	if _, err := readOrMake(c.EncryptionFile(), secretMode, c.newEncryptionConfig); err != nil {
+		return err
+	}
+	for _, server := range servers {
+		if _, err := c.Server(server, now); err != nil {
+			return err
+		}
+	}
+	if c.Admin, err = c.loadOrIssue(c.path(fileAdminCert), c.path(fileAdminKey), nil, now,
+		func() (*Identity, error) { return c.CA.IssueAdmin(now) }); err != nil {
+		return err
+	}
+	return c.writeKubeconfigs(servers)
+}
+
+// LoadCluster reads the trust material that InitCluster wrote; it changes nothing.
+func LoadCluster(dir string) (*Cluster, error) {
+	c := &Cluster{dir: dir}
+	certPEM, err := os.ReadFile(c.path(fileCACert))
+	if err != nil {
+		return nil, fmt.Errorf("load cluster: %w", err)
+	}
+	keyPEM, err := os.ReadFile(c.path(fileCAKey))
+	if err != nil {
+		return nil, fmt.Errorf("load cluster: %w", err)
+	}
+	if c.CA, err = ParseCA(certPEM, keyPEM); err != nil {
+		return nil, fmt.Errorf("load cluster %s: %w", dir, err)
+	}
+	if err := c.loadSecrets(false); err != nil {
+		return nil, fmt.Errorf("load cluster: %w", err)
+	}
+	if c.Admin, err = c.readIdentity(c.path(fileAdminCert), c.path(fileAdminKey)); err != nil {
+		return nil, fmt.Errorf("load cluster: %w", err)
+	}
+	return c, nil
+}
+
+// Server returns the identity of a server, issuing it when it is missing, near its end, or
+// lacks one of the server's names.
+func (c *Cluster) Server(server Server, now time.Time) (*Identity, error) {
+	if err := server.validate(); err != nil {
+		return nil, err
+	}
+	return c.loadOrIssue(c.path(server.Name+".crt"), c.path(server.Name+".key"), server.Names(), now,
+		func() (*Identity, error) { return c.CA.IssueServer(server, now) })
+}
+
+// LoadServer returns the identity of a server as it is on disk.
+func (c *Cluster) LoadServer(name string) (*Identity, error) {
+	id, err := c.readIdentity(c.path(name+".crt"), c.path(name+".key"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoServer, name, err)
+	}
+	return id, nil
+}
+
+func (c *Cluster) path(file string) string { return filepath.Join(c.dir, folderPKI, file) }
+
+func (c *Cluster) writeKubeconfigs(servers []Server) error {
+	if len(servers) == 0 {
+		return nil
+	}
+	for _, server := range servers {
+		if err := WriteKubeconfig(filepath.Join(c.dir, server.Name+".kubeconfig"), c.Admin, []Server{server}); err != nil {
+			return err
+		}
+	}
+	return WriteKubeconfig(filepath.Join(c.dir, AdminKubeconfig), c.Admin, servers)
+}
+
+func (c *Cluster) loadSecrets(create bool) error {
+	read := func(file string, produce func() ([]byte, error)) ([]byte, error) {
+		if !create {
+			return os.ReadFile(c.path(file))
+		}
+		return readOrMake(c.path(file), secretMode, produce)
+	}
+	key, err := read(fileGossipKey, newGossipKey)
+	if err != nil {
+		return err
+	}
+	if c.GossipKey, err = ParseGossipKey(string(key)); err != nil {
+		return err
+	}
+	text, err := read(fileNodeToken, c.newNodeToken)
+	if err == nil {
+		err = c.setNodeToken(text)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if text, err = read(fileAccountKey, newAccountKey); err != nil {
+		return err
+	}
+	if c.AccountKey, err = parseKey(text); err != nil {
+		return fmt.Errorf("service account key: %w", err)
+	}
+	return nil
+}
+
+func (c *Cluster) setNodeToken(text []byte) (err error) {
+	if c.NodeToken, err = ParseToken(string(text)); err != nil {
+		return err
+	}
+	if c.NodeToken.Pin != c.CA.Pin() {
+		return fmt.Errorf("%w: %s is that of another certificate authority", ErrBadToken, c.path(fileNodeToken))
+	}
+	return nil
+}
+
+func newAccountKey() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("service account key: %w", err)
+	}
+	return encodeKey(key)
+}
+
+func (c *Cluster) newNodeToken() ([]byte, error) {
+	token, err := NewToken(RoleNode, c.CA.Pin())
+	return []byte(token.Text() + "\n"), err
+}
+
+func newGossipKey() ([]byte, error) {
+	key := make([]byte, gossipKeyBytes)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("gossip key: %w", err)
+	}
+	return []byte(base64.StdEncoding.EncodeToString(key) + "\n"), nil
+}

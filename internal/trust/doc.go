@@ -1,0 +1,19 @@
+// Package trust owns the keys and certificates of a cluster: its certificate authority, the certificates of
+// servers, nodes and the administrator, the gossip key, the join tokens and the files that hold them.
+//
+// It is called by cmd, the library, package server, apiserver/auth and the packages below it, and calls nothing
+// of ours. It touches only the folder it is handed; times are arguments, so that expiry is tested without
+// waiting.
+//
+// The certificate's subject says who its holder is, as Kubernetes reads it:
+//
+//	server         CN system:setpoint:server:<name>  O setpoint:servers
+//	node           CN system:node:<name>             O system:nodes (as a client)
+//	administrator  CN admin                          O system:masters
+//
+// A signature of the cluster's CA alone does not prove a role: code that accepts a replica's peer, or a server
+// that calls an agent, checks the group too (RequireServer). Two further authorities are derived from the
+// cluster's (derived.go): for front proxies, and for what nodes serve with, which only servers trust. Live is
+// an identity that is renewed while connections are made with it. Files with secrets have mode 0600 and are
+// replaced atomically.
+package trust

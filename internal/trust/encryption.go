@@ -1,0 +1,60 @@
+package trust
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+)
+
+const (
+	fileEncryption    = "encryption.yaml"
+	encryptionPurpose = "setpoint-encryption-at-rest"
+	// EncryptionKeyBytes is the length of the key by which Secrets are encrypted.
+	EncryptionKeyBytes = 32
+	keyNameBytes       = 4
+)
+
+// EncryptionFile is the cluster's own EncryptionConfiguration, kept beside the
+// authority's key and never beside what it encrypts.
+func (c *Cluster) EncryptionFile() string { return c.path(fileEncryption) }
+
+// EncryptionKey is the first key by which the cluster encrypts Secrets: it follows from
+// the authority's key, so a trust folder from before there was such a file has it too, the
+// same on all servers. Once the file exists, it says which keys there are, and another
+// authority changes nothing. The name tells keys of different clusters apart.
+func (ca *CA) EncryptionKey() (name string, key [EncryptionKeyBytes]byte, err error) {
+	secret, err := ca.key.Bytes()
+	if err != nil {
+		return "", key, fmt.Errorf("encryption key: %w", err)
+	}
+	derived, err := hkdf.Key(sha256.New, secret, nil, encryptionPurpose, len(key))
+	if err != nil {
+		return "", key, fmt.Errorf("encryption key: %w", err)
+	}
+	copy(key[:], derived)
+	sum := sha256.Sum256(derived)
+	return "key-" + hex.EncodeToString(sum[:keyNameBytes]), key, nil
+}
+
+// newEncryptionConfig is the text of a fresh EncryptionFile.
+func (c *Cluster) newEncryptionConfig() ([]byte, error) {
+	name, key, err := c.CA.EncryptionKey()
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `# How this cluster's servers encrypt what they store. The first key encrypts; the others
+# are there to read with. It must be the same on all servers: docs/operations.md.
+apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  providers:
+  - secretbox:
+      keys:
+      - name: %s
+        secret: %s
+  - identity: {} # reads what is not encrypted yet
+`, name, base64.StdEncoding.EncodeToString(key[:])), nil
+}

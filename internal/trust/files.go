@@ -1,0 +1,80 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const (
+	secretMode fs.FileMode = 0o600
+	publicMode fs.FileMode = 0o644
+	folderMode fs.FileMode = 0o700
+)
+
+// writeFile replaces a file atomically: after a crash it has its old or its new content.
+// Where the file was somebody else's, it stays his if this process may give files away.
+func writeFile(path string, content []byte, mode fs.FileMode) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", path, errors.Join(err, os.Remove(file.Name())))
+		}
+	}()
+	if err := fill(file, content, mode); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	keepOwner(path, file)
+	if err := file.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return err
+	}
+	syncFolder(filepath.Dir(path))
+	return nil
+}
+
+func keepOwner(path string, file *os.File) {
+	if former, err := os.Stat(path); err == nil {
+		if owner, ok := former.Sys().(*syscall.Stat_t); ok {
+			_ = file.Chown(int(owner.Uid), int(owner.Gid)) // refused unless root: the file is ours then
+		}
+	}
+}
+
+func fill(file *os.File, content []byte, mode fs.FileMode) error {
+	if err := file.Chmod(mode); err != nil {
+		return err
+	}
+	if _, err := file.Write(content); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+// syncFolder makes a rename durable where the file system can; one that cannot sync folders is no error.
+func syncFolder(path string) {
+	if folder, err := os.Open(path); err == nil {
+		_ = folder.Sync()
+		_ = folder.Close()
+	}
+}
+
+// readOrMake returns the content of a file, making it first when it is missing.
+func readOrMake(path string, mode fs.FileMode, produce func() ([]byte, error)) ([]byte, error) {
+	content, err := os.ReadFile(path)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return content, err
+	}
+	if content, err = produce(); err != nil {
+		return nil, err
+	}
+	return content, writeFile(path, content, mode)
+}

@@ -1,0 +1,23 @@
+package trust
+
+import "time"
+
+const (
+	// FrontProxyName is the common name of the certificate that a server shows to aggregated API servers. They
+	// trust the user headers of a client with it.
+	FrontProxyName = "front-proxy-client"
+
+	frontProxyAuthority = "setpoint-front-proxy-ca"
+	groupFrontProxies   = "setpoint:front-proxies"
+)
+
+// FrontProxy is the authority for the certificates by which servers prove to others that
+// they pass on requests of users. It must not be the cluster's own: whoever holds any of
+// its certificates could then name any user.
+func (ca *CA) FrontProxy() (*CA, error) { return ca.derive(frontProxyAuthority) }
+
+// IssueFrontProxy makes the client identity of a server towards the servers behind it;
+// ca is a FrontProxy.
+func (ca *CA) IssueFrontProxy(now time.Time) (*Identity, error) {
+	return ca.issue(leaf{commonName: FrontProxyName, group: groupFrontProxies, client: true}, now)
+}

@@ -1,0 +1,92 @@
+package trust
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// apiNames are the names by which every server is reached besides its own:
+// from the machine itself and from pods. No node may hold a certificate for one.
+var apiNames = []string{
+	"localhost", "127.0.0.1", "::1",
+	"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+	"10.96.0.1",
+}
+
+// IssueServer makes the identity of a server: it serves the API and calls its peers and the agents.
+func (ca *CA) IssueServer(server Server, now time.Time) (*Identity, error) {
+	if err := server.validate(); err != nil {
+		return nil, err
+	}
+	return ca.issue(leaf{
+		commonName: serverPrefix + server.Name, group: GroupServers,
+		names: server.Names(), client: true, server: true,
+	}, now)
+}
+
+// IssueAdmin makes the client identity that may do everything.
+func (ca *CA) IssueAdmin(now time.Time) (*Identity, error) {
+	return ca.issue(leaf{commonName: adminName, group: GroupMasters, client: true}, now)
+}
+
+// IssueNode makes the client identity of a node inside this process (tests). Agents
+// keep their key to themselves and have a request signed: SignNode.
+func (ca *CA) IssueNode(node string, now time.Time) (*Identity, error) {
+	if err := ValidateNodeName(node); err != nil {
+		return nil, err
+	}
+	return ca.issue(nodeClient(node), now)
+}
+
+// IssueNodeServing makes the identity with which an agent inside this process (dev)
+// serves; ca is a NodeServing, clients the authority of those who may call it.
+func (ca *CA) IssueNodeServing(node string, clients *CA, now time.Time) (*Identity, error) {
+	if err := ValidateNodeName(node); err != nil {
+		return nil, err
+	}
+	id, err := ca.issue(nodeServer(node, ""), now)
+	if err != nil {
+		return nil, err
+	}
+	id.CAPEM = clients.CertPEM()
+	return id, nil
+}
+
+func nodeClient(node string) leaf {
+	return leaf{commonName: nodePrefix + node, group: GroupNodes, client: true}
+}
+
+// nodeServer bears the node's name, and the address from which a server saw it call.
+func nodeServer(node, seen string) leaf {
+	l := leaf{commonName: nodePrefix + node, group: GroupNodes, names: []string{node}, server: true}
+	if ip := net.ParseIP(seen); ip != nil && ip.IsGlobalUnicast() && !slices.Contains(apiNames, ip.String()) {
+		l.names = append(l.names, ip.String())
+	}
+	return l
+}
+
+// ValidateNodeName refuses names that no node can have: not a DNS subdomain, an IP
+// address, or a name by which the API is reached.
+func ValidateNodeName(node string) error {
+	if problems := validation.IsDNS1123Subdomain(node); len(problems) > 0 {
+		return fmt.Errorf("%w: node name %q: %s", ErrBadRequest, node, strings.Join(problems, "; "))
+	}
+	if slices.Contains(apiNames, node) || net.ParseIP(node) != nil {
+		return fmt.Errorf("%w: node name %q is reserved", ErrBadRequest, node)
+	}
+	return nil
+}
+
+// NodeUser is the user name of a node's certificate.
+func NodeUser(node string) string { return nodePrefix + node }
+
+// NodeOfUser returns the node that a user name stands for.
+func NodeOfUser(user string) (node string, ok bool) {
+	node, ok = strings.CutPrefix(user, nodePrefix)
+	return node, ok && node != ""
+}

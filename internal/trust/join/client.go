@@ -1,0 +1,210 @@
+package join
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// answerMaxBytes bounds what is read of an answer.
+const answerMaxBytes = 64 << 10
+
+// question is what a node asks of a server, and what it needs to believe the answer.
+type question struct {
+	request
+	keyPEM []byte
+	// pin names the authority that the server must have.
+	pin string
+	// shown is the certificate that the connection shows, if any.
+	shown []tls.Certificate
+}
+
+func newQuestion(node string, keyPEM []byte, pin string) (*question, error) {
+	if err := trust.ValidateNodeName(node); err != nil {
+		return nil, err
+	}
+	requestPEM, err := trust.NewNodeRequest(node, keyPEM)
+	if err != nil {
+		return nil, err
+	}
+	return &question{request: request{CSRPEM: string(requestPEM), NodeName: node}, keyPEM: keyPEM, pin: pin}, nil
+}
+
+func (q *question) at(ctx context.Context, server string) (*trust.Node, error) {
+	answer, err := q.post(ctx, server)
+	if err != nil {
+		return nil, explainClocks(ctx, server, q.pin, err)
+	}
+	return accept(answer, q.keyPEM, q.pin)
+}
+
+func (q *question) post(ctx context.Context, server string) (answer response, err error) {
+	body, err := json.Marshal(q.request)
+	if err != nil {
+		return answer, err
+	}
+	call, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+server+Path, bytes.NewReader(body))
+	if err != nil {
+		return answer, err
+	}
+	call.Header.Set("Content-Type", "application/json")
+	client, done := pinnedClient(server, q.pin, false, q.shown)
+	defer done()
+	reply, err := client.Do(call)
+	if err != nil {
+		return answer, err
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(reply.Body, answerMaxBytes))
+	if err != nil {
+		return answer, err
+	}
+	if reply.StatusCode != http.StatusOK {
+		return answer, refusal(reply.StatusCode, text)
+	}
+	return answer, json.Unmarshal(text, &answer)
+}
+
+// refusal turns an answer that is not 200 into an error; the server's own trouble may pass.
+func refusal(code int, text []byte) error {
+	var status metav1.Status
+	if json.Unmarshal(text, &status) != nil || status.Message == "" {
+		status.Message = http.StatusText(code)
+	}
+	switch {
+	case code == http.StatusUnauthorized:
+		return ErrTokenRefused
+	case code >= 400 && code < 500 && code != http.StatusNotFound && code != http.StatusTooManyRequests:
+		return fmt.Errorf("%w: %s", ErrRefused, status.Message)
+	}
+	return fmt.Errorf("%d: %s", code, status.Message)
+}
+
+// accept checks what the server sent: it must be signed by the pinned authority and valid now.
+func accept(answer response, keyPEM []byte, pin string) (*trust.Node, error) {
+	authority, err := trust.ParseCertificate([]byte(answer.CAPEM))
+	if err != nil {
+		return nil, err
+	}
+	if trust.Pin(authority) != pin {
+		return nil, ErrWrongCluster
+	}
+	certificate, err := trust.ParseCertificate([]byte(answer.CertPEM))
+	if err != nil {
+		return nil, err
+	}
+	if now := time.Now(); now.Before(certificate.NotBefore) {
+		return nil, fmt.Errorf(
+			"%w: it begins %s from now: set the time",
+			ErrClocksDiffer,
+			certificate.NotBefore.Sub(now).Round(time.Second),
+		)
+	}
+	key, err := trust.ParseGossipKey(answer.GossipKey)
+	if err != nil {
+		return nil, err
+	}
+	return trust.NewNode([]byte(answer.CertPEM), []byte(answer.ServingPEM), keyPEM, []byte(answer.CAPEM), key), nil
+}
+
+// pinnedClient trusts the authority with the pin and nothing else. With anyTime it does not
+// mind certificates being outdated: fit for asking the time, for nothing more.
+func pinnedClient(server, pin string, anyTime bool, shown []tls.Certificate) (client *http.Client, done func()) {
+	host, _, err := net.SplitHostPort(server)
+	if err != nil {
+		host = server
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		ServerName:   host,
+		Certificates: shown,
+		// The authority is not known yet; VerifyConnection checks it by its hash, and all the rest.
+		InsecureSkipVerify: true,
+		VerifyConnection:   func(state tls.ConnectionState) error { return verifyPinned(state, host, pin, anyTime) },
+	}}
+	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Transport: transport, CheckRedirect: refuse}, transport.CloseIdleConnections
+}
+
+func verifyPinned(state tls.ConnectionState, host, pin string, anyTime bool) error {
+	roots := x509.NewCertPool()
+	found := false
+	for _, certificate := range state.PeerCertificates {
+		if trust.Pin(certificate) == pin {
+			roots.AddCert(certificate)
+			found = true
+		}
+	}
+	if !found {
+		return ErrWrongCluster
+	}
+	leaf := state.PeerCertificates[0]
+	options := x509.VerifyOptions{Roots: roots, DNSName: host}
+	if anyTime {
+		options.CurrentTime = leaf.NotBefore
+	}
+	chains, err := leaf.Verify(options)
+	if err != nil {
+		return err
+	}
+	state.VerifiedChains = chains
+	return trust.RequireServer(state)
+}
+
+// explainClocks finds out, for a certificate that is not valid now, how far this clock is
+// from the server's. It asks for a public page and sends no secret.
+func explainClocks(ctx context.Context, server, pin string, cause error) error {
+	invalid, ok := errors.AsType[x509.CertificateInvalidError](cause)
+	if !ok || invalid.Reason != x509.Expired {
+		return cause
+	}
+	what := "has expired"
+	if time.Now().Before(invalid.Cert.NotBefore) {
+		what = "is not yet valid"
+	}
+	difference, err := askClock(ctx, server, pin)
+	if err != nil {
+		return fmt.Errorf("%w: the server's certificate %s: %w", ErrClocksDiffer, what, err)
+	}
+	if difference.Abs() < time.Minute {
+		return fmt.Errorf(
+			"%w: the server's certificate %s, although the clocks agree: restart that server, and it makes a new one",
+			ErrClocksDiffer,
+			what,
+		)
+	}
+	return fmt.Errorf("%w: the server's certificate %s: the clocks of this machine and the server differ by %s: set the time",
+		ErrClocksDiffer, what, difference.Abs().Round(time.Second))
+}
+
+// askClock returns the server's time minus this machine's.
+func askClock(ctx context.Context, server, pin string) (time.Duration, error) {
+	call, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+server+"/version", nil)
+	if err != nil {
+		return 0, err
+	}
+	client, done := pinnedClient(server, pin, true, nil)
+	defer done()
+	reply, err := client.Do(call)
+	if err != nil {
+		return 0, err
+	}
+	defer reply.Body.Close()
+	there, err := http.ParseTime(reply.Header.Get("Date"))
+	if err != nil {
+		return 0, err
+	}
+	return time.Until(there), nil
+}

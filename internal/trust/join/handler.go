@@ -1,0 +1,203 @@
+package join
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// Path is where the handler belongs. It is a Connect procedure in its JSON form.
+const Path = "/setpoint.v1.JoinService/Join"
+
+// bodyMaxBytes bounds a request; a real one has about 1 KiB.
+const bodyMaxBytes = 64 << 10
+
+// request and response are what travels. The field names are part of the protocol.
+type request struct {
+	// Token is empty if the connection shows the node's certificate.
+	Token    string `json:"token,omitempty"`
+	CSRPEM   string `json:"csrPem"`
+	NodeName string `json:"nodeName"`
+}
+
+type response struct {
+	CertPEM    string `json:"certPem"`
+	ServingPEM string `json:"servingPem"`
+	CAPEM      string `json:"caPem"`
+	GossipKey  string `json:"gossipKey"`
+}
+
+// HandlerConfig of the server's side.
+type HandlerConfig struct {
+	// Authority is the cluster's: it signs what nodes call servers with.
+	Authority *trust.CA
+	// Serving is the authority for what nodes serve with (trust.CA.NodeServing).
+	Serving *trust.CA
+	// Admits reports whether a token lets nodes join at this moment.
+	Admits func(ctx context.Context, token trust.Token) (bool, error)
+	// Claim gives a name to a key, or fails with ErrNameTaken if the name belongs to
+	// another. shown: the connection has shown a certificate of the name with this key.
+	Claim func(ctx context.Context, node, keyHash string, shown bool) error
+	// GossipKey is handed to every node that joins.
+	GossipKey []byte
+	// Servers are all servers of the cluster at this moment: no node gets their names.
+	Servers func() []trust.Server
+	// Logger gets every machine that joins or is refused. Nil: they are not logged.
+	Logger *slog.Logger
+}
+
+type handler struct {
+	config HandlerConfig
+	log    *slog.Logger
+}
+
+// NewHandler returns the server's side. It needs no authentication in front of it, and
+// a listener that verifies the certificates it is shown (trust.Live.ServerConfig).
+func NewHandler(config HandlerConfig) http.Handler {
+	h := &handler{config: config, log: config.Logger}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	return h
+}
+
+// ServeHTTP implements http.Handler. Refusals are Kubernetes Status objects.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer, node, err := h.join(w, r)
+	if err != nil {
+		h.log.Warn("a machine may not join", "node", node, "address", r.RemoteAddr, "err", err)
+		writeStatus(w, err)
+		return
+	}
+	h.log.Info("a node joined", "node", node, "address", r.RemoteAddr)
+	writeJSON(w, http.StatusOK, answer)
+}
+
+func (h *handler) join(w http.ResponseWriter, r *http.Request) (answer response, node string, err error) {
+	if r.Method != http.MethodPost {
+		return answer, "", newRefusal(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "only POST is answered here")
+	}
+	var asked request
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyMaxBytes)).Decode(&asked); err != nil {
+		return answer, "", apierrors.NewBadRequest("the body is not a join request in JSON of at most 64 KiB: " + err.Error())
+	}
+	answer, err = h.certify(r, &asked)
+	return answer, asked.NodeName, err
+}
+
+// certify judges the token before anything that costs more than a look.
+func (h *handler) certify(r *http.Request, asked *request) (answer response, err error) {
+	shown := shownFor(r, asked.NodeName)
+	if shown == nil {
+		if err := h.judge(r.Context(), asked.Token); err != nil {
+			return answer, err
+		}
+	}
+	if h.reserved(asked.NodeName) {
+		return answer, forbidden("the node name " + asked.NodeName + " is that of a server: start the agent with another --name")
+	}
+	request, err := trust.ParseNodeRequest([]byte(asked.CSRPEM), asked.NodeName)
+	if err != nil {
+		return answer, apierrors.NewBadRequest(err.Error())
+	}
+	if shown != nil && trust.KeyHash(shown.RawSubjectPublicKeyInfo) != request.KeyHash() {
+		return answer, forbidden("the certificate that the connection shows is of another key than the request")
+	}
+	err = h.config.Claim(r.Context(), request.Node, request.KeyHash(), shown != nil)
+	if errors.Is(err, ErrNameTaken) {
+		return answer, forbidden(err.Error() + ": start the agent with the data directory of that node, or with another --name; " +
+			"if that machine is gone for good, 'kubectl delete node " + request.Node + "' makes the name free")
+	}
+	if err != nil {
+		return answer, apierrors.NewServiceUnavailable("the name of the node cannot be looked up: " + err.Error())
+	}
+	return h.sign(request, r.RemoteAddr)
+}
+
+func (h *handler) sign(request *trust.NodeRequest, remote string) (answer response, err error) {
+	now := time.Now()
+	client, err := h.config.Authority.SignNode(request, now)
+	if err != nil {
+		return answer, apierrors.NewInternalError(err)
+	}
+	seen, _, _ := net.SplitHostPort(remote)
+	serving, err := h.config.Serving.SignNodeServing(request, seen, now)
+	if err != nil {
+		return answer, apierrors.NewInternalError(err)
+	}
+	return response{
+		CertPEM: string(client), ServingPEM: string(serving), CAPEM: string(h.config.Authority.CertPEM()),
+		GossipKey: base64.StdEncoding.EncodeToString(h.config.GossipKey),
+	}, nil
+}
+
+// shownFor returns the certificate that the connection shows, if it is the node's and
+// still valid: connections outlive certificates.
+func shownFor(r *http.Request, node string) *x509.Certificate {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return nil
+	}
+	leaf := r.TLS.VerifiedChains[0][0]
+	if leaf.Subject.CommonName != trust.NodeUser(node) || !slices.Equal(leaf.Subject.Organization, []string{trust.GroupNodes}) ||
+		time.Now().After(leaf.NotAfter) {
+		return nil
+	}
+	return leaf
+}
+
+func (h *handler) judge(ctx context.Context, text string) error {
+	token, err := trust.ParseToken(text)
+	if err != nil || token.Pin != h.config.Authority.Pin() {
+		return apierrors.NewUnauthorized(ErrTokenRefused.Error())
+	}
+	admitted, err := h.config.Admits(ctx, token)
+	if err != nil {
+		return apierrors.NewServiceUnavailable("the join token cannot be looked up: " + err.Error())
+	}
+	if !admitted {
+		return apierrors.NewUnauthorized(ErrTokenRefused.Error())
+	}
+	return nil
+}
+
+func (h *handler) reserved(name string) bool {
+	return slices.ContainsFunc(h.config.Servers(), func(s trust.Server) bool { return slices.Contains(s.Names(), name) })
+}
+
+func forbidden(message string) error {
+	return newRefusal(http.StatusForbidden, metav1.StatusReasonForbidden, message)
+}
+
+func newRefusal(code int32, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
+	}}
+}
+
+func writeStatus(w http.ResponseWriter, err error) {
+	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "internal error"}
+	if known, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		status = known.Status()
+	}
+	status.Kind, status.APIVersion = "Status", "v1"
+	writeJSON(w, int(status.Code), status)
+}
+
+func writeJSON(w http.ResponseWriter, code int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(value) // a client that went away needs no answer
+}

@@ -1,0 +1,139 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// renewRetryMin is how long an agent waits after its first failed renewal; each further
+// pause is twice as long, up to trust.RenewRetryInterval.
+const renewRetryMin = 5 * time.Second
+
+// Membership is what an agent holds after it has joined, renewed while it runs.
+type Membership struct {
+	config MembershipConfig
+	held   *trust.Node
+	// client is what the agent shows to servers; serving, which may hold nothing yet,
+	// what it shows to those that call it.
+	client, serving trust.Live
+}
+
+// MembershipConfig is who an agent is, and where it keeps what it holds.
+type MembershipConfig struct {
+	NodeName, DataDir string
+	// Servers are host:port.
+	Servers []string
+	// Token returns the text of a join token; it is asked only when one is needed.
+	// Nil: there is none.
+	Token func(context.Context) (string, error)
+	// Logger hears of renewals and of what fails. It is required.
+	Logger *slog.Logger
+}
+
+// Open returns what the data directory holds. A certificate that is valid is enough;
+// otherwise the machine joins with a token, and with the key that it has had if it had
+// one. It fails as Join does, and with ErrNoToken or ErrCertificateEnded.
+func Open(ctx context.Context, config MembershipConfig) (*Membership, error) {
+	m := &Membership{config: config}
+	node, err := trust.LoadNode(config.DataDir)
+	missing := ErrNoToken
+	switch {
+	case err == nil && node.Valid(config.NodeName, time.Now()):
+		return m, m.use(node)
+	case err == nil:
+		missing = ErrCertificateEnded
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	if config.Token == nil {
+		return nil, missing
+	}
+	token, err := config.Token(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", missing, err)
+	}
+	return m, m.join(ctx, token)
+}
+
+// join saves the key before anybody certifies it: the name belongs to it from then on.
+func (m *Membership) join(ctx context.Context, token string) error {
+	c := &m.config
+	keyPEM, err := trust.NodeKey(c.DataDir)
+	if err != nil {
+		return err
+	}
+	node, err := Join(ctx, Config{Servers: c.Servers, Token: token, NodeName: c.NodeName, KeyPEM: keyPEM, Logger: c.Logger})
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.use(node), node.Save(c.DataDir))
+}
+
+func (m *Membership) use(node *trust.Node) error {
+	m.held = node
+	if node.Serving != nil {
+		if err := m.serving.Renew(node.Serving); err != nil {
+			return err
+		}
+	}
+	return m.client.Renew(node.Identity)
+}
+
+// Client is the identity with which the agent calls servers.
+func (m *Membership) Client() *trust.Live { return &m.client }
+
+// Serving is the identity with which the agent serves; it may hold nothing yet.
+func (m *Membership) Serving() *trust.Live { return &m.serving }
+
+// Node is what it began with, or, after Run has begun, what Run holds: not for
+// concurrent use with Run.
+func (m *Membership) Node() *trust.Node { return m.held }
+
+// Run has the certificates renewed when a third of their life is left, until ctx ends.
+// That needs no token: the certificate that ends is the proof.
+func (m *Membership) Run(ctx context.Context) {
+	retry := renewRetryMin
+	for {
+		pause := trust.RenewInterval
+		if err := m.renew(ctx, time.Now()); err != nil {
+			m.config.Logger.Warn(
+				"the node's certificates were not renewed",
+				"expires",
+				m.held.Identity.Expires(),
+				"nextTry",
+				retry,
+				"err",
+				err,
+			)
+			pause, retry = retry, min(2*retry, trust.RenewRetryInterval)
+		} else {
+			retry = renewRetryMin
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (m *Membership) renew(ctx context.Context, now time.Time) error {
+	if !m.held.NeedsRenewal(now) {
+		return nil
+	}
+	if !m.held.Valid(m.config.NodeName, now) {
+		return ErrCertificateEnded
+	}
+	node, err := Renew(ctx, m.config.Servers, m.config.NodeName, m.held)
+	if err != nil {
+		return err
+	}
+	m.config.Logger.Info("the node's certificates were renewed", "node", m.config.NodeName, "expires", node.Identity.Expires())
+	return errors.Join(m.use(node), node.Save(m.config.DataDir))
+}

@@ -1,0 +1,112 @@
+package trust
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+const (
+	// RenewInterval is how often certificates are looked at. It is short beside their
+	// life, so that a clock that was wrong for long is noticed soon.
+	RenewInterval = 10 * time.Minute
+	// RenewRetryInterval is how long a failed renewal waits at most for the next try.
+	RenewRetryInterval = time.Hour
+	// ExpiryWarning is how long before its end a certificate is warned of.
+	ExpiryWarning = 30 * 24 * time.Hour
+	// expiryWarnInterval is how often the log warns of the same certificates.
+	expiryWarnInterval = 24 * time.Hour
+)
+
+// Expiry is when one of a server's certificates ends.
+type Expiry struct {
+	// Name is "server", "administrator" (that of the kubeconfigs in the trust folder) or
+	// "authority".
+	Name    string    `json:"name"`
+	Expires time.Time `json:"expires"`
+}
+
+// Keeper renews what one server holds while it runs. It is safe for concurrent use.
+type Keeper struct {
+	cluster *Cluster
+	server  Server
+	live    *Live
+	log     *slog.Logger
+}
+
+// NewKeeper takes the server's certificate from the trust folder. One that has ended
+// while the server was off is made anew.
+func NewKeeper(cluster *Cluster, server Server, now time.Time, log *slog.Logger) (*Keeper, error) {
+	id, err := cluster.Server(server, now)
+	if err != nil {
+		return nil, err
+	}
+	live, err := NewLive(id)
+	return &Keeper{cluster: cluster, server: server, live: live, log: log}, err
+}
+
+// Live is the server's identity.
+func (k *Keeper) Live() *Live { return k.live }
+
+// Run renews the server's certificate and the administrator's when a third of their life
+// is left, and warns of what nobody renews, until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	var warned time.Time
+	for {
+		now, pause := time.Now(), RenewInterval
+		if err := k.renew(now); err != nil {
+			k.log.Error("certificates were not renewed", "nextTry", RenewRetryInterval, "err", err)
+			pause = RenewRetryInterval
+		}
+		if now.Sub(warned) >= expiryWarnInterval {
+			k.warn(now)
+			warned = now
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (k *Keeper) renew(now time.Time) error {
+	var own error
+	if k.live.NeedsRenewal(now) {
+		own = k.renewOwn(now)
+	}
+	return errors.Join(own, k.cluster.RenewAdmin(now))
+}
+
+// renewOwn uses a certificate that could not be written to the folder all the same.
+func (k *Keeper) renewOwn(now time.Time) error {
+	id, err := k.cluster.Server(k.server, now)
+	if err != nil {
+		var issueErr error
+		if id, issueErr = k.cluster.CA.IssueServer(k.server, now); issueErr != nil {
+			return errors.Join(err, issueErr)
+		}
+		err = fmt.Errorf("the certificate is renewed, but not saved: %w", err)
+	}
+	k.log.Info("the certificate was renewed", "server", k.server.Name, "expires", id.Expires())
+	return errors.Join(err, k.live.Renew(id))
+}
+
+// Expiries are when the server's certificates end.
+func (k *Keeper) Expiries() []Expiry {
+	return []Expiry{
+		{"server", k.live.Identity().Expires()},
+		{"administrator", k.cluster.AdminExpires()},
+		{"authority", k.cluster.CA.Expires()},
+	}
+}
+
+func (k *Keeper) warn(now time.Time) {
+	for _, e := range k.Expiries() {
+		if e.Expires.Sub(now) < ExpiryWarning {
+			k.log.Warn("a certificate ends soon", "certificate", e.Name, "expires", e.Expires)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package trust
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// errNoCertificate says that a node has no certificate to serve with yet.
+var errNoCertificate = errors.New("this node has no certificate to serve with yet")
+
+// Live is an identity that is renewed while the process runs: each new connection shows
+// the newest certificate. Those that exist go on with the one they began with. It is
+// safe for concurrent use.
+type Live struct{ current atomic.Pointer[held] }
+
+type held struct {
+	id *Identity
+	// chain has the authority's certificate behind the own one.
+	pair, chain *tls.Certificate
+}
+
+// NewLive begins with an identity.
+func NewLive(id *Identity) (*Live, error) {
+	l := &Live{}
+	return l, l.Renew(id)
+}
+
+// Renew makes new connections show another identity. The authority stays the same.
+func (l *Live) Renew(id *Identity) error {
+	config, _, err := id.config()
+	if err != nil {
+		return err
+	}
+	authority, err := ParseCertificate(id.CAPEM)
+	if err != nil {
+		return err
+	}
+	pair := config.Certificates[0]
+	chain := pair
+	chain.Certificate = append(pair.Certificate[:1:1], authority.Raw)
+	l.current.Store(&held{id: id, pair: &pair, chain: &chain})
+	return nil
+}
+
+// Identity is the newest one; nil if there is none yet.
+func (l *Live) Identity() *Identity {
+	if h := l.current.Load(); h != nil {
+		return h.id
+	}
+	return nil
+}
+
+// NeedsRenewal reports whether a third or less of the certificate's life is left.
+func (l *Live) NeedsRenewal(now time.Time) bool {
+	h := l.current.Load()
+	return h == nil || !farFromEnd(h.pair.Leaf, now)
+}
+
+// ServerConfig is Identity.ServerConfig with the newest certificate.
+func (l *Live) ServerConfig() (*tls.Config, error) {
+	return following(l.Identity().ServerConfig, func(h *held) *tls.Certificate { return h.chain }, l)
+}
+
+// ClientConfig is Identity.ClientConfig with the newest certificate.
+func (l *Live) ClientConfig() (*tls.Config, error) {
+	return following(l.Identity().ClientConfig, ownPair, l)
+}
+
+// NodeClientConfig is the TLS configuration with which a server dials the agent of a
+// node, at whatever address it has registered: the certificate must be that node's, of
+// the authority NodeServing.
+func (l *Live) NodeClientConfig(node string, serving *CA) (*tls.Config, error) {
+	return following(func() (*tls.Config, error) { return l.Identity().nodeClientConfig(node, serving) }, ownPair, l)
+}
+
+// AgentConfig is the TLS configuration of an agent's listener: only servers may connect,
+// which have certificates of the authority in caPEM. l may have no identity yet.
+func (l *Live) AgentConfig(caPEM []byte) (*tls.Config, error) {
+	return following(func() (*tls.Config, error) { return agentConfig(caPEM) }, ownPair, l)
+}
+
+func ownPair(h *held) *tls.Certificate { return h.pair }
+
+// following makes a configuration look up the certificate for each connection.
+func following(make func() (*tls.Config, error), which func(*held) *tls.Certificate, l *Live) (*tls.Config, error) {
+	config, err := make()
+	if err != nil {
+		return nil, err
+	}
+	newest := func() (*tls.Certificate, error) {
+		if h := l.current.Load(); h != nil {
+			return which(h), nil
+		}
+		return nil, errNoCertificate
+	}
+	config.Certificates = nil
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return newest() }
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return newest() }
+	return config, nil
+}
+
+func agentConfig(caPEM []byte) (*tls.Config, error) {
+	pool, err := poolOf(caPEM)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, VerifyConnection: RequireServer,
+	}, nil
+}
+
+func (id *Identity) nodeClientConfig(node string, serving *CA) (*tls.Config, error) {
+	config, _, err := id.config()
+	if err != nil {
+		return nil, err
+	}
+	if config.RootCAs, err = poolOf(serving.CertPEM()); err != nil {
+		return nil, err
+	}
+	config.ServerName = node
+	config.VerifyConnection = func(state tls.ConnectionState) error { return requireNode(state, node) }
+	return config, nil
+}
+
+func requireNode(state tls.ConnectionState, node string) error {
+	certificate, err := verifiedPeer(state)
+	if err != nil {
+		return err
+	}
+	if certificate.Subject.CommonName != NodeUser(node) {
+		return fmt.Errorf("node %s: the certificate of the other side is that of %q", node, certificate.Subject.CommonName)
+	}
+	return nil
+}

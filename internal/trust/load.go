@@ -1,0 +1,109 @@
+package trust
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// ParseGossipKey reads the gossip key's text: 32 bytes in base64.
+func ParseGossipKey(text string) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil {
+		return nil, fmt.Errorf("gossip key: %w", err)
+	}
+	if len(key) != gossipKeyBytes {
+		return nil, fmt.Errorf("gossip key: %d bytes, want %d", len(key), gossipKeyBytes)
+	}
+	return key, nil
+}
+
+// loadOrMakeCA writes the key before the certificate: a certificate on disk has its key.
+func loadOrMakeCA(dir string, now time.Time) (*CA, error) {
+	certPath, keyPath := filepath.Join(dir, fileCACert), filepath.Join(dir, fileCAKey)
+	certPEM, err := os.ReadFile(certPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeCA(certPath, keyPath, now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	keyPEM, err := os.ReadFile(keyPath)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCA(certPEM, keyPEM)
+}
+
+func makeCA(certPath, keyPath string, now time.Time) (*CA, error) {
+	ca, err := NewCA(now)
+	if err != nil {
+		return nil, err
+	}
+	keyPEM, err := ca.KeyPEM()
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFile(keyPath, keyPEM, secretMode); err != nil {
+		return nil, err
+	}
+	return ca, writeFile(certPath, ca.CertPEM(), publicMode)
+}
+
+// loadOrIssue returns the identity on disk if it is good for names and not near its end, else a fresh one.
+func (c *Cluster) loadOrIssue(certPath, keyPath string, names []string, now time.Time, issue func() (*Identity, error)) (*Identity, error) {
+	id, err := c.readIdentity(certPath, keyPath)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil && c.fresh(id, names, now) {
+		return id, nil
+	}
+	if id, err = issue(); err != nil {
+		return nil, err
+	}
+	if err := writeFile(keyPath, id.KeyPEM, secretMode); err != nil {
+		return nil, err
+	}
+	return id, writeFile(certPath, id.CertPEM, publicMode)
+}
+
+func (c *Cluster) readIdentity(certPath, keyPath string) (*Identity, error) {
+	certPEM, err := os.ReadFile(certPath)
+	if err != nil {
+		return nil, err
+	}
+	keyPEM, err := os.ReadFile(keyPath)
+	if err != nil {
+		return nil, err
+	}
+	return &Identity{CertPEM: certPEM, KeyPEM: keyPEM, CAPEM: c.CA.CertPEM()}, nil
+}
+
+// fresh reports whether an identity belongs to this authority, is a matching pair (a crash
+// between the two writes leaves none), covers names and has a third of its life left.
+func (c *Cluster) fresh(id *Identity, names []string, now time.Time) bool {
+	if _, _, err := id.config(); err != nil {
+		return false
+	}
+	certificate, err := ParseCertificate(id.CertPEM)
+	if err != nil || certificate.CheckSignatureFrom(c.CA.certificate) != nil {
+		return false
+	}
+	return covers(certificate, names) && farFromEnd(certificate, now)
+}
+
+func covers(certificate *x509.Certificate, names []string) bool {
+	for _, name := range names {
+		if certificate.VerifyHostname(name) != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,122 @@
+package trust
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Files of an agent's pki folder.
+const (
+	fileNodeCert    = "node.crt"
+	fileNodeKey     = "node.key"
+	fileServingCert = "serving.crt"
+)
+
+// Node is what an agent holds after it has joined.
+type Node struct {
+	// Identity is the node's when it calls servers.
+	Identity *Identity
+	// Serving is the node's when servers call it: the same key, a certificate of the
+	// authority NodeServing, and the cluster's authority, whose servers may call. Nil if
+	// the node joined before there was such an authority.
+	Serving *Identity
+	// GossipKey encrypts gossip: 32 bytes.
+	GossipKey []byte
+}
+
+// NodeKey returns the private key of the agent in PEM: the one in <dir>/pki, or a new
+// one that is saved there. The key never leaves the machine, and is kept for as long as
+// the folder: by it the cluster knows that a node that joins again is the same.
+func NodeKey(dir string) ([]byte, error) {
+	folder := filepath.Join(dir, folderPKI)
+	if err := os.MkdirAll(folder, folderMode); err != nil {
+		return nil, fmt.Errorf("node key: %w", err)
+	}
+	keyPEM, err := readOrMake(filepath.Join(folder, fileNodeKey), secretMode, NewKey)
+	if err != nil {
+		return nil, fmt.Errorf("node key: %w", err)
+	}
+	return keyPEM, nil
+}
+
+// Save writes what an agent holds to <dir>/pki. The client certificate comes last: if it
+// is there, so is the rest.
+func (n *Node) Save(dir string) error {
+	folder := filepath.Join(dir, folderPKI)
+	if err := os.MkdirAll(folder, folderMode); err != nil {
+		return fmt.Errorf("save node: %w", err)
+	}
+	type content struct {
+		name string
+		text []byte
+	}
+	files := []content{
+		{fileCACert, n.Identity.CAPEM},
+		{fileGossipKey, []byte(base64.StdEncoding.EncodeToString(n.GossipKey) + "\n")},
+		{fileNodeKey, n.Identity.KeyPEM},
+	}
+	if n.Serving != nil {
+		files = append(files, content{fileServingCert, n.Serving.CertPEM})
+	}
+	for _, file := range append(files, content{fileNodeCert, n.Identity.CertPEM}) {
+		if err := writeFile(filepath.Join(folder, file.name), file.text, secretMode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LoadNode reads what Save wrote. It is an error that wraps fs.ErrNotExist if there is nothing.
+func LoadNode(dir string) (*Node, error) {
+	folder := filepath.Join(dir, folderPKI)
+	content := map[string][]byte{}
+	for _, name := range []string{fileNodeCert, fileNodeKey, fileCACert, fileGossipKey, fileServingCert} {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if name == fileServingCert && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("load node: %w", err)
+		}
+		content[name] = text
+	}
+	key, err := ParseGossipKey(string(content[fileGossipKey]))
+	if err != nil {
+		return nil, fmt.Errorf("load node: %w", err)
+	}
+	return NewNode(content[fileNodeCert], content[fileServingCert], content[fileNodeKey], content[fileCACert], key), nil
+}
+
+// NewNode is a node with one key; servingPEM may be empty.
+func NewNode(certPEM, servingPEM, keyPEM, caPEM, gossipKey []byte) *Node {
+	n := &Node{GossipKey: gossipKey, Identity: &Identity{CertPEM: certPEM, KeyPEM: keyPEM, CAPEM: caPEM}}
+	if len(servingPEM) > 0 {
+		n.Serving = &Identity{CertPEM: servingPEM, KeyPEM: keyPEM, CAPEM: caPEM}
+	}
+	return n
+}
+
+// Valid reports whether servers take a node for itself now: certificate and key belong
+// together and to the authority, it bears the node's name, and has not ended.
+func (n *Node) Valid(node string, now time.Time) bool {
+	if _, _, err := n.Identity.config(); err != nil {
+		return false
+	}
+	certificate, err := ParseCertificate(n.Identity.CertPEM)
+	if err != nil || certificate.Subject.CommonName != NodeUser(node) || now.After(certificate.NotAfter) {
+		return false
+	}
+	authority, err := ParseCertificate(n.Identity.CAPEM)
+	return err == nil && certificate.CheckSignatureFrom(authority) == nil
+}
+
+// NeedsRenewal reports whether a third or less of the life of one of the node's
+// certificates is left, or one is missing.
+func (n *Node) NeedsRenewal(now time.Time) bool {
+	return n.Serving == nil || n.Identity.NeedsRenewal(now) || n.Serving.NeedsRenewal(now)
+}

@@ -1,0 +1,28 @@
+package trust
+
+import (
+	"crypto/x509"
+	"time"
+)
+
+// Sign certifies the key, subject and names of a request that somebody has approved,
+// for life or as long as the authority lives, and returns the certificate in PEM. It
+// judges nothing: the caller has.
+func (ca *CA) Sign(
+	request *x509.CertificateRequest,
+	usages []x509.ExtKeyUsage,
+	keyUsage x509.KeyUsage,
+	life time.Duration,
+) ([]byte, error) {
+	now := time.Now()
+	der, err := ca.sign(&x509.Certificate{
+		Subject: request.Subject, DNSNames: request.DNSNames, IPAddresses: request.IPAddresses,
+		EmailAddresses: request.EmailAddresses, URIs: request.URIs,
+		NotAfter: earlier(now.Add(life), ca.certificate.NotAfter), KeyUsage: keyUsage, ExtKeyUsage: usages,
+		BasicConstraintsValid: true,
+	}, request.PublicKey, now)
+	if err != nil {
+		return nil, err
+	}
+	return encodeCert(der), nil
+}

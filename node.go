@@ -1,0 +1,88 @@
+package setpoint
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// Node is what a real node of a Cluster is run with; see agent/host.
+type Node struct {
+	Name, DataDir string
+	IP            net.IP
+	// ServerTLS is what the agent serves with; it renews itself.
+	ServerTLS *tls.Config
+	Client    kubernetes.Interface
+}
+
+// RunNode hands run what a real node of this name needs, until ctx ends. The library links no
+// container runtime: run is agent/host's. The Cluster needs OpenToPods.
+func (c *Cluster) RunNode(ctx context.Context, name string, run func(ctx context.Context, n Node) error) error {
+	serverTLS, keep, err := c.serving(name)
+	if err != nil {
+		return err
+	}
+	client, err := c.client(trust.NodeUser(name), trust.GroupNodes)
+	if err != nil {
+		return err
+	}
+	c.admitPods(ctx, client)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return keep(ctx) })
+	group.Go(func() error {
+		return run(ctx, Node{Name: name, DataDir: c.config.DataDir, IP: net.ParseIP(loopback), ServerTLS: serverTLS, Client: client})
+	})
+	return group.Wait()
+}
+
+// serving is what the node serves with, made anew with each start; keep renews it until
+// its context ends. Its client needs no certificate: it has no socket.
+func (c *Cluster) serving(name string) (config *tls.Config, keep func(context.Context) error, err error) {
+	authority, err := c.trust.CA.NodeServing()
+	if err != nil {
+		return nil, nil, err
+	}
+	live := &trust.Live{}
+	renew := func() error {
+		id, err := authority.IssueNodeServing(name, c.trust.CA, time.Now())
+		if err != nil {
+			return err
+		}
+		return live.Renew(id)
+	}
+	if err := renew(); err != nil {
+		return nil, nil, err
+	}
+	config, err = live.AgentConfig(c.trust.CA.CertPEM())
+	return config, func(ctx context.Context) error {
+		for process.Sleep(ctx, trust.RenewInterval) {
+			if live.NeedsRenewal(time.Now()) {
+				if err := renew(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, err
+}
+
+// admitPods opens the servers to pods of the network in force, which another start of this cluster may have chosen.
+func (c *Cluster) admitPods(ctx context.Context, client kubernetes.Interface) {
+	n, found, err := podnetwork.Read(ctx, client)
+	if err != nil {
+		c.config.Logger.Warn("pods may not reach the API", "err", err)
+	}
+	for _, l := range c.forPods {
+		if found {
+			l.Admit(n.CIDR)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"github.com/hashicorp/raft"
+)
+
+// Gone calls a member and reports whether no process listens at any of its addresses; a
+// member that takes the call is not gone. An error says that nothing is known: a machine
+// that is off, or cut off, refuses no connection.
+func (r *Replica) Gone(ctx context.Context, id string) (bool, error) {
+	addresses, err := r.addresses(id)
+	if err != nil {
+		return false, err
+	}
+	for _, address := range addresses {
+		conn, err := r.cfg.Dial(ctx, address, MemberName(id))
+		if err == nil {
+			return false, conn.Close()
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// LastEntry returns the term and the index of the last entry in the log here.
+func (r *Replica) LastEntry() (term, index uint64) {
+	if !r.started() {
+		return 0, 0
+	}
+	stats := r.raft.Stats()
+	return number(stats, "last_log_term"), number(stats, "last_log_index")
+}
+
+// Succeeded reports whether a peer has answered this leader of the term out of a later
+// one: then another stands for election, or leads already.
+func (r *Replica) Succeeded(term uint64) bool { return r.transport.TermHeard() > term }
+
+// Stand makes a voter, this one or another, stand for election at once, as a leader does that hands over. The
+// others vote for it if its log is complete enough, even if they still follow a leader, so call it only when
+// the majority has lost its leader.
+func (r *Replica) Stand(id string) error {
+	request := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
+		ProtocolVersion: raft.ProtocolVersionMax,
+		ID:              []byte(r.id),
+		Addr:            r.transport.EncodePeer(raft.ServerID(r.id), r.transport.LocalAddr()),
+	}}
+	// The transport finds the address by the id.
+	return r.transport.TimeoutNow(raft.ServerID(id), "", request, &raft.TimeoutNowResponse{})
+}
+
+// electLoneVoter tells a sole voter to stand for election at once. It would
+// otherwise wait out its heartbeat timeout for a leader that cannot exist. The
+// timers stay those of a larger cluster, so it may grow into one at any time.
+func (r *Replica) electLoneVoter() {
+	servers := r.raft.GetConfiguration().Configuration().Servers
+	if len(servers) != 1 || servers[0].ID != raft.ServerID(r.id) || servers[0].Suffrage != raft.Voter {
+		return
+	}
+	if err := r.Stand(r.id); err != nil {
+		r.cfg.Logger.Warn("lone voter waits out its heartbeat timeout", "err", err)
+	}
+}

@@ -1,0 +1,8 @@
+// Package logtrim deletes the beginning of the log as the log grows.
+//
+// It owns how much goes when; the caller deletes. It is called by raftstore/replica
+// and imports nothing of ours.
+//
+// Promises: entries go in order, each once; any goroutine may call it. Tested with
+// the log of raftstore/replica.
+package logtrim

@@ -1,0 +1,287 @@
+package setpoint_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rooms are the packages of the module: what each owns, and which others its code may
+// import. docs/internals/packages.md prints this table: `go test -run TestHouseRooms . -update`.
+//
+// A package belongs to the room whose pattern says most about it. It may import what is
+// below the folder that the pattern names, and what the room lists; "*" is any one
+// folder, "..." all below. Tests follow TestHouseTestImports.
+var rooms = []room{
+	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
+		[]string{".", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers"},
+		"commands are tested by starting the binary, which is slow, so logic stands elsewhere"},
+	{[]string{"."}, "a cluster in the process that imports it", []string{"agent/simulated", "apiserver/{auditlog,encryption,podlistener}", "apiserver/auth/authconfig", "controllers/podnetwork", "internal/{process,trust}", "server"}, "the library's front door: it links no container runtime"},
+	{[]string{"server"}, "one replica: the order in which its parts are built, opened and stopped", []string{"agent/gossip", "apiserver/...", "controllers/{leader,podnetwork}", "controllers/reconcile/numbers", "internal/{process,trust}", "internal/trust/{join,jointoken}", "raftstore"}, "the only place where the store, the API and the loops meet"},
+	{[]string{"server/inprocess"}, "clients of a server's own API without a socket, for its parts", []string{"apiserver", "apiserver/storage", "controllers/reconcile", "internal/{process,trust}"}, "parts of the API are its clients too, so a client can be made before the API is built"},
+	{[]string{"server/caches"}, "the informers that control loops and admission of one server read", []string{"apiserver/admission/dynamic", "apiserver/flowcontrol", "apiserver/storage", "controllers", "controllers/{kubernetesservice,reconcile,scheduler}"}, "the store's own objects: no request, no codec, no second copy"},
+	{[]string{"server/monitors"}, "the index of owner references, for one term of leadership", []string{"apiserver/aggregation", "apiserver/crd", "apiserver/storage", "server/caches"}, "only the leader pays for the garbage collector"},
+	{[]string{"server/liveness"}, "what a server knows about which nodes are alive", []string{"agent/{gossip,session}", "apiserver", "apiserver/auth", "controllers/nodelifecycle", "internal/{process,trust}", "server/peers"}, "the voters of the log are the servers whose word counts"},
+	{[]string{"server/term"}, "what only the leader runs, during one term", []string{"apiserver", "apiserver/{aggregation,crd,kinds,resource,storage}", "apiserver/auth/rbac/policy", "apiserver/auth/tokens", "apiserver/kinds/scheduling", "apiserver/rest/addresses", "controllers", "controllers/*", "internal/{process,trust}", "internal/trust/jointoken", "controllers/reconcile/numbers", "server/{caches,inprocess,loops,monitors}"}, "every write of a loop carries the fence of the leader's term"},
+	{[]string{"server/admin"}, "the calls of `setpoint cluster` and `backup` to a running server: handler and client", []string{"apiserver", "apiserver/{auth,encryption,explain,storage}", "controllers/leader", "controllers/reconcile/numbers", "internal/trust", "raftstore", "raftstore/backup", "server/{liveness,why}"}, "only administrators may call it, and calls are in the audit log"},
+	{[]string{"server/why"}, "what `setpoint why` reads of one server, and who may ask", []string{"apiserver/{explain,resource,storage}", "controllers/reconcile/numbers", "controllers/scheduler", "server/caches"}, "explanations are pure; here the objects, the scheduler's verdicts and the loops' errors meet"},
+	{[]string{"server/loops"}, "the metrics of the control loops, and the account of what they write", []string{"controllers/reconcile", "controllers/reconcile/numbers"}, "the loops themselves know neither metrics nor HTTP"},
+	{[]string{"server/offline"}, "the data directory of a server that does not run: restore, verify, recover", []string{"internal/{process,trust}", "raftstore", "raftstore/backup", "server/admin", "server/peers"}, "a data directory is changed only after all checks have passed"},
+	{[]string{"server/access"}, "authentication and authorization of one server", []string{"apiserver/auth", "apiserver/auth/{authconfig,rbac,reviews,tokens}", "apiserver/storage"}, "the order of authenticators and authorizers is decided in one place"},
+	{[]string{"server/peers"}, "how a server reaches other servers and nodes", []string{"agent/simulated", "internal/{failover,trust}"}, "each connection checks the certificate for the name that it dialled"},
+
+	{[]string{"internal/podfields"}, "what agents and the API do with each field of a pod's spec", nil, "agents refuse and the API warns by the same table"},
+	{[]string{"internal/unattended"}, "the kinds and fields that are accepted although nothing acts on them yet", nil, "the API warns and a controller writes events by the same list"},
+	{[]string{"internal/process"}, "settings of a whole process: garbage collection, timer slack, the lock of a data directory", nil, "commands change these settings; the library does not"},
+	{[]string{"internal/freeport"}, "loopback ports for tests, that nobody else takes", nil, "a port that the system chose may be given to another process once nobody listens on it"},
+	{[]string{"internal/trust"}, "keys and certificates of a cluster: making, reading, renewing", nil, "servers, agents and the command use it"},
+	{[]string{"internal/trust/join", "internal/trust/jointoken"}, "joining; tokens to join with", []string{"internal/trust"}, "a node's name is signed for whoever holds its key"},
+	{[]string{"internal/failover"}, "connections to servers, and the choice of a server that answers", []string{"internal/trust"}, "agents and servers reach servers in one way"},
+
+	{[]string{"raftstore"}, "the store's face: Propose, ReadIndex, Watch, Leadership", nil, "does not know Kubernetes, so that a fault in the API cannot damage what is stored"},
+	{[]string{"raftstore/replica"}, "raft, files, checksums", []string{"raftstore/command", "raftstore/state"}, "the only importer of hashicorp/raft and bbolt: one package knows what their API really promises"},
+	{[]string{"raftstore/replica/transport"}, "raft's network connections, and the member id that each one calls", nil, "part of the one importer of hashicorp/raft"},
+	{[]string{"raftstore/replica/marks"}, "who a server is and how far its log was committed, apart from the log", nil, "a log that was put back to an earlier state shows no damage, so what was committed is recorded elsewhere too"},
+	{[]string{"raftstore/replica/birth"}, "the name of a new life, and its first revision, term and index", nil, "a restored cluster never reuses a revision, term or index of the former one"},
+	{[]string{"raftstore/replica/headroom"}, "free space on the disks", []string{"raftstore/replica/diskreserve"}, "writes fail before a disk is full"},
+	{[]string{"raftstore/replica/*"}, "pieces of the replica, each with a test of its own", nil, ""},
+	{[]string{"raftstore/state"}, "the state machine", []string{"raftstore/command", "raftstore/record", "raftstore/watch", "raftstore/wire"}, "no clock, randomness, I/O, goroutine: replicas must not differ"},
+	{[]string{"raftstore/watch"}, "recent history, watchers", []string{"raftstore/command", "raftstore/record"}, "history is in memory and bounded: a client that asks for older events gets 410 and lists again"},
+	{[]string{"raftstore/command"}, "log format", []string{"raftstore/wire"}, "the format can be extended, never changed"},
+	{[]string{"raftstore/record", "raftstore/wire"}, "one stored object; encodings that entries and snapshots share", nil, "stored formats can be extended, never changed"},
+	{[]string{"raftstore/forward/..."}, "follower → leader", []string{"raftstore/command", "raftstore/wire"}, "each question between servers is one call"},
+	{[]string{"raftstore/backup"}, "the archive of a store", []string{"raftstore/command", "raftstore/state", "raftstore/wire"}, "an archive can be verified without its cluster"},
+	{[]string{"raftstore/raftstoretest"}, "clusters in a bubble, for tests", []string{"raftstore", "raftstore/command", "raftstore/replica", "raftstore/state", "raftstore/watch"}, ""},
+
+	{[]string{"apiserver"}, "request chain, routing", nil, "imports none of the packages that it serves: package server hands them in"},
+	{[]string{"apiserver/storage"}, "objects ↔ records, lists, pages, watches, transactions",
+		[]string{"apiserver/resource", "raftstore", "raftstore/command", "raftstore/record", "raftstore/state", "raftstore/watch"}, "the only door to the store"},
+	{[]string{"apiserver/rest"}, "verbs and subresources",
+		[]string{"apiserver/admission/quota", "apiserver/auth", "apiserver/auth/reviews", "apiserver/auth/tokens", "apiserver/flowcontrol", "apiserver/kinds/column", "apiserver/managedfields", "apiserver/resource", "apiserver/storage", "internal/unattended"},
+		"every write is decided here: current object, patch, admission, validation"},
+	{[]string{"apiserver/rest/proxy"}, "the proxy subresources of nodes, pods and Services", []string{"apiserver/resource", "apiserver/storage"}, "the check of which addresses a client may reach stands in one place"},
+	{[]string{"apiserver/rest/addresses"}, "cluster addresses and node ports of Services, which must be unique", []string{"apiserver/resource", "apiserver/storage"}, "claimed in the transaction of the write"},
+	{[]string{"apiserver/rest/disruption"}, "what a PodDisruptionBudget says of an eviction, and what it costs", []string{"apiserver/storage"}, "spent in the transaction of the eviction"},
+	{[]string{"apiserver/rest/mergekeys"}, "what upstream's strategic merge panics at", nil, ""},
+	{[]string{"apiserver/rest/stack"}, "grows the stacks of goroutines that serve requests", nil, ""},
+	{[]string{"apiserver/managedfields"}, "managedFields of plain writes", []string{"apiserver/resource"}, "upstream's code computes the fields once for each shape of object"},
+	{[]string{"apiserver/crd"}, "custom resources: handlers made from definitions when they are asked for", []string{"apiserver/resource", "apiserver/rest", "apiserver/storage"}, "a definition that nobody uses costs only its stored record"},
+	{[]string{"apiserver/encryption"}, "how values are encrypted before they are stored: files, keys, KMS plugins; that all are", []string{"apiserver/storage"}, "`storage` asks it for each kind, which costs one map lookup if the kind is not encrypted"},
+	{[]string{"apiserver/aggregation"}, "other API servers: requests passed on, what they offer", []string{"apiserver/discovery", "apiserver/resource", "apiserver/storage", "internal/trust"}, "costs nothing until an APIService names a Service"},
+	{[]string{"apiserver/usage"}, "metrics.k8s.io: what nodes and pods use", []string{"apiserver/kinds/column", "apiserver/resource", "apiserver/rest", "apiserver/storage"}, "nodes are asked only while somebody asks the API, by each server for itself"},
+	{[]string{"apiserver/resource"}, "the description of a kind: defaults, validation, columns, subresources", nil, "pure: the same object gives the same answer"},
+	{[]string{"apiserver/kinds"}, "the list of API groups", []string{"apiserver/resource"}, "pure functions, like the kinds themselves"},
+	{[]string{"apiserver/kinds/{claim,column,podspec,rule,volume,workload}"}, "what several kinds share", []string{"apiserver/kinds/{claim,column,podspec,rule}", "apiserver/resource", "internal/podfields"}, "pure functions, like the kinds themselves"},
+	{[]string{"apiserver/kinds/*"}, "the kinds of one group", []string{"apiserver/kinds/{claim,column,podspec,rule,volume,workload}", "apiserver/resource"}, "a group does not import another one"},
+	{[]string{"apiserver/admission"}, "admission plugins: defaults and checks after decoding", []string{"apiserver/auth", "apiserver/resource", "apiserver/storage", "internal/trust"}, "reads this replica's tables, never over the network"},
+	{[]string{"apiserver/admission/quota"}, "ResourceQuota: usage charged in the write's transaction", []string{"apiserver/resource", "apiserver/storage"}, "`rest` calls it inside the decision of a write"},
+	{[]string{"apiserver/admission/dynamic"}, "webhooks and policies", []string{"apiserver/storage"}, "a plugin is built when the first configuration for it exists"},
+	{[]string{"apiserver/auth"}, "authentication by certificate, and what nodes may do", []string{"apiserver/resource", "apiserver/storage", "internal/trust"}, ""},
+	{[]string{"apiserver/auth/tokens", "apiserver/auth/rbac", "apiserver/auth/reviews"}, "tokens of service accounts; roles; questions about users", []string{"apiserver/resource", "apiserver/storage"}, "a decision reads this replica only, without a lock"},
+	{[]string{"apiserver/auth/rbac/policy"}, "the roles and bindings of every cluster", nil, ""},
+	{[]string{"apiserver/auth/authconfig"}, "authentication by OIDC issuers and anonymous requests, from a file", nil, "an issuer that does not answer must not keep a server from starting"},
+	{[]string{"apiserver/discovery/..."}, "discovery, OpenAPI, version, health, metrics", []string{"apiserver/resource"}, ""},
+	{[]string{"apiserver/diskroom"}, "the check of free disk space in /readyz, and its metrics", []string{"apiserver/discovery"}, ""},
+	{[]string{"apiserver/auditlog"}, "the audit log: policy, bounded buffer, file", nil, "a stalled disk delays no request: records are dropped and counted"},
+	{[]string{"apiserver/http2buffer"}, "writes headers and body of an HTTP/2 answer together", nil, "x/net/http2 sends headers before it has the body, which costs a TLS record and a system call for each answer"},
+	{[]string{"apiserver/strangers"}, "limits on connections that have not authenticated", nil, "idle unauthenticated connections cannot use up the limit of open files"},
+	{[]string{"apiserver/explain"}, "why an object is held: causes, changes, and what is innocent", []string{"apiserver/rest/disruption"}, "pure: it repeats what those say who decided, and decides nothing a second time"},
+	{[]string{"apiserver/drain"}, "ends requests and streams when a server stops", nil, "requests finish, streams go on elsewhere"},
+	{[]string{"apiserver/podlistener"}, "the way of this machine's pods to a server on loopback", nil, "`dev` opens no port to others"},
+	{[]string{"apiserver/flowcontrol"}, "priority and fairness: FlowSchemas and priority levels", nil, "an ordinary request only pays for classification"},
+
+	{[]string{"controllers"}, "the list of controllers", nil, "client-go only: could run outside, against any Kubernetes API"},
+	{[]string{"controllers/reconcile/..."}, "what all control loops share: the loop, its Env, caches; adoption, pod state, conditions", nil, "each rule of them has one place"},
+	{[]string{"controllers/*/..."}, "one control loop each", []string{"controllers/podnetwork", "controllers/reconcile/...", "internal/unattended"}, "a control loop does not import another one"},
+	{[]string{"controllers/replicationcontroller"}, "ReplicationControllers, as ReplicaSets", []string{"controllers/{reconcile,replicaset}"}, "one loop keeps both"},
+	{[]string{"controllers/scheduler/plugin"}, "extension points of the scheduler", nil, "pure: the same cluster gives the same placement"},
+	{[]string{"controllers/scheduler/plugins"}, "the plugins of the scheduler", []string{"controllers/scheduler/plugin"}, "pure: the same cluster gives the same placement"},
+
+	{[]string{"agent/host"}, "what makes this machine a node: joining, the runtime, the proof that it lives", []string{"agent", "agent/cri", "agent/cri/{embedded,remote}", "agent/{gossip,machine,network,node,session}", "internal/{failover,process,trust}", "internal/trust/join"}, "imports nothing of servers, because a machine may run pods only"},
+	{[]string{"agent/reset"}, "removing what a cluster has left on a machine", []string{"agent/cri/embedded/leftovers", "agent/{machine,network}", "internal/{process,trust}"}, "the packages that make these things know how to find and remove them"},
+	{[]string{"agent/..."}, "the node agent: the pods of one machine", []string{"internal/podfields"}, "it uses the API as any client, so a stock kubelet can take its place"},
+	{[]string{"agent/gossip", "agent/session/..."}, "gossip between members; sessions by which nodes prove that they are alive", nil, "only the wiring calls them, on agents and servers; `gossip` is the only importer of memberlist, so nothing is gossiped without the key"},
+	{[]string{"agent/machine"}, "init and mounts when the agent is PID 1 of a container; processes and mounts of this machine", nil, ""},
+	{[]string{"agent/cri/embedded/{boot,shim}/..."}, "processes that run once per container and pod", []string{"agent/cri/embedded/{boot,shim}"}, "standard library and x/sys only: every pod pays for what they link"},
+
+	{[]string{"test/*/..."}, "tests that take processes, machines or long, and what they need", nil, "they use what a user can use, and no internals"},
+	{[]string{"test/consistency/..."}, "servers under faults, judged from what clients were told", []string{"internal/freeport", "test/clockskew", "test/powercut"}, ""},
+	{[]string{"test/simulation"}, "the write path in a bubble, without raft", []string{"apiserver/kinds", "apiserver/resource", "apiserver/storage", "raftstore", "raftstore/command", "raftstore/state", "raftstore/watch"}, ""},
+}
+
+// A room is a row of the table.
+type room struct {
+	packages  []string // patterns of folders below the module, "." is the root
+	owns      string
+	mayImport []string // patterns of packages of the module
+	why       string
+}
+
+const (
+	roomsBegin = "<!-- The table of rooms_test.go: go test -run TestHouseRooms . -update -->\n"
+	roomsEnd   = "<!-- end of the table -->\n"
+)
+
+var update = flag.Bool("update", false, "write the table of rooms into docs/internals/packages.md")
+
+func TestHouseRooms(t *testing.T) {
+	used := map[string]bool{} // patterns, with the room's first one before them
+	eachSource(t, func(f *sourceFile) {
+		of, pattern := roomOf(f.dir)
+		if of == nil {
+			t.Errorf("%s belongs to no room: say what it owns and what it may import", f.dir)
+			return
+		}
+		used[of.packages[0]+pattern] = true
+		if !f.test {
+			checkRoomImports(t, f, of, pattern, used)
+		}
+	})
+	for _, r := range rooms {
+		for _, pattern := range slices.Concat(r.packages, r.mayImport) {
+			if !used[r.packages[0]+pattern] {
+				t.Errorf("room %s: %s matches nothing: delete it", r.packages[0], pattern)
+			}
+		}
+	}
+}
+
+func checkRoomImports(t *testing.T, f *sourceFile, of *room, pattern string, used map[string]bool) {
+	t.Helper()
+	home := folder(pattern, f.dir)
+	for _, imported := range f.imports {
+		other, ours := packageOfModule(imported)
+		if !ours || other == home || home != "." && strings.HasPrefix(other, home+"/") {
+			continue
+		}
+		allowed := false
+		for _, may := range of.mayImport {
+			if _, fits := fit(may, other); fits {
+				allowed, used[of.packages[0]+may] = true, true
+			}
+		}
+		if !allowed {
+			t.Errorf("%s imports %s\n\twhy not: %s may import what its row in rooms says", f.path, imported, strings.Join(of.packages, ", "))
+		}
+	}
+}
+
+// packageOfModule is the folder of an import of ours.
+func packageOfModule(imported string) (string, bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}
+
+// roomOf finds the room whose pattern says most of the package.
+func roomOf(dir string) (of *room, pattern string) {
+	most := -1
+	for i := range rooms {
+		for _, p := range rooms[i].packages {
+			if score, fits := fit(p, dir); fits && score > most {
+				most, of, pattern = score, &rooms[i], p
+			}
+		}
+	}
+	return of, pattern
+}
+
+// fit reports whether a package fits a pattern, and how much the pattern says: two for each
+// folder that it names, one for each "*", and one if nothing may be below.
+func fit(pattern, dir string) (score int, fits bool) {
+	names, parts := strings.Split(pattern, "/"), strings.Split(dir, "/")
+	for i, name := range names {
+		if name == "..." {
+			return score, true
+		}
+		if i >= len(parts) || !fitsName(name, parts[i]) {
+			return 0, false
+		}
+		if score++; name != "*" {
+			score++
+		}
+	}
+	return score + 1, len(names) == len(parts)
+}
+
+// fitsName knows "*" and "{a,b}".
+func fitsName(pattern, name string) bool {
+	if list, isList := strings.CutPrefix(pattern, "{"); isList {
+		return slices.Contains(strings.Split(strings.TrimSuffix(list, "}"), ","), name)
+	}
+	return pattern == "*" || pattern == name
+}
+
+// folder is the part of dir that the pattern names, "..." left out.
+func folder(pattern, dir string) string {
+	named := strings.Count(strings.TrimSuffix(pattern, "/..."), "/") + 1
+	parts := strings.Split(dir, "/")
+	return strings.Join(parts[:min(named, len(parts))], "/")
+}
+
+func TestHouseRoomsAreShown(t *testing.T) {
+	const file = "docs/internals/packages.md"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(text), roomsBegin)
+	shown, after, ends := strings.Cut(rest, roomsEnd)
+	if !begins || !ends {
+		t.Fatalf("%s has no place for the table of rooms", file)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(before+roomsBegin+roomsTable()+roomsEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if shown != roomsTable() {
+		t.Errorf("%s shows another table than rooms_test.go has: go test -run TestHouseRooms . -update", file)
+	}
+}
+
+func roomsTable() string {
+	var b strings.Builder
+	b.WriteString("\n| package | owns | may import of ours | why |\n|---|---|---|---|\n")
+	for _, r := range rooms {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", quoted(r.packages), r.owns, quoted(r.mayImport), r.why)
+	}
+	return b.String() + "\n"
+}
+
+func quoted(patterns []string) string {
+	if len(patterns) == 0 {
+		return ""
+	}
+	return "`" + strings.Join(patterns, "`, `") + "`"
+}
+
+func TestHouseFit(t *testing.T) {
+	for _, c := range []struct {
+		pattern, dir string
+		score        int
+		fits         bool
+	}{
+		{".", ".", 3, true},
+		{"a", "a", 3, true},
+		{"a", "a/b", 2, false},
+		{"a/...", "a", 2, true},
+		{"a/...", "a/b/c", 2, true},
+		{"a/...", "ab", 0, false},
+		{"a/*", "a/b", 4, true},
+		{"a/*", "a/b/c", 3, false},
+		{"a/*/...", "a/b/c", 3, true},
+		{"a/*/...", "a", 0, false},
+		{"a/{b,c}", "a/c", 5, true},
+		{"a/{b,c}", "a/d", 0, false},
+	} {
+		if score, fits := fit(c.pattern, c.dir); fits != c.fits || fits && score != c.score {
+			t.Errorf("fit(%q, %q) = %d, %v", c.pattern, c.dir, score, fits)
+		}
+	}
+}

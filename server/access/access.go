@@ -1,0 +1,102 @@
+package access
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
+	"github.com/setpoint-io/setpoint/apiserver/auth/rbac"
+	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
+	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+)
+
+// Config is what the judges need.
+type Config struct {
+	Storage *storage.Store
+	// AccountKey signs the tokens of service accounts.
+	AccountKey *ecdsa.PrivateKey
+	// Endpoint is where others find the documents by which they check tokens, host:port.
+	Endpoint string
+	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
+	Authentication authconfig.Config
+	Logger         *slog.Logger
+}
+
+// Access is the authentication and authorization of one server. Its fields can be used when New returns, and
+// must not be changed.
+type Access struct {
+	Issuer        *tokens.Issuer
+	Authenticator authenticator.Request
+	Authorizer    authorizer.Authorizer
+	// Escalation refuses roles and bindings that give more than their writer has.
+	Escalation *rbac.Escalation
+	Reviews    []reviews.Review
+	// Documents are those by which others check tokens, by path.
+	Documents map[string]http.Handler
+
+	storage    *storage.Store
+	roles      *rbac.Authorizer
+	workloads  *auth.Workloads
+	accounts   *tokens.Authenticator
+	configured *authconfig.Authentication
+}
+
+// New makes the judges over the opened storage. They refuse until Run has read it.
+func New(ctx context.Context, c Config) (*Access, error) {
+	keys, err := tokens.NewKeys(c.AccountKey)
+	if err != nil {
+		return nil, err
+	}
+	a := &Access{
+		storage: c.Storage, Issuer: tokens.NewIssuer(keys, tokens.DefaultIssuer),
+		roles: rbac.New(c.Storage, c.Logger), workloads: auth.NewWorkloads(c.Storage, c.Logger),
+	}
+	if a.Documents, err = a.Issuer.Documents(c.Endpoint); err != nil {
+		return nil, err
+	}
+	config := c.Authentication
+	config.OwnIssuer, config.Audiences, config.Logger = a.Issuer.Name(), a.Issuer.Audiences(), c.Logger
+	if a.configured, err = authconfig.New(ctx, config); err != nil {
+		return nil, fmt.Errorf("authentication: %w", err)
+	}
+	a.accounts = tokens.NewAuthenticator(a.Issuer, c.Storage)
+	bearer := auth.NewTokens(a.accounts, auth.NewBootstrapTokens(c.Storage), a.configured)
+	a.Authenticator = auth.NewAuthenticator(a.configured.AdmitsAnonymous, auth.Bearer(bearer))
+	a.Authorizer = auth.NewAuthorizer(auth.Config{Workloads: a.workloads, Next: a.roles, CatchUp: a.catchUp})
+	a.Escalation = rbac.NewEscalation(a.roles, a.Authorizer)
+	a.Reviews = reviews.New(reviews.Config{
+		Authorizer: a.Authorizer, Rules: a.roles, CatchUp: a.catchUp, Tokens: bearer, Audiences: a.Issuer.Audiences(),
+	})
+	return a, nil
+}
+
+// Run keeps what the judges know up to date until ctx ends.
+func (a *Access) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { a.roles.Run(ctx) })
+	wg.Go(func() { a.workloads.Run(ctx) })
+	wg.Go(func() { a.configured.Run(ctx) })
+	wg.Go(func() { a.accounts.Run(ctx) })
+	wg.Wait()
+}
+
+// catchUp waits until the judges know what was written in the cluster before the call.
+func (a *Access) catchUp(ctx context.Context) error {
+	revision, err := a.storage.LinearizableRevision(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.roles.CatchUp(ctx, revision); err != nil {
+		return err
+	}
+	return a.workloads.CatchUp(ctx, revision)
+}

@@ -1,0 +1,78 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/apiserver/explain"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/server/liveness"
+	"github.com/setpoint-io/setpoint/server/why"
+)
+
+// The procedures of the ClusterService, in Connect's JSON form: POST with an object.
+// backupPath answers GET with the stream of an archive.
+const (
+	statusPath  = "/setpoint.v1.ClusterService/Status"
+	membersPath = "/setpoint.v1.ClusterService/Members"
+	loopsPath   = "/setpoint.v1.ClusterService/Loops"
+	whyPath     = "/setpoint.v1.ClusterService/Why"
+	changePath  = "/setpoint.v1.ClusterService/Change"
+	backupPath  = "/setpoint.v1.ClusterService/Backup"
+)
+
+// Config is what the service tells of and acts on.
+type Config struct {
+	Log     *raftstore.Store
+	Storage *storage.Store
+	// Gossip, Certificates and Encryption are what this server knows of these now.
+	Gossip       func() []liveness.GossipMember
+	Certificates func() []trust.Expiry
+	Encryption   func() *encryption.Status
+	// Numbers count what the loops of this server do. Peer reaches another server.
+	Numbers *numbers.Ledger
+	Peer    func(name, address string) (*http.Client, string)
+	// Why explains an object to a caller.
+	Why    func(ctx context.Context, caller user.Info, q why.Question) (explain.Answer, error)
+	Logger *slog.Logger
+}
+
+// Admin is the ClusterService of one server.
+type Admin struct{ config Config }
+
+// New returns the service.
+func New(c Config) *Admin { return &Admin{config: c} }
+
+// Services are where it is reached. Orders and backups are for administrators.
+func (a *Admin) Services() []apiserver.Service {
+	return []apiserver.Service{
+		{Prefix: statusPath, Handler: answer(func(*http.Request) any { return a.Status() }), Allow: auth.IsServer},
+		{Prefix: membersPath, Handler: answer(func(r *http.Request) any { return a.members(r.Context()) }), Allow: auth.IsServer},
+		{Prefix: loopsPath, Handler: http.HandlerFunc(a.serveLoops), Allow: auth.IsServer},
+		{Prefix: whyPath, Handler: http.HandlerFunc(a.serveWhy), Allow: mayAsk, Audited: true},
+		{Prefix: changePath, Handler: http.HandlerFunc(a.serveChange), Allow: auth.IsAdmin, Audited: true},
+		{Prefix: backupPath, Handler: a.backupHandler(), Allow: auth.IsAdmin, Audited: true},
+	}
+}
+
+// answer serves what tell says, to a POST.
+func answer(tell func(*http.Request) any) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			http.Error(w, "use POST with an empty JSON object", http.StatusMethodNotAllowed)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(tell(r)) // the client is gone if this fails
+	})
+}

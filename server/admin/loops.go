@@ -1,0 +1,95 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/raftstore"
+)
+
+// loopsForwardTimeout bounds the question to the server on which the loops act.
+const loopsForwardTimeout = 2 * time.Second
+
+// LoopsReport is what the control loops do, on the server on which they act.
+type LoopsReport struct {
+	// Server is the leader, on which they act; empty: there is none now. Term is that of its leadership.
+	Server string `json:"server"`
+	Term   uint64 `json:"term"`
+	// At is the time of the answer, by that server's clock.
+	At time.Time `json:"at"`
+	// Loops are sorted by name.
+	Loops []numbers.Report `json:"loops"`
+	// Events are how many the loops made since that server's start, and what became of them.
+	Events numbers.EventReport `json:"events"`
+}
+
+// loopsQuestion is what is asked.
+type loopsQuestion struct {
+	// Here wants the answer of the asked server only: another has found that it leads.
+	Here bool `json:"here,omitempty"`
+}
+
+// Loops tells of the loops of this server; none act unless it leads.
+func (a *Admin) Loops() LoopsReport {
+	log, now := a.config.Log.Status(), time.Now()
+	return LoopsReport{
+		Server: raftstore.MemberName(log.LeaderID), Term: log.Term, At: now,
+		Loops: a.config.Numbers.Reports(now), Events: a.config.Numbers.Events.Report(),
+	}
+}
+
+// loopsWhereTheyAct asks the leader, unless this server leads or there is none.
+func (a *Admin) loopsWhereTheyAct(ctx context.Context) (LoopsReport, error) {
+	log := a.config.Log.Status()
+	for _, member := range log.Servers {
+		if member.ID != log.LeaderID || raftstore.MemberName(member.ID) == log.Name {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, loopsForwardTimeout)
+		defer cancel()
+		client, base := a.config.Peer(raftstore.MemberName(member.ID), member.Address)
+		report := LoopsReport{}
+		if err := call(ctx, client, base+loopsPath, loopsQuestion{Here: true}, &report); err != nil {
+			return report, fmt.Errorf("the loops act on %s, which does not tell: %w", raftstore.MemberName(member.ID), err)
+		}
+		return report, nil
+	}
+	return a.Loops(), nil
+}
+
+// Reports are those of the loops, from the server on which they act.
+func (a *Admin) Reports(ctx context.Context) ([]numbers.Report, error) {
+	report, err := a.loopsWhereTheyAct(ctx)
+	return report.Loops, err
+}
+
+func (a *Admin) serveLoops(w http.ResponseWriter, r *http.Request) {
+	var question loopsQuestion
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, changeBodyBytes)).Decode(&question)
+	if err != nil || r.Method != http.MethodPost {
+		http.Error(w, fmt.Sprintf("want POST with a JSON object: %v", err), http.StatusBadRequest)
+		return
+	}
+	report := a.Loops()
+	if !question.Here {
+		if report, err = a.loopsWhereTheyAct(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(report) // the client is gone if this fails
+}
+
+// FetchLoops asks any server what the loops do, with the credentials of a kubeconfig.
+func FetchLoops(ctx context.Context, config *rest.Config) (LoopsReport, error) {
+	report := LoopsReport{}
+	err := callCluster(ctx, config, loopsPath, loopsQuestion{}, &report)
+	return report, err
+}

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	k8sadmission "k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/discovery/cached/memory"
+	dynamicclient "k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/setpoint-io/setpoint/apiserver/admission"
+	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
+	"github.com/setpoint-io/setpoint/server/inprocess"
+)
+
+// clients are how the parts of a server ask its own API, without a socket.
+type clients struct {
+	typed  kubernetes.Interface
+	any    dynamicclient.Interface
+	mapper meta.ResettableRESTMapper
+}
+
+func newClients(door *inprocess.Door) (clients, error) {
+	config := door.Config(inprocess.Server, 0)
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return clients{}, err
+	}
+	anyKind, err := dynamicclient.NewForConfig(config)
+	if err != nil {
+		return clients{}, err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(typed.Discovery()))
+	return clients{typed: typed, any: anyKind, mapper: mapper}, nil
+}
+
+// newAdmission makes the chain that completes and judges writes. Webhooks and
+// policies read the caches that the control loops read.
+func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interface, error) {
+	judge := a.access.Authorizer
+	return admission.New(admission.Config{
+		Store: a.storage, Authorizer: judge,
+		Last: append([]k8sadmission.Interface{a.access.Escalation}, dynamic.New(dynamic.Config{
+			Store: a.storage, Informers: a.caches, Client: c.typed, Dynamic: c.any,
+			Mapper: c.mapper, Authorizer: judge, Stop: ctx.Done(),
+		})...),
+	})
+}

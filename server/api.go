@@ -1,0 +1,220 @@
+package server
+
+import (
+	"context"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
+	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
+	"github.com/setpoint-io/setpoint/apiserver/aggregation"
+	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
+	"github.com/setpoint-io/setpoint/apiserver/crd"
+	"github.com/setpoint-io/setpoint/apiserver/discovery"
+	"github.com/setpoint-io/setpoint/apiserver/drain"
+	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
+	"github.com/setpoint-io/setpoint/apiserver/kinds"
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest"
+	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/apiserver/usage"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/server/access"
+	"github.com/setpoint-io/setpoint/server/admin"
+	"github.com/setpoint-io/setpoint/server/caches"
+	"github.com/setpoint-io/setpoint/server/inprocess"
+	"github.com/setpoint-io/setpoint/server/liveness"
+	"github.com/setpoint-io/setpoint/server/peers"
+	"github.com/setpoint-io/setpoint/server/why"
+)
+
+// apiConfig is what the API needs of the server that it belongs to.
+type apiConfig struct {
+	Config
+	identity *identity
+	log      *raftstore.Store
+	liveness *liveness.Liveness
+	drain    *drain.Drain
+	// servers are all replicas now and where they are.
+	servers func() []trust.Server
+}
+
+// api is the API of a replica, with the parts of it that the loops share.
+type api struct {
+	config apiConfig
+	server *apiserver.Server
+	// door leads to server for the parts of this replica.
+	door        *inprocess.Door
+	storage     *storage.Store
+	atRest      *encryption.Keeper
+	access      *access.Access
+	caches      *caches.Caches
+	custom      *crd.Catalog
+	frontProxy  *aggregation.FrontProxy
+	aggregation *aggregation.Aggregator
+	quota       *quota.Quota
+	kubelets    *peers.Kubelets
+	usage       *usage.Meter
+	admin       *admin.Admin
+	// numbers count what the loops of this server do.
+	numbers *numbers.Ledger
+	// offered are the built-in kinds, reviews included.
+	offered []*resource.Any
+	// typeChecker tells whether policies fit what they are about.
+	typeChecker *dynamic.TypeChecker
+}
+
+// newAPI makes the API over the opened log.
+func newAPI(ctx context.Context, config apiConfig) (*api, error) {
+	scheme, all := kinds.NewScheme(), kinds.All()
+	a := &api{config: config, door: &inprocess.Door{}, numbers: &numbers.Ledger{}, storage: storage.New(config.log, scheme, all)}
+	clients, err := newClients(a.door)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.addParts(ctx, all, apiserver.NewCodecs(scheme), clients); err != nil {
+		return nil, err
+	}
+	fair := flowcontrol.New(a.sizes)
+	if err := fair.Follow(a.caches); err != nil {
+		return nil, err
+	}
+	admit, err := newAdmission(ctx, a, clients)
+	if err != nil {
+		return nil, err
+	}
+	documents, err := a.newDiscovery(fair)
+	if err != nil {
+		return nil, err
+	}
+	a.server, err = apiserver.New(apiserver.Config{
+		Kinds: all, Scheme: scheme, Storage: a.storage,
+		Kubelets:      a.kubelets,
+		Pods:          proxy.NewTransport(),
+		Admission:     admit,
+		Quota:         a.quota,
+		Authenticator: a.access.Authenticator,
+		Authorizer:    a.access.Authorizer,
+		Tokens:        a.access.Issuer,
+		Reviews:       a.access.Reviews,
+		Computed:      a.usage.Kinds(),
+		Health:        a.checkLog,
+		TypeConverter: &lazyTypeConverter{},
+		Custom:        a.custom,
+		Elsewhere:     a.aggregation,
+		Discovery:     documents,
+		Services:      a.services(clients.typed),
+		Fairness:      fair,
+		Streams:       config.drain.Streams(),
+		Audit:         a.audit(),
+		Logger:        config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.door.Open(a.server)
+	return a, nil
+}
+
+// addParts makes what the requests and the loops share. Each part uses those above it.
+func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializer.CodecFactory, c clients) (err error) {
+	if a.atRest, err = encryptAtRest(ctx, a.config.Config, a.storage); err != nil {
+		return err
+	}
+	a.access, err = access.New(ctx, access.Config{
+		Storage: a.storage, AccountKey: a.config.Trust.AccountKey, Endpoint: a.config.identity.self.Endpoint,
+		Authentication: a.config.Authentication, Logger: a.config.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.addOtherKinds(codecs); err != nil {
+		return err
+	}
+	a.offered = append(all[:len(all):len(all)], rest.Bindings(), rest.ComponentStatuses())
+	a.offered = append(a.offered, reviews.Kinds(a.access.Reviews)...)
+	a.kubelets = peers.NewKubelets(a.config.identity.live, a.config.identity.nodeServing)
+	a.usage = usage.New(usage.Config{Store: a.storage, Source: peers.Summaries{Kubelets: a.kubelets}, Logger: a.config.Logger})
+	for _, computed := range a.usage.Kinds() {
+		a.offered = append(a.offered, computed.Kind)
+	}
+	if a.caches, err = caches.New(c.typed, a.storage, caches.Reads(a.storage.Serves), a.config.Logger); err != nil {
+		return err
+	}
+	a.typeChecker = dynamic.NewTypeChecker(a.storage, c.typed.Discovery(), c.mapper)
+	a.quota = quota.New(a.storage)
+	peer, err := peers.Clients(a.config.identity.live)
+	if err != nil {
+		return err
+	}
+	a.admin = admin.New(admin.Config{
+		Log: a.config.log, Storage: a.storage, Gossip: a.config.liveness.GossipMembers, Certificates: a.config.identity.keeper.Expiries,
+		Encryption: a.atRest.Status, Numbers: a.numbers, Peer: peer, Why: a.newWhy().Answer, Logger: a.config.Logger,
+	})
+	return nil
+}
+
+// newWhy makes what explains objects.
+func (a *api) newWhy() *why.Why {
+	return why.New(why.Config{
+		Storage: a.storage, Caches: a.caches, CustomKinds: a.custom.Kinds, Custom: a.custom.Instances,
+		Loops:      func(ctx context.Context) ([]numbers.Report, error) { return a.admin.Reports(ctx) },
+		Authorizer: a.access.Authorizer,
+	})
+}
+
+// addOtherKinds makes what serves kinds that are not built in.
+func (a *api) addOtherKinds(codecs serializer.CodecFactory) (err error) {
+	if a.frontProxy, err = aggregation.NewFrontProxy(a.config.Trust.CA); err != nil {
+		return err
+	}
+	resolver := dynamic.NewServiceResolver(a.storage)
+	a.aggregation = aggregation.New(aggregation.Config{
+		Store: a.storage, Services: resolver, Certificate: a.frontProxy.Certificate, Codecs: codecs, Logger: a.config.Logger,
+	})
+	a.custom, err = crd.New(crd.Config{Codecs: codecs, Storage: a.storage, Models: discovery.MetadataModels, Services: resolver})
+	return err
+}
+
+// newDiscovery says what is offered: the built-in kinds, reviews included, and all others.
+func (a *api) newDiscovery(fair *flowcontrol.Fairness) (*discovery.Handler, error) {
+	documents := maps.Clone(a.access.Documents)
+	maps.Copy(documents, fair.Documents())
+	return discovery.New(discovery.Config{
+		Kinds: a.offered, Custom: a.custom.Kinds, Remotes: a.aggregation.Remotes, Priority: kinds.Priorities,
+		Address: a.config.identity.self.Endpoint, Version: process.Version, Logger: a.config.Logger,
+		Documents: documents, Metrics: a.metrics(fair), Checks: a.checks(),
+	})
+}
+
+// sizes tells how much a list reads, as this replica has it.
+func (a *api) sizes(info *request.RequestInfo, objectsLimit, bytesLimit int) (objects, bytes int) {
+	return a.storage.Sizes(schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}, info.Namespace, objectsLimit, bytesLimit)
+}
+
+// audit is nil, not an interface of nothing, without a log.
+func (a *api) audit() apiserver.Audit {
+	if a.config.AuditLog == nil {
+		return nil
+	}
+	return a.config.AuditLog
+}
+
+// services are what the parts say to each other on the API's port.
+func (a *api) services(client kubernetes.Interface) []apiserver.Service {
+	pattern, handler := a.config.log.Handler()
+	services := []apiserver.Service{{Prefix: pattern, Handler: handler, Allow: auth.IsServer}, a.joinService(client)}
+	services = append(services, a.admin.Services()...)
+	return append(services, a.config.liveness.Services()...)
+}

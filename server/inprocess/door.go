@@ -1,0 +1,107 @@
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// The parts of a server as the API sees them. What a controller asks for, it asks as its own service account in place of Controllers.
+var (
+	Controllers = &user.DefaultInfo{Name: "system:kube-controller-manager", Groups: []string{trust.GroupServers, user.AllAuthenticated}}
+	Scheduler   = &user.DefaultInfo{Name: "system:kube-scheduler", Groups: []string{trust.GroupServers, user.AllAuthenticated}}
+	Server      = &user.DefaultInfo{Name: "system:setpoint", Groups: []string{trust.GroupServers, user.AllAuthenticated}}
+)
+
+var errNotOpen = errors.New("the API of this server is not built yet")
+
+// An API gives its own server's parts a transport; apiserver.Server is one.
+type API interface {
+	Transport(apiserver.Caller) http.RoundTripper
+}
+
+// Door leads to the API of this server. It may be handed out before the API is built: parts
+// of the API are its clients. The zero value is a closed door; all methods may be called from
+// any goroutine.
+type Door struct{ api atomic.Pointer[API] }
+
+// Open lets requests through to the API.
+func (d *Door) Open(api API) { d.api.Store(&api) }
+
+// Config is a client of this very server as the user. Writes carry the fence of the term
+// (0: none) and the object that led to them.
+func (d *Door) Config(u user.Info, term uint64) *rest.Config {
+	return &rest.Config{
+		Host:      "https://in-process",
+		QPS:       -1, // the server's own loops are not held back; the log bounds what it takes
+		UserAgent: fieldManager(u) + "/" + process.Version + " setpoint",
+		// Whoever deletes what a namespace holds asks for deprecated kinds too.
+		WarningHandler: rest.NoWarnings{},
+		ContentConfig: rest.ContentConfig{
+			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
+			ContentType:        "application/vnd.kubernetes.protobuf",
+		},
+		Transport: transport{d, apiserver.Caller{User: u, Origin: func(ctx context.Context) storage.Origin {
+			return origin(ctx, term)
+		}}},
+	}
+}
+
+type transport struct {
+	door   *Door
+	caller apiserver.Caller
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	api := t.door.api.Load()
+	if api == nil {
+		return nil, errNotOpen
+	}
+	caller := t.caller
+	if pass, ok := reconcile.PassFrom(r.Context()); ok && caller.User == Controllers {
+		caller.User = account(pass.Account)
+	}
+	return (*api).Transport(caller).RoundTrip(r)
+}
+
+// account is the user of one controller: upstream's service account, with the rights of this server.
+func account(name string) user.Info {
+	return &user.DefaultInfo{
+		Name:   serviceaccount.MakeUsername(metav1.NamespaceSystem, name),
+		Groups: append(serviceaccount.MakeGroupNames(metav1.NamespaceSystem), trust.GroupServers, user.AllAuthenticated),
+	}
+}
+
+// fieldManager is under which name the loops of a user appear in managedFields: that of
+// upstream's component, by which tools such as Argo CD know what is not theirs.
+func fieldManager(u user.Info) string {
+	switch u {
+	case Controllers:
+		return "kube-controller-manager"
+	case Scheduler:
+		return "kube-scheduler"
+	}
+	return "kube-apiserver"
+}
+
+func origin(ctx context.Context, term uint64) storage.Origin {
+	o := storage.Origin{Fence: term}
+	if uid, version, ok := reconcile.CauseFrom(ctx); ok {
+		o.CauseUID = uid
+		o.CauseRevision, _ = storage.ParseResourceVersion(version) // a cause without a number is no cause
+	}
+	return o
+}

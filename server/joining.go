@@ -1,0 +1,29 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/join"
+	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
+)
+
+// joinService certifies machines that join and nodes that renew.
+func (a *api) joinService(client kubernetes.Interface) apiserver.Service {
+	tokens := auth.NewBootstrapTokens(a.storage)
+	return apiserver.Service{Prefix: join.Path, Handler: join.NewHandler(join.HandlerConfig{
+		Authority: a.config.Trust.CA, Serving: a.config.identity.nodeServing, GossipKey: a.config.Trust.GossipKey,
+		Admits: func(ctx context.Context, token trust.Token) (bool, error) {
+			return jointoken.Judge(ctx, client, a.config.Trust.NodeToken, token, tokens.Admits)
+		},
+		Claim: join.Names{Nodes: client.CoreV1().Nodes()}.Claim,
+		// All founders, whether they are still members or not, and all members.
+		Servers: func() []trust.Server { return slices.Concat(a.config.InitialServers, a.config.servers()) },
+		Logger:  a.config.Logger,
+	})}
+}

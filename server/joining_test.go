@@ -1,0 +1,285 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/agent/host"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/join"
+	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
+	"github.com/setpoint-io/setpoint/server/inprocess"
+)
+
+// site is one server, and who administers it.
+type site struct {
+	server  *Server
+	self    trust.Server
+	cluster *trust.Cluster
+	client  kubernetes.Interface
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{self: trust.Server{Name: "server-1", Endpoint: listener.Addr().String()}}
+	if s.cluster, err = trust.InitCluster(t.TempDir(), []trust.Server{s.self}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	s.server, err = Start(context.Background(), Config{
+		Name: s.self.Name, DataDir: t.TempDir(), Trust: s.cluster, InitialServers: []trust.Server{s.self},
+		Listener: listener, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.server.Stop() })
+	if err := s.server.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.client, err = kubernetes.NewForConfig(s.server.api.door.Config(inprocess.Server, 0)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *site) options(t *testing.T, name, dataDir, token string) *host.Options {
+	t.Helper()
+	file := ""
+	if token != "" {
+		file = filepath.Join(t.TempDir(), "node.token")
+		if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &host.Options{Name: name, DataDir: dataDir, TokenFile: file, Servers: []string{s.self.Endpoint}, Logger: slog.New(slog.DiscardHandler)}
+}
+
+func (s *site) token(t *testing.T) *jointoken.Token {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		token, err := jointoken.Create(t.Context(), s.client, time.Hour, "test", time.Now())
+		if err == nil {
+			return token
+		}
+		if !errors.Is(err, jointoken.ErrNoAuthority) || time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestJoiningServer attacks the whole with tokens: each of these worked when a token was
+// good for every name and for ever.
+func TestJoiningServer(t *testing.T) {
+	s := newSite(t)
+	t.Run("tokens end", s.testTokensEnd)
+	t.Run("names", s.testNames)
+	t.Run("the first token", s.testFirstToken)
+}
+
+func (s *site) testTokensEnd(t *testing.T) {
+	token := s.token(t)
+	if _, err := s.options(t, "early", t.TempDir(), token.Token).Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := jointoken.List(t.Context(), s.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(listed)
+	if err != nil || !strings.Contains(string(text), token.ID) || strings.Contains(string(text), strings.Split(token.Token, ".")[2]) {
+		t.Errorf("the list %s lacks it or shows its secret (%v)", text, err)
+	}
+	if _, err := jointoken.Delete(t.Context(), s.client, token.Token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.options(t, "late", t.TempDir(), token.Token).Join(t.Context()); !errors.Is(err, join.ErrTokenRefused) {
+		t.Errorf("a token that was deleted: %v", err)
+	}
+	old, err := trust.NewToken(trust.RoleNode, s.cluster.CA.Pin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := s.client.CoreV1().Secrets(metav1.NamespaceSystem)
+	expired := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + old.ID()}, Type: "bootstrap.kubernetes.io/token",
+		StringData: map[string]string{
+			"token-id": old.ID(), "token-secret": old.Key(), "usage-bootstrap-authentication": "true",
+			"expiration": time.Now().Add(-time.Second).UTC().Format(time.RFC3339),
+		},
+	}
+	if _, err := secrets.Create(t.Context(), expired, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.options(t, "late", t.TempDir(), old.Text()).Join(t.Context()); !errors.Is(err, join.ErrTokenRefused) {
+		t.Errorf("a token that has expired: %v", err)
+	}
+	for _, c := range []struct {
+		err, want error
+	}{
+		{func() error { _, err := jointoken.Delete(t.Context(), s.client, "abcdef"); return err }(), jointoken.ErrNone},
+		{func() error { _, err := jointoken.Delete(t.Context(), s.client, "../x"); return err }(), jointoken.ErrID},
+		{func() error { _, err := jointoken.Create(t.Context(), s.client, 0, "", time.Now()); return err }(), jointoken.ErrLife},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%v, want %v", c.err, c.want)
+		}
+	}
+}
+
+func (s *site) testNames(t *testing.T) {
+	token, dir := s.token(t), t.TempDir()
+	nodes := s.client.CoreV1().Nodes()
+	living, err := s.options(t, "living", dir, token.Token).Join(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := living.Node()
+	if _, err := nodes.Get(t.Context(), "living", metav1.GetOptions{}); err != nil {
+		t.Errorf("it does not hold its name before it has registered: %v", err)
+	}
+	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"living", "by-hand"} {
+		if _, err := s.options(t, name, t.TempDir(), token.Token).Join(t.Context()); !errors.Is(err, join.ErrRefused) || !strings.Contains(err.Error(), "kubectl delete node "+name) {
+			t.Errorf("joined as %s, whose key it does not hold: %v", name, err)
+		}
+	}
+	if _, err := s.options(t, s.self.Name, t.TempDir(), token.Token).Join(t.Context()); !errors.Is(err, join.ErrRefused) {
+		t.Errorf("joined as a server: %v", err)
+	}
+	again, err := s.options(t, "living", dir, "").Join(t.Context())
+	if err != nil || string(again.Node().Identity.CertPEM) != string(node.Identity.CertPEM) {
+		t.Errorf("with a certificate and without a token: %v", err)
+	}
+	if _, err := s.options(t, "living", t.TempDir(), "").Join(t.Context()); !errors.Is(err, join.ErrNoToken) {
+		t.Errorf("with neither: %v", err)
+	}
+	s.endCertificate(t, dir, "living")
+	if _, err := s.options(t, "living", dir, "").Join(t.Context()); !errors.Is(err, join.ErrCertificateEnded) {
+		t.Errorf("its certificate has ended, and it has no token: %v", err)
+	}
+	if _, err := s.options(t, "living", dir, token.Token).Join(t.Context()); err != nil {
+		t.Errorf("its certificate has ended, and it has a token and its key: %v", err)
+	}
+	if err := nodes.Delete(t.Context(), "living", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.options(t, "living", t.TempDir(), token.Token).Join(t.Context()); err != nil {
+		t.Errorf("its Node was deleted: %v", err)
+	}
+	if _, err := join.Renew(t.Context(), []string{s.self.Endpoint}, "living", node); !errors.Is(err, join.ErrRefused) {
+		t.Errorf("the former owner of the name: %v", err)
+	}
+	s.testRecord(t)
+}
+
+// testRecord: a node that joined before names had keys gets its record with its certificate.
+func (s *site) testRecord(t *testing.T) {
+	dir := t.TempDir()
+	node, err := s.options(t, "older", dir, s.token(t).Token).Join(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := s.client.CoreV1().Nodes()
+	drop := []byte(`{"metadata":{"annotations":null}}`)
+	if _, err := nodes.Patch(t.Context(), "older", types.MergePatchType, drop, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := join.Renew(t.Context(), []string{s.self.Endpoint}, "older", node.Node()); err != nil {
+		t.Fatal(err)
+	}
+	if known, err := nodes.Get(t.Context(), "older", metav1.GetOptions{}); err != nil || known.Annotations["setpoint.io/node-key"] == "" {
+		t.Errorf("no record was made: %v", err)
+	}
+}
+
+// endCertificate makes the certificate in an agent's folder one that ended a day ago.
+func (s *site) endCertificate(t *testing.T, dir, name string) {
+	t.Helper()
+	node, err := trust.LoadNode(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requestPEM, err := trust.NewNodeRequest(name, node.Identity.KeyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := trust.ParseNodeRequest(requestPEM, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if node.Identity.CertPEM, err = s.cluster.CA.SignNode(request, time.Now().Add(-366*24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testFirstToken: the token of `cluster init` is good once the cluster runs, and does not
+// come back when somebody has ended it.
+func (s *site) testFirstToken(t *testing.T) {
+	first := s.cluster.NodeToken
+	if _, err := s.options(t, "first", t.TempDir(), first.Text()).Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	name := "bootstrap-token-" + first.ID()
+	secrets := s.client.CoreV1().Secrets(metav1.NamespaceSystem)
+	secret, err := secrets.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end, err := time.Parse(time.RFC3339, string(secret.Data["expiration"])); err != nil || time.Until(end) > trust.TokenLife {
+		t.Errorf("it ends at %s (%v)", end, err)
+	}
+	if _, err := jointoken.Delete(t.Context(), s.client, first.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if err := jointoken.EnsureFirst(t.Context(), s.client, first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secrets.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("it came back: %v", err)
+	}
+}
+
+// TestServedCertificatesHaveNoOtherNames: whatever a machine asks for, clients of the
+// cluster trust nothing that it can serve with.
+func TestServedCertificatesHaveNoOtherNames(t *testing.T) {
+	s := newSite(t)
+	node, err := s.options(t, "kubernetes-webhook", t.TempDir(), s.token(t).Token).Join(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(s.cluster.CA.CertPEM())
+	for what, certPEM := range map[string][]byte{"client": node.Node().Identity.CertPEM, "serving": node.Node().Serving.CertPEM} {
+		certificate, err := trust.ParseCertificate(certPEM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := certificate.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err == nil {
+			t.Errorf("clients of the cluster believe the %s certificate of a server", what)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"context"
+
+	"github.com/setpoint-io/setpoint/controllers/leader"
+	"github.com/setpoint-io/setpoint/server/term"
+)
+
+// runLoops fills the caches and acts in every term that this server leads.
+func (s *Server) runLoops(ctx context.Context) {
+	api := s.api
+	api.caches.StartWithContext(ctx)
+	s.wg.Go(func() {
+		<-ctx.Done()
+		api.caches.Shutdown()
+	})
+	for _, run := range []func(context.Context){
+		api.access.Run, api.atRest.Run, api.atRest.Inspect, api.aggregation.Run, api.custom.Run, api.usage.Run,
+	} {
+		s.wg.Go(func() { run(ctx) })
+	}
+	config := term.Config{
+		Self: s.identity.self, Servers: s.servers, Elections: s.elections, Door: api.door, Caches: api.caches, Storage: api.storage,
+		Custom: api.custom, Aggregation: api.aggregation, Offered: api.offered, FrontProxy: api.frontProxy,
+		Trust: s.config.Trust, NodeServing: s.identity.nodeServing, Tokens: api.access.Issuer, Liveness: s.liveness,
+		PodNetwork: s.config.PodNetwork, Port: DefaultPort, APIOnly: s.config.APIOnly,
+		Also:    []func(context.Context) error{api.quota.Keep, api.atRest.Rewrite, api.typeChecker.Run},
+		Numbers: api.numbers, Logger: s.config.Logger, Fatal: s.config.Fatal,
+	}
+	s.wg.Go(func() { term.CheckPodNetwork(ctx, config) })
+	s.wg.Go(func() {
+		if err := term.Run(ctx, config); err != nil {
+			s.config.Fatal(err)
+		}
+	})
+}
+
+// elections tells the loops of elections in their own words.
+func (s *Server) elections(ctx context.Context) <-chan leader.Leadership {
+	out := make(chan leader.Leadership)
+	s.wg.Go(func() {
+		defer close(out)
+		for change := range s.log.LeadershipChanges(ctx) {
+			select {
+			case out <- leader.Leadership{Leader: change.Leader, Term: change.Term}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return out
+}

@@ -1,0 +1,90 @@
+package peers
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/agent/simulated"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+const (
+	kubeletDialTimeout = 5 * time.Second
+	kubeletIdleTimeout = time.Minute
+)
+
+var (
+	errNoAddress = errors.New("the node has registered no internal address")
+	errNoPort    = errors.New("the node has registered no port for its agent")
+	errNoAgent   = errors.New("it is simulated, its pods run nothing")
+)
+
+// Kubelets dials the agents of nodes. The certificate must be the node's own, of the
+// authority for what nodes serve with, so an address that a node lied about leads nowhere.
+type Kubelets struct {
+	identity   *trust.Live
+	serving    *trust.CA
+	mu         sync.Mutex
+	transports map[string]*http.Transport
+}
+
+// NewKubelets dials as identity. serving is the authority for what nodes serve with.
+func NewKubelets(identity *trust.Live, serving *trust.CA) *Kubelets {
+	return &Kubelets{identity: identity, serving: serving, transports: map[string]*http.Transport{}}
+}
+
+// Agent implements rest.Kubelets.
+func (k *Kubelets) Agent(node *corev1.Node) (*url.URL, http.RoundTripper, error) {
+	address := internalAddress(node)
+	if address == "" {
+		return nil, nil, errNoAddress
+	}
+	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
+	if _, pretended := node.Labels[simulated.Label]; pretended && port == 0 {
+		return nil, nil, errNoAgent
+	}
+	if port == 0 {
+		return nil, nil, errNoPort
+	}
+	transport, err := k.transport(node.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &url.URL{Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(int(port)))}, transport, nil
+}
+
+func internalAddress(node *corev1.Node) string {
+	for _, a := range node.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+// transport is kept for each node. Exec upgrades connections, which HTTP/2 cannot.
+func (k *Kubelets) transport(node string) (*http.Transport, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t, ok := k.transports[node]; ok {
+		return t, nil
+	}
+	config, err := k.identity.NodeClientConfig(node, k.serving)
+	if err != nil {
+		return nil, err
+	}
+	config.NextProtos = []string{"http/1.1"}
+	t := &http.Transport{
+		TLSClientConfig: config, TLSHandshakeTimeout: kubeletDialTimeout, IdleConnTimeout: kubeletIdleTimeout,
+		DialContext: (&net.Dialer{Timeout: kubeletDialTimeout}).DialContext,
+	}
+	k.transports[node] = t
+	return t, nil
+}

@@ -1,0 +1,56 @@
+package peers
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/setpoint-io/setpoint/internal/failover"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// RaftProtocol is the ALPN name by which replicas reach each other on the API's port.
+const RaftProtocol = "raft/1"
+
+// RaftDialer opens Raft connections to servers, each pinned to its name.
+func RaftDialer(identity *trust.Live) (func(ctx context.Context, address, serverID string) (net.Conn, error), error) {
+	config, err := identity.ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.NextProtos = []string{RaftProtocol}
+	return func(ctx context.Context, address, serverID string) (net.Conn, error) {
+		pinned := config.Clone()
+		pinned.ServerName = serverID // every server's certificate bears its name
+		return (&tls.Dialer{Config: pinned}).DialContext(ctx, "tcp", address)
+	}, nil
+}
+
+// Clients calls the services of other servers, each pinned to its name; connections are
+// kept. The function returns the client of a server, and its URL at an address.
+func Clients(identity *trust.Live) (func(serverID, address string) (*http.Client, string), error) {
+	base, err := identity.ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	var clients sync.Map // server id to *http.Client
+	return func(serverID, address string) (*http.Client, string) {
+		client, ok := clients.Load(serverID)
+		if !ok {
+			config := base.Clone()
+			config.ServerName = serverID
+			client, _ = clients.LoadOrStore(serverID, &http.Client{Transport: trust.NewTransport(identity, config, failover.Transport)})
+		}
+		return client.(*http.Client), "https://" + address
+	}, nil
+}
+
+// Authorize lets other servers in, by the certificate of their connection.
+func Authorize(r *http.Request) error {
+	if r.TLS == nil {
+		return trust.ErrNotServer
+	}
+	return trust.RequireServer(*r.TLS)
+}

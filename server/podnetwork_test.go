@@ -1,0 +1,165 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/internal/freeport"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/server/inprocess"
+)
+
+// lone starts the same single server again and again, with other pod networks.
+type lone struct {
+	t        *testing.T
+	dir      string
+	cluster  *trust.Cluster
+	address  trust.Server
+	listener net.Listener
+}
+
+func newLone(t *testing.T) *lone {
+	t.Helper()
+	address, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lone{t: t, dir: t.TempDir(), listener: listener, address: trust.Server{Name: "server-1", Endpoint: listener.Addr().String()}}
+	if l.cluster, err = trust.InitCluster(t.TempDir(), []trust.Server{l.address}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l *lone) start(cidr string, mask int) (*Server, kubernetes.Interface) {
+	l.t.Helper()
+	network, err := ParsePodNetwork(cidr, mask)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	s, err := Start(context.Background(), Config{
+		Name: l.address.Name, DataDir: l.dir, Trust: l.cluster, InitialServers: []trust.Server{l.address},
+		Listener: l.listener, ListenAddress: l.address.Endpoint, PodNetwork: network, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.listener = nil // the next one opens it again
+	l.t.Cleanup(func() { _ = s.Stop() })
+	client, err := kubernetes.NewForConfig(s.api.door.Config(inprocess.Server, 0))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return s, client
+}
+
+func (l *lone) stop(s *Server) {
+	l.t.Helper()
+	if err := s.Stop(); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// inForce waits until the cluster goes by a pod network that want says is right.
+func (l *lone) inForce(ctx context.Context, s *Server, client kubernetes.Interface, want string) {
+	l.t.Helper()
+	if err := s.Ready(ctx); err != nil {
+		l.t.Fatal(err)
+	}
+	got, found := podnetwork.Network{}, false
+	for ctx.Err() == nil {
+		var err error
+		if got, found, err = podnetwork.Read(ctx, client); err != nil {
+			l.t.Fatal(err)
+		}
+		if found && got.String() == want {
+			return
+		}
+		process.Sleep(ctx, readyPollInterval)
+	}
+	l.t.Fatalf("in force is %s, %v; want %s", got, found, want)
+}
+
+// TestThePodNetworkIsTheClusters: 300 nodes have ranges of a larger network; it is written down, and what
+// does not fit is refused.
+func TestThePodNetworkIsTheClusters(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if auth.PodNetworkName != podnetwork.Name {
+		t.Error("nodes may not read where it is written down")
+	}
+	l := newLone(t)
+	s, client := l.start("10.40.0.0/14", 25)
+	l.inForce(ctx, s, client, "10.40.0.0/14 by /25")
+	manyNodes(ctx, t, client, 300)
+	l.stop(s)
+
+	s, _ = l.start("10.42.0.0/16", 0) // its nodes' parts fit; those of most nodes are elsewhere
+	if err := s.Wait(ctx); !errors.Is(err, podnetwork.ErrNodesDoNotFit) {
+		t.Errorf("a network without the nodes' ranges: %v", err)
+	}
+	l.stop(s)
+	s, _ = l.start("", 24)
+	if err := s.Wait(ctx); !errors.Is(err, podnetwork.ErrNodesDoNotFit) {
+		t.Errorf("another size: %v", err)
+	}
+	l.stop(s)
+	s, client = l.start("", 0)
+	l.inForce(ctx, s, client, "10.40.0.0/14 by /25")
+	l.stop(s)
+	s, client = l.start("10.40.0.0/13", 0)
+	l.inForce(ctx, s, client, "10.40.0.0/13 by /25")
+	l.stop(s)
+}
+
+// manyNodes creates nodes and waits until each has a range of its own.
+func manyNodes(ctx context.Context, t *testing.T, client kubernetes.Interface, count int) {
+	t.Helper()
+	events, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	for i := range count {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%03d", i)}}
+		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owners := map[string]string{}
+	for len(owners) < count {
+		event, open := <-events.ResultChan()
+		node, ok := event.Object.(*corev1.Node)
+		if !open || !ok {
+			t.Fatalf("%d of %d nodes have a range: %+v", len(owners), count, event)
+		}
+		cidr := node.Spec.PodCIDR
+		if cidr == "" {
+			continue
+		}
+		if p := netip.MustParsePrefix(cidr); p.Bits() != 25 || !netip.MustParsePrefix("10.40.0.0/14").Contains(p.Addr()) {
+			t.Errorf("%s has %s", node.Name, cidr)
+		}
+		if other := owners[cidr]; other != "" && other != node.Name {
+			t.Errorf("%s and %s have %s", node.Name, other, cidr)
+		}
+		owners[cidr] = node.Name
+	}
+}

@@ -1,0 +1,220 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/setpoint-io/setpoint/agent/gossip"
+	"github.com/setpoint-io/setpoint/apiserver/auditlog"
+	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
+	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+)
+
+// readyTimeout bounds how long a start may take before it is reported; the
+// server goes on trying.
+const readyTimeout = 30 * time.Second
+
+// Options are the flags of `setpoint server`.
+type Options struct {
+	Name, DataDir, AdvertiseAddress, InitialServers string
+	TrustDir, TokenFile                             string
+	GossipAddress                                   string
+	PodCIDR                                         string
+	NodeMaskSize                                    int
+	Authentication                                  authconfig.Config
+	Encryption                                      encryption.Options
+	Audit                                           auditlog.Config
+	Logger                                          *slog.Logger
+	Out                                             io.Writer
+}
+
+var (
+	errNoName    = errors.New("--name must not be empty")
+	errNoDataDir = errors.New("--data-dir must not be empty")
+	errTokenFile = errors.New("the token does not belong to this cluster: 'setpoint token create' makes one that does")
+	errNoTrust   = errors.New(
+		"no trust material: run 'setpoint cluster init --servers ... --out DIR' once and give each server --trust-dir DIR",
+	)
+)
+
+// Validate says what is wrong with the flags.
+func (o *Options) Validate() error {
+	switch {
+	case o.Name == "":
+		return errNoName
+	case o.DataDir == "":
+		return errNoDataDir
+	}
+	if _, err := o.servers(); err != nil {
+		return err
+	}
+	_, err := ParsePodNetwork(o.PodCIDR, o.NodeMaskSize)
+	return errors.Join(err, o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate())
+}
+
+// isInitial reports whether this server is one of the list. Another joins them.
+func (o *Options) isInitial(servers []trust.Server) bool {
+	return slices.ContainsFunc(servers, func(s trust.Server) bool { return s.Name == o.Name })
+}
+
+// servers are all replicas; without a list this one is alone.
+func (o *Options) servers() ([]trust.Server, error) {
+	return trust.ServersOf(o.Name, o.AdvertiseAddress, o.InitialServers)
+}
+
+// Run runs one replica until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	process.GC()
+	process.WakeLess()
+	servers, err := o.servers()
+	if err != nil {
+		return err
+	}
+	unlock, err := process.Lock(o.DataDir, process.ServerRole)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	cluster, err := o.trust(ctx, servers)
+	if err != nil {
+		return err
+	}
+	if err := process.CheckPort(o.listenAddress(servers)); err != nil {
+		return err
+	}
+	pods, err := ParsePodNetwork(o.PodCIDR, o.NodeMaskSize)
+	if err != nil {
+		return err
+	}
+	o.Audit.Logger = o.Logger
+	audit, stopAudit, err := auditlog.Start(o.Audit)
+	if err != nil {
+		return err
+	}
+	server, err := Start(ctx, Config{
+		Name: o.Name, DataDir: o.DataDir, Trust: cluster, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
+		ListenAddress: o.listenAddress(servers), Gossip: o.gossip(), Logger: o.Logger,
+		PodNetwork: pods, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
+	})
+	if err != nil {
+		return errors.Join(err, stopAudit())
+	}
+	if err := trust.LinkKubeconfig(o.DataDir, o.trustDir(), trust.AdminKubeconfig); err != nil {
+		o.Logger.Warn("setpoint kubectl will not find this cluster by itself", "err", err)
+	}
+	return errors.Join(o.waitFor(ctx, server), server.Stop(), stopAudit())
+}
+
+// waitFor returns when the replica fails, also before the server is ready, or when ctx ends.
+func (o *Options) waitFor(ctx context.Context, server *Server) error {
+	ready, cancel := context.WithCancel(ctx)
+	var announcing sync.WaitGroup
+	announcing.Go(func() { o.announce(ready, server) })
+	defer announcing.Wait()
+	defer cancel()
+	return server.Wait(ctx)
+}
+
+// announce says when the server is ready, or that it waits for others.
+func (o *Options) announce(ctx context.Context, server *Server) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := server.Ready(ctx); err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return // the server stops
+		}
+		o.Logger.Warn("no leader yet: are a majority of the servers running?", "err", err)
+		return
+	}
+	fmt.Fprintf(o.Out, "server %s is ready; kubeconfig: %s\n", o.Name, filepath.Join(o.trustDir(), trust.AdminKubeconfig))
+}
+
+func (o *Options) trustDir() string {
+	if o.TrustDir != "" {
+		return o.TrustDir
+	}
+	return o.DataDir
+}
+
+// trust loads what `cluster init` wrote. A server that is alone makes its own.
+func (o *Options) trust(ctx context.Context, servers []trust.Server) (*trust.Cluster, error) {
+	var cluster *trust.Cluster
+	var err error
+	if len(servers) == 1 && o.isInitial(servers) {
+		cluster, err = trust.InitCluster(o.trustDir(), servers, time.Now())
+	} else {
+		cluster, err = o.awaitTrust(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cluster, o.checkToken(cluster)
+}
+
+// awaitTrust gives whoever runs `cluster init` a while: containers start together.
+func (o *Options) awaitTrust(ctx context.Context) (*trust.Cluster, error) {
+	var cluster *trust.Cluster
+	err := process.AwaitFile(ctx, o.Logger, o.trustDir(), func() (err error) {
+		cluster, err = trust.LoadCluster(o.trustDir())
+		return err
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", o.trustDir(), errNoTrust)
+	}
+	return cluster, err
+}
+
+func (o *Options) checkToken(cluster *trust.Cluster) error {
+	if o.TokenFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.TokenFile)
+	if err != nil {
+		return err
+	}
+	token, err := trust.ParseToken(string(text))
+	if err != nil {
+		return err
+	}
+	if token.Pin != cluster.CA.Pin() {
+		return fmt.Errorf("%s: %w", o.TokenFile, errTokenFile)
+	}
+	return nil
+}
+
+// listenAddress is every address of the machine at the advertised port, except
+// that a loopback address stays on loopback.
+func (o *Options) listenAddress(servers []trust.Server) string {
+	address := o.AdvertiseAddress
+	for _, server := range servers {
+		if server.Name == o.Name && address == "" {
+			address = server.Endpoint
+		}
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address // ParseServers has refused anything else
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		return address
+	}
+	return net.JoinHostPort("", port)
+}
+
+func (o *Options) gossip() *gossip.Membership {
+	if o.GossipAddress == "" {
+		return nil
+	}
+	return &gossip.Membership{BindAddress: o.GossipAddress}
+}

@@ -1,0 +1,334 @@
+package server
+
+import (
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/setpoint-io/setpoint/agent/gossip"
+	"github.com/setpoint-io/setpoint/apiserver/auditlog"
+	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
+	"github.com/setpoint-io/setpoint/apiserver/discovery"
+	"github.com/setpoint-io/setpoint/apiserver/drain"
+	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/apiserver/http2buffer"
+	"github.com/setpoint-io/setpoint/apiserver/strangers"
+	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/server/admin"
+	"github.com/setpoint-io/setpoint/server/liveness"
+	"github.com/setpoint-io/setpoint/server/peers"
+)
+
+const (
+	// maxConcurrentStreams bounds the requests on one HTTP/2 connection, as upstream.
+	maxConcurrentStreams = 100
+	// readHeaderTimeout and idleTimeout bound connections that say nothing.
+	readHeaderTimeout = 32 * time.Second
+	idleTimeout       = 3 * time.Minute
+	// shutdownTimeout bounds how long the store may take to end.
+	shutdownTimeout = 5 * time.Second
+	// closeTimeout bounds closing the store: a disk that hangs must not keep the process.
+	closeTimeout = 10 * time.Second
+	// handOverTimeout bounds handing leadership over; it takes milliseconds if at all.
+	handOverTimeout = 500 * time.Millisecond
+)
+
+// KubernetesVersion is the version of Kubernetes whose API is served.
+const KubernetesVersion = discovery.KubernetesVersion
+
+// DefaultPort is the port of the API, the services of the parts, and Raft.
+const DefaultPort = 6443
+
+// Config is one replica of the control plane.
+type Config struct {
+	// Name identifies the replica in the cluster. One of InitialServers founds the
+	// cluster with them; another asks them to be admitted, and waits for an
+	// administrator to add it.
+	Name    string
+	DataDir string
+	// Trust is the cluster's certificate authority, gossip key and tokens.
+	Trust *trust.Cluster
+	// InitialServers are the replicas and where they are now.
+	InitialServers []trust.Server
+	// AdvertiseAddress is where the others reach a replica that is not among them,
+	// host:port.
+	AdvertiseAddress string
+	// PodNetwork is where pods get their addresses from; zero: what is in force.
+	PodNetwork podnetwork.Network
+	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
+	Authentication authconfig.Config
+	// Encryption says how objects are encrypted that are stored, beside what the trust
+	// folder says.
+	Encryption encryption.Options
+	// AuditLog records requests; nil: they are not recorded. Its maker runs it.
+	AuditLog *auditlog.Log
+	// Listener accepts the API, the parts' services and Raft. Start owns it.
+	Listener net.Listener
+	// ListenAddress, without a Listener, is opened when this server can answer: until
+	// then connections are refused, and clients go to another server.
+	ListenAddress string
+	// PodListener, if any, accepts the same at the address where pods of this machine
+	// look for the API. Start owns it.
+	PodListener net.Listener
+	// Gossip joins the pool of nodes and servers; nil leaves node liveness to sessions and Leases.
+	Gossip *gossip.Membership
+	// APIOnly leaves out the control loops and the scheduler, but those that upstream's API
+	// server has itself, for tests of what acts on the API.
+	APIOnly bool
+	Logger  *slog.Logger
+	// Fatal is called when this replica must not go on (its disk fails, its state
+	// differs from the others'). Default: the error ends Wait.
+	Fatal func(error)
+}
+
+// Server is a running replica.
+type Server struct {
+	config   Config
+	identity *identity
+	log      *raftstore.Store
+	liveness *liveness.Liveness
+	api      *api
+	http     *http.Server
+	drain    *drain.Drain
+
+	fatal  chan error
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	stop   sync.Once
+}
+
+// Start starts a replica and returns when it listens; Ready tells when it
+// serves. It runs until Stop or the end of ctx.
+func Start(ctx context.Context, config Config) (*Server, error) {
+	s := &Server{config: config, drain: drain.New(), fatal: make(chan error, 1)}
+	if s.config.Fatal == nil {
+		s.config.Fatal = s.fail
+	}
+	ctx, s.cancel = context.WithCancel(ctx)
+	if err := s.start(ctx); err != nil {
+		s.abandon()
+		return nil, fmt.Errorf("server %s: %w", config.Name, err)
+	}
+	return s, nil
+}
+
+// abandon ends what a failed start has begun.
+func (s *Server) abandon() {
+	s.cancel()
+	if s.config.Listener != nil {
+		_ = s.config.Listener.Close()
+	}
+	if s.config.PodListener != nil {
+		_ = s.config.PodListener.Close()
+	}
+	if s.log == nil {
+		return
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel() // there is nobody to hand over to
+	_ = s.log.Shutdown(ended)
+}
+
+func (s *Server) start(ctx context.Context) (err error) {
+	if s.identity, err = newIdentity(s.config); err != nil {
+		return err
+	}
+	if s.log, err = openLog(ctx, s.config, s.identity); err != nil {
+		return err
+	}
+	s.liveness, err = liveness.New(ctx, liveness.Config{
+		Name: s.config.Name, Endpoint: s.identity.self.Endpoint, Members: s.clusterServers, Identity: s.identity.live,
+		Gossip: s.config.Gossip, Key: s.config.Trust.GossipKey, Logger: s.config.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	s.wg.Go(func() {
+		if err := s.liveness.Run(ctx); err != nil {
+			s.config.Logger.Warn("node liveness ended badly", "err", err)
+		}
+	})
+	s.api, err = newAPI(ctx, apiConfig{
+		Config: s.config, identity: s.identity, log: s.log, liveness: s.liveness, drain: s.drain, servers: s.servers,
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.serve(); err != nil {
+		return err
+	}
+	s.wg.Go(func() { s.identity.keeper.Run(ctx) })
+	s.runLoops(ctx)
+	return nil
+}
+
+// openLog opens the replicated store. Its peers are dialled over the API's port.
+func openLog(ctx context.Context, config Config, i *identity) (*raftstore.Store, error) {
+	dial, err := peers.RaftDialer(i.live)
+	if err != nil {
+		return nil, err
+	}
+	clients, err := peers.Clients(i.live)
+	if err != nil {
+		return nil, err
+	}
+	servers := make([]raftstore.Server, len(config.InitialServers))
+	for n, server := range config.InitialServers {
+		servers[n] = raftstore.Server{ID: server.Name, Address: server.Endpoint}
+	}
+	return raftstore.Open(ctx, raftstore.Config{
+		Name: i.self.Name, ClusterID: config.Trust.CA.Pin(), DataDir: config.DataDir, InitialServers: servers, AdvertiseAddress: i.self.Endpoint,
+		Dial: dial, HTTPClient: clients, AuthorizePeer: peers.Authorize,
+		Logger: config.Logger, Fatal: config.Fatal,
+	})
+}
+
+// serve starts the listener: HTTP for everybody, Raft for servers only.
+func (s *Server) serve() error {
+	config, err := s.identity.live.ServerConfig()
+	if err != nil {
+		return err
+	}
+	s.http = &http.Server{
+		Handler: s.drain.Count(s.api.server), TLSConfig: config,
+		BaseContext: func(net.Listener) context.Context { return s.drain.Requests() },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return auth.WithConnection(ctx, func() { strangers.Known(c) })
+		},
+		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
+	}
+	if err := http2buffer.Configure(s.http, &http2.Server{MaxConcurrentStreams: maxConcurrentStreams}); err != nil {
+		return err
+	}
+	s.http.TLSConfig.NextProtos = append(s.http.TLSConfig.NextProtos, peers.RaftProtocol)
+	s.http.TLSNextProto[peers.RaftProtocol] = func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
+		if err := trust.RequireServer(conn.ConnectionState()); err != nil {
+			s.config.Logger.Warn("raft connection refused", "remote", conn.RemoteAddr().String(), "err", err)
+			return
+		}
+		strangers.Known(conn)
+		s.log.HandleRaftConn(conn)
+	}
+	if s.config.Listener == nil {
+		if s.config.Listener, err = process.Listen(s.config.ListenAddress); err != nil {
+			return err
+		}
+	}
+	door := strangers.NewDoor(strangers.Limit())
+	s.accept(door.Listener(s.config.Listener))
+	if s.config.PodListener != nil {
+		s.accept(door.Listener(s.config.PodListener))
+	}
+	return nil
+}
+
+func (s *Server) accept(listener net.Listener) {
+	s.wg.Go(func() {
+		if err := s.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			s.config.Fatal(fmt.Errorf("listener: %w", err))
+		}
+	})
+}
+
+// RESTConfig is a client of this server as the user, without a socket.
+func (s *Server) RESTConfig(u user.Info) *rest.Config { return s.api.door.Config(u, 0) }
+
+// Status describes this server.
+func (s *Server) Status() admin.ServerStatus { return s.api.admin.Status() }
+
+// Ready waits until the replica answers reads and writes and the cluster has its
+// system objects.
+func (s *Server) Ready(ctx context.Context) error {
+	for {
+		err := s.api.check(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("server %s is not ready: %w", s.config.Name, err)
+		case <-time.After(readyPollInterval):
+		}
+	}
+}
+
+// readyPollInterval is how often Ready asks while there is no leader yet.
+const readyPollInterval = 10 * time.Millisecond
+
+// Wait blocks until the replica fails or ctx ends.
+func (s *Server) Wait(ctx context.Context) error {
+	select {
+	case err := <-s.fatal:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func (s *Server) fail(err error) {
+	select {
+	case s.fatal <- err:
+	default: // the first one counts
+	}
+}
+
+// Stop says that this server is not ready, hands leadership over, takes no more requests, ends watches, lets
+// other requests finish (package drain) and closes the store. Within a second unless a request takes longer.
+func (s *Server) Stop() error {
+	var err error
+	s.stop.Do(func() {
+		s.drain.Begin()
+		s.handOver(context.Background())
+		s.cancel()
+		s.drain.Close(s.http)
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+		defer cancel()
+		err = within(closeTimeout, func() error {
+			err := s.log.Shutdown(ctx)
+			s.wg.Wait()
+			return err
+		})
+	})
+	return err
+}
+
+// errStuck says that a part did not end, as with a disk that hangs. The process
+// can only exit.
+var errStuck = errors.New("did not stop in time")
+
+// within runs do, but waits no longer than limit for it.
+func within(limit time.Duration, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(limit):
+		return errStuck
+	}
+}
+
+// handOver makes another replica lead before this one falls silent.
+func (s *Server) handOver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, handOverTimeout)
+	defer cancel()
+	if err := s.log.TransferLeadership(ctx); err != nil {
+		s.config.Logger.Debug("leadership not handed over", "err", err)
+	}
+}

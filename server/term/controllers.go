@@ -1,0 +1,87 @@
+package term
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
+
+	"github.com/setpoint-io/setpoint/controllers"
+	"github.com/setpoint-io/setpoint/controllers/certificates"
+	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/scheduler"
+	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/server/inprocess"
+	"github.com/setpoint-io/setpoint/server/loops"
+	"github.com/setpoint-io/setpoint/server/monitors"
+)
+
+func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwork.Network) error {
+	config := c.Door.Config(inprocess.Controllers, term)
+	config.Transport = loops.Tap{Next: config.Transport}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	metadataClient, err := metadata.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	discoveryClient, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	extensions, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	aggregatorClient, err := aggregator.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	clusterInfo, err := trust.ClusterInfo(c.Trust.CA, c.Self)
+	if err != nil {
+		return err
+	}
+	followed := monitors.New(ctx, monitors.Config{
+		Storage: c.Storage, Caches: c.Caches, Custom: c.Custom, Remotes: c.Aggregation,
+		Client: metadataClient, Logger: c.Logger,
+	})
+	defer followed.Wait()
+	return controllers.Run(ctx, reconcile.Env{
+		Client: client, Extensions: extensions, Aggregator: aggregatorClient, Metadata: metadataClient, Discovery: discoveryClient, REST: config,
+		Caches: c.Caches, Numbers: c.Numbers, Logger: c.Logger,
+	}, controllers.Config{
+		APIOnly:     c.APIOnly,
+		LocalAPIs:   localAPIs(c.Offered),
+		Prober:      c.Aggregation,
+		Monitors:    followed.All,
+		Liveness:    c.Liveness,
+		PodNetwork:  pods,
+		RootCA:      c.Trust.CA.CertPEM(),
+		ClusterInfo: clusterInfo,
+		Objects:     c.clusterObjects(),
+		Authority: certificates.Authority{
+			Signer: c.Trust.CA, Serving: c.NodeServing,
+			NodeKey: func(node *corev1.Node) string { return node.Annotations[trust.NodeKeyAnnotation] },
+		},
+		Tokens: c.Tokens,
+	})
+}
+
+func (c *Config) runScheduler(ctx context.Context, term uint64) error {
+	config := c.Door.Config(inprocess.Scheduler, term)
+	config.Transport = loops.Tap{Next: config.Transport}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return scheduler.Run(ctx, scheduler.Config{
+		Client: client, Informers: c.Caches, Serves: c.Storage.Serves, Numbers: c.Numbers, Logger: c.Logger,
+	})
+}

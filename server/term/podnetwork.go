@@ -1,0 +1,56 @@
+package term
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/server/inprocess"
+)
+
+// podNetworkRetryInterval is the pause before a server asks again for the network in force.
+const podNetworkRetryInterval = time.Second
+
+// settlePodNetwork writes down the network that this server was started with. Only the
+// leader calls it. A server whose flags cannot be obeyed ends, and another leads.
+func (c *Config) settlePodNetwork(ctx context.Context, client kubernetes.Interface) (podnetwork.Network, error) {
+	wanted, write, err := podnetwork.Judge(ctx, client, c.PodNetwork)
+	if errors.Is(err, podnetwork.ErrNodesDoNotFit) {
+		c.Fatal(err)
+	}
+	if err != nil || !write {
+		return wanted, err
+	}
+	c.Logger.Info("pod network", "podCIDR", wanted.CIDR.String(), "nodeCIDRMaskSize", wanted.NodeMaskSize)
+	return wanted, podnetwork.Write(ctx, client, wanted)
+}
+
+// CheckPodNetwork ends a server that was started with a network that cannot be: it says so
+// at once, and not when it leads one day.
+func CheckPodNetwork(ctx context.Context, c Config) {
+	if c.PodNetwork == (podnetwork.Network{}) {
+		return
+	}
+	client, err := kubernetes.NewForConfig(c.Door.Config(inprocess.Server, 0))
+	if err != nil {
+		c.Fatal(err)
+		return
+	}
+	for {
+		wanted, write, err := podnetwork.Judge(ctx, client, c.PodNetwork)
+		switch {
+		case errors.Is(err, podnetwork.ErrNodesDoNotFit):
+			c.Fatal(err)
+			return
+		case err == nil && write:
+			c.Logger.Info("this pod network is put in force when this server leads", "network", wanted.String())
+			return
+		case err == nil || !process.Sleep(ctx, podNetworkRetryInterval):
+			return
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package why
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/setpoint-io/setpoint/apiserver/explain"
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/scheduler"
+	"github.com/setpoint-io/setpoint/server/caches"
+)
+
+const (
+	// newestTimeout is how long it is waited for the newest state; after it the answer is of what this server has.
+	newestTimeout = time.Second
+	// loopsTimeout bounds the question to the leader, whose loops' errors are a help and not needed.
+	loopsTimeout = time.Second
+)
+
+// Config is what answers are made from.
+type Config struct {
+	Storage *storage.Store
+	Caches  *caches.Caches
+	// CustomKinds and Custom are the kinds that are not built in, and their tables.
+	CustomKinds func(ctx context.Context) ([]*resource.Any, error)
+	Custom      func(ctx context.Context) (map[schema.GroupVersionResource]*storage.Table, error)
+	// Loops are the reports of the loops where they act.
+	Loops      func(ctx context.Context) ([]numbers.Report, error)
+	Authorizer authorizer.Authorizer
+}
+
+// Why answers questions. It is safe for concurrent use.
+type Why struct {
+	config Config
+	judge  *scheduler.Judge
+}
+
+// New returns a Why.
+func New(c Config) *Why {
+	return &Why{c, scheduler.NewJudge(scheduler.Config{Informers: c.Caches, Serves: c.Storage.Serves})}
+}
+
+// Question names an object as kubectl does.
+type Question struct {
+	// Kind is a kind, resource or short name, with or without its group.
+	Kind string `json:"kind"`
+	// Namespace is that of the object; it is ignored for kinds without.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// Answer explains the object, as far as the caller may know. Errors are those of the API: NotFound, Forbidden.
+func (y *Why) Answer(ctx context.Context, caller user.Info, q Question) (explain.Answer, error) {
+	w := &world{ctx: ctx, config: y.config, judge: y.judge, now: time.Now()}
+	name, err := w.resolve(q)
+	if err != nil {
+		return explain.Answer{}, err
+	}
+	if !y.mayGet(ctx, caller, name) {
+		return explain.Answer{}, forbidden(caller, name)
+	}
+	object, err := w.newest(name)
+	if err != nil {
+		return explain.Answer{}, err
+	}
+	answer := explain.Explain(w, name, object)
+	if w.err != nil {
+		return explain.Answer{}, w.err
+	}
+	judged := map[explain.Object]bool{}
+	return answer.Visible(func(o explain.Object) bool {
+		may, known := judged[o]
+		if !known {
+			may = y.mayGet(ctx, caller, o)
+			judged[o] = may
+		}
+		return may
+	}), nil
+}
+
+func (y *Why) mayGet(ctx context.Context, caller user.Info, o explain.Object) bool {
+	decision, _, err := y.config.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: caller, Verb: "get", Namespace: o.Namespace, APIGroup: o.Group, APIVersion: "*", Resource: o.Resource, Name: o.Name, ResourceRequest: true,
+	})
+	return err == nil && decision == authorizer.DecisionAllow
+}
+
+func forbidden(caller user.Info, o explain.Object) error {
+	where := "at the cluster scope"
+	if o.Namespace != "" {
+		where = fmt.Sprintf("in the namespace %q", o.Namespace)
+	}
+	//lint:ignore ST1005 upstream's words
+	reason := fmt.Errorf("User %q cannot get resource %q in API group %q %s", caller.GetName(), o.Resource, o.Group, where)
+	return apierrors.NewForbidden(schema.GroupResource{Group: o.Group, Resource: o.Resource}, o.Name, reason)
+}
+
+// resolve finds the kind that is meant: built-in ones first, in their order.
+func (w *world) resolve(q Question) (explain.Object, error) {
+	custom, err := w.config.CustomKinds(w.ctx)
+	if err != nil {
+		return explain.Object{}, err
+	}
+	for _, kinds := range [][]*resource.Any{w.config.Storage.Kinds(), custom} {
+		for _, kind := range kinds {
+			if !called(kind, strings.ToLower(q.Kind)) {
+				continue
+			}
+			o := explain.Object{
+				Kind: kind.GroupVersionKind.Kind, Group: kind.GroupVersionKind.Group, Resource: kind.Plural, Namespace: q.Namespace, Name: q.Name,
+			}
+			if kind.ClusterScoped {
+				o.Namespace = ""
+			}
+			return o, nil
+		}
+	}
+	return explain.Object{}, apierrors.NewBadRequest(fmt.Sprintf("the server doesn't have a resource type %q", q.Kind))
+}
+
+// called tells whether a kind goes by a name, in lower-case letters.
+func called(kind *resource.Any, name string) bool {
+	if kind.StoredAs != (schema.GroupResource{}) {
+		return false
+	}
+	name, group, qualified := strings.Cut(name, ".")
+	if qualified && group != kind.GroupVersionKind.Group {
+		return false
+	}
+	for _, own := range append([]string{kind.Plural, kind.SingularName(), strings.ToLower(kind.GroupVersionKind.Kind)}, kind.ShortNames...) {
+		if name == own {
+			return true
+		}
+	}
+	return false
+}
+
+// newest reads the object at the newest state. A server that lost the others answers from what it has.
+func (w *world) newest(name explain.Object) (resource.Object, error) {
+	table, err := w.table(name.Group, name.Resource)
+	if err != nil {
+		return nil, err
+	}
+	if table == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: name.Group, Resource: name.Resource}, name.Name)
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, newestTimeout)
+	defer cancel()
+	cached, err := table.Get(ctx, name.Namespace, name.Name, "")
+	var status apierrors.APIStatus
+	if err != nil && !(errors.As(err, &status) && apierrors.IsNotFound(err)) {
+		cached, err = table.Get(w.ctx, name.Namespace, name.Name, "0")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cached.Object(), nil
+}

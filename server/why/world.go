@@ -1,0 +1,199 @@
+package why
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/setpoint-io/setpoint/apiserver/explain"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/scheduler"
+)
+
+// queues are those of the loops whose keys are objects of a kind, by the names that the loops give them; of others it is the kind in
+// lower-case letters.
+var queues = map[string][]string{
+	"CertificateSigningRequest": {"certificate"},
+	"ClusterRole":               {"ClusterRoleAggregator"},
+	"CustomResourceDefinition":  {"crd_naming_condition_controller"},
+	"Endpoints":                 {"endpoint_slice_mirroring"},
+	"Job":                       {"job", "ttl_jobs_to_delete"},
+	"Namespace":                 {"namespace", "serviceaccount", "root_ca_cert_publisher"},
+	"Node":                      {"node_lifecycle_controller", "cidrallocator_node", "ttlcontroller"},
+	"PersistentVolume":          {"volumes", "pvprotection"},
+	"PersistentVolumeClaim":     {"claims", "pvcprotection", "volume_expand"},
+	"Pod":                       {"active", "ephemeral_volume", "job_orphan_pod", "stale_pod_disruption"},
+	"PodDisruptionBudget":       {"disruption"},
+	"ReplicationController":     {"replicationmanager"},
+	"Service":                   {"endpoint", "endpoint_slice"},
+	"ServiceCIDR":               {"servicecidrs"},
+	"StorageVersionMigration":   {"storagemigration"},
+	"VolumeAttributesClass":     {"vacprotection"},
+}
+
+// world is what one question reads. It is for one goroutine.
+type world struct {
+	ctx    context.Context // of the question
+	config Config
+	judge  *scheduler.Judge
+	now    time.Time
+	err    error // the first that a read met
+
+	tables map[schema.GroupResource]*storage.Table
+	loops  []numbers.Report
+	asked  bool // for the loops
+}
+
+var _ explain.World = (*world)(nil)
+
+// Now implements explain.World.
+func (w *world) Now() time.Time { return w.now }
+
+// table is that of a kind; nil if there is none, or it is a custom kind without objects.
+func (w *world) table(group, plural string) (*storage.Table, error) {
+	if w.tables == nil {
+		if err := w.readTables(); err != nil {
+			return nil, err
+		}
+	}
+	return w.tables[schema.GroupResource{Group: group, Resource: plural}], nil
+}
+
+func (w *world) readTables() error {
+	custom, err := w.config.Custom(w.ctx)
+	if err != nil {
+		return err
+	}
+	w.tables = map[schema.GroupResource]*storage.Table{}
+	for gvr, table := range custom {
+		w.tables[gvr.GroupResource()] = table
+	}
+	for _, kind := range w.config.Storage.Kinds() {
+		gvr := kind.GroupVersionResource()
+		if _, known := w.tables[gvr.GroupResource()]; !known && kind.StoredAs == (schema.GroupResource{}) {
+			w.tables[gvr.GroupResource()] = w.config.Storage.Table(gvr)
+		}
+	}
+	return nil
+}
+
+// failed keeps the first error: an answer without what could not be read would be wrong.
+func (w *world) failed(err error) bool {
+	if err != nil {
+		w.err = errors.Join(w.err, err)
+	}
+	return err != nil
+}
+
+// Get implements explain.World.
+func (w *world) Get(o explain.Object) metav1.Object {
+	table, err := w.table(o.Group, o.Resource)
+	if w.failed(err) || table == nil {
+		return nil
+	}
+	cached, err := table.Get(w.ctx, o.Namespace, o.Name, "0")
+	if apierrors.IsNotFound(err) || w.failed(err) {
+		return nil
+	}
+	return cached.Object()
+}
+
+// List implements explain.World.
+func (w *world) List(kind explain.Kind, namespace string) []metav1.Object {
+	table, err := w.table(kind.Group, kind.Resource)
+	if w.failed(err) || table == nil {
+		return nil
+	}
+	return w.list(table, namespace, 0)
+}
+
+func (w *world) list(table *storage.Table, namespace string, limit int64) []metav1.Object {
+	page, err := table.List(w.ctx, storage.ListOptions{Selection: storage.Selection{Namespace: namespace}, ResourceVersion: "0", Limit: limit})
+	if w.failed(err) {
+		return nil
+	}
+	all := make([]metav1.Object, len(page.Items))
+	for i, item := range page.Items {
+		all[i] = item.Object()
+	}
+	return all
+}
+
+// Left implements explain.World. Objects that are being deleted are whole, others have their metadata only.
+func (w *world) Left(namespace string, limit int) (left []explain.Named) {
+	if _, err := w.table("", ""); w.failed(err) {
+		return nil
+	}
+	for gr, table := range w.tables {
+		kind := table.Kind()
+		if kind.ClusterScoped || kind.Plural == "events" {
+			continue
+		}
+		for _, o := range w.list(table.Metadata(), namespace, int64(limit)) {
+			name := explain.Object{Kind: kind.GroupVersionKind.Kind, Group: gr.Group, Resource: gr.Resource, Namespace: namespace, Name: o.GetName()}
+			if o.GetDeletionTimestamp() != nil {
+				if whole := w.Get(name); whole != nil {
+					o = whole
+				}
+			}
+			left = append(left, explain.Named{Object: name, Meta: o})
+		}
+	}
+	slices.SortFunc(left, func(a, b explain.Named) int { return strings.Compare(a.Object.String(), b.Object.String()) })
+	return left[:min(len(left), limit)]
+}
+
+// Judge implements explain.World.
+func (w *world) Judge(pod *corev1.Pod) explain.Judgement {
+	judged, err := w.judge.Pod(pod)
+	if w.failed(err) {
+		return explain.Judgement{}
+	}
+	j := explain.Judgement{Refusal: judged.Refusal, Message: judged.Message, Hint: judged.Hint, Plugins: judged.Plugins}
+	for _, verdict := range judged.Nodes {
+		node := explain.JudgedNode{
+			Node: explain.Node{Name: verdict.Node.Name}, Object: verdict.Node, FreeMilliCPU: verdict.FreeMilliCPU, FreeMemory: verdict.FreeMemory,
+		}
+		for _, r := range verdict.Rejections {
+			node.Refusals = append(node.Refusals, explain.Refusal{Plugin: r.Plugin, Reasons: r.Reasons, Remedies: r.Remedies})
+			node.Cost += r.Cost
+		}
+		j.Nodes = append(j.Nodes, node)
+	}
+	slices.SortFunc(j.Nodes, func(a, b explain.JudgedNode) int { return strings.Compare(a.Name, b.Name) })
+	return j
+}
+
+// Failing implements explain.World. If the leader does not tell, nothing fails as far as is known.
+func (w *world) Failing(o explain.Object) (failing []explain.Failure) {
+	if !w.asked {
+		w.asked = true
+		ctx, cancel := context.WithTimeout(w.ctx, loopsTimeout)
+		defer cancel()
+		w.loops, _ = w.config.Loops(ctx)
+	}
+	of, known := queues[o.Kind]
+	if !known {
+		of = []string{strings.ToLower(o.Kind)}
+	}
+	key := strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
+	for _, loop := range w.loops {
+		if !slices.Contains(of, loop.Queue) {
+			continue
+		}
+		for _, f := range loop.Failing {
+			if f.Key == key {
+				failing = append(failing, explain.Failure{Loop: loop.Loop, Error: f.Error})
+			}
+		}
+	}
+	return failing
+}

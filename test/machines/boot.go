@@ -1,0 +1,96 @@
+package machines
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// bootSpec is what the first process of a machine is told.
+type bootSpec struct {
+	Hostname string
+	// Address of the machine, ip/bits.
+	Address string
+	// DataDir and TrustDir of the host become /var/lib/setpoint and /etc/setpoint.
+	DataDir, TrustDir string
+	// LogDir of the host has one file for each command.
+	LogDir string
+	// Commands by name; they are started in any order and never again.
+	Commands map[string][]string
+}
+
+// boot is the first process of a machine. It waits until the network card is plugged in, which the end of standard
+// input says, then starts the commands, and reaps what loses its parent until it is killed.
+func boot(text string) int {
+	var spec bootSpec
+	err := json.Unmarshal([]byte(text), &spec)
+	if err == nil {
+		_, err = io.Copy(io.Discard, os.Stdin)
+	}
+	if err == nil {
+		err = errors.Join(spec.mount(), unix.Sethostname([]byte(spec.Hostname)), spec.network())
+	}
+	for name, command := range spec.Commands {
+		if err == nil {
+			err = spec.start(name, command)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, spec.Hostname+":", err)
+		return 1
+	}
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			return 0 // all commands have ended
+		}
+	}
+}
+
+// mount gives the machine a /proc, /run, /etc and /var/lib of its own.
+func (s *bootSpec) mount() error {
+	err := errors.Join(
+		unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""),
+		unix.Mount("proc", "/proc", "proc", 0, ""))
+	for _, dir := range []string{"/run", "/etc", "/var/lib"} {
+		err = errors.Join(err, unix.Mount("machine", dir, "tmpfs", 0, "mode=755"))
+	}
+	for from, to := range map[string]string{s.DataDir: "/var/lib/setpoint", s.TrustDir: "/etc/setpoint"} {
+		err = errors.Join(err, os.MkdirAll(to, 0o755), unix.Mount(from, to, "", unix.MS_BIND, ""))
+	}
+	return err
+}
+
+// network sets up what is plugged in.
+func (s *bootSpec) network() error {
+	address, err := netlink.ParseAddr(s.Address)
+	if err != nil {
+		return err
+	}
+	loopback, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	card, err := netlink.LinkByName(cardName)
+	if err != nil {
+		return err
+	}
+	return errors.Join(netlink.LinkSetUp(loopback), netlink.AddrAdd(card, address), netlink.LinkSetUp(card))
+}
+
+func (s *bootSpec) start(name string, command []string) error {
+	log, err := os.OpenFile(filepath.Join(s.LogDir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, []string{"PATH=" + os.Getenv("PATH")}
+	return cmd.Start()
+}

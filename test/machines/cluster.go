@@ -1,0 +1,173 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	machineCount = 3
+	networkBits  = "/24"
+	rackAddress  = "10.213.1.254/24"
+	// requestLimit bounds one request to one server.
+	requestLimit = 2 * time.Second
+	pollInterval = 50 * time.Millisecond
+)
+
+// Cluster is three machines and a client for each of their servers.
+type Cluster struct {
+	Machines []*Machine
+	// Clients are in the order of Machines, each for one server.
+	Clients []kubernetes.Interface
+
+	binary, dir string
+}
+
+// New boots three machines with the binary given. They end with the test.
+func New(t *testing.T, binary string) *Cluster {
+	t.Helper()
+	c := &Cluster{binary: binary, dir: t.TempDir()}
+	for i := range machineCount {
+		c.Machines = append(c.Machines, &Machine{
+			Server: fmt.Sprintf("server-%d", i+1), IP: fmt.Sprintf("10.213.1.%d", i+1),
+			// Control groups bear the node's name, and all tests of this host share them.
+			Node:    fmt.Sprintf("machine-%d-%d", os.Getpid(), i+1),
+			cluster: c, dir: filepath.Join(c.dir, fmt.Sprintf("machine-%d", i+1)),
+		})
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.logTo(t)
+		}
+		if err := c.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.start(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *Cluster) start() error {
+	if err := addBridge(); err != nil {
+		return err
+	}
+	servers, _ := c.servers()
+	out, err := exec.Command(c.binary, "cluster", "init", "--out", c.trustDir(), "--servers", servers).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("cluster init: %w: %s", err, out)
+	}
+	for _, m := range c.Machines {
+		if err := errors.Join(m.PowerOn(), c.connect(m)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addBridge() error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = bridgeName
+	bridge := &netlink.Bridge{LinkAttrs: attrs}
+	address, err := netlink.ParseAddr(rackAddress)
+	if err != nil {
+		return err
+	}
+	return errors.Join(netlink.LinkAdd(bridge), netlink.AddrAdd(bridge, address), netlink.LinkSetUp(bridge))
+}
+
+// servers are --initial-servers and --servers.
+func (c *Cluster) servers() (initial, endpoints string) {
+	var named, plain []string
+	for _, m := range c.Machines {
+		plain = append(plain, m.IP+":6443")
+		named = append(named, m.Server+"="+m.IP+":6443")
+	}
+	return strings.Join(named, ","), strings.Join(plain, ",")
+}
+
+func (c *Cluster) trustDir() string { return filepath.Join(c.dir, "trust") }
+
+// Kubeconfig is the administrator's, with one context for each server.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.trustDir(), "admin.kubeconfig") }
+
+func (c *Cluster) connect(m *Machine) error {
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(c.trustDir(), m.Server+".kubeconfig"))
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Timeout = -1, requestLimit
+	client, err := kubernetes.NewForConfig(config)
+	c.Clients = append(c.Clients, client)
+	return err
+}
+
+// Machine returns the machine whose server or node has the name, nil if none has.
+func (c *Cluster) Machine(name string) *Machine {
+	for _, m := range c.Machines {
+		if m.Server == name || m.Node == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// Ask returns the answer of the first server that gives one.
+func Ask[T any](c *Cluster, ask func(kubernetes.Interface) (T, error)) (answer T, err error) {
+	for _, client := range c.Clients {
+		if answer, err = ask(client); err == nil || apierrors.IsNotFound(err) {
+			return answer, err
+		}
+	}
+	return answer, err
+}
+
+// Until polls until check returns "", and returns how long that took. It ends the test with the last answer of
+// check when the limit has passed.
+func Until(t *testing.T, limit time.Duration, check func(ctx context.Context) string) time.Duration {
+	t.Helper()
+	for start := time.Now(); ; time.Sleep(pollInterval) {
+		last := check(t.Context())
+		switch took := time.Since(start); {
+		case last == "":
+			return took
+		case took > limit:
+			t.Fatalf("after %v: %s", limit, last)
+		}
+	}
+}
+
+// logTo shows what servers and agents have said.
+func (c *Cluster) logTo(t *testing.T) {
+	logs, _ := filepath.Glob(filepath.Join(c.dir, "machine-*", "*.log")) // the pattern is good
+	for _, path := range logs {
+		text, _ := os.ReadFile(path)
+		t.Logf("%s:\n%s", strings.TrimPrefix(path, c.dir), text)
+	}
+}
+
+func (c *Cluster) close() error {
+	var err error
+	for _, m := range c.Machines {
+		err = errors.Join(err, m.PowerOff())
+		m.removeCgroups()
+	}
+	bridge, missing := netlink.LinkByName(bridgeName)
+	if missing != nil {
+		return err
+	}
+	return errors.Join(err, netlink.LinkDel(bridge))
+}

@@ -1,0 +1,185 @@
+package machines
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	bridgeName = "rack"
+	cardName   = "eth0"
+)
+
+// Machine is one of the three. Its methods are for one goroutine.
+type Machine struct {
+	// Server is the name of its server, Node that of its node and its host name, IP its address.
+	Server, Node, IP string
+
+	cluster *Cluster
+	dir     string
+	port    netlink.Link // its cable's end at the bridge
+	init    *exec.Cmd    // nil: turned off
+}
+
+// PowerOn boots the machine with the data that it had.
+func (m *Machine) PowerOn() error {
+	spec, err := json.Marshal(m.spec())
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{m.dataDir(), m.dir} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, os.Stderr, append(os.Environ(), bootEnv+"="+string(spec))
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS, Pdeathsig: syscall.SIGKILL,
+	}
+	plugged, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", m.Node, err)
+	}
+	m.init = cmd
+	return errors.Join(m.plug(), plugged.Close())
+}
+
+func (m *Machine) spec() bootSpec {
+	servers, endpoints := m.cluster.servers()
+	return bootSpec{
+		Hostname: m.Node, Address: m.IP + networkBits, DataDir: m.dataDir(), TrustDir: m.cluster.trustDir(), LogDir: m.dir,
+		Commands: map[string][]string{
+			"server": {m.cluster.binary, "server", "--name", m.Server, "--trust-dir", "/etc/setpoint", "--initial-servers", servers},
+			"agent":  {m.cluster.binary, "agent", "--servers", endpoints, "--token-file", "/etc/setpoint/join/node.token"},
+		},
+	}
+}
+
+func (m *Machine) dataDir() string { return filepath.Join(m.dir, "data") }
+
+// plug lays a cable from the bridge to the machine.
+func (m *Machine) plug() error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = m.Server
+	cable := &netlink.Veth{LinkAttrs: attrs, PeerName: cardName, PeerNamespace: netlink.NsPid(m.init.Process.Pid)}
+	if err := netlink.LinkAdd(cable); err != nil {
+		return fmt.Errorf("a cable to %s: %w", m.Node, err)
+	}
+	m.port = cable
+	return errors.Join(m.Heal(), netlink.LinkSetUp(cable))
+}
+
+// Cut separates the machine from the others, and from the test, without any sign: its packets are lost.
+func (m *Machine) Cut() error { return netlink.LinkSetNoMaster(m.port) }
+
+// Heal undoes Cut.
+func (m *Machine) Heal() error {
+	bridge, err := netlink.LinkByName(bridgeName)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetMaster(m.port, bridge)
+}
+
+// Pause stops every process of the machine, as a hypervisor that moves it does.
+func (m *Machine) Pause() error {
+	stopped := map[int]bool{}
+	for news := true; news; { // a process may start another before it stops
+		news = false
+		for _, pid := range m.processes() {
+			if !stopped[pid] {
+				stopped[pid], news = true, true
+				_ = unix.Kill(pid, unix.SIGSTOP) // it may have ended
+			}
+		}
+	}
+	return nil
+}
+
+// Resume undoes Pause.
+func (m *Machine) Resume() error {
+	for _, pid := range m.processes() {
+		_ = unix.Kill(pid, unix.SIGCONT) // it may have been killed
+	}
+	return nil
+}
+
+// PowerOff ends everything on the machine at once.
+func (m *Machine) PowerOff() error {
+	if m.init == nil {
+		return nil
+	}
+	err := m.init.Process.Kill()
+	_ = m.init.Wait() // it was killed
+	m.init = nil
+	return err
+}
+
+// Command runs a command on the machine and returns what it prints.
+func (m *Machine) Command(name string, args ...string) (string, error) {
+	inside := append([]string{"--target", strconv.Itoa(m.init.Process.Pid), "--net", "--mount", "--pid", "--uts", name}, args...)
+	out, err := exec.Command("nsenter", inside...).CombinedOutput()
+	return string(out), err
+}
+
+// processes are the machine's, its first one first, containers included.
+func (m *Machine) processes() []int {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		pid, parent := parseStat(string(text))
+		children[parent] = append(children[parent], pid)
+	}
+	all := []int{m.init.Process.Pid}
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i]]...)
+	}
+	return all
+}
+
+// parseStat reads "pid (name) state parent ..."; a name may have spaces and parentheses.
+func parseStat(text string) (pid, parent int) {
+	pid, _ = strconv.Atoi(text[:strings.Index(text, " ")])
+	fields := strings.Fields(text[strings.LastIndex(text, ")")+1:])
+	parent, _ = strconv.Atoi(fields[1])
+	return pid, parent
+}
+
+// removeCgroups removes the control groups that the machine's pods have left.
+func (m *Machine) removeCgroups() {
+	for _, pattern := range []string{"/sys/fs/cgroup/setpoint-", "/sys/fs/cgroup/*/setpoint-"} {
+		roots, _ := filepath.Glob(pattern + m.Node) // the pattern is good
+		for _, root := range roots {
+			removeTree(root)
+		}
+	}
+}
+
+// removeTree removes directories only: what looks like a file in there belongs to the kernel.
+func removeTree(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		if entry.IsDir() {
+			removeTree(filepath.Join(dir, entry.Name()))
+		}
+	}
+	_ = os.Remove(dir)
+}
