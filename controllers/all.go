@@ -7,6 +7,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/clusterobjects"
 	"github.com/setpoint-io/setpoint/controllers/clusterroleaggregation"
 	"github.com/setpoint-io/setpoint/controllers/crdstatus"
+	"github.com/setpoint-io/setpoint/controllers/daemonset"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
 	"github.com/setpoint-io/setpoint/controllers/eventttl"
@@ -43,6 +44,7 @@ func all(cfg Config) []reconcile.Controller {
 		deployment.New(),
 		replicaset.New(),
 		replicationcontroller.New(),
+		daemonset.New(),
 		endpointslice.New(),
 		podgc.New(),
 		eventttl.New(),
