@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/replicationcontroller"
 	"github.com/setpoint-io/setpoint/controllers/rootca"
 	"github.com/setpoint-io/setpoint/controllers/serviceaccount"
+	"github.com/setpoint-io/setpoint/controllers/statefulset"
 	"github.com/setpoint-io/setpoint/controllers/storageprotection"
 	"github.com/setpoint-io/setpoint/controllers/unattended"
 )
@@ -45,6 +46,7 @@ func all(cfg Config) []reconcile.Controller {
 		replicaset.New(),
 		replicationcontroller.New(),
 		daemonset.New(),
+		statefulset.New(),
 		endpointslice.New(),
 		podgc.New(),
 		eventttl.New(),
