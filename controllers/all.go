@@ -7,12 +7,14 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/clusterobjects"
 	"github.com/setpoint-io/setpoint/controllers/clusterroleaggregation"
 	"github.com/setpoint-io/setpoint/controllers/crdstatus"
+	"github.com/setpoint-io/setpoint/controllers/cronjob"
 	"github.com/setpoint-io/setpoint/controllers/daemonset"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
 	"github.com/setpoint-io/setpoint/controllers/eventttl"
 	"github.com/setpoint-io/setpoint/controllers/flowschema"
 	"github.com/setpoint-io/setpoint/controllers/garbage"
+	"github.com/setpoint-io/setpoint/controllers/job"
 	"github.com/setpoint-io/setpoint/controllers/legacytoken"
 	"github.com/setpoint-io/setpoint/controllers/namespace"
 	"github.com/setpoint-io/setpoint/controllers/nodeipam"
@@ -25,6 +27,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/serviceaccount"
 	"github.com/setpoint-io/setpoint/controllers/statefulset"
 	"github.com/setpoint-io/setpoint/controllers/storageprotection"
+	"github.com/setpoint-io/setpoint/controllers/ttlafterfinished"
 	"github.com/setpoint-io/setpoint/controllers/unattended"
 )
 
@@ -47,6 +50,9 @@ func all(cfg Config) []reconcile.Controller {
 		replicationcontroller.New(),
 		daemonset.New(),
 		statefulset.New(),
+		job.New(),
+		cronjob.New(),
+		ttlafterfinished.New(),
 		endpointslice.New(),
 		podgc.New(),
 		eventttl.New(),
