@@ -25,8 +25,11 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/replicationcontroller"
 	"github.com/setpoint-io/setpoint/controllers/rootca"
 	"github.com/setpoint-io/setpoint/controllers/serviceaccount"
+	"github.com/setpoint-io/setpoint/controllers/servicecidr"
 	"github.com/setpoint-io/setpoint/controllers/statefulset"
+	"github.com/setpoint-io/setpoint/controllers/storagemigration"
 	"github.com/setpoint-io/setpoint/controllers/storageprotection"
+	"github.com/setpoint-io/setpoint/controllers/ttl"
 	"github.com/setpoint-io/setpoint/controllers/ttlafterfinished"
 	"github.com/setpoint-io/setpoint/controllers/unattended"
 )
@@ -43,6 +46,7 @@ func all(cfg Config) []reconcile.Controller {
 		certificates.New(cfg.Authority),
 		clusterroleaggregation.New(),
 		rootca.New(cfg.RootCA),
+		ttl.New(),
 		nodeipam.New(cfg.PodNetwork),
 		nodelifecycle.New(cfg.Liveness),
 		deployment.New(),
@@ -54,12 +58,14 @@ func all(cfg Config) []reconcile.Controller {
 		cronjob.New(),
 		ttlafterfinished.New(),
 		endpointslice.New(),
+		servicecidr.New(cfg.Monitors),
 		podgc.New(),
 		eventttl.New(),
 		garbage.New(cfg.Monitors),
 		namespace.New(),
 		crdstatus.New(),
 		storageprotection.New(),
+		storagemigration.New(),
 		apiservice.New(cfg.LocalAPIs, cfg.Prober),
 		unattended.New(cfg.Monitors),
 	}
