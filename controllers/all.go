@@ -3,6 +3,7 @@ package controllers
 import (
 	"github.com/setpoint-io/setpoint/controllers/apiservice"
 	"github.com/setpoint-io/setpoint/controllers/bootstraptoken"
+	"github.com/setpoint-io/setpoint/controllers/certificatecleaner"
 	"github.com/setpoint-io/setpoint/controllers/certificates"
 	"github.com/setpoint-io/setpoint/controllers/clusterobjects"
 	"github.com/setpoint-io/setpoint/controllers/clusterroleaggregation"
@@ -29,6 +30,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/statefulset"
 	"github.com/setpoint-io/setpoint/controllers/storagemigration"
 	"github.com/setpoint-io/setpoint/controllers/storageprotection"
+	"github.com/setpoint-io/setpoint/controllers/trustbundle"
 	"github.com/setpoint-io/setpoint/controllers/ttl"
 	"github.com/setpoint-io/setpoint/controllers/ttlafterfinished"
 	"github.com/setpoint-io/setpoint/controllers/unattended"
@@ -44,8 +46,11 @@ func all(cfg Config) []reconcile.Controller {
 		bootstraptoken.New(cfg.ClusterInfo),
 		flowschema.New(),
 		certificates.New(cfg.Authority),
+		certificatecleaner.New(),
+		certificatecleaner.NewOfPods(),
 		clusterroleaggregation.New(),
 		rootca.New(cfg.RootCA),
+		trustbundle.New(cfg.RootCA),
 		ttl.New(),
 		nodeipam.New(cfg.PodNetwork),
 		nodelifecycle.New(cfg.Liveness),
