@@ -11,7 +11,9 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/cronjob"
 	"github.com/setpoint-io/setpoint/controllers/daemonset"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
+	"github.com/setpoint-io/setpoint/controllers/endpoints"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
+	"github.com/setpoint-io/setpoint/controllers/endpointslicemirroring"
 	"github.com/setpoint-io/setpoint/controllers/eventttl"
 	"github.com/setpoint-io/setpoint/controllers/flowschema"
 	"github.com/setpoint-io/setpoint/controllers/garbage"
@@ -62,8 +64,10 @@ func all(cfg Config) []reconcile.Controller {
 		job.New(),
 		cronjob.New(),
 		ttlafterfinished.New(),
+		endpoints.New(),
 		endpointslice.New(),
 		servicecidr.New(cfg.Monitors),
+		endpointslicemirroring.New(),
 		podgc.New(),
 		eventttl.New(),
 		garbage.New(cfg.Monitors),
