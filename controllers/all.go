@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/endpoints"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
 	"github.com/setpoint-io/setpoint/controllers/endpointslicemirroring"
+	"github.com/setpoint-io/setpoint/controllers/ephemeralvolume"
 	"github.com/setpoint-io/setpoint/controllers/eventttl"
 	"github.com/setpoint-io/setpoint/controllers/flowschema"
 	"github.com/setpoint-io/setpoint/controllers/garbage"
@@ -36,6 +37,8 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/ttl"
 	"github.com/setpoint-io/setpoint/controllers/ttlafterfinished"
 	"github.com/setpoint-io/setpoint/controllers/unattended"
+	"github.com/setpoint-io/setpoint/controllers/volumebinder"
+	"github.com/setpoint-io/setpoint/controllers/volumeexpander"
 )
 
 // all lists the controllers. A new one is a folder and a line here.
@@ -75,6 +78,9 @@ func all(cfg Config) []reconcile.Controller {
 		crdstatus.New(),
 		storageprotection.New(),
 		storagemigration.New(),
+		volumebinder.New(),
+		ephemeralvolume.New(),
+		volumeexpander.New(),
 		apiservice.New(cfg.LocalAPIs, cfg.Prober),
 		unattended.New(cfg.Monitors),
 	}
