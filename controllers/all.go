@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/cronjob"
 	"github.com/setpoint-io/setpoint/controllers/daemonset"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
+	"github.com/setpoint-io/setpoint/controllers/disruption"
 	"github.com/setpoint-io/setpoint/controllers/endpoints"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
 	"github.com/setpoint-io/setpoint/controllers/endpointslicemirroring"
@@ -68,6 +69,7 @@ func all(cfg Config) []reconcile.Controller {
 		cronjob.New(),
 		ttlafterfinished.New(),
 		endpoints.New(),
+		disruption.New(),
 		endpointslice.New(),
 		servicecidr.New(cfg.Monitors),
 		endpointslicemirroring.New(),
