@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/namespace"
 	"github.com/setpoint-io/setpoint/controllers/nodeipam"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
+	"github.com/setpoint-io/setpoint/controllers/podautoscaler"
 	"github.com/setpoint-io/setpoint/controllers/podgc"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/replicaset"
@@ -73,6 +74,7 @@ func all(cfg Config) []reconcile.Controller {
 		endpointslice.New(),
 		servicecidr.New(cfg.Monitors),
 		endpointslicemirroring.New(),
+		podautoscaler.New(),
 		podgc.New(),
 		eventttl.New(),
 		garbage.New(cfg.Monitors),
