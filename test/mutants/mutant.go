@@ -31,7 +31,7 @@ type Check struct {
 
 // All returns every mutant.
 func All() []Mutant {
-	return slices.Concat(ofState, ofSnapshot, ofWatch, ofReplication, ofDisk, ofStorage, ofOwnership)
+	return slices.Concat(ofState, ofSnapshot, ofWatch, ofReplication, ofDisk, ofLives, ofPutBack, ofStorage, ofEncryption, ofOwnership)
 }
 
 // mutate returns the file's text with the bug in it.

@@ -4,8 +4,8 @@ var ofSnapshot = []Mutant{
 	{
 		Name: "restore-forgets-sessions", Bug: "after a restore a retry finds its session unknown, or takes effect again",
 		File:   "raftstore/state/restore.go",
-		Old:    `s.tree, s.meta, s.digest, s.sessions = l.tree, l.meta, l.digest, l.sessions`,
-		New:    `s.tree, s.meta, s.digest, s.sessions = l.tree, l.meta, l.digest, sessionTable{lastID: l.sessions.lastID}`,
+		Old:    `s.tree, s.meta, s.digest, s.bytes, s.sessions = l.tree, l.meta, l.digest, l.bytes, l.sessions`,
+		New:    `s.tree, s.meta, s.digest, s.bytes, s.sessions = l.tree, l.meta, l.digest, l.bytes, sessionTable{lastID: l.sessions.lastID}`,
 		Checks: []Check{{"raftstore/state", "TestRestore"}, {"test/simulation", "TestSimulation"}},
 	},
 	{

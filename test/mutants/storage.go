@@ -39,8 +39,8 @@ var ofStorage = []Mutant{
 	{
 		Name: "claimed-twice", Bug: "two objects claim one address",
 		File:   "apiserver/storage/write.go",
-		Old:    `Value: []byte{command.EncodingJSON}, Precondition: command.Absent})`,
-		New:    `Value: []byte{command.EncodingJSON}, Precondition: command.Any})`,
+		Old:    `Value: []byte{command.EncodingJSON}, Precondition: command.Absent},`,
+		New:    `Value: []byte{command.EncodingJSON}, Precondition: command.Any},`,
 		Checks: []Check{{"apiserver/storage", "TestClaims"}},
 	},
 	{
@@ -67,8 +67,8 @@ var ofStorage = []Mutant{
 	{
 		Name: "page-begins-one-late", Bug: "the first object of each next page is left out",
 		File:   "apiserver/storage/list.go",
-		Old:    `return t.endPage(c, prefix, c.behind(last), o, page)`,
-		New:    `return t.endPage(c, prefix, max(c.behind(last), c.behind(r)), o, page)`,
+		Old:    `t.endPage(c, prefix, c.behind(last), o, page))`,
+		New:    `t.endPage(c, prefix, max(c.behind(last), c.behind(r)), o, page))`,
 		Checks: []Check{{"apiserver/storage", "TestPages"}},
 	},
 	{
@@ -112,5 +112,33 @@ var ofStorage = []Mutant{
 		Old:    `look before you try again", 0)`,
 		New:    `look before you try again", unavailableRetryAfterSeconds)`,
 		Checks: []Check{{"apiserver/storage", "TestOnlyWhatTookNoEffectInvitesARetry"}},
+	},
+	{
+		Name: "stored-term-goes-back", Bug: "a lower term, or a vote in one, is stored over a later one",
+		File:   "raftstore/replica/termstore/termstore.go",
+		Old:    `		if term < stored {`,
+		New:    `		if term == 0 && stored > 0 {`,
+		Checks: []Check{{"raftstore/replica/termstore", "TestStoredTermsNeverGoBack"}},
+	},
+	{
+		Name: "vote-cut-short", Bug: "a power cut inside a vote leaves the candidate of an earlier one beside the new term",
+		File:   "raftstore/replica/termstore/termstore.go",
+		Old:    `	return s.write([]byte(VoteCandidateKey), []byte{})`,
+		New:    `	return nil`,
+		Checks: []Check{{"raftstore/replica", "TestAVoteCutShortIsNoVote"}},
+	},
+	{
+		Name: "fresh-founder-ignores-data", Bug: "founders that were wiped vote again under their old ids beside one that has data",
+		File:   "raftstore/founding.go",
+		Old:    `	case len(a.held) > 0:`,
+		New:    `	case len(a.held) > len(peers):`,
+		Checks: []Check{{"raftstore", "TestWhatAServerWithoutDataDoes"}},
+	},
+	{
+		Name: "backup-without-its-checksum", Bug: "the SHA-256 over the whole archive is not compared",
+		File:   "raftstore/backup/reader.go",
+		Old:    `	case !bytes.Equal(r.footer.sum, sum):`,
+		New:    `	case !bytes.Equal(sum, sum):`,
+		Checks: []Check{{"raftstore/backup", "TestTheWholeIsUnderOneChecksum"}},
 	},
 }
