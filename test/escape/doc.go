@@ -1,0 +1,22 @@
+// Package escape attacks the node from inside its pods, and expects every attack to fail.
+//
+// Each page in testdata is one attack: a pod, what it tries, and what must be true of the host afterwards. The pods are real
+// containers of one `setpoint dev`, which all pages share; it runs in network, mount and PID namespaces of its own, so
+// that whatever a page leaves behind ends with the test. It needs root.
+//
+// To add a page, write testdata/NAME.txtar. First comes a comment that says what the attack is and what stops it. The
+// pod's image is attacker:v1, which holds nothing but the program in attacker/main.go: each of its arguments is one
+// step, such as "mknod /dev/disk b 7 0" or "read /dev/disk", and it prints one line for each, "STEP: ok", "STEP: what it
+// read" or "STEP: the error". A step that fails does not keep it from the next. Pods are named as their page. Beside
+// testscript's own commands a page has:
+//
+//	guard FILE...      remember content, mode and owner of the host's files; the page's end sets them back
+//	unchanged          they are as they were
+//	attack FILE        run this pod to its end: stdout is the log of its containers, stderr its phase, reason and message
+//	start FILE         run this pod until it is ready and each of its containers takes the step "wait": stdout is the log until
+//	                   then; the page's end deletes it
+//	delete             delete the pod now, and wait until it is gone
+//	kubectl ARGS...    the embedded kubectl; it has to end within a time limit
+//
+// `go test ./test/escape -run 'TestEscapes/NAME'` runs one page. Before you keep it, take the fix away and see it fail.
+package escape
