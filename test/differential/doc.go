@@ -1,0 +1,15 @@
+// Package differential runs upstream's own controllers and ours on the same generated worlds and
+// compares the states that they reach.
+//
+// A world is a namespace with one workload and a list of steps: its user changes the spec, its
+// nodes start, finish, fail and delete pods, time passes. The list is made from a seed, without a
+// look at the state, so both sides get the same. Each side runs in a bubble of fake time over
+// reconciletest.World; after each step, when all is quiet, the state is written down without
+// names and times, and the texts of both sides are compared.
+//
+// Upstream's code (k8s.io/kubernetes) is a library of this module's tests only, which is why the
+// module is one of its own. `make differential WORLDS=N SEED=S KIND=K RUNS=R` runs it. A world is compared up to the
+// first step after which the sides differ. Upstream goes through maps, so it may do one or the other: it plays a world
+// that differs up to R times, and once is enough. Where the sides differ on purpose, the workload's excuse says why,
+// and the excused worlds are counted.
+package differential

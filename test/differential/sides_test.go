@@ -1,0 +1,169 @@
+package differential
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+	upstreamcronjob "k8s.io/kubernetes/pkg/controller/cronjob"
+	upstreamdaemon "k8s.io/kubernetes/pkg/controller/daemon"
+	upstreamdeployment "k8s.io/kubernetes/pkg/controller/deployment"
+	upstreamdisruption "k8s.io/kubernetes/pkg/controller/disruption"
+	upstreamendpoint "k8s.io/kubernetes/pkg/controller/endpoint"
+	upstreammirroring "k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
+	upstreamjob "k8s.io/kubernetes/pkg/controller/job"
+	upstreamreplicaset "k8s.io/kubernetes/pkg/controller/replicaset"
+	upstreamstatefulset "k8s.io/kubernetes/pkg/controller/statefulset"
+	upstreamttl "k8s.io/kubernetes/pkg/controller/ttlafterfinished"
+
+	"github.com/setpoint-io/setpoint/controllers/cronjob"
+	"github.com/setpoint-io/setpoint/controllers/daemonset"
+	"github.com/setpoint-io/setpoint/controllers/deployment"
+	"github.com/setpoint-io/setpoint/controllers/disruption"
+	"github.com/setpoint-io/setpoint/controllers/endpoints"
+	"github.com/setpoint-io/setpoint/controllers/endpointslicemirroring"
+	"github.com/setpoint-io/setpoint/controllers/job"
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
+	"github.com/setpoint-io/setpoint/controllers/replicaset"
+	"github.com/setpoint-io/setpoint/controllers/statefulset"
+	"github.com/setpoint-io/setpoint/controllers/ttlafterfinished"
+)
+
+// upstreamWorkers is how many keys of a controller upstream works on at a time, by default.
+const upstreamWorkers = 5
+
+// burst is upstream's bound of pods created or deleted in one pass of a ReplicaSet.
+const burst = 500
+
+// addressesMax is upstream's bound of addresses in a subset that is mirrored.
+const addressesMax = 1000
+
+// A side starts one implementation of the controllers of a kind over a world.
+type side struct {
+	name  string
+	start func(ctx context.Context, t *testing.T, w *reconciletest.World)
+}
+
+func ours(controllers ...reconcile.Controller) side {
+	return side{"setpoint", func(_ context.Context, _ *testing.T, w *reconciletest.World) {
+		for _, c := range controllers {
+			w.Run(c)
+		}
+	}}
+}
+
+// upstream makes a side of constructors that return what runs until its context ends.
+func upstream(build ...func(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error)) side {
+	return side{"upstream", func(ctx context.Context, t *testing.T, w *reconciletest.World) {
+		for _, b := range build {
+			run, err := b(ctx, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				run(ctx, upstreamWorkers)
+			}()
+			t.Cleanup(func() { <-done })
+		}
+		w.Start()
+		synctest.Wait()
+	}}
+}
+
+func upstreamDeployment(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	apps := w.Informers.Apps().V1()
+	c, err := upstreamdeployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), w.Informers.Core().V1().Pods(), w.Client)
+	if err != nil {
+		return nil, err
+	}
+	return c.Run, nil
+}
+
+func upstreamReplicaSet(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	return upstreamreplicaset.NewReplicaSetController(ctx, w.Informers.Apps().V1().ReplicaSets(), w.Informers.Core().V1().Pods(), w.Client, burst).Run, nil
+}
+
+func upstreamStatefulSet(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	apps, core := w.Informers.Apps().V1(), w.Informers.Core().V1()
+	return upstreamstatefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(),
+		apps.ControllerRevisions(), w.Client).Run, nil
+}
+
+func upstreamDaemonSet(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	apps, core := w.Informers.Apps().V1(), w.Informers.Core().V1()
+	c, err := upstreamdaemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(), w.Client,
+		flowcontrol.NewBackOff(time.Second, 15*time.Minute))
+	if err != nil {
+		return nil, err
+	}
+	return c.Run, nil
+}
+
+func upstreamJob(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	c, err := upstreamjob.NewController(ctx, w.Client, w.Informers.Core().V1().Pods(), w.Informers.Batch().V1().Jobs(), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.Run, nil
+}
+
+func upstreamCronJob(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	c, err := upstreamcronjob.NewControllerV2(ctx, w.Informers.Batch().V1().Jobs(), w.Informers.Batch().V1().CronJobs(), w.Client)
+	if err != nil {
+		return nil, err
+	}
+	return c.Run, nil
+}
+
+func upstreamTTL(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	return upstreamttl.New(ctx, w.Informers.Batch().V1().Jobs(), w.Client).Run, nil
+}
+
+func upstreamDisruption(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	core, apps := w.Informers.Core().V1(), w.Informers.Apps().V1()
+	c := upstreamdisruption.NewDisruptionController(ctx, core.Pods(), w.Informers.Policy().V1().PodDisruptionBudgets(), core.ReplicationControllers(),
+		apps.ReplicaSets(), apps.Deployments(), apps.StatefulSets(), w.Client, meta.NewDefaultRESTMapper(nil), nil, w.Client.Discovery())
+	return c.Run, nil
+}
+
+func upstreamEndpoints(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	core := w.Informers.Core().V1()
+	return upstreamendpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), w.Client, 0).Run, nil
+}
+
+func upstreamMirroring(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	core := w.Informers.Core().V1()
+	return upstreammirroring.NewController(ctx, core.Endpoints(), w.Informers.Discovery().V1().EndpointSlices(), core.Services(), addressesMax, w.Client, 0).Run, nil
+}
+
+// kinds are the workloads that are compared.
+var kinds = []kind{
+	{"deployment", newDeployment, [2]side{ours(deployment.New(), replicaset.New()), upstream(upstreamDeployment, upstreamReplicaSet)}},
+	{"replicaset", newReplicaSet, [2]side{ours(replicaset.New()), upstream(upstreamReplicaSet)}},
+	{"statefulset", newStatefulSet, [2]side{ours(statefulset.New()), upstream(upstreamStatefulSet)}},
+	{"daemonset", newDaemonSet, [2]side{ours(daemonset.New()), upstream(upstreamDaemonSet)}},
+	{"job", newJob, [2]side{ours(job.New()), upstream(upstreamJob)}},
+	{"cronjob", newCronJob, [2]side{ours(cronjob.New()), upstream(upstreamCronJob)}},
+	{"disruption", newDisruption, [2]side{ours(disruption.New()), upstream(upstreamDisruption)}},
+	{"endpoints", newEndpoints, [2]side{ours(endpoints.New()), upstream(upstreamEndpoints)}},
+	{"endpointslicemirroring", newMirror, [2]side{ours(endpointslicemirroring.New()), upstream(upstreamMirroring)}},
+	{"ttlafterfinished", newTTL, [2]side{ours(ttlafterfinished.New()), upstream(upstreamTTL)}},
+}
+
+// kind is a workload: how its worlds are made, and who is compared.
+type kind struct {
+	name  string
+	make  func(g *generator) workload
+	sides [2]side
+}
+
+func quiet() context.Context {
+	return klog.NewContext(context.Background(), klog.LoggerWithName(klog.Background(), "upstream"))
+}
