@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -72,6 +73,9 @@ func nodeChanges(old, object *corev1.Node) plugin.Event {
 	}
 	if !plugin.NewResources(old.Status.Allocatable).Equal(plugin.NewResources(object.Status.Allocatable)) {
 		changed |= plugin.NodeAllocatable
+	}
+	if !slices.Equal(old.Status.DeclaredFeatures, object.Status.DeclaredFeatures) {
+		changed |= plugin.NodeFeatures
 	}
 	return changed
 }

@@ -25,7 +25,8 @@ func TestCacheTellsWhatChanged(t *testing.T) {
 		{"label", change(func(n *corev1.Node) { n.Labels["x"] = "y" }), plugin.NodeLabels},
 		{"cordon", change(func(n *corev1.Node) { n.Labels["x"], n.Spec.Unschedulable = "y", true }), plugin.NodeTaints},
 		{"all back", change(func(*corev1.Node) {}), plugin.NodeLabels | plugin.NodeTaints},
-		{"growth", testNode("n", "z", "8", "8Gi"), plugin.NodeAllocatable},
+		{"features", change(func(n *corev1.Node) { n.Status.DeclaredFeatures = []string{"f"} }), plugin.NodeFeatures},
+		{"growth", testNode("n", "z", "8", "8Gi"), plugin.NodeAllocatable | plugin.NodeFeatures},
 	}
 	for _, step := range steps {
 		if got := c.setNode(step.node); got != step.want {

@@ -56,15 +56,15 @@ func newClaims(cfg Config) *claims {
 // needs looks up the claims of a pod; an error says why no node can help.
 func (c *claims) needs(pod *corev1.Pod) (plugin.Needs, error) {
 	var needs plugin.Needs
-	for i := range pod.Spec.Volumes {
-		claim, err := c.volumeClaim(pod, &pod.Spec.Volumes[i])
-		if err == nil && claim != nil {
-			err = c.addVolume(&needs, claim)
-		}
-		if err != nil {
+	volumes, err := c.volumeClaimsOf(pod)
+	if err != nil {
+		return plugin.Needs{}, err
+	}
+	for _, claim := range volumes {
+		if err := c.addVolume(&needs, claim); err != nil {
 			return plugin.Needs{}, err
 		}
-		if claim != nil && slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
+		if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
 			needs.Exclusive = append(needs.Exclusive, claim.Name)
 		}
 	}
@@ -79,6 +79,30 @@ func (c *claims) needs(pod *corev1.Pod) (plugin.Needs, error) {
 		}
 	}
 	return needs, nil
+}
+
+// volumeClaimsOf finds the claims of all volumes, before any is looked at further. As upstream, it complains first of one
+// that the pod names and that does not exist.
+func (c *claims) volumeClaimsOf(pod *corev1.Pod) ([]*corev1.PersistentVolumeClaim, error) {
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		if _, err := c.volumeClaims.PersistentVolumeClaims(pod.Namespace).Get(v.PersistentVolumeClaim.ClaimName); err != nil {
+			return nil, err
+		}
+	}
+	var found []*corev1.PersistentVolumeClaim
+	for i := range pod.Spec.Volumes {
+		claim, err := c.volumeClaim(pod, &pod.Spec.Volumes[i])
+		if err != nil {
+			return nil, err
+		}
+		if claim != nil {
+			found = append(found, claim)
+		}
+	}
+	return found, nil
 }
 
 // volumeClaim finds the claim of a volume; nil for volumes without one.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
 )
 
 // class is what identical pods share: the plugins prepared for them and each node's verdict, kept until the node's
@@ -158,7 +159,7 @@ func (c *class) rejections(node *plugin.Node) []NamedRejection {
 }
 
 // classKey is everything of a pod that any plugin looks at; pods with equal keys are interchangeable as long as their
-// claims need the same (plugin.Needs). Volumes are left out on purpose: the token volume has a random name in every pod.
+// claims need the same (plugin.Needs). Of the volumes only disks are in it: the token volume has a random name in every pod.
 type classKey struct {
 	Namespace    string
 	Labels       map[string]string
@@ -173,6 +174,8 @@ type classKey struct {
 	Init         []containerKey
 	Containers   []containerKey
 	Devices      []corev1.PodResourceClaimStatus
+	Disks        []*corev1.Volume
+	Features     string
 }
 
 type containerKey struct {
@@ -189,7 +192,7 @@ func keyOf(pod *corev1.Pod) string {
 		Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations, Spread: pod.Spec.TopologySpreadConstraints,
 		Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
 		Init: containerKeys(pod.Spec.InitContainers), Containers: containerKeys(pod.Spec.Containers),
-		Devices: pod.Status.ResourceClaimStatuses,
+		Devices: pod.Status.ResourceClaimStatuses, Disks: plugins.DisksOf(pod), Features: plugins.FeaturesOf(pod).String(),
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		key.Owner = owner.UID

@@ -132,21 +132,13 @@ func (e *engine) best(c *class, feasible []*plugin.Node) *plugin.Node {
 	if len(feasible) == 1 {
 		return feasible[0]
 	}
-	e.scores = resize(e.scores, len(feasible))
 	e.sums = resize(e.sums, len(feasible))
 	clear(e.sums)
-	for k, s := range c.scores {
-		for i, node := range feasible {
-			e.scores[i] = c.raw[node.Slot*len(c.scores)+k]
+	e.score(c, feasible, func(_ plugin.Plugin, weight int64, scores []int64) {
+		for i, s := range scores {
+			e.sums[i] += weight * s
 		}
-		s.plugin.Normalize(e.scores)
-		e.addScores(s.plugin.Weight())
-	}
-	for _, s := range c.surveys {
-		if s.survey.Score(feasible, e.scores) {
-			e.addScores(s.plugin.Weight())
-		}
-	}
+	})
 	best := 0
 	for i := range e.sums {
 		if e.sums[i] > e.sums[best] {
@@ -156,9 +148,21 @@ func (e *engine) best(c *class, feasible []*plugin.Node) *plugin.Node {
 	return feasible[best]
 }
 
-func (e *engine) addScores(weight int64) {
-	for i, s := range e.scores {
-		e.sums[i] += weight * s
+// score calls add with the normalized scores of the feasible nodes by each plugin that has a preference. The scores are
+// good until add returns.
+func (e *engine) score(c *class, feasible []*plugin.Node, add func(p plugin.Plugin, weight int64, scores []int64)) {
+	e.scores = resize(e.scores, len(feasible))
+	for k, s := range c.scores {
+		for i, node := range feasible {
+			e.scores[i] = c.raw[node.Slot*len(c.scores)+k]
+		}
+		s.plugin.Normalize(e.scores)
+		add(s.plugin, s.plugin.Weight(), e.scores)
+	}
+	for _, s := range c.surveys {
+		if s.survey.Score(feasible, e.scores) {
+			add(s.plugin, s.plugin.Weight(), e.scores)
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ type NodeVerdict struct {
 	Rejections []NamedRejection
 	// FreeMilliCPU and FreeMemory (bytes) are what no pod has requested.
 	FreeMilliCPU, FreeMemory int64
+	// Scores are those of a node that fits, by plugin and with its weight; a plugin without a preference has none.
+	Scores map[string]int64
 }
 
 // NamedRejection is a rejection and whose it is.
@@ -73,19 +75,38 @@ func (j *Judge) Pod(pod *corev1.Pod) (Judgement, error) {
 	class := e.class(p, keyOf(pod)+p.Needs.Key(), newOwners(j.config).selector(pod))
 	class.refresh(j.cache.nodes)
 	judged := Judgement{Plugins: class.names()}
-	fits := false
+	var fitting []*plugin.Node
 	for _, node := range j.cache.nodes {
 		if node != nil && node.Node != nil {
 			verdict := class.nodeVerdict(node)
-			fits = fits || len(verdict.Rejections) == 0
+			if len(verdict.Rejections) == 0 {
+				fitting = append(fitting, node)
+			}
 			judged.Nodes = append(judged.Nodes, verdict)
 		}
 	}
-	if !fits {
+	judged.score(e, class, fitting)
+	if len(fitting) == 0 {
 		fit := e.diagnose(p, class)
 		judged.Message, judged.Hint = fit.Error(), fit.Hint
 	}
 	return judged, nil
+}
+
+// score fills in the scores of the nodes that fit.
+func (j *Judgement) score(e *engine, c *class, fitting []*plugin.Node) {
+	e.score(c, fitting, func(p plugin.Plugin, weight int64, scores []int64) {
+		next := 0
+		for i := range j.Nodes {
+			if v := &j.Nodes[i]; len(v.Rejections) == 0 {
+				if v.Scores == nil {
+					v.Scores = map[string]int64{}
+				}
+				v.Scores[p.Name()] = weight * scores[next]
+				next++
+			}
+		}
+	})
 }
 
 // catchUp brings the cache to what the informers hold, as watch does for that of a term. An informer's object that is the same

@@ -68,6 +68,9 @@ func (g *generated) changeNode() {
 	if g.IntN(2) == 0 {
 		n.Status.Images = []corev1.ContainerImage{{Names: []string{"web:latest"}, SizeBytes: 500 << 20}}
 	}
+	if g.IntN(2) == 0 {
+		n.Status.DeclaredFeatures = []string{"RestartAllContainersOnContainerExits"}
+	}
 	g.objects[name] = n
 	g.setNode(n)
 }
@@ -97,7 +100,12 @@ func (g *generated) newPod() *corev1.Pod {
 		important := int32(1 + g.IntN(3))
 		pod.Spec.Priority = &important
 	}
-	switch g.IntN(7) {
+	switch g.IntN(9) {
+	case 7:
+		disk := &corev1.GCEPersistentDiskVolumeSource{PDName: fmt.Sprint("disk-", g.IntN(3)), ReadOnly: g.IntN(2) == 0}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{GCEPersistentDisk: disk}}}
+	case 8:
+		pod.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
 	case 0:
 		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 8080, ContainerPort: 8080}}
 	case 1:

@@ -75,8 +75,9 @@ const (
 	NodeLabels
 	NodeTaints // taints or spec.unschedulable
 	NodeAllocatable
-	PodBound // a pod now counts on a node
-	PodGone  // a pod no longer counts on a node
+	NodeFeatures // status.declaredFeatures
+	PodBound     // a pod now counts on a node
+	PodGone      // a pod no longer counts on a node
 	PodLabels
 	PodShrunk
 	NamespaceLabels

@@ -147,3 +147,16 @@ func TestNodeResourcesFitFilter(t *testing.T) {
 		})
 	}
 }
+
+func TestNodeDeclaredFeatures(t *testing.T) {
+	restarts := func(p *corev1.Pod) {
+		p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+	}
+	declares := func(n *corev1.Node) {
+		n.Status.DeclaredFeatures = []string{"SomethingNew", "RestartAllContainersOnContainerExits"}
+	}
+	wantTexts(t, judge(NodeDeclaredFeatures{}, pod(), node("n")), nil)
+	wantTexts(t, judge(NodeDeclaredFeatures{}, pod(restarts), node("n", declares)), nil)
+	wantTexts(t, judge(NodeDeclaredFeatures{}, pod(restarts), node("n")),
+		[]string{"node(s) didn't match Pod's required features", "it declared all features that the pod asks for"})
+}

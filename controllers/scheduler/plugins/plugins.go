@@ -16,6 +16,7 @@ func All() []plugin.Plugin {
 		VolumeBinding{},
 		VolumeZone{},
 		DynamicResources{},
+		NodeDeclaredFeatures{},
 		NodeResourcesBalancedAllocation{},
 		ImageLocality{},
 		PodTopologySpread{},

@@ -111,7 +111,12 @@ func (c *constraint) eligible(pod *plugin.Pod, node *plugin.Node) bool {
 	return !c.honorTaints || untolerated(node.Spec.Taints, pod.Spec.Tolerations, repels) == nil
 }
 
+// matching counts the node's pods that the selector selects. As upstream, an empty selector counts none, though it selects the
+// pod itself.
 func (c *constraint) matching(pod *plugin.Pod, node *plugin.Node) int64 {
+	if c.selector.Empty() {
+		return 0
+	}
 	var n int64
 	for _, p := range node.Pods {
 		if p.Namespace == pod.Namespace && p.DeletionTimestamp == nil && c.selector.Matches(labels.Set(p.Labels)) {

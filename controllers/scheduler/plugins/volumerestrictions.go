@@ -3,10 +3,13 @@ package plugins
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// VolumeRestrictions keeps a claim with the access mode ReadWriteOncePod to one pod, whatever the node.
+// VolumeRestrictions keeps a claim with the access mode ReadWriteOncePod to one pod, whatever the node, and a disk that
+// pods name without a claim to one pod of a node.
 type VolumeRestrictions struct{}
 
 // Name is the plugin's name.
@@ -20,16 +23,18 @@ func (VolumeRestrictions) Weight() int64 { return 1 }
 
 // Survey counts the pods that use the claims.
 func (VolumeRestrictions) Survey(pod *plugin.Pod, _ plugin.World) plugin.Survey {
-	if len(pod.Needs.Exclusive) == 0 {
+	disks := DisksOf(pod.Pod)
+	if len(pod.Needs.Exclusive)+len(disks) == 0 {
 		return nil
 	}
-	return &restrictionsSurvey{namespace: pod.Namespace, claims: pod.Needs.Exclusive, users: map[int]int{}}
+	return &restrictionsSurvey{namespace: pod.Namespace, claims: pod.Needs.Exclusive, disks: disks, users: map[int]int{}}
 }
 
 // restrictionsSurvey knows how many pods use the claims on each node that has such pods.
 type restrictionsSurvey struct {
 	namespace string
 	claims    []string
+	disks     []*corev1.Volume
 	users     map[int]int // by slot
 }
 
@@ -55,8 +60,11 @@ func usesClaim(p *plugin.Pod, name string) bool {
 	return false
 }
 
-// Filter rejects all nodes while another pod uses one of the claims.
-func (s *restrictionsSurvey) Filter(*plugin.Node) *plugin.Rejection {
+// Filter rejects nodes where a disk is taken, and all nodes while another pod uses one of the claims.
+func (s *restrictionsSurvey) Filter(node *plugin.Node) *plugin.Rejection {
+	if diskTaken(s.disks, node) {
+		return plugin.Reject("node(s) had no available disk", "no other pod there had its disk")
+	}
 	if len(s.users) == 0 {
 		return nil
 	}
