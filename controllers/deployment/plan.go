@@ -143,14 +143,13 @@ func (r *rollout) rollUp() int32 {
 // rollDown shrinks old ReplicaSets: pods that are not available first, as their
 // loss costs nothing, then available ones as far as the rest can do without.
 func (r *rollout) rollDown() {
-	oldTotal := sumSpec(r.old)
-	if oldTotal == 0 {
+	if sumSpec(r.old) == 0 {
 		return
 	}
 	least := r.wish() - r.unavailable
 	current := replicasOf(r.current.Spec.Replicas)
 	notYet := max(0, current-r.current.Status.AvailableReplicas)
-	room := oldTotal + current - least - notYet
+	room := sumSpec(r.all()) - least - notYet
 	if room <= 0 {
 		return
 	}

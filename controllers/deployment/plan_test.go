@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func (w *world) live(failing bool) {
 		s.Replicas, s.ObservedGeneration = n, rs.Generation
 		s.AvailableReplicas = min(s.AvailableReplicas, n)
 		if missing := n - s.AvailableReplicas; missing > 0 {
-			s.AvailableReplicas += w.random.Int32N(missing + 1)
+			s.AvailableReplicas += w.random.Int32N(min(missing, 1000) + 1)
 		}
 		if failing && s.AvailableReplicas > 0 && w.random.IntN(5) == 0 {
 			s.AvailableReplicas--
@@ -90,7 +91,7 @@ func TestGeneratedRollouts(t *testing.T) {
 			}
 			w.live(step%30 < 15)
 		}
-		w.d.Spec.Paused = false
+		w.d.Spec.Paused, w.d.Spec.Replicas = false, new(min(replicasOf(w.d.Spec.Replicas), 20))
 		for range 120 {
 			w.step()
 			w.live(false)
@@ -117,6 +118,11 @@ func (w *world) edit() {
 	changes := []func(){
 		func() { spec.Template.Spec.Containers[0].Image = fmt.Sprint("v", w.random.IntN(4)) }, // also back to an earlier one
 		func() { spec.Replicas = new(w.random.Int32N(20)) },
+		func() {
+			if w.random.IntN(8) == 0 {
+				spec.Replicas = new(math.MaxInt32 - w.random.Int32N(4)) // nobody can count further
+			}
+		},
 		func() { spec.Paused = !spec.Paused },
 		func() { spec.MinReadySeconds = w.random.Int32N(3) },
 		func() { spec.Strategy = newDeployment(0, w.random.IntN(5), w.random.IntN(5)).Spec.Strategy },

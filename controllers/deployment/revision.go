@@ -196,7 +196,9 @@ func (r *rollout) trimHistory() {
 }
 
 // bounds resolves maxSurge and maxUnavailable: surge is rounded up, unavailable
-// down, and they are never both 0, for then nothing could move.
+// down, and they are never both 0, for then nothing could move. Replicas and surge
+// together are a number of replicas, so they stay below its limit; upstream's sum
+// wraps around, and such a Deployment gets no pods.
 func bounds(d *appsv1.Deployment) (surge, unavailable int32) {
 	ru := d.Spec.Strategy.RollingUpdate
 	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType || ru == nil {
@@ -208,7 +210,7 @@ func bounds(d *appsv1.Deployment) (surge, unavailable int32) {
 	if surge == 0 && unavailable == 0 {
 		unavailable = 1
 	}
-	return surge, min(unavailable, int32(n))
+	return min(surge, math.MaxInt32-int32(n)), min(unavailable, int32(n))
 }
 
 func resolve(v *intstr.IntOrString, total int, up bool) int32 {
@@ -219,7 +221,7 @@ func resolve(v *intstr.IntOrString, total int, up bool) int32 {
 	if err != nil {
 		return 0
 	}
-	return int32(n)
+	return int32(min(n, math.MaxInt32))
 }
 
 func replicasOf(n *int32) int32 {
@@ -229,11 +231,13 @@ func replicasOf(n *int32) int32 {
 	return *n
 }
 
-func sumSpec(sets []*appsv1.ReplicaSet) (n int32) {
+// sumSpec is how many pods the sets ask for together, at most the largest number of replicas.
+func sumSpec(sets []*appsv1.ReplicaSet) int32 {
+	var n int64
 	for _, rs := range sets {
-		n += replicasOf(rs.Spec.Replicas)
+		n += int64(replicasOf(rs.Spec.Replicas))
 	}
-	return n
+	return int32(min(n, math.MaxInt32))
 }
 
 func sumAvailable(sets []*appsv1.ReplicaSet) (n int32) {

@@ -130,7 +130,7 @@ func (r *rollout) fraction(rs *appsv1.ReplicaSet) int32 {
 		return 0
 	}
 	scaled := float64(have) * float64(r.wish()+r.surge) / float64(then)
-	return int32(math.Round(scaled)) - have
+	return int32(min(math.Round(scaled), math.MaxInt32)) - have
 }
 
 // clip bounds a share by what remains to be given, which has the same sign.
