@@ -33,6 +33,12 @@ func TestScenes(t *testing.T) {
 		"a-drain-with-a-budget":             drain,
 		"an-autoscaler-follows-the-load":    autoscaling,
 		"a-job-is-done-whatever-goes-wrong": job,
+		"replicas-without-end":              withoutEnd,
+		"a-quota-without-room":              withoutRoom,
+		"a-webhook-that-nobody-answers":     refusedByWebhook,
+		"two-with-the-same-selector":        sameSelector,
+		"owners-in-a-circle":                ownersInACircle,
+		"an-index-that-is-none":             strangeIndex,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,14 +94,18 @@ func (s *scene) see(what string, look func(context.Context) (saw string, ok bool
 	defer cancel()
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
+	var last string
 	for {
 		saw, ok := look(ctx)
 		if ok {
 			return
 		}
+		if ctx.Err() == nil {
+			last = saw
+		}
 		select {
 		case <-ctx.Done():
-			s.Fatalf("not within %v: %s; last seen: %s", patienceMax, what, saw)
+			s.Fatalf("not within %v: %s; last seen: %s", patienceMax, what, last)
 		case <-tick.C:
 		}
 	}
