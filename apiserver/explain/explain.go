@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -188,6 +189,12 @@ func (e *explainer) of(name Object, object metav1.Object) finding {
 		return e.daemonSet(name, o)
 	case *batchv1.Job:
 		return e.job(name, o)
+	case *batchv1.CronJob:
+		return e.cronJob(name, o)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		return e.autoscaler(name, o)
+	case *corev1.Service:
+		return e.service(name, o)
 	case *policyv1.PodDisruptionBudget:
 		return e.budget(name, o)
 	}

@@ -19,7 +19,9 @@ type wanted struct {
 // TestScenes: each has one cause, and others beside it that must not be blamed.
 func TestScenes(t *testing.T) {
 	all := map[string]func() wanted{}
-	for _, scenes := range []map[string]func() wanted{pendingScenes(), claimScenes(), workloadScenes(), jobScenes(), endingScenes(), drainScenes()} {
+	for _, scenes := range []map[string]func() wanted{
+		pendingScenes(), claimScenes(), workloadScenes(), jobScenes(), endingScenes(), drainScenes(), serviceScenes(), cronScenes(), autoscalerScenes(),
+	} {
 		for name, make := range scenes {
 			all[name] = make
 		}
@@ -84,6 +86,18 @@ func TestOthersAreHidden(t *testing.T) {
 		if suspect.Object.Kind != "Pod" {
 			t.Errorf("%+v", suspect)
 		}
+	}
+}
+
+// TestOneNodeIsVisible: of the nodes' verdicts a caller sees those of the nodes that he may get.
+func TestOneNodeIsVisible(t *testing.T) {
+	answer := pendingScenes()["too little CPU"]().scene.explain(t, Pods.Named("n", "p"))
+	if len(answer.Nodes) < 2 {
+		t.Fatalf("%+v", answer.Nodes)
+	}
+	seen := answer.Visible(func(o Object) bool { return o.Kind == "Pod" || o == Nodes.Named("", "b") })
+	if len(seen.Nodes) != 1 || seen.Nodes[0].Name != "b" {
+		t.Errorf("%+v", seen.Nodes)
 	}
 }
 

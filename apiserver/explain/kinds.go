@@ -20,6 +20,9 @@ var (
 	StatefulSets       = Kind{"StatefulSet", "apps", "statefulsets"}
 	DaemonSets         = Kind{"DaemonSet", "apps", "daemonsets"}
 	Jobs               = Kind{"Job", "batch", "jobs"}
+	CronJobs           = Kind{"CronJob", "batch", "cronjobs"}
+	Autoscalers        = Kind{"HorizontalPodAutoscaler", "autoscaling", "horizontalpodautoscalers"}
+	Services           = Kind{"Service", "", "services"}
 	Budgets            = Kind{"PodDisruptionBudget", "policy", "poddisruptionbudgets"}
 	StorageClasses     = Kind{"StorageClass", "storage.k8s.io", "storageclasses"}
 	Drivers            = Kind{"CSIDriver", "storage.k8s.io", "csidrivers"}
