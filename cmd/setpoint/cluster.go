@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-io/setpoint"
@@ -91,6 +92,33 @@ func writeSecret(path, text string) error {
 
 // contexts returns the client configuration of every context.
 func contexts(path string) (map[string]*rest.Config, error) {
+	raw, err := loadKubeconfig(path)
+	if err != nil {
+		return nil, err
+	}
+	configs := map[string]*rest.Config{}
+	for name := range raw.Contexts {
+		config, err := clientcmd.NewNonInteractiveClientConfig(*raw, name, nil, nil).ClientConfig()
+		if err != nil {
+			return nil, err
+		}
+		configs[name] = config
+	}
+	return configs, nil
+}
+
+// contextNamespace is the namespace of the kubeconfig's current context.
+func contextNamespace(path string) (string, error) {
+	raw, err := loadKubeconfig(path)
+	if err != nil {
+		return "", err
+	}
+	namespace, _, err := clientcmd.NewDefaultClientConfig(*raw, nil).Namespace()
+	return namespace, err
+}
+
+// loadKubeconfig reads the file at path, that of $KUBECONFIG if it is empty, or that of a cluster of this machine.
+func loadKubeconfig(path string) (*clientcmdapi.Config, error) {
 	if path == "" {
 		path = os.Getenv("KUBECONFIG")
 	}
@@ -104,15 +132,7 @@ func contexts(path string) (map[string]*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no kubeconfig of a cluster: %w", err)
 	}
-	configs := map[string]*rest.Config{}
-	for name := range raw.Contexts {
-		config, err := clientcmd.NewNonInteractiveClientConfig(*raw, name, nil, nil).ClientConfig()
-		if err != nil {
-			return nil, err
-		}
-		configs[name] = config
-	}
-	return configs, nil
+	return raw, nil
 }
 
 const outputUsage = "table, json or yaml"

@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint/apiserver/explain"
@@ -23,7 +22,7 @@ func newWhy() *cobra.Command {
 	var kubeconfig, output, namespace string
 	cmd := &cobra.Command{
 		Use:   "why KIND/NAME",
-		Short: "Say why a pod waits, or what holds a rollout, a Job, a claim, a deletion or a drain",
+		Short: "Say why a pod waits, a Service has no endpoints, or what holds a rollout, a Job, a claim, a deletion or a drain",
 		Long: "Say why an object is not what it should be: the causes, what would change each, and the command for it where there is one;\n" +
 			"what was looked at and holds nothing; and, for a pod without a node, what each plugin of the scheduler says of each node.\n" +
 			"Any server answers, from its own state. Whoever may get the object may ask, and is told of other objects what they may get.\n\n" +
@@ -31,7 +30,7 @@ func newWhy() *cobra.Command {
 		Example: "  setpoint why pod/web-0\n  setpoint why deploy/web -n shop\n  setpoint why ns/old -o json",
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", metav1.NamespaceDefault, "namespace of the object")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object (default: that of the kubeconfig's context)")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", outputUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		question, err := whyQuestion(namespace, args)
@@ -40,6 +39,11 @@ func newWhy() *cobra.Command {
 		}
 		if err := checkOutput(output); err != nil {
 			return err
+		}
+		if question.Namespace == "" {
+			if question.Namespace, err = contextNamespace(kubeconfig); err != nil {
+				return err
+			}
 		}
 		var answer explain.Answer
 		err = askServers(cmd.Context(), kubeconfig, statusTimeout, func(ctx context.Context, config *rest.Config) (err error) {
