@@ -47,7 +47,8 @@ func (b *binder) start(ctx context.Context, t task, d decision) {
 		err := errTooManyWait
 		select {
 		case b.waits <- struct{}{}:
-			err = b.volumes.bind(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.node, d.volumes)
+			longest := b.scheduler.engines[t.profile()].profile.VolumeWaitMax
+			err = b.volumes.bind(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.node, d.volumes, longest)
 			<-b.waits
 		default:
 		}
@@ -69,7 +70,7 @@ func (b *binder) volumesFailed(ctx context.Context, t task, node string, err err
 	s.forget(t)
 	if errors.Is(err, errPodGone) {
 		s.queue.remove(t.pod.UID)
-		s.counts.Attempted(numbers.Refused, time.Since(t.begun))
+		s.counts.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
 		return
 	}
 	s.log.Warn("binding volumes failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)
@@ -90,7 +91,7 @@ func (b *binder) bind(ctx context.Context, t task, node string) {
 			return
 		}
 		b.scheduler.queue.done(t.entry)
-		b.scheduler.counts.Attempted(numbers.Scheduled, time.Since(t.begun))
+		b.scheduler.counts.Attempted(t.profile(), numbers.Scheduled, time.Since(t.begun))
 		b.scheduler.report.scheduled(t.pod.Pod, node)
 	})
 }
@@ -117,12 +118,12 @@ func (b *binder) failed(ctx context.Context, t task, node string, err error) {
 	if apierrors.IsNotFound(err) {
 		s.forget(t)
 		s.queue.remove(t.pod.UID)
-		s.counts.Attempted(numbers.Refused, time.Since(t.begun))
+		s.counts.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
 		return
 	}
 	if !apierrors.IsConflict(err) && b.happened(ctx, t, node) {
 		s.queue.done(t.entry)
-		s.counts.Attempted(numbers.Scheduled, time.Since(t.begun))
+		s.counts.Attempted(t.profile(), numbers.Scheduled, time.Since(t.begun))
 		return
 	}
 	s.log.Warn("binding failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)
@@ -133,9 +134,10 @@ func (b *binder) failed(ctx context.Context, t task, node string, err error) {
 // again lets a pod be tried once more that was refused, and tells of one that is refused again and again.
 func (b *binder) again(t task, err error) {
 	s := b.scheduler
-	s.counts.Attempted(numbers.Refused, time.Since(t.begun))
+	s.counts.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
 	if tries, tell := s.queue.retry(t.entry, err); tell {
-		s.report.recorder.Eventf(t.pod.Pod, corev1.EventTypeWarning, "FailedScheduling", "Binding failed %d times in a row: %v", tries, err)
+		s.report.recorder(t.pod.Pod).
+			Eventf(t.pod.Pod, corev1.EventTypeWarning, "FailedScheduling", "Binding failed %d times in a row: %v", tries, err)
 	}
 	s.catchUp(t.pod.Pod)
 }

@@ -9,15 +9,19 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
 // class is what identical pods share: the plugins prepared for them and each node's verdict, kept until the node's
 // generation changes.
 type class struct {
-	pod      *plugin.Pod // any pod of the class
-	filters  []preparedFilter
-	scores   []preparedScore
-	surveys  []preparedSurvey
+	pod     *plugin.Pod // any pod of the class
+	filters []preparedFilter
+	scores  []preparedScore
+	surveys []plugin.Survey
+	// Of surveys, those that the profile wants to filter, and to score.
+	surveyFilters, surveyScores []preparedSurvey
+
 	verdicts []verdict // by slot
 	raw      []int64   // raw scores, len(scores) for each slot
 	pinned   map[string]bool
@@ -34,11 +38,13 @@ type preparedFilter struct {
 
 type preparedScore struct {
 	plugin plugin.Score
+	weight int64
 	score  func(*plugin.Node) int64
 }
 
 type preparedSurvey struct {
 	plugin plugin.Surveyor
+	weight int64
 	survey plugin.Survey
 }
 
@@ -49,23 +55,21 @@ type verdict struct {
 	wakes      plugin.Event // of the plugin that rejected
 }
 
-func newClass(pod *plugin.Pod, list []plugin.Plugin, world plugin.World) *class {
+func newClass(pod *plugin.Pod, list []profile.Plugin, world plugin.World) *class {
 	c := &class{pod: pod}
 	for _, p := range list {
-		if f, ok := p.(plugin.Filter); ok {
+		if f, ok := p.Plugin.(plugin.Filter); ok && p.Filters {
 			if judge := f.Filter(pod); judge != nil {
 				c.filters = append(c.filters, preparedFilter{f, judge})
 			}
 		}
-		if s, ok := p.(plugin.Score); ok {
+		if s, ok := p.Plugin.(plugin.Score); ok && p.Scores {
 			if score := s.Score(pod); score != nil {
-				c.scores = append(c.scores, preparedScore{s, score})
+				c.scores = append(c.scores, preparedScore{s, p.Weight, score})
 			}
 		}
-		if s, ok := p.(plugin.Surveyor); ok {
-			if survey := s.Survey(pod, world); survey != nil {
-				c.surveys = append(c.surveys, preparedSurvey{s, survey})
-			}
+		if s, ok := p.Plugin.(plugin.Surveyor); ok {
+			c.addSurvey(p, preparedSurvey{s, p.Weight, s.Survey(pod, world)})
 		}
 	}
 	if names := pod.PinnedTo(); names != nil {
@@ -75,6 +79,19 @@ func newClass(pod *plugin.Pod, list []plugin.Plugin, world plugin.World) *class 
 		}
 	}
 	return c
+}
+
+func (c *class) addSurvey(p profile.Plugin, s preparedSurvey) {
+	if s.survey == nil {
+		return
+	}
+	c.surveys = append(c.surveys, s.survey)
+	if p.Filters {
+		c.surveyFilters = append(c.surveyFilters, s)
+	}
+	if p.Scores {
+		c.surveyScores = append(c.surveyScores, s)
+	}
 }
 
 // refresh looks again at the nodes that changed since the last pod of the class.
@@ -98,13 +115,13 @@ func (c *class) vacate(slot int) {
 	}
 	c.verdicts[slot] = verdict{}
 	for _, s := range c.surveys {
-		s.survey.Observe(slot, nil)
+		s.Observe(slot, nil)
 	}
 }
 
 func (c *class) judge(slot int, node *plugin.Node) {
 	for _, s := range c.surveys {
-		s.survey.Observe(slot, node)
+		s.Observe(slot, node)
 	}
 	v := verdict{generation: node.Generation}
 	if c.pinned == nil || c.pinned[node.Name] {
@@ -134,7 +151,7 @@ func (c *class) verdict(node *plugin.Node) (*plugin.Rejection, plugin.Event) {
 	if v := &c.verdicts[node.Slot]; v.rejection != nil {
 		return v.rejection, v.wakes
 	}
-	for _, s := range c.surveys {
+	for _, s := range c.surveyFilters {
 		if r := s.survey.Filter(node); r != nil {
 			return r, s.plugin.Wakes()
 		}
@@ -150,7 +167,7 @@ func (c *class) rejections(node *plugin.Node) []NamedRejection {
 			all = append(all, NamedRejection{f.plugin.Name(), r})
 		}
 	}
-	for _, s := range c.surveys {
+	for _, s := range c.surveyFilters {
 		if r := s.survey.Filter(node); r != nil {
 			all = append(all, NamedRejection{s.plugin.Name(), r})
 		}

@@ -1,13 +1,16 @@
 // Package scheduler decides on which node each pending pod runs, and binds it there.
 //
-// It owns the decision for pods whose spec.schedulerName is its own: the write of pods/binding, the condition
+// It owns the decision for pods whose spec.schedulerName is that of one of its profiles: the write of pods/binding, the condition
 // PodScheduled=False of pods that fit nowhere, status.nominatedNodeName, the deletion of pods that have to make room for
 // pods of higher priority, the events Scheduled, FailedScheduling and Preempted, and for claims that wait for their first
 // consumer either the claimRef of the volume that they get or their annotation volume.kubernetes.io/selected-node. It
 // writes nothing else.
 // The controllers' list calls Run for one term of leadership; the client it is given carries the fence of that term.
-// It may call client-go, controllers/reconcile (for the cause its writes carry, and who counts them) and its own subpackages plugin and
-// plugins; it knows no API server and no store.
+// It may call client-go, controllers/reconcile (for the cause its writes carry, and who counts them) and its own subpackages profile,
+// plugin and plugins; it knows no API server and no store.
+//
+// A profile (package profile) is a list of plugins with weights and args. Each has an engine; all share the queue and the
+// cache, so pods of all profiles see each other.
 //
 // The way of a pod: informer → queue (active, backoff, parked) → engine (filter and score, under one lock, no I/O) →
 // assumed in the cache, its volumes promised → volumes bound by their controller → bound concurrently → confirmed by the

@@ -4,15 +4,16 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
 // classLimit bounds how many classes of identical pods are remembered; the one not used for longest goes first.
 const classLimit = 128
 
-// engine places pods on the cache's nodes. It does no I/O and is guarded by scheduler.mu.
+// engine places the pods of one profile on the cache's nodes. It does no I/O and is guarded by scheduler.mu.
 type engine struct {
 	cache   *cache
-	plugins []plugin.Plugin
+	profile *profile.Profile
 	classes map[classID]*class
 	round   uint64 // counts placements; rotates ties, dates classes
 	found   []*plugin.Node
@@ -27,8 +28,8 @@ type classID struct {
 	affinityInUse bool
 }
 
-func newEngine(c *cache, list []plugin.Plugin) *engine {
-	return &engine{cache: c, plugins: list, classes: map[classID]*class{}}
+func newEngine(c *cache, p *profile.Profile) *engine {
+	return &engine{cache: c, profile: p, classes: map[classID]*class{}}
 }
 
 // place finds the best node for the pod, or a FitError that says why there is none. key is keyOf the pod; spread
@@ -82,7 +83,7 @@ func (e *engine) class(pod *plugin.Pod, key string, spread labels.Selector) *cla
 	c := e.classes[id]
 	if c == nil {
 		world := plugin.World{NamespaceLabels: e.cache.namespaceLabels, SpreadSelector: spread, AffinityInUse: id.affinityInUse}
-		c = newClass(pod, e.plugins, world)
+		c = newClass(pod, e.profile.Plugins, world)
 		if c.pinned == nil {
 			e.keep(id, c)
 		}
@@ -110,12 +111,17 @@ func (e *engine) reset() {
 	clear(e.classes)
 }
 
-// feasible lists the nodes that fit. It starts at another slot for each pod, so that ties do not all fall on one node.
+// feasible lists the nodes that fit, as many as the profile wants to compare. It starts at another slot for each pod, so
+// that ties do not all fall on one node.
 func (e *engine) feasible(pod *plugin.Pod, c *class) []*plugin.Node {
 	e.found = e.found[:0]
 	n := len(e.cache.nodes)
+	enough := n
+	if e.cache.nominations[pod.UID] == nil { // else the node where room was made must be among them
+		enough = e.profile.Enough(e.cache.known)
+	}
 	start := int(e.round % uint64(n))
-	for i := range n {
+	for i := 0; i < n && len(e.found) < enough; i++ {
 		node := e.cache.nodes[(start+i)%n]
 		if node == nil || node.Node == nil || c.pinned != nil && !c.pinned[node.Name] {
 			continue
@@ -157,11 +163,11 @@ func (e *engine) score(c *class, feasible []*plugin.Node, add func(p plugin.Plug
 			e.scores[i] = c.raw[node.Slot*len(c.scores)+k]
 		}
 		s.plugin.Normalize(e.scores)
-		add(s.plugin, s.plugin.Weight(), e.scores)
+		add(s.plugin, s.weight, e.scores)
 	}
-	for _, s := range c.surveys {
+	for _, s := range c.surveyScores {
 		if s.survey.Score(feasible, e.scores) {
-			add(s.plugin, s.plugin.Weight(), e.scores)
+			add(s.plugin, s.weight, e.scores)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func BenchmarkBind(b *testing.B) {
 	pods := deployments(5, 1000)
 	for b.Loop() {
 		s := newScheduler(Config{Client: client, Informers: informers.NewSharedInformerFactory(client, 0)})
-		s.report.recorder = &record.FakeRecorder{}
+		s.report.recorders = map[string]record.EventRecorder{corev1.DefaultSchedulerName: &record.FakeRecorder{}}
 		for _, n := range nodesNamed(100) {
 			s.nodeChanged(n)
 		}

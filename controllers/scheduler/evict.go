@@ -73,7 +73,7 @@ func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, node string,
 
 // pause keeps a refused eviction from being decided again at once.
 func (v *evictor) pause(ctx context.Context) {
-	timer := time.NewTimer(backoffMin)
+	timer := time.NewTimer(v.scheduler.queue.backoffMin)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -94,7 +94,7 @@ func (v *evictor) nominate(ctx context.Context, pod *plugin.Pod, node string) {
 func (v *evictor) evictOne(ctx context.Context, preemptor *plugin.Pod, node string, victim *corev1.Pod) error {
 	v.patchStatus(ctx, victim, map[string]any{"conditions": []corev1.PodCondition{{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-		Message:            v.scheduler.name + ": preempting to accommodate a higher priority pod",
+		Message:            preemptor.Spec.SchedulerName + ": preempting to accommodate a higher priority pod",
 		ObservedGeneration: victim.Generation, LastTransitionTime: metav1.Now(),
 	}}})
 	err := v.scheduler.client.CoreV1().
@@ -104,7 +104,7 @@ func (v *evictor) evictOne(ctx context.Context, preemptor *plugin.Pod, node stri
 		return nil // it is gone already
 	}
 	if err == nil {
-		v.scheduler.report.recorder.Eventf(
+		v.scheduler.report.recorder(preemptor.Pod).Eventf(
 			victim,
 			corev1.EventTypeNormal,
 			"Preempted",

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -9,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
-	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
 // testNode makes a node with the given CPU and memory, 110 pods, and labels for host and zone.
@@ -48,6 +50,17 @@ func resources(pairs ...string) corev1.ResourceList {
 	return list
 }
 
+// The waits and limits of the default profile.
+const (
+	preemptNodes  = 100
+	backoffMin    = time.Second
+	backoffMax    = 10 * time.Second
+	volumeWaitMax = 10 * time.Minute
+)
+
+// testQueue has the waits of the default profile.
+func testQueue(loop *numbers.Loop) *queue { return newQueue(loop, backoffMin, backoffMax) }
+
 // bound gives a copy of the pod that runs on the node.
 func bound(pod *corev1.Pod, node string) *corev1.Pod {
 	pod = pod.DeepCopy()
@@ -66,7 +79,7 @@ func newBench(nodes ...*corev1.Node) bench {
 	for _, n := range nodes {
 		c.setNode(n)
 	}
-	return bench{c, newEngine(c, plugins.All())}
+	return bench{c, newEngine(c, &profile.Default().Profiles[0])}
 }
 
 // try places and assumes the pod; it gives the node's name, or the message.

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -10,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
-	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
 // Judgement is what the scheduler's own plugins say of a pod, on what the caches hold.
 type Judgement struct {
+	// Foreign tells that no profile has the pod's schedulerName; nothing else was looked at then.
+	Foreign bool
 	// Refusal is a reason that no node can lift, such as a claim that is missing; the nodes were not looked at then.
 	Refusal string
 	// Nodes has a verdict for every node, by slot; a node without rejections fits.
@@ -41,25 +44,34 @@ type NamedRejection struct {
 	*plugin.Rejection
 }
 
-// A Judge asks all plugins about pods and every node. It reads the Config's Informers and changes nothing, so any server may
+// A Judge asks all plugins of pods' profiles about every node. It reads the Config's Informers and changes nothing, so any server may
 // have one, whether it leads or not. Only the leader knows which pods and volumes it has promised room and not yet bound.
 // What it has parsed of the placed pods it keeps for the next question, so the first takes longer. It is safe for
 // concurrent use.
 type Judge struct {
-	config Config
+	config   Config
+	profiles map[string]*profile.Profile // by schedulerName
 
 	mu    sync.Mutex // guards the rest; held during a question
 	cache *cache
 	seen  map[types.UID]*corev1.Pod // the versions that cache has; not more than there are pods
 }
 
-// NewJudge returns a Judge over the Informers and Serves of the Config, which needs nothing else.
+// NewJudge returns a Judge over the Informers, Serves and Profiles of the Config, which needs nothing else.
 func NewJudge(cfg Config) *Judge {
-	return &Judge{config: cfg, cache: newCache(), seen: map[types.UID]*corev1.Pod{}}
+	j := &Judge{config: cfg, profiles: map[string]*profile.Profile{}, cache: newCache(), seen: map[types.UID]*corev1.Pod{}}
+	for _, p := range cfg.Profiles.Or(profile.Default()).Profiles {
+		j.profiles[p.Name] = &p
+	}
+	return j
 }
 
 // Pod judges one pod.
 func (j *Judge) Pod(pod *corev1.Pod) (Judgement, error) {
+	by := j.profiles[cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName)]
+	if by == nil {
+		return Judgement{Foreign: true}, nil
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.catchUp(); err != nil {
@@ -71,7 +83,7 @@ func (j *Judge) Pod(pod *corev1.Pod) (Judgement, error) {
 		refused := &FitError{Nodes: j.cache.known, Refusal: err.Error()}
 		return Judgement{Refusal: refused.Refusal, Message: refused.Error()}, nil
 	}
-	e := newEngine(j.cache, plugins.All())
+	e := newEngine(j.cache, by)
 	class := e.class(p, keyOf(pod)+p.Needs.Key(), newOwners(j.config).selector(pod))
 	class.refresh(j.cache.nodes)
 	judged := Judgement{Plugins: class.names()}
@@ -165,10 +177,8 @@ func (c *class) names() []string {
 	for _, f := range c.filters {
 		names = append(names, f.plugin.Name())
 	}
-	for _, s := range c.surveys {
-		if _, prefers := s.plugin.(plugins.ImageLocality); !prefers { // it never rejects
-			names = append(names, s.plugin.Name())
-		}
+	for _, s := range c.surveyFilters {
+		names = append(names, s.plugin.Name())
 	}
 	return names
 }

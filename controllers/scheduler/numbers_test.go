@@ -28,7 +28,7 @@ func reportOf(t *testing.T, ledger *numbers.Ledger) numbers.Report {
 func TestQueueCountsWhatWaitsAndWhatIsWorkedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ledger numbers.Ledger
-		q := newQueue(ledger.Begin("default-scheduler", queueName))
+		q := testQueue(ledger.Begin("default-scheduler", queueName))
 		begun := time.Now()
 		check := func(when string, depth, working int, oldest time.Duration) {
 			t.Helper()
@@ -89,8 +89,8 @@ func TestRefusedBindsAreFailures(t *testing.T) {
 			t.Errorf("failing: %+v", f)
 		}
 		c := w.ledger.Scheduling.Counts()
-		if c.Profile != "default-scheduler" || c.Attempts[numbers.Refused].Count != uint64(r.Failing[0].Tries) ||
-			c.Attempts[numbers.Unschedulable].Count == 0 || c.Attempts[numbers.Scheduled].Count != 0 || c.Preemptions == 0 ||
+		if c.Attempts["default-scheduler"][numbers.Refused].Count != uint64(r.Failing[0].Tries) ||
+			c.Attempts["default-scheduler"][numbers.Unschedulable].Count == 0 || c.Attempts["default-scheduler"][numbers.Scheduled].Count != 0 || c.Preemptions == 0 ||
 			c.Pending["unschedulable"] != 1 || c.Pending["backoff"] != 1 || c.Pending["active"] != 0 {
 			t.Errorf("counts: %+v", c)
 		}
@@ -101,7 +101,7 @@ func TestRefusedBindsAreFailures(t *testing.T) {
 		if r := reportOf(t, &w.ledger); len(r.Failing) != 0 {
 			t.Errorf("a pod with a node fails: %+v", r.Failing)
 		}
-		if c := w.ledger.Scheduling.Counts(); c.Attempts[numbers.Scheduled].Count != 1 || c.Pending["backoff"] != 0 {
+		if c := w.ledger.Scheduling.Counts(); c.Attempts["default-scheduler"][numbers.Scheduled].Count != 1 || c.Pending["backoff"] != 0 {
 			t.Errorf("counts: %+v", c)
 		}
 	})

@@ -13,10 +13,6 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// preemptNodeLimit bounds how many nodes on which an eviction would help are compared for one pod. Nodes where none
-// helps do not count, and the search starts at another node each time, so no node is left out for good.
-const preemptNodeLimit = 100
-
 // Upstream's words for why preemption does not help.
 const (
 	preemptNever      = "not eligible due to preemptionPolicy=Never."
@@ -47,7 +43,7 @@ type nomination struct {
 }
 
 // preempt looks for the node on which evicting pods of lower priority does the least harm. It gives nil and the reason
-// in fit.Preemption if no eviction helps. Nothing is changed.
+// in fit.Preemption if no eviction helps. Nothing is changed. The profile must have Preemption.
 func (e *engine) preempt(pod *plugin.Pod, fit *FitError, budgets []budget) *eviction {
 	if pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever {
 		fit.Preemption = preemptNever
@@ -72,15 +68,16 @@ func (e *engine) preempt(pod *plugin.Pod, fit *FitError, budgets []budget) *evic
 	return nil
 }
 
-// mildest compares the evictions that would help.
+// mildest compares the evictions that would help, as many as the profile wants to compare. Nodes where none helps do not
+// count, and the search starts at another node each time, so no node is left out for good.
 func (e *engine) mildest(pod *plugin.Pod, fit *FitError, budgets []budget) *eviction {
 	var best *eviction
 	n, compared := len(fit.candidates), 0
 	if n == 0 || !e.cache.hasBelow(pod.Priority()) {
 		return nil
 	}
-	start := int(e.round % uint64(n))
-	for i := 0; i < n && compared < preemptNodeLimit; i++ {
+	start, enough := int(e.round%uint64(n)), e.profile.Preemption.Compared(n)
+	for i := 0; i < n && compared < enough; i++ {
 		found := e.tryOut(pod, fit.class, fit.candidates[(start+i)%n], budgets)
 		if found == nil {
 			continue
@@ -235,12 +232,12 @@ func (e *engine) verdict(pod *plugin.Pod, c *class, node *plugin.Node) (*plugin.
 // retry judges a changed copy of a node. restore must follow.
 func (c *class) retry(trial *plugin.Node) *plugin.Rejection {
 	for _, s := range c.surveys {
-		s.survey.Observe(trial.Slot, trial)
+		s.Observe(trial.Slot, trial)
 	}
 	if r, _ := c.filter(trial); r != nil {
 		return r
 	}
-	for _, s := range c.surveys {
+	for _, s := range c.surveyFilters {
 		if r := s.survey.Filter(trial); r != nil {
 			return r
 		}
@@ -251,7 +248,7 @@ func (c *class) retry(trial *plugin.Node) *plugin.Rejection {
 // restore makes the surveys see the real node again.
 func (c *class) restore(node *plugin.Node) {
 	for _, s := range c.surveys {
-		s.survey.Observe(node.Slot, node)
+		s.Observe(node.Slot, node)
 	}
 }
 

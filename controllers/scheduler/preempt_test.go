@@ -188,14 +188,14 @@ func TestRefusedEvictionIsTriedAgain(t *testing.T) {
 func TestPreemptionLooksAtEveryNode(t *testing.T) {
 	for name, tooSmall := range map[string]bool{"important pods elsewhere": false, "small pods elsewhere": true} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(nodesNamed(preemptNodeLimit + 30)...)
-			for i := range preemptNodeLimit + 30 {
+			b := newBench(nodesNamed(preemptNodes + 30)...)
+			for i := range preemptNodes + 30 {
 				node := fmt.Sprintf("node-%03d", i)
 				low := prioritized(testPod(fmt.Sprint("low-", i), "31", ""), 1)
 				high := prioritized(testPod(fmt.Sprint("high-", i), "31", ""), 100)
 				small := prioritized(testPod(fmt.Sprint("small-", i), "1", ""), 1)
 				switch {
-				case i >= preemptNodeLimit+28:
+				case i >= preemptNodes+28:
 					b.setPod(bound(low, node))
 				case tooSmall:
 					b.setPod(bound(high, node))

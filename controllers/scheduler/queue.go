@@ -17,12 +17,8 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// The waits of the queue.
-const (
-	backoffMin = time.Second      // after the first failed attempt
-	backoffMax = 10 * time.Second // doubled up to this
-	parkedMax  = 5 * time.Minute  // a parked pod is tried again after this even if no event came
-)
+// parkedMax is after which time a parked pod is tried again even if no event came.
+const parkedMax = 5 * time.Minute
 
 // queue holds the pods that wait for a node. Each pod is in exactly one place:
 //
@@ -41,7 +37,11 @@ type queue struct {
 	parked  map[types.UID]*entry
 	signal  chan struct{} // capacity 1: something may be ready
 	arrival uint64
-	moves   uint64                   // numbers the events
+	moves   uint64 // numbers the events
+
+	// backoffMin is the wait after the first failed attempt; it doubles with each up to backoffMax.
+	backoffMin, backoffMax time.Duration
+
 	lastOf  [plugin.EventBits]uint64 // by event bit: the number of the last one
 	waiting [plugin.EventBits]int    // by event bit: how many parked pods wait for it
 	numbers *numbers.Loop            // nil if nobody counts
@@ -80,9 +80,10 @@ type entry struct {
 	worked func(now time.Time) // ends the work on it; nil: it is not in flight
 }
 
-func newQueue(loop *numbers.Loop) *queue {
+func newQueue(loop *numbers.Loop, backoffMin, backoffMax time.Duration) *queue {
 	q := &queue{
 		entries: map[types.UID]*entry{}, parked: map[types.UID]*entry{}, signal: make(chan struct{}, 1), numbers: loop, order: list.New(),
+		backoffMin: backoffMin, backoffMax: backoffMax,
 	}
 	for place := range q.heaps {
 		q.heaps[place].byTime = whereabouts(place) != active
@@ -146,6 +147,9 @@ type task struct {
 	key   string
 	begun time.Time
 }
+
+// profile is the name of the one by which the pod is placed.
+func (t task) profile() string { return t.pod.Spec.SchedulerName }
 
 // pop waits for the next pod and hands it out. It reports false when ctx has ended.
 func (q *queue) pop(ctx context.Context) (task, bool) {
@@ -213,7 +217,7 @@ func (q *queue) park(e *entry, wakes plugin.Event) {
 	}
 	q.succeeded(e)
 	now := time.Now()
-	e.wakes, e.since, e.ready = wakes, now, now.Add(backoff(e.attempts))
+	e.wakes, e.since, e.ready = wakes, now, now.Add(q.backoff(e.attempts))
 	switch {
 	case e.stale:
 		q.put(e, active)
@@ -234,7 +238,7 @@ func (q *queue) retry(e *entry, err error) (tries int, tell bool) {
 	}
 	now := time.Now()
 	e.refused++
-	e.ready = now.Add(backoff(e.attempts))
+	e.ready = now.Add(q.backoff(e.attempts))
 	q.put(e, failed)
 	q.numbers.Retried()
 	return e.refused, q.numbers.Failed(now, e.name(), e.refused, e.ready, err)
@@ -352,11 +356,11 @@ func (q *queue) countWaiting(e *entry, n int) {
 }
 
 // backoff is how long a pod waits after so many attempts.
-func backoff(attempts int) time.Duration {
-	wait := backoffMin
+func (q *queue) backoff(attempts int) time.Duration {
+	wait := q.backoffMin
 	for range attempts - 1 {
-		if wait *= 2; wait >= backoffMax {
-			return backoffMax
+		if wait *= 2; wait >= q.backoffMax {
+			return q.backoffMax
 		}
 	}
 	return wait

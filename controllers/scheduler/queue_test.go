@@ -31,7 +31,7 @@ func mustPop(t *testing.T, q *queue, want string) task {
 
 func TestQueueOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(nil)
+		q := testQueue(nil)
 		add := func(name string, priority int32, age time.Duration) {
 			pod := testPod(name, "", "")
 			pod.Spec.Priority = &priority
@@ -50,7 +50,7 @@ func TestQueueOrder(t *testing.T) {
 
 func TestQueueParkedWaitsForItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(nil)
+		q := testQueue(nil)
 		q.set(testPod("a", "", ""))
 		e := mustPop(t, q, "a").entry
 		q.park(e, plugin.NodeTaints|plugin.PodGone)
@@ -64,7 +64,7 @@ func TestQueueParkedWaitsForItsEvent(t *testing.T) {
 
 func TestQueueEventWhileInFlightIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(nil)
+		q := testQueue(nil)
 		q.set(testPod("a", "", ""))
 		e := mustPop(t, q, "a").entry
 		q.wake(plugin.PodGone)
@@ -77,7 +77,7 @@ func TestQueueEventWhileInFlightIsNotLost(t *testing.T) {
 
 func TestQueueActiveGoesBeforeWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(nil)
+		q := testQueue(nil)
 		q.set(testPod("waiting", "", ""))
 		q.park(mustPop(t, q, "waiting").entry, plugin.PodGone)
 		q.wake(plugin.PodGone)
@@ -89,7 +89,7 @@ func TestQueueActiveGoesBeforeWoken(t *testing.T) {
 
 func TestQueueWokenDoesNotStarve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(nil)
+		q := testQueue(nil)
 		q.set(testPod("waiting", "", ""))
 		q.park(mustPop(t, q, "waiting").entry, plugin.PodGone)
 		q.wake(plugin.PodGone)
@@ -107,7 +107,7 @@ func TestQueueWokenDoesNotStarve(t *testing.T) {
 
 func TestQueueBackoffAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(nil)
+		q := testQueue(nil)
 		q.set(testPod("a", "", ""))
 		failing, _ := q.pop(t.Context())
 		for _, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
@@ -124,7 +124,7 @@ func TestQueueBackoffAfterFailure(t *testing.T) {
 
 func TestQueueUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(nil)
+		q := testQueue(nil)
 		q.set(testPod("a", "", ""))
 		q.park(mustPop(t, q, "a").entry, plugin.PodGone)
 		status := testPod("a", "", "")
@@ -143,7 +143,7 @@ func TestQueueUpdate(t *testing.T) {
 
 func TestQueueRemovedInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(nil)
+		q := testQueue(nil)
 		q.set(testPod("a", "", ""))
 		e := mustPop(t, q, "a").entry
 		q.remove(e.pod.UID)
@@ -159,7 +159,7 @@ func TestQueueRemovedInFlight(t *testing.T) {
 
 func TestQueueFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(nil)
+		q := testQueue(nil)
 		q.set(testPod("a", "", ""))
 		q.park(mustPop(t, q, "a").entry, plugin.PodGone)
 		q.flush(time.Now().Add(parkedMax - 1))
@@ -171,7 +171,7 @@ func TestQueueFlush(t *testing.T) {
 
 func TestQueuePopWaitsAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(nil)
+		q := testQueue(nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var got []string
 		go func() {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"log/slog"
 	"sync"
 	"time"
@@ -34,11 +35,11 @@ const (
 // reporter writes why pods wait: the condition PodScheduled=False and the event FailedScheduling. It never delays
 // scheduling: reports wait in its own queue, and only the latest for each pod is written.
 type reporter struct {
-	client   kubernetes.Interface
-	pods     corelisters.PodLister
-	log      *slog.Logger
-	recorder record.EventRecorder // set by recordEvents, before anything is written
-	queue    workqueue.TypedDelayingInterface[types.UID]
+	client    kubernetes.Interface
+	pods      corelisters.PodLister
+	log       *slog.Logger
+	recorders map[string]record.EventRecorder // by schedulerName; set by recordEvents, before anything is written
+	queue     workqueue.TypedDelayingInterface[types.UID]
 
 	mu      sync.Mutex
 	waiting map[types.UID]*waitingReport
@@ -81,7 +82,7 @@ func (r *reporter) unschedulable(pod *corev1.Pod, reason, message string) {
 // scheduled tells that the pod has a node; whatever was still to be said before is dropped.
 func (r *reporter) scheduled(pod *corev1.Pod, node string) {
 	r.drop(pod.UID)
-	r.recorder.Eventf(pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, node)
+	r.recorder(pod).Eventf(pod, corev1.EventTypeNormal, "Scheduled", "Successfully assigned %s/%s to %s", pod.Namespace, pod.Name, node)
 }
 
 // drop forgets a pod.
@@ -118,7 +119,7 @@ func (r *reporter) write(ctx context.Context, uid types.UID) {
 		return
 	}
 	if tell {
-		r.recorder.Event(pod, corev1.EventTypeWarning, "FailedScheduling", message)
+		r.recorder(pod).Event(pod, corev1.EventTypeWarning, "FailedScheduling", message)
 	}
 	current, err := r.pods.Pods(pod.Namespace).Get(pod.Name)
 	if err != nil || current.UID != uid || current.Spec.NodeName != "" {
@@ -186,12 +187,20 @@ func conditionPatch(pod *corev1.Pod, reason, message string, now time.Time) []by
 	return patch
 }
 
+// recorder is that of the scheduler that the pod asks for.
+func (r *reporter) recorder(pod *corev1.Pod) record.EventRecorder {
+	return r.recorders[pod.Spec.SchedulerName]
+}
+
 // recordEvents starts sending events; the returned function stops it. client-go's correlator limits them to a burst of
 // 25 for each pod and merges repetitions.
-func (r *reporter) recordEvents(ctx context.Context, client kubernetes.Interface, name string) (stop func()) {
+func (r *reporter) recordEvents(ctx context.Context, client kubernetes.Interface, names iter.Seq[string]) (stop func()) {
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(eventSink{ctx, client})
-	r.recorder = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: name})
+	r.recorders = map[string]record.EventRecorder{}
+	for name := range names {
+		r.recorders[name] = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: name})
+	}
 	return broadcaster.Shutdown // waits for the queue; the sender ends with its context
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
-	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
 // flushInterval is how often pods parked for too long are looked for.
@@ -33,8 +35,8 @@ type Config struct {
 	// Serves tells whether the API serves a kind; nil means all. Services, controllers and disruption budgets are left
 	// out of account where they are not served. Nodes, namespaces and pods always must be.
 	Serves func(schema.GroupVersionResource) bool
-	// SchedulerName selects the pods to schedule; "default-scheduler" if empty.
-	SchedulerName string
+	// Profiles say which pods are scheduled, and how; zero: upstream's default profile.
+	Profiles profile.Config
 	// Numbers count what the scheduler does; nil counts nothing.
 	Numbers *numbers.Ledger
 	// Logger takes the scheduler's log; slog's default if nil.
@@ -59,7 +61,7 @@ var errPlaced = errors.New("scheduler: the pod has a node already")
 // scheduler is the state of one term.
 type scheduler struct {
 	client  kubernetes.Interface
-	name    string
+	name    string // in reports: of the first profile
 	log     *slog.Logger
 	pods    corelisters.PodLister
 	owners  *owners
@@ -70,9 +72,9 @@ type scheduler struct {
 	report  *reporter
 	counts  *numbers.Scheduling // nil if nobody counts
 
-	mu     sync.Mutex // guards cache and engine; taken before queue.mu, never held during I/O
-	cache  *cache
-	engine *engine
+	mu      sync.Mutex // guards cache and engines; taken before queue.mu, never held during I/O
+	cache   *cache
+	engines map[string]*engine // by schedulerName; the map itself does not change
 }
 
 // Run schedules until ctx ends and returns when all its goroutines have. It returns nil when ctx ended, an error only
@@ -83,7 +85,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	s := newScheduler(cfg)
 	defer s.queue.numbers.End()
-	s.counts.Begin(s.name, s.queue.pending)
+	s.counts.Begin(s.queue.pending)
 	defer s.counts.End()
 	defer s.report.queue.ShutDown()
 	stopWatching, err := s.watch(ctx, cfg)
@@ -91,8 +93,8 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	s.log.Info("scheduling begins", "scheduler", s.name)
-	stopEvents := s.report.recordEvents(ctx, s.client, s.name)
+	s.log.Info("scheduling begins", "profiles", slices.Sorted(maps.Keys(s.engines)))
+	stopEvents := s.report.recordEvents(ctx, s.client, maps.Keys(s.engines))
 	defer stopEvents()
 	ctx = reconcile.WithLoop(ctx, s.name, s.queue.numbers) // events are not among its writes, as with controllers
 	var children sync.WaitGroup
@@ -112,18 +114,19 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 func newScheduler(cfg Config) *scheduler {
-	s := &scheduler{client: cfg.Client, name: cfg.SchedulerName, log: cfg.Logger, cache: newCache()}
-	if s.name == "" {
-		s.name = corev1.DefaultSchedulerName
-	}
+	config := cfg.Profiles.Or(profile.Default())
+	s := &scheduler{client: cfg.Client, name: config.Profiles[0].Name, log: cfg.Logger, cache: newCache(), engines: map[string]*engine{}}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	s.queue, s.counts = newQueue(cfg.Numbers.Begin(s.name, queueName)), cfg.Numbers.OfScheduling()
+	s.queue, s.counts = newQueue(cfg.Numbers.Begin(s.name, queueName), config.BackoffMin, config.BackoffMax), cfg.Numbers.OfScheduling()
 	s.pods = cfg.Informers.Core().V1().Pods().Lister()
 	s.owners = newOwners(cfg)
 	s.claims = newClaims(cfg)
-	s.engine = newEngine(s.cache, plugins.All())
+	for i := range config.Profiles {
+		p := &config.Profiles[i]
+		s.engines[p.Name] = newEngine(s.cache, p)
+	}
 	s.report = newReporter(cfg.Client, s.pods, s.log)
 	s.binder = newBinder(s)
 	s.evictor = newEvictor(s, cfg)
@@ -140,7 +143,7 @@ func (s *scheduler) schedule(ctx context.Context, t task) {
 		s.binder.start(ctx, t, d)
 	case errors.As(err, &fit):
 		s.queue.park(t.entry, fit.Wakes)
-		s.counts.Attempted(numbers.Unschedulable, time.Since(t.begun))
+		s.counts.Attempted(t.profile(), numbers.Unschedulable, time.Since(t.begun))
 		s.report.unschedulable(t.pod.Pod, corev1.PodReasonUnschedulable, fit.Error())
 		if len(d.victims) > 0 {
 			s.evictor.evict(ctx, t.pod, d.node, d.victims)
@@ -188,14 +191,18 @@ func (s *scheduler) place(t task, spread labels.Selector) (*plugin.Node, *plugin
 	}
 	pod := *t.pod
 	pod.Needs = needs
-	found, err := s.engine.place(&pod, t.key+needs.Key(), spread)
+	found, err := s.engines[t.profile()].place(&pod, t.key+needs.Key(), spread)
 	return found, &needs, err
 }
 
 // makeRoom decides whom to evict for a pod that fits nowhere, and promises it the room.
 func (s *scheduler) makeRoom(pod *plugin.Pod, fit *FitError) decision {
+	e := s.engines[pod.Spec.SchedulerName]
+	if e.profile.Preemption == nil {
+		return decision{}
+	}
 	s.counts.Preempting()
-	chosen := s.engine.preempt(pod, fit, s.evictor.allowances())
+	chosen := e.preempt(pod, fit, s.evictor.allowances())
 	if chosen == nil {
 		return decision{}
 	}

@@ -18,8 +18,6 @@ import (
 
 // Limits of binding volumes.
 const (
-	// volumeWaitMax is how long a pod that has a node waits for its volumes; then it is tried again. Upstream's default.
-	volumeWaitMax = 10 * time.Minute
 	// volumeLookInterval is how often a waiting pod looks whether its claims are bound. Upstream's.
 	volumeLookInterval = time.Second
 	// volumeWaitLimit bounds the pods that wait for their volumes at once; the next one is tried again later.
@@ -42,8 +40,8 @@ type volumeWriter struct {
 	volumes corelisters.PersistentVolumeLister
 }
 
-// bind writes the choice and waits for the controller that binds.
-func (w *volumeWriter) bind(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice) error {
+// bind writes the choice and waits, for so long, for the controller that binds.
+func (w *volumeWriter) bind(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice, longest time.Duration) error {
 	for _, b := range choice.Bind {
 		next, changed, err := volume.GetBindVolumeToClaim(b.Volume, b.Claim)
 		if err == nil && changed {
@@ -63,12 +61,12 @@ func (w *volumeWriter) bind(ctx context.Context, pod *corev1.Pod, node string, c
 			return err
 		}
 	}
-	return w.wait(ctx, pod, node, choice)
+	return w.wait(ctx, pod, node, choice, longest)
 }
 
 // wait returns when all claims are bound, or never will be.
-func (w *volumeWriter) wait(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice) error {
-	ticker, limit := time.NewTicker(volumeLookInterval), time.NewTimer(volumeWaitMax)
+func (w *volumeWriter) wait(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice, longest time.Duration) error {
+	ticker, limit := time.NewTicker(volumeLookInterval), time.NewTimer(longest)
 	defer ticker.Stop()
 	defer limit.Stop()
 	for {

@@ -157,7 +157,9 @@ func (s *scheduler) namespaceChanged(namespace *corev1.Namespace) {
 	s.mu.Lock()
 	changed := s.cache.setNamespace(namespace.Name, labels.Set(namespace.Labels))
 	if changed {
-		s.engine.reset() // classes may have counted pods by the old labels
+		for _, e := range s.engines {
+			e.reset() // classes may have counted pods by the old labels
+		}
 	}
 	s.mu.Unlock()
 	if changed {
@@ -177,7 +179,7 @@ func (s *scheduler) podChanged(pod *corev1.Pod) {
 		s.queue.remove(pod.UID)
 		s.report.drop(pod.UID)
 		s.queue.wake(events)
-	case pod.Spec.SchedulerName != s.name || pod.DeletionTimestamp != nil:
+	case s.engines[pod.Spec.SchedulerName] == nil || pod.DeletionTimestamp != nil:
 		s.queue.remove(pod.UID)
 	case len(pod.Spec.SchedulingGates) > 0:
 		s.queue.remove(pod.UID)

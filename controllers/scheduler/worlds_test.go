@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
-	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
 )
 
 // generated is a world that changes at random, and the plain model it is judged by.
@@ -127,7 +126,7 @@ func (g *generated) placePod(t *testing.T) {
 	object := g.newPod()
 	pod, key := plugin.NewPod(object), keyOf(object)
 	spread := labels.SelectorFromSet(labels.Set{"app": object.Labels["app"]})
-	forgetful := newEngine(g.cache, plugins.All())
+	forgetful := newEngine(g.cache, g.engine.profile)
 	forgetful.round = g.round
 	node, err := g.engine.place(pod, key, spread)
 	again, errAgain := forgetful.place(pod, key, spread)

@@ -19,19 +19,25 @@ var (
 
 // collectScheduling shows what the scheduler does; nothing before it has ever acted here.
 func collectScheduling(counts numbers.SchedulingCounts, out chan<- prometheus.Metric) {
-	if counts.Profile == "" {
+	if !counts.Acted {
 		return
 	}
 	out <- prometheus.MustNewConstMetric(preemptions, prometheus.CounterValue, float64(counts.Preemptions))
 	for queue, pods := range counts.Pending {
 		out <- prometheus.MustNewConstMetric(pendingPods, prometheus.GaugeValue, float64(pods), queue)
 	}
-	for result, a := range counts.Attempts {
-		buckets := make(map[float64]uint64, len(a.UpTo))
-		for i, bound := range numbers.AttemptBounds {
-			buckets[bound] = a.UpTo[i]
+	for profile, byResult := range counts.Attempts {
+		for result, a := range byResult {
+			collectAttempts(profile, string(result), a, out)
 		}
-		out <- prometheus.MustNewConstMetric(attempts, prometheus.CounterValue, float64(a.Count), string(result), counts.Profile)
-		out <- prometheus.MustNewConstHistogram(attemptTime, a.Count, a.Sum.Seconds(), buckets, string(result), counts.Profile)
 	}
+}
+
+func collectAttempts(profile, result string, a numbers.Attempts, out chan<- prometheus.Metric) {
+	buckets := make(map[float64]uint64, len(a.UpTo))
+	for i, bound := range numbers.AttemptBounds {
+		buckets[bound] = a.UpTo[i]
+	}
+	out <- prometheus.MustNewConstMetric(attempts, prometheus.CounterValue, float64(a.Count), result, profile)
+	out <- prometheus.MustNewConstHistogram(attemptTime, a.Count, a.Sum.Seconds(), buckets, result, profile)
 }

@@ -32,30 +32,31 @@ type Attempts struct {
 // Scheduling has what only a scheduler counts. The zero value is empty and ready; methods of a nil one do nothing.
 type Scheduling struct {
 	mu          sync.Mutex
-	profile     string
-	attempts    map[Result]Attempts
+	acted       bool
+	attempts    map[string]map[Result]Attempts // by profile
 	preemptions uint64
 	pending     func() map[string]int
 }
 
 // SchedulingCounts are what /metrics shows, under upstream's names.
 type SchedulingCounts struct {
-	// Profile is the scheduler's name; empty: none has acted yet.
-	Profile     string
-	Attempts    map[Result]Attempts
+	// Acted tells that a scheduler has acted here.
+	Acted bool
+	// Attempts are those of each profile, by its schedulerName.
+	Attempts    map[string]map[Result]Attempts
 	Preemptions uint64
 	// Pending are the pods without a node, by upstream's names of queues; nil while no scheduler acts.
 	Pending map[string]int
 }
 
 // Begin is a scheduler's turn from now on; pending is asked until End.
-func (s *Scheduling) Begin(profile string, pending func() map[string]int) {
+func (s *Scheduling) Begin(pending func() map[string]int) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.profile, s.pending = profile, pending
+	s.acted, s.pending = true, pending
 }
 
 // End says that the scheduler's turn is over.
@@ -68,23 +69,26 @@ func (s *Scheduling) End() {
 	s.pending = nil
 }
 
-// Attempted counts an attempt that ended.
-func (s *Scheduling) Attempted(result Result, took time.Duration) {
+// Attempted counts an attempt to place a pod by a profile that ended.
+func (s *Scheduling) Attempted(profile string, result Result, took time.Duration) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.attempts == nil {
-		s.attempts = map[Result]Attempts{}
+		s.attempts = map[string]map[Result]Attempts{}
 	}
-	a := s.attempts[result]
+	if s.attempts[profile] == nil {
+		s.attempts[profile] = map[Result]Attempts{}
+	}
+	a := s.attempts[profile][result]
 	a.Count++
 	a.Sum += took
 	for i := len(AttemptBounds) - 1; i >= 0 && took.Seconds() <= AttemptBounds[i]; i-- {
 		a.UpTo[i]++
 	}
-	s.attempts[result] = a
+	s.attempts[profile][result] = a
 }
 
 // Preempting counts an attempt to make room for a pod.
@@ -103,7 +107,10 @@ func (s *Scheduling) Counts() SchedulingCounts {
 		return SchedulingCounts{}
 	}
 	s.mu.Lock()
-	counts := SchedulingCounts{Profile: s.profile, Attempts: maps.Clone(s.attempts), Preemptions: s.preemptions}
+	counts := SchedulingCounts{Acted: s.acted, Attempts: map[string]map[Result]Attempts{}, Preemptions: s.preemptions}
+	for profile, attempts := range s.attempts {
+		counts.Attempts[profile] = maps.Clone(attempts)
+	}
 	pending := s.pending
 	s.mu.Unlock()
 	if pending != nil {

@@ -9,9 +9,9 @@ func TestSchedulingCountsGoOnInTheNextTerm(t *testing.T) {
 	var ledger Ledger
 	s := ledger.OfScheduling()
 	for range 2 {
-		s.Begin("default-scheduler", func() map[string]int { return map[string]int{"active": 3} })
-		s.Attempted(Scheduled, 3*time.Millisecond)
-		s.Attempted(Scheduled, time.Minute)
+		s.Begin(func() map[string]int { return map[string]int{"active": 3} })
+		s.Attempted("packer", Scheduled, 3*time.Millisecond)
+		s.Attempted("packer", Scheduled, time.Minute)
 		s.Preempting()
 		if c := s.Counts(); c.Pending["active"] != 3 {
 			t.Errorf("%+v, want 3 active", c)
@@ -19,8 +19,8 @@ func TestSchedulingCountsGoOnInTheNextTerm(t *testing.T) {
 		s.End()
 	}
 	c := s.Counts()
-	a := c.Attempts[Scheduled]
-	if c.Profile != "default-scheduler" || c.Pending != nil || c.Preemptions != 2 || a.Count != 4 || a.Sum != 2*time.Minute+6*time.Millisecond {
+	a := c.Attempts["packer"][Scheduled]
+	if !c.Acted || c.Pending != nil || c.Preemptions != 2 || a.Count != 4 || a.Sum != 2*time.Minute+6*time.Millisecond {
 		t.Errorf("%+v", c)
 	}
 	for i, bound := range AttemptBounds {
@@ -33,11 +33,11 @@ func TestSchedulingCountsGoOnInTheNextTerm(t *testing.T) {
 		}
 	}
 	var none *Ledger
-	none.OfScheduling().Begin("s", nil)
-	none.OfScheduling().Attempted(Refused, time.Second)
+	none.OfScheduling().Begin(nil)
+	none.OfScheduling().Attempted("s", Refused, time.Second)
 	none.OfScheduling().Preempting()
 	none.OfScheduling().End()
-	if c := none.OfScheduling().Counts(); c.Profile != "" {
+	if c := none.OfScheduling().Counts(); c.Acted {
 		t.Errorf("nobody counts: %+v", c)
 	}
 }

@@ -7,7 +7,7 @@ import (
 // MaxScore is the best normalized score a plugin gives a node; 0 is the worst.
 const MaxScore int64 = 100
 
-// Plugin is anything in the scheduler's list. It implements at least one of Filter, Score and Surveyor.
+// Plugin is anything in a profile's list. It implements at least one of Filter, Score and Surveyor.
 type Plugin interface {
 	// Name is the upstream name of the plugin, as people know it from kube-scheduler's configuration.
 	Name() string
@@ -30,8 +30,6 @@ type Score interface {
 	Score(pod *Pod) func(*Node) int64
 	// Normalize turns the raw scores of all feasible nodes into 0..MaxScore, in place.
 	Normalize(scores []int64)
-	// Weight multiplies the normalized score; at least 1.
-	Weight() int64
 }
 
 // Surveyor filters and scores by looking at the pods on all nodes.
@@ -41,8 +39,6 @@ type Surveyor interface {
 	Survey(pod *Pod, world World) Survey
 	// Wakes tells which events may turn a rejection by this plugin into a fit.
 	Wakes() Event
-	// Weight multiplies the normalized score; at least 1.
-	Weight() int64
 }
 
 // Survey holds what one Surveyor counted for one class of identical pods.

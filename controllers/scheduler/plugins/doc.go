@@ -7,6 +7,9 @@
 //
 // Promises: pure, deterministic, no locks, nothing kept between pods except inside a Survey.
 //
+// The zero value of a plugin works as upstream's default; package profile makes one with the args of a configuration. The args are
+// the types of k8s.io/kube-scheduler, complete and valid.
+//
 // To add a plugin: one file that implements at least one extension point, and one line in All. Tested by one table for
 // each plugin, and all together by the generated worlds in package scheduler.
 package plugins

@@ -22,9 +22,6 @@ type ImageLocality struct{}
 // Name is the plugin's name.
 func (ImageLocality) Name() string { return "ImageLocality" }
 
-// Weight is upstream's.
-func (ImageLocality) Weight() int64 { return 1 }
-
 // Wakes: it never rejects.
 func (ImageLocality) Wakes() plugin.Event { return 0 }
 

@@ -4,20 +4,19 @@ import (
 	"fmt"
 	"math"
 
+	configv1 "k8s.io/kube-scheduler/config/v1"
+
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// A required affinity term of a placed pod counts this much as a preference of pods that match it; upstream's default.
-const hardAffinityWeight int64 = 1
-
 // InterPodAffinity honours pod affinity and anti-affinity, of the pod itself and of the pods already placed.
-type InterPodAffinity struct{}
+type InterPodAffinity struct {
+	// Args are complete and valid; nil is upstream's defaults.
+	Args *configv1.InterPodAffinityArgs
+}
 
 // Name is the plugin's name.
 func (InterPodAffinity) Name() string { return "InterPodAffinity" }
-
-// Weight is upstream's.
-func (InterPodAffinity) Weight() int64 { return 2 }
 
 // Wakes: pods came, went or changed their labels.
 func (InterPodAffinity) Wakes() plugin.Event {
@@ -25,11 +24,15 @@ func (InterPodAffinity) Wakes() plugin.Event {
 }
 
 // Survey starts counting; nil while neither this pod nor any placed pod has a term.
-func (InterPodAffinity) Survey(pod *plugin.Pod, world plugin.World) plugin.Survey {
+func (p InterPodAffinity) Survey(pod *plugin.Pod, world plugin.World) plugin.Survey {
 	if pod.Affinity.Empty() && !world.AffinityInUse {
 		return nil
 	}
-	s := &affinitySurvey{pod: pod, world: world}
+	s := &affinitySurvey{pod: pod, world: world, hardWeight: 1}
+	if p.Args != nil {
+		prefers := len(pod.Affinity.PreferredAffinity)+len(pod.Affinity.PreferredAnti) > 0
+		s.hardWeight, s.indifferent = int64(*p.Args.HardPodAffinityWeight), p.Args.IgnorePreferredTermsOfExistingPods && !prefers
+	}
 	for kind := range s.tallies {
 		s.tallies[kind] = map[place]int64{}
 	}
@@ -59,7 +62,9 @@ type entry struct {
 type affinitySurvey struct {
 	pod            *plugin.Pod
 	world          plugin.World
-	firstOfItsKind bool // the pod matches its own affinity, so it may start a group
+	firstOfItsKind bool  // the pod matches its own affinity, so it may start a group
+	hardWeight     int64 // what a required affinity term of a placed pod counts as a preference of pods that match it
+	indifferent    bool  // the pod prefers nothing, and what placed pods prefer does not count
 	tallies        [tallyKinds]map[place]int64
 	entries        [][]entry // by slot: what the node contributed
 }
@@ -102,7 +107,7 @@ func (s *affinitySurvey) observeOwnTerms(slot int, node *plugin.Node, other *plu
 func (s *affinitySurvey) observeTheirTerms(slot int, node *plugin.Node, other *plugin.Pod) {
 	theirs := &other.Affinity
 	s.recordMatches(slot, node, unwelcome, theirs.AntiAffinity, s.pod, func(*plugin.Term) int64 { return 1 })
-	s.recordMatches(slot, node, preferred, theirs.Affinity, s.pod, func(*plugin.Term) int64 { return hardAffinityWeight })
+	s.recordMatches(slot, node, preferred, theirs.Affinity, s.pod, func(*plugin.Term) int64 { return s.hardWeight })
 	s.recordMatches(slot, node, preferred, theirs.PreferredAffinity, s.pod, func(t *plugin.Term) int64 { return t.Weight })
 	s.recordMatches(slot, node, preferred, theirs.PreferredAnti, s.pod, func(t *plugin.Term) int64 { return -t.Weight })
 }
@@ -199,7 +204,7 @@ func (s *affinitySurvey) filterUnwelcome(node *plugin.Node) *plugin.Rejection {
 
 func (s *affinitySurvey) Score(feasible []*plugin.Node, scores []int64) bool {
 	tally := s.tallies[preferred]
-	if len(tally) == 0 {
+	if len(tally) == 0 || s.indifferent {
 		return false
 	}
 	keys := map[string]bool{}

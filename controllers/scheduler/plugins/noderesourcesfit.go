@@ -3,22 +3,26 @@ package plugins
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// NodeResourcesFit keeps the sum of requests within what the node can allocate, and prefers the emptier node.
-type NodeResourcesFit struct{}
+// NodeResourcesFit keeps the sum of requests within what the node can allocate, and prefers the emptier node or, by another
+// strategy, the fuller one.
+type NodeResourcesFit struct {
+	// Args are complete and valid; nil is upstream's defaults.
+	Args *configv1.NodeResourcesFitArgs
+}
 
 // Name is the plugin's name.
 func (NodeResourcesFit) Name() string { return "NodeResourcesFit" }
-
-// Weight is upstream's.
-func (NodeResourcesFit) Weight() int64 { return 1 }
 
 // Wakes: something was freed, or the node grew.
 func (NodeResourcesFit) Wakes() plugin.Event {
@@ -26,9 +30,9 @@ func (NodeResourcesFit) Wakes() plugin.Event {
 }
 
 // Filter compares every requested resource with what is left.
-func (NodeResourcesFit) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejection {
+func (p NodeResourcesFit) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejection {
 	want := pod.Requests
-	scalars := slices.Sorted(maps.Keys(want.Scalar))
+	scalars := slices.DeleteFunc(slices.Sorted(maps.Keys(want.Scalar)), p.ignores)
 	return func(node *plugin.Node) *plugin.Rejection {
 		have, used := &node.Allocatable, &node.Requested
 		if fits(want.MilliCPU, used.MilliCPU, have.MilliCPU) && fits(want.Memory, used.Memory, have.Memory) &&
@@ -38,6 +42,16 @@ func (NodeResourcesFit) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejec
 		}
 		return shortages(want, node, scalars)
 	}
+}
+
+// ignores tells whether the filter leaves out a resource. It can be an extended one only, as upstream: of a domain other than
+// Kubernetes' own.
+func (p NodeResourcesFit) ignores(name corev1.ResourceName) bool {
+	group, _, extended := strings.Cut(string(name), "/")
+	if p.Args == nil || !extended || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix) {
+		return false
+	}
+	return slices.Contains(p.Args.IgnoredResources, string(name)) || slices.Contains(p.Args.IgnoredResourceGroups, group)
 }
 
 func fits(want, used, have int64) bool {
@@ -102,25 +116,53 @@ func amount(name corev1.ResourceName, v int64) string {
 	}
 }
 
-// Score prefers the node with the largest free share of CPU and memory after the pod was placed (LeastAllocated).
-func (NodeResourcesFit) Score(pod *plugin.Pod) func(*plugin.Node) int64 {
+// Score compares what would be requested of each resource with what the node has, by the strategy.
+func (p NodeResourcesFit) Score(pod *plugin.Pod) func(*plugin.Node) int64 {
+	strategy := p.strategy()
+	resources := scoredResources(strategy.Resources, pod, true)
+	score := strategyScore(strategy)
+	ratio := strategy.Type == configv1.RequestedToCapacityRatio
 	return func(node *plugin.Node) int64 {
 		var sum, weights int64
-		add := func(want, used, have int64) {
+		for i := range resources {
+			requested, have := resources[i].on(node)
 			if have == 0 {
-				return
+				continue
 			}
-			weights++
-			if want+used <= have {
-				sum += (have - used - want) * plugin.MaxScore / have
+			s := score(requested, have)
+			if ratio && s == 0 {
+				continue // upstream leaves a resource out that has no score
 			}
+			sum += s * resources[i].weight
+			weights += resources[i].weight
 		}
-		add(pod.Scored.MilliCPU, node.Scored.MilliCPU, node.Allocatable.MilliCPU)
-		add(pod.Scored.Memory, node.Scored.Memory, node.Allocatable.Memory)
-		if weights == 0 {
+		switch {
+		case weights == 0:
 			return 0
+		case ratio:
+			return int64(math.Round(float64(sum) / float64(weights)))
 		}
 		return sum / weights
+	}
+}
+
+func (p NodeResourcesFit) strategy() *configv1.ScoringStrategy {
+	if p.Args == nil || p.Args.ScoringStrategy == nil {
+		return &configv1.ScoringStrategy{Type: configv1.LeastAllocated, Resources: cpuAndMemory}
+	}
+	return p.Args.ScoringStrategy
+}
+
+// strategyScore scores one resource of which the node has some.
+func strategyScore(strategy *configv1.ScoringStrategy) func(requested, have int64) int64 {
+	switch strategy.Type {
+	case configv1.MostAllocated:
+		return func(requested, have int64) int64 { return min(requested, have) * plugin.MaxScore / have }
+	case configv1.RequestedToCapacityRatio:
+		shape := strategy.RequestedToCapacityRatio.Shape
+		return func(requested, have int64) int64 { return shapeScore(shape, requested, have) }
+	default: // LeastAllocated
+		return func(requested, have int64) int64 { return max(have-requested, 0) * plugin.MaxScore / have }
 	}
 }
 

@@ -7,19 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
 // PodTopologySpread keeps pods of one kind evenly spread over the values of a node label. A pod without constraints of
-// its own spreads softly over hosts and zones with the pods of the same services and owner.
-type PodTopologySpread struct{}
+// its own spreads with the pods of the same services and owner: softly over hosts and zones, or as its profile says.
+type PodTopologySpread struct {
+	// Args are complete and valid; nil is upstream's defaults.
+	Args *configv1.PodTopologySpreadArgs
+}
 
 // Name is the plugin's name.
 func (PodTopologySpread) Name() string { return "PodTopologySpread" }
-
-// Weight is upstream's.
-func (PodTopologySpread) Weight() int64 { return 2 }
 
 // Wakes: the counts or the domains changed.
 func (PodTopologySpread) Wakes() plugin.Event {
@@ -28,17 +29,17 @@ func (PodTopologySpread) Wakes() plugin.Event {
 }
 
 // Survey starts counting for the pod's constraints.
-func (PodTopologySpread) Survey(pod *plugin.Pod, world plugin.World) plugin.Survey {
+func (p PodTopologySpread) Survey(pod *plugin.Pod, world plugin.World) plugin.Survey {
 	s := &spreadSurvey{pod: pod, requireAll: true}
-	for i := range pod.Spec.TopologySpreadConstraints {
-		c := &pod.Spec.TopologySpreadConstraints[i]
-		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
-			s.hard = append(s.hard, newConstraint(pod, c))
-		} else {
-			s.soft = append(s.soft, newConstraint(pod, c))
-		}
-	}
-	if len(pod.Spec.TopologySpreadConstraints) == 0 && world.SpreadSelector != nil && !world.SpreadSelector.Empty() {
+	switch {
+	case len(pod.Spec.TopologySpreadConstraints) > 0:
+		s.add(pod.Spec.TopologySpreadConstraints, func(in *corev1.TopologySpreadConstraint) labels.Selector {
+			return plugin.WithLabelKeys(plugin.ParseSelector(in.LabelSelector), pod.Labels, in.MatchLabelKeys, selection.In)
+		})
+	case world.SpreadSelector == nil || world.SpreadSelector.Empty():
+	case p.Args != nil && p.Args.DefaultingType == configv1.ListDefaulting:
+		s.add(p.Args.DefaultConstraints, func(*corev1.TopologySpreadConstraint) labels.Selector { return world.SpreadSelector })
+	default:
 		s.requireAll = false // nodes without a zone label are still spread over by host
 		s.soft = systemConstraints(world.SpreadSelector)
 	}
@@ -46,6 +47,18 @@ func (PodTopologySpread) Survey(pod *plugin.Pod, world plugin.World) plugin.Surv
 		return nil
 	}
 	return s
+}
+
+// add takes over constraints; selector says which pods each is about.
+func (s *spreadSurvey) add(constraints []corev1.TopologySpreadConstraint, selector func(*corev1.TopologySpreadConstraint) labels.Selector) {
+	for i := range constraints {
+		in := &constraints[i]
+		if c := newConstraint(s.pod, in, selector(in)); in.WhenUnsatisfiable == corev1.DoNotSchedule {
+			s.hard = append(s.hard, c)
+		} else {
+			s.soft = append(s.soft, c)
+		}
+	}
 }
 
 // systemConstraints are upstream's defaults for pods that state none.
@@ -76,16 +89,16 @@ type domain struct {
 	counted     uint64 // the last scoring round that saw a feasible node in it
 }
 
-func newConstraint(pod *plugin.Pod, in *corev1.TopologySpreadConstraint) *constraint {
+func newConstraint(pod *plugin.Pod, in *corev1.TopologySpreadConstraint, selector labels.Selector) *constraint {
 	c := &constraint{
 		key:           in.TopologyKey,
+		selector:      selector,
 		maxSkew:       int64(in.MaxSkew),
 		minDomains:    1,
 		honorAffinity: true,
 		stale:         true,
 		domains:       map[string]*domain{},
 	}
-	c.selector = plugin.WithLabelKeys(plugin.ParseSelector(in.LabelSelector), pod.Labels, in.MatchLabelKeys, selection.In)
 	if in.MinDomains != nil {
 		c.minDomains = int64(*in.MinDomains)
 	}

@@ -16,9 +16,6 @@ type TaintToleration struct{}
 // Name is the plugin's name.
 func (TaintToleration) Name() string { return "TaintToleration" }
 
-// Weight is upstream's.
-func (TaintToleration) Weight() int64 { return 3 }
-
 // Wakes: a taint was lifted.
 func (TaintToleration) Wakes() plugin.Event { return plugin.NodeAdded | plugin.NodeTaints }
 

@@ -1,15 +1,22 @@
 package plugins
 
 import (
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/volume"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
 // VolumeBinding keeps a pod to nodes that reach the volumes of its claims, and on which the claims that wait for their
-// first consumer can get one: there is a free volume, or their provisioner makes volumes there.
-type VolumeBinding struct{}
+// first consumer can get one: there is a free volume, or their provisioner makes volumes there. With a shape it prefers
+// nodes by how much of the volumes there would be used.
+type VolumeBinding struct {
+	// Shape is valid, or empty: no preference.
+	Shape []configv1.UtilizationShapePoint
+}
 
 // Name is the plugin's name.
 func (VolumeBinding) Name() string { return "VolumeBinding" }
@@ -45,6 +52,36 @@ func (VolumeBinding) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejectio
 		return r
 	}
 }
+
+// Score compares, for each storage class, what the claims request with the capacity of the volumes that they would get.
+// Volumes that are still to be made count for nothing: nobody knows how much room there is for them.
+func (p VolumeBinding) Score(pod *plugin.Pod) func(*plugin.Node) int64 {
+	needs := &pod.Needs
+	if len(p.Shape) == 0 || len(needs.Late) == 0 {
+		return nil
+	}
+	return func(node *plugin.Node) int64 {
+		choice, _ := needs.ChooseVolumes(node.Node)
+		type amounts struct{ requested, capacity int64 }
+		byClass := map[string]amounts{}
+		for _, b := range choice.Bind {
+			class := volume.GetPersistentVolumeClaimClass(b.Claim)
+			requested, capacity := b.Claim.Spec.Resources.Requests[corev1.ResourceStorage], b.Volume.Spec.Capacity[corev1.ResourceStorage]
+			byClass[class] = amounts{byClass[class].requested + requested.Value(), byClass[class].capacity + capacity.Value()}
+		}
+		if len(byClass) == 0 {
+			return 0
+		}
+		var sum int64
+		for _, a := range byClass {
+			sum += shapeScore(p.Shape, a.requested, a.capacity)
+		}
+		return int64(math.Round(float64(sum) / float64(len(byClass))))
+	}
+}
+
+// Normalize: the scores are those of the shape.
+func (VolumeBinding) Normalize([]int64) {}
 
 // unreachable gives the first volume that cannot be used on the node.
 func unreachable(volumes []*corev1.PersistentVolume, node *plugin.Node) *corev1.PersistentVolume {

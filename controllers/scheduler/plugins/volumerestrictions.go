@@ -18,9 +18,6 @@ func (VolumeRestrictions) Name() string { return "VolumeRestrictions" }
 // Wakes: the other pod has gone, or the claim is another one.
 func (VolumeRestrictions) Wakes() plugin.Event { return plugin.ClaimChanged | plugin.PodGone }
 
-// Weight counts for nothing: nodes are not compared.
-func (VolumeRestrictions) Weight() int64 { return 1 }
-
 // Survey counts the pods that use the claims.
 func (VolumeRestrictions) Survey(pod *plugin.Pod, _ plugin.World) plugin.Survey {
 	disks := DisksOf(pod.Pod)
