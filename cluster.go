@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/podlistener"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server"
@@ -58,6 +59,8 @@ type Config struct {
 	// node's part; zero: what is in force.
 	PodCIDR      string
 	NodeMaskSize int
+	// SchedulerConfig is the path of a KubeSchedulerConfiguration; "": upstream's default profile.
+	SchedulerConfig string
 	// Authentication, Encryption and Audit are as the flags of `setpoint server`.
 	Authentication authconfig.Config
 	Encryption     encryption.Options
@@ -83,7 +86,8 @@ func (c *Config) Validate() error {
 		return errPort
 	}
 	_, err := server.ParsePodNetwork(c.PodCIDR, c.NodeMaskSize)
-	return errors.Join(err, c.Authentication.Validate(), c.Audit.Validate(), c.Encryption.Validate())
+	_, schedulingErr := profile.Read(c.SchedulerConfig)
+	return errors.Join(err, schedulingErr, c.Authentication.Validate(), c.Audit.Validate(), c.Encryption.Validate())
 }
 
 // A Cluster runs in this process. Its methods may be called from any goroutine.
@@ -168,6 +172,10 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	scheduling, err := profile.Read(c.config.SchedulerConfig)
+	if err != nil {
+		return err
+	}
 	listeners, addresses, err := c.listen()
 	if err != nil {
 		return err
@@ -180,7 +188,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 		replica, err := server.Start(ctx, server.Config{
 			Name: address.Name, DataDir: c.serverDir(i), Trust: c.trust, InitialServers: addresses,
 			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Logger: c.config.Logger,
-			PodNetwork: pods, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
+			PodNetwork: pods, Scheduling: scheduling, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
 		})
 		if err != nil { // it has closed its own
 			return errors.Join(err, closeAll(listeners[i+1:]), closeAll(forPods[i+1:]))

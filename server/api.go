@@ -168,7 +168,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 // newWhy makes what explains objects.
 func (a *api) newWhy() *why.Why {
 	return why.New(why.Config{
-		Storage: a.storage, Caches: a.caches, CustomKinds: a.custom.Kinds, Custom: a.custom.Instances,
+		Storage: a.storage, Caches: a.caches, Scheduling: a.config.Scheduling, CustomKinds: a.custom.Kinds, Custom: a.custom.Instances,
 		Loops:      func(ctx context.Context) ([]numbers.Report, error) { return a.admin.Reports(ctx) },
 		Authorizer: a.access.Authorizer,
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
@@ -32,6 +33,7 @@ type Options struct {
 	GossipAddress                                   string
 	PodCIDR                                         string
 	NodeMaskSize                                    int
+	SchedulerConfig                                 string
 	Authentication                                  authconfig.Config
 	Encryption                                      encryption.Options
 	Audit                                           auditlog.Config
@@ -60,7 +62,8 @@ func (o *Options) Validate() error {
 		return err
 	}
 	_, err := ParsePodNetwork(o.PodCIDR, o.NodeMaskSize)
-	return errors.Join(err, o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate())
+	_, schedulingErr := profile.Read(o.SchedulerConfig)
+	return errors.Join(err, schedulingErr, o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate())
 }
 
 // isInitial reports whether this server is one of the list. Another joins them.
@@ -97,6 +100,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	scheduling, err := profile.Read(o.SchedulerConfig)
+	if err != nil {
+		return err
+	}
 	o.Audit.Logger = o.Logger
 	audit, stopAudit, err := auditlog.Start(o.Audit)
 	if err != nil {
@@ -105,7 +112,7 @@ func Run(ctx context.Context, o Options) error {
 	server, err := Start(ctx, Config{
 		Name: o.Name, DataDir: o.DataDir, Trust: cluster, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
 		ListenAddress: o.listenAddress(servers), Gossip: o.gossip(), Logger: o.Logger,
-		PodNetwork: pods, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
+		PodNetwork: pods, Scheduling: scheduling, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
 	})
 	if err != nil {
 		return errors.Join(err, stopAudit())

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/http2buffer"
 	"github.com/setpoint-io/setpoint/apiserver/strangers"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
@@ -70,6 +71,9 @@ type Config struct {
 	AdvertiseAddress string
 	// PodNetwork is where pods get their addresses from; zero: what is in force.
 	PodNetwork podnetwork.Network
+	// Scheduling are the scheduler's profiles; zero: upstream's default profile. All servers should have the same: those of
+	// the one that leads are in force.
+	Scheduling profile.Config
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
 	Authentication authconfig.Config
 	// Encryption says how objects are encrypted that are stored, beside what the trust

@@ -106,6 +106,8 @@ type Failure struct{ Loop, Error string }
 
 // Judgement is what the scheduler's plugins say of a pod.
 type Judgement struct {
+	// Foreign tells that the pod asks for another scheduler; the rest is empty then.
+	Foreign bool
 	// Refusal is a reason that no node can lift.
 	Refusal string
 	// Message is that of the pod's condition, Hint the smallest change; empty if it fits.

@@ -74,6 +74,16 @@ func TestNothingHolds(t *testing.T) {
 	}
 }
 
+func TestPodOfAnotherScheduler(t *testing.T) {
+	pod := waiting("p")
+	pod.Spec.SchedulerName = "theirs"
+	s := (&scene{judgement: Judgement{Foreign: true}}).with(Pods, pod).with(Nodes, aNode("a", true))
+	got := s.explain(t, Pods.Named("n", "p"))
+	if len(got.Causes) != 1 || !strings.Contains(got.Causes[0].What, `asks for the scheduler "theirs", which is not a profile`) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestOthersAreHidden: a caller who may get the pod only learns that there is something, not what.
 func TestOthersAreHidden(t *testing.T) {
 	s := pendingScenes()["too little CPU"]().scene

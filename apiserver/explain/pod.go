@@ -81,15 +81,15 @@ func (e *explainer) gated(name Object, pod *corev1.Pod) finding {
 // pending explains a pod without a node.
 func (e *explainer) pending(name Object, pod *corev1.Pod) finding {
 	f := finding{}
-	if s := pod.Spec.SchedulerName; s != "" && s != corev1.DefaultSchedulerName {
+	j := e.Judge(pod)
+	if j.Foreign {
 		f.blame(Cause{
-			Object: name, What: fmt.Sprintf("it asks for the scheduler %q, which is not the one of this control plane", s),
-			Change: "run that scheduler, or make the pod again with schedulerName: default-scheduler",
+			Object: name, What: fmt.Sprintf("it asks for the scheduler %q, which is not a profile of this control plane", pod.Spec.SchedulerName),
+			Change: "run that scheduler, give all servers a profile for it, or make the pod again with schedulerName: default-scheduler",
 		})
 		return f.conclude(name.String()+" waits for another scheduler", "")
 	}
 	e.volumesOf(&f, pod, false)
-	j := e.Judge(pod)
 	f.clear(name, "it has no scheduling gates, and its scheduler is the one of this control plane")
 	switch {
 	case j.Refusal != "" && len(f.causes) == 0:

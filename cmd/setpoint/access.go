@@ -62,6 +62,16 @@ func networkFlags(flags *pflag.FlagSet, podCIDR *string, nodeMaskSize *int) {
 	})
 }
 
+// schedulerFlag is the name of upstream's scheduler for its file, as far as one command can have it: --config is taken.
+func schedulerFlag(flags *pflag.FlagSet, file *string) {
+	flags.StringVar(
+		file,
+		"scheduler-config",
+		"",
+		"KubeSchedulerConfiguration file: profiles of the scheduler, the same on all servers; read at start (default: upstream's profile)",
+	)
+}
+
 // encryptionFlags are upstream's names for how objects are encrypted that are stored.
 func encryptionFlags(flags *pflag.FlagSet, o *encryption.Options) {
 	inGroup(flags, "Encryption of what is stored", func() {

@@ -25,6 +25,7 @@ func newDev() *cobra.Command {
 		IntVar(&config.Port, "port", setpoint.DefaultPort, "port of the first replica; the others follow; 0: those of the last start, or free ones")
 	cmd.Flags().StringVar(&config.imagesDir, "images-dir", "", "folder of image archives to load (default <data-dir>/images)")
 	networkFlags(cmd.Flags(), &config.PodCIDR, &config.NodeMaskSize)
+	schedulerFlag(cmd.Flags(), &config.SchedulerConfig)
 	accessFlags(cmd.Flags(), &config.Authentication, &config.Audit)
 	encryptionFlags(cmd.Flags(), &config.Encryption)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -29,6 +29,7 @@ func newServer() *cobra.Command {
 	cmd.Flags().
 		StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; another port if it is taken; empty: no gossip")
 	networkFlags(cmd.Flags(), &options.PodCIDR, &options.NodeMaskSize)
+	schedulerFlag(cmd.Flags(), &options.SchedulerConfig)
 	accessFlags(cmd.Flags(), &options.Authentication, &options.Audit)
 	encryptionFlags(cmd.Flags(), &options.Encryption)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -82,6 +82,6 @@ func (c *Config) runScheduler(ctx context.Context, term uint64) error {
 		return err
 	}
 	return scheduler.Run(ctx, scheduler.Config{
-		Client: client, Informers: c.Caches, Serves: c.Storage.Serves, Numbers: c.Numbers, Logger: c.Logger,
+		Client: client, Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Numbers: c.Numbers, Logger: c.Logger,
 	})
 }

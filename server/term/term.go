@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
 	"github.com/setpoint-io/setpoint/server/caches"
@@ -47,6 +48,8 @@ type Config struct {
 	Liveness    nodelifecycle.Liveness
 	// PodNetwork is where pods get their addresses from; zero: what is in force.
 	PodNetwork podnetwork.Network
+	// Scheduling are the scheduler's profiles; zero: upstream's default profile.
+	Scheduling profile.Config
 	// Port is that of the API on every server.
 	Port int32
 	// APIOnly leaves out the loops and the scheduler, but what upstream's API server does itself.

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/server/caches"
 )
 
@@ -31,6 +32,8 @@ const (
 type Config struct {
 	Storage *storage.Store
 	Caches  *caches.Caches
+	// Scheduling are the scheduler's profiles; zero: upstream's default profile.
+	Scheduling profile.Config
 	// CustomKinds and Custom are the kinds that are not built in, and their tables.
 	CustomKinds func(ctx context.Context) ([]*resource.Any, error)
 	Custom      func(ctx context.Context) (map[schema.GroupVersionResource]*storage.Table, error)
@@ -47,7 +50,7 @@ type Why struct {
 
 // New returns a Why.
 func New(c Config) *Why {
-	return &Why{c, scheduler.NewJudge(scheduler.Config{Informers: c.Caches, Serves: c.Storage.Serves})}
+	return &Why{c, scheduler.NewJudge(scheduler.Config{Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling})}
 }
 
 // Question names an object as kubectl does.

@@ -157,7 +157,9 @@ func (w *world) Judge(pod *corev1.Pod) explain.Judgement {
 	if w.failed(err) {
 		return explain.Judgement{}
 	}
-	j := explain.Judgement{Refusal: judged.Refusal, Message: judged.Message, Hint: judged.Hint, Plugins: judged.Plugins}
+	j := explain.Judgement{
+		Foreign: judged.Foreign, Refusal: judged.Refusal, Message: judged.Message, Hint: judged.Hint, Plugins: judged.Plugins,
+	}
 	for _, verdict := range judged.Nodes {
 		node := explain.JudgedNode{
 			Node: explain.Node{Name: verdict.Node.Name}, Object: verdict.Node, FreeMilliCPU: verdict.FreeMilliCPU, FreeMemory: verdict.FreeMemory,
