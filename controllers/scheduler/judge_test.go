@@ -7,10 +7,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
 // judged is a Judgement of the first pod over informers that hold all objects.
 func judged(t *testing.T, pod *corev1.Pod, nodes []*corev1.Node, others ...*corev1.Pod) Judgement {
+	t.Helper()
+	return judgedBy(t, profile.Config{}, pod, nodes, others...)
+}
+
+// judgedBy is judged with profiles.
+func judgedBy(t *testing.T, profiles profile.Config, pod *corev1.Pod, nodes []*corev1.Node, others ...*corev1.Pod) Judgement {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(fake.NewSimpleClientset(), 0)
 	for _, node := range nodes {
@@ -23,7 +31,7 @@ func judged(t *testing.T, pod *corev1.Pod, nodes []*corev1.Node, others ...*core
 			t.Fatal(err)
 		}
 	}
-	j, err := NewJudge(Config{Informers: factory}).Pod(pod)
+	j, err := NewJudge(Config{Informers: factory, Profiles: profiles}).Pod(pod)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
 // world is a running scheduler over a fake API, inside a bubble.
@@ -36,6 +37,12 @@ type world struct {
 // inWorld runs the test with a scheduler that has settled over the given objects.
 func inWorld(t *testing.T, objects []runtime.Object, test func(w *world)) {
 	t.Helper()
+	inWorldOf(t, profile.Config{}, objects, test)
+}
+
+// inWorldOf is inWorld with profiles.
+func inWorldOf(t *testing.T, profiles profile.Config, objects []runtime.Object, test func(w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &world{t: t, client: fake.NewSimpleClientset(objects...)}
@@ -45,7 +52,7 @@ func inWorld(t *testing.T, objects []runtime.Object, test func(w *world)) {
 			return false, nil, nil
 		})
 		factory := informers.NewSharedInformerFactory(w.client, 0)
-		cfg := Config{Client: w.client, Informers: factory, Numbers: &w.ledger, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+		cfg := Config{Client: w.client, Informers: factory, Profiles: profiles, Numbers: &w.ledger, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 		if _, err := informersOf(factory, Reads(cfg.serves)); err != nil {
 			t.Fatal(err)
 		}
