@@ -64,7 +64,7 @@ func TestScoringStrategies(t *testing.T) {
 		{"most", most, both, nil, usual, []int64{25, 62}},
 		{"most, weighed", most, specs("cpu", 3, "memory", 1), nil, usual, []int64{25, 68}},                         // (3*75+50)/4
 		{"most, more than there is", most, both, nil, pod(requests("cpu", "3", "memory", "2Gi")), []int64{50, 75}}, // (75+25)/2, (100+50)/2
-		{"most, assumed requests", most, both, nil, pod(), []int64{2, 39}},                                         // 100m and 200Mi: (2+2)/2, (52+27)/2 
+		{"most, assumed requests", most, both, nil, pod(), []int64{2, 39}},                                         // 100m and 200Mi: (2+2)/2, (52+27)/2
 		{"ratio, as most", "", both, points(0, 0, 100, 10), usual, []int64{25, 63}},                                // 62.5 is rounded
 		{"ratio, as least", "", both, points(0, 10, 100, 0), usual, []int64{75, 38}},                               // (25+50)/2 is rounded
 		{"ratio, weighed", "", specs("cpu", 3, "memory", 1), points(0, 0, 100, 10), usual, []int64{25, 69}},        // 68.75
@@ -196,6 +196,9 @@ func TestDefaultConstraintsOfAProfile(t *testing.T) {
 	soft := corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: zoneKey, WhenUnsatisfiable: corev1.ScheduleAnyway}
 	world := plugin.World{SpreadSelector: labels.SelectorFromSet(labels.Set{"app": "web"})}
 	nodes := []*plugin.Node{withPods("a", "a", 2), withPods("b", "b", 0), node("plain")}
+	for range 5 {
+		nodes[1].AddPod(pod(labelled("app", "other"))) // of no account
+	}
 	mine := pod(labelled("app", "web"))
 	if got := fitting(survey(args(hard), mine, world, nodes), nodes); len(got) != 1 || got[0] != "b" {
 		t.Errorf("%v fit, want b", got)
@@ -232,6 +235,8 @@ func TestShapeOfVolumes(t *testing.T) {
 	}
 	fast := claim("fast", "5Gi", volume("f1", "fast", "10Gi", "a"), volume("f2", "fast", "20Gi", "b"))
 	slow := claim("slow", "1Gi", volume("s1", "slow", "4Gi", "a"), volume("s2", "slow", "1Gi", "b"))
+	more := claim("fast", "1Gi", volume("f3", "fast", "2Gi", "a"), volume("f4", "fast", "10Gi", "b"))
+	nothing := claim("fast", "0", volume("f5", "fast", "0", "a"), volume("f6", "fast", "0", "b"))
 	nodes := []*plugin.Node{node("a"), node("b")}
 	for name, tt := range map[string]struct {
 		shape []configv1.UtilizationShapePoint
@@ -241,6 +246,8 @@ func TestShapeOfVolumes(t *testing.T) {
 		"most used":         {points(0, 0, 100, 10), []plugin.LateClaim{fast}, []int64{50, 25}},
 		"least used":        {points(0, 10, 100, 0), []plugin.LateClaim{fast}, []int64{50, 75}},
 		"mean of classes":   {points(0, 0, 100, 10), []plugin.LateClaim{slow, fast}, []int64{38, 63}}, // (50+25)/2 and (25+100)/2, rounded
+		"sums of a class":   {points(0, 0, 100, 10), []plugin.LateClaim{more, fast}, []int64{50, 20}}, // 6 of 12 GiB, 6 of 30 GiB
+		"of nothing":        {points(0, 0, 100, 10), []plugin.LateClaim{nothing}, []int64{100, 100}},
 		"no shape":          {nil, []plugin.LateClaim{fast}, nil},
 		"no claims to bind": {points(0, 0, 100, 10), nil, nil},
 	} {

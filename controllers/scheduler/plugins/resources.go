@@ -76,8 +76,8 @@ const (
 // shapeScore gives the score for a requested amount of a capacity: linear between the points of the shape, and even before
 // the first and after the last. The points are in the order of their utilization.
 func shapeScore(shape []configv1.UtilizationShapePoint, requested, capacity int64) int64 {
-	used := int64(utilizationMax)
-	if capacity > 0 && requested <= capacity {
+	used := int64(utilizationMax) // of nothing
+	if capacity > 0 {
 		used = requested * utilizationMax / capacity
 	}
 	score := func(i int) int64 { return int64(shape[i].Score) * plugin.MaxScore / shapeScoreMax }
