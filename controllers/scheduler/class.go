@@ -176,7 +176,7 @@ func (c *class) rejections(node *plugin.Node) []NamedRejection {
 }
 
 // classKey is everything of a pod that any plugin looks at; pods with equal keys are interchangeable as long as their
-// claims need the same (plugin.Needs). Of the volumes only disks are in it: the token volume has a random name in every pod.
+// claims need the same (plugin.Needs). Of the volumes only disks and images are in it: the token volume has a random name in every pod.
 type classKey struct {
 	Namespace    string
 	Labels       map[string]string
@@ -192,6 +192,7 @@ type classKey struct {
 	Containers   []containerKey
 	Devices      []corev1.PodResourceClaimStatus
 	Disks        []*corev1.Volume
+	Images       []string
 	Features     string
 }
 
@@ -209,7 +210,7 @@ func keyOf(pod *corev1.Pod) string {
 		Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations, Spread: pod.Spec.TopologySpreadConstraints,
 		Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
 		Init: containerKeys(pod.Spec.InitContainers), Containers: containerKeys(pod.Spec.Containers),
-		Devices: pod.Status.ResourceClaimStatuses, Disks: plugins.DisksOf(pod), Features: plugins.FeaturesOf(pod).String(),
+		Devices: pod.Status.ResourceClaimStatuses, Disks: plugins.DisksOf(pod), Images: plugins.ImageVolumes(pod), Features: plugins.FeaturesOf(pod).String(),
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		key.Owner = owner.UID

@@ -99,7 +99,10 @@ func (g *generated) newPod() *corev1.Pod {
 		important := int32(1 + g.IntN(3))
 		pod.Spec.Priority = &important
 	}
-	switch g.IntN(9) {
+	switch g.IntN(10) {
+	case 9:
+		source := &corev1.ImageVolumeSource{Reference: []string{"web:latest", "other:v1"}[g.IntN(2)]}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "image", VolumeSource: corev1.VolumeSource{Image: source}}}
 	case 7:
 		disk := &corev1.GCEPersistentDiskVolumeSource{PDName: fmt.Sprint("disk-", g.IntN(3)), ReadOnly: g.IntN(2) == 0}
 		pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{GCEPersistentDisk: disk}}}

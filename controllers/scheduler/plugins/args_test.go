@@ -104,7 +104,8 @@ func TestIgnoredResources(t *testing.T) {
 	wantTexts(t, judge(NodeResourcesFit{Args: &configv1.NodeResourcesFitArgs{IgnoredResources: []string{"example.com/gpu"}}}, only, n), nil)
 }
 
-// TestBalancedResources: with the pod the shares are 25, 25 and 12.5 percent on the empty node, 75, 50 and 62.5 on the other.
+// TestBalancedResources: with the pod the shares are 25, 25 and 12.5 percent on the empty node, 75, 50 and 62.5 on the other, where
+// they were 50, 25 and 50. A node's score is 50 + (50 + balance with the pod - balance without it) / 2.
 func TestBalancedResources(t *testing.T) {
 	usual := pod(requests("cpu", "1", "memory", "2Gi", "example.com/gpu", "1"))
 	for _, tt := range []struct {
@@ -113,10 +114,10 @@ func TestBalancedResources(t *testing.T) {
 		pod       *plugin.Pod
 		want      []int64
 	}{
-		{"two", specs("cpu", 1, "memory", 1), usual, []int64{100, 87}},                        // 1 - 0.25/2
-		{"three", specs("cpu", 1, "memory", 1, "example.com/gpu", 1), usual, []int64{94, 89}}, // deviations 0.0589 and 0.1021
-		{"another pair", specs("cpu", 1, "example.com/gpu", 1), usual, []int64{93, 93}},       // 1 - 0.125/2
-		{"one of a pair not wanted", specs("cpu", 1, "example.com/gpu", 1), pod(requests("cpu", "1")), []int64{100, 100}},
+		{"two", specs("cpu", 1, "memory", 1), usual, []int64{75, 75}},                         // 100 and 100; 87 and 87
+		{"three", specs("cpu", 1, "memory", 1, "example.com/gpu", 1), usual, []int64{72, 75}}, // 94 and 100; 89 and 88
+		{"another pair", specs("cpu", 1, "example.com/gpu", 1), usual, []int64{71, 71}},       // 93 and 100, on both
+		{"one of a pair not wanted", specs("cpu", 1, "example.com/gpu", 1), pod(requests("cpu", "1")), []int64{75, 75}},
 		{"none wanted", specs("example.com/gpu", 1), pod(requests("cpu", "1")), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -248,7 +249,7 @@ func TestShapeOfVolumes(t *testing.T) {
 		"mean of classes":   {points(0, 0, 100, 10), []plugin.LateClaim{slow, fast}, []int64{38, 63}}, // (50+25)/2 and (25+100)/2, rounded
 		"sums of a class":   {points(0, 0, 100, 10), []plugin.LateClaim{more, fast}, []int64{50, 20}}, // 6 of 12 GiB, 6 of 30 GiB
 		"of nothing":        {points(0, 0, 100, 10), []plugin.LateClaim{nothing}, []int64{100, 100}},
-		"no shape":          {nil, []plugin.LateClaim{fast}, nil},
+		"no shape":          {nil, []plugin.LateClaim{fast}, []int64{50, 75}},
 		"no claims to bind": {points(0, 0, 100, 10), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

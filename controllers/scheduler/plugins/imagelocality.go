@@ -33,8 +33,22 @@ func (ImageLocality) Survey(pod *plugin.Pod, _ plugin.World) plugin.Survey {
 			s.images = append(s.images, withTag(list[i].Image))
 		}
 	}
+	for _, reference := range ImageVolumes(pod.Pod) {
+		s.images = append(s.images, withTag(reference))
+	}
 	s.spread = make([]int64, len(s.images))
 	return s
+}
+
+// ImageVolumes are the images that the pod mounts.
+func ImageVolumes(pod *corev1.Pod) []string {
+	var references []string
+	for i := range pod.Spec.Volumes {
+		if source := pod.Spec.Volumes[i].Image; source != nil {
+			references = append(references, source.Reference)
+		}
+	}
+	return references
 }
 
 type imageSurvey struct {

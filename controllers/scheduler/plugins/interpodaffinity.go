@@ -223,7 +223,7 @@ func (s *affinitySurvey) Score(feasible []*plugin.Node, scores []int64) bool {
 	}
 	for i := range scores {
 		if most > least {
-			scores[i] = plugin.MaxScore * (scores[i] - least) / (most - least)
+			scores[i] = int64(float64(plugin.MaxScore) * (float64(scores[i]-least) / float64(most-least))) // upstream's rounding
 		} else {
 			scores[i] = 0
 		}

@@ -18,7 +18,8 @@ type NodeResourcesBalancedAllocation struct {
 // Name is the plugin's name.
 func (NodeResourcesBalancedAllocation) Name() string { return "NodeResourcesBalancedAllocation" }
 
-// Score is 100 for equal shares and falls with their distance. A pod that asks for none of the resources changes no balance.
+// Score is above 75 where the pod makes the shares more equal, and below where it makes them less so. A pod that asks for none
+// of the resources changes no balance.
 func (p NodeResourcesBalancedAllocation) Score(pod *plugin.Pod) func(*plugin.Node) int64 {
 	specs := cpuAndMemory
 	if p.Args != nil {
@@ -33,15 +34,21 @@ func (p NodeResourcesBalancedAllocation) Score(pod *plugin.Pod) func(*plugin.Nod
 		return nil
 	}
 	return func(node *plugin.Node) int64 {
-		var few [4]float64 // as many as there usually are, without allocation
-		shares := few[:0]
+		var few, fewBefore [4]float64 // as many as there usually are, without allocation
+		shares, before := few[:0], fewBefore[:0]
 		for i := range resources {
 			if requested, have := resources[i].on(node); have > 0 {
 				shares = append(shares, min(float64(requested)/float64(have), 1))
+				before = append(before, min(float64(requested-resources[i].want)/float64(have), 1))
 			}
 		}
-		return int64((1 - deviation(shares)) * float64(plugin.MaxScore))
+		return plugin.MaxScore/2 + (plugin.MaxScore/2+balance(shares)-balance(before))/2
 	}
+}
+
+// balance is plugin.MaxScore for equal shares, and half of it for those that could not differ more.
+func balance(shares []float64) int64 {
+	return int64((1 - deviation(shares)) * float64(plugin.MaxScore))
 }
 
 // deviation is the standard deviation of the shares; a single one is always in balance with itself.
@@ -63,5 +70,5 @@ func deviation(shares []float64) float64 {
 	return math.Sqrt(squares / float64(len(shares)))
 }
 
-// Normalize: the scores are 0..100 already.
+// Normalize: the scores are 50..100 already.
 func (NodeResourcesBalancedAllocation) Normalize([]int64) {}

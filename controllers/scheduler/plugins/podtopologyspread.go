@@ -277,29 +277,42 @@ func (s *spreadSurvey) Score(feasible []*plugin.Node, scores []int64) bool {
 	return true
 }
 
-// weights favours keys with many values: one pod more matters less there.
+// weights favours keys with many values: one pod more matters less there. As upstream, every node is a value of its host name,
+// and where not all keys are required, nodes without the key have one value together.
 func (s *spreadSurvey) weights(feasible []*plugin.Node) []float64 {
 	weights := make([]float64, len(s.soft))
-	for i := range s.soft {
-		domains := 0
+	for i, c := range s.soft {
+		domains, unlabelled := 0, 0
 		for _, node := range feasible {
-			if d := s.shares[node.Slot][len(s.hard)+i].domain; d != nil && d.counted != s.round {
+			switch d := s.shares[node.Slot][len(s.hard)+i].domain; {
+			case d == nil && s.requireAll: // the node is left out
+			case c.key == corev1.LabelHostname:
+				domains++
+			case d == nil:
+				unlabelled = 1
+			case d.counted != s.round:
 				d.counted = s.round
 				domains++
 			}
 		}
-		weights[i] = math.Log(float64(domains + 2))
+		weights[i] = math.Log(float64(domains + unlabelled + 2))
 	}
 	return weights
 }
 
-// crowding is the weighted number of matching pods around the node.
+// crowding is the weighted number of matching pods around the node; of its host, those on the node itself.
 func (s *spreadSurvey) crowding(node *plugin.Node, weights []float64) int64 {
 	var sum float64
 	for i, c := range s.soft {
-		if d := s.shares[node.Slot][len(s.hard)+i].domain; d != nil {
-			sum += float64(d.pods)*weights[i] + float64(c.maxSkew-1)
+		share := &s.shares[node.Slot][len(s.hard)+i]
+		if share.domain == nil {
+			continue
 		}
+		pods := share.domain.pods
+		if c.key == corev1.LabelHostname {
+			pods = share.pods
+		}
+		sum += float64(pods)*weights[i] + float64(c.maxSkew-1)
 	}
 	return int64(math.Round(sum))
 }

@@ -39,7 +39,8 @@ func TestLeastAllocated(t *testing.T) {
 func TestBalancedAllocation(t *testing.T) {
 	plain, skewed := node("plain"), node("skewed")
 	skewed.AddPod(pod(requests("cpu", "2")))
-	wantScores(t, rawScores(NodeResourcesBalancedAllocation{}, pod(requests("cpu", "1", "memory", "2Gi")), plain, skewed), []int64{100, 75})
+	wantScores(t, rawScores(NodeResourcesBalancedAllocation{}, pod(requests("cpu", "1", "memory", "2Gi")), plain, skewed), []int64{75, 75})
+	wantScores(t, rawScores(NodeResourcesBalancedAllocation{}, pod(requests("memory", "4Gi")), plain, skewed), []int64{62, 87}) // it makes up for the other's CPU
 	if rawScores(NodeResourcesBalancedAllocation{}, pod(), plain) != nil {
 		t.Error("a pod that asks for nothing has a preference")
 	}
@@ -61,6 +62,20 @@ func TestImageLocality(t *testing.T) {
 	if s.Score(nodes[:1], scores[:1]) {
 		t.Error("a preference although no node holds the image")
 	}
+}
+
+// TestImageVolumes count like the images of containers.
+func TestImageVolumes(t *testing.T) {
+	const mebi = 1 << 20
+	mounts := func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "model"}}}}
+	}
+	nodes := []*plugin.Node{node("cold"), node("warm", image("model:latest", 1000*mebi))}
+	scores := make([]int64, len(nodes))
+	if !survey(ImageLocality{}, pod(mounts), plugin.World{}, nodes).Score(nodes, scores) {
+		t.Fatal("no preference")
+	}
+	wantScores(t, scores, []int64{0, 24}) // one of two nodes holds it, and of its two images a pod may have 2000 MiB
 }
 
 func TestWithTag(t *testing.T) {

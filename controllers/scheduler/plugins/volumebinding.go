@@ -11,12 +11,14 @@ import (
 )
 
 // VolumeBinding keeps a pod to nodes that reach the volumes of its claims, and on which the claims that wait for their
-// first consumer can get one: there is a free volume, or their provisioner makes volumes there. With a shape it prefers
-// nodes by how much of the volumes there would be used.
+// first consumer can get one: there is a free volume, or their provisioner makes volumes there. It prefers nodes by how much of
+// the volumes there would be used.
 type VolumeBinding struct {
-	// Shape is valid, or empty: no preference.
+	// Shape is valid, or empty for upstream's default: the less is used, the better.
 	Shape []configv1.UtilizationShapePoint
 }
+
+var emptierIsBetter = []configv1.UtilizationShapePoint{{Utilization: 0, Score: shapeScoreMax}, {Utilization: utilizationMax, Score: 0}}
 
 // Name is the plugin's name.
 func (VolumeBinding) Name() string { return "VolumeBinding" }
@@ -56,9 +58,12 @@ func (VolumeBinding) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejectio
 // Score compares, for each storage class, what the claims request with the capacity of the volumes that they would get.
 // Volumes that are still to be made count for nothing: nobody knows how much room there is for them.
 func (p VolumeBinding) Score(pod *plugin.Pod) func(*plugin.Node) int64 {
-	needs := &pod.Needs
-	if len(p.Shape) == 0 || len(needs.Late) == 0 {
+	needs, shape := &pod.Needs, p.Shape
+	if len(needs.Late) == 0 {
 		return nil
+	}
+	if len(shape) == 0 {
+		shape = emptierIsBetter
 	}
 	return func(node *plugin.Node) int64 {
 		choice, _ := needs.ChooseVolumes(node.Node)
@@ -74,7 +79,7 @@ func (p VolumeBinding) Score(pod *plugin.Pod) func(*plugin.Node) int64 {
 		}
 		var sum int64
 		for _, a := range byClass {
-			sum += shapeScore(p.Shape, a.requested, a.capacity)
+			sum += shapeScore(shape, a.requested, a.capacity)
 		}
 		return int64(math.Round(float64(sum) / float64(len(byClass))))
 	}
