@@ -46,6 +46,7 @@ func TestWorlds(t *testing.T) {
 			}
 		})
 	}
+	t.Run("scheduler", schedulerPlugins)
 }
 
 // reportsMax is how many worlds that differ are written out.

@@ -7,6 +7,8 @@
 // reconciletest.World; after each step, when all is quiet, the state is written down without
 // names and times, and the texts of both sides are compared.
 //
+// The scheduler's plugins are asked otherwise (KIND=scheduler): both sides judge the same pods on the same nodes, once.
+//
 // Upstream's code (k8s.io/kubernetes) is a library of this module's tests only, which is why the
 // module is one of its own. `make differential WORLDS=N SEED=S KIND=K RUNS=R` runs it. A world is compared up to the
 // first step after which the sides differ. Upstream goes through maps, so it may do one or the other: it plays a world

@@ -89,7 +89,7 @@ func (w *placement) addAffinity(p *corev1.Pod) {
 	a := &corev1.Affinity{}
 	if w.chance(3) {
 		a.NodeAffinity = &corev1.NodeAffinity{}
-		if w.chance(2) {
+		if w.chance(2 * w.ease) {
 			required := &corev1.NodeSelector{}
 			for range 1 + w.IntN(2) {
 				required.NodeSelectorTerms = append(required.NodeSelectorTerms, w.nodeTerm())
@@ -129,7 +129,9 @@ func (w *placement) weighted() corev1.WeightedPodAffinityTerm {
 // volume is one with a claim, that may be missing, or of those kinds that one pod or node may have alone.
 func (w *placement) volume(i int) corev1.Volume {
 	v := corev1.Volume{Name: fmt.Sprint("v", i)}
-	switch w.IntN(8) {
+	switch w.IntN(9) {
+	case 4:
+		v.Image = &corev1.ImageVolumeSource{Reference: pick(w.generator, images...)}
 	case 0:
 		v.GCEPersistentDisk = &corev1.GCEPersistentDiskVolumeSource{PDName: "disk", ReadOnly: w.chance(2)}
 	case 1:
@@ -198,9 +200,10 @@ func (w *placement) persistentVolume(i int, claim *corev1.PersistentVolumeClaim)
 		required := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{w.nodeTerm()}}
 		v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: required}
 	}
-	if claim.Spec.VolumeName != "" || w.chance(3) {
+	if claim.Spec.VolumeName != "" || w.reserved[claim.Name] || w.chance(3) {
 		return v
 	}
+	w.reserved[claim.Name] = true
 	v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
 	if w.chance(4) {
 		return v

@@ -17,9 +17,12 @@ import (
 // placement is a world in which pods wait for nodes.
 type placement struct {
 	*generator
+	// ease is 1 in worlds where little fits, and large where nearly all does, so that scores are compared.
+	ease            int
 	nodes           []*corev1.Node
 	placed, pending []*corev1.Pod
 	others          []runtime.Object
+	reserved        map[string]bool // the claims that have a volume
 	serial          int
 }
 
@@ -33,7 +36,7 @@ const (
 )
 
 func newPlacement(g *generator) *placement {
-	w := &placement{generator: g}
+	w := &placement{generator: g, ease: pick(g, 1, 8), reserved: map[string]bool{}}
 	for i := range 2 {
 		w.others = append(w.others, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: w.labels("team")}})
 	}
@@ -86,9 +89,6 @@ func (w *placement) describe(pod *corev1.Pod) string {
 	return text.String()
 }
 
-// excuse is why the sides may differ about a pod.
-func (w *placement) excuse(_ *corev1.Pod, _, _ opinion) string { return "" }
-
 func (w *placement) meta(name string) metav1.ObjectMeta {
 	w.serial++
 	return metav1.ObjectMeta{Namespace: placementNamespace, Name: name, UID: types.UID(fmt.Sprint("uid-", w.serial))}
@@ -115,26 +115,33 @@ func (w *placement) node(i int) *corev1.Node {
 	if !w.chance(10) {
 		n.Labels[corev1.LabelHostname] = n.Name
 	}
-	n.Spec.Unschedulable = w.chance(8)
+	n.Spec.Unschedulable = w.chance(8 * w.ease)
 	for range w.IntN(3) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{
 			Key: pick(w.generator, "a", "b"), Value: pick(w.generator, "", "1", "2", "30"),
 			Effect: pick(w.generator, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute),
 		})
+		if w.ease > 1 {
+			n.Spec.Taints[len(n.Spec.Taints)-1].Effect = corev1.TaintEffectPreferNoSchedule
+		}
 	}
 	n.Status.Allocatable = corev1.ResourceList{
 		corev1.ResourceCPU: w.quantity("500m", "2", "4", "7777m"), corev1.ResourceMemory: w.quantity("256Mi", "2Gi", "5Gi", "6000000001"),
 		corev1.ResourcePods: w.quantity("2", "5", "110"),
 	}
+	if w.ease > 1 {
+		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: w.quantity("9", "15", "31111m"),
+			corev1.ResourceMemory: w.quantity("9Gi", "15Gi", "60000000001"), corev1.ResourcePods: w.quantity("110")}
+	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceEphemeralStorage, "example.com/gpu", "hugepages-2Mi"} {
-		if w.chance(2) {
-			n.Status.Allocatable[name] = w.quantity("0", "2", "4Mi", "1Gi")
+		if w.chance(2) || w.ease > 1 {
+			n.Status.Allocatable[name] = w.quantity("0", "2", "4Mi", "1Gi", "10Gi")
 		}
 	}
 	for _, image := range images {
 		if w.chance(2) {
 			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{
-				Names: []string{"docker.io/library/" + image, image}, SizeBytes: int64(w.IntN(2000)) << 20,
+				Names: []string{"docker.io/library/" + image, image}, SizeBytes: int64(1+w.IntN(2000)) << 20,
 			})
 		}
 	}
@@ -181,7 +188,7 @@ func (w *placement) pod() *corev1.Pod {
 			last.Value = pick(w.generator, "", "1", "2")
 		}
 	}
-	if w.chance(3) {
+	if w.chance(3 * w.ease) {
 		p.Spec.NodeSelector = w.labels("disk")
 	}
 	if w.chance(4) {
@@ -201,6 +208,9 @@ func (w *placement) own(p *corev1.Pod) {
 		if w.chance(5) {
 			owner.Controller = new(true)
 			p.OwnerReferences = []metav1.OwnerReference{owner}
+			if selected := map[string]string{"rs": "v0", "sts": "v0", "rc": "v1"}[owner.Name]; selected != "" {
+				p.Labels["app"] = selected
+			}
 		}
 	}
 }
@@ -220,7 +230,9 @@ func (w *placement) addContainers(p *corev1.Pod) {
 		p.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: w.quantity("100m"), corev1.ResourceMemory: w.quantity("33Mi")}
 	}
 	if w.chance(8) {
-		p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: w.quantity("1500m", "4")}}
+		p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{ // the API fills in what its containers ask for
+			corev1.ResourceCPU: w.quantity("1500m", "4"), corev1.ResourceMemory: w.quantity("1Gi", "2Gi"),
+		}}
 	}
 	if w.chance(6) {
 		p.Spec.HostNetwork = true
@@ -235,16 +247,17 @@ func (w *placement) addContainers(p *corev1.Pod) {
 func (w *placement) container(name string) corev1.Container {
 	c := corev1.Container{Name: name, Image: pick(w.generator, images...)}
 	c.Resources.Requests = corev1.ResourceList{}
-	for resource, amounts := range map[corev1.ResourceName][]string{
-		corev1.ResourceCPU: {"0", "100m", "333m", "1"}, corev1.ResourceMemory: {"0", "100Mi", "700Mi", "1"},
-		corev1.ResourceEphemeralStorage: {"1Mi", "1Gi"}, "example.com/gpu": {"1", "2"}, "hugepages-2Mi": {"2Mi", "4Mi"},
+	for _, r := range []struct {
+		name    corev1.ResourceName
+		often   int
+		amounts []string
+	}{
+		{corev1.ResourceCPU, 2, []string{"0", "100m", "333m", "1"}}, {corev1.ResourceMemory, 2, []string{"0", "100Mi", "700Mi", "1"}},
+		{corev1.ResourceEphemeralStorage, 4, []string{"1Mi", "1Gi"}}, {"example.com/gpu", 4 * w.ease, []string{"1", "2"}},
+		{"hugepages-2Mi", 4 * w.ease, []string{"2Mi", "4Mi"}},
 	} {
-		often := 4
-		if resource == corev1.ResourceCPU || resource == corev1.ResourceMemory {
-			often = 2
-		}
-		if amount := w.quantity(amounts...); w.chance(often) {
-			c.Resources.Requests[resource] = amount
+		if amount := w.quantity(r.amounts...); w.chance(r.often) {
+			c.Resources.Requests[r.name] = amount
 		}
 	}
 	for range w.IntN(2) * w.IntN(3) {
