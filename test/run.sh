@@ -40,8 +40,8 @@ vettool=$PWD/test/vettool.sh
 vet() { CGO_ENABLED=0 GOGC=$compiler_gogc go vet -vettool="$vettool" "$@"; }
 vet ./... || failed=1
 
-# The load harness and the conformance suite are modules of their own.
-for module in test/bench test/conformance; do
+# The load harness, the conformance suite and the comparison with upstream are modules of their own.
+for module in test/bench test/conformance test/differential; do
   (cd "$module" && vet . && CGO_ENABLED=0 go test -count=1 -vet=off .) || failed=1
 done
 # Upstream's own judgement of the API, in short (make conformance: all of it).
