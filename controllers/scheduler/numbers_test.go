@@ -54,12 +54,12 @@ func TestQueueCountsWhatWaitsAndWhatIsWorkedOn(t *testing.T) {
 		time.Sleep(time.Second)
 		q.wake(plugin.PodGone)
 		check("it is woken", 1, 0, 2*time.Second)
-		time.Sleep(backoffMin)
+		time.Sleep(backoffMin + backoffWindow)
 		q.set(testPod("c", "", ""))
 		b = mustPop(t, q, "b").entry // it has joined active meanwhile
-		check("one is left", 1, 1, 3*time.Second)
+		check("one is left", 1, 1, 4*time.Second)
 		q.retry(b, errors.New("refused"))
-		check("in backoff", 1, 0, 3*time.Second)
+		check("in backoff", 1, 0, 4*time.Second)
 		mustPop(t, q, "c")
 		q.remove("uid-c") // bound, says the watch
 		check("all is quiet", 0, 0, 0)

@@ -17,14 +17,18 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// parkedMax is after which time a parked pod is tried again even if no event came.
-const parkedMax = 5 * time.Minute
+const (
+	// parkedMax is after which time a parked pod is tried again even if no event came.
+	parkedMax = 5 * time.Minute
+	// backoffWindow: woken pods whose backoff ends within one of these are tried by priority and age. Upstream's.
+	backoffWindow = time.Second
+)
 
 // queue holds the pods that wait for a node. Each pod is in exactly one place:
 //
 //	active    to be tried now, by priority and age
-//	woken     parked before; an event came that may help. Tried when active is empty, and joins active when its backoff
-//	          has passed, so that a stream of new pods cannot starve it
+//	woken     parked before; an event came that may help. Tried when active is empty (upstream's SchedulerPopFromBackoffQ),
+//	          and joins active when its backoff has passed, so that a stream of new pods cannot starve it
 //	failed    the attempt failed for a reason outside of scheduling (a refused bind); tried when its backoff has passed
 //	parked    fits nowhere; waits for one of its events
 //	inFlight  handed out by pop, not yet given back
@@ -63,18 +67,18 @@ const (
 
 // entry is one waiting pod.
 type entry struct {
-	pod      *plugin.Pod
-	key      string // keyOf the pod
-	arrival  uint64
-	attempts int
-	where    whereabouts
-	index    int          // in its heap
-	ready    time.Time    // end of the backoff
-	since    time.Time    // parked since
-	wakes    plugin.Event // what a parked pod waits for
-	popped   uint64       // queue.moves when it was handed out
-	stale    bool         // the pod changed while in flight
-	refused  int          // attempts in a row that ended in retry
+	pod     *plugin.Pod
+	key     string // keyOf the pod
+	arrival uint64
+	unfit   int // attempts that found no node
+	where   whereabouts
+	index   int          // in its heap
+	ready   time.Time    // end of the backoff
+	since   time.Time    // parked since
+	wakes   plugin.Event // what a parked pod waits for
+	popped  uint64       // queue.moves when it was handed out
+	stale   bool         // the pod changed while in flight
+	refused int          // attempts in a row that ended in retry
 
 	waits  *list.Element       // in queue.order; nil: it is not to be tried now
 	worked func(now time.Time) // ends the work on it; nil: it is not in flight
@@ -173,7 +177,6 @@ func (q *queue) next(now time.Time) (task, time.Duration) {
 		if e := q.heaps[place].first(); e != nil {
 			q.take(e)
 			e.where, e.popped, e.stale = inFlight, q.moves, false
-			e.attempts++
 			q.count(e)
 			return task{e, e.pod, e.key, time.Now()}, 0
 		}
@@ -217,7 +220,8 @@ func (q *queue) park(e *entry, wakes plugin.Event) {
 	}
 	q.succeeded(e)
 	now := time.Now()
-	e.wakes, e.since, e.ready = wakes, now, now.Add(q.backoff(e.attempts))
+	e.unfit++
+	e.wakes, e.since, e.ready = wakes, now, now.Add(q.backoff(e.unfit)).Truncate(backoffWindow).Add(backoffWindow)
 	switch {
 	case e.stale:
 		q.put(e, active)
@@ -238,7 +242,7 @@ func (q *queue) retry(e *entry, err error) (tries int, tell bool) {
 	}
 	now := time.Now()
 	e.refused++
-	e.ready = now.Add(q.backoff(e.attempts))
+	e.ready = now.Add(q.backoff(e.refused))
 	q.put(e, failed)
 	q.numbers.Retried()
 	return e.refused, q.numbers.Failed(now, e.name(), e.refused, e.ready, err)

@@ -93,7 +93,7 @@ func TestQueueWokenDoesNotStarve(t *testing.T) {
 		q.set(testPod("waiting", "", ""))
 		q.park(mustPop(t, q, "waiting").entry, plugin.PodGone)
 		q.wake(plugin.PodGone)
-		time.Sleep(backoffMin)
+		time.Sleep(backoffMin + backoffWindow)
 		q.set(testPod("new", "", ""))
 		mustPop(t, q, "waiting") // its backoff has passed, and it is older
 		mustPop(t, q, "new")
@@ -116,8 +116,48 @@ func TestQueueBackoffAfterFailure(t *testing.T) {
 			q.wake(allEvents) // events do not shorten it
 			failing, _ = q.pop(t.Context())
 			if waited := time.Since(start); waited != want*time.Second {
-				t.Errorf("attempt %d came after %v, want %v", failing.entry.attempts, waited, want*time.Second)
+				t.Errorf("attempt %d came after %v, want %v", failing.entry.refused+1, waited, want*time.Second)
 			}
+		}
+	})
+}
+
+// TestQueueWokenByPriority: a stream of pods keeps the woken ones in backoff; of those whose backoff ends in the same second the
+// important one comes first, although it was parked last.
+func TestQueueWokenByPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := testQueue(nil)
+		for i, name := range []string{"low", "high", "late"} {
+			pod := testPod(name, "", "")
+			priority := int32(10 * i)
+			pod.Spec.Priority = &priority
+			q.set(pod)
+			q.park(mustPop(t, q, name).entry, plugin.PodGone)
+			time.Sleep([]time.Duration{300 * time.Millisecond, 700 * time.Millisecond, 0}[i])
+		}
+		q.wake(plugin.PodGone)
+		mustPop(t, q, "high")
+		mustPop(t, q, "low")
+		mustPop(t, q, "late")
+	})
+}
+
+// TestQueueBackoffGrowsWithEachAttempt: pods that fit nowhere wait longer each time, and a refusal in between does not count.
+func TestQueueBackoffGrowsWithEachAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := testQueue(nil)
+		q.set(testPod("a", "", ""))
+		for _, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
+			q.retry(mustPop(t, q, "a").entry, errPlaced)
+			time.Sleep(backoffMin)
+			q.park(mustPop(t, q, "a").entry, plugin.PodGone)
+			parked := time.Now()
+			q.wake(plugin.PodGone)
+			q.mu.Lock()
+			if waits := q.heaps[woken].first().ready.Sub(parked); waits != want*time.Second+backoffWindow {
+				t.Errorf("backoff %v, want %v", waits, want*time.Second+backoffWindow)
+			}
+			q.mu.Unlock()
 		}
 	})
 }
