@@ -17,6 +17,8 @@ type Pass struct {
 	Controller string
 	// Account is its service account in kube-system.
 	Account string
+	// Key tells what the pass is about; nil outside a loop's pass.
+	Key func() string
 	// wrote accounts a write; nil outside a loop's pass.
 	wrote func(object string, said uint64)
 }
@@ -49,12 +51,12 @@ func WithLoop(ctx context.Context, controller string, loop *numbers.Loop) contex
 }
 
 // withPassOf accounts what is written under the context to this key.
-func (l *loop[K]) withPassOf(ctx context.Context, key K) context.Context {
+func (l *loop[K]) withPassOf(ctx context.Context, key K, name func() string) context.Context {
 	if l.numbers == nil {
 		return ctx
 	}
-	return withPass(ctx, Pass{Controller: l.cfg.Env.name, Account: l.cfg.Env.account, wrote: func(object string, said uint64) {
-		if circle := l.numbers.Wrote(l.cfg.Env.Now(), fmt.Sprint(key), object, said); circle != nil {
+	return withPass(ctx, Pass{Controller: l.cfg.Env.name, Account: l.cfg.Env.account, Key: name, wrote: func(object string, said uint64) {
+		if circle := l.numbers.Wrote(l.cfg.Env.Now(), name(), object, said); circle != nil {
 			l.tellCircle(key, circle)
 		}
 	}})

@@ -188,7 +188,7 @@ func (l *loop[K]) next(ctx context.Context) bool {
 		return true
 	}
 	done := l.numbers.Working(l.cfg.Env.Now(), name)
-	again, err := l.call(l.withPassOf(ctx, key), key)
+	again, err := l.call(l.withPassOf(ctx, key, name), key)
 	done(l.cfg.Env.Now())
 	l.settle(ctx, key, again, err)
 	return true

@@ -20,6 +20,12 @@ import (
 // lets the store commit them together.
 const bindLimit = 64
 
+// The gap that the scheduler closes, for who watches it.
+const (
+	aNode = "a node"
+	none  = "none"
+)
+
 // binder writes bindings concurrently and settles what was assumed.
 type binder struct {
 	scheduler *scheduler
@@ -86,7 +92,7 @@ func (b *binder) bind(ctx context.Context, t task, node string) {
 	b.slots <- struct{}{}
 	b.children.Go(func() {
 		defer func() { <-b.slots }()
-		if err := b.write(reconcile.WithCause(ctx, t.pod), t, node); err != nil {
+		if err := b.write(reconcile.WithGap(reconcile.WithCause(ctx, t.pod), aNode, none), t, node); err != nil {
 			b.failed(ctx, t, node, err)
 			return
 		}

@@ -130,7 +130,7 @@ func (r *reporter) write(ctx context.Context, uid types.UID) {
 	if patch == nil {
 		return
 	}
-	ctx = reconcile.WithCause(ctx, current)
+	ctx = reconcile.WithGap(reconcile.WithCause(ctx, current), aNode, message)
 	_, err = r.client.CoreV1().
 		Pods(pod.Namespace).
 		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")

@@ -4,24 +4,36 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
 )
 
-// Tap is a transport that accounts accepted writes to the loop that made them.
-type Tap struct{ Next http.RoundTripper }
+// Tap is a transport that accounts accepted writes to the loop that made them, and adds each write to the actions.
+type Tap struct {
+	Next http.RoundTripper
+	// Actions take the writes; nil keeps none.
+	Actions *actions.Log
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t Tap) RoundTrip(r *http.Request) (*http.Response, error) {
+	pass, ok := reconcile.PassFrom(r.Context())
+	if !ok || r.Method == http.MethodGet {
+		return t.Next.RoundTrip(r)
+	}
+	begun := time.Now()
 	response, err := t.Next.RoundTrip(r)
-	if err != nil || response.StatusCode/100 != 2 || r.Method == http.MethodGet {
-		return response, err
+	body := sent(r)
+	object := written(r, body)
+	if err == nil && response.StatusCode/100 == 2 {
+		pass.Wrote(object, said(r.Method, r.Header.Get("Content-Type"), body))
 	}
-	if pass, ok := reconcile.PassFrom(r.Context()); ok {
-		body := sent(r)
-		pass.Wrote(written(r, body), said(r.Method, r.Header.Get("Content-Type"), body))
+	if t.Actions != nil {
+		t.Actions.Add(action(r, pass, begun, object, body, response, err))
 	}
-	return response, nil
+	return response, err
 }
 
 // sent is what the request said; nothing if it cannot be read again.
