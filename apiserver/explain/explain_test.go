@@ -3,6 +3,10 @@ package explain
 import (
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/internal/parts"
 )
 
 // wanted is what an answer has to have.
@@ -81,6 +85,23 @@ func TestPodOfAnotherScheduler(t *testing.T) {
 	got := s.explain(t, Pods.Named("n", "p"))
 	if len(got.Causes) != 1 || !strings.Contains(got.Causes[0].What, `asks for the scheduler "theirs", which is not a profile`) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestPartsOfServers are on no node, and nobody deletes them for that.
+func TestPartsOfServers(t *testing.T) {
+	pod := aPod(parts.PodName(parts.Scheduler, "s1"))
+	pod.Namespace, pod.Spec.NodeName = parts.Namespace, parts.NodeName("s1")
+	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x", parts.SourceAnnotation: parts.Source}
+	s := (&scene{}).with(Pods, pod)
+	name := Pods.Named(pod.Namespace, pod.Name)
+	if answer := s.explain(t, name); answer.Held || answer.Conclusion != "Pod/kube-scheduler-s1 is ready: server s1 says so" {
+		t.Errorf("%+v", answer)
+	}
+	pod.Status.Conditions[0] = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Message: "the server does not answer"}
+	answer := s.explain(t, name)
+	if !answer.Held || len(answer.Causes) != 1 || answer.Causes[0].What != "the server does not answer" || answer.Causes[0].Command != "" {
+		t.Errorf("%+v", answer)
 	}
 }
 

@@ -6,11 +6,16 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/internal/parts"
 )
 
 // pod explains a pod that is not being deleted.
 func (e *explainer) pod(name Object, pod *corev1.Pod) finding {
+	server, _, ofServer := parts.Of(pod)
 	switch {
+	case ofServer:
+		return partOf(server, name, pod)
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return finding{conclusion: name.String() + " has succeeded"}
 	case pod.Status.Phase == corev1.PodFailed:
@@ -23,6 +28,17 @@ func (e *explainer) pod(name Object, pod *corev1.Pod) finding {
 		return e.evictable(name, pod)
 	}
 	return e.notReady(name, pod)
+}
+
+// partOf explains the part of a server: it is on no node, and its condition says what the leader knows of it.
+func partOf(server string, name Object, pod *corev1.Pod) finding {
+	f := finding{}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
+			f.blame(Cause{Object: name, What: c.Message, Change: "start server " + server + ", or read what it logs"})
+		}
+	}
+	return f.conclude(name.String()+" is not ready", name.String()+" is ready: server "+server+" says so")
 }
 
 // isReady is what the pod's condition says.

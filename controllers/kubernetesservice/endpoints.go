@@ -55,6 +55,16 @@ func reachable(hosts []string) (string, error) {
 }
 
 // endpointsOf is what older clients read.
+// Address is the IPv4 address at which other machines reach a server; empty: there is none now.
+func Address(server Server) string {
+	host, _, err := net.SplitHostPort(server.Endpoint)
+	if err != nil {
+		return ""
+	}
+	address, _ := reachable(append([]string{host}, server.Addresses...)) // a name that cannot be resolved is no address
+	return address
+}
+
 func endpointsOf(byPort map[int32][]string) *corev1.Endpoints {
 	endpoints := &corev1.Endpoints{
 		ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}},

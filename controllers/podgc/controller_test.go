@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
+	"github.com/setpoint-io/setpoint/internal/parts"
 )
 
 var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -36,9 +37,16 @@ func node(name string, outOfService, ready bool) *corev1.Node {
 	return n
 }
 
+func partOfServer() *corev1.Pod {
+	p := pod(parts.PodName(parts.Scheduler, "s"), parts.NodeName("s"), corev1.PodRunning, false)
+	p.Namespace = parts.Namespace
+	p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x", parts.SourceAnnotation: parts.Source}
+	return p
+}
+
 func TestPlan(t *testing.T) {
 	nodes := map[string]*corev1.Node{"up": node("up", false, true), "off": node("off", true, false), "mistaken": node("mistaken", true, true)}
-	missing := map[string]time.Time{"gone": now.Add(-time.Minute), "blinked": now.Add(-time.Second)}
+	missing := map[string]time.Time{"gone": now.Add(-time.Minute), parts.NodeName("s"): now.Add(-time.Minute), "blinked": now.Add(-time.Second)}
 	for _, c := range []struct {
 		name string
 		pod  *corev1.Pod
@@ -48,6 +56,7 @@ func TestPlan(t *testing.T) {
 		{"terminating on a living node", pod("p", "up", corev1.PodRunning, true), nil},
 		{"node gone", pod("p", "gone", corev1.PodRunning, false), []reason{orphaned}},
 		{"node gone a moment ago", pod("p", "blinked", corev1.PodRunning, false), nil},
+		{"part of a server", partOfServer(), nil},
 		{"not placed", pod("p", "", corev1.PodPending, false), nil},
 		{"deleted before it was placed", pod("p", "", corev1.PodPending, true), []reason{unplaced}},
 		{"terminating, node off", pod("p", "off", corev1.PodRunning, true), []reason{outOfService}},

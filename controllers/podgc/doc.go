@@ -9,7 +9,8 @@
 // Owns: .status.phase of a pod whose node is gone.
 //
 // It promises: a pod counts as orphaned only when its node has been missing for orphanPatience and a read
-// through the API finds it missing too; nothing is written when nothing has changed.
+// through the API finds it missing too; the pods of servers (internal/parts), which are on no node, are left
+// alone; nothing is written when nothing has changed.
 //
 // Tests: the choice as a table; the whole controller in synctest bubbles over
 // client-go's fake clientset.

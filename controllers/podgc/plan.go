@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
+	"github.com/setpoint-io/setpoint/internal/parts"
 )
 
 // reason is why a pod has to end.
@@ -62,6 +63,9 @@ func plan(all []*corev1.Pod, nodes map[string]*corev1.Node, missing map[string]t
 func isOrphaned(p *corev1.Pod, nodes map[string]*corev1.Node, missing map[string]time.Time, now time.Time) bool {
 	if p.Spec.NodeName == "" || nodes[p.Spec.NodeName] != nil {
 		return false
+	}
+	if _, _, ofServer := parts.Of(p); ofServer {
+		return false // a server is no node; controllers/serverpods ends it
 	}
 	since, known := missing[p.Spec.NodeName]
 	return known && now.Sub(since) >= orphanPatience
