@@ -27,7 +27,7 @@ const privateHeaderPrefix = "Setpoint-"
 
 // newChain builds what every request passes, from the outside to the route.
 func (s *Server) newChain(route http.Handler) http.Handler {
-	h := s.withAuthorization(route)
+	h := s.withWritten(s.withAuthorization(route))
 	h = s.withWatchLimits(h, maxWatchesPerUser, maxWatches)
 	h = s.withFairness(h)
 	h = s.withImpersonation(h)

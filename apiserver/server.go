@@ -38,6 +38,8 @@ type Config struct {
 	Scheme   *runtime.Scheme
 	Storage  *storage.Store
 	Kubelets rest.Kubelets
+	// Servers are whose parts are seen as pods. Nil: there are no such pods.
+	Servers rest.Servers
 	// Pods reaches whatever listens in a pod or on a node, for the proxy subresources.
 	Pods      http.RoundTripper
 	Admission admission.Interface
@@ -64,6 +66,8 @@ type Config struct {
 	Services []Service
 	// Fairness queues requests by priority and flow; nil: no request waits.
 	Fairness *flowcontrol.Fairness
+	// Written, if any, is told of the writes of clients. It must not wait.
+	Written Written
 	// Streams, if any, ends when watches, logs and other requests without an end of their own have to end.
 	Streams context.Context
 	// Audit records requests; nil: nothing does.
@@ -110,7 +114,8 @@ func New(config Config) (*Server, error) {
 	s.config.Services = s.guarded(config.Services)
 	var err error
 	s.endpoints, err = rest.NewEndpoints(rest.Config{
-		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets, Pods: config.Pods,
+		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets, Servers: config.Servers,
+		Pods:      config.Pods,
 		Admission: config.Admission, Quota: config.Quota, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
 		Tokens: config.Tokens, Reviews: config.Reviews, Computed: config.Computed, Health: config.Health, Audited: config.Audit != nil,
 	})

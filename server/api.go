@@ -35,6 +35,7 @@ import (
 	"github.com/setpoint-io/setpoint/server/caches"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 	"github.com/setpoint-io/setpoint/server/liveness"
+	"github.com/setpoint-io/setpoint/server/parts"
 	"github.com/setpoint-io/setpoint/server/peers"
 	"github.com/setpoint-io/setpoint/server/why"
 )
@@ -48,6 +49,8 @@ type apiConfig struct {
 	drain    *drain.Drain
 	// servers are all replicas now and where they are.
 	servers func() []trust.Server
+	// parts show what those of this server do.
+	parts *parts.Parts
 }
 
 // api is the API of a replica, with the parts of it that the loops share.
@@ -69,6 +72,8 @@ type api struct {
 	admin       *admin.Admin
 	// numbers count what the loops of this server do.
 	numbers *numbers.Ledger
+	// remote reaches the parts of all servers.
+	remote parts.Remote
 	// offered are the built-in kinds, reviews included.
 	offered []*resource.Any
 	// typeChecker tells whether policies fit what they are about.
@@ -101,6 +106,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 	a.server, err = apiserver.New(apiserver.Config{
 		Kinds: all, Scheme: scheme, Storage: a.storage,
 		Kubelets:      a.kubelets,
+		Servers:       a.remote,
 		Pods:          proxy.NewTransport(),
 		Admission:     admit,
 		Quota:         a.quota,
@@ -118,6 +124,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		Fairness:      fair,
 		Streams:       config.drain.Streams(),
 		Audit:         a.audit(),
+		Written:       a.noteWrite,
 		Logger:        config.Logger,
 	})
 	if err != nil {
@@ -158,6 +165,8 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	if err != nil {
 		return err
 	}
+	a.remote = parts.Remote{Members: a.config.servers, Peer: peer}
+	a.config.parts.Check(a.partChecks())
 	a.admin = admin.New(admin.Config{
 		Log: a.config.log, Storage: a.storage, Gossip: a.config.liveness.GossipMembers, Certificates: a.config.identity.keeper.Expiries,
 		Encryption: a.atRest.Status, Numbers: a.numbers, Peer: peer, Why: a.newWhy().Answer, Logger: a.config.Logger,
@@ -216,5 +225,6 @@ func (a *api) services(client kubernetes.Interface) []apiserver.Service {
 	pattern, handler := a.config.log.Handler()
 	services := []apiserver.Service{{Prefix: pattern, Handler: handler, Allow: auth.IsServer}, a.joinService(client)}
 	services = append(services, a.admin.Services()...)
+	services = append(services, a.config.parts.Services()...)
 	return append(services, a.config.liveness.Services()...)
 }

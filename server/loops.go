@@ -25,7 +25,8 @@ func (s *Server) runLoops(ctx context.Context) {
 		Custom: api.custom, Aggregation: api.aggregation, Offered: api.offered, FrontProxy: api.frontProxy,
 		Trust: s.config.Trust, NodeServing: s.identity.nodeServing, Tokens: api.access.Issuer, Liveness: s.liveness,
 		PodNetwork: s.config.PodNetwork, Scheduling: s.config.Scheduling, Port: DefaultPort, APIOnly: s.config.APIOnly,
-		Also:    []func(context.Context) error{api.quota.Keep, api.atRest.Rewrite, api.typeChecker.Run},
+		Also:       []func(context.Context) error{api.quota.Keep, api.atRest.Rewrite, api.typeChecker.Run},
+		ServerPods: s.serverPods(), Parts: s.termParts(),
 		Numbers: api.numbers, Logger: s.config.Logger, Fatal: s.config.Fatal,
 	}
 	s.wg.Go(func() { term.CheckPodNetwork(ctx, config) })
@@ -42,6 +43,7 @@ func (s *Server) elections(ctx context.Context) <-chan leader.Leadership {
 	s.wg.Go(func() {
 		defer close(out)
 		for change := range s.log.LeadershipChanges(ctx) {
+			s.noteLeadership(change)
 			select {
 			case out <- leader.Leadership{Leader: change.Leader, Term: change.Term}:
 			case <-ctx.Done():

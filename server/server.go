@@ -27,11 +27,13 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/strangers"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
+	names "github.com/setpoint-io/setpoint/internal/parts"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/server/liveness"
+	"github.com/setpoint-io/setpoint/server/parts"
 	"github.com/setpoint-io/setpoint/server/peers"
 )
 
@@ -109,6 +111,7 @@ type Server struct {
 	api      *api
 	http     *http.Server
 	drain    *drain.Drain
+	parts    *parts.Parts
 
 	fatal  chan error
 	cancel context.CancelFunc
@@ -120,6 +123,8 @@ type Server struct {
 // serves. It runs until Stop or the end of ctx.
 func Start(ctx context.Context, config Config) (*Server, error) {
 	s := &Server{config: config, drain: drain.New(), fatal: make(chan error, 1)}
+	s.parts = parts.New(config.Name, process.Version, config.Logger)
+	s.config.Logger = s.parts.Logger(names.APIServer)
 	if s.config.Fatal == nil {
 		s.config.Fatal = s.fail
 	}
@@ -152,7 +157,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.identity, err = newIdentity(s.config); err != nil {
 		return err
 	}
-	if s.log, err = openLog(ctx, s.config, s.identity); err != nil {
+	if s.log, err = openLog(ctx, s.config, s.identity, s.parts.Logger(names.Store)); err != nil {
 		return err
 	}
 	s.liveness, err = liveness.New(ctx, liveness.Config{
@@ -168,7 +173,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		}
 	})
 	s.api, err = newAPI(ctx, apiConfig{
-		Config: s.config, identity: s.identity, log: s.log, liveness: s.liveness, drain: s.drain, servers: s.servers,
+		Config: s.config, identity: s.identity, log: s.log, liveness: s.liveness, drain: s.drain, servers: s.servers, parts: s.parts,
 	})
 	if err != nil {
 		return err
@@ -182,7 +187,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 }
 
 // openLog opens the replicated store. Its peers are dialled over the API's port.
-func openLog(ctx context.Context, config Config, i *identity) (*raftstore.Store, error) {
+func openLog(ctx context.Context, config Config, i *identity, logger *slog.Logger) (*raftstore.Store, error) {
 	dial, err := peers.RaftDialer(i.live)
 	if err != nil {
 		return nil, err
@@ -198,7 +203,7 @@ func openLog(ctx context.Context, config Config, i *identity) (*raftstore.Store,
 	return raftstore.Open(ctx, raftstore.Config{
 		Name: i.self.Name, ClusterID: config.Trust.CA.Pin(), DataDir: config.DataDir, InitialServers: servers, AdvertiseAddress: i.self.Endpoint,
 		Dial: dial, HTTPClient: clients, AuthorizePeer: peers.Authorize,
-		Logger: config.Logger, Fatal: config.Fatal,
+		Logger: logger, Fatal: config.Fatal,
 	})
 }
 

@@ -12,6 +12,6 @@
 //
 // apiserver builds one Endpoints from the list of kinds and routes requests to it. The package knows neither
 // raftstore nor the network: logs, exec and port-forward reach a node through the Kubelets interface, which
-// server/peers implements. It is tested through apiserver, by requests as clients send them, against an
-// in-memory log.
+// server/peers implements, and the logs of servers' parts through Servers (server/parts). It is tested
+// through apiserver, by requests as clients send them, against an in-memory log.
 package rest

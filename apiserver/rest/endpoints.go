@@ -51,6 +51,8 @@ type Config struct {
 	Codecs   serializer.CodecFactory
 	Storage  *storage.Store
 	Kubelets Kubelets
+	// Servers are whose parts are seen as pods. Nil: there are no such pods.
+	Servers Servers
 	// Pods reaches whatever listens in a pod or on a node: no identity is shown and none asked for.
 	Pods http.RoundTripper
 	// Admission may be nil. Authorizer judges what a handler asks beyond its request, such as creation by update.
@@ -347,6 +349,7 @@ func (e *Endpoints) addPodSubresources(kind *resource.Any, pods *Store) error {
 
 func (e *Endpoints) addConnects(kind *resource.Any, connects map[string]*podConnect) error {
 	for name, c := range connects {
+		c.servers = e.config.Servers
 		gvk, err := e.kindOf(c.options())
 		if err != nil {
 			return err

@@ -25,6 +25,12 @@ type Kubelets interface {
 	Agent(node *corev1.Node) (*url.URL, http.RoundTripper, error)
 }
 
+// Servers reaches the servers whose parts are seen as pods.
+type Servers interface {
+	// Server returns the base URL and the transport for the logs of the server that the pod is of; ok is false for other pods.
+	Server(pod *corev1.Pod) (base *url.URL, transport http.RoundTripper, ok bool, err error)
+}
+
 var nodesResource = corev1.SchemeGroupVersion.WithResource("nodes")
 
 // podConnect is a subresource of a pod that its node's agent serves.
@@ -32,12 +38,15 @@ type podConnect struct {
 	pods     *Store
 	nodes    *storage.Table
 	kubelets Kubelets
+	servers  Servers
 	options  func() runtime.Object
 	methods  []string
 	// create judges whether the user may create, too; nil: reading is enough.
 	create authorizer.Authorizer
 	// check judges the options before anybody looks for the node.
 	check func(pod *corev1.Pod, options runtime.Object) error
+	// ofParts: it is there for the parts of servers, too.
+	ofParts bool
 	// unassigned answers for a pod that no node runs yet; nil: that is a mistake.
 	unassigned http.Handler
 	handler    func(target *agentTarget, options runtime.Object, responder rest.Responder) (http.Handler, error)
@@ -97,6 +106,18 @@ func (p *podConnect) target(ctx context.Context, pod *corev1.Pod) (*agentTarget,
 	if pod.Spec.NodeName == "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", pod.Name))
 	}
+	if p.servers != nil {
+		base, transport, ok, err := p.servers.Server(pod)
+		switch {
+		case ok && !p.ofParts:
+			return nil, apierrors.NewBadRequest(fmt.Sprintf(
+				"pod %s is a part of a Setpoint server, and no container: only its log can be read", pod.Name))
+		case ok && err != nil:
+			return nil, apierrors.NewServiceUnavailable(err.Error())
+		case ok:
+			return &agentTarget{pod: pod, base: base, transport: endingQuietly{transport}}, nil
+		}
+	}
 	cached, err := p.nodes.Get(ctx, "", pod.Spec.NodeName, "")
 	if err != nil {
 		return nil, err
@@ -115,7 +136,7 @@ func (t *agentTarget) url(endpoint, container string, query url.Values) *url.URL
 		path = append(path, container)
 	}
 	u := *t.base
-	u.Path = "/" + strings.Join(path, "/")
+	u.Path += "/" + strings.Join(path, "/")
 	u.RawQuery = query.Encode()
 	return &u
 }

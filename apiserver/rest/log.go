@@ -29,7 +29,7 @@ import (
 const maxAgentErrorBytes = 4 << 10
 
 func newLog(pods *Store, nodes *storage.Table, kubelets Kubelets) *podConnect {
-	return &podConnect{pods: pods, nodes: nodes, kubelets: kubelets, methods: []string{http.MethodGet},
+	return &podConnect{pods: pods, nodes: nodes, kubelets: kubelets, ofParts: true, methods: []string{http.MethodGet},
 		options: func() runtime.Object { return &corev1.PodLogOptions{} },
 		check:   checkLog,
 		unassigned: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

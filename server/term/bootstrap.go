@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/kubernetesservice"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/serverpods"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
@@ -92,4 +93,10 @@ func (c *Config) publishAPI(ctx context.Context, client kubernetes.Interface) er
 	}
 	env := reconcile.Env{Client: client, Caches: c.Caches, Numbers: c.Numbers, Logger: c.Logger}
 	return kubernetesservice.New(servers, c.Port).Start(ctx, env)
+}
+
+// keepServerPods keeps the pods under which the parts of servers are seen, until ctx ends.
+func (c *Config) keepServerPods(ctx context.Context, client kubernetes.Interface) error {
+	env := reconcile.Env{Client: client, Caches: c.Caches, Numbers: c.Numbers, Logger: c.Logger}
+	return serverpods.New(c.ServerPods).Start(ctx, env)
 }

@@ -23,7 +23,7 @@ import (
 
 func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwork.Network) error {
 	config := c.Door.Config(inprocess.Controllers, term)
-	config.Transport = loops.Tap{Next: config.Transport}
+	config.Transport = loops.Tap{Next: config.Transport, Actions: c.Parts.Controllers.Actions}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwor
 	defer followed.Wait()
 	return controllers.Run(ctx, reconcile.Env{
 		Client: client, Extensions: extensions, Aggregator: aggregatorClient, Metadata: metadataClient, Discovery: discoveryClient, REST: config,
-		Caches: c.Caches, Numbers: c.Numbers, Logger: c.Logger,
+		Caches: c.Caches, Numbers: c.Numbers, Logger: c.Parts.Controllers.Logger,
 	}, controllers.Config{
 		APIOnly:     c.APIOnly,
 		LocalAPIs:   localAPIs(c.Offered),
@@ -76,12 +76,13 @@ func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwor
 
 func (c *Config) runScheduler(ctx context.Context, term uint64) error {
 	config := c.Door.Config(inprocess.Scheduler, term)
-	config.Transport = loops.Tap{Next: config.Transport}
+	config.Transport = loops.Tap{Next: config.Transport, Actions: c.Parts.Scheduler.Actions}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
 	return scheduler.Run(ctx, scheduler.Config{
-		Client: client, Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Numbers: c.Numbers, Logger: c.Logger,
+		Client: client, Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Numbers: c.Numbers,
+		Logger: c.Parts.Scheduler.Logger,
 	})
 }

@@ -16,8 +16,10 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/leader"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
+	"github.com/setpoint-io/setpoint/controllers/serverpods"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
 	"github.com/setpoint-io/setpoint/server/caches"
@@ -56,11 +58,25 @@ type Config struct {
 	APIOnly bool
 	// Also run while the term lasts; what they write carries its fence.
 	Also []func(ctx context.Context) error
-	// Numbers count what the loops do.
+	// ServerPods are the servers whose parts are shown as pods.
+	ServerPods serverpods.Cluster
+	// Numbers count what the loops do, Parts show it.
 	Numbers *numbers.Ledger
+	Parts   Parts
 	Logger  *slog.Logger
 	// Fatal ends a server that cannot do what its flags say.
 	Fatal func(error)
+}
+
+// Parts are where those that only the leader runs show what they do.
+type Parts struct {
+	APIServer, Controllers, Scheduler Part
+}
+
+// Part is where one shows it: Actions take what it writes, Logger what it says.
+type Part struct {
+	Actions *actions.Log
+	Logger  *slog.Logger
 }
 
 // Run acts in every term that this server leads, until ctx ends.
@@ -83,7 +99,7 @@ func (c *Config) act(ctx context.Context, term uint64) error {
 	}
 	c.Storage.AwaitEncryption(ctx)
 	config := c.Door.Config(inprocess.Server, term)
-	config.Transport = loops.Tap{Next: config.Transport} // the loop of publishAPI writes with this client
+	config.Transport = loops.Tap{Next: config.Transport, Actions: c.Parts.APIServer.Actions} // the loops below write with this client
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -94,6 +110,9 @@ func (c *Config) act(ctx context.Context, term uint64) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.publishAPI(ctx, client) })
+	if !c.APIOnly {
+		group.Go(func() error { return c.keepServerPods(ctx, client) })
+	}
 	group.Go(func() error {
 		c.until(ctx, "the join token", func(ctx context.Context) error { return jointoken.EnsureFirst(ctx, client, c.Trust.NodeToken) })
 		return nil
