@@ -210,7 +210,8 @@ func keyOf(pod *corev1.Pod) string {
 		Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations, Spread: pod.Spec.TopologySpreadConstraints,
 		Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
 		Init: containerKeys(pod.Spec.InitContainers), Containers: containerKeys(pod.Spec.Containers),
-		Devices: pod.Status.ResourceClaimStatuses, Disks: plugins.DisksOf(pod), Images: plugins.ImageVolumes(pod), Features: plugins.FeaturesOf(pod).String(),
+		Devices: pod.Status.ResourceClaimStatuses, Disks: plugins.DisksOf(pod), Images: plugins.ImageVolumes(pod),
+		Features: plugins.FeaturesOf(pod).String(),
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		key.Owner = owner.UID
