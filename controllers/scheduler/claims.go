@@ -30,6 +30,8 @@ type claims struct {
 	classes      storagelisters.StorageClassLister
 	devices      resourcelisters.ResourceClaimLister
 
+	limits limits
+
 	// What is promised to pods that are being bound is guarded by scheduler.mu: volumes to claims, and claims to nodes.
 	promised map[string]types.UID
 	selected map[types.UID]string
@@ -48,6 +50,7 @@ func newClaims(cfg Config) *claims {
 		volumes:      core.PersistentVolumes().Lister(),
 		classes:      cfg.Informers.Storage().V1().StorageClasses().Lister(),
 		devices:      cfg.Informers.Resource().V1().ResourceClaims().Lister(),
+		limits:       newLimits(cfg),
 		promised:     map[string]types.UID{},
 		selected:     map[types.UID]string{},
 	}
@@ -69,6 +72,9 @@ func (c *claims) needs(pod *corev1.Pod) (plugin.Needs, error) {
 		}
 	}
 	needs.SortLate()
+	if needs.Limits, err = c.volumeLimits(volumes); err != nil {
+		return plugin.Needs{}, err
+	}
 	for i := range pod.Spec.ResourceClaims {
 		claim, err := c.resourceClaim(pod, &pod.Spec.ResourceClaims[i])
 		if err != nil {

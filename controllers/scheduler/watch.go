@@ -35,6 +35,8 @@ func claimReads(serves func(schema.GroupVersionResource) bool) []reconcile.Read 
 		reconcile.PersistentVolumeClaims,
 		reconcile.PersistentVolumes,
 		reconcile.Declaration{Resource: storageClasses},
+		reconcile.Declaration{Resource: csiNodes},
+		reconcile.Declaration{Resource: volumeAttachments},
 	}
 	if serves(resourceClaims) {
 		reads = append(reads, reconcile.Declaration{Resource: resourceClaims})
@@ -62,6 +64,8 @@ var (
 	replicaSets            = appsv1.SchemeGroupVersion.WithResource("replicasets")
 	statefulSets           = appsv1.SchemeGroupVersion.WithResource("statefulsets")
 	storageClasses         = storagev1.SchemeGroupVersion.WithResource("storageclasses")
+	csiNodes               = storagev1.SchemeGroupVersion.WithResource("csinodes")
+	volumeAttachments      = storagev1.SchemeGroupVersion.WithResource("volumeattachments")
 	resourceClaims         = resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
 	disruptionBudgets      = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
 )
@@ -135,7 +139,10 @@ func (s *scheduler) podHandler() toolscache.ResourceEventHandlerFuncs {
 
 // claimHandler wakes pods that wait for claims, whatever changed: there are few of them.
 func (s *scheduler) claimHandler() toolscache.ResourceEventHandlerFuncs {
-	wake := func(any) { s.queue.wake(plugin.ClaimChanged) }
+	wake := func(any) {
+		s.claims.limits.version.Add(1)
+		s.queue.wake(plugin.ClaimChanged)
+	}
 	return toolscache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, _ any) { wake(nil) }, DeleteFunc: wake}
 }
 

@@ -19,6 +19,8 @@ type Needs struct {
 	Late []LateClaim
 	// Exclusive are the names of the claims that one pod only may use.
 	Exclusive []string
+	// Limits are those of the drivers of the pod's volumes; nil if there are none.
+	Limits *VolumeLimits
 	// Devices are the pod's ResourceClaims.
 	Devices []*resourcev1.ResourceClaim
 }
@@ -37,6 +39,9 @@ func (n *Needs) Key() string {
 	}
 	for _, name := range n.Exclusive {
 		fmt.Fprintf(&key, "exclusive %s\n", name)
+	}
+	if n.Limits != nil {
+		fmt.Fprintf(&key, "limits %d %v\n", n.Limits.Version, n.Limits.Wanted)
 	}
 	if n.VolumeGone {
 		key.WriteString("gone\n")

@@ -13,6 +13,7 @@ func All() []plugin.Plugin {
 		NodePorts{},
 		NodeResourcesFit{},
 		VolumeRestrictions{},
+		NodeVolumeLimits{},
 		VolumeBinding{},
 		VolumeZone{},
 		DynamicResources{},
