@@ -71,10 +71,6 @@ func (m Metrics) collectEvents(out chan<- prometheus.Metric) {
 	}
 }
 
-func histogram(d *prometheus.Desc, h numbers.Histogram, queue string) prometheus.Metric {
-	buckets := make(map[float64]uint64, len(numbers.Bounds))
-	for i, bound := range numbers.Bounds {
-		buckets[bound] = h.UpTo[i]
-	}
-	return prometheus.MustNewConstHistogram(d, h.Count, h.Sum.Seconds(), buckets, queue)
+func histogram(d *prometheus.Desc, h numbers.Histogram, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstHistogram(d, h.Count, h.Sum.Seconds(), h.Buckets(), labels...)
 }

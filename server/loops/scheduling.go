@@ -28,16 +28,8 @@ func collectScheduling(counts numbers.SchedulingCounts, out chan<- prometheus.Me
 	}
 	for profile, byResult := range counts.Attempts {
 		for result, a := range byResult {
-			collectAttempts(profile, string(result), a, out)
+			out <- prometheus.MustNewConstMetric(attempts, prometheus.CounterValue, float64(a.Count), string(result), profile)
+			out <- histogram(attemptTime, a, string(result), profile)
 		}
 	}
-}
-
-func collectAttempts(profile, result string, a numbers.Attempts, out chan<- prometheus.Metric) {
-	buckets := make(map[float64]uint64, len(a.UpTo))
-	for i, bound := range numbers.AttemptBounds {
-		buckets[bound] = a.UpTo[i]
-	}
-	out <- prometheus.MustNewConstMetric(attempts, prometheus.CounterValue, float64(a.Count), result, profile)
-	out <- prometheus.MustNewConstHistogram(attemptTime, a.Count, a.Sum.Seconds(), buckets, result, profile)
 }

@@ -2,21 +2,45 @@ package numbers
 
 import "time"
 
-// Bounds are the upper bounds of a Histogram's buckets in seconds, upstream's for work queues.
-var Bounds = [...]float64{1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10}
+// The upper bounds of buckets in seconds, upstream's for work queues and for attempts to schedule a pod.
+var (
+	queueBounds   = []float64{1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10}
+	attemptBounds = []float64{0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384}
+)
 
-// Histogram counts durations.
+// bucketsMax is the length of the longest list of bounds: the buckets are an array, so that an assignment copies a histogram.
+const bucketsMax = 15
+
+// Histogram counts durations. The zero value has the bounds of work queues.
 type Histogram struct {
-	Count uint64
-	Sum   time.Duration
-	// UpTo are how many were at most as long as each of Bounds.
-	UpTo [len(Bounds)]uint64
+	Count  uint64
+	Sum    time.Duration
+	bounds []float64 // never changed; nil: queueBounds
+	upTo   [bucketsMax]uint64
 }
 
 func (h *Histogram) observe(d time.Duration) {
 	h.Count++
 	h.Sum += d
-	for i := len(Bounds) - 1; i >= 0 && d.Seconds() <= Bounds[i]; i-- {
-		h.UpTo[i]++
+	bounds := h.limits()
+	for i := len(bounds) - 1; i >= 0 && d.Seconds() <= bounds[i]; i-- {
+		h.upTo[i]++
 	}
+}
+
+// Buckets tells how many durations were at most as long as each bound, in seconds.
+func (h *Histogram) Buckets() map[float64]uint64 {
+	bounds := h.limits()
+	buckets := make(map[float64]uint64, len(bounds))
+	for i, bound := range bounds {
+		buckets[bound] = h.upTo[i]
+	}
+	return buckets
+}
+
+func (h *Histogram) limits() []float64 {
+	if h.bounds == nil {
+		return queueBounds
+	}
+	return h.bounds
 }

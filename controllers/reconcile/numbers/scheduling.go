@@ -6,11 +6,6 @@ import (
 	"time"
 )
 
-// AttemptBounds are the upper bounds of an Attempts' buckets in seconds, upstream's for attempts to schedule a pod.
-var AttemptBounds = [...]float64{
-	0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
-}
-
 // Result is how an attempt to schedule a pod ended.
 type Result string
 
@@ -21,19 +16,11 @@ const (
 	Refused       Result = "error"
 )
 
-// Attempts are those that ended with one result, and how long they took.
-type Attempts struct {
-	Count uint64
-	Sum   time.Duration
-	// UpTo are how many took at most as long as each of AttemptBounds.
-	UpTo [len(AttemptBounds)]uint64
-}
-
 // Scheduling has what only a scheduler counts. The zero value is empty and ready; methods of a nil one do nothing.
 type Scheduling struct {
 	mu          sync.Mutex
 	acted       bool
-	attempts    map[string]map[Result]Attempts // by profile
+	attempts    map[string]map[Result]Histogram // by profile
 	preemptions uint64
 	pending     func() map[string]int
 }
@@ -42,8 +29,8 @@ type Scheduling struct {
 type SchedulingCounts struct {
 	// Acted tells that a scheduler has acted here.
 	Acted bool
-	// Attempts are those of each profile, by its schedulerName.
-	Attempts    map[string]map[Result]Attempts
+	// Attempts are how long those of each profile, by its schedulerName, took that ended with each result.
+	Attempts    map[string]map[Result]Histogram
 	Preemptions uint64
 	// Pending are the pods without a node, by upstream's names of queues; nil while no scheduler acts.
 	Pending map[string]int
@@ -77,17 +64,16 @@ func (s *Scheduling) Attempted(profile string, result Result, took time.Duration
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.attempts == nil {
-		s.attempts = map[string]map[Result]Attempts{}
+		s.attempts = map[string]map[Result]Histogram{}
 	}
 	if s.attempts[profile] == nil {
-		s.attempts[profile] = map[Result]Attempts{}
+		s.attempts[profile] = map[Result]Histogram{}
 	}
-	a := s.attempts[profile][result]
-	a.Count++
-	a.Sum += took
-	for i := len(AttemptBounds) - 1; i >= 0 && took.Seconds() <= AttemptBounds[i]; i-- {
-		a.UpTo[i]++
+	a, known := s.attempts[profile][result]
+	if !known {
+		a.bounds = attemptBounds
 	}
+	a.observe(took)
 	s.attempts[profile][result] = a
 }
 
@@ -107,7 +93,7 @@ func (s *Scheduling) Counts() SchedulingCounts {
 		return SchedulingCounts{}
 	}
 	s.mu.Lock()
-	counts := SchedulingCounts{Acted: s.acted, Attempts: map[string]map[Result]Attempts{}, Preemptions: s.preemptions}
+	counts := SchedulingCounts{Acted: s.acted, Attempts: map[string]map[Result]Histogram{}, Preemptions: s.preemptions}
 	for profile, attempts := range s.attempts {
 		counts.Attempts[profile] = maps.Clone(attempts)
 	}

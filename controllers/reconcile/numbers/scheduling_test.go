@@ -23,13 +23,17 @@ func TestSchedulingCountsGoOnInTheNextTerm(t *testing.T) {
 	if !c.Acted || c.Pending != nil || c.Preemptions != 2 || a.Count != 4 || a.Sum != 2*time.Minute+6*time.Millisecond {
 		t.Errorf("%+v", c)
 	}
-	for i, bound := range AttemptBounds {
+	buckets := a.Buckets()
+	if len(buckets) != len(attemptBounds) {
+		t.Errorf("%d buckets, want %d", len(buckets), len(attemptBounds))
+	}
+	for bound, got := range buckets {
 		want := uint64(2)
 		if bound < 0.003 {
 			want = 0
 		}
-		if a.UpTo[i] != want {
-			t.Errorf("%d up to %v, want %d", a.UpTo[i], bound, want)
+		if got != want {
+			t.Errorf("%d up to %v, want %d", got, bound, want)
 		}
 	}
 	var none *Ledger
