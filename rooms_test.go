@@ -86,6 +86,7 @@ var rooms = []room{
 	{[]string{"apiserver/auth/rbac/policy"}, "the roles and bindings of every cluster", nil, ""},
 	{[]string{"apiserver/auth/authconfig"}, "authentication by OIDC issuers and anonymous requests, from a file", nil, "an issuer that does not answer must not keep a server from starting"},
 	{[]string{"apiserver/discovery/..."}, "discovery, OpenAPI, version, health, metrics", []string{"apiserver/resource"}, ""},
+	{[]string{"apiserver/requestmetrics"}, "how many requests were answered and how long they took, under upstream's names", nil, "counted in one place, after authorization, as upstream does"},
 	{[]string{"apiserver/diskroom"}, "the check of free disk space in /readyz, and its metrics", []string{"apiserver/discovery"}, ""},
 	{[]string{"apiserver/auditlog"}, "the audit log: policy, bounded buffer, file", nil, "a stalled disk delays no request: records are dropped and counted"},
 	{[]string{"apiserver/http2buffer"}, "writes headers and body of an HTTP/2 answer together", nil, "x/net/http2 sends headers before it has the body, which costs a TLS record and a system call for each answer"},

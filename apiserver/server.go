@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
 	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
+	"github.com/setpoint-io/setpoint/apiserver/requestmetrics"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -68,6 +69,8 @@ type Config struct {
 	Fairness *flowcontrol.Fairness
 	// Written, if any, is told of the writes of clients. It must not wait.
 	Written Written
+	// Requests counts what is answered; nil: nothing does.
+	Requests *requestmetrics.Requests
 	// Streams, if any, ends when watches, logs and other requests without an end of their own have to end.
 	Streams context.Context
 	// Audit records requests; nil: nothing does.
@@ -141,7 +144,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	}
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok || !info.IsResourceRequest {
-		s.config.Discovery.ServeHTTP(w, r)
+		s.serveDocument(w, r, info)
 		return
 	}
 	handler, found := s.endpoints.Handler(info)
@@ -154,7 +157,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	case handler != nil && len(content.IsPathSegmentName(info.Name)) > 0:
 		s.refuse(w, r, misnamed(info.Name))
 	case handler != nil:
-		handler(w, r)
+		s.config.Requests.Serve(w, r, info, s.longRunning(r, info), handler)
 	case found:
 		s.refuse(w, r, unserved(http.StatusMethodNotAllowed))
 	case s.config.Elsewhere != nil && s.config.Elsewhere.CatchUp(r.Context()) == nil && s.passOn(w, r):
@@ -162,6 +165,16 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, unserved(http.StatusNotFound))
 	default:
 		http.NotFound(w, r)
+	}
+}
+
+// serveDocument answers what is no resource. Of these, health checks are counted, as upstream does.
+func (s *Server) serveDocument(w http.ResponseWriter, r *http.Request, info *request.RequestInfo) {
+	switch r.URL.Path {
+	case "/healthz", "/livez", "/readyz":
+		s.config.Requests.Serve(w, r, info, false, s.config.Discovery.ServeHTTP)
+	default:
+		s.config.Discovery.ServeHTTP(w, r)
 	}
 }
 

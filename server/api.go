@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
+	"github.com/setpoint-io/setpoint/apiserver/requestmetrics"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest"
 	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
@@ -74,6 +75,8 @@ type api struct {
 	numbers *numbers.Ledger
 	// remote reaches the parts of all servers.
 	remote parts.Remote
+	// requests counts what this server answers.
+	requests *requestmetrics.Requests
 	// offered are the built-in kinds, reviews included.
 	offered []*resource.Any
 	// typeChecker tells whether policies fit what they are about.
@@ -83,7 +86,10 @@ type api struct {
 // newAPI makes the API over the opened log.
 func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 	scheme, all := kinds.NewScheme(), kinds.All()
-	a := &api{config: config, door: &inprocess.Door{}, numbers: &numbers.Ledger{}, storage: storage.New(config.log, scheme, all)}
+	a := &api{
+		config: config, door: &inprocess.Door{}, numbers: &numbers.Ledger{}, requests: requestmetrics.New(),
+		storage: storage.New(config.log, scheme, all),
+	}
 	clients, err := newClients(a.door)
 	if err != nil {
 		return nil, err
@@ -122,6 +128,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		Discovery:     documents,
 		Services:      a.services(clients.typed),
 		Fairness:      fair,
+		Requests:      a.requests,
 		Streams:       config.drain.Streams(),
 		Audit:         a.audit(),
 		Written:       a.noteWrite,

@@ -6,13 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/diskroom"
-	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
-	"github.com/setpoint-io/setpoint/server/loops"
 	"github.com/setpoint-io/setpoint/server/term"
 )
 
@@ -57,32 +52,4 @@ func (a *api) checkSystem(context.Context) error {
 
 func (a *api) room() diskroom.Room {
 	return func() diskroom.Space { return diskroom.Space(a.config.log.Status().Space) }
-}
-
-func (a *api) metrics(fair *flowcontrol.Fairness) prometheus.Gatherer {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	gauge := func(name, help string, value func() float64) {
-		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
-	}
-	gauge("setpoint_revision", "Newest revision applied on this replica.", func() float64 { return float64(a.storage.Revision()) })
-	gauge(
-		"setpoint_objects_bytes",
-		"What all objects take in memory.",
-		func() float64 { return float64(a.config.log.Status().ObjectsBytes) },
-	)
-	gauge(
-		"setpoint_objects_limit_bytes",
-		"What they may take if this server leads.",
-		func() float64 { return float64(a.config.log.Status().ObjectsLimitBytes) },
-	)
-	registry.MustRegister(a.room().Metrics()...)
-	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "setpoint_store_step_downs_total", Help: "How often this server stopped leading because most servers did not answer in time.",
-	}, func() float64 { return float64(a.config.log.Status().StepDowns) }))
-	registry.MustRegister(fair, loops.Metrics{Ledger: a.numbers})
-	if a.config.AuditLog != nil {
-		registry.MustRegister(a.config.AuditLog.Lost())
-	}
-	return registry
 }

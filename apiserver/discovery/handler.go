@@ -43,7 +43,7 @@ type Config struct {
 	Documents map[string]http.Handler
 	// Checks are the server's health checks; "ping" is added.
 	Checks []Check
-	// Metrics are served at /metrics. Nil: no such path.
+	// Metrics are served at /metrics, those of health checks at /metrics/slis. Nil: no such paths.
 	Metrics prometheus.Gatherer
 	// Logger gets failing checks. Nil: they are not logged.
 	Logger *slog.Logger
@@ -156,8 +156,10 @@ func Handles(path string) bool {
 	switch parts[0] {
 	case "", "healthz", "livez", "readyz", "openapi":
 		return true
-	case "version", "metrics":
+	case "version":
 		return len(parts) == 1
+	case "metrics":
+		return len(parts) == 1 || len(parts) == 2 && parts[1] == "slis"
 	case "api":
 		return len(parts) <= 2
 	case "apis":
@@ -185,9 +187,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case "healthz", "livez", "readyz":
 		h.health.serve(w, request, path)
 	case "version":
-		writeJSON(w, versionInfo(h.config.Version))
+		writeJSON(w, VersionInfo(h.config.Version))
 	case "metrics":
-		h.serveMetrics(w, request)
+		h.serveMetrics(w, request, path)
 	default:
 		h.serveOffer(w, request, path, first)
 	}
@@ -212,12 +214,15 @@ func (h *Handler) serveOffer(w http.ResponseWriter, request *http.Request, path,
 	}
 }
 
-func (h *Handler) serveMetrics(w http.ResponseWriter, request *http.Request) {
-	if h.metrics == nil {
+func (h *Handler) serveMetrics(w http.ResponseWriter, request *http.Request, path string) {
+	switch {
+	case h.metrics == nil:
 		http.NotFound(w, request)
-		return
+	case path == "/metrics/slis":
+		h.health.indicators.handler.ServeHTTP(w, request)
+	default:
+		h.metrics.ServeHTTP(w, request)
 	}
-	h.metrics.ServeHTTP(w, request)
 }
 
 // servePaths lists what can be asked here, for people who open the server in a browser.
@@ -226,7 +231,7 @@ func (h *Handler) servePaths(w http.ResponseWriter, now *offer) {
 	paths = append(paths, h.health.paths()...)
 	paths = slices.AppendSeq(paths, maps.Keys(h.config.Documents))
 	if h.metrics != nil {
-		paths = append(paths, "/metrics")
+		paths = append(paths, "/metrics", "/metrics/slis")
 	}
 	paths = append(paths, "/version")
 	slices.Sort(paths)

@@ -32,13 +32,14 @@ type Remark string
 func (r Remark) Error() string { return string(r) }
 
 type health struct {
-	checks []Check
-	log    *slog.Logger
+	checks     []Check
+	log        *slog.Logger
+	indicators *indicators
 }
 
 func newHealth(checks []Check, log *slog.Logger) *health {
 	ping := Check{Name: "ping", Live: true, Check: func(context.Context) error { return nil }}
-	return &health{checks: append([]Check{ping}, checks...), log: log}
+	return &health{checks: append([]Check{ping}, checks...), log: log, indicators: newIndicators()}
 }
 
 // of returns the checks behind an endpoint ("livez").
@@ -96,7 +97,9 @@ func (h *health) run(ctx context.Context, endpoint string, checks []Check, exclu
 			continue
 		}
 		err, remark := runCheck(ctx, check), Remark("")
-		if errors.As(err, &remark) {
+		passed := err == nil || errors.As(err, &remark)
+		h.indicators.observe(check.Name, endpoint, passed)
+		if passed && err != nil {
 			fmt.Fprintf(&lines, "[+]%s %s: ok\n", check.Name, remark)
 			continue
 		}

@@ -97,3 +97,24 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("metrics: %s", got)
 	}
 }
+
+// TestHealthIndicators: what a check said is in /metrics/slis, under upstream's names.
+func TestHealthIndicators(t *testing.T) {
+	sick := errors.New("sick")
+	h := newHandler(t, discovery.Config{
+		Metrics: prometheus.NewRegistry(), Checks: []discovery.Check{{Name: "disk", Check: func(context.Context) error { return sick }}},
+	})
+	get(t, h, "/readyz")
+	sick = nil
+	get(t, h, "/readyz")
+	got := body(t, get(t, h, "/metrics/slis"))
+	for _, want := range []string{
+		`kubernetes_healthcheck{name="disk",type="readyz"} 1`,
+		`kubernetes_healthchecks_total{name="disk",status="error",type="readyz"} 1`,
+		`kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} 2`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is missing in\n%s", want, got)
+		}
+	}
+}

@@ -27,9 +27,9 @@ func gitVersion(version string) string {
 	return served + "." + version
 }
 
-// versionInfo is the answer to /version; commit and date are those that the Go toolchain
+// VersionInfo is the answer to /version; commit and date are those that the Go toolchain
 // has stamped into the binary, if any.
-func versionInfo(version string) apiversion.Info {
+func VersionInfo(version string) apiversion.Info {
 	info := apiversion.Info{
 		Major: kubernetesMajor, Minor: kubernetesMinor, EmulationMajor: kubernetesMajor, EmulationMinor: kubernetesMinor,
 		MinCompatibilityMajor: kubernetesMajor, MinCompatibilityMinor: compatibleMinor, GitVersion: gitVersion(version),

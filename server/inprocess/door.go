@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
@@ -35,7 +36,10 @@ type API interface {
 // Door leads to the API of this server. It may be handed out before the API is built: parts
 // of the API are its clients. The zero value is a closed door; all methods may be called from
 // any goroutine.
-type Door struct{ api atomic.Pointer[API] }
+type Door struct {
+	api     atomic.Pointer[API]
+	clients clients
+}
 
 // Open lets requests through to the API.
 func (d *Door) Open(api API) { d.api.Store(&api) }
@@ -44,7 +48,7 @@ func (d *Door) Open(api API) { d.api.Store(&api) }
 // (0: none) and the object that led to them.
 func (d *Door) Config(u user.Info, term uint64) *rest.Config {
 	return &rest.Config{
-		Host:      "https://in-process",
+		Host:      "https://" + host,
 		QPS:       -1, // the server's own loops are not held back; the log bounds what it takes
 		UserAgent: fieldManager(u) + "/" + process.Version + " setpoint",
 		// Whoever deletes what a namespace holds asks for deprecated kinds too.
@@ -74,7 +78,10 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if pass, ok := reconcile.PassFrom(r.Context()); ok && caller.User == Controllers {
 		caller.User = account(pass.Account)
 	}
-	return (*api).Transport(caller).RoundTrip(r)
+	begun := time.Now()
+	response, err := (*api).Transport(caller).RoundTrip(r)
+	t.door.clients.answered(r.Method, response, begun)
+	return response, err
 }
 
 // account is the user of one controller: upstream's service account, with the rights of this server.
