@@ -6,14 +6,9 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
-
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/recording"
 )
 
 // restartPause is how long a controller that failed rests before it runs again.
@@ -29,23 +24,18 @@ func Run(ctx context.Context, env reconcile.Env, cfg Config) error {
 	if env.Logger == nil {
 		env.Logger = slog.New(slog.DiscardHandler)
 	}
-	events := record.NewBroadcaster(record.WithContext(ctx))
-	defer events.Shutdown()
 	if env.Numbers == nil {
 		env.Numbers = &numbers.Ledger{}
 	}
-	send := &sender{
-		ctx: ctx, sink: &typedcorev1.EventSinkImpl{Interface: env.Client.CoreV1().Events("")},
-		correlator: record.NewEventCorrelator(clock.RealClock{}), counts: &env.Numbers.Events, log: env.Logger,
-	}
-	events.StartEventWatcher(send.send)
+	events := recording.Start(ctx, env.Client, &env.Numbers.Events, env.Logger)
+	defer events.Stop()
 
 	var wg sync.WaitGroup
 	for _, c := range all(cfg) {
 		if cfg.APIOnly && !c.OfAPI {
 			continue
 		}
-		env.Events = counted{events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: c.Name}), send}
+		env.Events = events.Recorder(c.Name)
 		own := env
 		wg.Go(func() { keepRunning(ctx, own, c) })
 	}

@@ -13,13 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/recording"
 )
 
 // The limits of reporting. There is at most one report waiting for each pod, so the queue is bounded by the pods.
@@ -192,35 +193,15 @@ func (r *reporter) recorder(pod *corev1.Pod) record.EventRecorder {
 	return r.recorders[pod.Spec.SchedulerName]
 }
 
-// recordEvents starts sending events; the returned function stops it. client-go's correlator limits them to a burst of
-// 25 for each pod and merges repetitions.
-func (r *reporter) recordEvents(ctx context.Context, client kubernetes.Interface, names iter.Seq[string]) (stop func()) {
-	broadcaster := record.NewBroadcaster()
-	broadcaster.StartRecordingToSink(eventSink{ctx, client})
+// recordEvents starts sending events; the returned function stops it.
+func (r *reporter) recordEvents(ctx context.Context, counts *numbers.Ledger, names iter.Seq[string]) (stop func()) {
+	if counts == nil {
+		counts = &numbers.Ledger{}
+	}
+	events := recording.Start(ctx, r.client, &counts.Events, r.log)
 	r.recorders = map[string]record.EventRecorder{}
 	for name := range names {
-		r.recorders[name] = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: name})
+		r.recorders[name] = events.Recorder(name)
 	}
-	return broadcaster.Shutdown // waits for the queue; the sender ends with its context
-}
-
-// eventSink sends events within the term: client-go's own sink ignores the end of the context.
-type eventSink struct {
-	ctx    context.Context // record.EventSink passes none
-	client kubernetes.Interface
-}
-
-// Create is part of record.EventSink.
-func (s eventSink) Create(event *corev1.Event) (*corev1.Event, error) {
-	return s.client.CoreV1().Events(event.Namespace).Create(s.ctx, event, metav1.CreateOptions{})
-}
-
-// Update is part of record.EventSink.
-func (s eventSink) Update(event *corev1.Event) (*corev1.Event, error) {
-	return s.client.CoreV1().Events(event.Namespace).Update(s.ctx, event, metav1.UpdateOptions{})
-}
-
-// Patch is part of record.EventSink.
-func (s eventSink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
-	return s.client.CoreV1().Events(event.Namespace).Patch(s.ctx, event.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{})
+	return events.Stop
 }

@@ -94,7 +94,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.log.Info("scheduling begins", "profiles", slices.Sorted(maps.Keys(s.engines)))
-	stopEvents := s.report.recordEvents(ctx, s.client, maps.Keys(s.engines))
+	stopEvents := s.report.recordEvents(ctx, cfg.Numbers, maps.Keys(s.engines))
 	defer stopEvents()
 	ctx = reconcile.WithLoop(ctx, s.name, s.queue.numbers) // events are not among its writes, as with controllers
 	var children sync.WaitGroup

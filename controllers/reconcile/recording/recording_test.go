@@ -1,4 +1,4 @@
-package controllers
+package recording
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 )
 
-// sink takes, or answers with an error.
-type sink struct{ err error }
+// answers takes, or answers with an error.
+type answers struct{ err error }
 
-func (s sink) Create(e *corev1.Event) (*corev1.Event, error)          { return e, s.err }
-func (s sink) Update(e *corev1.Event) (*corev1.Event, error)          { return e, s.err }
-func (s sink) Patch(e *corev1.Event, _ []byte) (*corev1.Event, error) { return e, s.err }
+func (s answers) Create(e *corev1.Event) (*corev1.Event, error)          { return e, s.err }
+func (s answers) Update(e *corev1.Event) (*corev1.Event, error)          { return e, s.err }
+func (s answers) Patch(e *corev1.Event, _ []byte) (*corev1.Event, error) { return e, s.err }
 
 // TestNoEventIsLostWithoutACount: each that was made is sent or counted.
 func TestNoEventIsLostWithoutACount(t *testing.T) {
@@ -42,7 +42,7 @@ func TestNoEventIsLostWithoutACount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sender{
-				ctx: ended, sink: sink{c.err}, correlator: record.NewEventCorrelator(clock.RealClock{}), counts: &numbers.Events{},
+				ctx: ended, sink: answers{c.err}, correlator: record.NewEventCorrelator(clock.RealClock{}), counts: &numbers.Events{},
 				log: slog.New(slog.DiscardHandler),
 			}
 			s.waiting.Store(c.hold)

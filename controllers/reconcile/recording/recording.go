@@ -1,4 +1,4 @@
-package controllers
+package recording
 
 import (
 	"context"
@@ -9,10 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 )
@@ -26,7 +30,30 @@ const (
 	eventRetryInterval = 10 * time.Second
 )
 
-// sender sends the events of all controllers of a term. Each that a controller made is sent or counted as lost.
+// Events are those of a term of leadership.
+type Events struct {
+	broadcaster record.EventBroadcaster
+	sender      *sender
+}
+
+// Start begins to send events with the client until ctx, that of the term, ends, and to count them.
+func Start(ctx context.Context, client kubernetes.Interface, counts *numbers.Events, log *slog.Logger) *Events {
+	e := &Events{record.NewBroadcaster(record.WithContext(ctx)), &sender{
+		ctx: ctx, sink: sink{ctx, client}, correlator: record.NewEventCorrelator(clock.RealClock{}), counts: counts, log: log,
+	}}
+	e.broadcaster.StartEventWatcher(e.sender.send)
+	return e
+}
+
+// Recorder is that of one component, for as long as Stop is not called. It is safe for concurrent use and does not wait.
+func (e *Events) Recorder(component string) record.EventRecorder {
+	return counted{e.broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component}), e.sender}
+}
+
+// Stop returns when the events that wait are sent, or given up because the term has ended.
+func (e *Events) Stop() { e.broadcaster.Shutdown() }
+
+// sender sends the events of all recorders. Each that was made is sent or counted as lost.
 type sender struct {
 	ctx        context.Context // of the term: record.EventBroadcaster passes none
 	sink       record.EventSink
@@ -94,7 +121,28 @@ func (s *sender) refused(event *corev1.Event, err error) {
 	s.log.Debug("event not recorded", "reason", event.Reason, "about", event.InvolvedObject.Name, "err", err)
 }
 
-// counted is a recorder of one controller that hands over to the sender.
+// sink writes events within the term: client-go's own does not know when that ends.
+type sink struct {
+	ctx    context.Context // record.EventSink passes none
+	client kubernetes.Interface
+}
+
+// Create implements record.EventSink.
+func (s sink) Create(event *corev1.Event) (*corev1.Event, error) {
+	return s.client.CoreV1().Events(event.Namespace).Create(s.ctx, event, metav1.CreateOptions{})
+}
+
+// Update implements record.EventSink.
+func (s sink) Update(event *corev1.Event) (*corev1.Event, error) {
+	return s.client.CoreV1().Events(event.Namespace).Update(s.ctx, event, metav1.UpdateOptions{})
+}
+
+// Patch implements record.EventSink.
+func (s sink) Patch(event *corev1.Event, data []byte) (*corev1.Event, error) {
+	return s.client.CoreV1().Events(event.Namespace).Patch(s.ctx, event.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{})
+}
+
+// counted is a recorder of one component that hands over to the sender.
 type counted struct {
 	record.EventRecorder
 	sender *sender
