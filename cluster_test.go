@@ -15,6 +15,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -55,6 +56,28 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Errorf("the temporary directory: %v", err)
 	}
 	until(t, "no goroutine of ours", func() bool { return ours() == "" })
+}
+
+// TestWatchOverASocket: every layer of a server that stands around a request must pass on what a watch writes. Clients that cannot
+// watch list again and again, and nothing else fails.
+func TestWatchOverASocket(t *testing.T) {
+	_, access := started(t, setpoint.Config{APIOnly: true})
+	for name, change := range map[string]func(*rest.Config){
+		"HTTP/2":   func(*rest.Config) {},
+		"HTTP/1.1": func(c *rest.Config) { c.NextProtos = []string{"http/1.1"} },
+	} {
+		config := rest.CopyConfig(access)
+		change(config)
+		client := kubernetes.NewForConfigOrDie(config)
+		events, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		defer events.Stop()
+		if event := <-events.ResultChan(); event.Type != watch.Added {
+			t.Errorf("%s: %+v", name, event)
+		}
+	}
 }
 
 // TestAStopRightAfterTheStart finds everything still starting, and is no error.

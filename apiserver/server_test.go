@@ -28,6 +28,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
+	"github.com/setpoint-io/setpoint/apiserver/requestmetrics"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -92,6 +93,7 @@ func serverConfig(t testing.TB, log storage.Log) Config {
 		Authorizer:    authorizer,
 		TypeConverter: converter,
 		Discovery:     http.NotFoundHandler(),
+		Requests:      requestmetrics.New(),
 		Logger:        slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }

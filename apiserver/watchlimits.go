@@ -150,6 +150,9 @@ func (w *impatientWriter) Flush() {
 	_ = w.controller.Flush() // the next write fails too
 }
 
+// CloseNotify is there for upstream's wrappers, as that of responseWriter.
+func (w *impatientWriter) CloseNotify() <-chan bool { return nil }
+
 // Hijack implements http.Hijacker, for watches over WebSockets.
 func (w *impatientWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.controller.Hijack() }
 
