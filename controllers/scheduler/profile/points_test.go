@@ -30,7 +30,7 @@ func TestResolve(t *testing.T) {
 			replaced("NodeAffinity:fs2", "NodeAffinity:fs1", "TaintToleration:fs3", "TaintToleration:fs1")},
 		{"no preemption", "postFilter: {disabled: [{name: '*'}]}", replaced(" preempts", "")},
 		{"no preemption anywhere", "multiPoint: {disabled: [{name: DefaultPreemption}]}", replaced(" preempts", "")},
-		{"what does not exist is disabled", "multiPoint: {disabled: [{name: NodeVolumeLimits}]}\nplacementScore: {disabled: [{name: '*'}]}", upstreamProfile},
+		{"what does not exist is disabled", "multiPoint: {disabled: [{name: GangScheduling}]}\nplacementScore: {disabled: [{name: '*'}]}", upstreamProfile},
 		{"only what must be", "multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: SchedulingGates}, {name: DefaultBinder}, " +
 			"{name: VolumeBinding}, {name: DynamicResources}, {name: NodeResourcesFit}]}", "NodeResourcesFit:fs1 VolumeBinding:fs1 DynamicResources:f"},
 	} {

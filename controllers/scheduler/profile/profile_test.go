@@ -46,7 +46,7 @@ func listed(p Profile) string {
 
 // upstreamProfile is what upstream's default profile is here.
 const upstreamProfile = "NodeUnschedulable:f NodeName:f TaintToleration:fs3 NodeAffinity:fs2 NodePorts:f NodeResourcesFit:fs1 VolumeRestrictions:f " +
-	"VolumeBinding:fs1 VolumeZone:f DynamicResources:f NodeDeclaredFeatures:f NodeResourcesBalancedAllocation:s1 ImageLocality:s1 PodTopologySpread:fs2 " +
+	"NodeVolumeLimits:f VolumeBinding:fs1 VolumeZone:f DynamicResources:f NodeDeclaredFeatures:f NodeResourcesBalancedAllocation:s1 ImageLocality:s1 PodTopologySpread:fs2 " +
 	"InterPodAffinity:fs2 preempts"
 
 func TestDefault(t *testing.T) {
