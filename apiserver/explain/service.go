@@ -12,13 +12,15 @@ import (
 // service explains why nobody answers at a Service: no pod is selected, none is ready, or none has the port.
 func (e *explainer) service(name Object, service *corev1.Service) finding {
 	f, selector := finding{}, service.Spec.Selector
+	e.failing(&f, name)
+	const fails = ", and a control loop fails at it"
 	switch {
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
 		f.clear(name, "it is another name for %s", service.Spec.ExternalName)
-		return f.conclude("", name.String()+" has no endpoints of its own")
+		return f.conclude(name.String()+" has no endpoints of its own"+fails, name.String()+" has no endpoints of its own")
 	case len(selector) == 0:
 		f.clear(name, "it has no selector, so somebody else makes its endpoints")
-		return f.conclude("", name.String()+" selects no pods")
+		return f.conclude(name.String()+" selects no pods"+fails, name.String()+" selects no pods")
 	}
 	var selected, others []*corev1.Pod
 	for _, pod := range list[*corev1.Pod](e, Pods, name.Namespace) {

@@ -193,8 +193,12 @@ func TestOwnerInAnotherNamespaceIsNoReasonToDelete(t *testing.T) {
 
 func TestForegroundCycleEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, w *reconciletest.World) {
-		a, b := set("a", ref("ReplicaSet", "b", "b", true)), set("b", ref("ReplicaSet", "a", "a", true))
-		add(w, a, b)
+		add(w, set("a"), set("b", ref("ReplicaSet", "a", "a", true)))
+		closed := set("a", ref("ReplicaSet", "b", "b", true)) // made so at once, it would be without an owner until b is there
+		if _, err := w.Client.AppsV1().ReplicaSets("ns").Update(t.Context(), closed, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
 		policy := metav1.DeletePropagationForeground
 		if err := w.Client.AppsV1().ReplicaSets("ns").Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 			t.Fatal(err)
