@@ -102,7 +102,6 @@ func (c *controller) detachAll(ctx context.Context, view nodeView, plan *nodePla
 }
 
 func (c *controller) delete(ctx context.Context, a *storagev1.VolumeAttachment) error {
-	c.memory.deletes(a.UID)
 	err := c.env.Client.StorageV1().VolumeAttachments().Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, and the cache will say so

@@ -8,7 +8,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/newest"
@@ -52,37 +51,20 @@ func run(ctx context.Context, env *reconcile.Env) error {
 		claims: reconcile.PersistentVolumeClaims.From(env), drivers: drivers.From(env), attachments: attachments.From(env),
 	}
 	c.reserved = reservations{get: c.attachmentOf, holders: c.holders}
-	if err := c.takeOver(ctx); err != nil {
+	list, err := env.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
+	if err != nil {
 		return err
+	}
+	for i := range list.Items {
+		c.reserved.found(&list.Items[i])
 	}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name: "volumeattach", Queue: "attachdetach", Reconcile: c.reconcile, Sources: c.sources(), Env: env,
 	})
 }
 
-// takeOver learns what a former leader made and deleted and the caches may not show yet.
-func (c *controller) takeOver(ctx context.Context) error {
-	list, err := c.env.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	there := map[types.UID]bool{}
-	for i := range list.Items {
-		a := &list.Items[i]
-		c.reserved.found(a)
-		there[a.UID] = a.DeletionTimestamp == nil
-	}
-	cached, err := c.attachments.List("", nil)
-	for _, a := range cached {
-		if !there[a.UID] {
-			c.memory.deletes(a.UID)
-		}
-	}
-	return err
-}
-
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
-	view, err := c.look(ctx, key.Name)
+	view, err := c.look(key.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -101,20 +83,4 @@ func (c *controller) attachmentOf(ctx context.Context, name string) (*storagev1.
 		return nil, nil
 	}
 	return found, err
-}
-
-// newest is the cached version of an attachment, or that of the API if it may have been deleted and the cache does not show it.
-func (c *controller) newest(ctx context.Context, cached *storagev1.VolumeAttachment) (*storagev1.VolumeAttachment, error) {
-	if cached.DeletionTimestamp != nil || !c.memory.deleted(cached.UID) {
-		return cached, nil
-	}
-	found, err := c.attachmentOf(ctx, cached.Name)
-	if err != nil {
-		return nil, err
-	}
-	if found == nil || found.UID != cached.UID {
-		found = cached.DeepCopy()
-		found.DeletionTimestamp = &metav1.Time{Time: c.env.Now()}
-	}
-	return found, nil
 }

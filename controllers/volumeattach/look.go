@@ -1,7 +1,6 @@
 package volumeattach
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +39,7 @@ type holding struct {
 }
 
 // look reads all that a pass needs.
-func (c *controller) look(ctx context.Context, name string) (nodeView, error) {
+func (c *controller) look(name string) (nodeView, error) {
 	view := nodeView{name: name, now: c.env.Now()}
 	node, err := c.writtenNodes.Get(c.nodes, reconcile.Key{Name: name})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -57,7 +56,7 @@ func (c *controller) look(ctx context.Context, name string) (nodeView, error) {
 	if view.wants, err = c.wanted(name, pods, claimed); err != nil {
 		return view, err
 	}
-	if view.has, err = c.held(ctx, name, claimed); err != nil {
+	if view.has, err = c.held(name, claimed); err != nil {
 		return view, err
 	}
 	view.inUse = c.memory.inUse(view)
@@ -136,7 +135,7 @@ func (c *controller) attachable(driver string) bool {
 }
 
 // held are the attachments of a node that this controller answers for.
-func (c *controller) held(ctx context.Context, node string, claimed map[reconcile.Key]bool) ([]*holding, error) {
+func (c *controller) held(node string, claimed map[reconcile.Key]bool) ([]*holding, error) {
 	found, err := c.attachments.ByIndex(byAttachedNode, node)
 	if err != nil {
 		return nil, err
@@ -149,9 +148,6 @@ func (c *controller) held(ctx context.Context, node string, claimed map[reconcil
 		}
 		if !isOurs(a, volume) {
 			continue
-		}
-		if a, err = c.newest(ctx, a); err != nil {
-			return nil, err
 		}
 		h := &holding{attachment: a, since: c.memory.unusedSince(node, a)}
 		if volume != nil && volume.Spec.CSI != nil {

@@ -13,8 +13,6 @@ import (
 type memory struct {
 	mu    sync.Mutex
 	nodes map[string]*nodeMemory
-	// gone are attachments that were deleted, or perhaps were, until the cache shows it.
-	gone map[types.UID]bool
 }
 
 type nodeMemory struct {
@@ -96,27 +94,4 @@ func (m *memory) news(node, attachment, text string) bool {
 	}
 	known.said[attachment] = text
 	return true
-}
-
-// deletes keeps that an attachment is about to be deleted.
-func (m *memory) deletes(uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.gone == nil {
-		m.gone = map[types.UID]bool{}
-	}
-	m.gone[uid] = true
-}
-
-func (m *memory) deleted(uid types.UID) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.gone[uid]
-}
-
-// shown forgets an attachment whose deletion the cache shows.
-func (m *memory) shown(uid types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.gone, uid)
 }

@@ -96,9 +96,6 @@ func (c *controller) nodesOfAttachment(before, after metav1.Object) []reconcile.
 			continue
 		}
 		c.reserved.shown(a)
-		if after == nil || a.DeletionTimestamp != nil {
-			c.memory.shown(a.UID)
-		}
 		keys = append(keys, reconcile.Key{Name: a.Spec.NodeName})
 		if v, err := c.volumeOf(a); err == nil && v != nil && (before == nil || after == nil) {
 			keys = append(keys, c.nodesOfVolume(nil, v)...)
