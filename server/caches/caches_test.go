@@ -49,7 +49,7 @@ func TestWhatEveryServerKeeps(t *testing.T) {
 		"persistentvolumeclaims", "persistentvolumes", "poddisruptionbudgets.policy", "pods", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "replicasets.apps", "replicationcontrollers", "resourceclaims.resource.k8s.io", "resourcequotas", "serviceaccounts", "servicecidrs.networking.k8s.io", "services", "statefulsets.apps", "storageclasses.storage.k8s.io",
 		"storageversionmigrations.storagemigration.k8s.io",
 		"validatingadmissionpolicies.admissionregistration.k8s.io", "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-		"validatingwebhookconfigurations.admissionregistration.k8s.io", "volumeattributesclasses.storage.k8s.io",
+		"validatingwebhookconfigurations.admissionregistration.k8s.io", "volumeattachments.storage.k8s.io", "volumeattributesclasses.storage.k8s.io",
 	}
 	c, _ := warmed(t)
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(c.all()))); diff != "" {
