@@ -39,6 +39,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/ttl"
 	"github.com/setpoint-io/setpoint/controllers/ttlafterfinished"
 	"github.com/setpoint-io/setpoint/controllers/unattended"
+	"github.com/setpoint-io/setpoint/controllers/volumeattach"
 	"github.com/setpoint-io/setpoint/controllers/volumebinder"
 	"github.com/setpoint-io/setpoint/controllers/volumeexpander"
 )
@@ -83,6 +84,7 @@ func all(cfg Config) []reconcile.Controller {
 		storageprotection.New(),
 		storagemigration.New(),
 		volumebinder.New(),
+		volumeattach.New(),
 		ephemeralvolume.New(),
 		volumeexpander.New(),
 		apiservice.New(cfg.LocalAPIs, cfg.Prober),
