@@ -99,6 +99,7 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(a.boundHere))
 	lookup := &objects{
 		client:   a.Client,
+		nodeName: a.NodeName,
 		services: everywhere.Core().V1().Services().Lister(),
 		synced:   everywhere.Core().V1().Services().Informer().HasSynced,
 	}
@@ -111,7 +112,7 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 		HostIPs: []string{a.NodeIP.String()}, Dirs: dirs, DNS: podconfig.DNS{Servers: a.ClusterDNS, Domain: a.ClusterDomain},
 		Objects: lookup, Events: recorder, Status: sender,
 		Images:      images.New(images.Config{Service: a.Runtime, Events: recorder, Dir: dirs.ImageAccess(), Secret: lookup.Secret}),
-		Volumes:     volumes.New(volumes.Config{Objects: lookup, Dirs: dirs, WithoutMounts: a.WithoutMounts}),
+		Volumes:     volumes.New(volumes.Config{Objects: lookup, Dirs: dirs, WithoutMounts: a.WithoutMounts, Warn: warnOn(recorder)}),
 		Allocatable: watch.allocatable, RuntimeHandler: lookup.RuntimeHandler, UserAgent: "kube-probe/1.37", Logger: a.Logger,
 	})
 	return m, func(ctx context.Context) error {
@@ -121,6 +122,13 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 		bound.StartWithContext(ctx)
 		defer bound.Shutdown()
 		return m.Run(ctx, informer)
+	}
+}
+
+// warnOn records a warning on a pod.
+func warnOn(recorder events.Recorder) func(pod *corev1.Pod, reason, message string) {
+	return func(pod *corev1.Pod, reason, message string) {
+		recorder.Event(events.Pod(pod), corev1.EventTypeWarning, reason, message)
 	}
 }
 

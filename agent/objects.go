@@ -19,6 +19,7 @@ import (
 // Services come from a cache, since every container start needs all of them.
 type objects struct {
 	client   kubernetes.Interface
+	nodeName string
 	services corelisters.ServiceLister
 	synced   cache.InformerSynced
 }
@@ -38,10 +39,13 @@ func (o *objects) Services(ctx context.Context, namespace string) ([]*corev1.Ser
 	return o.services.Services(namespace).List(labels.Everything())
 }
 
-func (o *objects) Volume(ctx context.Context, namespace, claim string) (*corev1.PersistentVolume, error) {
+func (o *objects) Volume(ctx context.Context, namespace, claim string, owner *corev1.Pod) (*corev1.PersistentVolume, error) {
 	pvc, err := o.client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
+	}
+	if owner != nil && !metav1.IsControlledBy(pvc, owner) {
+		return nil, fmt.Errorf("PVC %q was not created for pod %q (pod is not owner)", namespace+"/"+claim, owner.Namespace+"/"+owner.Name)
 	}
 	if pvc.Status.Phase != corev1.ClaimBound {
 		return nil, fmt.Errorf("persistentvolumeclaim %q is not bound", claim)
@@ -66,13 +70,17 @@ func (o *objects) Token(ctx context.Context, pod *corev1.Pod, audience string, s
 	if audience != "" {
 		req.Spec.Audiences = []string{audience}
 	}
-	account := pod.Spec.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
-	got, err := o.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, account, req, metav1.CreateOptions{})
+	got, err := o.client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, accountOf(pod), req, metav1.CreateOptions{})
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("failed to fetch token: %w", err)
 	}
 	return got.Status.Token, got.Status.ExpirationTimestamp.Time, nil
+}
+
+// accountOf is the name of the pod's service account.
+func accountOf(pod *corev1.Pod) string {
+	if pod.Spec.ServiceAccountName == "" {
+		return "default"
+	}
+	return pod.Spec.ServiceAccountName
 }

@@ -101,6 +101,11 @@ func writeFiles(root *os.Root, dir string, files map[string]file, group *int64) 
 			}
 			mode |= 0o440
 		}
+		if f.owner != nil {
+			if err := root.Chown(path, int(*f.owner), -1); err != nil {
+				return err
+			}
+		}
 		if err := root.Chmod(path, mode); err != nil {
 			return err
 		}

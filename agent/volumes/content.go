@@ -20,6 +20,8 @@ const defaultFileMode = 0o644
 type file struct {
 	data []byte
 	mode os.FileMode
+	// owner is a user id, or nil for root.
+	owner *int64
 }
 
 // content writes a volume made of API objects.
@@ -72,6 +74,10 @@ func (m *Manager) addProjected(ctx context.Context, in Input, files map[string]f
 			err = addDownward(in, files, s.DownwardAPI.Items, mode)
 		case s.ServiceAccountToken != nil:
 			err = m.addToken(ctx, in, files, v.Name, s.ServiceAccountToken, mode)
+		case s.ClusterTrustBundle != nil:
+			err = m.addTrustBundle(ctx, in, files, s.ClusterTrustBundle, mode)
+		case s.PodCertificate != nil:
+			err = m.addCertificate(ctx, in, files, certificateKey{in.Pod.UID, v.Name, i}, s.PodCertificate, mode)
 		default:
 			err = ErrUnsupported
 		}
@@ -141,7 +147,7 @@ func forgiven(err error, optional *bool) bool {
 func addItems(files map[string]file, data map[string][]byte, items []corev1.KeyToPath, mode *int32, optional *bool, kind string) error {
 	if len(items) == 0 {
 		for k, v := range data {
-			files[k] = file{v, fileMode(nil, mode)}
+			files[k] = file{data: v, mode: fileMode(nil, mode)}
 		}
 		return nil
 	}
@@ -153,7 +159,7 @@ func addItems(files map[string]file, data map[string][]byte, items []corev1.KeyT
 		if !ok {
 			return fmt.Errorf("%s references non-existent %s key: %s", "volume", kind, item.Key)
 		}
-		files[item.Path] = file{v, fileMode(item.Mode, mode)}
+		files[item.Path] = file{data: v, mode: fileMode(item.Mode, mode)}
 	}
 	return nil
 }
@@ -183,7 +189,7 @@ func addDownward(in Input, files map[string]file, items []corev1.DownwardAPIVolu
 		if err != nil {
 			return err
 		}
-		files[item.Path] = file{[]byte(value), fileMode(item.Mode, mode)}
+		files[item.Path] = file{data: []byte(value), mode: fileMode(item.Mode, mode)}
 	}
 	return nil
 }

@@ -8,7 +8,11 @@
 // ConfigMaps, Secrets, the downward API and projections change together, by one
 // rename of the ..data link, so a reader never sees half an update. No path in a
 // volume or sub-path leads out of it, whatever links its content has. Unmount
-// removes everything, and works on what a crashed agent left.
+// removes everything, and works on what a crashed agent left. Keys of certificates
+// (KEP-4317) are made here, are never on a disk, and last until a signer issues the
+// next certificate; a signer that is late holds the first mount only, for
+// issueTimeout at a time.
 //
-// Tested on a real file system; tests that mount need root.
+// Tested on a real file system; tests that mount or change owners need root. Tokens
+// and certificates grow old in a synctest bubble.
 package volumes

@@ -16,19 +16,35 @@ import (
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 )
 
-// Mounts are c's volume mounts. Paths are those Mount returned; env expands
-// subPathExpr.
-func (m *Manager) Mounts(pod *corev1.Pod, c *corev1.Container, paths, env map[string]string) ([]*runtimeapi.Mount, error) {
+// MountInput is what the mounts of a container depend on.
+type MountInput struct {
+	Pod       *corev1.Pod
+	Container *corev1.Container
+	// Paths are those that Mount returned.
+	Paths map[string]string
+	// Images are those of image volumes, by the volume's name.
+	Images map[string]*runtimeapi.Image
+	// Env expands subPathExpr.
+	Env map[string]string
+}
+
+// Mounts are the volume mounts of a container.
+func (m *Manager) Mounts(in MountInput) ([]*runtimeapi.Mount, error) {
+	pod, c := in.Pod, in.Container
 	var out []*runtimeapi.Mount
 	for i := range c.VolumeMounts {
 		vm := &c.VolumeMounts[i]
-		host, ok := paths[vm.Name]
+		host, ok := in.Paths[vm.Name]
 		if !ok {
 			return nil, fmt.Errorf("cannot find volume %q to mount into container %q", vm.Name, c.Name)
 		}
 		sub := vm.SubPath
 		if vm.SubPathExpr != "" {
-			sub = podconfig.Expand(vm.SubPathExpr, env)
+			sub = podconfig.Expand(vm.SubPathExpr, in.Env)
+		}
+		if image := in.Images[vm.Name]; image != nil {
+			out = append(out, imageMount(vm, image, sub))
+			continue
 		}
 		if sub != "" {
 			pinned, err := m.subPath(pod, c.Name, i, host, sub)
@@ -45,12 +61,20 @@ func (m *Manager) Mounts(pod *corev1.Pod, c *corev1.Container, paths, env map[st
 	return out, nil
 }
 
+// imageMount leaves the sub-path to the runtime, which knows where the image's files are.
+func imageMount(vm *corev1.VolumeMount, image *runtimeapi.Image, sub string) *runtimeapi.Mount {
+	return &runtimeapi.Mount{
+		ContainerPath: vm.MountPath, Image: &runtimeapi.ImageSpec{Image: image.Id}, ImageSubPath: sub,
+		Readonly: true, Propagation: propagation(vm.MountPropagation),
+	}
+}
+
 // readOnlySource: content from the API is the agent's to write.
 func readOnlySource(pod *corev1.Pod, name string) bool {
 	for i := range pod.Spec.Volumes {
 		if v := &pod.Spec.Volumes[i]; v.Name == name {
 			return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil ||
-				v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+				v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly || v.Image != nil
 		}
 	}
 	return false

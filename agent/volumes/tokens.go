@@ -2,16 +2,12 @@ package volumes
 
 import (
 	"context"
-	"os"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// tokenMode is upstream's for a token nobody but its owner needs.
-const tokenMode = 0o600
 
 // tokenCache keeps issued tokens until most of their life is over.
 type tokenCache struct {
@@ -70,29 +66,6 @@ func (m *Manager) addToken(
 		m.tokens.tokens[k] = have
 		m.tokens.mu.Unlock()
 	}
-	files[p.Path] = file{[]byte(have.token), tokenFileMode(in.Pod, mode)}
+	files[p.Path] = privateFile(in.Pod, []byte(have.token), mode)
 	return nil
-}
-
-// tokenFileMode lets only root read, unless the pod runs as someone else.
-func tokenFileMode(pod *corev1.Pod, mode *int32) os.FileMode {
-	if fsGroup(pod) != nil || runsAsUser(pod) {
-		return fileMode(nil, mode)
-	}
-	if mode != nil && *mode != defaultFileMode {
-		return os.FileMode(*mode)
-	}
-	return tokenMode
-}
-
-func runsAsUser(pod *corev1.Pod) bool {
-	if sc := pod.Spec.SecurityContext; sc != nil && sc.RunAsUser != nil {
-		return true
-	}
-	for i := range pod.Spec.Containers {
-		if sc := pod.Spec.Containers[i].SecurityContext; sc != nil && sc.RunAsUser != nil {
-			return true
-		}
-	}
-	return false
 }

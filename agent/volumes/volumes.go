@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/agent/podconfig"
@@ -30,8 +32,20 @@ type Objects interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	// Token issues a service account token for pod, valid for about seconds.
 	Token(ctx context.Context, pod *corev1.Pod, audience string, seconds int64) (token string, expires time.Time, err error)
-	// Volume is the persistent volume a claim is bound to.
-	Volume(ctx context.Context, namespace, claim string) (*corev1.PersistentVolume, error)
+	// TrustBundle and TrustBundles find ClusterTrustBundles, by name or by signer and labels.
+	TrustBundle(ctx context.Context, name string) (*certificatesv1.ClusterTrustBundle, error)
+	TrustBundles(ctx context.Context, signer string, selector labels.Selector) ([]certificatesv1.ClusterTrustBundle, error)
+	// RequestCertificate asks a signer for a certificate of pod; stubRequest is a PKCS #10 request, which proves that
+	// we have the key.
+	RequestCertificate(
+		ctx context.Context, pod *corev1.Pod, p *corev1.PodCertificateProjection, stubRequest []byte,
+	) (*certificatesv1.PodCertificateRequest, error)
+	// CertificateRequest reads a request, once it is decided or after limit, whichever is first.
+	CertificateRequest(
+		ctx context.Context, namespace, name string, limit time.Duration,
+	) (*certificatesv1.PodCertificateRequest, error)
+	// Volume is the persistent volume a claim is bound to. A claim that is not owner's is refused, unless owner is nil.
+	Volume(ctx context.Context, namespace, claim string, owner *corev1.Pod) (*corev1.PersistentVolume, error)
 }
 
 // Config of a Manager; Objects and Dirs are required.
@@ -41,16 +55,21 @@ type Config struct {
 	// WithoutMounts uses plain directories in place of tmpfs, and paths in place
 	// of bind mounts, for tests that do not run as root.
 	WithoutMounts bool
+	// Warn tells users of a pod about what does not stop it; nil tells nobody.
+	Warn func(pod *corev1.Pod, reason, message string)
 }
 
 // Manager prepares volumes. It is safe for concurrent use on different pods.
 type Manager struct {
 	Config
-	tokens tokenCache
+	tokens       tokenCache
+	certificates certificates
 }
 
 // New returns a Manager.
-func New(cfg Config) *Manager { return &Manager{Config: cfg, tokens: newTokenCache()} }
+func New(cfg Config) *Manager {
+	return &Manager{Config: cfg, tokens: newTokenCache(), certificates: newCertificates()}
+}
 
 // Error names the volume that could not be prepared, in upstream's words.
 type Error struct {
@@ -103,7 +122,11 @@ func (m *Manager) mount(ctx context.Context, in Input, v *corev1.Volume) (string
 	case v.HostPath != nil:
 		return v.HostPath.Path, checkHostPath(v.HostPath)
 	case v.PersistentVolumeClaim != nil:
-		return m.claim(ctx, in.Pod, v.PersistentVolumeClaim.ClaimName)
+		return m.claim(ctx, in.Pod, v.PersistentVolumeClaim.ClaimName, false)
+	case v.Ephemeral != nil:
+		return m.claim(ctx, in.Pod, in.Pod.Name+"-"+v.Name, true)
+	case v.Image != nil:
+		return "", nil // the runtime mounts it
 	case v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Projected != nil:
 		return m.content(ctx, in, v)
 	case v.EmptyDir != nil:
@@ -178,9 +201,13 @@ func isMountPoint(dir string) bool {
 	return a.Dev != b.Dev
 }
 
-// claim gives the path of volumes that live on this host.
-func (m *Manager) claim(ctx context.Context, pod *corev1.Pod, name string) (string, error) {
-	pv, err := m.Objects.Volume(ctx, pod.Namespace, name)
+// claim gives the path of volumes that live on this host. One that is the pod's own must have been made for it.
+func (m *Manager) claim(ctx context.Context, pod *corev1.Pod, name string, own bool) (string, error) {
+	owner := pod
+	if !own {
+		owner = nil
+	}
+	pv, err := m.Objects.Volume(ctx, pod.Namespace, name, owner)
 	if err != nil {
 		return "", err
 	}
@@ -249,6 +276,7 @@ func matchesType(mode os.FileMode, kind corev1.HostPathType) bool {
 // Unmount removes the pod's directory and every mount below it.
 func (m *Manager) Unmount(uid types.UID) error {
 	m.tokens.forget(uid)
+	m.certificates.forget(uid)
 	dir := m.Dirs.Pod(&corev1.Pod{ObjectMeta: metaWithUID(uid)})
 	mounts, err := mountsBelow(dir)
 	if err != nil {

@@ -8,15 +8,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 )
@@ -26,6 +29,9 @@ type shelf struct {
 	maps    map[string]map[string]string
 	secrets map[string]map[string]string
 	tokens  int
+	bundles map[string]*certificatesv1.ClusterTrustBundle
+	signer  signer
+	claims  []string // that were looked up
 }
 
 func (s *shelf) ConfigMap(_ context.Context, _, name string) (*corev1.ConfigMap, error) {
@@ -52,7 +58,8 @@ func (s *shelf) Token(context.Context, *corev1.Pod, string, int64) (string, time
 	return "token", time.Now().Add(time.Hour), nil
 }
 
-func (s *shelf) Volume(context.Context, string, string) (*corev1.PersistentVolume, error) {
+func (s *shelf) Volume(_ context.Context, _, claim string, owner *corev1.Pod) (*corev1.PersistentVolume, error) {
+	s.claims = append(s.claims, fmt.Sprint(claim, " owned: ", owner != nil))
 	return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/srv"}}}}, nil
 }
 
@@ -185,6 +192,37 @@ func TestMissingObjects(t *testing.T) {
 	}
 }
 
+// TestClaims: a generic ephemeral volume is a claim of the pod's own, named after both.
+func TestClaims(t *testing.T) {
+	s := &shelf{}
+	p := podWith(
+		corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}},
+		corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}},
+	)
+	if got := mount(t, newManager(t, s), p); got["a"] != "/srv" || got["b"] != "/srv" {
+		t.Error(got)
+	}
+	if want := []string{"shared owned: false", "p-b owned: true"}; !slices.Equal(s.claims, want) {
+		t.Errorf("claims %q, want %q", s.claims, want)
+	}
+}
+
+// TestImageVolumes are left to the runtime, sub-path and all.
+func TestImageVolumes(t *testing.T) {
+	m, p := newManager(t, &shelf{}), podWith(corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "r"}})
+	c := &corev1.Container{VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/v", SubPathExpr: "x/$(POD)"}}}
+	mounts, err := m.Mounts(MountInput{
+		Pod: p, Container: c, Paths: mount(t, m, p), Env: map[string]string{"POD": "web-0"},
+		Images: map[string]*runtimeapi.Image{"a": {Id: "sha256:1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := mounts[0]; got.Image.GetImage() != "sha256:1" || got.ImageSubPath != "x/web-0" || got.HostPath != "" || !got.Readonly {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestProjection(t *testing.T) {
 	s := &shelf{maps: map[string]map[string]string{"cm": {"k": "v"}}, secrets: map[string]map[string]string{"s": {"pw": "x"}}}
 	p := podWith(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
@@ -200,9 +238,6 @@ func TestProjection(t *testing.T) {
 	}
 	if read(t, dir+"/labels") != `app="web"` || read(t, dir+"/token") != "token" {
 		t.Errorf("labels %q", read(t, dir+"/labels"))
-	}
-	if info, _ := os.Stat(dir + "/token"); info.Mode().Perm() != tokenMode {
-		t.Errorf("token mode %v", info.Mode())
 	}
 	mount(t, m, p)
 	if s.tokens != 1 {
@@ -301,7 +336,7 @@ func TestSubPathsStayInside(t *testing.T) {
 		"evil": false, "evil/passwd": false, "../x": false, "/etc": false, "inside": true, "made/deep": true, "pipe": true,
 	} {
 		c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPath: sub}}}
-		mounts, err := m.Mounts(podWith(), c, map[string]string{"a": volume}, nil)
+		mounts, err := m.Mounts(MountInput{Pod: podWith(), Container: c, Paths: map[string]string{"a": volume}})
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", sub, err)
 		}
@@ -317,7 +352,7 @@ func TestNewSubPathsHaveTheModeOfTheirVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPath: "made/deep"}}}
-	if _, err := m.Mounts(podWith(), c, map[string]string{"a": volume}, nil); err != nil {
+	if _, err := m.Mounts(MountInput{Pod: podWith(), Container: c, Paths: map[string]string{"a": volume}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"made", "made/deep"} {
@@ -330,7 +365,9 @@ func TestNewSubPathsHaveTheModeOfTheirVolume(t *testing.T) {
 func TestSubPathExpr(t *testing.T) {
 	m, volume := newManager(t, &shelf{}), t.TempDir()
 	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPathExpr: "logs/$(POD)", ReadOnly: true}}}
-	mounts, err := m.Mounts(podWith(), c, map[string]string{"a": volume}, map[string]string{"POD": "web-0"})
+	mounts, err := m.Mounts(MountInput{
+		Pod: podWith(), Container: c, Paths: map[string]string{"a": volume}, Env: map[string]string{"POD": "web-0"},
+	})
 	if err != nil || mounts[0].HostPath != filepath.Join(volume, "logs/web-0") || !mounts[0].Readonly {
 		t.Errorf("%v %v", mounts, err)
 	}
@@ -359,7 +396,7 @@ func TestRealMounts(t *testing.T) {
 		t.Error("memory volumes and secrets belong on tmpfs")
 	}
 	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "b", MountPath: "/pw", SubPath: "pw"}, {Name: "a", MountPath: "/d", SubPath: "dir"}}}
-	mounts, err := m.Mounts(p, c, paths, nil)
+	mounts, err := m.Mounts(MountInput{Pod: p, Container: c, Paths: paths})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,3 +413,21 @@ func TestRealMounts(t *testing.T) {
 		t.Error("the pinned sub-path followed a link planted later")
 	}
 }
+
+// TestKeysAreForTheirUser: a key in a volume belongs to the user of the containers, and nobody else reads it.
+func TestKeysAreForTheirUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("changing owners needs root")
+	}
+	m, p := certified(t, &shelf{}, "ED25519")
+	user := int64(1234)
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: &user}
+	p.Spec.Containers = []corev1.Container{{}}
+	dir := mount(t, m, p)["a"]
+	info, err := os.Stat(dir + "/key.pem")
+	if err != nil || info.Mode().Perm() != 0o600 || ownerOf(info) != 1234 {
+		t.Errorf("mode %v owner %d: %v", info.Mode(), ownerOf(info), err)
+	}
+}
+
+func ownerOf(info os.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }
