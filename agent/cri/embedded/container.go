@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -21,6 +19,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/stopsignal"
 )
 
 // startTimeMax bounds one container start.
@@ -92,8 +91,12 @@ func (r *Runtime) newContainer(s *sandbox, config *runtimeapi.ContainerConfig) (
 	if err != nil {
 		return nil, err
 	}
+	volumes, err := r.volumesOf(config)
+	if err != nil {
+		return nil, err
+	}
 	record := containerRecord{
-		ID: newID(), SandboxID: s.id, Config: encoded, ImageID: image.ID, Layers: image.Layers, CreatedAt: time.Now(),
+		ID: newID(), Volumes: volumes, SandboxID: s.id, Config: encoded, ImageID: image.ID, Layers: image.Layers, CreatedAt: time.Now(),
 		StopSignal: stopSignalOf(config, image), Process: *process,
 	}
 	record.CgroupPath = s.record.CgroupPath + "/" + record.ID
@@ -104,7 +107,7 @@ func (r *Runtime) newContainer(s *sandbox, config *runtimeapi.ContainerConfig) (
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"upper", "work", "rootfs"} {
+	for _, name := range []string{"upper", "work", "rootfs", imageMountName} {
 		if err := os.MkdirAll(filepath.Join(c.dir, name), 0o755); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(c.dir))
 		}
@@ -113,6 +116,21 @@ func (r *Runtime) newContainer(s *sandbox, config *runtimeapi.ContainerConfig) (
 		return nil, errors.Join(err, os.RemoveAll(c.dir))
 	}
 	return c, nil
+}
+
+// volumesOf finds the images that are mounted as volumes.
+func (r *Runtime) volumesOf(config *runtimeapi.ContainerConfig) (map[string][]string, error) {
+	volumes := map[string][]string{}
+	for _, mount := range config.GetMounts() {
+		if ref := mount.GetImage().GetImage(); ref != "" {
+			image, err := r.images.Get(ref)
+			if err != nil {
+				return nil, fmt.Errorf("image volume: %w", err)
+			}
+			volumes[targetOf(mount)] = image.Layers
+		}
+	}
+	return volumes, nil
 }
 
 // stopSignalOf is the pod's choice, or the image's.
@@ -252,7 +270,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 		return nil // CRI: stopping what is gone succeeds
 	}
 	if timeout > 0 && c.isRunning() {
-		if err := c.sandbox.shim.Signal(ctx, c.id, c.stopSignal()); err == nil {
+		if err := c.sandbox.shim.Signal(ctx, c.id, stopsignal.Parse(c.record.StopSignal)); err == nil {
 			c.waitExit(ctx, time.Duration(timeout)*time.Second)
 		}
 	}
@@ -393,41 +411,4 @@ func (s *sandbox) ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.record.Ready
-}
-
-// stopSignal is the chosen one, by name or number; SIGTERM without one.
-func (c *container) stopSignal() syscall.Signal {
-	name := c.record.StopSignal
-	if number, err := strconv.Atoi(name); err == nil && number > 0 {
-		return syscall.Signal(number)
-	}
-	if name != "" && !strings.HasPrefix(name, "SIG") {
-		name = "SIG" + name
-	}
-	if signal := unix.SignalNum(name); signal != 0 {
-		return signal
-	}
-	if signal := realTimeSignal(name); signal != 0 {
-		return signal
-	}
-	return syscall.SIGTERM
-}
-
-// The first and last real-time signals, as C libraries count them: the first two are theirs.
-const realTimeMin, realTimeMax = 34, 64
-
-// realTimeSignal is the number of SIGRTMIN+n or SIGRTMAX-n, 0 if name is neither.
-func realTimeSignal(name string) syscall.Signal {
-	if name == "SIGRTMIN" || name == "SIGRTMAX" {
-		name += "+0"
-	}
-	base, offset := realTimeMin, strings.TrimPrefix(name, "SIGRTMIN")
-	if offset == name {
-		base, offset = realTimeMax, strings.TrimPrefix(name, "SIGRTMAX")
-	}
-	n, err := strconv.Atoi(offset)
-	if err != nil || offset == name || base+n < realTimeMin || base+n > realTimeMax {
-		return 0
-	}
-	return syscall.Signal(base + n)
 }

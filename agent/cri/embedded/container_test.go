@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/stopsignal"
 )
 
 func TestContainerRunsLogsAndExits(t *testing.T) {
@@ -82,18 +82,11 @@ func TestThePodChoosesTheStopSignal(t *testing.T) {
 	}
 }
 
-func TestRealTimeSignals(t *testing.T) {
-	for name, want := range map[string]syscall.Signal{
-		"SIGRTMIN": 34, "SIGRTMIN+1": 35, "SIGRTMAX": 64, "SIGRTMAX-14": 50, "SIGRTMIN-1": 0, "SIGRTMAX+1": 0, "SIGRTMIN+x": 0, "SIGNONE": 0,
-	} {
-		if got := realTimeSignal(name); got != want {
-			t.Errorf("%s: %d", name, got)
-		}
-	}
+func TestAStopSignalFromThePodToItsNumber(t *testing.T) {
 	config := containerConfig()
 	config.StopSignal = runtimeapi.Signal_SIGNAL_SIGRTMINPLUS3
-	if got := (&container{record: containerRecord{StopSignal: stopSignalOf(config, images.Image{})}}).stopSignal(); got != 37 {
-		t.Errorf("from the pod to the number: %d", got)
+	if got := stopsignal.Parse(stopSignalOf(config, images.Image{})); got != 37 {
+		t.Errorf("%d", got)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -107,8 +109,10 @@ func (r *Runtime) layersInUse() map[string]bool {
 	defer r.mu.Unlock()
 	inUse := map[string]bool{}
 	for _, c := range r.containers {
-		for _, layer := range c.record.Layers {
-			inUse[layer] = true
+		for _, layers := range append(slices.Collect(maps.Values(c.record.Volumes)), c.record.Layers) {
+			for _, layer := range layers {
+				inUse[layer] = true
+			}
 		}
 	}
 	return inUse

@@ -37,11 +37,13 @@ type sandboxRecord struct {
 
 // containerRecord is what a later process needs to know of a container.
 type containerRecord struct {
-	ID         string
-	SandboxID  string
-	Config     []byte // runtimeapi.ContainerConfig
-	ImageID    string
-	Layers     []string
+	ID        string
+	SandboxID string
+	Config    []byte // runtimeapi.ContainerConfig
+	ImageID   string
+	Layers    []string
+	// Volumes are the layers of images mounted as volumes, by their paths in the container, the lowest first.
+	Volumes    map[string][]string
 	CreatedAt  time.Time
 	StartedAt  time.Time
 	PID        int

@@ -162,7 +162,7 @@ func mountsOf(c *container) ([]boot.Mount, error) {
 		mounts = append(mounts, boot.Mount{Type: "bind", Source: source, Target: target, Readonly: readonly})
 	}
 	for _, mount := range c.config.GetMounts() {
-		bound, err := bindMount(mount)
+		bound, err := c.podMount(mount)
 		if err != nil {
 			return nil, err
 		}
@@ -196,9 +196,26 @@ func standardMounts(privileged bool) []boot.Mount {
 	)
 }
 
+// imageMountName is where an image is mounted for the moment in which its tree is copied; it stays empty.
+const imageMountName = "image"
+
+func targetOf(mount *runtimeapi.Mount) string { return filepath.Clean("/" + mount.ContainerPath) }
+
+// podMount is a mount that the pod asks for.
+func (c *container) podMount(mount *runtimeapi.Mount) (boot.Mount, error) {
+	if mount.GetImage().GetImage() == "" {
+		return bindMount(mount)
+	}
+	layers := slices.Clone(c.record.Volumes[targetOf(mount)])
+	slices.Reverse(layers)
+	return boot.Mount{
+		Type: "image", Source: filepath.Join(c.dir, imageMountName), Target: targetOf(mount), Lowers: layers, SubPath: mount.ImageSubPath,
+	}, nil
+}
+
 func bindMount(mount *runtimeapi.Mount) (boot.Mount, error) {
 	bound := boot.Mount{
-		Type: "bind", Source: mount.HostPath, Target: filepath.Clean("/" + mount.ContainerPath),
+		Type: "bind", Source: mount.HostPath, Target: targetOf(mount),
 		Readonly: mount.Readonly, RecursiveReadonly: mount.RecursiveReadOnly,
 	}
 	switch mount.Propagation {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/internal/podfields"
 )
 
@@ -30,7 +31,11 @@ func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse,
 }
 
 // Can implements cri.Limited.
-func (r *Runtime) Can() podfields.Node { return podfields.Embedded }
+func (r *Runtime) Can() podfields.Node {
+	node := podfields.Embedded
+	node.NoSELinux = !machine.HasSELinux()
+	return node
+}
 
 // Status reports RuntimeReady if this machine can run containers, and NetworkReady once the node has its pod CIDR.
 func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {

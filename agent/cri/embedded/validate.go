@@ -3,12 +3,14 @@ package embedded
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network"
 )
 
@@ -35,7 +37,12 @@ func validateSandbox(config *runtimeapi.PodSandboxConfig, handler string) error 
 
 var errNoLabels = status.Error(codes.Unimplemented, "the embedded runtime sets no SELinux labels; use containerd")
 
+// labelled reports whether labels are asked for that mean something: a kernel without SELinux has none.
 func labelled(o *runtimeapi.SELinuxOption) bool {
+	return machine.HasSELinux() && asksForLabels(o)
+}
+
+func asksForLabels(o *runtimeapi.SELinuxOption) bool {
 	return o.GetUser() != "" || o.GetRole() != "" || o.GetType() != "" || o.GetLevel() != ""
 }
 
@@ -86,8 +93,10 @@ func validateContainer(config *runtimeapi.ContainerConfig) error {
 
 func validateMount(mount *runtimeapi.Mount) error {
 	switch {
-	case mount.GetImage().GetImage() != "":
-		return status.Error(codes.Unimplemented, "image volumes are not supported by the embedded runtime")
+	case mount.GetImage().GetImage() != "" && mount.GetHostPath() != "":
+		return status.Errorf(codes.InvalidArgument, "mount %s: either an image or a path of the host", mount.GetContainerPath())
+	case mount.GetImageSubPath() != "" && !filepath.IsLocal(mount.GetImageSubPath()):
+		return status.Errorf(codes.InvalidArgument, "mount %s: %q leads out of the image", mount.GetContainerPath(), mount.GetImageSubPath())
 	case mount.GetRecursiveReadOnly() && !mount.GetReadonly():
 		return status.Errorf(codes.InvalidArgument, "mount %s: recursively read-only, but not read-only", mount.GetContainerPath())
 	case mount.GetRecursiveReadOnly() && mount.GetPropagation() != runtimeapi.MountPropagation_PROPAGATION_PRIVATE:

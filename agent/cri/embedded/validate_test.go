@@ -6,6 +6,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/machine"
 )
 
 func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
@@ -27,6 +29,10 @@ func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
 		return validateContainer(config)
 	}
 	id, label := &runtimeapi.Int64Value{Value: 1}, &runtimeapi.SELinuxOption{Level: "s0"}
+	labels := codes.Unimplemented
+	if !machine.HasSELinux() {
+		labels = codes.OK
+	}
 	ports := []*runtimeapi.PortMapping{{HostPort: 80, ContainerPort: 80}, {HostPort: 81, ContainerPort: 81, HostIp: "::1"}}
 	for name, tc := range map[string]struct {
 		err  error
@@ -42,8 +48,8 @@ func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
 			c.PortMappings = ports
 			c.Linux.SecurityContext.NamespaceOptions.Network = runtimeapi.NamespaceMode_NODE
 		}), codes.OK},
-		"labels of a pod":       {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.Linux.SecurityContext.SelinuxOptions = label }), codes.Unimplemented},
-		"labels of a container": {container(func(s *runtimeapi.LinuxContainerSecurityContext) { s.SelinuxOptions = label }), codes.Unimplemented},
+		"labels of a pod":       {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.Linux.SecurityContext.SelinuxOptions = label }), labels},
+		"labels of a container": {container(func(s *runtimeapi.LinuxContainerSecurityContext) { s.SelinuxOptions = label }), labels},
 		"AppArmor": {container(func(s *runtimeapi.LinuxContainerSecurityContext) {
 			s.Apparmor = &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost}
 		}), codes.Unimplemented},
@@ -52,8 +58,10 @@ func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
 		"recursive, but writable": {mount(&runtimeapi.Mount{RecursiveReadOnly: true}), codes.InvalidArgument},
 		"recursive, but shared": {mount(&runtimeapi.Mount{RecursiveReadOnly: true, Readonly: true,
 			Propagation: runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER}), codes.InvalidArgument},
-		"recursive":    {mount(&runtimeapi.Mount{RecursiveReadOnly: true, Readonly: true}), codes.OK},
-		"image volume": {mount(&runtimeapi.Mount{Image: &runtimeapi.ImageSpec{Image: "x"}}), codes.Unimplemented},
+		"recursive":               {mount(&runtimeapi.Mount{RecursiveReadOnly: true, Readonly: true}), codes.OK},
+		"image volume":            {mount(&runtimeapi.Mount{Image: &runtimeapi.ImageSpec{Image: "x"}, ImageSubPath: "a/b"}), codes.OK},
+		"image volume of a path":  {mount(&runtimeapi.Mount{Image: &runtimeapi.ImageSpec{Image: "x"}, HostPath: "/"}), codes.InvalidArgument},
+		"image volume, out of it": {mount(&runtimeapi.Mount{Image: &runtimeapi.ImageSpec{Image: "x"}, ImageSubPath: "../b"}), codes.InvalidArgument},
 	} {
 		if got := status.Code(tc.err); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, tc.err, tc.want)

@@ -94,6 +94,9 @@ func enterRoot(spec *Spec, target int) error {
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("detach from the host's mounts: %w", err)
 	}
+	if err := openImages(spec, trees); err != nil {
+		return err
+	}
 	root, err := mountRoot(spec)
 	if err != nil {
 		return err

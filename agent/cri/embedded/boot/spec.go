@@ -75,6 +75,10 @@ type Mount struct {
 	RecursiveReadonly bool
 	// Propagation is PropagationPrivate, PropagationSlave or PropagationShared.
 	Propagation string
+	// Lowers of a mount of type "image" are its layers, the highest first, as those of Rootfs. Source is an empty
+	// directory of the host for it, and SubPath what of the image is mounted; "" is all of it.
+	Lowers  []string
+	SubPath string
 }
 
 // The three propagations CRI knows.
