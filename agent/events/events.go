@@ -37,6 +37,10 @@ const (
 	NodeStarting        = "Starting"
 	FieldNotSupported   = "FieldNotSupported"
 	FieldIgnored        = "FieldIgnored"
+	ResizeDeferred      = "ResizeDeferred"
+	ResizeStarted       = "ResizeStarted"
+	ResizeCompleted     = "ResizeCompleted"
+	ResizeError         = "ResizeError"
 )
 
 // Recorder records events on pods and containers.

@@ -58,7 +58,7 @@ func Container(ctx context.Context, in ContainerInput) (*runtimeapi.ContainerCon
 		Tty:         c.TTY,
 		StopSignal:  stopSignal(c),
 		Linux: &runtimeapi.LinuxContainerConfig{
-			Resources:       resources(in.Pod, c, in.MemoryBytes),
+			Resources:       Resources(in.Pod, c, in.MemoryBytes),
 			SecurityContext: containerSecurity(in),
 		},
 	}, nil

@@ -90,11 +90,11 @@ func TestTarget(t *testing.T) {
 func TestLimitsOfTheWholePod(t *testing.T) {
 	p := testPod()
 	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-	if got := podResources(p); got.MemoryLimitInBytes != 0 {
+	if got := PodResources(p); got.MemoryLimitInBytes != 0 {
 		t.Errorf("without: %v", got)
 	}
 	p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi"), corev1.ResourceCPU: resource.MustParse("500m")}}
-	if got := podResources(p); got.MemoryLimitInBytes != 64<<20 || got.CpuQuota != 50000 {
+	if got := PodResources(p); got.MemoryLimitInBytes != 64<<20 || got.CpuQuota != 50000 {
 		t.Errorf("%v", got)
 	}
 }

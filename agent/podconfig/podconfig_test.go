@@ -182,7 +182,7 @@ func TestServiceLinksCanBeOff(t *testing.T) {
 
 func TestResources(t *testing.T) {
 	p := testPod()
-	got := resources(p, &p.Spec.Containers[0], 1<<30)
+	got := Resources(p, &p.Spec.Containers[0], 1<<30)
 	want := &runtimeapi.LinuxContainerResources{CpuShares: 256, CpuPeriod: 100000, CpuQuota: 150000, OomScoreAdj: 1000 - 62}
 	if got.CpuShares != want.CpuShares || got.CpuPeriod != want.CpuPeriod || got.CpuQuota != want.CpuQuota || got.OomScoreAdj != want.OomScoreAdj {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -191,7 +191,7 @@ func TestResources(t *testing.T) {
 		t.Errorf("cgroup %s", CgroupParent(p))
 	}
 	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-	if got := resources(p, &p.Spec.Containers[0], 1<<30); got.CpuShares != sharesMin || got.OomScoreAdj != 1000 || got.CpuQuota != 0 {
+	if got := Resources(p, &p.Spec.Containers[0], 1<<30); got.CpuShares != sharesMin || got.OomScoreAdj != 1000 || got.CpuQuota != 0 {
 		t.Errorf("best effort: %+v", got)
 	}
 }

@@ -22,8 +22,8 @@ const (
 	nodeCriticalPriority = 2000001000
 )
 
-// resources is c's share of the machine. memoryBytes is the node's capacity.
-func resources(pod *corev1.Pod, c *corev1.Container, memoryBytes int64) *runtimeapi.LinuxContainerResources {
+// Resources is c's share of the machine. memoryBytes is the node's capacity.
+func Resources(pod *corev1.Pod, c *corev1.Container, memoryBytes int64) *runtimeapi.LinuxContainerResources {
 	r := linuxResources(c.Resources.Requests, c.Resources.Limits)
 	r.OomScoreAdj = oomScore(pod, c, memoryBytes)
 	return r
@@ -63,8 +63,8 @@ func oomScore(pod *corev1.Pod, c *corev1.Container, memoryBytes int64) int64 {
 	return min(oomBestEffort-1, max(oomBestEffort+oomGuaranteed, score))
 }
 
-// podResources bounds the pod's cgroup. A limit counts if the pod has it, or if every container has one.
-func podResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
+// PodResources bounds the pod's cgroup. A limit counts if the pod has it, or if every container has one.
+func PodResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
 	limits := corev1.ResourceList{}
 	all := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {

@@ -79,7 +79,7 @@ func Sandbox(pod *corev1.Pod, attempt uint32, dirs Dirs, dns DNS) (*runtimeapi.P
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent:    CgroupParent(pod),
 			SecurityContext: sandboxSecurity(pod),
-			Resources:       podResources(pod),
+			Resources:       PodResources(pod),
 		},
 	}
 	if cfg.Annotations == nil {

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/setpoint-io/setpoint/agent/observed"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
@@ -24,13 +23,9 @@ func (m *Manager) admit(pod *corev1.Pod) *status.Rejection {
 	if err := podconfig.CheckSysctls(pod); err != nil {
 		return &status.Rejection{Reason: "SysctlForbidden", Message: "Pod was rejected: " + err.Error()}
 	}
-	var others []*corev1.Pod
-	for _, w := range m.workers {
-		if p, gone := w.latest(); !gone && !finished(p) && !w.isRejected() {
-			others = append(others, p)
-		}
-	}
+	others := m.others(pod.UID)
 	if rejection := admit(pod, others, m.Allocatable()); rejection != nil {
+		rejection.Message = "Pod was rejected: " + rejection.Message
 		return rejection
 	}
 	return admitPorts(pod, others)
@@ -91,10 +86,6 @@ func samePort(p, q *corev1.ContainerPort) bool {
 
 func onAllAddresses(p *corev1.ContainerPort) bool { return p.HostIP == "" || p.HostIP == "0.0.0.0" }
 
-func requests(pod *corev1.Pod) corev1.ResourceList {
-	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-}
-
 func add(to, more corev1.ResourceList) {
 	for name, q := range more {
 		sum := to[name]
@@ -107,7 +98,7 @@ func outOf(name corev1.ResourceName, want, used, limit int64) *status.Rejection 
 	return &status.Rejection{
 		Reason: "OutOf" + string(name),
 		Message: fmt.Sprintf(
-			"Pod was rejected: Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+			"Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
 			name,
 			want,
 			used,

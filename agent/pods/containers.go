@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,10 +21,12 @@ import (
 	"github.com/setpoint-io/setpoint/agent/observed"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/volumes"
 )
 
 // Waiting reasons of containers that could not be started.
 const (
+	reasonCreating  = "ContainerCreating"
 	reasonConfig    = "CreateContainerConfigError"
 	reasonCreate    = "CreateContainerError"
 	reasonRun       = "RunContainerError"
@@ -124,7 +127,11 @@ func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container
 		return imageFailure(err)
 	}
 	attempt := w.attempt(v, c.Name)
-	cfg, err := w.containerConfig(ctx, v, c, attempt, image)
+	volumeImages, err := w.imageVolumes(ctx, v, c, sandboxCfg)
+	if err != nil {
+		return imageFailure(err)
+	}
+	cfg, err := w.containerConfig(ctx, v, c, attempt, image, volumeImages)
 	if err != nil {
 		return fail(reasonConfig, err)
 	}
@@ -139,8 +146,36 @@ func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container
 	if err := w.m.Runtime.StartContainer(ctx, id); err != nil {
 		return fail(reasonRun, err)
 	}
+	w.startedWith(id, c)
 	w.m.Events.Event(ref, corev1.EventTypeNormal, events.Started, "Container started")
 	return w.postStart(ctx, v, c, id)
+}
+
+// imageVolumes are the images that c mounts, by the names of its pod's volumes. They are pulled as its own image is.
+func (w *worker) imageVolumes(
+	ctx context.Context,
+	v view,
+	c *corev1.Container,
+	sandbox *runtimeapi.PodSandboxConfig,
+) (map[string]*runtimeapi.Image, error) {
+	found := map[string]*runtimeapi.Image{}
+	for i := range v.pod.Spec.Volumes {
+		source := &v.pod.Spec.Volumes[i]
+		if source.Image == nil || !mountsVolume(c, source.Name) {
+			continue
+		}
+		asked := &corev1.Container{Name: c.Name, Image: source.Image.Reference, ImagePullPolicy: source.Image.PullPolicy}
+		image, err := w.m.Images.Ensure(ctx, v.pod, asked, sandbox)
+		if err != nil {
+			return nil, err
+		}
+		found[source.Name] = image
+	}
+	return found, nil
+}
+
+func mountsVolume(c *corev1.Container, name string) bool {
+	return slices.ContainsFunc(c.VolumeMounts, func(vm corev1.VolumeMount) bool { return vm.Name == name })
 }
 
 func imageFailure(err error) *failure {
@@ -182,7 +217,7 @@ func nextLog(dir string) int {
 // countRestart lengthens the back-off when an incarnation has ended before.
 func (w *worker) countRestart(v view, name string) {
 	failed := v.ended(name)
-	if failed.IsZero() {
+	if failed.IsZero() || v.stoppedForResize(name) {
 		return
 	}
 	w.mu.Lock()
@@ -202,6 +237,7 @@ func (w *worker) containerConfig(
 	c *corev1.Container,
 	attempt int,
 	image *runtimeapi.Image,
+	volumeImages map[string]*runtimeapi.Image,
 ) (*runtimeapi.ContainerConfig, error) {
 	w.mu.Lock()
 	paths := w.notes.paths
@@ -223,7 +259,7 @@ func (w *worker) containerConfig(
 	if err != nil {
 		return nil, err
 	}
-	cfg.Mounts, err = w.mounts(v, c, attempt, paths, cfg.Envs)
+	cfg.Mounts, err = w.mounts(v, c, attempt, volumes.MountInput{Paths: paths, Images: volumeImages}, cfg.Envs)
 	if err != nil {
 		return nil, err
 	}
@@ -256,14 +292,14 @@ func (w *worker) mounts(
 	v view,
 	c *corev1.Container,
 	attempt int,
-	paths map[string]string,
+	in volumes.MountInput,
 	envs []*runtimeapi.KeyValue,
 ) ([]*runtimeapi.Mount, error) {
-	env := map[string]string{}
+	in.Pod, in.Container, in.Env = v.pod, c, map[string]string{}
 	for _, kv := range envs {
-		env[kv.Key] = string(kv.Value)
+		in.Env[kv.Key] = string(kv.Value)
 	}
-	mounts, err := w.m.Volumes.Mounts(v.pod, c, paths, env)
+	mounts, err := w.m.Volumes.Mounts(in)
 	if err != nil {
 		return nil, err
 	}

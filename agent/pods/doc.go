@@ -15,6 +15,11 @@
 // node does not honour: then it fails with that reason. Of one controller's pods
 // the first fails at once and the next ones later and later.
 //
+// What a pod may use of the node is its allocation: its spec as it was when the
+// node had room for it. Every step works on the pod as it is allocated; a resize
+// (KEP-1287) changes the allocation first, then the cgroups, larger ones from the
+// outside to the inside and smaller ones the other way.
+//
 // Promises: containers that run when the agent starts are left alone; pods the
 // API does not know are removed, but only after the first complete list; a pod
 // is deleted from the API when nothing of it is left on the node. No step is

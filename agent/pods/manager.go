@@ -53,6 +53,10 @@ type Manager struct {
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
+	// allocations are those of pods that were not rejected.
+	allocations map[types.UID]*allocation
+	// resizesWait: a pod's resize is deferred.
+	resizesWait bool
 }
 
 // New returns a Manager that does nothing before Run.
@@ -60,7 +64,7 @@ func New(cfg Config) *Manager {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Manager{Config: cfg, workers: map[types.UID]*worker{}}
+	return &Manager{Config: cfg, workers: map[types.UID]*worker{}, allocations: map[types.UID]*allocation{}}
 }
 
 // Run follows the informer's pods until ctx ends; containers go on running. The
@@ -121,6 +125,8 @@ func (m *Manager) deliver(ctx context.Context, pod *corev1.Pod, gone bool) {
 		w = newWorker(m, pod)
 		if why := m.admit(pod); w.reject(why) {
 			m.Events.Event(events.Pod(pod), corev1.EventTypeWarning, why.Reason, why.Message)
+		} else {
+			m.allocations[pod.UID] = restored(pod)
 		}
 		m.start(ctx, w)
 	}
@@ -135,6 +141,7 @@ func (m *Manager) start(ctx context.Context, w *worker) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.workers, w.uid)
+		m.release(w.uid)
 	})
 }
 

@@ -42,6 +42,11 @@ type view struct {
 	// retryAt holds containers back whose start failed; podRetryAt the sandbox.
 	retryAt    map[string]time.Time
 	podRetryAt time.Time
+	// actuated is what the pod has; pod.Spec is what it was allocated, pending why that is not what its user wants,
+	// and generation that of the user's wish it was allocated for.
+	actuated   actuated
+	pending    *status.Pending
+	generation int64
 }
 
 // kind of a step.
@@ -51,6 +56,7 @@ const (
 	stay   kind = iota // nothing to do before wait
 	create             // volumes and a new sandbox
 	start              // start containers, in order
+	resize             // change limits of what runs
 	kill               // stop containers
 	stop               // stop the sandboxes
 	remove             // take everything off the node and the API
@@ -58,9 +64,10 @@ const (
 
 // step is what to do next.
 type step struct {
-	kind  kind
-	start []*corev1.Container
-	kill  []victim
+	kind   kind
+	start  []*corev1.Container
+	resize []change
+	kill   []victim
 	// graceSeconds for kill.
 	graceSeconds int64
 	// wait is the longest time until the next look; 0 means no limit.
@@ -203,7 +210,7 @@ func (v view) run(s *step) {
 		v.replaceSandbox(s)
 		return
 	}
-	if v.restartUnhealthy(s) {
+	if v.restartUnhealthy(s) || v.resize(s) {
 		return
 	}
 	for i := range v.pod.Spec.EphemeralContainers { // they wait for nobody
@@ -272,7 +279,7 @@ func (v view) complete() bool {
 // over: the container ended and may not be started again.
 func (v view) over(name string) bool {
 	if c := v.runtime.Latest(name); c != nil {
-		return c.Exited() && !status.MayRestart(v.pod, name, c.ExitCode)
+		return c.Exited() && !v.stoppedForResize(name) && !status.MayRestart(v.pod, name, c.ExitCode)
 	}
 	code, ran := status.LastExit(v.pod, name)
 	return ran && !status.MayRestart(v.pod, name, code)
@@ -387,7 +394,7 @@ func (v view) due(s *step, c *corev1.Container) bool {
 		return false
 	}
 	b, failed := v.crashes[c.Name], v.ended(c.Name)
-	if b == nil || failed.IsZero() {
+	if b == nil || failed.IsZero() || v.stoppedForResize(c.Name) {
 		return true
 	}
 	left := b.Remaining(failed, v.now)
@@ -401,6 +408,11 @@ func (v view) due(s *step, c *corev1.Container) bool {
 			b.Delay(), c.Name, v.pod.Name, v.pod.Namespace, v.pod.UID),
 	}
 	return false
+}
+
+func (v view) stoppedForResize(name string) bool {
+	c := v.runtime.Latest(name)
+	return c != nil && v.actuated.restarted[name] == c.Id
 }
 
 // ended is when the last incarnation did, or the zero time.

@@ -291,6 +291,33 @@ func TestRebootMakesANewSandbox(t *testing.T) {
 	})
 }
 
+// TestImageVolumesArePulled by their own policy, before the container that mounts them is created.
+func TestImageVolumesArePulled(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}, "data": {}}, func(w *world) {
+		w.runtime.FailPull("data", errors.New("no route to registry"))
+		p := newPod("p", "web", "web")
+		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+			Image: &corev1.ImageVolumeSource{Reference: "data", PullPolicy: corev1.PullAlways},
+		}}}
+		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", SubPath: "x"}}
+		w.create(p)
+		s := w.get("p").Status.ContainerStatuses
+		if s[0].State.Waiting == nil || s[0].State.Waiting.Reason != "ErrImagePull" || s[1].State.Running == nil {
+			t.Errorf("%+v", s)
+		}
+		w.runtime.FailPull("data", nil)
+		time.Sleep(time.Minute)
+		if s := w.get("p").Status.ContainerStatuses; s[0].State.Running == nil {
+			t.Errorf("%+v", s[0].State)
+		}
+		for _, m := range w.runtime.Config("c0").Mounts {
+			if m.ContainerPath == "/v" && (m.Image.GetImage() == "" || m.ImageSubPath != "x" || m.HostPath != "") {
+				t.Errorf("%+v", m)
+			}
+		}
+	})
+}
+
 func TestPullFailures(t *testing.T) {
 	inBubble(t, map[string]podstest.Program{"app": {}}, func(w *world) {
 		w.runtime.FailPull("app", errors.New("no route to registry"))

@@ -40,6 +40,8 @@ func (w *worker) act(ctx context.Context, v view, s step) {
 		w.begin(ctx, s.kind, func(ctx context.Context) { w.createSandbox(ctx, v) })
 	case start:
 		w.begin(ctx, s.kind, func(ctx context.Context) { w.startContainers(ctx, v, s.start) })
+	case resize:
+		w.begin(ctx, s.kind, func(ctx context.Context) { w.resizePod(ctx, v, s.resize) })
 	case kill:
 		w.begin(ctx, s.kind, func(ctx context.Context) { w.killContainers(ctx, v, s.kill) })
 		w.task.until = v.now.Add(time.Duration(s.graceSeconds) * time.Second)
@@ -59,7 +61,7 @@ func (w *worker) act(ctx context.Context, v view, s step) {
 func (w *worker) cutShort(v view, s step) bool {
 	ending := s.kind == kill || s.kind == stop || s.kind == remove
 	switch w.task.kind {
-	case create, start, stay:
+	case create, start, resize, stay:
 		if !ending {
 			return false
 		}

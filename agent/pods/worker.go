@@ -64,6 +64,7 @@ type notes struct {
 	podRetries  int
 	paths       map[string]string // of volumes, nil before the first mount
 	refreshed   time.Time
+	actuated    actuated
 }
 
 func newWorker(m *Manager, pod *corev1.Pod) *worker {
@@ -152,7 +153,10 @@ func (w *worker) step(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	w.syncProbes(ctx, pod, seen)
+	pod, pending, generation := w.m.allocate(pod)
+	w.recall(pod, seen)
 	v := w.view(pod, gone, seen)
+	v.pending, v.generation = pending, generation
 	if err := w.judge(ctx, v); err != nil {
 		return 0, err
 	}
@@ -189,6 +193,7 @@ func (w *worker) view(pod *corev1.Pod, gone bool, seen *observed.Pod) view {
 		pod: pod, gone: gone, runtime: seen, now: time.Now(), rejected: w.rejected,
 		started: w.probes.Started, failed: w.probes.Failed, crashes: crashes,
 		startFailed: maps.Clone(w.notes.startFailed), retryAt: maps.Clone(w.notes.retryAt), podRetryAt: w.notes.podRetryAt,
+		actuated: w.notes.actuated.clone(),
 	}
 }
 
@@ -217,7 +222,7 @@ func (w *worker) status(v view, s step) corev1.PodStatus {
 	}
 	w.mu.Unlock()
 	return status.Generate(status.Input{
-		Pod: v.pod, Runtime: v.runtime, Waiting: waiting, Ended: s.ended, Rejected: s.rejected,
+		Pod: v.pod, Runtime: v.runtime, Waiting: waiting, Ended: s.ended, Rejected: s.rejected, Resize: w.resizeStatus(v),
 		Ready:   func(c *observed.Container) bool { return w.probes.Ready(c.Id) },
 		Started: func(c *observed.Container) bool { return w.probes.Started(c.Id) },
 		TerminationMessage: func(c *observed.Container) string {

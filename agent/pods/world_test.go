@@ -55,7 +55,7 @@ func (w *world) startAgent() {
 	w.cancel, w.done = cancel, make(chan error, 1)
 	factory := informers.NewSharedInformerFactory(w.client, 0)
 	informer := factory.Core().V1().Pods().Informer()
-	objects := lookups{w.client}
+	objects := lookups{client: w.client}
 	sender := status.NewManager(status.Config{Client: w.client})
 	dirs := podconfig.Dirs{Root: w.dir}
 	m := New(Config{
@@ -119,7 +119,10 @@ func (r *recorder) String() string {
 }
 
 // lookups reads straight from the fake API.
-type lookups struct{ client *fake.Clientset }
+type lookups struct {
+	volumes.Objects // nil: what is not below is not asked for
+	client          *fake.Clientset
+}
 
 func (l lookups) ConfigMap(ctx context.Context, ns, name string) (*corev1.ConfigMap, error) {
 	return l.client.CoreV1().ConfigMaps(ns).Get(ctx, name, metav1.GetOptions{})
@@ -135,7 +138,7 @@ func (l lookups) Token(context.Context, *corev1.Pod, string, int64) (string, tim
 	return "token", time.Now().Add(time.Hour), nil
 }
 
-func (l lookups) Volume(context.Context, string, string) (*corev1.PersistentVolume, error) {
+func (l lookups) Volume(context.Context, string, string, *corev1.Pod) (*corev1.PersistentVolume, error) {
 	return nil, errors.New("no volumes here")
 }
 

@@ -20,6 +20,7 @@ const (
 // owned are the condition types a kubelet writes.
 var owned = []corev1.PodConditionType{
 	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
+	corev1.PodResizePending, corev1.PodResizeInProgress,
 }
 
 // conditions are the owned ones, with transition times kept from the old status.
@@ -34,6 +35,9 @@ func (in *Input) conditions(s *corev1.PodStatus) []corev1.PodCondition {
 	}
 	for i := range out {
 		out[i].ObservedGeneration = in.Pod.Generation
+	}
+	out = append(out, in.Resize.conditions()...)
+	for i := range out {
 		out[i].LastTransitionTime = metav1.NewTime(in.Now)
 		for _, old := range in.Pod.Status.Conditions {
 			if old.Type == out[i].Type && old.Status == out[i].Status {

@@ -87,6 +87,7 @@ func (in *Input) container(c *corev1.Container, old *corev1.ContainerStatus, wai
 	case s.State.Terminated != nil:
 		s.Ready = runsOnce && s.State.Terminated.ExitCode == 0
 	}
+	in.resources(&s, c, latest)
 	return s
 }
 

@@ -32,6 +32,7 @@ type Input struct {
 	Ended bool
 	// Rejected makes the phase Failed whatever the containers say.
 	Rejected *Rejection
+	Resize   Resize
 	// HostIPs are the node's addresses, the primary one first.
 	HostIPs []string
 	// RuntimeName prefixes container ids: "setpoint" gives "setpoint://id".
@@ -56,6 +57,7 @@ func Generate(in Input) corev1.PodStatus {
 	}
 	in.addresses(&s)
 	in.containers(&s)
+	in.podResources(&s)
 	s.Phase = phase(in.Pod, &s, in.Ended)
 	if in.Rejected != nil {
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, in.Rejected.Reason, in.Rejected.Message

@@ -313,9 +313,9 @@ func TestFlushDoesNotWaitForARefusedStatus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tries := 0
+		var tries atomic.Int32
 		client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			tries++
+			tries.Add(1)
 			return true, nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "p", nil)
 		})
 		m.Set(p, corev1.PodStatus{Phase: corev1.PodFailed})
@@ -325,8 +325,8 @@ func TestFlushDoesNotWaitForARefusedStatus(t *testing.T) {
 			t.Errorf("Flush: %v", err)
 		}
 		time.Sleep(time.Minute)
-		if tries > 2 {
-			t.Errorf("%d tries of what is refused", tries)
+		if n := tries.Load(); n > 2 {
+			t.Errorf("%d tries of what is refused", n)
 		}
 	})
 }

@@ -46,6 +46,10 @@ type Runtime struct {
 	next       int
 	noEvents   bool
 	listError  error
+
+	limits      map[string]*runtimeapi.LinuxContainerResources // of sandboxes
+	memory      map[string]uint64                              // in bytes, by the container's name
+	updateError error
 }
 
 type container struct {
@@ -58,6 +62,7 @@ type container struct {
 // New returns a runtime that knows the images in programs.
 func New(programs map[string]Program) *Runtime {
 	return &Runtime{programs: programs, pullErrors: map[string]error{}, execs: map[string]func() error{},
+		limits: map[string]*runtimeapi.LinuxContainerResources{}, memory: map[string]uint64{},
 		sandboxes: map[string]*runtimeapi.PodSandboxStatus{}, containers: map[string]*container{}}
 }
 

@@ -37,6 +37,7 @@ func (r *Runtime) RunPodSandbox(_ context.Context, cfg *runtimeapi.PodSandboxCon
 		Id: id, Metadata: cfg.Metadata, CreatedAt: time.Now().UnixNano(), Labels: cfg.Labels, Annotations: cfg.Annotations,
 		Network: &runtimeapi.PodSandboxNetworkStatus{Ip: fmt.Sprintf("10.42.0.%d", r.next)},
 	}
+	r.limits[id] = cfg.GetLinux().GetResources()
 	r.called("run %s", cfg.Metadata.Name)
 	return id, nil
 }
@@ -149,6 +150,7 @@ func (r *Runtime) CreateContainer(
 	c := &container{sandbox: sandbox, config: cfg}
 	c.Id, c.Metadata, c.Labels, c.Annotations, c.LogPath = r.id("container"), cfg.Metadata, cfg.Labels, cfg.Annotations, cfg.LogPath
 	c.Image, c.ImageRef, c.CreatedAt = &runtimeapi.ImageSpec{Image: cfg.Image.UserSpecifiedImage}, cfg.Image.Image, time.Now().UnixNano()
+	c.Resources = &runtimeapi.ContainerResources{Linux: cfg.GetLinux().GetResources()}
 	r.containers[c.Id] = c
 	return c.Id, nil
 }
@@ -162,6 +164,9 @@ func (r *Runtime) StartContainer(_ context.Context, id string) error {
 		return gone(id)
 	}
 	r.called("start %s/%d", c.Metadata.Name, c.Metadata.Attempt)
+	if !r.fits(c) {
+		return errBeyondPod
+	}
 	p := r.programs[c.Image.Image]
 	if p.StartError != nil {
 		now := time.Now().UnixNano()
@@ -230,7 +235,7 @@ func (r *Runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtim
 	return &runtimeapi.ContainerStatusResponse{Status: &runtimeapi.ContainerStatus{
 		Id: c.Id, Metadata: c.Metadata, State: c.State, CreatedAt: c.CreatedAt, StartedAt: c.StartedAt, FinishedAt: c.FinishedAt,
 		ExitCode: c.ExitCode, Image: c.Image, ImageRef: c.ImageRef, Reason: c.Reason, Message: c.Message,
-		Labels: c.Labels, Annotations: c.Annotations, LogPath: c.LogPath,
+		Labels: c.Labels, Annotations: c.Annotations, LogPath: c.LogPath, Resources: c.Resources,
 	}}, nil
 }
 
