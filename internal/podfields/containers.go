@@ -10,6 +10,7 @@ func containerTypes() []Type {
 	return []Type{
 		{Of: corev1.Container{}, Enforced: containerFields, Rules: containerRules},
 		{Of: corev1.EphemeralContainer{}, Enforced: "targetContainerName " + containerFields, Rules: containerRules},
+		{Of: corev1.ContainerResizePolicy{}, Enforced: "resourceName restartPolicy"},
 		{Of: corev1.ContainerPort{}, Enforced: "name containerPort protocol hostPort", Rules: []Rule{
 			{Fields: "hostIP", Verdict: Refused, Why: "its runtime opens host ports on IPv4 only", When: opensHostPort6,
 				Values: "of IPv6 with `hostPort`, without `hostNetwork`", Unless: func(n Node) bool { return n.HostPorts6 }},
@@ -87,9 +88,14 @@ func grpcTLS(at At) bool {
 
 func volumeTypes() []Type {
 	return []Type{
-		{Of: corev1.Volume{}, Enforced: "name hostPath emptyDir secret persistentVolumeClaim downwardAPI configMap projected", Rules: []Rule{
+		{Of: corev1.Volume{}, Enforced: "name hostPath emptyDir secret persistentVolumeClaim downwardAPI configMap projected " +
+			"ephemeral image", Rules: []Rule{
 			{Fields: "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs rbd flexVolume cinder cephfs flocker fc azureFile " +
-				"vsphereVolume quobyte azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi ephemeral image", Verdict: Refused, Why: noVolume},
+				"vsphereVolume quobyte azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi", Verdict: Refused, Why: noVolume},
+		}},
+		{Of: corev1.ImageVolumeSource{}, Enforced: "reference pullPolicy"},
+		{Of: corev1.EphemeralVolumeSource{}, Rules: []Rule{
+			{Fields: "volumeClaimTemplate", Verdict: Harmless, Why: "a controller makes a claim from it, and the node uses that"},
 		}},
 		{Of: corev1.HostPathVolumeSource{}, Enforced: "path type"},
 		{Of: corev1.EmptyDirVolumeSource{}, Enforced: "mode", Rules: []Rule{
@@ -108,14 +114,17 @@ func volumeTypes() []Type {
 		{Of: corev1.DownwardAPIVolumeFile{}, Enforced: "path fieldRef resourceFieldRef mode",
 			Rules: []Rule{{Fields: "user", Verdict: Refused, Why: noUser}}},
 		{Of: corev1.PersistentVolumeClaimVolumeSource{}, Enforced: "claimName readOnly"},
-		{Of: corev1.VolumeProjection{}, Enforced: "secret downwardAPI configMap serviceAccountToken", Rules: []Rule{
-			{Fields: "clusterTrustBundle podCertificate", Verdict: Refused, Why: "it has no such projections"},
-		}},
+		{Of: corev1.VolumeProjection{}, Enforced: "secret downwardAPI configMap serviceAccountToken clusterTrustBundle podCertificate"},
 		{Of: corev1.SecretProjection{}, Enforced: "name items optional"},
 		{Of: corev1.ConfigMapProjection{}, Enforced: "name items optional"},
 		{Of: corev1.DownwardAPIProjection{}, Enforced: "items"},
 		{Of: corev1.ServiceAccountTokenProjection{}, Enforced: "audience expirationSeconds path",
 			Rules: []Rule{{Fields: "user", Verdict: Refused, Why: noUser}}},
+		{Of: corev1.ClusterTrustBundleProjection{}, Enforced: "name signerName labelSelector optional path",
+			Rules: []Rule{{Fields: "user", Verdict: Refused, Why: noUser}}},
+		{Of: corev1.PodCertificateProjection{},
+			Enforced: "signerName keyType maxExpirationSeconds credentialBundlePath keyPath certificateChainPath userAnnotations",
+			Rules:    []Rule{{Fields: "user", Verdict: Refused, Why: noUser}}},
 	}
 }
 

@@ -149,7 +149,14 @@ func (w *walk) judge(v reflect.Value, rule *Rule) bool {
 	if rule.When != nil && !rule.When(At{Spec: w.spec, In: v.Addr().Interface(), List: w.list()}) {
 		return false
 	}
-	w.found = append(w.found, Finding{Path: strings.Join(w.path, ""), Verdict: rule.Verdict, Why: rule.Why})
+	found := Finding{Path: strings.Join(w.path, ""), Verdict: rule.Verdict, Why: rule.Why}
+	if rule.Pointless != nil {
+		found.Why += " (" + rule.On + " it has no effect)"
+		if rule.Pointless(w.node) {
+			found.Verdict, found.Why = Dropped, "this is "+strings.TrimPrefix(rule.On, "on ")
+		}
+	}
+	w.found = append(w.found, found)
 	return true
 }
 

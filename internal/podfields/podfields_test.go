@@ -123,7 +123,11 @@ func TestFind(t *testing.T) {
 			Containers:      []corev1.Container{{SecurityContext: &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost}}}}}, Embedded,
 			[]string{"spec.containers[0].securityContext.appArmorProfile.type: Setpoint's agent refuses the pod: its runtime loads no AppArmor profile"}},
 		"SELinux": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}}, Embedded,
-			[]string{"spec.securityContext.seLinuxOptions: Setpoint's agent refuses the pod: its runtime sets no SELinux labels"}},
+			[]string{"spec.securityContext.seLinuxOptions: Setpoint's agent refuses the pod: its runtime sets no SELinux labels " +
+				"(on a kernel without SELinux it has no effect)"}},
+		"SELinux that the kernel has not": {
+			corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}}, Node{NoSELinux: true},
+			[]string{"spec.securityContext.seLinuxOptions: has no effect: this is a kernel without SELinux"}},
 		"empty SELinux": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{}}}, Embedded, nil},
 		"recursive read-only": {corev1.PodSpec{Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{RecursiveReadOnly: to(corev1.RecursiveReadOnlyEnabled)}}}}}, Node{},
 			[]string{"spec.containers[0].volumeMounts[0].recursiveReadOnly: Setpoint's agent refuses the pod: its runtime has no recursive read-only mounts"}},
@@ -190,6 +194,9 @@ func markdown() string {
 				agent := map[Verdict]string{Refused: "refuses the pod", Dropped: "ignores it, with a warning", Harmless: "ignores it"}[verdict]
 				if rule.Unless != nil {
 					agent += ", unless the runtime can do it"
+				}
+				if rule.Pointless != nil {
+					agent += "; " + rule.On + " ignores it, with a warning"
 				}
 				row := fmt.Sprintf("| %s | %s | %s | %s |\n", strings.Join(names, ", "), rule.Values, agent, rule.Why)
 				if !seen[row] {

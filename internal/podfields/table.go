@@ -23,6 +23,8 @@ const (
 type Node struct {
 	// HostPorts6, SELinux, AppArmor: the runtime does it or says itself that it cannot.
 	HostPorts6, SELinux, AppArmor bool
+	// NoSELinux: the kernel has none, so there are no labels that a runtime could set.
+	NoSELinux bool
 	// RecursiveReadOnly and SupplementalGroupsPolicy are features that a runtime reports.
 	RecursiveReadOnly, SupplementalGroupsPolicy bool
 }
@@ -49,6 +51,9 @@ type Rule struct {
 	When func(At) bool
 	// Unless lifts the rule from nodes that can do it.
 	Unless func(Node) bool
+	// Pointless makes Dropped of Refused on nodes where the field means nothing, and On tells readers which these are, as "on a …".
+	Pointless func(Node) bool
+	On        string
 	// Values tells readers of the table what When says.
 	Values string
 }
@@ -63,14 +68,13 @@ type At struct {
 }
 
 const containerFields = "name image command args workingDir ports envFrom env resources volumeMounts livenessProbe readinessProbe " +
-	"startupProbe lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty"
+	"startupProbe lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty resizePolicy"
 
 var containerRules = []Rule{
 	{Fields: "restartPolicy", Verdict: Refused, Why: "containers restart as the pod says", When: ownRestartPolicy,
 		Values: "other than the pod's, unless `Always` of an init container"},
 	{Fields: "restartPolicyRules", Verdict: Refused, Why: "containers restart as the pod says"},
 	{Fields: "volumeDevices", Verdict: Refused, Why: "it has no block volumes"},
-	{Fields: "resizePolicy", Verdict: Harmless, Why: "it speaks of resizes of running pods, which are not done at all"},
 }
 
 const (
@@ -154,7 +158,8 @@ func specTypes() []Type {
 }
 
 var seLinux = Rule{Fields: "seLinuxOptions", Verdict: Refused, Why: "its runtime sets no SELinux labels",
-	When: anySELinux, Unless: func(n Node) bool { return n.SELinux }}
+	When: anySELinux, Unless: func(n Node) bool { return n.SELinux },
+	Pointless: func(n Node) bool { return n.NoSELinux }, On: "on a kernel without SELinux"}
 
 func isFalse(at At) bool {
 	spec := at.In.(*corev1.PodSpec)
