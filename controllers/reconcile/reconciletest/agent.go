@@ -23,11 +23,12 @@ func (w *World) RunPods(ready bool) {
 			w.RemovePod(&p)
 			continue
 		}
-		if p.Spec.NodeName == "" {
-			p.Spec.NodeName = "node-" + strconv.Itoa(len(p.Name)%3)
-		}
-		SetReady(&p, ready)
-		w.Put(&p)
+		Edit(w, &p, func(p *corev1.Pod) {
+			if p.Spec.NodeName == "" {
+				p.Spec.NodeName = "node-" + strconv.Itoa(len(p.Name)%3)
+			}
+			SetReady(p, ready)
+		})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	ktesting "k8s.io/client-go/testing"
@@ -123,16 +124,22 @@ func (w *World) store(a ktesting.Action, found, next runtime.Object) (bool, runt
 	if reflect.DeepEqual(found, next) {
 		return true, next, nil
 	}
+	return true, next, w.changed(w.replace(a.GetResource(), a.GetSubresource(), found, next))
+}
+
+// replace stores next in the place of found, with a version and a generation of its own.
+func (w *World) replace(resource schema.GroupVersionResource, subresource string, found, next runtime.Object) error {
+	was, m := must(meta.Accessor(found)), must(meta.Accessor(next))
 	m.SetResourceVersion(strconv.Itoa(w.next()))
 	_, deployment := next.(*appsv1.Deployment)
-	annotated := deployment && a.GetSubresource() == "" && !maps.Equal(was.GetAnnotations(), m.GetAnnotations())
+	annotated := deployment && subresource == "" && !maps.Equal(was.GetAnnotations(), m.GetAnnotations())
 	if annotated || !sameField(found, next, "Spec") || !sameSlice(found, next) {
 		m.SetGeneration(was.GetGeneration() + 1)
 	}
 	if m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) == 0 && !lingers(next) && !hasSpecFinalizers(next) {
-		return true, next, w.changed(w.remove(a.GetResource(), a.GetNamespace(), m.GetName()))
+		return w.remove(resource, m.GetNamespace(), m.GetName())
 	}
-	return true, next, w.changed(w.Client.Tracker().Update(a.GetResource(), next, a.GetNamespace()))
+	return w.Client.Tracker().Update(resource, next, m.GetNamespace())
 }
 
 // lingers reports whether only the node agent may end the object.
@@ -172,15 +179,21 @@ func (w *World) onDelete(a ktesting.Action) (bool, runtime.Object, error) {
 		(p.UID != nil && *p.UID != m.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != m.GetResourceVersion()) {
 		return true, nil, apierrors.NewConflict(a.GetResource().GroupResource(), del.GetName(), nil)
 	}
-	grace := del.DeleteOptions.GracePeriodSeconds
+	return true, nil, w.end(a.GetResource(), found, del.DeleteOptions, w.changed)
+}
+
+// end deletes found, or marks it. done gets the outcome if there was anything to do.
+func (w *World) end(resource schema.GroupVersionResource, found runtime.Object, opts metav1.DeleteOptions, done func(error) error) error {
+	m := must(meta.Accessor(found))
+	grace := opts.GracePeriodSeconds
 	pod, isPod := found.(*corev1.Pod)
 	linger := isPod && pod.Spec.NodeName != "" && (grace == nil || *grace > 0)
-	finalizers := withPolicy(m.GetFinalizers(), del.DeleteOptions.PropagationPolicy)
+	finalizers := withPolicy(m.GetFinalizers(), opts.PropagationPolicy)
 	if !linger && len(finalizers) == 0 && !hasSpecFinalizers(found) {
-		return true, nil, w.changed(w.remove(a.GetResource(), a.GetNamespace(), del.GetName()))
+		return done(w.remove(resource, m.GetNamespace(), m.GetName()))
 	}
 	if m.GetDeletionTimestamp() != nil {
-		return true, nil, nil
+		return nil
 	}
 	next := found.DeepCopyObject()
 	now := metav1.NewTime(time.Now())
@@ -188,7 +201,7 @@ func (w *World) onDelete(a ktesting.Action) (bool, runtime.Object, error) {
 	n.SetDeletionTimestamp(&now)
 	n.SetFinalizers(finalizers)
 	n.SetResourceVersion(strconv.Itoa(w.next()))
-	return true, nil, w.changed(w.Client.Tracker().Update(a.GetResource(), next, a.GetNamespace()))
+	return done(w.Client.Tracker().Update(resource, next, m.GetNamespace()))
 }
 
 func withPolicy(finalizers []string, policy *metav1.DeletionPropagation) []string {

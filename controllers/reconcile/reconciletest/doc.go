@@ -8,8 +8,11 @@
 // through their own endpoints; generation moves with spec only; a placed pod is
 // deleted in two steps; every write is counted, and those that changed
 // anything can be told from the others; an informer misses no deletion,
-// however late its watch begins. It must be used inside a
+// however late its watch begins. Faults are asked for: writes are refused or
+// lose their answers (Intercept), informers see the past (Hold, Release), lose
+// events (Break) or begin anew (NewCaches). It must be used inside a
 // synctest bubble.
 //
-// Tests: what a watch tells after its list, and which writes are changes.
+// Tests: what a watch tells after its list, which writes are changes, and
+// each fault.
 package reconciletest

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,35 +69,79 @@ func (w *World) Watch(a ktesting.Action) (watch.Interface, error) {
 			events.(*watch.RaceFreeFakeWatcher).Delete(o)
 		}
 	}
-	v := &versioned{inner: events, world: w, out: make(chan watch.Event), stopped: make(chan struct{})}
+	v := &versioned{inner: events, world: w, out: make(chan watch.Event), stopped: make(chan struct{}), broken: make(chan struct{})}
+	w.watches[v] = true
 	go v.run()
 	return v, nil
 }
 
-// versioned gives the events of deletions versions. It ends when it is stopped, whether anybody still reads it or not.
+// versioned is the watch that an informer gets. It gives the events of deletions versions, keeps events while the world
+// holds them, and ends when it is stopped, whether anybody still reads it or not.
 type versioned struct {
 	inner   watch.Interface
 	world   *World
 	out     chan watch.Event
 	once    sync.Once
 	stopped chan struct{}
+	broken  chan struct{} // closed by Break
+
+	waiting []watch.Event
 }
 
+// run passes events on. It always takes what comes: the tracker panics when nobody does.
 func (v *versioned) run() {
-	defer close(v.out)
-	for e := range v.inner.ResultChan() {
-		if e.Type == watch.Deleted {
-			e.Object = e.Object.DeepCopyObject()
-			v.world.mu.Lock()
-			must(meta.Accessor(e.Object)).SetResourceVersion(strconv.Itoa(v.world.next()))
-			v.world.mu.Unlock()
+	defer v.end()
+	for {
+		held := v.world.holding()
+		out, next := v.out, watch.Event{}
+		if held != nil || len(v.waiting) == 0 {
+			out = nil
+		} else {
+			next = v.waiting[0]
 		}
 		select {
-		case v.out <- e:
+		case e, open := <-v.inner.ResultChan():
+			if !open {
+				return
+			}
+			v.waiting = append(v.waiting, v.version(e))
+		case out <- next:
+			v.waiting = v.waiting[1:]
+		case <-held:
+		case <-v.broken:
+			v.say(watch.Event{Type: watch.Error, Object: &apierrors.NewResourceExpired("the watch broke").ErrStatus})
+			return
 		case <-v.stopped:
 			return
 		}
 	}
+}
+
+// version gives the event of a deletion a version.
+func (v *versioned) version(e watch.Event) watch.Event {
+	if e.Type == watch.Deleted {
+		e.Object = e.Object.DeepCopyObject()
+		v.world.mu.Lock()
+		must(meta.Accessor(e.Object)).SetResourceVersion(strconv.Itoa(v.world.next()))
+		v.world.mu.Unlock()
+	}
+	return e
+}
+
+// say is the last event.
+func (v *versioned) say(e watch.Event) {
+	select {
+	case v.out <- e:
+	case <-v.stopped:
+	}
+}
+
+func (v *versioned) end() {
+	v.world.mu.Lock()
+	delete(v.world.watches, v)
+	v.world.mu.Unlock()
+	v.inner.Stop()
+	close(v.out)
 }
 
 // ResultChan implements watch.Interface.

@@ -35,7 +35,15 @@ type World struct {
 	seq    int
 	writes []write
 	served map[schema.GroupVersionResource]cache.SharedIndexInformer
-	gone   map[schema.GroupVersionResource][]runtime.Object // what was deleted, in order
+	gone   map[schema.GroupVersionResource][]runtime.Object        // what was deleted, in order
+	kinds  map[schema.GroupVersionResource]schema.GroupVersionKind // of what there was
+
+	intercept func(write string) Outcome
+	watches   map[*versioned]bool
+	held      chan struct{} // closed by Release; nil unless Hold has been called
+
+	informersCtx context.Context
+	endInformers func()
 }
 
 // write is one call that writes, as "verb resource/sub ns/name".
@@ -50,18 +58,31 @@ func New(t testing.TB) *World {
 	w := &World{t: t, ctx: ctx, Client: fake.NewSimpleClientset(), Events: &Events{}}
 	w.served = map[schema.GroupVersionResource]cache.SharedIndexInformer{}
 	w.gone = map[schema.GroupVersionResource][]runtime.Object{}
-	w.Informers = informers.NewSharedInformerFactory(w.Client, 0)
+	w.kinds, w.watches = map[schema.GroupVersionResource]schema.GroupVersionKind{}, map[*versioned]bool{}
+	w.beginInformers()
 	w.Client.PrependReactor("create", "*", w.onCreate)
 	w.Client.PrependReactor("update", "*", w.onUpdate)
 	w.Client.PrependReactor("patch", "*", w.onPatch)
 	w.Client.PrependReactor("delete", "*", w.onDelete)
 	w.Client.PrependReactor("list", "*", w.onList)
+	w.Client.PrependReactor("*", "*", w.onWrite)
 	w.Client.PrependWatchReactor("*", w.onWatch)
 	t.Cleanup(func() {
 		cancel()
-		w.Informers.Shutdown()
+		w.endInformers()
 	})
 	return w
+}
+
+// beginInformers makes a factory of informers, which run until endInformers is called.
+func (w *World) beginInformers() {
+	ctx, cancel := context.WithCancel(w.ctx)
+	factory := informers.NewSharedInformerFactory(w.Client, 0)
+	w.Informers, w.informersCtx = factory, ctx
+	w.endInformers = func() {
+		cancel()
+		factory.Shutdown()
+	}
 }
 
 // Env is what the world gives a controller. Tests may add clients that the world has not.
@@ -118,7 +139,7 @@ func (w *World) Warm(controllers ...reconcile.Controller) {
 }
 
 // Start starts the informers that exist by now.
-func (w *World) Start() { w.Informers.StartWithContext(w.ctx) }
+func (w *World) Start() { w.Informers.StartWithContext(w.informersCtx) }
 
 // Context ends with the test.
 func (w *World) Context() context.Context { return w.ctx }
@@ -157,11 +178,15 @@ func (w *World) take(keep func(write) bool) []string {
 
 // note keeps a write that is about to be tried; the caller holds mu until changed or its end.
 func (w *World) note(a ktesting.Action, name string) {
+	w.writes = append(w.writes, write{text: textOf(a, name)})
+}
+
+func textOf(a ktesting.Action, name string) string {
 	resource := a.GetResource().Resource
 	if a.GetSubresource() != "" {
 		resource += "/" + a.GetSubresource()
 	}
-	w.writes = append(w.writes, write{text: fmt.Sprintf("%s %s %s/%s", a.GetVerb(), resource, a.GetNamespace(), name)})
+	return fmt.Sprintf("%s %s %s/%s", a.GetVerb(), resource, a.GetNamespace(), name)
 }
 
 // changed marks the write that was noted last, unless it failed, and returns the error.
@@ -194,6 +219,7 @@ func Add[T runtime.Object](w *World, obj T) T {
 // born gives a new object what an API server would.
 func (w *World) born(m metav1.Object) {
 	n := w.next()
+	w.resourceOf(m.(runtime.Object))
 	if m.GetName() == "" {
 		m.SetName(fmt.Sprintf("%s%05d", m.GetGenerateName(), n))
 	}
@@ -220,9 +246,10 @@ func must[T any](v T, err error) T {
 // Pods lists all pods of a namespace, sorted as the API does.
 func (w *World) Pods(namespace string) []corev1.Pod {
 	w.t.Helper()
-	list, err := w.Client.CoreV1().Pods(namespace).List(context.Background(), metav1.ListOptions{})
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	list, err := w.Client.Tracker().List(corev1.SchemeGroupVersion.WithResource("pods"), kind, namespace)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return list.Items
+	return list.(*corev1.PodList).Items
 }
