@@ -226,19 +226,9 @@ func (c *controller) claimPods(ctx context.Context, ds *appsv1.DaemonSet, select
 	})
 }
 
-// livePods asks the API when the cache failed to show an own write for too long, so
-// that a lost event neither blocks the DaemonSet nor doubles a pod.
+// livePods asks the API when the cache failed to show an own creation for too long, or when a creation had no answer: a
+// lost event neither blocks the DaemonSet nor doubles a pod.
 func (c *controller) livePods(ctx context.Context, ds *appsv1.DaemonSet, selector labels.Selector) ([]*corev1.Pod, error) {
-	list, err := c.env.Client.CoreV1().Pods(ds.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
-	if err != nil {
-		return nil, err
-	}
-	var pods []*corev1.Pod
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], ds) {
-			pods = append(pods, &list.Items[i])
-		}
-	}
-	c.expect.Forget(ds.UID)
-	return pods, nil
+	cached := func() ([]*corev1.Pod, error) { return c.pods.Owned(ds) }
+	return c.expect.Live(ctx, c.env.Client.CoreV1().Pods(ds.Namespace), ds, selector, cached, c.env.Now())
 }

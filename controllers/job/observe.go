@@ -13,7 +13,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/adopt"
-	"github.com/setpoint-io/setpoint/controllers/reconcile/expect"
 )
 
 // observe gathers the pods that the Job controls, after adopting and releasing. settled is false while the cache does
@@ -76,19 +75,13 @@ func untracked(pod *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// observeLive asks the API when the cache failed to show an own creation for too long, so that a lost event neither
-// blocks the Job nor doubles a pod.
+// observeLive asks the API when the cache failed to show an own creation for too long, or when a creation had no answer:
+// a lost event neither blocks the Job nor doubles a pod.
 func (c *controller) observeLive(ctx context.Context, job *batchv1.Job, selector labels.Selector) ([]*corev1.Pod, error) {
-	list, err := c.env.Client.CoreV1().Pods(job.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	cached := func() ([]*corev1.Pod, error) { return c.pods.Owned(job) }
+	pods, err := c.expect.Live(ctx, c.env.Client.CoreV1().Pods(job.Namespace), job, selector, cached, c.env.Now())
 	if err != nil {
-		return nil, fmt.Errorf("list pods after %s: %w", expect.Patience, err)
+		return nil, fmt.Errorf("list pods that the cache does not show: %w", err)
 	}
-	var pods []*corev1.Pod
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], job) {
-			pods = append(pods, &list.Items[i])
-		}
-	}
-	c.expect.Forget(job.UID)
 	return pods, nil
 }

@@ -188,21 +188,12 @@ func (c *controller) observe(ctx context.Context, rs *appsv1.ReplicaSet) (observ
 	return seen, nil
 }
 
-// observeLive asks the API when the cache failed to show an own write for too
-// long, so that a lost event neither blocks the ReplicaSet nor doubles a pod.
+// observeLive asks the API when the cache failed to show an own creation for too long, or when a creation had no answer:
+// a lost event neither blocks the ReplicaSet nor doubles a pod.
 func (c *controller) observeLive(ctx context.Context, rs *appsv1.ReplicaSet, selector labels.Selector) (observed, error) {
-	list, err := c.env.Client.CoreV1().Pods(rs.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
-	if err != nil {
-		return observed{}, err
-	}
-	seen := observed{settled: true}
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], rs) {
-			seen.pods = append(seen.pods, &list.Items[i])
-		}
-	}
-	c.expect.Forget(rs.UID)
-	return seen, nil
+	cached := func() ([]*corev1.Pod, error) { return c.pods.Owned(rs) }
+	pods, err := c.expect.Live(ctx, c.env.Client.CoreV1().Pods(rs.Namespace), rs, selector, cached, c.env.Now())
+	return observed{pods: pods, settled: true}, err
 }
 
 // relatedPods lists the pods of all ReplicaSets with the same owner: a rollout

@@ -9,7 +9,8 @@
 // It promises: a creation is expected before it is sent, because its event may
 // come before its answer; a creation that failed is expected no longer; Create
 // asks an API that refuses for one child first, and doubles only what was
-// accepted, across passes too; an expectation that the cache does not meet in
+// accepted, across passes too; after a creation that ended without an answer Check says that the API has to be
+// asked, since the child may be there or not; an expectation that the cache does not meet in
 // Patience is reported by Check, so that a lost event blocks nothing for ever.
 // All methods may be called from several goroutines.
 //

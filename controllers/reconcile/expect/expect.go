@@ -23,7 +23,9 @@ type expected struct {
 	creations int
 	deletions map[types.UID]bool
 	since     time.Time
-	batch     int // how many creations at once the API may be sent; 0: not known yet
+	listed    map[types.UID]bool // children that the API has and the cache may lack
+	doubted   bool               // a creation ended without an answer
+	batch     int                // how many creations at once the API may be sent; 0: not known yet
 }
 
 // New returns empty expectations of a controller that creates at most burst
@@ -87,6 +89,7 @@ func (e *Expectations) Seen(before, after metav1.Object) {
 	if ref == nil {
 		return
 	}
+	e.shown(ref.UID, child.GetUID())
 	if before == nil {
 		e.Withdraw(ref.UID, 1)
 	}
@@ -95,13 +98,16 @@ func (e *Expectations) Seen(before, after metav1.Object) {
 	}
 }
 
-// Check reports whether the cache shows all creations, and whether it has
-// failed to for too long.
+// Check reports whether the cache shows all creations, and whether the API itself has to be asked: when the cache has
+// failed to show them for too long, or when a creation ended without an answer.
 func (e *Expectations) Check(owner types.UID, now time.Time) (settled, expired bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.set[owner]
-	if x == nil || x.creations == 0 {
+	if x != nil && x.doubted {
+		return false, true
+	}
+	if x == nil || x.creations == 0 && len(x.listed) == 0 {
 		return true, false
 	}
 	return false, now.Sub(x.since) >= Patience

@@ -1,6 +1,7 @@
 package expect
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -11,7 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -114,7 +119,7 @@ func TestRefusalsStartSlowlyAgain(t *testing.T) {
 			var tries atomic.Int32
 			err := e.Create("rs", 100, time.Now(), func(int) error {
 				tries.Add(1)
-				return errors.New("refused")
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("quota"))
 			})
 			if err == nil {
 				t.Error("no error")
@@ -127,4 +132,53 @@ func TestRefusalsStartSlowlyAgain(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A creation without an answer may have been carried out: the API has to be asked before anything else is created.
+func TestCreationsWithoutAnAnswer(t *testing.T) {
+	for name, err := range map[string]error{"timeout": apierrors.NewTimeoutError("slow", 0), "connection lost": errors.New("EOF")} {
+		e := New(burst)
+		_ = e.Create("rs", 1, now, func(int) error { return err })
+		if settled, expired := e.Check("rs", now); settled || !expired {
+			t.Errorf("%s: settled %v, ask the API %v", name, settled, expired)
+		}
+		e.Forget("rs")
+		if settled, _ := e.Check("rs", now); !settled {
+			t.Errorf("%s: not settled after the API was asked", name)
+		}
+	}
+}
+
+// pods is an API that has these.
+type pods []corev1.Pod
+
+func (p pods) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+	return &corev1.PodList{Items: p}, nil
+}
+
+// What the API has shown is expected of the cache, until it shows it or patience ends.
+func TestLive(t *testing.T) {
+	owned := func(uid types.UID) *corev1.Pod {
+		p := child(false)
+		p.UID = uid
+		return p
+	}
+	e := New(burst)
+	e.Creations("rs", 2, now)
+	api := pods{*owned("a"), *owned("b"), {ObjectMeta: metav1.ObjectMeta{UID: "another's"}}}
+	cached := func() ([]*corev1.Pod, error) { return []*corev1.Pod{owned("a")}, nil }
+	found, err := e.Live(t.Context(), api, &metav1.ObjectMeta{UID: "rs"}, labels.Everything(), cached, now)
+	if err != nil || len(found) != 2 {
+		t.Fatalf("%d pods, %v", len(found), err)
+	}
+	if settled, _ := e.Check("rs", now); settled {
+		t.Error("settled, although the cache lacks a pod")
+	}
+	if _, expired := e.Check("rs", now.Add(Patience)); !expired {
+		t.Error("waits for ever for a pod that is gone")
+	}
+	e.Seen(nil, owned("b"))
+	if settled, _ := e.Check("rs", now); !settled {
+		t.Error("not settled, although the cache has all")
+	}
 }

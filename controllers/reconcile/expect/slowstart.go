@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -27,12 +29,28 @@ func (e *Expectations) Create(owner types.UID, n int, now time.Time, one func(i 
 		done += batch
 		if len(errs) > 0 {
 			e.setBatch(owner, 0)
+			if slices.ContainsFunc(errs, unknown) {
+				e.doubt(owner)
+			}
 			e.Withdraw(owner, len(errs)+n-done)
 			return errors.Join(errs...)
 		}
 		e.setBatch(owner, 2*size)
 	}
 	return nil
+}
+
+// unknown tells whether a write that ended with err may have been carried out all the same.
+func unknown(err error) bool {
+	reason := apierrors.ReasonForError(err)
+	return reason == metav1.StatusReasonUnknown || reason == metav1.StatusReasonTimeout || reason == metav1.StatusReasonServerTimeout
+}
+
+// doubt says that the cache and the expectations of an owner do not tell any more how many children it has.
+func (e *Expectations) doubt(owner types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.at(owner).doubted = true
 }
 
 // Complete ends the growth of batches: a pass found nothing to create.
