@@ -92,9 +92,11 @@ func (c *controller) createFailed(ctx context.Context, d *appsv1.Deployment, t t
 
 func (c *controller) update(ctx context.Context, d *appsv1.Deployment, ch change) error {
 	from, to := replicasOf(ch.from.Spec.Replicas), replicasOf(ch.to.Spec.Replicas)
-	if _, err := c.env.Client.AppsV1().ReplicaSets(ch.to.Namespace).Update(ctx, ch.to, metav1.UpdateOptions{}); err != nil {
+	written, err := c.env.Client.AppsV1().ReplicaSets(ch.to.Namespace).Update(ctx, ch.to, metav1.UpdateOptions{})
+	if err != nil {
 		return fmt.Errorf("update ReplicaSet %s: %w", ch.to.Name, err)
 	}
+	c.written.Wrote(written)
 	switch {
 	case to > from:
 		c.env.Events.Eventf(d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from %d to %d", ch.to.Name, from, to)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/adopt"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/newest"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 )
 
@@ -36,6 +37,9 @@ type controller struct {
 	deployments reconcile.Cache[*appsv1.Deployment]
 	sets        reconcile.Cache[*appsv1.ReplicaSet]
 	pods        reconcile.Cache[*corev1.Pod]
+	// written are the ReplicaSets that the cache may lack the newest version of: a plan from old ones could let one grow
+	// in the place of another that has grown already.
+	written newest.Versions[*appsv1.ReplicaSet]
 }
 
 func run(ctx context.Context, env *reconcile.Env) error {
@@ -62,6 +66,9 @@ var (
 // orphan, to those that would adopt it.
 func (c *controller) setChanged(before, after metav1.Object) []reconcile.Key {
 	var keys []reconcile.Key
+	if after == nil {
+		c.written.Forget(reconcile.KeyOf(before))
+	}
 	for _, rs := range []metav1.Object{before, after} {
 		if key, ok := reconcile.OwnerKey(rs, kind.GroupKind()); ok {
 			keys = append(keys, key)
@@ -131,7 +138,7 @@ func (c *controller) observe(ctx context.Context, d *appsv1.Deployment) (observe
 	if err != nil {
 		return observed{}, reconcile.Terminal(fmt.Errorf("selector: %w", err))
 	}
-	owned, err := c.sets.Owned(d)
+	owned, err := c.written.List(func() ([]*appsv1.ReplicaSet, error) { return c.sets.Owned(d) })
 	if err != nil {
 		return observed{}, err
 	}

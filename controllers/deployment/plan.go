@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -136,8 +137,23 @@ func (r *rollout) rollUp() int32 {
 	if have >= r.wish() {
 		return r.wish()
 	}
+	if r.mayHaveMore(r.current) {
+		return have
+	}
 	room := r.wish() + r.surge - total
 	return have + max(0, min(room, r.wish()-have))
+}
+
+// mayHaveMore tells whether another ReplicaSet may have more pods than it asks for now: its controller has not seen its
+// last change, or has not deleted enough. As long as that is so, pods are added nowhere, or there would be more
+// than replicas + maxSurge for a moment. Upstream counts on what was asked for.
+func (r *rollout) mayHaveMore(than *appsv1.ReplicaSet) bool {
+	return slices.ContainsFunc(r.all(), func(rs *appsv1.ReplicaSet) bool {
+		if than != nil && rs.UID == than.UID {
+			return false
+		}
+		return rs.Status.ObservedGeneration < rs.Generation || rs.Status.Replicas > replicasOf(rs.Spec.Replicas)
+	})
 }
 
 // rollDown shrinks old ReplicaSets: pods that are not available first, as their

@@ -270,3 +270,38 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+// While another ReplicaSet may have more pods than it asks for, none grows and a new one begins without pods: together they
+// would be more than replicas + surge.
+func TestGrowthWaitsForTheOthers(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		observed         int64
+		replicas, asks   int32
+		current, created int32
+	}{
+		{"settled", 2, 3, 3, 2, 2},
+		{"it has more pods than it asks for", 2, 4, 3, 1, 0},
+		{"it has not seen its last change", 1, 3, 3, 1, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDeployment(4, 1, 1)
+			w := &world{d: d, random: rand.New(rand.NewPCG(1, 1)), now: time.Now()}
+			w.step()
+			old := w.sets[0]
+			old.Generation, old.Spec.Replicas = 2, &c.asks
+			old.Status = appsv1.ReplicaSetStatus{ObservedGeneration: c.observed, Replicas: c.replicas}
+			d.Spec.Template.Spec.Containers[0].Image = "v2"
+			w.step()
+			current := w.sets[1]
+			if n := *current.Spec.Replicas; n != c.created {
+				t.Errorf("the new one begins with %d pods, want %d", n, c.created)
+			}
+			*current.Spec.Replicas = 1
+			w.step()
+			if n := *current.Spec.Replicas; n != c.current {
+				t.Errorf("it grows from 1 to %d, want %d", n, c.current)
+			}
+		})
+	}
+}

@@ -118,6 +118,9 @@ func (r *rollout) newSet(revision string) *appsv1.ReplicaSet {
 	n := r.wish()
 	if d.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		n = max(0, min(n, n+r.surge-sumSpec(r.old)))
+		if r.mayHaveMore(nil) {
+			n = 0
+		}
 	}
 	rs.Spec.Replicas = &n
 	return rs

@@ -148,8 +148,12 @@ func (r *rollout) scaleTo(rs *appsv1.ReplicaSet, n int32) {
 	}
 }
 
-// resizeTo plans n replicas for rs and records under which wish that was, which may be all that changes.
+// resizeTo plans n replicas for rs and records under which wish that was, which may be all that changes. One that would
+// grow has to wait until no other has pods that it should not have.
 func (r *rollout) resizeTo(rs *appsv1.ReplicaSet, n int32) {
+	if n > replicasOf(rs.Spec.Replicas) && r.mayHaveMore(rs) {
+		return
+	}
 	to := rs.DeepCopy()
 	to.Spec.Replicas = &n
 	r.annotate(to)

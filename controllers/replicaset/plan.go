@@ -48,6 +48,9 @@ func plan(rs *appsv1.ReplicaSet, seen observed, now time.Time) todo {
 	}
 	t := todo{}
 	t.status, t.again = status(rs, seen.pods, active, now)
+	if !seen.settled { // there may be more pods than are counted here: whoever waits for this generation has to wait on
+		t.status.ObservedGeneration = min(rs.Status.ObservedGeneration, rs.Generation)
+	}
 	if rs.DeletionTimestamp != nil || !seen.settled {
 		return t
 	}

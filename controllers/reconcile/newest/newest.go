@@ -25,6 +25,13 @@ func (v *Versions[T]) Wrote(object T) {
 	v.own[reconcile.KeyOf(object)] = object
 }
 
+// Forget drops what was written of an object: for those that the cache says are deleted.
+func (v *Versions[T]) Forget(key reconcile.Key) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.own, key)
+}
+
 // Get is the newer one of the cached version and the own one. What the cache does not have is forgotten.
 func (v *Versions[T]) Get(cache reconcile.Cache[T], key reconcile.Key) (T, error) {
 	v.mu.Lock()
