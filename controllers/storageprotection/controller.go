@@ -108,8 +108,8 @@ func protect[T object[T]](
 		next.SetFinalizers(slices.DeleteFunc(next.GetFinalizers(), func(f string) bool { return f == finalizer }))
 	}
 	_, err := client.Update(reconcile.WithCause(ctx, o), next, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // whoever changed it has caused an event
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
 	return err
 }

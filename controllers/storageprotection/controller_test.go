@@ -114,3 +114,24 @@ func TestWhoUsesAClaim(t *testing.T) {
 		})
 	}
 }
+
+// A write that is refused, for whatever reason, is tried again.
+func TestRefusedWritesAreTriedAgain(t *testing.T) {
+	for name, outcome := range map[string]reconciletest.Outcome{"conflict": reconciletest.Conflicted, "error": reconciletest.Refused} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := start(t)
+				w.Intercept(func(string) reconciletest.Outcome {
+					w.Intercept(nil)
+					return outcome
+				})
+				claim := reconciletest.Add(w, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}})
+				w.Settle()
+				c, err := w.Client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), claim.Name, metav1.GetOptions{})
+				if err != nil || !slices.Contains(c.Finalizers, claimFinalizer) {
+					t.Errorf("%v, %v", c.Finalizers, err)
+				}
+			})
+		})
+	}
+}
