@@ -126,7 +126,18 @@ func (l *deploymentWorld) excuse(ours, upstream string) string {
 	if keepsItsMinimum(ours, upstream) {
 		return "upstream went below its own minimum of available pods"
 	}
+	if scalesForEver(upstream) && !scalesForEver(ours) {
+		return "upstream does not note a new scale in a ReplicaSet that has this size already, and goes on scaling for ever"
+	}
 	return ""
+}
+
+var setSizes = regexp.MustCompile(`desired=(\d+) max=\d+ wants=([1-9]\d*) `)
+
+// scalesForEver tells whether the only ReplicaSet with pods was last scaled for another size than it has.
+func scalesForEver(side string) bool {
+	sets := setSizes.FindAllStringSubmatch(side, -1)
+	return len(sets) == 1 && sets[0][1] != sets[0][2]
 }
 
 var deploymentCounts = regexp.MustCompile(`deployment revision=\S+ observed=true replicas=(\d+) .* available=(\d+) `)
