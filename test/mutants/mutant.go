@@ -31,7 +31,8 @@ type Check struct {
 
 // All returns every mutant.
 func All() []Mutant {
-	return slices.Concat(ofState, ofSnapshot, ofWatch, ofReplication, ofDisk, ofLives, ofPutBack, ofStorage, ofEncryption, ofOwnership)
+	return slices.Concat(ofState, ofSnapshot, ofWatch, ofReplication, ofDisk, ofLives, ofPutBack, ofStorage, ofEncryption, ofOwnership,
+		ofLoops)
 }
 
 // mutate returns the file's text with the bug in it.
