@@ -46,6 +46,9 @@ func referencesOf(pod *corev1.Pod) map[reference]struct{} {
 			add(requestResource, *c.ResourceClaimName)
 		}
 	}
+	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
+		add(requestResource, extended.ResourceClaimName)
+	}
 	return set
 }
 

@@ -10,6 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -130,7 +131,8 @@ func (w *Workloads) podChanged(was, is resource.Object) {
 
 func sameUse(a, b *corev1.Pod) bool {
 	return a.UID == b.UID && a.Spec.NodeName == b.Spec.NodeName && a.Generation == b.Generation &&
-		len(a.Status.ResourceClaimStatuses) == len(b.Status.ResourceClaimStatuses)
+		resourceclaim.PodStatusEqual(a.Status.ResourceClaimStatuses, b.Status.ResourceClaimStatuses) &&
+		resourceclaim.PodExtendedStatusEqual(a.Status.ExtendedResourceClaimStatus, b.Status.ExtendedResourceClaimStatus)
 }
 
 func (w *Workloads) count(pod *corev1.Pod, by int) {

@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -172,4 +173,32 @@ func TestWorkloadsFollowPods(t *testing.T) {
 	write(t, w, store, "two", &storage.Change{Delete: true})
 	put(t, w, store, again)
 	expect("made anew without it", false)
+}
+
+// TestClaimsMadeForPods: a node may read the claims that were made for its pods, as their status says now.
+func TestClaimsMadeForPods(t *testing.T) {
+	pod := func(claim, extended string) *corev1.Pod {
+		p := podOn("a", "one", corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("t")}}})
+		p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: &claim}}
+		if extended != "" {
+			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: extended}
+		}
+		return p
+	}
+	w, store := running(t, pod("first", ""))
+	rules := auth.NewAuthorizer(auth.Config{Workloads: w})
+	expect := func(step string, readable ...string) {
+		t.Helper()
+		for _, name := range []string{"first", "second", "extended"} {
+			decision, _, err := rules.Authorize(t.Context(), resource(nodeA, "get", "resource.k8s.io", "resourceclaims", "", "x", name))
+			if allowed := decision == authorizer.DecisionAllow; err != nil || allowed != slices.Contains(readable, name) {
+				t.Errorf("%s: %s allowed: %v, %v", step, name, allowed, err)
+			}
+		}
+	}
+	expect("named", "first")
+	put(t, w, store, pod("second", ""))
+	expect("another was made", "second")
+	put(t, w, store, pod("second", "extended"))
+	expect("extended resources are devices", "second", "extended")
 }
