@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/replicaset"
 	"github.com/setpoint-io/setpoint/controllers/replicationcontroller"
+	"github.com/setpoint-io/setpoint/controllers/resourceclaim"
 	"github.com/setpoint-io/setpoint/controllers/rootca"
 	"github.com/setpoint-io/setpoint/controllers/serviceaccount"
 	"github.com/setpoint-io/setpoint/controllers/servicecidr"
@@ -86,6 +87,7 @@ func all(cfg Config) []reconcile.Controller {
 		volumebinder.New(),
 		volumeattach.New(),
 		ephemeralvolume.New(),
+		resourceclaim.New(),
 		volumeexpander.New(),
 		apiservice.New(cfg.LocalAPIs, cfg.Prober),
 		unattended.New(cfg.Monitors),

@@ -46,7 +46,7 @@ func TestWhatEveryServerKeeps(t *testing.T) {
 		"events", "flowschemas.flowcontrol.apiserver.k8s.io", "horizontalpodautoscalers.autoscaling", "jobs.batch", "kube-root-ca.crt", "leases.coordination.k8s.io",
 		"mutatingadmissionpolicies.admissionregistration.k8s.io", "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io", "namespaces", "nodes",
-		"persistentvolumeclaims", "persistentvolumes", "poddisruptionbudgets.policy", "pods", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "replicasets.apps", "replicationcontrollers", "resourceclaims.resource.k8s.io", "resourcequotas", "serviceaccounts", "servicecidrs.networking.k8s.io", "services", "statefulsets.apps", "storageclasses.storage.k8s.io",
+		"persistentvolumeclaims", "persistentvolumes", "poddisruptionbudgets.policy", "pods", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "replicasets.apps", "replicationcontrollers", "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io", "resourcequotas", "serviceaccounts", "servicecidrs.networking.k8s.io", "services", "statefulsets.apps", "storageclasses.storage.k8s.io",
 		"storageversionmigrations.storagemigration.k8s.io",
 		"validatingadmissionpolicies.admissionregistration.k8s.io", "validatingadmissionpolicybindings.admissionregistration.k8s.io",
 		"validatingwebhookconfigurations.admissionregistration.k8s.io", "volumeattachments.storage.k8s.io", "volumeattributesclasses.storage.k8s.io",
