@@ -31,6 +31,7 @@ type claims struct {
 	devices      resourcelisters.ResourceClaimLister
 
 	limits limits
+	capacities
 
 	// What is promised to pods that are being bound is guarded by scheduler.mu: volumes to claims, and claims to nodes.
 	promised map[string]types.UID
@@ -51,6 +52,7 @@ func newClaims(cfg Config) *claims {
 		classes:      cfg.Informers.Storage().V1().StorageClasses().Lister(),
 		devices:      cfg.Informers.Resource().V1().ResourceClaims().Lister(),
 		limits:       newLimits(cfg),
+		capacities:   newCapacities(cfg),
 		promised:     map[string]types.UID{},
 		selected:     map[types.UID]string{},
 	}
@@ -173,6 +175,9 @@ func (c *claims) lateClass(claim *corev1.PersistentVolumeClaim) *storagev1.Stora
 // pods.
 func (c *claims) addLate(needs *plugin.Needs, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
 	late := plugin.LateClaim{Claim: claim, Class: class, Node: claim.Annotations[volume.AnnSelectedNode]}
+	if err := c.measure(&late); err != nil {
+		return err
+	}
 	if node, ok := c.selected[claim.UID]; ok {
 		late.Node = node
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
@@ -13,8 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// limits know how many volumes each node takes and has, by CSINodes and VolumeAttachments. A CSIDriver's
-// preventPodSchedulingIfMissing is not looked at.
+// limits know which drivers each node has, and how many of their volumes it takes and has, by CSINodes and VolumeAttachments.
 type limits struct {
 	nodes       storagelisters.CSINodeLister
 	attachments storagelisters.VolumeAttachmentLister
@@ -24,6 +24,7 @@ type limits struct {
 	// What was read at version seen; guarded by scheduler.mu.
 	read     bool
 	seen     uint64
+	drivers  map[string]map[string]bool
 	max      map[string]map[string]int64
 	attached map[string][]plugin.CSIVolume
 }
@@ -33,7 +34,7 @@ func newLimits(cfg Config) limits {
 	return limits{nodes: storage.CSINodes().Lister(), attachments: storage.VolumeAttachments().Lister(), version: &atomic.Uint64{}}
 }
 
-// volumeLimits are the limits for a pod with these claims; nil if none of their drivers has one on any node.
+// volumeLimits are the limits for a pod with these claims; nil if none of their drivers has one on any node, or has to be there.
 func (c *claims) volumeLimits(of []*corev1.PersistentVolumeClaim) (*plugin.VolumeLimits, error) {
 	var wanted []plugin.CSIVolume
 	for _, claim := range of {
@@ -47,14 +48,36 @@ func (c *claims) volumeLimits(of []*corev1.PersistentVolumeClaim) (*plugin.Volum
 	if err := c.readLimits(); err != nil {
 		return nil, err
 	}
+	needed, err := c.neededDrivers(wanted)
+	if err != nil {
+		return nil, err
+	}
+	limited := false
 	for _, byDriver := range c.limits.max {
-		if slices.ContainsFunc(wanted, func(v plugin.CSIVolume) bool { _, ok := byDriver[v.Driver]; return ok }) {
-			return &plugin.VolumeLimits{
-				Version: c.limits.seen, Wanted: wanted, Max: c.limits.max, Attached: c.limits.attached, Of: c.volumesOf,
-			}, nil
+		limited = limited || slices.ContainsFunc(wanted, func(v plugin.CSIVolume) bool { _, ok := byDriver[v.Driver]; return ok })
+	}
+	if !limited && len(needed) == 0 {
+		return nil, nil
+	}
+	return &plugin.VolumeLimits{
+		Version: c.limits.seen, Wanted: wanted, Needed: needed, Drivers: c.limits.drivers,
+		Max: c.limits.max, Attached: c.limits.attached, Of: c.volumesOf,
+	}, nil
+}
+
+// neededDrivers are those of the volumes whose CSIDriver keeps pods off nodes without the driver.
+func (c *claims) neededDrivers(wanted []plugin.CSIVolume) (needed []string, err error) {
+	for _, v := range wanted {
+		driver, err := c.capacities.drivers.Get(v.Driver)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		if err == nil && driver.Spec.PreventPodSchedulingIfMissing != nil && *driver.Spec.PreventPodSchedulingIfMissing {
+			needed = append(needed, v.Driver)
 		}
 	}
-	return nil, nil
+	slices.Sort(needed)
+	return slices.Compact(needed), nil
 }
 
 // readLimits reads CSINodes and VolumeAttachments, unless nothing has changed since the last time.
@@ -72,9 +95,11 @@ func (c *claims) readLimits() error {
 	if err != nil {
 		return err
 	}
-	l.max, l.attached = map[string]map[string]int64{}, map[string][]plugin.CSIVolume{}
+	l.drivers, l.max, l.attached = map[string]map[string]bool{}, map[string]map[string]int64{}, map[string][]plugin.CSIVolume{}
 	for _, node := range nodes {
+		l.drivers[node.Name] = map[string]bool{}
 		for _, driver := range node.Spec.Drivers {
+			l.drivers[node.Name][driver.Name] = true
 			if driver.Allocatable == nil || driver.Allocatable.Count == nil {
 				continue
 			}

@@ -37,6 +37,8 @@ func claimReads(serves func(schema.GroupVersionResource) bool) []reconcile.Read 
 		reconcile.Declaration{Resource: storageClasses},
 		reconcile.Declaration{Resource: csiNodes},
 		reconcile.Declaration{Resource: volumeAttachments},
+		reconcile.Declaration{Resource: csiDrivers},
+		reconcile.Declaration{Resource: csiStorageCapacities},
 	}
 	if serves(resourceClaims) {
 		reads = append(reads, reconcile.Declaration{Resource: resourceClaims})
@@ -66,6 +68,8 @@ var (
 	storageClasses         = storagev1.SchemeGroupVersion.WithResource("storageclasses")
 	csiNodes               = storagev1.SchemeGroupVersion.WithResource("csinodes")
 	volumeAttachments      = storagev1.SchemeGroupVersion.WithResource("volumeattachments")
+	csiDrivers             = storagev1.SchemeGroupVersion.WithResource("csidrivers")
+	csiStorageCapacities   = storagev1.SchemeGroupVersion.WithResource("csistoragecapacities")
 	resourceClaims         = resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
 	disruptionBudgets      = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
 )

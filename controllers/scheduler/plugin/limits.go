@@ -5,18 +5,31 @@ import corev1 "k8s.io/api/core/v1"
 // CSIVolume is a volume as it counts against the limit of its driver on a node.
 type CSIVolume struct{ Driver, Handle string }
 
-// VolumeLimits are how many volumes nodes take, for a pod with volumes of drivers that have limits.
+// VolumeLimits are which drivers nodes have and how many volumes they take, for a pod with volumes of drivers with limits.
 type VolumeLimits struct {
 	// Version changes with anything that the limits are made from.
 	Version uint64
 	// Wanted are the pod's volumes, each once.
 	Wanted []CSIVolume
+	// Needed are the drivers that have to be on the node, and Drivers those that are there, by node.
+	Needed  []string
+	Drivers map[string]map[string]bool
 	// Max is how many volumes a node takes, by node and driver; a driver without a limit is missing.
 	Max map[string]map[string]int64
 	// Attached are the volumes that VolumeAttachments name, by node.
 	Attached map[string][]CSIVolume
 	// Of gives the volumes of a placed pod.
 	Of func(pod *corev1.Pod) []CSIVolume
+}
+
+// Missing is a driver that has to be on a node and is not; empty if there is none.
+func (l *VolumeLimits) Missing(node *Node) string {
+	for _, driver := range l.Needed {
+		if !l.Drivers[node.Name][driver] {
+			return driver
+		}
+	}
+	return ""
 }
 
 // Exceeded tells whether the pod's volumes are too many for a node. A volume that a pod of the node uses already counts once.

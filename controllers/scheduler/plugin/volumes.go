@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/storage/volume"
 )
 
@@ -19,7 +20,31 @@ type LateClaim struct {
 	Node string
 	// Candidates are the volumes of the class that are free or reserved for the claim, in the order of their names.
 	Candidates []*corev1.PersistentVolume
+	// Measured says that the class's driver tells how much room for volumes there is. Then one is only made where Rooms say.
+	Measured bool
+	// Rooms are what a CSIStorageCapacity each says, of those that have room for the claim.
+	Rooms []*StorageRoom
 }
+
+// StorageRoom is storage in which a driver makes volumes.
+type StorageRoom struct {
+	// Name is that of the CSIStorageCapacity, with its namespace and version.
+	Name string
+	// Nodes chooses the nodes that reach it by their labels.
+	Nodes labels.Selector
+	// Capacity is how much is free, in bytes.
+	Capacity int64
+}
+
+// Shortage is what a node lacks for the late claims of a pod.
+type Shortage int
+
+// What a node may lack.
+const (
+	NoShortage Shortage = iota
+	NoVolume            // neither is there a volume, nor can one be made
+	NoRoom              // one could be made if there were more room
+)
 
 // VolumeBinding gives a claim a volume that exists.
 type VolumeBinding struct {
@@ -30,8 +55,9 @@ type VolumeBinding struct {
 // VolumeChoice is how the late claims of a pod get their volumes on one node.
 type VolumeChoice struct {
 	Bind []VolumeBinding
-	// Provision are the claims for which a provisioner has to make a volume.
+	// Provision are the claims for which a provisioner has to make a volume, and Rooms is where; nil if nobody tells.
 	Provision []*corev1.PersistentVolumeClaim
+	Rooms     []*StorageRoom
 }
 
 // Empty tells that there is nothing to do.
@@ -45,13 +71,15 @@ func (n *Needs) SortLate() {
 	})
 }
 
-// ChooseVolumes says how the late claims get their volumes on a node; false if one of them gets none.
-func (n *Needs) ChooseVolumes(node *corev1.Node) (VolumeChoice, bool) {
+// ChooseVolumes says how the late claims get their volumes on a node, or what is lacking there.
+func (n *Needs) ChooseVolumes(node *corev1.Node) (VolumeChoice, Shortage) {
 	var choice VolumeChoice
+	var rest []*LateClaim
 	taken := map[string]*corev1.PersistentVolume{}
-	for _, late := range n.Late {
+	for i := range n.Late {
+		late := &n.Late[i]
 		if late.Node != "" && late.Node != node.Name {
-			return VolumeChoice{}, false
+			return VolumeChoice{}, NoVolume
 		}
 		if late.Node == "" {
 			found, err := volume.FindMatchingVolume(late.Claim, late.Candidates, node, taken, true, true)
@@ -61,12 +89,29 @@ func (n *Needs) ChooseVolumes(node *corev1.Node) (VolumeChoice, bool) {
 				continue
 			}
 		}
-		if !provisionable(late.Class, node) {
-			return VolumeChoice{}, false
-		}
-		choice.Provision = append(choice.Provision, late.Claim)
+		rest = append(rest, late)
 	}
-	return choice, true
+	for _, late := range rest {
+		if !provisionable(late.Class, node) {
+			return VolumeChoice{}, NoVolume
+		}
+		room := late.roomOn(node)
+		if late.Measured && room == nil {
+			return VolumeChoice{}, NoRoom
+		}
+		choice.Provision, choice.Rooms = append(choice.Provision, late.Claim), append(choice.Rooms, room)
+	}
+	return choice, NoShortage
+}
+
+// roomOn is room for the claim that a node reaches, or nil.
+func (l *LateClaim) roomOn(node *corev1.Node) *StorageRoom {
+	for _, room := range l.Rooms {
+		if room.Nodes.Matches(labels.Set(node.Labels)) {
+			return room
+		}
+	}
+	return nil
 }
 
 // provisionable tells whether volumes of a class can be made for a node.
@@ -88,6 +133,10 @@ func (l *LateClaim) key() string {
 	h := sha256.New()
 	for _, v := range l.Candidates {
 		fmt.Fprintf(h, "%s@%s\n", v.Name, v.ResourceVersion)
+	}
+	fmt.Fprintln(h, "rooms", l.Measured)
+	for _, room := range l.Rooms {
+		fmt.Fprintln(h, room.Name)
 	}
 	return fmt.Sprintf("late %s@%s class %s@%s node %s volumes %s\n", l.Claim.UID, l.Claim.ResourceVersion,
 		l.Class.Name, l.Class.ResourceVersion, l.Node, hex.EncodeToString(h.Sum(nil)))

@@ -2,7 +2,8 @@ package plugins
 
 import "github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 
-// NodeVolumeLimits keeps a pod off nodes that take no more volumes of its drivers, by their CSINodes.
+// NodeVolumeLimits keeps a pod off nodes that lack the drivers of its volumes or take no more volumes of them, by their
+// CSINodes. A missing driver matters only if its CSIDriver says preventPodSchedulingIfMissing.
 type NodeVolumeLimits struct{}
 
 // Name is the plugin's name.
@@ -20,6 +21,9 @@ func (NodeVolumeLimits) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejec
 		return nil
 	}
 	return func(node *plugin.Node) *plugin.Rejection {
+		if driver := limits.Missing(node); driver != "" {
+			return plugin.Reject(driver+" CSI driver is not installed on the node", "the driver "+driver+" were installed there")
+		}
 		if limits.Exceeded(node) {
 			return plugin.Reject("node(s) exceed max volume count", "fewer volumes were attached there")
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 // VolumeBinding keeps a pod to nodes that reach the volumes of its claims, and on which the claims that wait for their
-// first consumer can get one: there is a free volume, or their provisioner makes volumes there. It prefers nodes by how much of
-// the volumes there would be used.
+// first consumer can get one: there is a free volume, or their provisioner makes volumes there and has room. It prefers
+// nodes by how much of the volumes there would be used.
 type VolumeBinding struct {
 	// Shape is valid, or empty for upstream's default: the less is used, the better.
 	Shape []configv1.UtilizationShapePoint
@@ -42,8 +42,11 @@ func (VolumeBinding) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejectio
 		if v := unreachable(needs.Volumes, node); v != nil {
 			add("node(s) didn't match PersistentVolume's node affinity", "volume "+v.Name+" could be used there")
 		}
-		if _, ok := needs.ChooseVolumes(node.Node); !ok {
+		switch _, lacks := needs.ChooseVolumes(node.Node); lacks {
+		case plugin.NoVolume:
 			add("node(s) didn't find available persistent volumes to bind", "there were volumes for its claims")
+		case plugin.NoRoom:
+			add("node(s) did not have enough free storage", "its driver had room for a volume there")
 		}
 		if needs.VolumeGone {
 			add("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", "the volumes of its claims existed")
@@ -55,8 +58,8 @@ func (VolumeBinding) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejectio
 	}
 }
 
-// Score compares, for each storage class, what the claims request with the capacity of the volumes that they would get.
-// Volumes that are still to be made count for nothing: nobody knows how much room there is for them.
+// Score compares, for each storage class, what the claims request with the capacity of the volumes that they would get or,
+// when all of them are still to be made, with the room for them. Where nobody tells how much room there is, it counts for nothing.
 func (p VolumeBinding) Score(pod *plugin.Pod) func(*plugin.Node) int64 {
 	needs, shape := &pod.Needs, p.Shape
 	if len(needs.Late) == 0 {
@@ -67,12 +70,9 @@ func (p VolumeBinding) Score(pod *plugin.Pod) func(*plugin.Node) int64 {
 	}
 	return func(node *plugin.Node) int64 {
 		choice, _ := needs.ChooseVolumes(node.Node)
-		type amounts struct{ requested, capacity int64 }
-		byClass := map[string]amounts{}
-		for _, b := range choice.Bind {
-			class := volume.GetPersistentVolumeClaimClass(b.Claim)
-			requested, capacity := b.Claim.Spec.Resources.Requests[corev1.ResourceStorage], b.Volume.Spec.Capacity[corev1.ResourceStorage]
-			byClass[class] = amounts{byClass[class].requested + requested.Value(), byClass[class].capacity + capacity.Value()}
+		byClass := usedOf(choice.Bind)
+		if len(choice.Bind) == 0 {
+			byClass = usedOfRooms(choice)
 		}
 		if len(byClass) == 0 {
 			return 0
@@ -83,6 +83,36 @@ func (p VolumeBinding) Score(pod *plugin.Pod) func(*plugin.Node) int64 {
 		}
 		return int64(math.Round(float64(sum) / float64(len(byClass))))
 	}
+}
+
+// storageUse is how much of what there is would be used, in bytes.
+type storageUse struct{ requested, capacity int64 }
+
+// usedOf compares claims with volumes, by class.
+func usedOf(bindings []plugin.VolumeBinding) map[string]storageUse {
+	byClass := map[string]storageUse{}
+	for _, b := range bindings {
+		class, capacity := volume.GetPersistentVolumeClaimClass(b.Claim), b.Volume.Spec.Capacity[corev1.ResourceStorage]
+		byClass[class] = storageUse{byClass[class].requested + requestOf(b.Claim), byClass[class].capacity + capacity.Value()}
+	}
+	return byClass
+}
+
+// usedOfRooms compares claims with the room for them, by class. All claims of a class share its room.
+func usedOfRooms(choice plugin.VolumeChoice) map[string]storageUse {
+	byClass := map[string]storageUse{}
+	for i, claim := range choice.Provision {
+		if room := choice.Rooms[i]; room != nil {
+			class := volume.GetPersistentVolumeClaimClass(claim)
+			byClass[class] = storageUse{byClass[class].requested + requestOf(claim), room.Capacity}
+		}
+	}
+	return byClass
+}
+
+func requestOf(claim *corev1.PersistentVolumeClaim) int64 {
+	requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return requested.Value()
 }
 
 // Normalize: the scores are those of the shape.
