@@ -5,7 +5,7 @@ import (
 )
 
 // scenarios are all that is played.
-var scenarios = slices.Concat(rollouts, statefulSets, daemonSets, jobs, services, nodes, basics, storage)
+var scenarios = slices.Concat(rollouts, statefulSets, daemonSets, jobs, services, nodes, basics, storage, devices)
 
 var daemonSets = []scenario{{
 	name: "daemon set", controllers: []string{"daemonset-controller"}, steps: daemonSteps, machines: runWherePinned,

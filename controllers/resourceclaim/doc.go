@@ -20,5 +20,5 @@
 // As upstream's controller, which it follows, it keeps the finalizer on a claim that was deallocated if it could not be removed
 // at once: the scheduler may be allocating the claim again. It goes with the next release, or with the claim.
 //
-// Tests: tables for the plans, the loop in synctest bubbles, and a sweep of faults over each write.
+// Tests: tables for the plans, the loop in synctest bubbles, and a scenario of the sweep of faults over its writes (package controllers).
 package resourceclaim
