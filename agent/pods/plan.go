@@ -264,7 +264,7 @@ func (v view) complete() bool {
 	for i := range v.pod.Spec.InitContainers {
 		c := v.inSandbox(v.pod.Spec.InitContainers[i].Name)
 		if c != nil && c.Exited() && c.ExitCode != 0 && !v.isSidecar(c.ContainerName()) &&
-			v.pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
+			!status.MayRestart(v.pod, c.ContainerName(), c.ExitCode) {
 			return true
 		}
 	}

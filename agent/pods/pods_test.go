@@ -109,42 +109,6 @@ func TestCrashLoopPauses(t *testing.T) {
 // born is the start of the first bubble second: bubbles begin at the same time.
 func (w *world) born() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-func TestRestartPolicies(t *testing.T) {
-	programs := map[string]podstest.Program{"ok": {ExitAfter: time.Second}, "bad": {ExitAfter: time.Second, ExitCode: 1}}
-	for _, tc := range []struct {
-		policy corev1.RestartPolicy
-		image  string
-		phase  corev1.PodPhase
-		starts bool // more than one
-	}{
-		{corev1.RestartPolicyNever, "ok", corev1.PodSucceeded, false},
-		{corev1.RestartPolicyNever, "bad", corev1.PodFailed, false},
-		{corev1.RestartPolicyOnFailure, "ok", corev1.PodSucceeded, false},
-		{corev1.RestartPolicyOnFailure, "bad", corev1.PodRunning, true},
-		{corev1.RestartPolicyAlways, "ok", corev1.PodRunning, true},
-	} {
-		t.Run(string(tc.policy)+"/"+tc.image, func(t *testing.T) {
-			inBubble(t, programs, func(w *world) {
-				p := newPod("p", tc.image)
-				p.Spec.RestartPolicy = tc.policy
-				w.create(p)
-				time.Sleep(5 * time.Second)
-				synctest.Wait()
-				got := w.get("p")
-				if got.Status.Phase != tc.phase {
-					t.Errorf("phase = %s, want %s", got.Status.Phase, tc.phase)
-				}
-				if again := slices.Contains(w.runtime.Calls(), "start c0/1"); again != tc.starts {
-					t.Errorf("started again: %v, want %v", again, tc.starts)
-				}
-				if tc.phase == corev1.PodSucceeded && got.Status.ContainerStatuses[0].State.Terminated.Reason != "Completed" {
-					t.Errorf("status: %+v", got.Status.ContainerStatuses[0])
-				}
-			})
-		})
-	}
-}
-
 func TestGracefulDeletion(t *testing.T) {
 	inBubble(t, map[string]podstest.Program{"web": {StopsAfter: 3 * time.Second}}, func(w *world) {
 		p := newPod("p", "web")

@@ -11,9 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/agent/status"
 )
 
-// Annotations of a pod whose restartPolicy is Never or OnFailure, which ends by itself.
+// Annotations of a pod of which no container is restarted, since restartPolicy is Never or OnFailure: it ends by itself.
 const (
 	// RunAnnotation is how long its containers run, "30s". Without it, or if it is no duration, those whose command is sleep run as
 	// long as that says, those of the image pause for ever, and others for DefaultRun.
@@ -30,9 +32,8 @@ const foreverRun = 100 * 365 * 24 * time.Hour
 
 // ends returns when a running pod ends by itself; false for never.
 func ends(pod *corev1.Pod) (at time.Time, does bool) {
-	policy := pod.Spec.RestartPolicy
-	if policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure ||
-		policy == corev1.RestartPolicyOnFailure && exitCode(pod) != 0 {
+	code := exitCode(pod)
+	if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return status.MayRestart(pod, c.Name, code) }) {
 		return time.Time{}, false
 	}
 	started := pod.CreationTimestamp

@@ -224,29 +224,6 @@ func when(nanos int64) metav1.Time {
 	return metav1.NewTime(time.Unix(0, nanos).Truncate(time.Second))
 }
 
-// MayRestart reports whether policy allows another incarnation of the named
-// container after it ended with code.
-func MayRestart(pod *corev1.Pod, name string, code int32) bool {
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.Name == name {
-			return IsSidecar(c) || (code != 0 && pod.Spec.RestartPolicy != corev1.RestartPolicyNever)
-		}
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		if pod.Spec.EphemeralContainers[i].Name == name {
-			return false
-		}
-	}
-	switch pod.Spec.RestartPolicy {
-	case corev1.RestartPolicyNever:
-		return false
-	case corev1.RestartPolicyOnFailure:
-		return code != 0
-	default:
-		return true
-	}
-}
-
 // LastExit is how the named container ended as far as the API knows, for a
 // runtime that has forgotten it: one that was running ended unseen.
 func LastExit(pod *corev1.Pod, name string) (code int32, ran bool) {

@@ -2,13 +2,16 @@ package status
 
 import corev1 "k8s.io/api/core/v1"
 
-// tally counts the states that decide a phase.
-type tally struct{ unknown, running, stopped, succeeded, waiting, initPending, initFailed, sidecarPending int }
+// tally counts the states that decide a phase. Those that are over have ended and do not run again.
+type tally struct {
+	unknown, running, stopped, succeeded, over, waiting int
+	initPending, initFailed, initOver, sidecarPending   int
+}
 
 // phase is upstream's: what the containers' states add up to.
 func phase(pod *corev1.Pod, s *corev1.PodStatus, ended bool) corev1.PodPhase {
 	t := count(pod, s)
-	if t.initFailed > 0 && pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
+	if t.initOver > 0 {
 		return corev1.PodFailed
 	}
 	if ended {
@@ -22,7 +25,7 @@ func phase(pod *corev1.Pod, s *corev1.PodStatus, ended bool) corev1.PodPhase {
 	case t.running > 0 && t.unknown == 0:
 		return corev1.PodRunning
 	case t.stopped > 0 && t.unknown == 0:
-		return stoppedPhase(pod, t)
+		return t.stoppedPhase()
 	default:
 		return corev1.PodPending
 	}
@@ -37,16 +40,14 @@ func (t tally) ended() corev1.PodPhase {
 }
 
 // stoppedPhase is the phase when no container runs and all have run.
-func stoppedPhase(pod *corev1.Pod, t tally) corev1.PodPhase {
+func (t tally) stoppedPhase() corev1.PodPhase {
 	switch {
-	case pod.Spec.RestartPolicy == corev1.RestartPolicyAlways:
+	case t.stopped > t.over:
 		return corev1.PodRunning
 	case t.stopped == t.succeeded:
 		return corev1.PodSucceeded
-	case pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
-		return corev1.PodFailed
 	default:
-		return corev1.PodRunning
+		return corev1.PodFailed
 	}
 }
 
@@ -54,49 +55,72 @@ func count(pod *corev1.Pod, s *corev1.PodStatus) tally {
 	var t tally
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		t.addInit(find(s.InitContainerStatuses, c.Name), IsSidecar(c))
+		if one := find(s.InitContainerStatuses, c.Name); IsSidecar(c) {
+			t.addSidecar(one)
+		} else {
+			t.addInit(pod, one)
+		}
 	}
 	for i := range pod.Spec.Containers {
-		t.add(find(s.ContainerStatuses, pod.Spec.Containers[i].Name))
+		t.add(pod, find(s.ContainerStatuses, pod.Spec.Containers[i].Name))
 	}
 	return t
 }
 
-func (t *tally) addInit(s *corev1.ContainerStatus, sidecar bool) {
+func (t *tally) addSidecar(s *corev1.ContainerStatus) {
 	switch {
 	case s == nil:
 		t.initPending++
-	case sidecar:
-		if s.State.Terminated == nil && (s.State.Running == nil || s.Started == nil || !*s.Started) {
-			t.sidecarPending++
-		}
-	case s.State.Running != nil:
+	case s.State.Terminated == nil && (s.State.Running == nil || s.Started == nil || !*s.Started):
+		t.sidecarPending++
+	}
+}
+
+func (t *tally) addInit(pod *corev1.Pod, s *corev1.ContainerStatus) {
+	end := lastEnd(s)
+	switch {
+	case s == nil || s.State.Running != nil || end == nil:
 		t.initPending++
-	case s.State.Terminated != nil:
-		if s.State.Terminated.ExitCode != 0 {
-			t.initFailed++
-		}
-	case s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.ExitCode != 0:
+	case end.ExitCode != 0:
 		t.initFailed++
-	default:
+		if !MayRestart(pod, s.Name, end.ExitCode) {
+			t.initOver++
+		}
+	case s.State.Terminated == nil:
 		t.initPending++
 	}
 }
 
-func (t *tally) add(s *corev1.ContainerStatus) {
+func (t *tally) add(pod *corev1.Pod, s *corev1.ContainerStatus) {
+	end := lastEnd(s)
 	switch {
 	case s == nil:
 		t.unknown++
 	case s.State.Running != nil:
 		t.running++
-	case s.State.Terminated != nil:
+	case end == nil:
+		t.waiting++
+	default:
 		t.stopped++
-		if s.State.Terminated.ExitCode == 0 {
+		if s.State.Terminated == nil { // between two incarnations
+			return
+		}
+		if !MayRestart(pod, s.Name, end.ExitCode) {
+			t.over++
+		}
+		if end.ExitCode == 0 {
 			t.succeeded++
 		}
-	case s.LastTerminationState.Terminated != nil:
-		t.stopped++ // between two incarnations
-	default:
-		t.waiting++
 	}
+}
+
+// lastEnd is how a container has ended, also between two incarnations; nil if none has.
+func lastEnd(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	switch {
+	case s == nil:
+		return nil
+	case s.State.Terminated != nil:
+		return s.State.Terminated
+	}
+	return s.LastTerminationState.Terminated
 }

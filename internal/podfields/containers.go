@@ -11,6 +11,10 @@ func containerTypes() []Type {
 		{Of: corev1.Container{}, Enforced: containerFields, Rules: containerRules},
 		{Of: corev1.EphemeralContainer{}, Enforced: "targetContainerName " + containerFields, Rules: containerRules},
 		{Of: corev1.ContainerResizePolicy{}, Enforced: "resourceName restartPolicy"},
+		{Of: corev1.ContainerRestartRule{}, Enforced: "exitCodes", Rules: []Rule{
+			{Fields: "action", Verdict: Refused, Why: "it restarts containers one by one", When: restartsAll, Values: "`RestartAllContainers`"},
+		}},
+		{Of: corev1.ContainerRestartRuleOnExitCodes{}, Enforced: "operator values"},
 		{Of: corev1.ContainerPort{}, Enforced: "name containerPort protocol hostPort", Rules: []Rule{
 			{Fields: "hostIP", Verdict: Refused, Why: "its runtime opens host ports on IPv4 only", When: opensHostPort6,
 				Values: "of IPv6 with `hostPort`, without `hostNetwork`", Unless: func(n Node) bool { return n.HostPorts6 }},
@@ -154,4 +158,9 @@ func schedulingTypes() []Type {
 		{Of: corev1.TopologySpreadConstraint{}, Enforced: "maxSkew topologyKey whenUnsatisfiable labelSelector minDomains nodeAffinityPolicy " +
 			"nodeTaintsPolicy matchLabelKeys"},
 	}
+}
+
+// restartsAll finds rules that restart all containers of the pod.
+func restartsAll(at At) bool {
+	return at.In.(*corev1.ContainerRestartRule).Action == corev1.ContainerRestartRuleActionRestartAllContainers
 }

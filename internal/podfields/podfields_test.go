@@ -140,9 +140,11 @@ func TestFind(t *testing.T) {
 			"spec.volumes[2].csi: Setpoint's agent refuses the pod: it has no such volumes",
 		}},
 		"own restart policies": {corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
-			InitContainers: []corev1.Container{{RestartPolicy: to(corev1.ContainerRestartPolicyAlways)}, {RestartPolicy: to(corev1.ContainerRestartPolicyOnFailure)}},
-			Containers:     []corev1.Container{{RestartPolicy: to(corev1.ContainerRestartPolicyNever)}}}, Embedded,
-			[]string{"spec.initContainers[1].restartPolicy: Setpoint's agent refuses the pod: containers restart as the pod says"}},
+			InitContainers: []corev1.Container{{RestartPolicy: to(corev1.ContainerRestartPolicyOnFailure)}},
+			Containers: []corev1.Container{{RestartPolicy: to(corev1.ContainerRestartPolicyNever), RestartPolicyRules: []corev1.ContainerRestartRule{
+				{Action: corev1.ContainerRestartRuleActionRestart}, {Action: corev1.ContainerRestartRuleActionRestartAllContainers},
+			}}}}, Embedded,
+			[]string{"spec.containers[0].restartPolicyRules[1].action: Setpoint's agent refuses the pod: it restarts containers one by one"}},
 	} {
 		var got []string
 		for _, f := range Find(&c.spec, "spec", c.node) {

@@ -68,12 +68,10 @@ type At struct {
 }
 
 const containerFields = "name image command args workingDir ports envFrom env resources volumeMounts livenessProbe readinessProbe " +
-	"startupProbe lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty resizePolicy"
+	"startupProbe lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty resizePolicy " +
+	"restartPolicy restartPolicyRules"
 
 var containerRules = []Rule{
-	{Fields: "restartPolicy", Verdict: Refused, Why: "containers restart as the pod says", When: ownRestartPolicy,
-		Values: "other than the pod's, unless `Always` of an init container"},
-	{Fields: "restartPolicyRules", Verdict: Refused, Why: "containers restart as the pod says"},
 	{Fields: "volumeDevices", Verdict: Refused, Why: "it has no block volumes"},
 }
 
@@ -197,16 +195,6 @@ func anySELinux(at At) bool {
 		o = sc.SELinuxOptions
 	}
 	return o != nil && *o != corev1.SELinuxOptions{}
-}
-
-// ownRestartPolicy finds containers that want to be restarted in another way than their pod.
-func ownRestartPolicy(at At) bool {
-	c, ok := at.In.(*corev1.Container)
-	if !ok || c.RestartPolicy == nil {
-		return false // the API forbids it for ephemeral containers
-	}
-	sidecar := at.List == "initContainers" && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-	return !sidecar && string(*c.RestartPolicy) != string(at.Spec.RestartPolicy)
 }
 
 // split gives the fields of a list in the table.
