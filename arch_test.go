@@ -144,7 +144,6 @@ var bubbleSleeps = map[string]string{
 	"agent/pods/ephemeral_test.go":  "inBubble",
 	"agent/pods/refuse_test.go":     "inBubble",
 	"agent/pods/resize_test.go":     "inBubble",
-	"agent/pods/restart_test.go":    "inBubble",
 	"agent/probes/schedule_test.go": "inBubble; and one server, over a real socket, that starts late",
 }
 
