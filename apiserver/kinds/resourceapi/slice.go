@@ -3,10 +3,12 @@ package resourceapi
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -56,7 +58,7 @@ func prepareSlice(s *slice) {
 	}
 }
 
-// prepareSliceUpdate: a taint that a client sends without its time is the stored one.
+// prepareSliceUpdate: a taint that a client sends without its time is the stored one, or is added now.
 func prepareSliceUpdate(s, old *slice) {
 	dropGatedDevices(s)
 	for i := range s.Spec.Devices {
@@ -66,6 +68,7 @@ func prepareSliceUpdate(s, old *slice) {
 			if was != nil && j < len(was.Taints) && device.Taints[j].TimeAdded == nil && device.Taints[j].Key == was.Taints[j].Key {
 				device.Taints[j].TimeAdded = was.Taints[j].TimeAdded
 			}
+			rule.DefaultPointer(&device.Taints[j].TimeAdded, metav1.NewTime(time.Now().Truncate(time.Second)))
 		}
 	}
 }
