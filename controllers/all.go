@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/cronjob"
 	"github.com/setpoint-io/setpoint/controllers/daemonset"
 	"github.com/setpoint-io/setpoint/controllers/deployment"
+	"github.com/setpoint-io/setpoint/controllers/devicetainteviction"
 	"github.com/setpoint-io/setpoint/controllers/disruption"
 	"github.com/setpoint-io/setpoint/controllers/endpoints"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
@@ -88,6 +89,7 @@ func all(cfg Config) []reconcile.Controller {
 		volumeattach.New(),
 		ephemeralvolume.New(),
 		resourceclaim.New(),
+		devicetainteviction.New(),
 		volumeexpander.New(),
 		apiservice.New(cfg.LocalAPIs, cfg.Prober),
 		unattended.New(cfg.Monitors),
