@@ -102,7 +102,7 @@ func (c *controller) lacks(pod *corev1.Pod, entry *corev1.PodResourceClaim) bool
 	if err != nil {
 		return !apierrors.IsNotFound(err) || entry.ResourceClaimTemplateName != nil
 	}
-	return unreserved(pod, entry, claim)
+	return entry.ResourceClaimTemplateName != nil && !metav1.IsControlledBy(claim, pod) || unreserved(pod, claim)
 }
 
 // claimChanged is the work for a claim, and for the pods that use it.

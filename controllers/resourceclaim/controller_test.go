@@ -135,7 +135,7 @@ func TestWhoseClaimItIs(t *testing.T) {
 		named string
 	}{
 		"made, but not named":         {[]*resourcev1.ResourceClaim{newClaim("p-gpu-x", ownedBy("uid-p"))}, "", []string{"patch pods/status ns/p"}, "p-gpu-x"},
-		"named, and another's":        {[]*resourcev1.ResourceClaim{newClaim("x")}, "x", nil, "x"},
+		"named, and another's":        {[]*resourcev1.ResourceClaim{newClaim("x")}, "x", []string{"create resourceclaims ns/" + first, "patch pods/status ns/p"}, first},
 		"named, and a former pod's":   {[]*resourcev1.ResourceClaim{newClaim("x", ownedBy("uid-old"))}, "x", []string{"delete resourceclaims ns/x", "create resourceclaims ns/" + first, "patch pods/status ns/p"}, first},
 		"named, and gone":             {nil, "x", []string{"create resourceclaims ns/" + first, "patch pods/status ns/p"}, first},
 		"another has the first name":  {[]*resourcev1.ResourceClaim{newClaim(first)}, "", []string{"create resourceclaims ns/" + second, "patch pods/status ns/p"}, second},

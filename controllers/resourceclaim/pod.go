@@ -153,8 +153,7 @@ func (c *controller) name(ctx context.Context, pod *corev1.Pod, made map[string]
 // reserveAll reserves the allocated claims of a pod that somebody bound without the scheduler.
 func (c *controller) reserveAll(ctx context.Context, pod *corev1.Pod) error {
 	for i := range pod.Spec.ResourceClaims {
-		entry := &pod.Spec.ResourceClaims[i]
-		name, _, err := resourceclaim.Name(pod, entry)
+		name, checkOwner, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i])
 		if err != nil || name == nil {
 			continue
 		}
@@ -165,7 +164,10 @@ func (c *controller) reserveAll(ctx context.Context, pod *corev1.Pod) error {
 		if err != nil {
 			return err
 		}
-		if unreserved(pod, entry, claim) {
+		if checkOwner && !metav1.IsControlledBy(claim, pod) {
+			continue
+		}
+		if unreserved(pod, claim) {
 			if err := c.reserve(ctx, pod, claim); err != nil {
 				return err
 			}
@@ -175,10 +177,8 @@ func (c *controller) reserveAll(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // unreserved is true of a claim that a pod on a node may use and has not reserved. The scheduler reserves those of other pods.
-func unreserved(pod *corev1.Pod, entry *corev1.PodResourceClaim, claim *resourcev1.ResourceClaim) bool {
-	return pod.Spec.NodeName != "" && claim.Status.Allocation != nil &&
-		(entry.ResourceClaimTemplateName == nil || metav1.IsControlledBy(claim, pod)) &&
-		!resourceclaim.IsReservedForPod(pod, claim, false)
+func unreserved(pod *corev1.Pod, claim *resourcev1.ResourceClaim) bool {
+	return pod.Spec.NodeName != "" && claim.Status.Allocation != nil && !resourceclaim.IsReservedForPod(pod, claim, false)
 }
 
 func (c *controller) reserve(ctx context.Context, pod *corev1.Pod, claim *resourcev1.ResourceClaim) error {
