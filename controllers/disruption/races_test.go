@@ -39,8 +39,8 @@ type race struct {
 	random  *rand.Rand
 	stop    context.CancelFunc
 	done    chan error
-	dead    bool       // the term has ended: the store refuses what it still sends
-	faults  *rand.Rand // under the lock of the clientset
+	dead    atomic.Bool // the term has ended: the store refuses what it still sends
+	faults  *rand.Rand  // under the lock of the clientset
 	granted int
 	born    int
 	own     atomic.Bool // the call may be one of the test
@@ -78,7 +78,8 @@ func (s *stopped) Stop() { s.end() }
 
 func (r *race) begin() {
 	ctx, cancel := context.WithCancel(r.Context())
-	r.stop, r.done, r.dead = cancel, make(chan error, 1), false
+	r.stop, r.done = cancel, make(chan error, 1)
+	r.dead.Store(false)
 	done := r.done
 	go func() { done <- New().Start(ctx, r.Env()) }()
 }
@@ -98,10 +99,10 @@ func (r *race) react(a clienttesting.Action) (bool, runtime.Object, error) {
 		}
 	}
 	if chance == 1 || chance == 2 {
-		r.dead = true
+		r.dead.Store(true)
 		r.stop()
 	}
-	if chance < 4 || r.dead {
+	if chance < 4 || r.dead.Load() {
 		return true, nil, lost
 	}
 	return false, nil, nil
@@ -204,7 +205,7 @@ func TestEvictionsKeepTheBudget(t *testing.T) {
 func (r *race) step() {
 	time.Sleep(time.Duration(r.random.Int64N(int64(racedSpawnIn))))
 	synctest.Wait()
-	if r.dead {
+	if r.dead.Load() {
 		r.stop()
 		if err := <-r.done; err != nil {
 			r.t.Error(err)
