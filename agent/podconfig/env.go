@@ -33,6 +33,9 @@ type EnvInput struct {
 	PodIPs      []string
 	HostIPs     []string
 	Allocatable corev1.ResourceList
+	// File reads a file of a volume of the pod, by its path there, of at most EnvFileSizeMax bytes. What containers wrote there is
+	// hostile. An error is fs.ErrNotExist if there is none.
+	File func(volume, path string) ([]byte, error)
 }
 
 // environment collects variables; a later value of a name replaces the earlier
@@ -159,6 +162,8 @@ func resolve(ctx context.Context, in EnvInput, c *corev1.Container, from *corev1
 		return configMapKey(ctx, in, from.ConfigMapKeyRef)
 	case from.SecretKeyRef != nil:
 		return secretKey(ctx, in, from.SecretKeyRef)
+	case from.FileKeyRef != nil:
+		return fileKey(in, from.FileKeyRef)
 	default:
 		return "", false, nil
 	}

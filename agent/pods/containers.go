@@ -251,7 +251,9 @@ func (w *worker) containerConfig(
 	}
 	allocatable := w.m.Allocatable()
 	in := podconfig.ContainerInput{
-		EnvInput:  podconfig.EnvInput{Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs, Allocatable: allocatable},
+		EnvInput: podconfig.EnvInput{
+			Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs, Allocatable: allocatable, File: fileOf(paths),
+		},
 		Container: c, Attempt: attempt, Image: image, MemoryBytes: allocatable.Memory().Value(),
 		SeccompDir: w.m.Dirs.Seccomp(), Target: target(v, c.Name),
 	}
@@ -271,6 +273,17 @@ func (w *worker) containerConfig(
 		return nil, err
 	}
 	return cfg, os.MkdirAll(filepath.Join(w.m.Dirs.PodLogs(v.pod), c.Name), 0o755)
+}
+
+// fileOf reads files of the volumes at these paths.
+func fileOf(paths map[string]string) func(volume, path string) ([]byte, error) {
+	return func(volume, path string) ([]byte, error) {
+		at, ok := paths[volume]
+		if !ok {
+			return nil, fmt.Errorf("cannot find the volume %q", volume)
+		}
+		return volumes.ReadFile(at, path, podconfig.EnvFileSizeMax)
+	}
 }
 
 // target is the running container whose processes an ephemeral one wants to see, "" if it names none or it does not run.

@@ -23,9 +23,8 @@ func containerTypes() []Type {
 		{Of: corev1.ConfigMapEnvSource{}, Enforced: "name optional"},
 		{Of: corev1.SecretEnvSource{}, Enforced: "name optional"},
 		{Of: corev1.EnvVar{}, Enforced: "name value valueFrom"},
-		{Of: corev1.EnvVarSource{}, Enforced: "fieldRef resourceFieldRef configMapKeyRef secretKeyRef", Rules: []Rule{
-			{Fields: "fileKeyRef", Verdict: Refused, Why: "it takes no variables from files"},
-		}},
+		{Of: corev1.EnvVarSource{}, Enforced: "fieldRef resourceFieldRef configMapKeyRef secretKeyRef fileKeyRef"},
+		{Of: corev1.FileKeySelector{}, Enforced: "volumeName path key optional"},
 		{Of: corev1.ConfigMapKeySelector{}, Enforced: "name key optional"},
 		{Of: corev1.SecretKeySelector{}, Enforced: "name key optional"},
 		{Of: corev1.ObjectFieldSelector{}, Enforced: "fieldPath", Rules: []Rule{{Fields: "apiVersion", Verdict: Harmless,
