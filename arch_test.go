@@ -142,6 +142,7 @@ var realSleeps = map[string]string{
 var bubbleSleeps = map[string]string{
 	"agent/gossip/network_test.go":  "the network that members in a bubble see",
 	"agent/pods/ephemeral_test.go":  "inBubble",
+	"agent/pods/evict_test.go":      "inBubble",
 	"agent/pods/refuse_test.go":     "inBubble",
 	"agent/pods/resize_test.go":     "inBubble",
 	"agent/probes/schedule_test.go": "inBubble; and one server, over a real socket, that starts late",

@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/eviction"
 	"github.com/setpoint-io/setpoint/agent/images"
 	"github.com/setpoint-io/setpoint/agent/kubeletapi"
 	"github.com/setpoint-io/setpoint/agent/logs"
@@ -85,6 +86,10 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	defer nodes.Shutdown()
 	manager, start := a.pods(ctx, children, watch)
 	children.Go(func() { a.serve(ctx, listener, manager) })
+	children.Go(func() {
+		disk := eviction.Disk{Runtime: a.Runtime, Dirs: podconfig.Dirs{Root: a.DataDir}}
+		eviction.Run(ctx, eviction.Config{Pods: manager, Measure: disk.Measure, Logger: a.Logger})
+	})
 	children.Go(func() {
 		logs.Rotate(ctx, logs.Config{Runtime: a.Runtime, Logger: a.Logger})
 	})

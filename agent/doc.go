@@ -4,7 +4,8 @@
 // node (the Node object and its Lease), pods (a worker for each pod), podconfig
 // (spec to CRI), images, volumes, probes, status (into the API), kubeletapi (the
 // kubelet's endpoints), services (addresses of Services), network, logs (their rotation), events, backoff, observed (what
-// the runtime says), wait, simulated (nodes without machines). Called by: cmd/setpoint and package setpoint. It may call:
+// the runtime says), eviction (pods that use too much),
+// wait, simulated (nodes without machines). Called by: cmd/setpoint and package setpoint. It may call:
 // client-go for the cluster and CRI for containers, nothing else.
 //
 // Promises: Run blocks until every goroutine it started has ended. Ending the

@@ -34,6 +34,7 @@ const (
 	FailedPostStartHook = "FailedPostStartHook"
 	FailedKillPod       = "FailedKillPod"
 	DeadlineExceeded    = "DeadlineExceeded"
+	Evicted             = "Evicted"
 	NodeStarting        = "Starting"
 	FieldNotSupported   = "FieldNotSupported"
 	FieldIgnored        = "FieldIgnored"

@@ -20,6 +20,9 @@
 // (KEP-1287) changes the allocation first, then the cgroups, larger ones from the
 // outside to the inside and smaller ones the other way.
 //
+// An evicted pod fails when none of its containers runs; then its files are removed,
+// since the object may stay for long.
+//
 // Promises: containers that run when the agent starts are left alone; pods the
 // API does not know are removed, but only after the first complete list; a pod
 // is deleted from the API when nothing of it is left on the node. No step is

@@ -97,6 +97,16 @@ func (w *worker) remove(ctx context.Context, v view) {
 
 // clean removes containers, sandboxes, volumes and logs.
 func (w *worker) clean(ctx context.Context, v view) error {
+	if err := w.removeFromRuntime(ctx, v); err != nil {
+		return err
+	}
+	if err := w.m.Volumes.Unmount(w.uid); err != nil {
+		return err
+	}
+	return os.RemoveAll(w.m.Dirs.PodLogs(v.pod))
+}
+
+func (w *worker) removeFromRuntime(ctx context.Context, v view) error {
 	for _, c := range v.runtime.Containers {
 		if err := w.m.Runtime.RemoveContainer(ctx, c.Id); err != nil {
 			return err
@@ -107,8 +117,5 @@ func (w *worker) clean(ctx context.Context, v view) error {
 			return err
 		}
 	}
-	if err := w.m.Volumes.Unmount(w.uid); err != nil {
-		return err
-	}
-	return os.RemoveAll(w.m.Dirs.PodLogs(v.pod))
+	return nil
 }

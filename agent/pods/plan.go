@@ -59,6 +59,7 @@ const (
 	resize             // change limits of what runs
 	kill               // stop containers
 	stop               // stop the sandboxes
+	sweep              // take everything off the node
 	remove             // take everything off the node and the API
 )
 
@@ -104,6 +105,9 @@ func plan(v view) step {
 		}
 	case s.rejected != nil || finished(v.pod):
 		v.takeDown(&s)
+		if s.kind == stay && v.evicted() && !v.runtime.Empty() {
+			s.kind = sweep
+		}
 	case v.refused.why != nil:
 		v.refuse(&s)
 	default:
@@ -187,6 +191,9 @@ func (v view) grace() int64 {
 	}
 	if deletion := v.pod.DeletionGracePeriodSeconds; deletion != nil {
 		g = *deletion
+	}
+	if v.rejected != nil && v.rejected.GraceSeconds != nil {
+		g = min(g, *v.rejected.GraceSeconds)
 	}
 	return max(g, graceMinSeconds)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -47,12 +46,12 @@ func TestAPodWithAFieldThatTheNodeDoesNotHonourFails(t *testing.T) {
 func TestAFieldWithoutEffectGivesAnEvent(t *testing.T) {
 	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
 		pod := newPod("p", "web")
-		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("1Gi")}
+		pod.Spec.EvictionResponders = []corev1.EvictionResponder{{Name: "r"}}
 		w.create(pod)
 		if got := w.get("p"); got.Status.Phase != corev1.PodRunning {
 			t.Errorf("phase %s", got.Status.Phase)
 		}
-		if !w.events.has("FieldIgnored spec.containers[0].resources.limits: has no effect") {
+		if !w.events.has("FieldIgnored spec.evictionResponders: has no effect") {
 			t.Errorf("events:\n%s", w.events)
 		}
 	})

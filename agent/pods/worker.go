@@ -49,6 +49,7 @@ type worker struct {
 	pod      *corev1.Pod
 	gone     bool
 	removed  bool
+	swept    bool // of an evicted pod: its files are gone
 	rejected *status.Rejection
 	notes    notes
 }
@@ -169,6 +170,7 @@ func (w *worker) step(ctx context.Context) (time.Duration, error) {
 	if !gone {
 		w.m.Status.Set(pod, w.status(v, s))
 	}
+	w.noteSwept(v)
 	w.act(ctx, v, s)
 	return w.pause(v, s), nil
 }

@@ -32,6 +32,7 @@ type world struct {
 	t       *testing.T
 	client  *fake.Clientset
 	runtime *podstest.Runtime
+	manager *Manager
 	events  *recorder
 	dir     string
 	cancel  context.CancelFunc
@@ -67,6 +68,7 @@ func (w *world) startAgent() {
 		RuntimeHandler: func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil },
 		UserAgent:      "kube-probe/test",
 	})
+	w.manager = m
 	go func() {
 		var senders sync.WaitGroup
 		senders.Go(func() { sender.Run(ctx) })

@@ -33,6 +33,10 @@ func (in *Input) conditions(s *corev1.PodStatus) []corev1.PodCondition {
 		containers,
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 	}
+	if in.rejected() && in.Rejected.Disrupted {
+		out = append(out, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+			Reason: corev1.PodReasonTerminationByKubelet, Message: in.Rejected.Message})
+	}
 	for i := range out {
 		out[i].ObservedGeneration = in.Pod.Generation
 	}

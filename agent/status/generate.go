@@ -14,7 +14,13 @@ import (
 type Waiting struct{ Reason, Message string }
 
 // Rejection says why a pod as a whole has failed.
-type Rejection struct{ Reason, Message string }
+type Rejection struct {
+	Reason, Message string
+	// GraceSeconds, if not nil, is the longest time that its containers get to end by themselves.
+	GraceSeconds *int64
+	// Disrupted adds the condition DisruptionTarget: the node ended the pod for its own sake (KEP-3329).
+	Disrupted bool
+}
 
 // Input is all that a pod's status depends on.
 type Input struct {
@@ -30,7 +36,7 @@ type Input struct {
 	TerminationMessage func(c *observed.Container) string
 	// Ended says that no container of the pod will run again.
 	Ended bool
-	// Rejected makes the phase Failed whatever the containers say.
+	// Rejected makes the phase Failed as soon as no container runs.
 	Rejected *Rejection
 	Resize   Resize
 	// HostIPs are the node's addresses, the primary one first.
@@ -59,7 +65,7 @@ func Generate(in Input) corev1.PodStatus {
 	in.containers(&s)
 	in.podResources(&s)
 	s.Phase = phase(in.Pod, &s, in.Ended)
-	if in.Rejected != nil {
+	if in.rejected() {
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, in.Rejected.Reason, in.Rejected.Message
 	}
 	if terminal(old.Phase) {
@@ -68,6 +74,9 @@ func Generate(in Input) corev1.PodStatus {
 	s.Conditions = in.conditions(&s)
 	return s
 }
+
+// rejected: a pod that may still run something has not failed yet, or its controller would replace it too early.
+func (in *Input) rejected() bool { return in.Rejected != nil && len(in.Runtime.Running()) == 0 }
 
 func terminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
 

@@ -257,7 +257,8 @@ func Merge(have, want corev1.PodStatus) corev1.PodStatus {
 	}
 	var foreign []corev1.PodCondition
 	for _, old := range have.Conditions {
-		if !slices.Contains(owned, old.Type) {
+		again := func(c corev1.PodCondition) bool { return c.Type == old.Type } // DisruptionTarget has several writers
+		if !slices.Contains(owned, old.Type) && !slices.ContainsFunc(out.Conditions, again) {
 			foreign = append(foreign, old)
 		}
 	}

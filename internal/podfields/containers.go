@@ -30,9 +30,7 @@ func containerTypes() []Type {
 		{Of: corev1.ObjectFieldSelector{}, Enforced: "fieldPath", Rules: []Rule{{Fields: "apiVersion", Verdict: Harmless,
 			Why: "the API takes v1 only"}}},
 		{Of: corev1.ResourceFieldSelector{}, Enforced: "containerName resource divisor"},
-		{Of: corev1.ResourceRequirements{}, Enforced: "requests", Rules: []Rule{
-			{Fields: "limits", Verdict: Dropped, Why: "no limit of ephemeral-storage is kept", When: limitsStorage,
-				Values: "of `ephemeral-storage`"},
+		{Of: corev1.ResourceRequirements{}, Enforced: "requests limits", Rules: []Rule{
 			{Fields: "claims", Verdict: Refused, Why: noDevice},
 		}},
 		{Of: corev1.VolumeMount{}, Enforced: "name readOnly mountPath subPath mountPropagation subPathExpr", Rules: []Rule{
@@ -69,11 +67,6 @@ func opensHostPort6(at At) bool {
 	return port.HostPort != 0 && strings.Contains(port.HostIP, ":") && !at.Spec.HostNetwork
 }
 
-func limitsStorage(at At) bool {
-	_, limited := at.In.(*corev1.ResourceRequirements).Limits[corev1.ResourceEphemeralStorage]
-	return limited
-}
-
 func mustRecurse(at At) bool {
 	mode := at.In.(*corev1.VolumeMount).RecursiveReadOnly
 	return mode != nil && *mode == corev1.RecursiveReadOnlyEnabled
@@ -101,9 +94,8 @@ func volumeTypes() []Type {
 			{Fields: "volumeClaimTemplate", Verdict: Harmless, Why: "a controller makes a claim from it, and the node uses that"},
 		}},
 		{Of: corev1.HostPathVolumeSource{}, Enforced: "path type"},
-		{Of: corev1.EmptyDirVolumeSource{}, Enforced: "mode", Rules: []Rule{
+		{Of: corev1.EmptyDirVolumeSource{}, Enforced: "mode sizeLimit", Rules: []Rule{
 			{Fields: "medium", Verdict: Refused, Why: "it has no huge pages", When: hugePages, Values: "`HugePages…`"},
-			{Fields: "sizeLimit", Verdict: Dropped, Why: "nobody measures what is written to a disk", When: onDisk, Values: "unless `medium` is `Memory`"},
 		}},
 		{Of: corev1.SecretVolumeSource{}, Enforced: "secretName items defaultMode optional",
 			Rules: []Rule{{Fields: "defaultUser", Verdict: Refused, Why: noUser}}},
@@ -133,11 +125,6 @@ func volumeTypes() []Type {
 
 func hugePages(at At) bool {
 	return strings.HasPrefix(string(at.In.(*corev1.EmptyDirVolumeSource).Medium), string(corev1.StorageMediumHugePages))
-}
-
-func onDisk(at At) bool {
-	e := at.In.(*corev1.EmptyDirVolumeSource)
-	return e.SizeLimit != nil && e.Medium != corev1.StorageMediumMemory
 }
 
 // schedulingTypes are what the scheduler and the controllers act on.

@@ -136,7 +136,6 @@ func TestFind(t *testing.T) {
 			{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit, Medium: corev1.StorageMediumMemory}}},
 			{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}},
 		}}, Embedded, []string{
-			"spec.volumes[0].emptyDir.sizeLimit: has no effect: nobody measures what is written to a disk",
 			"spec.volumes[2].csi: Setpoint's agent refuses the pod: it has no such volumes",
 		}},
 		"own restart policies": {corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
