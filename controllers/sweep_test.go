@@ -30,6 +30,7 @@ import (
 var (
 	wholeSweep = flag.Bool("sweep", false, "play every pattern of faults at every write, and print a table")
 	sweepSeed  = flag.Uint64("sweep.seed", uint64(time.Now().UnixNano()), "which faults are played, unless all are")
+	sweepOf    = flag.String("sweep.scenario", "", "play this scenario only")
 	sweepOnly  = flag.String("sweep.at", "", "play one fault only, as PATTERN/NUMBER of the write, and print the writes around it")
 )
 
@@ -267,6 +268,9 @@ func TestSweep(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	table := map[string][]tally{}
 	for _, s := range scenarios {
+		if *sweepOf != "" && s.name != *sweepOf {
+			continue
+		}
 		without := (&play{scenario: s}).run(t)
 		if len(without.wrong) > 0 || len(without.writes) == 0 {
 			t.Errorf("%s without a fault: %d writes; %v", s.name, len(without.writes), without.wrong)
@@ -342,6 +346,9 @@ func printTable(to io.Writer, table map[string][]tally) {
 	}
 	fmt.Fprintln(w)
 	for _, s := range scenarios {
+		if table[s.name] == nil {
+			continue
+		}
 		fmt.Fprint(w, s.name)
 		for _, n := range table[s.name] {
 			fmt.Fprintf(w, "\t%d of %d", n.runs-n.wrong, n.runs)
