@@ -69,8 +69,8 @@ func find(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
 // to complete: they are ready when they have.
 func (in *Input) container(c *corev1.Container, old *corev1.ContainerStatus, waiting string, runsOnce bool) corev1.ContainerStatus {
 	started := false
-	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Started: &started}
 	latest := in.Runtime.Latest(c.Name)
+	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Started: &started, VolumeMounts: mounts(c, latest)}
 	if latest == nil {
 		in.fromMemory(&s, old, waiting)
 	} else {
@@ -139,6 +139,7 @@ func (in *Input) fromRuntime(s *corev1.ContainerStatus, latest *observed.Contain
 	s.RestartCount = int32(latest.RestartCount())
 	s.ContainerID = in.id(latest)
 	s.ImageID = imageID(latest)
+	s.User = user(latest)
 	if image := latest.Image.GetImage(); image != "" {
 		s.Image = image
 	}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,19 @@ func TestContainerSecurity(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, p.facts(config)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestTheStatusNamesTheUser that the first process got, also after its end.
+func TestTheStatusNamesTheUser(t *testing.T) {
+	p := runPod(t, newRuntime(t), nil)
+	config := containerConfig("say", "0", "hello")
+	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{
+		RunAsUser: &runtimeapi.Int64Value{Value: 1000}, RunAsGroup: &runtimeapi.Int64Value{Value: 2000}, SupplementalGroups: []int64{3000},
+	}
+	got := p.exit(p.start(config)).User.GetLinux()
+	if got.GetUid() != 1000 || got.GetGid() != 2000 || !slices.Equal(got.GetSupplementalGroups(), []int64{2000, 3000}) {
+		t.Errorf("%v", got)
 	}
 }
 

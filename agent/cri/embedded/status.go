@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/internal/podfields"
 )
@@ -210,6 +211,9 @@ func (r *Runtime) statusOf(c *container) *runtimeapi.ContainerStatus {
 		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(), LogPath: record.LogPath,
 		Resources: &runtimeapi.ContainerResources{Linux: c.resources},
 	}
+	if identity := record.Process.Identity; identity != nil {
+		full.User = reportedUser(identity)
+	}
 	if !record.StartedAt.IsZero() {
 		full.StartedAt = record.StartedAt.UnixNano()
 	}
@@ -219,6 +223,15 @@ func (r *Runtime) statusOf(c *container) *runtimeapi.ContainerStatus {
 		full.Reason, full.Message = reasonOf(&record), exit.Message
 	}
 	return full
+}
+
+// reportedUser is who the first process of a container is.
+func reportedUser(identity *boot.Identity) *runtimeapi.ContainerUser {
+	user := &runtimeapi.LinuxContainerUser{Uid: int64(identity.UID), Gid: int64(identity.GID)}
+	for _, group := range identity.Groups {
+		user.SupplementalGroups = append(user.SupplementalGroups, int64(group))
+	}
+	return &runtimeapi.ContainerUser{Linux: user}
 }
 
 // imageRef is the image's repository digest if it has one, else its id.
