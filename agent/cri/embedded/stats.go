@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/filter"
 	"github.com/setpoint-io/setpoint/agent/network"
 )
 
@@ -27,17 +28,17 @@ func (r *Runtime) ContainerStats(_ context.Context, id string) (*runtimeapi.Cont
 }
 
 // ListContainerStats reports all running containers that match. One that ends meanwhile is left out.
-func (r *Runtime) ListContainerStats(_ context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+func (r *Runtime) ListContainerStats(_ context.Context, by *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	r.mu.Lock()
 	all := slices.Collect(maps.Values(r.containers))
 	r.mu.Unlock()
 	match := &runtimeapi.ContainerFilter{
-		Id: filter.GetId(), PodSandboxId: filter.GetPodSandboxId(), LabelSelector: filter.GetLabelSelector(),
+		Id: by.GetId(), PodSandboxId: by.GetPodSandboxId(), LabelSelector: by.GetLabelSelector(),
 		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
 	}
 	var list []*runtimeapi.ContainerStats
 	for _, c := range all {
-		if !matchesContainer(c.item(), match) {
+		if !filter.Container(c.item(), match) {
 			continue
 		}
 		if stats, err := r.containerStats(c); err == nil {
@@ -119,17 +120,17 @@ func (r *Runtime) PodSandboxStats(_ context.Context, id string) (*runtimeapi.Pod
 }
 
 // ListPodSandboxStats reports all ready pods that match.
-func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+func (r *Runtime) ListPodSandboxStats(_ context.Context, by *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	r.mu.Lock()
 	all := slices.Collect(maps.Values(r.sandboxes))
 	r.mu.Unlock()
 	match := &runtimeapi.PodSandboxFilter{
-		Id: filter.GetId(), LabelSelector: filter.GetLabelSelector(),
+		Id: by.GetId(), LabelSelector: by.GetLabelSelector(),
 		State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
 	}
 	var list []*runtimeapi.PodSandboxStats
 	for _, s := range all {
-		if !matchesSandbox(s.item(), match) {
+		if !filter.Sandbox(s.item(), match) {
 			continue
 		}
 		if stats, err := r.podStats(s); err == nil {

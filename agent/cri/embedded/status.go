@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/filter"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/internal/podfields"
 )
@@ -65,37 +66,18 @@ func (r *Runtime) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigRespo
 }
 
 // ListPodSandbox lists sandboxes, newest first.
-func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+func (r *Runtime) ListPodSandbox(_ context.Context, by *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	r.mu.Lock()
 	all := slices.Collect(maps.Values(r.sandboxes))
 	r.mu.Unlock()
 	var list []*runtimeapi.PodSandbox
 	for _, s := range all {
-		if item := s.item(); matchesSandbox(item, filter) {
+		if item := s.item(); filter.Sandbox(item, by) {
 			list = append(list, item)
 		}
 	}
 	slices.SortFunc(list, func(a, b *runtimeapi.PodSandbox) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
 	return list, nil
-}
-
-func matchesSandbox(item *runtimeapi.PodSandbox, filter *runtimeapi.PodSandboxFilter) bool {
-	if filter.GetId() != "" && filter.GetId() != item.Id {
-		return false
-	}
-	if filter.GetState() != nil && filter.GetState().State != item.State {
-		return false
-	}
-	return matchesLabels(item.Labels, filter.GetLabelSelector())
-}
-
-func matchesLabels(labels, selector map[string]string) bool {
-	for key, value := range selector {
-		if got, ok := labels[key]; !ok || got != value {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *sandbox) item() *runtimeapi.PodSandbox {
@@ -149,31 +131,18 @@ func info(values map[string]any) map[string]string {
 }
 
 // ListContainers lists containers, newest first.
-func (r *Runtime) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
+func (r *Runtime) ListContainers(_ context.Context, by *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	r.mu.Lock()
 	all := slices.Collect(maps.Values(r.containers))
 	r.mu.Unlock()
 	var list []*runtimeapi.Container
 	for _, c := range all {
-		if item := c.item(); matchesContainer(item, filter) {
+		if item := c.item(); filter.Container(item, by) {
 			list = append(list, item)
 		}
 	}
 	slices.SortFunc(list, func(a, b *runtimeapi.Container) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
 	return list, nil
-}
-
-func matchesContainer(item *runtimeapi.Container, filter *runtimeapi.ContainerFilter) bool {
-	if filter.GetId() != "" && filter.GetId() != item.Id {
-		return false
-	}
-	if filter.GetPodSandboxId() != "" && filter.GetPodSandboxId() != item.PodSandboxId {
-		return false
-	}
-	if filter.GetState() != nil && filter.GetState().State != item.State {
-		return false
-	}
-	return matchesLabels(item.Labels, filter.GetLabelSelector())
 }
 
 func (c *container) item() *runtimeapi.Container {
