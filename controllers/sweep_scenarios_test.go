@@ -8,7 +8,7 @@ import (
 var scenarios = slices.Concat(rollouts, statefulSets, daemonSets, jobs, services, nodes, basics, storage, devices)
 
 var daemonSets = []scenario{{
-	name: "daemon set", controllers: []string{"daemonset-controller"}, steps: daemonSteps, machines: runWherePinned,
+	name: "daemon set", controllers: []string{"daemonset-controller"}, steps: daemonSteps, machines: runWherePinned, holds: onePerNode,
 }}
 
 // notSwept are the controllers that play in no scenario, with the reason.

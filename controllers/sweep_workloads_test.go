@@ -265,6 +265,17 @@ func runWherePinned(w *reconciletest.World) {
 	}
 }
 
+// onePerNode is broken by two pods of a DaemonSet on one node.
+func onePerNode(w *reconciletest.World, _ int) string {
+	on := map[string]int{}
+	for _, p := range active(w) {
+		if on[nodeOf(&p)]++; on[nodeOf(&p)] > 1 {
+			return "two pods on " + nodeOf(&p)
+		}
+	}
+	return ""
+}
+
 func jobOf(spec batchv1.JobSpec) batchv1.JobSpec {
 	spec.Template = template("v1")
 	spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
