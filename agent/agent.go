@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/informers"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/collect"
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/eviction"
 	"github.com/setpoint-io/setpoint/agent/images"
@@ -90,6 +91,7 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 		disk := eviction.Disk{Runtime: a.Runtime, Dirs: podconfig.Dirs{Root: a.DataDir}}
 		eviction.Run(ctx, eviction.Config{Pods: manager, Measure: disk.Measure, Logger: a.Logger})
 	})
+	children.Go(func() { a.collectImages(ctx) })
 	children.Go(func() {
 		logs.Rotate(ctx, logs.Config{Runtime: a.Runtime, Logger: a.Logger})
 	})
@@ -128,6 +130,13 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 		defer bound.Shutdown()
 		return m.Run(ctx, informer)
 	}
+}
+
+func (a *agent) collectImages(ctx context.Context) {
+	collect.Run(ctx, collect.Config{
+		NodeName: a.NodeName, Runtime: a.Runtime, Policy: a.ImageCollection, Events: events.NewRecorder(ctx, a.Client, a.NodeName),
+		Disk: node.Disk, Logger: a.Logger,
+	})
 }
 
 // warnOn records a warning on a pod.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/setpoint-io/setpoint/agent/collect"
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/node"
@@ -77,6 +78,9 @@ type Config struct {
 
 	// WithoutMounts keeps volumes in plain directories; see volumes.Config.
 	WithoutMounts bool
+
+	// ImageCollection says which images go when the disk fills up; the zero Policy removes none.
+	ImageCollection collect.Policy
 
 	// LeaseInterval is the time between Lease renewals: 10 s when 0, which suits
 	// an agent without a session; with one, 60 s is enough.

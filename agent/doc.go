@@ -5,6 +5,7 @@
 // (spec to CRI), images, volumes, probes, status (into the API), kubeletapi (the
 // kubelet's endpoints), services (addresses of Services), network, logs (their rotation), events, backoff, observed (what
 // the runtime says), eviction (pods that use too much),
+// collect (images that nobody uses),
 // wait, simulated (nodes without machines). Called by: cmd/setpoint and package setpoint. It may call:
 // client-go for the cluster and CRI for containers, nothing else.
 //

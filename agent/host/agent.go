@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint/agent"
+	"github.com/setpoint-io/setpoint/agent/collect"
 	"github.com/setpoint-io/setpoint/agent/gossip"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/node"
@@ -30,6 +31,7 @@ type Options struct {
 	RuntimeEndpoint, NodeIP             string
 	Port                                int
 	MaxPods                             int64
+	ImageCollection                     collect.Policy
 	GossipAddress                       string
 	Cluster                             Cluster
 	Logger                              *slog.Logger
@@ -41,6 +43,9 @@ const (
 	DefaultPort    = agent.DefaultPort
 	DefaultMaxPods = node.DefaultMaxPods
 )
+
+// DefaultImageCollection is upstream's.
+var DefaultImageCollection = collect.DefaultPolicy
 
 var (
 	errNoDataDir  = errors.New("--data-dir must not be empty")
@@ -60,6 +65,9 @@ func (o *Options) Validate() error {
 		return errBadMaxPods
 	case o.NodeIP != "" && net.ParseIP(o.NodeIP) == nil:
 		return fmt.Errorf("%w: %q", errBadNodeIP, o.NodeIP)
+	}
+	if err := o.ImageCollection.Validate(); err != nil {
+		return err
 	}
 	for _, server := range o.Servers {
 		if _, _, err := net.SplitHostPort(server); err != nil {
@@ -121,7 +129,7 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
-			IP: ip, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, MaxPods: o.MaxPods,
+			IP: ip, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, MaxPods: o.MaxPods, ImageCollection: o.ImageCollection,
 			Cluster: o.Cluster, Logger: o.Logger,
 		})
 	})

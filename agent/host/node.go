@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/agent"
+	"github.com/setpoint-io/setpoint/agent/collect"
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/cri/remote"
@@ -43,6 +44,8 @@ type NodeConfig struct {
 	Client    kubernetes.Interface
 	// MaxPods is how many pods the node takes; 0: upstream's default.
 	MaxPods int64
+	// ImageCollection says which images go when the disk fills up; the zero Policy removes none.
+	ImageCollection collect.Policy
 	// Session says that a session proves the node's life, so that Leases are renewed seldom.
 	Session bool
 	Logger  *slog.Logger
@@ -60,7 +63,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	var translation network.Translation
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP,
-		Listener: c.Listener, ServerTLS: c.ServerTLS, MaxPods: c.MaxPods, Logger: c.Logger,
+		Listener: c.Listener, ServerTLS: c.ServerTLS, MaxPods: c.MaxPods, ImageCollection: c.ImageCollection, Logger: c.Logger,
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) { return c.podNetwork(ctx, runtime) },
 		SetPeers:   func(peers []agent.Peer) { setRoutes(routes, peers, c.Logger) }, SetServices: translation.SetServices,
 	}

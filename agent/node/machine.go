@@ -66,14 +66,20 @@ func memInfo() map[string]int64 {
 	return out
 }
 
-// diskBytes is the size and the free space of the file system that holds dir.
-func diskBytes(dir string) (total, free int64) {
+// Disk is the size and the free space, in bytes, of the file system that holds path.
+func Disk(path string) (capacity, available int64, err error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, 0
+	if err := unix.Statfs(path, &st); err != nil {
+		return 0, 0, &os.PathError{Op: "statfs", Path: path, Err: err}
 	}
 	size := int64(st.Bsize) // another type on other systems
-	return int64(st.Blocks) * size, int64(st.Bavail) * size
+	return int64(st.Blocks) * size, int64(st.Bavail) * size, nil
+}
+
+// diskBytes is Disk, or zeros.
+func diskBytes(dir string) (total, free int64) {
+	total, free, _ = Disk(dir)
+	return total, free
 }
 
 // pidsShort compares the threads in /proc/loadavg ("1/213") with the limit.

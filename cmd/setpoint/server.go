@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/agent/host"
@@ -64,6 +65,7 @@ func newAgent() *cobra.Command {
 	cmd.Flags().StringVar(&options.NodeIP, "node-ip", "", "address of this node (default: the one that reaches the first server)")
 	cmd.Flags().IntVar(&options.Port, "port", host.DefaultPort, "port on which servers reach this agent")
 	cmd.Flags().Int64Var(&options.MaxPods, "max-pods", host.DefaultMaxPods, "how many pods this node takes")
+	imageFlags(cmd.Flags(), &options)
 	cmd.Flags().
 		StringVar(&options.GossipAddress, "gossip-address", ":7947", "address of gossip, tcp and udp; another port if it is taken; empty: no gossip")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -85,3 +87,14 @@ func newAgent() *cobra.Command {
 
 // ofCluster is what nodes know of their cluster.
 var ofCluster = host.Cluster{PodNetwork: server.PodNetworkInForce, Services: server.ServiceCIDR}
+
+// imageFlags have the kubelet's names; the maximum age is in its configuration only.
+func imageFlags(flags *pflag.FlagSet, o *host.Options) {
+	d := host.DefaultImageCollection
+	p := &o.ImageCollection
+	flags.IntVar(&p.HighPercent, "image-gc-high-threshold", d.HighPercent,
+		"percent of the disk in use from which images that nobody uses are removed; 100: never")
+	flags.IntVar(&p.LowPercent, "image-gc-low-threshold", d.LowPercent, "percent of the disk in use at which that ends")
+	flags.DurationVar(&p.MinAge, "minimum-image-ttl-duration", d.MinAge, "how long an image stays at least")
+	flags.DurationVar(&p.MaxAge, "image-maximum-gc-age", d.MaxAge, "how long an image may be unused, whatever the disk says; 0: for ever")
+}

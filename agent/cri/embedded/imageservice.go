@@ -35,7 +35,7 @@ func (r *Runtime) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) 
 
 func imageItem(image images.Image) *runtimeapi.Image {
 	item := &runtimeapi.Image{
-		Id: image.ID, RepoTags: image.Tags, RepoDigests: image.Digests, Size: image.SizeBytes, Pinned: image.Pinned,
+		Id: image.ID, RepoTags: image.Tags, RepoDigests: image.Digests, Size: image.SizeBytes, Pinned: image.Kept(),
 	}
 	user, _, _ := strings.Cut(image.Config.User, ":")
 	if uid, err := strconv.ParseInt(user, 10, 64); err == nil {

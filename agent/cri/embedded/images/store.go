@@ -191,6 +191,14 @@ func (s *Store) List() []Image {
 	return list
 }
 
+// Kept reports whether the image is no garbage even if nobody uses it: it is pinned, or an archive in the folder brought a
+// name that it has, and no registry might have it.
+func (i Image) Kept() bool {
+	return i.Pinned || slices.ContainsFunc(i.Archived, func(name string) bool {
+		return slices.Contains(i.Tags, name) || slices.Contains(i.Digests, name)
+	})
+}
+
 // put stores an image under its names; a name moves away from the image that had it before.
 func (s *Store) put(image Image) (Image, error) {
 	s.mu.Lock()
