@@ -100,6 +100,7 @@ var rooms = []room{
 	{[]string{"controllers/reconcile/..."}, "what all control loops share: the loop, its Env, caches; adoption, pod state, conditions", nil, "each rule of them has one place"},
 	{[]string{"controllers/*/..."}, "one control loop each", []string{"controllers/podnetwork", "controllers/reconcile/...", "internal/{parts,unattended}"}, "a control loop does not import another one"},
 	{[]string{"controllers/replicationcontroller"}, "ReplicationControllers, as ReplicaSets", []string{"controllers/{reconcile,replicaset}"}, "one loop keeps both"},
+	{[]string{"controllers/scheduler/devices"}, "devices for ResourceClaims: the choice, the promises, the writes", nil, "knows client-go and upstream's search only, so it is tested without the scheduler"},
 	{[]string{"controllers/scheduler/plugin"}, "extension points of the scheduler", nil, "pure: the same cluster gives the same placement"},
 	{[]string{"controllers/scheduler/plugins"}, "the plugins of the scheduler", []string{"controllers/scheduler/plugin"}, "pure: the same cluster gives the same placement"},
 	{[]string{"controllers/scheduler/profile"}, "the scheduler's configuration: which plugins, weights and limits pods of a schedulerName meet", []string{"controllers/scheduler/plugin", "controllers/scheduler/plugins"}, "read once, at the start of a server: a mistake in the file is found there"},

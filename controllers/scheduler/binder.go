@@ -8,11 +8,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
 )
 
@@ -30,8 +32,9 @@ const (
 type binder struct {
 	scheduler *scheduler
 	slots     chan struct{}
-	waits     chan struct{} // of pods that wait for their volumes
+	waits     chan struct{} // of pods that wait for their volumes or devices
 	volumes   *volumeWriter
+	devices   *devices.Writer
 	children  sync.WaitGroup
 }
 
@@ -39,36 +42,82 @@ func newBinder(s *scheduler) *binder {
 	return &binder{
 		scheduler: s, slots: make(chan struct{}, bindLimit), waits: make(chan struct{}, volumeWaitLimit),
 		volumes: &volumeWriter{client: s.client, pods: s.pods, claims: s.claims.volumeClaims, volumes: s.claims.volumes},
+		devices: &devices.Writer{Client: s.client},
 	}
 }
 
-// start starts one binding: of the pod's claims to volumes first, which may take minutes and holds no slot, then of the
-// pod to its node.
+// start starts one binding: of the pod's claims to volumes and devices first, which may take minutes and holds no slot, then
+// of the pod to its node.
 func (b *binder) start(ctx context.Context, t task, d decision) {
-	if d.volumes.Empty() {
-		b.bind(ctx, t, d.node)
+	if d.volumes.Empty() && len(d.devices) == 0 {
+		b.bind(ctx, t, d.node, nil)
 		return
 	}
 	b.children.Go(func() {
-		err := errTooManyWait
-		select {
-		case b.waits <- struct{}{}:
-			longest := b.scheduler.engines[t.profile()].profile.VolumeWaitMax
-			err = b.volumes.bind(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.node, d.volumes, longest)
-			<-b.waits
-		default:
+		err := b.bindVolumes(ctx, t, d)
+		var claims []*resourcev1.ResourceClaim
+		if err == nil {
+			claims, err = b.bindDevices(ctx, t, d)
 		}
-		b.scheduler.release(d.volumes)
+		b.scheduler.settle(d.devices, claims)
 		if err != nil {
-			b.volumesFailed(ctx, t, d.node, err)
+			b.unreserve(ctx, t, claims)
+			b.claimsFailed(ctx, t, d.node, err)
 			return
 		}
-		b.bind(ctx, t, d.node)
+		b.bind(ctx, t, d.node, claims)
 	})
 }
 
-// volumesFailed takes the assumption back. What was written stays: the next attempt goes on from there.
-func (b *binder) volumesFailed(ctx context.Context, t task, node string, err error) {
+func (b *binder) bindVolumes(ctx context.Context, t task, d decision) error {
+	if d.volumes.Empty() {
+		return nil
+	}
+	err := errTooManyWait
+	select {
+	case b.waits <- struct{}{}:
+		longest := b.scheduler.engines[t.profile()].profile.VolumeWaitMax
+		err = b.volumes.bind(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.node, d.volumes, longest)
+		<-b.waits
+	default:
+	}
+	b.scheduler.release(d.volumes)
+	if err != nil {
+		return fmt.Errorf("running PreBind plugin %q: binding volumes: %w", plugins.VolumeBinding{}.Name(), err)
+	}
+	return nil
+}
+
+// bindDevices gives the pod's claims their devices; the claims are given as they are stored.
+func (b *binder) bindDevices(ctx context.Context, t task, d decision) ([]*resourcev1.ResourceClaim, error) {
+	if len(d.devices) == 0 {
+		return nil, nil
+	}
+	select {
+	case b.waits <- struct{}{}:
+		defer func() { <-b.waits }()
+	default:
+		return nil, errTooManyWait
+	}
+	claims, err := b.devices.Reserve(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.devices)
+	if err != nil {
+		err = fmt.Errorf("running PreBind plugin %q: %w", plugins.DynamicResources{}.Name(), err)
+	}
+	return claims, err
+}
+
+// unreserve takes a pod that will not be bound off the users of its claims.
+func (b *binder) unreserve(ctx context.Context, t task, claims []*resourcev1.ResourceClaim) {
+	if len(claims) == 0 || ctx.Err() != nil {
+		return // the next term goes on from what is stored
+	}
+	if err := b.devices.Unreserve(reconcile.WithCause(ctx, t.pod), t.pod.Pod, claims); err != nil {
+		b.scheduler.log.Warn("giving back devices failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "err", err)
+	}
+}
+
+// claimsFailed takes the assumption back. What was written to volumes stays: the next attempt goes on from there.
+func (b *binder) claimsFailed(ctx context.Context, t task, node string, err error) {
 	s := b.scheduler
 	if ctx.Err() != nil {
 		return // the term is over; the next one starts from what the watch says
@@ -79,21 +128,20 @@ func (b *binder) volumesFailed(ctx context.Context, t task, node string, err err
 		s.counts.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
 		return
 	}
-	s.log.Warn("binding volumes failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)
+	s.log.Warn("binding claims failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)
 	if !apierrors.IsConflict(err) {
-		message := fmt.Sprintf("running PreBind plugin %q: binding volumes: %v", plugins.VolumeBinding{}.Name(), err)
-		s.report.unschedulable(t.pod.Pod, corev1.PodReasonSchedulerError, message)
+		s.report.unschedulable(t.pod.Pod, corev1.PodReasonSchedulerError, err.Error())
 	}
 	b.again(t, err)
 }
 
-// bind starts one binding; it blocks while bindLimit of them are under way.
-func (b *binder) bind(ctx context.Context, t task, node string) {
+// bind starts one binding; it blocks while bindLimit of them are under way. The claims are reserved for the pod.
+func (b *binder) bind(ctx context.Context, t task, node string, claims []*resourcev1.ResourceClaim) {
 	b.slots <- struct{}{}
 	b.children.Go(func() {
 		defer func() { <-b.slots }()
 		if err := b.write(reconcile.WithGap(reconcile.WithCause(ctx, t.pod), aNode, none), t, node); err != nil {
-			b.failed(ctx, t, node, err)
+			b.failed(ctx, t, node, claims, err)
 			return
 		}
 		b.scheduler.queue.done(t.entry)
@@ -116,12 +164,13 @@ func (b *binder) write(ctx context.Context, t task, node string) error {
 }
 
 // failed takes the assumption back, unless the binding did happen and only its answer was lost.
-func (b *binder) failed(ctx context.Context, t task, node string, err error) {
+func (b *binder) failed(ctx context.Context, t task, node string, claims []*resourcev1.ResourceClaim, err error) {
 	s := b.scheduler
 	if ctx.Err() != nil {
 		return // the term is over; the next one starts from what the watch says
 	}
 	if apierrors.IsNotFound(err) {
+		b.unreserve(ctx, t, claims)
 		s.forget(t)
 		s.queue.remove(t.pod.UID)
 		s.counts.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
@@ -133,6 +182,7 @@ func (b *binder) failed(ctx context.Context, t task, node string, err error) {
 		return
 	}
 	s.log.Warn("binding failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)
+	b.unreserve(ctx, t, claims)
 	s.forget(t)
 	b.again(t, err)
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
 
+	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
@@ -29,6 +30,7 @@ type claims struct {
 	volumes      corelisters.PersistentVolumeLister
 	classes      storagelisters.StorageClassLister
 	devices      resourcelisters.ResourceClaimLister
+	allocation   *devices.World // guarded by scheduler.mu
 
 	limits limits
 	capacities
@@ -51,6 +53,7 @@ func newClaims(cfg Config) *claims {
 		volumes:      core.PersistentVolumes().Lister(),
 		classes:      cfg.Informers.Storage().V1().StorageClasses().Lister(),
 		devices:      cfg.Informers.Resource().V1().ResourceClaims().Lister(),
+		allocation:   devices.New(cfg.Informers),
 		limits:       newLimits(cfg),
 		capacities:   newCapacities(cfg),
 		promised:     map[string]types.UID{},
@@ -77,16 +80,47 @@ func (c *claims) needs(pod *corev1.Pod) (plugin.Needs, error) {
 	if needs.Limits, err = c.volumeLimits(volumes); err != nil {
 		return plugin.Needs{}, err
 	}
+	return needs, c.addDevices(&needs, pod)
+}
+
+// addDevices adds the pod's ResourceClaims, and what those without devices could get.
+func (c *claims) addDevices(needs *plugin.Needs, pod *corev1.Pod) error {
 	for i := range pod.Spec.ResourceClaims {
 		claim, err := c.resourceClaim(pod, &pod.Spec.ResourceClaims[i])
 		if err != nil {
-			return plugin.Needs{}, err
+			return err
 		}
-		if claim != nil {
+		if claim != nil && !slices.Contains(needs.Devices, claim) {
 			needs.Devices = append(needs.Devices, claim)
 		}
 	}
-	return needs, nil
+	if len(needs.Devices) == 0 {
+		return nil
+	}
+	var err error
+	needs.DevicesVersion = fmt.Sprint(c.limits.version.Load(), " ", c.allocation.Version()) // before reading
+	needs.Allocate, err = c.allocation.Allocator(needs.Devices)
+	return err
+}
+
+// allocations are what the pod's claims get on a node that was found for it.
+func allocations(needs *plugin.Needs, node *corev1.Node) ([]devices.Allocation, error) {
+	var results []resourcev1.AllocationResult
+	if needs.Allocate != nil {
+		var err error
+		if results, err = needs.Allocate(node); err != nil {
+			return nil, err
+		}
+	}
+	var all []devices.Allocation
+	for _, claim := range needs.Devices {
+		a := devices.Allocation{Claim: claim}
+		if claim.Status.Allocation == nil {
+			a.Result, results = &results[0], results[1:]
+		}
+		all = append(all, a)
+	}
+	return all, nil
 }
 
 // volumeClaimsOf finds the claims of all volumes, before any is looked at further. As upstream, it complains first of one

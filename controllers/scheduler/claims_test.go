@@ -50,7 +50,9 @@ func fromTemplate(pod *corev1.Pod) *corev1.Pod {
 }
 
 func deviceClaim(name, reservedFor, node string) *resourcev1.ResourceClaim {
-	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-of-" + name)}}
+	c.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{
+		DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}}
 	if node != "" {
 		c.Status.Allocation = &resourcev1.AllocationResult{NodeSelector: onNode(node)}
 		c.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: reservedFor, UID: testPod(reservedFor, "", "").UID}}
@@ -91,8 +93,9 @@ func TestClaimsThatCannotBeHonoured(t *testing.T) {
 		{"volume on one node", claiming(testPod("a", "", ""), "data"), []runtime.Object{volumeClaim("data", "", "v"), volumeOn("v", "node-2")}, "node-2"},
 		{"no devices", usingDevices(testPod("a", "", ""), "gpus"), nil, `resourceclaim.resource.k8s.io "gpus" not found.`},
 		{"template", fromTemplate(testPod("a", "", "")), nil, `pod "default/a": ResourceClaim not created yet.`},
-		{"not allocated", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "", "")}, "2 cannot allocate all claims."},
-		{"reserved for another", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "b", "node-1")}, "2 cannot allocate all claims."},
+		{"no class", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "", "")}, "request gpu: device class gpu does not exist."},
+		{"no devices left", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "", ""), deviceClass("gpu")}, "2 cannot allocate all claims."},
+		{"shared with another", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "b", "node-1")}, "node-1"},
 		{"devices elsewhere", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "a", "node-9")}, "2 resourceclaim not available on the node."},
 		{"devices on one node", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "a", "node-1")}, "node-1"},
 	} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
@@ -156,7 +158,8 @@ func (s *scheduler) schedule(ctx context.Context, t task) {
 // decision is where a pod goes, or who has to leave for it.
 type decision struct {
 	node    string
-	volumes plugin.VolumeChoice // for the pod's claims, promised
+	volumes plugin.VolumeChoice  // for the pod's claims, promised
+	devices []devices.Allocation // for the pod's claims, promised
 	victims []*corev1.Pod
 }
 
@@ -171,10 +174,15 @@ func (s *scheduler) decide(t task, spread labels.Selector) (decision, error) {
 	found, needs, err := s.place(t, spread)
 	if err == nil {
 		volumes, _ := needs.ChooseVolumes(found.Node) // the node was found because there is a choice
+		devices, err := allocations(needs, found.Node)
+		if err != nil {
+			return decision{}, &FitError{Nodes: s.cache.known, Refusal: err.Error(), Wakes: plugin.DevicesChanged}
+		}
+		s.claims.allocation.Promise(devices)
 		s.claims.promise(volumes, found.Name)
 		s.cache.denominate(t.pod.UID)
 		s.cache.assume(t.pod, found)
-		return decision{node: found.Name, volumes: volumes}, nil
+		return decision{node: found.Name, volumes: volumes, devices: devices}, nil
 	}
 	var fit *FitError
 	if !errors.As(err, &fit) || fit.Nodes == 0 {
@@ -187,7 +195,7 @@ func (s *scheduler) decide(t task, spread labels.Selector) (decision, error) {
 func (s *scheduler) place(t task, spread labels.Selector) (*plugin.Node, *plugin.Needs, error) {
 	needs, err := s.claims.needs(t.pod.Pod)
 	if err != nil && s.cache.known > 0 {
-		return nil, nil, &FitError{Nodes: s.cache.known, Refusal: err.Error(), Wakes: plugin.ClaimChanged}
+		return nil, nil, &FitError{Nodes: s.cache.known, Refusal: err.Error(), Wakes: plugin.ClaimChanged | plugin.DevicesChanged}
 	}
 	pod := *t.pod
 	pod.Needs = needs
@@ -237,6 +245,20 @@ func (s *scheduler) release(choice plugin.VolumeChoice) {
 	s.claims.release(choice)
 	s.mu.Unlock()
 	s.queue.wake(plugin.ClaimChanged)
+}
+
+// settle ends the promises of devices: the claims as they are given are stored, the others stay without.
+func (s *scheduler) settle(all []devices.Allocation, stored []*resourcev1.ResourceClaim) {
+	if len(all) == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.claims.allocation.Written(stored)
+	s.claims.allocation.Forget(all)
+	s.mu.Unlock()
+	if len(stored) < len(all) {
+		s.queue.wake(plugin.DevicesChanged)
+	}
 }
 
 // flush wakes pods parked for too long.

@@ -31,7 +31,11 @@ func Reads(serves func(schema.GroupVersionResource) bool) []reconcile.Read {
 
 // claimReads are the kinds that tell what a pod's claims need.
 func claimReads(serves func(schema.GroupVersionResource) bool) []reconcile.Read {
-	reads := []reconcile.Read{
+	return append(volumeReads(), deviceReads(serves)...)
+}
+
+func volumeReads() []reconcile.Read {
+	return []reconcile.Read{
 		reconcile.PersistentVolumeClaims,
 		reconcile.PersistentVolumes,
 		reconcile.Declaration{Resource: storageClasses},
@@ -40,8 +44,15 @@ func claimReads(serves func(schema.GroupVersionResource) bool) []reconcile.Read 
 		reconcile.Declaration{Resource: csiDrivers},
 		reconcile.Declaration{Resource: csiStorageCapacities},
 	}
-	if serves(resourceClaims) {
-		reads = append(reads, reconcile.Declaration{Resource: resourceClaims})
+}
+
+// deviceReads are the kinds that tell which devices there are, and who has them.
+func deviceReads(serves func(schema.GroupVersionResource) bool) []reconcile.Read {
+	var reads []reconcile.Read
+	for _, resource := range []schema.GroupVersionResource{resourceClaims, resourceSlices, deviceClasses, deviceTaintRules} {
+		if serves(resource) {
+			reads = append(reads, reconcile.Declaration{Resource: resource})
+		}
 	}
 	return reads
 }
@@ -71,6 +82,9 @@ var (
 	csiDrivers             = storagev1.SchemeGroupVersion.WithResource("csidrivers")
 	csiStorageCapacities   = storagev1.SchemeGroupVersion.WithResource("csistoragecapacities")
 	resourceClaims         = resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
+	resourceSlices         = resourcev1.SchemeGroupVersion.WithResource("resourceslices")
+	deviceClasses          = resourcev1.SchemeGroupVersion.WithResource("deviceclasses")
+	deviceTaintRules       = resourcev1.SchemeGroupVersion.WithResource("devicetaintrules")
 	disruptionBudgets      = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
 )
 
@@ -97,15 +111,19 @@ func (s *scheduler) watch(ctx context.Context, cfg Config) (stop func(), err err
 	add(f.Core().V1().Nodes().Informer(), handler(s.nodeChanged, s.nodeGone))
 	add(f.Core().V1().Namespaces().Informer(), handler(s.namespaceChanged, func(*corev1.Namespace) {}))
 	add(f.Core().V1().Pods().Informer(), s.podHandler())
-	claims, claimsErr := informersOf(f, claimReads(cfg.serves))
+	claims, claimsErr := informersOf(f, volumeReads())
 	for _, informer := range claims {
 		add(informer, s.claimHandler())
+	}
+	devices, devicesErr := informersOf(f, deviceReads(cfg.serves))
+	for _, informer := range devices {
+		add(informer, s.deviceHandler())
 	}
 	all, allErr := informersOf(f, Reads(cfg.serves))
 	for _, informer := range all {
 		synced = append(synced, informer.HasSyncedChecker())
 	}
-	err = errors.Join(err, claimsErr, allErr)
+	err = errors.Join(err, claimsErr, devicesErr, allErr)
 	if err == nil {
 		toolscache.WaitFor(ctx, "", synced...) // reacts at once, where WaitForCacheSync polls
 	}
@@ -143,9 +161,18 @@ func (s *scheduler) podHandler() toolscache.ResourceEventHandlerFuncs {
 
 // claimHandler wakes pods that wait for claims, whatever changed: there are few of them.
 func (s *scheduler) claimHandler() toolscache.ResourceEventHandlerFuncs {
+	return s.waker(plugin.ClaimChanged)
+}
+
+// deviceHandler wakes pods that wait for devices.
+func (s *scheduler) deviceHandler() toolscache.ResourceEventHandlerFuncs {
+	return s.waker(plugin.DevicesChanged)
+}
+
+func (s *scheduler) waker(event plugin.Event) toolscache.ResourceEventHandlerFuncs {
 	wake := func(any) {
 		s.claims.limits.version.Add(1)
-		s.queue.wake(plugin.ClaimChanged)
+		s.queue.wake(event)
 	}
 	return toolscache.ResourceEventHandlerFuncs{AddFunc: wake, UpdateFunc: func(_, _ any) { wake(nil) }, DeleteFunc: wake}
 }

@@ -35,7 +35,6 @@ func Kinds() []Kind {
 	return []Kind{
 		kind("networking.k8s.io", "v1", "Ingress", "ingresses", "ingress", "Setpoint does not act on Ingresses: they need an ingress controller of your own"),
 		kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "networkpolicy", "Setpoint does not enforce NetworkPolicies yet: all pods reach each other"),
-		kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", "scheduler/allocation", "Setpoint does not allocate ResourceClaims yet: pods that use it stay Pending"),
 	}
 }
 

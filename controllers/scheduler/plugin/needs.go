@@ -23,6 +23,11 @@ type Needs struct {
 	Limits *VolumeLimits
 	// Devices are the pod's ResourceClaims.
 	Devices []*resourcev1.ResourceClaim
+	// Allocate says what devices the claims without any would get on a node: one result each, in their order, or why there are
+	// none. It is nil if all have some.
+	Allocate func(*corev1.Node) ([]resourcev1.AllocationResult, error)
+	// DevicesVersion names what Allocate chooses from.
+	DevicesVersion string
 }
 
 // Key names the needs: pods with equal keys have equal needs. It is empty for the zero value.
@@ -33,6 +38,9 @@ func (n *Needs) Key() string {
 	}
 	for _, d := range n.Devices {
 		fmt.Fprintf(&key, "devices %s@%s\n", d.Name, d.ResourceVersion)
+	}
+	if n.Allocate != nil {
+		fmt.Fprintf(&key, "free devices %s\n", n.DevicesVersion)
 	}
 	for i := range n.Late {
 		key.WriteString(n.Late[i].key())

@@ -77,6 +77,7 @@ const (
 	PodLabels
 	PodShrunk
 	NamespaceLabels
-	ClaimChanged        // a volume, a storage class, or a claim of volumes or devices
-	EventBits    = iota // how many distinct events there are
+	ClaimChanged          // a volume, a storage class, or a claim of volumes
+	DevicesChanged        // a claim of devices, or a class, slice or taint of devices
+	EventBits      = iota // how many distinct events there are
 )

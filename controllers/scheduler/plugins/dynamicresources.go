@@ -1,7 +1,7 @@
 package plugins
 
 import (
-	"slices"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/scheduling/corev1"
@@ -9,32 +9,31 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// DynamicResources keeps a pod to nodes where the devices of its ResourceClaims are. A claim without an allocation that
-// is reserved for the pod fits nowhere: nobody allocates yet.
+// DynamicResources keeps a pod to nodes where the devices of its ResourceClaims are, or where those without devices can get some.
 type DynamicResources struct{}
 
 // Name is the plugin's name.
 func (DynamicResources) Name() string { return "DynamicResources" }
 
-// Wakes: another allocation, or other labels of the node.
+// Wakes: another allocation, other devices, or other labels of the node.
 func (DynamicResources) Wakes() plugin.Event {
-	return plugin.ClaimChanged | plugin.NodeAdded | plugin.NodeLabels
+	return plugin.DevicesChanged | plugin.NodeAdded | plugin.NodeLabels | plugin.NodeAllocatable
 }
 
-// Filter looks at the allocations of the pod's claims.
+// Filter looks for devices, and at where those of the other claims are.
 func (DynamicResources) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejection {
-	claims := pod.Needs.Devices
+	claims, allocate := pod.Needs.Devices, pod.Needs.Allocate
 	if len(claims) == 0 {
 		return nil
 	}
-	if slices.ContainsFunc(claims, func(c *resourcev1.ResourceClaim) bool { return !allocatedFor(c, pod) }) {
-		return func(*plugin.Node) *plugin.Rejection {
-			return plugin.RejectForGood("cannot allocate all claims", "its resource claims were allocated")
-		}
-	}
 	return func(node *plugin.Node) *plugin.Rejection {
+		if allocate != nil {
+			if _, err := allocate(node.Node); err != nil {
+				return plugin.RejectForGood(err.Error(), "there were free devices for "+namesOfMissing(claims))
+			}
+		}
 		for _, c := range claims {
-			if !offers(node, c) {
+			if c.Status.Allocation != nil && !offers(node, c) {
 				return plugin.RejectForGood("resourceclaim not available on the node", "the devices of "+c.Name+" were there")
 			}
 		}
@@ -42,10 +41,15 @@ func (DynamicResources) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejec
 	}
 }
 
-// allocatedFor tells whether the claim has devices and the pod may use them.
-func allocatedFor(c *resourcev1.ResourceClaim, pod *plugin.Pod) bool {
-	return c.Status.Allocation != nil && slices.ContainsFunc(c.Status.ReservedFor,
-		func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == pod.UID })
+// namesOfMissing are the claims without devices.
+func namesOfMissing(claims []*resourcev1.ResourceClaim) string {
+	var names []string
+	for _, c := range claims {
+		if c.Status.Allocation == nil {
+			names = append(names, c.Name)
+		}
+	}
+	return strings.Join(names, " and ")
 }
 
 // offers tells whether the claim's devices can be reached from the node. A selector that cannot be read matches none.

@@ -123,14 +123,14 @@ func newPreemption(in *configv1.DefaultPreemptionArgs, path *field.Path) (Preemp
 	return Preemption{NodesPercent: int(percent), NodesAbsolute: int(absolute)}, nil
 }
 
-// refuseDevices refuses limits of what does not happen: devices are not allocated here.
+// refuseDevices refuses limits that are not adjustable: a search takes upstream's 10 s at most on a node, and devices with
+// binding conditions are not allocated here.
 func refuseDevices(in *configv1.DynamicResourcesArgs, path *field.Path) error {
-	const why = "the scheduler allocates no devices"
 	switch {
 	case in.FilterTimeout != nil:
-		return notSupported(path.Child("filterTimeout"), why)
+		return notSupported(path.Child("filterTimeout"), "devices are looked for on a node for 10s at most")
 	case in.BindingTimeout != nil:
-		return notSupported(path.Child("bindingTimeout"), why)
+		return notSupported(path.Child("bindingTimeout"), "the scheduler allocates no devices with binding conditions")
 	}
 	return nil
 }

@@ -1,0 +1,167 @@
+package devices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// Limits of writing.
+const (
+	// conflictLimit is how often a claim is read again because somebody else has changed it. Upstream's.
+	conflictLimit = 5
+	// repeatAfter is the pause before a request without an answer is repeated.
+	repeatAfter = time.Second
+)
+
+// Writer gives claims their devices and reserves them for pods.
+type Writer struct {
+	Client kubernetes.Interface
+}
+
+// Reserve writes the devices and the reservation of each claim, and gives the claims as they are stored. With an error those
+// are given that were stored before it; the claim that failed has neither the devices nor will it get them later.
+// Only if ctx ends the outcome may stay unknown.
+func (w *Writer) Reserve(ctx context.Context, pod *corev1.Pod, all []Allocation) (stored []*resourcev1.ResourceClaim, err error) {
+	now := metav1.Now().Rfc3339Copy()
+	for _, a := range all {
+		if a.Result != nil {
+			a.Result = a.Result.DeepCopy()
+			a.Result.AllocationTimestamp = &now
+		}
+		claim, err := w.reserve(ctx, pod, a)
+		if err != nil {
+			return stored, err
+		}
+		stored = append(stored, claim)
+	}
+	return stored, nil
+}
+
+// reserve repeats a write without an answer as it was: if it has taken effect, the repetition is a conflict; and if it is still
+// under way, one of the two will be. After a conflict the claim is read again.
+func (w *Writer) reserve(ctx context.Context, pod *corev1.Pod, a Allocation) (*resourcev1.ResourceClaim, error) {
+	claim, conflicts := a.Claim, 0
+	for {
+		if err := meanwhile(claim, a); err != nil {
+			return nil, err
+		}
+		next, done, err := w.step(ctx, pod, claim, a)
+		switch {
+		case done:
+			return next, nil
+		case err == nil:
+			claim = next
+		case apierrors.IsConflict(err) && conflicts < conflictLimit:
+			conflicts++
+			if claim, err = w.read(ctx, a.Claim); err != nil {
+				return nil, err
+			}
+		case refused(err):
+			return nil, fmt.Errorf("add reservation to claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		default:
+			if err := pause(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// meanwhile tells what has happened to the claim since the decision, if that now is wrong.
+func meanwhile(claim *resourcev1.ResourceClaim, a Allocation) error {
+	has := claim.Status.Allocation
+	var what string
+	switch {
+	case claim.DeletionTimestamp != nil || claim.UID != a.Claim.UID:
+		what = "deleted"
+	case a.Result != nil && has != nil && !equality.Semantic.DeepEqual(has, a.Result):
+		what = "allocated elsewhere"
+	case a.Result == nil && has == nil:
+		what = "deallocated elsewhere"
+	default:
+		return nil
+	}
+	return fmt.Errorf("claim %s/%s got %s in the meantime", claim.Namespace, claim.Name, what)
+}
+
+// step makes the next write, if one is left to do.
+func (w *Writer) step(ctx context.Context, pod *corev1.Pod, claim *resourcev1.ResourceClaim, a Allocation) (
+	next *resourcev1.ResourceClaim, done bool, err error,
+) {
+	api := w.Client.ResourceV1().ResourceClaims(claim.Namespace)
+	next = claim.DeepCopy()
+	if a.Result != nil && claim.Status.Allocation == nil && !slices.Contains(claim.Finalizers, resourcev1.Finalizer) {
+		next.Finalizers = append(next.Finalizers, resourcev1.Finalizer)
+		next, err = api.Update(ctx, next, metav1.UpdateOptions{})
+		return next, false, err
+	}
+	if claim.Status.Allocation != nil && resourceclaim.IsReservedForPod(pod, claim, false) {
+		return claim, true, nil
+	}
+	if claim.Status.Allocation == nil {
+		next.Status.Allocation = a.Result
+	}
+	next.Status.ReservedFor = append(next.Status.ReservedFor,
+		resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
+	next, err = api.UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	return next, err == nil, err
+}
+
+// read reads the claim until there is an answer.
+func (w *Writer) read(ctx context.Context, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	for {
+		found, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
+		if err == nil || refused(err) {
+			return found, err
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Unreserve takes the pod off the users of the claims. Their devices stay: the controller resourceclaim takes back those that
+// nobody uses.
+func (w *Writer) Unreserve(ctx context.Context, pod *corev1.Pod, claims []*resourcev1.ResourceClaim) error {
+	var failed []error
+	for _, claim := range claims {
+		patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"reservedFor":[{"$patch":"delete","uid":%q}]}}`, claim.UID, pod.UID)
+		_, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).
+			Patch(ctx, claim.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		if err != nil && !apierrors.IsNotFound(err) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// refused tells that a request has an answer, and had no effect.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(repeatAfter):
+		return nil
+	}
+}
