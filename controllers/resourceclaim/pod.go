@@ -159,7 +159,7 @@ func (c *controller) reserveAll(ctx context.Context, pod *corev1.Pod) error {
 		}
 		claim, err := c.claims.Get(reconcile.Key{Namespace: pod.Namespace, Name: *name})
 		if apierrors.IsNotFound(err) {
-			continue // its coming brings the pod back
+			return nil // the pod cannot start yet; the claim's coming brings it back
 		}
 		if err != nil {
 			return err
