@@ -17,6 +17,7 @@ import (
 	upstreammirroring "k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
 	upstreamjob "k8s.io/kubernetes/pkg/controller/job"
 	upstreamreplicaset "k8s.io/kubernetes/pkg/controller/replicaset"
+	upstreamresourceclaim "k8s.io/kubernetes/pkg/controller/resourceclaim"
 	upstreamstatefulset "k8s.io/kubernetes/pkg/controller/statefulset"
 	upstreamttl "k8s.io/kubernetes/pkg/controller/ttlafterfinished"
 
@@ -30,6 +31,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 	"github.com/setpoint-io/setpoint/controllers/replicaset"
+	"github.com/setpoint-io/setpoint/controllers/resourceclaim"
 	"github.com/setpoint-io/setpoint/controllers/statefulset"
 	"github.com/setpoint-io/setpoint/controllers/ttlafterfinished"
 )
@@ -143,6 +145,16 @@ func upstreamMirroring(ctx context.Context, w *reconciletest.World) (func(contex
 	return upstreammirroring.NewController(ctx, core.Endpoints(), w.Informers.Discovery().V1().EndpointSlices(), core.Services(), addressesMax, w.Client, 0).Run, nil
 }
 
+func upstreamClaims(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	resources := w.Informers.Resource().V1()
+	c, err := upstreamresourceclaim.NewController(klog.FromContext(ctx), w.Client, w.Informers.Core().V1().Pods(),
+		w.Informers.Scheduling().V1beta1().PodGroups(), resources.ResourceClaims(), resources.ResourceClaimTemplates())
+	if err != nil {
+		return nil, err
+	}
+	return c.Run, nil
+}
+
 // kinds are the workloads that are compared.
 var kinds = []kind{
 	{"deployment", newDeployment, [2]side{ours(deployment.New(), replicaset.New()), upstream(upstreamDeployment, upstreamReplicaSet)}},
@@ -155,6 +167,7 @@ var kinds = []kind{
 	{"endpoints", newEndpoints, [2]side{ours(endpoints.New()), upstream(upstreamEndpoints)}},
 	{"endpointslicemirroring", newMirror, [2]side{ours(endpointslicemirroring.New()), upstream(upstreamMirroring)}},
 	{"ttlafterfinished", newTTL, [2]side{ours(ttlafterfinished.New()), upstream(upstreamTTL)}},
+	{"resourceclaim", newClaims, [2]side{ours(resourceclaim.New()), upstream(upstreamClaims)}},
 }
 
 // kind is a workload: how its worlds are made, and who is compared.
