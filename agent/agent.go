@@ -51,7 +51,7 @@ func Run(ctx context.Context, cfg Config) error {
 	var children sync.WaitGroup
 	defer children.Wait()
 	defer cancel()
-	a := &agent{Config: cfg, port: portOf(listener), changed: make(chan struct{}, 1)}
+	a := &agent{Config: cfg, port: portOf(listener), changed: make(chan struct{}, 1), pressure: &node.Pressure{}}
 	children.Go(func() { _ = node.Run(ctx, a.nodeConfig(ctx)) })
 	return a.run(ctx, &children, listener)
 }
@@ -63,6 +63,8 @@ type agent struct {
 	// changed makes the node's status be looked at: at once Ready means pods at
 	// once. It holds one: more would say the same.
 	changed chan struct{}
+	// pressure is what the node reports, and why it rejects pods.
+	pressure *node.Pressure
 }
 
 func (c *Config) listen() (net.Listener, error) {
@@ -120,6 +122,7 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 		Objects: lookup, Events: recorder, Status: sender,
 		Images:      images.New(images.Config{Service: a.Runtime, Events: recorder, Dir: dirs.ImageAccess(), Secret: lookup.Secret}),
 		Volumes:     volumes.New(volumes.Config{Objects: lookup, Dirs: dirs, WithoutMounts: a.WithoutMounts, Warn: warnOn(recorder)}),
+		Pressure:    a.pressure.Now,
 		Allocatable: watch.allocatable, RuntimeHandler: lookup.RuntimeHandler, UserAgent: "kube-probe/1.37", Logger: a.Logger,
 	})
 	return m, func(ctx context.Context) error {
@@ -222,7 +225,8 @@ func (a *agent) nodeConfig(ctx context.Context) node.Config {
 	return node.Config{
 		Name: a.NodeName, Client: a.Client, Addresses: a.Addresses, Labels: a.Labels,
 		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port), MaxPods: a.MaxPods,
-		DataDir: a.DataDir, LeaseInterval: a.LeaseInterval, Logger: a.Logger, Registered: a.Registered, Changed: a.changed,
+		Pressure: a.pressure,
+		DataDir:  a.DataDir, LeaseInterval: a.LeaseInterval, Logger: a.Logger, Registered: a.Registered, Changed: a.changed,
 		Ready:  func(ctx context.Context) error { return runtimeReady(ctx, a.Runtime) },
 		Images: a.images,
 	}

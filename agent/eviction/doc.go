@@ -1,7 +1,11 @@
 // Package eviction ends pods that use more of the node than they may.
 //
+// It also keeps pods away from a node under pressure. Pods that run are not evicted for
+// the node's pressure yet.
+//
 // It owns: what is measured of each pod's files, and the decision which pods have
-// to go. Called by: agent.Run. It may call: agent/pods, through the interface in
+// to go. Called by: agent.Run; agent/pods
+// asks Admit. It may call: agent/pods, through the interface in
 // Config, and the runtime for the size of writable layers.
 //
 // Limits of ephemeral-storage and sizes of emptyDir volumes are enforced by looking

@@ -20,13 +20,14 @@ const (
 
 // conditions are the four this package owns, in upstream's order.
 func (k *keeper) conditions(ctx context.Context) []corev1.NodeCondition {
-	p := readPressure(k.DataDir)
+	p := k.Pressure
+	p.saw(time.Now(), readPressure(k.DataDir))
 	return []corev1.NodeCondition{
-		pressure(corev1.NodeMemoryPressure, p.memory, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available",
+		pressure(corev1.NodeMemoryPressure, p.has(corev1.NodeMemoryPressure), "KubeletHasInsufficientMemory", "kubelet has insufficient memory available",
 			"KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-		pressure(corev1.NodeDiskPressure, p.disk, "KubeletHasDiskPressure", "kubelet has disk pressure",
+		pressure(corev1.NodeDiskPressure, p.has(corev1.NodeDiskPressure), "KubeletHasDiskPressure", "kubelet has disk pressure",
 			"KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-		pressure(corev1.NodePIDPressure, p.pids, "KubeletHasInsufficientPID", "kubelet has insufficient PID available",
+		pressure(corev1.NodePIDPressure, p.has(corev1.NodePIDPressure), "KubeletHasInsufficientPID", "kubelet has insufficient PID available",
 			"KubeletHasSufficientPID", "kubelet has sufficient PID available"),
 		k.ready(ctx),
 	}

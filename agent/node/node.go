@@ -58,6 +58,8 @@ type Config struct {
 	MaxPods int64
 	// DataDir is the directory whose file system counts as ephemeral storage.
 	DataDir string
+	// Pressure is told what is short on the machine; nil if nobody else asks it.
+	Pressure *Pressure
 	// Ready reports whether pods can run and, if not, why. Nil means always.
 	Ready func(context.Context) error
 	// Images lists the images on the node. Nil means none.
@@ -86,6 +88,9 @@ func (c *Config) setDefaults() error {
 	c.StatusInterval = orDefault(c.StatusInterval, defaultStatusInterval)
 	c.CheckInterval = orDefault(c.CheckInterval, defaultCheckInterval)
 	c.DataDir = orDefault(c.DataDir, "/")
+	if c.Pressure == nil {
+		c.Pressure = &Pressure{}
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

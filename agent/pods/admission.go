@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/eviction"
 	"github.com/setpoint-io/setpoint/agent/observed"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/status"
@@ -19,6 +21,11 @@ import (
 func (m *Manager) admit(pod *corev1.Pod) *status.Rejection {
 	if pod.Status.StartTime != nil || pod.DeletionTimestamp != nil || finished(pod) {
 		return nil
+	}
+	if m.Pressure != nil {
+		if why := eviction.Admit(pod, m.Pressure()); why != "" {
+			return &status.Rejection{Reason: events.Evicted, Message: "Pod was rejected: " + why}
+		}
 	}
 	if err := podconfig.CheckSysctls(pod); err != nil {
 		return &status.Rejection{Reason: "SysctlForbidden", Message: "Pod was rejected: " + err.Error()}

@@ -79,3 +79,20 @@ func TestAPodThatIsBeingEvictedHasNotFailedYet(t *testing.T) {
 		}
 	})
 }
+
+// TestPodsAreRejectedUnderPressure while those that run go on.
+func TestPodsAreRejectedUnderPressure(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.create(newPod("before", "web"))
+		w.pressure = []corev1.NodeConditionType{corev1.NodeDiskPressure}
+		w.create(newPod("during", "web"))
+		if got := w.get("before").Status.Phase; got != corev1.PodRunning {
+			t.Errorf("a pod that ran: %s", got)
+		}
+		got := w.get("during").Status
+		if got.Phase != corev1.PodFailed || got.Reason != "Evicted" ||
+			got.Message != "Pod was rejected: The node had condition: [DiskPressure]. " {
+			t.Errorf("a new pod: %s %q %q", got.Phase, got.Reason, got.Message)
+		}
+	})
+}

@@ -38,6 +38,8 @@ type Config struct {
 	Volumes     *volumes.Manager
 	// Allocatable is what the node can give; pods beyond it are rejected.
 	Allocatable func() corev1.ResourceList
+	// Pressure is that of the node, which keeps pods away. Nil: none.
+	Pressure func() []corev1.NodeConditionType
 	// RuntimeHandler is the handler of a RuntimeClass.
 	RuntimeHandler func(ctx context.Context, class string) (string, error)
 	// UserAgent of HTTP probes and hooks.

@@ -35,8 +35,10 @@ type world struct {
 	manager *Manager
 	events  *recorder
 	dir     string
-	cancel  context.CancelFunc
-	done    chan error
+	// pressure of the node.
+	pressure []corev1.NodeConditionType
+	cancel   context.CancelFunc
+	done     chan error
 }
 
 // inBubble runs body in a world whose runtime knows the programs.
@@ -66,6 +68,7 @@ func (w *world) startAgent() {
 		Volumes:        volumes.New(volumes.Config{Objects: objects, Dirs: dirs, WithoutMounts: true}),
 		Allocatable:    func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")} },
 		RuntimeHandler: func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil },
+		Pressure:       func() []corev1.NodeConditionType { return w.pressure },
 		UserAgent:      "kube-probe/test",
 	})
 	w.manager = m
