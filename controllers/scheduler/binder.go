@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
 )
 
@@ -104,6 +105,18 @@ func (b *binder) bindDevices(ctx context.Context, t task, d decision) ([]*resour
 		err = fmt.Errorf("running PreBind plugin %q: %w", plugins.DynamicResources{}.Name(), err)
 	}
 	return claims, err
+}
+
+// deallocate takes back devices that keep the pod off all nodes. The change wakes the pod, and so does a failure.
+func (b *binder) deallocate(ctx context.Context, t task, claim *resourcev1.ResourceClaim) {
+	b.slots <- struct{}{}
+	b.children.Go(func() {
+		defer func() { <-b.slots }()
+		if err := b.devices.Deallocate(reconcile.WithCause(ctx, t.pod), claim); err != nil && ctx.Err() == nil {
+			b.scheduler.log.Warn("taking back devices failed", "claim", claim.Namespace+"/"+claim.Name, "err", err)
+			b.scheduler.queue.wake(plugin.DevicesChanged)
+		}
+	})
 }
 
 // unreserve takes a pod that will not be bound off the users of its claims.

@@ -96,7 +96,7 @@ func TestClaimsThatCannotBeHonoured(t *testing.T) {
 		{"no class", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "", "")}, "request gpu: device class gpu does not exist."},
 		{"no devices left", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "", ""), deviceClass("gpu")}, "2 cannot allocate all claims."},
 		{"shared with another", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "b", "node-1")}, "node-1"},
-		{"devices elsewhere", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "a", "node-9")}, "2 resourceclaim not available on the node."},
+		{"devices elsewhere", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "b", "node-9")}, "2 resourceclaim not available on the node."},
 		{"devices on one node", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "a", "node-1")}, "node-1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

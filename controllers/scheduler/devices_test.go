@@ -157,3 +157,28 @@ func TestARefusedWriteGivesTheDeviceBack(t *testing.T) {
 		w.wantDevice("one", "node-2/gpu-0", 1)
 	})
 }
+
+// TestDevicesInTheWayAreTakenBack: a claim that nobody else uses gets devices where its pod fits; one that another pod uses keeps
+// what it has.
+func TestDevicesInTheWayAreTakenBack(t *testing.T) {
+	for user, node := range map[string]string{"": "node-2", "a": "node-2", "b": ""} {
+		t.Run("used by "+user, func(t *testing.T) {
+			claim := deviceClaim("one", user, "node-9")
+			if user == "" {
+				claim.Status.ReservedFor = nil
+			}
+			inWorld(t, twoNodes(deviceClass("gpu"), gpusOn("node-2", 1), claim), func(w *world) {
+				w.createPod(usingDevices(testPod("a", "", ""), "one"))
+				synctest.Wait()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				w.wantNode("a", node)
+				if node != "" {
+					w.wantDevice("one", "node-2/gpu-0", 1)
+				} else {
+					w.wantCondition("a", corev1.PodReasonUnschedulable, "2 resourceclaim not available on the node")
+				}
+			})
+		})
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
@@ -150,6 +151,9 @@ func (s *scheduler) schedule(ctx context.Context, t task) {
 		if len(d.victims) > 0 {
 			s.evictor.evict(ctx, t.pod, d.node, d.victims)
 		}
+		if d.blocks != nil {
+			s.binder.deallocate(ctx, t, d.blocks)
+		}
 	default:
 		s.queue.done(t.entry)
 	}
@@ -161,6 +165,7 @@ type decision struct {
 	volumes plugin.VolumeChoice  // for the pod's claims, promised
 	devices []devices.Allocation // for the pod's claims, promised
 	victims []*corev1.Pod
+	blocks  *resourcev1.ResourceClaim // its devices are in the way, and nobody else uses them
 }
 
 // decide places the pod and counts it on its node at once, so that the next pod sees it there. With a FitError it may
@@ -188,7 +193,33 @@ func (s *scheduler) decide(t task, spread labels.Selector) (decision, error) {
 	if !errors.As(err, &fit) || fit.Nodes == 0 {
 		return decision{}, err
 	}
-	return s.makeRoom(t.pod, fit), err
+	d := s.makeRoom(t.pod, fit)
+	if needs != nil {
+		d.blocks = s.blocking(t.pod, needs, fit)
+	}
+	return d, err
+}
+
+// blocking is a claim whose devices cannot be reached from a node on which the pod would fit otherwise, and which no other pod
+// uses; nil if there is none.
+func (s *scheduler) blocking(pod *plugin.Pod, needs *plugin.Needs, fit *FitError) *resourcev1.ResourceClaim {
+	if fit.Reasons[plugins.DevicesElsewhere] == 0 {
+		return nil
+	}
+	for _, node := range s.cache.nodes {
+		if node == nil || node.Node == nil {
+			continue
+		}
+		if r, _ := fit.class.verdict(node); r == nil || !slices.Contains(r.Reasons, plugins.DevicesElsewhere) {
+			continue
+		}
+		for _, claim := range needs.Devices {
+			if !plugins.OffersDevices(node, claim) && devices.UnusedByOthers(pod.Pod, claim) {
+				return claim
+			}
+		}
+	}
+	return nil
 }
 
 // place asks the engine for a node that the pod's claims allow too.

@@ -147,6 +147,19 @@ func (w *Writer) Unreserve(ctx context.Context, pod *corev1.Pod, claims []*resou
 	return errors.Join(failed...)
 }
 
+// UnusedByOthers tells whether no pod but this one may be using the claim's devices.
+func UnusedByOthers(pod *corev1.Pod, claim *resourcev1.ResourceClaim) bool {
+	return !slices.ContainsFunc(claim.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID != pod.UID })
+}
+
+// Deallocate takes the devices back, unless the claim has changed.
+func (w *Writer) Deallocate(ctx context.Context, claim *resourcev1.ResourceClaim) error {
+	next := claim.DeepCopy()
+	next.Status = resourcev1.ResourceClaimStatus{}
+	_, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	return err
+}
+
 // refused tells that a request has an answer, and had no effect.
 func refused(err error) bool {
 	var status apierrors.APIStatus

@@ -12,6 +12,9 @@ import (
 // DynamicResources keeps a pod to nodes where the devices of its ResourceClaims are, or where those without devices can get some.
 type DynamicResources struct{}
 
+// DevicesElsewhere is the reason why nodes are refused that do not reach the devices of a claim. Upstream's.
+const DevicesElsewhere = "resourceclaim not available on the node"
+
 // Name is the plugin's name.
 func (DynamicResources) Name() string { return "DynamicResources" }
 
@@ -33,8 +36,8 @@ func (DynamicResources) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejec
 			}
 		}
 		for _, c := range claims {
-			if c.Status.Allocation != nil && !offers(node, c) {
-				return plugin.RejectForGood("resourceclaim not available on the node", "the devices of "+c.Name+" were there")
+			if !OffersDevices(node, c) {
+				return plugin.RejectForGood(DevicesElsewhere, "the devices of "+c.Name+" were there")
 			}
 		}
 		return nil
@@ -52,8 +55,12 @@ func namesOfMissing(claims []*resourcev1.ResourceClaim) string {
 	return strings.Join(names, " and ")
 }
 
-// offers tells whether the claim's devices can be reached from the node. A selector that cannot be read matches none.
-func offers(node *plugin.Node, c *resourcev1.ResourceClaim) bool {
+// OffersDevices tells whether the claim's devices can be reached from the node, if it has some. A selector that cannot be read
+// matches none.
+func OffersDevices(node *plugin.Node, c *resourcev1.ResourceClaim) bool {
+	if c.Status.Allocation == nil {
+		return true
+	}
 	selector := c.Status.Allocation.NodeSelector
 	if selector == nil {
 		return true
