@@ -21,6 +21,7 @@ func podRequests() resource.Kind[*podRequest] {
 		Plural:           "podcertificaterequests",
 		New:              func() *podRequest { return &podRequest{} },
 		NewList:          func() runtime.Object { return &certificatesv1.PodCertificateRequestList{} },
+		Default:          defaultPodRequest,
 		Validate:         validatePodRequest,
 		ValidateUpdate:   validatePodRequestUpdate,
 		Spec:             func(request *podRequest) any { return &request.Spec },
@@ -40,6 +41,15 @@ func podRequests() resource.Kind[*podRequest] {
 		}},
 		RequireResourceVersion: true,
 		Columns:                podRequestColumns(),
+	}
+}
+
+// podRequestLife is how long a certificate lasts at most unless the request says so, in seconds.
+const podRequestLife = 24 * 60 * 60
+
+func defaultPodRequest(request *podRequest) {
+	if request.Spec.MaxExpirationSeconds == nil {
+		request.Spec.MaxExpirationSeconds = new(int32(podRequestLife))
 	}
 }
 

@@ -39,7 +39,7 @@ func (p programs) layers() (map[layer]v1.Layer, error) {
 	made := map[layer]v1.Layer{}
 	for which, make := range map[layer]func() ([]file, error){
 		userland: p.userland, agnhost: p.agnhostFiles, nnp: p.nnpFiles, website: websiteFiles,
-		kitten: func() ([]file, error) { return p.html("kitten") }, nautilus: func() ([]file, error) { return p.html("nautilus") },
+		kitten: p.kittenFiles, nautilus: func() ([]file, error) { return p.html("nautilus") },
 		sampleAPIServer: func() ([]file, error) { return alone(p.sampleAPIServer, "sample-apiserver") },
 		etcd:            func() ([]file, error) { return alone(p.etcd, "usr/local/bin/etcd") },
 	} {
@@ -104,6 +104,12 @@ func (p programs) nnpFiles() ([]file, error) {
 
 func websiteFiles() ([]file, error) {
 	return []file{text(websiteDir[1:]+"/index.html", "<html><body><h1>It works!</h1></body></html>\n")}, nil
+}
+
+// kittenFiles: upstream's image is made from Alpine's, and a case reads in the image's files which system that is.
+func (p programs) kittenFiles() ([]file, error) {
+	files, err := p.html("kitten")
+	return append(files, text("etc/os-release", "NAME=\"Alpine Linux\"\nID=alpine\n")), err
 }
 
 func (p programs) html(name string) ([]file, error) {
