@@ -70,8 +70,8 @@ conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A
 differential: ## upstream's controllers and ours on the same generated worlds: WORLDS=200 SEED=1 KIND=job RUNS=500
 	cd test/differential && $(GO) test -count=1 -v -timeout 60m -run 'TestWorlds/($(KIND))' . -worlds $(or $(WORLDS),200) -seed $(or $(SEED),1) -runs $(or $(RUNS),500)
 
-sweep: ## every fault at every write of the controllers' scenarios, as a table: FOCUS='daemon set'
-	$(GO) test -count=1 -timeout 60m -run '^TestSweep$$' ./controllers -sweep -sweep.scenario '$(FOCUS)'
+sweep: ## every fault at every write of the controllers' scenarios, as a table: FOCUS='daemon set' PAIRS=1
+	$(GO) test -count=1 -timeout 60m -run '^TestSweep$$' ./controllers -sweep -sweep.scenario '$(FOCUS)' $(if $(PAIRS),-sweep.pairs)
 
 metrics: ## the rules of kubernetes-mixin, asked by Prometheus' own engine of a running server
 	cd test/metrics && $(GO) test -count=1 -v .

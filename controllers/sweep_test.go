@@ -31,6 +31,7 @@ var (
 	wholeSweep = flag.Bool("sweep", false, "play every pattern of faults at every write, and print a table")
 	sweepSeed  = flag.Uint64("sweep.seed", uint64(time.Now().UnixNano()), "which faults are played, unless all are")
 	sweepOf    = flag.String("sweep.scenario", "", "play this scenario only")
+	sweepPairs = flag.Bool("sweep.pairs", false, "let a second fault follow each, within a few writes")
 	sweepOnly  = flag.String("sweep.at", "", "play one fault only, as PATTERN/NUMBER of the write, and print the writes around it")
 )
 
@@ -41,6 +42,8 @@ const (
 	turns, turn = 14, 5 * time.Second
 	// staleFor is how long events are held back, absentFor how long nobody leads after a crash.
 	staleFor, absentFor = 7 * time.Second, time.Second
+	// secondWithin is how many writes after the first fault of a pair the second one strikes at most.
+	secondWithin = 6
 	// writesMax ends a run that writes in circles.
 	writesMax = 2000
 )
@@ -94,8 +97,7 @@ var patterns = []pattern{
 // play is one run of a scenario.
 type play struct {
 	scenario scenario
-	strike   func(*play) reconciletest.Outcome
-	at       int // at which write, from 1; 0 for none
+	faults   []fault
 	world    *reconciletest.World
 
 	discovery discovery.DiscoveryInterface
@@ -182,8 +184,10 @@ func (p *play) intercept(write string) reconciletest.Outcome {
 		p.crash()
 		return reconciletest.Refused
 	}
-	if n == p.at {
-		return p.strike(p)
+	for _, f := range p.faults {
+		if n == f.at {
+			return patterns[f.pattern].strike(p)
+		}
 	}
 	return reconciletest.Applied
 }
@@ -278,12 +282,16 @@ func TestSweep(t *testing.T) {
 		}
 		table[s.name] = make([]tally, len(patterns))
 		for _, f := range faults(random, len(without.writes)) {
-			got := (&play{scenario: s, at: f.at, strike: patterns[f.pattern].strike}).run(t)
+			p := &play{scenario: s, faults: []fault{f}}
+			if *sweepPairs {
+				p.faults = append(p.faults, fault{random.IntN(len(patterns)), f.at + 1 + random.IntN(secondWithin)})
+			}
+			got := p.run(t)
 			count := &table[s.name][f.pattern]
 			count.runs++
 			if complaint := compare(without, got); complaint != "" {
 				count.wrong++
-				t.Errorf("%s, %s, write %d of %d: %s\n%s", s.name, patterns[f.pattern].name, f.at, len(without.writes), complaint, around(got.writes, f.at))
+				t.Errorf("%s, %v, of %d writes: %s\n%s", s.name, p.faults, len(without.writes), complaint, around(got.writes, f.at))
 			}
 		}
 	}
@@ -292,8 +300,10 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// fault is a pattern at a write.
+// fault is a pattern at a write, counted from 1.
 type fault struct{ pattern, at int }
+
+func (f fault) String() string { return fmt.Sprintf("%s at write %d", patterns[f.pattern].name, f.at) }
 
 // faults are those to play in a scenario of so many writes.
 func faults(random *rand.Rand, writes int) []fault {

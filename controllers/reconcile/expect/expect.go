@@ -89,8 +89,7 @@ func (e *Expectations) Seen(before, after metav1.Object) {
 	if ref == nil {
 		return
 	}
-	e.shown(ref.UID, child.GetUID())
-	if before == nil {
+	if listed := e.shown(ref.UID, child.GetUID()); before == nil && !listed {
 		e.Withdraw(ref.UID, 1)
 	}
 	if after == nil || after.GetDeletionTimestamp() != nil {

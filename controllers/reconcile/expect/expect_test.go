@@ -177,7 +177,12 @@ func TestLive(t *testing.T) {
 	if _, expired := e.Check("rs", now.Add(Patience)); !expired {
 		t.Error("waits for ever for a pod that is gone")
 	}
+	e.Creations("rs", 1, now) // the same pass creates what is missing
 	e.Seen(nil, owned("b"))
+	if settled, _ := e.Check("rs", now); settled {
+		t.Error("a pod that was listed counts as the one that was created")
+	}
+	e.Seen(nil, owned("c"))
 	if settled, _ := e.Check("rs", now); !settled {
 		t.Error("not settled, although the cache has all")
 	}

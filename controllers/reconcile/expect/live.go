@@ -53,11 +53,13 @@ func (e *Expectations) list(owner types.UID, pods []*corev1.Pod, now time.Time) 
 	e.set[owner] = x
 }
 
-// shown notes that the cache has a child, or had it.
-func (e *Expectations) shown(owner, child types.UID) {
+// shown notes that the cache has a child, or had it. Those that the API had listed are none of the creations since.
+func (e *Expectations) shown(owner, child types.UID) (listed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if x := e.set[owner]; x != nil {
+		listed = x.listed[child]
 		delete(x.listed, child)
 	}
+	return listed
 }
