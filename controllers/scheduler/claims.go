@@ -271,6 +271,8 @@ func (c *claims) resourceClaim(pod *corev1.Pod, entry *corev1.PodResourceClaim) 
 	}
 	claim, err := c.devices.ResourceClaims(pod.Namespace).Get(*name)
 	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("could not find ResourceClaim %q", pod.Namespace+"/"+*name)
 	case err != nil:
 		return nil, err
 	case claim.DeletionTimestamp != nil:

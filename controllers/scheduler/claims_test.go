@@ -91,7 +91,7 @@ func TestClaimsThatCannotBeHonoured(t *testing.T) {
 		{"ephemeral", generic, nil, `waiting for ephemeral volume controller to create the persistentvolumeclaim "a-tmp".`},
 		{"volume elsewhere", claiming(testPod("a", "", ""), "data"), []runtime.Object{volumeClaim("data", "", "v"), volumeOn("v", "node-9")}, "2 node(s) didn't match PersistentVolume's node affinity."},
 		{"volume on one node", claiming(testPod("a", "", ""), "data"), []runtime.Object{volumeClaim("data", "", "v"), volumeOn("v", "node-2")}, "node-2"},
-		{"no devices", usingDevices(testPod("a", "", ""), "gpus"), nil, `resourceclaim.resource.k8s.io "gpus" not found.`},
+		{"no devices", usingDevices(testPod("a", "", ""), "gpus"), nil, `could not find ResourceClaim "default/gpus".`},
 		{"template", fromTemplate(testPod("a", "", "")), nil, `pod "default/a": ResourceClaim not created yet.`},
 		{"no class", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "", "")}, "request gpu: device class gpu does not exist."},
 		{"no devices left", usingDevices(testPod("a", "", ""), "gpus"), []runtime.Object{deviceClaim("gpus", "", ""), deviceClass("gpu")}, "2 cannot allocate all claims."},

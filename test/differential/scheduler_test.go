@@ -235,6 +235,7 @@ func upstreamJudge(ctx context.Context, t *testing.T, w *placement, client *fake
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
+		frameworkruntime.WithSharedDRAManager(devicesOf(ctx, t, client, factory)),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 	)
 	if err != nil {
@@ -245,16 +246,13 @@ func upstreamJudge(ctx context.Context, t *testing.T, w *placement, client *fake
 }
 
 // notAsked are no filters and no scores, or need what these worlds do not have.
-var notAsked = []string{"DynamicResources", "DefaultPreemption", "DefaultBinder", "PrioritySort", "SchedulingGates", "DeferredPodScheduling"}
+var notAsked = []string{"DefaultPreemption", "DefaultBinder", "PrioritySort", "SchedulingGates", "DeferredPodScheduling"}
 
 // registry is upstream's; it tells the side which plugins it makes.
 func (s *upstreamSide) registry() frameworkruntime.Registry {
 	registry := upstreamplugins.NewInTreeRegistry()
 	for name, factory := range registry {
 		registry[name] = func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-			if name == "DynamicResources" {
-				return unasked(name), nil
-			}
 			p, err := factory(ctx, args, handle)
 			if err == nil && !slices.Contains(notAsked, name) {
 				s.plugins = append(s.plugins, p)
@@ -264,13 +262,6 @@ func (s *upstreamSide) registry() frameworkruntime.Registry {
 	}
 	return registry
 }
-
-// unasked is a plugin that says nothing.
-type unasked string
-
-func (u unasked) Name() string { return string(u) }
-
-func (unasked) PreEnqueue(context.Context, *corev1.Pod) *fwk.Status { return nil }
 
 func (s *upstreamSide) order(enabled []config.Plugin) {
 	rank := map[string]int{}

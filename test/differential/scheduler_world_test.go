@@ -56,6 +56,7 @@ func newPlacement(g *generator) *placement {
 	for range placementPending {
 		w.pending = append(w.pending, w.pod())
 	}
+	w.addDevices()
 	return w
 }
 
