@@ -13,7 +13,7 @@
 // passing.txt is a ratchet: the cases that must pass. A listed case that is run and
 // does not pass makes the command exit 1. `-update` adds what passed newly; nothing
 // is ever taken off by it. `-whole-list` runs a list of which every case must be run, too:
-// that of the short suite, which `make test` runs (package short). missing.tsv says why the others of the classes A to C do not
+// that of the short suite, which `make test` runs (package short). missing.tsv says why the others do not
 // pass, and RESULTS.md, written with the list, shows both.
 //
 // Tests cover the selection of cases, the reading of a report, the ratchet, and that RESULTS.md is true.
