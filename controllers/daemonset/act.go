@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/expect"
 )
@@ -27,7 +28,7 @@ func (c *controller) act(ctx context.Context, ds *appsv1.DaemonSet, seen observe
 	if len(t.create) == 0 {
 		c.expect.Complete(ds.UID)
 	} else {
-		created = c.expect.Create(ds.UID, len(t.create), c.env.Now(), func(i int) error {
+		created = c.expect.Create(ds.UID, len(t.create), c.env.Now(), func(i int) (types.UID, error) {
 			return c.createOne(ctx, ds, seen.hash, t.create[i])
 		})
 	}
@@ -48,16 +49,16 @@ func (c *controller) tellEnded(ds *appsv1.DaemonSet, pod *corev1.Pod) {
 		"Found failed daemon pod %s/%s on node %s, will try to kill it", pod.Namespace, pod.Name, node)
 }
 
-func (c *controller) createOne(ctx context.Context, ds *appsv1.DaemonSet, hash, node string) error {
+func (c *controller) createOne(ctx context.Context, ds *appsv1.DaemonSet, hash, node string) (types.UID, error) {
 	pod, err := c.env.Client.CoreV1().Pods(ds.Namespace).Create(ctx, newPod(ds, hash, node), metav1.CreateOptions{})
 	if err == nil {
 		c.env.Events.Eventf(ds, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", pod.Name)
-		return nil
+		return pod.UID, nil
 	}
 	if ctx.Err() == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		c.env.Events.Eventf(ds, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
 	}
-	return fmt.Errorf("create pod for node %s: %w", node, err)
+	return "", fmt.Errorf("create pod for node %s: %w", node, err)
 }
 
 func (c *controller) removeOne(ctx context.Context, ds *appsv1.DaemonSet, pod *corev1.Pod) error {

@@ -41,26 +41,26 @@ func (c *controller) act(ctx context.Context, v *view, t todo, settled bool) (ou
 // create creates a pod for each index and returns how many were.
 func (c *controller) create(ctx context.Context, v *view, list []int) (int32, error) {
 	var created atomic.Int32
-	err := c.expect.Create(v.job.UID, len(list), c.env.Now(), func(i int) error {
-		err := c.createOne(ctx, v.job, newPod(v.job, list[i], v.last[list[i]]))
+	err := c.expect.Create(v.job.UID, len(list), c.env.Now(), func(i int) (types.UID, error) {
+		pod, err := c.createOne(ctx, v.job, newPod(v.job, list[i], v.last[list[i]]))
 		if err == nil {
 			created.Add(1)
 		}
-		return err
+		return pod, err
 	})
 	return created.Load(), err
 }
 
-func (c *controller) createOne(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) error {
+func (c *controller) createOne(ctx context.Context, job *batchv1.Job, pod *corev1.Pod) (types.UID, error) {
 	pod, err := c.env.Client.CoreV1().Pods(job.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 	if err == nil {
 		c.env.Events.Eventf(job, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", pod.Name)
-		return nil
+		return pod.UID, nil
 	}
 	if ctx.Err() == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		c.env.Events.Eventf(job, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
 	}
-	return fmt.Errorf("create pod: %w", err)
+	return "", fmt.Errorf("create pod: %w", err)
 }
 
 // remove deletes active pods and corrects the numbers. While the Job goes on they lose their finalizer first, so that

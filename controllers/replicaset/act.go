@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/adopt"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
@@ -26,7 +27,7 @@ func (c *controller) act(ctx context.Context, rs *appsv1.ReplicaSet, seen observ
 		c.expect.Complete(rs.UID)
 	}
 	if t.create > 0 {
-		return c.expect.Create(rs.UID, t.create, c.env.Now(), func(int) error { return c.createOne(ctx, rs) })
+		return c.expect.Create(rs.UID, t.create, c.env.Now(), func(int) (types.UID, error) { return c.createOne(ctx, rs) })
 	}
 	if len(t.remove) > 0 {
 		return c.remove(ctx, rs, t.remove)
@@ -34,16 +35,16 @@ func (c *controller) act(ctx context.Context, rs *appsv1.ReplicaSet, seen observ
 	return nil
 }
 
-func (c *controller) createOne(ctx context.Context, rs *appsv1.ReplicaSet) error {
+func (c *controller) createOne(ctx context.Context, rs *appsv1.ReplicaSet) (types.UID, error) {
 	pod, err := c.env.Client.CoreV1().Pods(rs.Namespace).Create(ctx, newPod(rs, c.sets.Kind), metav1.CreateOptions{})
 	if err == nil {
 		c.env.Events.Eventf(rs, corev1.EventTypeNormal, "SuccessfulCreate", "Created pod: %v", pod.Name)
-		return nil
+		return pod.UID, nil
 	}
 	if ctx.Err() == nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		c.env.Events.Eventf(rs, corev1.EventTypeWarning, "FailedCreate", "Error creating: %v", err)
 	}
-	return fmt.Errorf("create pod: %w", err)
+	return "", fmt.Errorf("create pod: %w", err)
 }
 
 // newPod is a pod after the template, controlled by rs.

@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/expect"
@@ -46,7 +47,10 @@ func (c *controller) act(ctx context.Context, set *appsv1.StatefulSet, t todo) e
 	if len(t.create) == 0 {
 		c.expect.Complete(set.UID)
 	} else if err := c.expect.Create(set.UID, len(t.create), c.env.Now(),
-		func(i int) error { return c.do(ctx, set, t.create[i]) }); err != nil {
+		func(i int) (types.UID, error) {
+			err := c.do(ctx, set, t.create[i])
+			return t.create[i].created(), err
+		}); err != nil {
 		return err
 	}
 	if err := c.stage(ctx, set, t.own); err != nil {
@@ -78,11 +82,24 @@ func (c *controller) do(ctx context.Context, set *appsv1.StatefulSet, u unit) er
 	return nil
 }
 
+// created is the uid of the pod that the unit has created; empty if it has not.
+func (u unit) created() types.UID {
+	for _, s := range u {
+		if s.verb == createPod {
+			return s.pod.UID
+		}
+	}
+	return ""
+}
+
 func (c *controller) step(ctx context.Context, set *appsv1.StatefulSet, s step) error {
 	core := c.env.Client.CoreV1()
 	switch s.verb {
 	case createPod:
-		_, err := core.Pods(set.Namespace).Create(ctx, s.pod, metav1.CreateOptions{})
+		made, err := core.Pods(set.Namespace).Create(ctx, s.pod, metav1.CreateOptions{})
+		if err == nil {
+			s.pod.UID = made.UID
+		}
 		return c.told(ctx, set, "Create", s.pod, err)
 	case updatePod:
 		_, err := core.Pods(set.Namespace).Update(ctx, s.pod, metav1.UpdateOptions{})

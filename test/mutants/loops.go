@@ -25,7 +25,7 @@ var ofLoops = []Mutant{
 	{
 		Name: "live-list-is-forgotten", Bug: "what the API listed is not expected of the cache, so that an old cache counts again",
 		File:   "controllers/reconcile/expect/live.go",
-		Old:    "\t\tx.listed[p.UID] = true\n",
+		Old:    "\t\tx.awaited[p.UID] = true\n",
 		New:    "\t\t_ = p\n",
 		Checks: []Check{{"controllers/reconcile/expect", "Live"}},
 	},

@@ -6,8 +6,8 @@
 // An owner is what a controller keeps, such as a ReplicaSet, by its uid; its
 // children are the pods that are created and deleted for it.
 //
-// It promises: a creation is expected before it is sent, because its event may
-// come before its answer; a creation that failed is expected no longer; Create
+// It promises: each creation that succeeded is expected in the cache by its uid, whether its event comes before its
+// answer or after it, and no event of another child is taken for it; Create
 // asks an API that refuses for one child first, and doubles only what was
 // accepted, across passes too; after a creation that ended without an answer Check says that the API has to be
 // asked, since the child may be there or not; an expectation that the cache does not meet in

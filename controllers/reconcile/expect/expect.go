@@ -20,12 +20,16 @@ type Expectations struct {
 }
 
 type expected struct {
-	creations int
+	// sent is how many creations wait for their answers; early are the children that the cache showed meanwhile.
+	sent  int
+	early map[types.UID]bool
+	// awaited are children that the API has and the cache may lack, since the time of the last.
+	awaited map[types.UID]bool
+	since   time.Time
+	// doubted: a creation ended without an answer.
+	doubted   bool
 	deletions map[types.UID]bool
-	since     time.Time
-	listed    map[types.UID]bool // children that the API has and the cache may lack
-	doubted   bool               // a creation ended without an answer
-	batch     int                // how many creations at once the API may be sent; 0: not known yet
+	batch     int // how many creations at once the API may be sent; 0: not known yet
 }
 
 // New returns empty expectations of a controller that creates at most burst
@@ -38,27 +42,35 @@ func New(burst int) *Expectations {
 func (e *Expectations) at(owner types.UID) *expected {
 	x := e.set[owner]
 	if x == nil {
-		x = &expected{deletions: map[types.UID]bool{}}
+		x = &expected{early: map[types.UID]bool{}, awaited: map[types.UID]bool{}, deletions: map[types.UID]bool{}}
 		e.set[owner] = x
 	}
 	return x
 }
 
-// Creations announces n creations that are not made by Create.
-func (e *Expectations) Creations(owner types.UID, n int, now time.Time) {
+// send announces n creations.
+func (e *Expectations) send(owner types.UID, n int, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.at(owner)
-	x.creations += n
+	x.sent += n
 	x.since = now
 }
 
-// Withdraw takes back n creations that failed, were not tried, or are seen.
-func (e *Expectations) Withdraw(owner types.UID, n int) {
+// answered notes that n creations were answered, or not sent after all. Of one that succeeded child is what was created.
+func (e *Expectations) answered(owner types.UID, n int, child types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if x := e.set[owner]; x != nil {
-		x.creations = max(0, x.creations-n)
+	x := e.set[owner]
+	if x == nil {
+		return // it is deleted, and forgotten
+	}
+	x.sent -= n
+	if child != "" && !x.early[child] {
+		x.awaited[child] = true
+	}
+	if x.sent == 0 {
+		clear(x.early)
 	}
 }
 
@@ -89,9 +101,7 @@ func (e *Expectations) Seen(before, after metav1.Object) {
 	if ref == nil {
 		return
 	}
-	if listed := e.shown(ref.UID, child.GetUID()); before == nil && !listed {
-		e.Withdraw(ref.UID, 1)
-	}
+	e.shown(ref.UID, child.GetUID())
 	if after == nil || after.GetDeletionTimestamp() != nil {
 		e.Deleted(ref.UID, child.GetUID())
 	}
@@ -106,7 +116,7 @@ func (e *Expectations) Check(owner types.UID, now time.Time) (settled, expired b
 	if x != nil && x.doubted {
 		return false, true
 	}
-	if x == nil || x.creations == 0 && len(x.listed) == 0 {
+	if x == nil || x.sent == 0 && len(x.awaited) == 0 {
 		return true, false
 	}
 	return false, now.Sub(x.since) >= Patience

@@ -35,19 +35,57 @@ func child(dying bool) *corev1.Pod {
 	return p
 }
 
+func called(uid types.UID) *corev1.Pod {
+	p := child(false)
+	p.UID = uid
+	return p
+}
+
+// made creates children of these uids.
+func made(t *testing.T, e *Expectations, uids ...types.UID) {
+	t.Helper()
+	if err := e.Create("rs", len(uids), now, func(i int) (types.UID, error) { return uids[i], nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestExpectationsExpire(t *testing.T) {
 	e := New(burst)
-	e.Creations("rs", 2, now)
+	made(t, e, "child", "other")
 	e.Seen(nil, child(false))
+	e.Seen(nil, called("another's, or one of before"))
 	if settled, expired := e.Check("rs", now.Add(29*time.Second)); settled || expired {
 		t.Errorf("settled %v, expired %v while one creation is not seen", settled, expired)
 	}
 	if _, expired := e.Check("rs", now.Add(30*time.Second)); !expired {
 		t.Error("waits forever for a lost event")
 	}
-	e.Seen(nil, child(false))
+	e.Seen(called("other"), called("other")) // a cache that was made anew tells of a change only
 	if settled, _ := e.Check("rs", now); !settled {
 		t.Error("not settled although all was seen")
+	}
+}
+
+// The cache may show a child before its creation is answered; that is no sign of the others.
+func TestEventsBeforeAnswers(t *testing.T) {
+	e := New(burst)
+	err := e.Create("rs", 3, now, func(i int) (types.UID, error) {
+		uid := types.UID([]string{"a", "b", "c"}[i])
+		if i < 2 {
+			e.Seen(nil, called(uid))
+		}
+		e.Seen(nil, called("late event of an older one"))
+		return uid, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if settled, _ := e.Check("rs", now); settled {
+		t.Error("settled, although the cache has not shown c")
+	}
+	e.Seen(nil, called("c"))
+	if settled, _ := e.Check("rs", now); !settled {
+		t.Error("not settled, although the cache has shown all")
 	}
 }
 
@@ -76,12 +114,12 @@ func pass(t *testing.T, e *Expectations, n int) int {
 	start := time.Now()
 	var mu sync.Mutex
 	var made []int
-	err := e.Create("rs", n, start, func(i int) error {
+	err := e.Create("rs", n, start, func(i int) (types.UID, error) {
 		time.Sleep(commit)
 		mu.Lock()
 		defer mu.Unlock()
 		made = append(made, i)
-		return nil
+		return "", nil
 	})
 	if err != nil {
 		t.Error(err)
@@ -93,7 +131,6 @@ func pass(t *testing.T, e *Expectations, n int) int {
 	if n == 0 {
 		e.Complete("rs")
 	}
-	e.Withdraw("rs", n)
 	return int(time.Since(start) / commit)
 }
 
@@ -117,9 +154,9 @@ func TestRefusalsStartSlowlyAgain(t *testing.T) {
 		pass(t, e, 30)
 		for _, want := range []int32{32, 1} {
 			var tries atomic.Int32
-			err := e.Create("rs", 100, time.Now(), func(int) error {
+			err := e.Create("rs", 100, time.Now(), func(int) (types.UID, error) {
 				tries.Add(1)
-				return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("quota"))
+				return "", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("quota"))
 			})
 			if err == nil {
 				t.Error("no error")
@@ -138,7 +175,7 @@ func TestRefusalsStartSlowlyAgain(t *testing.T) {
 func TestCreationsWithoutAnAnswer(t *testing.T) {
 	for name, err := range map[string]error{"timeout": apierrors.NewTimeoutError("slow", 0), "connection lost": errors.New("EOF")} {
 		e := New(burst)
-		_ = e.Create("rs", 1, now, func(int) error { return err })
+		_ = e.Create("rs", 1, now, func(int) (types.UID, error) { return "", err })
 		if settled, expired := e.Check("rs", now); settled || !expired {
 			t.Errorf("%s: settled %v, ask the API %v", name, settled, expired)
 		}
@@ -158,15 +195,10 @@ func (p pods) List(context.Context, metav1.ListOptions) (*corev1.PodList, error)
 
 // What the API has shown is expected of the cache, until it shows it or patience ends.
 func TestLive(t *testing.T) {
-	owned := func(uid types.UID) *corev1.Pod {
-		p := child(false)
-		p.UID = uid
-		return p
-	}
 	e := New(burst)
-	e.Creations("rs", 2, now)
-	api := pods{*owned("a"), *owned("b"), {ObjectMeta: metav1.ObjectMeta{UID: "another's"}}}
-	cached := func() ([]*corev1.Pod, error) { return []*corev1.Pod{owned("a")}, nil }
+	made(t, e, "gone")
+	api := pods{*called("a"), *called("b"), {ObjectMeta: metav1.ObjectMeta{UID: "another's"}}}
+	cached := func() ([]*corev1.Pod, error) { return []*corev1.Pod{called("a")}, nil }
 	found, err := e.Live(t.Context(), api, &metav1.ObjectMeta{UID: "rs"}, labels.Everything(), cached, now)
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%d pods, %v", len(found), err)
@@ -177,12 +209,12 @@ func TestLive(t *testing.T) {
 	if _, expired := e.Check("rs", now.Add(Patience)); !expired {
 		t.Error("waits for ever for a pod that is gone")
 	}
-	e.Creations("rs", 1, now) // the same pass creates what is missing
-	e.Seen(nil, owned("b"))
+	made(t, e, "c") // the same pass creates what is missing
+	e.Seen(nil, called("b"))
 	if settled, _ := e.Check("rs", now); settled {
 		t.Error("a pod that was listed counts as the one that was created")
 	}
-	e.Seen(nil, owned("c"))
+	e.Seen(nil, called("c"))
 	if settled, _ := e.Check("rs", now); !settled {
 		t.Error("not settled, although the cache has all")
 	}

@@ -46,20 +46,24 @@ func (e *Expectations) Live(
 func (e *Expectations) list(owner types.UID, pods []*corev1.Pod, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	x := &expected{deletions: map[types.UID]bool{}, listed: map[types.UID]bool{}, since: now}
+	delete(e.set, owner)
+	x := e.at(owner)
+	x.since = now
 	for _, p := range pods {
-		x.listed[p.UID] = true
+		x.awaited[p.UID] = true
 	}
-	e.set[owner] = x
 }
 
-// shown notes that the cache has a child, or had it. Those that the API had listed are none of the creations since.
-func (e *Expectations) shown(owner, child types.UID) (listed bool) {
+// shown notes that the cache has a child, or had it.
+func (e *Expectations) shown(owner, child types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if x := e.set[owner]; x != nil {
-		listed = x.listed[child]
-		delete(x.listed, child)
+	x := e.set[owner]
+	if x == nil {
+		return
 	}
-	return listed
+	if x.sent > 0 {
+		x.early[child] = true
+	}
+	delete(x.awaited, child)
 }

@@ -17,22 +17,27 @@ import (
 const firstBatch = 1
 
 // Create creates n children, with one for each i below n, in doubling batches,
-// and stops after the first batch that had an error. It goes on with the size
+// and stops after the first batch that had an error. One returns the uid of what it
+// created, or none if it found nothing to create. It goes on with the size
 // that the last pass reached: thousands of children take several passes, and
 // each batch waits for a commit.
-func (e *Expectations) Create(owner types.UID, n int, now time.Time, one func(i int) error) error {
-	e.Creations(owner, n, now)
+func (e *Expectations) Create(owner types.UID, n int, now time.Time, one func(i int) (types.UID, error)) error {
+	e.send(owner, n, now)
 	done := 0
 	for size := max(firstBatch, e.batch(owner)); done < n; size *= 2 {
 		start, batch := done, min(size, n-done)
-		errs := Parallel(batch, func(i int) error { return one(start + i) })
+		errs := Parallel(batch, func(i int) error {
+			child, err := one(start + i)
+			e.answered(owner, 1, child)
+			return err
+		})
 		done += batch
 		if len(errs) > 0 {
 			e.setBatch(owner, 0)
 			if slices.ContainsFunc(errs, unknown) {
 				e.doubt(owner)
 			}
-			e.Withdraw(owner, len(errs)+n-done)
+			e.answered(owner, n-done, "")
 			return errors.Join(errs...)
 		}
 		e.setBatch(owner, 2*size)
