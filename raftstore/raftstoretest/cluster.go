@@ -163,11 +163,15 @@ func (m *member) failed(err error) {
 	m.fatal = err
 }
 
-// Fatal returns the error by which a server stopped itself, or nil.
+// Fatal returns the error by which a server stopped itself, or nil. One that has been crashed did not stop itself, though its
+// storage may have answered a last write.
 func (c *Cluster) Fatal(i int) error {
 	c.members[i].mu.Lock()
 	defer c.members[i].mu.Unlock()
-	return c.members[i].fatal
+	if err := c.members[i].fatal; !errors.Is(err, replica.ErrCrashed) {
+		return err
+	}
+	return nil
 }
 
 // Store returns a server's store, nil while it is down.
@@ -367,7 +371,7 @@ func (c *Cluster) Forgive(i int) { c.members[i].failed(nil) }
 func (c *Cluster) Close() {
 	c.Heal()
 	for i, m := range c.members {
-		if err := c.Fatal(i); err != nil && !errors.Is(err, replica.ErrCrashed) {
+		if err := c.Fatal(i); err != nil {
 			c.t.Errorf("%s stopped itself: %v", m.name, err)
 		}
 		c.stop(m, true)
