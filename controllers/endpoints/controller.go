@@ -16,6 +16,8 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/serviceendpoints"
 )
 
+var services = reconcile.Services.By(reconcile.BySelector)
+
 // kubernetesService has its Endpoints from the controller of that name, whether it is there or not.
 var kubernetesService = reconcile.Key{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
 
@@ -23,7 +25,7 @@ var kubernetesService = reconcile.Key{Namespace: metav1.NamespaceDefault, Name: 
 func New() reconcile.Controller {
 	return reconcile.Controller{
 		Name:  controllerName,
-		Reads: []reconcile.Read{reconcile.Services, reconcile.Pods, reconcile.Endpoints},
+		Reads: []reconcile.Read{services, reconcile.Pods, reconcile.Endpoints},
 		Run:   run,
 	}
 }
@@ -40,7 +42,7 @@ type controller struct {
 
 func run(ctx context.Context, env *reconcile.Env) error {
 	c := &controller{
-		env: env, services: reconcile.Services.From(env), pods: reconcile.Pods.From(env), stored: reconcile.Endpoints.From(env),
+		env: env, services: services.From(env), pods: reconcile.Pods.From(env), stored: reconcile.Endpoints.From(env),
 		triggers: util.NewTriggerTimeTracker(), written: versions{byKey: map[reconcile.Key]version{}},
 	}
 	return reconcile.Run(ctx, reconcile.Config{

@@ -26,14 +26,17 @@ const (
 	maxEndpointsPerSlice = 100
 )
 
-var storedSlices = reconcile.EndpointSlices.By(serviceendpoints.ByService)
+var (
+	services     = reconcile.Services.By(reconcile.BySelector)
+	storedSlices = reconcile.EndpointSlices.By(serviceendpoints.ByService)
+)
 
 // New keeps the slices of Services.
 func New() reconcile.Controller {
 	return reconcile.Controller{
 		Name:    "endpoint-slice-controller",
 		Account: "endpointslice-controller",
-		Reads:   []reconcile.Read{reconcile.Services, reconcile.Pods, reconcile.Nodes, storedSlices},
+		Reads:   []reconcile.Read{services, reconcile.Pods, reconcile.Nodes, storedSlices},
 		Run:     run,
 	}
 }
@@ -52,7 +55,7 @@ type controller struct {
 func run(ctx context.Context, env *reconcile.Env) error {
 	stored := storedSlices.From(env)
 	c := &controller{
-		env: env, services: reconcile.Services.From(env), pods: reconcile.Pods.From(env), nodes: reconcile.Nodes.From(env),
+		env: env, services: services.From(env), pods: reconcile.Pods.From(env), nodes: reconcile.Nodes.From(env),
 		slices:   serviceendpoints.NewSlices(controllerName, stored),
 		triggers: util.NewTriggerTimeTracker(),
 		waiting:  waiting{byNode: map[string]map[reconcile.Key]bool{}},

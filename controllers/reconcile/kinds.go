@@ -5,6 +5,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -25,6 +26,7 @@ var (
 	Nodes                     = KindOf[*corev1.Node](corev1.SchemeGroupVersion.WithResource("nodes"))
 	Namespaces                = KindOf[*corev1.Namespace](corev1.SchemeGroupVersion.WithResource("namespaces"))
 	Services                  = KindOf[*corev1.Service](corev1.SchemeGroupVersion.WithResource("services"))
+	ServiceCIDRs              = KindOf[*networkingv1.ServiceCIDR](networkingv1.SchemeGroupVersion.WithResource("servicecidrs"))
 	Endpoints                 = KindOf[*corev1.Endpoints](corev1.SchemeGroupVersion.WithResource("endpoints"))
 	EndpointSlices            = KindOf[*discoveryv1.EndpointSlice](discoveryv1.SchemeGroupVersion.WithResource("endpointslices"))
 	ServiceAccounts           = KindOf[*corev1.ServiceAccount](corev1.SchemeGroupVersion.WithResource("serviceaccounts"))
