@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"github.com/setpoint-io/setpoint/controllers/addressrepair"
 	"github.com/setpoint-io/setpoint/controllers/apiservice"
 	"github.com/setpoint-io/setpoint/controllers/bootstraptoken"
 	"github.com/setpoint-io/setpoint/controllers/certificatecleaner"
@@ -76,6 +77,7 @@ func all(cfg Config) []reconcile.Controller {
 		disruption.New(),
 		endpointslice.New(),
 		servicecidr.New(cfg.Monitors),
+		addressrepair.New(),
 		endpointslicemirroring.New(),
 		podautoscaler.New(),
 		podgc.New(),

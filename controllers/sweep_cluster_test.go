@@ -86,6 +86,15 @@ var services = []scenario{{
 	},
 	machines: idle,
 }, {
+	name:        "addresses of services",
+	controllers: []string{"ipallocator-repair-controller"},
+	steps: []func(w *reconciletest.World){
+		added(serviceRange(), serviceWithAddress(), addressOf("web"), addressOf("gone")),
+		deleted(addressOf("web")),
+		deleted(serviceWithAddress()),
+	},
+	machines: idle,
+}, {
 	name:        "budget",
 	controllers: []string{"disruption-controller", "replicaset-controller", "deployment-controller"},
 	steps: []func(w *reconciletest.World){
@@ -95,6 +104,29 @@ var services = []scenario{{
 		func(w *reconciletest.World) { p := active(w)[0]; w.Delete(&p) },
 	},
 }}
+
+func serviceRange() *networkingv1.ServiceCIDR {
+	return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}
+}
+
+func serviceWithAddress() *corev1.Service {
+	s := serviceOf(nil)
+	s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
+	return s
+}
+
+// addressOf is an IPAddress that names a Service: that of the Service "web", or another.
+func addressOf(service string) *networkingv1.IPAddress {
+	name := map[string]string{"web": "10.96.0.7"}[service]
+	if name == "" {
+		name = "10.96.0.8"
+	}
+	return &networkingv1.IPAddress{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			networkingv1.LabelIPAddressFamily: "IPv4", networkingv1.LabelManagedBy: "ipallocator.k8s.io"}},
+		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: "services", Namespace: "ns", Name: service}},
+	}
+}
 
 func leaseOf(node string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node}}

@@ -30,7 +30,7 @@ var upstream = strings.Fields(`
 
 // ours are folders of the list that are no controllers of upstream's manager: parts of its API server, of other programs, or of
 // Setpoint alone.
-var ours = strings.Fields("apiservice clusterobjects crdstatus eventttl flowschema unattended")
+var ours = strings.Fields("addressrepair apiservice clusterobjects crdstatus eventttl flowschema unattended")
 
 // documented reads the table of docs/compatibility.md: what stands there for each controller.
 func documented(t *testing.T) map[string]string {

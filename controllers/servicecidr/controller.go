@@ -26,19 +26,16 @@ const (
 	page = 500
 )
 
-var (
-	ranges      = reconcile.KindOf[*serviceCIDR](networkingv1.SchemeGroupVersion.WithResource("servicecidrs"))
-	ipAddresses = networkingv1.SchemeGroupVersion.WithResource("ipaddresses")
-)
+var ipAddresses = networkingv1.SchemeGroupVersion.WithResource("ipaddresses")
 
 // New keeps the ranges. monitors are informers of all kinds; of that of IPAddresses the names count.
 func New(monitors func() map[schema.GroupVersionResource]cache.SharedIndexInformer) reconcile.Controller {
 	return reconcile.Controller{
 		Name:    controllerName,
 		Account: "service-cidrs-controller",
-		Reads:   []reconcile.Read{ranges},
+		Reads:   []reconcile.Read{reconcile.ServiceCIDRs},
 		Run: func(ctx context.Context, env *reconcile.Env) error {
-			return run(ctx, &controller{env, ranges.From(env), monitors()[ipAddresses]})
+			return run(ctx, &controller{env, reconcile.ServiceCIDRs.From(env), monitors()[ipAddresses]})
 		},
 	}
 }
