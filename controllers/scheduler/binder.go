@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ func (b *binder) start(ctx context.Context, t task, d decision) {
 		return
 	}
 	b.children.Go(func() {
+		b.scheduler.evictor.nominate(reconcile.WithCause(ctx, t.pod), t.pod, d.node) // shows what is waited for, and keeps it in the next term
 		err := b.bindVolumes(ctx, t, d)
 		var claims []*resourcev1.ResourceClaim
 		if err == nil {
@@ -101,6 +103,11 @@ func (b *binder) bindDevices(ctx context.Context, t task, d decision) ([]*resour
 		return nil, errTooManyWait
 	}
 	claims, err := b.devices.Reserve(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.devices)
+	if err == nil && devices.Pending(claims) {
+		b.scheduler.report.recorder(t.pod.Pod).Eventf(t.pod.Pod, corev1.EventTypeNormal, "BindingConditionsPending",
+			"waiting for binding conditions for device on node %s", d.node)
+		err = b.devices.Await(ctx, claims, b.scheduler.claims.limitsOf(t.pod.Pod))
+	}
 	if err != nil {
 		err = fmt.Errorf("running PreBind plugin %q: %w", plugins.DynamicResources{}.Name(), err)
 	}
@@ -112,10 +119,12 @@ func (b *binder) deallocate(ctx context.Context, t task, claim *resourcev1.Resou
 	b.slots <- struct{}{}
 	b.children.Go(func() {
 		defer func() { <-b.slots }()
-		if err := b.devices.Deallocate(reconcile.WithCause(ctx, t.pod), claim); err != nil && ctx.Err() == nil {
-			b.scheduler.log.Warn("taking back devices failed", "claim", claim.Namespace+"/"+claim.Name, "err", err)
-			b.scheduler.queue.wake(plugin.DevicesChanged)
+		err := b.devices.Deallocate(reconcile.WithCause(ctx, t.pod), claim)
+		if err == nil || ctx.Err() != nil || apierrors.IsConflict(err) {
+			return // what made the conflict wakes the pod
 		}
+		b.scheduler.log.Warn("taking back devices failed", "claim", claim.Namespace+"/"+claim.Name, "err", err)
+		b.scheduler.queue.wake(plugin.DevicesChanged)
 	})
 }
 
@@ -126,7 +135,9 @@ func (b *binder) unreserve(ctx context.Context, t task, claims []*resourcev1.Res
 	}
 	if err := b.devices.Unreserve(reconcile.WithCause(ctx, t.pod), t.pod.Pod, claims); err != nil {
 		b.scheduler.log.Warn("giving back devices failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "err", err)
+		return
 	}
+	b.scheduler.deleted(slices.DeleteFunc(slices.Clone(claims), func(c *resourcev1.ResourceClaim) bool { return !devices.IsExtended(c) }))
 }
 
 // claimsFailed takes the assumption back. What was written to volumes stays: the next attempt goes on from there.
@@ -141,6 +152,7 @@ func (b *binder) claimsFailed(ctx context.Context, t task, node string, err erro
 		s.counts.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
 		return
 	}
+	s.evictor.showNoPromise(ctx, t.pod)
 	s.log.Warn("binding claims failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)
 	if !apierrors.IsConflict(err) {
 		s.report.unschedulable(t.pod.Pod, corev1.PodReasonSchedulerError, err.Error())

@@ -10,7 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
+
+// changesKept is how many changes of nodes are remembered; who looked last before that looks at all nodes.
+const changesKept = 4096
 
 // cache is the scheduler's table of nodes and of the pods placed on them, assumed ones included. It is guarded by
 // scheduler.mu. Every change a plugin could notice gives the node a new generation.
@@ -25,6 +29,9 @@ type cache struct {
 	affinityPods int           // placed pods with affinity or anti-affinity terms
 	priorities   map[int32]int // how many placed pods have a priority
 	nominations  map[types.UID]*nomination
+	promised     map[string]map[types.UID]*nomination // the same, by node
+	views        *views.Views
+	changes      [changesKept]int32 // by generation, modulo its length: the slot that changed
 	evicting     map[types.UID]bool // placed pods that are being evicted for others
 }
 
@@ -37,10 +44,13 @@ type placement struct {
 }
 
 func newCache() *cache {
-	return &cache{
+	c := &cache{
 		slots: map[string]int{}, pods: map[types.UID]*placement{}, namespaces: map[string]labels.Set{},
 		priorities: map[int32]int{}, nominations: map[types.UID]*nomination{}, evicting: map[types.UID]bool{},
+		promised: map[string]map[types.UID]*nomination{},
 	}
+	c.views = views.New(c.namespaceLabels)
+	return c
 }
 
 // setNode takes over a node object and tells what changed.
@@ -49,8 +59,7 @@ func (c *cache) setNode(object *corev1.Node) plugin.Event {
 	old := node.Node
 	if old == nil {
 		c.known++
-		node.SetNode(object)
-		c.touch(node)
+		c.replaceNode(node, object)
 		return plugin.NodeAdded
 	}
 	changed := nodeChanges(old, object)
@@ -58,9 +67,14 @@ func (c *cache) setNode(object *corev1.Node) plugin.Event {
 		node.Node = object
 		return 0
 	}
-	node.SetNode(object)
-	c.touch(node)
+	c.replaceNode(node, object)
 	return changed
+}
+
+func (c *cache) replaceNode(node *plugin.Node, object *corev1.Node) {
+	node.SetNode(object)
+	c.views.SetNode(node.Slot, object)
+	c.touch(node)
 }
 
 func nodeChanges(old, object *corev1.Node) plugin.Event {
@@ -95,6 +109,7 @@ func (c *cache) removeNode(name string) plugin.Event {
 	}
 	node := c.nodes[slot]
 	node.Node = nil
+	c.views.SetNode(slot, nil)
 	c.known--
 	c.touch(node)
 	c.release(node)
@@ -147,6 +162,7 @@ func (c *cache) placed(uid types.UID) bool {
 
 func (c *cache) place(pod *plugin.Pod, node *plugin.Node, assumed bool) {
 	node.AddPod(pod)
+	c.views.Add(node.Slot, pod.Member)
 	c.priorities[pod.Priority()]++
 	c.pods[pod.UID] = &placement{pod: pod, node: node, assumed: assumed}
 	if !pod.Affinity.Empty() {
@@ -167,6 +183,7 @@ func (c *cache) removePod(uid types.UID) plugin.Event {
 		delete(c.priorities, p.pod.Priority())
 	}
 	p.node.RemovePod(p.pod)
+	c.views.Remove(p.node.Slot, p.pod.Member)
 	if !p.pod.Affinity.Empty() {
 		c.affinityPods--
 	}
@@ -202,15 +219,38 @@ func (c *cache) release(node *plugin.Node) {
 }
 
 func (c *cache) touch(node *plugin.Node) {
-	c.generation++
+	c.changed(node.Slot)
 	node.Generation = c.generation
 }
 
-// setNamespace keeps a namespace's labels; it tells whether they changed.
-func (c *cache) setNamespace(name string, set labels.Set) bool {
+// changed notes that what was said of a node may be wrong now.
+func (c *cache) changed(slot int) {
+	c.generation++
+	c.changes[c.generation%changesKept] = int32(slot)
+}
+
+// changedSince lists the slots that changed after a generation, some of them more than once; false: it was too long ago.
+func (c *cache) changedSince(generation uint64) (slots []int32, known bool) {
+	n := c.generation - generation
+	if n > changesKept {
+		return nil, false
+	}
+	for g := generation + 1; g <= c.generation; g++ {
+		slots = append(slots, c.changes[g%changesKept])
+	}
+	return slots, true
+}
+
+// setNamespace keeps a namespace's labels. It tells whether they changed, and whether all classes must go because they counted
+// pods by the old ones.
+func (c *cache) setNamespace(name string, set labels.Set) (changed, stale bool) {
 	old, ok := c.namespaces[name]
 	c.namespaces[name] = set
-	return !ok && len(set) > 0 || !maps.Equal(old, set)
+	if changed = !ok && len(set) > 0 || !maps.Equal(old, set); changed {
+		c.generation += changesKept + 1 // what failed before is looked at on all nodes
+		stale = c.views.NamespaceChanged()
+	}
+	return changed, stale
 }
 
 func (c *cache) namespaceLabels(name string) labels.Set {

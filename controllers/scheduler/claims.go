@@ -5,22 +5,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	resourcelisters "k8s.io/client-go/listers/resource/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
 // claims looks up what the volume claims and resource claims of a pod require. Its errors are the words of upstream's
@@ -29,8 +28,8 @@ type claims struct {
 	volumeClaims corelisters.PersistentVolumeClaimLister
 	volumes      corelisters.PersistentVolumeLister
 	classes      storagelisters.StorageClassLister
-	devices      resourcelisters.ResourceClaimLister
-	allocation   *devices.World // guarded by scheduler.mu
+	allocation   *devices.World            // guarded by scheduler.mu
+	patience     map[string]devices.Limits // by schedulerName
 
 	limits limits
 	capacities
@@ -42,18 +41,20 @@ type claims struct {
 
 // Upstream's words.
 var (
-	errUnboundClaims   = errors.New("pod has unbound immediate PersistentVolumeClaims")
-	errClaimNotCreated = errors.New("ResourceClaim not created yet")
+	errUnboundClaims = errors.New("pod has unbound immediate PersistentVolumeClaims")
 )
 
 func newClaims(cfg Config) *claims {
-	core := cfg.Informers.Core().V1()
+	core, patience := cfg.Informers.Core().V1(), map[string]devices.Limits{}
+	for _, p := range cfg.Profiles.Or(profile.Default()).Profiles {
+		patience[p.Name] = devices.Limits{Search: p.DeviceSearchMax, Binding: p.DeviceWaitMax}
+	}
 	return &claims{
 		volumeClaims: core.PersistentVolumeClaims().Lister(),
 		volumes:      core.PersistentVolumes().Lister(),
 		classes:      cfg.Informers.Storage().V1().StorageClasses().Lister(),
-		devices:      cfg.Informers.Resource().V1().ResourceClaims().Lister(),
 		allocation:   devices.New(cfg.Informers),
+		patience:     patience,
 		limits:       newLimits(cfg),
 		capacities:   newCapacities(cfg),
 		promised:     map[string]types.UID{},
@@ -85,42 +86,34 @@ func (c *claims) needs(pod *corev1.Pod) (plugin.Needs, error) {
 
 // addDevices adds the pod's ResourceClaims, and what those without devices could get.
 func (c *claims) addDevices(needs *plugin.Needs, pod *corev1.Pod) error {
-	for i := range pod.Spec.ResourceClaims {
-		claim, err := c.resourceClaim(pod, &pod.Spec.ResourceClaims[i])
-		if err != nil {
-			return err
-		}
-		if claim != nil && !slices.Contains(needs.Devices, claim) {
-			needs.Devices = append(needs.Devices, claim)
-		}
-	}
-	if len(needs.Devices) == 0 {
-		return nil
-	}
 	var err error
+	if needs.Devices, err = c.allocation.ClaimsOf(pod); err != nil {
+		return err
+	}
+	extended, err := c.allocation.Extended(pod)
+	if err != nil || len(needs.Devices) == 0 && extended == nil {
+		return err
+	}
+	wish := devices.Wish{Claims: needs.Devices, Extended: extended, Limits: c.limitsOf(pod)}
+	for _, claim := range needs.Devices {
+		if devices.IsStuck(claim, wish.Limits, time.Now()) {
+			needs.Stuck = append(needs.Stuck, claim)
+		}
+	}
+	if extended != nil {
+		needs.Extended, needs.ByDevices, needs.Stale = extended.On, extended.ByDevices, extended.Stale
+	}
 	needs.DevicesVersion = fmt.Sprint(c.limits.version.Load(), " ", c.allocation.Version()) // before reading
-	needs.Allocate, err = c.allocation.Allocator(needs.Devices)
+	needs.Allocate, err = c.allocation.Search(pod, wish)
 	return err
 }
 
-// allocations are what the pod's claims get on a node that was found for it.
-func allocations(needs *plugin.Needs, node *corev1.Node) ([]devices.Allocation, error) {
-	var results []resourcev1.AllocationResult
-	if needs.Allocate != nil {
-		var err error
-		if results, err = needs.Allocate(node); err != nil {
-			return nil, err
-		}
+// limitsOf are those of the pod's profile.
+func (c *claims) limitsOf(pod *corev1.Pod) devices.Limits {
+	if limits, ok := c.patience[pod.Spec.SchedulerName]; ok {
+		return limits
 	}
-	var all []devices.Allocation
-	for _, claim := range needs.Devices {
-		a := devices.Allocation{Claim: claim}
-		if claim.Status.Allocation == nil {
-			a.Result, results = &results[0], results[1:]
-		}
-		all = append(all, a)
-	}
-	return all, nil
+	return devices.DefaultLimits
 }
 
 // volumeClaimsOf finds the claims of all volumes, before any is looked at further. As upstream, it complains first of one
@@ -254,47 +247,4 @@ func (c *claims) release(choice plugin.VolumeChoice) {
 	for _, claim := range choice.Provision {
 		delete(c.selected, claim.UID)
 	}
-}
-
-// resourceClaim finds the ResourceClaim of an entry; nil when its template asked for none.
-func (c *claims) resourceClaim(pod *corev1.Pod, entry *corev1.PodResourceClaim) (*resourcev1.ResourceClaim, error) {
-	name := entry.ResourceClaimName
-	if entry.ResourceClaimTemplateName != nil {
-		status := statusOf(pod, entry.Name)
-		if status == nil {
-			return nil, fmt.Errorf("pod %q: %w", pod.Namespace+"/"+pod.Name, errClaimNotCreated)
-		}
-		name = status.ResourceClaimName
-	}
-	if name == nil {
-		return nil, nil
-	}
-	claim, err := c.devices.ResourceClaims(pod.Namespace).Get(*name)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("could not find ResourceClaim %q", pod.Namespace+"/"+*name)
-	case err != nil:
-		return nil, err
-	case claim.DeletionTimestamp != nil:
-		return nil, fmt.Errorf("resourceclaim %q is being deleted", claim.Name)
-	case entry.ResourceClaimTemplateName != nil && !metav1.IsControlledBy(claim, pod):
-		return nil, fmt.Errorf(
-			"ResourceClaim %s/%s was not created for pod %s/%s (pod is not owner)",
-			claim.Namespace,
-			claim.Name,
-			pod.Namespace,
-			pod.Name,
-		)
-	}
-	return claim, nil
-}
-
-// statusOf gives the status of one of the pod's resource claims; nil when there is none yet.
-func statusOf(pod *corev1.Pod, name string) *corev1.PodResourceClaimStatus {
-	for i := range pod.Status.ResourceClaimStatuses {
-		if s := &pod.Status.ResourceClaimStatuses[i]; s.Name == name {
-			return s
-		}
-	}
-	return nil
 }

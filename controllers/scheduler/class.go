@@ -1,45 +1,33 @@
 package scheduler
 
 import (
-	"encoding/json"
+	"container/list"
+	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
-	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
-// class is what identical pods share: the plugins prepared for them and each node's verdict, kept until the node's
-// generation changes.
+// The limits of what is remembered for the next pod of a class; beyond them the classes go that were not used for longest.
+const (
+	classLimit     = 8192
+	classNodeLimit = 16_000_000 // nodes times classes; about 8 bytes each, if the class fits nowhere
+	verdictLimit   = 2_000_000  // nodes times shapes; about 50 bytes each
+)
+
+// class is what identical pods share: the plugins prepared for them.
 type class struct {
-	pod     *plugin.Pod // any pod of the class
-	filters []preparedFilter
-	scores  []preparedScore
-	surveys []plugin.Survey
-	// Of surveys, those that the profile wants to filter, and to score.
+	pod    *plugin.Pod // any pod of the class
+	pinned []string    // the nodes outside of which the pod never fits; nil: any
+	shape  *shape
+	// Of the surveys, those that the profile wants to filter, and to score; all has both.
 	surveyFilters, surveyScores []preparedSurvey
+	all                         []plugin.Survey
 
-	verdicts []verdict // by slot
-	raw      []int64   // raw scores, len(scores) for each slot
-	pinned   map[string]bool
-	used     uint64 // engine round of the last use, for eviction
-
-	failure  *FitError // the last failure, good while the cache's generation is failedAt
-	failedAt uint64
-}
-
-type preparedFilter struct {
-	plugin plugin.Filter
-	judge  func(*plugin.Node) *plugin.Rejection
-}
-
-type preparedScore struct {
-	plugin plugin.Score
-	weight int64
-	score  func(*plugin.Node) int64
+	failure *failure // the last one; nil: the last pod fit
 }
 
 type preparedSurvey struct {
@@ -48,34 +36,11 @@ type preparedSurvey struct {
 	survey plugin.Survey
 }
 
-// verdict is what the filters said about one node at one generation.
-type verdict struct {
-	generation uint64 // 0: never looked at, or gone
-	rejection  *plugin.Rejection
-	wakes      plugin.Event // of the plugin that rejected
-}
-
-func newClass(pod *plugin.Pod, list []profile.Plugin, world plugin.World) *class {
-	c := &class{pod: pod}
+func newClass(pod *plugin.Pod, shape *shape, list []profile.Plugin, world plugin.World) *class {
+	c := &class{pod: pod, pinned: pod.PinnedTo(), shape: shape}
 	for _, p := range list {
-		if f, ok := p.Plugin.(plugin.Filter); ok && p.Filters {
-			if judge := f.Filter(pod); judge != nil {
-				c.filters = append(c.filters, preparedFilter{f, judge})
-			}
-		}
-		if s, ok := p.Plugin.(plugin.Score); ok && p.Scores {
-			if score := s.Score(pod); score != nil {
-				c.scores = append(c.scores, preparedScore{s, p.Weight, score})
-			}
-		}
 		if s, ok := p.Plugin.(plugin.Surveyor); ok {
 			c.addSurvey(p, preparedSurvey{s, p.Weight, s.Survey(pod, world)})
-		}
-	}
-	if names := pod.PinnedTo(); names != nil {
-		c.pinned = make(map[string]bool, len(names))
-		for _, name := range names {
-			c.pinned[name] = true
 		}
 	}
 	return c
@@ -85,7 +50,7 @@ func (c *class) addSurvey(p profile.Plugin, s preparedSurvey) {
 	if s.survey == nil {
 		return
 	}
-	c.surveys = append(c.surveys, s.survey)
+	c.all = append(c.all, s.survey)
 	if p.Filters {
 		c.surveyFilters = append(c.surveyFilters, s)
 	}
@@ -94,66 +59,29 @@ func (c *class) addSurvey(p profile.Plugin, s preparedSurvey) {
 	}
 }
 
-// refresh looks again at the nodes that changed since the last pod of the class.
-func (c *class) refresh(nodes []*plugin.Node) {
-	for len(c.verdicts) < len(nodes) {
-		c.verdicts = append(c.verdicts, verdict{})
-		c.raw = append(c.raw, make([]int64, len(c.scores))...)
+func (c *class) release() {
+	for _, s := range c.all {
+		s.Release()
 	}
-	for slot, node := range nodes {
-		if node == nil || node.Node == nil {
-			c.vacate(slot)
-		} else if c.verdicts[slot].generation != node.Generation {
-			c.judge(slot, node)
-		}
-	}
-}
-
-func (c *class) vacate(slot int) {
-	if c.verdicts[slot].generation == 0 {
-		return
-	}
-	c.verdicts[slot] = verdict{}
-	for _, s := range c.surveys {
-		s.Observe(slot, nil)
-	}
-}
-
-func (c *class) judge(slot int, node *plugin.Node) {
-	for _, s := range c.surveys {
-		s.Observe(slot, node)
-	}
-	v := verdict{generation: node.Generation}
-	if c.pinned == nil || c.pinned[node.Name] {
-		v.rejection, v.wakes = c.filter(node)
-	}
-	c.verdicts[slot] = v
-	if v.rejection != nil {
-		return
-	}
-	raw := c.raw[slot*len(c.scores):]
-	for i, s := range c.scores {
-		raw[i] = s.score(node)
-	}
-}
-
-func (c *class) filter(node *plugin.Node) (*plugin.Rejection, plugin.Event) {
-	for _, f := range c.filters {
-		if r := f.judge(node); r != nil {
-			return r, f.plugin.Wakes()
-		}
-	}
-	return nil, 0
 }
 
 // verdict gives the whole answer for a node, surveys included.
 func (c *class) verdict(node *plugin.Node) (*plugin.Rejection, plugin.Event) {
-	if v := &c.verdicts[node.Slot]; v.rejection != nil {
-		return v.rejection, v.wakes
+	if r, wakes := c.shape.verdict(node); r != nil {
+		return r, wakes
 	}
-	for _, s := range c.surveyFilters {
-		if r := s.survey.Filter(node); r != nil {
-			return r, s.plugin.Wakes()
+	return c.ask(node)
+}
+
+// asks tells whether any survey rejects nodes as things are now.
+func (c *class) asks() bool {
+	return slices.ContainsFunc(c.surveyFilters, func(s preparedSurvey) bool { return s.survey.Filters() })
+}
+
+func (c *class) ask(node *plugin.Node) (*plugin.Rejection, plugin.Event) {
+	for i := range c.surveyFilters {
+		if r := c.surveyFilters[i].survey.Filter(node); r != nil {
+			return r, c.surveyFilters[i].plugin.Wakes()
 		}
 	}
 	return nil, 0
@@ -162,7 +90,7 @@ func (c *class) verdict(node *plugin.Node) (*plugin.Rejection, plugin.Event) {
 // rejections asks every plugin about the node, not only until the first says no.
 func (c *class) rejections(node *plugin.Node) []NamedRejection {
 	var all []NamedRejection
-	for _, f := range c.filters {
+	for _, f := range c.shape.filters {
 		if r := f.judge(node); r != nil {
 			all = append(all, NamedRejection{f.plugin.Name(), r})
 		}
@@ -175,59 +103,67 @@ func (c *class) rejections(node *plugin.Node) []NamedRejection {
 	return all
 }
 
-// classKey is everything of a pod that any plugin looks at; pods with equal keys are interchangeable as long as their
-// claims need the same (plugin.Needs). Of the volumes only disks and images are in it: the token volume has a random name in every pod.
-type classKey struct {
-	Namespace    string
-	Labels       map[string]string
-	Owner        types.UID
-	NodeName     string
-	NodeSelector map[string]string
-	Affinity     *corev1.Affinity
-	Tolerations  []corev1.Toleration
-	Spread       []corev1.TopologySpreadConstraint
-	Overhead     corev1.ResourceList
-	Resources    *corev1.ResourceRequirements
-	Init         []containerKey
-	Containers   []containerKey
-	Devices      []corev1.PodResourceClaimStatus
-	Disks        []*corev1.Volume
-	Images       []string
-	Features     string
+// classID names a class. The world's part of it is in the name, so that a class made for another world is not found.
+type classID struct {
+	podkey.Key
+	spread        string // the selector for default spreading
+	affinityInUse bool
 }
 
-type containerKey struct {
-	Image     string
-	Requests  corev1.ResourceList
-	Ports     []corev1.ContainerPort
-	Restarted *corev1.ContainerRestartPolicy
+// classes are those that an engine remembers.
+type classes struct {
+	by     map[classID]*list.Element
+	recent *list.List // of *remembered, the one used last in front
+	shapes shapes
 }
 
-// keyOf gives the class key in a comparable form.
-func keyOf(pod *corev1.Pod) string {
-	key := classKey{
-		Namespace: pod.Namespace, Labels: pod.Labels, NodeName: pod.Spec.NodeName, NodeSelector: pod.Spec.NodeSelector,
-		Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations, Spread: pod.Spec.TopologySpreadConstraints,
-		Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
-		Init: containerKeys(pod.Spec.InitContainers), Containers: containerKeys(pod.Spec.Containers),
-		Devices: pod.Status.ResourceClaimStatuses, Disks: plugins.DisksOf(pod), Images: plugins.ImageVolumes(pod),
-		Features: plugins.FeaturesOf(pod).String(),
-	}
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		key.Owner = owner.UID
-	}
-	text, err := json.Marshal(key)
-	if err != nil {
-		return "pod " + string(pod.UID) // cannot happen for API types; such a pod is a class of its own
-	}
-	return string(text)
+type remembered struct {
+	*class
+	id classID
 }
 
-func containerKeys(containers []corev1.Container) []containerKey {
-	keys := make([]containerKey, len(containers))
-	for i := range containers {
-		c := &containers[i]
-		keys[i] = containerKey{c.Image, c.Resources.Requests, c.Ports, c.RestartPolicy}
+func newClasses() classes {
+	return classes{by: map[classID]*list.Element{}, recent: list.New(), shapes: shapes{by: map[string]*shape{}, recent: list.New()}}
+}
+
+func (cs *classes) find(id classID) *class {
+	element := cs.by[id]
+	if element == nil {
+		return nil
 	}
-	return keys
+	cs.recent.MoveToFront(element)
+	return element.Value.(*remembered).class
+}
+
+// keep remembers a class, and forgets the one not used for longest if there are too many for that many nodes.
+func (cs *classes) keep(id classID, c *class, nodes int) {
+	if c.shape.users++; c.shape.users == 1 {
+		cs.shapes.by[id.Shape] = c.shape
+	}
+	cs.by[id] = cs.recent.PushFront(&remembered{c, id})
+	if len(cs.by) > min(classLimit, max(classNodeLimit/max(nodes, 1), 1)) {
+		cs.forget(cs.recent.Back())
+	}
+}
+
+func (cs *classes) forget(element *list.Element) {
+	r := cs.recent.Remove(element).(*remembered)
+	delete(cs.by, r.id)
+	r.release()
+	cs.shapes.leave(r.id.Shape, r.class.shape)
+}
+
+// reset forgets all.
+func (cs *classes) reset() {
+	for cs.recent.Len() > 0 {
+		cs.forget(cs.recent.Back())
+	}
+}
+
+// spreadText names a selector for default spreading.
+func spreadText(spread labels.Selector) string {
+	if spread == nil {
+		return ""
+	}
+	return spread.String()
 }

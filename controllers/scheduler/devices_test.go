@@ -29,6 +29,12 @@ func gpusOn(node string, n int) *resourcev1.ResourceSlice {
 	return s
 }
 
+// gpuAllocation is the first device of a node.
+func gpuAllocation(node string) resourcev1.DeviceAllocationResult {
+	return resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{
+		{Request: "gpu", Driver: "gpu.example.com", Pool: node, Device: "gpu-0"}}}
+}
+
 func (w *world) devices(name string) *resourcev1.ResourceClaim {
 	w.t.Helper()
 	c, err := w.client.ResourceV1().ResourceClaims("default").Get(w.t.Context(), name, metav1.GetOptions{})
@@ -116,6 +122,22 @@ func (w *world) onStatus(took bool, failures ...error) {
 	})
 }
 
+// versioned has updates of claims conflict that are of another version than the stored one, as the API does and the fake does not.
+func (w *world) versioned() {
+	w.client.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		next := action.(clienttesting.UpdateAction).GetObject().(*resourcev1.ResourceClaim).DeepCopy()
+		stored, err := w.client.Tracker().Get(action.GetResource(), next.Namespace, next.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		if stored.(*resourcev1.ResourceClaim).ResourceVersion != next.ResourceVersion {
+			return true, nil, apierrors.NewConflict(resourcev1.Resource("resourceclaims"), next.Name, nil)
+		}
+		next.ResourceVersion += "1"
+		return true, next, w.client.Tracker().Update(action.GetResource(), next, next.Namespace)
+	})
+}
+
 // TestALostAnswerAllocatesOnce: while nobody knows whether the one device is given away, no other claim gets it.
 func TestALostAnswerAllocatesOnce(t *testing.T) {
 	for _, took := range []bool{true, false} {
@@ -168,6 +190,7 @@ func TestDevicesInTheWayAreTakenBack(t *testing.T) {
 				claim.Status.ReservedFor = nil
 			}
 			inWorld(t, twoNodes(deviceClass("gpu"), gpusOn("node-2", 1), claim), func(w *world) {
+				w.versioned()
 				w.createPod(usingDevices(testPod("a", "", ""), "one"))
 				synctest.Wait()
 				time.Sleep(time.Minute)

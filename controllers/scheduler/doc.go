@@ -6,8 +6,8 @@
 // consumer either the claimRef of the volume that they get or their annotation volume.kubernetes.io/selected-node. It
 // writes nothing else.
 // The controllers' list calls Run for one term of leadership; the client it is given carries the fence of that term.
-// It may call client-go, controllers/reconcile (for the cause its writes carry, and who counts them) and its own subpackages profile,
-// plugin and plugins; it knows no API server and no store.
+// It may call client-go, controllers/reconcile (for the cause its writes carry, and who counts them) and its own subpackages;
+// it knows no API server and no store.
 //
 // A profile (package profile) is a list of plugins with weights and args. Each has an engine; all share the queue and the
 // cache, so pods of all profiles see each other.
@@ -21,8 +21,10 @@
 // Promises: requests never exceed what a node can allocate, as far as the watch has told; higher priority first, then
 // older first; the same world gives the same message; no polling; nothing is kept between two calls of Run.
 //
-// Identical pods share work: a class holds each node's verdict until that node changes, so placing the next pod of a
-// Deployment looks again only at the node that took the previous one. Lock order: scheduler.mu, then queue.mu.
+// Pods share work, so the cost of a placement follows what changed, not nodes times classes. A shape, shared by all pods that ask
+// the same of a node, holds each node's verdict until that node changes; a node is judged when it is looked at. A class, of
+// identical pods, asks package views how many pods are where; a placed pod changes only the counts that it is part of. A class
+// that fits nowhere looks again only at the nodes that changed since. Lock order: scheduler.mu, then queue.mu.
 //
 // Tested by tables for queue, cache and messages, by generated worlds against a plain model (worlds_test.go), and by
 // the whole loop over a fake client in a synctest bubble.

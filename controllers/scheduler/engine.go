@@ -1,64 +1,49 @@
 package scheduler
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
-
-// classLimit bounds how many classes of identical pods are remembered; the one not used for longest goes first.
-const classLimit = 128
 
 // engine places the pods of one profile on the cache's nodes. It does no I/O and is guarded by scheduler.mu.
 type engine struct {
 	cache   *cache
 	profile *profile.Profile
-	classes map[classID]*class
-	round   uint64 // counts placements; rotates ties, dates classes
+	classes classes
+	loose   *class // that of the last pod, if it is not remembered
+	round   uint64 // counts placements; rotates ties
 	found   []*plugin.Node
 	scores  []int64
 	sums    []int64
 }
 
-// classID names a class. The world's part of it is in the name, so that a class made for another world is not found.
-type classID struct {
-	pod           string
-	spread        string // the selector for default spreading
-	affinityInUse bool
-}
-
 func newEngine(c *cache, p *profile.Profile) *engine {
-	return &engine{cache: c, profile: p, classes: map[classID]*class{}}
+	return &engine{cache: c, profile: p, classes: newClasses()}
 }
 
-// place finds the best node for the pod, or a FitError that says why there is none. key is keyOf the pod; spread
+// place finds the best node for the pod, or a FitError that says why there is none. key is podkey.Of the pod; spread
 // selects the pods of the same services and owner.
-func (e *engine) place(pod *plugin.Pod, key string, spread labels.Selector) (*plugin.Node, error) {
+func (e *engine) place(pod *plugin.Pod, key podkey.Key, spread labels.Selector) (*plugin.Node, error) {
 	e.round++
 	if e.cache.known == 0 {
 		return nil, &FitError{Wakes: plugin.NodeAdded}
 	}
 	c := e.class(pod, key, spread)
-	if c.failure != nil && c.failedAt == e.cache.generation && len(e.cache.nominations) == 0 {
-		return nil, c.failure.copy()
+	if c.failure != nil && e.stillFails(pod, c) {
+		return nil, c.failure.told()
 	}
-	c.refresh(e.cache.nodes)
+	c.failure = nil
 	feasible := e.feasible(pod, c)
 	if len(feasible) == 0 {
-		return nil, e.failed(pod, c)
+		c.failure = e.diagnose(pod, c)
+		return nil, c.failure.told()
 	}
 	return e.best(c, e.nominatedFirst(pod, feasible)), nil
-}
-
-// failed explains a failure and keeps the explanation for the next pod of the class, unless it depends on promises made
-// to other pods.
-func (e *engine) failed(pod *plugin.Pod, c *class) *FitError {
-	fit := e.diagnose(pod, c)
-	if len(e.cache.nominations) == 0 {
-		c.failure, c.failedAt = fit, e.cache.generation
-	}
-	return fit.copy()
 }
 
 // nominatedFirst narrows the choice to the node on which room was made for the pod, if it fits there.
@@ -75,40 +60,38 @@ func (e *engine) nominatedFirst(pod *plugin.Pod, feasible []*plugin.Node) []*plu
 
 // class finds or prepares the pod's class. A pod pinned to nodes by name, as a DaemonSet's, has no equals: its class is
 // not kept.
-func (e *engine) class(pod *plugin.Pod, key string, spread labels.Selector) *class {
-	id := classID{pod: key, affinityInUse: e.cache.affinityPods > 0}
-	if spread != nil {
-		id.spread = spread.String()
+func (e *engine) class(pod *plugin.Pod, key podkey.Key, spread labels.Selector) *class {
+	e.letGo()
+	id := classID{Key: key.With(pod), affinityInUse: e.cache.affinityPods > 0, spread: spreadText(spread)}
+	if c := e.classes.find(id); c != nil {
+		e.classes.shapes.use(c.shape, len(e.cache.nodes))
+		return c
 	}
-	c := e.classes[id]
-	if c == nil {
-		world := plugin.World{NamespaceLabels: e.cache.namespaceLabels, SpreadSelector: spread, AffinityInUse: id.affinityInUse}
-		c = newClass(pod, e.profile.Plugins, world)
-		if c.pinned == nil {
-			e.keep(id, c)
-		}
+	world := plugin.World{
+		Views: e.cache.views, NamespaceLabels: e.cache.namespaceLabels, SpreadSelector: spread, AffinityInUse: id.affinityInUse,
 	}
-	c.used = e.round
+	c := newClass(pod, e.classes.shapes.find(id.Shape, pod, e.profile.Plugins), e.profile.Plugins, world)
+	if c.pinned == nil {
+		e.classes.keep(id, c, len(e.cache.nodes))
+		e.classes.shapes.use(c.shape, len(e.cache.nodes))
+	} else {
+		e.loose = c
+	}
 	return c
 }
 
-func (e *engine) keep(id classID, c *class) {
-	if len(e.classes) >= classLimit {
-		var oldest classID
-		least := e.round
-		for id, c := range e.classes {
-			if c.used < least {
-				oldest, least = id, c.used
-			}
-		}
-		delete(e.classes, oldest)
+// letGo ends the use of the views by a class that is not remembered.
+func (e *engine) letGo() {
+	if e.loose != nil {
+		e.loose.release()
+		e.loose = nil
 	}
-	e.classes[id] = c
 }
 
 // reset drops all classes: something changed that they do not track by node.
 func (e *engine) reset() {
-	clear(e.classes)
+	e.letGo()
+	e.classes.reset()
 }
 
 // feasible lists the nodes that fit, as many as the profile wants to compare. It starts at another slot for each pod, so
@@ -122,8 +105,12 @@ func (e *engine) feasible(pod *plugin.Pod, c *class) []*plugin.Node {
 	}
 	start := int(e.round % uint64(n))
 	for i := 0; i < n && len(e.found) < enough; i++ {
-		node := e.cache.nodes[(start+i)%n]
-		if node == nil || node.Node == nil || c.pinned != nil && !c.pinned[node.Name] {
+		at := start + i
+		if at >= n {
+			at -= n
+		}
+		node := e.cache.nodes[at]
+		if node == nil || node.Node == nil || c.pinned != nil && !slices.Contains(c.pinned, node.Name) {
 			continue
 		}
 		if r, _ := e.verdict(pod, c, node); r == nil {
@@ -158,10 +145,9 @@ func (e *engine) best(c *class, feasible []*plugin.Node) *plugin.Node {
 // good until add returns.
 func (e *engine) score(c *class, feasible []*plugin.Node, add func(p plugin.Plugin, weight int64, scores []int64)) {
 	e.scores = resize(e.scores, len(feasible))
-	for k, s := range c.scores {
-		for i, node := range feasible {
-			e.scores[i] = c.raw[node.Slot*len(c.scores)+k]
-		}
+	c.shape.prepare(feasible)
+	for k, s := range c.shape.scores {
+		c.shape.score(k, feasible, e.scores)
 		s.plugin.Normalize(e.scores)
 		add(s.plugin, s.weight, e.scores)
 	}

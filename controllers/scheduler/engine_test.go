@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
 )
 
 func TestMessages(t *testing.T) {
@@ -111,7 +112,7 @@ func TestDefaultSpreadingOverZones(t *testing.T) {
 	zones := map[string]int{}
 	for i := range 4 {
 		pod := plugin.NewPod(testPod(fmt.Sprint("p", i), "1m", "1Mi"))
-		node, err := b.engine.place(pod, keyOf(pod.Pod), labels.SelectorFromSet(labels.Set{"app": "web"}))
+		node, err := b.engine.place(pod, podkey.Of(pod.Pod), labels.SelectorFromSet(labels.Set{"app": "web"}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +133,7 @@ func BenchmarkPlace(b *testing.B) {
 				world := newBench(nodesNamed(nodes)...)
 				for _, pod := range pods {
 					p := plugin.NewPod(pod)
-					node, err := world.engine.place(p, keyOf(pod), labels.SelectorFromSet(pod.Labels))
+					node, err := world.engine.place(p, podkey.Of(pod), labels.SelectorFromSet(pod.Labels))
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -55,15 +55,18 @@ func (v *evictor) allowances() []budget {
 }
 
 // evict starts one preemption. The preemptor comes back from the queue when the victims are gone.
-func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, node string, victims []*corev1.Pod) {
+func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, d decision) {
 	v.slots <- struct{}{}
 	v.children.Go(func() {
 		defer func() { <-v.slots }()
 		ctx := reconcile.WithCause(ctx, preemptor)
-		v.nominate(ctx, preemptor, node)
-		for _, victim := range victims {
-			if err := v.evictOne(ctx, preemptor, node, victim); err != nil && ctx.Err() == nil {
-				v.scheduler.log.Warn("evicting a pod failed", "pod", victim.Namespace+"/"+victim.Name, "node", node, "err", err)
+		v.nominate(ctx, preemptor, d.node)
+		for _, pod := range d.lost {
+			v.showNoPromise(ctx, pod)
+		}
+		for _, victim := range d.victims {
+			if err := v.evictOne(ctx, preemptor, d.node, victim); err != nil && ctx.Err() == nil {
+				v.scheduler.log.Warn("evicting a pod failed", "pod", victim.Namespace+"/"+victim.Name, "node", d.node, "err", err)
 				v.pause(ctx)
 				v.scheduler.spare(victim.UID)
 			}
@@ -86,9 +89,15 @@ func (v *evictor) wait() {
 	v.children.Wait()
 }
 
-// nominate shows the promise in the pod's status. It is only shown there: the scheduler goes by its own memory.
+// nominate shows the promise in the pod's status. It is only shown there: the scheduler goes by its own memory. The next term's
+// reads it once.
 func (v *evictor) nominate(ctx context.Context, pod *plugin.Pod, node string) {
 	v.patchStatus(ctx, pod.Pod, map[string]any{"nominatedNodeName": node})
+}
+
+// showNoPromise ends what nominate showed.
+func (v *evictor) showNoPromise(ctx context.Context, pod *plugin.Pod) {
+	v.patchStatus(ctx, pod.Pod, map[string]any{"nominatedNodeName": nil})
 }
 
 func (v *evictor) evictOne(ctx context.Context, preemptor *plugin.Pod, node string, victim *corev1.Pod) error {

@@ -28,13 +28,28 @@ type FitError struct {
 	Preemption string
 
 	class      *class
-	candidates []*plugin.Node // nodes on which evicting pods might help
+	rejections []*plugin.Rejection // by slot; nil where there is no node, or one that the pod does not name
 }
 
-// copy gives a FitError of its own to a pod: preemption depends on the pod's priority, the rest on its class.
-func (e *FitError) copy() *FitError {
-	c := *e
-	return &c
+// candidateCount is how many candidates there are.
+func (e *FitError) candidateCount() (n int) {
+	for _, r := range e.rejections {
+		if r != nil && !r.Unresolvable {
+			n++
+		}
+	}
+	return n
+}
+
+// candidates are the nodes on which evicting pods might help.
+func (e *FitError) candidates(nodes []*plugin.Node) []*plugin.Node {
+	var found []*plugin.Node
+	for slot, r := range e.rejections {
+		if r != nil && !r.Unresolvable {
+			found = append(found, nodes[slot])
+		}
+	}
+	return found
 }
 
 // Error writes the message of upstream's scheduler, with the most frequent reason first, and the hint.
@@ -78,49 +93,16 @@ func histogram(reasons map[string]int) string {
 // outsidePin is the reason for all nodes that the pod does not name: upstream's for a required node affinity.
 const outsidePin = "node(s) didn't match Pod's node affinity/selector"
 
-// diagnose explains why no node fits. The class has been refreshed.
-func (e *engine) diagnose(pod *plugin.Pod, c *class) *FitError {
-	fit := &FitError{Reasons: map[string]int{}, Wakes: plugin.NodeAdded, class: c}
-	var best remedy
-	examined := 0
-	for _, node := range e.cache.nodes {
-		if node == nil || node.Node == nil {
-			continue
-		}
-		fit.Nodes++
-		if c.pinned != nil && !c.pinned[node.Name] {
-			fit.Reasons[outsidePin]++
-			continue
-		}
-		rejection, wakes := e.verdict(pod, c, node)
-		fit.add(node, rejection, wakes)
-		if examined++; examined <= hintNodeLimit {
-			best = best.better(newRemedy(node.Name, c.rejections(node)))
-		}
-	}
-	fit.Hint = best.sentence()
-	return fit
-}
-
-func (e *FitError) add(node *plugin.Node, rejection *plugin.Rejection, wakes plugin.Event) {
-	e.Wakes |= wakes
-	for _, reason := range rejection.Reasons {
-		e.Reasons[reason]++
-	}
-	if !rejection.Unresolvable {
-		e.candidates = append(e.candidates, node)
-	}
-}
-
 // remedy is what would make one node fit.
 type remedy struct {
+	slot  int // negative: of none
 	node  string
-	steps []string
+	steps []fmt.Stringer
 	cost  int64
 }
 
-func newRemedy(node string, rejections []NamedRejection) remedy {
-	r := remedy{node: node}
+func newRemedy(slot int, node string, rejections []NamedRejection) remedy {
+	r := remedy{slot: slot, node: node}
 	for _, rejection := range rejections {
 		r.steps = append(r.steps, rejection.Remedies...)
 		r.cost += rejection.Cost
@@ -146,5 +128,13 @@ func (r remedy) sentence() string {
 	if len(r.steps) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("It would fit on %s if %s.", r.node, strings.Join(r.steps, " and "))
+	return fmt.Sprintf("It would fit on %s if %s.", r.node, joined(r.steps))
+}
+
+func joined(steps []fmt.Stringer) string {
+	texts := make([]string, len(steps))
+	for i, step := range steps {
+		texts[i] = step.String()
+	}
+	return strings.Join(texts, " and ")
 }

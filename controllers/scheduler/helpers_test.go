@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
@@ -85,7 +86,7 @@ func newBench(nodes ...*corev1.Node) bench {
 // try places and assumes the pod; it gives the node's name, or the message.
 func (b bench) try(pod *corev1.Pod) string {
 	p := plugin.NewPod(pod)
-	node, err := b.place(p, keyOf(pod), nil)
+	node, err := b.place(p, podkey.Of(pod), nil)
 	if err != nil {
 		return err.Error()
 	}
@@ -94,7 +95,7 @@ func (b bench) try(pod *corev1.Pod) string {
 }
 
 // place resolves the name both embedded types have.
-func (b bench) place(pod *plugin.Pod, key string, spread labels.Selector) (*plugin.Node, error) {
+func (b bench) place(pod *plugin.Pod, key podkey.Key, spread labels.Selector) (*plugin.Node, error) {
 	return b.engine.place(pod, key, spread)
 }
 

@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-io/setpoint/controllers/scheduler/owners"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
@@ -84,8 +86,8 @@ func (j *Judge) Pod(pod *corev1.Pod) (Judgement, error) {
 		return Judgement{Refusal: refused.Refusal, Message: refused.Error()}, nil
 	}
 	e := newEngine(j.cache, by)
-	class := e.class(p, keyOf(pod)+p.Needs.Key(), newOwners(j.config).selector(pod))
-	class.refresh(j.cache.nodes)
+	defer e.reset()
+	class := e.class(p, podkey.Of(pod), owners.New(j.config.Informers, j.config.serves).Selector(pod))
 	judged := Judgement{Plugins: class.names()}
 	var fitting []*plugin.Node
 	for _, node := range j.cache.nodes {
@@ -99,7 +101,7 @@ func (j *Judge) Pod(pod *corev1.Pod) (Judgement, error) {
 	}
 	judged.score(e, class, fitting)
 	if len(fitting) == 0 {
-		fit := e.diagnose(p, class)
+		fit := e.diagnose(p, class).told()
 		judged.Message, judged.Hint = fit.Error(), fit.Hint
 	}
 	return judged, nil
@@ -174,7 +176,7 @@ func (j *Judge) setPods(pods []*corev1.Pod) {
 // names are those of the plugins that reject nodes for pods of the class.
 func (c *class) names() []string {
 	var names []string
-	for _, f := range c.filters {
+	for _, f := range c.shape.filters {
 		names = append(names, f.plugin.Name())
 	}
 	for _, s := range c.surveyFilters {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
 
 // Upstream's words for why preemption does not help.
@@ -58,7 +59,8 @@ func (e *engine) preempt(pod *plugin.Pod, fit *FitError, budgets []budget) *evic
 		fit.Hint = ""
 		return best
 	}
-	reasons := map[string]int{preemptNoVictims: len(fit.candidates), preemptNotHelpful: fit.Nodes - len(fit.candidates)}
+	candidates := fit.candidateCount()
+	reasons := map[string]int{preemptNoVictims: candidates, preemptNotHelpful: fit.Nodes - candidates}
 	for reason, n := range reasons {
 		if n == 0 {
 			delete(reasons, reason)
@@ -72,13 +74,17 @@ func (e *engine) preempt(pod *plugin.Pod, fit *FitError, budgets []budget) *evic
 // count, and the search starts at another node each time, so no node is left out for good.
 func (e *engine) mildest(pod *plugin.Pod, fit *FitError, budgets []budget) *eviction {
 	var best *eviction
-	n, compared := len(fit.candidates), 0
-	if n == 0 || !e.cache.hasBelow(pod.Priority()) {
+	if !e.cache.hasBelow(pod.Priority()) {
+		return nil
+	}
+	candidates := fit.candidates(e.cache.nodes)
+	n, compared := len(candidates), 0
+	if n == 0 {
 		return nil
 	}
 	start, enough := int(e.round%uint64(n)), e.profile.Preemption.Compared(n)
 	for i := 0; i < n && compared < enough; i++ {
-		found := e.tryOut(pod, fit.class, fit.candidates[(start+i)%n], budgets)
+		found := e.tryOut(pod, fit.class, candidates[(start+i)%n], budgets)
 		if found == nil {
 			continue
 		}
@@ -105,31 +111,30 @@ func (e *engine) victimsLeaving(pod *plugin.Pod) bool {
 // tryOut finds the pods to evict from one node, as few and as unimportant as possible; nil if the pod would not fit
 // even then.
 func (e *engine) tryOut(pod *plugin.Pod, c *class, node *plugin.Node, budgets []budget) *eviction {
-	less := func(p *plugin.Pod) bool { return p.Priority() < pod.Priority() }
-	if !slices.ContainsFunc(node.Pods, less) {
+	if !node.HasBelow(pod.Priority()) {
 		return nil // on most nodes of a large cluster: nothing is copied for them
 	}
-	trial := e.withNominated(pod, node)
-	defer c.restore(node)
+	trial := e.withNominated(pod, c, node)
+	defer trial.end()
 	var lower []*plugin.Pod
 	for _, p := range node.Pods {
-		if less(p) {
+		if p.Priority() < pod.Priority() {
 			lower = append(lower, p)
-			trial.RemovePod(p)
+			trial.remove(p)
 		}
 	}
-	if c.retry(trial) != nil {
+	if trial.judge() != nil {
 		return nil
 	}
 	slices.SortFunc(lower, moreImportant)
 	protected, free := splitByBudget(lower, budgets)
 	found := &eviction{node: node}
 	for i, p := range append(protected, free...) {
-		trial.AddPod(p)
-		if c.retry(trial) == nil {
+		trial.add(p)
+		if trial.judge() == nil {
 			continue // it may stay
 		}
-		trial.RemovePod(p)
+		trial.remove(p)
 		found.victims = append(found.victims, p)
 		if i < len(protected) {
 			found.violations++
@@ -204,71 +209,121 @@ func (v *eviction) prioritySum() int64 {
 	return sum
 }
 
-// withNominated copies the node and adds the pods that have been promised room there and are not less important.
-func (e *engine) withNominated(pod *plugin.Pod, node *plugin.Node) *plugin.Node {
-	trial := node.Clone()
-	for uid, n := range e.cache.nominations {
-		if n.node == node.Name && uid != pod.UID && n.pod.Priority() >= pod.Priority() {
-			trial.AddPod(n.pod)
+// trial is what if other pods were on a node.
+type trial struct {
+	class *class
+	views *views.Views          // nil if the class asks nothing of them
+	node  *plugin.Node          // a copy
+	moved map[*plugin.Pod]int64 // how often more or less each pod counts than it does
+}
+
+// try begins a trial; end must follow.
+func (e *engine) try(c *class, node *plugin.Node) *trial {
+	t := &trial{class: c, node: node.Clone()}
+	if len(c.surveyFilters) > 0 {
+		t.views, t.moved = e.cache.views, map[*plugin.Pod]int64{}
+	}
+	return t
+}
+
+func (t *trial) add(p *plugin.Pod) {
+	t.node.AddPod(p)
+	if t.views != nil {
+		t.views.Add(t.node.Slot, p.Member)
+		t.moved[p]++
+	}
+}
+
+func (t *trial) remove(p *plugin.Pod) {
+	t.node.RemovePod(p)
+	if t.views != nil {
+		t.views.Remove(t.node.Slot, p.Member)
+		t.moved[p]--
+	}
+}
+
+// judge says whether a pod of the class fits as things are in the trial.
+func (t *trial) judge() *plugin.Rejection {
+	r, _ := t.class.shape.filter(t.node)
+	if r == nil {
+		r, _ = t.class.ask(t.node)
+	}
+	return r
+}
+
+// end makes the views count what is there.
+func (t *trial) end() {
+	for p, n := range t.moved {
+		if n > 0 {
+			t.views.Remove(t.node.Slot, p.Member)
+		} else if n < 0 {
+			t.views.Add(t.node.Slot, p.Member)
 		}
 	}
-	return trial
+}
+
+// withNominated begins a trial with the pods that have been promised room there and are not less important.
+func (e *engine) withNominated(pod *plugin.Pod, c *class, node *plugin.Node) *trial {
+	t := e.try(c, node)
+	for uid, n := range e.cache.promised[node.Name] {
+		if uid != pod.UID && n.pod.Priority() >= pod.Priority() {
+			t.add(n.pod)
+		}
+	}
+	return t
 }
 
 // verdict is the class's verdict, and where a node's room is promised to others, whether the pod fits beside them.
 func (e *engine) verdict(pod *plugin.Pod, c *class, node *plugin.Node) (*plugin.Rejection, plugin.Event) {
 	r, wakes := c.verdict(node)
-	if r != nil || len(e.cache.nominations) == 0 {
+	if r != nil || len(e.cache.promised) == 0 || len(e.cache.promised[node.Name]) == 0 {
 		return r, wakes
 	}
-	trial := e.withNominated(pod, node)
-	if len(trial.Pods) == len(node.Pods) {
+	t := e.withNominated(pod, c, node)
+	defer t.end()
+	if len(t.node.Pods) == len(node.Pods) {
 		return nil, 0
 	}
-	defer c.restore(node)
-	return c.retry(trial), plugin.PodGone | plugin.PodBound
+	return t.judge(), plugin.PodGone | plugin.PodBound
 }
 
-// retry judges a changed copy of a node. restore must follow.
-func (c *class) retry(trial *plugin.Node) *plugin.Rejection {
-	for _, s := range c.surveys {
-		s.Observe(trial.Slot, trial)
-	}
-	if r, _ := c.filter(trial); r != nil {
-		return r
-	}
-	for _, s := range c.surveyFilters {
-		if r := s.survey.Filter(trial); r != nil {
-			return r
+// nominate promises the pod room on the node. Promises to less important pods there end; it gives those pods.
+func (c *cache) nominate(pod *plugin.Pod, node string) (lost []*plugin.Pod) {
+	c.denominate(pod.UID)
+	for uid, n := range c.promised[node] {
+		if n.pod.Priority() < pod.Priority() {
+			c.denominate(uid)
+			lost = append(lost, n.pod)
 		}
 	}
-	return nil
-}
-
-// restore makes the surveys see the real node again.
-func (c *class) restore(node *plugin.Node) {
-	for _, s := range c.surveys {
-		s.Observe(node.Slot, node)
+	if c.promised[node] == nil {
+		c.promised[node] = map[types.UID]*nomination{}
 	}
-}
-
-// nominate promises the pod room on the node; promises to less important pods there end.
-func (c *cache) nominate(pod *plugin.Pod, node string) {
-	for uid, n := range c.nominations {
-		if n.node == node && n.pod.Priority() < pod.Priority() {
-			delete(c.nominations, uid)
-		}
-	}
-	c.nominations[pod.UID] = &nomination{pod: pod, node: node}
+	n := &nomination{pod: pod, node: node}
+	c.nominations[pod.UID], c.promised[node][pod.UID] = n, n
+	c.promiseChanged(node)
+	return lost
 }
 
 // denominate ends the promise to a pod and tells whether there was one.
 func (c *cache) denominate(uid types.UID) plugin.Event {
-	if c.nominations[uid] == nil {
+	n := c.nominations[uid]
+	if n == nil {
 		return 0
 	}
 	delete(c.nominations, uid)
+	if delete(c.promised[n.node], uid); len(c.promised[n.node]) == 0 {
+		delete(c.promised, n.node)
+	}
+	c.promiseChanged(n.node)
 	return plugin.PodGone // its room is free for others
+}
+
+// promiseChanged has those look again at a node who failed there, or fit.
+func (c *cache) promiseChanged(node string) {
+	if slot, known := c.slots[node]; known {
+		c.changed(slot)
+	}
 }
 
 // hasBelow tells whether any placed pod has a lower priority.

@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
 )
 
 func prioritized(pod *corev1.Pod, priority int32) *corev1.Pod {
@@ -91,7 +92,7 @@ func TestPreempt(t *testing.T) {
 				b.setPod(p)
 			}
 			pod := plugin.NewPod(tt.pod)
-			_, err := b.engine.place(pod, keyOf(tt.pod), nil)
+			_, err := b.engine.place(pod, podkey.Of(tt.pod), nil)
 			var fit *FitError
 			if !errors.As(err, &fit) {
 				t.Fatalf("place: %v, want a FitError", err)
@@ -162,6 +163,23 @@ func TestPreemptionWaitsForTheVictim(t *testing.T) {
 	})
 }
 
+// TestALostPromiseIsNotShown: a more important pod takes over the room, so the status of the other no longer names the node.
+func TestALostPromiseIsNotShown(t *testing.T) {
+	inWorld(t, []runtime.Object{testNode("node-1", "z", "1", "8Gi"), bound(testPod("low", "1", ""), "node-1")}, func(w *world) {
+		w.leaveGracefully()
+		w.createPod(prioritized(testPod("mid", "1", ""), 50))
+		synctest.Wait()
+		if got := w.pod("mid").Status.NominatedNodeName; got != "node-1" {
+			t.Fatalf("nominated to %q, want node-1", got)
+		}
+		w.createPod(prioritized(testPod("high", "1", ""), 100))
+		synctest.Wait()
+		if mid, high := w.pod("mid").Status.NominatedNodeName, w.pod("high").Status.NominatedNodeName; mid != "" || high != "node-1" {
+			t.Errorf("mid is nominated to %q, high to %q, want none and node-1", mid, high)
+		}
+	})
+}
+
 func TestRefusedEvictionIsTriedAgain(t *testing.T) {
 	inWorld(t, []runtime.Object{testNode("node-1", "z", "1", "8Gi"), bound(testPod("low", "1", ""), "node-1")}, func(w *world) {
 		var refusals atomic.Int64
@@ -206,7 +224,7 @@ func TestPreemptionLooksAtEveryNode(t *testing.T) {
 			}
 			pod := plugin.NewPod(prioritized(testPod("in", "4", ""), 50))
 			for range 3 { // from three different nodes on
-				_, err := b.place(pod, keyOf(pod.Pod), nil)
+				_, err := b.place(pod, podkey.Of(pod.Pod), nil)
 				var fit *FitError
 				if !errors.As(err, &fit) {
 					t.Fatal(err)
@@ -234,4 +252,21 @@ func TestSplitByBudget(t *testing.T) {
 	if len(protected) != 1 || protected[0].Name != "second" || len(free) != 4 {
 		t.Errorf("protected %v, free %v", protected, free)
 	}
+}
+
+// TestPromiseOfTheTermBefore: the scheduler begins anew while a victim goes. Who comes meanwhile does not take its room.
+func TestPromiseOfTheTermBefore(t *testing.T) {
+	low := bound(testPod("low", "1", ""), "node-1")
+	low.DeletionTimestamp, low.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/held"}
+	high := prioritized(testPod("high", "1", ""), 100)
+	high.Status.NominatedNodeName = "node-1"
+	inWorld(t, []runtime.Object{testNode("node-1", "z", "1", "8Gi"), low, high}, func(w *world) {
+		w.createPod(prioritized(testPod("thief", "1", ""), 50))
+		time.Sleep(time.Minute)
+		if err := w.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "default", "low"); err != nil {
+			t.Fatal(err)
+		}
+		w.wantNode("high", "node-1")
+		w.wantNode("thief", "")
+	})
 }

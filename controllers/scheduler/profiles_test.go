@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
@@ -144,8 +145,7 @@ func TestFewerNodesAreCompared(t *testing.T) {
 	b := benchOf(t, text, nodesNamed(800)...)
 	pod := plugin.NewPod(testPod("p", "1", ""))
 	found := func() []*plugin.Node {
-		c := b.engine.class(pod, keyOf(pod.Pod), nil)
-		c.refresh(b.nodes)
+		c := b.engine.class(pod, podkey.Of(pod.Pod), nil)
 		return b.feasible(pod, c)
 	}
 	if n := len(found()); n != 200 {
@@ -184,7 +184,7 @@ func TestPreemptionOfAProfile(t *testing.T) {
 		b := benchOf(t, text, nodesNamed(20)...)
 		fill(b)
 		pod := plugin.NewPod(preemptor())
-		_, err := b.place(pod, keyOf(pod.Pod), nil)
+		_, err := b.place(pod, podkey.Of(pod.Pod), nil)
 		var fit *FitError
 		if !errors.As(err, &fit) {
 			t.Fatal(err)

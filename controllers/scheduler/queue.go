@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
 )
 
 const (
@@ -37,6 +39,7 @@ const (
 type queue struct {
 	mu      sync.Mutex
 	entries map[types.UID]*entry
+	users   devices.Users[*entry]
 	heaps   [inHeap]entryHeap
 	parked  map[types.UID]*entry
 	signal  chan struct{} // capacity 1: something may be ready
@@ -68,7 +71,7 @@ const (
 // entry is one waiting pod.
 type entry struct {
 	pod     *plugin.Pod
-	key     string // keyOf the pod
+	key     podkey.Key // podkey.Of the pod
 	arrival uint64
 	unfit   int // attempts that found no node
 	where   whereabouts
@@ -78,6 +81,7 @@ type entry struct {
 	wakes   plugin.Event // what a parked pod waits for
 	popped  uint64       // queue.moves when it was handed out
 	stale   bool         // the pod changed while in flight
+	missed  bool         // a claim that it uses changed while in flight
 	refused int          // attempts in a row that ended in retry
 
 	waits  *list.Element       // in queue.order; nil: it is not to be tried now
@@ -86,8 +90,8 @@ type entry struct {
 
 func newQueue(loop *numbers.Loop, backoffMin, backoffMax time.Duration) *queue {
 	q := &queue{
-		entries: map[types.UID]*entry{}, parked: map[types.UID]*entry{}, signal: make(chan struct{}, 1), numbers: loop, order: list.New(),
-		backoffMin: backoffMin, backoffMax: backoffMax,
+		entries: map[types.UID]*entry{}, users: devices.Users[*entry]{}, parked: map[types.UID]*entry{}, signal: make(chan struct{}, 1),
+		numbers: loop, order: list.New(), backoffMin: backoffMin, backoffMax: backoffMax,
 	}
 	for place := range q.heaps {
 		q.heaps[place].byTime = whereabouts(place) != active
@@ -97,7 +101,7 @@ func newQueue(loop *numbers.Loop, backoffMin, backoffMax time.Duration) *queue {
 
 // set adds a pod, or takes over its new version. A version that plugins would judge differently is tried at once.
 func (q *queue) set(object *corev1.Pod) {
-	key := keyOf(object)
+	key := podkey.Of(object)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.entries[object.UID]
@@ -105,26 +109,25 @@ func (q *queue) set(object *corev1.Pod) {
 		q.arrival++
 		e = &entry{pod: plugin.NewPod(object), key: key, arrival: q.arrival}
 		q.entries[object.UID] = e
+		q.users.Add(e.pod.Pod, e)
 		q.put(e, active)
 		return
 	}
-	same := e.key == key && e.pod.Priority() == priorityOf(object)
+	same := e.key == key
 	pod := plugin.NewPod(object)
 	if same {
 		e.pod = pod
 		return
 	}
 	where := q.take(e)
+	q.users.Remove(e.pod.Pod)
 	e.pod, e.key = pod, key
+	q.users.Add(e.pod.Pod, e)
 	if where == inFlight {
 		e.where, e.stale = inFlight, true
 		return
 	}
 	q.put(e, active)
-}
-
-func priorityOf(pod *corev1.Pod) int32 {
-	return (&plugin.Pod{Pod: pod}).Priority()
 }
 
 // has tells whether the pod waits here or is in flight.
@@ -148,7 +151,7 @@ func (q *queue) remove(uid types.UID) {
 type task struct {
 	entry *entry
 	pod   *plugin.Pod
-	key   string
+	key   podkey.Key
 	begun time.Time
 }
 
@@ -176,7 +179,7 @@ func (q *queue) next(now time.Time) (task, time.Duration) {
 	for _, place := range []whereabouts{active, woken} {
 		if e := q.heaps[place].first(); e != nil {
 			q.take(e)
-			e.where, e.popped, e.stale = inFlight, q.moves, false
+			e.where, e.popped, e.stale, e.missed = inFlight, q.moves, false, false
 			q.count(e)
 			return task{e, e.pod, e.key, time.Now()}, 0
 		}
@@ -225,7 +228,7 @@ func (q *queue) park(e *entry, wakes plugin.Event) {
 	switch {
 	case e.stale:
 		q.put(e, active)
-	case q.happenedSince(e.popped, wakes):
+	case e.missed || q.happenedSince(e.popped, wakes):
 		q.put(e, woken)
 	default:
 		q.put(e, parked)
@@ -286,6 +289,21 @@ func (q *queue) wake(events plugin.Event) {
 	}
 }
 
+// wakeUsers moves the parked pods that use a claim and wait for devices. One in flight is tried again if it finds no node.
+func (q *queue) wakeUsers(claim types.NamespacedName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range q.users[claim] {
+		switch {
+		case e.where == inFlight:
+			e.missed = true
+		case e.where == parked && e.wakes&plugin.DevicesChanged != 0:
+			q.take(e)
+			q.put(e, woken)
+		}
+	}
+}
+
 // flush wakes the pods that have been parked for parkedMax: a net below the events, should one ever be missing.
 func (q *queue) flush(now time.Time) {
 	q.mu.Lock()
@@ -333,6 +351,7 @@ func (q *queue) take(e *entry) whereabouts {
 // drop forgets an entry that was taken, or is in flight.
 func (q *queue) drop(e *entry) {
 	delete(q.entries, e.pod.UID)
+	q.users.Remove(e.pod.Pod)
 	e.where = gone
 	q.count(e)
 	q.succeeded(e)

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/owners"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
@@ -67,7 +68,7 @@ type scheduler struct {
 	name    string // in reports: of the first profile
 	log     *slog.Logger
 	pods    corelisters.PodLister
-	owners  *owners
+	owners  *owners.Owners
 	claims  *claims
 	queue   *queue
 	binder  *binder
@@ -124,7 +125,7 @@ func newScheduler(cfg Config) *scheduler {
 	}
 	s.queue, s.counts = newQueue(cfg.Numbers.Begin(s.name, queueName), config.BackoffMin, config.BackoffMax), cfg.Numbers.OfScheduling()
 	s.pods = cfg.Informers.Core().V1().Pods().Lister()
-	s.owners = newOwners(cfg)
+	s.owners = owners.New(cfg.Informers, cfg.serves)
 	s.claims = newClaims(cfg)
 	for i := range config.Profiles {
 		p := &config.Profiles[i]
@@ -138,7 +139,7 @@ func newScheduler(cfg Config) *scheduler {
 
 // schedule finds a node for one pod and starts binding it, or makes room for it, or explains why there is none.
 func (s *scheduler) schedule(ctx context.Context, t task) {
-	d, err := s.decide(t, s.owners.selector(t.pod.Pod))
+	d, err := s.decide(t, s.owners.Selector(t.pod.Pod))
 	var fit *FitError
 	switch {
 	case err == nil:
@@ -149,7 +150,7 @@ func (s *scheduler) schedule(ctx context.Context, t task) {
 		s.counts.Attempted(t.profile(), numbers.Unschedulable, time.Since(t.begun))
 		s.report.unschedulable(t.pod.Pod, corev1.PodReasonUnschedulable, fit.Error())
 		if len(d.victims) > 0 {
-			s.evictor.evict(ctx, t.pod, d.node, d.victims)
+			s.evictor.evict(ctx, t.pod, d)
 		}
 		if d.blocks != nil {
 			s.binder.deallocate(ctx, t, d.blocks)
@@ -165,6 +166,7 @@ type decision struct {
 	volumes plugin.VolumeChoice  // for the pod's claims, promised
 	devices []devices.Allocation // for the pod's claims, promised
 	victims []*corev1.Pod
+	lost    []*plugin.Pod             // less important pods to which the room was promised
 	blocks  *resourcev1.ResourceClaim // its devices are in the way, and nobody else uses them
 }
 
@@ -179,9 +181,9 @@ func (s *scheduler) decide(t task, spread labels.Selector) (decision, error) {
 	found, needs, err := s.place(t, spread)
 	if err == nil {
 		volumes, _ := needs.ChooseVolumes(found.Node) // the node was found because there is a choice
-		devices, err := allocations(needs, found.Node)
+		devices, err := devices.Chosen(needs.Allocate, needs.Devices, needs.Extended, found.Node)
 		if err != nil {
-			return decision{}, &FitError{Nodes: s.cache.known, Refusal: err.Error(), Wakes: plugin.DevicesChanged}
+			return decision{}, &FitError{Nodes: s.cache.known, Refusal: err.Error(), Wakes: plugin.DevicesChanged | plugin.ClassChanged}
 		}
 		s.claims.allocation.Promise(devices)
 		s.claims.promise(volumes, found.Name)
@@ -200,9 +202,12 @@ func (s *scheduler) decide(t task, spread labels.Selector) (decision, error) {
 	return d, err
 }
 
-// blocking is a claim whose devices cannot be reached from a node on which the pod would fit otherwise, and which no other pod
-// uses; nil if there is none.
+// blocking is a claim whose devices cannot be reached from a node on which the pod would fit otherwise, or do not become ready,
+// and which no other pod uses, or the claim that an earlier attempt has left; nil if there is none.
 func (s *scheduler) blocking(pod *plugin.Pod, needs *plugin.Needs, fit *FitError) *resourcev1.ResourceClaim {
+	if needs.Stale != nil {
+		return needs.Stale
+	}
 	if fit.Reasons[plugins.DevicesElsewhere] == 0 {
 		return nil
 	}
@@ -214,7 +219,8 @@ func (s *scheduler) blocking(pod *plugin.Pod, needs *plugin.Needs, fit *FitError
 			continue
 		}
 		for _, claim := range needs.Devices {
-			if !plugins.OffersDevices(node, claim) && devices.UnusedByOthers(pod.Pod, claim) {
+			there := plugins.OffersDevices(node, claim) && !slices.Contains(needs.Stuck, claim)
+			if !there && devices.UnusedByOthers(pod.Pod, claim) {
 				return claim
 			}
 		}
@@ -226,11 +232,12 @@ func (s *scheduler) blocking(pod *plugin.Pod, needs *plugin.Needs, fit *FitError
 func (s *scheduler) place(t task, spread labels.Selector) (*plugin.Node, *plugin.Needs, error) {
 	needs, err := s.claims.needs(t.pod.Pod)
 	if err != nil && s.cache.known > 0 {
-		return nil, nil, &FitError{Nodes: s.cache.known, Refusal: err.Error(), Wakes: plugin.ClaimChanged | plugin.DevicesChanged}
+		const wakes = plugin.ClaimChanged | plugin.DevicesChanged | plugin.ClassChanged
+		return nil, nil, &FitError{Nodes: s.cache.known, Refusal: err.Error(), Wakes: wakes}
 	}
 	pod := *t.pod
 	pod.Needs = needs
-	found, err := s.engines[t.profile()].place(&pod, t.key+needs.Key(), spread)
+	found, err := s.engines[t.profile()].place(&pod, t.key, spread)
 	return found, &needs, err
 }
 
@@ -245,8 +252,7 @@ func (s *scheduler) makeRoom(pod *plugin.Pod, fit *FitError) decision {
 	if chosen == nil {
 		return decision{}
 	}
-	s.cache.nominate(pod, chosen.node.Name)
-	d := decision{node: chosen.node.Name}
+	d := decision{node: chosen.node.Name, lost: s.cache.nominate(pod, chosen.node.Name)}
 	for _, victim := range chosen.victims {
 		s.cache.evicting[victim.UID] = true
 		d.victims = append(d.victims, victim.Pod)
@@ -284,12 +290,23 @@ func (s *scheduler) settle(all []devices.Allocation, stored []*resourcev1.Resour
 		return
 	}
 	s.mu.Lock()
-	s.claims.allocation.Written(stored)
+	s.claims.allocation.Written(all, stored)
 	s.claims.allocation.Forget(all)
 	s.mu.Unlock()
 	if len(stored) < len(all) {
 		s.queue.wake(plugin.DevicesChanged)
 	}
+}
+
+// deleted ends the promises of claims that exist no more.
+func (s *scheduler) deleted(claims []*resourcev1.ResourceClaim) {
+	if len(claims) == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.claims.allocation.Gone(claims)
+	s.mu.Unlock()
+	s.queue.wake(plugin.DevicesChanged)
 }
 
 // flush wakes pods parked for too long.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,8 @@ type world struct {
 	// refuse, if set, answers a binding in place of the API.
 	refuse atomic.Pointer[error]
 	writes atomic.Int64 // status patches
+	// writing is held while a pod is read and written: what the fake does in two steps, the API does in one.
+	writing sync.Mutex
 	// deletions counts deletions that only began, see leaveGracefully.
 	deletions atomic.Int64
 	ledger    numbers.Ledger
@@ -47,10 +50,7 @@ func inWorldOf(t *testing.T, profiles profile.Config, objects []runtime.Object, 
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &world{t: t, client: fake.NewSimpleClientset(objects...)}
 		w.client.PrependReactor("create", "pods", w.bind)
-		w.client.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			w.writes.Add(1)
-			return false, nil, nil
-		})
+		w.client.PrependReactor("patch", "pods", w.patch)
 		factory := informers.NewSharedInformerFactory(w.client, 0)
 		cfg := Config{Client: w.client, Informers: factory, Profiles: profiles, Numbers: &w.ledger, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 		if _, err := informersOf(factory, Reads(cfg.serves)); err != nil {
@@ -71,6 +71,14 @@ func inWorldOf(t *testing.T, profiles profile.Config, objects []runtime.Object, 
 	})
 }
 
+// patch does what the API does on patches of pods, and counts them.
+func (w *world) patch(action clienttesting.Action) (bool, runtime.Object, error) {
+	w.writes.Add(1)
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	return clienttesting.ObjectReaction(w.client.Tracker())(action)
+}
+
 // bind does what the API does on pods/binding.
 func (w *world) bind(action clienttesting.Action) (bool, runtime.Object, error) {
 	if action.GetSubresource() != "binding" {
@@ -79,6 +87,8 @@ func (w *world) bind(action clienttesting.Action) (bool, runtime.Object, error) 
 	if err := w.refuse.Load(); err != nil {
 		return true, nil, *err
 	}
+	w.writing.Lock()
+	defer w.writing.Unlock()
 	binding := action.(clienttesting.CreateAction).GetObject().(*corev1.Binding)
 	gvr := corev1.SchemeGroupVersion.WithResource("pods")
 	object, err := w.client.Tracker().Get(gvr, action.GetNamespace(), binding.Name)

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-helpers/storage/volume"
 )
 
@@ -113,6 +116,30 @@ func TestAVolumeThatIsMade(t *testing.T) {
 		w.finish("data", "made")
 		w.wantNode("a", "node-2")
 		w.wantNode("b", "node-2")
+	})
+}
+
+// TestTheNodeIsShownWhileVolumesAreMade, and no longer when they could not be made there.
+func TestTheNodeIsShownWhileVolumesAreMade(t *testing.T) {
+	inWorld(t, twoNodes(lateClass("csi.example.com", "z2"), lateClaim("data", "5Gi")), func(w *world) {
+		w.createPod(claiming(testPod("a", "", ""), "data"))
+		synctest.Wait()
+		if got := w.pod("a").Status.NominatedNodeName; got != "node-2" {
+			t.Errorf("nominated to %q while the volume is made, want node-2", got)
+		}
+		c := w.claim("data")
+		c.Annotations = nil // the provisioner gives up
+		c.ResourceVersion += "1"
+		if _, err := w.client.CoreV1().PersistentVolumeClaims("default").Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.rest()
+		if !slices.ContainsFunc(w.client.Actions(), func(action clienttesting.Action) bool {
+			patch, ok := action.(clienttesting.PatchAction)
+			return ok && strings.Contains(string(patch.GetPatch()), `"nominatedNodeName":null`)
+		}) {
+			t.Error("still nominated after the volume could not be made")
+		}
 	})
 }
 

@@ -4,24 +4,28 @@ import (
 	"context"
 	"errors"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/owners"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
 // Reads are what the scheduler reads from caches: what it cannot work without, and what of the rest is served.
 func Reads(serves func(schema.GroupVersionResource) bool) []reconcile.Read {
 	reads := []reconcile.Read{reconcile.Nodes, reconcile.Namespaces, reconcile.Pods}
-	for _, resource := range []schema.GroupVersionResource{services, replicationControllers, replicaSets, statefulSets, disruptionBudgets} {
+	for _, resource := range []schema.GroupVersionResource{
+		owners.Services, owners.ReplicationControllers, owners.ReplicaSets, owners.StatefulSets, disruptionBudgets,
+	} {
 		if serves(resource) {
 			reads = append(reads, reconcile.Declaration{Resource: resource})
 		}
@@ -72,20 +76,16 @@ func informersOf(f informers.SharedInformerFactory, reads []reconcile.Read) ([]t
 
 // The kinds the scheduler takes into account if they are served.
 var (
-	services               = corev1.SchemeGroupVersion.WithResource("services")
-	replicationControllers = corev1.SchemeGroupVersion.WithResource("replicationcontrollers")
-	replicaSets            = appsv1.SchemeGroupVersion.WithResource("replicasets")
-	statefulSets           = appsv1.SchemeGroupVersion.WithResource("statefulsets")
-	storageClasses         = storagev1.SchemeGroupVersion.WithResource("storageclasses")
-	csiNodes               = storagev1.SchemeGroupVersion.WithResource("csinodes")
-	volumeAttachments      = storagev1.SchemeGroupVersion.WithResource("volumeattachments")
-	csiDrivers             = storagev1.SchemeGroupVersion.WithResource("csidrivers")
-	csiStorageCapacities   = storagev1.SchemeGroupVersion.WithResource("csistoragecapacities")
-	resourceClaims         = resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
-	resourceSlices         = resourcev1.SchemeGroupVersion.WithResource("resourceslices")
-	deviceClasses          = resourcev1.SchemeGroupVersion.WithResource("deviceclasses")
-	deviceTaintRules       = resourcev1.SchemeGroupVersion.WithResource("devicetaintrules")
-	disruptionBudgets      = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
+	storageClasses       = storagev1.SchemeGroupVersion.WithResource("storageclasses")
+	csiNodes             = storagev1.SchemeGroupVersion.WithResource("csinodes")
+	volumeAttachments    = storagev1.SchemeGroupVersion.WithResource("volumeattachments")
+	csiDrivers           = storagev1.SchemeGroupVersion.WithResource("csidrivers")
+	csiStorageCapacities = storagev1.SchemeGroupVersion.WithResource("csistoragecapacities")
+	resourceClaims       = resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
+	resourceSlices       = resourcev1.SchemeGroupVersion.WithResource("resourceslices")
+	deviceClasses        = resourcev1.SchemeGroupVersion.WithResource("deviceclasses")
+	deviceTaintRules     = resourcev1.SchemeGroupVersion.WithResource("devicetaintrules")
+	disruptionBudgets    = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
 )
 
 // watch feeds cache and queue from the informers and returns when they have seen all that exists. The returned function
@@ -115,10 +115,7 @@ func (s *scheduler) watch(ctx context.Context, cfg Config) (stop func(), err err
 	for _, informer := range claims {
 		add(informer, s.claimHandler())
 	}
-	devices, devicesErr := informersOf(f, deviceReads(cfg.serves))
-	for _, informer := range devices {
-		add(informer, s.deviceHandler())
-	}
+	devicesErr := s.watchDevices(cfg, add)
 	all, allErr := informersOf(f, Reads(cfg.serves))
 	for _, informer := range all {
 		synced = append(synced, informer.HasSyncedChecker())
@@ -128,6 +125,25 @@ func (s *scheduler) watch(ctx context.Context, cfg Config) (stop func(), err err
 		toolscache.WaitFor(ctx, "", synced...) // reacts at once, where WaitForCacheSync polls
 	}
 	return stop, err
+}
+
+// watchDevices wakes the pods that a change may help: of a claim those that use it, unless its devices are free now.
+func (s *scheduler) watchDevices(cfg Config, add func(toolscache.SharedIndexInformer, toolscache.ResourceEventHandler)) error {
+	for _, read := range deviceReads(cfg.serves) {
+		found, err := informersOf(cfg.Informers, []reconcile.Read{read})
+		if err != nil {
+			return err
+		}
+		switch read.Declaration().Resource {
+		case resourceClaims:
+			add(found[0], devices.Handler(s.deviceClaimChanged))
+		case deviceClasses:
+			add(found[0], s.waker(plugin.ClassChanged))
+		default:
+			add(found[0], s.waker(plugin.DevicesChanged))
+		}
+	}
+	return nil
 }
 
 // handler makes informer callbacks from a function for a present object and one for a deleted object.
@@ -164,9 +180,14 @@ func (s *scheduler) claimHandler() toolscache.ResourceEventHandlerFuncs {
 	return s.waker(plugin.ClaimChanged)
 }
 
-// deviceHandler wakes pods that wait for devices.
-func (s *scheduler) deviceHandler() toolscache.ResourceEventHandlerFuncs {
-	return s.waker(plugin.DevicesChanged)
+// deviceClaimChanged wakes all pods that wait for devices when a claim gives some back, and else the pods that use the claim.
+func (s *scheduler) deviceClaimChanged(claim types.NamespacedName, freed bool) {
+	s.claims.limits.version.Add(1)
+	if freed {
+		s.queue.wake(plugin.DevicesChanged)
+	} else {
+		s.queue.wakeUsers(claim)
+	}
 }
 
 func (s *scheduler) waker(event plugin.Event) toolscache.ResourceEventHandlerFuncs {
@@ -193,10 +214,10 @@ func (s *scheduler) nodeGone(node *corev1.Node) {
 
 func (s *scheduler) namespaceChanged(namespace *corev1.Namespace) {
 	s.mu.Lock()
-	changed := s.cache.setNamespace(namespace.Name, labels.Set(namespace.Labels))
-	if changed {
+	changed, stale := s.cache.setNamespace(namespace.Name, labels.Set(namespace.Labels))
+	if stale {
 		for _, e := range s.engines {
-			e.reset() // classes may have counted pods by the old labels
+			e.reset()
 		}
 	}
 	s.mu.Unlock()

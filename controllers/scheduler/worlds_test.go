@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
 )
 
 // generated is a world that changes at random, and the plain model it is judged by.
@@ -127,7 +128,7 @@ func (g *generated) newPod() *corev1.Pod {
 
 func (g *generated) placePod(t *testing.T) {
 	object := g.newPod()
-	pod, key := plugin.NewPod(object), keyOf(object)
+	pod, key := plugin.NewPod(object), podkey.Of(object)
 	spread := labels.SelectorFromSet(labels.Set{"app": object.Labels["app"]})
 	forgetful := newEngine(g.cache, g.engine.profile)
 	forgetful.round = g.round
@@ -151,7 +152,7 @@ func (g *generated) placePod(t *testing.T) {
 
 // makeRoom preempts for a pod that fits nowhere; with the victims gone it must fit on the node promised to it, and no
 // victim may have been spared without need.
-func (g *generated) makeRoom(t *testing.T, pod *plugin.Pod, key string, spread labels.Selector, err error) *plugin.Node {
+func (g *generated) makeRoom(t *testing.T, pod *plugin.Pod, key podkey.Key, spread labels.Selector, err error) *plugin.Node {
 	t.Helper()
 	var fit *FitError
 	if !errors.As(err, &fit) || fit.Nodes == 0 || pod.Priority() == 0 {

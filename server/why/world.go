@@ -165,7 +165,7 @@ func (w *world) Judge(pod *corev1.Pod) explain.Judgement {
 			Node: explain.Node{Name: verdict.Node.Name}, Object: verdict.Node, FreeMilliCPU: verdict.FreeMilliCPU, FreeMemory: verdict.FreeMemory,
 		}
 		for _, r := range verdict.Rejections {
-			node.Refusals = append(node.Refusals, explain.Refusal{Plugin: r.Plugin, Reasons: r.Reasons, Remedies: r.Remedies})
+			node.Refusals = append(node.Refusals, explain.Refusal{Plugin: r.Plugin, Reasons: r.Reasons, Remedies: r.Texts()})
 			node.Cost += r.Cost
 		}
 		j.Nodes = append(j.Nodes, node)

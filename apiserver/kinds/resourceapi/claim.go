@@ -128,6 +128,11 @@ func dropGated(spec *resourcev1.ResourceClaimSpec) {
 // prepareClaimStatus: what drivers say of a device goes with its allocation.
 func prepareClaimStatus(claim, old *resourcev1.ResourceClaim) {
 	metav1.ResetObjectMetaForStatus(claim, old)
+	if claim.Status.Allocation != nil {
+		for i := range claim.Status.Allocation.Devices.Results {
+			claim.Status.Allocation.Devices.Results[i].SkipNodeOperations = nil // its feature is off
+		}
+	}
 	if old.Status.Allocation != nil && claim.Status.Allocation == nil {
 		gone := allocated(old.Status.Allocation)
 		claim.Status.Devices = slices.DeleteFunc(

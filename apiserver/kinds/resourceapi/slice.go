@@ -78,6 +78,9 @@ func dropGatedDevices(s *slice) {
 	for i := range s.Spec.Devices {
 		device := &s.Spec.Devices[i]
 		device.NodeAllocatableResources = nil
+		for j := range device.ConsumesCounters {
+			device.ConsumesCounters[j].CompatibilityGroups = nil
+		}
 		for name, attribute := range device.Attributes {
 			attribute.BoolValues, attribute.IntValues, attribute.StringValues, attribute.VersionValues = nil, nil, nil, nil
 			device.Attributes[name] = attribute

@@ -1,6 +1,8 @@
 package devices
 
 import (
+	"time"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -9,6 +11,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
+// unseenMax is how long the caches may take to show a claim that was made. Upstream's.
+const unseenMax = 2 * time.Minute
+
 // promises are the devices of claims that the caches do not show as allocated yet, by the claims' uids.
 type promises map[types.UID]*promise
 
@@ -16,6 +21,15 @@ type promise struct {
 	Allocation
 	// written is the claim as it was stored with its devices; nil until then.
 	written *resourcev1.ResourceClaim
+	since   time.Time // when that was heard of
+}
+
+// uid is that of the claim as it is stored.
+func (p *promise) uid() types.UID {
+	if p.written != nil {
+		return p.written.UID
+	}
+	return p.Claim.UID
 }
 
 // Version changes whenever something is promised or a promise ends without having been written.
@@ -31,11 +45,24 @@ func (w *World) Promise(all []Allocation) {
 	}
 }
 
-// Written tells that the claims are stored with their devices, as they are given here. The promises end when the caches know.
-func (w *World) Written(claims []*resourcev1.ResourceClaim) {
+// Written tells that the claims, the first ones of all, are stored with their devices, as they are given here. The promises end
+// when the caches know.
+func (w *World) Written(all []Allocation, claims []*resourcev1.ResourceClaim) {
+	for i, claim := range claims {
+		if p := w.promises[all[i].Claim.UID]; p != nil {
+			p.written, p.since = claim, time.Now()
+		}
+	}
+}
+
+// Gone ends the promises of claims that were deleted.
+func (w *World) Gone(claims []*resourcev1.ResourceClaim) {
+	w.version++
 	for _, claim := range claims {
-		if p := w.promises[claim.UID]; p != nil {
-			p.written = claim
+		for key, p := range w.promises {
+			if p.uid() == claim.UID {
+				delete(w.promises, key)
+			}
 		}
 	}
 }
@@ -51,14 +78,17 @@ func (w *World) Forget(all []Allocation) {
 }
 
 // prune ends the promises that the caches know of.
-func (p promises) prune(claims resourcelisters.ResourceClaimLister) {
-	for uid, promise := range p {
+func (p promises) prune(claims resourcelisters.ResourceClaimLister, now time.Time) {
+	for key, promise := range p {
 		if promise.written == nil {
 			continue
 		}
-		claim, err := claims.ResourceClaims(promise.Claim.Namespace).Get(promise.Claim.Name)
-		if err != nil || claim.UID != uid || claim.Status.Allocation != nil || isSince(claim, promise.written) {
-			delete(p, uid)
+		claim, err := claims.ResourceClaims(promise.written.Namespace).Get(promise.written.Name)
+		if err != nil && promise.Mappings != nil && now.Sub(promise.since) < unseenMax {
+			continue // the claim is new: the caches may not know it yet
+		}
+		if err != nil || claim.UID != promise.written.UID || claim.Status.Allocation != nil || isSince(claim, promise.written) {
+			delete(p, key)
 		}
 	}
 }
@@ -83,8 +113,8 @@ func (p promises) allocated(claims []*resourcev1.ResourceClaim) structured.Alloc
 			count(&state, claim.Status.Allocation)
 		}
 	}
-	for uid, promise := range p {
-		if !seen[uid] {
+	for _, promise := range p {
+		if !seen[promise.uid()] {
 			count(&state, promise.Result)
 		}
 	}

@@ -13,21 +13,28 @@ import (
 	"k8s.io/client-go/informers"
 	resourcelisters "k8s.io/client-go/listers/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/dynamic-resource-allocation/structured"
 )
 
-// Limits of allocating. Both are upstream's.
-const (
-	// nodeTimeout is how long devices are looked for on one node.
-	nodeTimeout = 10 * time.Second
-	// expressionLimit bounds the compiled CEL expressions that are kept; the one not used for longest goes first.
-	expressionLimit = 10
-)
+// expressionLimit bounds the compiled CEL expressions that are kept; the one not used for longest goes first. Upstream's.
+const expressionLimit = 10
 
-// features are those that upstream 1.37 switches on by default, but for binding conditions: devices with them are left out.
+// Limits are how long a pod may take for its devices.
+type Limits struct {
+	// Search is how long devices are looked for on one node; 0: without limit.
+	Search time.Duration
+	// Binding is how long the pod waits until its devices are ready; at least a second.
+	Binding time.Duration
+}
+
+// DefaultLimits are upstream's.
+var DefaultLimits = Limits{Search: 10 * time.Second, Binding: 10 * time.Minute}
+
+// features are those that upstream 1.37 switches on by default.
 var features = structured.Features{
 	AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true, ConsumableCapacity: true,
-	FractionalCapacityRange: true,
+	FractionalCapacityRange: true, DeviceBindingAndStatus: true,
 }
 
 // Allocation is what a claim of a pod gets.
@@ -35,7 +42,21 @@ type Allocation struct {
 	Claim *resourcev1.ResourceClaim
 	// Result are the devices; nil if the claim has some already and the pod joins their users.
 	Result *resourcev1.AllocationResult
+	// Mappings tell which of its requests serve which containers, if the claim is for the pod's extended resources. It is not
+	// stored yet then.
+	Mappings []corev1.ContainerExtendedResourceRequest
 }
+
+// Wish is what a pod wants of devices.
+type Wish struct {
+	Claims   []*resourcev1.ResourceClaim
+	Extended *Extended // nil: none of its extended resources is satisfied by devices
+	Limits   Limits
+}
+
+// Search looks for devices on a node: one result for each claim that has none, in their order, and a last one for the claim that
+// Extended makes there, if it makes one. The error says why the node cannot help.
+type Search func(*corev1.Node) ([]resourcev1.AllocationResult, error)
 
 // World is what devices are allocated from: the caches, and what has been promised to pods that are being bound.
 type World struct {
@@ -60,20 +81,20 @@ func New(f informers.SharedInformerFactory) *World {
 	}
 }
 
-// Allocator says which devices those of a pod's claims that have none would get on a node: one result for each such claim, in
-// their order, or an error in upstream's words. It is nil if all claims have devices. The error says why no node can help.
-func (w *World) Allocator(claims []*resourcev1.ResourceClaim) (func(*corev1.Node) ([]resourcev1.AllocationResult, error), error) {
-	w.promises.prune(w.claims)
+// Search says which devices the pod would get on a node. It is nil if all its claims have devices. The error, in upstream's
+// words, says why no node can help.
+func (w *World) Search(pod *corev1.Pod, wish Wish) (Search, error) {
+	w.promises.prune(w.claims, time.Now())
 	var missing []*resourcev1.ResourceClaim
-	for _, claim := range claims {
-		if err := w.check(claim); err != nil {
+	for _, claim := range wish.Claims {
+		if err := w.check(pod, claim); err != nil {
 			return nil, err
 		}
 		if claim.Status.Allocation == nil {
 			missing = append(missing, claim)
 		}
 	}
-	if len(missing) == 0 {
+	if len(missing) == 0 && wish.Extended == nil {
 		return nil, nil
 	}
 	all, err := w.claims.List(labels.Everything())
@@ -84,16 +105,19 @@ func (w *World) Allocator(claims []*resourcev1.ResourceClaim) (func(*corev1.Node
 	if err != nil {
 		return nil, err
 	}
-	search, err := structured.NewAllocator(context.Background(), features, w.promises.allocated(all), w.classes, slices, w.compiled)
+	allocator, err := structured.NewAllocator(context.Background(), features, w.promises.allocated(all), w.classes, slices, w.compiled)
 	if err != nil {
 		return nil, err
 	}
-	return onNode(search, missing), nil
+	s := &search{Allocator: allocator, claims: missing, extended: wish.Extended, timeout: wish.Limits.Search}
+	return s.on, nil
 }
 
 // check looks at what no node can change.
-func (w *World) check(claim *resourcev1.ResourceClaim) error {
+func (w *World) check(pod *corev1.Pod, claim *resourcev1.ResourceClaim) error {
 	switch {
+	case claim.Status.Allocation != nil && !resourceclaim.CanBeReserved(claim) && !resourceclaim.IsReservedForPod(pod, claim, false):
+		return errInUse
 	case claim.Status.Allocation == nil && w.promises[claim.UID] != nil:
 		return fmt.Errorf("resource claim %s/%s is in the process of being allocated", claim.Namespace, claim.Name)
 	case claim.Status.Allocation == nil:
@@ -121,35 +145,63 @@ func (w *World) checkClasses(claim *resourcev1.ResourceClaim) error {
 	return nil
 }
 
-// onNode searches on one node after the other. An error that concerns the claims or their classes, such as an expression that
-// fails, and a search that takes too long end the search on all nodes, as upstream's attempt ends.
-func onNode(search structured.Allocator, claims []*resourcev1.ResourceClaim) func(*corev1.Node) ([]resourcev1.AllocationResult, error) {
-	var fatal error
-	return func(node *corev1.Node) ([]resourcev1.AllocationResult, error) {
-		if fatal != nil {
-			return nil, fatal
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), nodeTimeout)
-		defer cancel()
-		results, err := search.Allocate(ctx, node, claims)
-		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			fatal = fmt.Errorf("node %s: timed out trying to allocate devices", node.Name)
-			return nil, fatal
-		case err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode):
-			fatal = err
-			return nil, fatal
-		case err != nil:
-			return nil, err
-		case len(results) != len(claims):
-			return nil, errNotAll
-		}
-		return results, nil
-	}
+// search looks for devices on one node after the other.
+type search struct {
+	structured.Allocator
+	claims   []*resourcev1.ResourceClaim
+	extended *Extended
+	timeout  time.Duration
+	fatal    error // concerns the claims or their classes, such as an expression that fails: it ends the search on all nodes
 }
 
-// errNotAll is upstream's.
-var errNotAll = errors.New("cannot allocate all claims")
+func (s *search) on(node *corev1.Node) ([]resourcev1.AllocationResult, error) {
+	if s.fatal != nil {
+		return nil, s.fatal
+	}
+	claims := s.claims
+	if s.extended != nil {
+		claim, _, err := s.extended.On(node)
+		if err != nil {
+			return nil, err
+		}
+		if claim != nil {
+			claims = append(claims[:len(claims):len(claims)], claim)
+		}
+	}
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	results, err := s.allocate(node, claims)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		s.fatal = fmt.Errorf("node %s: timed out trying to allocate devices", node.Name)
+		return nil, s.fatal
+	case err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode):
+		s.fatal = err
+		return nil, err
+	case err != nil:
+		return nil, err
+	case len(results) != len(claims):
+		return nil, errNotAll
+	}
+	return results, nil
+}
+
+func (s *search) allocate(node *corev1.Node, claims []*resourcev1.ResourceClaim) ([]resourcev1.AllocationResult, error) {
+	ctx := context.Background()
+	if s.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
+	return s.Allocate(ctx, node, claims)
+}
+
+// Upstream's words.
+var (
+	errNotAll = errors.New("cannot allocate all claims")
+	errInUse  = errors.New("resourceclaim in use")
+)
 
 // classes is the lister as the search wants it.
 type classes struct {

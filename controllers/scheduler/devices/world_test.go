@@ -75,7 +75,7 @@ func TestWhatClaimsGet(t *testing.T) {
 		{"used by an administrator only", resourcev1.DeviceRequest{Name: "gpu", Exactly: exactly("any", 1)}, []runtime.Object{pool(a, b), admin}, "a"},
 		{"too few", resourcev1.DeviceRequest{Name: "gpu", Exactly: exactly("any", 2)}, []runtime.Object{pool(a, b), has}, "cannot allocate all claims"},
 		{"tainted", resourcev1.DeviceRequest{Name: "gpu", Exactly: exactly("any", 1)}, []runtime.Object{pool(tainted)}, "cannot allocate all claims"},
-		{"with binding conditions", resourcev1.DeviceRequest{Name: "gpu", Exactly: exactly("any", 1)}, []runtime.Object{pool(conditional)}, "cannot allocate all claims"},
+		{"with binding conditions", resourcev1.DeviceRequest{Name: "gpu", Exactly: exactly("any", 1)}, []runtime.Object{pool(conditional)}, "d"},
 		{"second choice", either, []runtime.Object{pool(a, b)}, "a"},
 		{"selected by the class", resourcev1.DeviceRequest{Name: "gpu", Exactly: exactly("never", 1)}, []runtime.Object{pool(a), class("never", "false")}, "cannot allocate all claims"},
 		{"no class", resourcev1.DeviceRequest{Name: "gpu", Exactly: exactly("none", 1)}, nil, "request gpu: device class none does not exist"},
@@ -86,7 +86,7 @@ func TestWhatClaimsGet(t *testing.T) {
 			mine := claim("mine", c.request)
 			w := newWorld(t, append(c.objects, mine, class("any", ""))...)
 			got := ""
-			allocate, err := w.Allocator([]*resourcev1.ResourceClaim{mine})
+			allocate, err := w.Search(&corev1.Pod{}, Wish{Claims: []*resourcev1.ResourceClaim{mine}})
 			if err == nil {
 				var results []resourcev1.AllocationResult
 				if results, err = allocate(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}); err == nil {
@@ -109,7 +109,7 @@ func TestPromises(t *testing.T) {
 	mine, other := claim("mine", request), claim("other", request)
 	w := newWorld(t, mine, other, class("any", ""), pool(resourcev1.Device{Name: "a"}))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
-	allocate, err := w.Allocator([]*resourcev1.ResourceClaim{mine})
+	allocate, err := w.Search(&corev1.Pod{}, Wish{Claims: []*resourcev1.ResourceClaim{mine}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,11 +119,11 @@ func TestPromises(t *testing.T) {
 	}
 	promised := []Allocation{{Claim: mine, Result: &results[0]}}
 	w.Promise(promised)
-	if _, err := w.Allocator([]*resourcev1.ResourceClaim{mine}); err == nil || err.Error() != "resource claim default/mine is in the process of being allocated" {
+	if _, err := w.Search(&corev1.Pod{}, Wish{Claims: []*resourcev1.ResourceClaim{mine}}); err == nil || err.Error() != "resource claim default/mine is in the process of being allocated" {
 		t.Errorf("got %v", err)
 	}
 	fits := func() error {
-		allocate, err := w.Allocator([]*resourcev1.ResourceClaim{other})
+		allocate, err := w.Search(&corev1.Pod{}, Wish{Claims: []*resourcev1.ResourceClaim{other}})
 		if err == nil {
 			_, err = allocate(node)
 		}
@@ -134,7 +134,7 @@ func TestPromises(t *testing.T) {
 	}
 	stored := mine.DeepCopy()
 	stored.ResourceVersion = "2"
-	w.Written([]*resourcev1.ResourceClaim{stored})
+	w.Written(promised, []*resourcev1.ResourceClaim{stored})
 	w.Forget(promised)
 	if err := fits(); !errors.Is(err, errNotAll) {
 		t.Errorf("while the cache lags: %v", err)

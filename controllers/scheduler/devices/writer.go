@@ -2,6 +2,7 @@ package devices
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,13 +42,78 @@ func (w *Writer) Reserve(ctx context.Context, pod *corev1.Pod, all []Allocation)
 			a.Result = a.Result.DeepCopy()
 			a.Result.AllocationTimestamp = &now
 		}
+		if a.Mappings != nil {
+			if a.Claim, err = w.create(ctx, pod, a.Claim); err != nil {
+				return stored, err
+			}
+		}
 		claim, err := w.reserve(ctx, pod, a)
 		if err != nil {
 			return stored, err
 		}
 		stored = append(stored, claim)
+		if a.Mappings != nil {
+			if err := w.tell(ctx, pod, claim, a.Mappings); err != nil {
+				return stored, err
+			}
+		}
 	}
 	return stored, nil
+}
+
+// create stores the claim for a pod's extended resources. Its name is the pod's own: if the answer was lost, the claim is found
+// under it. One of an earlier attempt stays an error until it is deleted.
+func (w *Writer) create(ctx context.Context, pod *corev1.Pod, claim *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+	wanted := claim.DeepCopy()
+	wanted.UID = ""
+	for {
+		made, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).Create(ctx, wanted, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			var found *resourcev1.ResourceClaim
+			found, readErr := w.read(ctx, claim)
+			if readErr == nil && metav1.IsControlledBy(found, pod) && found.Status.Allocation == nil && found.DeletionTimestamp == nil &&
+				equality.Semantic.DeepEqual(found.Spec, claim.Spec) {
+				return found, nil
+			}
+		}
+		if err == nil {
+			return made, nil
+		}
+		if refused(err) {
+			return nil, fmt.Errorf("create claim for extended resources %s/%s: %w", claim.Namespace, claim.Name, err)
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// tell writes into the pod's status which of the claim's requests serve which of its containers.
+func (w *Writer) tell(
+	ctx context.Context, pod *corev1.Pod, claim *resourcev1.ResourceClaim, mappings []corev1.ContainerExtendedResourceRequest,
+) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"extendedResourceClaimStatus": corev1.PodExtendedResourceClaimStatus{
+			RequestMappings: mappings, ResourceClaimName: claim.Name,
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	for {
+		_, err := w.Client.CoreV1().Pods(pod.Namespace).
+			Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		if err == nil {
+			return nil
+		}
+		if refused(err) {
+			return fmt.Errorf("update pod %s/%s ExtendedResourceClaimStatus: %w", pod.Namespace, pod.Name, err)
+		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // reserve repeats a write without an answer as it was: if it has taken effect, the repetition is a conflict; and if it is still
@@ -133,10 +199,14 @@ func (w *Writer) read(ctx context.Context, claim *resourcev1.ResourceClaim) (*re
 }
 
 // Unreserve takes the pod off the users of the claims. Their devices stay: the controller resourceclaim takes back those that
-// nobody uses.
+// nobody uses. The claim for the pod's extended resources is deleted.
 func (w *Writer) Unreserve(ctx context.Context, pod *corev1.Pod, claims []*resourcev1.ResourceClaim) error {
 	var failed []error
 	for _, claim := range claims {
+		if IsExtended(claim) {
+			failed = append(failed, w.remove(ctx, claim))
+			continue
+		}
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"reservedFor":[{"$patch":"delete","uid":%q}]}}`, claim.UID, pod.UID)
 		_, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).
 			Patch(ctx, claim.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
@@ -152,8 +222,25 @@ func UnusedByOthers(pod *corev1.Pod, claim *resourcev1.ResourceClaim) bool {
 	return !slices.ContainsFunc(claim.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID != pod.UID })
 }
 
-// Deallocate takes the devices back, unless the claim has changed.
+// remove deletes a claim that was made for extended resources.
+func (w *Writer) remove(ctx context.Context, claim *resourcev1.ResourceClaim) error {
+	api := w.Client.ResourceV1().ResourceClaims(claim.Namespace)
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"$deleteFromPrimitiveList/finalizers":[%q]}}`, claim.UID, resourcev1.Finalizer)
+	_, err := api.Patch(ctx, claim.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err == nil {
+		err = api.Delete(ctx, claim.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(claim.UID))})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Deallocate takes the devices back, unless the claim has changed. A claim for extended resources is deleted.
 func (w *Writer) Deallocate(ctx context.Context, claim *resourcev1.ResourceClaim) error {
+	if IsExtended(claim) {
+		return w.remove(ctx, claim)
+	}
 	next := claim.DeepCopy()
 	next.Status = resourcev1.ResourceClaimStatus{}
 	_, err := w.Client.ResourceV1().ResourceClaims(claim.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})

@@ -7,43 +7,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
 
 // Terms are the parsed pod affinity and anti-affinity of a pod.
 type Terms struct {
-	Affinity          []Term
-	AntiAffinity      []Term
-	PreferredAffinity []Term
-	PreferredAnti     []Term
+	Affinity          []*views.Term
+	AntiAffinity      []*views.Term
+	PreferredAffinity []*views.Term
+	PreferredAnti     []*views.Term
+}
+
+// All are the terms of all kinds.
+func (t Terms) All() []*views.Term {
+	return slices.Concat(t.Affinity, t.AntiAffinity, t.PreferredAffinity, t.PreferredAnti)
 }
 
 // Empty tells that the pod has no such terms.
 func (t Terms) Empty() bool {
 	return len(t.Affinity)+len(t.AntiAffinity)+len(t.PreferredAffinity)+len(t.PreferredAnti) == 0
-}
-
-// Term is one pod affinity term.
-type Term struct {
-	TopologyKey string
-	Weight      int64 // 1..100, preferred terms only
-	namespaces  []string
-	inNamespace labels.Selector // nil: only the listed namespaces
-	selector    labels.Selector
-}
-
-// Matches tells whether the term selects the pod. namespaceLabels is asked only if the term selects by them.
-func (t *Term) Matches(pod *corev1.Pod, namespaceLabels func(string) labels.Set) bool {
-	return t.selector.Matches(labels.Set(pod.Labels)) && t.matchesNamespace(pod.Namespace, namespaceLabels)
-}
-
-func (t *Term) matchesNamespace(namespace string, namespaceLabels func(string) labels.Set) bool {
-	if slices.Contains(t.namespaces, namespace) {
-		return true
-	}
-	if t.inNamespace == nil {
-		return false
-	}
-	return t.inNamespace.Empty() || t.inNamespace.Matches(namespaceLabels(namespace))
 }
 
 func newTerms(pod *corev1.Pod) Terms {
@@ -53,43 +36,43 @@ func newTerms(pod *corev1.Pod) Terms {
 		return t
 	}
 	if a.PodAffinity != nil {
-		t.Affinity = requiredTerms(pod, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
-		t.PreferredAffinity = preferredTerms(pod, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		t.Affinity = requiredTerms(pod, views.Requires, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		t.PreferredAffinity = preferredTerms(pod, views.Prefers, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	if a.PodAntiAffinity != nil {
-		t.AntiAffinity = requiredTerms(pod, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
-		t.PreferredAnti = preferredTerms(pod, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		t.AntiAffinity = requiredTerms(pod, views.Excludes, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		t.PreferredAnti = preferredTerms(pod, views.Avoids, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	return t
 }
 
-func requiredTerms(pod *corev1.Pod, in []corev1.PodAffinityTerm) []Term {
-	var out []Term
+func requiredTerms(pod *corev1.Pod, kind views.Kind, in []corev1.PodAffinityTerm) []*views.Term {
+	var out []*views.Term
 	for i := range in {
-		out = append(out, newTerm(pod, &in[i], 0))
+		out = append(out, newTerm(pod, kind, &in[i], 0))
 	}
 	return out
 }
 
-func preferredTerms(pod *corev1.Pod, in []corev1.WeightedPodAffinityTerm) []Term {
-	var out []Term
+func preferredTerms(pod *corev1.Pod, kind views.Kind, in []corev1.WeightedPodAffinityTerm) []*views.Term {
+	var out []*views.Term
 	for i := range in {
-		out = append(out, newTerm(pod, &in[i].PodAffinityTerm, int64(in[i].Weight)))
+		out = append(out, newTerm(pod, kind, &in[i].PodAffinityTerm, int64(in[i].Weight)))
 	}
 	return out
 }
 
-func newTerm(pod *corev1.Pod, in *corev1.PodAffinityTerm, weight int64) Term {
-	t := Term{TopologyKey: in.TopologyKey, Weight: weight, namespaces: in.Namespaces}
+func newTerm(pod *corev1.Pod, kind views.Kind, in *corev1.PodAffinityTerm, weight int64) *views.Term {
+	q := views.Query{Namespaces: slices.Sorted(slices.Values(in.Namespaces))}
 	if len(in.Namespaces) == 0 && in.NamespaceSelector == nil {
-		t.namespaces = []string{pod.Namespace}
+		q.Namespaces = []string{pod.Namespace}
 	}
 	if in.NamespaceSelector != nil {
-		t.inNamespace = ParseSelector(in.NamespaceSelector)
+		q.InNamespaces = ParseSelector(in.NamespaceSelector)
 	}
-	t.selector = WithLabelKeys(ParseSelector(in.LabelSelector), pod.Labels, in.MatchLabelKeys, selection.In)
-	t.selector = WithLabelKeys(t.selector, pod.Labels, in.MismatchLabelKeys, selection.NotIn)
-	return t
+	q.Labels = WithLabelKeys(ParseSelector(in.LabelSelector), pod.Labels, in.MatchLabelKeys, selection.In)
+	q.Labels = WithLabelKeys(q.Labels, pod.Labels, in.MismatchLabelKeys, selection.NotIn)
+	return views.NewTerm(q, kind, in.TopologyKey, weight)
 }
 
 // ParseSelector parses a label selector. An invalid one selects nothing: the API refuses it, but a scheduler must not

@@ -7,9 +7,9 @@
 // Promises: everything here is pure data and pure functions. A Pod never changes. A Node changes only through its
 // methods, always under the scheduler's lock, so plugins need no locks of their own. A plugin never keeps a *Node.
 //
-// Why three extension points: a Filter or Score judges one node by itself, so its result stays valid for every
-// identical pod until that node changes. A Survey judges a node by the pods on other nodes; it is told which nodes
-// changed and keeps its sums, so it too never counts the whole cluster twice.
+// Why three extension points: a Filter or Score judges one node by itself, so its result stays valid for all pods that ask
+// the same of a node until that node changes. A Survey judges a node by the pods on other nodes; it asks package views, which
+// keeps the counts, so it too never counts the whole cluster.
 //
 // Tested by tables here and, through the plugins, by the generated worlds in package scheduler.
 package plugin

@@ -23,8 +23,17 @@ type Needs struct {
 	Limits *VolumeLimits
 	// Devices are the pod's ResourceClaims.
 	Devices []*resourcev1.ResourceClaim
-	// Allocate says what devices the claims without any would get on a node: one result each, in their order, or why there are
-	// none. It is nil if all have some.
+	// Stuck are those of them whose devices will not become ready, or have taken too long.
+	Stuck []*resourcev1.ResourceClaim
+	// Extended says which claim the pod's extended resources need on a node, and which of its requests serve which containers; a
+	// nil claim needs none. It is nil if devices satisfy none of them.
+	Extended func(*corev1.Node) (*resourcev1.ResourceClaim, []corev1.ContainerExtendedResourceRequest, error)
+	// ByDevices tells whether devices satisfy an extended resource on nodes that do not count it; nil: none.
+	ByDevices func(corev1.ResourceName) bool
+	// Stale is the claim of an earlier attempt for the extended resources, which has to go first; nil if there is none.
+	Stale *resourcev1.ResourceClaim
+	// Allocate says what devices the claims without any would get on a node: one result each, in their order, and one for that of
+	// Extended, or why there are none. It is nil if all have some.
 	Allocate func(*corev1.Node) ([]resourcev1.AllocationResult, error)
 	// DevicesVersion names what Allocate chooses from.
 	DevicesVersion string
@@ -38,6 +47,12 @@ func (n *Needs) Key() string {
 	}
 	for _, d := range n.Devices {
 		fmt.Fprintf(&key, "devices %s@%s\n", d.Name, d.ResourceVersion)
+	}
+	for _, d := range n.Stuck {
+		fmt.Fprintf(&key, "stuck %s\n", d.Name)
+	}
+	if n.Stale != nil {
+		fmt.Fprintf(&key, "stale %s@%s\n", n.Stale.Name, n.Stale.ResourceVersion)
 	}
 	if n.Allocate != nil {
 		fmt.Fprintf(&key, "free devices %s\n", n.DevicesVersion)

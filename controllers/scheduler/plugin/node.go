@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -16,7 +18,8 @@ type Node struct {
 	Requested    Resources
 	Scored       Resources // as Requested, with defaults for containers that ask for nothing
 	Pods         []*Pod
-	AffinityPods int // how many of Pods have affinity or anti-affinity terms
+	AffinityPods int   // how many of Pods have affinity or anti-affinity terms
+	lowest       int32 // the lowest priority of Pods; nothing if there are none
 	images       map[string]int64
 	hostPorts    []HostPort
 }
@@ -40,6 +43,9 @@ func (n *Node) SetNode(node *corev1.Node) {
 
 // AddPod counts a pod on the node.
 func (n *Node) AddPod(pod *Pod) {
+	if priority := pod.Priority(); len(n.Pods) == 0 || priority < n.lowest {
+		n.lowest = priority
+	}
 	n.Pods = append(n.Pods, pod)
 	n.hostPorts = append(n.hostPorts, pod.HostPorts...)
 	n.count(pod, 1)
@@ -56,7 +62,23 @@ func (n *Node) RemovePod(pod *Pod) {
 		n.Pods = n.Pods[:last]
 		n.count(pod, -1)
 		n.recountPorts(pod)
+		n.findLowest(pod)
 		return
+	}
+}
+
+// HasBelow tells whether any pod on the node has a lower priority.
+func (n *Node) HasBelow(priority int32) bool {
+	return len(n.Pods) > 0 && n.lowest < priority
+}
+
+func (n *Node) findLowest(removed *Pod) {
+	if removed.Priority() > n.lowest || len(n.Pods) == 0 {
+		return
+	}
+	n.lowest = math.MaxInt32
+	for _, p := range n.Pods {
+		n.lowest = min(n.lowest, p.Priority())
 	}
 }
 

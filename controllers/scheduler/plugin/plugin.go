@@ -2,6 +2,8 @@ package plugin
 
 import (
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
 
 // MaxScore is the best normalized score a plugin gives a node; 0 is the worst.
@@ -35,24 +37,28 @@ type Score interface {
 // Surveyor filters and scores by looking at the pods on all nodes.
 type Surveyor interface {
 	Plugin
-	// Survey starts the sums for one pod and all pods identical to it; nil means the plugin has no opinion.
+	// Survey prepares the questions for one pod and all pods identical to it; nil means the plugin has no opinion.
 	Survey(pod *Pod, world World) Survey
 	// Wakes tells which events may turn a rejection by this plugin into a fit.
 	Wakes() Event
 }
 
-// Survey holds what one Surveyor counted for one class of identical pods.
+// Survey asks the views for what one Surveyor wants to know for one class of identical pods.
 type Survey interface {
-	// Observe replaces whatever was counted for the slot by what the node holds now; a nil node empties the slot.
-	Observe(slot int, node *Node)
-	// Filter gives nil for a node that fits. All nodes have been observed before.
+	// Filters tells whether it rejects any node at all, as things are now.
+	Filters() bool
+	// Filter gives nil for a node that fits.
 	Filter(node *Node) *Rejection
 	// Score fills scores[i] for feasible[i] with 0..MaxScore; false means no preference.
 	Score(feasible []*Node, scores []int64) bool
+	// Release ends the use of the views.
+	Release()
 }
 
 // World is what a Surveyor may know beyond the nodes.
 type World struct {
+	// Views count the placed pods.
+	Views *views.Views
 	// NamespaceLabels gives the labels of a namespace, nil for one not seen yet.
 	NamespaceLabels func(namespace string) labels.Set
 	// SpreadSelector selects the pods of the same services and owner; nil or empty if there are none.
@@ -79,5 +85,6 @@ const (
 	NamespaceLabels
 	ClaimChanged          // a volume, a storage class, or a claim of volumes
 	DevicesChanged        // a claim of devices, or a class, slice or taint of devices
+	ClassChanged          // a class of devices came or changed
 	EventBits      = iota // how many distinct events there are
 )

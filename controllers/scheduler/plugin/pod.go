@@ -1,10 +1,14 @@
 package plugin
 
 import (
+	"encoding/json"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
 
 // HostPort is a port a pod takes on its node.
@@ -23,6 +27,8 @@ type Pod struct {
 	// NodeAffinity joins spec.nodeSelector and the required node affinity.
 	NodeAffinity nodeaffinity.RequiredNodeAffinity
 	Affinity     Terms
+	// Member is what the views count of the pod where it is placed.
+	Member *views.Member
 	// Needs is filled when the pod is tried; that of a placed pod is not looked at.
 	Needs Needs
 }
@@ -31,7 +37,21 @@ type Pod struct {
 func NewPod(pod *corev1.Pod) *Pod {
 	p := &Pod{Pod: pod, HostPorts: hostPorts(pod), NodeAffinity: nodeaffinity.GetRequiredNodeAffinity(pod), Affinity: newTerms(pod)}
 	p.Requests, p.Scored = podRequests(pod)
+	p.Member = views.NewMember(views.Member{
+		Namespace: pod.Namespace, Labels: pod.Labels, Leaving: pod.DeletionTimestamp != nil, Claims: claimsOf(pod), Terms: p.Affinity.All(),
+	})
 	return p
+}
+
+// claimsOf are the names of the PersistentVolumeClaims that the pod names itself.
+func claimsOf(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.Volumes {
+		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && !slices.Contains(names, claim.ClaimName) {
+			names = append(names, claim.ClaimName)
+		}
+	}
+	return names
 }
 
 // SameForOthers tells that replacing p by other on its node changes no judgement about any other pod.
@@ -46,6 +66,33 @@ func (p *Pod) Priority() int32 {
 		return 0
 	}
 	return *p.Spec.Priority
+}
+
+// SelectsNodes tells that the pod has a node selector or a required node affinity.
+func (p *Pod) SelectsNodes() bool {
+	affinity := p.Spec.Affinity
+	return len(p.Spec.NodeSelector) > 0 ||
+		affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil
+}
+
+// NodeAffinityID is the same for pods that select nodes by the same words.
+func (p *Pod) NodeAffinityID() string {
+	var required *corev1.NodeSelector
+	if p.Spec.Affinity != nil && p.Spec.Affinity.NodeAffinity != nil {
+		required = p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	return p.textOf([]any{p.Spec.NodeSelector, required})
+}
+
+// TolerationsID is the same for pods with the same tolerations.
+func (p *Pod) TolerationsID() string { return p.textOf(p.Spec.Tolerations) }
+
+func (p *Pod) textOf(part any) string {
+	text, err := json.Marshal(part)
+	if err != nil {
+		return string(p.UID) // cannot happen for API types; the pod then shares with nobody
+	}
+	return string(text)
 }
 
 // PinnedTo gives the node names outside of which the pod can never fit, as the DaemonSet controller writes them;

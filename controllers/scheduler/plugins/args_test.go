@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
 
 // specs makes a list of resources with their weights.
@@ -213,10 +214,12 @@ func TestDefaultConstraintsOfAProfile(t *testing.T) {
 	if got := fitting(survey(args(hard), own, world, nodes), nodes); len(got) != 2 {
 		t.Errorf("a pod with a constraint of its own: %v fit, want a and b", got)
 	}
+	inWorld := world
+	inWorld.Views = views.New(nil)
 	if args().Survey(mine, world) != nil || args(hard).Survey(mine, plugin.World{}) != nil {
 		t.Error("an opinion without constraints, or without pods that belong to it")
 	}
-	if (PodTopologySpread{Args: &configv1.PodTopologySpreadArgs{DefaultingType: configv1.SystemDefaulting}}).Survey(mine, world) == nil {
+	if (PodTopologySpread{Args: &configv1.PodTopologySpreadArgs{DefaultingType: configv1.SystemDefaulting}}).Survey(mine, inWorld) == nil {
 		t.Error("no default spreading")
 	}
 }

@@ -2,11 +2,12 @@ package plugins
 
 import (
 	"fmt"
-	"math"
+	"slices"
 
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
 
 // InterPodAffinity honours pod affinity and anti-affinity, of the pod itself and of the pods already placed.
@@ -23,7 +24,7 @@ func (InterPodAffinity) Wakes() plugin.Event {
 	return plugin.NodeAdded | plugin.NodeLabels | plugin.PodBound | plugin.PodGone | plugin.PodLabels | plugin.NamespaceLabels
 }
 
-// Survey starts counting; nil while neither this pod nor any placed pod has a term.
+// Survey asks for the pods that the pod's terms are about; nil while neither this pod nor any placed pod has a term.
 func (p InterPodAffinity) Survey(pod *plugin.Pod, world plugin.World) plugin.Survey {
 	if pod.Affinity.Empty() && !world.AffinityInUse {
 		return nil
@@ -33,30 +34,15 @@ func (p InterPodAffinity) Survey(pod *plugin.Pod, world plugin.World) plugin.Sur
 		prefers := len(pod.Affinity.PreferredAffinity)+len(pod.Affinity.PreferredAnti) > 0
 		s.hardWeight, s.indifferent = int64(*p.Args.HardPodAffinityWeight), p.Args.IgnorePreferredTermsOfExistingPods && !prefers
 	}
-	for kind := range s.tallies {
-		s.tallies[kind] = map[place]int64{}
-	}
-	s.firstOfItsKind = len(pod.Affinity.Affinity) > 0 && s.matchesAll(pod)
+	s.askOwn()
+	s.askOthers()
 	return s
 }
 
-// place is one topology domain.
-type place struct{ key, value string }
-
-// The tallies that are kept by place.
-const (
-	wanted    = iota // pods that match all required affinity terms of the pod
-	unwanted         // pods that match a required anti-affinity term of the pod
-	unwelcome        // placed pods whose required anti-affinity matches the pod
-	preferred        // signed weights of preferences, both ways
-	tallyKinds
-)
-
-// entry is one contribution of a node to one tally.
-type entry struct {
-	kind  int
-	where place
-	n     int64
+// preference is a count with what each of its pods weighs; a negative one keeps away.
+type preference struct {
+	*views.Tally
+	weight int64
 }
 
 type affinitySurvey struct {
@@ -65,136 +51,96 @@ type affinitySurvey struct {
 	firstOfItsKind bool  // the pod matches its own affinity, so it may start a group
 	hardWeight     int64 // what a required affinity term of a placed pod counts as a preference of pods that match it
 	indifferent    bool  // the pod prefers nothing, and what placed pods prefer does not count
-	tallies        [tallyKinds]map[place]int64
-	entries        [][]entry // by slot: what the node contributed
+
+	wanted   []*views.Tally // by required affinity term: the pods that match all of them
+	unwanted []*views.Tally // by required anti-affinity term: the pods that match it
+	own      []preference
+
+	asked     uint64          // the version of the next two
+	unwelcome []*views.Bearer // placed pods whose required anti-affinity matches the pod
+	theirs    []preference
 }
 
-func (s *affinitySurvey) Observe(slot int, node *plugin.Node) {
-	for len(s.entries) <= slot {
-		s.entries = append(s.entries, nil)
-	}
-	for _, e := range s.entries[slot] {
-		s.count(e, -1)
-	}
-	s.entries[slot] = s.entries[slot][:0]
-	if node == nil {
-		return
-	}
-	if !s.pod.Affinity.Empty() {
-		for _, other := range node.Pods {
-			s.observeOwnTerms(slot, node, other)
-		}
-	}
-	if node.AffinityPods > 0 {
-		for _, other := range node.Pods {
-			s.observeTheirTerms(slot, node, other)
-		}
-	}
-}
-
-func (s *affinitySurvey) observeOwnTerms(slot int, node *plugin.Node, other *plugin.Pod) {
+func (s *affinitySurvey) askOwn() {
 	own := &s.pod.Affinity
-	if len(own.Affinity) > 0 && s.matchesAll(other) {
-		for i := range own.Affinity {
-			s.record(slot, node, wanted, &own.Affinity[i], 1)
+	all := make([]*views.Query, len(own.Affinity))
+	s.firstOfItsKind = len(own.Affinity) > 0
+	for i, t := range own.Affinity {
+		all[i] = &t.Query
+		s.firstOfItsKind = s.firstOfItsKind && t.Matches(s.pod.Namespace, s.pod.Labels, s.world.NamespaceLabels)
+	}
+	for _, t := range own.Affinity {
+		s.wanted = append(s.wanted, s.tally(all, t.Key))
+	}
+	for _, t := range own.AntiAffinity {
+		s.unwanted = append(s.unwanted, s.tally([]*views.Query{&t.Query}, t.Key))
+	}
+	for _, t := range own.PreferredAffinity {
+		s.own = append(s.own, preference{s.tally([]*views.Query{&t.Query}, t.Key), t.Weight})
+	}
+	for _, t := range own.PreferredAnti {
+		s.own = append(s.own, preference{s.tally([]*views.Query{&t.Query}, t.Key), -t.Weight})
+	}
+}
+
+func (s *affinitySurvey) tally(queries []*views.Query, key string) *views.Tally {
+	return s.world.Views.Tally(queries, false, views.Zoning{Key: key})
+}
+
+// askOthers finds the terms of placed pods that are about the pod.
+func (s *affinitySurvey) askOthers() {
+	s.asked = s.world.Views.BearersVersion()
+	s.unwelcome, s.theirs = s.unwelcome[:0], s.theirs[:0]
+	s.world.Views.Bearers(s.pod.Namespace, s.pod.Labels, func(b *views.Bearer) {
+		switch b.Kind {
+		case views.Excludes:
+			s.unwelcome = append(s.unwelcome, b)
+		case views.Requires:
+			s.theirs = append(s.theirs, preference{b.Tally, s.hardWeight})
+		case views.Prefers:
+			s.theirs = append(s.theirs, preference{b.Tally, b.Weight})
+		case views.Avoids:
+			s.theirs = append(s.theirs, preference{b.Tally, -b.Weight})
 		}
-	}
-	s.recordMatches(slot, node, unwanted, own.AntiAffinity, other, func(*plugin.Term) int64 { return 1 })
-	s.recordMatches(slot, node, preferred, own.PreferredAffinity, other, func(t *plugin.Term) int64 { return t.Weight })
-	s.recordMatches(slot, node, preferred, own.PreferredAnti, other, func(t *plugin.Term) int64 { return -t.Weight })
+	})
 }
 
-func (s *affinitySurvey) observeTheirTerms(slot int, node *plugin.Node, other *plugin.Pod) {
-	theirs := &other.Affinity
-	s.recordMatches(slot, node, unwelcome, theirs.AntiAffinity, s.pod, func(*plugin.Term) int64 { return 1 })
-	s.recordMatches(slot, node, preferred, theirs.Affinity, s.pod, func(*plugin.Term) int64 { return s.hardWeight })
-	s.recordMatches(slot, node, preferred, theirs.PreferredAffinity, s.pod, func(t *plugin.Term) int64 { return t.Weight })
-	s.recordMatches(slot, node, preferred, theirs.PreferredAnti, s.pod, func(t *plugin.Term) int64 { return -t.Weight })
-}
-
-func (s *affinitySurvey) recordMatches(
-	slot int,
-	node *plugin.Node,
-	kind int,
-	terms []plugin.Term,
-	target *plugin.Pod,
-	weight func(*plugin.Term) int64,
-) {
-	for i := range terms {
-		if terms[i].Matches(target.Pod, s.world.NamespaceLabels) {
-			s.record(slot, node, kind, &terms[i], weight(&terms[i]))
-		}
+// upToDate asks again if placed pods have other terms now.
+func (s *affinitySurvey) upToDate() {
+	if s.asked != s.world.Views.BearersVersion() {
+		s.askOthers()
 	}
 }
 
-func (s *affinitySurvey) record(slot int, node *plugin.Node, kind int, term *plugin.Term, n int64) {
-	value, ok := node.Labels[term.TopologyKey]
-	if !ok {
-		return
+// Release ends the use of the pod's own questions. Those about it are of the placed pods.
+func (s *affinitySurvey) Release() {
+	for _, t := range slices.Concat(s.wanted, s.unwanted) {
+		s.world.Views.Release(t)
 	}
-	e := entry{kind: kind, where: place{term.TopologyKey, value}, n: n}
-	s.entries[slot] = append(s.entries[slot], e)
-	s.count(e, 1)
-}
-
-func (s *affinitySurvey) count(e entry, sign int64) {
-	tally := s.tallies[e.kind]
-	tally[e.where] += sign * e.n
-	if tally[e.where] == 0 {
-		delete(tally, e.where)
+	for _, p := range s.own {
+		s.world.Views.Release(p.Tally)
 	}
 }
 
-func (s *affinitySurvey) matchesAll(other *plugin.Pod) bool {
-	for i := range s.pod.Affinity.Affinity {
-		if !s.pod.Affinity.Affinity[i].Matches(other.Pod, s.world.NamespaceLabels) {
-			return false
-		}
-	}
-	return true
+func (s *affinitySurvey) Filters() bool {
+	s.upToDate()
+	return len(s.wanted)+len(s.unwanted)+len(s.unwelcome) > 0
 }
 
 func (s *affinitySurvey) Filter(node *plugin.Node) *plugin.Rejection {
+	s.upToDate()
 	if r := s.filterAffinity(node); r != nil {
 		return r
 	}
-	for i := range s.pod.Affinity.AntiAffinity {
-		key := s.pod.Affinity.AntiAffinity[i].TopologyKey
-		if value, ok := node.Labels[key]; ok && s.tallies[unwanted][place{key, value}] > 0 {
+	for i, t := range s.unwanted {
+		if n, _ := t.In(node.Slot); n > 0 {
+			key := s.pod.Affinity.AntiAffinity[i].Key
 			return plugin.Reject("node(s) didn't match pod anti-affinity rules",
-				fmt.Sprintf("the pods its anti-affinity excludes left %s=%s", key, value))
+				fmt.Sprintf("the pods its anti-affinity excludes left %s=%s", key, node.Labels[key]))
 		}
 	}
-	return s.filterUnwelcome(node)
-}
-
-// filterAffinity wants every term's domain to hold a matching pod; the first pod of a group that wants itself is let in
-// anywhere, else nobody could start.
-func (s *affinitySurvey) filterAffinity(node *plugin.Node) *plugin.Rejection {
-	const reason = "node(s) didn't match pod affinity rules"
-	missing := ""
-	for i := range s.pod.Affinity.Affinity {
-		key := s.pod.Affinity.Affinity[i].TopologyKey
-		value, ok := node.Labels[key]
-		if !ok {
-			return plugin.RejectForGood(reason, fmt.Sprintf("it had label %s", key))
-		}
-		if s.tallies[wanted][place{key, value}] <= 0 {
-			missing = fmt.Sprintf("a pod its affinity wants ran in %s=%s", key, value)
-		}
-	}
-	if missing == "" || len(s.tallies[wanted]) == 0 && s.firstOfItsKind {
-		return nil
-	}
-	return plugin.RejectForGood(reason, missing)
-}
-
-func (s *affinitySurvey) filterUnwelcome(node *plugin.Node) *plugin.Rejection {
-	if len(s.tallies[unwelcome]) == 0 {
-		return nil
-	}
-	for key, value := range node.Labels {
-		if s.tallies[unwelcome][place{key, value}] > 0 {
+	for _, b := range s.unwelcome {
+		if n, _ := b.In(node.Slot); n > 0 {
 			return plugin.Reject("node(s) didn't satisfy existing pods anti-affinity rules",
 				"the pods there whose anti-affinity excludes it left")
 		}
@@ -202,25 +148,37 @@ func (s *affinitySurvey) filterUnwelcome(node *plugin.Node) *plugin.Rejection {
 	return nil
 }
 
+// filterAffinity wants every term's domain to hold a matching pod; the first pod of a group that wants itself is let in
+// anywhere, else nobody could start.
+func (s *affinitySurvey) filterAffinity(node *plugin.Node) *plugin.Rejection {
+	const reason = "node(s) didn't match pod affinity rules"
+	missing := ""
+	for i, t := range s.wanted {
+		n, in := t.In(node.Slot)
+		key := s.pod.Affinity.Affinity[i].Key
+		if !in {
+			return plugin.RejectForGood(reason, fmt.Sprintf("it had label %s", key))
+		}
+		if n == 0 {
+			missing = fmt.Sprintf("a pod its affinity wants ran in %s=%s", key, node.Labels[key])
+		}
+	}
+	if missing == "" || s.firstOfItsKind && !slices.ContainsFunc(s.wanted, holdsPods) {
+		return nil
+	}
+	return plugin.RejectForGood(reason, missing)
+}
+
+func holdsPods(t *views.Tally) bool { return !t.Empty() }
+
 func (s *affinitySurvey) Score(feasible []*plugin.Node, scores []int64) bool {
-	tally := s.tallies[preferred]
-	if len(tally) == 0 || s.indifferent {
+	s.upToDate()
+	clear(scores)
+	if len(feasible) == 0 || s.indifferent || !addPreferences(s.own, feasible, scores) && !s.anyTheirs() {
 		return false
 	}
-	keys := map[string]bool{}
-	for where := range tally {
-		keys[where.key] = true
-	}
-	least, most := int64(math.MaxInt64), int64(math.MinInt64)
-	for i, node := range feasible {
-		scores[i] = 0
-		for key := range keys {
-			if value, ok := node.Labels[key]; ok {
-				scores[i] += tally[place{key, value}]
-			}
-		}
-		least, most = min(least, scores[i]), max(most, scores[i])
-	}
+	addPreferences(s.theirs, feasible, scores)
+	least, most := slices.Min(scores), slices.Max(scores)
 	for i := range scores {
 		if most > least {
 			scores[i] = int64(float64(plugin.MaxScore) * (float64(scores[i]-least) / float64(most-least))) // upstream's rounding
@@ -229,4 +187,24 @@ func (s *affinitySurvey) Score(feasible []*plugin.Node, scores []int64) bool {
 		}
 	}
 	return true
+}
+
+func (s *affinitySurvey) anyTheirs() bool {
+	return slices.ContainsFunc(s.theirs, func(p preference) bool { return p.weight != 0 && holdsPods(p.Tally) })
+}
+
+// addPreferences adds the weights of the pods around each node, and tells whether there are any pods.
+func addPreferences(list []preference, feasible []*plugin.Node, scores []int64) bool {
+	any := false
+	for _, p := range list {
+		if p.weight == 0 || p.Empty() {
+			continue
+		}
+		any = true
+		for i, node := range feasible {
+			n, _ := p.In(node.Slot)
+			scores[i] += p.weight * n
+		}
+	}
+	return any
 }

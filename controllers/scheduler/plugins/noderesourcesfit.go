@@ -24,15 +24,15 @@ type NodeResourcesFit struct {
 // Name is the plugin's name.
 func (NodeResourcesFit) Name() string { return "NodeResourcesFit" }
 
-// Wakes: something was freed, or the node grew.
+// Wakes: something was freed, the node grew, or devices can satisfy another extended resource.
 func (NodeResourcesFit) Wakes() plugin.Event {
-	return plugin.NodeAdded | plugin.NodeAllocatable | plugin.PodGone | plugin.PodShrunk
+	return plugin.NodeAdded | plugin.NodeAllocatable | plugin.PodGone | plugin.PodShrunk | plugin.ClassChanged
 }
 
 // Filter compares every requested resource with what is left.
 func (p NodeResourcesFit) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejection {
 	want := pod.Requests
-	scalars := slices.DeleteFunc(slices.Sorted(maps.Keys(want.Scalar)), p.ignores)
+	scalars, byDevices := slices.DeleteFunc(slices.Sorted(maps.Keys(want.Scalar)), p.ignores), pod.Needs.ByDevices
 	return func(node *plugin.Node) *plugin.Rejection {
 		have, used := &node.Allocatable, &node.Requested
 		if fits(want.MilliCPU, used.MilliCPU, have.MilliCPU) && fits(want.Memory, used.Memory, have.Memory) &&
@@ -40,7 +40,7 @@ func (p NodeResourcesFit) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rej
 			used.Pods+1 <= have.Pods && len(scalars) == 0 {
 			return nil
 		}
-		return shortages(want, node, scalars)
+		return shortages(want, node, scalars, byDevices)
 	}
 }
 
@@ -58,13 +58,15 @@ func fits(want, used, have int64) bool {
 	return want == 0 || want <= have-used
 }
 
-// shortages lists what is missing, or gives nil if nothing is.
-func shortages(want plugin.Resources, node *plugin.Node, scalars []corev1.ResourceName) *plugin.Rejection {
+// shortages lists what is missing, or gives nil if nothing is. What devices satisfy on the node is left to DynamicResources.
+func shortages(
+	want plugin.Resources, node *plugin.Node, scalars []corev1.ResourceName, byDevices func(corev1.ResourceName) bool,
+) *plugin.Rejection {
 	var r plugin.Rejection
 	have, used := node.Allocatable, node.Requested
 	if used.Pods+1 > have.Pods {
 		r.Reasons = append(r.Reasons, "Too many pods")
-		r.Remedies = append(r.Remedies, "it ran fewer pods")
+		r.Remedies = append(r.Remedies, plugin.Text("it ran fewer pods"))
 		r.Unresolvable = have.Pods == 0
 	}
 	add := func(name corev1.ResourceName, want, used, have int64) {
@@ -76,6 +78,9 @@ func shortages(want plugin.Resources, node *plugin.Node, scalars []corev1.Resour
 	add(corev1.ResourceMemory, want.Memory, used.Memory, have.Memory)
 	add(corev1.ResourceEphemeralStorage, want.EphemeralStorage, used.EphemeralStorage, have.EphemeralStorage)
 	for _, name := range scalars {
+		if byDevices != nil && have.Scalar[name] == 0 && byDevices(name) {
+			continue
+		}
 		add(name, want.Scalar[name], used.Scalar[name], have.Scalar[name])
 	}
 	if len(r.Reasons) == 0 {
@@ -88,16 +93,41 @@ func shortages(want plugin.Resources, node *plugin.Node, scalars []corev1.Resour
 const costTooLarge = 1_000_000
 
 func addShortage(r *plugin.Rejection, name corev1.ResourceName, want, used, have int64) {
-	r.Reasons = append(r.Reasons, "Insufficient "+string(name))
+	r.Reasons = append(r.Reasons, insufficient(name))
 	if want > have {
 		r.Unresolvable = true
 		r.Cost += costTooLarge
-		r.Remedies = append(r.Remedies, fmt.Sprintf("the pod requested at most %s %s", amount(name, have), name))
+		r.Remedies = append(r.Remedies, shortage{name, have, true})
 		return
 	}
 	short := want - (have - used)
 	r.Cost += 1000 * short / max(have, 1)
-	r.Remedies = append(r.Remedies, fmt.Sprintf("%s %s were freed", amount(name, short), name))
+	r.Remedies = append(r.Remedies, shortage{name, short, false})
+}
+
+func insufficient(name corev1.ResourceName) string {
+	switch name { // those that are met most often need no new string
+	case corev1.ResourceCPU:
+		return "Insufficient cpu"
+	case corev1.ResourceMemory:
+		return "Insufficient memory"
+	default:
+		return "Insufficient " + string(name)
+	}
+}
+
+// shortage is the remedy for one resource: the amount that has to be freed, or if the pod is too large, that it may request.
+type shortage struct {
+	name     corev1.ResourceName
+	amount   int64
+	tooLarge bool
+}
+
+func (s shortage) String() string {
+	if s.tooLarge {
+		return fmt.Sprintf("the pod requested at most %s %s", amount(s.name, s.amount), s.name)
+	}
+	return fmt.Sprintf("%s %s were freed", amount(s.name, s.amount), s.name)
 }
 
 // amount writes a quantity the way people write requests; memory is rounded up to whole Mi so that it stays readable.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
 
 // fixture builds nodes and pods in the few words a table needs.
@@ -110,19 +111,35 @@ func texts(r *plugin.Rejection) []string {
 	if r == nil {
 		return nil
 	}
-	return append(append([]string{}, r.Reasons...), r.Remedies...)
+	return append(append([]string{}, r.Reasons...), r.Texts()...)
 }
 
-// survey observes the nodes in order and gives the survey.
-func survey(s plugin.Surveyor, p *plugin.Pod, world plugin.World, nodes []*plugin.Node) plugin.Survey {
-	result := s.Survey(p, world)
+// counted is a survey with the views that it asks.
+type counted struct {
+	plugin.Survey
+	views *views.Views
+}
+
+// survey counts the nodes in their order, with their pods, and gives the survey.
+func survey(s plugin.Surveyor, p *plugin.Pod, world plugin.World, nodes []*plugin.Node) *counted {
+	if world.NamespaceLabels == nil {
+		world.NamespaceLabels = func(string) labels.Set { return nil }
+	}
+	world.Views = views.New(world.NamespaceLabels)
+	c := &counted{views: world.Views, Survey: s.Survey(p, world)}
 	for slot, n := range nodes {
 		n.Slot = slot
-		if result != nil {
-			result.Observe(slot, n)
+		world.Views.SetNode(slot, n.Node)
+		for _, other := range n.Pods {
+			c.count(n, other)
 		}
 	}
-	return result
+	return c
+}
+
+// count counts one more pod on the node.
+func (c *counted) count(n *plugin.Node, p *plugin.Pod) {
+	c.views.Add(n.Slot, p.Member)
 }
 
 func wantTexts(t *testing.T, got, want []string) {

@@ -3,6 +3,7 @@ package plugins
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -10,6 +11,7 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
 
 // PodTopologySpread keeps pods of one kind evenly spread over the values of a node label. A pod without constraints of
@@ -28,9 +30,9 @@ func (PodTopologySpread) Wakes() plugin.Event {
 		plugin.PodBound | plugin.PodGone | plugin.PodLabels
 }
 
-// Survey starts counting for the pod's constraints.
+// Survey asks for the pods that the pod's constraints are about.
 func (p PodTopologySpread) Survey(pod *plugin.Pod, world plugin.World) plugin.Survey {
-	s := &spreadSurvey{pod: pod, requireAll: true}
+	s := &spreadSurvey{pod: pod, views: world.Views, requireAll: true}
 	switch {
 	case len(pod.Spec.TopologySpreadConstraints) > 0:
 		s.add(pod.Spec.TopologySpreadConstraints, func(in *corev1.TopologySpreadConstraint) labels.Selector {
@@ -46,6 +48,8 @@ func (p PodTopologySpread) Survey(pod *plugin.Pod, world plugin.World) plugin.Su
 	if len(s.hard)+len(s.soft) == 0 {
 		return nil
 	}
+	s.ask(s.hard, true)
+	s.ask(s.soft, s.requireAll)
 	return s
 }
 
@@ -65,11 +69,10 @@ func (s *spreadSurvey) add(constraints []corev1.TopologySpreadConstraint, select
 func systemConstraints(selector labels.Selector) []*constraint {
 	zone := &constraint{key: corev1.LabelTopologyZone, maxSkew: 5, selector: selector, minDomains: 1, honorAffinity: true}
 	host := &constraint{key: corev1.LabelHostname, maxSkew: 3, selector: selector, minDomains: 1, honorAffinity: true}
-	zone.domains, host.domains = map[string]*domain{}, map[string]*domain{}
 	return []*constraint{host, zone}
 }
 
-// constraint is one spread constraint and what was counted for it.
+// constraint is one spread constraint and where the pods are that it is about.
 type constraint struct {
 	key           string
 	maxSkew       int64
@@ -78,27 +81,12 @@ type constraint struct {
 	self          int64 // 1 if the pod itself matches
 	honorAffinity bool
 	honorTaints   bool
-	domains       map[string]*domain
-	stale         bool  // least must be computed again
-	least         int64 // smallest count over all domains
-}
-
-// domain is one value of the topology key among the eligible nodes.
-type domain struct {
-	nodes, pods int64
-	counted     uint64 // the last scoring round that saw a feasible node in it
+	pods          *views.Tally
+	counted       []uint64 // by domain: the last scoring round that saw a feasible node in it
 }
 
 func newConstraint(pod *plugin.Pod, in *corev1.TopologySpreadConstraint, selector labels.Selector) *constraint {
-	c := &constraint{
-		key:           in.TopologyKey,
-		selector:      selector,
-		maxSkew:       int64(in.MaxSkew),
-		minDomains:    1,
-		honorAffinity: true,
-		stale:         true,
-		domains:       map[string]*domain{},
-	}
+	c := &constraint{key: in.TopologyKey, selector: selector, maxSkew: int64(in.MaxSkew), minDomains: 1, honorAffinity: true}
 	if in.MinDomains != nil {
 		c.minDomains = int64(*in.MinDomains)
 	}
@@ -114,88 +102,56 @@ func newConstraint(pod *plugin.Pod, in *corev1.TopologySpreadConstraint, selecto
 	return c
 }
 
-// eligible tells whether the node's pods and domain count at all.
-func (c *constraint) eligible(pod *plugin.Pod, node *plugin.Node) bool {
-	if c.honorAffinity {
-		if ok, _ := pod.NodeAffinity.Match(node.Node); !ok {
-			return false
-		}
-	}
-	return !c.honorTaints || untolerated(node.Spec.Taints, pod.Spec.Tolerations, repels) == nil
-}
-
-// matching counts the node's pods that the selector selects. As upstream, an empty selector counts none, though it selects the
-// pod itself.
-func (c *constraint) matching(pod *plugin.Pod, node *plugin.Node) int64 {
-	if c.selector.Empty() {
-		return 0
-	}
-	var n int64
-	for _, p := range node.Pods {
-		if p.Namespace == pod.Namespace && p.DeletionTimestamp == nil && c.selector.Matches(labels.Set(p.Labels)) {
-			n++
-		}
-	}
-	return n
-}
-
-// minimum is the count a perfectly spread pod would join; 0 while there are fewer domains than asked for.
-func (c *constraint) minimum() int64 {
-	if !c.stale {
-		return c.least
-	}
-	c.stale, c.least = false, 0
-	if int64(len(c.domains)) < c.minDomains {
-		return 0
-	}
-	c.least = math.MaxInt64
-	for _, d := range c.domains {
-		c.least = min(c.least, d.pods)
-	}
-	if len(c.domains) == 0 {
-		c.least = 0
-	}
-	return c.least
-}
-
-// share is what one node contributes to one constraint.
-type share struct {
-	value  string
-	domain *domain // nil: the node contributes nothing
-	pods   int64
-}
-
 type spreadSurvey struct {
 	pod        *plugin.Pod
+	views      *views.Views
 	hard, soft []*constraint
-	requireAll bool      // a node without every key of the soft constraints is left out
-	shares     [][]share // by slot: hard constraints first, then soft ones
-	round      uint64    // counts scoring rounds
+	requireAll bool   // a node without every key of the soft constraints is left out
+	round      uint64 // counts scoring rounds
 }
 
-func (s *spreadSurvey) Observe(slot int, node *plugin.Node) {
-	for len(s.shares) <= slot {
-		s.shares = append(s.shares, make([]share, len(s.hard)+len(s.soft)))
-	}
-	shares := s.shares[slot]
-	s.observe(shares[:len(s.hard)], s.hard, node, true)
-	s.observe(shares[len(s.hard):], s.soft, node, s.requireAll)
-}
-
-func (s *spreadSurvey) observe(shares []share, constraints []*constraint, node *plugin.Node, requireAll bool) {
-	left := node == nil || requireAll && !hasKeys(node, constraints)
-	for i, c := range constraints {
-		c.withdraw(&shares[i])
-		if left {
-			continue
+// ask begins to use the counts of the constraints. As upstream, an empty selector counts no pods, though it selects the pod
+// itself; and pods that are being deleted do not count.
+func (s *spreadSurvey) ask(constraints []*constraint, requireAll bool) {
+	for _, c := range constraints {
+		query := views.Query{Namespaces: []string{s.pod.Namespace}, Labels: c.selector}
+		if c.selector.Empty() {
+			query.Labels = labels.Nothing()
 		}
-		if value, ok := node.Labels[c.key]; ok && c.eligible(s.pod, node) {
-			c.contribute(&shares[i], value, c.matching(s.pod, node))
-		}
+		c.pods = s.views.Tally([]*views.Query{&query}, true, s.zoning(c, constraints, requireAll))
 	}
 }
 
-func hasKeys(node *plugin.Node, constraints []*constraint) bool {
+// zoning is over the nodes whose pods and domains count at all.
+func (s *spreadSurvey) zoning(c *constraint, all []*constraint, requireAll bool) views.Zoning {
+	z := views.Zoning{Key: c.key}
+	var judges []func(*corev1.Node) bool
+	if requireAll && len(all) > 1 {
+		z.ID += "keys"
+		for _, other := range all {
+			z.ID += " " + other.key
+		}
+		judges = append(judges, func(node *corev1.Node) bool { return hasKeys(node, all) })
+	}
+	if c.honorAffinity && s.pod.SelectsNodes() {
+		z.ID += "\naffinity " + s.pod.NodeAffinityID()
+		affinity := s.pod.NodeAffinity
+		judges = append(judges, func(node *corev1.Node) bool { ok, _ := affinity.Match(node); return ok })
+	}
+	if c.honorTaints {
+		tolerations := s.pod.Spec.Tolerations
+		z.ID += "\ntaints " + s.pod.TolerationsID()
+		judges = append(judges, func(node *corev1.Node) bool { return untolerated(node.Spec.Taints, tolerations, repels) == nil })
+	}
+	if len(judges) > 0 {
+		z.Eligible = func(node *corev1.Node) bool {
+			return !slices.ContainsFunc(judges, func(ok func(*corev1.Node) bool) bool { return !ok(node) })
+		}
+	}
+	return z
+}
+
+func hasKeys(node *corev1.Node, constraints []*constraint) bool {
 	for _, c := range constraints {
 		if _, ok := node.Labels[c.key]; !ok {
 			return false
@@ -204,30 +160,14 @@ func hasKeys(node *plugin.Node, constraints []*constraint) bool {
 	return true
 }
 
-func (c *constraint) withdraw(sh *share) {
-	if sh.domain == nil {
-		return
+// Release ends the use of the counts.
+func (s *spreadSurvey) Release() {
+	for _, c := range slices.Concat(s.hard, s.soft) {
+		s.views.Release(c.pods)
 	}
-	c.stale = true
-	sh.domain.nodes--
-	sh.domain.pods -= sh.pods
-	if sh.domain.nodes == 0 {
-		delete(c.domains, sh.value)
-	}
-	*sh = share{}
 }
 
-func (c *constraint) contribute(sh *share, value string, pods int64) {
-	c.stale = true
-	d := c.domains[value]
-	if d == nil {
-		d = &domain{}
-		c.domains[value] = d
-	}
-	d.nodes++
-	d.pods += pods
-	*sh = share{value: value, domain: d, pods: pods}
-}
+func (s *spreadSurvey) Filters() bool { return len(s.hard) > 0 }
 
 func (s *spreadSurvey) Filter(node *plugin.Node) *plugin.Rejection {
 	for _, c := range s.hard {
@@ -236,11 +176,8 @@ func (s *spreadSurvey) Filter(node *plugin.Node) *plugin.Rejection {
 			return plugin.RejectForGood("node(s) didn't match pod topology spread constraints (missing required label)",
 				fmt.Sprintf("it had label %s", c.key))
 		}
-		var pods int64
-		if d := c.domains[value]; d != nil {
-			pods = d.pods
-		}
-		if skew := pods + c.self - c.minimum(); skew > c.maxSkew {
+		pods := c.pods.At(value) // the node itself need not be one that counts
+		if skew := pods + c.self - c.pods.Least(c.minDomains); skew > c.maxSkew {
 			return plugin.Reject("node(s) didn't match pod topology spread constraints",
 				fmt.Sprintf("maxSkew over %s were %d", c.key, skew))
 		}
@@ -257,7 +194,7 @@ func (s *spreadSurvey) Score(feasible []*plugin.Node, scores []int64) bool {
 	const ignored = -1
 	least, most := int64(math.MaxInt64), int64(0)
 	for i, node := range feasible {
-		if s.requireAll && !hasKeys(node, s.soft) {
+		if s.requireAll && !hasKeys(node.Node, s.soft) {
 			scores[i] = ignored
 			continue
 		}
@@ -282,35 +219,42 @@ func (s *spreadSurvey) Score(feasible []*plugin.Node, scores []int64) bool {
 func (s *spreadSurvey) weights(feasible []*plugin.Node) []float64 {
 	weights := make([]float64, len(s.soft))
 	for i, c := range s.soft {
-		domains, unlabelled := 0, 0
-		for _, node := range feasible {
-			switch d := s.shares[node.Slot][len(s.hard)+i].domain; {
-			case d == nil && s.requireAll: // the node is left out
-			case c.key == corev1.LabelHostname:
-				domains++
-			case d == nil:
-				unlabelled = 1
-			case d.counted != s.round:
-				d.counted = s.round
-				domains++
-			}
-		}
-		weights[i] = math.Log(float64(domains + unlabelled + 2))
+		weights[i] = math.Log(float64(s.values(c, feasible) + 2))
 	}
 	return weights
+}
+
+// values is how many values the feasible nodes have.
+func (s *spreadSurvey) values(c *constraint, feasible []*plugin.Node) int {
+	for len(c.counted) < c.pods.Domains() {
+		c.counted = append(c.counted, 0)
+	}
+	domains, unlabelled := 0, 0
+	for _, node := range feasible {
+		switch d := c.pods.Domain(node.Slot); {
+		case d < 0 && s.requireAll: // the node is left out
+		case c.key == corev1.LabelHostname:
+			domains++
+		case d < 0:
+			unlabelled = 1
+		case c.counted[d] != s.round:
+			c.counted[d] = s.round
+			domains++
+		}
+	}
+	return domains + unlabelled
 }
 
 // crowding is the weighted number of matching pods around the node; of its host, those on the node itself.
 func (s *spreadSurvey) crowding(node *plugin.Node, weights []float64) int64 {
 	var sum float64
 	for i, c := range s.soft {
-		share := &s.shares[node.Slot][len(s.hard)+i]
-		if share.domain == nil {
+		pods, in := c.pods.In(node.Slot)
+		if !in {
 			continue
 		}
-		pods := share.domain.pods
 		if c.key == corev1.LabelHostname {
-			pods = share.pods
+			pods = c.pods.On(node.Slot)
 		}
 		sum += float64(pods)*weights[i] + float64(c.maxSkew-1)
 	}

@@ -57,8 +57,8 @@ func TestImageLocality(t *testing.T) {
 		t.Fatal("no preference")
 	}
 	wantScores(t, scores, []int64{0, 0, 48, 0}) // two of four nodes hold it, so its 1000 MiB count half
-	s.Observe(2, nil)
-	s.Observe(1, nil)
+	s.views.SetNode(2, nil)
+	s.views.SetNode(1, nil)
 	if s.Score(nodes[:1], scores[:1]) {
 		t.Error("a preference although no node holds the image")
 	}

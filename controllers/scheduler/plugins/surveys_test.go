@@ -80,13 +80,11 @@ func TestTopologySpreadFollowsChanges(t *testing.T) {
 	p := pod(labelled("app", "web"), spread(corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: zoneKey, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web}))
 	s := survey(PodTopologySpread{}, p, plugin.World{}, nodes)
 	wantTexts(t, texts(s.Filter(nodes[0])), []string{"node(s) didn't match pod topology spread constraints", "maxSkew over topology.kubernetes.io/zone were 2"})
-	nodes[1].AddPod(pod(labelled("app", "web")))
-	s.Observe(1, nodes[1])
+	s.count(nodes[1], pod(labelled("app", "web")))
 	wantTexts(t, fitting(s, nodes), []string{"a1", "b1"})
-	nodes[1].AddPod(pod(labelled("app", "web")))
-	s.Observe(1, nodes[1])
+	s.count(nodes[1], pod(labelled("app", "web")))
 	wantTexts(t, fitting(s, nodes), []string{"a1"})
-	s.Observe(0, nil) // a node and with it its zone disappear
+	s.views.SetNode(0, nil) // a node and with it its zone disappear
 	wantTexts(t, fitting(s, nodes[1:]), []string{"b1"})
 }
 
@@ -163,12 +161,10 @@ func TestInterPodAffinityFollowsChanges(t *testing.T) {
 	nodes := []*plugin.Node{withPods("a1", "a", 0), withPods("b1", "b", 0)}
 	s := survey(InterPodAffinity{}, pod(avoids(term(zoneKey, web))), plugin.World{}, nodes)
 	newcomer := pod(labelled("app", "web"))
-	nodes[0].AddPod(newcomer)
-	s.Observe(0, nodes[0])
+	s.count(nodes[0], newcomer)
 	wantTexts(t, texts(s.Filter(nodes[0])), []string{"node(s) didn't match pod anti-affinity rules",
 		"the pods its anti-affinity excludes left topology.kubernetes.io/zone=a"})
-	nodes[0].RemovePod(newcomer)
-	s.Observe(0, nodes[0])
+	s.views.Remove(0, newcomer.Member)
 	wantTexts(t, fitting(s, nodes), []string{"a1", "b1"})
 }
 

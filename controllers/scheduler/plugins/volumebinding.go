@@ -37,7 +37,7 @@ func (VolumeBinding) Filter(pod *plugin.Pod) func(*plugin.Node) *plugin.Rejectio
 	return func(node *plugin.Node) *plugin.Rejection {
 		r := &plugin.Rejection{Unresolvable: true}
 		add := func(reason, remedy string) {
-			r.Reasons, r.Remedies = append(r.Reasons, reason), append(r.Remedies, remedy)
+			r.Reasons, r.Remedies = append(r.Reasons, reason), append(r.Remedies, plugin.Text(remedy))
 		}
 		if v := unreachable(needs.Volumes, node); v != nil {
 			add("node(s) didn't match PersistentVolume's node affinity", "volume "+v.Name+" could be used there")

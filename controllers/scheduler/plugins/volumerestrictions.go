@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
 
 // VolumeRestrictions keeps a claim with the access mode ReadWriteOncePod to one pod, whatever the node, and a disk that
@@ -18,51 +19,35 @@ func (VolumeRestrictions) Name() string { return "VolumeRestrictions" }
 // Wakes: the other pod has gone, or the claim is another one.
 func (VolumeRestrictions) Wakes() plugin.Event { return plugin.ClaimChanged | plugin.PodGone }
 
-// Survey counts the pods that use the claims.
-func (VolumeRestrictions) Survey(pod *plugin.Pod, _ plugin.World) plugin.Survey {
+// Survey asks who uses the claims.
+func (VolumeRestrictions) Survey(pod *plugin.Pod, world plugin.World) plugin.Survey {
 	disks := DisksOf(pod.Pod)
 	if len(pod.Needs.Exclusive)+len(disks) == 0 {
 		return nil
 	}
-	return &restrictionsSurvey{namespace: pod.Namespace, claims: pod.Needs.Exclusive, disks: disks, users: map[int]int{}}
+	return &restrictionsSurvey{views: world.Views, namespace: pod.Namespace, claims: pod.Needs.Exclusive, disks: disks}
 }
 
-// restrictionsSurvey knows how many pods use the claims on each node that has such pods.
 type restrictionsSurvey struct {
+	views     *views.Views
 	namespace string
 	claims    []string
 	disks     []*corev1.Volume
-	users     map[int]int // by slot
 }
 
-// Observe counts again what a node holds.
-func (s *restrictionsSurvey) Observe(slot int, node *plugin.Node) {
-	delete(s.users, slot)
-	if node == nil {
-		return
-	}
-	for _, p := range node.Pods {
-		if p.Namespace == s.namespace && slices.ContainsFunc(s.claims, func(name string) bool { return usesClaim(p, name) }) {
-			s.users[slot]++
-		}
-	}
+func (s *restrictionsSurvey) inUse(claim string) bool {
+	return s.views.ClaimUsers(s.namespace, claim) > 0
 }
 
-func usesClaim(p *plugin.Pod, name string) bool {
-	for i := range p.Spec.Volumes {
-		if claim := p.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && claim.ClaimName == name {
-			return true
-		}
-	}
-	return false
-}
+// Filters always: there is a disk or a claim.
+func (s *restrictionsSurvey) Filters() bool { return true }
 
 // Filter rejects nodes where a disk is taken, and all nodes while another pod uses one of the claims.
 func (s *restrictionsSurvey) Filter(node *plugin.Node) *plugin.Rejection {
 	if diskTaken(s.disks, node) {
 		return plugin.Reject("node(s) had no available disk", "no other pod there had its disk")
 	}
-	if len(s.users) == 0 {
+	if !slices.ContainsFunc(s.claims, s.inUse) {
 		return nil
 	}
 	return plugin.Reject("node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
@@ -71,3 +56,6 @@ func (s *restrictionsSurvey) Filter(node *plugin.Node) *plugin.Rejection {
 
 // Score has no preference.
 func (s *restrictionsSurvey) Score([]*plugin.Node, []int64) bool { return false }
+
+// Release has nothing to end.
+func (s *restrictionsSurvey) Release() {}

@@ -25,12 +25,15 @@ type args struct {
 	plugins       map[string]plugin.Plugin // those that have args, by name
 	preemption    Preemption
 	volumeWaitMax time.Duration
+
+	deviceSearchMax, deviceWaitMax time.Duration
 }
 
 // readArgs decodes, completes and checks the args of all plugins.
 func readArgs(list []configv1.PluginConfig, path *field.Path) (args, error) {
 	a := args{
 		plugins: map[string]plugin.Plugin{}, preemption: Preemption{NodesAbsolute: candidatesDefault}, volumeWaitMax: volumeWaitMaxDefault,
+		deviceSearchMax: deviceSearchMaxDefault, deviceWaitMax: deviceWaitMaxDefault,
 	}
 	decoder, seen := newDecoder(), map[string]bool{}
 	for i := range list {
@@ -92,7 +95,7 @@ func (a *args) take(object runtime.Object, path *field.Path) error {
 		a.preemption, err = newPreemption(in, path)
 		return err
 	case *configv1.DynamicResourcesArgs:
-		return refuseDevices(in, path)
+		return a.takeDevices(in, path)
 	}
 	if err == nil && p != nil {
 		a.plugins[p.Name()] = p
@@ -123,14 +126,19 @@ func newPreemption(in *configv1.DefaultPreemptionArgs, path *field.Path) (Preemp
 	return Preemption{NodesPercent: int(percent), NodesAbsolute: int(absolute)}, nil
 }
 
-// refuseDevices refuses limits that are not adjustable: a search takes upstream's 10 s at most on a node, and devices with
-// binding conditions are not allocated here.
-func refuseDevices(in *configv1.DynamicResourcesArgs, path *field.Path) error {
-	switch {
-	case in.FilterTimeout != nil:
-		return notSupported(path.Child("filterTimeout"), "devices are looked for on a node for 10s at most")
-	case in.BindingTimeout != nil:
-		return notSupported(path.Child("bindingTimeout"), "the scheduler allocates no devices with binding conditions")
+// takeDevices remembers how long pods may take for their devices.
+func (a *args) takeDevices(in *configv1.DynamicResourcesArgs, path *field.Path) error {
+	if d := in.FilterTimeout; d != nil {
+		if d.Duration < 0 {
+			return field.Invalid(path.Child("filterTimeout"), d.Duration.String(), "must be zero or positive")
+		}
+		a.deviceSearchMax = d.Duration
+	}
+	if d := in.BindingTimeout; d != nil {
+		if d.Duration < time.Second {
+			return field.Invalid(path.Child("bindingTimeout"), d.Duration.String(), "must be at least 1 second")
+		}
+		a.deviceWaitMax = d.Duration
 	}
 	return nil
 }

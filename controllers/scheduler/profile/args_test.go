@@ -129,8 +129,8 @@ func TestArgsThatAreRefused(t *testing.T) {
 		{"DefaultPreemption", "{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}", "args.minCandidateNodesAbsolute: Invalid value: 0: must not be 0 if minCandidateNodesPercentage is"},
 		{"VolumeBinding", "{bindTimeoutSeconds: -1}", "args.bindTimeoutSeconds: Invalid value: -1: must be 0 to 86400"},
 		{"VolumeBinding", "{shape: [{utilization: 0, score: 11}]}", "args.shape[0].score: Invalid value: 11: must be 0 to 10"},
-		{"DynamicResources", "{filterTimeout: 5s}", "args.filterTimeout: not supported: devices are looked for on a node for 10s at most"},
-		{"DynamicResources", "{bindingTimeout: 5s}", "args.bindingTimeout: not supported: the scheduler allocates no devices with binding conditions"},
+		{"DynamicResources", "{filterTimeout: -5s}", `args.filterTimeout: Invalid value: "-5s": must be zero or positive`},
+		{"DynamicResources", "{bindingTimeout: 500ms}", `args.bindingTimeout: Invalid value: "500ms": must be at least 1 second`},
 	} {
 		t.Run(tt.plugin+" "+tt.args, func(t *testing.T) {
 			_, err := Parse([]byte(header + withArgs(tt.plugin, tt.args)))

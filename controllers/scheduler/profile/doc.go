@@ -5,7 +5,7 @@
 // may import the sibling packages plugin and plugins, and the published types of k8s.io/kube-scheduler.
 //
 // Promises: a field is honoured or refused, with an error in one line that names it; nothing is accepted and then ignored.
-// Without a file the scheduler works as upstream's default profile, but that all nodes that fit are compared.
+// Without a file the scheduler works as upstream's default profile.
 //
 // The way of a file: decoded strictly (read.go); what has no meaning here refused (refused.go); the lists of enabled and
 // disabled plugins resolved for each extension point, as upstream's framework does (points.go); args completed, checked

@@ -51,7 +51,7 @@ var upstream = map[string]inTree{
 		points: []string{preFilter, filter, reserve, preBind, preScore, score}, weight: 1, always: "pods would start without their volumes",
 	},
 	"DynamicResources": {
-		points: []string{preEnqueue, preFilter, filter, reserve, preBind}, always: "pods would start without their devices",
+		points: []string{preEnqueue, preFilter, filter, reserve, preBind, score}, weight: 2, always: "pods would start without their devices",
 	},
 	"DefaultPreemption":               {points: []string{preEnqueue, postFilter}},
 	"NodeName":                        {points: filters},

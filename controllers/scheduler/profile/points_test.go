@@ -32,7 +32,7 @@ func TestResolve(t *testing.T) {
 		{"no preemption anywhere", "multiPoint: {disabled: [{name: DefaultPreemption}]}", replaced(" preempts", "")},
 		{"what does not exist is disabled", "multiPoint: {disabled: [{name: GangScheduling}]}\nplacementScore: {disabled: [{name: '*'}]}", upstreamProfile},
 		{"only what must be", "multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: SchedulingGates}, {name: DefaultBinder}, " +
-			"{name: VolumeBinding}, {name: DynamicResources}, {name: NodeResourcesFit}]}", "NodeResourcesFit:fs1 VolumeBinding:fs1 DynamicResources:f"},
+			"{name: VolumeBinding}, {name: DynamicResources}, {name: NodeResourcesFit}]}", "NodeResourcesFit:fs1 VolumeBinding:fs1 DynamicResources:fs1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			config := parsed(t, "profiles:\n- plugins:\n    "+strings.ReplaceAll(tt.plugins, "\n", "\n    "))

@@ -13,6 +13,9 @@ const (
 	backoffMinDefault    = time.Second
 	backoffMaxDefault    = 10 * time.Second
 	volumeWaitMaxDefault = 10 * time.Minute
+
+	deviceSearchMaxDefault = 10 * time.Second
+	deviceWaitMaxDefault   = 10 * time.Minute
 )
 
 // Config is what the scheduler is configured with. The zero value is for Or to fill.
@@ -30,12 +33,15 @@ type Profile struct {
 	// Plugins in the order in which they judge a node; the first that rejects it explains the rejection.
 	Plugins []Plugin
 	// NodesToScore is the share of nodes, in percent, after which no more that fit are looked for; 0 is upstream's
-	// adaptive share, nil all nodes.
-	NodesToScore *int32
+	// adaptive share.
+	NodesToScore int32
 	// Preemption; nil: pods are not evicted for others.
 	Preemption *Preemption
 	// VolumeWaitMax is how long a pod that has a node waits for its volumes; then it is tried again.
 	VolumeWaitMax time.Duration
+	// DeviceSearchMax is how long devices are looked for on one node, 0 without limit; DeviceWaitMax is how long a pod that has a
+	// node waits until its devices are ready.
+	DeviceSearchMax, DeviceWaitMax time.Duration
 }
 
 // Plugin is a plugin with what it is used for.
@@ -57,6 +63,7 @@ type Preemption struct {
 func Default() Config {
 	p := Profile{
 		Name: corev1.DefaultSchedulerName, VolumeWaitMax: volumeWaitMaxDefault,
+		DeviceSearchMax: deviceSearchMaxDefault, DeviceWaitMax: deviceWaitMaxDefault,
 		Preemption: &Preemption{NodesAbsolute: candidatesDefault},
 	}
 	p.Plugins = enabledPlugins(defaultSet(), nil)
@@ -81,10 +88,10 @@ const (
 
 // Enough is how many nodes that fit suffice in a cluster of that many nodes.
 func (p *Profile) Enough(nodes int) int {
-	if p.NodesToScore == nil || nodes < nodesToScoreMin {
+	if nodes < nodesToScoreMin {
 		return nodes
 	}
-	percent := int(*p.NodesToScore)
+	percent := int(p.NodesToScore)
 	if percent == 0 {
 		percent = max(adaptivePercentMax-nodes/nodesPerPercentLess, adaptivePercentMin)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
 )
@@ -46,7 +45,7 @@ func listed(p Profile) string {
 
 // upstreamProfile is what upstream's default profile is here.
 const upstreamProfile = "NodeUnschedulable:f NodeName:f TaintToleration:fs3 NodeAffinity:fs2 NodePorts:f NodeResourcesFit:fs1 VolumeRestrictions:f " +
-	"NodeVolumeLimits:f VolumeBinding:fs1 VolumeZone:f DynamicResources:f NodeDeclaredFeatures:f NodeResourcesBalancedAllocation:s1 ImageLocality:s1 PodTopologySpread:fs2 " +
+	"NodeVolumeLimits:f VolumeBinding:fs1 VolumeZone:f DynamicResources:fs2 NodeDeclaredFeatures:f NodeResourcesBalancedAllocation:s1 ImageLocality:s1 PodTopologySpread:fs2 " +
 	"InterPodAffinity:fs2 preempts"
 
 func TestDefault(t *testing.T) {
@@ -59,7 +58,7 @@ func TestDefault(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if config.BackoffMin != time.Second || config.BackoffMax != 10*time.Second || p.VolumeWaitMax != 10*time.Minute ||
-		*p.Preemption != (Preemption{NodesAbsolute: 100}) || p.NodesToScore != nil {
+		*p.Preemption != (Preemption{NodesAbsolute: 100}) || p.NodesToScore != 0 {
 		t.Errorf("%+v", config)
 	}
 	if diff := cmp.Diff(listed(p), listed(parsed(t, "").Profiles[0])); diff != "" {
@@ -81,22 +80,21 @@ func TestEveryPluginCanBeConfigured(t *testing.T) {
 
 func TestEnoughNodes(t *testing.T) {
 	for _, tt := range []struct {
-		percent     *int32
+		percent     int32
 		nodes, want int
 	}{
-		{nil, 5000, 5000},
-		{ptr.To[int32](30), 99, 99}, // few enough to look at all
-		{ptr.To[int32](30), 100, 100},
-		{ptr.To[int32](30), 500, 150},
-		{ptr.To[int32](1), 5000, 100}, // never fewer than 100
-		{ptr.To[int32](100), 5000, 5000},
-		{ptr.To[int32](0), 1000, 420}, // 50 - 1000/125 = 42 percent
-		{ptr.To[int32](0), 5000, 500}, // 50 - 5000/125 = 10 percent
-		{ptr.To[int32](0), 6000, 300}, // never less than 5 percent
+		{30, 99, 99}, // few enough to look at all
+		{30, 100, 100},
+		{30, 500, 150},
+		{1, 5000, 100}, // never fewer than 100
+		{100, 5000, 5000},
+		{0, 1000, 420}, // 50 - 1000/125 = 42 percent
+		{0, 5000, 500}, // 50 - 5000/125 = 10 percent
+		{0, 6000, 300}, // never less than 5 percent
 	} {
 		p := Profile{NodesToScore: tt.percent}
 		if got := p.Enough(tt.nodes); got != tt.want {
-			t.Errorf("%v percent of %d nodes: %d, want %d", ptr.Deref(tt.percent, -1), tt.nodes, got, tt.want)
+			t.Errorf("%v percent of %d nodes: %d, want %d", tt.percent, tt.nodes, got, tt.want)
 		}
 	}
 }

@@ -151,15 +151,12 @@ func checkBackoff(in *configv1.KubeSchedulerConfiguration) error {
 
 // newProfile makes one profile; global is the percentageOfNodesToScore of all profiles that name none.
 func newProfile(in *configv1.KubeSchedulerProfile, path *field.Path, global *int32) (Profile, error) {
-	p := Profile{Name: ptr.Deref(in.SchedulerName, ""), NodesToScore: in.PercentageOfNodesToScore, VolumeWaitMax: volumeWaitMaxDefault}
+	p := Profile{Name: ptr.Deref(in.SchedulerName, ""), NodesToScore: ptr.Deref(in.PercentageOfNodesToScore, ptr.Deref(global, 0))}
 	if p.Name == "" {
 		return p, field.Required(path.Child("schedulerName"), "every profile needs one")
 	}
-	if err := checkPercent(path.Child("percentageOfNodesToScore"), p.NodesToScore); err != nil {
+	if err := checkPercent(path.Child("percentageOfNodesToScore"), in.PercentageOfNodesToScore); err != nil {
 		return p, err
-	}
-	if p.NodesToScore == nil {
-		p.NodesToScore = global
 	}
 	set, err := resolve(in.Plugins, path.Child("plugins"))
 	if err != nil {
@@ -169,7 +166,7 @@ func newProfile(in *configv1.KubeSchedulerProfile, path *field.Path, global *int
 	if err != nil {
 		return p, err
 	}
-	p.VolumeWaitMax = args.volumeWaitMax
+	p.VolumeWaitMax, p.DeviceSearchMax, p.DeviceWaitMax = args.volumeWaitMax, args.deviceSearchMax, args.deviceWaitMax
 	if set.preempts {
 		p.Preemption = &args.preemption
 	}

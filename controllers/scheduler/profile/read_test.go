@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/utils/ptr"
 )
 
 func TestProfiles(t *testing.T) {
@@ -27,13 +25,13 @@ profiles:
 		t.Fatalf("%+v", config)
 	}
 	first, packer := config.Profiles[0], config.Profiles[1]
-	if first.Name != "default-scheduler" || *first.NodesToScore != 30 || listed(first) != upstreamProfile {
+	if first.Name != "default-scheduler" || first.NodesToScore != 30 || listed(first) != upstreamProfile {
 		t.Errorf("%s: %s", first.Name, listed(first))
 	}
-	if packer.Name != "packer" || *packer.NodesToScore != 0 || listed(packer) != strings.Replace(upstreamProfile, "ImageLocality:s1 ", "", 1) {
+	if packer.Name != "packer" || packer.NodesToScore != 0 || listed(packer) != strings.Replace(upstreamProfile, "ImageLocality:s1 ", "", 1) {
 		t.Errorf("%s: %s", packer.Name, listed(packer))
 	}
-	if alone := parsed(t, "profiles: [{percentageOfNodesToScore: 5}]").Profiles[0]; alone.Name != "default-scheduler" || *alone.NodesToScore != 5 {
+	if alone := parsed(t, "profiles: [{percentageOfNodesToScore: 5}]").Profiles[0]; alone.Name != "default-scheduler" || alone.NodesToScore != 5 {
 		t.Errorf("a single profile has the name %s", alone.Name)
 	}
 	if json, err := Parse([]byte(`{"apiVersion":"kubescheduler.config.k8s.io/v1","kind":"KubeSchedulerConfiguration","profiles":[{"schedulerName":"a"}]}`)); err != nil ||
@@ -117,7 +115,7 @@ func TestRead(t *testing.T) {
 	if err := os.WriteFile(path, []byte(header+"percentageOfNodesToScore: 7"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if config, err := Read(path); err != nil || ptr.Deref(config.Profiles[0].NodesToScore, 0) != 7 {
+	if config, err := Read(path); err != nil || config.Profiles[0].NodesToScore != 7 {
 		t.Errorf("a file: %v", err)
 	}
 }
