@@ -22,7 +22,7 @@ var commandGroups = []struct {
 	title    string
 	commands []string
 }{
-	{"Run a cluster", []string{"dev", "server", "agent"}},
+	{"Run a cluster", []string{"dev", "server", "agent", "cri"}},
 	{"Use it", []string{"kubectl"}},
 	{"Look after it", []string{"cluster", "token", "backup", "reset"}},
 	{"About setpoint", []string{"version", "completion", "help"}},

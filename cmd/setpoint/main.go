@@ -64,7 +64,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpFunc(showHelp)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { printUsage(cmd.OutOrStderr(), cmd); return nil })
 	root.SetHelpCommand(newHelp())
-	group(root, newDev(), newServer(), newAgent(), newCluster(), newLoops(), newWhy(), newToken(),
+	group(root, newDev(), newServer(), newAgent(), newCRI(), newCluster(), newLoops(), newWhy(), newToken(),
 		newBackup(), newKubectl(), newDemo(), newReset(), newVersion())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {

@@ -93,6 +93,9 @@ func TestMain(m *testing.M) {
 //	                         until the output of setpoint COMMAND matches; ! until it does not
 //	walk PAGE HEADING        the commands below a heading of a page print what the page says
 //	own-network              a network namespace for what follows (root)
+//	start-cri FLAGS...       setpoint cri on $WORK/run/cri.sock, data in $WORK/data, until it is ready
+//	stop-cri, kill-cri       end it by SIGTERM (it must end well) or SIGKILL
+//	cri STEP                 one step of a pod's life, asked of that socket (cri_test.go)
 //	box-image ARCHIVE NAME   an image with cat, echo, ls, tar and a few more
 //
 // $REPOSITORY is the root of this repository.
@@ -112,6 +115,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("REPOSITORY", repository)
 			env.Values[clusterKey{}] = &cluster{}
+			env.Values[criPodKey{}] = &criPod{}
 			env.Values[serversKey{}] = map[string]*cluster{}
 			return nil
 		},
@@ -130,6 +134,11 @@ func TestScripts(t *testing.T) {
 			"kill-server":  killServer,
 			"gives-up":     givesUp,
 			"said":         said,
+
+			"start-cri": startCRI,
+			"stop-cri":  stopDev,
+			"kill-cri":  killDev,
+			"cri":       criStep,
 
 			"walk":        walk,
 			"own-network": ownNetwork,

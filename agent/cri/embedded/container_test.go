@@ -426,3 +426,12 @@ func TestPodWithoutAddressesWaits(t *testing.T) {
 		t.Error("no address")
 	}
 }
+
+func TestMaskedPaths(t *testing.T) {
+	p := runPod(t, newRuntime(t), nil)
+	config := containerConfig("read=/proc/meminfo", "read=/proc/uptime")
+	config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{MaskedPaths: []string{"/proc/meminfo"}}
+	if got := p.facts(config); got["read=/proc/meminfo"] != "" || got["read=/proc/uptime"] == "" {
+		t.Errorf("facts %v", got)
+	}
+}

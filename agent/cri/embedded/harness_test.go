@@ -109,6 +109,10 @@ func podConfig(t testing.TB, name string) *runtimeapi.PodSandboxConfig {
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Uid: name + "-uid", Namespace: "default"},
 		Hostname: name, LogDirectory: filepath.Join(t.TempDir(), "logs"), Labels: map[string]string{"app": name},
 		Annotations: map[string]string{"note": "kept"}, DnsConfig: &runtimeapi.DNSConfig{Servers: []string{"10.96.0.10"}},
+		// As the agent asks for; the CRI's own default is one PID namespace for the whole pod.
+		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
+			NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER},
+		}},
 	}
 }
 

@@ -111,3 +111,11 @@ func childOf(t *testing.T, parent int, name string) int {
 	t.Fatalf("process %d has no child %s", parent, name)
 	return 0
 }
+
+// TestProcessesAreSharedUnlessAsked: the zero value of the CRI's NamespaceMode is POD, which callers that say nothing mean.
+func TestProcessesAreSharedUnlessAsked(t *testing.T) {
+	p := runPod(t, newRuntime(t), func(config *runtimeapi.PodSandboxConfig) { config.Linux = nil })
+	if got := p.facts(containerConfig("pid", "read=/proc/1/cmdline")); got["pid"] == "1" || !strings.HasPrefix(got["read=/proc/1/cmdline"], "setpoint-pause") {
+		t.Errorf("facts %v", got)
+	}
+}

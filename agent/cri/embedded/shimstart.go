@@ -90,8 +90,7 @@ func shimNamespaces(config *runtimeapi.PodSandboxConfig) uintptr {
 
 // sharesPID tells whether the pod has one PID namespace for all its containers; a pause process is then its process 1.
 func sharesPID(config *runtimeapi.PodSandboxConfig) bool {
-	options := namespaces(config)
-	return options != nil && options.GetPid() == runtimeapi.NamespaceMode_POD
+	return namespaces(config).GetPid() == runtimeapi.NamespaceMode_POD
 }
 
 // ownPID tells whether a container gets a PID namespace of its own: always, unless it asks for one that it may share.
@@ -101,7 +100,7 @@ func ownPID(pod *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig
 	case runtimeapi.NamespaceMode_NODE:
 		return false
 	case runtimeapi.NamespaceMode_POD:
-		return options == nil || !sharesPID(pod)
+		return !sharesPID(pod)
 	case runtimeapi.NamespaceMode_TARGET:
 		return false
 	default:
@@ -112,7 +111,7 @@ func ownPID(pod *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig
 // podPID tells whether a container joins the PID namespace that its pod has.
 func podPID(pod *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig) bool {
 	options := config.GetLinux().GetSecurityContext().GetNamespaceOptions()
-	return options != nil && options.GetPid() == runtimeapi.NamespaceMode_POD && sharesPID(pod)
+	return options.GetPid() == runtimeapi.NamespaceMode_POD && sharesPID(pod)
 }
 
 // wait returns when the shim listens.
