@@ -90,7 +90,7 @@ var libraryRules = []libraryRule{
 		why: "controllers and agents are clients: they could speak to any Kubernetes API, and are tested so",
 	},
 	{
-		in: []string{"controllers/scheduler/plugin", "controllers/scheduler/plugins"}, forbid: []string{"k8s.io/client-go/...", "time", "context", "math/rand/...", "log/..."},
+		in: []string{"controllers/scheduler/views", "controllers/scheduler/plugin", "controllers/scheduler/plugins"}, forbid: []string{"k8s.io/client-go/...", "time", "context", "math/rand/...", "log/..."},
 		why: "plugins are pure functions: the same world gives the same placement and the same explanation",
 	},
 	{
@@ -130,6 +130,7 @@ var realSleeps = map[string]string{
 	"raftstore/sockets_test.go":           "waits for a leader over real sockets, polling with a deadline",
 	"agent/cri/embedded/harness_test.go":  "waits for real processes, polling with a deadline",
 	"agent/logs/rotate_test.go":           "names of rotated files carry the time of the file system",
+	"cmd/setpoint/cri_test.go":            "waits for the log of a real container, with a deadline",
 	"cmd/setpoint/script_test.go":         "asks a real process until it answers as wanted, with a deadline",
 	"test/compose/agent_test.go":          "watches containers, which live in real time",
 	"test/compose/cluster_test.go":        "asks containers until they answer as wanted, with a deadline",

@@ -1,7 +1,7 @@
 // Package simulated runs many nodes without machines: their pods become Running
 // and Ready without containers, and those that end by themselves (restartPolicy Never or OnFailure) do so
 // after a second, after the time that their command sleeps, or as their annotations say. What they seem to
-// use is what they request, or what annotations say (Summary).
+// use is what they request, or what annotations say (Summary). Readiness gates hold a pod's readiness as they do anywhere.
 //
 // It owns: the Nodes it registers (labelled Label), their Leases, and the status
 // of the pods bound to them. Called by: the wiring of `dev --simulated-nodes` and

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	corev1informers "k8s.io/client-go/informers/core/v1"
@@ -53,7 +54,7 @@ func needsWork(pod *corev1.Pod) bool {
 		return false
 	case corev1.PodRunning:
 		_, end := ends(pod)
-		return end || pod.Status.ObservedGeneration < pod.Generation
+		return end || pod.Status.ObservedGeneration < pod.Generation || gatesMoved(pod)
 	default:
 		return true
 	}
@@ -81,7 +82,7 @@ func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
 // nextPatch is the pod's next status; nil while it runs, with a look when it ends.
 func (f *fleet) nextPatch(key types.NamespacedName, pod *corev1.Pod, now time.Time) ([]byte, error) {
 	end, does := ends(pod)
-	if !does || pod.Status.Phase != corev1.PodRunning || pod.Status.ObservedGeneration < pod.Generation {
+	if !does || pod.Status.Phase != corev1.PodRunning || pod.Status.ObservedGeneration < pod.Generation || gatesMoved(pod) {
 		return f.runningPatch(pod, metav1.NewTime(now))
 	}
 	if wait := end.Sub(now); wait > 0 {
@@ -106,10 +107,20 @@ func ignoreGone(err error) error {
 }
 
 func (f *fleet) runningPatch(pod *corev1.Pod, now metav1.Time) ([]byte, error) {
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID},
-		"status":   f.running(pod, now),
-	})
+	status := f.running(pod, now)
+	if len(pod.Spec.ReadinessGates) == 0 {
+		return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range fields["conditions"].([]any) {
+		if c := c.(map[string]any); c["reason"] == nil {
+			c["reason"], c["message"] = nil, nil // why the pod was not ready is no longer so
+		}
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": fields})
 }
 
 // running is the whole status of a healthy pod.
@@ -149,7 +160,11 @@ func (f *fleet) conditions(pod *corev1.Pod, now metav1.Time) []corev1.PodConditi
 	var out []corev1.PodCondition
 	for _, t := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady,
 		corev1.ContainersReady, corev1.PodScheduled} {
-		c := corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: now, ObservedGeneration: pod.Generation}
+		c := corev1.PodCondition{Type: t, Status: corev1.ConditionTrue}
+		if t == corev1.PodReady {
+			c = ready(pod)
+		}
+		c.LastTransitionTime, c.ObservedGeneration = now, pod.Generation
 		for _, old := range pod.Status.Conditions {
 			if old.Type == t && old.Status == c.Status {
 				c.LastTransitionTime = old.LastTransitionTime

@@ -81,6 +81,43 @@ func TestPodsThatEnd(t *testing.T) {
 	}
 }
 
+// A pod with a readiness gate is ready while the gate is open, and says why it is not.
+func TestReadinessGates(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, client *fake.Clientset) {
+		pods := client.CoreV1().Pods("default")
+		pod := boundPod("p", "sim-1")
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
+		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			gate corev1.ConditionStatus
+			want string
+		}{
+			{"", `False ReadinessGatesNotReady corresponding condition of pod readiness gate "gate" does not exist.`},
+			{corev1.ConditionTrue, "True  "},
+			{corev1.ConditionFalse, `False ReadinessGatesNotReady the status of pod readiness gate "gate" is not "True", but False`},
+			{corev1.ConditionTrue, "True  "},
+		} {
+			if c.gate != "" {
+				patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"gate","status":%q}]}}`, c.gate)
+				if _, err := pods.Patch(t.Context(), "p", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+			got, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			is := conditionOf(got, corev1.PodReady)
+			if text := fmt.Sprintf("%s %s %s", is.Status, is.Reason, is.Message); got.Status.Phase != corev1.PodRunning || text != c.want {
+				t.Errorf("gate %q: %s", c.gate, text)
+			}
+		}
+	})
+}
+
 func TestHowLongContainersRun(t *testing.T) {
 	for _, c := range []struct {
 		command, args []string

@@ -78,7 +78,7 @@ func boxFiles(box []byte) ([]byte, error) {
 	failed = errors.Join(failed, archive.WriteHeader(&tar.Header{Name: "bin/box", Mode: 0o755, Size: int64(len(box))}))
 	_, err := archive.Write(box)
 	failed = errors.Join(failed, err)
-	for _, n := range []string{"cat", "echo", "exit", "ls", "pause", "tar", "test"} {
+	for _, n := range []string{"burn", "cat", "echo", "exit", "knock", "ls", "pause", "tar", "test"} {
 		failed = errors.Join(failed, archive.WriteHeader(&tar.Header{Name: "bin/" + n, Typeflag: tar.TypeSymlink, Linkname: "box"}))
 	}
 	return out.Bytes(), errors.Join(failed, archive.Close())

@@ -1,6 +1,7 @@
 package daemonset
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -10,8 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/revisions"
@@ -273,6 +276,23 @@ func TestSelectsAll(t *testing.T) {
 		w.live()
 		if len(w.Pods("ns")) > 0 || !slices.ContainsFunc(w.Events.List(), func(e string) bool { return strings.HasPrefix(e, "Warning SelectingAll") }) {
 			t.Error("a DaemonSet that selects all pods was acted on, or nobody was told")
+		}
+	})
+}
+
+// What is wanted is told, though the pods are refused.
+func TestRefusedPods(t *testing.T) {
+	bubble(t, func(t *testing.T, w cluster) {
+		w.Client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("exceeded quota: q"))
+		})
+		reconciletest.Add(w.World, newSet())
+		w.live()
+		if s := w.set(t).Status; s.DesiredNumberScheduled != 3 || s.CurrentNumberScheduled != 0 || s.ObservedGeneration != 1 {
+			t.Errorf("status %+v", s)
+		}
+		if !slices.ContainsFunc(w.Events.List(), func(e string) bool { return strings.HasPrefix(e, "Warning FailedCreate") }) {
+			t.Error("nobody was told")
 		}
 	})
 }

@@ -25,6 +25,8 @@ type owners struct {
 	// solid exist; waiting exist and are being deleted after their dependents;
 	// absent are gone; foreign live in another namespace and do not count.
 	solid, waiting, absent, foreign []metav1.OwnerReference
+	// again is when to look once more, as no monitor has an owner that exists: nothing would tell of its end.
+	again time.Duration
 }
 
 // decision is what an object's owners mean for it.
@@ -84,7 +86,7 @@ func (c *controller) reconcile(ctx context.Context, key object) (time.Duration, 
 	case remove:
 		return 0, c.remove(ctx, key, item, len(sorted.waiting) > 0)
 	default:
-		return 0, nil
+		return sorted.again, nil
 	}
 }
 
@@ -123,6 +125,9 @@ func (c *controller) classify(ctx context.Context, key object, item metav1.Objec
 	var out owners
 	for _, ref := range item.GetOwnerReferences() {
 		owner, ok, err := c.owner(ctx, key, ref)
+		if ok && err == nil {
+			out.again = max(out.again, c.unseen(owner))
+		}
 		switch {
 		case errors.Is(err, errForeign):
 			out.foreign = append(out.foreign, ref)
@@ -138,6 +143,15 @@ func (c *controller) classify(ctx context.Context, key object, item metav1.Objec
 		}
 	}
 	return out, nil
+}
+
+// unseen is when to look again after an owner that no monitor has: a kind gets its monitor some time after its first object, and
+// that may be gone by then. Seldom, if it has existed for long: some kinds have none.
+func (c *controller) unseen(owner metav1.Object) time.Duration {
+	if _, ok := c.find(owner.GetUID()); ok {
+		return 0
+	}
+	return min(max(time.Since(owner.GetCreationTimestamp().Time), monitorInterval), unseenInterval)
 }
 
 // errForeign says that an owner reference crosses namespaces.

@@ -21,6 +21,8 @@ const (
 	workers = 20
 	// monitorInterval is how often new kinds are looked for.
 	monitorInterval = 2 * time.Second
+	// unseenInterval is at most between two looks at an owner of a kind without a monitor.
+	unseenInterval = time.Minute
 	// unsyncedDelay is how soon an owner is looked at again while some kind's
 	// cache is not filled: its dependents could be missed.
 	unsyncedDelay = 100 * time.Millisecond
@@ -105,10 +107,12 @@ func (c *controller) watch(ctx context.Context, add func(object)) {
 // follow subscribes to new kinds and leaves those that went.
 func (c *controller) follow(stops map[schema.GroupVersionResource]func(), add func(object)) {
 	now := c.source()
+	var left []any // what a monitor that went had last: it may have missed their end
 	for resource, stop := range stops {
-		if now[resource] == nil || now[resource] != c.monitor(resource) {
+		if before := c.monitor(resource); now[resource] == nil || now[resource] != before {
 			stop()
 			delete(stops, resource)
+			left = append(left, before.GetStore().List()...)
 		}
 	}
 	// All indexes before any event: an owner must be found from the first on.
@@ -118,6 +122,9 @@ func (c *controller) follow(stops map[schema.GroupVersionResource]func(), add fu
 	c.mu.Lock()
 	c.monitors = now
 	c.mu.Unlock()
+	for _, obj := range left {
+		c.gone(reconcile.ObjectOf(obj), add)
+	}
 	for resource, informer := range now {
 		if stops[resource] != nil {
 			continue

@@ -3,8 +3,10 @@ package garbage
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -187,6 +189,64 @@ func TestOwnerInAnotherNamespaceIsNoReasonToDelete(t *testing.T) {
 		events := w.Events.List()
 		if len(events) == 0 || !strings.Contains(events[0], "OwnerRefInvalidNamespace") {
 			t.Errorf("events: %v", events)
+		}
+	})
+}
+
+// The first object of a kind owns another, and is gone before its kind has a monitor: nobody tells of its end.
+func TestOwnersThatNoMonitorSaw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		pods, err := w.Informers.ForResource(corev1.SchemeGroupVersion.WithResource("pods"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := w.Env()
+		env.Discovery, env.Metadata = w.Discovery(kinds()), w.Metadata(kinds())
+		monitors := Monitors{corev1.SchemeGroupVersion.WithResource("pods"): pods.Informer()}
+		w.RunIn(env, New(func() Monitors { return monitors }))
+		add(w, deployment("d"), pod("p", ref("Deployment", "d", "d", false)))
+		if got := names(t, w); got != "Deployment/d Pod/p" {
+			t.Fatalf("left: %s", got)
+		}
+		del(t, w, "d", metav1.DeletePropagationBackground)
+		time.Sleep(monitorInterval)
+		w.Settle()
+		if got := names(t, w); got != "" {
+			t.Errorf("left: %s", got)
+		}
+	})
+}
+
+// The monitor of a kind goes with its last object, before it told of that object's end.
+func TestOwnersWhoseMonitorWent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		monitors := Monitors{}
+		for _, k := range kinds() {
+			informer, err := w.Informers.ForResource(k.Resource)
+			if err != nil {
+				t.Fatal(err)
+			}
+			monitors[k.Resource] = informer.Informer()
+		}
+		var left atomic.Bool
+		env := w.Env()
+		env.Discovery, env.Metadata = w.Discovery(kinds()), w.Metadata(kinds())
+		w.RunIn(env, New(func() Monitors {
+			if left.Load() {
+				return Monitors{corev1.SchemeGroupVersion.WithResource("pods"): monitors[corev1.SchemeGroupVersion.WithResource("pods")]}
+			}
+			return monitors
+		}))
+		add(w, deployment("d"), pod("p", ref("Deployment", "d", "d", false)))
+		left.Store(true)
+		w.Hold()
+		del(t, w, "d", metav1.DeletePropagationBackground)
+		time.Sleep(monitorInterval)
+		w.Settle()
+		if got := names(t, w); got != "" {
+			t.Errorf("left: %s", got)
 		}
 	})
 }

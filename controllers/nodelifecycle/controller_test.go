@@ -231,6 +231,44 @@ func TestNobodyIsEvictedWhenAllVanish(t *testing.T) {
 	})
 }
 
+// What a Lease says of the time is its node's own: only that it changes counts, wherever that clock jumps.
+func TestClocksOfNodes(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		leases := w.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+		renewed := func(by time.Duration) coordinationv1.LeaseSpec {
+			return coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(time.Now().Add(by)))}
+		}
+		offsets := map[string][]time.Duration{"ahead": {year}, "behind": {-year}, "jumps": {year, -year, 0}}
+		for name, by := range offsets {
+			reconciletest.Add(w, readyNode(name))
+			reconciletest.Add(w, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: corev1.NamespaceNodeLease}, Spec: renewed(by[0])})
+		}
+		reconciletest.Add(w, readyNode("silent"))
+		reconciletest.Add(w, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "silent", Namespace: corev1.NamespaceNodeLease}, Spec: renewed(year)})
+		w.Run(New(nil))
+		for i := range 12 {
+			time.Sleep(10 * time.Second)
+			for name, by := range offsets {
+				l, err := leases.Get(t.Context(), name, metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.Spec = renewed(by[i%len(by)])
+				if _, err := leases.Update(t.Context(), l, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			for name := range offsets {
+				expect(t, name, look(t, w, name), "True")
+			}
+		}
+		expect(t, "silent", look(t, w, "silent"), lostLook)
+	})
+}
+
 func TestStockKubeletIsJudgedByItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := reconciletest.New(t)

@@ -96,6 +96,8 @@ func TestPlan(t *testing.T) {
 	tolerant := autoscaler(1, 10)
 	two := resource.MustParse("1.2")
 	tolerant.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{Tolerance: &two}}
+	endless := autoscaler(1, 9)
+	endless.Spec.Metrics[0].Resource.Target = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse("9E"))}
 	for _, c := range []struct {
 		name            string
 		o               observed
@@ -122,6 +124,7 @@ func TestPlan(t *testing.T) {
 		{"from zero", values(seen(asleep), 25000), 3, true, "True ValidMetricFound", "False DesiredWithinRange", false},
 		{"a huge value", values(seen(external(1, 9), 0, 0), math.MaxInt64, math.MaxInt64), 4, true, "True ValidMetricFound", "True ScaleUpLimit", false},
 		{"a negative value", values(seen(external(1, 9), 0), -5000), 1, false, "True ValidMetricFound", "True TooFewReplicas", true},
+		{"a target beyond counting", seen(endless, 0, 500), 2, false, "True ValidMetricFound", "False DesiredWithinRange", false},
 		{"huge samples", seen(autoscaler(1, 9), math.MaxInt64, math.MaxInt64), 4, true, "True ValidMetricFound", "True ScaleUpLimit", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -94,7 +94,7 @@ func requestOf(pod *corev1.Pod, container string, resource corev1.ResourceName) 
 		if !found {
 			return 0, fmt.Errorf("missing pod-level request for %s in Pod %s", resource, pod.Name)
 		}
-		return q.MilliValue(), nil
+		return milli(q), nil
 	}
 	var total int64
 	for _, c := range running(pod) {
@@ -106,9 +106,9 @@ func requestOf(pod *corev1.Pod, container string, resource corev1.ResourceName) 
 			return 0, fmt.Errorf("missing request for %s in container %s of Pod %s", resource, c.Name, pod.Name)
 		}
 		if container != "" {
-			return q.MilliValue(), nil
+			return milli(q), nil
 		}
-		total = add(total, q.MilliValue())
+		total = add(total, milli(q))
 	}
 	if container != "" {
 		return 0, fmt.Errorf("container %s not found in Pod %s", container, pod.Name)

@@ -97,7 +97,7 @@ func (o *observed) resource(
 	}
 	replicas, used, err := o.ofSamples(r, name, fmt.Sprintf("metrics for resource %s", name), func() (gauge, error) {
 		if target.AverageValue != nil {
-			return plain{target.AverageValue.MilliValue()}, nil
+			return plain{milli(*target.AverageValue)}, nil
 		}
 		requests, err := requestsOf(o.pods, container, name)
 		return utilization{*target.AverageUtilization, requests}, err
@@ -115,7 +115,7 @@ func (o *observed) resource(
 func (o *observed) ofPods(spec autoscalingv2.MetricSpec, r reading) (proposal, error) {
 	s := spec.Pods
 	replicas, used, err := o.ofSamples(r, "", "metric "+s.Metric.Name, func() (gauge, error) {
-		return plain{s.Target.AverageValue.MilliValue()}, nil
+		return plain{milli(*s.Target.AverageValue)}, nil
 	})
 	current := autoscalingv2.MetricValueStatus{AverageValue: quantity("", used.average)}
 	status := &autoscalingv2.PodsMetricStatus{Metric: s.Metric, Current: current}
@@ -199,7 +199,7 @@ func (o *observed) whole(r reading, target *resource.Quantity) (int32, autoscali
 		return 0, current, r.err
 	}
 	value := sum(r.values)
-	ratio, replicas, tolerated := float64(value)/float64(target.MilliValue()), o.scale.Spec.Replicas, o.tolerances()
+	ratio, replicas, tolerated := float64(value)/float64(milli(*target)), o.scale.Spec.Replicas, o.tolerances()
 	if replicas != 0 && !tolerated.within(ratio) && len(o.pods) == 0 {
 		return 0, current, fmt.Errorf("unable to calculate ready pods: %w", errNoPods)
 	}
@@ -212,7 +212,7 @@ func (o *observed) shared(r reading, target *resource.Quantity) (int32, autoscal
 	if r.err != nil {
 		return 0, autoscalingv2.MetricValueStatus{}, r.err
 	}
-	next, average := perPod(o.scale.Status.Replicas, sum(r.values), target.MilliValue(), o.tolerances())
+	next, average := perPod(o.scale.Status.Replicas, sum(r.values), milli(*target), o.tolerances())
 	return next, autoscalingv2.MetricValueStatus{AverageValue: quantity("", average)}, nil
 }
 

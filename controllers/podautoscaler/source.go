@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -98,7 +100,7 @@ func use(m *metricsapi.PodMetrics, name corev1.ResourceName, container string) (
 		if !found {
 			return 0, false
 		}
-		total, known = add(total, used.MilliValue()), true
+		total, known = add(total, milli(used)), true
 	}
 	return total, known
 }
@@ -118,7 +120,7 @@ func (r requests) Pods(namespace string, pods labels.Selector, metric string, se
 		if m.WindowSeconds != nil {
 			window = time.Duration(*m.WindowSeconds) * time.Second
 		}
-		samples[m.DescribedObject.Name] = sample{m.Value.MilliValue(), m.Timestamp.Time, window}
+		samples[m.DescribedObject.Name] = sample{milli(m.Value), m.Timestamp.Time, window}
 	}
 	return samples, nil
 }
@@ -137,7 +139,7 @@ func (r requests) Object(
 	if err != nil {
 		return 0, fmt.Errorf("unable to fetch metrics from custom metrics API: %w", err)
 	}
-	return value.Value.MilliValue(), nil
+	return milli(value.Value), nil
 }
 
 func (r requests) External(namespace, metric string, selector labels.Selector) ([]int64, error) {
@@ -150,7 +152,19 @@ func (r requests) External(namespace, metric string, selector labels.Selector) (
 	}
 	var values []int64
 	for i := range list.Items {
-		values = append(values, list.Items[i].Value.MilliValue())
+		values = append(values, milli(list.Items[i].Value))
 	}
 	return values, nil
+}
+
+// milli is a quantity in thousandths, or the largest number there is if it is larger: upstream takes such a value for zero, and
+// takes pods away.
+func milli(q resource.Quantity) int64 {
+	switch {
+	case q.CmpInt64(math.MaxInt64/1000) > 0:
+		return math.MaxInt64
+	case q.CmpInt64(math.MinInt64/1000) < 0:
+		return math.MinInt64
+	}
+	return q.MilliValue()
 }

@@ -22,10 +22,13 @@ func New() reconcile.Controller {
 type controller struct {
 	env  *reconcile.Env
 	jobs reconcile.Cache[*batchv1.Job]
+	now  func() time.Time // the wall clock
 }
 
-func run(ctx context.Context, env *reconcile.Env) error {
-	c := &controller{env, reconcile.Jobs.From(env)}
+func run(ctx context.Context, env *reconcile.Env) error { return runBy(ctx, env, env.Now) }
+
+func runBy(ctx context.Context, env *reconcile.Env, now func() time.Time) error {
+	c := &controller{env, reconcile.Jobs.From(env), now}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name: "ttl-after-finished", Queue: "ttl_jobs_to_delete", Reconcile: c.reconcile, Sources: []reconcile.Source{reconcile.Changes(c.jobs, ended)}, Env: env,
 	})
@@ -85,14 +88,17 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	return 0, nil
 }
 
+// waitMax is after how long a Job is looked at again: timers do not notice that somebody sets the clock.
+const waitMax = time.Hour
+
 // due tells whether the Job's time is over, or how long it is until then; 0 for never.
 func (c *controller) due(job *batchv1.Job) (wait time.Duration, due bool) {
 	at, ok := expiry(job)
 	if !ok {
 		return 0, false
 	}
-	wait = at.Sub(c.env.Now())
-	return wait, wait <= 0
+	wait = at.Sub(c.now())
+	return min(wait, waitMax), wait <= 0
 }
 
 func ignoreGone(err error) error {

@@ -1,6 +1,8 @@
 package ttlafterfinished
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
@@ -79,4 +82,40 @@ func TestAsksTheAPIBeforeItDeletes(t *testing.T) {
 			t.Fatalf("deleted too early: %v", err)
 		}
 	})
+}
+
+// TestClockJumps: while the clock is a year behind no Job's time is over, and soon after it is right again each goes.
+func TestClockJumps(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for _, by := range []time.Duration{-year, year} {
+		synctest.Test(t, func(t *testing.T) {
+			w := reconciletest.New(t)
+			var offset atomic.Int64
+			offset.Store(int64(by))
+			w.Run(reconcile.Controller{Name: "ttl-after-finished-controller", Reads: New().Reads, Run: func(ctx context.Context, env *reconcile.Env) error {
+				return runBy(ctx, env, func() time.Time { return time.Now().Add(time.Duration(offset.Load())) })
+			}})
+			reconciletest.Add(w, newJob("j", new(int32(60)), batchv1.JobComplete, 0))
+			reconciletest.Add(w, newJob("running", new(int32(60)), "", 0))
+			there := func(name string) bool {
+				job, err := w.Client.BatchV1().Jobs("ns").Get(t.Context(), name, metav1.GetOptions{})
+				return err == nil && job.DeletionTimestamp == nil
+			}
+			synctest.Wait()
+			if there("j") != (by < 0) || !there("running") {
+				t.Errorf("by %v: %v %v", by, there("j"), there("running"))
+			}
+			offset.Store(0)
+			time.Sleep(waitMax + time.Second)
+			synctest.Wait()
+			if there("j") || !there("running") {
+				t.Errorf("by %v and back: %v %v", by, there("j"), there("running"))
+			}
+			w.Writes()
+			time.Sleep(24 * time.Hour)
+			if writes := w.Writes(); len(writes) > 0 {
+				t.Errorf("by %v: writes in a world at rest: %v", by, writes)
+			}
+		})
+	}
 }

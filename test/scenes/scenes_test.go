@@ -36,6 +36,7 @@ func TestScenes(t *testing.T) {
 		"replicas-without-end":              withoutEnd,
 		"a-quota-without-room":              withoutRoom,
 		"a-webhook-that-nobody-answers":     refusedByWebhook,
+		"a-webhook-that-refuses":            webhookThatRefuses,
 		"two-with-the-same-selector":        sameSelector,
 		"owners-in-a-circle":                ownersInACircle,
 		"an-index-that-is-none":             strangeIndex,

@@ -4,16 +4,19 @@ package main
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -25,6 +28,8 @@ func main() {
 
 func run(name string, args []string) error {
 	switch name {
+	case "burn": // works while the file says "on"
+		return burn(args[0])
 	case "cat": // files, or standard input
 		return cat(args)
 	case "echo":
@@ -34,6 +39,8 @@ func run(name string, args []string) error {
 		code, err := strconv.Atoi(args[0])
 		os.Exit(code)
 		return err
+	case "knock": // at a URL, until the file says "off"
+		return knock(args[0], args[1])
 	case "ls":
 		return list(args[0])
 	case "pause": // until SIGTERM
@@ -52,6 +59,55 @@ func run(name string, args []string) error {
 			err = errors.New("no directory")
 		}
 		return err
+	}
+}
+
+// timeMax is how long a box works that nobody stops: the test that began it may have failed.
+const timeMax = 10 * time.Minute
+
+// burn computes something as long as a file begins with "on", and looks at it ten times a second.
+func burn(file string) error {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGTERM)
+	time.AfterFunc(timeMax, func() { os.Exit(1) })
+	for sum := 0; ; {
+		on, _ := os.ReadFile(file) // without it there is nothing to do
+		select {
+		case <-ended:
+			fmt.Println(sum)
+			return nil
+		case <-time.After(100 * time.Millisecond):
+			for end := time.Now().Add(100 * time.Millisecond); bytes.HasPrefix(on, []byte("on")) && time.Now().Before(end); {
+				sum++
+			}
+		}
+	}
+}
+
+// knock asks for a URL again and again, each time over a new connection, until a file begins with "off", and says how often
+// that went wrong.
+func knock(url, file string) error {
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	asked, wrong := 0, 0
+	time.AfterFunc(timeMax, func() { os.Exit(1) })
+	for {
+		if off, _ := os.ReadFile(file); bytes.HasPrefix(off, []byte("off")) { // without it nobody said so
+			fmt.Println("asked", asked, "wrong", wrong)
+			return nil
+		}
+		asked++
+		answer, err := client.Get(url)
+		if err == nil {
+			_, err = io.Copy(io.Discard, answer.Body)
+			err = errors.Join(err, answer.Body.Close())
+		}
+		if err != nil || answer.StatusCode != http.StatusOK {
+			wrong++
+			fmt.Println("request", asked, "went wrong:", err)
+		}
+		if asked%100 == 0 {
+			fmt.Println("asked", asked)
+		}
 	}
 }
 
