@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { os.Exit(Main(m)) }
 // TestThreeMachines is the README's set-up, a server and an agent on each machine. A pause of the leader's machine moves
 // no pod. When that machine is cut off, its node is NotReady long before its Lease is missed (within
 // 10 s, unless the machine has much else to do), and its pods are replaced elsewhere within 15 s after
-// their toleration, which the loss of the node begins.
+// their toleration, which the loss of the node begins. Another machine is turned off and on, and each step of its node's death is seen.
 func TestThreeMachines(t *testing.T) {
 	if err := Missing(); err != nil {
 		t.Skip("needs root:", err)
@@ -44,6 +44,7 @@ func TestThreeMachines(t *testing.T) {
 	t.Run("each machine reaches Services", func(t *testing.T) { c.reachService(t) })
 	t.Run("a pause moves nothing", func(t *testing.T) { c.pauseLeader(t) })
 	t.Run("a lost machine is replaced", func(t *testing.T) { c.cutLeader(t) })
+	t.Run("a node dies in seven steps", func(t *testing.T) { c.nodeDies(t) })
 }
 
 // binary is bin/setpoint, or made for the test.
