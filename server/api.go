@@ -207,6 +207,7 @@ func (a *api) addOtherKinds(codecs serializer.CodecFactory) (err error) {
 func (a *api) newDiscovery(fair *flowcontrol.Fairness) (*discovery.Handler, error) {
 	documents := maps.Clone(a.access.Documents)
 	maps.Copy(documents, fair.Documents())
+	maps.Copy(documents, profiles())
 	return discovery.New(discovery.Config{
 		Kinds: a.offered, Custom: a.custom.Kinds, Remotes: a.aggregation.Remotes, Priority: kinds.Priorities,
 		Address: a.config.identity.self.Endpoint, Version: process.Version, Logger: a.config.Logger,
