@@ -23,7 +23,7 @@ func New() reconcile.Controller {
 	return reconcile.Controller{
 		Name: "disruption-controller",
 		Reads: []reconcile.Read{
-			budgets, reconcile.Pods, reconcile.Deployments, reconcile.ReplicaSets, reconcile.StatefulSets, reconcile.ReplicationControllers,
+			budgets, reconcile.LabelledPods, reconcile.Deployments, reconcile.ReplicaSets, reconcile.StatefulSets, reconcile.ReplicationControllers,
 		},
 		Run: func(ctx context.Context, env *reconcile.Env) error {
 			scales, err := newScales(env)
@@ -48,7 +48,7 @@ type controller struct {
 }
 
 func newController(env *reconcile.Env, scales scales) *controller {
-	return &controller{env: env, budgets: budgets.From(env), pods: reconcile.Pods.From(env), owners: owners{
+	return &controller{env: env, budgets: budgets.From(env), pods: reconcile.LabelledPods.From(env), owners: owners{
 		deployments: reconcile.Deployments.From(env), replicaSets: reconcile.ReplicaSets.From(env),
 		statefulSets: reconcile.StatefulSets.From(env), replicationControllers: reconcile.ReplicationControllers.From(env), scales: scales,
 	}}

@@ -25,7 +25,7 @@ var kubernetesService = reconcile.Key{Namespace: metav1.NamespaceDefault, Name: 
 func New() reconcile.Controller {
 	return reconcile.Controller{
 		Name:  controllerName,
-		Reads: []reconcile.Read{services, reconcile.Pods, reconcile.Endpoints},
+		Reads: []reconcile.Read{services, reconcile.LabelledPods, reconcile.Endpoints},
 		Run:   run,
 	}
 }
@@ -42,7 +42,7 @@ type controller struct {
 
 func run(ctx context.Context, env *reconcile.Env) error {
 	c := &controller{
-		env: env, services: services.From(env), pods: reconcile.Pods.From(env), stored: reconcile.Endpoints.From(env),
+		env: env, services: services.From(env), pods: reconcile.LabelledPods.From(env), stored: reconcile.Endpoints.From(env),
 		triggers: util.NewTriggerTimeTracker(), written: versions{byKey: map[reconcile.Key]version{}},
 	}
 	return reconcile.Run(ctx, reconcile.Config{

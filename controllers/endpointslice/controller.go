@@ -36,7 +36,7 @@ func New() reconcile.Controller {
 	return reconcile.Controller{
 		Name:    "endpoint-slice-controller",
 		Account: "endpointslice-controller",
-		Reads:   []reconcile.Read{services, reconcile.Pods, reconcile.Nodes, storedSlices},
+		Reads:   []reconcile.Read{services, reconcile.LabelledPods, reconcile.Nodes, storedSlices},
 		Run:     run,
 	}
 }
@@ -55,7 +55,7 @@ type controller struct {
 func run(ctx context.Context, env *reconcile.Env) error {
 	stored := storedSlices.From(env)
 	c := &controller{
-		env: env, services: services.From(env), pods: reconcile.Pods.From(env), nodes: reconcile.Nodes.From(env),
+		env: env, services: services.From(env), pods: reconcile.LabelledPods.From(env), nodes: reconcile.Nodes.From(env),
 		slices:   serviceendpoints.NewSlices(controllerName, stored),
 		triggers: util.NewTriggerTimeTracker(),
 		waiting:  waiting{byNode: map[string]map[reconcile.Key]bool{}},

@@ -42,7 +42,7 @@ func with(connect func(*reconcile.Env) (outside, error)) reconcile.Controller {
 	return reconcile.Controller{
 		Name:    "horizontal-pod-autoscaler-controller",
 		Account: "horizontal-pod-autoscaler",
-		Reads:   []reconcile.Read{autoscalers, reconcile.Pods},
+		Reads:   []reconcile.Read{autoscalers, reconcile.LabelledPods},
 		Run: func(ctx context.Context, env *reconcile.Env) error {
 			out, err := connect(env)
 			if err != nil {
@@ -64,7 +64,7 @@ type controller struct {
 }
 
 func run(ctx context.Context, env *reconcile.Env, out outside) error {
-	c := &controller{env: env, outside: out, autoscalers: autoscalers.From(env), pods: reconcile.Pods.From(env), memory: newMemory()}
+	c := &controller{env: env, outside: out, autoscalers: autoscalers.From(env), pods: reconcile.LabelledPods.From(env), memory: newMemory()}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name: "podautoscaler", Queue: "horizontalpodautoscaler", Reconcile: c.reconcile, Env: env,
 		Sources: []reconcile.Source{reconcile.Changes(c.autoscalers, changed), reconcile.Filled(c.pods)},

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +38,7 @@ func (c Cache[T]) Get(key Key) (found T, err error) {
 }
 
 // List returns the objects of a namespace, or of all if it is empty, that the selector
-// chooses; nil chooses all.
+// chooses; nil chooses all. Of a kind that is declared By(ByLabel) it reads only what has one of the selector's labels.
 func (c Cache[T]) List(namespace string, selector labels.Selector) (found []T, err error) {
 	if c.err != nil {
 		return nil, c.err
@@ -45,10 +46,29 @@ func (c Cache[T]) List(namespace string, selector labels.Selector) (found []T, e
 	if selector == nil {
 		selector = labels.Everything()
 	}
+	if namespace != "" && c.declares(ByLabel) {
+		few, known, err := candidates(c.informer.GetIndexer(), namespace, selector)
+		if err != nil || known {
+			return chosen[T](few, selector), err
+		}
+	}
 	err = cache.ListAllByNamespace(c.informer.GetIndexer(), namespace, selector, func(obj any) {
 		found = append(found, obj.(T))
 	})
 	return found, err
+}
+
+func chosen[T metav1.Object](objects []any, selector labels.Selector) (found []T) {
+	for _, o := range objects {
+		if t, ok := o.(T); ok && selector.Matches(labels.Set(t.GetLabels())) {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+func (c Cache[T]) declares(index Index) bool {
+	return slices.ContainsFunc(c.indexes, func(declared Index) bool { return declared.Name == index.Name })
 }
 
 // ByIndex returns the objects that a declared index files under a value.
@@ -56,10 +76,8 @@ func (c Cache[T]) ByIndex(index Index, value string) ([]T, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	for _, declared := range c.indexes {
-		if declared.Name == index.Name {
-			return ByIndex[T](c.informer, index.Name, value)
-		}
+	if c.declares(index) {
+		return ByIndex[T](c.informer, index.Name, value)
 	}
 	return nil, &UndeclaredError{c.reader, fmt.Sprintf("%s by the index %s", c.resource, index.Name)}
 }

@@ -36,4 +36,6 @@ var (
 	PersistentVolumeClaims    = KindOf[*corev1.PersistentVolumeClaim](corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"))
 	StorageClasses            = KindOf[*storagev1.StorageClass](storagev1.SchemeGroupVersion.WithResource("storageclasses"))
 	CustomResourceDefinitions = KindOf[*definition](apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	// LabelledPods lists pods by selectors quickly.
+	LabelledPods = Pods.By(ByLabel)
 )

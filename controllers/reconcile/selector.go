@@ -20,17 +20,15 @@ var BySelector = Index{Name: "setpoint/selector", Keys: func(o metav1.Object) []
 		return []string{s.Namespace}
 	}
 	key := slices.Min(slices.Collect(maps.Keys(s.Spec.Selector)))
-	return []string{selectorValue(s.Namespace, key, s.Spec.Selector[key])}
+	return []string{labelValue(s.Namespace, key, s.Spec.Selector[key])}
 }}
-
-func selectorValue(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
 
 // ServicesFor lists the Services of a namespace that select pods with such labels. The index has BySelector. A Service without a
 // selector selects none, one with an empty selector all, as upstream.
 func ServicesFor(services cache.Indexer, namespace string, pod labels.Set) ([]*corev1.Service, error) {
 	values := []string{namespace}
 	for key, value := range pod {
-		values = append(values, selectorValue(namespace, key, value))
+		values = append(values, labelValue(namespace, key, value))
 	}
 	var found []*corev1.Service
 	for _, value := range values {
