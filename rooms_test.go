@@ -67,6 +67,7 @@ var rooms = []room{
 	{[]string{"apiserver/rest/proxy"}, "the proxy subresources of nodes, pods and Services", []string{"apiserver/resource", "apiserver/storage"}, "the check of which addresses a client may reach stands in one place"},
 	{[]string{"apiserver/rest/addresses"}, "cluster addresses and node ports of Services, which must be unique", []string{"apiserver/resource", "apiserver/storage"}, "claimed in the transaction of the write"},
 	{[]string{"apiserver/rest/disruption"}, "what a PodDisruptionBudget says of an eviction, and what it costs", []string{"apiserver/storage"}, "spent in the transaction of the eviction"},
+	{[]string{"apiserver/rest/binding"}, "which pods may get a node, and what a pod is that has got one", nil, "the same for bindings in bodies and those of the scheduler"},
 	{[]string{"apiserver/rest/mergekeys"}, "what upstream's strategic merge panics at", nil, ""},
 	{[]string{"apiserver/rest/stack"}, "grows the stacks of goroutines that serve requests", nil, ""},
 	{[]string{"apiserver/managedfields"}, "managedFields of plain writes", []string{"apiserver/resource"}, "upstream's code computes the fields once for each shape of object"},

@@ -122,13 +122,17 @@ func startBareServer(t testing.TB, config Config) (*Server, kubernetes.Interface
 	return server, client
 }
 
+func configFor(server *Server, u user.Info) *rest.Config {
+	return &rest.Config{
+		Host: "https://in-process", QPS: -1,
+		Transport:     server.Transport(Caller{User: u}),
+		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+	}
+}
+
 func clientFor(t testing.TB, server *Server) kubernetes.Interface {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(&rest.Config{
-		Host: "https://in-process", QPS: -1,
-		Transport:     server.Transport(Caller{User: admin}),
-		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
-	})
+	client, err := kubernetes.NewForConfig(configFor(server, admin))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,20 +2,19 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	rules "github.com/setpoint-io/setpoint/apiserver/rest/binding"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -49,7 +48,7 @@ func (b bindingStore) Create(ctx context.Context, name string, obj runtime.Objec
 	if binding.Name != name {
 		return nil, apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
-	if errs := validateBinding(binding); len(errs) > 0 {
+	if errs := rules.Validate(binding); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Binding").GroupKind(), name, errs)
 	}
 	if validate != nil {
@@ -61,7 +60,7 @@ func (b bindingStore) Create(ctx context.Context, name string, obj runtime.Objec
 	if err != nil {
 		return nil, err
 	}
-	return &metav1.Status{Status: metav1.StatusSuccess}, nil
+	return &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated}, nil
 }
 
 // looseBindingStore serves bindings, where the name of the pod stands in the body only.
@@ -102,70 +101,13 @@ func (e *Endpoints) addBindings(pods *Store) error {
 	return nil
 }
 
-func validateBinding(b *corev1.Binding) field.ErrorList {
-	var errs field.ErrorList
-	target := field.NewPath("target")
-	if b.Target.Kind != "" && b.Target.Kind != "Node" {
-		errs = append(errs, field.NotSupported(target.Child("kind"), b.Target.Kind, []string{"Node", "<empty>"}))
-	}
-	if b.Target.Name == "" {
-		errs = append(errs, field.Required(target.Child("name"), ""))
-	}
-	return errs
-}
-
 func (b bindingStore) bind(v *storage.View, binding *corev1.Binding) (*storage.Change, error) {
 	if v.Current == nil {
 		return nil, apierrors.NewNotFound(b.pods.kind.GroupResource(), binding.Name)
 	}
 	pod := v.Current.Copy().(*corev1.Pod)
-	if err := b.refuse(pod, binding); err != nil {
+	if err := rules.Apply(pod, binding); err != nil {
 		return nil, err
 	}
-	pod.Spec.NodeName = binding.Target.Name
-	pod.Status.NominatedNodeName = "" // the promise is kept: nobody has to leave room for it elsewhere
-	for k, value := range binding.Annotations {
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, k, value)
-	}
-	for k, value := range binding.Labels {
-		if _, said := pod.Labels[k]; !said {
-			metav1.SetMetaDataLabel(&pod.ObjectMeta, k, value)
-		}
-	}
-	setScheduled(pod)
 	return &storage.Change{Object: pod}, nil
-}
-
-func (b bindingStore) refuse(pod *corev1.Pod, binding *corev1.Binding) error {
-	conflict := func(why string) error {
-		return apierrors.NewConflict(b.pods.kind.GroupResource(), pod.Name, errors.New(why))
-	}
-	switch {
-	case binding.UID != "" && binding.UID != pod.UID:
-		return conflict(fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", binding.UID, pod.UID))
-	case binding.ResourceVersion != "" && binding.ResourceVersion != pod.ResourceVersion:
-		return conflict(fmt.Sprintf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", binding.ResourceVersion, pod.ResourceVersion))
-	case pod.DeletionTimestamp != nil:
-		return conflict(fmt.Sprintf("pod %s is being deleted, cannot be assigned to a host", pod.Name))
-	case pod.Spec.NodeName != "":
-		return conflict(fmt.Sprintf("pod %v is already assigned to node %q", pod.Name, pod.Spec.NodeName))
-	case len(pod.Spec.SchedulingGates) > 0:
-		return conflict(fmt.Sprintf("pod %v has non-empty .spec.schedulingGates", pod.Name))
-	}
-	return nil
-}
-
-// setScheduled replaces whatever was said about scheduling by success.
-func setScheduled(pod *corev1.Pod) {
-	done := corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
-		LastTransitionTime: metav1.Now(), ObservedGeneration: pod.Generation,
-	}
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == corev1.PodScheduled {
-			pod.Status.Conditions[i] = done
-			return
-		}
-	}
-	pod.Status.Conditions = append(pod.Status.Conditions, done)
 }

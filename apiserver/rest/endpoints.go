@@ -331,9 +331,11 @@ func (e *Endpoints) addPodSubresources(kind *resource.Any, pods *Store) error {
 		if err != nil {
 			return err
 		}
-		e.add(kind, name, map[string]http.HandlerFunc{
-			"create": once(func() http.HandlerFunc { return handlers.CreateNamedResource(c.store, scope, e.config.Admission) }),
-		})
+		create := once(func() http.HandlerFunc { return handlers.CreateNamedResource(c.store, scope, e.config.Admission) })
+		if bindings, ok := c.store.(bindingStore); ok {
+			create = typedBindings{bindings, scope, admission.WithAudit(e.config.Admission), e.config.Codecs}.before(create)
+		}
+		e.add(kind, name, map[string]http.HandlerFunc{"create": create})
 	}
 	if err := e.addBindings(pods); err != nil {
 		return err

@@ -33,6 +33,7 @@ const (
 // binder writes bindings concurrently and settles what was assumed.
 type binder struct {
 	scheduler *scheduler
+	api       Binder
 	slots     chan struct{}
 	waits     chan struct{} // of pods that wait for their volumes or devices
 	volumes   *volumeWriter
@@ -40,9 +41,12 @@ type binder struct {
 	children  sync.WaitGroup
 }
 
-func newBinder(s *scheduler) *binder {
+func newBinder(s *scheduler, api Binder) *binder {
+	if api == nil {
+		api = ClientBinder{s.client}
+	}
 	return &binder{
-		scheduler: s, slots: make(chan struct{}, bindLimit), waits: make(chan struct{}, volumeWaitLimit),
+		scheduler: s, api: api, slots: make(chan struct{}, bindLimit), waits: make(chan struct{}, volumeWaitLimit),
 		volumes: &volumeWriter{client: s.client, pods: s.pods, claims: s.claims.volumeClaims, volumes: s.claims.volumes},
 		devices: &devices.Writer{Client: s.client},
 	}
@@ -185,7 +189,7 @@ func (b *binder) write(ctx context.Context, t task, node string) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: t.pod.Namespace, Name: t.pod.Name, UID: t.pod.UID},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
 	}
-	return b.scheduler.client.CoreV1().Pods(t.pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
+	return b.api.Bind(ctx, binding)
 }
 
 // failed takes the assumption back, unless the binding did happen and only its answer was lost.

@@ -32,8 +32,10 @@ const flushInterval = time.Minute
 
 // Config is what one term of scheduling needs.
 type Config struct {
-	// Client writes bindings, conditions and events; it carries the fence of the term.
+	// Client writes conditions and events; it carries the fence of the term.
 	Client kubernetes.Interface
+	// Binder binds; nil: Client does.
+	Binder Binder
 	// Informers are shared and stay warm between terms; their owner starts them, with what Reads names.
 	Informers informers.SharedInformerFactory
 	// Serves tells whether the API serves a kind; nil means all. Services, controllers and disruption budgets are left
@@ -132,7 +134,7 @@ func newScheduler(cfg Config) *scheduler {
 		s.engines[p.Name] = newEngine(s.cache, p)
 	}
 	s.report = newReporter(cfg.Client, s.pods, s.log)
-	s.binder = newBinder(s)
+	s.binder = newBinder(s, cfg.Binder)
 	s.evictor = newEvictor(s, cfg)
 	return s
 }

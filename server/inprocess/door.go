@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -31,6 +33,8 @@ var errNotOpen = errors.New("the API of this server is not built yet")
 // An API gives its own server's parts a transport; apiserver.Server is one.
 type API interface {
 	Transport(apiserver.Caller) http.RoundTripper
+	// Bind binds a pod without encoding what is asked and answered.
+	Bind(context.Context, apiserver.Caller, *corev1.Binding) error
 }
 
 // Door leads to the API of this server. It may be handed out before the API is built: parts
@@ -82,6 +86,42 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := (*api).Transport(caller).RoundTrip(r)
 	t.door.clients.answered(r.Method, response, begun)
 	return response, err
+}
+
+// Binder binds pods as the scheduler, with the fence of the term.
+func (d *Door) Binder(term uint64) *Binder {
+	return &Binder{d, apiserver.Caller{User: Scheduler, Origin: func(ctx context.Context) storage.Origin { return origin(ctx, term) }}}
+}
+
+// Binder implements scheduler.Binder without HTTP.
+type Binder struct {
+	door   *Door
+	caller apiserver.Caller
+}
+
+// Bind implements scheduler.Binder.
+func (b *Binder) Bind(ctx context.Context, binding *corev1.Binding) error {
+	api := b.door.api.Load()
+	if api == nil {
+		return errNotOpen
+	}
+	begun := time.Now()
+	err := (*api).Bind(ctx, b.caller, binding)
+	b.door.clients.answered(http.MethodPost, answerOf(err), begun)
+	return err
+}
+
+// answerOf is the response that an error of the API, or none, would have been.
+func answerOf(err error) *http.Response {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return &http.Response{StatusCode: http.StatusCreated}
+	case errors.As(err, &status):
+		return &http.Response{StatusCode: int(status.Status().Code)}
+	default:
+		return nil
+	}
 }
 
 // account is the user of one controller: upstream's service account, with the rights of this server.

@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -34,6 +36,28 @@ func (a *anAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	http.NotFound(w, r)
 	return w.Result(), nil
+}
+
+func (a *anAPI) Bind(ctx context.Context, c apiserver.Caller, b *corev1.Binding) error {
+	a.caller, a.fence = c, c.Origin(ctx).Fence
+	return apierrors.NewConflict(corev1.Resource("pods"), b.Name, errors.New("it has a node"))
+}
+
+// TestBinder: bindings come as the scheduler's, with the fence, and are counted as requests.
+func TestBinder(t *testing.T) {
+	var door Door
+	binder := door.Binder(7)
+	if err := binder.Bind(t.Context(), &corev1.Binding{}); !errors.Is(err, errNotOpen) {
+		t.Errorf("through a closed door: %v", err)
+	}
+	api := &anAPI{}
+	door.Open(api)
+	if err := binder.Bind(t.Context(), &corev1.Binding{}); !apierrors.IsConflict(err) || api.caller.User != Scheduler || api.fence != 7 {
+		t.Errorf("%v, as %v with fence %d", err, api.caller.User, api.fence)
+	}
+	if got := testutil.ToFloat64(door.clients.total.WithLabelValues("409", http.MethodPost, host)); got != 1 {
+		t.Errorf("%v requests were counted", got)
+	}
 }
 
 func TestDoor(t *testing.T) {

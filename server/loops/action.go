@@ -2,10 +2,10 @@ package loops
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"reflect"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,15 +22,9 @@ var verbs = map[string]string{
 	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// Number of the field target of a Binding in protobuf, and of the name in it.
-const (
-	fieldTarget     = 2
-	fieldTargetName = 3
-)
-
 // action is the line of one write. It copies a few words; nothing is formatted.
 func action(
-	r *http.Request, pass reconcile.Pass, begun time.Time, object string, body []byte, response *http.Response, err error,
+	r *http.Request, pass reconcile.Pass, begun time.Time, object string, response *http.Response, err error,
 ) actions.Line {
 	now := time.Now()
 	line := actions.Line{
@@ -41,25 +35,27 @@ func action(
 	} else {
 		line.Code = response.StatusCode
 	}
-	switch {
-	case object == "" && r.Method == http.MethodPost && line.Code/100 == 2:
+	if object == "" && r.Method == http.MethodPost && line.Code/100 == 2 {
 		line.Object = named(r, response)
-	case strings.HasPrefix(object, "pods/binding "):
-		line.Object += " to " + bindingTarget(body)
 	}
-	cause := reconcile.CauseObject(r.Context())
+	because(r.Context(), &line)
+	return line
+}
+
+// because completes a line with the object that led to the write, and the gap that it closes.
+func because(ctx context.Context, line *actions.Line) {
+	cause := reconcile.CauseObject(ctx)
 	if cause == nil {
-		return line
+		return
 	}
 	line.Cause = actions.Cause{
 		Kind: kindOf(cause), Namespace: cause.GetNamespace(), Name: cause.GetName(), Version: cause.GetResourceVersion(),
 	}
-	if wanted, observed := reconcile.GapFrom(r.Context()); wanted != "" || observed != "" {
+	if wanted, observed := reconcile.GapFrom(ctx); wanted != "" || observed != "" {
 		line.Wanted, line.Observed = actions.Text(wanted), actions.Text(observed)
 	} else {
 		line.Wanted, line.Observed = counted(cause)
 	}
-	return line
 }
 
 // named is what was written, with the name that the server chose: it stands in the answer, which can still be read afterwards.
@@ -82,12 +78,6 @@ type readCloser struct {
 type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error) { return 0, b.err }
-
-// bindingTarget is the node that a Binding names.
-func bindingTarget(body []byte) string {
-	object, _ := bytes.CutPrefix(body, protobufMagic)
-	return string(field(field(field(object, fieldRaw), fieldTarget), fieldTargetName))
-}
 
 // kindOf is the kind of an object: caches hold them without.
 func kindOf(o metav1.Object) string { return reflect.Indirect(reflect.ValueOf(o)).Type().Name() }

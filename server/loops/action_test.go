@@ -2,6 +2,7 @@ package loops
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -58,8 +60,6 @@ func TestEachWriteIsALine(t *testing.T) {
 	}
 	const because = ` because="ReplicaSet n/web, version 7"`
 	generated := encoded(t, false, func(c *corev1.ConfigMap) { c.Name, c.GenerateName = "", "c-" })
-	binding := inProtobuf(t, &corev1.Binding{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}})
 	for name, c := range map[string]struct {
 		method, path string
 		body         []byte
@@ -71,8 +71,7 @@ func TestEachWriteIsALine(t *testing.T) {
 		"refused":   {"PUT", "/api/v1/namespaces/n/configmaps/c", nil, answers(409, nil), `wanted=3 observed=1 done="update configmaps n/c refused: 409"` + because},
 		"unanswered": {"DELETE", "/api/v1/namespaces/n/configmaps/c", nil, func(*http.Request) (*http.Response, error) { return nil, errors.New("no leader") },
 			`wanted=3 observed=1 done="delete configmaps n/c refused: no leader"` + because},
-		"bound": {"POST", "/api/v1/namespaces/n/pods/p/binding", binding, answers(201, nil), `wanted=3 observed=1 done="create pods/binding n/p to n1"` + because},
-		"read":  {"GET", "/api/v1/namespaces/n/configmaps/c", nil, answers(200, nil), ""},
+		"read": {"GET", "/api/v1/namespaces/n/configmaps/c", nil, answers(200, nil), ""},
 	} {
 		log := &actions.Log{}
 		loop := (&numbers.Ledger{}).Begin("replicaset-controller", "replicaset")
@@ -90,6 +89,33 @@ func TestEachWriteIsALine(t *testing.T) {
 		}
 		if rest, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(rest, encoded(t, false, nil)) {
 			t.Errorf("%s: the answer is %q, %v", name, rest, err)
+		}
+	}
+}
+
+// binding answers bindings with an error or none.
+type binding struct{ err error }
+
+func (b binding) Bind(context.Context, *corev1.Binding) error { return b.err }
+
+// TestEachBindingIsALine, and is counted for the loop that made it.
+func TestEachBindingIsALine(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", UID: "u", ResourceVersion: "7"}}
+	b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p"}, Target: corev1.ObjectReference{Name: "n1"}}
+	for want, err := range map[string]error{
+		"create pods/binding n/p to n1":                    nil,
+		"create pods/binding n/p to n1 refused: 409":       apierrors.NewConflict(corev1.Resource("pods"), "p", errors.New("taken")),
+		"create pods/binding n/p to n1 refused: no leader": errors.New("no leader"),
+	} {
+		log := &actions.Log{}
+		loop := (&numbers.Ledger{}).Begin("default-scheduler", "active")
+		ctx := reconcile.WithGap(reconcile.WithCause(reconcile.WithLoop(t.Context(), "default-scheduler", loop), pod), "a node", "none")
+		if got := (BindTap{binding{err}, log}).Bind(ctx, b); !errors.Is(got, err) {
+			t.Errorf("%v, want %v", got, err)
+		}
+		want = `loop=default-scheduler object=n/p wanted="a node" observed=none done="` + want + `" because="Pod n/p, version 7"`
+		if got := lastOf(t, log); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

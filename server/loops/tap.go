@@ -31,7 +31,7 @@ func (t Tap) RoundTrip(r *http.Request) (*http.Response, error) {
 		pass.Wrote(object, said(r.Method, r.Header.Get("Content-Type"), body))
 	}
 	if t.Actions != nil {
-		t.Actions.Add(action(r, pass, begun, object, body, response, err))
+		t.Actions.Add(action(r, pass, begun, object, response, err))
 	}
 	return response, err
 }

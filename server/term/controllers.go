@@ -82,7 +82,8 @@ func (c *Config) runScheduler(ctx context.Context, term uint64) error {
 		return err
 	}
 	return scheduler.Run(ctx, scheduler.Config{
-		Client: client, Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Numbers: c.Numbers,
+		Client: client, Binder: loops.BindTap{Next: c.Door.Binder(term), Actions: c.Parts.Scheduler.Actions},
+		Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Numbers: c.Numbers,
 		Logger: c.Parts.Scheduler.Logger,
 	})
 }
