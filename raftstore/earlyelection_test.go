@@ -174,6 +174,9 @@ func TestALeaderLeavesTheTermToItsHeir(t *testing.T) {
 			if after.LeaderID != c.Name(to) || after.Term != before.Term+1 || store.Status().StepDowns != before.StepDowns {
 				t.Fatalf("turn %d: %s leads in term %d after term %d, %d steps down", turn, after.LeaderID, after.Term, before.Term, store.Status().StepDowns)
 			}
+			if got := store.Status().Elections - before.Elections; got != 1 {
+				t.Fatalf("turn %d: %d leaders are new", turn, got)
+			}
 		}
 	})
 }

@@ -38,6 +38,8 @@ type Status struct {
 	// StepDowns counts how often this replica, since it started, stopped leading because
 	// most voters did not answer in time.
 	StepDowns uint64
+	// Elections counts the leaders that this replica has known since it started, one for each term.
+	Elections uint64
 	// Space is the room on this server's disk.
 	Space SpaceStatus
 	// ObjectsBytes is what all objects take in memory, ObjectsLimitBytes what they may if
@@ -57,7 +59,8 @@ func (s *Store) Status() Status {
 		LeaderAddress: r.Leadership.LeaderAddress, Term: r.Leadership.Term,
 		Revision: root.Revision, AppliedIndex: root.Index, CommitIndex: r.CommitIndex,
 		LastIndex: r.LastIndex, SnapshotIndex: r.SnapshotIndex,
-		LogBytes: r.LogBytes, SyncP99: r.SyncP99, ApplyMax: r.ApplyMax, StepDowns: s.stepDowns.Load(), Space: s.replica.Space(),
+		LogBytes: r.LogBytes, SyncP99: r.SyncP99, ApplyMax: r.ApplyMax,
+		StepDowns: s.stepDowns.Load(), Elections: r.Leadership.Elections, Space: s.replica.Space(),
 		ObjectsBytes: root.Bytes(), ObjectsLimitBytes: s.objectsLimit, Failure: s.replica.Failed(),
 	}
 }

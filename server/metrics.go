@@ -56,6 +56,8 @@ var (
 	objectsLimit = storeDesc("setpoint_objects_limit_bytes", "What they may take if this server leads.")
 	stepDowns    = storeDesc("setpoint_store_step_downs_total",
 		"How often this server stopped leading because most servers did not answer in time.")
+	elections = storeDesc("setpoint_store_elections_total", "How many leaders this server has known since it started, one for each term.")
+
 	storeLeader     = storeDesc("setpoint_store_leader", "Whether this server leads the log: 1 or 0.")
 	storeKnown      = storeDesc("setpoint_store_has_leader", "Whether this server knows who leads the log: 1 or 0.")
 	storeTerm       = storeDesc("setpoint_store_term", "Term of the log, which grows with each election.")
@@ -66,8 +68,8 @@ var (
 	storeSyncP99    = storeDesc("setpoint_store_sync_p99_seconds", "Time within which 99 of 100 recent writes were on the disk of this server.")
 	storeApplyMax   = storeDesc("setpoint_store_apply_max_seconds", "Longest time that an entry or a snapshot kept the state machine busy lately.")
 	storeMetricsAll = []*prometheus.Desc{
-		storedObjects, resourceObjects, masterStatus, revision, objectsBytes, objectsLimit, stepDowns, storeLeader, storeKnown, storeTerm,
-		storeLast, storeCommit, storeApplied, storeLogBytes, storeSyncP99, storeApplyMax,
+		storedObjects, resourceObjects, masterStatus, revision, objectsBytes, objectsLimit, stepDowns, elections, storeLeader,
+		storeKnown, storeTerm, storeLast, storeCommit, storeApplied, storeLogBytes, storeSyncP99, storeApplyMax,
 	}
 )
 
@@ -92,6 +94,7 @@ func (m storeMetrics) Collect(out chan<- prometheus.Metric) {
 		gauge(d, value, labels...)
 	}
 	out <- prometheus.MustNewConstMetric(stepDowns, prometheus.CounterValue, float64(status.StepDowns))
+	out <- prometheus.MustNewConstMetric(elections, prometheus.CounterValue, float64(status.Elections))
 	gauge(revision, float64(m.api.storage.Revision()))
 	gauge(objectsBytes, float64(status.ObjectsBytes))
 	gauge(objectsLimit, float64(status.ObjectsLimitBytes))

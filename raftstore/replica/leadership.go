@@ -26,6 +26,8 @@ type Leadership struct {
 	Term uint64
 	// Ready: requests can be served now, here or by the leader named.
 	Ready bool
+	// Elections counts the leaders that this replica has known since it started, one for each term.
+	Elections uint64
 }
 
 // leadershipTracker follows raft's elections. Its run is the only writer of
@@ -41,8 +43,8 @@ type leadershipTracker struct {
 	mu      sync.Mutex
 	current Leadership
 	changed chan struct{}
-	// since is when the leader became another.
-	since time.Time
+	since   time.Time // when the leader became another
+	elected uint64    // the last term with a known leader
 }
 
 func newLeadershipTracker(r *Replica) *leadershipTracker {
@@ -132,6 +134,11 @@ func (t *leadershipTracker) follower() Leadership {
 func (t *leadershipTracker) publish(l Leadership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	l.Elections = t.current.Elections
+	if l.LeaderID != "" && l.Term > t.elected {
+		t.elected = l.Term
+		l.Elections++
+	}
 	if l == t.current {
 		return
 	}
