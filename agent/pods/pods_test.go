@@ -440,7 +440,7 @@ func TestPodsBeyondTheNodeAreRejected(t *testing.T) {
 		if got := w.get("p").Status.Phase; got != corev1.PodRunning {
 			t.Errorf("p is %s", got)
 		}
-		if got := w.get("q").Status; got.Phase != corev1.PodFailed || got.Reason != "OutOfcpu" {
+		if got := w.get("q").Status; got.Phase != corev1.PodFailed || got.Reason != "OutOfcpu" || len(got.ContainerStatuses) > 0 {
 			t.Errorf("q: %s %s %s", got.Phase, got.Reason, got.Message)
 		}
 	})

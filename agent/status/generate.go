@@ -62,7 +62,9 @@ func Generate(in Input) corev1.PodStatus {
 		s.StartTime = &now
 	}
 	in.addresses(&s)
-	in.containers(&s)
+	if !in.neverStarted() {
+		in.containers(&s)
+	}
 	in.podResources(&s)
 	s.Phase = phase(in.Pod, &s, in.Ended)
 	if in.rejected() {
@@ -77,6 +79,13 @@ func Generate(in Input) corev1.PodStatus {
 
 // rejected: a pod that may still run something has not failed yet, or its controller would replace it too early.
 func (in *Input) rejected() bool { return in.Rejected != nil && len(in.Runtime.Running()) == 0 }
+
+// neverStarted: a pod that was rejected before anything of it was seen has no containers to tell of, as upstream.
+func (in *Input) neverStarted() bool {
+	old := in.Pod.Status
+	seen := len(in.Runtime.Sandboxes) + len(in.Runtime.Containers) + len(old.ContainerStatuses) + len(old.InitContainerStatuses)
+	return seen == 0 && (in.Rejected != nil || terminal(old.Phase))
+}
 
 func terminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
 
