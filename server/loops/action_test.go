@@ -14,9 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
@@ -31,15 +28,6 @@ func answers(code int, body []byte) answering {
 	return func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: code, Body: io.NopCloser(bytes.NewReader(body))}, nil
 	}
-}
-
-func inProtobuf(t *testing.T, o runtime.Object) []byte {
-	t.Helper()
-	var body bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &body); err != nil {
-		t.Fatal(err)
-	}
-	return body.Bytes()
 }
 
 // lastOf is the last line of a log without its time and how long the action took.
