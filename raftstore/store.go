@@ -113,6 +113,11 @@ func (s *Store) RootAt(revision uint64) (*state.Root, error) {
 	return s.replica.State().RootAt(revision)
 }
 
+// EventAt returns the change that made a revision, if the watch history still holds it.
+func (s *Store) EventAt(revision uint64) (watch.Event, bool) {
+	return s.replica.State().Ring().At(revision)
+}
+
 // WaitRevision returns the local state once it has reached the revision.
 func (s *Store) WaitRevision(ctx context.Context, revision uint64) (*state.Root, error) {
 	if root := s.Root(); root.Revision >= revision {
@@ -153,6 +158,11 @@ func (s *Store) wait(ctx context.Context, reach func(context.Context) (*state.Ro
 // It fails with watch.ErrCompacted if some are forgotten.
 func (s *Store) Watch(prefix string, after uint64) (*watch.Watcher, error) {
 	return s.replica.State().Ring().Watch(prefix, after)
+}
+
+// Since returns the changes after a revision that this replica has applied, as Watch would tell them.
+func (s *Store) Since(revision uint64) ([]watch.Event, error) {
+	return s.replica.State().Ring().Since(revision)
 }
 
 // StateHash returns a hash of all objects and the revision it belongs to. Replicas

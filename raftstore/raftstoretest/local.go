@@ -91,6 +91,9 @@ func (l *Local) WaitRevision(ctx context.Context, revision uint64) (*state.Root,
 // RootAt returns the state as it was at a revision.
 func (l *Local) RootAt(revision uint64) (*state.Root, error) { return l.state.RootAt(revision) }
 
+// EventAt returns the change that made a revision.
+func (l *Local) EventAt(revision uint64) (watch.Event, bool) { return l.state.Ring().At(revision) }
+
 // Watch follows the changes after a revision.
 func (l *Local) Watch(prefix string, after uint64) (*watch.Watcher, error) {
 	return l.state.Ring().Watch(prefix, after)

@@ -135,13 +135,12 @@ func (m *Memory) Wipe() {
 func (m *Memory) FlipBit() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	first, last := m.bounds()
-	for i := last; i > first; i-- {
-		if l := m.logs[i]; len(l.Data) > 0 {
+	for i := m.logs.last; i > m.logs.first; i-- {
+		if l := m.logs.entries[i]; len(l.Data) > 0 {
 			changed := *l
 			changed.Data = append([]byte(nil), l.Data...)
 			changed.Data[len(changed.Data)/2] ^= 1
-			m.logs[i] = &changed
+			m.logs.entries[i] = &changed
 			return true
 		}
 	}

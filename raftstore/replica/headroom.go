@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/replica/diskreserve"
 	"github.com/setpoint-io/setpoint/raftstore/replica/headroom"
 	"github.com/setpoint-io/setpoint/raftstore/replica/logtail"
+	"github.com/setpoint-io/setpoint/raftstore/replica/sealed"
 )
 
 const (
@@ -153,16 +154,16 @@ func (r *Replica) openSpace() error {
 
 // snapshotBytes is the size of the newest snapshot, 0 if none is known.
 func (s *Storage) snapshotBytes() int64 {
-	if sealed, ok := s.snapshots.(*sealedSnapshots); ok {
-		return sealed.newestBytes.Load()
+	if files, ok := s.snapshots.(*sealed.Snapshots); ok {
+		return files.NewestBytes()
 	}
 	return 0
 }
 
 // keepNewestSnapshot gives back the space of all others.
 func (s *Storage) keepNewestSnapshot() error {
-	if sealed, ok := s.snapshots.(*sealedSnapshots); ok {
-		return sealed.keepNewest()
+	if files, ok := s.snapshots.(*sealed.Snapshots); ok {
+		return files.KeepNewest()
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func TestCheckedLogNoticesEveryChange(t *testing.T) {
 				t.Fatal(err)
 			}
 			log.tail = logtail.Tail{}
-			change(disk.logs[1])
+			change(disk.logs.entries[1])
 			if err := log.GetLog(1, new(raft.Log)); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("read: %v", err)
 			}
@@ -113,15 +113,15 @@ func TestDeleteRangeLeavesNoGap(t *testing.T) {
 			disk := NewMemory()
 			log, _ := newTestLog(disk)
 			for i := uint64(1); i <= n; i++ {
-				disk.logs[i] = entrysum.Seal(entry(i, raft.LogCommand))
+				disk.logs.put(entrysum.Seal(entry(i, raft.LogCommand)))
 			}
 			spy := &deleteSpy{LogStore: log.inner, t: t, disk: disk}
 			log.inner = spy
 			if err := log.DeleteRange(tc.low, tc.high); err != nil {
 				t.Fatal(err)
 			}
-			if want := n - int(tc.high-tc.low+1); len(disk.logs) != want {
-				t.Errorf("%d entries left, want %d", len(disk.logs), want)
+			if want := n - int(tc.high-tc.low+1); len(disk.logs.entries) != want {
+				t.Errorf("%d entries left, want %d", len(disk.logs.entries), want)
 			}
 			if spy.largest > logtrim.SliceEntries {
 				t.Errorf("deleted %d at once", spy.largest)
@@ -141,7 +141,7 @@ type deleteSpy struct {
 func (s *deleteSpy) DeleteRange(low, high uint64) error {
 	s.largest = max(s.largest, high-low+1)
 	err := s.LogStore.DeleteRange(low, high)
-	if first, last := s.disk.bounds(); last > 0 && last-first+1 != uint64(len(s.disk.logs)) {
+	if first, last := s.disk.logs.first, s.disk.logs.last; last > 0 && last-first+1 != uint64(len(s.disk.logs.entries)) {
 		s.t.Errorf("gap after deleting %d to %d", low, high)
 	}
 	return err
@@ -222,7 +222,7 @@ func TestEntryAfterAGapReplacesTheLog(t *testing.T) {
 	if err := log.StoreLog(entry(21, raft.LogCommand)); err != nil {
 		t.Fatal(err)
 	}
-	if first, last := disk.bounds(); first != 21 || last != 21 {
+	if first, last := disk.logs.first, disk.logs.last; first != 21 || last != 21 {
 		t.Errorf("log from %d to %d", first, last)
 	}
 	reopened, _ := newTestLog(disk)
@@ -245,7 +245,7 @@ func TestDeletedEndIsNoGap(t *testing.T) {
 	if err := log.StoreLog(entry(4, raft.LogCommand)); err != nil {
 		t.Fatal(err)
 	}
-	if first, last := disk.bounds(); first != 1 || last != 4 {
+	if first, last := disk.logs.first, disk.logs.last; first != 1 || last != 4 {
 		t.Errorf("log from %d to %d", first, last)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/replica/sealed"
 	"github.com/setpoint-io/setpoint/raftstore/replica/snapshotpace"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 )
@@ -103,7 +104,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 // Restore implements raft.FSM.
 func (m *machine) Restore(source io.ReadCloser) error {
 	defer source.Close()
-	err := m.replica.state.Restore(source)
+	err := m.restore(source)
 	if errors.Is(err, state.ErrNewerSnapshot) {
 		err = fmt.Errorf("%w: %w", ErrFeatureLevel, err)
 	}
@@ -120,6 +121,15 @@ func (m *machine) Restore(source io.ReadCloser) error {
 	return errors.Join(err, m.checkCluster())
 }
 
+// restore takes the state of a source.
+func (m *machine) restore(source io.ReadCloser) error {
+	if held := stateOf(source); held != nil {
+		m.replica.state.Adopt(held)
+		return nil
+	}
+	return m.replica.state.Restore(source)
+}
+
 // stateSnapshot is a state on its way to disk.
 type stateSnapshot struct {
 	snapshot *state.Snapshot
@@ -128,6 +138,9 @@ type stateSnapshot struct {
 
 // Persist implements raft.FSMSnapshot.
 func (s *stateSnapshot) Persist(sink raft.SnapshotSink) error {
+	if h, ok := sink.(holder); ok && h.hold(s.snapshot) {
+		return sink.Close()
+	}
 	slow, err := s.replica.paced(sink)
 	if err != nil {
 		return fmt.Errorf("writing snapshot: %w", joinCancel(err, sink))
@@ -145,7 +158,7 @@ func (r *Replica) paced(sink raft.SnapshotSink) (*snapshotpace.Writer, error) {
 	if r.cfg.Storage.snapshotDir == "" {
 		return snapshotpace.NewWriter(r.ctx, sink, nil), nil
 	}
-	file, err := os.Open(filepath.Join(r.cfg.Storage.snapshotDir, sink.ID()+unfinishedSuffix, "state.bin"))
+	file, err := os.Open(filepath.Join(r.cfg.Storage.snapshotDir, sink.ID()+sealed.UnfinishedSuffix, "state.bin"))
 	if err != nil {
 		return nil, err
 	}

@@ -21,16 +21,19 @@ import (
 // ErrCrashed is what the storage of a crashed replica answers.
 var ErrCrashed = errors.New("memory storage crashed")
 
-// Memory is a disk in memory, for tests in fake time. What was written survives a
+// Memory is a disk in memory, for tests in fake time and clusters that need not outlive their process. What was written survives a
 // crash only up to the durable mark, which a write moves when its SyncDelay is
 // over; so a crash may fall between the two, as a power cut does.
 type Memory struct {
 	// SyncDelay is how long a write takes to become durable.
 	SyncDelay time.Duration
+	// Alone says that the replica has no peers, to whom snapshots would be sent: they are states then, and are
+	// neither written nor read.
+	Alone bool
 
 	mu         sync.Mutex
 	generation int
-	logs       map[uint64]*raft.Log
+	logs       memoryLog
 	// durable is the last index that survives a crash.
 	durable   uint64
 	stable    map[string][]byte
@@ -45,7 +48,7 @@ type Memory struct {
 
 // NewMemory returns an empty disk.
 func NewMemory() *Memory {
-	return &Memory{logs: map[uint64]*raft.Log{}, stable: map[string][]byte{}}
+	return &Memory{stable: map[string][]byte{}}
 }
 
 // Open returns the disk's contents as a storage. Earlier ones stop working.
@@ -112,12 +115,13 @@ func (m *Memory) Crash() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.generation++
-	maps.DeleteFunc(m.logs, func(index uint64, _ *raft.Log) bool { return index > m.durable })
+	m.logs.cutAfter(m.durable)
 }
 
 // Copy returns another disk with what is durable on this one.
 func (m *Memory) Copy() *Memory {
 	copied := NewMemory()
+	copied.Alone = m.Alone
 	copied.PutBack(m)
 	return copied
 }
@@ -130,9 +134,19 @@ func (m *Memory) PutBack(earlier *Memory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.generation++
-	m.logs, m.durable = maps.Clone(earlier.logs), earlier.durable
-	maps.DeleteFunc(m.logs, func(index uint64, _ *raft.Log) bool { return index > m.durable })
+	m.logs, m.durable = earlier.logs.clone(), earlier.durable
+	m.logs.cutAfter(m.durable)
 	m.stable, m.snapshots, m.mark, m.water = maps.Clone(earlier.stable), slices.Clone(earlier.snapshots), earlier.mark, earlier.water
+}
+
+// image returns another disk with the newest snapshot of this one and what is durable behind it.
+func (m *Memory) image() *Memory {
+	c := m.Copy()
+	if len(c.snapshots) > 0 {
+		c.snapshots = c.snapshots[:1]
+		c.logs.deleteRange(c.logs.first, c.snapshots[0].meta.Index)
+	}
+	return c
 }
 
 // memoryHandle is one opening of a Memory.
@@ -157,29 +171,21 @@ func (h *memoryHandle) with(f func(*Memory) error) error {
 	return f(h.disk)
 }
 
-func (m *Memory) bounds() (first, last uint64) {
-	if len(m.logs) == 0 {
-		return 0, 0
-	}
-	indexes := slices.Collect(maps.Keys(m.logs))
-	return slices.Min(indexes), slices.Max(indexes)
-}
-
 // FirstIndex implements raft.LogStore.
 func (h *memoryHandle) FirstIndex() (first uint64, err error) {
-	return first, h.with(func(m *Memory) error { first, _ = m.bounds(); return nil })
+	return first, h.with(func(m *Memory) error { first = m.logs.first; return nil })
 }
 
 // LastIndex implements raft.LogStore.
 func (h *memoryHandle) LastIndex() (last uint64, err error) {
-	err = h.with(func(m *Memory) error { _, last = m.bounds(); return nil })
+	err = h.with(func(m *Memory) error { last = m.logs.last; return nil })
 	return last, err
 }
 
 // GetLog implements raft.LogStore.
 func (h *memoryHandle) GetLog(index uint64, out *raft.Log) error {
 	return h.with(func(m *Memory) error {
-		l, ok := m.logs[index]
+		l, ok := m.logs.entries[index]
 		if !ok {
 			return raft.ErrLogNotFound
 		}
@@ -195,7 +201,7 @@ func (h *memoryHandle) StoreLog(l *raft.Log) error { return h.StoreLogs([]*raft.
 func (h *memoryHandle) StoreLogs(logs []*raft.Log) error {
 	err := h.with(func(m *Memory) error {
 		for _, l := range logs {
-			m.logs[l.Index] = l
+			m.logs.put(l)
 		}
 		return nil
 	})
@@ -214,10 +220,8 @@ func (h *memoryHandle) StoreLogs(logs []*raft.Log) error {
 // DeleteRange implements raft.LogStore.
 func (h *memoryHandle) DeleteRange(low, high uint64) error {
 	return h.with(func(m *Memory) error {
-		maps.DeleteFunc(m.logs, func(index uint64, _ *raft.Log) bool { return index >= low && index <= high })
-		if _, last := m.bounds(); last < m.durable {
-			m.durable = last
-		}
+		m.logs.deleteRange(low, high)
+		m.durable = min(m.durable, m.logs.last)
 		return nil
 	})
 }
@@ -283,87 +287,16 @@ func (h *memoryHandle) SaveWatermark(w marks.Watermark) error {
 // Close implements io.Closer.
 func (h *memoryHandle) Close() error { return nil }
 
-// memorySnapshot is a finished snapshot.
-type memorySnapshot struct {
-	meta raft.SnapshotMeta
-	data []byte
-}
-
-// memorySink is one being written. It appears on the disk when closed.
-type memorySink struct {
-	bytes.Buffer
-	handle *memoryHandle
-	meta   raft.SnapshotMeta
-}
-
-// Create implements raft.SnapshotStore.
-func (h *memoryHandle) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
-	configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
-	if space, _ := h.disk.measure(); space.TotalBytes > 0 {
-		if err := roomForSnapshot(space); err != nil {
-			return nil, err
-		}
-	}
-	return &memorySink{handle: h, meta: raft.SnapshotMeta{
-		Version: version, ID: fmt.Sprintf("%d-%d", term, index), Index: index, Term: term,
-		Configuration: configuration, ConfigurationIndex: configurationIndex,
-	}}, nil
-}
-
-// ID implements raft.SnapshotSink.
-func (s *memorySink) ID() string { return s.meta.ID }
-
-// Cancel implements raft.SnapshotSink.
-func (s *memorySink) Cancel() error { return nil }
-
-// Close implements raft.SnapshotSink.
-func (s *memorySink) Close() error {
-	return s.handle.with(func(m *Memory) error {
-		s.meta.Size = int64(s.Len())
-		m.snapshots = append([]*memorySnapshot{{s.meta, s.Bytes()}}, m.snapshots...)
-		m.snapshots = m.snapshots[:min(len(m.snapshots), snapshotsKept)]
-		return nil
-	})
-}
-
-// List implements raft.SnapshotStore.
-func (h *memoryHandle) List() (metas []*raft.SnapshotMeta, err error) {
-	err = h.with(func(m *Memory) error {
-		for _, s := range m.snapshots {
-			meta := s.meta
-			metas = append(metas, &meta)
-		}
-		return nil
-	})
-	return metas, err
-}
-
-// Open implements raft.SnapshotStore.
-func (h *memoryHandle) Open(id string) (meta *raft.SnapshotMeta, source io.ReadCloser, err error) {
-	err = h.with(func(m *Memory) error {
-		for _, s := range m.snapshots {
-			if s.meta.ID == id {
-				copied := s.meta
-				meta, source = &copied, io.NopCloser(bytes.NewReader(s.data))
-				return nil
-			}
-		}
-		return fmt.Errorf("no snapshot %q", id)
-	})
-	return meta, source, err
-}
-
 // Alter changes the value of the object that was last put under the key in the log, and
 // the entry's checksum, as nothing does but a bug: a replica that starts on it has another
 // state. It reports whether there was such an entry.
 func (m *Memory) Alter(key string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	first, last := m.bounds()
-	for i := last; i >= first && i > 0; i-- {
-		changed := *m.logs[i]
+	for i := m.logs.last; i >= m.logs.first && i > 0; i-- {
+		changed := *m.logs.entries[i]
 		if entrysum.Unseal(&changed) && changed.Type == raft.LogCommand && alter(&changed, key) {
-			m.logs[i] = entrysum.Seal(&changed)
+			m.logs.entries[i] = entrysum.Seal(&changed)
 			return true
 		}
 	}

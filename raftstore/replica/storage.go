@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/replica/boltfile"
 	"github.com/setpoint-io/setpoint/raftstore/replica/diskreserve"
 	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
+	"github.com/setpoint-io/setpoint/raftstore/replica/sealed"
 	"github.com/setpoint-io/setpoint/raftstore/replica/termstore"
 )
 
@@ -74,7 +75,7 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, err)
 	}
-	snapshots, err := openSnapshots(dir, logger)
+	snapshots, err := sealed.Open(dir, logger, ErrCorrupt)
 	if err != nil {
 		bolt.Close()
 		return nil, fmt.Errorf("opening snapshots: %w", err)
@@ -86,7 +87,7 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 		freeBytes:   func() int64 { return int64(bolt.Stats().FreePageN) * int64(os.Getpagesize()) },
 		space:       func() (Space, error) { return diskreserve.FreeSpace(dir) },
 		reserve:     held,
-		snapshotDir: filepath.Join(dir, snapshotDir),
+		snapshotDir: filepath.Join(dir, sealed.Dir),
 		closers:     []io.Closer{bolt},
 	}, nil
 }
@@ -131,16 +132,16 @@ func isNotFound(err error) bool { return termstore.NotFound(err) }
 
 // snapshotFailure returns why a snapshot was refused, or nil.
 func (s *Storage) snapshotFailure() error {
-	if sealed, ok := s.snapshots.(*sealedSnapshots); ok {
-		return sealed.failure()
+	if files, ok := s.snapshots.(*sealed.Snapshots); ok {
+		return files.Failure()
 	}
 	return nil
 }
 
 // reportDamage has f told of snapshots that are found damaged from now on.
 func (s *Storage) reportDamage(f func(error)) {
-	if sealed, ok := s.snapshots.(*sealedSnapshots); ok {
-		sealed.report.Store(&f)
+	if files, ok := s.snapshots.(*sealed.Snapshots); ok {
+		files.Report(f)
 	}
 }
 

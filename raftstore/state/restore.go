@@ -24,15 +24,20 @@ func (s *State) Restore(r io.Reader) error {
 		return err
 	}
 	s.tree, s.meta, s.digest, s.bytes, s.sessions = l.tree, l.meta, l.digest, l.bytes, l.sessions
+	s.begin(l.historyStart, l.history)
+	return nil
+}
+
+// begin publishes the state as one with that history.
+func (s *State) begin(historyStart uint64, history []watch.Event) {
 	root := s.newRoot()
 	root.tree = s.tree.Clone()
 	s.publish.Lock()
 	s.root.Store(root)
-	s.ring.Reset(l.historyStart, l.history, s.meta.revision)
+	s.ring.Reset(historyStart, history, s.meta.revision)
 	s.publish.Unlock()
 	s.past.forget()
 	s.waiters.broadcast()
-	return nil
 }
 
 // Verify reads a snapshot, as for a backup that must be known to be good, and

@@ -62,6 +62,7 @@ type Snapshot struct {
 	root     *Root
 	sessions sessionTable
 	history  []watch.Event
+	adoption adoption
 	// historyStart is the revision after which history is complete.
 	historyStart uint64
 
@@ -71,7 +72,10 @@ type Snapshot struct {
 // Snapshot returns the present state, to be written later. Call it from the
 // goroutine that applies.
 func (s *State) Snapshot() *Snapshot {
-	snap := &Snapshot{root: s.Root(), sessions: s.sessions.clone(), history: s.ring.Tail(maxHistoryBytes)}
+	snap := &Snapshot{
+		root: s.Root(), sessions: s.sessions.clone(), history: s.ring.Tail(maxHistoryBytes),
+		adoption: adoption{tree: s.tree.Clone(), sessions: s.sessions.clone()},
+	}
 	snap.historyStart = snap.root.Revision - uint64(len(snap.history))
 	return snap
 }

@@ -123,6 +123,16 @@ func (r *Ring) Bounds() (compacted, last uint64) {
 	return r.compacted, r.last
 }
 
+// At returns the event of a revision, if the ring still holds it.
+func (r *Ring) At(revision uint64) (Event, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if revision <= r.compacted || revision > r.last {
+		return Event{}, false
+	}
+	return *r.at(revision), true
+}
+
 // Since returns a copy of all events after the given revision, oldest first, or
 // ErrCompacted.
 func (r *Ring) Since(after uint64) ([]Event, error) {

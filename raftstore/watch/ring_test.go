@@ -221,6 +221,21 @@ func TestSinceAndTail(t *testing.T) {
 	}
 }
 
+func TestAt(t *testing.T) {
+	ring := watch.NewRing(3 * 200)
+	ring.Append(puts(1, 9, "a"))
+	compacted, _ := ring.Bounds()
+	for revision := range uint64(12) {
+		event, ok := ring.At(revision)
+		if want := revision > compacted && revision <= 9; ok != want || ok && event.Revision != revision {
+			t.Errorf("at %d: revision %d, %t; the ring begins after %d", revision, event.Revision, ok, compacted)
+		}
+	}
+	if compacted == 0 {
+		t.Error("nothing has left the ring")
+	}
+}
+
 // TestWatchersSeeAFilterOfTheHistory is the promise of watches: ordered, unique,
 // complete, progress never ahead, whatever is appended, evicted and replaced
 // meanwhile; or else ErrCompacted.

@@ -1,4 +1,4 @@
-package replica
+package sealed
 
 import (
 	"bytes"
@@ -20,12 +20,13 @@ import (
 )
 
 const (
-	// snapshotsKept is one to use and one before it, to which the log may reach.
-	snapshotsKept = 2
+	// Kept is one to use and one before it, to which the log may reach.
+	Kept = 2
 
-	snapshotDir = "snapshots"
-	// unfinishedSuffix ends the name of a snapshot that is being written.
-	unfinishedSuffix = ".tmp"
+	// Dir is where they are, below a data directory.
+	Dir = "snapshots"
+	// UnfinishedSuffix ends the name of a snapshot that is being written.
+	UnfinishedSuffix = ".tmp"
 
 	sealMagic = "setpoint seal 1\n"
 	// roomCheckBytes is how much of a snapshot is written between two looks at the
@@ -43,31 +44,33 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealedSnapshots adds to the library's snapshots what they lack: their
+// Snapshots adds to the library's snapshots what they lack: their
 // description is under a checksum too. The state ends in a seal with the checksum
 // of the description; the library's own checksum, in the description, covers state
 // and seal. So neither can change, or be another's, unnoticed.
-type sealedSnapshots struct {
+type Snapshots struct {
 	inner *raft.FileSnapshotStore
 	dir   string
-	space func() (Space, error)
+	space func() (diskreserve.Space, error)
 	// damaged is set for good by a snapshot that is not what was written. Without
 	// it raft would go on to an older one.
 	damaged atomic.Pointer[error]
 	// report, once set, is told of the damage.
 	report atomic.Pointer[func(error)]
+	// corrupt is what damage wraps.
+	corrupt error
 	// newestBytes is the size of the newest snapshot's state.
 	newestBytes atomic.Int64
 }
 
-var _ raft.SnapshotStore = (*sealedSnapshots)(nil)
+var _ raft.SnapshotStore = (*Snapshots)(nil)
 
-// openSnapshots opens the snapshots below dir and removes unfinished ones.
-func openSnapshots(dir string, logger *slog.Logger) (*sealedSnapshots, error) {
-	s := &sealedSnapshots{
-		dir: filepath.Join(dir, snapshotDir), space: func() (Space, error) { return diskreserve.FreeSpace(dir) },
+// Open opens the snapshots below dir and removes unfinished ones. Errors about damage will wrap corrupt.
+func Open(dir string, logger *slog.Logger, corrupt error) (*Snapshots, error) {
+	s := &Snapshots{
+		corrupt: corrupt, dir: filepath.Join(dir, Dir), space: func() (diskreserve.Space, error) { return diskreserve.FreeSpace(dir) },
 	}
-	unfinished, err := filepath.Glob(filepath.Join(s.dir, "*"+unfinishedSuffix))
+	unfinished, err := filepath.Glob(filepath.Join(s.dir, "*"+UnfinishedSuffix))
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +80,12 @@ func openSnapshots(dir string, logger *slog.Logger) (*sealedSnapshots, error) {
 		}
 	}
 	// The library appends a directory of the same name.
-	s.inner, err = raft.NewFileSnapshotStoreWithLogger(dir, snapshotsKept, logbridge.New(logger))
+	s.inner, err = raft.NewFileSnapshotStoreWithLogger(dir, Kept, logbridge.New(logger))
 	return s, err
 }
 
 // Create implements raft.SnapshotStore.
-func (s *sealedSnapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+func (s *Snapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
 	configurationIndex uint64, transport raft.Transport) (raft.SnapshotSink, error) {
 	sink, err := s.inner.Create(version, index, term, configuration, configurationIndex, transport)
 	if err != nil {
@@ -97,15 +100,15 @@ func (s *sealedSnapshots) Create(version raft.SnapshotVersion, index, term uint6
 
 // removeUnfinished gives back the space of a snapshot that failed. The library
 // leaves it there when the disk is full. Raft writes one at a time.
-func (s *sealedSnapshots) removeUnfinished() {
-	unfinished, _ := filepath.Glob(filepath.Join(s.dir, "*"+unfinishedSuffix))
+func (s *Snapshots) removeUnfinished() {
+	unfinished, _ := filepath.Glob(filepath.Join(s.dir, "*"+UnfinishedSuffix))
 	for _, path := range unfinished {
 		_ = os.RemoveAll(path)
 	}
 }
 
 // List implements raft.SnapshotStore. Sizes are those of the state alone.
-func (s *sealedSnapshots) List() ([]*raft.SnapshotMeta, error) {
+func (s *Snapshots) List() ([]*raft.SnapshotMeta, error) {
 	metas, err := s.inner.List()
 	for _, m := range metas {
 		m.Size -= int64(sealBytes)
@@ -118,7 +121,7 @@ func (s *sealedSnapshots) List() ([]*raft.SnapshotMeta, error) {
 
 // Open implements raft.SnapshotStore. After the first damaged snapshot nothing is
 // opened.
-func (s *sealedSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+func (s *Snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	if damage := s.damaged.Load(); damage != nil {
 		return nil, nil, *damage
 	}
@@ -134,10 +137,10 @@ func (s *sealedSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, er
 		// A newer one has taken its place since it was listed.
 		return nil, nil, err
 	}
-	return nil, nil, s.damage(fmt.Errorf("%w: snapshot %q: %w", ErrCorrupt, id, err))
+	return nil, nil, s.damage(fmt.Errorf("%w: snapshot %q: %w", s.corrupt, id, err))
 }
 
-func (s *sealedSnapshots) damage(err error) error {
+func (s *Snapshots) damage(err error) error {
 	s.damaged.CompareAndSwap(nil, &err)
 	if report := s.report.Load(); report != nil {
 		(*report)(err)
@@ -145,9 +148,9 @@ func (s *sealedSnapshots) damage(err error) error {
 	return err
 }
 
-// keepNewest removes all snapshots but the newest, which give room on a disk that
+// KeepNewest removes all snapshots but the newest, which give room on a disk that
 // is nearly full. The log joins it, as that of any other.
-func (s *sealedSnapshots) keepNewest() error {
+func (s *Snapshots) KeepNewest() error {
 	metas, err := s.inner.List()
 	if err != nil || len(metas) == 0 {
 		return err
@@ -160,8 +163,14 @@ func (s *sealedSnapshots) keepNewest() error {
 	return nil
 }
 
-// failure returns why a snapshot was refused, or nil.
-func (s *sealedSnapshots) failure() error {
+// Report has f told of damage that is found from now on.
+func (s *Snapshots) Report(f func(error)) { s.report.Store(&f) }
+
+// NewestBytes is the size of the newest snapshot, 0 if none is known.
+func (s *Snapshots) NewestBytes() int64 { return s.newestBytes.Load() }
+
+// Failure returns why a snapshot was refused, or nil.
+func (s *Snapshots) Failure() error {
 	if damage := s.damaged.Load(); damage != nil {
 		return *damage
 	}
@@ -169,7 +178,7 @@ func (s *sealedSnapshots) failure() error {
 }
 
 // checkSeal compares the seal at the end of the state with the description.
-func (s *sealedSnapshots) checkSeal(id string, meta *raft.SnapshotMeta) error {
+func (s *Snapshots) checkSeal(id string, meta *raft.SnapshotMeta) error {
 	file, err := os.Open(filepath.Join(s.dir, id, "state.bin"))
 	if err != nil {
 		return err
@@ -208,7 +217,7 @@ func (u *unsealed) Close() error { return u.file.Close() }
 // sealingSink writes the seal behind the state.
 type sealingSink struct {
 	raft.SnapshotSink
-	store *sealedSnapshots
+	store *Snapshots
 	meta  raft.SnapshotMeta
 	// checkAt is the size at which to look at the free space again.
 	checkAt int64
@@ -228,16 +237,16 @@ func (s *sealingSink) Write(b []byte) (int, error) {
 }
 
 // checkRoom returns an error when a snapshot must not take more space.
-func (s *sealedSnapshots) checkRoom() error {
+func (s *Snapshots) checkRoom() error {
 	space, err := s.space()
 	if err != nil {
 		return err
 	}
-	return roomForSnapshot(space)
+	return RoomFor(space)
 }
 
-// roomForSnapshot is checkRoom on a disk of that space.
-func roomForSnapshot(space Space) error {
+// RoomFor returns an error when a snapshot must not take more of that space.
+func RoomFor(space diskreserve.Space) error {
 	if left := min(roomLeftBytes, space.TotalBytes/roomLeftPart); space.FreeBytes < left+roomCheckBytes {
 		return fmt.Errorf("only %d MiB of the disk are free", space.FreeBytes>>20)
 	}

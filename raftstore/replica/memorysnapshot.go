@@ -1,0 +1,132 @@
+package replica
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/sealed"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+)
+
+// memorySnapshot is a finished snapshot: its bytes, or, if they are nil, the state itself.
+type memorySnapshot struct {
+	meta  raft.SnapshotMeta
+	data  []byte
+	state *state.Snapshot
+}
+
+// open returns what Restore reads.
+func (s *memorySnapshot) open() io.ReadCloser {
+	if s.state != nil {
+		return heldState{s.state}
+	}
+	return io.NopCloser(bytes.NewReader(s.data))
+}
+
+// heldState stands for the bytes of a snapshot that are never written.
+type heldState struct{ snapshot *state.Snapshot }
+
+var errHeld = errors.New("this snapshot is a state in memory and has no bytes")
+
+// Read implements io.Reader; Restore asks stateOf first.
+func (heldState) Read([]byte) (int, error) { return 0, errHeld }
+
+// Close implements io.Closer.
+func (heldState) Close() error { return nil }
+
+// stateOf returns the state that a source stands for, or nil. Raft wraps sources to count what is read.
+func stateOf(source io.ReadCloser) *state.Snapshot {
+	for {
+		switch s := source.(type) {
+		case heldState:
+			return s.snapshot
+		case raft.ReadCloserWrapper:
+			source = s.WrappedReadCloser()
+		default:
+			return nil
+		}
+	}
+}
+
+// holder is a sink that may take a state in place of its bytes.
+type holder interface {
+	// hold reports whether it took the state.
+	hold(*state.Snapshot) bool
+}
+
+// memorySink is one being written. It appears on the disk when closed.
+type memorySink struct {
+	bytes.Buffer
+	handle *memoryHandle
+	meta   raft.SnapshotMeta
+	state  *state.Snapshot
+}
+
+// hold implements holder.
+func (s *memorySink) hold(taken *state.Snapshot) bool {
+	if s.handle.disk.Alone {
+		s.state = taken
+	}
+	return s.handle.disk.Alone
+}
+
+// Create implements raft.SnapshotStore.
+func (h *memoryHandle) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+	configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	if space, _ := h.disk.measure(); space.TotalBytes > 0 {
+		if err := sealed.RoomFor(space); err != nil {
+			return nil, err
+		}
+	}
+	return &memorySink{handle: h, meta: raft.SnapshotMeta{
+		Version: version, ID: fmt.Sprintf("%d-%d", term, index), Index: index, Term: term,
+		Configuration: configuration, ConfigurationIndex: configurationIndex,
+	}}, nil
+}
+
+// ID implements raft.SnapshotSink.
+func (s *memorySink) ID() string { return s.meta.ID }
+
+// Cancel implements raft.SnapshotSink.
+func (s *memorySink) Cancel() error { return nil }
+
+// Close implements raft.SnapshotSink.
+func (s *memorySink) Close() error {
+	return s.handle.with(func(m *Memory) error {
+		s.meta.Size = int64(s.Len())
+		m.snapshots = append([]*memorySnapshot{{s.meta, s.Bytes(), s.state}}, m.snapshots...)
+		m.snapshots = m.snapshots[:min(len(m.snapshots), sealed.Kept)]
+		return nil
+	})
+}
+
+// List implements raft.SnapshotStore.
+func (h *memoryHandle) List() (metas []*raft.SnapshotMeta, err error) {
+	err = h.with(func(m *Memory) error {
+		for _, s := range m.snapshots {
+			meta := s.meta
+			metas = append(metas, &meta)
+		}
+		return nil
+	})
+	return metas, err
+}
+
+// Open implements raft.SnapshotStore.
+func (h *memoryHandle) Open(id string) (meta *raft.SnapshotMeta, source io.ReadCloser, err error) {
+	err = h.with(func(m *Memory) error {
+		for _, s := range m.snapshots {
+			if s.meta.ID == id {
+				copied := s.meta
+				meta, source = &copied, s.open()
+				return nil
+			}
+		}
+		return fmt.Errorf("no snapshot %q", id)
+	})
+	return meta, source, err
+}

@@ -1,0 +1,10 @@
+// Package sealed keeps snapshots in files, under checksums.
+//
+// It owns the seal, which puts a snapshot's description under a checksum too, and the room that a snapshot leaves on
+// the disk. It is called by raftstore/replica and imports diskreserve and logbridge.
+//
+// Promises: a snapshot that is not what was written is never read as if it were, and hides no older one; one that
+// fails leaves no file behind.
+//
+// Tested through raftstore/replica, with files that are damaged byte by byte.
+package sealed
