@@ -381,8 +381,8 @@ func TestNodesReadWhatTheirPodsUse(t *testing.T) {
 		"/api/v1/namespaces/default/secrets":                                  403,
 		"/api/v1/secrets":                                                     403,
 		"/api/v1/pods?fieldSelector=spec.nodeName=a":                          200,
-		"/api/v1/pods?fieldSelector=spec.nodeName=b":                          403,
-		"/api/v1/pods": 403,
+		"/api/v1/pods?fieldSelector=spec.nodeName=b":                          200, // it sees little of them
+		"/api/v1/pods": 200,
 		"/apis":        200,
 	} {
 		if a := (call{path: path, as: nodeA}).do(t, server); a.code != code && (path != "/apis" || a.code != 404) {

@@ -113,7 +113,7 @@ func newAggregatingServer(t *testing.T) (*Server, *front) {
 	config := serverConfig(t, raftstoretest.NewLocal(state.Options{}))
 	remote := aggregation.New(aggregation.Config{
 		Store: config.Storage, Services: dynamic.NewServiceResolver(config.Storage), Codecs: NewCodecs(config.Scheme), Logger: config.Logger,
-		Certificate: identity.Certificate,
+		Certificate: identity.Certificate, Dial: new(net.Dialer).DialContext,
 	})
 	config.Elsewhere = remote
 	measure(t, &config)

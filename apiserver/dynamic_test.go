@@ -86,6 +86,7 @@ func newDynamicServer(t *testing.T) *Server {
 		Store: config.Storage, Authorizer: config.Authorizer,
 		Last: dynamic.New(dynamic.Config{
 			Store: config.Storage, Informers: factory, Client: client, Dynamic: anyKind, Authorizer: config.Authorizer, Stop: t.Context().Done(),
+			Dial:   new(net.Dialer).DialContext,
 			Mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())),
 		}),
 	})

@@ -55,7 +55,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.caller.Origin != nil {
 		ctx = storage.WithOrigin(ctx, t.caller.Origin(r.Context()))
 	}
-	in := r.Clone(ctx)
+	in := r.Clone(served(ctx, r.Method))
 	if in.Body == nil {
 		in.Body = http.NoBody
 	}
@@ -74,6 +74,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = body.Close()
 		return nil, ctx.Err()
 	}
+}
+
+// served is the context of the handler: a write is finished although whoever asked for it has gone, since it may
+// have begun. The chain gives it a deadline, and a store that stops ends it.
+func served(asked context.Context, method string) context.Context {
+	if method == http.MethodGet || method == http.MethodHead {
+		return asked
+	}
+	return context.WithoutCancel(asked)
 }
 
 // cancelBody ends the handler when the client closes the response.

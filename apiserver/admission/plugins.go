@@ -2,6 +2,9 @@ package admission
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -15,8 +18,16 @@ type Config struct {
 	Store *storage.Store
 	// Authorizer judges what a plugin asks beyond the request, such as who may sign.
 	Authorizer authorizer.Authorizer
+	// Disabled are plugins, by upstream's names, that are left out.
+	Disabled []string
 	// Last run after the plugins of this package, in order: what users configure.
 	Last []admission.Interface
+}
+
+// known is a plugin under upstream's name.
+type known struct {
+	name   string
+	plugin admission.Interface
 }
 
 // New returns the chain of all plugins. A new plugin is one file and one line.
@@ -26,29 +37,49 @@ func New(config Config) (admission.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newChain(append([]admission.Interface{
-		newNamespaceLifecycle(store),
-		newLimitRanger(store),
-		newServiceAccount(store),
-		newNodeRestriction(store, config.Authorizer),
-		taintNodesByCondition{},
-		podSecurity,
-		newPriority(store),
-		defaultTolerationSeconds{},
-		newDefaultStorageClass(store),
-		storageObjectInUseProtection{},
-		newClaimResize(store),
-		newRuntimeClass(store),
-		certificateApproval(config.Authorizer),
-		certificateSigning(config.Authorizer),
-		podCertificateSigning{authorizer: config.Authorizer},
-		newTrustBundleAttest(config.Authorizer),
-		certificateSubjectRestriction{},
-		newDefaultIngressClass(store),
-		newPodTopologyLabels(store),
-		newAdminAccess(store),
-		claimStatus{authorizer: config.Authorizer},
-	}, config.Last...)), nil
+	plugins, err := without(config.Disabled, []known{
+		{"NamespaceLifecycle", newNamespaceLifecycle(store)},
+		{"LimitRanger", newLimitRanger(store)},
+		{"ServiceAccount", newServiceAccount(store)},
+		{"NodeRestriction", newNodeRestriction(store, config.Authorizer)},
+		{"TaintNodesByCondition", taintNodesByCondition{}},
+		{"PodSecurity", podSecurity},
+		{"Priority", newPriority(store)},
+		{"DefaultTolerationSeconds", defaultTolerationSeconds{}},
+		{"DefaultStorageClass", newDefaultStorageClass(store)},
+		{"StorageObjectInUseProtection", storageObjectInUseProtection{}},
+		{"PersistentVolumeClaimResize", newClaimResize(store)},
+		{"RuntimeClass", newRuntimeClass(store)},
+		{"CertificateApproval", certificateApproval(config.Authorizer)},
+		{"CertificateSigning", certificateSigning(config.Authorizer)},
+		{"PodCertificateSigning", podCertificateSigning{authorizer: config.Authorizer}},
+		{"ClusterTrustBundleAttest", newTrustBundleAttest(config.Authorizer)},
+		{"CertificateSubjectRestriction", certificateSubjectRestriction{}},
+		{"DefaultIngressClass", newDefaultIngressClass(store)},
+		{"PodTopologyLabels", newPodTopologyLabels(store)},
+		{"AdminAccess", newAdminAccess(store)},
+		{"ClaimStatus", claimStatus{authorizer: config.Authorizer}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newChain(append(plugins, config.Last...)), nil
+}
+
+// without leaves out the disabled ones; a name that no plugin has is a mistake.
+func without(disabled []string, all []known) (plugins []admission.Interface, err error) {
+	unknown := slices.Clone(disabled)
+	for _, p := range all {
+		if slices.Contains(disabled, p.name) {
+			unknown = slices.DeleteFunc(unknown, func(name string) bool { return name == p.name })
+			continue
+		}
+		plugins = append(plugins, p.plugin)
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("admission plugins cannot be disabled that are not there: %s", strings.Join(unknown, ", "))
+	}
+	return plugins, nil
 }
 
 // chain runs its plugins in order and stops at the first refusal.

@@ -14,6 +14,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/util/webhook"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
@@ -30,6 +31,8 @@ type Config struct {
 	Store *storage.Store
 	// Services finds the address of a server by its Service.
 	Services webhook.ServiceResolver
+	// Dial connects to the address that Services found.
+	Dial utilnet.DialFunc
 	// Certificate proves to other servers that this one may name users.
 	Certificate func() (*tls.Certificate, error)
 	Codecs      runtime.NegotiatedSerializer

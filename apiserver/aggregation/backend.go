@@ -97,9 +97,15 @@ func (b *backend) newTransport() http.RoundTripper {
 		config.RootCAs.AppendCertsFromPEM([]byte(b.target.bundle)) // one without a certificate trusts nobody
 	}
 	return utilnet.SetTransportDefaults(&http.Transport{
-		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, DialContext: b.dial,
 		TLSClientConfig: config, MaxIdleConnsPerHost: idleConnectionsLimit, IdleConnTimeout: idleConnectionTimeout,
 	})
+}
+
+func (b *backend) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return b.config.Dial(ctx, network, address)
 }
 
 // locate is the address of a path on a ready endpoint of the server.

@@ -10,11 +10,13 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/setpoint-io/setpoint/internal/clusterdns"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 var (
 	readVerbs        = []string{"get", "list", "watch"}
+	followVerbs      = []string{"list", "watch"}
 	getVerb          = []string{"get"}
 	createVerb       = []string{"create"}
 	writeVerbs       = []string{"update", "patch"}
@@ -44,8 +46,12 @@ const (
 	onNode
 	// usedObject: one that a pod on the node uses.
 	usedObject
+	// ingressCertificate: a Secret with the certificate of an Ingress that nodes serve.
+	ingressCertificate
 	// podNetwork: the ConfigMap PodNetworkName.
 	podNetwork
+	// corefile: the ConfigMap of the cluster's DNS.
+	corefile
 	// usedVolume: a volume whose claim a pod on the node uses.
 	usedVolume
 )
@@ -60,12 +66,17 @@ type nodeRule struct {
 // nodeRules is all a node may do beyond what everyone may.
 var nodeRules = []nodeRule{
 	{"", "pods", readVerbs, ownPods},
+	{"", "pods", followVerbs, anyObject}, // of others' pods a node sees little: apiserver/rest, podview.go
 	{"", "pods", []string{"create", "delete"}, judgedLater},
 	{"", "pods/status", writeVerbs, judgedLater},
 	{"", "pods/eviction", createVerb, judgedLater},
 	{"", "secrets", readVerbs, usedObject},
+	{"", "secrets", readVerbs, ingressCertificate},
+	{"networking.k8s.io", "ingresses", readVerbs, anyObject}, // agents serve them, as an ingress controller does elsewhere
+	{"networking.k8s.io", "ingressclasses", readVerbs, anyObject},
 	{"", "configmaps", readVerbs, usedObject},
 	{"", "configmaps", getVerb, podNetwork},
+	{"", "configmaps", readVerbs, corefile}, // agents serve the names of the cluster, as CoreDNS does elsewhere
 	{"", "persistentvolumeclaims", getVerb, usedObject},
 	{"", "persistentvolumeclaims/status", writeVerbs, usedObject},
 	{"", "persistentvolumes", getVerb, usedVolume},
@@ -80,6 +91,8 @@ var nodeRules = []nodeRule{
 	{"", "nodes/status", writeVerbs, judgedLater},
 	{"", "endpoints", getVerb, anyObject},
 	{"discovery.k8s.io", "endpointslices", readVerbs, anyObject}, // agents translate Services, as kube-proxy does elsewhere
+	{"", "namespaces", followVerbs, anyObject},                   // agents enforce network policies, as network plugins do elsewhere
+	{"networking.k8s.io", "networkpolicies", followVerbs, anyObject},
 	{"node.k8s.io", "runtimeclasses", readVerbs, anyObject},
 	{"storage.k8s.io", "csidrivers", readVerbs, anyObject},
 	{"storage.k8s.io", "csinodes", ownVerbs, ownName},
@@ -145,8 +158,16 @@ func (r *nodeRule) refusal(workloads *Workloads, node string, a authorizer.Attri
 		return refuseElsewhere(workloads, node, a)
 	case usedObject:
 		return refuseUnused(workloads, node, a)
+	case ingressCertificate:
+		if a.GetName() == "" || workloads == nil || !workloads.certificates.names(a.GetNamespace(), a.GetName()) {
+			return noRelationship(node)
+		}
 	case podNetwork:
 		if a.GetNamespace() != metav1.NamespaceSystem || a.GetName() != PodNetworkName {
+			return noRelationship(node)
+		}
+	case corefile:
+		if a.GetNamespace() != metav1.NamespaceSystem || a.GetName() != clusterdns.ConfigMap {
 			return noRelationship(node)
 		}
 	case usedVolume:

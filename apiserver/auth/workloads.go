@@ -30,8 +30,9 @@ var (
 // Workloads tracks which objects each node needs, by the pods that are bound to it: a node may read the Secrets
 // of its pods and no others. It is safe for concurrent use; until Run has read the store, nodes may read none.
 type Workloads struct {
-	store *storage.Store
-	pods  *storage.Follower
+	store        *storage.Store
+	pods         *storage.Follower
+	certificates *ingressCertificates
 
 	mu    sync.RWMutex
 	users map[reference]map[string]int // object to node to how many of its pods use it
@@ -47,14 +48,23 @@ type podName struct{ namespace, name string }
 func NewWorkloads(store *storage.Store, logger *slog.Logger) *Workloads {
 	w := &Workloads{store: store, users: map[reference]map[string]int{}, nodes: map[podName]string{}}
 	w.pods = store.Table(podsResource).Follow(w.podChanged, logger)
+	w.certificates = newIngressCertificates(store, logger)
 	return w
 }
 
 // Run follows the store until ctx ends.
-func (w *Workloads) Run(ctx context.Context) { w.pods.Run(ctx) }
+func (w *Workloads) Run(ctx context.Context) {
+	var children sync.WaitGroup
+	defer children.Wait()
+	children.Go(func() { w.certificates.run(ctx) })
+	w.pods.Run(ctx)
+}
 
 // CatchUp waits until all changes up to the revision are known, or ctx ends.
 func (w *Workloads) CatchUp(ctx context.Context, revision uint64) error {
+	if err := w.certificates.reach(ctx, revision); err != nil {
+		return err
+	}
 	return w.pods.Reach(ctx, revision)
 }
 

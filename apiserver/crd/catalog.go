@@ -37,6 +37,8 @@ type Config struct {
 	Models func() (map[string]*spec.Schema, error)
 	// Services finds the webhooks that definitions name by service.
 	Services webhook.ServiceResolver
+	// Dialled makes the clients of those webhooks connect to pods.
+	Dialled webhook.AuthenticationInfoResolverWrapper
 }
 
 // Catalog serves the custom resources of all definitions. It is safe for
@@ -55,7 +57,7 @@ type Catalog struct {
 
 // New returns a catalog of the definitions in the store.
 func New(config Config) (*Catalog, error) {
-	converters, err := newConverters(config.Services)
+	converters, err := newConverters(config.Services, config.Dialled)
 	if err != nil {
 		return nil, err
 	}

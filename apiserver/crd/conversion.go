@@ -12,8 +12,8 @@ type converters struct {
 	factory *conversion.CRConverterFactory
 }
 
-func newConverters(services webhook.ServiceResolver) (*converters, error) {
-	factory, err := conversion.NewCRConverterFactory(services, nil)
+func newConverters(services webhook.ServiceResolver, dialled webhook.AuthenticationInfoResolverWrapper) (*converters, error) {
+	factory, err := conversion.NewCRConverterFactory(services, dialled)
 	return &converters{factory}, err
 }
 

@@ -45,6 +45,8 @@ type Answer struct {
 	Innocent []Suspect `json:"innocent,omitempty"`
 	// Nodes are the verdicts on a pod that waits for a node.
 	Nodes []Node `json:"nodes,omitempty"`
+	// History is how the object came to be as it is: each step is because of the next.
+	History []Step `json:"history,omitempty"`
 }
 
 // Cause is something that holds an object.
@@ -91,6 +93,8 @@ type World interface {
 	Left(namespace string, limit int) []Named
 	// Judge asks the scheduler's plugins about a pod.
 	Judge(pod *corev1.Pod) Judgement
+	// Write returns the change that made a revision, if it is still known.
+	Write(revision uint64) (Write, bool)
 	// Failing are the last errors of the loops that act on an object.
 	Failing(o Object) []Failure
 }
@@ -134,6 +138,7 @@ func Explain(w World, name Object, object metav1.Object) Answer {
 	return Answer{
 		Object: name, Held: len(f.causes) > 0, Conclusion: f.conclusion,
 		Causes: atMost(f.causes), Innocent: f.innocent, Nodes: f.nodes,
+		History: history(w, name, object.GetResourceVersion()),
 	}
 }
 

@@ -3,7 +3,7 @@ package explain
 import "fmt"
 
 // Visible is the part of an answer that a caller may see: mayGet tells of which objects. What is said of others is left out, but
-// that there is something. The verdicts of nodes that the caller may not get are left out.
+// that there is something: of a write what it did, not to what and by whom. The verdicts of nodes that the caller may not get are left out.
 func (a Answer) Visible(mayGet func(Object) bool) Answer {
 	a.Causes = visibleCauses(a.Causes, mayGet)
 	var innocent []Suspect
@@ -20,6 +20,7 @@ func (a Answer) Visible(mayGet func(Object) bool) Answer {
 		}
 	}
 	a.Nodes = nodes
+	a.History = visibleSteps(a.History, mayGet)
 	return a
 }
 

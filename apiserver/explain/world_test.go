@@ -17,6 +17,7 @@ type scene struct {
 	objects   []Named
 	judgement Judgement
 	failing   map[Object][]Failure
+	writes    map[uint64]Write
 }
 
 var _ World = (*scene)(nil)
@@ -25,6 +26,11 @@ func (s *scene) Now() time.Time                { return now }
 func (s *scene) Judge(*corev1.Pod) Judgement   { return s.judgement }
 func (s *scene) Failing(o Object) []Failure    { return s.failing[o] }
 func (s *scene) Left(ns string, _ int) []Named { return s.in(ns, func(Object) bool { return true }) }
+
+func (s *scene) Write(revision uint64) (Write, bool) {
+	w, ok := s.writes[revision]
+	return w, ok
+}
 
 func (s *scene) Get(o Object) metav1.Object {
 	for _, named := range s.objects {

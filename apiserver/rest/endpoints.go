@@ -31,6 +31,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/managedfields"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest/mergekeys"
+	"github.com/setpoint-io/setpoint/apiserver/rest/podview"
 	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
 	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
@@ -227,14 +228,13 @@ func (e *Endpoints) addKind(kind *resource.Any) error {
 func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 	reset, resetField := kind.Resets, ""
 	if reset == nil && kind.HasStatus() {
-		resetField = "status"
-		reset = []string{resetField}
+		reset, resetField = []string{"status"}, "status"
 	}
 	scope, err := e.scope(kind, "", kind.GroupVersionKind, s, managedfields.Resets(reset))
 	if err != nil {
 		return err
 	}
-	admit := e.config.Admission
+	admit, seen := e.config.Admission, podview.Of(kind.GroupVersionResource(), s)
 	create := once(func() http.HandlerFunc { return handlers.CreateResource(s, scope, admit) })
 	update := once(func() http.HandlerFunc { return handlers.UpdateResource(s, scope, admit) })
 	if e.custom == nil && kind.Resets == nil {
@@ -243,8 +243,8 @@ func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 	}
 	e.add(kind, "", map[string]http.HandlerFunc{
 		"get":              s.fastGet(e.serializer(), e.config.Audited, handlers.GetResource(s, scope)),
-		"list":             withAccept(handlers.ListResource(s, s, scope, false, minWatchTimeout)),
-		"watch":            withAccept(handlers.ListResource(s, s, scope, true, minWatchTimeout)),
+		"list":             withAccept(handlers.ListResource(seen, seen, scope, false, minWatchTimeout)),
+		"watch":            withAccept(handlers.ListResource(seen, seen, scope, true, minWatchTimeout)),
 		"create":           create,
 		"update":           update,
 		"patch":            e.patch(s, scope, kind.New()),

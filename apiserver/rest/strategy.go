@@ -152,11 +152,8 @@ func (s strategy) DeclarativeValidationConfig(context.Context, runtime.Object, r
 // WarningsOnCreate are the kind's, and what nobody will do for the object.
 func (s strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
 	warnings := s.WarningsOnUpdate(ctx, obj, nil)
-	if text := unattended.Text(s.kind.GroupResource()); text != "" {
-		warnings = append(warnings, text)
-	}
 	if service, ok := obj.(*corev1.Service); ok {
-		warnings = append(warnings, unattended.Service(&service.Spec)...)
+		warnings = append(warnings, unattended.Service(service)...)
 	}
 	return warnings
 }

@@ -33,6 +33,8 @@ type Log interface {
 	WaitRevision(ctx context.Context, revision uint64) (*state.Root, error)
 	// RootAt rebuilds the state at a past revision, or fails once it left the ring.
 	RootAt(revision uint64) (*state.Root, error)
+	// EventAt returns the change that made a revision, unless it left the ring.
+	EventAt(revision uint64) (watch.Event, bool)
 	Watch(prefix string, after uint64) (*watch.Watcher, error)
 }
 

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/admission"
 	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -33,6 +34,8 @@ type Config struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	Mapper  meta.RESTMapper
+	// Dial connects to webhooks that are named by Service.
+	Dial utilnet.DialFunc
 	// Authorizer answers expressions that ask what a user may do.
 	Authorizer authorizer.Authorizer
 	// Stop ends what the plugins run in the background.
@@ -151,9 +154,11 @@ func (c Config) equip(p plugin) error {
 func (c Config) equipWebhooks(p interface {
 	plugin
 	SetServiceResolver(webhook.ServiceResolver)
+	SetAuthenticationInfoResolverWrapper(webhook.AuthenticationInfoResolverWrapper)
 	InspectFeatureGates(featuregate.FeatureGate)
 }) error {
 	p.SetServiceResolver(NewServiceResolver(c.Store))
+	p.SetAuthenticationInfoResolverWrapper(DialServices(c.Dial))
 	p.InspectFeatureGates(utilfeature.DefaultFeatureGate)
 	return c.equip(p)
 }

@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
@@ -108,4 +110,21 @@ func readyIn(slice *discoveryv1.EndpointSlice, port string) []*url.URL {
 
 func httpsURL(host string, port int32) *url.URL {
 	return &url.URL{Scheme: "https", Host: net.JoinHostPort(host, strconv.Itoa(int(port)))}
+}
+
+// DialServices makes the clients of webhooks that are named by Service connect by dial. Those that are named by URL are outside
+// the cluster and dialled as ever.
+func DialServices(dial utilnet.DialFunc) webhook.AuthenticationInfoResolverWrapper {
+	return func(as webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+		return &webhook.AuthenticationInfoResolverDelegator{
+			ClientConfigForFunc: as.ClientConfigFor,
+			ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
+				config, err := as.ClientConfigForService(name, namespace, port)
+				if err == nil {
+					config.Dial = dial
+				}
+				return config, err
+			},
+		}
+	}
 }

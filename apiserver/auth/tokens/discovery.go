@@ -23,11 +23,11 @@ type configuration struct {
 	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
 }
 
-// Documents returns the documents by their paths. address is the host:port at
-// which clients reach this server.
-func (i *Issuer) Documents(address string) (map[string]http.Handler, error) {
+// Documents returns the documents by their paths. The keys are told to be at the issuer's own
+// name: whoever found the first document there, such as a pod, reaches them too, and all servers say the same.
+func (i *Issuer) Documents() (map[string]http.Handler, error) {
 	about, err := json.Marshal(configuration{
-		Issuer: i.name, KeySet: "https://" + address + KeySetPath,
+		Issuer: i.name, KeySet: i.name + KeySetPath,
 		ResponseTypes: []string{"id_token"}, SubjectTypes: []string{"public"}, Algorithms: []string{string(algorithm)},
 	})
 	if err != nil {

@@ -307,7 +307,7 @@ func TestOthersCanCheckTokens(t *testing.T) {
 	if _, ok, err := NewAuthenticator(issuer, w.store).AuthenticateToken(t.Context(), old); !ok {
 		t.Errorf("a token of the former key: %v", err)
 	}
-	documents, err := issuer.Documents("10.0.0.1:6443")
+	documents, err := issuer.Documents()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestOthersCanCheckTokens(t *testing.T) {
 	}
 	var about configuration
 	get(ConfigurationPath, &about)
-	if about.Issuer != DefaultIssuer || about.KeySet != "https://10.0.0.1:6443/openid/v1/jwks" {
+	if about.Issuer != DefaultIssuer || about.KeySet != "https://kubernetes.default.svc.cluster.local/openid/v1/jwks" {
 		t.Errorf("%+v", about)
 	}
 	var set jose.JSONWebKeySet

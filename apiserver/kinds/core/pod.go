@@ -47,6 +47,12 @@ func pods() resource.Kind[*corev1.Pod] {
 	}
 }
 
+// CompletePod sets the defaults of a pod and says what is wrong with it; nodes have pods that no request carries.
+func CompletePod(pod *corev1.Pod) error {
+	podspec.DefaultPod(pod)
+	return validatePodCreate(pod).ToAggregate()
+}
+
 func podSubresources() []resource.Subresource {
 	stream := []string{"create", "get"}
 	return []resource.Subresource{

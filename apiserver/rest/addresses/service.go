@@ -16,14 +16,15 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/clusterdns"
 )
 
 // The ranges that Services draw from, beside those of further ServiceCIDRs. The first address is the API's own Service
-// and is never drawn; 10.96.0.10 is kept for DNS.
+// and is never drawn; that of the cluster's DNS is kept for it.
 var (
 	ServiceCIDR  = netip.MustParsePrefix("10.96.0.0/16")
 	apiAddress   = ServiceCIDR.Addr().Next()
-	reservedDNS  = netip.MustParseAddr("10.96.0.10")
+	reservedDNS  = netip.MustParseAddr(clusterdns.Address)
 	addressDraws = 1 << 12 // random draws before the ranges count as full
 	nodePortMin  = int32(30000)
 	nodePortMax  = int32(32767)
