@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/deployment"
 	"github.com/setpoint-io/setpoint/controllers/devicetainteviction"
 	"github.com/setpoint-io/setpoint/controllers/disruption"
+	"github.com/setpoint-io/setpoint/controllers/dnsservice"
 	"github.com/setpoint-io/setpoint/controllers/endpoints"
 	"github.com/setpoint-io/setpoint/controllers/endpointslice"
 	"github.com/setpoint-io/setpoint/controllers/endpointslicemirroring"
@@ -21,8 +22,11 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/eventttl"
 	"github.com/setpoint-io/setpoint/controllers/flowschema"
 	"github.com/setpoint-io/setpoint/controllers/garbage"
+	"github.com/setpoint-io/setpoint/controllers/ingress"
 	"github.com/setpoint-io/setpoint/controllers/job"
 	"github.com/setpoint-io/setpoint/controllers/legacytoken"
+	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
+	"github.com/setpoint-io/setpoint/controllers/localvolume"
 	"github.com/setpoint-io/setpoint/controllers/namespace"
 	"github.com/setpoint-io/setpoint/controllers/nodeipam"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
@@ -75,7 +79,10 @@ func all(cfg Config) []reconcile.Controller {
 		ttlafterfinished.New(),
 		endpoints.New(),
 		disruption.New(),
+		ingress.New(),
 		endpointslice.New(),
+		loadbalancer.New(cfg.LoadBalancers),
+		dnsservice.New(cfg.WithoutDNS),
 		servicecidr.New(cfg.Monitors),
 		addressrepair.New(),
 		endpointslicemirroring.New(),
@@ -93,9 +100,18 @@ func all(cfg Config) []reconcile.Controller {
 		resourceclaim.New(),
 		devicetainteviction.New(),
 		volumeexpander.New(),
+		localvolume.New(localvolume.Config{Class: cfg.LocalClass}),
 		apiservice.New(cfg.LocalAPIs, cfg.Prober),
-		unattended.New(cfg.Monitors),
+		unattended.New(),
 	}
+}
+
+// Names are what the controllers are called: as upstream calls its own.
+func Names() (names []string) {
+	for _, c := range all(Config{}) {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // Reads are what the controllers read from caches. A server keeps these, whether it leads or not.

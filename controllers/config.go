@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -11,6 +12,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/certificates"
 	"github.com/setpoint-io/setpoint/controllers/clusterobjects"
 	"github.com/setpoint-io/setpoint/controllers/legacytoken"
+	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
@@ -23,6 +25,8 @@ var ErrConfig = errors.New("controllers: incomplete config")
 type Config struct {
 	// APIOnly runs only those that are part of upstream's API server.
 	APIOnly bool
+	// Only are the names of those that run beside them; nil: all.
+	Only []string
 	// Monitors are the informers of every kind that may own or be owned, read
 	// by the garbage collector. Objects may be whole or metadata only. Called
 	// again every few seconds, so that new kinds join. Required.
@@ -31,6 +35,12 @@ type Config struct {
 	Liveness nodelifecycle.Liveness
 	// PodNetwork is where nodes get their ranges from; what is zero is as podnetwork.Default.
 	PodNetwork podnetwork.Network
+	// LoadBalancers is where Services of that type get their addresses from; zero: the nodes' addresses.
+	LoadBalancers loadbalancer.Source
+	// WithoutDNS leaves the Service kube-system/kube-dns to others.
+	WithoutDNS bool
+	// LocalClass makes the class setpoint-local, whose volumes are on the nodes' disks.
+	LocalClass bool
 	// RootCA is the PEM bundle published in every namespace; empty publishes
 	// nothing.
 	RootCA []byte
@@ -47,6 +57,11 @@ type Config struct {
 	Authority certificates.Authority
 	// Tokens signs tokens of service accounts that are kept in Secrets; nil leaves them to others.
 	Tokens legacytoken.Tokens
+}
+
+// runs says whether a controller is wanted.
+func (cfg Config) runs(c reconcile.Controller) bool {
+	return c.OfAPI || !cfg.APIOnly && (cfg.Only == nil || slices.Contains(cfg.Only, c.Name))
 }
 
 // withDefaults is the Config with defaults, if everything is there that is required.

@@ -32,7 +32,7 @@ func Run(ctx context.Context, env reconcile.Env, cfg Config) error {
 
 	var wg sync.WaitGroup
 	for _, c := range all(cfg) {
-		if cfg.APIOnly && !c.OfAPI {
+		if !cfg.runs(c) {
 			continue
 		}
 		env.Events = events.Recorder(c.Name)

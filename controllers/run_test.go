@@ -3,8 +3,6 @@ package controllers
 import (
 	"context"
 	"errors"
-	"os"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +19,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
-	"github.com/setpoint-io/setpoint/internal/unattended"
 )
 
 func kinds() []reconciletest.Kind {
@@ -114,19 +111,5 @@ func TestEverythingTogetherThroughTwoTerms(t *testing.T) {
 func TestRunRefusesAnIncompleteConfig(t *testing.T) {
 	if err := Run(t.Context(), reconcile.Env{}, Config{}); !errors.Is(err, ErrConfig) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestNobodyActsIsTrue: a kind that got its controller leaves package unattended.
-func TestNobodyActsIsTrue(t *testing.T) {
-	for _, k := range unattended.Kinds() {
-		if _, err := os.Stat(k.Controller); err == nil {
-			t.Errorf("controllers/%s is there: take %s out of package unattended", k.Controller, k.Name)
-		}
-		for _, c := range all(Config{}) {
-			if strings.HasPrefix(c.Name, k.Controller) {
-				t.Errorf("%s runs: take %s out of package unattended", c.Name, k.Name)
-			}
-		}
 	}
 }

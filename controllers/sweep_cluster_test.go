@@ -89,7 +89,8 @@ var services = []scenario{{
 	name:        "addresses of services",
 	controllers: []string{"ipallocator-repair-controller"},
 	steps: []func(w *reconciletest.World){
-		added(serviceRange(), serviceWithAddress(), addressOf("web"), addressOf("gone")),
+		// The address comes first, as the API server does it: for a Service without one the loop makes it.
+		added(serviceRange(), addressOf("web"), addressOf("gone"), serviceWithAddress()),
 		deleted(addressOf("web")),
 		deleted(serviceWithAddress()),
 	},

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/setpoint-io/setpoint/internal/unattended"
 )
 
 // upstream are the controllers of kube-controller-manager 1.37 (cmd/kube-controller-manager/names).
@@ -30,7 +28,7 @@ var upstream = strings.Fields(`
 
 // ours are folders of the list that are no controllers of upstream's manager: parts of its API server, of other programs, or of
 // Setpoint alone.
-var ours = strings.Fields("addressrepair apiservice clusterobjects crdstatus eventttl flowschema unattended")
+var ours = strings.Fields("addressrepair apiservice clusterobjects crdstatus dnsservice eventttl flowschema ingress loadbalancer localvolume unattended")
 
 // documented reads the table of docs/compatibility.md: what stands there for each controller.
 func documented(t *testing.T) map[string]string {
@@ -112,18 +110,6 @@ func expectAbsent(t *testing.T, name string) {
 	for _, c := range all(Config{}) {
 		if c.Name == name {
 			t.Errorf("%s runs: say in the table of docs/compatibility.md where it is", name)
-		}
-	}
-}
-
-// TestWhatIsUnattendedIsNotYetThere: both lists are of the same world.
-func TestWhatIsUnattendedIsNotYetThere(t *testing.T) {
-	for name, text := range documented(t) {
-		folder := folderPattern.FindStringSubmatch(text)
-		for _, kind := range unattended.Kinds() {
-			if folder != nil && folder[1] == kind.Controller {
-				t.Errorf("%s is in controllers/%s, but package unattended says that nobody acts on %s", name, folder[1], kind.Name)
-			}
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
@@ -27,6 +28,7 @@ type world struct {
 func inWorld(t *testing.T, tolerations []resourcev1.DeviceToleration, test func(w world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{reconciletest.New(t), t}
+		w.Numbers = &numbers.Ledger{}
 		reconciletest.Add(w.World, newSlice("s", 1))
 		reconciletest.Add(w.World, newClaim(tolerations, "a", "b"))
 		for _, name := range []string{"a", "b"} {
@@ -110,6 +112,9 @@ func TestATolerationEnds(t *testing.T) {
 		time.Sleep(time.Second)
 		w.Settle()
 		w.expect("delete pods ns/a", "delete pods ns/b", "update pods/status ns/a", "update pods/status ns/b")
+		if e := w.Numbers.Devices.Counts().Evictions; e.Count != 2 || e.Sum != 0 || e.Buckets()[240] != 2 {
+			t.Errorf("evictions counted: %+v", e)
+		}
 	})
 }
 

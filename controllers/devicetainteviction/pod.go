@@ -87,6 +87,9 @@ func (c *controller) evict(ctx context.Context, pod *corev1.Pod, e *eviction) er
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	if err == nil {
+		c.env.Numbers.OfDevices().Evicted(c.env.Now().Sub(e.when))
+	}
 	c.done(pod.UID)
 	return nil
 }

@@ -113,51 +113,18 @@ func strays(v *view) (strays, rest []*corev1.Pod) {
 // restarted more often, younger.
 func compareLoss(a, b *corev1.Pod) int {
 	return cmp.Or(
-		compareBool(a.Spec.NodeName != "", b.Spec.NodeName != ""),
-		cmp.Compare(phaseOrder(a), phaseOrder(b)),
-		compareBool(podstate.Ready(a), podstate.Ready(b)),
+		podstate.CompareProgress(a, b),
 		compareAge(podstate.ReadySince(a), podstate.ReadySince(b)),
-		cmp.Compare(restarts(b), restarts(a)),
+		podstate.CompareRestarts(a, b),
 		compareAge(a.CreationTimestamp.Time, b.CreationTimestamp.Time),
 		cmp.Compare(a.UID, b.UID),
 	)
 }
 
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
-}
-
-func phaseOrder(pod *corev1.Pod) int {
-	switch pod.Status.Phase {
-	case corev1.PodRunning:
-		return 2
-	case corev1.PodUnknown:
-		return 1
-	}
-	return 0
-}
-
 // compareAge puts the younger first; an unknown time counts as youngest.
 func compareAge(a, b time.Time) int {
 	if a.IsZero() || b.IsZero() {
-		return compareBool(!a.IsZero(), !b.IsZero())
+		return podstate.CompareBool(!a.IsZero(), !b.IsZero())
 	}
 	return b.Compare(a)
-}
-
-// restarts is the highest number of restarts of a container.
-func restarts(pod *corev1.Pod) int32 {
-	var most int32
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range list {
-			most = max(most, list[i].RestartCount)
-		}
-	}
-	return most
 }

@@ -46,9 +46,11 @@ func TestPausesGrowForEachIndex(t *testing.T) {
 func TestManyFailAtOnce(t *testing.T) {
 	const pods = 50
 	bubble(t, newJob(pods, backoffLimit(0)), func(w world) {
-		for _, pod := range w.running() {
-			w.Put(ended(pod, 1))
+		failed := w.running()
+		for i, pod := range failed {
+			failed[i] = ended(pod, 1)
 		}
+		w.Put(failed...)
 		w.Settle()
 		job := w.job()
 		if job.Status.Failed != pods || len(job.Status.Conditions) == 0 || job.Status.Conditions[len(job.Status.Conditions)-1].Type != batchv1.JobFailed {

@@ -25,11 +25,14 @@ const (
 )
 
 // New looks after pods.
-func New() reconcile.Controller {
+func New() reconcile.Controller { return Keeping(finishedLimit) }
+
+// Keeping is the same with another number of finished pods that are kept.
+func Keeping(finished int) reconcile.Controller {
 	return reconcile.Controller{
 		Name:  "pod-garbage-collector",
 		Reads: []reconcile.Read{reconcile.Pods, reconcile.Nodes},
-		Run:   run,
+		Run:   func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, finished) },
 	}
 }
 
@@ -39,10 +42,11 @@ type controller struct {
 	pods    reconcile.Cache[*corev1.Pod]
 	known   reconcile.Cache[*corev1.Node]
 	missing map[string]time.Time
+	keep    int // finished pods
 }
 
-func run(ctx context.Context, env *reconcile.Env) error {
-	c := &controller{env: env, pods: reconcile.Pods.From(env), known: reconcile.Nodes.From(env), missing: map[string]time.Time{}}
+func run(ctx context.Context, env *reconcile.Env, keep int) error {
+	c := &controller{env: env, keep: keep, pods: reconcile.Pods.From(env), known: reconcile.Nodes.From(env), missing: map[string]time.Time{}}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "podgc",
 		Queue:     "orphaned_pods_nodes",
@@ -77,7 +81,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	now := c.env.Now()
 	c.noteMissing(all, nodes, now)
 	var errs []error
-	for _, v := range plan(all, nodes, c.missing, now) {
+	for _, v := range plan(all, nodes, c.missing, c.keep, now) {
 		errs = append(errs, c.end(reconcile.WithCause(ctx, v.pod), v, now))
 	}
 	return interval, errors.Join(errs...)
@@ -119,8 +123,8 @@ func (c *controller) end(ctx context.Context, v victim, now time.Time) error {
 			return err
 		}
 	}
-	if !podstate.Finished(v.pod) && v.why != unplaced {
-		if err := c.fail(ctx, v.pod, now); err != nil {
+	if !podstate.Finished(v.pod) {
+		if err := c.fail(ctx, v, now); err != nil {
 			return err
 		}
 	}
@@ -143,17 +147,19 @@ func (c *controller) nodeGone(ctx context.Context, name string) (bool, error) {
 	return false, err
 }
 
-// fail records that the pod ended, and why, for whoever counts its outcome.
-func (c *controller) fail(ctx context.Context, pod *corev1.Pod, now time.Time) error {
-	next := pod.DeepCopy()
-	next.Status.Phase = corev1.PodFailed
-	next.Status.Conditions = conditions.Pods.SetLast(next.Status.Conditions, corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now),
-		Reason: "DeletionByPodGC", Message: "PodGC: the pod's node is gone or out of service",
-	})
-	_, err := c.env.Client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+// fail records that the pod ended, and why if its node is gone, for whoever counts its outcome.
+func (c *controller) fail(ctx context.Context, v victim, now time.Time) error {
+	next := v.pod.DeepCopy()
+	next.Status.Phase, next.Status.ObservedGeneration = corev1.PodFailed, v.pod.Generation
+	if v.why == orphaned {
+		next.Status.Conditions = conditions.Pods.SetLast(next.Status.Conditions, corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now),
+			ObservedGeneration: v.pod.Generation, Reason: "DeletionByPodGC", Message: "PodGC: node no longer exists",
+		})
+	}
+	_, err := c.env.Client.CoreV1().Pods(next.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("mark pod %s/%s failed: %w", pod.Namespace, pod.Name, err)
+		return fmt.Errorf("mark pod %s/%s failed: %w", next.Namespace, next.Name, err)
 	}
 	return nil
 }

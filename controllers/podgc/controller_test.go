@@ -66,7 +66,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []reason
-			for _, v := range plan([]*corev1.Pod{c.pod}, nodes, missing, now) {
+			for _, v := range plan([]*corev1.Pod{c.pod}, nodes, missing, finishedLimit, now) {
 				got = append(got, v.why)
 			}
 			if !slices.Equal(got, c.want) {
@@ -83,7 +83,7 @@ func TestKeepsTheYoungestFinished(t *testing.T) {
 		p.CreationTimestamp = metav1.NewTime(now.Add(-time.Duration(i) * time.Second))
 		all = append(all, p)
 	}
-	got := plan(all, map[string]*corev1.Node{"up": node("up", false, true)}, nil, now)
+	got := plan(all, map[string]*corev1.Node{"up": node("up", false, true)}, nil, finishedLimit, now)
 	if len(got) != 2 || got[0].pod != all[finishedLimit+1] || got[1].pod != all[finishedLimit] {
 		t.Errorf("%d pods picked", len(got))
 	}

@@ -1,6 +1,7 @@
 package podgc
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,9 +32,9 @@ type victim struct {
 	why reason
 }
 
-// plan picks the pods to end; missing says since when a node that pods name has
+// plan picks the pods to end, so that at most keep finished ones stay; missing says since when a node that pods name has
 // not been in the cache. It is pure.
-func plan(all []*corev1.Pod, nodes map[string]*corev1.Node, missing map[string]time.Time, now time.Time) []victim {
+func plan(all []*corev1.Pod, nodes map[string]*corev1.Node, missing map[string]time.Time, keep int, now time.Time) []victim {
 	var out []victim
 	var finished []*corev1.Pod
 	for _, p := range all {
@@ -44,20 +45,37 @@ func plan(all []*corev1.Pod, nodes map[string]*corev1.Node, missing map[string]t
 			out = append(out, victim{p, unplaced})
 		case p.DeletionTimestamp != nil && isOutOfService(nodes[p.Spec.NodeName]):
 			out = append(out, victim{p, outOfService})
-		case podstate.Finished(p) && p.DeletionTimestamp == nil:
+		}
+		if podstate.Finished(p) {
 			finished = append(finished, p)
 		}
 	}
-	slices.SortFunc(finished, func(a, b *corev1.Pod) int {
-		if c := a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time); c != 0 {
-			return c
+	slices.SortFunc(finished, compareWorth)
+	for _, p := range finished[:max(0, len(finished)-keep)] {
+		if !ends(p) {
+			out = append(out, victim{p, surplus})
 		}
-		return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
-	})
-	for _, p := range finished[:max(0, len(finished)-finishedLimit)] {
-		out = append(out, victim{p, surplus})
 	}
 	return out
+}
+
+// compareWorth is negative when a goes before b: evicted pods first, as no controller counts on them, then the older.
+func compareWorth(a, b *corev1.Pod) int {
+	return cmp.Or(
+		podstate.CompareBool(!isEvicted(a), !isEvicted(b)),
+		a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Namespace, b.Namespace),
+	)
+}
+
+func isEvicted(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodFailed && p.Status.Reason == "Evicted"
+}
+
+// ends is true of a pod that was deleted without grace already: only finalizers keep it.
+func ends(p *corev1.Pod) bool {
+	return p.DeletionTimestamp != nil && p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 }
 
 func isOrphaned(p *corev1.Pod, nodes map[string]*corev1.Node, missing map[string]time.Time, now time.Time) bool {

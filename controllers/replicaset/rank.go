@@ -40,41 +40,18 @@ func podsPerNode(active, related []*corev1.Pod) map[string]int {
 // questions is the one Kubernetes documents: not placed, not running, not ready,
 // cheaper by annotation, on the fuller node, ready for a shorter time, restarted
 // more often, younger. Ages count by powers of two, so that among pods of about
-// the same age the uid decides, not the order of creation.
+// the same age the uid decides, not the order of creation (upstream's
+// ActivePodsWithRanks).
 func compareLoss(a, b *corev1.Pod, perNode map[string]int, now time.Time) int {
 	return cmp.Or(
-		falseFirst(a.Spec.NodeName != "", b.Spec.NodeName != ""),
-		cmp.Compare(phaseOrder(a), phaseOrder(b)),
-		falseFirst(podstate.Ready(a), podstate.Ready(b)),
+		podstate.CompareProgress(a, b),
 		cmp.Compare(deletionCost(a), deletionCost(b)),
 		cmp.Compare(perNode[b.Spec.NodeName], perNode[a.Spec.NodeName]),
 		compareReadySince(a, b, now),
-		cmp.Compare(restarts(b), restarts(a)),
-		compareAge(a.CreationTimestamp.Time, b.CreationTimestamp.Time, now),
+		podstate.CompareRestarts(a, b),
+		compareTimes(a, b, a.CreationTimestamp.Time, b.CreationTimestamp.Time, now),
 		cmp.Compare(a.UID, b.UID),
 	)
-}
-
-func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
-		return 1
-	}
-}
-
-func phaseOrder(p *corev1.Pod) int {
-	switch p.Status.Phase {
-	case corev1.PodUnknown:
-		return 1
-	case corev1.PodRunning:
-		return 2
-	default:
-		return 0
-	}
 }
 
 // deletionCost reads the pod-deletion-cost annotation; anything unreadable
@@ -91,32 +68,25 @@ func compareReadySince(a, b *corev1.Pod, now time.Time) int {
 	if !podstate.Ready(a) || !podstate.Ready(b) {
 		return 0
 	}
-	return compareAge(podstate.ReadySince(a), podstate.ReadySince(b), now)
+	return compareTimes(a, b, podstate.ReadySince(a), podstate.ReadySince(b), now)
 }
 
-// compareAge puts the younger first; an unknown time counts as youngest.
-func compareAge(a, b, now time.Time) int {
-	if a.IsZero() || b.IsZero() {
-		return falseFirst(!a.IsZero(), !b.IsZero())
+// compareTimes puts the younger first; an unknown time counts as youngest. Between times that differ, but not by much, the uid decides.
+func compareTimes(a, b *corev1.Pod, at, bt, now time.Time) int {
+	switch {
+	case at.Equal(bt):
+		return 0
+	case at.IsZero() || bt.IsZero():
+		return podstate.CompareBool(!at.IsZero(), !bt.IsZero())
 	}
-	return cmp.Compare(ageClass(a, now), ageClass(b, now))
+	return cmp.Or(cmp.Compare(ageClass(at, now), ageClass(bt, now)), cmp.Compare(a.UID, b.UID))
 }
 
 // ageClass is the base-2 logarithm of the age in nanoseconds, rounded down.
 func ageClass(t, now time.Time) int {
 	age := now.Sub(t)
 	if age <= 0 {
-		return 0
+		return -1
 	}
 	return int(math.Log2(float64(age)))
-}
-
-func restarts(p *corev1.Pod) int {
-	n := 0
-	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-		for _, c := range list {
-			n += int(c.RestartCount)
-		}
-	}
-	return n
 }

@@ -50,6 +50,8 @@ type controller struct {
 
 func run(ctx context.Context, env *reconcile.Env) error {
 	c := &controller{env, reconcile.Pods.From(env), claims.From(env), templates.From(env)}
+	env.Numbers.OfDevices().Begin(c.states)
+	defer env.Numbers.OfDevices().End()
 	return reconcile.Run(ctx, reconcile.ConfigOf[work]{
 		Name: "resourceclaim", Queue: "resource_claim", Reconcile: c.reconcile, Env: env,
 		Sources: []reconcile.SourceOf[work]{

@@ -1,6 +1,7 @@
 package resourceclaim
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
@@ -106,6 +109,38 @@ func TestAClaimIsMadeAndNamed(t *testing.T) {
 		w.Settle()
 		w.expect("delete resourceclaims ns/"+name, "create resourceclaims ns/"+name)
 		w.rest()
+	})
+}
+
+// Numbers are upstream's: claims by what they are, creations by how they ended.
+func TestClaimsAreCounted(t *testing.T) {
+	inWorld(t, func(w world) {
+		w.Numbers = &numbers.Ledger{}
+		refused := errors.New("refused")
+		w.Client.PrependReactor("create", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+			err := refused
+			refused = nil
+			return err != nil, nil, err
+		})
+		w.Run(New())
+		template := newTemplate()
+		template.Spec.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{AdminAccess: new(true)}}}
+		reconciletest.Add(w.World, template)
+		extended := newClaim("extended", allocated)
+		extended.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
+		reconciletest.Add(w.World, extended)
+		reconciletest.Add(w.World, newPod(templated("gpu")))
+		w.Settle()
+		time.Sleep(time.Second) // until it is tried again
+		w.Settle()
+		want := numbers.DeviceCounts{
+			Creations: map[numbers.ClaimCreation]uint64{
+				{Status: "failure", Admin: true, OwnerKind: "Pod"}: 1, {Status: "success", Admin: true, OwnerKind: "Pod"}: 1},
+			Claims: map[numbers.ClaimState]int{{Source: "extended_resource", Allocated: true}: 1, {Admin: true, Source: "resource_claim_template"}: 1},
+		}
+		if diff := cmp.Diff(want, w.Numbers.Devices.Counts(), cmpopts.IgnoreFields(numbers.DeviceCounts{}, "Evictions")); diff != "" {
+			t.Error(diff)
+		}
 	})
 }
 

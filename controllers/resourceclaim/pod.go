@@ -112,6 +112,7 @@ func (c *controller) create(ctx context.Context, pod *corev1.Pod, entry *corev1.
 	for try := range nameTries {
 		claim := planClaim(pod, entry.Name, template, try)
 		_, err := client.Create(ctx, claim, metav1.CreateOptions{})
+		c.counted(claim, err)
 		if err == nil {
 			return claim.Name, nil
 		}

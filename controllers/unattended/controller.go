@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/internal/unattended"
@@ -24,70 +23,31 @@ const (
 	messageMaxBytes = 1024
 )
 
-var services = corev1.SchemeGroupVersion.WithResource("services")
-
-// New writes events on objects that nobody acts on. monitors are informers of all kinds; one
-// that is missing is passed over.
-func New(monitors func() map[schema.GroupVersionResource]cache.SharedIndexInformer) reconcile.Controller {
-	return reconcile.Controller{
-		Name:  component,
-		Reads: []reconcile.Read{reconcile.Services, reconcile.Events},
-		Run:   func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, monitors()) },
-	}
-}
-
-// object names one object of a listed kind.
-type object struct {
-	resource schema.GroupVersionResource
-	name     cache.ObjectName
+// New writes events on Services with fields that nobody acts on.
+func New() reconcile.Controller {
+	return reconcile.Controller{Name: component, Reads: []reconcile.Read{reconcile.Services, reconcile.Events}, Run: run}
 }
 
 type controller struct {
 	env      *reconcile.Env
 	services reconcile.Cache[*corev1.Service]
 	events   reconcile.Cache[*corev1.Event]
-	monitors map[schema.GroupVersionResource]cache.SharedIndexInformer
 }
 
-func run(ctx context.Context, env *reconcile.Env, monitors map[schema.GroupVersionResource]cache.SharedIndexInformer) error {
-	c := &controller{env, reconcile.Services.From(env), reconcile.Events.From(env), monitors}
-	sources := []reconcile.SourceOf[object]{
-		reconcile.Changes[object](c.events, nil), reconcile.Changes(c.services, objectsOf(services)),
-	}
-	for _, k := range unattended.Kinds() {
-		if informer := monitors[k.Resource]; informer != nil {
-			sources = append(sources, reconcile.SourceOf[object]{Informer: informer, Map: objectsOf(k.Resource)})
-		}
-	}
-	return reconcile.Run(ctx, reconcile.ConfigOf[object]{
-		Name: "unattended", Reconcile: c.reconcile, Sources: sources, Workers: 1, Env: env,
+func run(ctx context.Context, env *reconcile.Env) error {
+	c := &controller{env, reconcile.Services.From(env), reconcile.Events.From(env)}
+	return reconcile.Run(ctx, reconcile.Config{
+		Name: "unattended", Reconcile: c.reconcile, Workers: 1, Env: env,
+		Sources: []reconcile.Source{reconcile.Changes[reconcile.Key](c.events, nil), reconcile.Changes(c.services, itself)},
 	})
 }
 
-// objectsOf maps an object of a resource that is there to itself.
-func objectsOf(resource schema.GroupVersionResource) func(before, after metav1.Object) []object {
-	return func(_, after metav1.Object) []object {
-		if after == nil {
-			return nil
-		}
-		return []object{{resource, reconcile.KeyOf(after)}}
+// itself maps a Service that is there to itself.
+func itself(_, after metav1.Object) []reconcile.Key {
+	if after == nil {
+		return nil
 	}
-}
-
-// object finds what a key names; nil if it is gone.
-func (c *controller) object(key object) (metav1.Object, error) {
-	if key.resource == services {
-		service, err := c.services.Get(key.name)
-		if err != nil {
-			return nil, ignoreGone(err)
-		}
-		return service, nil
-	}
-	item, found, err := c.monitors[key.resource].GetStore().GetByKey(key.name.String())
-	if err != nil || !found {
-		return nil, err
-	}
-	return item.(metav1.Object), nil
+	return []reconcile.Key{reconcile.KeyOf(after)}
 }
 
 func ignoreGone(err error) error {
@@ -97,16 +57,16 @@ func ignoreGone(err error) error {
 	return err
 }
 
-func (c *controller) reconcile(ctx context.Context, key object) (time.Duration, error) {
-	about, err := c.object(key)
-	if about == nil || err != nil {
-		return 0, err
+func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
+	about, err := c.services.Get(key)
+	if err != nil {
+		return 0, ignoreGone(err)
 	}
-	kind, text := judge(key.resource, about)
-	if text == "" || about.GetDeletionTimestamp() != nil || c.env.Now().Sub(about.GetCreationTimestamp().Time) >= youth {
+	text := strings.Join(unattended.Service(about), "; ")
+	if text == "" || about.DeletionTimestamp != nil || c.env.Now().Sub(about.CreationTimestamp.Time) >= youth {
 		return 0, nil
 	}
-	event := newEvent(key.resource.GroupVersion().WithKind(kind), about, text, metav1.NewTime(c.env.Now()))
+	event := newEvent(corev1.SchemeGroupVersion.WithKind("Service"), about, text, metav1.NewTime(c.env.Now()))
 	if _, err := c.events.Get(reconcile.Key{Namespace: event.Namespace, Name: event.Name}); err == nil {
 		return 0, nil
 	}
@@ -115,20 +75,7 @@ func (c *controller) reconcile(ctx context.Context, key object) (time.Duration, 
 		apierrors.IsNotFound(err) {
 		return 0, nil
 	}
-	return 0, fmt.Errorf("event on %s %s: %w", key.resource.Resource, key.name, err)
-}
-
-// judge is the object's kind and what nobody does for it; empty for most Services.
-func judge(resource schema.GroupVersionResource, item any) (kind, text string) {
-	if service, ok := item.(*corev1.Service); ok {
-		return "Service", strings.Join(unattended.Service(&service.Spec), "; ")
-	}
-	for _, k := range unattended.Kinds() {
-		if k.Resource == resource {
-			return k.Name, k.Text
-		}
-	}
-	return "", ""
+	return 0, fmt.Errorf("event on Service %s: %w", key, err)
 }
 
 // newEvent is the object's one event. Its name is that of its uid.

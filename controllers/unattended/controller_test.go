@@ -7,22 +7,19 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
-var ingresses = networkingv1.SchemeGroupVersion.WithResource("ingresses")
+// byZone is what nobody acts on.
+var byZone = map[string]string{corev1.AnnotationTopologyMode: "Auto"}
 
 // TestOneEventAnObject: over updates and terms, and none for what is served or older than events live.
 func TestOneEventAnObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := reconciletest.New(t)
-		monitors := map[schema.GroupVersionResource]cache.SharedIndexInformer{ingresses: w.Informers.Networking().V1().Ingresses().Informer()}
-		controller := New(func() map[schema.GroupVersionResource]cache.SharedIndexInformer { return monitors })
+		controller := New()
 		w.Warm(controller)
 		w.Start()
 		term := func(body func()) {
@@ -36,20 +33,15 @@ func TestOneEventAnObject(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		old := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old", UID: "old", CreationTimestamp: metav1.NewTime(time.Now().Add(-2 * youth))}}
-		young := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "young", UID: "young", CreationTimestamp: metav1.Now()}}
+		old := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "old", UID: "old", CreationTimestamp: metav1.NewTime(time.Now().Add(-2 * youth)), Annotations: byZone},
+		}
 		open := &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "open", UID: "open", CreationTimestamp: metav1.Now()},
-			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "open", UID: "open", CreationTimestamp: metav1.Now(), Annotations: byZone},
 		}
 		plain := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "plain", UID: "plain", CreationTimestamp: metav1.Now()}}
 		term(func() {
-			for _, o := range []*networkingv1.Ingress{old, young} {
-				if _, err := w.Client.NetworkingV1().Ingresses("default").Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for _, o := range []*corev1.Service{open, plain} {
+			for _, o := range []*corev1.Service{old, open, plain} {
 				if _, err := w.Client.CoreV1().Services("default").Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
 				}
@@ -57,8 +49,8 @@ func TestOneEventAnObject(t *testing.T) {
 		})
 		expectEvents(t, w)
 		term(func() {
-			young.Labels = map[string]string{"changed": "yes"}
-			if _, err := w.Client.NetworkingV1().Ingresses("default").Update(t.Context(), young, metav1.UpdateOptions{}); err != nil {
+			open.Labels = map[string]string{"changed": "yes"}
+			if _, err := w.Client.CoreV1().Services("default").Update(t.Context(), open, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -66,7 +58,7 @@ func TestOneEventAnObject(t *testing.T) {
 	})
 }
 
-// expectEvents wants one about the Ingress and one about the open Service.
+// expectEvents wants one about the open Service.
 func expectEvents(t *testing.T, w *reconciletest.World) {
 	t.Helper()
 	list, err := w.Client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
@@ -77,7 +69,7 @@ func expectEvents(t *testing.T, w *reconciletest.World) {
 	for _, e := range list.Items {
 		about[e.InvolvedObject.APIVersion+" "+e.InvolvedObject.Kind+" "+e.InvolvedObject.Name]++
 	}
-	if len(list.Items) != 2 || about["networking.k8s.io/v1 Ingress young"] != 1 || about["v1 Service open"] != 1 {
+	if len(list.Items) != 1 || about["v1 Service open"] != 1 {
 		t.Errorf("events: %v", about)
 	}
 }

@@ -13,6 +13,8 @@ type Ledger struct {
 	Events Events
 	// Scheduling is counted here, beside the scheduler's Loop.
 	Scheduling Scheduling
+	// Devices are counted here, beside the Loops of their controllers.
+	Devices Devices
 
 	mu    sync.Mutex
 	loops map[string]*Loop // by queue
@@ -24,6 +26,14 @@ func (l *Ledger) OfScheduling() *Scheduling {
 		return nil
 	}
 	return &l.Scheduling
+}
+
+// OfDevices is where controllers of devices count; nil if nobody does.
+func (l *Ledger) OfDevices() *Devices {
+	if l == nil {
+		return nil
+	}
+	return &l.Devices
 }
 
 // Begin is a loop's turn from now on. What an earlier turn has counted goes on; what waited or failed then does not.

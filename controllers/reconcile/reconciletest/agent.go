@@ -47,14 +47,16 @@ func SetReady(p *corev1.Pod, ready bool) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(time.Now())}}
 }
 
-// Put overwrites an object with a new version, uncounted.
-func (w *World) Put(p *corev1.Pod) {
+// Put overwrites pods with new versions, uncounted: all of them before a controller writes again.
+func (w *World) Put(pods ...*corev1.Pod) {
 	w.t.Helper()
 	w.mu.Lock()
-	p.ResourceVersion = strconv.Itoa(w.next())
-	w.mu.Unlock()
-	if err := w.Client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), p, p.Namespace); err != nil {
-		w.t.Fatal(err)
+	defer w.mu.Unlock()
+	for _, p := range pods {
+		p.ResourceVersion = strconv.Itoa(w.next())
+		if err := w.Client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), p, p.Namespace); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 )
 
 // World is one cluster state with its clients.
@@ -28,6 +29,8 @@ type World struct {
 	Client    *fake.Clientset
 	Informers informers.SharedInformerFactory
 	Events    *Events
+	// Numbers count what loops do; nil, unless a test sets it, counts nothing.
+	Numbers *numbers.Ledger
 
 	t      testing.TB
 	ctx    context.Context
@@ -87,7 +90,7 @@ func (w *World) beginInformers() {
 
 // Env is what the world gives a controller. Tests may add clients that the world has not.
 func (w *World) Env() reconcile.Env {
-	return reconcile.Env{Client: w.Client, Caches: w, Events: w.Events}
+	return reconcile.Env{Client: w.Client, Caches: w, Events: w.Events, Numbers: w.Numbers}
 }
 
 // Serve adds an informer of objects that the world's clientset does not have. It has to run already.

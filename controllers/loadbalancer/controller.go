@@ -1,0 +1,194 @@
+package loadbalancer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+)
+
+// all is the value under which byBalancer files Services.
+const all = "all"
+
+// byBalancer finds the Services of the type, and those that were of it.
+var byBalancer = reconcile.Index{Name: "setpoint/balancer", Keys: func(o metav1.Object) []string {
+	if s, ok := o.(*corev1.Service); ok && concerned(s) {
+		return []string{all}
+	}
+	return nil
+}}
+
+func concerned(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(s.Status.LoadBalancer.Ingress) > 0
+}
+
+// byService finds the slices of a Service, whoever keeps them.
+var byService = reconcile.Index{Name: "setpoint/balanced", Keys: func(o metav1.Object) []string {
+	return []string{o.GetNamespace() + "/" + o.GetLabels()[discoveryv1.LabelServiceName]}
+}}
+
+var (
+	services = reconcile.Services.By(byBalancer)
+	slicesOf = reconcile.EndpointSlices.By(byService)
+)
+
+// New gives addresses of the source.
+func New(source Source) reconcile.Controller {
+	return reconcile.Controller{
+		Name:    "service-lb-controller",
+		Account: "service-controller",
+		Reads:   []reconcile.Read{services, slicesOf, reconcile.Nodes},
+		Run: func(ctx context.Context, env *reconcile.Env) error {
+			return run(ctx, &controller{
+				env: env, source: source, services: services.From(env), slices: slicesOf.From(env), nodes: reconcile.Nodes.From(env),
+				told: map[types.UID]string{},
+			})
+		},
+	}
+}
+
+type controller struct {
+	env      *reconcile.Env
+	source   Source
+	services reconcile.Cache[*corev1.Service]
+	slices   reconcile.Cache[*discoveryv1.EndpointSlice]
+	nodes    reconcile.Cache[*corev1.Node]
+	// told is why a Service has no address, as its last event says. There is one key, so nobody else uses it.
+	told map[types.UID]string
+}
+
+// everything is the only key: what one Service gets depends on the others.
+var everything = []reconcile.Key{{Name: all}}
+
+func run(ctx context.Context, c *controller) error {
+	if c.source.None {
+		return reconcile.Idle(ctx)
+	}
+	return reconcile.Run(ctx, reconcile.Config{
+		Name: "loadbalancer", Queue: "service", Reconcile: c.reconcile, Env: c.env,
+		Sources: []reconcile.Source{
+			reconcile.Changes(c.services, serviceChanged), reconcile.Changes(c.nodes, nodeChanged), reconcile.Changes(c.slices, c.sliceChanged),
+		},
+	})
+}
+
+func serviceChanged(before, after metav1.Object) []reconcile.Key {
+	for _, o := range []metav1.Object{before, after} {
+		if s, ok := o.(*corev1.Service); ok && s != nil && concerned(s) {
+			return everything
+		}
+	}
+	return nil
+}
+
+func nodeChanged(before, after metav1.Object) []reconcile.Key {
+	if addressOf(before) == addressOf(after) {
+		return nil
+	}
+	return everything
+}
+
+func addressOf(o metav1.Object) string {
+	n, ok := o.(*corev1.Node)
+	if !ok || n == nil {
+		return ""
+	}
+	address, _ := balances(n)
+	return address
+}
+
+// sliceChanged matters for Services that want nodes with endpoints only.
+func (c *controller) sliceChanged(before, after metav1.Object) []reconcile.Key {
+	o := after
+	if o == nil {
+		o = before
+	}
+	s, err := c.services.Get(reconcile.Key{Namespace: o.GetNamespace(), Name: o.GetLabels()[discoveryv1.LabelServiceName]})
+	if err != nil || !concerned(s) || s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
+		return nil
+	}
+	return everything
+}
+
+func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
+	found, err := c.services.ByIndex(byBalancer, all)
+	if err != nil {
+		return 0, err
+	}
+	nodes, err := c.nodes.List("", labels.Everything())
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	told := map[types.UID]string{}
+	for _, d := range c.source.plan(world{found, nodes, c.hasEndpoint}) {
+		errs = append(errs, c.write(ctx, d))
+		if d.reason != "" {
+			told[d.service.UID] = d.message
+			c.tell(d)
+		}
+	}
+	c.told = told
+	return 0, errors.Join(errs...)
+}
+
+// tell says once why a Service has no address.
+func (c *controller) tell(d decision) {
+	if c.told[d.service.UID] != d.message {
+		c.env.Events.Event(d.service, corev1.EventTypeWarning, d.reason, d.message)
+	}
+}
+
+func (c *controller) hasEndpoint(s *corev1.Service, node string) bool {
+	found, err := c.slices.ByIndex(byService, s.Namespace+"/"+s.Name)
+	return err == nil && slices.ContainsFunc(found, func(slice *discoveryv1.EndpointSlice) bool {
+		return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool {
+			return ptr.Deref(e.NodeName, "") == node && ptr.Deref(e.Conditions.Ready, true)
+		})
+	})
+}
+
+// write changes the status if it says something else.
+func (c *controller) write(ctx context.Context, d decision) error {
+	next := d.service.DeepCopy()
+	next.Status.LoadBalancer.Ingress = ingress(d.addresses)
+	if d.fromPool {
+		meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+			Type: FromPool, Status: metav1.ConditionTrue, Reason: "Allocated", ObservedGeneration: d.service.Generation,
+			Message: "nodes announce " + d.addresses[0],
+		})
+	} else {
+		meta.RemoveStatusCondition(&next.Status.Conditions, FromPool)
+	}
+	if same(d.service, next) {
+		return nil
+	}
+	_, err := c.env.Client.CoreV1().Services(next.Namespace).UpdateStatus(reconcile.WithCause(ctx, d.service), next, metav1.UpdateOptions{})
+	return err
+}
+
+func ingress(addresses []string) []corev1.LoadBalancerIngress {
+	var all []corev1.LoadBalancerIngress
+	for _, ip := range addresses {
+		all = append(all, corev1.LoadBalancerIngress{IP: ip, IPMode: ptr.To(corev1.LoadBalancerIPModeVIP)})
+	}
+	return all
+}
+
+func same(a, b *corev1.Service) bool {
+	equal := func(x, y corev1.LoadBalancerIngress) bool {
+		return x.IP == y.IP && x.Hostname == y.Hostname && ptr.Equal(x.IPMode, y.IPMode) && len(x.Ports) == len(y.Ports)
+	}
+	return slices.EqualFunc(a.Status.LoadBalancer.Ingress, b.Status.LoadBalancer.Ingress, equal) &&
+		meta.IsStatusConditionTrue(a.Status.Conditions, FromPool) == meta.IsStatusConditionTrue(b.Status.Conditions, FromPool)
+}

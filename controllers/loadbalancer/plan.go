@@ -1,0 +1,186 @@
+package loadbalancer
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+)
+
+const (
+	// Class is our loadBalancerClass; Services without a class are ours too.
+	Class = "setpoint.io/load-balancer"
+	// FromPool is the condition of a Service whose address agents announce.
+	FromPool = "setpoint.io/AddressFromPool"
+)
+
+// reserved are ports that no Service gets on the nodes' own addresses: the API's, gossip's and the agent's.
+var reserved = []int32{6443, 7946, 10250}
+
+// world is what a plan is made of.
+type world struct {
+	services []*corev1.Service // of the type, or with an address left from when they were
+	nodes    []*corev1.Node
+	// endpoints tells whether a Service has a ready endpoint on a node.
+	endpoints func(service *corev1.Service, node string) bool
+}
+
+// decision is what a Service shall have; reason and message say why it has nothing.
+type decision struct {
+	service         *corev1.Service
+	addresses       []string
+	fromPool        bool
+	reason, message string
+}
+
+// plan decides for all Services that are ours, the oldest first.
+func (s Source) plan(w world) []decision {
+	services := slices.Clone(w.services)
+	slices.SortFunc(services, func(a, b *corev1.Service) int {
+		byName := cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), byName)
+	})
+	var ours []*corev1.Service
+	var decisions []decision
+	for _, service := range services {
+		switch {
+		case service.Spec.Type != corev1.ServiceTypeLoadBalancer:
+			decisions = append(decisions, decision{service: service})
+		case isOurs(service):
+			ours = append(ours, service)
+		}
+	}
+	if len(s.Pool) > 0 {
+		return append(decisions, s.fromPool(ours)...)
+	}
+	return append(decisions, ofNodes(ours, w)...)
+}
+
+func isOurs(s *corev1.Service) bool {
+	return s.Spec.LoadBalancerClass == nil || *s.Spec.LoadBalancerClass == Class
+}
+
+// ofNodes gives each Service the addresses of all nodes; of those with a local policy, of the nodes that have endpoints.
+func ofNodes(services []*corev1.Service, w world) []decision {
+	type port struct {
+		protocol corev1.Protocol
+		number   int32
+	}
+	holders := map[port]*corev1.Service{}
+	var decisions []decision
+	for _, s := range services {
+		d := decision{service: s}
+		for _, p := range s.Spec.Ports {
+			if slices.Contains(reserved, p.Port) && p.Protocol == corev1.ProtocolTCP {
+				d.reason, d.message = "PortReserved", fmt.Sprintf("port %d of the nodes is the cluster's own", p.Port)
+			}
+			if holder := holders[port{p.Protocol, p.Port}]; holder != nil {
+				d.reason = "PortTaken"
+				d.message = fmt.Sprintf("port %d/%s of the nodes belongs to Service %s", p.Port, p.Protocol, reconcile.KeyOf(holder))
+			}
+		}
+		if d.reason == "" {
+			for _, p := range s.Spec.Ports {
+				holders[port{p.Protocol, p.Port}] = s
+			}
+			d.addresses = nodeAddresses(s, w)
+		}
+		decisions = append(decisions, d)
+	}
+	return decisions
+}
+
+func nodeAddresses(s *corev1.Service, w world) []string {
+	var addresses []string
+	for _, n := range w.nodes {
+		local := s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+		if address, ok := balances(n); ok && (!local || w.endpoints(s, n.Name)) {
+			addresses = append(addresses, address)
+		}
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
+}
+
+// simulatedLabel is of nodes that run nothing.
+const simulatedLabel = "setpoint.io/simulated"
+
+// balances is the address at which a node can be reached, if traffic shall go there.
+func balances(n *corev1.Node) (address string, ok bool) {
+	_, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
+	_, simulated := n.Labels[simulatedLabel]
+	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	if excluded || simulated || !ready || n.DeletionTimestamp != nil {
+		return "", false
+	}
+	for _, a := range n.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); a.Type == corev1.NodeInternalIP && err == nil && ip.Is4() {
+			return a.Address, true
+		}
+	}
+	return "", false
+}
+
+// fromPool gives each Service one address: the one it has, else the one it asks for, else any.
+func (s Source) fromPool(services []*corev1.Service) []decision {
+	taken := map[netip.Addr]bool{}
+	decisions := make([]decision, len(services))
+	give := func(i int, ip netip.Addr) {
+		taken[ip] = true
+		decisions[i].addresses, decisions[i].fromPool = []string{ip.String()}, true
+	}
+	for i, service := range services {
+		decisions[i].service = service
+		if ip, ok := s.kept(service); ok && !taken[ip] {
+			give(i, ip)
+		}
+	}
+	for i, service := range services {
+		if len(decisions[i].addresses) > 0 {
+			continue
+		}
+		ip, reason, message := s.choose(service, taken)
+		if reason != "" {
+			decisions[i].reason, decisions[i].message = reason, message
+			continue
+		}
+		give(i, ip)
+	}
+	return decisions
+}
+
+// kept is the address that a Service has, unless it asks for another.
+func (s Source) kept(service *corev1.Service) (netip.Addr, bool) {
+	ingress := service.Status.LoadBalancer.Ingress
+	if len(ingress) != 1 {
+		return netip.Addr{}, false
+	}
+	ip, err := netip.ParseAddr(ingress[0].IP)
+	asked := service.Spec.LoadBalancerIP
+	return ip, err == nil && s.has(ip) && (asked == "" || asked == ip.String())
+}
+
+func (s Source) choose(service *corev1.Service, taken map[netip.Addr]bool) (ip netip.Addr, reason, message string) {
+	if asked := service.Spec.LoadBalancerIP; asked != "" {
+		ip, err := netip.ParseAddr(asked)
+		switch {
+		case err != nil || !s.has(ip):
+			return ip, "AddressNotInPool", fmt.Sprintf("spec.loadBalancerIP %s is not in the pool of load balancer addresses", asked)
+		case taken[ip]:
+			return ip, "AddressTaken", fmt.Sprintf("spec.loadBalancerIP %s belongs to another Service", asked)
+		}
+		return ip, "", ""
+	}
+	ip, ok := s.free(taken)
+	if !ok {
+		return ip, "PoolExhausted", "the pool of load balancer addresses has none left"
+	}
+	return ip, "", ""
+}

@@ -1,0 +1,116 @@
+package loadbalancer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+type change = func(*corev1.Service)
+
+// balanced is a Service that is as many seconds old as its age says, with port 80.
+func balanced(name string, age int, changes ...change) *corev1.Service {
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1000-int64(age), 0))},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}},
+	}
+	for _, c := range changes {
+		c(s)
+	}
+	return s
+}
+
+func port(number int32, protocol corev1.Protocol) change {
+	return func(s *corev1.Service) { s.Spec.Ports[0].Port, s.Spec.Ports[0].Protocol = number, protocol }
+}
+func has(ip string) change {
+	return func(s *corev1.Service) {
+		s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
+	}
+}
+func asks(ip string) change { return func(s *corev1.Service) { s.Spec.LoadBalancerIP = ip } }
+func ofClass(class string) change {
+	return func(s *corev1.Service) { s.Spec.LoadBalancerClass = &class }
+}
+func local(s *corev1.Service) {
+	s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+}
+func plain(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP }
+
+func node(name, ip string, changes ...func(*corev1.Node)) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Status: corev1.NodeStatus{
+		Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: ip}},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}}
+	for _, c := range changes {
+		c(n)
+	}
+	return n
+}
+
+func TestPlan(t *testing.T) {
+	nodes := []*corev1.Node{
+		node("b", "192.0.2.2"), node("a", "192.0.2.1"), node("six", "2001:db8::1"),
+		node("down", "192.0.2.3", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }),
+		node("excluded", "192.0.2.4", func(n *corev1.Node) { n.Labels[corev1.LabelNodeExcludeBalancers] = "" }),
+		node("simulated", "192.0.2.5", func(n *corev1.Node) { n.Labels[simulatedLabel] = "x" }),
+	}
+	const both = "192.0.2.1 192.0.2.2"
+	for name, c := range map[string]struct {
+		source   string
+		services []*corev1.Service
+		want     map[string]string // the addresses of each Service, or why it has none
+	}{
+		"nodes":                   {"", []*corev1.Service{balanced("x", 1)}, map[string]string{"x": both}},
+		"nodes with endpoints":    {"", []*corev1.Service{balanced("x", 1, local)}, map[string]string{"x": "192.0.2.2"}},
+		"one port twice":          {"", []*corev1.Service{balanced("x", 1), balanced("y", 2)}, map[string]string{"x": "PortTaken", "y": both}},
+		"one port, two protocols": {"", []*corev1.Service{balanced("x", 1), balanced("y", 2, port(80, corev1.ProtocolUDP))}, map[string]string{"x": both, "y": both}},
+		"the API's port":          {"", []*corev1.Service{balanced("x", 1, port(6443, corev1.ProtocolTCP))}, map[string]string{"x": "PortReserved"}},
+		"another class":           {"", []*corev1.Service{balanced("x", 2, ofClass("example.com/lb"), has("1.2.3.4")), balanced("y", 1)}, map[string]string{"y": both}},
+		"our class":               {"", []*corev1.Service{balanced("x", 2, ofClass(Class))}, map[string]string{"x": both}},
+		"no longer of the type":   {"", []*corev1.Service{balanced("x", 2, plain, has("192.0.2.1")), balanced("y", 1)}, map[string]string{"x": "", "y": both}},
+		"a pool, in order of age": {"198.51.100.8/31", []*corev1.Service{balanced("x", 1), balanced("y", 2), balanced("z", 0)}, map[string]string{"x": "198.51.100.9", "y": "198.51.100.8", "z": "PoolExhausted"}},
+		"who has one keeps it":    {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, has("198.51.100.8")), balanced("y", 2)}, map[string]string{"x": "198.51.100.8", "y": "198.51.100.9"}},
+		"two have the same":       {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, has("198.51.100.8")), balanced("y", 2, has("198.51.100.8"))}, map[string]string{"x": "198.51.100.9", "y": "198.51.100.8"}},
+		"from before the pool":    {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, has("192.0.2.1"))}, map[string]string{"x": "198.51.100.8"}},
+		"asks for one":            {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, asks("198.51.100.9"), has("198.51.100.8"))}, map[string]string{"x": "198.51.100.9"}},
+		"asks for another's":      {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, asks("198.51.100.9")), balanced("y", 0, has("198.51.100.9"))}, map[string]string{"x": "AddressTaken", "y": "198.51.100.9"}},
+		"asks for one elsewhere":  {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, asks("192.0.2.9"))}, map[string]string{"x": "AddressNotInPool"}},
+	} {
+		source, err := Parse(c.source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, d := range source.plan(world{c.services, nodes, func(_ *corev1.Service, node string) bool { return node == "b" || node == "down" }}) {
+			got[d.service.Name] = strings.Join(d.addresses, " ") + d.reason
+			if d.fromPool != (len(source.Pool) > 0 && len(d.addresses) > 0) {
+				t.Errorf("%s: from the pool: %v", name, d.fromPool)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "{false []}", "nodes": "{false []}", "none": "{true []}", "192.0.2.0/24, 198.51.100.1/32": "{false [192.0.2.0/24 198.51.100.1/32]}",
+	} {
+		if s, err := Parse(text); err != nil || fmt.Sprint(s) != want {
+			t.Errorf("%q: %v %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"all", "192.0.2.1", "192.0.2.1/24", "2001:db8::/64", "10.0.0.0/8", "10.0.0.0/16,192.0.2.0/24", ","} {
+		if _, err := Parse(text); !errors.Is(err, ErrSource) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
