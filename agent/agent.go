@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -19,14 +20,19 @@ import (
 	"github.com/setpoint-io/setpoint/agent/images"
 	"github.com/setpoint-io/setpoint/agent/kubeletapi"
 	"github.com/setpoint-io/setpoint/agent/logs"
+	"github.com/setpoint-io/setpoint/agent/measure"
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods"
+	"github.com/setpoint-io/setpoint/agent/policy"
 	"github.com/setpoint-io/setpoint/agent/private"
+	"github.com/setpoint-io/setpoint/agent/resolvconf"
 	"github.com/setpoint-io/setpoint/agent/services"
+	"github.com/setpoint-io/setpoint/agent/shutdown"
 	"github.com/setpoint-io/setpoint/agent/simulated"
+	"github.com/setpoint-io/setpoint/agent/staticpods"
 	"github.com/setpoint-io/setpoint/agent/status"
-	"github.com/setpoint-io/setpoint/agent/volumes"
+	"github.com/setpoint-io/setpoint/agent/userns"
 	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
@@ -46,12 +52,19 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer listener.Close()
-	ctx, cancel := context.WithCancel(ctx)
+	stopping := ctx.Done()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // pods may have to end first
 	defer cancel()
 	var children sync.WaitGroup
 	defer children.Wait()
 	defer cancel()
-	a := &agent{Config: cfg, port: portOf(listener), changed: make(chan struct{}, 1), pressure: &node.Pressure{}}
+	a := &agent{Config: cfg, port: portOf(listener), changed: make(chan struct{}, 1), stopping: stopping, cancel: cancel}
+	if err := a.openStorage(ctx, &children); err != nil {
+		return err
+	}
+	if err := a.openUsers(); err != nil {
+		return err
+	}
 	children.Go(func() { _ = node.Run(ctx, a.nodeConfig(ctx)) })
 	return a.run(ctx, &children, listener)
 }
@@ -64,7 +77,15 @@ type agent struct {
 	// once. It holds one: more would say the same.
 	changed chan struct{}
 	// pressure is what the node reports, and why it rejects pods.
-	pressure *node.Pressure
+	pressure eviction.Conditions
+	// shutdown says whether the machine shuts down.
+	shutdown shutdown.State
+	// stopping is closed when the agent has to end, cancel is called when it can.
+	stopping <-chan struct{}
+	cancel   context.CancelFunc
+	storage
+	// users are those of the pods with user namespaces.
+	users *userns.Ranges
 }
 
 func (c *Config) listen() (net.Listener, error) {
@@ -87,24 +108,62 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	watch := newNodeWatch(&a.Config, nodes, a.look)
 	nodes.StartWithContext(ctx)
 	defer nodes.Shutdown()
-	manager, start := a.pods(ctx, children, watch)
+	manager, start := a.pods(ctx, children, watch, nodes)
 	children.Go(func() { a.serve(ctx, listener, manager) })
+	a.endPods(ctx, children, manager)
+	images := collect.New(a.collectConfig(ctx))
+	children.Go(func() { images.Run(ctx) })
+	children.Go(func() { eviction.Run(ctx, a.evictionConfig(ctx, manager, images)) })
 	children.Go(func() {
-		disk := eviction.Disk{Runtime: a.Runtime, Dirs: podconfig.Dirs{Root: a.DataDir}}
-		eviction.Run(ctx, eviction.Config{Pods: manager, Measure: disk.Measure, Logger: a.Logger})
+		logs.Rotate(ctx, a.logsConfig())
 	})
-	children.Go(func() { a.collectImages(ctx) })
-	children.Go(func() {
-		logs.Rotate(ctx, logs.Config{Runtime: a.Runtime, Logger: a.Logger})
-	})
+	a.runStaticPods(ctx, children, manager, watch)
 	a.awaitPodCIDR(ctx, watch)
 	return start(ctx)
 }
 
+// endPods ends pods before the machine shuts down and, if that was asked for, before the agent ends.
+func (a *agent) endPods(ctx context.Context, children *sync.WaitGroup, manager *pods.Manager) {
+	ending := shutdown.New(shutdown.Config{
+		NodeName: a.NodeName, Periods: a.Settings.Shutdown, Pods: manager, State: &a.shutdown, Changed: a.look, Connect: shutdown.SystemLogind,
+		Events: events.NewRecorder(ctx, a.Client, a.NodeName), Logger: a.Logger,
+	})
+	children.Go(func() { ending.Run(ctx) })
+	children.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-a.stopping:
+			if a.EndPodsOnStop {
+				ending.End(ctx)
+			}
+			a.cancel()
+		}
+	})
+}
+
+// runStaticPods starts those of the folder before the API has told of any pod: what it does not know is removed then.
+func (a *agent) runStaticPods(ctx context.Context, children *sync.WaitGroup, manager *pods.Manager, watch *nodeWatch) {
+	complete := a.CompletePod
+	if complete == nil {
+		complete = func(*corev1.Pod) error { return nil }
+	}
+	keeper := staticpods.New(staticpods.Config{
+		Path: a.Settings.StaticPods, NodeName: a.NodeName, Client: a.Client, Pods: manager, Complete: complete, NodeUID: watch.uid,
+		Every: a.Settings.StaticPodsEvery, Logger: a.Logger,
+	})
+	keeper.Round(ctx)
+	children.Go(func() { keeper.Run(ctx) })
+}
+
 // pods builds the pod manager; start runs it until ctx ends.
-func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeWatch) (m *pods.Manager, start func(context.Context) error) {
+func (a *agent) pods(
+	ctx context.Context, children *sync.WaitGroup, watch *nodeWatch, nodes informers.SharedInformerFactory,
+) (m *pods.Manager, start func(context.Context) error) {
 	everywhere := informers.NewSharedInformerFactory(a.Client, 0)
-	a.translateServices(ctx, children, everywhere)
+	a.translateServices(ctx, children, everywhere, nodes)
+	a.enforcePolicies(ctx, children)
+	a.serveIngresses(ctx, children, everywhere)
+	a.serveNames(ctx, children, everywhere)
 	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(a.boundHere))
 	lookup := &objects{
 		client:   a.Client,
@@ -118,12 +177,17 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 	dirs := podconfig.Dirs{Root: a.DataDir}
 	m = pods.New(pods.Config{
 		NodeName: a.NodeName, Client: a.Client, Runtime: a.Runtime, RuntimeName: a.runtimeName(ctx),
-		HostIPs: []string{a.NodeIP.String()}, Dirs: dirs, DNS: podconfig.DNS{Servers: a.ClusterDNS, Domain: a.ClusterDomain},
+		HostIPs: []string{a.NodeIP.String()}, Dirs: dirs,
+		DNS:     resolvconf.Node{Servers: a.ClusterDNS, Domain: a.ClusterDomain, Path: a.resolvConf()},
 		Objects: lookup, Events: recorder, Status: sender,
-		Images:      images.New(images.Config{Service: a.Runtime, Events: recorder, Dir: dirs.ImageAccess(), Secret: lookup.Secret}),
-		Volumes:     volumes.New(volumes.Config{Objects: lookup, Dirs: dirs, WithoutMounts: a.WithoutMounts, Warn: warnOn(recorder)}),
-		Pressure:    a.pressure.Now,
-		Allocatable: watch.allocatable, RuntimeHandler: lookup.RuntimeHandler, UserAgent: "kube-probe/1.37", Logger: a.Logger,
+		Images:   a.puller(recorder, lookup),
+		Volumes:  a.volumes(watch, lookup, recorder),
+		Contents: a.contents,
+		Pressure: a.pressure.Now, ShuttingDown: a.shutdown.Now, UnsafeSysctls: a.Settings.UnsafeSysctls,
+		SeccompDefault:  a.Settings.SeccompDefault,
+		Users:           a.users,
+		RestartPauseMax: a.Settings.RestartPauseMax,
+		Allocatable:     watch.allocatable, RuntimeHandler: lookup.RuntimeHandler, UserAgent: "kube-probe/1.37", Logger: a.Logger,
 	})
 	return m, func(ctx context.Context) error {
 		informer := bound.Core().V1().Pods().Informer()
@@ -135,11 +199,39 @@ func (a *agent) pods(ctx context.Context, children *sync.WaitGroup, watch *nodeW
 	}
 }
 
-func (a *agent) collectImages(ctx context.Context) {
-	collect.Run(ctx, collect.Config{
-		NodeName: a.NodeName, Runtime: a.Runtime, Policy: a.ImageCollection, Events: events.NewRecorder(ctx, a.Client, a.NodeName),
-		Disk: node.Disk, Logger: a.Logger,
+func (a *agent) puller(recorder events.Recorder, lookup *objects) *images.Puller {
+	return images.New(images.Config{
+		Service: a.Runtime, Events: recorder, Dir: podconfig.Dirs{Root: a.DataDir}.ImageAccess(), Secret: lookup.Secret,
+		PullsMax: a.Settings.PullsMax, Verification: a.Settings.Verification,
 	})
+}
+
+func (a *agent) collectConfig(ctx context.Context) collect.Config {
+	return collect.Config{
+		NodeName: a.NodeName, Runtime: a.Runtime, Policy: a.Settings.Images, Events: events.NewRecorder(ctx, a.Client, a.NodeName),
+		Disk: measure.Disk, Logger: a.Logger,
+	}
+}
+
+func (a *agent) logsConfig() logs.Config {
+	s := &a.Settings
+	return logs.Config{
+		Runtime: a.Runtime, SizeMaxBytes: s.LogSizeMaxBytes, FilesMax: s.LogFilesMax, LookEvery: s.LogLookEvery, Logger: a.Logger,
+	}
+}
+
+// evictionConfig: a disk is freed of what has ended and of images that nobody uses before pods have to go.
+func (a *agent) evictionConfig(ctx context.Context, manager *pods.Manager, images *collect.Collector) eviction.Config {
+	disk := eviction.Disk{Runtime: a.Runtime, Dirs: podconfig.Dirs{Root: a.DataDir}}
+	machine := eviction.Machine{Runtime: a.Runtime, DataDir: a.DataDir, ReservedBytes: a.Settings.Reserved.Memory().Value()}
+	return eviction.Config{
+		NodeName: a.NodeName, Policy: a.Settings.Eviction, Pods: manager, Observe: machine.Observe, Measure: disk.Measure, Live: machine.Live,
+		Reclaim: func(ctx context.Context) error {
+			manager.RemoveFinished(ctx)
+			return images.RemoveUnused(ctx)
+		},
+		Conditions: &a.pressure, Changed: a.look, Events: events.NewRecorder(ctx, a.Client, a.NodeName), Logger: a.Logger,
+	}
 }
 
 // warnOn records a warning on a pod.
@@ -149,13 +241,31 @@ func warnOn(recorder events.Recorder) func(pod *corev1.Pod, reason, message stri
 	}
 }
 
-// translateServices follows the Services if the network wants to know.
-func (a *agent) translateServices(ctx context.Context, children *sync.WaitGroup, everywhere informers.SharedInformerFactory) {
-	if a.SetServices == nil {
+// translateServices follows the Services if something shall lead to them.
+func (a *agent) translateServices(ctx context.Context, children *sync.WaitGroup, everywhere, nodes informers.SharedInformerFactory) {
+	if a.Services == nil {
 		return
 	}
-	run := services.Watch(services.Config{Informers: everywhere, Set: a.SetServices, Logger: a.Logger})
+	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
+	run := services.Watch(services.Config{
+		NodeName: a.NodeName, Informers: everywhere, Nodes: nodes, Network: a.Services, Announce: a.Announce, Logger: a.Logger,
+		HealthFailed: func(service types.NamespacedName, port uint16, err error) {
+			about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name}
+			recorder.Event(about, corev1.EventTypeWarning, "FailedToStartServiceHealthcheck",
+				fmt.Sprintf("node %s failed to start healthcheck %q on port %d: %v", a.NodeName, service, port, err))
+		},
+	})
 	children.Go(func() { run(ctx) })
+}
+
+// enforcePolicies follows NetworkPolicies if the network enforces them.
+func (a *agent) enforcePolicies(ctx context.Context, children *sync.WaitGroup) {
+	if a.Policies == nil {
+		return
+	}
+	watch := policy.New(policy.Config{Client: a.Client, Network: a.Policies, Logger: a.Logger})
+	a.Policies.Admit(watch.Admit)
+	children.Go(func() { watch.Run(ctx) })
 }
 
 // boundHere selects this node's pods, and never from what some replica happens
@@ -198,6 +308,7 @@ func (a *agent) awaitPodCIDR(ctx context.Context, watch *nodeWatch) {
 
 // look makes the node's keeper look at once; one that is about to needs no more.
 func (a *agent) look() {
+	a.csiNode.Look()
 	select {
 	case a.changed <- struct{}{}:
 	default:
@@ -223,13 +334,23 @@ func (a *agent) usePodCIDR(ctx context.Context, watch *nodeWatch, cidr string) e
 
 func (a *agent) nodeConfig(ctx context.Context) node.Config {
 	return node.Config{
-		Name: a.NodeName, Client: a.Client, Addresses: a.Addresses, Labels: a.Labels,
-		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port), MaxPods: a.MaxPods,
-		Pressure: a.pressure,
-		DataDir:  a.DataDir, LeaseInterval: a.LeaseInterval, Logger: a.Logger, Registered: a.Registered, Changed: a.changed,
-		Ready:  func(ctx context.Context) error { return runtimeReady(ctx, a.Runtime) },
-		Images: a.images,
+		Name: a.NodeName, Client: a.Client, Addresses: a.Addresses, Labels: a.nodeLabels(),
+		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port),
+		MaxPods: a.Settings.MaxPods, Allocatable: a.Settings.Allocatable,
+		Taints: a.Settings.Taints, CheckInterval: a.Settings.StatusCheckEvery, StatusInterval: a.Settings.StatusReportEvery,
+		ImagesMax: a.Settings.ImagesMax,
+		Pressure:  a.pressure.Now,
+		DataDir:   a.DataDir, LeaseInterval: a.LeaseInterval, Logger: a.Logger, Registered: a.registered, Changed: a.changed,
+		Ready:  a.ready,
+		Images: a.images, Runtime: a.runtimeFeatures,
 	}
+}
+
+func (a *agent) ready(ctx context.Context) error {
+	if a.shutdown.Now() {
+		return shutdown.ErrNow
+	}
+	return runtimeReady(ctx, a.Runtime)
 }
 
 // runtimeName prefixes container ids.
@@ -275,7 +396,9 @@ func isSimulated(n *corev1.Node) bool {
 func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manager) {
 	err := kubeletapi.Run(ctx, listener, kubeletapi.Config{
 		NodeName: a.NodeName, Runtime: a.Runtime, Pods: m, Dirs: podconfig.Dirs{Root: a.DataDir},
-		RuntimeName: a.runtimeName(ctx), TLS: a.ServerTLS, Version: a.Version, Logger: a.Logger,
+		LocalVolumes: a.local, RuntimeName: a.runtimeName(ctx),
+		Configuration: func() any { return a.Settings.Effective() },
+		ProbeCounts:   m.ProbeCounts, TLS: a.ServerTLS, Version: a.Version, Logger: a.Logger,
 	})
 	if err != nil && ctx.Err() == nil {
 		a.Logger.Error("the kubelet endpoints ended", "err", err)

@@ -18,9 +18,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
+	"github.com/setpoint-io/setpoint/agent/shutdown"
 )
+
+// replaced is a network that counts how often all Services were set.
+type replaced struct {
+	mu          sync.Mutex
+	times, last int
+}
+
+func (r *replaced) Replace(all []network.Service) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.times, r.last = r.times+1, len(all)
+	return nil
+}
+
+func (r *replaced) Change([]network.Service, []network.ServiceAddress) error { return nil }
+func (r *replaced) Damaged() (bool, error)                                   { return false, nil }
 
 // silentListener accepts nothing: sockets would keep a bubble's time from passing.
 type silentListener struct{ closed chan struct{} }
@@ -54,7 +72,7 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 		client, rt := fake.NewClientset(), podstest.New(map[string]podstest.Program{"web": {}})
 		var mu sync.Mutex
 		var peers [][]Peer
-		var services [][]network.Service
+		var services replaced
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
@@ -65,12 +83,7 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 					return PodNetwork{PodCIDR: netip.MustParsePrefix("10.42.0.0/16"), NodeMaskSize: 24}, nil
 				},
 				SetPeers: func(p []Peer) { mu.Lock(); defer mu.Unlock(); peers = append(peers, p) },
-				SetServices: func(s []network.Service) error {
-					mu.Lock()
-					defer mu.Unlock()
-					services = append(services, s)
-					return nil
-				},
+				Services: &services,
 			})
 		}()
 		time.Sleep(time.Second)
@@ -115,16 +128,50 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 		if diff := cmp.Diff(want, peers[len(peers)-1]); diff != "" {
 			t.Errorf("peers: %s", diff)
 		}
-		if len(services) != 1 || len(services[0]) != 0 {
-			t.Errorf("a cluster without Services, told once: %v", services)
-		}
 		mu.Unlock()
+		services.mu.Lock()
+		if services.times != 1 || services.last != 0 {
+			t.Errorf("a cluster without Services, told %d times: %d", services.times, services.last)
+		}
+		services.mu.Unlock()
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run: %v", err)
 		}
 		if rt.Left() != 2 {
 			t.Error("stopping the agent must leave the pod running")
+		}
+	})
+}
+
+// TestPodsEndWithTheAgentWhenAsked, and the API hears how.
+func TestPodsEndWithTheAgentWhenAsked(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u"},
+			Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "web"}}},
+		}
+		client, rt := fake.NewClientset(pod), podstest.New(map[string]podstest.Program{"web": {}})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- Run(ctx, Config{
+				NodeName: "n1", Client: client, Runtime: rt, DataDir: dir, NodeIP: net.IPv4(192, 0, 2, 1), Listener: newSilentListener(),
+				WithoutMounts: true, EndPodsOnStop: true,
+				Settings: kubeletconfig.Settings{Shutdown: shutdown.Split(time.Minute, 0)},
+			})
+		}()
+		time.Sleep(time.Second)
+		setPodCIDR(t, client, "n1", "10.42.7.0/24")
+		time.Sleep(time.Second)
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		got, err := client.CoreV1().Pods("default").Get(context.Background(), "p", metav1.GetOptions{})
+		if err != nil || got.Status.Phase != corev1.PodFailed || got.Status.Reason != "Terminated" {
+			t.Errorf("status %+v, %v", got.Status, err)
 		}
 	})
 }

@@ -1,20 +1,25 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/setpoint-io/setpoint/agent/collect"
 	"github.com/setpoint-io/setpoint/agent/cri"
-	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/dns"
+	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/node"
+	"github.com/setpoint-io/setpoint/agent/policy"
+	"github.com/setpoint-io/setpoint/agent/router"
+	"github.com/setpoint-io/setpoint/agent/services"
 )
 
 // ErrIncomplete is returned by Run for a Config that lacks a required field.
@@ -25,6 +30,13 @@ type Peer struct {
 	Node    string
 	PodCIDR string
 	NodeIP  net.IP
+}
+
+// PolicyNetwork is a network that keeps pods from what NetworkPolicies forbid.
+type PolicyNetwork interface {
+	policy.Network
+	// Admit makes the network ask before it connects a pod.
+	Admit(ask func(context.Context, policy.Sandbox) error)
 }
 
 // Config of one agent. NodeName, Client, Runtime, DataDir and NodeIP are required.
@@ -45,8 +57,6 @@ type Config struct {
 	Addresses []corev1.NodeAddress
 	// Labels are added to the Node.
 	Labels map[string]string
-	// MaxPods is the number of pods the node takes; 110 when 0.
-	MaxPods int64
 	// Version is the reported kubelet version; node.DefaultVersion when empty.
 	Version string
 
@@ -70,17 +80,29 @@ type Config struct {
 	// network, whenever that set changes. Of nodes with the same one, the oldest has it.
 	// Nil is allowed.
 	SetPeers func([]Peer)
-	// SetServices is called with all Services and their endpoints, whenever one of
-	// them leads elsewhere. Nil: something else translates their addresses.
-	SetServices func([]network.Service) error
+	// Services leads the addresses of Services to their endpoints. Nil: something else does.
+	Services services.Network
+	// Announce is told which addresses of load balancers this node announces. Nil: none are announced.
+	Announce func([]netip.Addr)
+	// Policies is where NetworkPolicies are enforced. Nil: by something else, if at all.
+	Policies PolicyNetwork
+	// Ingress is where this node serves Ingresses. The zero Ports serve none.
+	Ingress router.Ports
+	// DNS gives this machine the address of the cluster's DNS, which the agent serves. Nil: others do.
+	DNS dns.Network
 	// Registered is called once the Node exists. Nil is allowed.
 	Registered func(*corev1.Node)
 
 	// WithoutMounts keeps volumes in plain directories; see volumes.Config.
 	WithoutMounts bool
 
-	// ImageCollection says which images go when the disk fills up; the zero Policy removes none.
-	ImageCollection collect.Policy
+	// Settings are what a KubeletConfiguration says. The zero Settings remove no images and evict no pods.
+	Settings kubeletconfig.Settings
+
+	// EndPodsOnStop ends the pods, by Settings.Shutdown, before Run returns. Otherwise they go on without the agent.
+	EndPodsOnStop bool
+	// CompletePod sets the defaults of a static pod and says what is wrong with it. Nil: nothing is.
+	CompletePod func(*corev1.Pod) error
 
 	// LeaseInterval is the time between Lease renewals: 10 s when 0, which suits
 	// an agent without a session; with one, 60 s is enough.
@@ -98,18 +120,16 @@ func (c *Config) setDefaults() error {
 			{Type: corev1.NodeHostName, Address: c.NodeName},
 		}
 	}
-	if c.MaxPods == 0 {
-		c.MaxPods = node.DefaultMaxPods
-	}
 	if c.Version == "" {
 		c.Version = node.DefaultVersion
 	}
 	if c.Port == 0 {
 		c.Port = DefaultPort
 	}
-	if c.ClusterDomain == "" {
-		c.ClusterDomain = "cluster.local"
+	if c.Settings.ClusterDNS != nil {
+		c.ClusterDNS = c.Settings.ClusterDNS
 	}
+	c.ClusterDomain = cmp.Or(c.ClusterDomain, c.Settings.ClusterDomain, "cluster.local")
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -3,7 +3,9 @@
 // It owns: the wiring of its sub-packages into one Run. Each has its own concern:
 // node (the Node object and its Lease), pods (a worker for each pod), podconfig
 // (spec to CRI), images, volumes, probes, status (into the API), kubeletapi (the
-// kubelet's endpoints), services (addresses of Services), network, logs (their rotation), events, backoff, observed (what
+// kubelet's endpoints), services (addresses of Services), router (Ingresses), dns (names of the cluster),
+// resolvconf, network, logs (their rotation), events, backoff,
+// observed (what
 // the runtime says), eviction (pods that use too much),
 // collect (images that nobody uses),
 // wait, simulated (nodes without machines). Called by: cmd/setpoint and package setpoint. It may call:

@@ -27,6 +27,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/demo"
+	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
 )
 
 // patience bounds every wait for real containers; a healthy machine needs
@@ -100,6 +101,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	ownNamespaces(t)
 	m := &machine{t: t, client: fake.NewClientset(), dir: t.TempDir(), name: fmt.Sprintf("agent-test-%d", os.Getpid())}
+	t.Cleanup(func() { machinetest.UnmountBelow(m.dir) })
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}, Spec: corev1.NodeSpec{PodCIDR: "10.199.9.0/24"}}
 	if _, err := m.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

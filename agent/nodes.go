@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -137,10 +138,28 @@ func internalIP(n *corev1.Node) net.IP {
 	return nil
 }
 
-// allocatable is what our Node offers; nothing before it is known.
-func (w *nodeWatch) allocatable() corev1.ResourceList {
+// node is our Node; nil before it is known.
+func (w *nodeWatch) node() *corev1.Node {
 	n, err := w.lister.Get(w.self)
 	if err != nil {
+		return nil
+	}
+	return n
+}
+
+// uid is our Node's; "" before it is known.
+func (w *nodeWatch) uid() types.UID {
+	n := w.node()
+	if n == nil {
+		return ""
+	}
+	return n.UID
+}
+
+// allocatable is what our Node offers; nothing before it is known.
+func (w *nodeWatch) allocatable() corev1.ResourceList {
+	n := w.node()
+	if n == nil {
 		return nil
 	}
 	return n.Status.Allocatable

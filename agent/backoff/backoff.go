@@ -12,6 +12,9 @@ const (
 
 // Backoff is the pause of one thing. The zero value has not failed yet.
 type Backoff struct {
+	// Longest bounds the pause; 0 means Max.
+	Longest time.Duration
+
 	delay time.Duration
 	last  time.Time
 }
@@ -32,9 +35,16 @@ func (b *Backoff) Remaining(failed, now time.Time) time.Duration {
 // following one is twice as long.
 func (b *Backoff) Next(failed, now time.Time) {
 	if b.delay == 0 || failed.Sub(b.last) > forgetAfter {
-		b.delay = First
+		b.delay = min(First, b.longest())
 	} else {
-		b.delay = min(b.delay*2, Max)
+		b.delay = min(b.delay*2, b.longest())
 	}
 	b.last = now
+}
+
+func (b *Backoff) longest() time.Duration {
+	if b.Longest == 0 {
+		return Max
+	}
+	return b.Longest
 }

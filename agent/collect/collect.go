@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,7 @@ const (
 	reasonCapacity = "InvalidDiskCapacity"
 )
 
-// Config of Run. All fields but Logger are required.
+// Config of a Collector. All fields but Logger are required.
 type Config struct {
 	NodeName string
 	Runtime  cri.Runtime
@@ -37,15 +38,27 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Run removes images until ctx ends; with a Policy that never does it returns at once.
-func Run(ctx context.Context, cfg Config) {
-	if cfg.Policy.never() {
-		return
-	}
+// Collector remembers when images were used. Use New.
+type Collector struct {
+	Config
+	mu     sync.Mutex // held through a round
+	began  time.Time
+	images map[string]image // by id
+}
+
+// New returns a Collector that does nothing before Run or RemoveUnused.
+func New(cfg Config) *Collector {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &collector{Config: cfg, began: time.Now(), images: map[string]image{}}
+	return &Collector{Config: cfg, began: time.Now(), images: map[string]image{}}
+}
+
+// Run removes images by the Policy until ctx ends; with a Policy that never does it returns at once.
+func (c *Collector) Run(ctx context.Context) {
+	if c.Policy.never() {
+		return
+	}
 	failedBefore := false
 	for {
 		err := c.round(ctx)
@@ -65,15 +78,22 @@ func Run(ctx context.Context, cfg Config) {
 	}
 }
 
-// collector remembers images from round to round.
-type collector struct {
-	Config
-	began  time.Time
-	images map[string]image // by id
+// RemoveUnused removes all images that nobody uses and that are older than the minimum age, whatever the disk says.
+func (c *Collector) RemoveUnused(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	list, err := c.look(ctx, now)
+	if err != nil {
+		return err
+	}
+	return c.removeAll(ctx, c.Policy.forSpace(candidates(list), now))
 }
 
 // round looks at the images, then at the disk, and removes what has to go.
-func (c *collector) round(ctx context.Context) error {
+func (c *Collector) round(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	now := time.Now()
 	list, err := c.look(ctx, now)
 	if err != nil {
@@ -90,7 +110,7 @@ func (c *collector) round(ctx context.Context) error {
 	return c.makeRoom(ctx, may, d, now)
 }
 
-func (c *collector) removeAll(ctx context.Context, list []image) error {
+func (c *Collector) removeAll(ctx context.Context, list []image) error {
 	var errs error
 	for _, i := range list {
 		errs = errors.Join(errs, c.remove(ctx, i))
@@ -98,7 +118,7 @@ func (c *collector) removeAll(ctx context.Context, list []image) error {
 	return errs
 }
 
-func (c *collector) remove(ctx context.Context, i image) error {
+func (c *Collector) remove(ctx context.Context, i image) error {
 	c.Logger.Info("removing an image that nobody uses", "image", i.id, "bytes", i.bytes)
 	if err := c.Runtime.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: i.id}); err != nil {
 		return fmt.Errorf("image %s: %w", i.id, err)
@@ -108,7 +128,7 @@ func (c *collector) remove(ctx context.Context, i image) error {
 }
 
 // makeRoom counts the sizes of what it removes; layers that images share are counted with each, as a kubelet does.
-func (c *collector) makeRoom(ctx context.Context, may []image, d disk, now time.Time) error {
+func (c *Collector) makeRoom(ctx context.Context, may []image, d disk, now time.Time) error {
 	excess := c.Policy.excess(d)
 	if excess == 0 {
 		return nil
@@ -166,7 +186,7 @@ func readable(bytes int64) string {
 var errCapacity = errors.New("invalid capacity 0 on image filesystem")
 
 // disk is the file system on which the runtime keeps images.
-func (c *collector) disk(ctx context.Context) (disk, error) {
+func (c *Collector) disk(ctx context.Context) (disk, error) {
 	info, err := c.Runtime.ImageFsInfo(ctx)
 	if err != nil {
 		return disk{}, err
@@ -185,7 +205,7 @@ func (c *collector) disk(ctx context.Context) (disk, error) {
 	return disk{capacity: capacity, available: min(available, capacity)}, nil
 }
 
-func (c *collector) warn(reason, message string) {
+func (c *Collector) warn(reason, message string) {
 	node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: c.NodeName, UID: types.UID(c.NodeName)}
 	c.Events.Event(node, corev1.EventTypeWarning, reason, message)
 }

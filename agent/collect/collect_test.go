@@ -95,8 +95,8 @@ func collecting(t *testing.T, m *machine, p Policy, body func(events *record.Fak
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			Run(ctx, Config{NodeName: "n1", Runtime: m, Policy: p, Events: recorder, Disk: m.disk,
-				Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+			New(Config{NodeName: "n1", Runtime: m, Policy: p, Events: recorder, Disk: m.disk,
+				Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}).Run(ctx)
 		}()
 		synctest.Wait()
 		body(recorder)
@@ -185,6 +185,22 @@ func TestAFailureThatStaysGivesAnEvent(t *testing.T) {
 
 func TestAPolicyThatNeverRemovesEndsAtOnce(t *testing.T) {
 	for _, p := range []Policy{{}, {HighPercent: 100, LowPercent: 80}} {
-		Run(t.Context(), Config{Policy: p})
+		New(Config{Policy: p}).Run(t.Context())
 	}
+}
+
+// TestWhenPodsWouldHaveToGo all unused images go before them, however full the disk is, but those that are young.
+func TestWhenPodsWouldHaveToGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &machine{images: []*runtimeapi.Image{{Id: "old", Size: 1}, {Id: "used", Size: 1}}, containers: []*runtimeapi.Container{{ImageId: "used"}}}
+		c := New(Config{NodeName: "n1", Runtime: m, Policy: DefaultPolicy, Events: record.NewFakeRecorder(1), Disk: m.disk})
+		if err := c.RemoveUnused(t.Context()); err != nil || m.left() != "old used" {
+			t.Fatalf("left %q, %v", m.left(), err)
+		}
+		time.Sleep(DefaultPolicy.MinAge)
+		m.change(func() { m.images = append(m.images, &runtimeapi.Image{Id: "young"}) })
+		if err := c.RemoveUnused(t.Context()); err != nil || m.left() != "used young" {
+			t.Errorf("left %q, %v", m.left(), err)
+		}
+	})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // look brings c.images up to date and returns them.
-func (c *collector) look(ctx context.Context, now time.Time) ([]image, error) {
+func (c *Collector) look(ctx context.Context, now time.Time) ([]image, error) {
 	// Images first: one that comes meanwhile is not in the list, and a container that comes meanwhile is seen.
 	list, err := c.Runtime.ListImages(ctx, nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func (n names) has(i *runtimeapi.Image) bool {
 }
 
 // namesInUse are those of all containers and of the images that they mount. The empty name is nobody's.
-func (c *collector) namesInUse(ctx context.Context) (names, error) {
+func (c *Collector) namesInUse(ctx context.Context) (names, error) {
 	list, err := c.Runtime.ListContainers(ctx, nil)
 	if err != nil {
 		return nil, err

@@ -42,6 +42,8 @@ const (
 	ResizeStarted       = "ResizeStarted"
 	ResizeCompleted     = "ResizeCompleted"
 	ResizeError         = "ResizeError"
+	DNSConfigForming    = "DNSConfigForming"
+	UnsupportedCorefile = "UnsupportedCorefile"
 )
 
 // Recorder records events on pods and containers.

@@ -1,20 +1,18 @@
-// Package eviction ends pods that use more of the node than they may.
+// Package eviction ends pods for which the node has no room: those that use more than they may, and others when the node itself
+// runs short of memory, disk or process ids.
 //
-// It also keeps pods away from a node under pressure. Pods that run are not evicted for
-// the node's pressure yet.
+// It owns: what is measured of the machine and of each pod's files, the conditions MemoryPressure, DiskPressure and PIDPressure,
+// and the decision which pods have to go. Called by: agent.Run; agent/pods asks Admit, agent/node shows the conditions. It may
+// call: agent/pods, through the interface in Config, the runtime for what containers use, and the recorder.
 //
-// It owns: what is measured of each pod's files, and the decision which pods have
-// to go. Called by: agent.Run; agent/pods
-// asks Admit. It may call: agent/pods, through the interface in
-// Config, and the runtime for the size of writable layers.
+// Every ten seconds it looks, as a kubelet does. Pods above a limit of ephemeral-storage or above the size of an emptyDir volume
+// go first; only pods that set one are measured. If there are none and a threshold was crossed for its grace period, containers
+// that have ended and images that nobody uses are removed from a full disk; if that is not enough, or for anything else, one
+// pod is evicted. What it held is waited for before the next look. Thresholds, ranks and messages are upstream's.
 //
-// Limits of ephemeral-storage and sizes of emptyDir volumes are enforced by looking
-// every ten seconds, as a kubelet does: a pod may exceed them for that long. Only
-// pods that set one are measured. The messages are upstream's.
+// Promises: critical and static pods are never evicted. A pod is evicted only for what was measured: what the machine does not
+// tell crosses no threshold. What a container puts into its volumes, links included, cannot make the measuring leave them.
 //
-// Promises: critical and static pods are never evicted. What a container puts into
-// its volumes, links included, cannot make the measuring leave them.
-//
-// Decisions are pure functions, tested with tables; Run in a synctest bubble with
-// measurements made up; measuring on a real file system.
+// Decisions are pure functions, tested with tables; Run in synctest bubbles with a machine made up; measuring on a real file
+// system.
 package eviction

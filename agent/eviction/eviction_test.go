@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -41,6 +42,16 @@ func (n *node) Evict(uid types.UID, why status.Rejection) bool {
 	return true
 }
 
+// gone are those that were evicted so far.
+func (n *node) gone() map[types.UID]status.Rejection {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.evicted)
+}
+
+// Ending: what was evicted leaves at once.
+func (n *node) Ending(types.UID) bool { return false }
+
 func (n *node) measure(_ context.Context, pod *corev1.Pod) (Usage, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,7 +66,7 @@ func (n *node) measure(_ context.Context, pod *corev1.Pod) (Usage, error) {
 func (n *node) set(uid types.UID, bytes int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.use[uid] = Usage{Volumes: map[string]int64{"data": bytes}}
+	n.use[uid] = Usage{Volumes: map[string]Files{"data": {Bytes: bytes}}}
 }
 
 func (n *node) add(uid types.UID, pod *corev1.Pod) *corev1.Pod {
@@ -84,9 +95,9 @@ func TestPodsAboveTheirLimitsAreEvicted(t *testing.T) {
 		}()
 		time.Sleep(every + time.Second)
 		synctest.Wait()
-		why, ok := n.evicted["above"]
-		if len(n.evicted) != 1 || !ok {
-			t.Fatalf("evicted: %v", n.evicted)
+		why, ok := n.gone()["above"]
+		if len(n.gone()) != 1 || !ok {
+			t.Fatalf("evicted: %v", n.gone())
 		}
 		if why.Reason != "Evicted" || why.Disrupted || why.GraceSeconds == nil || *why.GraceSeconds != graceAtOnce {
 			t.Errorf("evicted for %+v", why)
@@ -97,7 +108,7 @@ func TestPodsAboveTheirLimitsAreEvicted(t *testing.T) {
 		n.set("within", mi+1)
 		time.Sleep(every)
 		synctest.Wait()
-		if _, ok := n.evicted["within"]; !ok {
+		if _, ok := n.gone()["within"]; !ok {
 			t.Error("a pod that grew above its limit was not evicted")
 		}
 		cancel()

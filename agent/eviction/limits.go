@@ -6,26 +6,41 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/setpoint-io/setpoint/agent/podconfig"
 )
 
-// Usage is what a pod has on the node's disk, in bytes.
-type Usage struct {
-	// Containers are the writable layers and logs of the containers that run, by name.
-	Containers map[string]int64
-	// Volumes are those whose files are on the disk for this pod only, by name.
-	Volumes map[string]int64
-	// Other is what belongs to the pod as a whole, such as its hosts file and the logs of containers that have ended.
-	Other int64
+// Files are what something has on a disk.
+type Files struct{ Bytes, Inodes int64 }
+
+func (f *Files) add(more ...Files) {
+	for _, m := range more {
+		f.Bytes += m.Bytes
+		f.Inodes += m.Inodes
+	}
 }
 
-func (u Usage) total() int64 {
+func total(by map[string]Files) Files {
+	var sum Files
+	for _, f := range by {
+		sum.add(f)
+	}
+	return sum
+}
+
+// Usage is what a pod has on the node's disks.
+type Usage struct {
+	// Layers are the writable layers of the containers that run, and Logs what these have written, both by name.
+	Layers, Logs map[string]Files
+	// Volumes are those whose files are on the disk for this pod only, by name.
+	Volumes map[string]Files
+	// Other is what belongs to the pod as a whole, such as its hosts file and the logs of containers that have ended.
+	Other Files
+}
+
+func (u Usage) total() Files {
 	sum := u.Other
-	for _, bytes := range u.Containers {
-		sum += bytes
-	}
-	for _, bytes := range u.Volumes {
-		sum += bytes
-	}
+	sum.add(total(u.Layers), total(u.Logs), total(u.Volumes))
 	return sum
 }
 
@@ -44,16 +59,16 @@ func limited(pod *corev1.Pod) bool {
 func overLimit(pod *corev1.Pod, use Usage) string {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if limit := sizeLimit(v); limit != nil && use.Volumes[v.Name] > limit.Value() {
+		if limit := sizeLimit(v); limit != nil && use.Volumes[v.Name].Bytes > limit.Value() {
 			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit.String())
 		}
 	}
-	if limit, ok := podLimit(pod); ok && use.total() > limit.Value() {
+	if limit, ok := podLimit(pod); ok && use.total().Bytes > limit.Value() {
 		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String())
 	}
 	for _, c := range lasting(pod) {
 		limit := c.Resources.Limits.StorageEphemeral()
-		if limit.Sign() > 0 && use.Containers[c.Name] > limit.Value() {
+		if limit.Sign() > 0 && use.Layers[c.Name].Bytes+use.Logs[c.Name].Bytes > limit.Value() {
 			return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())
 		}
 	}
@@ -93,12 +108,8 @@ func lasting(pod *corev1.Pod) []*corev1.Container {
 // systemCritical is the least priority of the classes system-cluster-critical and system-node-critical.
 const systemCritical = 2_000_000_000
 
-// configSource is the annotation that says from where a pod came to its node; only "api" is not static.
-const configSource = "kubernetes.io/config.source"
-
 // critical pods are never evicted: the cluster needs them, and static ones would not be made again.
 func critical(pod *corev1.Pod) bool {
-	source, static := pod.Annotations[configSource]
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	return static && source != "api" || mirror || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
+	return podconfig.IsStatic(pod) || mirror || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
 }

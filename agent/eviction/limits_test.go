@@ -35,8 +35,8 @@ func podOf(sizeLimit string, medium corev1.StorageMedium, containers ...corev1.C
 }
 
 func TestWhichLimitAPodExceeds(t *testing.T) {
-	data := func(bytes int64) Usage { return Usage{Volumes: map[string]int64{"data": bytes}} }
-	a := func(bytes int64) Usage { return Usage{Containers: map[string]int64{"a": bytes}} }
+	data := func(bytes int64) Usage { return Usage{Volumes: map[string]Files{"data": {Bytes: bytes}}} }
+	a := func(bytes int64) Usage { return Usage{Layers: map[string]Files{"a": {Bytes: bytes}}} }
 	sidecar := podOf("", "", container("b", "9Mi"))
 	always := corev1.ContainerRestartPolicyAlways
 	sidecar.Spec.InitContainers = []corev1.Container{container("a", "1Mi"), container("once", "1Mi")}
@@ -56,14 +56,14 @@ func TestWhichLimitAPodExceeds(t *testing.T) {
 		{"the volume comes first", podOf("1Mi", "", container("a", "1Mi")), data(2 * mi), volume},
 		{"a volume counts for the pod", podOf("", "", container("a", "1Mi")), data(mi + 1),
 			"Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. "},
-		{"so does what is the pod's own", podOf("", "", container("a", "1Mi")), Usage{Other: mi + 1},
+		{"so does what is the pod's own", podOf("", "", container("a", "1Mi")), Usage{Other: Files{Bytes: mi + 1}},
 			"Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. "},
 		{"at the pod's limit", podOf("", "", container("a", "1Mi")), a(mi), ""},
 		{"limits add up", podOf("", "", container("a", "1Mi"), container("b", "1Mi")), a(mi), ""},
 		{"one container above its own", podOf("", "", container("a", "1Mi"), container("b", "1Mi")), a(mi + 1),
 			`Container a exceeded its local ephemeral storage limit "1Mi". `},
 		{"a sidecar above its own", sidecar, a(mi + 1), `Container a exceeded its local ephemeral storage limit "1Mi". `},
-		{"an init container is measured with the pod only", sidecar, Usage{Containers: map[string]int64{"once": 2 * mi}}, ""},
+		{"an init container is measured with the pod only", sidecar, Usage{Layers: map[string]Files{"once": {Bytes: 2 * mi}}}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := overLimit(c.pod, c.use); got != c.want {
@@ -87,8 +87,8 @@ func TestWhichPodsAreCritical(t *testing.T) {
 		want bool
 	}{
 		{"plain", &corev1.Pod{}, false},
-		{"from the API", annotated(configSource, "api"), false},
-		{"from a file", annotated(configSource, "file"), true},
+		{"from the API", annotated("kubernetes.io/config.source", "api"), false},
+		{"from a file", annotated("kubernetes.io/config.source", "file"), true},
 		{"a mirror", annotated(corev1.MirrorPodAnnotationKey, "x"), true},
 		{"system-cluster-critical", of(2_000_000_000), true},
 		{"the highest a user may have", of(1_000_000_000), false},

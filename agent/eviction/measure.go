@@ -28,39 +28,42 @@ type Disk struct {
 
 // Measure walks over all files of a pod. Files that vanish meanwhile are not counted.
 func (d Disk) Measure(ctx context.Context, pod *corev1.Pod) (Usage, error) {
-	use := Usage{Containers: map[string]int64{}, Volumes: map[string]int64{}}
-	if err := d.layers(ctx, pod, use.Containers); err != nil {
+	use := Usage{Layers: map[string]Files{}, Logs: map[string]Files{}, Volumes: map[string]Files{}}
+	if err := d.layers(ctx, pod, use.Layers); err != nil {
 		return use, err
 	}
 	var err error
-	bytesOf := func(dir string) int64 {
-		bytes, walkErr := diskBytes(ctx, dir)
+	filesIn := func(dir string) Files {
+		files, walkErr := filesBelow(ctx, dir)
 		err = errors.Join(err, walkErr)
-		return bytes
+		return files
 	}
-	logs := bytesOf(d.Dirs.PodLogs(pod))
-	for name := range use.Containers {
-		bytes := bytesOf(filepath.Join(d.Dirs.PodLogs(pod), name))
-		use.Containers[name] += bytes
-		logs -= bytes
+	use.Other = filesIn(d.Dirs.PodLogs(pod))
+	for name := range use.Layers {
+		logs := filesIn(filepath.Join(d.Dirs.PodLogs(pod), name))
+		use.Logs[name] = logs
+		use.Other = Files{max(0, use.Other.Bytes-logs.Bytes), max(0, use.Other.Inodes-logs.Inodes)}
 	}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		if plugin := localPlugin(v); plugin != "" {
-			use.Volumes[v.Name] = bytesOf(filepath.Join(d.Dirs.Pod(pod), "volumes", "kubernetes.io~"+plugin, v.Name))
+			use.Volumes[v.Name] = filesIn(filepath.Join(d.Dirs.Pod(pod), "volumes", "kubernetes.io~"+plugin, v.Name))
 		}
 	}
-	use.Other = max(0, logs) + bytesOf(filepath.Join(d.Dirs.Pod(pod), "containers"))
+	use.Other.add(filesIn(filepath.Join(d.Dirs.Pod(pod), "containers")))
 	return use, err
 }
 
-// layers adds the writable layers of the containers that run.
-func (d Disk) layers(ctx context.Context, pod *corev1.Pod, to map[string]int64) error {
+// layers are the writable layers of the containers that run.
+func (d Disk) layers(ctx context.Context, pod *corev1.Pod, to map[string]Files) error {
 	list, err := d.Runtime.ListContainerStats(ctx, &runtimeapi.ContainerStatsFilter{
 		LabelSelector: map[string]string{observed.LabelPodUID: string(pod.UID)},
 	})
 	for _, c := range list {
-		to[c.GetAttributes().GetMetadata().GetName()] += int64(c.GetWritableLayer().GetUsedBytes().GetValue())
+		layer := c.GetWritableLayer()
+		files := to[c.GetAttributes().GetMetadata().GetName()]
+		files.add(Files{int64(layer.GetUsedBytes().GetValue()), int64(layer.GetInodesUsed().GetValue())})
+		to[c.GetAttributes().GetMetadata().GetName()] = files
 	}
 	return err
 }
@@ -77,15 +80,15 @@ func localPlugin(v *corev1.Volume) string {
 	}
 }
 
-// diskBytes counts the blocks of all files below dir, those with several names once. It leaves dir neither by a link, which
+// filesBelow counts all files below dir and their blocks, those with several names once. It leaves dir neither by a link, which
 // a container may make while it walks, nor into another file system that is mounted there.
-func diskBytes(ctx context.Context, dir string) (int64, error) {
+func filesBelow(ctx context.Context, dir string) (Files, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return Files{}, nil
 	}
 	if err != nil {
-		return 0, err
+		return Files{}, err
 	}
 	defer root.Close()
 	counted := blocks{names: map[uint64]bool{}}
@@ -98,12 +101,12 @@ func diskBytes(ctx context.Context, dir string) (int64, error) {
 		}
 		return counted.add(entry)
 	})
-	return counted.bytes, err
+	return counted.files, err
 }
 
 // blocks is the sum of one walk.
 type blocks struct {
-	bytes  int64
+	files  Files
 	device uint64
 	names  map[uint64]bool // inodes with several names that were counted
 }
@@ -132,6 +135,6 @@ func (b *blocks) add(entry fs.DirEntry) error {
 		}
 		b.names[stat.Ino] = true
 	}
-	b.bytes += int64(stat.Blocks) * 512
+	b.files.add(Files{int64(stat.Blocks) * 512, 1})
 	return nil
 }

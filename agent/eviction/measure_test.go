@@ -63,10 +63,10 @@ func TestEveryFileOfAPodIsMeasuredOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "volume", use.Volumes["data"], 3*mi)
-	near(t, "container", use.Containers["a"], 3*mi)
-	near(t, "other", use.Other, 5*mi)
-	near(t, "pod", use.total(), 11*mi)
+	near(t, "volume", use.Volumes["data"].Bytes, 3*mi)
+	near(t, "container", use.Layers["a"].Bytes+use.Logs["a"].Bytes, 3*mi)
+	near(t, "other", use.Other.Bytes, 5*mi)
+	near(t, "pod", use.total().Bytes, 11*mi)
 }
 
 func TestVolumesInMemoryAreNotMeasured(t *testing.T) {
@@ -80,7 +80,7 @@ func TestVolumesInMemoryAreNotMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := use.Volumes["tmp"]; ok || use.Volumes["data"] != 0 {
+	if _, ok := use.Volumes["tmp"]; ok || use.Volumes["data"].Bytes != 0 {
 		t.Errorf("a volume in memory, and one that is not there: %v", use.Volumes)
 	}
 }

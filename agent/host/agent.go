@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint/agent"
-	"github.com/setpoint-io/setpoint/agent/collect"
 	"github.com/setpoint-io/setpoint/agent/gossip"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/node"
+	"github.com/setpoint-io/setpoint/agent/router"
 	"github.com/setpoint-io/setpoint/internal/failover"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -30,9 +30,10 @@ type Options struct {
 	Servers                             []string
 	RuntimeEndpoint, NodeIP             string
 	Port                                int
-	MaxPods                             int64
-	ImageCollection                     collect.Policy
+	Settings                            Settings
+	EndPodsOnStop                       bool
 	GossipAddress                       string
+	Ingress                             router.Ports
 	Cluster                             Cluster
 	Logger                              *slog.Logger
 }
@@ -44,14 +45,13 @@ const (
 	DefaultMaxPods = node.DefaultMaxPods
 )
 
-// DefaultImageCollection is upstream's.
-var DefaultImageCollection = collect.DefaultPolicy
-
 var (
 	errNoDataDir  = errors.New("--data-dir must not be empty")
 	errNoServers  = errors.New("--servers must name at least one server")
 	errBadNodeIP  = errors.New("--node-ip is not an IP address")
+	errNoShutdown = errors.New("--end-pods-on-stop needs shutdownGracePeriod or shutdownGracePeriodByPodPriority in --kubelet-config")
 	errBadMaxPods = errors.New("--max-pods must be at least 1")
+	errBadIngress = errors.New("--ingress-http-port and --ingress-https-port: want two ports, or 0")
 )
 
 // Validate says what is wrong with the flags.
@@ -61,12 +61,17 @@ func (o *Options) Validate() error {
 		return errNoServers
 	case o.DataDir == "":
 		return errNoDataDir
-	case o.MaxPods < 1:
+	case o.EndPodsOnStop && len(o.Settings.Shutdown) == 0:
+		return errNoShutdown
+	case o.Settings.MaxPods < 1:
 		return errBadMaxPods
 	case o.NodeIP != "" && net.ParseIP(o.NodeIP) == nil:
 		return fmt.Errorf("%w: %q", errBadNodeIP, o.NodeIP)
 	}
-	if err := o.ImageCollection.Validate(); err != nil {
+	if err := ValidateIngress(o.Ingress); err != nil {
+		return err
+	}
+	if err := o.Settings.Images.Validate(); err != nil {
 		return err
 	}
 	for _, server := range o.Servers {
@@ -82,6 +87,17 @@ func (o *Options) Validate() error {
 		o.Name = strings.ToLower(host)
 	}
 	return trust.ValidateNodeName(o.Name)
+}
+
+// IngressPorts are where a node serves Ingresses.
+type IngressPorts = router.Ports
+
+// ValidateIngress says what is wrong with the ports.
+func ValidateIngress(p IngressPorts) error {
+	if min(p.HTTP, p.HTTPS) < 0 || max(p.HTTP, p.HTTPS) > 65535 || p.Any() && p.HTTP == p.HTTPS {
+		return errBadIngress
+	}
+	return nil
 }
 
 // Run joins the cluster if need be and runs this machine's pods until ctx
@@ -129,8 +145,9 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
-			IP: ip, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, MaxPods: o.MaxPods, ImageCollection: o.ImageCollection,
-			Cluster: o.Cluster, Logger: o.Logger,
+			IP: ip, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, Settings: o.Settings,
+			EndPodsOnStop: o.EndPodsOnStop,
+			Cluster:       o.Cluster, Ingress: o.Ingress, Logger: o.Logger,
 		})
 	})
 	return group.Wait()

@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/cri/serve"
@@ -77,12 +77,17 @@ func RunCRI(ctx context.Context, o CRIOptions) error {
 	}
 	defer listener.Close()
 	runtime, err := embedded.New(embedded.Config{
-		DataDir: filepath.Join(o.DataDir, "runtime"), ImagesDir: o.ImagesDir, NodeName: o.Name, PodCIDR: o.podCIDR, Logger: o.Logger,
+		DataDir: runtimeDir(o.DataDir), ImagesDir: o.ImagesDir, NodeName: o.Name, PodCIDR: o.podCIDR, Logger: o.Logger,
 	})
 	if err != nil {
 		return err
 	}
 	machine.SpareFromOOM(o.Logger)
+	ctx, cancel := context.WithCancel(ctx)
+	var children sync.WaitGroup
+	defer children.Wait()
+	defer cancel()
+	children.Go(func() { serveImages(ctx, o.DataDir, runtime, o.Logger) })
 	err = serve.Run(ctx, listener, serve.Config{
 		Runtime: runtime, Logger: o.Logger, Ready: func() { fmt.Fprintln(o.Out, "CRI runtime ready on", o.Listen) },
 	})

@@ -3,7 +3,8 @@
 //
 // It owns the flags of `setpoint agent` (Options, Run), one node in this process (RunNode, which
 // `setpoint dev` calls too), how an agent shows that it lives (RunLiveness), and the runtime alone
-// on a socket for kubelets of others (CRIOptions, RunCRI). cmd/setpoint calls it, and says what the
+// on a socket for kubelets of others (CRIOptions, RunCRI), and the way of `setpoint images` to the
+// image store (OpenImages). cmd/setpoint calls it, and says what the
 // node must know of its cluster (Cluster). It calls agent and what is below, internal/trust and
 // internal/failover; nothing of servers.
 //

@@ -3,21 +3,25 @@ package host
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/agent"
-	"github.com/setpoint-io/setpoint/agent/collect"
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/cri/remote"
+	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/policy/table"
 )
 
 // Cluster is what a node must know of its cluster and cannot get from the Kubernetes API.
@@ -27,6 +31,23 @@ type Cluster struct {
 	PodNetwork func(context.Context, kubernetes.Interface) (cidr netip.Prefix, nodeMaskSize int, err error)
 	// Services covers the addresses of Services.
 	Services netip.Prefix
+	// CompletePod sets the defaults of a pod and says what is wrong with it, as the API does.
+	CompletePod func(*corev1.Pod) error
+}
+
+// dnsHost is which address of the Services is that of the cluster's DNS.
+const dnsHost = 10
+
+// dns is where pods ask for names.
+func (c Cluster) dns() []string {
+	if !c.Services.IsValid() {
+		return nil
+	}
+	address := c.Services.Masked().Addr()
+	for range dnsHost {
+		address = address.Next()
+	}
+	return []string{address.String()}
 }
 
 // NodeConfig is one node in this process.
@@ -38,14 +59,20 @@ type NodeConfig struct {
 	// RuntimeEndpoint is the socket of containerd or CRI-O; "": the embedded runtime.
 	RuntimeEndpoint string
 	IP              net.IP
+	// Loopback, if not nil, is where servers of this machine reach the agent, and IP is not.
+	Loopback net.IP
 	// Listener and ServerTLS are where servers reach the agent.
 	Listener  net.Listener
 	ServerTLS *tls.Config
 	Client    kubernetes.Interface
-	// MaxPods is how many pods the node takes; 0: upstream's default.
-	MaxPods int64
-	// ImageCollection says which images go when the disk fills up; the zero Policy removes none.
-	ImageCollection collect.Policy
+	// EndPodsOnStop ends the pods when the agent ends, within the times that Settings has for it.
+	EndPodsOnStop bool
+	// Settings are what a KubeletConfiguration says.
+	Settings kubeletconfig.Settings
+	// NodePortsOnLoopback opens node ports on 127.0.0.1 too: all pods must be on this machine.
+	NodePortsOnLoopback bool
+	// Ingress is where this node serves Ingresses; the zero Ports serve none.
+	Ingress IngressPorts
 	// Session says that a session proves the node's life, so that Leases are renewed seldom.
 	Session bool
 	Logger  *slog.Logger
@@ -60,12 +87,33 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	defer runtime.Close(context.WithoutCancel(ctx))
 	machine.SpareFromOOM(c.Logger)
 	routes := network.NewRoutes(network.RoutesConfig{Logger: c.Logger})
-	var translation network.Translation
+	translation := network.NewTranslation(network.TranslationConfig{
+		Services: c.Cluster.Services, Bridge: network.DefaultBridge, LoopbackPorts: c.NodePortsOnLoopback,
+	})
+	ip, _ := netip.AddrFromSlice(c.IP)
+	announcer := network.NewAnnouncer(ip.Unmap(), c.Logger)
+	ctx, cancel := context.WithCancel(ctx)
+	var children sync.WaitGroup
+	defer children.Wait()
+	defer cancel()
+	children.Go(func() { announcer.Run(ctx) })
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP,
-		Listener: c.Listener, ServerTLS: c.ServerTLS, MaxPods: c.MaxPods, ImageCollection: c.ImageCollection, Logger: c.Logger,
-		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) { return c.podNetwork(ctx, runtime) },
-		SetPeers:   func(peers []agent.Peer) { setRoutes(routes, peers, c.Logger) }, SetServices: translation.SetServices,
+		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
+		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, Logger: c.Logger,
+		ClusterDNS: c.Cluster.dns(), DNS: network.OwnAddress{},
+		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) { return c.podNetwork(ctx, runtime, translation) },
+		SetPeers:   func(peers []agent.Peer) { setRoutes(routes, peers, c.Logger) }, Services: translation, Announce: announcer.Set,
+	}
+	if own, ok := runtime.(*embedded.Runtime); ok {
+		config.Policies = policyNetwork{table.New(network.DefaultBridge), own}
+		children.Go(func() { serveImages(ctx, c.DataDir, own, c.Logger) })
+	}
+	if c.Loopback != nil && !c.Loopback.Equal(c.IP) {
+		config.Addresses = []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: c.IP.String()}, {Type: corev1.NodeInternalIP, Address: c.Loopback.String()},
+			{Type: corev1.NodeHostName, Address: c.Name},
+		}
 	}
 	if c.Session {
 		config.LeaseInterval = sessionLeaseInterval
@@ -73,12 +121,13 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	return agent.Run(ctx, config)
 }
 
-// podNetwork asks the servers, and tells the runtime what is inside the cluster.
-func (c NodeConfig) podNetwork(ctx context.Context, runtime cri.Runtime) (agent.PodNetwork, error) {
+// podNetwork asks the servers, and tells the runtime and the translation of Services what is inside the cluster.
+func (c NodeConfig) podNetwork(ctx context.Context, runtime cri.Runtime, translation *network.Translation) (agent.PodNetwork, error) {
 	cidr, nodeMaskSize, err := c.Cluster.PodNetwork(ctx, c.Client)
 	if err != nil {
 		return agent.PodNetwork{}, err
 	}
+	translation.SetClusterCIDR(cidr)
 	if own, ok := runtime.(*embedded.Runtime); ok {
 		own.SetClusterCIDR(cidr)
 	}
@@ -86,6 +135,9 @@ func (c NodeConfig) podNetwork(ctx context.Context, runtime cri.Runtime) (agent.
 }
 
 func (c NodeConfig) runtime(ctx context.Context) (cri.Runtime, error) {
+	if c.RuntimeEndpoint != "" && c.Settings.PodPIDsMax > 0 {
+		return nil, errRemotePIDs
+	}
 	if c.RuntimeEndpoint != "" {
 		return remote.New(ctx, remote.Config{Endpoint: c.RuntimeEndpoint})
 	}
@@ -97,7 +149,11 @@ func (c NodeConfig) runtime(ctx context.Context) (cri.Runtime, error) {
 		return nil, err
 	}
 	return embedded.New(embedded.Config{
-		DataDir: filepath.Join(c.DataDir, "runtime"), ImagesDir: images, NodeName: c.Name,
-		ServiceCIDR: c.Cluster.Services, Logger: c.Logger,
+		DataDir: runtimeDir(c.DataDir), ImagesDir: images, NodeName: c.Name,
+		ServiceCIDR: c.Cluster.Services, PodPIDsMax: c.Settings.PodPIDsMax,
+		ReservedMemoryBytes: c.Settings.Reserved.Memory().Value(), ReservedPIDs: c.Settings.ReservedPIDs(),
+		Logger: c.Logger,
 	})
 }
+
+var errRemotePIDs = errors.New("podPidsLimit: not supported with another container runtime: it makes the groups of pods")

@@ -92,17 +92,18 @@ func (a access) pulled(id, image string, by *grant) error {
 }
 
 // allows reports whether a pod with these credentials may use what is here as image without asking the registry. What no
-// pull of this agent brought (archives, images built here) is everybody's. In doubt it says no.
-func (a access) allows(present *runtimeapi.Image, image string, creds []credential) bool {
+// pull of this agent brought (archives, images built here) is everybody's, unless v says otherwise. In doubt it says no.
+func (a access) allows(present *runtimeapi.Image, image string, v Verification, creds func() []credential) bool {
 	record, err := a.read(present.Id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return !a.underway(present, image)
+	pulled := !errors.Is(err, fs.ErrNotExist) || a.underway(present, image)
+	if !v.needed(image, pulled) {
+		return true
 	}
 	if err != nil {
 		return false
 	}
 	g := record.Repositories[repositoryOf(image)]
-	return g.Everybody || slices.ContainsFunc(creds, func(c credential) bool {
+	return g.Everybody || slices.ContainsFunc(creds(), func(c credential) bool {
 		return c.grant != nil && slices.ContainsFunc(g.Secrets, c.grant.matches)
 	})
 }

@@ -78,7 +78,7 @@ func TestAnImageByAnotherNameIsAskedFor(t *testing.T) {
 	}
 	present := &runtimeapi.Image{Id: private1}
 	for name, allowed := range map[string]bool{private1: true, "quay.io/team/app:v2": true, "quay.io/team/other:v1": false, "sha256:0123456789abcdef": false} {
-		if got := p.access().allows(present, name, p.credentials(t.Context(), podWith("owner", "good"), private1)); got != allowed {
+		if got := p.mayUse(t.Context(), podWith("owner", "good"), present, name); got != allowed {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -95,7 +95,7 @@ func TestACrashWhilePullingKeepsAnImagePrivate(t *testing.T) {
 	if _, err := p.Ensure(t.Context(), podWith("thief"), &corev1.Container{Image: private1, ImagePullPolicy: corev1.PullNever}, nil); err == nil {
 		t.Error("allowed by its name")
 	}
-	if p.access().allows(&runtimeapi.Image{Id: "x", RepoTags: []string{private1}}, "x", nil) {
+	if p.mayUse(t.Context(), podWith("thief"), &runtimeapi.Image{Id: "x", RepoTags: []string{private1}}, "x") {
 		t.Error("allowed by another name")
 	}
 }
@@ -113,13 +113,13 @@ func TestADamagedRecordAllowsNobody(t *testing.T) {
 	if err := os.WriteFile(records[0], []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p.access().allows(&runtimeapi.Image{Id: private1}, private1, nil) {
+	if p.access().allows(&runtimeapi.Image{Id: private1}, private1, Verification{}, func() []credential { return nil }) {
 		t.Error("allowed")
 	}
 	if _, err := p.Ensure(t.Context(), podWith("a"), &corev1.Container{Image: private1}, nil); err != nil || r.pulls != 2 {
 		t.Errorf("%d pulls, %v", r.pulls, err)
 	}
-	if !p.access().allows(&runtimeapi.Image{Id: private1}, private1, nil) {
+	if !p.access().allows(&runtimeapi.Image{Id: private1}, private1, Verification{}, func() []credential { return nil }) {
 		t.Error("the pull did not mend the record")
 	}
 	delete(r.local, private1) // the image goes, and with the next pull its record

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,8 @@ const (
 	ReasonBackOff     = "ImagePullBackOff"
 )
 
-// pullsMax bounds the pulls in flight on a node.
-const pullsMax = 5
+// DefaultPullsMax bounds the pulls in flight on a node.
+const DefaultPullsMax = 5
 
 // Error says why the image is not there.
 type Error struct {
@@ -37,7 +38,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Reason + ": " + e.Message }
 
-// Config of a Puller; all fields are required.
+// Config of a Puller; all fields but the last two are required.
 type Config struct {
 	Service criapi.ImageManagerService
 	Events  events.Recorder
@@ -45,6 +46,10 @@ type Config struct {
 	Dir string
 	// Secret reads a pull secret.
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// Verification says which images that are here need credentials.
+	Verification Verification
+	// PullsMax bounds the pulls in flight; 0 is DefaultPullsMax.
+	PullsMax int
 }
 
 // Puller pulls images for all pods of a node. It is safe for concurrent use.
@@ -70,7 +75,7 @@ type failure struct {
 
 // New returns a Puller.
 func New(cfg Config) *Puller {
-	return &Puller{Config: cfg, slots: make(chan struct{}, pullsMax),
+	return &Puller{Config: cfg, slots: make(chan struct{}, cmp.Or(cfg.PullsMax, DefaultPullsMax)),
 		failures: map[key]*failure{}, pulling: map[string]chan struct{}{}}
 }
 
@@ -96,13 +101,18 @@ func (p *Puller) Ensure(
 	if mustPull(c, image != nil) {
 		return p.pull(ctx, pod, c, sandbox)
 	}
-	if image != nil && !p.access().allows(image, c.Image, p.credentials(ctx, pod, c.Image)) {
+	if image != nil && !p.mayUse(ctx, pod, image, c.Image) {
 		if c.ImagePullPolicy != corev1.PullNever {
 			return p.pull(ctx, pod, c, sandbox) // the registry decides
 		}
 		image = nil // and who may not use it does not hear that it is here
 	}
 	return p.present(pod, c, image)
+}
+
+// mayUse reports whether the pod may use what is here without asking the registry.
+func (p *Puller) mayUse(ctx context.Context, pod *corev1.Pod, present *runtimeapi.Image, image string) bool {
+	return p.access().allows(present, image, p.Verification, func() []credential { return p.credentials(ctx, pod, image) })
 }
 
 func (p *Puller) access() access { return access{p.Dir} }
@@ -252,7 +262,7 @@ func (p *Puller) download(
 	return began, nil, err
 }
 
-// enter lets one pull of an image run at a time, and pullsMax in all.
+// enter lets one pull of an image run at a time, and PullsMax in all.
 func (p *Puller) enter(ctx context.Context, image string) (release func(), err error) {
 	for {
 		p.mu.Lock()

@@ -144,8 +144,8 @@ func TestPullsAreBounded(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if r.most > pullsMax {
-			t.Errorf("%d pulls at once, limit %d", r.most, pullsMax)
+		if r.most > DefaultPullsMax {
+			t.Errorf("%d pulls at once, limit %d", r.most, DefaultPullsMax)
 		}
 	})
 }

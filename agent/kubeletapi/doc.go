@@ -1,5 +1,5 @@
 // Package kubeletapi answers on the kubelet's port: logs, exec, attach,
-// port-forward, pods, stats, metrics, health.
+// port-forward, connections to pods, pods, stats, metrics, health, local volumes.
 //
 // It owns: the HTTP server of one agent and the samples behind its rates. Called
 // by: agent.Run; its clients are the API servers. It may call: CRI, the pod list
@@ -7,7 +7,8 @@
 //
 // Promises: every client that the TLS configuration accepts is served; there is no other authorization; streams
 // end with their container, with their client, or with ctx; a runtime without in-process streams is proxied.
-// Exec and attach speak SPDY and WebSocket up to v4.channel.k8s.io; v5 is the API server's to translate.
+// A server is connected to addresses of this node's pods only, never to the node's own. Exec and attach speak
+// SPDY and WebSocket up to v4.channel.k8s.io; v5 is the API server's to translate.
 //
 // Tested over httptest with client-go's remotecommand and port-forward.
 package kubeletapi

@@ -2,7 +2,6 @@ package kubeletapi
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,12 +11,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/setpoint-io/setpoint/agent/measure"
 )
 
 // nanosecondsPerTick is the unit of /proc/stat, a hundredth of a second on all architectures.
 const nanosecondsPerTick = 10_000_000
-
-var errProc = errors.New("it has another form")
 
 // machineUse is what the whole machine has used: what does not run in pods, too, as a kubelet tells of its node.
 type machineUse struct {
@@ -32,11 +31,11 @@ func readMachine(proc string, now time.Time) (*machineUse, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, err := readMemory(filepath.Join(proc, "meminfo"))
+	memory, err := measure.ReadMemory(proc)
 	if err != nil {
 		return nil, err
 	}
-	return &machineUse{now, cpu, memory}, nil
+	return &machineUse{now, cpu, uint64(memory.Total - memory.Available)}, nil
 }
 
 // readCPU adds up who worked: user, nice, system, irq and softirq. Guests are in user; idle, iowait and steal did not.
@@ -48,7 +47,7 @@ func readCPU(path string) (uint64, error) {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	fields := strings.Fields(string(line))
 	if len(fields) < 8 || fields[0] != "cpu" {
-		return 0, fmt.Errorf("%s: %w", path, errProc)
+		return 0, fmt.Errorf("%s: %w", path, measure.ErrForm)
 	}
 	var ticks uint64
 	for _, i := range []int{1, 2, 3, 6, 7} {
@@ -59,26 +58,6 @@ func readCPU(path string) (uint64, error) {
 		ticks += n
 	}
 	return ticks * nanosecondsPerTick, nil
-}
-
-// readMemory is all but what is free and what was read from files and not used lately.
-func readMemory(path string) (uint64, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	kib := map[string]uint64{}
-	for line := range strings.Lines(string(text)) {
-		name, rest, _ := strings.Cut(line, ":")
-		if n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64); err == nil {
-			kib[name] = n
-		}
-	}
-	total, unused := kib["MemTotal"], kib["MemFree"]+kib["Inactive(file)"]
-	if total == 0 || unused > total {
-		return 0, fmt.Errorf("%s: %w", path, errProc)
-	}
-	return (total - unused) << 10, nil
 }
 
 // stats is the machine's part of a summary, with the rate since the last reading, if there is one.

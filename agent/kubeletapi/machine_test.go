@@ -8,7 +8,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/pods/podstest"
 )
 
 func writeProc(t *testing.T, stat, meminfo string) string {
@@ -48,7 +52,7 @@ func TestMachineUse(t *testing.T) {
 
 // TestSummaryOfTheMachine: the node's figures are those of the whole machine where they can be read.
 func TestSummaryOfTheMachine(t *testing.T) {
-	s := newServer(Config{NodeName: "n1"})
+	s := newServer(Config{NodeName: "n1", Runtime: podstest.New(nil), Pods: onePod{&corev1.Pod{}}, Dirs: podconfig.Dirs{Root: t.TempDir()}})
 	get := func() stats.NodeStats {
 		rec := httptest.NewRecorder()
 		s.summary(rec, httptest.NewRequest("GET", "/stats/summary", nil))

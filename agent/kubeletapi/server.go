@@ -20,6 +20,9 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/probes"
+	"github.com/setpoint-io/setpoint/internal/localvolume"
+	"github.com/setpoint-io/setpoint/internal/poddial"
 )
 
 // headerTimeout bounds a client that connects and says nothing.
@@ -31,7 +34,14 @@ type Pods interface {
 	Pods() []*corev1.Pod
 }
 
-// Config of a server; all fields but TLS and Logger are required.
+// LocalVolumes makes and removes the volumes of the class setpoint-local.
+type LocalVolumes interface {
+	Make(handle string, want localvolume.Volume) (localvolume.Volume, error)
+	Remove(handle string, onlyEmpty bool) error
+	List() ([]string, error)
+}
+
+// Config of a server; all fields but LocalVolumes, TLS and Logger are required.
 type Config struct {
 	NodeName string
 	Runtime  cri.Runtime
@@ -39,7 +49,13 @@ type Config struct {
 	Dirs     podconfig.Dirs
 	// RuntimeName prefixes container ids in statuses.
 	RuntimeName string
+	// Configuration is the KubeletConfiguration in force; nil: an empty one.
+	Configuration func() any
+	// ProbeCounts are the results of probes; nil: there are none.
+	ProbeCounts func() map[probes.Count]uint64
 	Version     string
+	// LocalVolumes are those on this node's disk; nil has none.
+	LocalVolumes LocalVolumes
 	// TLS must demand client certificates. Nil serves plain HTTP, for tests.
 	TLS    *tls.Config
 	Logger *slog.Logger
@@ -83,9 +99,11 @@ func http1Only(c *tls.Config) *tls.Config {
 type server struct {
 	Config
 	samples samples
+	// dials has room for the connections to pods.
+	dials chan struct{}
 }
 
-func newServer(cfg Config) *server { return &server{Config: cfg} }
+func newServer(cfg Config) *server { return &server{Config: cfg, dials: make(chan struct{}, dialsMax)} }
 
 // handler routes as the kubelet does.
 func (s *server) handler() http.Handler {
@@ -99,9 +117,16 @@ func (s *server) handler() http.Handler {
 		mux.HandleFunc(verb+"/portForward/{namespace}/{pod}", s.portForward)
 		mux.HandleFunc(verb+"/portForward/{namespace}/{pod}/{uid}", s.portForward)
 	}
+	mux.HandleFunc("GET "+poddial.Path+"{address}", s.dial)
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /stats/summary", s.summary)
+	mux.HandleFunc("GET /metrics/resource", s.resourceMetrics)
+	mux.HandleFunc("GET /metrics/cadvisor", s.cadvisorMetrics)
+	mux.HandleFunc("GET /metrics/probes", s.probeMetrics)
+	mux.HandleFunc("GET /configz", s.configz)
+	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", s.checkpoint)
 	mux.HandleFunc("GET /healthz", s.healthz)
+	s.localVolumes(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry(), promhttp.HandlerOpts{}))
 	return mux
 }
@@ -112,6 +137,21 @@ func (s *server) healthz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprint(w, "ok")
+}
+
+// configz shows the configuration under upstream's name for it.
+func (s *server) configz(w http.ResponseWriter, _ *http.Request) {
+	var configuration any = struct{}{}
+	if s.Configuration != nil {
+		configuration = s.Configuration()
+	}
+	writeJSON(w, map[string]any{"kubeletconfig": configuration})
+}
+
+// checkpoint: containers cannot be written down here.
+func (s *server) checkpoint(w http.ResponseWriter, r *http.Request) {
+	http.Error(w, fmt.Sprintf("checkpointing of %v/%v/%v not implemented in Setpoint's agent",
+		r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container")), http.StatusNotImplemented)
 }
 
 func (s *server) pods(w http.ResponseWriter, _ *http.Request) {

@@ -345,19 +345,22 @@ func TestSmallEndpoints(t *testing.T) {
 	if code, body := n.get(t, "/pods"); code != 200 || !strings.Contains(body, `"kind":"PodList"`) || !strings.Contains(body, `"uid":"u"`) {
 		t.Errorf("pods: %d %q", code, body)
 	}
+	if code, body := n.get(t, "/configz"); code != 200 || body != `{"kubeletconfig":{}}`+"\n" {
+		t.Errorf("configz: %d %q", code, body)
+	}
 	if code, body := n.get(t, "/metrics"); code != 200 || !strings.Contains(body, "kubelet_running_pods 1") {
 		t.Errorf("metrics: %d", code)
 	}
 }
 
 func TestSummaryRatesComeFromTwoSamples(t *testing.T) {
-	s := newServer(Config{NodeName: "n1"})
-	read := func(second, cpuSeconds int64) []*runtimeapi.ContainerStats {
-		return []*runtimeapi.ContainerStats{{
+	s := newServer(Config{NodeName: "n1", Runtime: podstest.New(nil), Pods: onePod{&corev1.Pod{}}, Dirs: podconfig.Dirs{Root: t.TempDir()}})
+	read := func(second, cpuSeconds int64) reading {
+		return reading{containers: map[string]*runtimeapi.ContainerStats{"x": {
 			Attributes: &runtimeapi.ContainerAttributes{Id: "x", Metadata: &runtimeapi.ContainerMetadata{Name: "c"}, Labels: map[string]string{observed.LabelPodUID: "u", observed.LabelPodName: "p"}},
 			Cpu:        &runtimeapi.CpuUsage{Timestamp: second * 1e9, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: uint64(cpuSeconds) * 1e9}},
 			Memory:     &runtimeapi.MemoryUsage{WorkingSetBytes: &runtimeapi.UInt64Value{Value: 4096}},
-		}}
+		}}}
 	}
 	s.samples.add(read(100, 10))
 	get := func() stats.Summary {
@@ -376,6 +379,9 @@ func TestSummaryRatesComeFromTwoSamples(t *testing.T) {
 	got := get()
 	if cpu := got.Pods[0].CPU.UsageNanoCores; cpu == nil || *cpu != 5e8 {
 		t.Errorf("rate = %v, want half a core", cpu)
+	}
+	if fs := got.Node.Fs; fs == nil || *fs.CapacityBytes == 0 || got.Node.Rlimit == nil || *got.Node.Rlimit.MaxPID == 0 {
+		t.Errorf("the machine: %+v", got.Node)
 	}
 	if *got.Node.Memory.WorkingSetBytes != 4096 || got.Pods[0].PodRef.Name != "p" {
 		t.Errorf("summary = %+v", got)

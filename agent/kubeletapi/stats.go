@@ -27,7 +27,7 @@ const procDir = "/proc"
 // samples are the two latest readings of all containers, by id, and of the machine.
 type samples struct {
 	mu        sync.Mutex
-	last, now map[string]*runtimeapi.ContainerStats
+	last, now reading
 	// machine is nil while it cannot be read.
 	machineLast, machine *machineUse
 }
@@ -35,8 +35,8 @@ type samples struct {
 // sample reads the runtime until ctx ends.
 func (s *server) sample(ctx context.Context) {
 	for {
-		if list, err := s.Runtime.ListContainerStats(ctx, nil); err == nil {
-			s.samples.add(list)
+		if now, err := readUse(ctx, s.Runtime); err == nil {
+			s.samples.add(now)
 		}
 		machine, err := readMachine(procDir, time.Now())
 		if err != nil {
@@ -53,11 +53,7 @@ func (s *server) sample(ctx context.Context) {
 	}
 }
 
-func (s *samples) add(list []*runtimeapi.ContainerStats) {
-	next := map[string]*runtimeapi.ContainerStats{}
-	for _, c := range list {
-		next[c.GetAttributes().GetId()] = c
-	}
+func (s *samples) add(next reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last, s.now = s.now, next
@@ -81,24 +77,29 @@ func rate(last, now *runtimeapi.ContainerStats) (nanocores uint64, ok bool) {
 }
 
 // summary is what metrics servers read.
-func (s *server) summary(w http.ResponseWriter, _ *http.Request) {
+func (s *server) summary(w http.ResponseWriter, r *http.Request) {
 	s.samples.mu.Lock()
 	last, now := s.samples.last, s.samples.now
 	machineLast, machine := s.samples.machineLast, s.samples.machine
 	s.samples.mu.Unlock()
 	pods := map[string]*stats.PodStats{}
 	var node containerSum
-	for _, id := range slices.Sorted(maps.Keys(now)) {
-		c := now[id]
+	out := stats.Summary{Node: stats.NodeStats{NodeName: s.NodeName}, Pods: []stats.PodStats{}}
+	s.machineParts(r.Context(), &out.Node)
+	started := s.started()
+	for _, id := range slices.Sorted(maps.Keys(now.containers)) {
+		c := now.containers[id]
 		p := podStats(pods, c)
-		converted := convert(last[id], c)
+		converted := convert(last.containers[id], c)
+		converted.StartTime = metav1.NewTime(started[id])
+		converted.Rootfs = rootfsOf(c.GetWritableLayer(), imageFs(&out.Node))
 		p.Containers = append(p.Containers, converted)
 		node.add(converted)
 	}
-	out := stats.Summary{Node: stats.NodeStats{NodeName: s.NodeName}, Pods: []stats.PodStats{}}
 	out.Node.CPU, out.Node.Memory = node.cpu, node.memory
 	if machine != nil {
 		out.Node.CPU, out.Node.Memory = machine.stats(machineLast)
+		out.Node.CPU.PSI, out.Node.Memory.PSI = pressureOf(procDir, "cpu"), pressureOf(procDir, "memory")
 	}
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
 		p := pods[uid]
@@ -107,9 +108,40 @@ func (s *server) summary(w http.ResponseWriter, _ *http.Request) {
 			sum.add(c)
 		}
 		p.CPU, p.Memory = sum.cpu, sum.memory
+		wholePod(p, now.pods[uid])
 		out.Pods = append(out.Pods, *p)
 	}
 	writeJSON(w, out)
+}
+
+// machineParts are what does not come from the samples.
+func (s *server) machineParts(ctx context.Context, node *stats.NodeStats) {
+	now := time.Now()
+	s.disks(ctx, node, now)
+	node.Rlimit = rlimit(now)
+	if io := pressureOf(procDir, "io"); io != nil {
+		node.IO = &stats.IOStats{Time: metav1.NewTime(now), PSI: io}
+	}
+}
+
+// imageFs is where writable layers are, nil if that is not known.
+func imageFs(node *stats.NodeStats) *stats.FsStats {
+	switch {
+	case node.Runtime == nil:
+		return nil
+	case node.Runtime.ContainerFs != nil:
+		return node.Runtime.ContainerFs
+	default:
+		return node.Runtime.ImageFs
+	}
+}
+
+// wholePod adds what only a pod has.
+func wholePod(p *stats.PodStats, whole *runtimeapi.LinuxPodSandboxStats) {
+	p.Network = networkOf(whole.GetNetwork())
+	if processes := whole.GetProcess().GetProcessCount(); processes != nil {
+		p.ProcessStats = &stats.ProcessStats{ProcessCount: count(processes.Value)}
+	}
 }
 
 func podStats(pods map[string]*stats.PodStats, c *runtimeapi.ContainerStats) *stats.PodStats {

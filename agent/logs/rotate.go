@@ -17,7 +17,8 @@ const (
 	// DefaultSizeMaxBytes and DefaultFilesMax are upstream's.
 	DefaultSizeMaxBytes = 10 << 20
 	DefaultFilesMax     = 5
-	lookEvery           = 10 * time.Second
+	// DefaultLookEvery is the pause between two looks, upstream's.
+	DefaultLookEvery = 10 * time.Second
 	// stampFormat sorts by age.
 	stampFormat = "20060102-150405.000000000"
 )
@@ -29,7 +30,9 @@ type Config struct {
 	SizeMaxBytes int64
 	// FilesMax counts the present file, too.
 	FilesMax int
-	Logger   *slog.Logger
+	// LookEvery is the pause between two looks.
+	LookEvery time.Duration
+	Logger    *slog.Logger
 }
 
 // Rotate looks at the logs of running containers until ctx ends.
@@ -40,10 +43,13 @@ func Rotate(ctx context.Context, cfg Config) {
 	if cfg.FilesMax == 0 {
 		cfg.FilesMax = DefaultFilesMax
 	}
+	if cfg.LookEvery == 0 {
+		cfg.LookEvery = DefaultLookEvery
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	t := time.NewTicker(lookEvery)
+	t := time.NewTicker(cfg.LookEvery)
 	defer t.Stop()
 	for {
 		select {

@@ -94,7 +94,7 @@ func (n *Network) Remove() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.addresses = nil
-	err := errors.Join(n.removeTable(), n.removeForwarding())
+	err := errors.Join(n.removeTable(), n.removeGuard(), n.removeForwarding())
 	link, linkErr := netlink.LinkByName(n.config.Bridge)
 	if errors.As(linkErr, new(netlink.LinkNotFoundError)) {
 		return err

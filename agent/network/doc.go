@@ -3,16 +3,17 @@
 //
 // It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number, three nftables
 // tables, and two rules in iptables' FORWARD chain where there is one (Docker makes that drop what it does not know).
-// The embedded runtime calls [Network]; the agent's wiring calls [Routes] with the other nodes' addresses and
-// [Translation] with the Services; agent/reset calls [Uninstall]. It may call netlink and nftables only: no
-// CNI executables, no iptables.
+// The embedded runtime calls [Network]; the agent's wiring calls [Routes] with the other nodes' addresses,
+// [Translation] with the Services, and [Announcer] with the load balancers' addresses that this node answers ARP for;
+// agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no iptables.
 //
 // It promises: a pod is given a /32 and an on-link gateway, so all traffic between pods, even of one bridge, is
 // routed by the host and seen by its connection tracking (Service translation needs no br_netfilter); the MAC
 // address is derived from the IP, so a reused address is reachable at once; freed addresses are reused last.
-// The host and the pods ignore router advertisements from pods. Services are elements of maps, so the cost for
-// a packet does not depend on the number of Services. Calls block for a few netlink round trips; state that
-// must survive a restart is the kernel's, plus one small file. Node ports and IPv6 are not
-// provided. The translation stays when the agent ends, as pods do: [Uninstall] takes everything away. Tested in
-// network namespaces made by the tests.
+// A pod sends IPv4 and ARP from its own address only, and to the bridge only, with raw frames too: nothing gets round the host.
+// The host and the pods ignore router advertisements from pods. An address of a Service is a few elements of maps, so the cost for
+// a packet does not depend on the number of Services, nor does that of a change. Bit 0x4000 of a packet's mark is ours, as it is
+// kube-proxy's. Calls block for a few netlink round trips; state that must survive a restart is the kernel's (which client of a
+// Service with session affinity stays where, too), plus one small file. IPv6 is not provided. The translation stays when the agent
+// ends, as pods do: [Uninstall] takes everything away. Tested in network namespaces made by the tests, with real packets.
 package network

@@ -9,62 +9,74 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// translatedFlow is what the kernel remembers of packets to a Service.
-type translatedFlow struct{ service, endpoint netip.AddrPort }
+// staleFlows are those that must not go on: UDP has no end that would tell its sender, so a client that keeps its port would be
+// sent to an endpoint that is gone, or not translated at all, for as long as it tries. For each address, the endpoints to which
+// flows may lead; for the unspecified one, any address of this machine is meant.
+type staleFlows map[netip.AddrPort][]netip.AddrPort
 
-// goneEndpoints are the flows that must not go on: UDP has no end that would tell its sender, so a client that keeps
-// its port would be sent to an endpoint that is gone for as long as it tries.
-func goneEndpoints(before, now []Service) map[translatedFlow]bool {
-	gone := map[translatedFlow]bool{}
+// flowsOf are those of all Services that have changed.
+func flowsOf(before, now []Service) staleFlows {
+	stale := staleFlows{}
 	for _, s := range before {
-		for _, endpoint := range s.Endpoints {
-			if s.Protocol == unix.IPPROTO_UDP {
-				gone[translatedFlow{s.Address, endpoint}] = true
-			}
+		if s.isUDP() {
+			stale[s.Address] = nil
 		}
 	}
 	for _, s := range now {
-		for _, endpoint := range s.Endpoints {
-			if s.Protocol == unix.IPPROTO_UDP {
-				delete(gone, translatedFlow{s.Address, endpoint})
-			}
+		if s.isUDP() {
+			stale[s.Address] = s.allEndpoints()
 		}
 	}
-	return gone
+	return stale
 }
 
 // closedPorts are the flows of UDP to host ports that lead nowhere any more.
-func closedPorts(before, now map[netip.Addr][]HostPort) map[translatedFlow]bool {
-	gone := map[translatedFlow]bool{}
+func closedPorts(before, now map[netip.Addr][]HostPort) staleFlows {
+	stale := staleFlows{}
 	for pod, ports := range before {
 		for _, port := range ports {
 			if port.Protocol == unix.IPPROTO_UDP && !slices.Contains(now[pod], port) {
-				gone[translatedFlow{netip.AddrPortFrom(port.on(), port.Port), netip.AddrPortFrom(pod, port.PodPort)}] = true
+				stale[netip.AddrPortFrom(port.on(), port.Port)] = nil
 			}
 		}
 	}
-	return gone
+	return stale
 }
 
-func forgetFlows(gone map[translatedFlow]bool) error {
-	if len(gone) == 0 {
+func forgetFlows(stale staleFlows) error {
+	if len(stale) == 0 {
 		return nil
 	}
-	if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, goneFlows(gone)); err != nil {
+	own, err := localAddresses()
+	if err != nil {
+		return fmt.Errorf("forget connections to endpoints that are gone: %w", err)
+	}
+	filter := flowFilter{stale, own}
+	if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, filter); err != nil {
 		return fmt.Errorf("forget connections to endpoints that are gone: %w", err)
 	}
 	return nil
 }
 
-// goneFlows has flows to one address, or, for the unspecified one, to any.
-type goneFlows map[translatedFlow]bool
+type flowFilter struct {
+	stale staleFlows
+	own   map[netip.Addr]bool
+}
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.
-func (g goneFlows) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
-	service, _ := netip.AddrFromSlice(flow.Forward.DstIP)
-	endpoint, _ := netip.AddrFromSlice(flow.Reverse.SrcIP)
-	to := netip.AddrPortFrom(endpoint.Unmap(), flow.Reverse.SrcPort)
-	return flow.Forward.Protocol == unix.IPPROTO_UDP &&
-		(g[translatedFlow{netip.AddrPortFrom(service.Unmap(), flow.Forward.DstPort), to}] ||
-			g[translatedFlow{netip.AddrPortFrom(netip.IPv4Unspecified(), flow.Forward.DstPort), to}])
+func (f flowFilter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
+	if flow.Forward.Protocol != unix.IPPROTO_UDP {
+		return false
+	}
+	to, from := endOf(flow.Forward.DstIP, flow.Forward.DstPort), endOf(flow.Reverse.SrcIP, flow.Reverse.SrcPort)
+	allowed, known := f.stale[to]
+	if !known && (f.own[to.Addr()] || to.Addr().IsLoopback()) {
+		allowed, known = f.stale[netip.AddrPortFrom(netip.IPv4Unspecified(), to.Port())]
+	}
+	return known && !slices.Contains(allowed, from)
+}
+
+func endOf(ip []byte, port uint16) netip.AddrPort {
+	address, _ := netip.AddrFromSlice(ip)
+	return netip.AddrPortFrom(address.Unmap(), port)
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -137,19 +136,19 @@ func (n *Network) portsTable() string { return "setpoint-" + n.config.Bridge + "
 
 // open makes the rules. The maps have the same keys as those of Services, without the address for ports on all addresses.
 func (r *ruleset) open(bridge string, ports map[netip.Addr][]HostPort) error {
-	everywhere := &nftables.Set{Table: r.table, Name: "everywhere", IsMap: true, Concatenation: true,
+	everywhere := &nftables.Set{Name: "everywhere", IsMap: true, Concatenation: true,
 		KeyType: nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService), DataType: destinationType()}
-	addressed := &nftables.Set{Table: r.table, Name: "addressed", IsMap: true, Concatenation: true,
+	addressed := &nftables.Set{Name: "addressed", IsMap: true, Concatenation: true,
 		KeyType: serviceKey(), DataType: destinationType()}
 	elements := map[*nftables.Set][]nftables.SetElement{}
 	var pods []netip.Addr
 	for _, pod := range slices.SortedFunc(maps.Keys(ports), netip.Addr.Compare) {
 		for _, port := range ports[pod] {
-			set, key := addressed, Service{Protocol: port.Protocol, Address: netip.AddrPortFrom(port.Address, port.Port)}.key
+			set, key := addressed, []byte(ServiceAddress{port.Protocol, netip.AddrPortFrom(port.Address, port.Port)}.key())
 			if port.everywhere() {
-				set, key = everywhere, port.key
+				set, key = everywhere, port.key()
 			}
-			element := nftables.SetElement{Key: key(), Val: concatenated(netip.AddrPortFrom(pod, port.PodPort))}
+			element := nftables.SetElement{Key: key, Val: concatenated(netip.AddrPortFrom(pod, port.PodPort))}
 			elements[set] = append(elements[set], element)
 		}
 		pods = append(pods, pod)
@@ -174,32 +173,18 @@ func (p HostPort) key() []byte {
 
 // loadLocalPort puts protocol and port of what is sent to an address of the machine where HostPort.key has them.
 func loadLocalPort() []expr.Any {
-	return []expr.Any{
-		&expr.Fib{Register: firstRegister, FlagDADDR: true, ResultADDRTYPE: true},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
+	return append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL),
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
-		&expr.Payload{DestRegister: secondRegister, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes},
-	}
+		&expr.Payload{DestRegister: secondRegister, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes})
 }
 
 // lead sends a packet to where its key, which is loaded, leads in the map.
 func lead(set *nftables.Set) []expr.Any {
 	return []expr.Any{
 		&expr.Lookup{SourceRegister: firstRegister, DestRegister: firstRegister, IsDestRegSet: true, SetName: set.Name, SetID: set.ID},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: firstRegister, RegProtoMin: secondRegister,
-			Specified: true},
+		translateTo(firstRegister),
 	}
 }
-
-// keepOffLoopback drops what pods send to 127.0.0.0/8: route_localnet would let it in (CVE-2020-8558).
-func (r *ruleset) keepOffLoopback(bridge string) {
-	chain := r.conn.AddChain(&nftables.Chain{Name: "loopback", Table: r.table, Type: nftables.ChainTypeFilter,
-		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw})
-	toLoopback := append(matchPrefix(destinationOffset, expr.CmpOpEq, loopback), &expr.Verdict{Kind: expr.VerdictDrop})
-	r.addRule(chain, append(interfaceIs(expr.MetaKeyIIFNAME, bridge), toLoopback...)...)
-}
-
-var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
 // returnToMachine gives packets a source to which the pod's answers come back: those of the machine to 127.0.0.1, and those of a
 // pod to itself.
@@ -211,10 +196,4 @@ func (r *ruleset) returnToMachine(bridge string, pods []netip.Addr) error {
 	fromLoopback := append(matchPrefix(sourceOffset, expr.CmpOpEq, loopback), &expr.Masq{})
 	r.addRule(chain, append(interfaceIs(expr.MetaKeyOIFNAME, bridge), fromLoopback...)...)
 	return nil
-}
-
-func interfaceIs(key expr.MetaKey, name string) []expr.Any {
-	padded := make([]byte, unix.IFNAMSIZ)
-	copy(padded, name)
-	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: padded}}
 }

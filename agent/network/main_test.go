@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -76,6 +77,8 @@ func podMain() {
 		switch line := lines.Text(); line {
 		case "leave loopback":
 			fmt.Println(errorText(leaveLoopback()))
+		case "count":
+			fmt.Println(countDatagrams())
 		case "advertise":
 			fmt.Println(advertise())
 		case "heard":
@@ -83,6 +86,10 @@ func podMain() {
 		case "learned":
 			fmt.Println(learned(PodInterface))
 		default:
+			if words := strings.Fields(line); words[0] == "forge" {
+				fmt.Println(errorText(forge(words[1], words[2], words[3])))
+				continue
+			}
 			fmt.Println(ask(line))
 		}
 	}
@@ -117,24 +124,10 @@ type testPod struct {
 
 func startPod(t *testing.T, n *Network, id string, ports ...HostPort) *testPod {
 	t.Helper()
-	p := &testPod{t: t, command: exec.Command("/proc/self/exe", "pod")}
-	p.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	p.command.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // or each pod takes a second to end
-	var err error
-	if p.in, err = p.command.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.out = bufio.NewScanner(out)
-	if err := p.command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := launchPod(t)
 	t.Cleanup(func() { p.stop(n) })
-	p.out.Scan()
-	if p.endpoint, err = n.Attach(p.command.Process.Pid, id, ports...); err != nil {
+	var err error
+	if p.endpoint, err = n.Attach(p.command.Process.Pid, id, nil, ports...); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.say("go"); got != "listening" {

@@ -44,7 +44,9 @@ type Network struct {
 	config    Config
 	mu        sync.Mutex
 	addresses *addresses
-	reserved  []netip.Addr
+	// connected are the pods by their host interfaces; guards: what they send is judged by the table of setGuard.
+	connected map[string]Endpoint
+	guards    bool
 	hostPorts map[netip.Addr][]HostPort
 }
 
@@ -60,7 +62,7 @@ func New(config Config) *Network {
 	if config.Bridge == "" {
 		config.Bridge = DefaultBridge
 	}
-	return &Network{config: config}
+	return &Network{config: config, connected: map[string]Endpoint{}}
 }
 
 // SetPodCIDR gives the node its addresses and sets the bridge up. Calling it again with the same prefix does nothing;
@@ -91,8 +93,11 @@ func (n *Network) SetPodCIDR(prefix netip.Prefix) error {
 	if err := n.setPorts(n.hostPorts); err != nil { // those of the pods that run
 		n.config.Logger.Warn("host ports lead nowhere: nftables is not usable", "err", err)
 	}
-	for _, address := range n.reserved {
-		pool.reserve(address)
+	if err := n.setGuard(pool.gateway()); err != nil {
+		n.config.Logger.Warn("pods that send raw frames reach each other past network policies: nftables is not usable", "err", err)
+	}
+	for _, endpoint := range n.connected {
+		pool.reserve(endpoint.Address)
 	}
 	n.addresses = pool
 	return nil
@@ -128,7 +133,7 @@ func (n *Network) pool() *addresses {
 func (n *Network) Adopt(endpoint Endpoint) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.reserved = append(n.reserved, endpoint.Address)
+	n.connected[endpoint.HostInterface] = endpoint
 	if len(endpoint.HostPorts) > 0 {
 		if n.hostPorts == nil {
 			n.hostPorts = map[netip.Addr][]HostPort{}
@@ -138,7 +143,8 @@ func (n *Network) Adopt(endpoint Endpoint) {
 }
 
 // Attach connects the network namespace of process pid, and leads the ports to it. podID makes the host interface's name unique.
-func (n *Network) Attach(pid int, podID string, ports ...HostPort) (Endpoint, error) {
+// admit, if it is not nil, is asked with the pod's address before anything can be sent from there or to it.
+func (n *Network) Attach(pid int, podID string, admit func(netip.Addr) error, ports ...HostPort) (Endpoint, error) {
 	pool := n.pool()
 	if pool == nil {
 		return Endpoint{}, ErrNoPodCIDR
@@ -148,7 +154,15 @@ func (n *Network) Attach(pid int, podID string, ports ...HostPort) (Endpoint, er
 		return Endpoint{}, err
 	}
 	endpoint := Endpoint{Address: address, HostInterface: HostInterface(podID), HostPorts: ports}
-	err = n.connect(pid, endpoint, pool.gateway())
+	if admit != nil {
+		err = admit(address)
+	}
+	if err == nil {
+		err = n.guardPod(endpoint, pool.gateway())
+	}
+	if err == nil {
+		err = n.connect(pid, endpoint, pool.gateway())
+	}
 	if err == nil {
 		err = n.openPorts(endpoint)
 	}
@@ -160,22 +174,26 @@ func (n *Network) Attach(pid int, podID string, ports ...HostPort) (Endpoint, er
 
 // Detach closes the pod's host ports, removes its interface pair and frees its address. Doing it again is no error.
 func (n *Network) Detach(endpoint Endpoint) error {
-	if err := n.closePorts(endpoint); err != nil {
+	if err := errors.Join(n.closePorts(endpoint), n.unplug(endpoint), n.unguardPod(endpoint)); err != nil {
 		return fmt.Errorf("disconnect pod: %w", err)
 	}
 	if pool := n.pool(); pool != nil {
 		pool.release(endpoint.Address)
 	}
+	return nil
+}
+
+func (n *Network) unplug(endpoint Endpoint) error {
 	link, err := netlink.LinkByName(endpoint.HostInterface)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("disconnect pod: %w", err)
+		return err
 	}
 	// It vanishes by itself when the pod's namespace goes: losing that race is success.
 	if err := netlink.LinkDel(link); err != nil && !isGone(err) {
-		return fmt.Errorf("disconnect pod: %w", err)
+		return err
 	}
 	return nil
 }

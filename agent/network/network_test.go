@@ -14,7 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-func needRoot(t *testing.T) {
+func needRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces")
@@ -171,7 +171,7 @@ func TestSetPodCIDR(t *testing.T) {
 	if err := New(Config{}).Ready(); !errors.Is(err, ErrNoPodCIDR) {
 		t.Errorf("ready without a prefix: %v", err)
 	}
-	if _, err := New(Config{}).Attach(1, "x"); !errors.Is(err, ErrNoPodCIDR) {
+	if _, err := New(Config{}).Attach(1, "x", nil); !errors.Is(err, ErrNoPodCIDR) {
 		t.Errorf("attach without a prefix: %v", err)
 	}
 }

@@ -1,232 +1,244 @@
 package network
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
-	"golang.org/x/sys/unix"
 )
 
 const (
 	translationTable = "setpoint-services"
-	// elementsPerMessage keeps a message of set elements below the 64 KiB that its length can tell.
-	elementsPerMessage = 400
 	// translationBytesMax is the largest transaction: about 100,000 endpoints. A larger one is refused whole.
 	translationBytesMax = 64 << 20
 )
 
-// Service is one port of a Service: what is sent to Address goes to one of Endpoints, and is refused without any.
-type Service struct {
-	// Protocol is IANA's number.
-	Protocol  uint8
-	Address   netip.AddrPort
-	Endpoints []netip.AddrPort
+// TranslationConfig of a Translation. The zero value is usable.
+type TranslationConfig struct {
+	// Services covers the cluster addresses of Services: those that nobody has are refused.
+	Services netip.Prefix
+	// Bridge is the one of the pods; only LoopbackPorts needs it.
+	Bridge string
+	// LoopbackPorts opens node ports on 127.0.0.1 too. Their endpoints must be pods of this machine.
+	LoopbackPorts bool
 }
 
-// Equal compares all fields; the order of endpoints counts.
-func (s Service) Equal(t Service) bool {
-	return s.Protocol == t.Protocol && s.Address == t.Address && slices.Equal(s.Endpoints, t.Endpoints)
-}
-
-// Translation makes the addresses of Services lead somewhere, for pods and for the machine itself. Agents of one
-// network namespace share it: they want the same. mu guards current, which is what the kernel was told last.
+// Translation makes the addresses of Services lead somewhere, for pods and for the machine itself. mu guards the rest, which is
+// what the kernel was told: current is nil before the first Replace and after a failure.
 type Translation struct {
+	config  TranslationConfig
 	mu      sync.Mutex
-	current []Service
+	cluster netip.Prefix
+	current map[ServiceAddress]Service
+	// here counts the Services of each pod of this node.
+	here map[netip.Addr]int
+	// spreads and maps are the chains and the maps of endpoints that are there.
+	spreads map[spread]bool
+	maps    map[int]bool
+	rules   int
+	// generation is the kernel's count of changes after the last one of ours.
+	generation uint32
 }
 
-// SetServices replaces all that was translated before, in one transaction: no packet meets half of it. Connections
-// that are there stay with their endpoint; what is sent by UDP leaves an endpoint that is gone.
-func (t *Translation) SetServices(services []Service) error {
+// NewTranslation changes nothing before Replace.
+func NewTranslation(config TranslationConfig) *Translation { return &Translation{config: config} }
+
+// SetClusterCIDR says where pods have their addresses from: others are outside. It holds from the next Replace on.
+func (t *Translation) SetClusterCIDR(prefix netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.cluster = prefix
+}
+
+// ErrNotReplaced is what Change returns when the table's content is not known: Replace comes first.
+var ErrNotReplaced = errors.New("the Services of the network are not known")
+
+// Replace makes a new table in one transaction: no packet meets half of it. Connections that are there stay with their
+// endpoint, and clients with theirs; what is sent by UDP leaves an endpoint that is gone.
+func (t *Translation) Replace(services []Service) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current = nil
+	conn, err := transaction()
+	if err != nil {
+		return err
+	}
+	clients := rememberedClients(conn)
+	rules := newRuleset(conn, translationTable)
+	if err := errors.Join(rules.frame(t.config, t.cluster), inParts(conn.SetAddElements, affinitySet(rules.table), clients)); err != nil {
+		return tableError(err)
+	}
+	t.here, t.spreads, t.maps, t.rules = map[netip.Addr]int{}, map[spread]bool{}, map[int]bool{}, 0
+	if err := t.commit(rules, nil, services); err != nil {
+		return err
+	}
+	t.current = make(map[ServiceAddress]Service, len(services))
+	for _, s := range services {
+		t.current[s.ServiceAddress] = s
+	}
+	return nil
+}
+
+// Change replaces some Services and removes others, in one transaction. After an error only Replace helps.
+func (t *Translation) Change(now []Service, gone []ServiceAddress) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == nil {
+		return ErrNotReplaced
+	}
+	conn, err := transaction()
+	if err != nil {
+		return err
+	}
+	var before []Service
+	for _, s := range now {
+		before = append(before, t.current[s.ServiceAddress])
+	}
+	for _, address := range gone {
+		before = append(before, t.current[address])
+	}
+	current := t.current
+	t.current = nil
+	rules := &ruleset{conn: conn, table: &nftables.Table{Family: nftables.TableFamilyIPv4, Name: translationTable}}
+	if err := t.commit(rules, before, now); err != nil {
+		return err
+	}
+	for _, address := range gone {
+		delete(current, address)
+	}
+	for _, s := range now {
+		current[s.ServiceAddress] = s
+	}
+	t.current = current
+	return nil
+}
+
+// commit changes the elements and makes the chains and maps that they need. Those that nothing needs any more stay: they are few.
+func (t *Translation) commit(rules *ruleset, before, now []Service) error {
+	gone, added := difference(before, now)
+	t.countHere(before, now, gone, added)
+	var err error
+	for _, elements := range added {
+		for e := range elements {
+			err = errors.Join(err, t.ensure(rules, e.chain))
+		}
+	}
+	for set, elements := range gone {
+		err = errors.Join(err, inParts(rules.conn.SetDeleteElements, rules.set(set), keysOf(elements)))
+	}
+	for set, elements := range added {
+		err = errors.Join(err, inParts(rules.conn.SetAddElements, rules.set(set), valuesOf(elements)))
+	}
+	if err != nil {
+		return tableError(err)
+	}
+	if err := rules.conn.Flush(); err != nil {
+		return tableError(err)
+	}
+	t.rules += rules.rules
+	t.generation = 0
+	if generation, err := generation(); err == nil {
+		t.generation = generation
+	}
+	return forgetFlows(flowsOf(before, now))
+}
+
+// ensure makes a chain, and the map of endpoints that it reads, if they are not there.
+func (t *Translation) ensure(rules *ruleset, s spread) error {
+	if s.count == 0 || t.spreads[s] {
+		return nil
+	}
+	t.spreads[s] = true
+	var err error
+	if !t.maps[s.count] {
+		t.maps[s.count] = true
+		err = rules.addSet(endpointsSet(s.count), nil)
+	}
+	rules.addSpread(s)
+	return err
+}
+
+// countHere lets pods reach themselves as long as one Service leads to them.
+func (t *Translation) countHere(before, now []Service, gone, added changes) {
+	change := map[netip.Addr]int{}
+	for _, s := range before {
+		for _, pod := range s.Here {
+			change[pod]--
+		}
+	}
+	for _, s := range now {
+		for _, pod := range s.Here {
+			change[pod]++
+		}
+	}
+	for pod, by := range change {
+		was := t.here[pod]
+		t.here[pod] += by
+		switch is := t.here[pod]; {
+		case was == 0 && is > 0:
+			added.put(element{set: itselfSet, key: itself(pod)})
+		case was > 0 && is == 0:
+			gone.put(element{set: itselfSet, key: itself(pod)})
+		}
+		if t.here[pod] == 0 {
+			delete(t.here, pod)
+		}
+	}
+}
+
+// Damaged tells whether somebody else has changed the rules of the table. It costs one question to the kernel while nobody
+// changes anything.
+func (t *Translation) Damaged() (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == nil {
+		return true, nil
+	}
+	now, err := generation()
+	if err != nil || now == t.generation {
+		return false, err
+	}
+	rules, err := countRules(translationTable)
+	if err != nil {
+		return false, err
+	}
+	if rules == t.rules {
+		t.generation = now
+	}
+	return rules != t.rules, nil
+}
+
+func transaction() (*nftables.Conn, error) {
 	conn, err := nftables.New(nftables.WithSockOptions(largeBuffers))
 	if err != nil {
-		return fmt.Errorf("nftables: %w", err)
+		return nil, fmt.Errorf("nftables: %w", err)
 	}
-	if err := newRuleset(conn, translationTable).fill(services); err != nil {
-		return fmt.Errorf("nftables table %s: %w", translationTable, err)
-	}
-	if err := conn.Flush(); err != nil {
-		return fmt.Errorf("nftables table %s: %w", translationTable, err)
-	}
-	gone := goneEndpoints(t.current, services)
-	t.current = services
-	return forgetFlows(gone)
+	return conn, nil
 }
 
 func largeBuffers(conn *netlink.Conn) error {
 	return errors.Join(conn.SetWriteBuffer(translationBytesMax), conn.SetReadBuffer(translationBytesMax))
 }
 
-// ruleset is the table in the making. Services with equally many endpoints share a chain of one rule, which draws a
-// number and looks the endpoint up: a Service is elements of maps, and no packet walks a list of Services.
-type ruleset struct {
-	conn  *nftables.Conn
-	table *nftables.Table
-}
+func tableError(err error) error { return fmt.Errorf("nftables table %s: %w", translationTable, err) }
 
-// newRuleset begins with an empty table: added, deleted, added, it replaces whatever there was.
-func newRuleset(conn *nftables.Conn, name string) *ruleset {
-	table := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: name}
-	conn.AddTable(table)
-	conn.DelTable(table)
-	return &ruleset{conn, conn.AddTable(table)}
-}
-
-func (r *ruleset) fill(services []Service) error {
-	byCount := map[int][]Service{}
-	for _, s := range services {
-		byCount[len(s.Endpoints)] = append(byCount[len(s.Endpoints)], s)
+// rememberedClients are those of Services with session affinity in the table that is there, with the time that they have left. A
+// table that cannot be read has none: it is about to be replaced.
+func rememberedClients(conn *nftables.Conn) []nftables.SetElement {
+	table := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: translationTable}
+	elements, err := conn.GetSetElements(affinitySet(table))
+	if err != nil {
+		return nil
 	}
-	refused := byCount[0]
-	delete(byCount, 0)
-	var err error
-	for _, count := range slices.Sorted(maps.Keys(byCount)) {
-		err = errors.Join(err, r.spread(count, byCount[count]))
-	}
-	return errors.Join(err, r.translate(services), r.returnToPods(services), r.refuse(refused))
-}
-
-func spreadChain(count int) string { return fmt.Sprintf("to-%d", count) }
-
-// spread makes the chain of Services that have count endpoints.
-func (r *ruleset) spread(count int, services []Service) error {
-	set := &nftables.Set{Table: r.table, Name: fmt.Sprintf("endpoints-%d", count), IsMap: true, Concatenation: true,
-		KeyType:  nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInteger),
-		DataType: destinationType()}
-	var elements []nftables.SetElement
-	for _, s := range services {
-		for i, endpoint := range s.Endpoints {
-			key := binary.NativeEndian.AppendUint32(s.key(), uint32(i))
-			elements = append(elements, nftables.SetElement{Key: key, Val: concatenated(endpoint)})
+	kept := elements[:0]
+	for _, e := range elements {
+		if e.Expires >= time.Second && len(kept) < affinityMax {
+			kept = append(kept, nftables.SetElement{Key: e.Key, Val: e.Val, Timeout: e.Expires})
 		}
 	}
-	if err := r.addSet(set, elements); err != nil {
-		return err
-	}
-	chain := r.conn.AddChain(&nftables.Chain{Name: spreadChain(count), Table: r.table})
-	draw := &expr.Numgen{Register: indexRegister, Modulus: uint32(count), Type: unix.NFT_NG_RANDOM}
-	r.addRule(chain, append(append(loadKey(), draw), lead(set)...)...)
-	return nil
-}
-
-// translate sends what begins a connection to a Service into the chain of its number of endpoints.
-func (r *ruleset) translate(services []Service) error {
-	set := &nftables.Set{
-		Table:         r.table,
-		Name:          "services",
-		IsMap:         true,
-		Concatenation: true,
-		KeyType:       serviceKey(),
-		DataType:      nftables.TypeVerdict,
-	}
-	var elements []nftables.SetElement
-	for _, s := range services {
-		if count := len(s.Endpoints); count > 0 {
-			verdict := &expr.Verdict{Kind: expr.VerdictGoto, Chain: spreadChain(count)}
-			elements = append(elements, nftables.SetElement{Key: s.key(), VerdictData: verdict})
-		}
-	}
-	if err := r.addSet(set, elements); err != nil {
-		return err
-	}
-	for name, hook := range map[string]*nftables.ChainHook{"prerouting": nftables.ChainHookPrerouting, "output": nftables.ChainHookOutput} {
-		chain := r.conn.AddChain(
-			&nftables.Chain{
-				Name:     name,
-				Table:    r.table,
-				Type:     nftables.ChainTypeNAT,
-				Hooknum:  hook,
-				Priority: nftables.ChainPriorityNATDest,
-			},
-		)
-		r.addRule(
-			chain,
-			append(loadKey(), &expr.Lookup{SourceRegister: firstRegister, IsDestRegSet: true, SetName: set.Name, SetID: set.ID})...)
-	}
-	return nil
-}
-
-// returnToPods lets the endpoints of Services reach themselves.
-func (r *ruleset) returnToPods(services []Service) error {
-	own := map[netip.Addr]bool{}
-	for _, s := range services {
-		for _, endpoint := range s.Endpoints {
-			own[endpoint.Addr()] = true
-		}
-	}
-	_, err := r.returnOwn(slices.SortedFunc(maps.Keys(own), netip.Addr.Compare))
-	return err
-}
-
-// returnOwn lets a pod reach itself by an address that is translated: it takes no packet from its own address, so the gateway's is
-// put there.
-func (r *ruleset) returnOwn(pods []netip.Addr) (*nftables.Chain, error) {
-	set := &nftables.Set{
-		Table:         r.table,
-		Name:          "itself",
-		Concatenation: true,
-		KeyType:       nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeIPAddr),
-	}
-	var elements []nftables.SetElement
-	for _, address := range pods {
-		elements = append(elements, nftables.SetElement{Key: append(address.AsSlice(), address.AsSlice()...)})
-	}
-	if err := r.addSet(set, elements); err != nil {
-		return nil, err
-	}
-	chain := r.conn.AddChain(&nftables.Chain{Name: "postrouting", Table: r.table, Type: nftables.ChainTypeNAT,
-		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
-	r.addRule(chain,
-		&expr.Payload{DestRegister: firstRegister, Base: expr.PayloadBaseNetworkHeader, Offset: sourceOffset, Len: addressBytes},
-		&expr.Payload{DestRegister: secondRegister, Base: expr.PayloadBaseNetworkHeader, Offset: destinationOffset, Len: addressBytes},
-		&expr.Lookup{SourceRegister: firstRegister, SetName: set.Name, SetID: set.ID}, &expr.Masq{})
-	return chain, nil
-}
-
-// refuse answers for Services without endpoints, so that nobody waits.
-func (r *ruleset) refuse(services []Service) error {
-	set := &nftables.Set{Table: r.table, Name: "refused", Concatenation: true, KeyType: serviceKey()}
-	var elements []nftables.SetElement
-	for _, s := range services {
-		elements = append(elements, nftables.SetElement{Key: s.key()})
-	}
-	if err := r.addSet(set, elements); err != nil {
-		return err
-	}
-	for name, hook := range map[string]*nftables.ChainHook{"forward": nftables.ChainHookForward, "refuse-output": nftables.ChainHookOutput} {
-		chain := r.conn.AddChain(
-			&nftables.Chain{
-				Name:     name,
-				Table:    r.table,
-				Type:     nftables.ChainTypeFilter,
-				Hooknum:  hook,
-				Priority: nftables.ChainPriorityFilter,
-			},
-		)
-		r.addRule(chain, append(loadKey(), &expr.Lookup{SourceRegister: firstRegister, SetName: set.Name, SetID: set.ID},
-			&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable})...)
-	}
-	return nil
-}
-
-func (r *ruleset) addRule(chain *nftables.Chain, expressions ...expr.Any) {
-	r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: chain, Exprs: expressions})
-}
-
-func (r *ruleset) addSet(set *nftables.Set, elements []nftables.SetElement) error {
-	err := r.conn.AddSet(set, nil)
-	for some := range slices.Chunk(elements, elementsPerMessage) {
-		err = errors.Join(err, r.conn.SetAddElements(set, some))
-	}
-	return err
+	return kept
 }

@@ -13,17 +13,27 @@ import (
 
 const gatewayOfTest = "10.199.7.1"
 
-// translate removes its table with the test: the network namespace is that of all tests.
+// newTranslation removes its table with the test: the network namespace is that of all tests.
+func newTranslation(t *testing.T) *Translation {
+	t.Helper()
+	translation := NewTranslation(TranslationConfig{Services: netip.MustParsePrefix("10.197.0.0/16"), Bridge: "sptest0"})
+	translation.SetClusterCIDR(netip.MustParsePrefix("10.199.0.0/16"))
+	t.Cleanup(func() { translate(t, translation) })
+	return translation
+}
+
 func translate(t *testing.T, translation *Translation, services ...Service) {
 	t.Helper()
-	if err := translation.SetServices(services); err != nil {
+	if err := translation.Replace(services); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := translation.SetServices(nil); err != nil {
-			t.Error(err)
-		}
-	})
+}
+
+func change(t *testing.T, translation *Translation, now []Service, gone ...ServiceAddress) {
+	t.Helper()
+	if err := translation.Change(now, gone); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func tcp(address string, endpoints ...string) Service {
@@ -35,9 +45,10 @@ func udp(address string, endpoints ...string) Service {
 }
 
 func service(protocol uint8, address string, endpoints []string) Service {
-	s := Service{Protocol: protocol, Address: netip.MustParseAddrPort(address)}
+	s := Service{ServiceAddress: ServiceAddress{protocol, netip.MustParseAddrPort(address)}}
 	for _, e := range endpoints {
 		s.Endpoints = append(s.Endpoints, netip.MustParseAddrPort(e))
+		s.Here = append(s.Here, netip.MustParseAddrPort(e).Addr())
 	}
 	return s
 }
@@ -46,8 +57,8 @@ func TestServicesLeadToTheirEndpoints(t *testing.T) {
 	n := newNetwork(t)
 	one, two := startPod(t, n, "one"), startPod(t, n, "two")
 	const address, empty = "10.199.7.250:443", "10.199.7.251:443"
-	var translation Translation
-	translate(t, &translation, tcp(address, "10.199.7.3:80"), tcp(empty))
+	translation := newTranslation(t)
+	translate(t, translation, tcp(address, "10.199.7.3:80"), tcp(empty))
 	for what, answer := range map[string]struct{ got, want string }{
 		"from another pod":  {one.say(address), "10.199.7.2"},
 		"from itself":       {two.say(address), gatewayOfTest},
@@ -60,7 +71,7 @@ func TestServicesLeadToTheirEndpoints(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", what, answer.got, answer.want)
 		}
 	}
-	translate(t, &translation, tcp(empty, "10.199.7.3:80"))
+	change(t, translation, []Service{tcp(empty, "10.199.7.3:80")}, tcp(address).ServiceAddress)
 	if got := one.say(empty); got != "10.199.7.2" {
 		t.Errorf("with an endpoint now: %s", got)
 	}
@@ -74,8 +85,8 @@ func TestEveryEndpointIsReached(t *testing.T) {
 	one := startPod(t, n, "one")
 	startPod(t, n, "two")
 	const address = "10.199.7.250:443"
-	var translation Translation
-	translate(t, &translation, tcp(address, "10.199.7.2:80", "10.199.7.3:80"))
+	translation := newTranslation(t)
+	translate(t, translation, tcp(address, "10.199.7.2:80", "10.199.7.3:80"))
 	seen := map[string]int{}
 	for range 64 { // all to one: once in 2^63 runs
 		seen[one.say(address)]++
@@ -95,8 +106,8 @@ func TestManyServices(t *testing.T) {
 		services = append(services, tcp(address, "10.199.7.2:80", "10.199.7.2:81"))
 	}
 	const address = "10.199.7.250:80"
-	var translation Translation
-	translate(t, &translation, append(services, tcp(address, "10.199.7.2:80"))...)
+	translation := newTranslation(t)
+	translate(t, translation, append(services, tcp(address, "10.199.7.2:80"))...)
 	if got := one.say(address); got != gatewayOfTest {
 		t.Error(got)
 	}
@@ -106,15 +117,15 @@ func TestDatagramsLeaveAnEndpointThatIsGone(t *testing.T) {
 	newNetwork(t)
 	first, second := listenUDP(t), listenUDP(t)
 	const address = "10.199.7.250:53"
-	var translation Translation
-	translate(t, &translation, udp(address, first.LocalAddr().String()))
+	translation := newTranslation(t)
+	translate(t, translation, udp(address, first.LocalAddr().String()))
 	client, err := net.Dial("udp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	for i, server := range []*net.UDPConn{first, second} {
-		translate(t, &translation, udp(address, server.LocalAddr().String()))
+		translate(t, translation, udp(address, server.LocalAddr().String()))
 		if _, err := client.Write([]byte{byte(i)}); err != nil {
 			t.Fatal(err)
 		}
@@ -143,8 +154,8 @@ func TestServicesWithoutADefaultRoute(t *testing.T) {
 	n := newNetwork(t)
 	startPod(t, n, "one")
 	const address, empty = "10.197.0.1:443", "10.197.255.254:443"
-	var translation Translation
-	translate(t, &translation, tcp(address, "10.199.7.2:80"), tcp(empty))
+	translation := newTranslation(t)
+	translate(t, translation, tcp(address, "10.199.7.2:80"), tcp(empty))
 	if got := ask(address); got != gatewayOfTest {
 		t.Errorf("got %q, want %q", got, gatewayOfTest)
 	}

@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func Installed(bridge string) bool {
 		return true
 	}
 	routes, err := installed()
-	if err != nil || len(routes) > 0 {
+	if err != nil || len(routes) > 0 || (OwnAddress{}).Held().IsValid() {
 		return true
 	}
 	conn, err := nftables.New()
@@ -52,15 +53,17 @@ func Installed(bridge string) bool {
 }
 
 // Uninstall takes away all that agents have made in this network namespace: the bridge, the tables, the rules in others'
-// tables, and the routes to other nodes. The pods must be gone, and so must the agents. It returns what there was; doing
-// it again finds nothing. What pods need of the kernel's settings, forwarding, stays as it is: others may need it too.
+// tables, the routes to other nodes, and the address of the cluster's DNS. The pods must be gone, and so must the agents.
+// It returns what there was; doing it again finds nothing. What pods need of the kernel's settings, forwarding, stays as it is:
+// others may need it too.
 func Uninstall(bridge string) (removed []string, err error) {
 	n := New(Config{Bridge: bridge})
 	tables, err := n.uninstallTables()
 	rules, rulesErr := n.uninstallRules()
 	routes, routesErr := uninstallRoutes()
+	addresses, addressErr := uninstallOwnAddress()
 	bridges, bridgeErr := n.uninstallBridge()
-	return slices.Concat(tables, rules, routes, bridges), errors.Join(err, rulesErr, routesErr, bridgeErr)
+	return slices.Concat(tables, rules, routes, addresses, bridges), errors.Join(err, rulesErr, routesErr, addressErr, bridgeErr)
 }
 
 func (n *Network) uninstallTables() ([]string, error) {
@@ -89,9 +92,19 @@ func (n *Network) ownTables(conn *nftables.Conn) ([]*nftables.Table, error) {
 	if err != nil {
 		return nil, ignoreMissing("nftables", err)
 	}
-	own := []string{n.table().Name, n.portsTable(), translationTable}
-	return slices.DeleteFunc(tables, func(t *nftables.Table) bool { return !slices.Contains(own, t.Name) }), nil
+	bridged, err := conn.ListTablesOfFamily(nftables.TableFamilyBridge)
+	if err = ignoreMissing("nftables", err); err != nil {
+		return nil, err
+	}
+	tables = append(tables, bridged...)
+	own := []string{n.table().Name, n.portsTable(), translationTable, n.guardTable().Name}
+	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
+		return !slices.Contains(own, t.Name) && !strings.HasPrefix(t.Name, PolicyTables(n.config.Bridge))
+	}), nil
 }
+
+// PolicyTables is how the names of the tables begin in which agent/policy keeps what pods of a bridge may send and receive.
+func PolicyTables(bridge string) string { return "setpoint-" + bridge + "-policy-" }
 
 func (n *Network) uninstallRules() ([]string, error) {
 	conn, err := nftables.New()
@@ -135,6 +148,17 @@ func uninstallRoutes() (removed []string, err error) {
 	}
 	slices.Sort(removed)
 	return removed, err
+}
+
+func uninstallOwnAddress() ([]string, error) {
+	held := OwnAddress{}.Held()
+	if !held.IsValid() {
+		return nil, nil
+	}
+	if err := (OwnAddress{}).Hold(netip.Addr{}); err != nil {
+		return nil, err
+	}
+	return []string{"address " + held.String()}, nil
 }
 
 func (n *Network) uninstallBridge() ([]string, error) {

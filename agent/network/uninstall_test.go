@@ -26,6 +26,9 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	if err := NewRoutes(RoutesConfig{}).SetPeers([]Peer{route}); err != nil {
 		t.Fatal(err)
 	}
+	if err := (OwnAddress{}).Hold(netip.MustParseAddr("10.197.0.10")); err != nil {
+		t.Fatal(err)
+	}
 	bridge := n.config.Bridge
 	if names, err := Connected(bridge); err != nil || !slices.Equal(names, []string{pod.endpoint.HostInterface}) {
 		t.Errorf("connected: %v %v", names, err)
@@ -39,8 +42,9 @@ func TestUninstallLeavesNothing(t *testing.T) {
 		t.Error("not installed?")
 	}
 	removed, err := Uninstall(bridge)
-	want := []string{"nftables table setpoint-" + bridge, "nftables table " + n.portsTable(), "nftables table " + translationTable, "2 rules in iptables' FORWARD chain",
-		"route to 10.199.8.0/24 via 10.199.7.8", "bridge " + bridge}
+	want := []string{"nftables table setpoint-" + bridge, "nftables table " + n.portsTable(), "nftables table " + translationTable,
+		"nftables table " + n.guardTable().Name, "2 rules in iptables' FORWARD chain",
+		"route to 10.199.8.0/24 via 10.199.7.8", "address 10.197.0.10", "bridge " + bridge}
 	if diff := cmp.Diff(want, removed); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}

@@ -2,32 +2,26 @@ package node
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const (
-	// memoryFreeMinBytes is upstream's hard eviction threshold.
-	memoryFreeMinBytes = 100 << 20
-	// diskFreeMinPercent is lower than upstream's 10: this agent does not evict,
-	// so pressure only keeps new pods away, and developers' disks are often full.
-	diskFreeMinPercent = 5
-	// pidsFreeMin is the number of free process ids below which no pod should start.
-	pidsFreeMin = 500
-)
-
 // conditions are the four this package owns, in upstream's order.
 func (k *keeper) conditions(ctx context.Context) []corev1.NodeCondition {
-	p := k.Pressure
-	p.saw(time.Now(), readPressure(k.DataDir))
+	var now []corev1.NodeConditionType
+	if k.Pressure != nil {
+		now = k.Pressure()
+	}
+	has := func(t corev1.NodeConditionType) bool { return slices.Contains(now, t) }
 	return []corev1.NodeCondition{
-		pressure(corev1.NodeMemoryPressure, p.has(corev1.NodeMemoryPressure), "KubeletHasInsufficientMemory", "kubelet has insufficient memory available",
+		pressure(corev1.NodeMemoryPressure, has(corev1.NodeMemoryPressure), "KubeletHasInsufficientMemory", "kubelet has insufficient memory available",
 			"KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-		pressure(corev1.NodeDiskPressure, p.has(corev1.NodeDiskPressure), "KubeletHasDiskPressure", "kubelet has disk pressure",
+		pressure(corev1.NodeDiskPressure, has(corev1.NodeDiskPressure), "KubeletHasDiskPressure", "kubelet has disk pressure",
 			"KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-		pressure(corev1.NodePIDPressure, p.has(corev1.NodePIDPressure), "KubeletHasInsufficientPID", "kubelet has insufficient PID available",
+		pressure(corev1.NodePIDPressure, has(corev1.NodePIDPressure), "KubeletHasInsufficientPID", "kubelet has insufficient PID available",
 			"KubeletHasSufficientPID", "kubelet has sufficient PID available"),
 		k.ready(ctx),
 	}

@@ -7,8 +7,8 @@
 // Promises: Run registers or adopts the Node, retrying until the API answers,
 // and only then calls Config.Registered; a status is written when something
 // other than a heartbeat changed, and otherwise every StatusInterval; the Lease
-// is renewed every LeaseInterval and never from a second goroutine. It never
-// touches spec: taints, cordons and the pod CIDR belong to others.
+// is renewed every LeaseInterval and never from a second goroutine. It
+// touches spec only when it makes the Node: taints, cordons and the pod CIDR belong to others.
 //
 // Tested with the fake clientset in synctest bubbles.
 package node

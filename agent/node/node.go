@@ -34,8 +34,8 @@ const (
 	// answerPause is the least time between two corrections of what others wrote:
 	// with someone who insists it must not become a quarrel.
 	answerPause = time.Second
-	// imagesMax bounds the image list in a Node's status, as upstream does.
-	imagesMax = 50
+	// defaultImagesMax is upstream's.
+	defaultImagesMax = 50
 )
 
 // ErrIncomplete is returned by Run for a Config that lacks a required field.
@@ -56,14 +56,22 @@ type Config struct {
 	Port int32
 	// MaxPods is the number of pods; DefaultMaxPods when 0.
 	MaxPods int64
+	// Allocatable is what of the capacity pods can have. Nil: all.
+	Allocatable func(capacity corev1.ResourceList) corev1.ResourceList
+	// Taints are those that the Node is made with; one that is there keeps its own.
+	Taints []corev1.Taint
+	// ImagesMax bounds the images in the status; 0 is upstream's number, -1 means all.
+	ImagesMax int
 	// DataDir is the directory whose file system counts as ephemeral storage.
 	DataDir string
-	// Pressure is told what is short on the machine; nil if nobody else asks it.
-	Pressure *Pressure
+	// Pressure lists under which of the three pressures the node is. Nil: none.
+	Pressure func() []corev1.NodeConditionType
 	// Ready reports whether pods can run and, if not, why. Nil means always.
 	Ready func(context.Context) error
 	// Images lists the images on the node. Nil means none.
 	Images func(context.Context) []corev1.ContainerImage
+	// Runtime is what the container runtime reports of itself. Nil means nothing.
+	Runtime func(context.Context) RuntimeFeatures
 	// Registered is called once, after the Node object exists.
 	Registered func(*corev1.Node)
 	// LeaseInterval is the time between renewals; the Lease promises 30 s more.
@@ -78,6 +86,12 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
+// RuntimeFeatures are those of the container runtime, as a Node's status has them.
+type RuntimeFeatures struct {
+	Handlers []corev1.NodeRuntimeHandler
+	Node     *corev1.NodeFeatures
+}
+
 func (c *Config) setDefaults() error {
 	if c.Name == "" || c.Client == nil || len(c.Addresses) == 0 {
 		return ErrIncomplete
@@ -87,10 +101,8 @@ func (c *Config) setDefaults() error {
 	c.LeaseInterval = orDefault(c.LeaseInterval, DefaultLeaseInterval)
 	c.StatusInterval = orDefault(c.StatusInterval, defaultStatusInterval)
 	c.CheckInterval = orDefault(c.CheckInterval, defaultCheckInterval)
+	c.ImagesMax = orDefault(c.ImagesMax, defaultImagesMax)
 	c.DataDir = orDefault(c.DataDir, "/")
-	if c.Pressure == nil {
-		c.Pressure = &Pressure{}
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -205,6 +217,7 @@ func (k *keeper) desired(ctx context.Context) *corev1.Node {
 	maps.Copy(labels, k.Labels)
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: k.Name, Labels: labels},
+		Spec:       corev1.NodeSpec{Taints: k.Taints},
 		Status:     k.status(ctx, corev1.NodeStatus{}, time.Now()),
 	}
 	if k.last != nil && k.last.Spec.PodCIDR != "" { // its pods have addresses of this range; only the servers give it

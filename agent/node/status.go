@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/internal/poddial"
 )
 
 // keepStatus looks at the machine every CheckInterval, and at the Node when told
@@ -120,11 +121,21 @@ func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Tim
 	s.Addresses = k.Addresses
 	s.Capacity = k.capacity()
 	s.Allocatable = s.Capacity.DeepCopy()
+	if k.Allocatable != nil {
+		s.Allocatable = k.Allocatable(s.Capacity)
+	}
 	s.DaemonEndpoints.KubeletEndpoint.Port = k.Port
 	s.NodeInfo = k.info()
+	s.DeclaredFeatures = []string{poddial.Feature}
+	if k.Runtime != nil {
+		features := k.Runtime(ctx)
+		s.RuntimeHandlers, s.Features = features.Handlers, features.Node
+	}
 	if k.Images != nil {
-		images := k.Images(ctx)
-		s.Images = images[:min(len(images), imagesMax)]
+		s.Images = k.Images(ctx)
+		if k.ImagesMax >= 0 {
+			s.Images = s.Images[:min(len(s.Images), k.ImagesMax)]
+		}
 	}
 	for _, c := range k.conditions(ctx) {
 		s.Conditions = setCondition(s.Conditions, c, now)

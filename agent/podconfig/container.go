@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/observed"
+	"github.com/setpoint-io/setpoint/agent/userns"
 )
 
 // ContainerInput is what a container's configuration depends on.
@@ -22,8 +23,12 @@ type ContainerInput struct {
 	Mounts []*runtimeapi.Mount
 	// SeccompDir holds the profiles of type Localhost.
 	SeccompDir string
+	// SeccompDefault gives a container that names no profile the runtime's.
+	SeccompDefault bool
 	// Target is the id of the container whose processes this one sees; empty: its pod's or its own.
 	Target string
+	// Users are nil if the pod has the host's.
+	Users *userns.Range
 	// MemoryBytes is the node's memory, for the order in which the kernel kills.
 	MemoryBytes int64
 }

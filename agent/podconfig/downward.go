@@ -116,7 +116,7 @@ func Hostname(pod *corev1.Pod) string {
 const hostnameBytesMax = 64
 
 // hostname is the name the sandbox gets: Hostname, or with setHostnameAsFQDN the whole name, which must fit.
-func (d DNS) hostname(pod *corev1.Pod) (string, error) {
+func hostname(pod *corev1.Pod, domain string) (string, error) {
 	name := Hostname(pod)
 	if pod.Spec.HostNetwork {
 		return "", nil
@@ -124,7 +124,7 @@ func (d DNS) hostname(pod *corev1.Pod) (string, error) {
 	if !isTrue(pod.Spec.SetHostnameAsFQDN) || pod.Spec.Subdomain == "" || pod.Spec.HostnameOverride != nil {
 		return name, nil
 	}
-	full := strings.Join([]string{name, pod.Spec.Subdomain, pod.Namespace, "svc", d.Domain}, ".")
+	full := strings.Join([]string{name, pod.Spec.Subdomain, pod.Namespace, "svc", domain}, ".")
 	if len(full) > hostnameBytesMax {
 		return "", fmt.Errorf(
 			"failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d characters is the max, %d characters requested)",

@@ -55,9 +55,12 @@ func (e *environment) set(name, value string) {
 // Env is c's environment: services first, then envFrom, then env, each able to
 // refer to what came before.
 func Env(ctx context.Context, in EnvInput, c *corev1.Container) ([]*runtimeapi.KeyValue, error) {
-	services, err := serviceEnv(ctx, in)
-	if err != nil {
-		return nil, err
+	var services map[string]string
+	if !IsStatic(in.Pod) { // there may be no API to ask
+		var err error
+		if services, err = serviceEnv(ctx, in); err != nil {
+			return nil, err
+		}
 	}
 	env := &environment{values: map[string]string{}}
 	for i := range c.EnvFrom {

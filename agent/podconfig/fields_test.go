@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/resolvconf"
 	"github.com/setpoint-io/setpoint/internal/podfields"
 )
 
@@ -31,7 +32,7 @@ func TestSetHostnameAsFQDN(t *testing.T) {
 		p := testPod()
 		p.Spec.Hostname, p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN = "web-0", "db", to(true)
 		tc.edit(&p.Spec)
-		cfg, err := Sandbox(p, 0, Dirs{Root: "/data"}, DNS{Domain: "cluster.local"})
+		cfg, err := Sandbox(p, 0, Dirs{Root: "/data"}, resolvconf.Node{Domain: "cluster.local"}, nil)
 		if cfg.GetHostname() != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: %q %v", name, cfg.GetHostname(), err)
 		}

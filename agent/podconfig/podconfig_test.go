@@ -3,8 +3,6 @@ package podconfig
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -231,40 +229,6 @@ func TestContainerSecurityOverridesThePod(t *testing.T) {
 	}
 }
 
-func TestDNS(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(file, []byte("nameserver 192.0.2.53\nsearch corp.example\noptions edns0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	dns := DNS{Servers: []string{"10.96.0.10"}, Domain: "cluster.local", ResolvConf: file}
-	cluster := []string{"ns.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"}
-	for _, tc := range []struct {
-		name     string
-		edit     func(*corev1.Pod)
-		servers  []string
-		searches []string
-		options  []string
-	}{
-		{"cluster first", func(p *corev1.Pod) { p.Spec.DNSPolicy = corev1.DNSClusterFirst }, []string{"10.96.0.10"}, cluster, []string{"ndots:5"}},
-		{"default", func(p *corev1.Pod) { p.Spec.DNSPolicy = corev1.DNSDefault }, []string{"192.0.2.53"}, []string{"corp.example"}, []string{"edns0"}},
-		{"host network", func(p *corev1.Pod) { p.Spec.DNSPolicy, p.Spec.HostNetwork = corev1.DNSClusterFirst, true }, []string{"192.0.2.53"}, []string{"corp.example"}, []string{"edns0"}},
-		{"none", func(p *corev1.Pod) {
-			two := "2"
-			p.Spec.DNSPolicy = corev1.DNSNone
-			p.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: []string{"9.9.9.9"}, Searches: []string{"x"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: &two}, {Name: "debug"}}}
-		}, []string{"9.9.9.9"}, []string{"x"}, []string{"ndots:2", "debug"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			p := testPod()
-			tc.edit(p)
-			got := dns.config(p)
-			if !cmp.Equal(got.Servers, tc.servers) || !cmp.Equal(got.Searches, tc.searches) || !cmp.Equal(got.Options, tc.options) {
-				t.Errorf("got %+v", got)
-			}
-		})
-	}
-}
-
 func TestHostname(t *testing.T) {
 	p := testPod()
 	p.Name = strings.Repeat("a", 62) + "-b"
@@ -307,7 +271,7 @@ func TestCheckSysctls(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{HostNetwork: test.hostNet, HostIPC: test.hostIPC, SecurityContext: &corev1.PodSecurityContext{
 			Sysctls: []corev1.Sysctl{{Name: test.name, Value: "1"}}}}}
 		got := ""
-		if err := CheckSysctls(pod); err != nil {
+		if err := CheckSysctls(pod, nil); err != nil {
 			got = err.Error()
 		}
 		if got != test.want {

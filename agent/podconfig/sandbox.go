@@ -10,6 +10,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/observed"
+	"github.com/setpoint-io/setpoint/agent/resolvconf"
+	"github.com/setpoint-io/setpoint/agent/userns"
 )
 
 // Dirs says where a node keeps the files of its pods.
@@ -19,23 +21,30 @@ const (
 	podsDir   = "pods"
 	logsDir   = "logs"
 	accessDir = "image-access"
+	localDir  = "local-volumes"
 	// seccompDir is the administrator's: profiles that pods name.
 	seccompDir = "seccomp"
 )
 
+// Pods is the directory of the pods' own, which are named by their uids.
+func (d Dirs) Pods() string { return filepath.Join(d.Root, podsDir) }
+
 // All are the folders below Root; each is closed to other users by itself.
 func (d Dirs) All() []string {
-	return []string{filepath.Join(d.Root, podsDir), filepath.Join(d.Root, logsDir), d.ImageAccess(), d.Seccomp()}
+	return []string{d.Pods(), filepath.Join(d.Root, logsDir), d.ImageAccess(), d.Seccomp(), d.LocalVolumes()}
 }
 
 // ImageAccess is the directory of the records of who may use which image.
 func (d Dirs) ImageAccess() string { return filepath.Join(d.Root, accessDir) }
 
+// LocalVolumes is the directory of the volumes of the class setpoint-local.
+func (d Dirs) LocalVolumes() string { return filepath.Join(d.Root, localDir) }
+
 // Seccomp is the directory below which the profiles of type Localhost lie, upstream's name.
 func (d Dirs) Seccomp() string { return filepath.Join(d.Root, seccompDir) }
 
 // Pod is the directory of everything but logs of one pod.
-func (d Dirs) Pod(pod *corev1.Pod) string { return filepath.Join(d.Root, podsDir, string(pod.UID)) }
+func (d Dirs) Pod(pod *corev1.Pod) string { return filepath.Join(d.Pods(), string(pod.UID)) }
 
 // Logs is the directory of a pod's logs, named as upstream's.
 func (d Dirs) Logs(namespace, name, uid string) string {
@@ -62,23 +71,27 @@ func LogPath(container string, attempt int) string {
 	return filepath.Join(container, strconv.Itoa(attempt)+".log")
 }
 
-// Sandbox is the configuration of the pod's attempt-th sandbox. The error is about the pod's spec.
-func Sandbox(pod *corev1.Pod, attempt uint32, dirs Dirs, dns DNS) (*runtimeapi.PodSandboxConfig, error) {
-	hostname, err := dns.hostname(pod)
+// Sandbox is the configuration of the pod's attempt-th sandbox; users are nil if the pod has the host's. The error is about the pod's
+// spec.
+func Sandbox(
+	pod *corev1.Pod, attempt uint32, dirs Dirs, dns resolvconf.Node, users *userns.Range,
+) (*runtimeapi.PodSandboxConfig, error) {
+	hostname, err := hostname(pod, dns.Domain)
 	if err != nil {
 		return nil, err
 	}
+	resolver, _ := dns.Pod(pod)
 	cfg := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: attempt},
 		Hostname:     hostname,
 		LogDirectory: dirs.PodLogs(pod),
-		DnsConfig:    dns.config(pod),
+		DnsConfig:    resolver,
 		PortMappings: portMappings(pod),
 		Labels:       podLabels(pod),
 		Annotations:  maps.Clone(pod.Annotations),
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent:    CgroupParent(pod),
-			SecurityContext: sandboxSecurity(pod),
+			SecurityContext: sandboxSecurity(pod, users),
 			Resources:       PodResources(pod),
 		},
 	}

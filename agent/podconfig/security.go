@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/userns"
 )
 
 // What a container must not see or write unless it is privileged or asks for
@@ -20,11 +22,12 @@ var (
 )
 
 // namespaces says which namespaces the pod shares with the node.
-func namespaces(pod *corev1.Pod) *runtimeapi.NamespaceOption {
+func namespaces(pod *corev1.Pod, users *userns.Range) *runtimeapi.NamespaceOption {
 	n := &runtimeapi.NamespaceOption{
-		Network: runtimeapi.NamespaceMode_POD,
-		Ipc:     runtimeapi.NamespaceMode_POD,
-		Pid:     runtimeapi.NamespaceMode_CONTAINER,
+		Network:       runtimeapi.NamespaceMode_POD,
+		Ipc:           runtimeapi.NamespaceMode_POD,
+		Pid:           runtimeapi.NamespaceMode_CONTAINER,
+		UsernsOptions: userNamespace(users),
 	}
 	if pod.Spec.HostNetwork {
 		n.Network = runtimeapi.NamespaceMode_NODE
@@ -104,9 +107,9 @@ func containerSecurity(in ContainerInput) *runtimeapi.LinuxContainerSecurityCont
 		Privileged:         isTrue(sc.Privileged),
 		ReadonlyRootfs:     isTrue(sc.ReadOnlyRootFilesystem),
 		NoNewPrivs:         sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
-		NamespaceOptions:   namespaces(pod),
+		NamespaceOptions:   namespaces(pod, in.Users),
 		SupplementalGroups: supplementalGroups(pod),
-		Seccomp:            profile(sc.SeccompProfile, in.SeccompDir),
+		Seccomp:            profile(sc.SeccompProfile, in),
 		Apparmor:           appArmor(sc.AppArmorProfile),
 		Capabilities:       capabilities(sc.Capabilities),
 		MaskedPaths:        maskedPaths,
@@ -114,7 +117,7 @@ func containerSecurity(in ContainerInput) *runtimeapi.LinuxContainerSecurityCont
 		SelinuxOptions:     selinux(sc.SELinuxOptions),
 	}
 	if sc.ProcMount != nil && *sc.ProcMount == corev1.UnmaskedProcMount {
-		out.MaskedPaths, out.ReadonlyPaths = nil, nil
+		out.MaskedPaths, out.ReadonlyPaths = []string{}, []string{} // without any, a runtime may have its own
 	}
 	if p := podSecurity(pod).SupplementalGroupsPolicy; p != nil && *p == corev1.SupplementalGroupsPolicyStrict {
 		out.SupplementalGroupsPolicy = runtimeapi.SupplementalGroupsPolicy_Strict
@@ -153,10 +156,10 @@ func supplementalGroups(pod *corev1.Pod) []int64 {
 	return out
 }
 
-func sandboxSecurity(pod *corev1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
+func sandboxSecurity(pod *corev1.Pod, users *userns.Range) *runtimeapi.LinuxSandboxSecurityContext {
 	p := podSecurity(pod)
 	out := &runtimeapi.LinuxSandboxSecurityContext{
-		NamespaceOptions:   namespaces(pod),
+		NamespaceOptions:   namespaces(pod, users),
 		SupplementalGroups: supplementalGroups(pod),
 		Seccomp:            &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 		SelinuxOptions:     selinux(p.SELinuxOptions),
@@ -182,15 +185,18 @@ func anyPrivileged(pod *corev1.Pod) bool {
 	return false
 }
 
-// profile of a container that names none is unconfined, upstream's default. Profiles of type Localhost lie in dir.
-func profile(p *corev1.SeccompProfile, dir string) *runtimeapi.SecurityProfile {
+// profile of a container that names none is unconfined, upstream's default, unless the node has another.
+func profile(p *corev1.SeccompProfile, in ContainerInput) *runtimeapi.SecurityProfile {
+	if p == nil && in.SeccompDefault {
+		p = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	}
 	switch {
 	case p == nil || p.Type == corev1.SeccompProfileTypeUnconfined:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
 	case p.Type == corev1.SeccompProfileTypeLocalhost && p.LocalhostProfile != nil:
 		return &runtimeapi.SecurityProfile{
 			ProfileType:  runtimeapi.SecurityProfile_Localhost,
-			LocalhostRef: filepath.Join(dir, *p.LocalhostProfile),
+			LocalhostRef: filepath.Join(in.SeccompDir, *p.LocalhostProfile),
 		}
 	default:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}

@@ -3,6 +3,7 @@ package podconfig
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/node/util/sysctl"
@@ -27,18 +28,25 @@ var safeSysctls = []string{
 }
 
 // CheckSysctls refuses a pod that sets a kernel parameter which is not safe, or one of a namespace that it shares with
-// the node.
-func CheckSysctls(pod *corev1.Pod) error {
+// the node. Of those that are not safe the node may allow some, by name or by the beginning of names and "*".
+func CheckSysctls(pod *corev1.Pod, allowed []string) error {
 	for _, s := range podSecurity(pod).Sysctls {
 		name := sysctl.NormalizeName(s.Name)
 		namespace, _, _ := sysctl.GetNamespace(name)
 		shared := namespace == sysctl.IPCNamespace && pod.Spec.HostIPC || namespace == sysctl.NetNamespace && pod.Spec.HostNetwork
 		switch {
-		case !slices.Contains(safeSysctls, name):
+		case !slices.Contains(safeSysctls, name) && !slices.ContainsFunc(allowed, func(p string) bool { return covers(p, name) }):
 			return fmt.Errorf("forbidden sysctl: %q not allowlisted", name)
 		case shared:
 			return fmt.Errorf("forbidden sysctl: %q not allowed with host %s enabled", name, namespace)
 		}
 	}
 	return nil
+}
+
+func covers(pattern, name string) bool {
+	if start, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(name, start)
+	}
+	return pattern == name
 }

@@ -22,12 +22,15 @@ func (m *Manager) admit(pod *corev1.Pod) *status.Rejection {
 	if pod.Status.StartTime != nil || pod.DeletionTimestamp != nil || finished(pod) {
 		return nil
 	}
+	if m.ShuttingDown != nil && m.ShuttingDown() {
+		return &status.Rejection{Reason: "NodeShutdown", Message: "Pod was rejected: Pod was rejected as the node is shutting down."}
+	}
 	if m.Pressure != nil {
 		if why := eviction.Admit(pod, m.Pressure()); why != "" {
 			return &status.Rejection{Reason: events.Evicted, Message: "Pod was rejected: " + why}
 		}
 	}
-	if err := podconfig.CheckSysctls(pod); err != nil {
+	if err := podconfig.CheckSysctls(pod, m.UnsafeSysctls); err != nil {
 		return &status.Rejection{Reason: "SysctlForbidden", Message: "Pod was rejected: " + err.Error()}
 	}
 	others := m.others(pod.UID)

@@ -118,7 +118,7 @@ func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container
 		return fail(reasonConfig, err)
 	}
 	sandbox := v.runtime.ReadySandbox()
-	sandboxCfg, err := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS)
+	sandboxCfg, err := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS, w.m.Users.Of(w.uid))
 	if err != nil {
 		return fail(reasonConfig, err)
 	}
@@ -224,7 +224,7 @@ func (w *worker) countRestart(v view, name string) {
 	defer w.mu.Unlock()
 	b := w.notes.crashes[name]
 	if b == nil {
-		b = &backoff.Backoff{}
+		b = &backoff.Backoff{Longest: w.m.RestartPauseMax}
 		w.notes.crashes[name] = b
 	}
 	b.Next(failed, time.Now())
@@ -245,7 +245,7 @@ func (w *worker) containerConfig(
 	ips := podIPs(v.pod, v.runtime, w.m.HostIPs)
 	if paths == nil { // this agent has not mounted them, an earlier one did
 		var err error
-		if paths, err = w.mountVolumes(ctx, v, ips); err != nil {
+		if paths, err = w.mountVolumes(ctx, v, ips, false); err != nil {
 			return nil, err
 		}
 	}
@@ -255,13 +255,18 @@ func (w *worker) containerConfig(
 			Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs, Allocatable: allocatable, File: fileOf(paths),
 		},
 		Container: c, Attempt: attempt, Image: image, MemoryBytes: allocatable.Memory().Value(),
-		SeccompDir: w.m.Dirs.Seccomp(), Target: target(v, c.Name),
+		SeccompDir: w.m.Dirs.Seccomp(), SeccompDefault: w.m.SeccompDefault, Target: target(v, c.Name),
+		Users: w.m.Users.Of(w.uid),
 	}
 	cfg, err := podconfig.Container(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Mounts, err = w.mounts(v, c, attempt, volumes.MountInput{Paths: paths, Images: volumeImages}, cfg.Envs)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Devices, err = w.m.Volumes.Devices(volumes.MountInput{Pod: v.pod, Container: c, Paths: paths})
 	if err != nil {
 		return nil, err
 	}
@@ -272,6 +277,7 @@ func (w *worker) containerConfig(
 	if err := podconfig.RecurseReadOnly(c, cfg.Mounts, node); err != nil {
 		return nil, err
 	}
+	podconfig.MapUsers(cfg.Mounts, in.Users)
 	return cfg, os.MkdirAll(filepath.Join(w.m.Dirs.PodLogs(v.pod), c.Name), 0o755)
 }
 

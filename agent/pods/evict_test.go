@@ -1,12 +1,14 @@
 package pods
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
 	"github.com/setpoint-io/setpoint/agent/status"
@@ -93,6 +95,33 @@ func TestPodsAreRejectedUnderPressure(t *testing.T) {
 		if got.Phase != corev1.PodFailed || got.Reason != "Evicted" ||
 			got.Message != "Pod was rejected: The node had condition: [DiskPressure]. " {
 			t.Errorf("a new pod: %s %q %q", got.Phase, got.Reason, got.Message)
+		}
+	})
+}
+
+// TestFinishedPodsMakeRoom: their objects stay as they are, and pods that run stay too.
+func TestFinishedPodsMakeRoom(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}, "job": {ExitAfter: time.Second}}, func(w *world) {
+		w.create(newPod("runs", "web"))
+		done := newPod("done", "job")
+		done.Spec.RestartPolicy = corev1.RestartPolicyNever
+		w.create(done)
+		time.Sleep(2 * time.Second)
+		w.settle()
+		before := w.get("done").Status
+		if before.Phase != corev1.PodSucceeded || w.runtime.Left() != 4 {
+			t.Fatalf("phase %s, %d sandboxes and containers", before.Phase, w.runtime.Left())
+		}
+		w.manager.RemoveFinished(context.Background())
+		w.settle()
+		if n := w.runtime.Left(); n != 2 {
+			t.Errorf("%d sandboxes and containers are left", n)
+		}
+		if after := w.get("done").Status; !equality.Semantic.DeepEqual(before, after) {
+			t.Errorf("its status was\n%+v\nand is\n%+v", before, after)
+		}
+		if got := w.get("runs").Status.Phase; got != corev1.PodRunning {
+			t.Errorf("the other pod: %s", got)
 		}
 	})
 }

@@ -103,6 +103,7 @@ func (w *worker) clean(ctx context.Context, v view) error {
 	if err := w.m.Volumes.Unmount(w.uid); err != nil {
 		return err
 	}
+	w.m.Users.Free(w.uid)
 	return os.RemoveAll(w.m.Dirs.PodLogs(v.pod))
 }
 

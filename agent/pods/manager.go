@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +17,10 @@ import (
 	"github.com/setpoint-io/setpoint/agent/images"
 	"github.com/setpoint-io/setpoint/agent/observed"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/probes"
+	"github.com/setpoint-io/setpoint/agent/resolvconf"
 	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/userns"
 	"github.com/setpoint-io/setpoint/agent/volumes"
 	"github.com/setpoint-io/setpoint/agent/wait"
 )
@@ -30,16 +34,28 @@ type Config struct {
 	RuntimeName string
 	HostIPs     []string
 	Dirs        podconfig.Dirs
-	DNS         podconfig.DNS
+	DNS         resolvconf.Node
 	Objects     podconfig.Objects
 	Events      events.Recorder
 	Status      *status.Manager
 	Images      *images.Puller
 	Volumes     *volumes.Manager
+	// Contents tells when a ConfigMap or Secret of a pod's volumes changes; nil leaves that to a look now and then.
+	Contents Contents
 	// Allocatable is what the node can give; pods beyond it are rejected.
 	Allocatable func() corev1.ResourceList
 	// Pressure is that of the node, which keeps pods away. Nil: none.
 	Pressure func() []corev1.NodeConditionType
+	// ShuttingDown: the machine is, so no pod may start. Nil: never.
+	ShuttingDown func() bool
+	// UnsafeSysctls may be set beside the safe ones.
+	UnsafeSysctls []string
+	// SeccompDefault gives containers that name no profile the runtime's.
+	SeccompDefault bool
+	// Users are those that pods with user namespaces have. Nil: none has one.
+	Users *userns.Ranges
+	// RestartPauseMax is the longest pause of a container that keeps ending; 0 is upstream's.
+	RestartPauseMax time.Duration
 	// RuntimeHandler is the handler of a RuntimeClass.
 	RuntimeHandler func(ctx context.Context, class string) (string, error)
 	// UserAgent of HTTP probes and hooks.
@@ -47,11 +63,20 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
+// Contents follows the objects that pods' volumes are made from.
+type Contents interface {
+	// Follow calls changed when one of them may have changed; again does nothing.
+	Follow(pod *corev1.Pod, changed func())
+	Forget(pod types.UID)
+}
+
 // Manager runs pods. Use New, then Run once.
 type Manager struct {
 	Config
 	children sync.WaitGroup
 	refusals refusals
+	// probeCounts are the results of all probes.
+	probeCounts probes.Counts
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
@@ -59,6 +84,7 @@ type Manager struct {
 	allocations map[types.UID]*allocation
 	// resizesWait: a pod's resize is deferred.
 	resizesWait bool
+	mirrors     mirrors
 }
 
 // New returns a Manager that does nothing before Run.
@@ -66,7 +92,8 @@ func New(cfg Config) *Manager {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Manager{Config: cfg, workers: map[types.UID]*worker{}, allocations: map[types.UID]*allocation{}}
+	return &Manager{Config: cfg, workers: map[types.UID]*worker{}, allocations: map[types.UID]*allocation{},
+		mirrors: mirrors{all: map[types.UID]*corev1.Pod{}}}
 }
 
 // Run follows the informer's pods until ctx ends; containers go on running. The
@@ -80,6 +107,9 @@ func (m *Manager) Run(ctx context.Context, informer cache.SharedIndexInformer) e
 	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		return nil
 	}
+	m.mu.Lock()
+	m.mirrors.known = true
+	m.mu.Unlock()
 	for !m.adoptOrphans(ctx) {
 		if !wait.For(ctx, lookRetry) {
 			return nil
@@ -94,7 +124,7 @@ func (m *Manager) Run(ctx context.Context, informer cache.SharedIndexInformer) e
 func (m *Manager) handler(ctx context.Context) cache.ResourceEventHandlerFuncs {
 	see := func(obj any) {
 		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName == m.NodeName {
-			m.deliver(ctx, pod, false)
+			m.see(ctx, pod, false)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -105,10 +135,19 @@ func (m *Manager) handler(ctx context.Context) cache.ResourceEventHandlerFuncs {
 				obj = last.Obj
 			}
 			if pod, ok := obj.(*corev1.Pod); ok {
-				m.deliver(ctx, pod, true)
+				m.see(ctx, pod, true)
 			}
 		},
 	}
+}
+
+// see takes in a pod of the API.
+func (m *Manager) see(ctx context.Context, pod *corev1.Pod, gone bool) {
+	if _, ok := isMirror(pod); ok {
+		m.mirrored(pod, gone)
+		return
+	}
+	m.deliver(ctx, podconfig.FromAPI(pod), gone)
 }
 
 // deliver hands the newest object to the pod's worker, starting one if needed.
@@ -170,6 +209,9 @@ func (m *Manager) adoptOrphans(ctx context.Context) bool {
 	}
 	return true
 }
+
+// ProbeCounts are the results of the probes so far.
+func (m *Manager) ProbeCounts() map[probes.Count]uint64 { return m.probeCounts.All() }
 
 // Pods lists the pods that have a worker.
 func (m *Manager) Pods() []*corev1.Pod {

@@ -27,6 +27,8 @@ type view struct {
 	gone    bool
 	runtime *observed.Pod
 	now     time.Time
+	// unwanted: the node needs the room of a pod that has finished.
+	unwanted bool
 	// rejected: the pod failed as a whole.
 	rejected *status.Rejection
 	// refused: nothing of the pod may start, and at a time it fails for that.
@@ -105,7 +107,7 @@ func plan(v view) step {
 		}
 	case s.rejected != nil || finished(v.pod):
 		v.takeDown(&s)
-		if s.kind == stay && v.evicted() && !v.runtime.Empty() {
+		if s.kind == stay && v.disposable() && !v.runtime.Empty() {
 			s.kind = sweep
 		}
 	case v.refused.why != nil:

@@ -99,14 +99,16 @@ func nodeOf(ctx context.Context, runtime cri.Runtime) (podfields.Node, error) {
 		AppArmor:                 true,
 		SupplementalGroupsPolicy: answer.GetFeatures().GetSupplementalGroupsPolicy(),
 	}
-	node.RecursiveReadOnly = recursiveReadOnly(answer.GetRuntimeHandlers())
+	handlers := answer.GetRuntimeHandlers()
+	node.RecursiveReadOnly = allHave(handlers, (*runtimeapi.RuntimeHandlerFeatures).GetRecursiveReadOnlyMounts)
+	node.UserNamespaces = allHave(handlers, (*runtimeapi.RuntimeHandlerFeatures).GetUserNamespaces)
 	return node, nil
 }
 
-// recursiveReadOnly: every handler must have it, since which one runs the pod is known later.
-func recursiveReadOnly(handlers []*runtimeapi.RuntimeHandler) bool {
+// allHave: every handler must have a feature, since which one runs the pod is known later.
+func allHave(handlers []*runtimeapi.RuntimeHandler, feature func(*runtimeapi.RuntimeHandlerFeatures) bool) bool {
 	for _, h := range handlers {
-		if !h.GetFeatures().GetRecursiveReadOnlyMounts() {
+		if !feature(h.GetFeatures()) {
 			return false
 		}
 	}

@@ -89,14 +89,14 @@ func TestAnEphemeralContainerIsJudgedWhenItComes(t *testing.T) {
 		w.create(newPod("p", "web"))
 		pod := w.get("p")
 		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-			Name: "debug", Image: "tool", VolumeDevices: []corev1.VolumeDevice{{}}}}}
+			Name: "debug", Image: "tool", VolumeMounts: []corev1.VolumeMount{{BindMountOptions: []string{"noexec"}}}}}}
 		if _, err := w.client.CoreV1().Pods("default").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.settle()
 		got := w.get("p").Status
 		if len(got.EphemeralContainerStatuses) != 1 || got.EphemeralContainerStatuses[0].State.Waiting == nil ||
-			!strings.Contains(got.EphemeralContainerStatuses[0].State.Waiting.Message, "volumeDevices") {
+			!strings.Contains(got.EphemeralContainerStatuses[0].State.Waiting.Message, "bindMountOptions") {
 			t.Errorf("status %+v", got.EphemeralContainerStatuses)
 		}
 		if got.Phase != corev1.PodRunning {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/userns"
 	"github.com/setpoint-io/setpoint/agent/volumes"
 )
 
@@ -29,11 +30,16 @@ func (w *worker) createSandbox(ctx context.Context, v view) {
 	} else if ranBefore(v.pod) {
 		w.m.Events.Event(events.Pod(v.pod), corev1.EventTypeWarning, events.SandboxChanged, "Pod sandbox is lost, it will be re-created: the runtime no longer knows it.")
 	}
-	if _, err := w.mountVolumes(ctx, v, nil); err != nil {
+	if _, err := w.mountVolumes(ctx, v, nil, true); err != nil {
 		w.sandboxFailed(ctx, v, events.FailedMount, err.Error(), err)
 		return
 	}
-	cfg, err := podconfig.Sandbox(v.pod, attempt, w.m.Dirs, w.m.DNS)
+	users, err := w.takeUsers(ctx, v.pod)
+	if err != nil {
+		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
+		return
+	}
+	cfg, err := podconfig.Sandbox(v.pod, attempt, w.m.Dirs, w.m.DNS, users)
 	if err != nil {
 		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
 		return
@@ -53,7 +59,25 @@ func (w *worker) createSandbox(ctx context.Context, v view) {
 	w.mu.Lock()
 	w.notes.podRetries = 0
 	w.mu.Unlock()
+	w.tellOmitted(v.pod)
 	w.removeOldSandboxes(ctx, v)
+}
+
+// takeUsers gives the pod users of its own if it shall have a user namespace.
+func (w *worker) takeUsers(ctx context.Context, pod *corev1.Pod) (*userns.Range, error) {
+	node, err := nodeOf(ctx, w.m.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	return w.m.Users.For(pod, node.UserNamespaces)
+}
+
+// tellOmitted says what the resolver of the pod does not get.
+func (w *worker) tellOmitted(pod *corev1.Pod) {
+	_, omitted := w.m.DNS.Pod(pod)
+	for _, text := range omitted {
+		w.m.Events.Event(events.Pod(pod), corev1.EventTypeWarning, events.DNSConfigForming, text)
+	}
 }
 
 // ranBefore reports whether the API knows of a container of the pod.
@@ -119,9 +143,16 @@ func (w *worker) removeOldSandboxes(ctx context.Context, v view) {
 	}
 }
 
-// mountVolumes makes the volumes ready and remembers their paths.
-func (w *worker) mountVolumes(ctx context.Context, v view, ips []string) (map[string]string, error) {
-	paths, err := w.m.Volumes.Mount(ctx, volumes.Input{Pod: v.pod, PodIPs: ips, HostIPs: w.m.HostIPs, Allocatable: w.m.Allocatable()})
+// mountVolumes makes the volumes ready and remembers their paths; setup says that nothing of the pod runs.
+func (w *worker) mountVolumes(ctx context.Context, v view, ips []string, setup bool) (map[string]string, error) {
+	if w.m.Contents != nil { // before they are read, so that no change is missed
+		w.m.Contents.Follow(v.pod, w.contentChanged)
+	}
+	w.mu.Lock()
+	w.notes.stale = false
+	w.mu.Unlock()
+	in := volumes.Input{Pod: v.pod, PodIPs: ips, HostIPs: w.m.HostIPs, Allocatable: w.m.Allocatable(), Setup: setup}
+	paths, err := w.m.Volumes.Mount(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +164,7 @@ func (w *worker) mountVolumes(ctx context.Context, v view, ips []string) (map[st
 
 // refresh brings volume content up to date; a failure leaves the old content.
 func (w *worker) refresh(ctx context.Context, v view) {
-	if _, err := w.mountVolumes(ctx, v, podIPs(v.pod, v.runtime, w.m.HostIPs)); err != nil && ctx.Err() == nil {
+	if _, err := w.mountVolumes(ctx, v, podIPs(v.pod, v.runtime, w.m.HostIPs), false); err != nil && ctx.Err() == nil {
 		w.m.Events.Event(events.Pod(v.pod), corev1.EventTypeWarning, events.FailedMount, err.Error())
 		w.mu.Lock()
 		w.notes.refreshed = time.Now()

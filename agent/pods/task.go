@@ -95,8 +95,9 @@ func (w *worker) begin(ctx context.Context, k kind, fn func(context.Context)) {
 	})
 }
 
+// refreshDue: also when an earlier agent mounted the volumes of a pod that runs.
 func (w *worker) refreshDue(v view) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.notes.paths != nil && volumes.Refreshes(v.pod) && v.now.Sub(w.notes.refreshed) >= volumes.RefreshEvery
+	return v.anyReadySandbox() && volumes.Refreshes(v.pod) && (w.notes.stale || v.now.Sub(w.notes.refreshed) >= volumes.RefreshEvery)
 }

@@ -47,9 +47,12 @@ type worker struct {
 
 	mu       sync.Mutex
 	pod      *corev1.Pod
+	mirror   *corev1.Pod // of a static pod: what shows it in the API; nil: nothing
 	gone     bool
 	removed  bool
-	swept    bool // of an evicted pod: its files are gone
+	live     bool // a container runs
+	unwanted bool // once its pod has finished, nothing of it stays
+	swept    bool // of a disposable pod: its files are gone
 	rejected *status.Rejection
 	notes    notes
 }
@@ -65,6 +68,7 @@ type notes struct {
 	podRetries  int
 	paths       map[string]string // of volumes, nil before the first mount
 	refreshed   time.Time
+	stale       bool // the volumes may show what was
 	actuated    actuated
 }
 
@@ -73,13 +77,24 @@ func newWorker(m *Manager, pod *corev1.Pod) *worker {
 		logger: m.Logger.With("pod", pod.Namespace+"/"+pod.Name)}
 	w.notes = notes{waiting: map[string]status.Waiting{}, crashes: map[string]*backoff.Backoff{}, startFailed: map[string]time.Time{},
 		retryAt: map[string]time.Time{}, retries: map[string]int{}}
-	w.probes = probes.New(probes.Config{Exec: m.Runtime, Events: m.Events, Changed: w.poke, UserAgent: m.UserAgent})
+	w.probes = probes.New(probes.Config{Exec: m.Runtime, Events: m.Events, Changed: w.poke, UserAgent: m.UserAgent, Counts: &m.probeCounts})
 	return w
 }
 
 func (w *worker) set(pod *corev1.Pod, gone bool) {
 	w.mu.Lock()
+	if old := w.pod; !maps.Equal(old.Labels, pod.Labels) || !maps.Equal(old.Annotations, pod.Annotations) {
+		w.notes.stale = true // the downward API shows them
+	}
 	w.pod, w.gone = pod, w.gone || gone
+	w.mu.Unlock()
+	w.poke()
+}
+
+// contentChanged has the volumes brought up to date at once.
+func (w *worker) contentChanged() {
+	w.mu.Lock()
+	w.notes.stale, w.notes.podRetryAt = true, time.Time{} // a pod that waits for an object has it now
 	w.mu.Unlock()
 	w.poke()
 }
@@ -136,7 +151,11 @@ func (w *worker) run(ctx context.Context) {
 		}
 		t.Stop()
 	}
-	w.m.Status.Forget(w.uid)
+	w.forget()
+	w.m.probeCounts.Forget(w.uid)
+	if w.m.Contents != nil {
+		w.m.Contents.Forget(w.uid)
+	}
 }
 
 func (w *worker) isRemoved() bool {
@@ -153,6 +172,9 @@ func (w *worker) step(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	w.mu.Lock()
+	w.live = len(seen.Running()) > 0
+	w.mu.Unlock()
 	w.syncProbes(ctx, pod, seen)
 	pod, pending, generation := w.m.allocate(pod)
 	w.recall(pod, seen)
@@ -168,7 +190,7 @@ func (w *worker) step(ctx context.Context) (time.Duration, error) {
 	}
 	w.announceBackOff(v, s)
 	if !gone {
-		w.m.Status.Set(pod, w.status(v, s))
+		w.publish(pod, w.status(v, s))
 	}
 	w.noteSwept(v)
 	w.act(ctx, v, s)
@@ -192,7 +214,7 @@ func (w *worker) view(pod *corev1.Pod, gone bool, seen *observed.Pod) view {
 		crashes[name] = &c
 	}
 	return view{
-		pod: pod, gone: gone, runtime: seen, now: time.Now(), rejected: w.rejected,
+		pod: pod, gone: gone, runtime: seen, now: time.Now(), unwanted: w.unwanted, rejected: w.rejected,
 		started: w.probes.Started, failed: w.probes.Failed, crashes: crashes,
 		startFailed: maps.Clone(w.notes.startFailed), retryAt: maps.Clone(w.notes.retryAt), podRetryAt: w.notes.podRetryAt,
 		actuated: w.notes.actuated.clone(),
@@ -205,7 +227,7 @@ func (w *worker) pause(v view, s step) time.Duration {
 	if s.wait > 0 {
 		d = min(d, s.wait)
 	}
-	if s.kind == stay && !s.ended && volumes.Refreshes(v.pod) {
+	if s.kind == stay && !s.ended && v.anyReadySandbox() && volumes.Refreshes(v.pod) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		d = min(d, max(time.Millisecond, w.notes.refreshed.Add(volumes.RefreshEvery).Sub(v.now)))

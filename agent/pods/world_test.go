@@ -37,6 +37,7 @@ type world struct {
 	dir     string
 	// pressure of the node.
 	pressure []corev1.NodeConditionType
+	ctx      context.Context // of the agent
 	cancel   context.CancelFunc
 	done     chan error
 }
@@ -55,6 +56,7 @@ func inBubble(t *testing.T, programs map[string]podstest.Program, body func(w *w
 
 func (w *world) startAgent() {
 	ctx, cancel := context.WithCancel(w.t.Context())
+	w.ctx = ctx
 	w.cancel, w.done = cancel, make(chan error, 1)
 	factory := informers.NewSharedInformerFactory(w.client, 0)
 	informer := factory.Core().V1().Pods().Informer()

@@ -22,7 +22,7 @@ const (
 	Readiness Kind = "Readiness"
 )
 
-// Config of a Set; all fields are required.
+// Config of a Set; all fields but Counts are required.
 type Config struct {
 	// Exec runs a command in a container; see Execer.
 	Exec Execer
@@ -32,6 +32,8 @@ type Config struct {
 	Changed func()
 	// UserAgent of HTTP probes, such as "kube-probe/1.37".
 	UserAgent string
+	// Counts adds up the results.
+	Counts *Counts
 }
 
 // Target is one running container.
@@ -205,6 +207,7 @@ func (p *prober) loop(ctx context.Context, kind Kind, probe *corev1.Probe) {
 		if ctx.Err() != nil {
 			return
 		}
+		p.cfg.Counts.add(kind, r.ok, p.Pod, p.Container.Name)
 		end := time.Now()
 		if (r.ok || !times.extra()) && !paused(times.next, end, period, timeout) {
 			p.report(kind, r)

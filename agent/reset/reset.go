@@ -10,6 +10,8 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/leftovers"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/volumes/local"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
@@ -149,7 +151,8 @@ func (r *Report) machine() error {
 	r.removed(Cgroup, cgroups...)
 	volumes, volumesErr := machine.UnmountBelow(filepath.Join(r.DataDir, "pods"))
 	r.removed(Mount, append(mounts, volumes...)...)
-	return errors.Join(err, volumesErr, r.network())
+	devicesErr := local.Detach(podconfig.Dirs{Root: r.DataDir}.LocalVolumes())
+	return errors.Join(err, volumesErr, devicesErr, r.network())
 }
 
 func (r *Report) network() error {

@@ -1,9 +1,9 @@
 package services
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,97 +17,155 @@ const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
 // protocols have ports; their numbers are IANA's.
 var protocols = map[corev1.Protocol]uint8{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
 
-// serviceName is where a slice belongs.
-type serviceName struct{ namespace, name string }
-
-// plan says what each port of each Service leads to, in order of addresses: the same world gives the same plan.
-func plan(all []*corev1.Service, endpointSlices []*discoveryv1.EndpointSlice) []network.Service {
-	behind := map[serviceName][]*discoveryv1.EndpointSlice{}
-	for _, slice := range endpointSlices {
-		if slice.AddressType == discoveryv1.AddressTypeIPv4 {
-			owner := serviceName{slice.Namespace, slice.Labels[discoveryv1.LabelServiceName]}
-			behind[owner] = append(behind[owner], slice)
-		}
-	}
-	var planned []network.Service
-	for _, s := range all {
-		if isOurs(s) {
-			planned = append(planned, portsOf(s, behind[serviceName{s.Namespace, s.Name}])...)
-		}
-	}
-	slices.SortStableFunc(planned, compare)
-	// An address that two Services hold for a moment must not keep all others from the network.
-	return slices.CompactFunc(planned, func(a, b network.Service) bool { return compare(a, b) == 0 })
+// planned is what one Service needs of this node: its addresses, and the port on which load balancers ask for endpoints here.
+type planned struct {
+	addresses  []network.Service
+	healthPort uint16
+	local      int // ready endpoints here
+	pooled     pooled
 }
 
-func compare(a, b network.Service) int {
-	return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Protocol, b.Protocol))
+// plan says what each address of a Service leads to, seen from here. The same objects give the same plan.
+func plan(s *corev1.Service, behind []*discoveryv1.EndpointSlice, here Place) planned {
+	if s == nil || !isOurs(s) {
+		return planned{}
+	}
+	var p planned
+	local := map[netip.Addr]bool{}
+	for _, port := range s.Spec.Ports {
+		all := endpointsOf(port, behind, here)
+		chosen := choose(all, here)
+		p.addresses = append(p.addresses, internal(s, port, chosen)...)
+		p.addresses = append(p.addresses, external(s, port, chosen)...)
+		for _, e := range all {
+			if e.local && e.ready {
+				local[e.address.Addr()] = true
+			}
+		}
+	}
+	p.addresses, p.pooled = distinct(p.addresses), pooledOf(s, behind)
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && isLocal(s.Spec.ExternalTrafficPolicy) {
+		p.healthPort, p.local = uint16(s.Spec.HealthCheckNodePort), len(local)
+	}
+	return p
 }
 
 func isOurs(s *corev1.Service) bool {
 	_, otherProxy := s.Labels[proxyNameLabel]
 	_, headless := s.Labels[corev1.IsHeadlessService]
-	return !otherProxy && !headless && s.Spec.Type != corev1.ServiceTypeExternalName
+	return !otherProxy && !headless && s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != corev1.ClusterIPNone
 }
 
-func portsOf(s *corev1.Service, behind []*discoveryv1.EndpointSlice) []network.Service {
-	var ports []network.Service
-	for _, text := range s.Spec.ClusterIPs {
-		address, err := netip.ParseAddr(text)
-		if err != nil || !address.Is4() { // "None", or the other family
-			continue
-		}
-		for _, port := range s.Spec.Ports {
-			ports = append(ports, network.Service{
-				Protocol: protocols[port.Protocol], Address: netip.AddrPortFrom(address, uint16(port.Port)), Endpoints: endpoints(port, behind),
-			})
-		}
-	}
-	return ports
+func isLocal(policy corev1.ServiceExternalTrafficPolicy) bool {
+	return policy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
-// endpoints are those behind one port, each once, in order.
-func endpoints(port corev1.ServicePort, behind []*discoveryv1.EndpointSlice) []netip.AddrPort {
-	var ready, ending []netip.AddrPort
-	for _, slice := range behind {
-		number, ok := portNumber(port, slice.Ports)
-		if !ok {
-			continue
-		}
-		for _, e := range slice.Endpoints {
-			switch c := e.Conditions; {
-			case c.Ready == nil || *c.Ready:
-				ready = appendAddresses(ready, e, number)
-			case c.Serving != nil && *c.Serving && c.Terminating != nil && *c.Terminating:
-				ending = appendAddresses(ending, e, number)
-			}
-		}
-	}
-	if len(ready) == 0 {
-		ready = ending
-	}
-	slices.SortFunc(ready, netip.AddrPort.Compare)
-	return slices.Compact(ready)
+// distinct keeps the first of each address: one may stand in several fields.
+func distinct(all []network.Service) []network.Service {
+	seen := map[network.ServiceAddress]bool{}
+	return slices.DeleteFunc(all, func(s network.Service) bool {
+		again := seen[s.ServiceAddress]
+		seen[s.ServiceAddress] = true
+		return again
+	})
 }
 
-// portNumber finds a Service's port in a slice: names tell, since numbers may differ from slice to slice.
-func portNumber(port corev1.ServicePort, ports []discoveryv1.EndpointPort) (uint16, bool) {
-	for _, p := range ports {
-		if p.Port != nil && p.Name != nil && *p.Name == port.Name && p.Protocol != nil && *p.Protocol == port.Protocol {
-			return uint16(*p.Port), true
-		}
+// internal are the cluster addresses.
+func internal(s *corev1.Service, port corev1.ServicePort, chosen choice) []network.Service {
+	endpoints, silent := chosen.cluster, false
+	if policy := s.Spec.InternalTrafficPolicy; policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal {
+		endpoints, silent = chosen.local, len(chosen.local) == 0 && len(chosen.cluster) > 0
 	}
-	return 0, false
+	ips := s.Spec.ClusterIPs
+	if len(ips) == 0 {
+		ips = []string{s.Spec.ClusterIP}
+	}
+	var addresses []network.Service
+	for _, ip := range parse(ips) {
+		addresses = append(addresses, network.Service{
+			ServiceAddress: at(port.Protocol, ip, port.Port), Affinity: affinity(s),
+			Endpoints: addressesOf(endpoints), Silent: silent, Here: podsHere(endpoints),
+		})
+	}
+	return addresses
 }
 
-// appendAddresses takes the first: the others of one endpoint mean the same.
-func appendAddresses(to []netip.AddrPort, e discoveryv1.Endpoint, port uint16) []netip.AddrPort {
-	if len(e.Addresses) == 0 {
-		return to
+// external are the addresses at which others than pods ask: node ports, external addresses and those of load balancers.
+func external(s *corev1.Service, port corev1.ServicePort, chosen choice) []network.Service {
+	to := network.Service{External: true, Affinity: affinity(s), Endpoints: addressesOf(chosen.cluster), Here: podsHere(chosen.cluster)}
+	if isLocal(s.Spec.ExternalTrafficPolicy) {
+		to.KeepsSource, to.Outside = true, addressesOf(chosen.local)
+		to.Here = podsHere(slices.Concat(chosen.cluster, chosen.local))
 	}
-	address, err := netip.ParseAddr(e.Addresses[0])
-	if err != nil || !address.Is4() {
-		return to
+	var addresses []network.Service
+	add := func(ip netip.Addr, number int32, sources []netip.Prefix) {
+		to.ServiceAddress, to.Sources = at(port.Protocol, ip, number), sources
+		addresses = append(addresses, to)
 	}
-	return append(to, netip.AddrPortFrom(address, port))
+	if port.NodePort != 0 {
+		add(netip.IPv4Unspecified(), port.NodePort, nil)
+	}
+	for _, ip := range parse(balancerIPs(s)) { // their source ranges hold, even if the address is external too
+		add(ip, port.Port, sourceRanges(s))
+	}
+	for _, ip := range parse(s.Spec.ExternalIPs) {
+		add(ip, port.Port, nil)
+	}
+	return addresses
+}
+
+// balancerIPs are those whose packets arrive here unchanged.
+func balancerIPs(s *corev1.Service) []string {
+	var ips []string
+	for _, ingress := range s.Status.LoadBalancer.Ingress {
+		if s.Spec.Type == corev1.ServiceTypeLoadBalancer && (ingress.IPMode == nil || *ingress.IPMode == corev1.LoadBalancerIPModeVIP) {
+			ips = append(ips, ingress.IP)
+		}
+	}
+	return ips
+}
+
+func at(protocol corev1.Protocol, ip netip.Addr, port int32) network.ServiceAddress {
+	return network.ServiceAddress{Protocol: protocols[protocol], Address: netip.AddrPortFrom(ip, uint16(port))}
+}
+
+// parse leaves out what is no address, and the other family.
+func parse(texts []string) []netip.Addr {
+	var ips []netip.Addr
+	for _, text := range texts {
+		if ip, err := netip.ParseAddr(text); err == nil && ip.Is4() && !ip.IsUnspecified() {
+			ips = append(ips, ip)
+		}
+	}
+	return ips
+}
+
+func affinity(s *corev1.Service) time.Duration {
+	if s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+		return 0
+	}
+	seconds := corev1.DefaultClientIPServiceAffinitySeconds
+	if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+		seconds = *c.ClientIP.TimeoutSeconds
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+func addressesOf(endpoints []endpoint) []netip.AddrPort {
+	var addresses []netip.AddrPort
+	for _, e := range endpoints {
+		addresses = append(addresses, e.address)
+	}
+	return addresses
+}
+
+func podsHere(endpoints []endpoint) []netip.Addr {
+	var pods []netip.Addr
+	for _, e := range endpoints {
+		if e.local {
+			pods = append(pods, e.address.Addr())
+		}
+	}
+	slices.SortFunc(pods, netip.Addr.Compare)
+	return slices.Compact(pods)
 }

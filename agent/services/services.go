@@ -3,10 +3,14 @@ package services
 import (
 	"context"
 	"log/slog"
-	"slices"
+	"net/netip"
+	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -16,45 +20,129 @@ import (
 
 const (
 	// settleTime collects changes that come together.
-	settleTime = 100 * time.Millisecond
+	settleTime = 20 * time.Millisecond
 	// retryInterval is the pause after the network refused.
 	retryInterval = 5 * time.Second
+	// checkInterval is how often the network is asked whether somebody has taken its rules away.
+	checkInterval = 10 * time.Second
+	// ofService indexes slices by the Service they belong to.
+	ofService = "setpoint/service"
 )
 
-// Config of Watch; all fields are required.
+// Network is what leads addresses to endpoints; network.Translation is one.
+type Network interface {
+	// Replace sets all Services. It is called first, and after an error of Change.
+	Replace(all []network.Service) error
+	Change(now []network.Service, gone []network.ServiceAddress) error
+	// Damaged says that somebody else has taken away what was set.
+	Damaged() (bool, error)
+}
+
+// Config of Watch; all fields but HealthFailed are required.
 type Config struct {
-	// Informers must not have started.
-	Informers informers.SharedInformerFactory
-	// Set is handed all Services whenever one of them leads elsewhere.
-	Set    func([]network.Service) error
-	Logger *slog.Logger
+	NodeName string
+	// Informers must not have started. Nodes have at least our own Node.
+	Informers, Nodes informers.SharedInformerFactory
+	Network          Network
+	// Announce is told which addresses of load balancers this node announces; nil: none are announced.
+	Announce func([]netip.Addr)
+	// HealthFailed is told of a Service whose health port cannot be opened.
+	HealthFailed func(service types.NamespacedName, port uint16, err error)
+	Logger       *slog.Logger
 }
 
 // Watch registers with the informers, before they start; run then works until its context ends.
 func Watch(c Config) (run func(context.Context)) {
-	w := &watch{Config: c, changed: make(chan struct{}, 1)}
-	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { w.look() }, UpdateFunc: func(any, any) { w.look() }, DeleteFunc: func(any) { w.look() },
+	w := &watch{
+		Config: c, changed: make(chan struct{}, 1), dirty: map[types.NamespacedName]bool{}, announcing: map[string]bool{}, book: newBook(),
 	}
-	for _, informer := range w.informers() {
-		// It fails only where an informer has stopped already.
-		_, _ = informer.AddEventHandler(handler)
-	}
+	_ = w.slices().AddIndexers(cache.Indexers{ofService: serviceOfSlice})
+	w.follow(w.Informers.Core().V1().Services().Informer(), func(o any) {
+		if s, ok := o.(*corev1.Service); ok {
+			w.mark(types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
+		}
+	})
+	w.follow(w.slices(), func(o any) {
+		if s, ok := o.(*discoveryv1.EndpointSlice); ok {
+			w.mark(types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]})
+		}
+	})
+	w.follow(w.Nodes.Core().V1().Nodes().Informer(), func(o any) {
+		if n, ok := o.(*corev1.Node); ok {
+			w.seeNode(n.Name)
+		}
+	})
 	return w.run
 }
 
-// watch is one running Watch. changed holds one: more would say the same.
+// follow looks at each object that comes, was or goes.
+func (w *watch) follow(informer cache.SharedIndexInformer, look func(any)) {
+	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: look, UpdateFunc: func(was, is any) { look(was); look(is) }, DeleteFunc: func(o any) {
+			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = last.Obj
+			}
+			look(o)
+		}})
+	if err == nil { // it fails only where the informer has stopped already
+		w.synced = append(w.synced, handler.HasSynced)
+	}
+}
+
+func serviceOfSlice(o any) ([]string, error) {
+	s, ok := o.(*discoveryv1.EndpointSlice)
+	if !ok || s.Labels[discoveryv1.LabelServiceName] == "" {
+		return nil, nil
+	}
+	return []string{s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName]}, nil
+}
+
+// watch is one running Watch. changed holds one: more would say the same. mu guards what stands below it up to zone; the rest is
+// run's.
 type watch struct {
 	Config
 	changed chan struct{}
-	told    []network.Service
-	ever    bool
+	synced  []cache.InformerSynced // all objects that were there have been looked at
+
+	mu         sync.Mutex
+	dirty      map[types.NamespacedName]bool
+	announcing map[string]bool // the nodes that may announce addresses
+	moved      bool            // our Node is in another zone: all Services may lead elsewhere
+	zone       string
+
+	book *book
+	told bool // the network has what the book says
 }
 
-func (w *watch) informers() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{
-		w.Informers.Core().V1().Services().Informer(),
-		w.Informers.Discovery().V1().EndpointSlices().Informer(),
+func (w *watch) slices() cache.SharedIndexInformer {
+	return w.Informers.Discovery().V1().EndpointSlices().Informer()
+}
+
+func (w *watch) mark(name types.NamespacedName) {
+	w.mu.Lock()
+	w.dirty[name] = true
+	w.mu.Unlock()
+	w.look()
+}
+
+// seeNode looks at a node that may have come, gone, or be in another zone.
+func (w *watch) seeNode(name string) {
+	n, err := w.Nodes.Core().V1().Nodes().Lister().Get(name)
+	if err != nil {
+		n = &corev1.Node{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if zone := n.Labels[corev1.LabelTopologyZone]; name == w.NodeName && zone != w.zone {
+		w.zone, w.moved = zone, true
+		w.look()
+	}
+	if may := announces(n); may != w.announcing[name] {
+		w.announcing[name] = may
+		w.look()
+	}
+	if err != nil {
+		delete(w.announcing, name)
 	}
 }
 
@@ -66,47 +154,142 @@ func (w *watch) look() {
 }
 
 func (w *watch) run(ctx context.Context) {
-	for _, informer := range w.informers() {
-		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			return
-		}
+	if !cache.WaitForCacheSync(ctx.Done(), w.synced...) {
+		return
 	}
+	answers := newHealthAnswers(w.HealthFailed)
+	defer answers.close()
+	check := time.NewTicker(checkInterval)
+	defer check.Stop()
 	w.look() // a cluster without Services is known too
-	for delay := settleTime; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-check.C:
+			w.check()
+			if w.told {
+				continue
+			}
 		case <-w.changed:
+			if !wait.For(ctx, settleTime) {
+				return
+			}
 		}
-		if !wait.For(ctx, delay) {
-			return
-		}
-		delay = settleTime
 		if err := w.tell(); err != nil {
 			w.Logger.Warn("Services cannot be reached at their addresses", "err", err)
-			delay = retryInterval
+			if !wait.For(ctx, retryInterval) {
+				return
+			}
 			w.look()
 		}
+		answers.set(w.book.healthPorts())
+		w.elect()
+	}
+}
+
+// elect announces what is this node's to announce. A node that hears nothing of the cluster does not come here.
+func (w *watch) elect() {
+	if w.Announce == nil {
+		return
+	}
+	w.mu.Lock()
+	var nodes []string
+	for name, may := range w.announcing {
+		if may {
+			nodes = append(nodes, name)
+		}
+	}
+	w.mu.Unlock()
+	var all []pooled
+	for _, p := range w.book.plans {
+		if len(p.pooled.ips) > 0 {
+			all = append(all, p.pooled)
+		}
+	}
+	w.Announce(elected(all, nodes, w.NodeName))
+}
+
+// check has everything set again where somebody took it away.
+func (w *watch) check() {
+	switch damaged, err := w.Network.Damaged(); {
+	case err != nil:
+		w.Logger.Warn("cannot see whether the rules of Services are there", "err", err)
+	case damaged && w.told:
+		w.Logger.Warn("somebody has changed the rules of Services: setting them again")
+		w.told = false
 	}
 }
 
 // tell hands on what is different from what was told last.
 func (w *watch) tell() error {
-	services, err := w.Informers.Core().V1().Services().Lister().List(labels.Everything())
-	if err != nil {
+	var now []network.Service
+	var gone []network.ServiceAddress
+	for address, was := range w.replan() {
+		switch is, ok := w.book.at(address); {
+		case !ok:
+			gone = append(gone, address)
+		case !is.Equal(was):
+			now = append(now, is)
+		}
+	}
+	switch {
+	case !w.told:
+		err := w.Network.Replace(w.book.all())
+		w.told = err == nil
+		return err
+	case len(now)+len(gone) > 0:
+		err := w.Network.Change(now, gone)
+		w.told = err == nil
 		return err
 	}
-	endpointSlices, err := w.Informers.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())
-	if err != nil {
-		return err
-	}
-	planned := plan(services, endpointSlices)
-	if w.ever && slices.EqualFunc(planned, w.told, network.Service.Equal) {
-		return nil
-	}
-	if err := w.Set(planned); err != nil {
-		return err
-	}
-	w.told, w.ever = planned, true
 	return nil
+}
+
+// replan brings the book up to date. It returns the addresses of all Services that have changed and what they led to before; one
+// that led nowhere has the zero Service.
+func (w *watch) replan() map[network.ServiceAddress]network.Service {
+	names, here := w.take()
+	before := map[network.ServiceAddress]network.Service{}
+	for name := range names {
+		next := w.entry(name, here)
+		for _, s := range append(next.addresses, w.book.plans[name].addresses...) {
+			if _, seen := before[s.ServiceAddress]; !seen {
+				before[s.ServiceAddress], _ = w.book.at(s.ServiceAddress)
+			}
+		}
+		w.book.put(name, next)
+	}
+	return before
+}
+
+// take returns the Services to look at.
+func (w *watch) take() (names map[types.NamespacedName]bool, here Place) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names, here = w.dirty, Place{w.NodeName, w.zone}
+	w.dirty = map[types.NamespacedName]bool{}
+	if w.moved {
+		w.moved = false
+		all, _ := w.Informers.Core().V1().Services().Lister().List(labels.Everything())
+		for _, s := range all {
+			names[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = true
+		}
+	}
+	return names, here
+}
+
+func (w *watch) entry(name types.NamespacedName, here Place) entry {
+	s, err := w.Informers.Core().V1().Services().Lister().Services(name.Namespace).Get(name.Name)
+	if err != nil { // it is gone
+		return entry{}
+	}
+	found, _ := w.slices().GetIndexer().ByIndex(ofService, name.String())
+	var behind []*discoveryv1.EndpointSlice
+	for _, o := range found {
+		if slice, ok := o.(*discoveryv1.EndpointSlice); ok {
+			behind = append(behind, slice)
+		}
+	}
+	return entry{plan(s, behind, here), s.CreationTimestamp.Unix()}
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/netip"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,173 +16,206 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/setpoint-io/setpoint/agent/network"
 )
 
-var compareAddresses = cmpopts.EquateComparable(netip.AddrPort{})
-
-func serviceOf(name, address string, change ...func(*corev1.Service)) *corev1.Service {
-	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{}}, Spec: corev1.ServiceSpec{
-		ClusterIP: address, ClusterIPs: []string{address}, Ports: []corev1.ServicePort{{Name: "web", Port: 80, Protocol: corev1.ProtocolTCP}}}}
-	for _, c := range change {
-		c(s)
-	}
-	return s
+// table is a network that remembers what leads where, and how it was told.
+type table struct {
+	mu      sync.Mutex
+	now     map[network.ServiceAddress]network.Service
+	calls   []string
+	fail    error
+	damaged bool
 }
 
-func sliceOf(name, service string, port int32, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
-	return &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
-		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints,
-		Ports: []discoveryv1.EndpointPort{{Name: new("web"), Port: new(port), Protocol: new(corev1.ProtocolTCP)}},
-	}
-}
-
-func ready(address string) discoveryv1.Endpoint {
-	return discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}
-}
-
-func ending(address string) discoveryv1.Endpoint {
-	return discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}}
-}
-
-func unready(address string) discoveryv1.Endpoint {
-	return discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(false), Serving: new(false)}}
-}
-
-func leads(address string, endpoints ...string) network.Service {
-	s := network.Service{Protocol: 6, Address: netip.MustParseAddrPort(address)}
-	for _, e := range endpoints {
-		s.Endpoints = append(s.Endpoints, netip.MustParseAddrPort(e))
-	}
-	return s
-}
-
-func TestPlan(t *testing.T) {
-	a := serviceOf("a", "10.96.0.9")
-	otherFamily := sliceOf("x", "a", 8080, ready("10.42.0.9"))
-	otherFamily.AddressType = discoveryv1.AddressTypeIPv6
-	otherNamespace := sliceOf("x", "a", 8080, ready("10.42.0.9"))
-	otherNamespace.Namespace = "other"
-	udp := func(s *corev1.Service) { s.Spec.Ports[0].Protocol = corev1.ProtocolUDP }
-	type objects struct {
-		services []*corev1.Service
-		slices   []*discoveryv1.EndpointSlice
-	}
-	one := func(s *corev1.Service, slices ...*discoveryv1.EndpointSlice) objects {
-		return objects{[]*corev1.Service{s}, slices}
-	}
-	for name, c := range map[string]struct {
-		in   objects
-		want []network.Service
-	}{
-		"no endpoints": {one(a), []network.Service{leads("10.96.0.9:80")}},
-		"all slices, once, in order": {one(a, sliceOf("y", "a", 8081, ready("10.42.0.4"), ready("10.42.0.3")), sliceOf("x", "a", 8080, ready("10.42.0.4")), sliceOf("z", "a", 8080, ready("10.42.0.4"))),
-			[]network.Service{leads("10.96.0.9:80", "10.42.0.3:8081", "10.42.0.4:8080", "10.42.0.4:8081")}},
-		"the ready only":           {one(a, sliceOf("x", "a", 8080, ready("10.42.0.3"), ending("10.42.0.4"), unready("10.42.0.5"))), []network.Service{leads("10.96.0.9:80", "10.42.0.3:8080")}},
-		"ending, where none is":    {one(a, sliceOf("x", "a", 8080, ending("10.42.0.4"), unready("10.42.0.5"))), []network.Service{leads("10.96.0.9:80", "10.42.0.4:8080")}},
-		"slices of others":         {one(a, sliceOf("x", "b", 8080, ready("10.42.0.3")), otherNamespace, otherFamily), []network.Service{leads("10.96.0.9:80")}},
-		"a port of other protocol": {one(serviceOf("a", "10.96.0.9", udp), sliceOf("x", "a", 8080, ready("10.42.0.3"))), []network.Service{{Protocol: 17, Address: netip.MustParseAddrPort("10.96.0.9:80")}}},
-		"a port of other name":     {one(serviceOf("a", "10.96.0.9", func(s *corev1.Service) { s.Spec.Ports[0].Name = "db" }), sliceOf("x", "a", 8080, ready("10.42.0.3"))), []network.Service{leads("10.96.0.9:80")}},
-		"headless":                 {one(serviceOf("a", corev1.ClusterIPNone)), nil},
-		"headless by label":        {one(serviceOf("a", "10.96.0.9", func(s *corev1.Service) { s.Labels[corev1.IsHeadlessService] = "" })), nil},
-		"of another proxy":         {one(serviceOf("a", "10.96.0.9", func(s *corev1.Service) { s.Labels[proxyNameLabel] = "other" })), nil},
-		"a name elsewhere":         {one(serviceOf("a", "10.96.0.9", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName })), nil},
-		"one address twice": {objects{[]*corev1.Service{a, serviceOf("b", "10.96.0.9"), serviceOf("c", "10.96.0.7")}, []*discoveryv1.EndpointSlice{sliceOf("x", "a", 8080, ready("10.42.0.3"))}},
-			[]network.Service{leads("10.96.0.7:80"), leads("10.96.0.9:80", "10.42.0.3:8080")}},
-	} {
-		if diff := cmp.Diff(c.want, plan(c.in.services, c.in.slices), compareAddresses); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
-}
-
-// told records what the network was told.
-type told struct {
-	mu   sync.Mutex
-	all  [][]network.Service
-	fail error
-}
-
-func (n *told) set(services []network.Service) error {
+func (n *table) Replace(all []network.Service) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.all = append(n.all, services)
+	n.calls = append(n.calls, "replace")
+	if n.fail == nil {
+		n.now, n.damaged = map[network.ServiceAddress]network.Service{}, false
+		n.put(all)
+	}
 	return n.fail
 }
 
-func (n *told) take() [][]network.Service {
+func (n *table) Change(now []network.Service, gone []network.ServiceAddress) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := n.all
-	n.all = nil
-	return all
+	n.calls = append(n.calls, "change")
+	if n.fail == nil {
+		for _, address := range gone {
+			delete(n.now, address)
+		}
+		n.put(now)
+	}
+	return n.fail
 }
 
-func (n *told) failWith(err error) {
+func (n *table) put(all []network.Service) {
+	for _, s := range all {
+		n.now[s.ServiceAddress] = s
+	}
+}
+
+func (n *table) Damaged() (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.fail = err
+	return n.damaged, nil
 }
 
-func TestTheNetworkIsToldOfChangesOnly(t *testing.T) {
+func (n *table) set(fail error, damaged bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fail, n.damaged = fail, damaged
+}
+
+func (n *table) take() (calls []string, now []network.Service) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	calls, n.calls = n.calls, nil
+	now = slices.SortedFunc(maps.Values(n.now), func(a, b network.Service) int { return a.Address.Compare(b.Address) })
+	return calls, now
+}
+
+// world is a Watch in a bubble.
+type world struct {
+	t      *testing.T
+	client *fake.Clientset
+	net    *table
+}
+
+func inBubble(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		client, net := fake.NewClientset(), &told{}
+		w := &world{t, fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.Node}}), &table{}}
 		ctx, cancel := context.WithCancel(t.Context())
-		factory := informers.NewSharedInformerFactory(client, 0)
-		run := Watch(Config{Informers: factory, Set: net.set, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		factory := informers.NewSharedInformerFactory(w.client, 0)
+		run := Watch(Config{NodeName: here.Node, Informers: factory, Nodes: factory, Network: w.net, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 		var children sync.WaitGroup
 		children.Go(func() { run(ctx) })
 		defer children.Wait()
 		defer factory.Shutdown()
 		defer cancel()
 		factory.StartWithContext(ctx)
-		expect := func(what string, want ...[]network.Service) {
-			t.Helper()
-			synctest.Wait()
-			if diff := cmp.Diff(want, net.take(), compareAddresses, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s: %s", what, diff)
-			}
-		}
-		after := func(d time.Duration) { <-time.After(d) }
-
-		after(time.Second) // informers say ten times a second whether they have all
-		expect("an empty cluster", []network.Service{})
-		slice := sliceOf("x", "a", 8080, ready("10.42.0.3"))
-		if _, err := client.CoreV1().Services("ns").Create(ctx, serviceOf("a", "10.96.0.9"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := client.DiscoveryV1().EndpointSlices("ns").Create(ctx, slice, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		after(settleTime)
-		expect("two changes together", []network.Service{leads("10.96.0.9:80", "10.42.0.3:8080")})
-
-		slice.Labels["other"] = "label"
-		update(t, client, slice)
-		after(settleTime)
-		expect("nothing for the network")
-
-		net.failWith(errors.New("busy"))
-		slice.Endpoints = []discoveryv1.Endpoint{ready("10.42.0.4")}
-		update(t, client, slice)
-		after(settleTime)
-		want := []network.Service{leads("10.96.0.9:80", "10.42.0.4:8080")}
-		expect("a network that fails", want)
-		net.failWith(nil)
-		after(retryInterval)
-		expect("again", want)
-		after(time.Hour)
-		expect("quiet")
+		w.after(time.Second) // informers say ten times a second whether they have all
+		w.expect("an empty cluster", []string{"replace"})
+		test(w)
 	})
 }
 
-func update(t *testing.T, client *fake.Clientset, slice *discoveryv1.EndpointSlice) {
-	t.Helper()
-	if _, err := client.DiscoveryV1().EndpointSlices(slice.Namespace).Update(t.Context(), slice.DeepCopy(), metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
+func (w *world) after(d time.Duration) { <-time.After(d) }
+
+func (w *world) expect(what string, calls []string, want ...network.Service) {
+	w.t.Helper()
+	synctest.Wait()
+	gotCalls, got := w.net.take()
+	if diff := cmp.Diff(calls, gotCalls, cmpopts.EquateEmpty()); diff != "" {
+		w.t.Errorf("%s: calls: %s", what, diff)
+	}
+	if diff := cmp.Diff(want, got, compareAddresses, cmpopts.EquateEmpty()); diff != "" {
+		w.t.Errorf("%s: %s", what, diff)
+	}
+}
+
+// put creates the object or replaces it.
+func (w *world) put(object any) {
+	w.t.Helper()
+	var err error
+	ctx := w.t.Context()
+	switch o := object.(type) {
+	case *corev1.Service:
+		if _, err = w.client.CoreV1().Services(o.Namespace).Update(ctx, o.DeepCopy(), metav1.UpdateOptions{}); err != nil {
+			_, err = w.client.CoreV1().Services(o.Namespace).Create(ctx, o.DeepCopy(), metav1.CreateOptions{})
+		}
+	case *discoveryv1.EndpointSlice:
+		if _, err = w.client.DiscoveryV1().EndpointSlices(o.Namespace).Update(ctx, o.DeepCopy(), metav1.UpdateOptions{}); err != nil {
+			_, err = w.client.DiscoveryV1().EndpointSlices(o.Namespace).Create(ctx, o.DeepCopy(), metav1.CreateOptions{})
+		}
+	case *corev1.Node:
+		_, err = w.client.CoreV1().Nodes().Update(ctx, o.DeepCopy(), metav1.UpdateOptions{})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestTheNetworkIsToldOfChangesOnly(t *testing.T) {
+	inBubble(t, func(w *world) {
+		slice := sliceOf("x", "a", 8080, ready("10.42.0.3"))
+		w.put(serviceOf("a", "10.96.0.9"))
+		w.put(slice)
+		w.after(settleTime)
+		w.expect("two changes together", []string{"change"}, leads("10.96.0.9:80", "10.42.0.3:8080"))
+
+		slice.Labels["other"] = "label"
+		w.put(slice)
+		w.after(settleTime)
+		w.expect("nothing for the network", nil, leads("10.96.0.9:80", "10.42.0.3:8080"))
+
+		w.put(serviceOf("a", "10.96.0.9", nodePort))
+		w.after(settleTime)
+		w.expect("a node port", []string{"change"}, with(leads("0.0.0.0:30080", "10.42.0.3:8080"), isExternal), leads("10.96.0.9:80", "10.42.0.3:8080"))
+
+		if err := w.client.CoreV1().Services("ns").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.after(settleTime)
+		w.expect("deleted", []string{"change"})
+		w.after(time.Hour)
+		w.expect("quiet", nil)
+	})
+}
+
+func TestAfterAFailureAllIsSetAgain(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.put(serviceOf("a", "10.96.0.9"))
+		w.after(settleTime)
+		w.expect("one", []string{"change"}, leads("10.96.0.9:80"))
+		w.net.set(errors.New("busy"), false)
+		w.put(sliceOf("x", "a", 8080, ready("10.42.0.4")))
+		w.after(settleTime)
+		w.expect("a network that fails", []string{"change"}, leads("10.96.0.9:80"))
+		w.net.set(nil, false)
+		w.after(retryInterval + settleTime)
+		w.expect("again", []string{"replace"}, leads("10.96.0.9:80", "10.42.0.4:8080"))
+		w.net.set(nil, true)
+		w.after(checkInterval)
+		w.expect("somebody flushed the rules", []string{"replace"}, leads("10.96.0.9:80", "10.42.0.4:8080"))
+	})
+}
+
+func TestTheZoneOfTheNodeCounts(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.put(serviceOf("a", "10.96.0.9"))
+		w.put(sliceOf("x", "a", 8080, hint("", "z1", ready("10.42.0.3")), hint("", "z2", ready("10.42.1.3"))))
+		w.after(settleTime)
+		w.expect("in no zone", []string{"change"}, leads("10.96.0.9:80", "10.42.0.3:8080", "10.42.1.3:8080"))
+		w.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.Node, Labels: map[string]string{corev1.LabelTopologyZone: "z2"}}})
+		w.after(settleTime)
+		w.expect("in a zone", []string{"change"}, leads("10.96.0.9:80", "10.42.1.3:8080"))
+	})
+}
+
+func TestTheOldestServiceHasTheAddress(t *testing.T) {
+	name := func(n string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: n} }
+	old := entry{planned{addresses: []network.Service{leads("203.0.113.5:80", "10.42.0.3:80")}}, 1}
+	young := entry{planned{addresses: []network.Service{leads("203.0.113.5:80", "10.42.0.4:80")}}, 2}
+	b := newBook()
+	b.put(name("young"), young)
+	b.put(name("old"), old)
+	address := old.addresses[0].ServiceAddress
+	if got, ok := b.at(address); !ok || !got.Equal(old.addresses[0]) {
+		t.Errorf("of two: %v", got)
+	}
+	b.put(name("old"), entry{})
+	if got, ok := b.at(address); !ok || !got.Equal(young.addresses[0]) {
+		t.Errorf("the other is gone: %v", got)
+	}
+	if touched := b.put(name("young"), entry{}); len(touched) != 1 || len(b.all()) != 0 || len(b.holders) != 0 {
+		t.Errorf("both are gone: %v", touched)
 	}
 }

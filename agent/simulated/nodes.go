@@ -71,6 +71,8 @@ type member struct {
 	index int
 	name  string
 	lease *node.Lease
+	// wasOff: it was switched off at its last beat.
+	wasOff bool
 }
 
 func (f *fleet) member(i int) *member {
@@ -107,6 +109,14 @@ func (f *fleet) keepShare(ctx context.Context, mine []*member) {
 // beat renews the Lease, and says Ready again if a controller lost sight of
 // the node meanwhile; a Node deleted by hand is registered anew.
 func (f *fleet) beat(ctx context.Context, m *member) error {
+	if f.Outage.has(m.name) {
+		m.wasOff = true
+		return nil
+	}
+	if m.wasOff {
+		m.wasOff = false
+		defer f.catchUp(m.name)
+	}
 	got, err := f.nodes.Get(m.name)
 	if err != nil {
 		return f.register(ctx, m)

@@ -63,7 +63,7 @@ func needsWork(pod *corev1.Pod) bool {
 // sync brings one pod to Running, or to its end, or confirms its deletion.
 func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
 	pod, err := f.pods.Pods(key.Namespace).Get(key.Name)
-	if err != nil || !needsWork(pod) {
+	if err != nil || !needsWork(pod) || f.Outage.has(pod.Spec.NodeName) {
 		return nil // gone, or a newer event already settled it
 	}
 	if pod.DeletionTimestamp != nil {

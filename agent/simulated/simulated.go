@@ -29,6 +29,9 @@ const (
 	leaseWorkers = 8
 )
 
+// User is who simulated nodes are in the API.
+const User = "system:setpoint:simulated-nodes"
+
 // ErrIncomplete is returned by Run for a Config that lacks a required field.
 var ErrIncomplete = errors.New("simulated: Config needs Client and Nodes > 0")
 
@@ -46,7 +49,9 @@ type Config struct {
 	Capacity corev1.ResourceList
 	// Version is nodeInfo.kubeletVersion.
 	Version string
-	Logger  *slog.Logger
+	// Outage switches nodes off; nil: none ever.
+	Outage *Outage
+	Logger *slog.Logger
 }
 
 func (c *Config) setDefaults() error {

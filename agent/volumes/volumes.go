@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +54,10 @@ type Config struct {
 	// WithoutMounts uses plain directories in place of tmpfs, and paths in place
 	// of bind mounts, for tests that do not run as root.
 	WithoutMounts bool
+	// Local holds the volumes of the class setpoint-local; nil has none.
+	Local Local
+	// Node is our Node, nil before it is known.
+	Node func() *corev1.Node
 	// Warn tells users of a pod about what does not stop it; nil tells nobody.
 	Warn func(pod *corev1.Pod, reason, message string)
 }
@@ -90,6 +93,8 @@ type Input struct {
 	PodIPs      []string
 	HostIPs     []string
 	Allocatable corev1.ResourceList
+	// Setup says that nothing of the pod runs yet: files may change their owner.
+	Setup bool
 }
 
 // Mount makes every volume of the pod ready, or brings its content up to date,
@@ -122,9 +127,9 @@ func (m *Manager) mount(ctx context.Context, in Input, v *corev1.Volume) (string
 	case v.HostPath != nil:
 		return v.HostPath.Path, checkHostPath(v.HostPath)
 	case v.PersistentVolumeClaim != nil:
-		return m.claim(ctx, in.Pod, v.PersistentVolumeClaim.ClaimName, false)
+		return m.claim(ctx, in, v, v.PersistentVolumeClaim.ClaimName)
 	case v.Ephemeral != nil:
-		return m.claim(ctx, in.Pod, in.Pod.Name+"-"+v.Name, true)
+		return m.claim(ctx, in, v, in.Pod.Name+"-"+v.Name)
 	case v.Image != nil:
 		return "", nil // the runtime mounts it
 	case v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Projected != nil:
@@ -201,83 +206,14 @@ func isMountPoint(dir string) bool {
 	return a.Dev != b.Dev
 }
 
-// claim gives the path of volumes that live on this host. One that is the pod's own must have been made for it.
-func (m *Manager) claim(ctx context.Context, pod *corev1.Pod, name string, own bool) (string, error) {
-	owner := pod
-	if !own {
-		owner = nil
-	}
-	pv, err := m.Objects.Volume(ctx, pod.Namespace, name, owner)
-	if err != nil {
-		return "", err
-	}
-	switch {
-	case pv.Spec.HostPath != nil:
-		return pv.Spec.HostPath.Path, checkHostPath(pv.Spec.HostPath)
-	case pv.Spec.Local != nil:
-		return pv.Spec.Local.Path, nil
-	default:
-		return "", fmt.Errorf("persistent volume %s: %w", pv.Name, ErrUnsupported)
-	}
-}
-
-// checkHostPath creates what the type says may be created and refuses the rest.
-func checkHostPath(h *corev1.HostPathVolumeSource) error {
-	kind := corev1.HostPathUnset
-	if h.Type != nil {
-		kind = *h.Type
-	}
-	switch kind {
-	case corev1.HostPathDirectoryOrCreate:
-		if err := os.MkdirAll(h.Path, 0o755); err != nil {
-			return err
-		}
-	case corev1.HostPathFileOrCreate:
-		f, err := os.OpenFile(h.Path, os.O_CREATE|os.O_EXCL, 0o644) // what is there may be a pipe, which is not to be opened
-		if err == nil {
-			err = f.Close()
-		}
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	case corev1.HostPathUnset:
-		return nil
-	}
-	info, err := os.Stat(h.Path)
-	if err == nil && matchesType(info.Mode(), kind) {
-		return nil
-	}
-	return fmt.Errorf("hostPath type check failed: %s is not a %s", h.Path, hostPathNames[kind])
-}
-
-var hostPathNames = map[corev1.HostPathType]string{
-	corev1.HostPathDirectory: "directory", corev1.HostPathDirectoryOrCreate: "directory",
-	corev1.HostPathFile: "file", corev1.HostPathFileOrCreate: "file",
-	corev1.HostPathSocket: "socket file", corev1.HostPathCharDev: "character device", corev1.HostPathBlockDev: "block device",
-}
-
-func matchesType(mode os.FileMode, kind corev1.HostPathType) bool {
-	switch kind {
-	case corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate:
-		return mode.IsDir()
-	case corev1.HostPathFile, corev1.HostPathFileOrCreate:
-		return mode.IsRegular()
-	case corev1.HostPathSocket:
-		return mode&os.ModeSocket != 0
-	case corev1.HostPathCharDev:
-		return mode&os.ModeCharDevice != 0
-	case corev1.HostPathBlockDev:
-		return mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0
-	default:
-		return false
-	}
-}
-
 // Unmount removes the pod's directory and every mount below it.
 func (m *Manager) Unmount(uid types.UID) error {
 	m.tokens.forget(uid)
 	m.certificates.forget(uid)
 	dir := m.Dirs.Pod(&corev1.Pod{ObjectMeta: metaWithUID(uid)})
+	if err := m.releaseDevices(dir); err != nil {
+		return err
+	}
 	mounts, err := mountsBelow(dir)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func (r *Runtime) weighAbove(s *sandbox, comes bool) error {
 		}
 		limits := cgroup.Limits{CPUShares: min(sharesMax, max(sharesMin, requested[dir]))}
 		if dir == r.cgroupRoot() || path.Base(dir) == allPodsGroup {
-			if limits, err = machineLimits(); err != nil {
+			if limits, err = r.machineLimits(); err != nil {
 				return err
 			}
 		}
@@ -76,8 +76,8 @@ func (r *Runtime) requestedShares(changing *sandbox, comes bool) map[string]uint
 	return sums
 }
 
-// machineLimits are those of all pods together.
-func machineLimits() (cgroup.Limits, error) {
+// machineLimits are those of all pods together: what is not reserved.
+func (r *Runtime) machineLimits() (cgroup.Limits, error) {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
 		return cgroup.Limits{}, os.NewSyscallError("sysinfo", err)
@@ -85,8 +85,8 @@ func machineLimits() (cgroup.Limits, error) {
 	pids, err := pidsMax()
 	return cgroup.Limits{
 		CPUShares:   min(sharesMax, uint64(runtime.NumCPU())*sharesPerCPU),
-		MemoryBytes: int64(info.Totalram) * int64(info.Unit),
-		PIDs:        pids * podsPIDsPercent / 100,
+		MemoryBytes: max(1<<20, int64(info.Totalram)*int64(info.Unit)-r.config.ReservedMemoryBytes),
+		PIDs:        max(1, min(pids*podsPIDsPercent/100, pids-r.config.ReservedPIDs)),
 	}, err
 }
 

@@ -320,6 +320,10 @@ func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
 	if err := r.kill(ctx, c); err != nil {
 		return err
 	}
+	// The process that booted it may not have ended yet.
+	if err := c.group.Kill(); err != nil {
+		return err
+	}
 	if err := c.group.Destroy(); err != nil {
 		return err
 	}

@@ -2,16 +2,16 @@
 // per pod, with nothing installed on the machine.
 //
 // It owns the runtime's data directory (images, sandboxes, containers), the node's bridge and cgroup subtree, and the
-// shims. The agent calls it as a cri.Runtime and cri.Streamer; it may call its sub-packages (images, shim, shimbinary, boot, cgroup,
-// seccomp), agent/network and agent/cri/embedded/demoimage. Programs that link it call [ReexecMain] first thing in main: shims, container
-// inits and execs are the same executable under other names.
+// shims. The agent calls it as a cri.Runtime and cri.Streamer; it may call its sub-packages (images, shim, executable, boot,
+// trial, cgroup, seccomp), agent/network and agent/cri/embedded/demoimage. Programs that link it call [ReexecMain] first thing in
+// main: shims, container inits and execs are the same executable under other names.
 //
 // It promises: containers, their logs and exit codes survive a restart of the agent (New finds them again); an
 // exit is announced at once through GetContainerEvents; a container whose shim died is reported as exited with
 // code 137 and reason Unknown, never as running; a damaged record costs its own pod, which is ended and can be
 // made anew, and nothing else; every call after which something may be left half done can be repeated; after a
 // removal no mount, interface, cgroup or process is left. Errors carry gRPC codes. Needs root and Linux 5.12.
-// Checkpoint and restore are refused (Unimplemented); user namespaces and host ports on IPv6 are not provided.
+// Checkpoint and restore are refused (Unimplemented); host ports on IPv6 are not provided.
 //
 // Lock order: Runtime.mu before a sandbox's or container's mu; neither is held while a process is waited for.
 //

@@ -142,7 +142,7 @@ func (r *Runtime) startExec(c *container, req execRequest) (*execSession, error)
 	defer specWriter.Close()
 	s := &execSession{reports: reports}
 	s.helper = &exec.Cmd{
-		Path: r.executable.path, Args: []string{shim.ExecName}, Dir: "/", Env: []string{"GOMAXPROCS=2"},
+		Path: r.executable.Path, Args: []string{shim.ExecName}, Dir: "/", Env: []string{"GOMAXPROCS=2"},
 		ExtraFiles: []*os.File{specReader, childReports},
 	}
 	childEnds, err := s.connectStreams(req)
@@ -178,7 +178,9 @@ func (c *container) execSpec(req execRequest) boot.ExecSpec {
 	if req.tty && !process.Tty {
 		process.Env = append(slices.Clone(process.Env), "TERM=xterm")
 	}
-	return boot.ExecSpec{PID: c.record.PID, Cgroup: boot.Cgroup{Dirs: c.group.Dirs(), V2: false}, Process: process}
+	return boot.ExecSpec{
+		PID: c.record.PID, Cgroup: c.cgroupSpec(), Users: c.sandbox.users(), Process: process,
+	}
 }
 
 // connectStreams makes pipes rather than letting os/exec copy: the helper's end is not the command's. A stream that nobody

@@ -15,6 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/demoimage"
+	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
 )
 
 const demoImage = "setpoint.local/demo:v1"
@@ -35,6 +36,7 @@ func testConfig(t testing.TB) Config {
 	if libraries() != nil {
 		config.ShimExecutable = buildShim(t)
 	}
+	t.Cleanup(func() { machinetest.UnmountBelow(config.DataDir) })
 	t.Cleanup(func() { removeLeftovers(t, config) })
 	return config
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -104,18 +102,23 @@ func (r *Runtime) RemoveImage(_ context.Context, spec *runtimeapi.ImageSpec) err
 	return coded(r.images.Remove(spec.GetImage(), r.layersInUse()))
 }
 
-func (r *Runtime) layersInUse() map[string]bool {
+// Images is the runtime's store.
+func (r *Runtime) Images() *images.Store { return r.images }
+
+// ImagesInUse are the images and layers of containers, ended ones too.
+func (r *Runtime) ImagesInUse() (images.Use, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	inUse := map[string]bool{}
+	use := images.Use{Images: map[string]bool{}, Layers: map[string]bool{}}
 	for _, c := range r.containers {
-		for _, layers := range append(slices.Collect(maps.Values(c.record.Volumes)), c.record.Layers) {
-			for _, layer := range layers {
-				inUse[layer] = true
-			}
-		}
+		use.Add(c.record.ImageID, c.record.Layers, c.record.Volumes)
 	}
-	return inUse
+	return use, nil
+}
+
+func (r *Runtime) layersInUse() map[string]bool {
+	use, _ := r.ImagesInUse() // it knows always
+	return use.Layers
 }
 
 // ImageFsInfo reports the use of the file systems of images and containers, which are one.

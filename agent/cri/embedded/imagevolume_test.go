@@ -3,6 +3,7 @@ package embedded
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -111,13 +112,12 @@ func TestImageVolumes(t *testing.T) {
 	}
 }
 
-// TestLayersOfImageVolumesStay while a container has them, though the image is removed.
+// TestLayersOfImageVolumesStay while a container has them, though the image is removed, also over a restart of the runtime.
 func TestLayersOfImageVolumesStay(t *testing.T) {
 	config := testConfig(t)
 	config.ImagesDir = t.TempDir()
 	archive(t, config.ImagesDir, "setpoint.local/data:v1", layerOf(t, map[string]string{"file": "here"}))
 	r := open(t, config)
-	t.Cleanup(func() { removeAll(t, r) })
 	p := runPod(t, r, nil)
 	look := containerConfig("look", "read=/v/file")
 	look.Mounts = append(look.Mounts, &runtimeapi.Mount{ContainerPath: "/v", Image: &runtimeapi.ImageSpec{Image: "setpoint.local/data:v1"}})
@@ -128,6 +128,12 @@ func TestLayersOfImageVolumesStay(t *testing.T) {
 	if err := r.RemoveImage(t.Context(), &runtimeapi.ImageSpec{Image: "setpoint.local/data:v1"}); err != nil {
 		t.Fatal(err)
 	}
+	if err := r.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	r = open(t, config)
+	t.Cleanup(func() { removeAll(t, r) })
+	p = &pod{t, r, p.config, p.id}
 	if err := r.StartContainer(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}

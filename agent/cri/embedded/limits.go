@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"strings"
@@ -72,7 +73,7 @@ func (r *Runtime) createPodCgroup(s *sandbox) error {
 	if err != nil {
 		return err
 	}
-	limits.PIDs = pids * podPIDsPercent / 100
+	limits.PIDs = cmp.Or(r.config.PodPIDsMax, pids*podPIDsPercent/100)
 	if err := s.pod.Create(limits); err != nil {
 		return err
 	}

@@ -29,8 +29,10 @@ type sandboxRecord struct {
 	Handler   string
 	CreatedAt time.Time
 	// Ready is false while the sandbox is being made and after it was stopped.
-	Ready      bool
-	ShimPID    int
+	Ready   bool
+	ShimPID int
+	// HolderPID is the process that holds the pod's network, IPC and UTS namespaces and, if it has one, its user namespace.
+	HolderPID  int
 	Endpoint   network.Endpoint
 	CgroupPath string
 }

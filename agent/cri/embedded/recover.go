@@ -18,13 +18,7 @@ func (r *Runtime) recover() error {
 	if err := r.recoverContainers(); err != nil {
 		return err
 	}
-	inUse := map[string]bool{}
-	for _, c := range r.containers {
-		for _, layer := range c.record.Layers {
-			inUse[layer] = true
-		}
-	}
-	if err := r.images.Prune(inUse); err != nil {
+	if err := r.images.Prune(r.layersInUse()); err != nil {
 		r.config.Logger.Warn("prune image layers", "err", err)
 	}
 	for _, s := range r.sandboxes {

@@ -11,14 +11,17 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/cri-streaming/pkg/streaming"
 
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/demoimage"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/executable"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 	"github.com/setpoint-io/setpoint/agent/network"
@@ -52,19 +55,28 @@ type Config struct {
 	// NoDemoImage leaves the demo images out; DemoExecutable is what they contain, empty means this executable.
 	NoDemoImage    bool
 	DemoExecutable string
-	Logger         *slog.Logger
+	// PodPIDsMax is how many processes a pod may have; 0: a part of the machine's.
+	PodPIDsMax int64
+	// ReservedMemoryBytes and ReservedPIDs of the machine all pods together cannot have.
+	ReservedMemoryBytes, ReservedPIDs int64
+	Logger                            *slog.Logger
 }
+
+// Admission may keep a pod from being connected at an address.
+type Admission func(ctx context.Context, pod *runtimeapi.PodSandboxConfig, address netip.Addr) error
 
 // Runtime implements cri.Runtime and cri.Streamer. mu guards the two maps and closed.
 type Runtime struct {
 	config     Config
 	images     *images.Store
 	network    *network.Network
-	executable *executable
+	executable *executable.Executable
 	events     *events
 	ctx        context.Context
 	cancel     context.CancelFunc
 	background sync.WaitGroup
+
+	admit atomic.Pointer[Admission]
 
 	mu         sync.Mutex
 	sandboxes  map[string]*sandbox
@@ -74,6 +86,8 @@ type Runtime struct {
 	// cgroupPaths is held while a pod's cgroup path is made or trimmed, so that neither undoes the other.
 	cgroupPaths sync.Mutex
 	preflight   preflight
+	usersOnce   sync.Once
+	usersErr    error // why no pod can have a user namespace
 
 	streamOnce   sync.Once
 	streamServer streaming.Server
@@ -133,7 +147,7 @@ func (r *Runtime) open() error {
 		return err
 	}
 	var err error
-	if r.executable, err = openExecutable(r.config.ShimExecutable); err != nil {
+	if r.executable, err = executable.Open(r.config.ShimExecutable); err != nil {
 		return err
 	}
 	if err := r.openImages(); err != nil {
@@ -199,6 +213,9 @@ func (r *Runtime) SetPodCIDR(prefix netip.Prefix) error { return r.network.SetPo
 // SetClusterCIDR says which range covers the pods of all nodes, before SetPodCIDR; later it changes nothing.
 func (r *Runtime) SetClusterCIDR(prefix netip.Prefix) { r.network.SetClusterCIDR(prefix) }
 
+// Admit makes the runtime ask before it connects a pod to the network; one that is not admitted fails, and is tried again.
+func (r *Runtime) Admit(ask Admission) { r.admit.Store(&ask) }
+
 // Network is the node's pod network.
 func (r *Runtime) Network() *network.Network { return r.network }
 
@@ -224,7 +241,7 @@ func (r *Runtime) Close(context.Context) error {
 	}
 	r.background.Wait()
 	r.events.close()
-	return errors.Join(err, r.executable.close())
+	return errors.Join(err, r.executable.Close())
 }
 
 // Uninstall removes the bridge and the nftables table of a closed runtime without pods.

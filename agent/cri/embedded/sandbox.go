@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -130,11 +131,20 @@ func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) error {
 }
 
 func (r *Runtime) finishSandbox(ctx context.Context, s *sandbox, started *startedShim) error {
-	connected := r.connectSandbox(s)
+	s.record.HolderPID = started.pid
+	var connected error
+	if usersOf(s.config) == nil {
+		connected = r.connectSandbox(ctx, s) // meanwhile the shim starts
+	}
 	// A shim that could not prepare may be gone before it is connected: its own reason
 	// says more than that there is no such process.
-	if err := started.wait(ctx); err != nil {
+	pause, err := started.wait(ctx)
+	if err != nil {
 		return fmt.Errorf("%w%s", err, s.shimLog())
+	}
+	if usersOf(s.config) != nil {
+		s.record.HolderPID = pause
+		connected = r.connectSandbox(ctx, s)
 	}
 	if connected != nil {
 		return connected
@@ -149,7 +159,7 @@ func (r *Runtime) finishSandbox(ctx context.Context, s *sandbox, started *starte
 	return writeRecord(s.dir, s.record)
 }
 
-func (r *Runtime) connectSandbox(s *sandbox) error {
+func (r *Runtime) connectSandbox(ctx context.Context, s *sandbox) error {
 	if hostNetwork(s.config) {
 		return nil
 	}
@@ -157,7 +167,11 @@ func (r *Runtime) connectSandbox(s *sandbox) error {
 	if err != nil {
 		return err
 	}
-	endpoint, err := r.network.Attach(s.record.ShimPID, s.id, ports...)
+	var admit func(netip.Addr) error
+	if ask := r.admit.Load(); ask != nil {
+		admit = func(address netip.Addr) error { return (*ask)(ctx, s.config, address) }
+	}
+	endpoint, err := r.network.Attach(s.record.HolderPID, s.id, admit, ports...)
 	if err != nil {
 		return err
 	}

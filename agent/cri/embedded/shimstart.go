@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (r *Runtime) startShim(s *sandbox) (*startedShim, error) {
 	}
 	defer childReady.Close()
 	command := &exec.Cmd{
-		Path: r.executable.path, Args: []string{shim.Name, s.dir}, Dir: "/",
+		Path: r.executable.Path, Args: []string{shim.Name, s.dir}, Dir: "/",
 		// Two processors' worth of threads are plenty for copying logs.
 		Env:        []string{"GOMAXPROCS=2"},
 		Stdout:     log,
@@ -76,8 +77,13 @@ func (r *Runtime) reapShim(command *exec.Cmd, s *sandbox) {
 	}
 }
 
+// shimNamespaces are the pod's, which are made with its shim; those of a pod with users of its own belong to these, and are made
+// by the shim.
 func shimNamespaces(config *runtimeapi.PodSandboxConfig) uintptr {
 	var flags uintptr
+	if usersOf(config) != nil {
+		return flags
+	}
 	options := namespaces(config)
 	if options.GetNetwork() != runtimeapi.NamespaceMode_NODE {
 		flags |= unix.CLONE_NEWNET | unix.CLONE_NEWUTS
@@ -114,20 +120,21 @@ func podPID(pod *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig
 	return options.GetPid() == runtimeapi.NamespaceMode_POD && sharesPID(pod)
 }
 
-// wait returns when the shim listens.
-func (s *startedShim) wait(ctx context.Context) error {
+// wait returns when the shim listens, with the number of its pause process, or 0.
+func (s *startedShim) wait(ctx context.Context) (pause int, err error) {
 	defer s.ready.Close()
 	deadline := time.Now().Add(shimStartTimeMax)
 	if limit, ok := ctx.Deadline(); ok && limit.Before(deadline) {
 		deadline = limit
 	}
 	if err := s.ready.SetReadDeadline(deadline); err != nil {
-		return err
+		return 0, err
 	}
-	if n, err := s.ready.Read(make([]byte, 1)); n != 1 {
-		return fmt.Errorf("shim did not start: %w", err)
+	var number int32
+	if err := binary.Read(s.ready, binary.NativeEndian, &number); err != nil {
+		return 0, fmt.Errorf("shim did not start: %w", err)
 	}
-	return nil
+	return int(number), nil
 }
 
 func (s *sandbox) writeShimConfig() error {
@@ -135,13 +142,13 @@ func (s *sandbox) writeShimConfig() error {
 	if err != nil {
 		return err
 	}
-	config := shim.Config{Sysctls: sysctls}
+	config := shim.Config{PodSettings: boot.PodSettings{Sysctls: sysctls}, Users: usersOf(s.config), Cgroups: s.leaf.Dirs()}
 	if !hostNetwork(s.config) {
 		config.Hostname = s.config.GetHostname()
 	}
-	if sharesPID(s.config) {
+	if sharesPID(s.config) || config.Users != nil {
 		masked, _ := hiddenPaths(nil)
-		config.Pause = &boot.PauseSpec{Cgroup: boot.Cgroup{Dirs: s.leaf.Dirs()}, MaskedPaths: masked}
+		config.Pause = &boot.PauseSpec{MaskedPaths: masked}
 	}
 	data, err := json.Marshal(config)
 	if err != nil {

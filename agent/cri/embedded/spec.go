@@ -121,6 +121,7 @@ func (r *Runtime) specOf(c *container) (*boot.Spec, error) {
 		Privileged:  security.GetPrivileged(),
 		Cgroup:      c.cgroupSpec(),
 		OOMScoreAdj: int(c.limits().GetOomScoreAdj()),
+		Users:       c.sandbox.users(),
 		Process:     c.record.Process,
 	}
 	for _, device := range c.config.GetDevices() {

@@ -36,6 +36,7 @@ func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse,
 func (r *Runtime) Can() podfields.Node {
 	node := podfields.Embedded
 	node.NoSELinux = !machine.HasSELinux()
+	node.UserNamespaces = r.hasUsers()
 	return node
 }
 
@@ -53,8 +54,10 @@ func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 			ready, network,
 		}},
-		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true}}},
-		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
+		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{
+			RecursiveReadOnlyMounts: true, UserNamespaces: r.hasUsers(),
+		}}},
+		Features: &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
 	}, nil
 }
 

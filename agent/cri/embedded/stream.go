@@ -139,7 +139,7 @@ func (s *sandbox) dial(ctx context.Context, port int32) (net.Conn, error) {
 		return dialLocal(ctx, port)
 	}
 	s.mu.Lock()
-	pid := s.record.ShimPID
+	pid := s.record.HolderPID
 	s.mu.Unlock()
 	type result struct {
 		conn net.Conn

@@ -18,18 +18,19 @@ import (
 
 func validateSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
 	security := config.GetLinux().GetSecurityContext()
-	switch userns := namespaces(config).GetUsernsOptions(); {
+	switch {
 	case config.GetMetadata().GetName() == "":
 		return status.Error(codes.InvalidArgument, "sandbox config has no metadata")
 	case handler != "":
 		return status.Errorf(codes.InvalidArgument, "no runtime for handler %q is configured", handler)
-	case userns != nil && userns.GetMode() == runtimeapi.NamespaceMode_POD:
-		return status.Error(codes.Unimplemented, "the embedded runtime has no user namespaces; use containerd")
 	case labelled(security.GetSelinuxOptions()):
 		return errNoLabels
 	}
 	if _, err := hostPorts(config); err != nil {
 		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	if err := validateUsers(namespaces(config)); err != nil {
+		return err
 	}
 	_, err := sysctlFiles(config)
 	return err

@@ -39,9 +39,9 @@ func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
 		want codes.Code
 	}{
 		"nothing": {sandbox(func(*runtimeapi.PodSandboxConfig) {}), codes.OK},
-		"user namespaces": {sandbox(func(c *runtimeapi.PodSandboxConfig) {
+		"a user namespace without users": {sandbox(func(c *runtimeapi.PodSandboxConfig) {
 			c.Linux.SecurityContext.NamespaceOptions.UsernsOptions = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD}
-		}), codes.Unimplemented},
+		}), codes.InvalidArgument},
 		"host ports":       {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.PortMappings = ports[:1] }), codes.OK},
 		"host ports, IPv6": {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.PortMappings = ports }), codes.InvalidArgument},
 		"host ports of the host": {sandbox(func(c *runtimeapi.PodSandboxConfig) {

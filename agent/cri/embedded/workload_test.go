@@ -106,6 +106,12 @@ func lookAt(key, value string) string {
 		return strings.TrimSpace(string(data))
 	case "write":
 		return fmt.Sprint(os.WriteFile(value, []byte("x"), 0o644))
+	case "owner":
+		var stat unix.Stat_t
+		if err := unix.Lstat(value, &stat); err != nil {
+			return err.Error()
+		}
+		return fmt.Sprintf("%d:%d", stat.Uid, stat.Gid)
 	case "uid":
 		groups, _ := os.Getgroups()
 		return fmt.Sprint(os.Getuid(), os.Getgid(), groups)

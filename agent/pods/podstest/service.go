@@ -253,6 +253,16 @@ func (r *Runtime) ListContainers(_ context.Context, f *runtimeapi.ContainerFilte
 	return out, nil
 }
 
+// ImageFsInfo tells of no file system.
+func (r *Runtime) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+	return &runtimeapi.ImageFsInfoResponse{}, nil
+}
+
+// ListPodSandboxStats is of runtimes that know more.
+func (r *Runtime) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+	return nil, nil
+}
+
 // ListContainerStats has none.
 func (r *Runtime) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	return nil, nil

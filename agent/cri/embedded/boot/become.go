@@ -69,6 +69,10 @@ func enterCwd(name string) error {
 	if err := os.Chdir(name); err != nil {
 		return fmt.Errorf("working directory: %w", err)
 	}
+	// A link of /proc/self/fd leads to wherever a descriptor is; what is not below the root has no path.
+	if _, err := unix.Getwd(); err != nil {
+		return fmt.Errorf("working directory %s is not in the container: %w", name, err)
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -21,8 +22,11 @@ func standardDevices() []string {
 // openDevices takes the host's nodes as bind mounts: a bind mount of a node works where mknod'ed nodes do not, so
 // the rest of the container can be nodev.
 func openDevices(spec *Spec, trees map[string]tree) error {
+	if spec.makesNodes() {
+		return nil // populateDev does
+	}
 	if spec.Privileged {
-		return nil // populateDev makes real nodes
+		spec.Devices = hostDevices()
 	}
 	for _, name := range standardDevices() {
 		if err := openDevice(name, name, trees); err != nil {
@@ -54,8 +58,8 @@ func openNode(name string) (tree, error) {
 		return tree{}, err
 	}
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-	if err := unix.MountSetattr(opened.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
-		unix.Close(opened.fd)
+	if err := unix.MountSetattr(opened.FD, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+		unix.Close(opened.FD)
 		return tree{}, err
 	}
 	return opened, nil
@@ -70,8 +74,8 @@ func openNullTree() (tree, error) {
 		return tree{}, fmt.Errorf("/dev/null: %w", err)
 	}
 	var stat unix.Stat_t
-	if err := unix.Fstat(null.fd, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFCHR || stat.Rdev != unix.Mkdev(1, 3) {
-		unix.Close(null.fd)
+	if err := unix.Fstat(null.FD, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFCHR || stat.Rdev != unix.Mkdev(1, 3) {
+		unix.Close(null.FD)
 		return tree{}, errNotNull
 	}
 	return null, nil
@@ -84,8 +88,8 @@ func OpenNull() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(null.fd)
-	fd, err := unix.Open(handle(null.fd), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	defer unix.Close(null.FD)
+	fd, err := unix.Open(handle(null.FD), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("/dev/null: %w", err)
 	}
@@ -94,7 +98,7 @@ func OpenNull() (*os.File, error) {
 
 func populateDev(root rootDir, spec *Spec, trees map[string]tree) error {
 	var err error
-	if spec.Privileged {
+	if spec.makesNodes() {
 		err = copyHostDevices(root)
 	} else {
 		err = placeDevices(root, spec, trees)
@@ -130,8 +134,26 @@ func placeDevices(root rootDir, spec *Spec, trees map[string]tree) error {
 	return nil
 }
 
+// makesNodes: a privileged container has nodes of its own of all the host's devices; users of a user namespace cannot make any.
+func (s *Spec) makesNodes() bool { return s.Privileged && s.Users == nil }
+
+// hostDevices are those that are not in every container anyway.
+func hostDevices() (devices []Device) {
+	_ = walkHostDevices(func(name string) error { // which fails only if this does
+		if !slices.Contains(standardDevices(), name) {
+			devices = append(devices, Device{HostPath: name, ContainerPath: name})
+		}
+		return nil
+	})
+	return devices
+}
+
 // copyHostDevices remakes every node of the host's /dev for a privileged container.
 func copyHostDevices(root rootDir) error {
+	return walkHostDevices(func(name string) error { return copyDevice(root, name) })
+}
+
+func walkHostDevices(visit func(name string) error) error {
 	return filepath.WalkDir("/dev", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // devices come and go; what vanished need not be copied
@@ -145,7 +167,7 @@ func copyHostDevices(root rootDir) error {
 		if entry.Type()&os.ModeDevice == 0 || name == "/dev/ptmx" || name == "/dev/console" {
 			return nil
 		}
-		return copyDevice(root, name)
+		return visit(name)
 	})
 }
 
@@ -174,7 +196,7 @@ func mountCgroups(root rootDir, spec *Spec, trees map[string]tree) error {
 		if !spec.Privileged {
 			attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 		}
-		if err := unix.MountSetattr(source.fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		if err := unix.MountSetattr(source.FD, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 			return fmt.Errorf("cgroup %s: %w", controller, err)
 		}
 		if err := place(root, source, target); err != nil {

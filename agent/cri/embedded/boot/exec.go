@@ -12,26 +12,57 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// everyNamespace is what a container's main process may have of its own; entering one that is shared does nothing.
-const everyNamespace = unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWNET | unix.CLONE_NEWPID |
-	unix.CLONE_NEWCGROUP | unix.CLONE_NEWNS
+// everyNamespace is what a container's main process may have of its own, beside a cgroup namespace (v2); entering one that is shared
+// does nothing.
+const everyNamespace = unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS
 
 // Exec runs a command inside a running container, reports its exit code and ends the process. When the other end of
 // the report socket closes, the command is killed: nobody would read its result any more.
 func Exec() {
 	runtime.LockOSThread()
 	var spec ExecSpec
-	if err := readSpec(&spec); err != nil {
+	if err := readExecSpec(&spec); err != nil {
 		fail(err)
 	}
 	command := &command{}
 	go command.killOnHangup()
+	if spec.Users != nil {
+		fail(execInUsers(&spec))
+	}
 	if err := startInside(&spec, command); err != nil {
 		fail(err)
 	}
 	code := wait(command.pid)
 	_ = send(Report{Done: true, Exited: code}) // the reader may have given up
 	os.Exit(0)
+}
+
+func readExecSpec(spec *ExecSpec) error {
+	if len(os.Args) > 1 && os.Args[1] == insideStage {
+		return readHanded(spec)
+	}
+	return readSpec(spec)
+}
+
+// execInUsers does what only the host's root may, starts Exec again among the container's users, and ends with it.
+func execInUsers(spec *ExecSpec) error {
+	if err := joinCgroups(spec.Cgroup); err != nil {
+		return err
+	}
+	giveStreams(spec.Users)
+	inside := *spec
+	inside.Users, inside.Cgroup = nil, Cgroup{V2: spec.Cgroup.V2}
+	handed, err := handOver(&inside)
+	if err != nil {
+		return err
+	}
+	pid, err := enterUsers(spec.Users.Holder, os.Args[0], handed, 0)
+	if err != nil {
+		return err
+	}
+	releaseStreams()
+	os.Exit(wait(pid))
+	return nil
 }
 
 // command is the process that Exec starts. mu is held while it is forked, so that a hang-up comes before or after. flags are
@@ -74,17 +105,10 @@ func startInside(spec *ExecSpec, command *command) error {
 	if err := unix.CloseRange(SpecFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}
-	null, err := OpenNull()
-	if err != nil {
+	if err := joinCgroups(spec.Cgroup); err != nil {
 		return err
 	}
-	defer null.Close()
-	for _, dir := range spec.Cgroup.Dirs {
-		if err := os.WriteFile(dir+"/cgroup.procs", []byte("0"), 0); err != nil {
-			return fmt.Errorf("join cgroup: %w", err)
-		}
-	}
-	if err := enter(spec.PID); err != nil {
+	if err := enter(spec); err != nil {
 		return err
 	}
 	if err := newKeyring(); err != nil {
@@ -98,21 +122,26 @@ func startInside(spec *ExecSpec, command *command) error {
 	if err := command.spawn(&spec.Process); err != nil {
 		return err
 	}
-	return releaseStreams(null)
+	releaseStreams()
+	return nil
 }
 
 // enter joins all namespaces at once. Unsharing the file system context first is what lets a thread of a
 // multi-threaded process change its mount namespace.
-func enter(pid int) error {
-	target, err := unix.PidfdOpen(pid, 0)
+func enter(spec *ExecSpec) error {
+	target, err := unix.PidfdOpen(spec.PID, 0)
 	if err != nil {
-		return fmt.Errorf("container process %d: %w", pid, err)
+		return fmt.Errorf("container process %d: %w", spec.PID, err)
 	}
 	defer unix.Close(target)
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare file system context: %w", err)
 	}
-	if err := unix.Setns(target, everyNamespace); err != nil {
+	namespaces := everyNamespace
+	if spec.Cgroup.V2 {
+		namespaces |= unix.CLONE_NEWCGROUP
+	}
+	if err := unix.Setns(target, namespaces); err != nil {
 		return fmt.Errorf("enter container: %w", err)
 	}
 	return nil
@@ -191,13 +220,10 @@ func restrictForFork(process *Process, identity Identity) error {
 }
 
 // releaseStreams leaves the command as the only holder of its streams, so that readers see their end.
-func releaseStreams(null *os.File) error {
+func releaseStreams() {
 	for fd := range 3 {
-		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
-			return fmt.Errorf("release streams: %w", err)
-		}
+		_ = unix.Close(fd) // it was open, or it is closed now
 	}
-	return nil
 }
 
 func wait(pid int) int {

@@ -27,28 +27,28 @@ func hideHost(root rootDir, spec *Spec) error {
 // mask covers a file with /dev/null and a directory with an empty read-only tmpfs.
 func mask(root rootDir, name string) error {
 	target, err := openTarget(root, name)
-	if err != nil || target.fd < 0 {
+	if err != nil || target.FD < 0 {
 		return err
 	}
-	defer unix.Close(target.fd)
-	if target.isDir {
-		return unix.Mount("tmpfs", handle(target.fd), "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=0k")
+	defer unix.Close(target.FD)
+	if target.IsDir {
+		return unix.Mount("tmpfs", handle(target.FD), "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=0k")
 	}
 	null, err := openNullTree()
 	if err != nil {
 		return err
 	}
-	defer unix.Close(null.fd)
-	return unix.MoveMount(null.fd, "", target.fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	defer unix.Close(null.FD)
+	return unix.MoveMount(null.FD, "", target.FD, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
 func seal(root rootDir, name string) error {
 	target, err := openTarget(root, name)
-	if err != nil || target.fd < 0 {
+	if err != nil || target.FD < 0 {
 		return err
 	}
-	defer unix.Close(target.fd)
-	sealed, err := unix.OpenTree(target.fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	defer unix.Close(target.FD)
+	sealed, err := unix.OpenTree(target.FD, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 	if err != nil {
 		return err
 	}
@@ -57,14 +57,14 @@ func seal(root rootDir, name string) error {
 	if err := unix.MountSetattr(sealed, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
 		return err
 	}
-	return unix.MoveMount(sealed, "", target.fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	return unix.MoveMount(sealed, "", target.FD, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
 // openTarget finds what is to be covered; fd is -1 when there is no such file.
 func openTarget(root rootDir, name string) (tree, error) {
 	fd, err := root.open(name, unix.O_PATH)
 	if errors.Is(err, unix.ENOENT) {
-		return tree{fd: -1}, nil
+		return tree{FD: -1}, nil
 	}
 	if err != nil {
 		return tree{}, err

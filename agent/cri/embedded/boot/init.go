@@ -14,6 +14,9 @@ import (
 func Init() {
 	// Namespaces, capabilities, no_new_privs and seccomp belong to the thread; execve keeps those of the caller.
 	runtime.LockOSThread()
+	if len(os.Args) > 1 && os.Args[1] == insideStage {
+		fail(runInside())
+	}
 	var spec Spec
 	if err := readSpec(&spec); err != nil {
 		fail(err)
@@ -34,6 +37,12 @@ func run(spec *Spec) error {
 	if err := joinCgroups(spec.Cgroup); err != nil {
 		return err
 	}
+	if spec.Users != nil {
+		return runInUsers(spec)
+	}
+	if err := newCgroupNamespace(spec.Cgroup); err != nil {
+		return err
+	}
 	target, err := openNamespace(spec.SharedPID)
 	if err != nil {
 		return err
@@ -41,26 +50,39 @@ func run(spec *Spec) error {
 	if err := enterRoot(spec, target); err != nil {
 		return err
 	}
-	if target >= 0 {
-		return becomeIn(target, &spec.Process)
-	}
-	if err := newSession(&spec.Process); err != nil {
-		return err
-	}
-	return become(&spec.Process)
+	return becomeMain(target, &spec.Process)
 }
 
-// announce tells the host pid: the procfs mounted here is still the host's, so /proc/self names us as the host sees us.
+// becomeMain becomes the command, in the PID namespace of target if that is not -1.
+func becomeMain(target int, process *Process) error {
+	if target >= 0 {
+		return becomeIn(target, process)
+	}
+	if err := newSession(process); err != nil {
+		return err
+	}
+	return become(process)
+}
+
 func announce() error {
+	pid, err := ownPID()
+	if err != nil {
+		return err
+	}
+	return send(Report{PID: pid})
+}
+
+// ownPID is the host's: the procfs mounted here is still its own, so /proc/self names us as the host sees us.
+func ownPID() (int, error) {
 	link, err := os.Readlink("/proc/self")
 	if err != nil {
-		return fmt.Errorf("own pid: %w", err)
+		return 0, fmt.Errorf("own pid: %w", err)
 	}
 	pid, err := strconv.Atoi(link)
 	if err != nil {
-		return fmt.Errorf("own pid: %w", err)
+		return 0, fmt.Errorf("own pid: %w", err)
 	}
-	return send(Report{PID: pid})
+	return pid, nil
 }
 
 // setOOMScore raises freely; lowering needs CAP_SYS_RESOURCE, and a machine without it keeps the inherited value.
@@ -75,10 +97,16 @@ func joinCgroups(cgroup Cgroup) error {
 			return fmt.Errorf("join cgroup: %w", err)
 		}
 	}
-	if cgroup.V2 {
-		if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
-			return fmt.Errorf("new cgroup namespace: %w", err)
-		}
+	return nil
+}
+
+// newCgroupNamespace makes the process's cgroup the root of those that it sees (v2).
+func newCgroupNamespace(cgroup Cgroup) error {
+	if !cgroup.V2 {
+		return nil
+	}
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("new cgroup namespace: %w", err)
 	}
 	return nil
 }
@@ -86,13 +114,15 @@ func joinCgroups(cgroup Cgroup) error {
 // enterRoot builds the container's file tree and makes it the only one this process can see. target is the owner of the
 // PID namespace that procfs is to show, -1 for our own.
 func enterRoot(spec *Spec, target int) error {
-	trees, err := openSources(spec, target)
+	trees, err := openSources(spec)
 	if err != nil {
 		return err
 	}
-	// Slave, not private: HostToContainer mounts must still receive what the host mounts later.
-	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("detach from the host's mounts: %w", err)
+	if err := openProcOf(spec, target, trees); err != nil {
+		return err
+	}
+	if err := detachMounts(); err != nil {
+		return err
 	}
 	if err := openImages(spec, trees); err != nil {
 		return err
@@ -101,6 +131,20 @@ func enterRoot(spec *Spec, target int) error {
 	if err != nil {
 		return err
 	}
+	return fillRoot(root, spec, trees)
+}
+
+// detachMounts keeps what is mounted from here on from the host.
+func detachMounts() error {
+	// Slave, not private: HostToContainer mounts must still receive what the host mounts later.
+	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("detach from the host's mounts: %w", err)
+	}
+	return nil
+}
+
+// fillRoot mounts everything below the root, and makes it the process's own.
+func fillRoot(root rootDir, spec *Spec, trees map[string]tree) error {
 	if err := mountAll(root, spec, trees); err != nil {
 		return err
 	}

@@ -16,29 +16,19 @@ var ErrOverlayOnOverlay = errors.New("the file system of the data directory cann
 
 // tree is a detached copy of a host mount, taken while the host's paths are still visible.
 type tree struct {
-	fd    int
-	isDir bool
+	FD    int
+	IsDir bool
 }
 
 // openSources opens what is to be mounted at each target and is there already.
-func openSources(spec *Spec, target int) (map[string]tree, error) {
+func openSources(spec *Spec) (map[string]tree, error) {
 	trees := map[string]tree{}
 	for _, mount := range spec.Mounts {
-		if mount.Type == "proc" && target >= 0 {
-			proc, err := openSharedProc(target)
-			if err != nil {
-				return nil, fmt.Errorf("procfs of the shared PID namespace: %w", err)
-			}
-			trees[mount.Target] = proc
-		}
 		if mount.Type != "bind" {
 			continue
 		}
-		opened, err := openTree(mount.Source)
+		opened, err := openSource(spec, mount)
 		if err != nil {
-			return nil, fmt.Errorf("mount source %s: %w", mount.Source, err)
-		}
-		if err := setAttributes(opened.fd, mount, spec.Privileged); err != nil {
 			return nil, fmt.Errorf("mount source %s: %w", mount.Source, err)
 		}
 		trees[mount.Target] = opened
@@ -51,6 +41,19 @@ func openSources(spec *Spec, target int) (map[string]tree, error) {
 		trees[cgroupRoot+"/"+controller] = opened
 	}
 	return trees, openDevices(spec, trees)
+}
+
+func openSource(spec *Spec, mount Mount) (tree, error) {
+	opened, err := openTree(mount.Source)
+	if err != nil {
+		return tree{}, err
+	}
+	if spec.Users != nil {
+		if err := mapIDs(opened.FD, spec.Users); err != nil {
+			return tree{}, err
+		}
+	}
+	return opened, setAttributes(opened.FD, mount, spec.Privileged)
 }
 
 func openTree(source string) (tree, error) {
@@ -67,7 +70,7 @@ func describe(fd int) (tree, error) {
 		unix.Close(fd)
 		return tree{}, err
 	}
-	return tree{fd: fd, isDir: stat.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
+	return tree{FD: fd, IsDir: stat.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
 }
 
 func setAttributes(fd int, mount Mount, privileged bool) error {
@@ -159,6 +162,9 @@ func mountAll(root rootDir, spec *Spec, trees map[string]tree) error {
 func depth(target string) int { return strings.Count(strings.Trim(target, "/"), "/") }
 
 func mountOne(root rootDir, mount Mount, trees map[string]tree) error {
+	if err := checkKernelTree(root, mount, trees); err != nil {
+		return err
+	}
 	if source, ok := trees[mount.Target]; ok {
 		return place(root, source, mount.Target)
 	}
@@ -173,7 +179,7 @@ func mountOne(root rootDir, mount Mount, trees map[string]tree) error {
 // place moves a detached tree to target, which is created as a file or directory to match.
 func place(root rootDir, source tree, target string) error {
 	open := root.openFile
-	if source.isDir {
+	if source.IsDir {
 		open = root.openDir
 	}
 	fd, err := open(target)
@@ -181,5 +187,8 @@ func place(root rootDir, source tree, target string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	return unix.MoveMount(source.fd, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	if err := checkNotProc(fd, target); err != nil {
+		return err
+	}
+	return unix.MoveMount(source.FD, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }

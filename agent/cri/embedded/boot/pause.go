@@ -12,18 +12,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PauseSpec describes process 1 of a pod's shared PID namespace.
+// PauseSpec describes process 1 of a pod's PID namespace.
 type PauseSpec struct {
-	Cgroup Cgroup
 	// MaskedPaths are hidden in its procfs.
 	MaskedPaths []string
+	// Settings, if not nil, are those of the namespaces that it holds.
+	Settings *PodSettings `json:",omitempty"`
+}
+
+// PodSettings are what a pod's namespaces are to have.
+type PodSettings struct {
+	// Hostname is set in the pod's UTS namespace; empty leaves the host's.
+	Hostname string
+	// Sysctls are kernel parameters of the pod's own namespaces, by their files below /proc/sys.
+	Sysctls map[string]string
+}
+
+// Apply sets them in the namespaces that this thread is in. Some are numbers of users, of the user namespace that it is in.
+func (s *PodSettings) Apply() error {
+	if s.Hostname != "" {
+		if err := unix.Sethostname([]byte(s.Hostname)); err != nil {
+			return fmt.Errorf("hostname: %w", err)
+		}
+	}
+	for name, value := range s.Sysctls {
+		if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0); err != nil {
+			return fmt.Errorf("sysctl %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // pauseStage is the argument of a pause process that has given everything away.
 const pauseStage = "wait"
 
-// Pause is process 1 of a pod's shared PID namespace: it owns the namespace and its procfs, and collects orphans. The pod's
-// containers see it, and one with the capability to trace may do with it as it likes. So it has no capability, no way to
+// Pause is process 1 of a pod's PID namespace: it owns the namespace and its procfs, and collects orphans; of a pod with a user
+// namespace it holds that one too, and the network, IPC and UTS namespaces that belong to it. Containers that share processes see
+// it, and one with the capability to trace may do with it as it likes. So it has no capability, no way to
 // regain one, and an empty root with nothing but that procfs, read-only and masked as a container's.
 func Pause() {
 	runtime.LockOSThread()
@@ -45,8 +70,10 @@ func giveAway(spec *PauseSpec) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("death signal: %w", err)
 	}
-	if err := joinCgroups(spec.Cgroup); err != nil {
-		return err
+	if spec.Settings != nil {
+		if err := spec.Settings.Apply(); err != nil {
+			return err
+		}
 	}
 	if err := enterEmptyRoot(spec); err != nil {
 		return err
@@ -67,21 +94,17 @@ func giveAway(spec *PauseSpec) error {
 	return fmt.Errorf("execute again: %w", err)
 }
 
-// enterEmptyRoot mounts over the working directory, in a mount namespace of its own.
+// enterEmptyRoot makes a root of nothing but procfs, in a mount namespace of its own.
 func enterEmptyRoot(spec *PauseSpec) error {
 	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("detach from the host's mounts: %w", err)
 	}
-	dir, err := os.Getwd()
+	fd, err := newMount("tmpfs", 0, map[string]string{"mode": "755", "size": "4k", "nr_inodes": "8"})
 	if err != nil {
 		return fmt.Errorf("empty root: %w", err)
 	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755,size=4k,nr_inodes=8"); err != nil {
-		return fmt.Errorf("empty root: %w", err)
-	}
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("empty root: %w", err)
+	if err := attachRoot(fd); err != nil {
+		return err
 	}
 	root := rootDir(fd)
 	if err := mountMaskedProc(root, spec.MaskedPaths); err != nil {

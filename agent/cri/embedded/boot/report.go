@@ -20,8 +20,10 @@ const (
 	codeStartFailed   = 128
 )
 
-func readSpec(spec any) error {
-	file := os.NewFile(SpecFD, "spec")
+func readSpec(spec any) error { return decodeSpec(SpecFD, spec) }
+
+func decodeSpec(fd int, spec any) error {
+	file := os.NewFile(uintptr(fd), "spec")
 	defer file.Close()
 	if err := json.NewDecoder(file).Decode(spec); err != nil {
 		return fmt.Errorf("read spec: %w", err)

@@ -31,6 +31,24 @@ func openNamespace(pid int) (int, error) {
 
 var errNoProcfs = errors.New("its /proc is something else")
 
+// openProcOf opens the procfs of target's PID namespace, if target is not -1.
+func openProcOf(spec *Spec, target int, trees map[string]tree) error {
+	if target < 0 {
+		return nil
+	}
+	for _, mount := range spec.Mounts {
+		if mount.Type != "proc" {
+			continue
+		}
+		proc, err := openSharedProc(target)
+		if err != nil {
+			return fmt.Errorf("procfs of the shared PID namespace: %w", err)
+		}
+		trees[mount.Target] = proc
+	}
+	return nil
+}
+
 // openSharedProc takes the procfs of a PID namespace from target's mounts: a new one can be mounted only from inside.
 func openSharedProc(target int) (tree, error) {
 	own, err := unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -67,7 +85,7 @@ func cloneProc() (tree, error) {
 		Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC, Attr_clr: unix.MOUNT_ATTR_RDONLY,
 		Propagation: unix.MS_PRIVATE,
 	}
-	return tree{fd: clone, isDir: true}, unix.MountSetattr(clone, "", unix.AT_EMPTY_PATH, &attr)
+	return tree{FD: clone, IsDir: true}, unix.MountSetattr(clone, "", unix.AT_EMPTY_PATH, &attr)
 }
 
 // becomeIn forks the main process into target's PID namespace, as the shim's own child, and ends this one when the shim has

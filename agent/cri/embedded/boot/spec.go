@@ -16,8 +16,14 @@ type Spec struct {
 	OOMScoreAdj int
 	// SharedPID, if not 0, is the process (the host's number) whose PID namespace the container joins.
 	SharedPID int
-	Process   Process
+	// Users, if not nil, are the container's own; NewPID then asks for a PID namespace among them.
+	Users   *Users `json:",omitempty"`
+	NewPID  bool   `json:",omitempty"`
+	Process Process
 }
+
+// ForksMain tells whether the main process is another than the one that boots.
+func (s *Spec) ForksMain() bool { return s.SharedPID != 0 || s.Users != nil }
 
 // Process is what execve gets, for a container's main process and for a later command alike.
 type Process struct {
@@ -104,8 +110,10 @@ type Cgroup struct {
 
 // ExecSpec describes a command inside the container whose main process is PID (as seen on the host).
 type ExecSpec struct {
-	PID     int
-	Cgroup  Cgroup
+	PID    int
+	Cgroup Cgroup
+	// Users, if not nil, are the container's own.
+	Users   *Users `json:",omitempty"`
 	Process Process
 }
 

@@ -66,8 +66,11 @@ func (s *Store) fetch(ctx context.Context, normal string, auth Auth) (Image, err
 	if err != nil {
 		return Image{}, fmt.Errorf("%w: %w", ErrInvalidName, err)
 	}
+	p := s.beginPull(normal)
+	defer s.endPull(p)
 	image, err := remote.Image(ref,
 		remote.WithContext(ctx),
+		remote.WithTransport(counting{remote.DefaultTransport, p}),
 		remote.WithAuth(authn.FromConfig(auth)),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
 	if err != nil {
@@ -75,6 +78,9 @@ func (s *Store) fetch(ctx context.Context, normal string, auth Auth) (Image, err
 	}
 	digest, err := image.Digest()
 	if err != nil {
+		return Image{}, err
+	}
+	if err := s.expect(p, image); err != nil {
 		return Image{}, err
 	}
 	repository, tag := splitName(normal)

@@ -60,7 +60,7 @@ type Image struct {
 	Pinned bool
 }
 
-// Store is the set of images on this node. mu guards images.
+// Store is the set of images on this node. mu guards images and pulling.
 type Store struct {
 	config  Config
 	mu      sync.Mutex
@@ -68,12 +68,13 @@ type Store struct {
 	seen    map[string]string // archive name -> size and time at which it was loaded
 	layers  singleflight.Group
 	pulls   singleflight.Group
+	pulling map[*pulling]bool
 	loading sync.Mutex
 }
 
 // Open reads the records and removes what a crash left half done.
 func Open(config Config) (*Store, error) {
-	s := &Store{config: config, images: map[string]Image{}, seen: map[string]string{}}
+	s := &Store{config: config, images: map[string]Image{}, seen: map[string]string{}, pulling: map[*pulling]bool{}}
 	for _, dir := range []string{config.Dir, s.LayersDir(), s.recordsDir(), s.sizesDir()} {
 		if err := private.Folder(dir); err != nil {
 			return nil, fmt.Errorf("image store: %w", err)

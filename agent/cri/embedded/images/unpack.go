@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	whiteoutPrefix = ".wh."
-	opaqueMarker   = ".wh..wh..opq"
-	xattrRecord    = "SCHILY.xattr."
+	whiteoutPrefix  = ".wh."
+	opaqueMarker    = ".wh..wh..opq"
+	opaqueAttribute = "trusted.overlay.opaque"
+	xattrRecord     = "SCHILY.xattr."
 )
 
 // layerBytesMax bounds what one layer may unpack to; more is an error, not a full disk.
@@ -69,6 +70,7 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 		return fmt.Errorf("path leads out of the layer: %w", fs.ErrInvalid)
 	}
 	if name == "" {
+		u.dirTimes["."] = header.ModTime
 		return u.setMode(".", header)
 	}
 	if parent := path.Dir(name); parent != "." {
@@ -97,7 +99,7 @@ func (u *unpacker) whiteout(dir, base string) error {
 	}
 	defer parent.Close()
 	if base == opaqueMarker {
-		return unix.Fsetxattr(int(parent.Fd()), "trusted.overlay.opaque", []byte("y"), 0)
+		return unix.Fsetxattr(int(parent.Fd()), opaqueAttribute, []byte("y"), 0)
 	}
 	hidden := strings.TrimPrefix(base, whiteoutPrefix)
 	if hidden == "" || hidden == "." || hidden == ".." {

@@ -63,7 +63,10 @@ func (s *server) start(req *StartRequest) (*State, error) {
 		launch.closeAll()
 		return nil, err
 	}
-	if req.Spec.SharedPID != 0 {
+	if s.users != nil {
+		req.Spec.Users, req.Spec.NewPID = s.users, req.NewPID
+	}
+	if req.Spec.ForksMain() {
 		s.addBooting(1)
 		defer s.addBooting(-1)
 	}
@@ -96,7 +99,7 @@ func (s *server) fork(c *container, launch *launch) error {
 		return fmt.Errorf("container %s was already started", c.state.ID)
 	}
 	var flags uintptr = unix.CLONE_NEWNS
-	if c.request.NewPID {
+	if c.request.NewPID && !c.request.Spec.NewPID {
 		flags |= unix.CLONE_NEWPID
 	}
 	pid, err := syscall.ForkExec(SelfExecutable, []string{InitName}, &syscall.ProcAttr{
@@ -116,7 +119,7 @@ func (s *server) fork(c *container, launch *launch) error {
 // follow hands over the spec and listens until the command executes.
 func (s *server) follow(c *container, launch *launch) error {
 	go launch.sendSpec(&c.request.Spec)
-	unknown := c.request.Spec.SharedPID != 0 // the main process is another than the one that boots
+	unknown := c.request.Spec.ForksMain() // the main process is another than the one that boots
 	for {
 		report, terminal, err := boot.ReadReport(launch.reports)
 		switch {

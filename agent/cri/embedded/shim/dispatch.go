@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 )
@@ -14,7 +15,7 @@ const (
 	InitName  = "setpoint-init"
 	PauseName = "setpoint-pause"
 	ExecName  = "setpoint-exec"
-	// PreflightName finds out whether this machine can run containers; see boot.Preflight.
+	// PreflightName finds out whether this machine can run containers, and with users of their own; see boot.Preflight.
 	PreflightName = "setpoint-preflight"
 )
 
@@ -40,12 +41,27 @@ func Dispatch() {
 		boot.Exec()
 		os.Exit(1)
 	case PreflightName:
-		if err := boot.Preflight(os.Args[len(os.Args)-1]); err != nil {
+		if err := preflight(os.Args[1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
+}
+
+// preflight has no argument in a holder of users, else a folder and, for users, their holder.
+func preflight(args []string) error {
+	switch len(args) {
+	case 0:
+		return boot.PreflightHolder()
+	case 1:
+		return boot.Preflight(args[0])
+	}
+	holder, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	return boot.PreflightUsers(args[0], holder)
 }
 
 // nameProcess makes the role visible in ps and top; a kernel that refuses only shows another name.

@@ -1,5 +1,5 @@
 // Package shim is the process that stays beside each pod: parent of its containers, keeper of their logs and exit
-// codes, holder of the pod's network, IPC and UTS namespaces.
+// codes, holder of the pod's network, IPC and UTS namespaces; those of a pod with a user namespace are held by its pause process.
 //
 // It owns the pod's control socket (shim.sock in the sandbox directory), the containers' output pipes, their CRI log
 // files and exit files. The embedded runtime starts it ([Main], by re-executing a binary under the name [Name]) and

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,9 +15,11 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 )
 
-// ReadyFD receives one byte when the shim listens.
+// ReadyFD receives an int32 when the shim listens: the number of its pause process, or 0.
 const ReadyFD = 3
 
 // server is the shim's whole state. mu guards containers, watchers, strays and booting; it is held across fork and
@@ -29,8 +32,9 @@ type server struct {
 	watchers   map[chan State]struct{}
 	forks      chan func()
 	done       chan struct{}
-	// pause is process 1 of the containers' shared PID namespace, 0 if there is none.
+	// pause is the process that holds namespaces of the pod, 0 if there is none; users are the pod's own, nil if it has the host's.
 	pause int
+	users *boot.Users
 	// strays are children that ended while a container was booting: one may be its main process, not yet announced.
 	strays  map[int]syscall.WaitStatus
 	booting int
@@ -61,6 +65,18 @@ func serve(dir string, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if config.Users == nil {
+		err = config.Apply()
+	} else {
+		config.Pause.Settings = &config.PodSettings
+	}
+	if err != nil {
+		return err
+	}
+	pause, err := startPause(config)
+	if err != nil {
+		return fmt.Errorf("pause process: %w", err)
+	}
 	// A relative name: socket paths are limited to 108 bytes, data directories are not.
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: SocketName, Net: "unix"})
 	if err != nil {
@@ -75,15 +91,12 @@ func serve(dir string, logger *slog.Logger) error {
 		forks:      make(chan func()),
 		done:       make(chan struct{}),
 		strays:     map[int]syscall.WaitStatus{},
-	}
-	if config.Pause != nil {
-		if s.pause, err = startPause(config.Pause); err != nil {
-			return fmt.Errorf("process 1 of the pod: %w", err)
-		}
+		pause:      pause,
+		users:      config.Users,
 	}
 	go s.reap()
 	go s.accept(listener)
-	if err := ready(); err != nil {
+	if err := ready(pause); err != nil {
 		return err
 	}
 	s.forkLoop()
@@ -116,24 +129,14 @@ func prepare() (*Config, error) {
 	if err := json.Unmarshal(data, &config); err != nil {
 		return nil, fmt.Errorf("%s: %w", ConfigName, err)
 	}
-	if config.Hostname != "" {
-		if err := unix.Sethostname([]byte(config.Hostname)); err != nil {
-			return nil, fmt.Errorf("hostname: %w", err)
-		}
-	}
-	for name, value := range config.Sysctls {
-		if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0); err != nil {
-			return nil, fmt.Errorf("sysctl %s: %w", name, err)
-		}
-	}
 	return &config, nil
 }
 
-func ready() error {
+// ready tells the pause process's number, 0 if there is none.
+func ready(pause int) error {
 	file := os.NewFile(ReadyFD, "ready")
 	defer file.Close()
-	_, err := file.Write([]byte{1})
-	return err
+	return binary.Write(file, binary.NativeEndian, int32(pause))
 }
 
 // reap collects every child, containers and adopted orphans alike.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -12,9 +14,12 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 )
 
-// startPause makes the PID namespace that a pod's containers share. This process stays outside of it: it has the host's files
-// and every capability, and a container that may trace would have them too.
-func startPause(spec *boot.PauseSpec) (int, error) {
+// startPause makes the namespaces that config asks for, if any, and returns the process that holds them. This process stays outside
+// of the PID and user namespaces: it has the host's files and every capability, and a container that may trace would have them too.
+func startPause(config *Config) (int, error) {
+	if config.Pause == nil {
+		return 0, nil
+	}
 	null, err := boot.OpenNull()
 	if err != nil {
 		return 0, err
@@ -34,20 +39,63 @@ func startPause(spec *boot.PauseSpec) (int, error) {
 	pid, err := syscall.ForkExec(SelfExecutable, []string{PauseName}, &syscall.ProcAttr{
 		Env:   []string{"GOMAXPROCS=1"},
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), specReader.Fd(), childReports.Fd()},
-		Sys:   &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS},
+		Sys:   pauseNamespaces(config.Users),
 	})
 	childReports.Close()
 	if err != nil {
 		return 0, fmt.Errorf("fork: %w", err)
 	}
-	if err := json.NewEncoder(specWriter).Encode(spec); err != nil {
+	for _, dir := range config.Cgroups {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
+			return 0, fmt.Errorf("join cgroup: %w", err)
+		}
+	}
+	if err := json.NewEncoder(specWriter).Encode(config.Pause); err != nil {
 		return 0, err
 	}
 	report, _, err := boot.ReadReport(reports)
-	if err == nil && report.Error != "" {
-		err = errors.New(report.Error)
+	switch {
+	case err != nil:
+		return 0, err
+	case report.Error != "":
+		return 0, errors.New(report.Error)
+	case config.Users == nil:
+		return pid, nil
 	}
-	return pid, err
+	config.Users.Holder = pid
+	return pid, joinPod(pid)
+}
+
+func pauseNamespaces(users *boot.Users) *syscall.SysProcAttr {
+	if users == nil {
+		return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	}
+	return UserNamespaces(users)
+}
+
+// UserNamespaces makes a process user 0 of a user namespace, which all its other namespaces belong to.
+func UserNamespaces(users *boot.Users) *syscall.SysProcAttr {
+	ids := []syscall.SysProcIDMap{{HostID: int(users.First), Size: int(users.Length)}}
+	return &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | podNamespaces | unix.CLONE_NEWPID | unix.CLONE_NEWNS,
+		UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true, Credential: &syscall.Credential{},
+	}
+}
+
+// podNamespaces are those that all containers of a pod share.
+const podNamespaces = unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+// joinPod puts this thread, which all containers are forked from, into the namespaces of the pause process.
+func joinPod(pause int) error {
+	target, err := unix.PidfdOpen(pause, 0)
+	if err != nil {
+		return fmt.Errorf("process %d: %w", pause, err)
+	}
+	defer unix.Close(target)
+	if err := unix.Setns(target, podNamespaces); err != nil {
+		return fmt.Errorf("join the pod's namespaces: %w", err)
+	}
+	return nil
 }
 
 // sharedPID is the process whose PID namespace the container joins; 0 if none.

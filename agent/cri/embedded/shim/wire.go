@@ -16,12 +16,14 @@ const (
 
 // Config is what a new shim reads from ConfigName.
 type Config struct {
-	// Hostname is set in the pod's UTS namespace; empty leaves the host's.
-	Hostname string
-	// Sysctls are kernel parameters of the pod's own namespaces, by their files below /proc/sys.
-	Sysctls map[string]string
-	// Pause asks for a PID namespace that the pod's containers share.
+	boot.PodSettings
+	// Pause asks for a process that holds namespaces of the pod: a PID namespace that containers may share and, with Users, a
+	// user namespace and the network, IPC and UTS namespaces that belong to it.
 	Pause *boot.PauseSpec `json:",omitempty"`
+	// Users are the pod's own, Holder yet unknown.
+	Users *boot.Users `json:",omitempty"`
+	// Cgroups are the directories whose cgroup.procs the pause process is put into.
+	Cgroups []string
 }
 
 // StartRequest starts one container.

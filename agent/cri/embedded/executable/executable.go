@@ -1,4 +1,4 @@
-package embedded
+package executable
 
 import (
 	"errors"
@@ -14,18 +14,19 @@ import (
 // executableFDMin is above every descriptor that a child is given, so that none overwrites the executable's.
 const executableFDMin = 100
 
-// executable is the file that runs as shim, init and exec: opened through a detached read-only mount, so that a
+// Executable is the file that runs as shim, init and exec: opened through a detached read-only mount, so that a
 // container that gets hold of it by /proc/<pid>/exe cannot write to the host's copy, and an upgrade of the file
 // does not mix versions.
-type executable struct {
-	path string
+type Executable struct {
+	// Path starts it, in this process only.
+	Path string
 	fd   int
 }
 
-// openExecutable takes, in this order: the configured file, the small helper if this build carries it, this executable.
+// Open takes, in this order: the configured file, the small helper if this build carries it, this executable.
 // That one is opened as the very file that runs if possible; by its name when it was started from another mount
 // namespace, whose mounts cannot be copied here.
-func openExecutable(path string) (*executable, error) {
+func Open(path string) (*Executable, error) {
 	if path != "" {
 		return sealExecutable(path)
 	}
@@ -43,7 +44,7 @@ func openExecutable(path string) (*executable, error) {
 }
 
 // memoryExecutable is a file that exists in memory only and can never be written again.
-func memoryExecutable(content []byte) (*executable, error) {
+func memoryExecutable(content []byte) (*Executable, error) {
 	memory, err := unix.MemfdCreate(shim.Name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) { // kernels before 6.3: executable anyway, and the flag unknown
 		memory, err = unix.MemfdCreate(shim.Name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -69,7 +70,7 @@ func memoryExecutable(content []byte) (*executable, error) {
 	return highExecutable(reader)
 }
 
-func sealExecutable(path string) (*executable, error) {
+func sealExecutable(path string) (*Executable, error) {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("executable %s: %w", path, err)
@@ -82,12 +83,13 @@ func sealExecutable(path string) (*executable, error) {
 	return highExecutable(tree)
 }
 
-func highExecutable(low int) (*executable, error) {
+func highExecutable(low int) (*Executable, error) {
 	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, executableFDMin)
 	if err != nil {
 		return nil, fmt.Errorf("executable: %w", err)
 	}
-	return &executable{path: fmt.Sprintf("/proc/self/fd/%d", fd), fd: fd}, nil
+	return &Executable{Path: fmt.Sprintf("/proc/self/fd/%d", fd), fd: fd}, nil
 }
 
-func (e *executable) close() error { return os.NewSyscallError("close", unix.Close(e.fd)) }
+// Close ends the use of Path; what runs goes on.
+func (e *Executable) Close() error { return os.NewSyscallError("close", unix.Close(e.fd)) }

@@ -1,0 +1,1 @@
+// Functions of the runtime without a body in enter.go need a file of assembly beside it.

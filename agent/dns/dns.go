@@ -1,0 +1,180 @@
+package dns
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-io/setpoint/agent/dns/records"
+	"github.com/setpoint-io/setpoint/internal/clusterdns"
+)
+
+const (
+	// lookInterval is how often the node's resolv.conf is looked at, and whether the address is still there.
+	lookInterval = 10 * time.Second
+	// retryInterval is the pause after a port was taken.
+	retryInterval = 5 * time.Second
+)
+
+// Network gives this machine the address of the Service.
+type Network interface {
+	// Hold makes it the machine's, and no other of ours; the zero Addr: none. Doing it again is no error.
+	Hold(netip.Addr) error
+	// Held is what an earlier agent left.
+	Held() netip.Addr
+}
+
+// Config of Watch; all fields but Ports are required.
+type Config struct {
+	// Informers are of all namespaces and must not have started.
+	Informers informers.SharedInformerFactory
+	// Client follows the ConfigMap.
+	Client  kubernetes.Interface
+	Network Network
+	// Domain is the cluster's, "cluster.local".
+	Domain string
+	// ResolvConf is the node's file of servers; "" names none.
+	ResolvConf string
+	// Ports are those of the listeners.
+	Ports Ports
+	// Problem is told what in the ConfigMap is not honoured.
+	Problem func(about *corev1.ObjectReference, text string)
+	Logger  *slog.Logger
+}
+
+// Ports are where is listened; the zero value: 53 and 9153.
+type Ports struct{ DNS, Metrics uint16 }
+
+// server is one running Watch.
+type server struct {
+	Config
+	changed chan struct{} // holds one: more would say the same
+	view    *view
+	zone    atomic.Pointer[records.Zone] // set before anything listens
+	routes  atomic.Pointer[routes]
+	configs informers.SharedInformerFactory
+	waiting chan struct{} // seats for questions to other servers
+	metrics *metrics
+	probe   probe
+	told    map[string]bool // problems of the ConfigMap in force
+}
+
+// Watch registers with the informers, before they start; run then serves until its context ends.
+func Watch(c Config) (run func(context.Context)) { return newServer(c).run }
+
+func newServer(c Config) *server {
+	if c.Ports == (Ports{}) {
+		c.Ports = Ports{DNS: 53, Metrics: 9153}
+	}
+	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, ".")) + "."
+	s := &server{Config: c, changed: make(chan struct{}, 1), waiting: make(chan struct{}, waitingMax), probe: newProbe()}
+	s.metrics = newMetrics(s)
+	s.view = newView(c.Informers)
+	s.configs = informers.NewSharedInformerFactoryWithOptions(c.Client, 0, informers.WithNamespace(metav1.NamespaceSystem),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, clusterdns.ConfigMap).String()
+		}))
+	s.follow(c.Informers.Core().V1().Services().Informer(), clusterdns.Service)
+	s.follow(s.configs.Core().V1().ConfigMaps().Informer(), clusterdns.ConfigMap)
+	return s
+}
+
+// follow looks when an object of a name in kube-system changes.
+func (s *server) follow(informer cache.SharedIndexInformer, name string) {
+	look := func(o any) {
+		if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			o = last.Obj
+		}
+		if m, ok := o.(metav1.Object); ok && m.GetName() == name && m.GetNamespace() == metav1.NamespaceSystem {
+			s.look()
+		}
+	}
+	// It fails only where an informer has stopped already.
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: look, UpdateFunc: func(_, o any) { look(o) }, DeleteFunc: look,
+	})
+}
+
+func (s *server) look() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run serves until ctx ends. The address stays the machine's: the next agent serves it.
+func (s *server) run(ctx context.Context) {
+	s.configs.StartWithContext(ctx)
+	defer s.configs.Shutdown()
+	var children sync.WaitGroup
+	defer children.Wait()
+	s.route(ctx)
+	serving := s.serve(ctx, s.Network.Held())
+	defer func() { serving.stop() }()
+	for probed := (*routes)(nil); ; {
+		if s.view.synced() {
+			serving = s.move(ctx, serving)
+		}
+		s.route(ctx)
+		if now := s.routes.Load(); now != probed && serving.at.IsValid() {
+			probed = now
+			ready := serving.ready // serving may change while the probe waits
+			children.Go(func() { s.dropLoops(ctx, now, ready) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+		case <-time.After(s.patience()):
+		}
+	}
+}
+
+// patience is short until the Services are known.
+func (s *server) patience() time.Duration {
+	if !s.view.synced() {
+		return syncInterval
+	}
+	return lookInterval
+}
+
+// syncInterval is how often is looked whether the Services are known.
+const syncInterval = 100 * time.Millisecond
+
+// move serves where the Service is now.
+func (s *server) move(ctx context.Context, now serving) serving {
+	want := s.wanted()
+	if err := s.Network.Hold(want); err != nil {
+		s.Logger.Warn("the DNS of the cluster cannot have its address", "address", want, "err", err)
+		return now // the next look tries again
+	}
+	if want == now.at {
+		return now
+	}
+	now.stop()
+	return s.serve(ctx, want)
+}
+
+// wanted is the address to serve at; the zero Addr if others do.
+func (s *server) wanted() netip.Addr {
+	service := s.view.Service(metav1.NamespaceSystem, clusterdns.Service)
+	if service == nil || service.Labels[clusterdns.ProxyLabel] != clusterdns.ProxyName {
+		return netip.Addr{}
+	}
+	address, err := netip.ParseAddr(service.Spec.ClusterIP)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return address
+}

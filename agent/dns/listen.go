@@ -1,0 +1,134 @@
+package dns
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+	"golang.org/x/net/netutil"
+
+	"github.com/setpoint-io/setpoint/agent/dns/records"
+	"github.com/setpoint-io/setpoint/agent/wait"
+)
+
+// Limits of the listeners.
+const (
+	// connectionsMax is how many TCP connections are served; further ones wait in the kernel.
+	connectionsMax = 256
+	// idleMax ends connections that ask nothing, questionsMax those that ask too long.
+	idleMax      = 8 * time.Second
+	questionsMax = 128
+	readMax      = 2 * time.Second
+	// questionBytesMax is how large a question may be.
+	questionBytesMax = 4096
+)
+
+// serving is what listens at one address.
+type serving struct {
+	at    netip.Addr
+	ready chan struct{} // closed once questions are answered
+	stop  func()
+}
+
+// serve listens; at the zero Addr it does nothing.
+func (s *server) serve(ctx context.Context, at netip.Addr) serving {
+	if !at.IsValid() {
+		return serving{at, nil, func() {}}
+	}
+	s.zone.Store(&records.Zone{Domain: s.Domain, Address: at, Serial: uint32(time.Now().Unix())})
+	var children sync.WaitGroup
+	ready := make(chan struct{})
+	began := sync.OnceFunc(func() { close(ready) })
+	ctx, cancel := context.WithCancel(ctx)
+	for name, listen := range map[string]func(context.Context, netip.Addr, func()) error{"udp": s.udp, "tcp": s.tcp, "metrics": s.http} {
+		children.Go(func() { s.keep(ctx, name, func() error { return listen(ctx, at, began) }) })
+	}
+	return serving{at, ready, func() {
+		cancel()
+		children.Wait()
+	}}
+}
+
+// keep listens until ctx ends. A port may be taken now and free later.
+func (s *server) keep(ctx context.Context, protocol string, listen func() error) {
+	for {
+		err := listen()
+		if ctx.Err() != nil {
+			return
+		}
+		s.Logger.Warn("the DNS of the cluster does not listen", "protocol", protocol, "err", err)
+		if !wait.For(ctx, retryInterval) {
+			return
+		}
+	}
+}
+
+func (s *server) udp(ctx context.Context, at netip.Addr, began func()) error {
+	conn, err := net.ListenPacket("udp", netip.AddrPortFrom(at, s.Ports.DNS).String())
+	if err != nil {
+		return err
+	}
+	return s.answerOn(ctx, &dns.Server{PacketConn: conn, UDPSize: questionBytesMax}, conn, began)
+}
+
+func (s *server) tcp(ctx context.Context, at netip.Addr, _ func()) error {
+	listener, err := net.Listen("tcp", netip.AddrPortFrom(at, s.Ports.DNS).String())
+	if err != nil {
+		return err
+	}
+	listener = netutil.LimitListener(listener, connectionsMax)
+	return s.answerOn(ctx, &dns.Server{
+		Listener: listener, ReadTimeout: readMax, WriteTimeout: readMax, MaxTCPQueries: questionsMax,
+		IdleTimeout: func() time.Duration { return idleMax },
+	}, listener, func() {})
+}
+
+// answerOn serves until ctx ends, and returns when no answer is under way any more.
+func (s *server) answerOn(ctx context.Context, on *dns.Server, socket interface{ Close() error }, began func()) error {
+	defer socket.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	on.Handler = dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) { s.handle(ctx, w, question) })
+	started := make(chan struct{})
+	on.NotifyStartedFunc = func() {
+		close(started)
+		began()
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		select {
+		case <-started:
+			_ = on.Shutdown() // waits for answers: they end with ctx
+		default:
+			socket.Close()
+		}
+	}()
+	err := on.ActivateAndServe()
+	cancel()
+	<-stopped
+	return err
+}
+
+// http shows the metrics.
+func (s *server) http(ctx context.Context, at netip.Addr, _ func()) error {
+	listener, err := net.Listen("tcp", netip.AddrPortFrom(at, s.Ports.Metrics).String())
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.metrics.handler())
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: readMax, ReadTimeout: readMax, IdleTimeout: idleMax, MaxHeaderBytes: questionBytesMax}
+	defer context.AfterFunc(ctx, func() { web.Close() })()
+	err = web.Serve(netutil.LimitListener(listener, connectionsMax))
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

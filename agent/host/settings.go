@@ -1,0 +1,44 @@
+package host
+
+import (
+	"github.com/setpoint-io/setpoint/agent/collect"
+	"github.com/setpoint-io/setpoint/agent/eviction"
+	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
+	"github.com/setpoint-io/setpoint/agent/userns"
+)
+
+// Settings are what a KubeletConfiguration says.
+type Settings = kubeletconfig.Settings
+
+// UserNamespacesAsked gives user namespaces to the pods that ask for one.
+const UserNamespacesAsked = userns.Asked
+
+// ParseUserNamespaces reads the flag --user-namespaces.
+func ParseUserNamespaces(text string) (userns.Mode, error) {
+	mode := userns.Mode(text)
+	return mode, mode.Validate()
+}
+
+// DefaultImages is upstream's policy of image garbage collection.
+var DefaultImages = collect.DefaultPolicy
+
+// ReadSettings reads the file of --kubelet-config; without one they are upstream's defaults.
+func ReadSettings(path string) (Settings, error) {
+	s, err := kubeletconfig.Read(path)
+	if s.MaxPods == 0 {
+		s.MaxPods = DefaultMaxPods
+	}
+	return s, err
+}
+
+// SharedMachineSettings are for machines whose owners have other work for them, and whose disks are often nearly full: no images
+// are removed before the disk is short of room, and only 5% of it have to be free.
+func SharedMachineSettings() Settings {
+	s := Settings{Eviction: eviction.DefaultPolicy()}
+	for i := range s.Eviction.Thresholds {
+		if t := &s.Eviction.Thresholds[i]; t.Signal == eviction.NodeFsAvailable || t.Signal == eviction.ImageFsAvailable {
+			t.Value = eviction.Amount{Fraction: .05}
+		}
+	}
+	return s
+}

@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	"k8s.io/client-go/informers"
+
+	"github.com/setpoint-io/setpoint/agent/router"
+	"github.com/setpoint-io/setpoint/agent/router/table"
+)
+
+// serveIngresses serves them if this node is to.
+func (a *agent) serveIngresses(ctx context.Context, children *sync.WaitGroup, everywhere informers.SharedInformerFactory) {
+	if !a.Ingress.Any() {
+		return
+	}
+	run, err := router.Watch(router.Config{Informers: everywhere, Client: a.Client, Ports: a.Ingress, Logger: a.Logger})
+	if err != nil {
+		a.Logger.Error("Ingresses are not served", "err", err)
+		return
+	}
+	children.Go(func() { run(ctx) })
+}
+
+// nodeLabels say besides where Ingresses are served: "" if they are not, so that an earlier label does not stay.
+func (a *agent) nodeLabels() map[string]string {
+	labels := maps.Clone(a.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[table.NodeLabel] = ""
+	if a.Ingress.Any() {
+		labels[table.NodeLabel] = fmt.Sprintf("%d-%d", a.Ingress.HTTP, a.Ingress.HTTPS)
+	}
+	return labels
+}

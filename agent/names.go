@@ -1,0 +1,37 @@
+package agent
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+
+	"github.com/setpoint-io/setpoint/agent/dns"
+	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/resolvconf"
+)
+
+// serveNames answers the names of the cluster if this node has a network for that.
+func (a *agent) serveNames(ctx context.Context, children *sync.WaitGroup, everywhere informers.SharedInformerFactory) {
+	if a.DNS == nil {
+		return
+	}
+	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
+	run := dns.Watch(dns.Config{
+		Informers: everywhere, Client: a.Client, Network: a.DNS, Domain: a.ClusterDomain, ResolvConf: a.resolvConf(),
+		Problem: func(about *corev1.ObjectReference, text string) {
+			recorder.Event(about, corev1.EventTypeWarning, events.UnsupportedCorefile, text)
+		},
+		Logger: a.Logger,
+	})
+	children.Go(func() { run(ctx) })
+}
+
+// resolvConf is the node's file of servers and search paths; "": none.
+func (a *agent) resolvConf() string {
+	if path := a.Settings.ResolvConf; path != nil {
+		return *path
+	}
+	return resolvconf.DefaultPath
+}

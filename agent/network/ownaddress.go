@@ -1,0 +1,76 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// OwnAddress is an address of a Service that this machine itself has, beside its others: pods and the machine reach who listens there,
+// and no translation is needed. It is on the loopback interface, under a label that says that it is ours.
+type OwnAddress struct{}
+
+const (
+	loopbackInterface = "lo"
+	ownLabel          = loopbackInterface + ":setpoint"
+)
+
+// Hold makes address the machine's, and takes away an earlier one. The zero Addr: none. It changes nothing if all is so already.
+func (OwnAddress) Hold(address netip.Addr) error {
+	link, have, err := ownAddresses()
+	if err != nil {
+		return err
+	}
+	held := false
+	var errs []error
+	for _, a := range have {
+		if addressOf(a) == address {
+			held = true
+			continue
+		}
+		errs = append(errs, netlink.AddrDel(link, &a))
+	}
+	if address.IsValid() && !held {
+		errs = append(errs, netlink.AddrAdd(link, &netlink.Addr{
+			IPNet: ipNet(netip.PrefixFrom(address, address.BitLen())), Label: ownLabel, Scope: int(netlink.SCOPE_HOST),
+		}))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("own address %s: %w", address, err)
+	}
+	return nil
+}
+
+// Held is the address that the machine has; the zero Addr if there is none.
+func (OwnAddress) Held() netip.Addr {
+	_, have, err := ownAddresses()
+	if err != nil || len(have) == 0 {
+		return netip.Addr{}
+	}
+	return addressOf(have[0])
+}
+
+func ownAddresses() (netlink.Link, []netlink.Addr, error) {
+	link, err := netlink.LinkByName(loopbackInterface)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", loopbackInterface, err)
+	}
+	all, err := netlink.AddrList(link, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, nil, fmt.Errorf("addresses of %s: %w", loopbackInterface, err)
+	}
+	var own []netlink.Addr
+	for _, a := range all {
+		if a.Label == ownLabel {
+			own = append(own, a)
+		}
+	}
+	return link, own, nil
+}
+
+func addressOf(a netlink.Addr) netip.Addr {
+	address, _ := netip.AddrFromSlice(a.IP)
+	return address.Unmap()
+}

@@ -1,0 +1,98 @@
+package network
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// elementsPerMessage keeps a message of set elements below the 64 KiB that its length can tell.
+const elementsPerMessage = 400
+
+// ruleset is a table in the making.
+type ruleset struct {
+	conn  *nftables.Conn
+	table *nftables.Table
+	rules int
+}
+
+// newRuleset begins with an empty table: added, deleted, added, it replaces whatever there was.
+func newRuleset(conn *nftables.Conn, name string) *ruleset {
+	table := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: name}
+	conn.AddTable(table)
+	conn.DelTable(table)
+	return &ruleset{conn: conn, table: conn.AddTable(table)}
+}
+
+func (r *ruleset) addRule(chain *nftables.Chain, expressions ...expr.Any) {
+	r.rules++
+	r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: chain, Exprs: expressions})
+}
+
+func (r *ruleset) addSet(set *nftables.Set, elements []nftables.SetElement) error {
+	set.Table = r.table
+	return errors.Join(r.conn.AddSet(set, nil), inParts(r.conn.SetAddElements, set, elements))
+}
+
+// inParts hands the elements on, as many as a message can hold.
+func inParts(do func(*nftables.Set, []nftables.SetElement) error, set *nftables.Set, elements []nftables.SetElement) error {
+	var err error
+	for some := range slices.Chunk(elements, elementsPerMessage) {
+		err = errors.Join(err, do(set, some))
+	}
+	return err
+}
+
+// itselfSet lets a pod reach itself by an address that is translated: it takes no packet from its own address, so the
+// gateway's is put there.
+const itselfSet = "itself"
+
+func itself(pod netip.Addr) string { return string(append(pod.AsSlice(), pod.AsSlice()...)) }
+
+func (r *ruleset) returnOwn(pods []netip.Addr) (*nftables.Chain, error) {
+	set := &nftables.Set{Name: itselfSet, Concatenation: true, KeyType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeIPAddr)}
+	var elements []nftables.SetElement
+	for _, address := range pods {
+		elements = append(elements, nftables.SetElement{Key: []byte(itself(address))})
+	}
+	if err := r.addSet(set, elements); err != nil {
+		return nil, err
+	}
+	chain := r.conn.AddChain(&nftables.Chain{Name: "postrouting", Table: r.table, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
+	r.addRule(chain, loadSource(firstRegister),
+		&expr.Payload{DestRegister: secondRegister, Base: expr.PayloadBaseNetworkHeader, Offset: destinationOffset, Len: addressBytes},
+		&expr.Lookup{SourceRegister: firstRegister, SetName: set.Name}, &expr.Masq{})
+	return chain, nil
+}
+
+// keepOffLoopback drops what pods send to 127.0.0.0/8: route_localnet would let it in (CVE-2020-8558).
+func (r *ruleset) keepOffLoopback(bridge string) {
+	chain := r.conn.AddChain(&nftables.Chain{Name: "loopback", Table: r.table, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw})
+	toLoopback := append(matchPrefix(destinationOffset, expr.CmpOpEq, loopback), &expr.Verdict{Kind: expr.VerdictDrop})
+	r.addRule(chain, append(interfaceIs(expr.MetaKeyIIFNAME, bridge), toLoopback...)...)
+}
+
+var loopback = netip.MustParsePrefix("127.0.0.0/8")
+
+func interfaceIs(key expr.MetaKey, name string) []expr.Any {
+	padded := make([]byte, unix.IFNAMSIZ)
+	copy(padded, name)
+	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: padded}}
+}
+
+// begins holds for the first packet of a connection.
+func begins() []expr.Any {
+	return []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATE, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Xor: make([]byte, 4),
+			Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitNEW)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
+	}
+}

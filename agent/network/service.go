@@ -1,0 +1,123 @@
+package network
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ServiceAddress is where a Service is reached. The unspecified address stands for all addresses of the machine: a node port.
+type ServiceAddress struct {
+	// Protocol is IANA's number.
+	Protocol uint8
+	Address  netip.AddrPort
+}
+
+// Service says what happens to connections to one address. Without endpoints they are refused, or, if Silent, dropped.
+type Service struct {
+	ServiceAddress
+	// Endpoints are for the cluster: for its pods and its machines.
+	Endpoints []netip.AddrPort
+	// Silent: there are endpoints, but none that this node may use.
+	Silent bool
+	// External says that others than the cluster's pods are expected: their source is replaced, so that answers come back this way.
+	External bool
+	// KeepsSource is for External ones: connections from outside keep their source and go to Outside only; without any they are dropped.
+	KeepsSource bool
+	Outside     []netip.AddrPort
+	// Affinity is how long a client stays with its endpoint after its last connection; 0: each connection goes to any.
+	Affinity time.Duration
+	// Sources are the only ones that may connect; none: all may.
+	Sources []netip.Prefix
+	// Here are the endpoints that are pods of this node: they may be led back to themselves.
+	Here []netip.Addr
+}
+
+// Equal compares all fields; the order of endpoints counts.
+func (s Service) Equal(t Service) bool {
+	return s.ServiceAddress == t.ServiceAddress && slices.Equal(s.Endpoints, t.Endpoints) && s.Silent == t.Silent &&
+		s.External == t.External && s.KeepsSource == t.KeepsSource && slices.Equal(s.Outside, t.Outside) &&
+		s.Affinity == t.Affinity && slices.Equal(s.Sources, t.Sources) && slices.Equal(s.Here, t.Here)
+}
+
+func (a ServiceAddress) everywhere() bool { return a.Address.Addr().IsUnspecified() }
+
+// key is the address as loadKey or loadPortKey loads it: each part fills its register with zeros.
+func (a ServiceAddress) key() string {
+	key := append(a.Address.Addr().AsSlice(), a.Protocol, 0, 0, 0)
+	return string(append(binary.BigEndian.AppendUint16(key, a.Address.Port()), 0, 0))
+}
+
+// The sets and maps of the table. Their keys begin with the address of a Service.
+const (
+	servicesMap    = "services"    // leads to the chain for the number of endpoints
+	outsideMap     = "outside"     // the same, for what comes from outside and keeps its source
+	refusedSet     = "refused"     // no endpoints
+	silentSet      = "silent"      // no endpoints here
+	masqueradedSet = "masqueraded" // external, and the source is replaced
+	keepingSet     = "keeping"     // external, and the source is kept
+	restrictedSet  = "restricted"  // some sources only: those in allowed
+	allowedSet     = "allowed"
+	membersSet     = "members"         // which endpoints a client may stay with
+	outsideMembers = "outside-members" // the same, for what comes from outside
+)
+
+// element is one of a set or map. chain is the value in maps of verdicts, value in others; end is the last key of a range.
+type element struct {
+	set             string
+	key, end, value string
+	chain           spread
+}
+
+// elements is the whole Service, as the kernel has it.
+func (s Service) elements() []element {
+	key := s.key()
+	var elements []element
+	in := func(holds bool, set string) {
+		if holds {
+			elements = append(elements, element{set: set, key: key})
+		}
+	}
+	in(len(s.Endpoints) == 0 && !s.Silent, refusedSet)
+	in(len(s.Endpoints) == 0 && s.Silent, silentSet)
+	in(s.External && !s.KeepsSource, masqueradedSet)
+	in(s.External && s.KeepsSource, keepingSet)
+	in(len(s.Sources) > 0, restrictedSet)
+	for _, source := range s.Sources {
+		first, last := bounds(source)
+		elements = append(elements, element{set: allowedSet, key: key + string(first.AsSlice()), end: key + string(last.AsSlice())})
+	}
+	if len(s.Endpoints) > 0 {
+		elements = append(elements, s.spread(false).elements(servicesMap, membersSet, key, s.Endpoints)...)
+	}
+	if s.External && s.KeepsSource && len(s.Endpoints) > 0 {
+		elements = append(elements, s.spread(true).elements(outsideMap, outsideMembers, key, s.Outside)...)
+	}
+	return elements
+}
+
+func (s Service) spread(outside bool) spread {
+	to := spread{everywhere: s.everywhere(), outside: outside, count: len(s.Endpoints), affinity: s.Affinity}
+	if outside {
+		to.count = len(s.Outside)
+	}
+	return to
+}
+
+// bounds are the first and the last address of a range of IPv4.
+func bounds(p netip.Prefix) (first, last netip.Addr) {
+	first = p.Masked().Addr()
+	start := binary.BigEndian.Uint32(first.AsSlice())
+	end := start | (1<<(32-p.Bits()) - 1)
+	return first, netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, end)))
+}
+
+// allEndpoints are those for the cluster and those for others, of flows that may go on.
+func (s Service) allEndpoints() []netip.AddrPort {
+	return slices.Concat(s.Endpoints, s.Outside)
+}
+
+func (s Service) isUDP() bool { return s.Protocol == unix.IPPROTO_UDP }

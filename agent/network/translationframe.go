@@ -1,0 +1,189 @@
+package network
+
+import (
+	"errors"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// masqueradeMark is the bit of a packet's mark that says: replace its source. It is upstream's, and taken away on the way out.
+	masqueradeMark = 0x4000
+	// beforeTranslation is where the destination is still the Service's.
+	beforeTranslation = nftables.ChainPriority(-110)
+)
+
+// frame makes what does not depend on the Services: the sets, still empty, and the rules that read them.
+func (r *ruleset) frame(config TranslationConfig, cluster netip.Prefix) error {
+	err := r.addSet(affinitySet(r.table), nil)
+	for _, set := range translationSets() {
+		err = errors.Join(err, r.addSet(set, nil))
+	}
+	if config.LoopbackPorts {
+		r.keepOffLoopback(config.Bridge)
+		err = errors.Join(err, answerOnLoopback(config.Bridge))
+	}
+	r.restrict()
+	r.fromElsewhere(config, cluster)
+	r.fromMachine(config)
+	r.refuse(config)
+	return errors.Join(err, r.replaceSources())
+}
+
+func translationSets() []*nftables.Set {
+	var sets []*nftables.Set
+	for _, name := range []string{refusedSet, silentSet, masqueradedSet, keepingSet, restrictedSet} {
+		sets = append(sets, &nftables.Set{Name: name, Concatenation: true, KeyType: serviceKey()})
+	}
+	for _, name := range []string{servicesMap, outsideMap} {
+		sets = append(sets, &nftables.Set{
+			Name: name, IsMap: true, Concatenation: true, KeyType: serviceKey(), DataType: nftables.TypeVerdict,
+		})
+	}
+	for _, name := range []string{membersSet, outsideMembers} {
+		sets = append(sets, &nftables.Set{Name: name, Concatenation: true, KeyType: nftables.MustConcatSetType(
+			nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeIPAddr, nftables.TypeInetService)})
+	}
+	ranges := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeIPAddr)
+	return append(sets, &nftables.Set{Name: allowedSet, Concatenation: true, Interval: true, KeyType: ranges})
+}
+
+func endpointsSet(count int) *nftables.Set {
+	return &nftables.Set{Name: endpointsMap(count), IsMap: true, Concatenation: true, DataType: destinationType(),
+		KeyType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInteger)}
+}
+
+// set is one of the table's, to change its elements.
+func (r *ruleset) set(name string) *nftables.Set { return &nftables.Set{Table: r.table, Name: name} }
+
+// answerOnLoopback: replies to what the machine itself sends to 127.0.0.1 come through the bridge.
+func answerOnLoopback(bridge string) error {
+	return sysctl("net/ipv4/conf/"+bridge+"/route_localnet", "1")
+}
+
+func (r *ruleset) filterChain(name string, hook *nftables.ChainHook, priority nftables.ChainPriority) *nftables.Chain {
+	return r.conn.AddChain(&nftables.Chain{Name: name, Table: r.table, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: &priority})
+}
+
+// restrict drops what comes from other sources than those that a Service has listed.
+func (r *ruleset) restrict() {
+	hooks := map[string]*nftables.ChainHook{"restrict": nftables.ChainHookPrerouting, "restrict-output": nftables.ChainHookOutput}
+	for name, hook := range hooks {
+		chain := r.filterChain(name, hook, beforeTranslation)
+		r.addRule(chain, join(begins(), loadKey(), []expr.Any{
+			&expr.Lookup{SourceRegister: firstRegister, SetName: restrictedSet},
+			loadSource(indexRegister),
+			&expr.Lookup{SourceRegister: firstRegister, SetName: allowedSet, Invert: true},
+			&expr.Verdict{Kind: expr.VerdictDrop},
+		})...)
+	}
+}
+
+// fromElsewhere translates what pods and other machines send.
+func (r *ruleset) fromElsewhere(config TranslationConfig, cluster netip.Prefix) {
+	chain := r.conn.AddChain(&nftables.Chain{Name: "prerouting", Table: r.table, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest})
+	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
+	if cluster.IsValid() {
+		outside := matchPrefix(sourceOffset, expr.CmpOpNeq, cluster)
+		r.addRule(chain, join(outside, loadKey(), leadBy(outsideMap))...)
+		r.addRule(chain, join(outside, ports, loadPortKey(), leadBy(outsideMap))...)
+		if config.Services.IsValid() {
+			r.addRule(chain, join(outside, matchPrefix(destinationOffset, expr.CmpOpEq, config.Services), mark())...)
+		}
+	}
+	r.addRule(chain, join(loadKey(), isIn(masqueradedSet), mark())...)
+	r.addRule(chain, join(ports, loadPortKey(), isIn(masqueradedSet), mark())...)
+	r.addRule(chain, join(loadKey(), leadBy(servicesMap))...)
+	r.addRule(chain, join(ports, loadPortKey(), leadBy(servicesMap))...)
+}
+
+// fromMachine translates what the machine itself sends. It is no outsider, but its address may be the Service's own.
+func (r *ruleset) fromMachine(config TranslationConfig) {
+	chain := r.conn.AddChain(&nftables.Chain{Name: "output", Table: r.table, Type: nftables.ChainTypeNAT,
+		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest})
+	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
+	if !config.LoopbackPorts {
+		ports = append(matchPrefix(destinationOffset, expr.CmpOpNeq, loopback), ports...)
+	}
+	for _, set := range []string{masqueradedSet, keepingSet} {
+		r.addRule(chain, join(loadKey(), isIn(set), mark())...)
+		r.addRule(chain, join(ports, loadPortKey(), isIn(set), mark())...)
+	}
+	r.addRule(chain, join(loadKey(), leadBy(servicesMap))...)
+	r.addRule(chain, join(ports, loadPortKey(), leadBy(servicesMap))...)
+}
+
+// refuse answers for Services without endpoints, so that nobody waits, and drops what other nodes may have endpoints for.
+func (r *ruleset) refuse(config TranslationConfig) {
+	reject := &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable}
+	drop := &expr.Verdict{Kind: expr.VerdictDrop}
+	input := r.filterChain("refuse-input", nftables.ChainHookInput, 0)
+	ports := append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), matchPrefix(destinationOffset, expr.CmpOpNeq, loopback)...)
+	r.addRule(input, join(begins(), ports, loadPortKey(), isIn(refusedSet), []expr.Any{reject})...)
+	r.addRule(input, join(begins(), ports, loadPortKey(), isIn(silentSet), []expr.Any{drop})...)
+	chains := []*nftables.Chain{
+		input,
+		r.filterChain("refuse-forward", nftables.ChainHookForward, 0),
+		r.filterChain("refuse-output", nftables.ChainHookOutput, 0),
+	}
+	for _, chain := range chains {
+		r.addRule(chain, join(begins(), loadKey(), isIn(refusedSet), []expr.Any{reject})...)
+		r.addRule(chain, join(begins(), loadKey(), isIn(silentSet), []expr.Any{drop})...)
+		if chain != input && config.Services.IsValid() {
+			// What has been translated is no longer in this range, and what the machine has is its own.
+			unknown := append(matchPrefix(destinationOffset, expr.CmpOpEq, config.Services), destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL)...)
+			r.addRule(chain, join(begins(), unknown, []expr.Any{reject})...)
+		}
+	}
+}
+
+// replaceSources gives the machine's own address to what is marked, and to what a pod sends to itself.
+func (r *ruleset) replaceSources() error {
+	chain, err := r.returnOwn(nil)
+	if err != nil {
+		return err
+	}
+	bit := binaryutil.NativeEndian.PutUint32(masqueradeMark)
+	r.addRule(chain,
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: firstRegister},
+		&expr.Bitwise{SourceRegister: firstRegister, DestRegister: secondRegister, Len: 4, Mask: bit, Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: secondRegister, Data: make([]byte, 4)},
+		&expr.Bitwise{SourceRegister: firstRegister, DestRegister: firstRegister, Len: 4,
+			Mask: binaryutil.NativeEndian.PutUint32(^uint32(masqueradeMark)), Xor: make([]byte, 4)},
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: firstRegister, SourceRegister: true},
+		&expr.Masq{FullyRandom: true})
+	return nil
+}
+
+// mark sets the bit and leaves others' bits.
+func mark() []expr.Any {
+	bit := uint32(masqueradeMark)
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: firstRegister},
+		&expr.Bitwise{SourceRegister: firstRegister, DestRegister: firstRegister, Len: 4,
+			Mask: binaryutil.NativeEndian.PutUint32(^bit), Xor: binaryutil.NativeEndian.PutUint32(bit)},
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: firstRegister, SourceRegister: true},
+	}
+}
+
+func isIn(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: firstRegister, SetName: set}}
+}
+
+// leadBy goes where a map of verdicts leads.
+func leadBy(verdicts string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: firstRegister, IsDestRegSet: true, SetName: verdicts}}
+}
+
+func join(parts ...[]expr.Any) []expr.Any {
+	var all []expr.Any
+	for _, part := range parts {
+		all = append(all, part...)
+	}
+	return all
+}

@@ -1,0 +1,150 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/agent/policy/plan"
+)
+
+// Sandbox is a pod on the network of this node.
+type Sandbox struct {
+	Namespace string
+	UID       types.UID
+	// Labels are the pod's, and maybe some of the runtime's, as they were when it was made.
+	Labels  map[string]string
+	Address netip.Addr
+}
+
+// runtimeLabels begin the names of labels that a kubelet adds for its runtime.
+const runtimeLabels = "io.kubernetes."
+
+// planned is a pod here as far as nothing newer is known of it.
+func (s Sandbox) planned() *plan.Pod {
+	own := labels.Set{}
+	for key, value := range s.Labels {
+		if !strings.HasPrefix(key, runtimeLabels) {
+			own[key] = value
+		}
+	}
+	return &plan.Pod{Namespace: s.Namespace, Labels: own, Address: s.Address, Here: true}
+}
+
+// slimPod keeps what policies ask of a pod. What it is handed may be shared, so it makes another.
+func slimPod(obj any) (any, error) {
+	p, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	slim := &corev1.Pod{
+		ObjectMeta: slimMeta(p.ObjectMeta),
+		Spec:       corev1.PodSpec{HostNetwork: p.Spec.HostNetwork},
+		Status:     corev1.PodStatus{Phase: p.Status.Phase, PodIPs: p.Status.PodIPs},
+	}
+	// A sidecar is an init container, and has ports that others may reach.
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		for _, port := range c.Ports {
+			if port.Name != "" {
+				slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Ports: []corev1.ContainerPort{port}})
+			}
+		}
+	}
+	return slim, nil
+}
+
+func slimNamespace(obj any) (any, error) {
+	n, ok := obj.(*corev1.Namespace)
+	if !ok {
+		return obj, nil
+	}
+	return &corev1.Namespace{ObjectMeta: slimMeta(n.ObjectMeta)}, nil
+}
+
+func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels}
+}
+
+// plannedPod is what a slim pod means to policies.
+func plannedPod(p *corev1.Pod) *plan.Pod {
+	pod := &plan.Pod{Namespace: p.Namespace, Labels: p.Labels, Address: firstIPv4(p.Status.PodIPs)}
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			pod.Ports = append(pod.Ports, plan.NamedPort{
+				Name: port.Name, Protocol: plan.Protocol(port.Protocol), Number: uint16(port.ContainerPort),
+			})
+		}
+	}
+	return pod
+}
+
+// hasAddress is false for pods whose address is their node's, and for those that may have given theirs back.
+func hasAddress(p *corev1.Pod) bool {
+	return !p.Spec.HostNetwork && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+func firstIPv4(ips []corev1.PodIP) netip.Addr {
+	for _, ip := range ips {
+		if address, err := netip.ParseAddr(ip.IP); err == nil && address.Is4() {
+			return address
+		}
+	}
+	return netip.Addr{}
+}
+
+// here are the pods on the network of this node, by address: a new one takes an address over from one that has ended.
+type here map[netip.Addr]*known
+
+// known is a pod here. Its labels are the newest that the API has shown; seen: it has shown some.
+type known struct {
+	Sandbox
+	seen bool
+	// since is when it was added: a pod is admitted a moment before the network shows it.
+	since time.Time
+}
+
+func (h here) add(s Sandbox, now time.Time) { h[s.Address] = &known{Sandbox: s, since: now} }
+
+// pods joins what the API says with what this node knows better: which pods are on its network. A pod may still run when the API
+// has ended or deleted it.
+func (h here) pods(all []*corev1.Pod) []*plan.Pod {
+	own := make(map[types.UID]*known, len(h))
+	for _, k := range h {
+		own[k.UID] = k
+	}
+	pods := make([]*plan.Pod, 0, len(all)+len(h))
+	for _, p := range all {
+		pod := plannedPod(p)
+		if k := own[p.UID]; k != nil {
+			k.seen, k.Labels = true, p.Labels
+			pod.Address, pod.Here = k.Address, true
+			delete(own, p.UID)
+		} else if !hasAddress(p) || !pod.Address.IsValid() || h[pod.Address] != nil {
+			continue
+		}
+		pods = append(pods, pod)
+	}
+	for _, k := range own {
+		pods = append(pods, k.planned())
+	}
+	return pods
+}
+
+// prune forgets pods that are no longer on the network.
+func (h here) prune(connected []Sandbox, now time.Time) {
+	on := map[netip.Addr]types.UID{}
+	for _, s := range connected {
+		on[s.Address] = s.UID
+	}
+	for address, k := range h {
+		if on[address] != k.UID && now.Sub(k.since) >= checkInterval {
+			delete(h, address)
+		}
+	}
+}

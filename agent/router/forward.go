@@ -1,0 +1,180 @@
+package router
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"time"
+
+	"github.com/setpoint-io/setpoint/agent/router/table"
+)
+
+const (
+	// triesMax is how many endpoints are tried for one request.
+	triesMax = 3
+	// idlePerEndpoint and idleMax are how many connections to endpoints are kept.
+	idlePerEndpoint = 64
+	idleMax         = 4096
+	backendIdle     = 60 * time.Second
+)
+
+// errReadTimeout means that a backend did not begin to answer in time.
+var errReadTimeout = errors.New("the backend did not answer in time")
+
+type routeKey struct{}
+
+func routeOf(ctx context.Context) *table.Route {
+	route, _ := ctx.Value(routeKey{}).(*table.Route)
+	return route
+}
+
+// forward hands a request to one of the route's endpoints, of which there is one at least.
+func (r *router) forward(w http.ResponseWriter, req *http.Request, route *table.Route) {
+	if limit := route.Options.BodyBytesMax; limit > 0 {
+		if req.ContentLength > limit {
+			http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+			return
+		}
+		req.Body = http.MaxBytesReader(w, req.Body, limit)
+	}
+	r.proxy.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), routeKey{}, route)))
+}
+
+func (r *router) newProxy(t transports) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite: r.rewrite, Transport: t, ErrorHandler: r.failed, FlushInterval: -1,
+		ErrorLog: slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug),
+	}
+}
+
+// rewrite makes the request for the backend. The host is chosen later.
+func (r *router) rewrite(p *httputil.ProxyRequest) {
+	route := routeOf(p.In.Context())
+	p.Out.URL.Scheme = "http"
+	p.Out.Host = p.In.Host
+	asked := table.Clean(p.In.URL.Path)
+	if target := route.Target(asked); target != p.In.URL.Path {
+		p.Out.URL.Path, p.Out.URL.RawPath = target, ""
+	}
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // nobody here reads it
+	p.SetXForwarded()
+	client, _, _ := net.SplitHostPort(p.In.RemoteAddr)
+	port := r.Ports.HTTP
+	if p.In.TLS != nil {
+		port = r.Ports.HTTPS
+	}
+	p.Out.Header.Set("X-Forwarded-Port", fmt.Sprint(port))
+	p.Out.Header.Set("X-Real-Ip", client)
+	if p.Out.Header.Get("X-Request-Id") == "" {
+		p.Out.Header.Set("X-Request-Id", rand.Text())
+	}
+}
+
+// failed answers for a backend that did not.
+func (r *router) failed(w http.ResponseWriter, req *http.Request, err error) {
+	code := http.StatusBadGateway
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		code = http.StatusRequestEntityTooLarge
+	case errors.Is(err, errReadTimeout):
+		code = http.StatusGatewayTimeout
+	case req.Context().Err() != nil:
+		return // the client is gone
+	}
+	route := routeOf(req.Context())
+	r.Logger.Debug("request failed", "ingress", route.Ingress.String(), "code", code, "err", err)
+	http.Error(w, http.StatusText(code), code)
+}
+
+// transports are the connections to endpoints, by what those speak.
+type transports map[table.Protocol]*http.Transport
+
+// dialer connects to an endpoint; errors are dialErrors.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+func newTransports(dial dialer) transports {
+	made := transports{}
+	for _, protocol := range []table.Protocol{table.HTTP, table.H2C, table.HTTPS} {
+		t := &http.Transport{
+			DialContext: dial, MaxIdleConns: idleMax, MaxIdleConnsPerHost: idlePerEndpoint, IdleConnTimeout: backendIdle,
+			DisableCompression: true, Protocols: new(http.Protocols),
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see table.HTTPS
+		}
+		t.Protocols.SetHTTP1(protocol != table.H2C)
+		t.Protocols.SetHTTP2(protocol == table.HTTPS)
+		t.Protocols.SetUnencryptedHTTP2(protocol == table.H2C)
+		made[protocol] = t
+	}
+	return made
+}
+
+// dial gives an endpoint the time that the Ingress says.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	limit := table.DefaultConnectTimeout
+	if route := routeOf(ctx); route != nil {
+		limit = route.Options.ConnectTimeout
+	}
+	dialer := net.Dialer{Timeout: limit}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	return conn, nil
+}
+
+// dialError means that no endpoint has seen anything of the request.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }
+
+// RoundTrip implements http.RoundTripper: it asks a random endpoint, and others if that cannot be reached.
+func (t transports) RoundTrip(req *http.Request) (*http.Response, error) {
+	route := routeOf(req.Context())
+	endpoints := route.Backend.Endpoints
+	first := mathrand.IntN(len(endpoints))
+	var failure error
+	for try := range min(triesMax, len(endpoints)) {
+		answer, err := t.ask(req, route, endpoints[(first+try)%len(endpoints)])
+		if err == nil {
+			return answer, nil
+		}
+		failure = err
+		var unreached *dialError
+		if !errors.As(err, &unreached) || req.Context().Err() != nil {
+			break
+		}
+	}
+	return nil, failure
+}
+
+// ask asks one endpoint. Only the time until it begins to answer is limited.
+func (t transports) ask(req *http.Request, route *table.Route, at netip.AddrPort) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	timer := time.AfterFunc(route.Options.ReadTimeout, func() { cancel(errReadTimeout) })
+	defer timer.Stop()
+	out := req.WithContext(ctx)
+	target := *req.URL
+	target.Host = at.String()
+	if route.Backend.Protocol == table.HTTPS {
+		target.Scheme = "https"
+	}
+	out.URL = &target
+	if req.Body != nil && req.Body != http.NoBody {
+		out.Body = io.NopCloser(req.Body) // a transport that fails closes it, and the next needs it
+	}
+	answer, err := t[route.Backend.Protocol].RoundTrip(out)
+	if err != nil && errors.Is(context.Cause(ctx), errReadTimeout) {
+		err = errReadTimeout
+	}
+	return answer, err
+}

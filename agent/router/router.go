@@ -1,0 +1,155 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/agent/wait"
+)
+
+// settleTime collects changes that come together.
+const settleTime = 20 * time.Millisecond
+
+// restFactor is how many times as long as a build takes nothing is built after it, so that endless changes take a fifth of a core.
+const restFactor = 4
+
+// Ports are where a node serves Ingresses; 0: nowhere.
+type Ports struct{ HTTP, HTTPS int }
+
+// Any tells whether anything is served.
+func (p Ports) Any() bool { return p.HTTP != 0 || p.HTTPS != 0 }
+
+// Config of Watch; all fields are required, but a port may be 0.
+type Config struct {
+	// Informers are of all namespaces and must not have started.
+	Informers informers.SharedInformerFactory
+	// Client reads the Secrets with certificates.
+	Client kubernetes.Interface
+	Ports  Ports
+	Logger *slog.Logger
+}
+
+// Watch registers with the informers, before they start; run then serves until its context ends.
+func Watch(c Config) (run func(context.Context), err error) {
+	r, err := newRouter(c, dial)
+	if err != nil {
+		return nil, err
+	}
+	return r.run, nil
+}
+
+func newRouter(c Config, dial dialer) (*router, error) {
+	r := &router{Config: c, changed: make(chan struct{}, 1)}
+	r.table.Store(&table.Table{})
+	r.secrets = newSecrets(c.Client, r.look, c.Logger)
+	var err error
+	if r.unknown, err = selfSigned(); err != nil {
+		return nil, err
+	}
+	r.proxy = r.newProxy(newTransports(dial))
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { r.look() }, UpdateFunc: func(any, any) { r.look() }, DeleteFunc: func(any) { r.look() },
+	}
+	for _, informer := range r.informers() {
+		// It fails only where an informer has stopped already.
+		_, _ = informer.AddEventHandler(handler)
+	}
+	byService := cache.Indexers{serviceIndex: func(o any) ([]string, error) {
+		s, ok := o.(*discoveryv1.EndpointSlice)
+		if !ok {
+			return nil, errNoSlice
+		}
+		return []string{s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName]}, nil
+	}}
+	return r, c.Informers.Discovery().V1().EndpointSlices().Informer().AddIndexers(byService)
+}
+
+// serviceIndex finds EndpointSlices by namespace and Service.
+const serviceIndex = "router/service"
+
+var errNoSlice = errors.New("router: not an EndpointSlice")
+
+func (r *router) informers() []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{
+		r.Informers.Networking().V1().Ingresses().Informer(),
+		r.Informers.Networking().V1().IngressClasses().Informer(),
+		r.Informers.Core().V1().Services().Informer(),
+		r.Informers.Discovery().V1().EndpointSlices().Informer(),
+	}
+}
+
+func (r *router) look() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (r *router) run(ctx context.Context) {
+	for _, informer := range r.informers() {
+		if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			return
+		}
+	}
+	var children sync.WaitGroup
+	defer children.Wait()
+	r.build(ctx) // before anybody asks
+	for port, secure := range map[int]bool{r.Ports.HTTP: false, r.Ports.HTTPS: true} {
+		if port != 0 {
+			children.Go(func() { r.listen(ctx, port, secure) })
+		}
+	}
+	r.follow(ctx)
+}
+
+// follow keeps the table until ctx ends.
+func (r *router) follow(ctx context.Context) {
+	defer r.secrets.stop()
+	for took := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.changed:
+		}
+		if !wait.For(ctx, max(settleTime, restFactor*took)) {
+			return
+		}
+		begun := time.Now()
+		r.build(ctx)
+		took = time.Since(begun)
+	}
+}
+
+// build makes the table of what is known now. The problems are told by controllers/ingress, once for all nodes.
+func (r *router) build(ctx context.Context) {
+	classes, _ := r.Informers.Networking().V1().IngressClasses().Lister().List(labels.Everything())
+	all, _ := r.Informers.Networking().V1().Ingresses().Lister().List(labels.Everything())
+	ours := table.Ours(classes, all)
+	r.secrets.want(ctx, table.Secrets(ours))
+	services := r.Informers.Core().V1().Services().Lister()
+	built, _ := table.Build(table.Input{
+		Classes: classes, Ingresses: ours, Slices: r.slices, Certificate: r.secrets.certificate,
+		Service: table.ServiceFrom(services),
+	})
+	r.table.Store(built)
+}
+
+func (r *router) slices(namespace, service string) (found []*discoveryv1.EndpointSlice) {
+	objects, _ := r.Informers.Discovery().V1().EndpointSlices().Informer().GetIndexer().ByIndex(serviceIndex, namespace+"/"+service)
+	for _, o := range objects {
+		if s, ok := o.(*discoveryv1.EndpointSlice); ok {
+			found = append(found, s)
+		}
+	}
+	return found
+}

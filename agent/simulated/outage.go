@@ -1,0 +1,47 @@
+package simulated
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Outage is which nodes are switched off: they renew no Lease, and nothing happens to their pods. The zero value is
+// none; its methods may be called from any goroutine.
+type Outage struct {
+	mu  sync.Mutex
+	off map[string]bool
+}
+
+// Set switches a node off, or on again; with its next Lease it is Ready and looks at all its pods.
+func (o *Outage) Set(node string, off bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.off == nil {
+		o.off = map[string]bool{}
+	}
+	o.off[node] = off
+}
+
+func (o *Outage) has(node string) bool {
+	if o == nil {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.off[node]
+}
+
+// catchUp looks at all pods of a node that was off.
+func (f *fleet) catchUp(node string) {
+	pods, err := f.pods.List(labels.Everything())
+	if err != nil {
+		return // the informer's store does not fail
+	}
+	for _, pod := range pods {
+		if pod.Spec.NodeName == node && needsWork(pod) {
+			f.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
+		}
+	}
+}
