@@ -67,6 +67,10 @@ var libraryRules = []libraryRule{
 		why: "one package keeps the promise that nothing is gossiped without the key",
 	},
 	{
+		in: []string{"..."}, except: []string{"agent/dns/..."}, forbid: []string{"github.com/miekg/dns/..."},
+		why: "one part of the agent answers for what is sent to whom about names",
+	},
+	{
 		in: []string{"raftstore/state", "raftstore/record", "raftstore/wire", "raftstore/command"},
 		forbid: []string{"time", "math/rand/...", "crypto/rand", "os/...", "net/...", "log/...", "io/fs", "github.com/hashicorp/...",
 			"path/filepath", "runtime/...", "syscall", "testing/..."},
@@ -98,7 +102,7 @@ var libraryRules = []libraryRule{
 		why: "agents and the API import it, and must not meet in it: it is a table, and a walk over the API's types",
 	},
 	{
-		in: []string{"internal/unattended"}, forbid: []string{"..."}, allow: []string{"k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/runtime/schema"},
+		in: []string{"internal/unattended"}, forbid: []string{"..."}, allow: []string{"k8s.io/api/core/v1"},
 		why: "controllers and the API import it, and must not meet in it: it is a table",
 	},
 	{
@@ -119,24 +123,25 @@ var generousFiles = map[string]string{}
 
 // realSleeps are test files that sleep outside a bubble, and why they must.
 var realSleeps = map[string]string{
-	"agent/embedded_test.go":              "waits for real containers, polling with a deadline",
-	"apiserver/dynamic_test.go":           "waits for informers over a real socket, polling with a deadline",
-	"server/atrest_test.go":               "waits for servers over real sockets, polling with a deadline",
-	"cluster_test.go":                     "waits for a cluster over real sockets, polling with a deadline",
-	"server/joining_test.go":              "waits for servers over real sockets, polling with a deadline",
-	"server/livenesscluster_test.go":      "waits for real gossip, polling with a deadline",
-	"raftstore/diskfull_test.go":          "waits for servers on real disks, polling with a deadline",
-	"raftstore/replica/terms_test.go":     "waits for raft over a real transport, polling with a deadline",
-	"raftstore/sockets_test.go":           "waits for a leader over real sockets, polling with a deadline",
-	"agent/cri/embedded/harness_test.go":  "waits for real processes, polling with a deadline",
-	"agent/logs/rotate_test.go":           "names of rotated files carry the time of the file system",
-	"cmd/setpoint/cri_test.go":            "waits for the log of a real container, with a deadline",
-	"cmd/setpoint/script_test.go":         "asks a real process until it answers as wanted, with a deadline",
-	"test/compose/agent_test.go":          "watches containers, which live in real time",
-	"test/compose/cluster_test.go":        "asks containers until they answer as wanted, with a deadline",
-	"test/compose/leader_test.go":         "writes to real servers at a pace",
-	"raftstore/forward/forward_test.go":   "is a server slower than its client's patience, over a real socket",
-	"agent/cri/embedded/workload_test.go": "is the workload inside a container: it sleeps until it is killed",
+	"agent/embedded_test.go":               "waits for real containers, polling with a deadline",
+	"apiserver/dynamic_test.go":            "waits for informers over a real socket, polling with a deadline",
+	"server/atrest_test.go":                "waits for servers over real sockets, polling with a deadline",
+	"cluster_test.go":                      "waits for a cluster over real sockets, polling with a deadline",
+	"server/joining_test.go":               "waits for servers over real sockets, polling with a deadline",
+	"server/livenesscluster_test.go":       "waits for real gossip, polling with a deadline",
+	"raftstore/diskfull_test.go":           "waits for servers on real disks, polling with a deadline",
+	"raftstore/replica/terms_test.go":      "waits for raft over a real transport, polling with a deadline",
+	"raftstore/sockets_test.go":            "waits for a leader over real sockets, polling with a deadline",
+	"agent/cri/embedded/harness_test.go":   "waits for real processes, polling with a deadline",
+	"agent/logs/rotate_test.go":            "names of rotated files carry the time of the file system",
+	"cmd/setpoint/standin/standin_test.go": "asks a server over a real socket until it answers, with a deadline",
+	"cmd/setpoint/cri_test.go":             "waits for the log of a real container, with a deadline",
+	"cmd/setpoint/script_test.go":          "asks a real process until it answers as wanted, with a deadline",
+	"test/compose/agent_test.go":           "watches containers, which live in real time",
+	"test/compose/cluster_test.go":         "asks containers until they answer as wanted, with a deadline",
+	"test/compose/leader_test.go":          "writes to real servers at a pace",
+	"raftstore/forward/forward_test.go":    "is a server slower than its client's patience, over a real socket",
+	"agent/cri/embedded/workload_test.go":  "is the workload inside a container: it sleeps until it is killed",
 }
 
 // bubbleSleeps are test files whose functions run in the bubble of another file.
@@ -151,17 +156,22 @@ var bubbleSleeps = map[string]string{
 
 // allowedSkips are test files that may skip, and why.
 var allowedSkips = map[string]string{
-	"raftstore/diskfull_test.go":              "mounting small file systems needs root",
-	"test/machines/machines_test.go":          "namespaces, mounts and cgroups need root",
-	"test/clockskew/clockskew_test.go":        "writing another process's memory needs root; the code is for amd64",
-	"test/powercut/powercut_test.go":          "mounting needs root and FUSE",
-	"test/escape/escape_test.go":              "real containers need root",
-	"agent/embedded_test.go":                  "namespaces, mounts and cgroups need root",
-	"agent/volumes/volumes_test.go":           "mounts need root",
-	"agent/cri/embedded/harness_test.go":      "namespaces, mounts and cgroups need root",
-	"agent/cri/embedded/images/store_test.go": "owners and device nodes of unpacked files need root",
-	"agent/cri/embedded/cgroup/group_test.go": "cgroups need root",
-	"agent/network/network_test.go":           "network namespaces need root",
+	"raftstore/diskfull_test.go":                    "mounting small file systems needs root",
+	"test/machines/machines_test.go":                "namespaces, mounts and cgroups need root",
+	"test/clockskew/clockskew_test.go":              "writing another process's memory needs root; the code is for amd64",
+	"test/powercut/powercut_test.go":                "mounting needs root and FUSE",
+	"test/escape/escape_test.go":                    "real containers need root",
+	"agent/machine/machinetest/unmount_test.go":     "mounts need root",
+	"agent/embedded_test.go":                        "namespaces, mounts and cgroups need root",
+	"agent/volumes/volumes_test.go":                 "mounts need root",
+	"agent/volumes/local/store_test.go":             "loop devices and mounts need root",
+	"agent/cri/embedded/harness_test.go":            "namespaces, mounts and cgroups need root",
+	"agent/cri/embedded/images/store_test.go":       "owners and device nodes of unpacked files need root",
+	"agent/cri/embedded/imagesocket/socket_test.go": "owners of unpacked files need root",
+	"agent/cri/embedded/boot/become_test.go":        "a root directory of its own needs root",
+	"agent/cri/embedded/cgroup/group_test.go":       "cgroups need root",
+	"agent/network/network_test.go":                 "network namespaces need root",
+	"agent/policy/table/main_test.go":               "network namespaces need root",
 }
 
 type sourceFile struct {

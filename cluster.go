@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,6 +24,8 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/podlistener"
+	"github.com/setpoint-io/setpoint/controllers/dnsservice"
+	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/internal/process"
@@ -42,6 +45,9 @@ const (
 type Config struct {
 	// DataDir keeps the cluster; "": a temporary directory, which Stop removes.
 	DataDir string
+	// InMemory is a cluster without files and without a port: clients of this process reach it by RESTConfig and
+	// ClientConfig, others after Listen. One replica can be forked; several can crash (CrashServer).
+	InMemory bool
 	// Replicas of the control plane, 1 to 5; 0: 1.
 	Replicas int
 	// Port of the first replica, the others follow; 0: those of the last start in DataDir, or
@@ -52,6 +58,13 @@ type Config struct {
 	// APIOnly leaves out the control loops and the scheduler, but those that upstream's API server has itself:
 	// only the program under test acts on objects.
 	APIOnly bool
+	// Loops are the control loops that run beside those, by the names that their events bear, and "scheduler"; nil: all.
+	Loops []string
+	// Intercept, if any, is asked to send each request of the control loops and the scheduler, which user makes: it does so
+	// with next, or does something else. For tests of what comes of it when a write fails.
+	Intercept func(user string, r *http.Request, next http.RoundTripper) (*http.Response, error)
+	// DisabledAdmission are admission plugins, by upstream's names, that are left out.
+	DisabledAdmission []string
 	// OpenToPods opens each replica at the machine's own address too, for pods of this machine
 	// and nobody else: RunNode needs it.
 	OpenToPods bool
@@ -59,8 +72,14 @@ type Config struct {
 	// node's part; zero: what is in force.
 	PodCIDR      string
 	NodeMaskSize int
+	// LoadBalancerAddresses is where Services of that type get their addresses from, as the flag has it; "": the nodes' addresses.
+	LoadBalancerAddresses string
+	// DNS is "builtin" or "none", as the flag; "": builtin.
+	DNS string
 	// SchedulerConfig is the path of a KubeSchedulerConfiguration; "": upstream's default profile.
 	SchedulerConfig string
+	// LocalVolumes makes the class setpoint-local, the default one, whose volumes are on the nodes' disks.
+	LocalVolumes bool
 	// Authentication, Encryption and Audit are as the flags of `setpoint server`.
 	Authentication authconfig.Config
 	Encryption     encryption.Options
@@ -73,6 +92,7 @@ var (
 	errReplicas  = fmt.Errorf("--servers must be 1 to %d", maxReplicas)
 	errSimulated = fmt.Errorf("--simulated-nodes must be 0 to %d", maxSimulatedNodes)
 	errPort      = errors.New("--port must be 0 to 65535")
+	errInMemory  = errors.New("a cluster in memory has no DataDir, no Port and no OpenToPods")
 )
 
 // Validate says what is wrong, in the words of `setpoint dev`'s flags.
@@ -84,18 +104,28 @@ func (c *Config) Validate() error {
 		return errSimulated
 	case c.Port < 0 || c.Port > 65535:
 		return errPort
+	case c.InMemory && (c.DataDir != "" || c.Port != 0 || c.OpenToPods):
+		return errInMemory
 	}
 	_, err := server.ParsePodNetwork(c.PodCIDR, c.NodeMaskSize)
 	_, schedulingErr := profile.Read(c.SchedulerConfig)
-	return errors.Join(err, schedulingErr, c.Authentication.Validate(), c.Audit.Validate(), c.Encryption.Validate())
+	_, balancersErr := loadbalancer.Parse(c.LoadBalancerAddresses)
+	_, dnsErr := dnsservice.Parse(c.DNS)
+	return errors.Join(err, schedulingErr, balancersErr, dnsErr, c.Authentication.Validate(), c.Audit.Validate(), c.Encryption.Validate())
 }
 
 // A Cluster runs in this process. Its methods may be called from any goroutine.
 type Cluster struct {
-	config    Config
-	trust     *trust.Cluster
-	servers   []*server.Server
-	forPods   []*podlistener.Listener
+	config Config
+	trust  *trust.Cluster
+	// memories and network are of a cluster in memory.
+	memories []*server.Memory
+	network  *memoryNetwork
+	outage   simulated.Outage
+	replicas replicas
+	forPods  []*podlistener.Listener
+	// machine is the machine's own address; "": it has none but loopback.
+	machine   string
 	audit     *auditlog.Log
 	nodes     errgroup.Group
 	failed    chan error // of the simulated nodes
@@ -116,7 +146,17 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Cluster{config: config, failed: make(chan error, 1)}
+	c := &Cluster{config: config}
+	if config.InMemory {
+		for range config.Replicas {
+			c.memories = append(c.memories, server.NewMemory(config.Replicas == 1))
+		}
+	}
+	return c.start(ctx)
+}
+
+func (c *Cluster) start(ctx context.Context) (*Cluster, error) {
+	c.failed = make(chan error, 1)
 	ctx, c.cancel = context.WithCancel(ctx)
 	ofNodes, stopNodes := context.WithCancel(ctx)
 	c.stopNodes = stopNodes
@@ -126,7 +166,7 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 	if err := c.startServers(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
-	if config.SimulatedNodes > 0 {
+	if c.config.SimulatedNodes > 0 {
 		c.nodes.Go(func() error {
 			err := c.simulate(ofNodes)
 			if err != nil {
@@ -140,6 +180,9 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 
 // openDir makes the data directory this process's.
 func (c *Cluster) openDir() error {
+	if c.config.InMemory {
+		return nil
+	}
 	if c.config.DataDir == "" {
 		dir, err := os.MkdirTemp("", "setpoint-")
 		if err != nil {
@@ -176,26 +219,50 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	withoutDNS, err := dnsservice.Parse(c.config.DNS)
+	if err != nil {
+		return err
+	}
+	balancers, err := loadbalancer.Parse(c.config.LoadBalancerAddresses)
+	if err != nil {
+		return err
+	}
 	listeners, addresses, err := c.listen()
 	if err != nil {
 		return err
 	}
 	forPods := c.listenForPods(listeners, addresses, pods)
-	if c.trust, err = trust.InitCluster(c.config.DataDir, addresses, time.Now()); err != nil {
+	if err = c.openTrust(addresses); err != nil {
 		return errors.Join(err, closeAll(listeners), closeAll(forPods))
 	}
 	for i, address := range addresses {
-		replica, err := server.Start(ctx, server.Config{
+		config := server.Config{
 			Name: address.Name, DataDir: c.serverDir(i), Trust: c.trust, InitialServers: addresses,
-			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Logger: c.config.Logger,
-			PodNetwork: pods, Scheduling: scheduling, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
-		})
-		if err != nil { // it has closed its own
+			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Loops: c.config.Loops,
+			Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission, Logger: c.config.Logger,
+			PodNetwork: pods, LoadBalancers: balancers, WithoutDNS: withoutDNS, LocalVolumes: c.config.LocalVolumes,
+			Scheduling: scheduling, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
+		}
+		if c.config.InMemory {
+			config.Memory, config.Dial = c.memories[i], c.network.dialer(address.Endpoint)
+		}
+		if err := c.replicas.start(ctx, i, config); err != nil { // it has closed its own
 			return errors.Join(err, closeAll(listeners[i+1:]), closeAll(forPods[i+1:]))
 		}
-		c.servers = append(c.servers, replica)
 	}
 	return nil
+}
+
+// openTrust makes the trust material, or reads it; that of a fork is its origin's.
+func (c *Cluster) openTrust(addresses []trust.Server) (err error) {
+	switch {
+	case c.trust != nil:
+	case c.config.InMemory:
+		c.trust, err = trust.NewCluster(time.Now())
+	default:
+		c.trust, err = trust.InitCluster(c.config.DataDir, addresses, time.Now())
+	}
+	return err
 }
 
 // listenForPods opens ways in for pods of this machine, and writes down where they are.
@@ -207,7 +274,7 @@ func (c *Cluster) listenForPods(listeners []net.Listener, addresses []trust.Serv
 		}
 		if listener, address := podlistener.Open(listeners[i], pods.Or(podnetwork.Default()).CIDR); listener != nil {
 			forPods[i], addresses[i].Addresses = listener, []string{address}
-			c.forPods = append(c.forPods, listener)
+			c.forPods, c.machine = append(c.forPods, listener), address
 		}
 	}
 	return forPods
@@ -223,7 +290,7 @@ func (c *Cluster) serverDir(i int) string {
 
 // Ready waits until every replica answers reads and writes.
 func (c *Cluster) Ready(ctx context.Context) error {
-	for _, replica := range c.servers {
+	for _, replica := range c.replicas.up() {
 		if err := replica.Ready(ctx); err != nil {
 			return err
 		}
@@ -231,7 +298,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Wait blocks until a replica or the simulated nodes fail, or ctx ends.
+// Wait blocks until a replica or the simulated nodes fail, or ctx ends. A replica that crashed has failed.
 func (c *Cluster) Wait(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -242,19 +309,22 @@ func (c *Cluster) Wait(ctx context.Context) error {
 			return nil
 		}
 	})
-	for _, replica := range c.servers {
+	for _, replica := range c.replicas.all() {
 		group.Go(func() error { return replica.Wait(ctx) })
 	}
 	return group.Wait()
 }
 
 // Kubeconfig is the path of a file with the administrator's credentials and one context for
-// each replica.
+// each replica. A cluster in memory has none; see Listen.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.config.DataDir, trust.AdminKubeconfig) }
 
-// RESTConfig is the administrator's client of the first replica, over its port. It sends as many
+// RESTConfig is the administrator's client of the first replica, over its port if it has one. It sends as many
 // requests as its user asks for: client-go's own limit of 5 a second is off.
 func (c *Cluster) RESTConfig() (*rest.Config, error) {
+	if c.config.InMemory {
+		return c.ClientConfig(&user.DefaultInfo{Name: "admin", Groups: []string{trust.GroupMasters}}), nil
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
 		return nil, err
@@ -270,10 +340,10 @@ func (c *Cluster) Stop() error {
 		c.stopNodes()
 		errs := []error{c.nodes.Wait()}
 		var group errgroup.Group
-		for _, replica := range c.servers {
+		for _, replica := range c.replicas.up() {
 			group.Go(replica.Stop)
 		}
-		errs = append(errs, group.Wait())
+		errs = append(errs, group.Wait(), c.replicas.awaitCrashed())
 		c.cancel()
 		for i := range c.ends {
 			errs = append(errs, c.ends[len(c.ends)-1-i]())
@@ -285,17 +355,17 @@ func (c *Cluster) Stop() error {
 
 // simulate runs the simulated nodes.
 func (c *Cluster) simulate(ctx context.Context) error {
-	if err := c.servers[0].Ready(ctx); err != nil {
+	if err := c.replicas.first().Ready(ctx); err != nil {
 		return nil // ctx has ended
 	}
-	client, err := c.client("system:setpoint:simulated-nodes", trust.GroupServers)
+	client, err := c.client(simulated.User, trust.GroupServers)
 	if err != nil {
 		return err
 	}
-	return simulated.Run(ctx, simulated.Config{Client: client, Nodes: c.config.SimulatedNodes, Logger: c.config.Logger})
+	return simulated.Run(ctx, simulated.Config{Client: client, Nodes: c.config.SimulatedNodes, Outage: &c.outage, Logger: c.config.Logger})
 }
 
-// client speaks to the first replica without a socket.
+// client speaks to the first replica that runs, without a socket.
 func (c *Cluster) client(name, group string) (kubernetes.Interface, error) {
-	return kubernetes.NewForConfig(c.servers[0].RESTConfig(&user.DefaultInfo{Name: name, Groups: []string{group, user.AllAuthenticated}}))
+	return kubernetes.NewForConfig(c.replicas.config(&user.DefaultInfo{Name: name, Groups: []string{group, user.AllAuthenticated}}))
 }

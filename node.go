@@ -17,7 +17,10 @@ import (
 // Node is what a real node of a Cluster is run with; see agent/host.
 type Node struct {
 	Name, DataDir string
-	IP            net.IP
+	// IP is the machine's, or loopback if it has no other.
+	IP net.IP
+	// Loopback is where servers reach the agent: it opens no port to others.
+	Loopback net.IP
 	// ServerTLS is what the agent serves with; it renews itself.
 	ServerTLS *tls.Config
 	Client    kubernetes.Interface
@@ -38,7 +41,12 @@ func (c *Cluster) RunNode(ctx context.Context, name string, run func(ctx context
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return keep(ctx) })
 	group.Go(func() error {
-		return run(ctx, Node{Name: name, DataDir: c.config.DataDir, IP: net.ParseIP(loopback), ServerTLS: serverTLS, Client: client})
+		own := net.ParseIP(loopback)
+		n := Node{Name: name, DataDir: c.config.DataDir, IP: own, Loopback: own, ServerTLS: serverTLS, Client: client}
+		if ip := net.ParseIP(c.machine); ip != nil {
+			n.IP = ip
+		}
+		return run(ctx, n)
 	})
 	return group.Wait()
 }

@@ -16,6 +16,10 @@ import (
 // listen opens the port of each replica: that of the Config and those behind it, or else the one
 // that the replica had before.
 func (c *Cluster) listen() ([]net.Listener, []trust.Server, error) {
+	if c.config.InMemory {
+		listeners, servers := c.listenInMemory()
+		return listeners, servers, nil
+	}
 	var listeners []net.Listener
 	var servers []trust.Server
 	for i := range c.config.Replicas {

@@ -41,10 +41,10 @@ func newClients(door *inprocess.Door) (clients, error) {
 func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interface, error) {
 	judge := a.access.Authorizer
 	return admission.New(admission.Config{
-		Store: a.storage, Authorizer: judge,
+		Store: a.storage, Authorizer: judge, Disabled: a.config.DisabledAdmission,
 		Last: append([]k8sadmission.Interface{a.access.Escalation}, dynamic.New(dynamic.Config{
 			Store: a.storage, Informers: a.caches, Client: c.typed, Dynamic: c.any,
-			Mapper: c.mapper, Authorizer: judge, Stop: ctx.Done(),
+			Mapper: c.mapper, Dial: a.dialPods, Authorizer: judge, Stop: ctx.Done(),
 		})...),
 	})
 }

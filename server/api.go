@@ -4,8 +4,10 @@ import (
 	"context"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes"
 
@@ -69,8 +71,10 @@ type api struct {
 	aggregation *aggregation.Aggregator
 	quota       *quota.Quota
 	kubelets    *peers.Kubelets
-	usage       *usage.Meter
-	admin       *admin.Admin
+	// dialPods reaches pods by the agents of their nodes.
+	dialPods utilnet.DialFunc
+	usage    *usage.Meter
+	admin    *admin.Admin
 	// numbers count what the loops of this server do.
 	numbers *numbers.Ledger
 	// remote reaches the parts of all servers.
@@ -87,7 +91,7 @@ type api struct {
 func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 	scheme, all := kinds.NewScheme(), kinds.All()
 	a := &api{
-		config: config, door: &inprocess.Door{}, numbers: &numbers.Ledger{}, requests: requestmetrics.New(),
+		config: config, door: inprocess.NewDoor(config.Intercept), numbers: &numbers.Ledger{}, requests: requestmetrics.New(),
 		storage: storage.New(config.log, scheme, all),
 	}
 	clients, err := newClients(a.door)
@@ -113,7 +117,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		Kinds: all, Scheme: scheme, Storage: a.storage,
 		Kubelets:      a.kubelets,
 		Servers:       a.remote,
-		Pods:          proxy.NewTransport(),
+		Pods:          proxy.NewTransport(a.dialPods),
 		Admission:     admit,
 		Quota:         a.quota,
 		Authenticator: a.access.Authenticator,
@@ -147,18 +151,18 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 		return err
 	}
 	a.access, err = access.New(ctx, access.Config{
-		Storage: a.storage, AccountKey: a.config.Trust.AccountKey, Endpoint: a.config.identity.self.Endpoint,
-		Authentication: a.config.Authentication, Logger: a.config.Logger,
+		Storage: a.storage, AccountKey: a.config.Trust.AccountKey, Authentication: a.config.Authentication, Logger: a.config.Logger,
 	})
 	if err != nil {
 		return err
 	}
+	a.kubelets = peers.NewKubelets(a.config.identity.live, a.config.identity.nodeServing)
+	a.dialPods = peers.Pods{Agents: a.kubelets, Nodes: a.nodes}.DialContext
 	if err := a.addOtherKinds(codecs); err != nil {
 		return err
 	}
 	a.offered = append(all[:len(all):len(all)], rest.Bindings(), rest.ComponentStatuses())
 	a.offered = append(a.offered, reviews.Kinds(a.access.Reviews)...)
-	a.kubelets = peers.NewKubelets(a.config.identity.live, a.config.identity.nodeServing)
 	a.usage = usage.New(usage.Config{Store: a.storage, Source: peers.Summaries{Kubelets: a.kubelets}, Logger: a.config.Logger})
 	for _, computed := range a.usage.Kinds() {
 		a.offered = append(a.offered, computed.Kind)
@@ -168,7 +172,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	}
 	a.typeChecker = dynamic.NewTypeChecker(a.storage, c.typed.Discovery(), c.mapper)
 	a.quota = quota.New(a.storage)
-	peer, err := peers.Clients(a.config.identity.live)
+	peer, err := peers.Clients(a.config.identity.live, a.config.Dial)
 	if err != nil {
 		return err
 	}
@@ -197,9 +201,11 @@ func (a *api) addOtherKinds(codecs serializer.CodecFactory) (err error) {
 	}
 	resolver := dynamic.NewServiceResolver(a.storage)
 	a.aggregation = aggregation.New(aggregation.Config{
-		Store: a.storage, Services: resolver, Certificate: a.frontProxy.Certificate, Codecs: codecs, Logger: a.config.Logger,
+		Store: a.storage, Services: resolver, Dial: a.dialPods, Certificate: a.frontProxy.Certificate, Codecs: codecs, Logger: a.config.Logger,
 	})
-	a.custom, err = crd.New(crd.Config{Codecs: codecs, Storage: a.storage, Models: discovery.MetadataModels, Services: resolver})
+	a.custom, err = crd.New(crd.Config{
+		Codecs: codecs, Storage: a.storage, Models: discovery.MetadataModels, Services: resolver, Dialled: dynamic.DialServices(a.dialPods),
+	})
 	return err
 }
 
@@ -235,4 +241,20 @@ func (a *api) services(client kubernetes.Interface) []apiserver.Service {
 	services = append(services, a.admin.Services()...)
 	services = append(services, a.config.parts.Services()...)
 	return append(services, a.config.liveness.Services()...)
+}
+
+// nodes are those that this replica knows.
+func (a *api) nodes() ([]*corev1.Node, error) {
+	snapshot, err := a.storage.Table(corev1.SchemeGroupVersion.WithResource("nodes")).Snapshot(context.Background(), "0")
+	if err != nil {
+		return nil, err
+	}
+	var nodes []*corev1.Node
+	for object, err := range snapshot.All("") {
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, object.(*corev1.Node))
+	}
+	return nodes, nil
 }

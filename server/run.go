@@ -17,6 +17,8 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/controllers/dnsservice"
+	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -33,7 +35,10 @@ type Options struct {
 	GossipAddress                                   string
 	PodCIDR                                         string
 	NodeMaskSize                                    int
+	LoadBalancerAddresses                           string
 	SchedulerConfig                                 string
+	DNS                                             string
+	LocalVolumes                                    bool
 	Authentication                                  authconfig.Config
 	Encryption                                      encryption.Options
 	Audit                                           auditlog.Config
@@ -63,7 +68,9 @@ func (o *Options) Validate() error {
 	}
 	_, err := ParsePodNetwork(o.PodCIDR, o.NodeMaskSize)
 	_, schedulingErr := profile.Read(o.SchedulerConfig)
-	return errors.Join(err, schedulingErr, o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate())
+	_, balancersErr := loadbalancer.Parse(o.LoadBalancerAddresses)
+	_, dnsErr := dnsservice.Parse(o.DNS)
+	return errors.Join(err, schedulingErr, balancersErr, dnsErr, o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate())
 }
 
 // isInitial reports whether this server is one of the list. Another joins them.
@@ -104,6 +111,14 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	withoutDNS, err := dnsservice.Parse(o.DNS)
+	if err != nil {
+		return err
+	}
+	balancers, err := loadbalancer.Parse(o.LoadBalancerAddresses)
+	if err != nil {
+		return err
+	}
 	o.Audit.Logger = o.Logger
 	audit, stopAudit, err := auditlog.Start(o.Audit)
 	if err != nil {
@@ -112,7 +127,8 @@ func Run(ctx context.Context, o Options) error {
 	server, err := Start(ctx, Config{
 		Name: o.Name, DataDir: o.DataDir, Trust: cluster, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
 		ListenAddress: o.listenAddress(servers), Gossip: o.gossip(), Logger: o.Logger,
-		PodNetwork: pods, Scheduling: scheduling, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
+		PodNetwork: pods, LoadBalancers: balancers, WithoutDNS: withoutDNS, LocalVolumes: o.LocalVolumes,
+		Scheduling: scheduling, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
 	})
 	if err != nil {
 		return errors.Join(err, stopAudit())

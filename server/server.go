@@ -23,8 +23,11 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/drain"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/apiserver/explain"
 	"github.com/setpoint-io/setpoint/apiserver/http2buffer"
+	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/apiserver/strangers"
+	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	names "github.com/setpoint-io/setpoint/internal/parts"
@@ -32,9 +35,12 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/admin"
+	"github.com/setpoint-io/setpoint/server/inprocess"
 	"github.com/setpoint-io/setpoint/server/liveness"
 	"github.com/setpoint-io/setpoint/server/parts"
 	"github.com/setpoint-io/setpoint/server/peers"
+	"github.com/setpoint-io/setpoint/server/term"
+	"github.com/setpoint-io/setpoint/server/why"
 )
 
 const (
@@ -57,6 +63,12 @@ const KubernetesVersion = discovery.KubernetesVersion
 // DefaultPort is the port of the API, the services of the parts, and Raft.
 const DefaultPort = 6443
 
+// Memory is where the store of a replica is that ends with its process.
+type Memory = raftstore.Memory
+
+// NewMemory returns an empty one, of a replica that is alone or has peers.
+func NewMemory(alone bool) *Memory { return raftstore.NewMemory(alone) }
+
 // Config is one replica of the control plane.
 type Config struct {
 	// Name identifies the replica in the cluster. One of InitialServers founds the
@@ -64,6 +76,10 @@ type Config struct {
 	// administrator to add it.
 	Name    string
 	DataDir string
+	// Memory keeps the store in place of DataDir.
+	Memory *Memory
+	// Dial reaches the other replicas; nil: over the network.
+	Dial peers.Dial
 	// Trust is the cluster's certificate authority, gossip key and tokens.
 	Trust *trust.Cluster
 	// InitialServers are the replicas and where they are now.
@@ -73,9 +89,15 @@ type Config struct {
 	AdvertiseAddress string
 	// PodNetwork is where pods get their addresses from; zero: what is in force.
 	PodNetwork podnetwork.Network
+	// LoadBalancers is where Services of that type get their addresses from; zero: the nodes' addresses.
+	LoadBalancers loadbalancer.Source
 	// Scheduling are the scheduler's profiles; zero: upstream's default profile. All servers should have the same: those of
 	// the one that leads are in force.
 	Scheduling profile.Config
+	// WithoutDNS leaves the Service kube-system/kube-dns to others. All servers should have the same: that of the one that leads counts.
+	WithoutDNS bool
+	// LocalVolumes makes the class setpoint-local. All servers should have the same: the one that leads makes it.
+	LocalVolumes bool
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
 	Authentication authconfig.Config
 	// Encryption says how objects are encrypted that are stored, beside what the trust
@@ -86,7 +108,8 @@ type Config struct {
 	// Listener accepts the API, the parts' services and Raft. Start owns it.
 	Listener net.Listener
 	// ListenAddress, without a Listener, is opened when this server can answer: until
-	// then connections are refused, and clients go to another server.
+	// then connections are refused, and clients go to another server. Without both nobody
+	// can connect, but for clients of this process and where Accept is told.
 	ListenAddress string
 	// PodListener, if any, accepts the same at the address where pods of this machine
 	// look for the API. Start owns it.
@@ -96,7 +119,15 @@ type Config struct {
 	// APIOnly leaves out the control loops and the scheduler, but those that upstream's API
 	// server has itself, for tests of what acts on the API.
 	APIOnly bool
-	Logger  *slog.Logger
+	// Loops are the control loops that run, by their names, and "scheduler"; nil: all. Those of upstream's API server
+	// run in any case.
+	Loops []string
+	// Intercept, if any, is asked to send each request of the control loops and the scheduler, which user makes, for tests of
+	// what comes of it when one fails.
+	Intercept inprocess.Intercept
+	// DisabledAdmission are admission plugins, by upstream's names, that are left out.
+	DisabledAdmission []string
+	Logger            *slog.Logger
 	// Fatal is called when this replica must not go on (its disk fails, its state
 	// differs from the others'). Default: the error ends Wait.
 	Fatal func(error)
@@ -112,6 +143,8 @@ type Server struct {
 	http     *http.Server
 	drain    *drain.Drain
 	parts    *parts.Parts
+	// strangers limits connections that have not authenticated.
+	strangers *strangers.Door
 
 	fatal  chan error
 	cancel context.CancelFunc
@@ -154,6 +187,9 @@ func (s *Server) abandon() {
 }
 
 func (s *Server) start(ctx context.Context) (err error) {
+	if err = term.CheckLoops(s.config.Loops); err != nil {
+		return err
+	}
 	if s.identity, err = newIdentity(s.config); err != nil {
 		return err
 	}
@@ -161,7 +197,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	s.liveness, err = liveness.New(ctx, liveness.Config{
-		Name: s.config.Name, Endpoint: s.identity.self.Endpoint, Members: s.clusterServers, Identity: s.identity.live,
+		Name: s.config.Name, Endpoint: s.identity.self.Endpoint, Members: s.clusterServers, Identity: s.identity.live, Dial: s.config.Dial,
 		Gossip: s.config.Gossip, Key: s.config.Trust.GossipKey, Logger: s.config.Logger,
 	})
 	if err != nil {
@@ -188,11 +224,11 @@ func (s *Server) start(ctx context.Context) (err error) {
 
 // openLog opens the replicated store. Its peers are dialled over the API's port.
 func openLog(ctx context.Context, config Config, i *identity, logger *slog.Logger) (*raftstore.Store, error) {
-	dial, err := peers.RaftDialer(i.live)
+	dial, err := peers.RaftDialer(i.live, config.Dial)
 	if err != nil {
 		return nil, err
 	}
-	clients, err := peers.Clients(i.live)
+	clients, err := peers.Clients(i.live, config.Dial)
 	if err != nil {
 		return nil, err
 	}
@@ -203,8 +239,16 @@ func openLog(ctx context.Context, config Config, i *identity, logger *slog.Logge
 	return raftstore.Open(ctx, raftstore.Config{
 		Name: i.self.Name, ClusterID: config.Trust.CA.Pin(), DataDir: config.DataDir, InitialServers: servers, AdvertiseAddress: i.self.Endpoint,
 		Dial: dial, HTTPClient: clients, AuthorizePeer: peers.Authorize,
-		Logger: logger, Fatal: config.Fatal,
+		Logger: logger, Fatal: config.Fatal, Disk: diskOf(config.Memory),
 	})
+}
+
+// diskOf is nil, not an interface of nothing, without a Memory.
+func diskOf(m *Memory) raftstore.Disk {
+	if m == nil {
+		return nil
+	}
+	return raftstore.MemoryDisk(m)
 }
 
 // serve starts the listener: HTTP for everybody, Raft for servers only.
@@ -234,29 +278,46 @@ func (s *Server) serve() error {
 		strangers.Known(conn)
 		s.log.HandleRaftConn(conn)
 	}
-	if s.config.Listener == nil {
+	if s.config.Listener == nil && s.config.ListenAddress != "" {
 		if s.config.Listener, err = process.Listen(s.config.ListenAddress); err != nil {
 			return err
 		}
 	}
-	door := strangers.NewDoor(strangers.Limit())
-	s.accept(door.Listener(s.config.Listener))
-	if s.config.PodListener != nil {
-		s.accept(door.Listener(s.config.PodListener))
+	s.strangers = strangers.NewDoor(strangers.Limit())
+	for _, listener := range []net.Listener{s.config.Listener, s.config.PodListener} {
+		if listener != nil {
+			s.Accept(listener)
+		}
 	}
 	return nil
 }
 
-func (s *Server) accept(listener net.Listener) {
-	s.wg.Go(func() {
-		if err := s.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			s.config.Fatal(fmt.Errorf("listener: %w", err))
-		}
-	})
-}
-
 // RESTConfig is a client of this server as the user, without a socket.
 func (s *Server) RESTConfig(u user.Info) *rest.Config { return s.api.door.Config(u, 0) }
+
+// Fork returns what the store of this server holds, if it is in memory: a Config with the same Trust that has it
+// as Memory goes on from there by itself.
+func (s *Server) Fork(ctx context.Context) (*Memory, error) { return s.log.Fork(ctx) }
+
+// Changes are what was stored after a revision and is remembered, oldest first.
+func (s *Server) Changes(after uint64) ([]storage.Recorded, error) {
+	events, err := s.log.Since(after)
+	changes := make([]storage.Recorded, 0, len(events))
+	for _, event := range events {
+		if change, ok := storage.RecordedBy(event); ok {
+			changes = append(changes, change)
+		}
+	}
+	return changes, err
+}
+
+// Why explains an object as far as this server's own parts may know, which is all.
+func (s *Server) Why(ctx context.Context, kind, namespace, name string) (explain.Answer, error) {
+	return s.api.newWhy().Answer(ctx, inprocess.Server, why.Question{Kind: kind, Namespace: namespace, Name: name})
+}
+
+// Revision is that of the newest change.
+func (s *Server) Revision() uint64 { return s.log.Root().Revision }
 
 // Status describes this server.
 func (s *Server) Status() admin.ServerStatus { return s.api.admin.Status() }

@@ -44,6 +44,20 @@ func auditFlags(flags *pflag.FlagSet, audit *auditlog.Config) {
 	flags.IntVar(&audit.MaxSizeMiB, "audit-log-maxsize", auditlog.DefaultMaxSizeMiB, "MiB at which another file is begun")
 }
 
+// balancerFlag says from where Services of the type LoadBalancer have their addresses.
+func balancerFlag(flags *pflag.FlagSet, addresses *string) {
+	inGroup(flags, "Addresses of load balancers", func() {
+		flags.StringVar(addresses, "load-balancer-addresses", "nodes", "addresses of Services of the type LoadBalancer: 'nodes' (those of "+
+			"all nodes), 'none' (another controller gives them), or ranges of IPv4 that nodes announce, such as 192.0.2.64/27")
+	})
+}
+
+// dnsFlag says who serves the names of the cluster.
+func dnsFlag(flags *pflag.FlagSet, by *string) {
+	flags.StringVar(by, "dns", "builtin", "who answers for names of the cluster: 'builtin' (each node, as the Service kube-dns), or 'none' "+
+		"(you make the Service and what serves it, such as CoreDNS, at its address 10.96.0.10)")
+}
+
 // networkFlags are upstream's names for where pods get their addresses from.
 func networkFlags(flags *pflag.FlagSet, podCIDR *string, nodeMaskSize *int) {
 	inGroup(flags, "Addresses of pods", func() {
@@ -83,4 +97,8 @@ func encryptionFlags(flags *pflag.FlagSet, o *encryption.Options) {
 		)
 		flags.BoolVar(&o.Reload, "encryption-provider-config-automatic-reload", false, "read that file again when it changes")
 	})
+}
+
+func localVolumesFlag(flags *pflag.FlagSet, on *bool) {
+	flags.BoolVar(on, "local-volumes", true, "make the default StorageClass setpoint-local, whose volumes are on the nodes' own disks")
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/agent/host"
 )
 
 func newDev() *cobra.Command {
@@ -24,8 +26,14 @@ func newDev() *cobra.Command {
 	cmd.Flags().
 		IntVar(&config.Port, "port", setpoint.DefaultPort, "port of the first replica; the others follow; 0: those of the last start, or free ones")
 	cmd.Flags().StringVar(&config.imagesDir, "images-dir", "", "folder of image archives to load (default <data-dir>/images)")
+	ingressFlags(cmd.Flags(), &config.ingress)
+	kubeletConfigFlag(cmd.Flags(), &config.kubeletConfig)
+	userNamespacesFlag(cmd.Flags(), &config.userNamespaces)
 	networkFlags(cmd.Flags(), &config.PodCIDR, &config.NodeMaskSize)
+	balancerFlag(cmd.Flags(), &config.LoadBalancerAddresses)
+	dnsFlag(cmd.Flags(), &config.DNS)
 	schedulerFlag(cmd.Flags(), &config.SchedulerConfig)
+	localVolumesFlag(cmd.Flags(), &config.LocalVolumes)
 	accessFlags(cmd.Flags(), &config.Authentication, &config.Audit)
 	encryptionFlags(cmd.Flags(), &config.Encryption)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -34,16 +42,39 @@ func newDev() *cobra.Command {
 			return err
 		}
 		config.Logger, config.out = logger, cmd.OutOrStdout()
+		if config.Port == 0 && !cmd.Flags().Changed("ingress-http-port") && !cmd.Flags().Changed("ingress-https-port") {
+			config.ingress = host.IngressPorts{} // such clusters stand beside others
+		}
 		if err := config.validate(); err != nil {
 			return usageError{err}
 		}
 		if config.DataDir, err = filepath.Abs(config.DataDir); err != nil { // mounts of pods know no working folder
 			return err
 		}
+		if config.node, err = devSettings(config.kubeletConfig); err != nil {
+			return usageError{err}
+		}
+		if config.node.UserNamespaces, err = host.ParseUserNamespaces(config.userNamespaces); err != nil {
+			return usageError{err}
+		}
 		return runDev(cmd.Context(), config)
 	}
 	return withSources(cmd)
 }
+
+// devSettings are modest without a file.
+func devSettings(file string) (host.Settings, error) {
+	if file == "" {
+		return host.SharedMachineSettings(), nil
+	}
+	s, err := host.ReadSettings(file)
+	if err == nil && (s.Port != 0 || s.RuntimeEndpoint != "") {
+		err = errDevSettings
+	}
+	return s, err
+}
+
+var errDevSettings = errors.New("--kubelet-config: port and containerRuntimeEndpoint: not supported by 'setpoint dev', which chooses both")
 
 // defaultDataDir is the system's for root, the user's own for everybody else.
 func defaultDataDir() string {

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/machine"
+	"github.com/setpoint-io/setpoint/cmd/setpoint/standin"
 )
 
 const (
@@ -35,6 +36,14 @@ func main() {
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	switch name := standin.Called(os.Args[0]); name {
+	case "":
+	case standin.Kubectl:
+		os.Args = append([]string{"setpoint", name}, os.Args[1:]...)
+		args = os.Args[1:]
+	default:
+		return runAs(ctx, name)
+	}
 	root := newRoot()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -64,8 +73,8 @@ func newRoot() *cobra.Command {
 	root.SetHelpFunc(showHelp)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { printUsage(cmd.OutOrStderr(), cmd); return nil })
 	root.SetHelpCommand(newHelp())
-	group(root, newDev(), newServer(), newAgent(), newCRI(), newCluster(), newLoops(), newWhy(), newToken(),
-		newBackup(), newKubectl(), newDemo(), newReset(), newVersion())
+	group(root, newDev(), newServer(), newAgent(), newCRI(), newImages(), newCluster(), newNode(), newLoops(), newWhy(), newToken(),
+		newBackup(), newKubectl(), newEnvtestAssets(), newDemo(), newReset(), newVersion())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		group(completion)

@@ -31,6 +31,11 @@ var (
 type devConfig struct {
 	setpoint.Config
 	imagesDir string
+	// kubeletConfig is the file that node was read from.
+	kubeletConfig  string
+	userNamespaces string
+	node           host.Settings
+	ingress        host.IngressPorts
 	// out is told when the cluster is ready, for people.
 	out io.Writer
 }
@@ -42,6 +47,9 @@ func (c *devConfig) validate() error {
 		return errNoReplica
 	case c.DataDir == "":
 		return errNoDataDir
+	}
+	if err := host.ValidateIngress(c.ingress); err != nil {
+		return err
 	}
 	return c.Validate()
 }
@@ -97,8 +105,9 @@ func (c *devConfig) runNode(ctx context.Context, cluster *setpoint.Cluster) erro
 	}
 	return cluster.RunNode(ctx, devNodeName, func(ctx context.Context, n setpoint.Node) error {
 		return host.RunNode(ctx, host.NodeConfig{
-			Name: n.Name, Cluster: ofCluster, DataDir: n.DataDir, ImagesDir: c.imagesDir, IP: n.IP,
-			Listener: listener, ServerTLS: n.ServerTLS, Client: n.Client, Logger: c.Logger,
+			Name: n.Name, Cluster: ofCluster, DataDir: n.DataDir, ImagesDir: c.imagesDir, IP: n.IP, Loopback: n.Loopback,
+			Listener: listener, ServerTLS: n.ServerTLS, Client: n.Client, Settings: c.node,
+			NodePortsOnLoopback: true, Ingress: c.ingress, Logger: c.Logger,
 		})
 	})
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
 )
 
 const (
@@ -96,6 +98,8 @@ func TestMain(m *testing.M) {
 //	start-cri FLAGS...       setpoint cri on $WORK/run/cri.sock, data in $WORK/data, until it is ready
 //	stop-cri, kill-cri       end it by SIGTERM (it must end well) or SIGKILL
 //	cri STEP                 one step of a pod's life, asked of that socket (cri_test.go)
+//	visit TIME REGEXP URL    until the answer of this machine, "200 text" or "308 location", matches; of https
+//	                         URLs "200 text subject", the certificate's
 //	box-image ARCHIVE NAME   an image with cat, echo, ls, tar and a few more
 //
 // $REPOSITORY is the root of this repository.
@@ -114,6 +118,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", binary.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("REPOSITORY", repository)
+			env.Defer(func() { machinetest.UnmountBelow(env.WorkDir) })
 			env.Values[clusterKey{}] = &cluster{}
 			env.Values[criPodKey{}] = &criPod{}
 			env.Values[serversKey{}] = map[string]*cluster{}
@@ -143,6 +148,7 @@ func TestScripts(t *testing.T) {
 			"walk":        walk,
 			"own-network": ownNetwork,
 			"box-image":   boxImage,
+			"visit":       visit,
 		},
 		Condition:           condition,
 		RequireExplicitExec: true,

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/agent/host"
@@ -30,7 +30,10 @@ func newServer() *cobra.Command {
 	cmd.Flags().
 		StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; another port if it is taken; empty: no gossip")
 	networkFlags(cmd.Flags(), &options.PodCIDR, &options.NodeMaskSize)
+	balancerFlag(cmd.Flags(), &options.LoadBalancerAddresses)
+	dnsFlag(cmd.Flags(), &options.DNS)
 	schedulerFlag(cmd.Flags(), &options.SchedulerConfig)
+	localVolumesFlag(cmd.Flags(), &options.LocalVolumes)
 	accessFlags(cmd.Flags(), &options.Authentication, &options.Audit)
 	encryptionFlags(cmd.Flags(), &options.Encryption)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -49,6 +52,7 @@ func newServer() *cobra.Command {
 
 func newAgent() *cobra.Command {
 	var options host.Options
+	var node nodeFlags
 	cmd := &cobra.Command{
 		Use:     "agent",
 		Short:   "Run the pods of this machine",
@@ -63,9 +67,11 @@ func newAgent() *cobra.Command {
 	cmd.Flags().
 		StringVar(&options.RuntimeEndpoint, "container-runtime-endpoint", "", "socket of containerd or CRI-O; empty: the embedded runtime")
 	cmd.Flags().StringVar(&options.NodeIP, "node-ip", "", "address of this node (default: the one that reaches the first server)")
-	cmd.Flags().IntVar(&options.Port, "port", host.DefaultPort, "port on which servers reach this agent")
-	cmd.Flags().Int64Var(&options.MaxPods, "max-pods", host.DefaultMaxPods, "how many pods this node takes")
-	imageFlags(cmd.Flags(), &options)
+	cmd.Flags().IntVar(&options.Port, "port", 0, fmt.Sprintf("port on which servers reach this agent (default %d)", host.DefaultPort))
+	ingressFlags(cmd.Flags(), &options.Ingress)
+	node.add(cmd.Flags())
+	cmd.Flags().BoolVar(&options.EndPodsOnStop, "end-pods-on-stop", false,
+		"end the pods when this agent is stopped, within the KubeletConfiguration's times for a shutdown; otherwise they run on")
 	cmd.Flags().
 		StringVar(&options.GossipAddress, "gossip-address", ":7947", "address of gossip, tcp and udp; another port if it is taken; empty: no gossip")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -74,6 +80,11 @@ func newAgent() *cobra.Command {
 			return err
 		}
 		options.Logger, options.Cluster = logger, ofCluster
+		if options.Settings, err = node.read(cmd.Flags()); err != nil {
+			return usageError{err}
+		}
+		options.Port = cmp.Or(options.Port, options.Settings.Port, host.DefaultPort)
+		options.RuntimeEndpoint = cmp.Or(options.RuntimeEndpoint, options.Settings.RuntimeEndpoint)
 		if err := options.Validate(); err != nil {
 			return usageError{fmt.Errorf("%w: run 'setpoint agent --help'", err)}
 		}
@@ -86,15 +97,4 @@ func newAgent() *cobra.Command {
 }
 
 // ofCluster is what nodes know of their cluster.
-var ofCluster = host.Cluster{PodNetwork: server.PodNetworkInForce, Services: server.ServiceCIDR}
-
-// imageFlags have the kubelet's names; the maximum age is in its configuration only.
-func imageFlags(flags *pflag.FlagSet, o *host.Options) {
-	d := host.DefaultImageCollection
-	p := &o.ImageCollection
-	flags.IntVar(&p.HighPercent, "image-gc-high-threshold", d.HighPercent,
-		"percent of the disk in use from which images that nobody uses are removed; 100: never")
-	flags.IntVar(&p.LowPercent, "image-gc-low-threshold", d.LowPercent, "percent of the disk in use at which that ends")
-	flags.DurationVar(&p.MinAge, "minimum-image-ttl-duration", d.MinAge, "how long an image stays at least")
-	flags.DurationVar(&p.MaxAge, "image-maximum-gc-age", d.MaxAge, "how long an image may be unused, whatever the disk says; 0: for ever")
-}
+var ofCluster = host.Cluster{PodNetwork: server.PodNetworkInForce, Services: server.ServiceCIDR, CompletePod: server.CompletePod}

@@ -100,7 +100,40 @@ func printWhy(w io.Writer, answer explain.Answer) error {
 			return err
 		}
 	}
+	if err := printHistory(w, answer); err != nil {
+		return err
+	}
 	return printNodes(w, answer.Nodes)
+}
+
+// printHistory prints who wrote what because of what.
+func printHistory(w io.Writer, answer explain.Answer) error {
+	if len(answer.History) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nWRITES, the last first; each because of the next")
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	for _, step := range answer.History {
+		fmt.Fprintf(t, "  %s\n", writeLine(step, answer.Object.Namespace))
+	}
+	return t.Flush()
+}
+
+func writeLine(s explain.Step, namespace string) string {
+	if s.Did == "" {
+		return "older writes are no longer kept"
+	}
+	what, by := s.Did, s.By
+	if s.Writes > 1 {
+		what = fmt.Sprintf("%s %d times", s.Did, s.Writes)
+	}
+	if by == "" {
+		return nameWithin(s.Object, namespace) + "\t" + what
+	}
+	if s.Manager != "" {
+		by += " with " + s.Manager
+	}
+	return fmt.Sprintf("%s\t%s by %s\trevision %d", nameWithin(s.Object, namespace), what, by, s.Revision)
 }
 
 func printCauses(w io.Writer, causes []explain.Cause, namespace, indent string) {

@@ -8,8 +8,8 @@ import (
 
 func containerTypes() []Type {
 	return []Type{
-		{Of: corev1.Container{}, Enforced: containerFields, Rules: containerRules},
-		{Of: corev1.EphemeralContainer{}, Enforced: "targetContainerName " + containerFields, Rules: containerRules},
+		{Of: corev1.Container{}, Enforced: containerFields},
+		{Of: corev1.EphemeralContainer{}, Enforced: "targetContainerName " + containerFields},
 		{Of: corev1.ContainerResizePolicy{}, Enforced: "resourceName restartPolicy"},
 		{Of: corev1.ContainerRestartRule{}, Enforced: "exitCodes", Rules: []Rule{
 			{Fields: "action", Verdict: Refused, Why: "it restarts containers one by one", When: restartsAll, Values: "`RestartAllContainers`"},
@@ -38,6 +38,7 @@ func containerTypes() []Type {
 				Unless: func(n Node) bool { return n.RecursiveReadOnly }},
 			{Fields: "bindMountOptions", Verdict: Refused, Why: "it has no options of mounts"},
 		}},
+		{Of: corev1.VolumeDevice{}, Enforced: "name devicePath"},
 		{Of: corev1.Probe{}, Enforced: "exec httpGet tcpSocket grpc initialDelaySeconds timeoutSeconds periodSeconds successThreshold failureThreshold " +
 			"terminationGracePeriodSeconds"},
 		{Of: corev1.ExecAction{}, Enforced: "command"},

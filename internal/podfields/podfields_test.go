@@ -115,9 +115,9 @@ func TestFind(t *testing.T) {
 			[]string{"spec.initContainers[1].ports[1].hostIP: Setpoint's agent refuses the pod: its runtime opens host ports on IPv4 only"}},
 		"host port, IPv6, of a runtime that has them": {corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 80, HostIP: "::1"}}}}}, Node{HostPorts6: true}, nil},
 		"host port, IPv6, of the host":                {corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 80, HostIP: "::1"}}}}}, Embedded, nil},
-		"block volume of an ephemeral container": {corev1.PodSpec{EphemeralContainers: []corev1.EphemeralContainer{{
-			EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeDevices: []corev1.VolumeDevice{{}}}}}}, Embedded,
-			[]string{"spec.ephemeralContainers[0].volumeDevices: Setpoint's agent refuses the pod: it has no block volumes"}},
+		"options of mounts of an ephemeral container": {corev1.PodSpec{EphemeralContainers: []corev1.EphemeralContainer{{
+			EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeMounts: []corev1.VolumeMount{{BindMountOptions: []string{"noexec"}}}}}}}, Embedded,
+			[]string{"spec.ephemeralContainers[0].volumeMounts[0].bindMountOptions: Setpoint's agent refuses the pod: it has no options of mounts"}},
 		"AppArmor": {corev1.PodSpec{
 			SecurityContext: &corev1.PodSecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}},
 			Containers:      []corev1.Container{{SecurityContext: &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost}}}}}, Embedded,

@@ -25,12 +25,12 @@ type Node struct {
 	HostPorts6, SELinux, AppArmor bool
 	// NoSELinux: the kernel has none, so there are no labels that a runtime could set.
 	NoSELinux bool
-	// RecursiveReadOnly and SupplementalGroupsPolicy are features that a runtime reports.
-	RecursiveReadOnly, SupplementalGroupsPolicy bool
+	// RecursiveReadOnly, SupplementalGroupsPolicy and UserNamespaces are features that a runtime reports.
+	RecursiveReadOnly, SupplementalGroupsPolicy, UserNamespaces bool
 }
 
 // Embedded is what the embedded runtime can do.
-var Embedded = Node{RecursiveReadOnly: true, SupplementalGroupsPolicy: true}
+var Embedded = Node{RecursiveReadOnly: true, SupplementalGroupsPolicy: true, UserNamespaces: true}
 
 // Type is all fields of one type, by their names in JSON; a field that is inlined counts as its own fields.
 type Type struct {
@@ -67,13 +67,9 @@ type At struct {
 	List string
 }
 
-const containerFields = "name image command args workingDir ports envFrom env resources volumeMounts livenessProbe readinessProbe " +
+const containerFields = "name image command args workingDir ports envFrom env resources volumeMounts volumeDevices livenessProbe readinessProbe " +
 	"startupProbe lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy securityContext stdin stdinOnce tty resizePolicy " +
 	"restartPolicy restartPolicyRules"
-
-var containerRules = []Rule{
-	{Fields: "volumeDevices", Verdict: Refused, Why: "it has no block volumes"},
-}
 
 const (
 	noVolume = "it has no such volumes"
@@ -97,7 +93,8 @@ func specTypes() []Type {
 				"priorityClassName priority dnsConfig readinessGates runtimeClassName enableServiceLinks preemptionPolicy overhead " +
 				"topologySpreadConstraints setHostnameAsFQDN os schedulingGates resources hostnameOverride",
 			Rules: []Rule{
-				{Fields: "hostUsers", Verdict: Refused, Why: "it has no user namespaces", When: isFalse, Values: "`false`"},
+				{Fields: "hostUsers", Verdict: Refused, Why: "it has no user namespaces", When: isFalse,
+					Values: "`false`", Unless: func(n Node) bool { return n.UserNamespaces }},
 				{Fields: "resourceClaims", Verdict: Refused, Why: noDevice},
 				{Fields: "schedulingGroup", Verdict: Dropped, Why: "pods are scheduled one by one"},
 				{Fields: "evictionResponders", Verdict: Dropped, Why: "evictions wait for nobody"},
@@ -105,7 +102,7 @@ func specTypes() []Type {
 		},
 		{
 			Of:       corev1.PodSecurityContext{},
-			Enforced: "runAsUser runAsGroup runAsNonRoot supplementalGroups sysctls seccompProfile appArmorProfile",
+			Enforced: "runAsUser runAsGroup runAsNonRoot supplementalGroups fsGroup fsGroupChangePolicy sysctls seccompProfile appArmorProfile",
 			Rules: []Rule{
 				seLinux,
 				{
@@ -115,18 +112,6 @@ func specTypes() []Type {
 					When:    strictGroups,
 					Values:  "`Strict`",
 					Unless:  func(n Node) bool { return n.SupplementalGroupsPolicy },
-				},
-				{
-					Fields:  "fsGroup",
-					Verdict: Dropped,
-					Why:     "files of persistent volumes keep their group",
-					When:    hasClaim,
-					Values:  "with a persistentVolumeClaim",
-				},
-				{
-					Fields:  "fsGroupChangePolicy",
-					Verdict: Harmless,
-					Why:     "it is about changing files that a volume already has, which is never done",
 				},
 				{Fields: "seLinuxChangePolicy", Verdict: Harmless, Why: "it is about labels, and who asks for labels is refused"},
 				{Fields: "windowsOptions", Verdict: Harmless, Why: windows},
@@ -169,16 +154,6 @@ func isWindows(at At) bool { return at.In.(*corev1.PodOS).Name == corev1.Windows
 func strictGroups(at At) bool {
 	p := at.In.(*corev1.PodSecurityContext).SupplementalGroupsPolicy
 	return p != nil && *p == corev1.SupplementalGroupsPolicyStrict
-}
-
-func hasClaim(at At) bool {
-	sc := at.In.(*corev1.PodSecurityContext)
-	for i := range at.Spec.Volumes {
-		if at.Spec.Volumes[i].PersistentVolumeClaim != nil {
-			return sc.FSGroup != nil
-		}
-	}
-	return false
 }
 
 func confined(at At) bool {

@@ -69,6 +69,37 @@ func InitCluster(dir string, servers []Server, now time.Time) (*Cluster, error) 
 	return cluster, nil
 }
 
+// NewCluster makes the trust material of a cluster that no folder keeps: it ends with the process.
+func NewCluster(now time.Time) (*Cluster, error) {
+	ca, err := NewCA(now)
+	if err != nil {
+		return nil, fmt.Errorf("new cluster: %w", err)
+	}
+	c := &Cluster{CA: ca}
+	if err := c.makeSecrets(); err != nil {
+		return nil, fmt.Errorf("new cluster: %w", err)
+	}
+	if c.Admin, err = ca.IssueAdmin(now); err != nil {
+		return nil, fmt.Errorf("new cluster: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Cluster) makeSecrets() (err error) {
+	c.GossipKey = make([]byte, gossipKeyBytes)
+	if _, err := rand.Read(c.GossipKey); err != nil {
+		return fmt.Errorf("gossip key: %w", err)
+	}
+	if c.NodeToken, err = NewToken(RoleNode, c.CA.Pin()); err != nil {
+		return err
+	}
+	c.AccountKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	return err
+}
+
+// inMemory reports that no folder keeps the material.
+func (c *Cluster) inMemory() bool { return c.dir == "" }
+
 func (c *Cluster) complete(servers []Server, now time.Time) (err error) {
 	if err := c.loadSecrets(true); err != nil {
 		return err

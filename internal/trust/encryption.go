@@ -17,8 +17,13 @@ const (
 )
 
 // EncryptionFile is the cluster's own EncryptionConfiguration, kept beside the
-// authority's key and never beside what it encrypts.
-func (c *Cluster) EncryptionFile() string { return c.path(fileEncryption) }
+// authority's key and never beside what it encrypts; "" if no folder keeps the cluster's material.
+func (c *Cluster) EncryptionFile() string {
+	if c.inMemory() {
+		return ""
+	}
+	return c.path(fileEncryption)
+}
 
 // EncryptionKey is the first key by which the cluster encrypts Secrets: it follows from
 // the authority's key, so a trust folder from before there was such a file has it too, the

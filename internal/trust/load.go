@@ -58,6 +58,9 @@ func makeCA(certPath, keyPath string, now time.Time) (*CA, error) {
 
 // loadOrIssue returns the identity on disk if it is good for names and not near its end, else a fresh one.
 func (c *Cluster) loadOrIssue(certPath, keyPath string, names []string, now time.Time, issue func() (*Identity, error)) (*Identity, error) {
+	if c.inMemory() {
+		return issue()
+	}
 	id, err := c.readIdentity(certPath, keyPath)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

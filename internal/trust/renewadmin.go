@@ -32,6 +32,17 @@ func (c *Cluster) RenewAdmin(now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("renew the administrator's certificate: %w", err)
 	}
+	if err := c.renewKubeconfigs(admin); err != nil {
+		return err
+	}
+	c.Admin = admin
+	return nil
+}
+
+func (c *Cluster) renewKubeconfigs(admin *Identity) error {
+	if c.inMemory() {
+		return nil
+	}
 	files, err := filepath.Glob(filepath.Join(c.dir, "*.kubeconfig"))
 	if err != nil {
 		return err
@@ -41,7 +52,6 @@ func (c *Cluster) RenewAdmin(now time.Time) error {
 			return fmt.Errorf("renew %s: %w", file, err)
 		}
 	}
-	c.Admin = admin
 	return nil
 }
 

@@ -3,48 +3,34 @@ package unattended
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const warningMax = 120
 
-func TestTextsFitIntoAHeader(t *testing.T) {
-	local := corev1.ServiceInternalTrafficPolicyLocal
-	var texts []string
-	for _, k := range Kinds() {
-		texts = append(texts, k.Text)
-	}
-	for _, kind := range []corev1.ServiceType{corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName} {
-		texts = append(texts, Service(&corev1.ServiceSpec{Type: kind, ExternalIPs: []string{"192.0.2.1"}, SessionAffinity: corev1.ServiceAffinityClientIP, InternalTrafficPolicy: &local})...)
-	}
-	for _, text := range texts {
-		if text == "" || len(text) > warningMax {
-			t.Errorf("%d bytes: %s", len(text), text)
+func TestTopologyMode(t *testing.T) {
+	for mode, want := range map[string]int{"Auto": 1, "Disabled": 0, "": 0} {
+		texts := Service(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.AnnotationTopologyMode: mode}}})
+		if len(texts) != want {
+			t.Errorf("%q: %v", mode, texts)
 		}
-	}
-	if want := len(Kinds()) + 3*4; len(texts) != want {
-		t.Errorf("%d texts, want %d", len(texts), want)
-	}
-}
-
-func TestText(t *testing.T) {
-	got := map[string]bool{}
-	for _, resource := range []string{"ingressclasses", "ingresses"} {
-		got[resource] = Text(schema.GroupResource{Group: "networking.k8s.io", Resource: resource}) != ""
-	}
-	got["other group"] = Text(schema.GroupResource{Group: "example.com", Resource: "ingresses"}) != ""
-	got["deployments"] = Text(schema.GroupResource{Group: "apps", Resource: "deployments"}) != ""
-	if diff := cmp.Diff(map[string]bool{"ingressclasses": false, "ingresses": true, "other group": false, "deployments": false}, got); diff != "" {
-		t.Error(diff)
+		for _, text := range texts {
+			if len(text) > warningMax {
+				t.Errorf("%d bytes: %s", len(text), text)
+			}
+		}
 	}
 }
 
 func TestOrdinaryServicesAreServed(t *testing.T) {
-	cluster := corev1.ServiceInternalTrafficPolicyCluster
-	spec := &corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, SessionAffinity: corev1.ServiceAffinityNone, InternalTrafficPolicy: &cluster}
-	if texts := Service(spec); len(texts) != 0 {
-		t.Error(texts)
+	local := corev1.ServiceInternalTrafficPolicyLocal
+	for _, spec := range []corev1.ServiceSpec{
+		{Type: corev1.ServiceTypeLoadBalancer, ExternalIPs: []string{"192.0.2.1"}, SessionAffinity: corev1.ServiceAffinityClientIP, InternalTrafficPolicy: &local},
+		{Type: corev1.ServiceTypeExternalName, ExternalName: "example.com"},
+	} {
+		if texts := Service(&corev1.Service{Spec: spec}); len(texts) != 0 {
+			t.Error(texts)
+		}
 	}
 }

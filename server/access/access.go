@@ -24,8 +24,6 @@ type Config struct {
 	Storage *storage.Store
 	// AccountKey signs the tokens of service accounts.
 	AccountKey *ecdsa.PrivateKey
-	// Endpoint is where others find the documents by which they check tokens, host:port.
-	Endpoint string
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
 	Authentication authconfig.Config
 	Logger         *slog.Logger
@@ -60,7 +58,7 @@ func New(ctx context.Context, c Config) (*Access, error) {
 		storage: c.Storage, Issuer: tokens.NewIssuer(keys, tokens.DefaultIssuer),
 		roles: rbac.New(c.Storage, c.Logger), workloads: auth.NewWorkloads(c.Storage, c.Logger),
 	}
-	if a.Documents, err = a.Issuer.Documents(c.Endpoint); err != nil {
+	if a.Documents, err = a.Issuer.Documents(); err != nil {
 		return nil, err
 	}
 	config := c.Authentication

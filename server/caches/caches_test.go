@@ -43,7 +43,7 @@ func TestWhatEveryServerKeeps(t *testing.T) {
 	want := []string{
 		"apiservices.apiregistration.k8s.io", "certificatesigningrequests.certificates.k8s.io", "clusterroles.rbac.authorization.k8s.io", "controllerrevisions.apps", "cronjobs.batch",
 		"csidrivers.storage.k8s.io", "csinodes.storage.k8s.io", "csistoragecapacities.storage.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", "daemonsets.apps", "deployments.apps", "deviceclasses.resource.k8s.io", "devicetaintrules.resource.k8s.io", "endpoints", "endpointslices.discovery.k8s.io",
-		"events", "flowschemas.flowcontrol.apiserver.k8s.io", "horizontalpodautoscalers.autoscaling", "ipaddresses.networking.k8s.io", "jobs.batch", "kube-root-ca.crt", "leases.coordination.k8s.io",
+		"events", "flowschemas.flowcontrol.apiserver.k8s.io", "horizontalpodautoscalers.autoscaling", "ingressclasses.networking.k8s.io", "ingresses.networking.k8s.io", "ipaddresses.networking.k8s.io", "jobs.batch", "kube-root-ca.crt", "leases.coordination.k8s.io",
 		"mutatingadmissionpolicies.admissionregistration.k8s.io", "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io", "namespaces", "nodes",
 		"persistentvolumeclaims", "persistentvolumes", "poddisruptionbudgets.policy", "pods", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "replicasets.apps", "replicationcontrollers", "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io", "resourcequotas", "resourceslices.resource.k8s.io", "serviceaccounts", "servicecidrs.networking.k8s.io", "services", "statefulsets.apps", "storageclasses.storage.k8s.io",

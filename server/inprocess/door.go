@@ -41,9 +41,19 @@ type API interface {
 // of the API are its clients. The zero value is a closed door; all methods may be called from
 // any goroutine.
 type Door struct {
-	api     atomic.Pointer[API]
-	clients clients
+	api       atomic.Pointer[API]
+	clients   clients
+	intercept Intercept
 }
+
+// Intercept sends a request of a loop, which user makes, with next, or does something else.
+type Intercept func(user string, r *http.Request, next http.RoundTripper) (*http.Response, error)
+
+// NewDoor returns a closed door, whose loops' requests go through intercept, if there is one.
+func NewDoor(intercept Intercept) *Door { return &Door{intercept: intercept} }
+
+// Intercepted says whether somebody sees the requests of loops.
+func (d *Door) Intercepted() bool { return d.intercept != nil }
 
 // Open lets requests through to the API.
 func (d *Door) Open(api API) { d.api.Store(&api) }
@@ -63,13 +73,15 @@ func (d *Door) Config(u user.Info, term uint64) *rest.Config {
 		},
 		Transport: transport{d, apiserver.Caller{User: u, Origin: func(ctx context.Context) storage.Origin {
 			return origin(ctx, term)
-		}}},
+		}}, term != 0},
 	}
 }
 
 type transport struct {
 	door   *Door
 	caller apiserver.Caller
+	// ofLoop: a loop asks, in a term.
+	ofLoop bool
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -83,9 +95,16 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		caller.User = account(pass.Account)
 	}
 	begun := time.Now()
-	response, err := (*api).Transport(caller).RoundTrip(r)
+	response, err := t.send(caller, r, (*api).Transport(caller))
 	t.door.clients.answered(r.Method, response, begun)
 	return response, err
+}
+
+func (t transport) send(caller apiserver.Caller, r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	if t.ofLoop && t.door.intercept != nil {
+		return t.door.intercept(caller.User.GetName(), r, next)
+	}
+	return next.RoundTrip(r)
 }
 
 // Binder binds pods as the scheduler, with the fence of the term.

@@ -48,6 +48,8 @@ type Config struct {
 	// Members are the servers of the log now, this one included.
 	Members  func() []Server
 	Identity *trust.Live
+	// Dial reaches the others; nil: over the network.
+	Dial peers.Dial
 	// Gossip joins the pool of nodes and servers with Key; nil: sessions alone.
 	Gossip *gossip.Membership
 	Key    []byte
@@ -79,7 +81,7 @@ var _ nodelifecycle.Liveness = (*Liveness)(nil)
 
 // New makes the liveness layer of a server and joins the pool; its Run must run.
 func New(ctx context.Context, c Config) (*Liveness, error) {
-	reach, err := peers.Clients(c.Identity)
+	reach, err := peers.Clients(c.Identity, c.Dial)
 	if err != nil {
 		return nil, fmt.Errorf("node liveness: %w", err)
 	}

@@ -36,6 +36,7 @@ var (
 func (Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		depth, adds, waited, worked, unfinished, longest, retries, failing, circles, events, pendingPods, attempts, attemptTime, preemptions,
+		claimCreations, resourceClaims, deviceEvictions, deviceEvictionTime,
 	} {
 		out <- d
 	}
@@ -45,6 +46,7 @@ func (Metrics) Describe(out chan<- *prometheus.Desc) {
 func (m Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectEvents(out)
 	collectScheduling(m.Ledger.Scheduling.Counts(), out)
+	collectDevices(m.Ledger.Devices.Counts(), out)
 	for _, c := range m.Ledger.Counts(time.Now()) {
 		value := func(d *prometheus.Desc, kind prometheus.ValueType, v float64) {
 			out <- prometheus.MustNewConstMetric(d, kind, v, c.Queue)

@@ -1,9 +1,11 @@
 package peers
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"sync"
@@ -60,13 +62,18 @@ func (k *Kubelets) Agent(node *corev1.Node) (*url.URL, http.RoundTripper, error)
 	return &url.URL{Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(int(port)))}, transport, nil
 }
 
-func internalAddress(node *corev1.Node) string {
+// internalAddress is the first one, but loopback of this machine if the node says so: others do not reach its agent.
+func internalAddress(node *corev1.Node) (first string) {
 	for _, a := range node.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.IsLoopback() {
 			return a.Address
 		}
+		first = cmp.Or(first, a.Address)
 	}
-	return ""
+	return first
 }
 
 // transport is kept for each node. Exec upgrades connections, which HTTP/2 cannot.

@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -14,26 +15,47 @@ import (
 // RaftProtocol is the ALPN name by which replicas reach each other on the API's port.
 const RaftProtocol = "raft/1"
 
+// Dial opens a connection to a server, before anything is said; nil: over the network.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
 // RaftDialer opens Raft connections to servers, each pinned to its name.
-func RaftDialer(identity *trust.Live) (func(ctx context.Context, address, serverID string) (net.Conn, error), error) {
+func RaftDialer(identity *trust.Live, dial Dial) (func(ctx context.Context, address, serverID string) (net.Conn, error), error) {
 	config, err := identity.ClientConfig()
 	if err != nil {
 		return nil, err
 	}
 	config.NextProtos = []string{RaftProtocol}
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
 	return func(ctx context.Context, address, serverID string) (net.Conn, error) {
 		pinned := config.Clone()
 		pinned.ServerName = serverID // every server's certificate bears its name
-		return (&tls.Dialer{Config: pinned}).DialContext(ctx, "tcp", address)
+		conn, err := dial(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		secured := tls.Client(conn, pinned)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return secured, nil
 	}, nil
 }
 
 // Clients calls the services of other servers, each pinned to its name; connections are
 // kept. The function returns the client of a server, and its URL at an address.
-func Clients(identity *trust.Live) (func(serverID, address string) (*http.Client, string), error) {
+func Clients(identity *trust.Live, dial Dial) (func(serverID, address string) (*http.Client, string), error) {
 	base, err := identity.ClientConfig()
 	if err != nil {
 		return nil, err
+	}
+	transport := func(config *tls.Config) *http.Transport {
+		t := failover.Transport(config)
+		if dial != nil {
+			t.DialContext = dial
+		}
+		return t
 	}
 	var clients sync.Map // server id to *http.Client
 	return func(serverID, address string) (*http.Client, string) {
@@ -41,7 +63,7 @@ func Clients(identity *trust.Live) (func(serverID, address string) (*http.Client
 		if !ok {
 			config := base.Clone()
 			config.ServerName = serverID
-			client, _ = clients.LoadOrStore(serverID, &http.Client{Transport: trust.NewTransport(identity, config, failover.Transport)})
+			client, _ = clients.LoadOrStore(serverID, &http.Client{Transport: trust.NewTransport(identity, config, transport)})
 		}
 		return client.(*http.Client), "https://" + address
 	}, nil

@@ -57,12 +57,13 @@ func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwor
 		Client: client, Extensions: extensions, Aggregator: aggregatorClient, Metadata: metadataClient, Discovery: discoveryClient, REST: config,
 		Caches: c.Caches, Numbers: c.Numbers, Logger: c.Parts.Controllers.Logger,
 	}, controllers.Config{
-		APIOnly:     c.APIOnly,
-		LocalAPIs:   localAPIs(c.Offered),
-		Prober:      c.Aggregation,
-		Monitors:    followed.All,
-		Liveness:    c.Liveness,
-		PodNetwork:  pods,
+		APIOnly:    c.APIOnly,
+		Only:       c.Loops,
+		LocalAPIs:  localAPIs(c.Offered),
+		Prober:     c.Aggregation,
+		Monitors:   followed.All,
+		Liveness:   c.Liveness,
+		PodNetwork: pods, LoadBalancers: c.LoadBalancers, WithoutDNS: c.WithoutDNS, LocalClass: c.LocalVolumes,
 		RootCA:      c.Trust.CA.CertPEM(),
 		ClusterInfo: clusterInfo,
 		Objects:     c.clusterObjects(),
@@ -82,8 +83,16 @@ func (c *Config) runScheduler(ctx context.Context, term uint64) error {
 		return err
 	}
 	return scheduler.Run(ctx, scheduler.Config{
-		Client: client, Binder: loops.BindTap{Next: c.Door.Binder(term), Actions: c.Parts.Scheduler.Actions},
+		Client: client, Binder: c.binder(client, term),
 		Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Numbers: c.Numbers,
 		Logger: c.Parts.Scheduler.Logger,
 	})
+}
+
+// binder binds without HTTP, unless somebody wants to see the requests.
+func (c *Config) binder(client kubernetes.Interface, term uint64) scheduler.Binder {
+	if c.Door.Intercepted() {
+		return scheduler.ClientBinder{Client: client}
+	}
+	return loops.BindTap{Next: c.Door.Binder(term), Actions: c.Parts.Scheduler.Actions}
 }

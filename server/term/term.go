@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers/leader"
+	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
@@ -48,14 +49,22 @@ type Config struct {
 	NodeServing *trust.CA
 	Tokens      *tokens.Issuer
 	Liveness    nodelifecycle.Liveness
+	// LoadBalancers is where Services of that type get their addresses from; zero: the nodes' addresses.
+	LoadBalancers loadbalancer.Source
 	// PodNetwork is where pods get their addresses from; zero: what is in force.
 	PodNetwork podnetwork.Network
 	// Scheduling are the scheduler's profiles; zero: upstream's default profile.
 	Scheduling profile.Config
+	// WithoutDNS leaves the Service kube-system/kube-dns to others.
+	WithoutDNS bool
+	// LocalVolumes makes the class setpoint-local.
+	LocalVolumes bool
 	// Port is that of the API on every server.
 	Port int32
 	// APIOnly leaves out the loops and the scheduler, but what upstream's API server does itself.
 	APIOnly bool
+	// Loops are the loops that run beside them, by their names, and "scheduler"; nil: all.
+	Loops []string
 	// Also run while the term lasts; what they write carries its fence.
 	Also []func(ctx context.Context) error
 	// ServerPods are the servers whose parts are shown as pods.
@@ -110,7 +119,7 @@ func (c *Config) act(ctx context.Context, term uint64) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.publishAPI(ctx, client) })
-	if !c.APIOnly {
+	if !c.APIOnly && c.Loops == nil {
 		group.Go(func() error { return c.keepServerPods(ctx, client) })
 	}
 	group.Go(func() error {
@@ -125,7 +134,7 @@ func (c *Config) act(ctx context.Context, term uint64) error {
 		group.Go(func() error { return run(self) })
 	}
 	group.Go(func() error { return c.runControllers(ctx, term, pods) })
-	if !c.APIOnly {
+	if c.schedules() {
 		group.Go(func() error { return c.runScheduler(ctx, term) })
 	}
 	return group.Wait()

@@ -212,6 +212,29 @@ func TestWhatIsLeft(t *testing.T) {
 	}
 }
 
+// TestWhoWroteIt: the writes that led to an object, by the log's own word; none if the history has lost them.
+func TestWhoWroteIt(t *testing.T) {
+	y, store := newWorld(t, noLeader)
+	write(t, store, "nodes", aNode("a", "1"))
+	pods := store.Table(corev1.SchemeGroupVersion.WithResource("pods"))
+	loop := storage.WithOrigin(t.Context(), storage.Origin{User: "loop", CauseUID: "nodesa", CauseRevision: 1})
+	pod := aPod("p", "a", "1")
+	_, err := pods.Write(loop, "n", "p", func(*storage.View) (*storage.Change, error) { return &storage.Change{Object: pod}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for caller, want := range map[*user.DefaultInfo]string{admin: "Pod/p created by loop, Node/a created by ", reader: "Pod/p created by loop, Node/ created by "} {
+		answer, err := y.Answer(t.Context(), caller, Question{"pod", "n", "p"})
+		var told []string
+		for _, step := range answer.History {
+			told = append(told, fmt.Sprintf("%s %s by %s", step.Object, step.Did, step.By))
+		}
+		if got := strings.Join(told, ", "); err != nil || got != want {
+			t.Errorf("%s: %v\n got %s\nwant %s", caller.Name, err, got, want)
+		}
+	}
+}
+
 // BenchmarkPendingPod asks about a pod that fits nowhere, in a cluster of 100 nodes with 30 pods each.
 func BenchmarkPendingPod(b *testing.B) {
 	y, store := newWorld(b, noLeader)

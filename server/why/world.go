@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/setpoint-io/setpoint/agent/simulated"
 	"github.com/setpoint-io/setpoint/apiserver/explain"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
@@ -172,6 +173,39 @@ func (w *world) Judge(pod *corev1.Pod) explain.Judgement {
 	}
 	slices.SortFunc(j.Nodes, func(a, b explain.JudgedNode) int { return strings.Compare(a.Name, b.Name) })
 	return j
+}
+
+// nodePrefix is how the users of nodes are called.
+const nodePrefix = "system:node:"
+
+// Write implements explain.World. Nodes name no causes: what they say of a pod or of themselves is because of what they found there.
+func (w *world) Write(revision uint64) (explain.Write, bool) {
+	if _, err := w.table("", ""); w.failed(err) {
+		return explain.Write{}, false
+	}
+	written, ok := w.config.Storage.WrittenAt(revision)
+	table := w.tables[written.Resource]
+	if !ok || table == nil {
+		return explain.Write{}, false
+	}
+	write := explain.Write{
+		Object: explain.Object{
+			Kind: table.Kind().GroupVersionKind.Kind, Group: written.Resource.Group, Resource: written.Resource.Resource,
+			Namespace: written.Namespace, Name: written.Name,
+		},
+		UID: written.UID, Did: "changed", By: written.Origin.User, Manager: written.Origin.FieldManager,
+		CauseUID: written.Origin.CauseUID, CauseRevision: written.Origin.CauseRevision,
+	}
+	if write.CauseRevision == 0 && (strings.HasPrefix(write.By, nodePrefix) || write.By == simulated.User) {
+		write.CauseUID, write.CauseRevision = written.UID, written.Before
+	}
+	switch {
+	case written.Created:
+		write.Did = "created"
+	case written.Deleted:
+		write.Did = "deleted"
+	}
+	return write, true
 }
 
 // Failing implements explain.World. If the leader does not tell, nothing fails as far as is known.

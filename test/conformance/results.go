@@ -30,14 +30,15 @@ type reason struct {
 
 func readReasons() ([]reason, error) {
 	var reasons []reason
-	for i, line := range strings.Split(strings.TrimSpace(missingTSV), "\n") {
-		pattern, why, ok := strings.Cut(line, "\t")
+	for line := range strings.Lines(missingTSV) {
+		number := len(reasons) + 1
+		pattern, why, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if !ok {
-			return nil, fmt.Errorf("missing.tsv:%d: want a regular expression and a reason", i+1)
+			return nil, fmt.Errorf("missing.tsv:%d: want a regular expression and a reason", number)
 		}
 		cases, err := regexp.Compile(pattern)
 		if err != nil {
-			return nil, fmt.Errorf("missing.tsv:%d: %w", i+1, err)
+			return nil, fmt.Errorf("missing.tsv:%d: %w", number, err)
 		}
 		reasons = append(reasons, reason{cases, why})
 	}
@@ -72,7 +73,9 @@ func formatResults(all []testCase, passing map[string]bool, reasons []reason) ([
 	var out bytes.Buffer
 	out.WriteString(resultsHeader)
 	writeCounts(&out, all, passing)
-	out.WriteString("\n## What does not pass, and why\n")
+	if len(missing) > 0 {
+		out.WriteString("\n## What does not pass, and why\n")
+	}
 	for _, why := range slices.Sorted(maps.Keys(missing)) {
 		fmt.Fprintf(&out, "\n%s (%d):\n\n", why, len(missing[why]))
 		for _, c := range missing[why] {

@@ -44,6 +44,7 @@ func setCron(g *generator, c *batchv1.CronJob) {
 
 var (
 	changedAt = regexp.MustCompile(`changed=(\d+)`)
+	lastAt    = regexp.MustCompile(`last=\S+ (\d+)`)
 	jobAt     = regexp.MustCompile(`(?m)^  job w-(\d+)`)
 )
 
@@ -55,6 +56,9 @@ func (l *cronWorld) excuse(ours, upstream string) string {
 		return "upstream counts an interval from the deadline, not from the last start"
 	}
 	changed := changedAt.FindStringSubmatch(ours)[1]
+	if last := lastAt.FindStringSubmatch(upstream)[1]; last != lastAt.FindStringSubmatch(ours)[1] && last <= changed {
+		return "upstream makes up for times of a new schedule before it was set" // its Job may be gone again
+	}
 	for _, m := range jobAt.FindAllStringSubmatch(upstream, -1) {
 		if !strings.Contains(ours, m[0]) && m[1] <= changed {
 			return "upstream makes up for times of a new schedule before it was set"
@@ -141,8 +145,9 @@ func (l *cronWorld) describe(w *world, out *strings.Builder) {
 	}
 	deadline := c.Spec.StartingDeadlineSeconds
 	l.both = l.both || c.Spec.Schedule == "@every 70s" && deadline != nil
-	fmt.Fprintf(out, "  %q deadline=%v both=%v changed=%d\n", c.Spec.Schedule, deref(deadline), l.both, max(0, l.changed.Unix()/60))
-	fmt.Fprintf(out, "  %s last=%s succeeded=%s\n", time.Now().Format(time.TimeOnly), clock(c.Status.LastScheduleTime), clock(c.Status.LastSuccessfulTime))
+	fmt.Fprintf(out, "  %q deadline=%v both=%v changed=%08d\n", c.Spec.Schedule, deref(deadline), l.both, minute(&metav1.Time{Time: l.changed}))
+	fmt.Fprintf(out, "  %s last=%s %08d succeeded=%s\n", time.Now().Format(time.TimeOnly), clock(c.Status.LastScheduleTime),
+		minute(c.Status.LastScheduleTime), clock(c.Status.LastSuccessfulTime))
 	for _, ref := range c.Status.Active {
 		fmt.Fprintf(out, "  active %s %s/%s\n", ref.Kind, ref.Namespace, ref.Name)
 	}
@@ -154,6 +159,14 @@ func (l *cronWorld) describe(w *world, out *strings.Builder) {
 		}
 		out.WriteString("\n")
 	}
+}
+
+// minute is a time in minutes since 1970; 0 for none.
+func minute(at *metav1.Time) int64 {
+	if at == nil {
+		return 0
+	}
+	return max(0, at.Unix()/60)
 }
 
 func clock(t *metav1.Time) string {

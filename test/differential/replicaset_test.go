@@ -36,7 +36,7 @@ func (l *replicaSetWorld) edit(g *generator) (string, func(w *world)) {
 	set := func(f func(rs *appsv1.ReplicaSet)) func(w *world) {
 		return func(w *world) { change(w, w.Client.AppsV1().ReplicaSets(w.namespace), workloadName, f) }
 	}
-	switch g.IntN(7) {
+	switch g.IntN(8) {
 	case 0:
 		return fmt.Sprintf("min ready %d", minReady), set(func(rs *appsv1.ReplicaSet) { rs.Spec.MinReadySeconds = minReady })
 	case 1:
@@ -50,6 +50,8 @@ func (l *replicaSetWorld) edit(g *generator) (string, func(w *world)) {
 		return "a pod gets other labels", func(w *world) { relabel(w, newGenerator(seed)) }
 	case 4:
 		return "deletion costs", func(w *world) { setCosts(w, newGenerator(seed)) }
+	case 5:
+		return "containers restart", func(w *world) { setRestarts(w, newGenerator(seed)) }
 	default:
 		return fmt.Sprintf("scale to %d", replicas), set(func(rs *appsv1.ReplicaSet) { rs.Spec.Replicas = &replicas })
 	}
@@ -76,6 +78,14 @@ func setCosts(w *world, g *generator) {
 	}
 }
 
+// setRestarts says how often containers have restarted.
+func setRestarts(w *world, g *generator) {
+	for _, p := range w.ordered() {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", RestartCount: int32(g.IntN(3))}, {Name: "d", RestartCount: int32(g.IntN(3))}}
+		w.Put(&p)
+	}
+}
+
 func (l *replicaSetWorld) describe(w *world, out *strings.Builder) {
 	rs, err := w.Client.AppsV1().ReplicaSets(w.namespace).Get(context.Background(), workloadName, metav1.GetOptions{})
 	if err != nil {
@@ -86,6 +96,13 @@ func (l *replicaSetWorld) describe(w *world, out *strings.Builder) {
 		s.ObservedGeneration == rs.Generation, s.Replicas, s.FullyLabeledReplicas, s.ReadyReplicas, s.AvailableReplicas,
 		number(s.TerminatingReplicas), len(s.Conditions))
 	w.describePods(out, func(p *corev1.Pod) string {
-		return fmt.Sprintf("app=%s cost=%s %s", p.Labels["app"], p.Annotations[corev1.PodDeletionCost], look(p))
+		return fmt.Sprintf("app=%s cost=%s restarts=%s %s", p.Labels["app"], p.Annotations[corev1.PodDeletionCost], restarts(p), look(p))
 	})
+}
+
+func restarts(p *corev1.Pod) (counts string) {
+	for _, c := range p.Status.ContainerStatuses {
+		counts += fmt.Sprint(c.RestartCount)
+	}
+	return counts
 }

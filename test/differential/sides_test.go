@@ -16,6 +16,7 @@ import (
 	upstreamendpoint "k8s.io/kubernetes/pkg/controller/endpoint"
 	upstreammirroring "k8s.io/kubernetes/pkg/controller/endpointslicemirroring"
 	upstreamjob "k8s.io/kubernetes/pkg/controller/job"
+	upstreampodgc "k8s.io/kubernetes/pkg/controller/podgc"
 	upstreamreplicaset "k8s.io/kubernetes/pkg/controller/replicaset"
 	upstreamresourceclaim "k8s.io/kubernetes/pkg/controller/resourceclaim"
 	upstreamstatefulset "k8s.io/kubernetes/pkg/controller/statefulset"
@@ -28,6 +29,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/endpoints"
 	"github.com/setpoint-io/setpoint/controllers/endpointslicemirroring"
 	"github.com/setpoint-io/setpoint/controllers/job"
+	"github.com/setpoint-io/setpoint/controllers/podgc"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 	"github.com/setpoint-io/setpoint/controllers/replicaset"
@@ -155,6 +157,12 @@ func upstreamClaims(ctx context.Context, w *reconciletest.World) (func(context.C
 	return c.Run, nil
 }
 
+func upstreamPodGC(ctx context.Context, w *reconciletest.World) (func(context.Context, int), error) {
+	core := w.Informers.Core().V1()
+	c := upstreampodgc.NewPodGC(ctx, w.Client, core.Pods(), core.Nodes(), finishedKept)
+	return func(ctx context.Context, _ int) { c.Run(ctx) }, nil
+}
+
 // kinds are the workloads that are compared.
 var kinds = []kind{
 	{"deployment", newDeployment, [2]side{ours(deployment.New(), replicaset.New()), upstream(upstreamDeployment, upstreamReplicaSet)}},
@@ -167,6 +175,7 @@ var kinds = []kind{
 	{"endpoints", newEndpoints, [2]side{ours(endpoints.New()), upstream(upstreamEndpoints)}},
 	{"endpointslicemirroring", newMirror, [2]side{ours(endpointslicemirroring.New()), upstream(upstreamMirroring)}},
 	{"ttlafterfinished", newTTL, [2]side{ours(ttlafterfinished.New()), upstream(upstreamTTL)}},
+	{"podgc", newPodGC, [2]side{ours(podgc.Keeping(finishedKept)), upstream(upstreamPodGC)}},
 	{"resourceclaim", newClaims, [2]side{ours(resourceclaim.New()), upstream(upstreamClaims)}},
 }
 

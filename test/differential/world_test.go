@@ -98,7 +98,7 @@ func steps(g *generator, l workload) []step {
 func (w *world) nodesAct(g *generator, end, succeed float64) {
 	for _, p := range w.ordered() {
 		roll, second := g.Float64(), g.Float64() // drawn for each pod, so that the next ones get the same
-		if pause := w.workload.actTime(); pause > 0 {
+		if pause := w.workload.actTime(); pause > 0 && !isEnded(&p) {
 			time.Sleep(pause)
 			synctest.Wait()
 		}
@@ -275,9 +275,14 @@ func play(t *testing.T, k kind, s side, first uint64) (states [][]string) {
 	return states
 }
 
-// remind makes upstream look again, where it may have lost the time at which it wanted to.
+// remind makes upstream look again, where it may have lost the time at which it wanted to: at once, and when the waits
+// that ended meanwhile are over.
 func (w *world) remind(s side) {
-	if l, ok := w.workload.(interface{ remind(w *world) }); ok {
+	l, ok := w.workload.(interface{ remind(w *world) })
+	if !ok {
+		return
+	}
+	for range 2 {
 		if s.name == "upstream" {
 			l.remind(w)
 		}

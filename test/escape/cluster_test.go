@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
 )
 
 const (
@@ -34,12 +36,13 @@ type cluster struct {
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{dir: filepath.Join(t.TempDir(), "data"), binary: filepath.Join(t.TempDir(), "setpoint")}
+	t.Cleanup(func() { machinetest.UnmountBelow(c.dir) })
 	if given := os.Getenv(binaryVariable); given != "" {
 		check(t, os.Symlink(given, c.binary))
 	} else {
 		goBuild(t, c.binary, "../../cmd/setpoint")
 	}
-	writeImage(t, filepath.Join(c.dir, "images"))
+	writeImages(t, filepath.Join(c.dir, "images"))
 	c.run(t)
 	c.kubeconfig = filepath.Join(c.dir, "admin.kubeconfig")
 	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)

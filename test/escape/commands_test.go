@@ -111,7 +111,9 @@ func launch(ts *testscript.TestScript, neg bool, args []string, wanted func(*cor
 	pod.Name = ts.Name()
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			list[i].Image = attackerImage
+			if list[i].Image == "" {
+				list[i].Image = attackerImage
+			}
 		}
 	}
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever

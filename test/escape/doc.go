@@ -5,7 +5,7 @@
 // that whatever a page leaves behind ends with the test. It needs root.
 //
 // To add a page, write testdata/NAME.txtar. First comes a comment that says what the attack is and what stops it. The
-// pod's image is attacker:v1, which holds nothing but the program in attacker/main.go: each of its arguments is one
+// pod's image, if it names none, is attacker:v1, which holds nothing but the program in attacker/main.go: each of its arguments is one
 // step, such as "mknod /dev/disk b 7 0" or "read /dev/disk", and it prints one line for each, "STEP: ok", "STEP: what it
 // read" or "STEP: the error". A step that fails does not keep it from the next. Pods are named as their page. Beside
 // testscript's own commands a page has:
@@ -17,6 +17,9 @@
 //	                   then; the page's end deletes it
 //	delete             delete the pod now, and wait until it is gone
 //	kubectl ARGS...    the embedded kubectl; it has to end within a time limit
+//	[product]          the program of the shims is the whole product: no product that was built before is tested
+//
+// $SETPOINT is the product's file. The image links:v1 is the same with links where a runtime looks for directories (image_test.go).
 //
 // `go test ./test/escape -run 'TestEscapes/NAME'` runs one page. Before you keep it, take the fix away and see it fail.
 package escape

@@ -42,6 +42,7 @@ func TestThreeMachines(t *testing.T) {
 	Until(t, patience, c.nodesNotReady)
 	c.deploy(t, "web", 3)
 	t.Run("each machine reaches Services", func(t *testing.T) { c.reachService(t) })
+	t.Run("policies hold on all machines", func(t *testing.T) { c.policies(t) })
 	t.Run("a pause moves nothing", func(t *testing.T) { c.pauseLeader(t) })
 	t.Run("a lost machine is replaced", func(t *testing.T) { c.cutLeader(t) })
 	t.Run("a node dies in seven steps", func(t *testing.T) { c.nodeDies(t) })

@@ -18,15 +18,15 @@ var ofSnapshot = []Mutant{
 	{
 		Name: "revision-reused-after-restore", Bug: "the counter falls back to the newest object's revision",
 		File:   "raftstore/state/restore.go",
-		Old:    "\troot := s.newRoot()\n\troot.tree = s.tree.Clone()\n\ts.publish.Lock()\n\ts.root.Store(root)\n\ts.ring.Reset(l.historyStart, l.history, s.meta.revision)",
-		New:    "\tlast := uint64(0)\n\ts.tree.Ascend(func(r *Record) bool { last = max(last, r.ModRevision); return true })\n\ts.meta.revision = last\n\troot := s.newRoot()\n\troot.tree = s.tree.Clone()\n\ts.publish.Lock()\n\ts.root.Store(root)\n\ts.ring.Reset(last, nil, last)",
+		Old:    "\ts.begin(l.historyStart, l.history)\n",
+		New:    "\tlast := uint64(0)\n\ts.tree.Ascend(func(r *Record) bool { last = max(last, r.ModRevision); return true })\n\ts.meta.revision = last\n\ts.begin(last, nil)\n",
 		Checks: []Check{{"raftstore/state", "TestRestore"}, {"test/simulation", "TestSimulation"}},
 	},
 	{
 		Name: "history-not-in-snapshot", Bug: "a restarted replica answers 410 to every watch",
 		File:   "raftstore/state/snapshot.go",
-		Old:    `history: s.ring.Tail(maxHistoryBytes)}`,
-		New:    `history: s.ring.Tail(0)}`,
+		Old:    `history: s.ring.Tail(maxHistoryBytes),`,
+		New:    `history: s.ring.Tail(0),`,
 		Checks: []Check{{"raftstore/state", "TestRestoredHistoryResumesWatches"}, {"test/simulation", "TestSimulation"}},
 	},
 	{
@@ -39,8 +39,8 @@ var ofSnapshot = []Mutant{
 	{
 		Name: "snapshot-shares-sessions", Bug: "what happens while a snapshot is written gets into it",
 		File:   "raftstore/state/snapshot.go",
-		Old:    `sessions: s.sessions.clone()`,
-		New:    `sessions: s.sessions`,
+		Old:    `root: s.Root(), sessions: s.sessions.clone()`,
+		New:    `root: s.Root(), sessions: s.sessions`,
 		Checks: []Check{{"raftstore/state", "TestSnapshotIsOfItsMoment"}, {"test/simulation", "TestSimulation"}},
 	},
 	{

@@ -89,7 +89,7 @@ type scene struct {
 }
 
 // see waits until look, which says what it saw, sees what is wanted.
-func (s *scene) see(what string, look func(context.Context) (saw string, ok bool)) {
+func (s *scene) see(what string, look look) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), patienceMax)
 	defer cancel()

@@ -256,6 +256,10 @@ func (l *tableLog) RootAt(revision uint64) (*state.Root, error) {
 	return l.replica.state.RootAt(revision)
 }
 
+func (l *tableLog) EventAt(revision uint64) (watch.Event, bool) {
+	return l.replica.state.Ring().At(revision)
+}
+
 func (l *tableLog) Watch(prefix string, after uint64) (*watch.Watcher, error) {
 	return l.replica.state.Ring().Watch(prefix, after)
 }

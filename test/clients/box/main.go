@@ -41,6 +41,8 @@ func run(name string, args []string) error {
 		return err
 	case "knock": // at a URL, until the file says "off"
 		return knock(args[0], args[1])
+	case "lookup":
+		return lookup(args[0], args[1])
 	case "ls":
 		return list(args[0])
 	case "pause": // until SIGTERM
@@ -48,6 +50,8 @@ func run(name string, args []string) error {
 		signal.Notify(ended, syscall.SIGTERM)
 		<-ended
 		return nil
+	case "owners": // of files, and whether they can be written
+		return owners(args)
 	case "tar": // cf - PATH, or -xmf - -C DIR
 		if strings.Contains(args[0], "x") {
 			return unpack(os.Stdin, args[len(args)-1])
@@ -60,6 +64,18 @@ func run(name string, args []string) error {
 		}
 		return err
 	}
+}
+
+func owners(names []string) error {
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		owner := info.Sys().(*syscall.Stat_t)
+		fmt.Println(name, owner.Uid, owner.Gid, info.Mode().Perm(), syscall.Access(name, 2) == nil)
+	}
+	return nil
 }
 
 // timeMax is how long a box works that nobody stops: the test that began it may have failed.

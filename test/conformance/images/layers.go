@@ -20,7 +20,7 @@ import (
 const websiteDir = "/usr/share/nginx/html"
 
 // programs are what the images are made of.
-type programs struct{ busybox, bash, agnhost, nnp, sampleAPIServer, etcd, module string }
+type programs struct{ busybox, bash, client, agnhost, nnp, sampleAPIServer, etcd, module string }
 
 // file is one entry of a layer: a folder, a link or content.
 type file struct {
@@ -63,6 +63,10 @@ func (p programs) userland() ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
+	client, err := program(p.client, "usr/bin/curl")
+	if err != nil {
+		return nil, err
+	}
 	names, err := exec.Command(p.busybox, "--list").Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.busybox, err)
@@ -72,7 +76,10 @@ func (p programs) userland() ([]file, error) {
 		folder("tmp", 0o1777), folder("root", 0o700), folder("home", 0o755), folder("var/run", 0o755), folder("usr/local/bin", 0o755),
 		text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\nuser-defined-in-image:x:1000:1000::/home:/bin/sh\n"),
 		text("etc/group", "root:x:0:\nnogroup:x:65534:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n"),
-		{path: "usr/bin/curl", mode: 0o755, content: []byte("#!/bin/sh\nexec wget -q -O - \"$@\"\n")},
+		client,
+	}
+	for _, name := range []string{"nc", "dig", "nslookup", "getent"} {
+		files = append(files, file{path: "usr/bin/" + name, mode: 0o777, link: "curl"})
 	}
 	for _, name := range strings.Fields(string(names)) {
 		if name != "busybox" {
@@ -83,7 +90,10 @@ func (p programs) userland() ([]file, error) {
 }
 
 func (p programs) agnhostFiles() ([]file, error) {
-	files := []file{folder("uploads", 0o755), {path: "agnhost-2", mode: 0o777, link: "agnhost"}}
+	files := []file{
+		folder("uploads", 0o755), {path: "agnhost-2", mode: 0o777, link: "agnhost"},
+		{path: "bin/sh", mode: 0o777, link: "/bin/bash"}, // busybox' runs its own nc, whatever PATH says
+	}
 	porter := filepath.Join(p.module, "test/images/agnhost/porter")
 	for target, source := range map[string]string{"agnhost": p.agnhost, "localhost.crt": filepath.Join(porter, "localhost.crt"), "localhost.key": filepath.Join(porter, "localhost.key")} {
 		f, err := program(source, target)

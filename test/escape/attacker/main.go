@@ -80,6 +80,7 @@ var steps = map[string]func(args []string) (string, error){
 	"mount":   func(args []string) (string, error) { return "", unix.Mount(args[0], args[1], args[0], 0, "") },
 	"mkfifo":  func(args []string) (string, error) { return "", unix.Mkfifo(args[0], 0o666) },
 	"symlink": func(args []string) (string, error) { return "", os.Symlink(args[0], args[1]) },
+	"mkdir":   func(args []string) (string, error) { return "", os.Mkdir(args[0], 0o777) },
 	"remove":  func(args []string) (string, error) { return "", os.Remove(args[0]) },
 	// chmod FILE MODE
 	"chmod": func(args []string) (string, error) {
@@ -101,6 +102,16 @@ var steps = map[string]func(args []string) (string, error){
 		}
 		return "", unix.Fchmod(fd, uint32(mode))
 	},
+	// swap FILE FILE: exchange them again and again, until SIGTERM
+	"swap": func(args []string) (string, error) { return "", swap(args[0], args[1]) },
+	// overwrite: change every program that runs here and is not this one
+	"overwrite": func([]string) (string, error) { return overwrite() },
+	// cwd: where this process is, and what is there
+	"cwd": func([]string) (string, error) { return workingDirectory() },
+	// abstract: connect to every abstract socket of the network namespace
+	"abstract": func([]string) (string, error) { return abstractSockets() },
+	// advertise: "I am your router"
+	"advertise": func([]string) (string, error) { return "", advertise() },
 	// hunt FILE: look for it below every process's root, again and again
 	"hunt": func(args []string) (string, error) {
 		found := map[string]bool{}

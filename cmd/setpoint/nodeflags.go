@@ -1,0 +1,61 @@
+package main
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/setpoint-io/setpoint/agent/host"
+)
+
+// nodeFlags are those for which a KubeletConfiguration has fields too: a flag wins over the file.
+type nodeFlags struct {
+	file    string
+	users   string
+	flagged host.Settings
+}
+
+// userNamespacesFlag says which pods get a user namespace; a KubeletConfiguration has no field for it.
+func userNamespacesFlag(flags *pflag.FlagSet, mode *string) {
+	flags.StringVar(mode, "user-namespaces", string(host.UserNamespacesAsked),
+		"which pods get a user namespace: asked (those with hostUsers: false), auto (also those in which nothing could need the host's users) or all (that can)")
+}
+
+// kubeletConfigFlag adds only the file.
+func kubeletConfigFlag(flags *pflag.FlagSet, file *string) {
+	flags.StringVar(file, "kubelet-config", "", "file with a KubeletConfiguration for this node")
+}
+
+// add gives flags the kubelet's names.
+func (n *nodeFlags) add(flags *pflag.FlagSet) {
+	kubeletConfigFlag(flags, &n.file)
+	userNamespacesFlag(flags, &n.users)
+	flags.Int64Var(&n.flagged.MaxPods, "max-pods", host.DefaultMaxPods, "how many pods this node takes")
+	d, p := host.DefaultImages, &n.flagged.Images
+	flags.IntVar(&p.HighPercent, "image-gc-high-threshold", d.HighPercent,
+		"percent of the disk in use from which images that nobody uses are removed; 100: never")
+	flags.IntVar(&p.LowPercent, "image-gc-low-threshold", d.LowPercent, "percent of the disk in use at which that ends")
+	flags.DurationVar(&p.MinAge, "minimum-image-ttl-duration", d.MinAge, "how long an image stays at least")
+	flags.DurationVar(&p.MaxAge, "image-maximum-gc-age", d.MaxAge, "how long an image may be unused, whatever the disk says; 0: for ever")
+}
+
+// read reads the file and puts over it the flags that were given.
+func (n *nodeFlags) read(flags *pflag.FlagSet) (host.Settings, error) {
+	s, err := host.ReadSettings(n.file)
+	if err != nil {
+		return s, err
+	}
+	if s.UserNamespaces, err = host.ParseUserNamespaces(n.users); err != nil {
+		return s, err
+	}
+	for name, set := range map[string]func(){
+		"max-pods":                   func() { s.MaxPods = n.flagged.MaxPods },
+		"image-gc-high-threshold":    func() { s.Images.HighPercent = n.flagged.Images.HighPercent },
+		"image-gc-low-threshold":     func() { s.Images.LowPercent = n.flagged.Images.LowPercent },
+		"minimum-image-ttl-duration": func() { s.Images.MinAge = n.flagged.Images.MinAge },
+		"image-maximum-gc-age":       func() { s.Images.MaxAge = n.flagged.Images.MaxAge },
+	} {
+		if flags.Changed(name) {
+			set()
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,100 @@
+package setpoint_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint"
+)
+
+// ready waits for a cluster that has been started, stops it with the test, and returns a client.
+func ready(t *testing.T, c *setpoint.Cluster, err error) kubernetes.Interface {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	config, err := c.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubernetes.NewForConfigOrDie(config)
+}
+
+func write(t *testing.T, client kubernetes.Interface, name string) {
+	t.Helper()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func has(t *testing.T, client kubernetes.Interface, name string, want bool) {
+	t.Helper()
+	_, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) || (err == nil) != want {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// TestForkOfACluster: a fork has what its origin had, and each goes its own way; in a bubble all of it runs in fake
+// time, so nothing of a cluster in memory waits for anything outside.
+func TestForkOfACluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := setpoint.Start(t.Context(), setpoint.Config{InMemory: true, SimulatedNodes: 2})
+		origin := ready(t, c, err)
+		write(t, origin, "before")
+		image, err := c.Image(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, origin, "after")
+		for range 2 {
+			f, err := image.Start(t.Context())
+			fork := ready(t, f, err)
+			has(t, fork, "before", true)
+			has(t, fork, "after", false)
+			write(t, fork, "in-fork")
+			has(t, origin, "in-fork", false)
+		}
+		time.Sleep(10 * time.Minute)
+		nodes, err := origin.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(nodes.Items) != 2 {
+			t.Errorf("%d nodes, %v", len(nodes.Items), err)
+		}
+	})
+}
+
+// TestChanges: a cluster tells who wrote what.
+func TestChanges(t *testing.T) {
+	c, err := setpoint.Start(t.Context(), setpoint.Config{InMemory: true, APIOnly: true})
+	client := ready(t, c, err)
+	before := c.Revision()
+	write(t, client, "a")
+	changes, err := c.Changes(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range changes {
+		if change.Name == "a" {
+			if change.Verb != "create" || change.Resource.Resource != "configmaps" || change.User != "admin" {
+				t.Errorf("%+v", change)
+			}
+			return
+		}
+	}
+	t.Errorf("nobody created it: %+v", changes)
+}

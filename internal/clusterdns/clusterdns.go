@@ -1,0 +1,22 @@
+// Package clusterdns has the names by which the parts of a cluster agree on its DNS.
+//
+// It owns: the Service, its address and the label by which it says that nodes serve it, and the ConfigMap that configures it. Called
+// by: controllers/dnsservice, which keeps the Service; agent/dns, which serves; apiserver/auth, which lets nodes read the ConfigMap;
+// apiserver/rest/addresses, which keeps the address free.
+//
+// It promises nothing beyond that: they are constants.
+package clusterdns
+
+// All of them are upstream's but for ProxyName. Service and ConfigMap are in the namespace kube-system.
+const (
+	// Service is upstream's name of it, whatever serves it.
+	Service = "kube-dns"
+	// Address is the tenth of the range of Services.
+	Address = "10.96.0.10"
+	// ProxyLabel says that others than the proxies of Services serve a Service; ProxyName is its value where nodes answer themselves.
+	ProxyLabel = "service.kubernetes.io/service-proxy-name"
+	ProxyName  = "setpoint-dns"
+	// ConfigMap has the Corefile, under ConfigKey.
+	ConfigMap = "coredns"
+	ConfigKey = "Corefile"
+)

@@ -1,0 +1,99 @@
+package setpointtest
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// lastLines is how much of the trace a failed test shows.
+	lastLines = 25
+	dumpFile  = "setpoint-objects.yaml"
+	traceFile = "setpoint-trace.txt"
+)
+
+// Events are the Events about an object, oldest first; of the namespace if target is "".
+func (c *Cluster) Events(target string) []corev1.Event {
+	c.t.Helper()
+	c.alive()
+	options := metav1.ListOptions{}
+	namespace := c.namespace
+	if target != "" {
+		object := c.Get(target)
+		if object == nil {
+			c.t.Fatalf("setpointtest: Events: there is no %s", target)
+		}
+		options.FieldSelector = fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID())).String()
+		if object.GetNamespace() == "" {
+			namespace = defaultNamespace
+		}
+	}
+	client, err := kubernetes.NewForConfig(c.asAdmin())
+	c.must(err)
+	list, err := client.CoreV1().Events(namespace).List(c.t.Context(), options)
+	c.must(err)
+	return list.Items
+}
+
+// lastWrites is the end of the trace.
+func (w *world) lastWrites() []string {
+	lines := w.trace()
+	return lines[max(0, len(lines)-namedWrites):]
+}
+
+// Dump is every object that the test could have made, as YAML: not those that every cluster has.
+func (c *Cluster) Dump() string {
+	c.t.Helper()
+	c.alive()
+	text, err := c.dump()
+	c.must(err)
+	return text
+}
+
+func (w *world) dump() (string, error) {
+	var b strings.Builder
+	made := w.made()
+	err := w.eachObject(func(object *unstructured.Unstructured) error {
+		if !made[string(object.GetUID())] {
+			return nil
+		}
+		object.SetManagedFields(nil)
+		text, err := yaml.Marshal(object.Object)
+		b.WriteString("---\n")
+		b.Write(text)
+		return err
+	})
+	return b.String(), err
+}
+
+// report says what led to a failure: the end of the trace in the test's output, everything in its artifacts.
+func (w *world) report() {
+	lines := w.trace()
+	if artifacts := flag.Lookup("test.artifacts"); artifacts != nil && artifacts.Value.String() == "true" {
+		w.write(traceFile, strings.Join(lines, "\n")+"\n")
+		if text, err := w.dump(); err == nil {
+			w.write(dumpFile, text)
+		}
+	}
+	if len(lines) == 0 {
+		return
+	}
+	shown := lines[max(0, len(lines)-lastLines):]
+	w.t.Logf("setpointtest: the last %d of %d changes (all of them, and every object, with go test -artifacts):\n\t%s", len(shown), len(lines), strings.Join(shown, "\n\t"))
+}
+
+func (w *world) write(file, text string) {
+	path := filepath.Join(w.t.ArtifactDir(), file)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Logf("setpointtest: %v", err)
+	}
+}
