@@ -40,14 +40,15 @@ vettool=$PWD/test/vettool.sh
 vet() { CGO_ENABLED=0 GOGC=$compiler_gogc go vet -vettool="$vettool" "$@"; }
 vet ./... || failed=1
 
-# The load harness, the conformance suite and the comparison with upstream are modules of their own.
-for module in test/bench test/conformance test/differential; do
+# The load harness, the conformance suite, the comparison with upstream and the place of envtest are modules of their own.
+for module in test/bench test/conformance test/differential setpointtest/envtest; do
   (cd "$module" && vet . && CGO_ENABLED=0 go test -count=1 -vet=off .) || failed=1
 done
 # Upstream's own judgement of the API, in short (make conformance: all of it).
 SUITE=short CLASS=A PROCS=6 test/conformance/run.sh || failed=1
 # The tests of others' clients run with programs that take long to build (make clients).
 (cd test/clients && vet ./...) || failed=1
+(cd test/envtest && vet ./...) || failed=1
 
 vet -tags compose ./test/compose || failed=1
 test/compose.sh || failed=1
@@ -57,7 +58,7 @@ test/compose.sh || failed=1
 # real containers that hold this program: with the race detector it is not static.
 export SETPOINT_TEST_BINARY=$PWD/bin/setpoint
 if [[ ${RACE:-1} != 0 ]]; then
-  CGO_ENABLED=0 go test -count=1 -vet=off -run "TestScripts/(walkthrough|reset|load|rollout)" ./cmd/setpoint || failed=1
+  CGO_ENABLED=0 go test -count=1 -vet=off -run "TestScripts/(walkthrough|reset|load|rollout|ingress|dns|cri|userns)" ./cmd/setpoint || failed=1
 fi
 
 test_flags=(-count=1 -vet=off -timeout "$package_timeout" -p "$packages_at_once")

@@ -36,6 +36,18 @@ empty_node() {
   "$setpoint" kubectl --kubeconfig "$kubeconfig" delete pods --all --all-namespaces --now >/dev/null 2>&1 || true
   while compgen -G "$keep/cluster/runtime/sandboxes/*" >/dev/null && ((SECONDS < deadline)); do sleep 0.2; done
 }
+# remove_cluster removes nothing below which something is still mounted: rm goes through
+# the mounts of pods into the machine's own folders.
+remove_cluster() {
+  local mounts
+  mounts=$(awk -v below="$keep/cluster/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | sort -r)
+  [[ -z $mounts ]] || xargs -d '\n' umount -l <<<"$mounts" || true
+  if grep -qF " $keep/cluster/" /proc/self/mountinfo; then
+    echo "conformance: left $keep/cluster as it is: something is mounted below" >&2
+    return
+  fi
+  rm -rf --one-file-system "$keep/cluster"
+}
 finish() {
   if [[ -n $server_pid ]]; then
     # Containers outlive their agent: what an interrupted suite left must go first.
@@ -43,7 +55,7 @@ finish() {
     kill "$server_pid" 2>/dev/null || true
     wait "$server_pid" 2>/dev/null || true
   fi
-  rm -rf "$keep/cluster"
+  remove_cluster
   # Of the short suite nobody reads what went well.
   [[ ${SUITE:-} != short || -z $all_well || -n ${KEEP:-} ]] || rm -rf "$keep"
 }
@@ -92,6 +104,7 @@ build_program() {
 pack_images() {
   local static=${STATIC:-$suite_dir/static/bin} program
   mkdir -p "$images_dir"
+  go build -trimpath -ldflags '-s -w' -o "$suite_dir/client" ./images/client
   build_program agnhost k8s.io/kubernetes/test/images/agnhost
   build_program nonewprivs k8s.io/kubernetes/test/images/nonewprivs
   build_program sample-apiserver k8s.io/sample-apiserver
@@ -100,7 +113,7 @@ pack_images() {
     [[ -n ${STATIC:-} || -d $suite_dir/static/usr/share/doc/$program-static ]] ||
       (cd "$keep" && apt-get -q download "$program-static" >&2 && dpkg-deb -x "$program-static"_*.deb "$suite_dir/static")
   done
-  go run -trimpath ./images -busybox "$static/busybox" -bash "$static/bash-static" \
+  go run -trimpath ./images -busybox "$static/busybox" -bash "$static/bash-static" -client "$suite_dir/client" \
     -agnhost "$suite_dir/agnhost-$version" -nnp "$suite_dir/nonewprivs-$version" \
     -sample-apiserver "$suite_dir/sample-apiserver-$version" -etcd "$suite_dir/etcd-$version" \
     -module "$(sources)" -out "$images_dir/conformance.tar"
