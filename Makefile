@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose conformance critest differential sweep metrics clients generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose conformance critest differential envtest envtest-suites sweep metrics clients generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -44,7 +44,7 @@ test: build ## all tests: pure, bubbles, scripts, the compose cluster if Docker 
 check: ## format, vet and the rules of the house
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run make fix'; exit 1; }
 	$(GO) vet ./...
-	GOOS=darwin $(GO) vet .
+	GOOS=darwin $(GO) vet . ./setpointtest/...
 	$(GO) tool staticcheck -checks inherit,-SA1019 ./... # SA1019: the API that we serve has deprecated fields
 	$(GO) tool go-errorlint ./...
 	$(GO) test -count=1 -run '^TestHouse' .
@@ -78,6 +78,13 @@ sweep: ## every fault at every write of the controllers' scenarios, as a table: 
 
 metrics: ## the rules of kubernetes-mixin, asked by Prometheus' own engine of a running server
 	cd test/metrics && $(GO) test -count=1 -v .
+
+envtest: build ## an operator made with controller-runtime, in setpointtest, and envtest with this binary and in process
+	$(GO) -C setpointtest/envtest test -count=1 .
+	KUBEBUILDER_ASSETS=$$($(BIN) envtest-assets) $(GO) -C test/envtest test -count=1 .
+
+envtest-suites: build ## controller-runtime's own suites, unchanged and with one import changed: SUITES=client,cache UPDATE=1
+	KUBEBUILDER_ASSETS=$$($(BIN) envtest-assets) $(GO) -C test/controllerruntime test -count=1 -v -timeout 60m . -suites '$(SUITES)' $(if $(UPDATE),-update)
 
 clients: build ## kubectl, Helm, KWOK and an operator of others against bin/setpoint: RUN=regexp CLIENTS=dir
 	RUN='$(RUN)' CLIENTS=$(CLIENTS) TEST_FLAGS='$(TEST_FLAGS)' test/clients/run.sh
