@@ -336,6 +336,7 @@ func (a *agent) nodeConfig(ctx context.Context) node.Config {
 	return node.Config{
 		Name: a.NodeName, Client: a.Client, Addresses: a.Addresses, Labels: a.nodeLabels(),
 		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port),
+		Annotations: a.networkAnnotations, Conditions: a.networkConditions,
 		MaxPods: a.Settings.MaxPods, Allocatable: a.Settings.Allocatable,
 		Taints: a.Settings.Taints, CheckInterval: a.Settings.StatusCheckEvery, StatusInterval: a.Settings.StatusReportEvery,
 		ImagesMax: a.Settings.ImagesMax,

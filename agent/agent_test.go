@@ -20,6 +20,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
 	"github.com/setpoint-io/setpoint/agent/shutdown"
 )
@@ -71,7 +72,7 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, rt := fake.NewClientset(), podstest.New(map[string]podstest.Program{"web": {}})
 		var mu sync.Mutex
-		var peers [][]Peer
+		var peers [][]plan.Node
 		var services replaced
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -82,7 +83,7 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 				PodNetwork: func(context.Context) (PodNetwork, error) {
 					return PodNetwork{PodCIDR: netip.MustParsePrefix("10.42.0.0/16"), NodeMaskSize: 24}, nil
 				},
-				SetPeers: func(p []Peer) { mu.Lock(); defer mu.Unlock(); peers = append(peers, p) },
+				SetPeers: func(_ netip.Prefix, p []plan.Node) { mu.Lock(); defer mu.Unlock(); peers = append(peers, p) },
 				Services: &services,
 			})
 		}()
@@ -124,7 +125,7 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 			}
 		}
 		mu.Lock()
-		want := []Peer{{Node: "n2", PodCIDR: "10.42.8.0/24", NodeIP: net.ParseIP("192.0.2.2")}}
+		want := []plan.Node{{Name: "n2", PodCIDR: netip.MustParsePrefix("10.42.8.0/24"), IP: netip.MustParseAddr("192.0.2.2")}}
 		if diff := cmp.Diff(want, peers[len(peers)-1]); diff != "" {
 			t.Errorf("peers: %s", diff)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/dns"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/policy"
 	"github.com/setpoint-io/setpoint/agent/router"
@@ -25,11 +26,12 @@ import (
 // ErrIncomplete is returned by Run for a Config that lacks a required field.
 var ErrIncomplete = errors.New("agent: Config needs NodeName, Client, Runtime, DataDir and NodeIP")
 
-// Peer is another node, for the routes between pod networks.
-type Peer struct {
-	Node    string
-	PodCIDR string
-	NodeIP  net.IP
+// NodeNetwork is how a node reaches the pods of others.
+type NodeNetwork interface {
+	// Facts are what the other nodes have to know of this one.
+	Facts() plan.Facts
+	// Problems say which nodes' pods cannot be reached, and why.
+	Problems() []string
 }
 
 // PolicyNetwork is a network that keeps pods from what NetworkPolicies forbid.
@@ -76,10 +78,11 @@ type Config struct {
 	// PodNetwork asks from which ranges nodes have their pods' addresses; it may fail and is asked again. No pod
 	// starts and no peer is told before it has answered. Nil: any range is accepted.
 	PodNetwork func(ctx context.Context) (PodNetwork, error)
-	// SetPeers is called with all other nodes that have a pod CIDR of the cluster's
-	// network, whenever that set changes. Of nodes with the same one, the oldest has it.
-	// Nil is allowed.
-	SetPeers func([]Peer)
+	// SetPeers is called with this node's pod CIDR, invalid before it has one, and all other nodes that have one of the
+	// cluster's network, whenever any of that changes. Of nodes with the same one, the oldest has it. Nil is allowed.
+	SetPeers func(own netip.Prefix, peers []plan.Node)
+	// Network is how this node reaches the pods of others. Nil: SetPeers does nothing of the kind.
+	Network NodeNetwork
 	// Services leads the addresses of Services to their endpoints. Nil: something else does.
 	Services services.Network
 	// Announce is told which addresses of load balancers this node announces. Nil: none are announced.

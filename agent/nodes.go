@@ -1,7 +1,7 @@
 package agent
 
 import (
-	"net"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -13,20 +13,23 @@ import (
 	"k8s.io/client-go/informers"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
 // nodeWatch follows the Nodes: our own for its pod CIDR and labels, all of
 // them for the routes.
 type nodeWatch struct {
 	self     string
-	setPeers func([]Peer)
+	setPeers func(netip.Prefix, []plan.Node)
 	lister   corelisters.NodeLister
 	cidr     chan string // holds our newest pod CIDR once it is known; filled by our one handler
 	look     func()      // called when our Node may not say what it should
 
 	mu      sync.Mutex
-	network *PodNetwork // nil until it is known
-	peers   []Peer      // as last handed to setPeers
+	network *PodNetwork  // nil until it is known
+	ownCIDR netip.Prefix // as last handed to setPeers, with peers
+	peers   []plan.Node
 }
 
 // newNodeWatch adds its handler to factory, which must not have started. Without
@@ -118,24 +121,20 @@ func (w *nodeWatch) publish() {
 	if err != nil {
 		return
 	}
-	peers := peersOf(w.self, nodes, *w.network)
-	if w.peers == nil || !slices.EqualFunc(peers, w.peers, Peer.equal) {
-		w.peers = peers
-		w.setPeers(peers)
+	own, peers := w.ownRange(), peersOf(w.self, nodes, *w.network)
+	if w.peers == nil || own != w.ownCIDR || !slices.EqualFunc(peers, w.peers, plan.Node.Equal) {
+		w.ownCIDR, w.peers = own, peers
+		w.setPeers(own, peers)
 	}
 }
 
-func (p Peer) equal(q Peer) bool {
-	return p.Node == q.Node && p.PodCIDR == q.PodCIDR && p.NodeIP.Equal(q.NodeIP)
-}
-
-func internalIP(n *corev1.Node) net.IP {
-	for _, a := range n.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			return net.ParseIP(a.Address)
-		}
+// ownRange is our pod CIDR; invalid before there is one of the network. w.mu is held.
+func (w *nodeWatch) ownRange() netip.Prefix {
+	n := w.node()
+	if n == nil || !w.network.has(n.Spec.PodCIDR) {
+		return netip.Prefix{}
 	}
-	return nil
+	return plan.NodeOf(n).PodCIDR
 }
 
 // node is our Node; nil before it is known.

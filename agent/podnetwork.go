@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
 // PodNetwork is where the pods of all nodes have their addresses from: each node has a part of PodCIDR, with a
@@ -34,8 +36,8 @@ func (n PodNetwork) has(cidr string) bool {
 
 // peersOf lists the other nodes that have both an address and a range of the network, by
 // name. Of several with one range the oldest has it, and our own is nobody else's.
-func peersOf(self string, all []*corev1.Node, network PodNetwork) []Peer {
-	peers := []Peer{}
+func peersOf(self string, all []*corev1.Node, network PodNetwork) []plan.Node {
+	peers := []plan.Node{}
 	taken := map[string]bool{}
 	nodes := slices.Clone(all)
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return compareAge(self, a, b) })
@@ -45,11 +47,11 @@ func peersOf(self string, all []*corev1.Node, network PodNetwork) []Peer {
 			continue
 		}
 		taken[cidr] = true
-		if ip := internalIP(n); n.Name != self && ip != nil && !isSimulated(n) {
-			peers = append(peers, Peer{Node: n.Name, PodCIDR: cidr, NodeIP: ip})
+		if peer := plan.NodeOf(n); n.Name != self && peer.IP.IsValid() && !isSimulated(n) {
+			peers = append(peers, peer)
 		}
 	}
-	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Node, b.Node) })
+	slices.SortFunc(peers, func(a, b plan.Node) int { return strings.Compare(a.Name, b.Name) })
 	return peers
 }
 

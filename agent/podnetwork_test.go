@@ -43,7 +43,7 @@ func TestPeersHaveRangesOfTheCluster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
 			for _, p := range peersOf("self", append(c.nodes, self), c.network) {
-				got[p.Node] = p.PodCIDR
+				got[p.Name] = p.PodCIDR.String()
 			}
 			if c.want == nil {
 				c.want = map[string]string{}

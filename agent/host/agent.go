@@ -17,12 +17,19 @@ import (
 	"github.com/setpoint-io/setpoint/agent"
 	"github.com/setpoint-io/setpoint/agent/gossip"
 	"github.com/setpoint-io/setpoint/agent/machine"
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/router"
 	"github.com/setpoint-io/setpoint/internal/failover"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
+
+// PodNetworkMode is how pods of other nodes are reached.
+type PodNetworkMode = plan.Mode
+
+// ParsePodNetwork reads --pod-network.
+func ParsePodNetwork(text string) (PodNetworkMode, error) { return plan.ParseMode(text) }
 
 // Options are the flags of `setpoint agent`.
 type Options struct {
@@ -34,6 +41,7 @@ type Options struct {
 	EndPodsOnStop                       bool
 	GossipAddress                       string
 	Ingress                             router.Ports
+	PodNetwork                          PodNetworkMode
 	Cluster                             Cluster
 	Logger                              *slog.Logger
 }
@@ -146,8 +154,8 @@ func Run(ctx context.Context, o Options) error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
 			IP: ip, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, Settings: o.Settings,
-			EndPodsOnStop: o.EndPodsOnStop,
-			Cluster:       o.Cluster, Ingress: o.Ingress, Logger: o.Logger,
+			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork,
+			Cluster: o.Cluster, Ingress: o.Ingress, Logger: o.Logger,
 		})
 	})
 	return group.Wait()

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/policy/table"
 )
 
@@ -73,6 +74,8 @@ type NodeConfig struct {
 	NodePortsOnLoopback bool
 	// Ingress is where this node serves Ingresses; the zero Ports serve none.
 	Ingress IngressPorts
+	// PodNetwork is how pods of other nodes are reached; empty means auto.
+	PodNetwork plan.Mode
 	// Session says that a session proves the node's life, so that Leases are renewed seldom.
 	Session bool
 	Logger  *slog.Logger
@@ -86,24 +89,31 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	}
 	defer runtime.Close(context.WithoutCancel(ctx))
 	machine.SpareFromOOM(c.Logger)
-	routes := network.NewRoutes(network.RoutesConfig{Logger: c.Logger})
 	translation := network.NewTranslation(network.TranslationConfig{
 		Services: c.Cluster.Services, Bridge: network.DefaultBridge, LoopbackPorts: c.NodePortsOnLoopback,
 	})
 	ip, _ := netip.AddrFromSlice(c.IP)
 	announcer := network.NewAnnouncer(ip.Unmap(), c.Logger)
+	routes, err := network.NewRoutes(network.RoutesConfig{
+		Mode: c.PodNetwork, Node: c.Name, IP: ip.Unmap(), Bridge: network.DefaultBridge, Logger: c.Logger,
+	})
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var children sync.WaitGroup
 	defer children.Wait()
 	defer cancel()
 	children.Go(func() { announcer.Run(ctx) })
+	children.Go(func() { routes.Run(ctx) })
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
 		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, Logger: c.Logger,
 		ClusterDNS: c.Cluster.dns(), DNS: network.OwnAddress{},
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) { return c.podNetwork(ctx, runtime, translation) },
-		SetPeers:   func(peers []agent.Peer) { setRoutes(routes, peers, c.Logger) }, Services: translation, Announce: announcer.Set,
+		SetPeers:   func(own netip.Prefix, peers []plan.Node) { _ = routes.SetPeers(own, peers) }, // it has said what is wrong
+		Network:    routes, Services: translation, Announce: announcer.Set,
 	}
 	if own, ok := runtime.(*embedded.Runtime); ok {
 		config.Policies = policyNetwork{table.New(network.DefaultBridge), own}

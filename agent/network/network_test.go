@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/google/nftables"
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/vishvananda/netlink"
 )
 
@@ -210,42 +212,60 @@ func TestAddresses(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	newNetwork(t) // 10.199.7.1 is then an address of this machine, and a link exists
-	routes := NewRoutes(RoutesConfig{PodCIDR: netip.MustParsePrefix("10.199.7.0/24"), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	peer := func(cidr, node string) Peer {
-		return Peer{PodCIDR: netip.MustParsePrefix(cidr), NodeIP: netip.MustParseAddr(node)}
-	}
+	routes := newRoutes(t, RoutesConfig{Mode: plan.Routes})
+	own := netip.MustParsePrefix("10.199.7.0/24")
 	steps := []struct {
 		name  string
-		peers []Peer
+		peers []plan.Node
 		want  map[string]string
 	}{
-		{"two, and ourselves twice", []Peer{peer("10.199.8.0/24", "10.199.7.8"), peer("10.199.9.0/24", "10.199.7.9"),
+		{"two, and ourselves twice", []plan.Node{peer("10.199.8.0/24", "10.199.7.8"), peer("10.199.9.0/24", "10.199.7.9"),
 			peer("10.199.7.0/24", "10.199.7.7"), peer("10.199.10.0/24", "10.199.7.1")},
 			map[string]string{"10.199.8.0/24": "10.199.7.8", "10.199.9.0/24": "10.199.7.9"}},
-		{"one moved, one gone", []Peer{peer("10.199.8.0/24", "10.199.7.18")}, map[string]string{"10.199.8.0/24": "10.199.7.18"}},
+		{"one moved, one gone", []plan.Node{peer("10.199.8.0/24", "10.199.7.18")}, map[string]string{"10.199.8.0/24": "10.199.7.18"}},
 		{"nobody", nil, map[string]string{}},
 	}
 	for _, step := range steps {
 		for range 2 { // the second time changes nothing
-			if err := routes.SetPeers(step.peers); err != nil {
+			if err := routes.SetPeers(own, step.peers); err != nil {
 				t.Fatalf("%s: %v", step.name, err)
 			}
 		}
-		present, err := installed()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]string{}
-		for prefix, via := range present {
-			got[prefix.String()] = via.String()
-		}
-		if diff := cmp.Diff(step.want, got); diff != "" {
+		if diff := cmp.Diff(step.want, gateways(t)); diff != "" {
 			t.Errorf("%s: %s", step.name, diff)
 		}
 	}
-	if err := routes.SetPeers([]Peer{peer("10.199.8.0/24", "203.0.113.9")}); err == nil {
-		t.Error("a node that is not on a shared link got a route")
+	if err := routes.SetPeers(own, []plan.Node{peer("10.199.8.0/24", "203.0.113.9")}); err == nil || len(routes.Problems()) != 1 {
+		t.Errorf("a node that is not on a shared link got a route: %v, %q", err, routes.Problems())
 	}
+}
+
+func newRoutes(t *testing.T, config RoutesConfig) *Routes {
+	t.Helper()
+	config.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	routes, err := NewRoutes(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return routes
+}
+
+func peer(cidr, ip string) plan.Node {
+	return plan.Node{Name: ip, PodCIDR: netip.MustParsePrefix(cidr), IP: netip.MustParseAddr(ip)}
+}
+
+// gateways of our routes.
+func gateways(t *testing.T) map[string]string {
+	t.Helper()
+	present, err := installed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for prefix, route := range present {
+		got[prefix.String()] = route.Gw.String()
+	}
+	return got
 }
 
 func TestMACFollowsTheAddress(t *testing.T) {

@@ -1,123 +1,227 @@
 package network
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
-// routeProtocol marks our routes, so that a later process can tell them from the administrator's.
-const routeProtocol = 83
-
-// Peer is another node: its pods are behind its address.
-type Peer struct {
-	PodCIDR netip.Prefix
-	NodeIP  netip.Addr
-}
+const (
+	// routeProtocol marks our routes, so that a later process can tell them from the administrator's.
+	routeProtocol = 83
+	// routesInterval is after how long a route that somebody removed, or an address or MTU of a link that changed, is noticed.
+	routesInterval = 10 * time.Second
+)
 
 // RoutesConfig of Routes.
 type RoutesConfig struct {
-	// PodCIDR is this node's own; a peer with the same one is ignored.
-	PodCIDR netip.Prefix
-	Logger  *slog.Logger
+	// Mode is --pod-network; empty means auto.
+	Mode plan.Mode
+	// Node is this node's name and IP its address, to which the other nodes send.
+	Node string
+	IP   netip.Addr
+	// Bridge is that of the node's pods.
+	Bridge string
+	Logger *slog.Logger
 }
 
-// Routes keeps one route per other node. The nodes must share a link (host-gw): a node that can be reached only
-// through a router is logged and left out.
+// Routes leads to the pods of other nodes: by a route through a link that both nodes share, or in VXLAN packets.
 type Routes struct {
 	config RoutesConfig
-	mu     sync.Mutex
+
+	mu       sync.Mutex
+	own      plan.Node
+	peers    []plan.Node
+	problems []string // as of the last look
 }
 
-// NewRoutes changes nothing before SetPeers.
-func NewRoutes(config RoutesConfig) *Routes { return &Routes{config: config} }
+// NewRoutes changes nothing before SetPeers. It fails when the mode is VXLAN and the kernel has none.
+func NewRoutes(config RoutesConfig) (*Routes, error) {
+	config.Mode = cmp.Or(config.Mode, plan.Auto)
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &Routes{config: config, own: plan.Node{Name: config.Node, IP: config.IP, Facts: plan.Facts{Mode: config.Mode}}}
+	if config.Mode == plan.Routes {
+		return r, nil
+	}
+	if err := probeVXLAN(); err != nil {
+		r.own.Facts.NoVXLAN = err.Error()
+		if config.Mode == plan.VXLAN {
+			return nil, fmt.Errorf("--pod-network=vxlan: %w", err)
+		}
+	}
+	subnets, err := linkSubnets(config.Bridge)
+	r.own.Facts.Subnets = relevant(subnets, r.own, nil)
+	return r, err
+}
 
-// SetPeers makes the routes equal to peers: missing ones are added, changed ones replaced, others of ours removed. A
-// peer whose address is this machine's own (several agents on one machine) needs no route.
-func (r *Routes) SetPeers(peers []Peer) error {
+// SetPeers makes the ways to peers: missing ones are added, changed ones replaced, others of ours removed. own is this
+// node's pod CIDR; before it is valid there is no VXLAN. A peer whose address is this machine's own (several agents on
+// one machine) needs no route.
+func (r *Routes) SetPeers(own netip.Prefix, peers []plan.Node) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.own.PodCIDR, r.peers = own.Masked(), peers
+	return r.sync()
+}
+
+// Run keeps the ways as they should be until ctx ends.
+func (r *Routes) Run(ctx context.Context) {
+	tick := time.NewTicker(routesInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			r.mu.Lock()
+			if r.peers != nil {
+				_ = r.sync() // it has said what is wrong, and Problems does
+			}
+			r.mu.Unlock()
+		}
+	}
+}
+
+// Facts are what the other nodes have to know of this one.
+func (r *Routes) Facts() plan.Facts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.own.Facts
+}
+
+// Problems say which nodes' pods cannot be reached, and why.
+func (r *Routes) Problems() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.problems)
+}
+
+// sync compares the kernel with what it should have. r.mu is held.
+func (r *Routes) sync() error {
+	err := r.look()
+	var problems []string
+	wanted := map[netip.Prefix]way{}
+	if err == nil {
+		wanted, problems = r.wanted()
+		err = r.apply(wanted)
+	}
+	if err != nil {
+		problems = append(problems, strings.Split(err.Error(), "\n")...)
+	}
+	if !slices.Equal(problems, r.problems) {
+		for _, p := range problems {
+			r.config.Logger.Warn("pods of another node are not reachable", "problem", p)
+		}
+		r.problems = problems
+	}
+	return err
+}
+
+// look reads the addresses of this machine.
+func (r *Routes) look() error {
+	subnets, err := linkSubnets(r.config.Bridge)
+	if err != nil {
+		return fmt.Errorf("addresses of this machine: %w", err)
+	}
+	r.own.Facts.Subnets = relevant(subnets, r.own, r.peers)
+	return nil
+}
+
+// way leads to the pods of a node.
+type way struct {
+	node plan.Node
+	by   plan.Way
+}
+
+// wanted chooses a way to each peer, and says to which there is none.
+func (r *Routes) wanted() (wanted map[netip.Prefix]way, problems []string) {
+	wanted = map[netip.Prefix]way{}
 	own, err := localAddresses()
 	if err != nil {
-		return fmt.Errorf("routes to other nodes: %w", err)
+		return wanted, []string{err.Error()}
 	}
-	present, err := installed()
-	if err != nil {
-		return fmt.Errorf("routes to other nodes: %w", err)
-	}
-	wanted := wantedRoutes(peers, r.config.PodCIDR, own)
-	var errs error
-	for prefix, via := range wanted {
-		if present[prefix] == via {
+	for _, peer := range r.peers {
+		if peer.PodCIDR = peer.PodCIDR.Masked(); own[peer.IP] || peer.PodCIDR == r.own.PodCIDR {
 			continue
 		}
-		if err := netlink.RouteReplace(peerRoute(prefix, via)); err != nil {
-			r.config.Logger.Warn("no route to a node's pods", "podCIDR", prefix.String(), "node", via.String(), "err", err)
-			errs = errors.Join(errs, fmt.Errorf("route to %s via %s: %w", prefix, via, err))
+		switch choice := plan.Choose(r.own, peer); {
+		case choice.Way == plan.None:
+			problems = append(problems, fmt.Sprintf("node %s: %s", peer.Name, choice.Why))
+		case choice.Way == plan.ByRoute, r.own.PodCIDR.IsValid():
+			wanted[peer.PodCIDR] = way{peer, choice.Way}
 		}
 	}
-	for prefix, via := range present {
+	return wanted, problems
+}
+
+// apply makes the kernel lead to the nodes wanted, and to no others.
+func (r *Routes) apply(wanted map[netip.Prefix]way) error {
+	device, errs := r.openTunnel(wanted)
+	present, err := installed()
+	if err != nil {
+		return errors.Join(errs, fmt.Errorf("routes to other nodes: %w", err))
+	}
+	for prefix, w := range wanted {
+		route, err := device.route(prefix, w)
+		if err == nil && !sameRoute(present[prefix], route) {
+			err = netlink.RouteReplace(route)
+		}
+		if err != nil {
+			errs = errors.Join(errs, fmt.Errorf("node %s: %s to %s via %s: %w", w.node.Name, w.by, prefix, w.node.IP, err))
+		}
+	}
+	for prefix, route := range present {
 		if _, ok := wanted[prefix]; ok {
 			continue
 		}
-		if err := netlink.RouteDel(peerRoute(prefix, via)); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := netlink.RouteDel(&route); err != nil && !errors.Is(err, unix.ESRCH) {
 			errs = errors.Join(errs, fmt.Errorf("stale route to %s: %w", prefix, err))
 		}
 	}
-	return errs
+	return errors.Join(errs, r.closeTunnel(device, wanted))
 }
 
-func wantedRoutes(peers []Peer, ownCIDR netip.Prefix, ownAddresses map[netip.Addr]bool) map[netip.Prefix]netip.Addr {
-	wanted := map[netip.Prefix]netip.Addr{}
-	for _, peer := range peers {
-		if !peer.PodCIDR.IsValid() || !peer.NodeIP.Is4() || ownAddresses[peer.NodeIP] || peer.PodCIDR.Masked() == ownCIDR.Masked() {
-			continue
-		}
-		wanted[peer.PodCIDR.Masked()] = peer.NodeIP
-	}
-	return wanted
+// sameRoute: of a route through a link the kernel chose the link.
+func sameRoute(present netlink.Route, wanted *netlink.Route) bool {
+	return present.Gw.Equal(wanted.Gw) && present.MTU == wanted.MTU &&
+		(wanted.LinkIndex == present.LinkIndex || wanted.LinkIndex == 0 && present.Flags&int(netlink.FLAG_ONLINK) == 0)
 }
 
-func peerRoute(prefix netip.Prefix, via netip.Addr) *netlink.Route {
+func plainRoute(prefix netip.Prefix, via netip.Addr) *netlink.Route {
 	return &netlink.Route{Dst: ipNet(prefix), Gw: via.AsSlice(), Protocol: routeProtocol}
 }
 
-func installed() (map[netip.Prefix]netip.Addr, error) {
+// installed are our routes.
+func installed() (map[netip.Prefix]netlink.Route, error) {
 	filter := &netlink.Route{Protocol: routeProtocol}
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, filter, netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return nil, err
 	}
-	present := map[netip.Prefix]netip.Addr{}
+	present := map[netip.Prefix]netlink.Route{}
 	for _, route := range routes {
 		if route.Dst == nil {
 			continue
 		}
 		destination, ok := netip.AddrFromSlice(route.Dst.IP.To4())
-		via, okVia := netip.AddrFromSlice(route.Gw.To4())
 		bits, _ := route.Dst.Mask.Size()
-		if ok && okVia {
-			present[netip.PrefixFrom(destination, bits)] = via
+		if ok {
+			present[netip.PrefixFrom(destination, bits)] = route
 		}
 	}
 	return present, nil
-}
-
-func localAddresses() (map[netip.Addr]bool, error) {
-	list, err := netlink.AddrList(nil, netlink.FAMILY_V4)
-	if err != nil {
-		return nil, err
-	}
-	own := map[netip.Addr]bool{}
-	for _, entry := range list {
-		if address, ok := netip.AddrFromSlice(entry.IP.To4()); ok {
-			own[address] = true
-		}
-	}
-	return own, nil
 }

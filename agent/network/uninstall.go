@@ -40,6 +40,9 @@ func Installed(bridge string) bool {
 	if _, err := netlink.LinkByName(bridge); !errors.As(err, new(netlink.LinkNotFoundError)) {
 		return true
 	}
+	if _, err := netlink.LinkByName(VXLANDevice); err == nil {
+		return true
+	}
 	routes, err := installed()
 	if err != nil || len(routes) > 0 || (OwnAddress{}).Held().IsValid() {
 		return true
@@ -53,17 +56,19 @@ func Installed(bridge string) bool {
 }
 
 // Uninstall takes away all that agents have made in this network namespace: the bridge, the tables, the rules in others'
-// tables, the routes to other nodes, and the address of the cluster's DNS. The pods must be gone, and so must the agents.
-// It returns what there was; doing it again finds nothing. What pods need of the kernel's settings, forwarding, stays as it is:
-// others may need it too.
+// tables, the routes to other nodes and the device of VXLAN, and the address of the cluster's DNS. The pods must be gone, and
+// so must the agents. It returns what there was; doing it again finds nothing. What pods need of the kernel's settings,
+// forwarding, stays as it is: others may need it too.
 func Uninstall(bridge string) (removed []string, err error) {
 	n := New(Config{Bridge: bridge})
 	tables, err := n.uninstallTables()
 	rules, rulesErr := n.uninstallRules()
 	routes, routesErr := uninstallRoutes()
+	tunnels, tunnelErr := removeTunnel(bridge)
 	addresses, addressErr := uninstallOwnAddress()
 	bridges, bridgeErr := n.uninstallBridge()
-	return slices.Concat(tables, rules, routes, addresses, bridges), errors.Join(err, rulesErr, routesErr, addressErr, bridgeErr)
+	return slices.Concat(tables, rules, routes, tunnels, addresses, bridges),
+		errors.Join(err, rulesErr, routesErr, tunnelErr, addressErr, bridgeErr)
 }
 
 func (n *Network) uninstallTables() ([]string, error) {
@@ -97,7 +102,7 @@ func (n *Network) ownTables(conn *nftables.Conn) ([]*nftables.Table, error) {
 		return nil, err
 	}
 	tables = append(tables, bridged...)
-	own := []string{n.table().Name, n.portsTable(), translationTable, n.guardTable().Name}
+	own := []string{n.table().Name, n.portsTable(), translationTable, n.guardTable().Name, tunnelTable(n.config.Bridge)}
 	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
 		return !slices.Contains(own, t.Name) && !strings.HasPrefix(t.Name, PolicyTables(n.config.Bridge))
 	}), nil
@@ -139,12 +144,12 @@ func uninstallRoutes() (removed []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("routes to other nodes: %w", err)
 	}
-	for prefix, via := range present {
-		if failed := netlink.RouteDel(peerRoute(prefix, via)); failed != nil && !errors.Is(failed, unix.ESRCH) {
-			err = errors.Join(err, fmt.Errorf("route to %s via %s: %w", prefix, via, failed))
+	for prefix, route := range present {
+		if failed := netlink.RouteDel(&route); failed != nil && !errors.Is(failed, unix.ESRCH) {
+			err = errors.Join(err, fmt.Errorf("route to %s via %s: %w", prefix, route.Gw, failed))
 			continue
 		}
-		removed = append(removed, fmt.Sprintf("route to %s via %s", prefix, via))
+		removed = append(removed, fmt.Sprintf("route to %s via %s", prefix, route.Gw))
 	}
 	slices.Sort(removed)
 	return removed, err

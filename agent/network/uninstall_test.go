@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
+
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
 // TestUninstallLeavesNothing of all that the agents of a network namespace make in it, and finds nothing the next time.
@@ -22,8 +24,10 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	pod := startPod(t, n, "one", hostPort("", 8080))
 	var translation Translation
 	translate(t, &translation, tcp("10.199.7.250:443", "10.199.7.2:80"))
-	route := Peer{PodCIDR: netip.MustParsePrefix("10.199.8.0/24"), NodeIP: netip.MustParseAddr("10.199.7.8")}
-	if err := NewRoutes(RoutesConfig{}).SetPeers([]Peer{route}); err != nil {
+	near, far := peer("10.199.8.0/24", "10.199.7.8"), peer("10.199.9.0/24", "10.199.7.9")
+	near.Facts.Mode, far.Facts.Mode = plan.Routes, plan.VXLAN
+	routes := newRoutes(t, RoutesConfig{IP: netip.MustParseAddr("10.198.0.1"), Bridge: n.config.Bridge})
+	if err := routes.SetPeers(netip.MustParsePrefix("10.199.7.0/24"), []plan.Node{near, far}); err != nil {
 		t.Fatal(err)
 	}
 	if err := (OwnAddress{}).Hold(netip.MustParseAddr("10.197.0.10")); err != nil {
@@ -43,8 +47,9 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	}
 	removed, err := Uninstall(bridge)
 	want := []string{"nftables table setpoint-" + bridge, "nftables table " + n.portsTable(), "nftables table " + translationTable,
-		"nftables table " + n.guardTable().Name, "2 rules in iptables' FORWARD chain",
-		"route to 10.199.8.0/24 via 10.199.7.8", "address 10.197.0.10", "bridge " + bridge}
+		"nftables table " + tunnelTable(bridge), "nftables table " + n.guardTable().Name, "2 rules in iptables' FORWARD chain",
+		"route to 10.199.8.0/24 via 10.199.7.8",
+		"route to 10.199.9.0/24 via 10.199.9.0", "device " + VXLANDevice, "address 10.197.0.10", "bridge " + bridge}
 	if diff := cmp.Diff(want, removed); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}

@@ -58,6 +58,10 @@ type Config struct {
 	MaxPods int64
 	// Allocatable is what of the capacity pods can have. Nil: all.
 	Allocatable func(capacity corev1.ResourceList) corev1.ResourceList
+	// Annotations are what else others have to know of the node; they are kept as they are here. Nil: nothing.
+	Annotations func() map[string]string
+	// Conditions are more than this package's own. Nil: none.
+	Conditions func() []corev1.NodeCondition
 	// Taints are those that the Node is made with; one that is there keeps its own.
 	Taints []corev1.Taint
 	// ImagesMax bounds the images in the status; 0 is upstream's number, -1 means all.
@@ -220,8 +224,9 @@ func (k *keeper) desired(ctx context.Context) *corev1.Node {
 		Spec:       corev1.NodeSpec{Taints: k.Taints},
 		Status:     k.status(ctx, corev1.NodeStatus{}, time.Now()),
 	}
+	n.Annotations = k.annotations()
 	if k.last != nil && k.last.Spec.PodCIDR != "" { // its pods have addresses of this range; only the servers give it
-		n.Annotations = map[string]string{formerPodCIDR: k.last.Spec.PodCIDR}
+		n.Annotations[formerPodCIDR] = k.last.Spec.PodCIDR
 	}
 	return n
 }

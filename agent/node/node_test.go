@@ -84,6 +84,39 @@ func TestAdoptionKeepsWhatOthersWrote(t *testing.T) {
 	})
 }
 
+// TestAnnotationsAndConditionsOfTheWiring are on the Node soon after they change, beside those of others.
+func TestAnnotationsAndConditionsOfTheWiring(t *testing.T) {
+	old := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{"theirs": "1", "ours": "0"}}}
+	var value atomic.Value
+	value.Store("a")
+	cfg := Config{
+		Annotations: func() map[string]string { return map[string]string{"ours": value.Load().(string)} },
+		Conditions: func() []corev1.NodeCondition {
+			return []corev1.NodeCondition{{Type: "PodNetworkProblem", Status: corev1.ConditionTrue, Message: value.Load().(string)}}
+		},
+	}
+	inBubble(t, cfg, []runtime.Object{old}, func(t *testing.T, client *fake.Clientset, _ chan<- struct{}) {
+		for _, want := range []string{"a", "b"} {
+			value.Store(want)
+			time.Sleep(defaultCheckInterval + time.Second)
+			n := getNode(t, client)
+			if n.Annotations["ours"] != want || n.Annotations["theirs"] != "1" {
+				t.Errorf("annotations: %v, want %s", n.Annotations, want)
+			}
+			if last := n.Status.Conditions[len(n.Status.Conditions)-1]; last.Message != want {
+				t.Errorf("condition: %+v, want %s", last, want)
+			}
+		}
+		client.ClearActions()
+		time.Sleep(3 * defaultCheckInterval)
+		for _, action := range client.Actions() {
+			if action.GetVerb() == "patch" && action.GetResource().Resource == "nodes" {
+				t.Errorf("nothing changed, but %v", action)
+			}
+		}
+	})
+}
+
 func TestStatusIsWrittenOnChangeAndEveryFiveMinutes(t *testing.T) {
 	var broken atomic.Bool
 	ready := func(context.Context) error {

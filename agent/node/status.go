@@ -3,7 +3,9 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"runtime"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,14 +66,15 @@ func (k *keeper) refresh(ctx context.Context, told bool) error {
 	if told {
 		k.answered = time.Now()
 	}
-	return k.writeStatus(ctx)
+	return errors.Join(k.annotate(ctx), k.writeStatus(ctx))
 }
 
 // due reports whether the Node as last seen says something else than the
 // machine does, or has not been written for long.
 func (k *keeper) due(ctx context.Context) bool {
 	now := time.Now()
-	return now.Sub(k.written) >= k.StatusInterval || !sameButHeartbeats(k.last.Status, k.status(ctx, k.last.Status, now))
+	return now.Sub(k.written) >= k.StatusInterval || len(k.unsaid()) > 0 ||
+		!sameButHeartbeats(k.last.Status, k.status(ctx, k.last.Status, now))
 }
 
 // writeStatus patches the status over k.last, keeping the conditions of others.
@@ -137,7 +140,7 @@ func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Tim
 			s.Images = s.Images[:min(len(s.Images), k.ImagesMax)]
 		}
 	}
-	for _, c := range k.conditions(ctx) {
+	for _, c := range slices.Concat(k.conditions(ctx), k.more()) {
 		s.Conditions = setCondition(s.Conditions, c, now)
 	}
 	return s

@@ -12,8 +12,9 @@ import (
 
 // flagValues are the flags with few values, and which these are.
 var flagValues = map[string][]string{
-	"log-level": {"debug", "info", "warn", "error"},
-	"output":    {"table", "json", "yaml"},
+	"log-level":   {"debug", "info", "warn", "error"},
+	"output":      {"table", "json", "yaml"},
+	"pod-network": {"auto", "routes", "vxlan"},
 }
 
 // flagFolders are the flags that name a folder. Others are completed as files.

@@ -21,7 +21,7 @@ func newNodeStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status [NODE]", Short: "Show what runs on nodes, what it costs, what is under pressure, and what waits for an image",
 		Long: "Show what runs on nodes, what it costs, what is under pressure, and what waits for which image, and since when. Of one node\n" +
-			"each pod is shown, the one with the most memory first. Nodes are asked themselves, through a server, for what they use; one\n" +
+			"each pod is shown, the one with the most memory first, and how its pods reach those of every other node, and why. Nodes are asked themselves, through a server, for what they use; one\n" +
 			"that does not answer is shown without.",
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)

@@ -53,6 +53,7 @@ func newServer() *cobra.Command {
 func newAgent() *cobra.Command {
 	var options host.Options
 	var node nodeFlags
+	var podNetwork string
 	cmd := &cobra.Command{
 		Use:     "agent",
 		Short:   "Run the pods of this machine",
@@ -68,6 +69,8 @@ func newAgent() *cobra.Command {
 		StringVar(&options.RuntimeEndpoint, "container-runtime-endpoint", "", "socket of containerd or CRI-O; empty: the embedded runtime")
 	cmd.Flags().StringVar(&options.NodeIP, "node-ip", "", "address of this node (default: the one that reaches the first server)")
 	cmd.Flags().IntVar(&options.Port, "port", 0, fmt.Sprintf("port on which servers reach this agent (default %d)", host.DefaultPort))
+	cmd.Flags().StringVar(&podNetwork, "pod-network", "auto",
+		"how pods of other nodes are reached: auto (a route to nodes on a link of this one, VXLAN to others), routes or vxlan")
 	ingressFlags(cmd.Flags(), &options.Ingress)
 	node.add(cmd.Flags())
 	cmd.Flags().BoolVar(&options.EndPodsOnStop, "end-pods-on-stop", false,
@@ -81,6 +84,9 @@ func newAgent() *cobra.Command {
 		}
 		options.Logger, options.Cluster = logger, ofCluster
 		if options.Settings, err = node.read(cmd.Flags()); err != nil {
+			return usageError{err}
+		}
+		if options.PodNetwork, err = host.ParsePodNetwork(podNetwork); err != nil {
 			return usageError{err}
 		}
 		options.Port = cmp.Or(options.Port, options.Settings.Port, host.DefaultPort)

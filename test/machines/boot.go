@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +17,10 @@ import (
 // bootSpec is what the first process of a machine is told.
 type bootSpec struct {
 	Hostname string
-	// Address of the machine, ip/bits.
-	Address string
+	// Addresses of the machine, ip/bits.
+	Addresses []string
+	// Gateway is the router to other segments; empty when there is none.
+	Gateway string
 	// DataDir and TrustDir of the host become /var/lib/setpoint and /etc/setpoint.
 	DataDir, TrustDir string
 	// LogDir of the host has one file for each command.
@@ -69,10 +72,6 @@ func (s *bootSpec) mount() error {
 
 // network sets up what is plugged in.
 func (s *bootSpec) network() error {
-	address, err := netlink.ParseAddr(s.Address)
-	if err != nil {
-		return err
-	}
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
 		return err
@@ -81,7 +80,18 @@ func (s *bootSpec) network() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(netlink.LinkSetUp(loopback), netlink.AddrAdd(card, address), netlink.LinkSetUp(card))
+	err = errors.Join(netlink.LinkSetUp(loopback), netlink.LinkSetUp(card))
+	for _, text := range s.Addresses {
+		address, parseErr := netlink.ParseAddr(text)
+		if parseErr != nil {
+			return parseErr
+		}
+		err = errors.Join(err, netlink.AddrAdd(card, address))
+	}
+	if s.Gateway == "" || err != nil {
+		return err
+	}
+	return netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(s.Gateway)})
 }
 
 func (s *bootSpec) start(name string, command []string) error {

@@ -7,11 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -20,7 +20,6 @@ import (
 const (
 	machineCount = 3
 	networkBits  = "/24"
-	rackAddress  = "10.213.1.254/24"
 	// requestLimit bounds one request to one server.
 	requestLimit = 2 * time.Second
 	pollInterval = 50 * time.Millisecond
@@ -33,15 +32,28 @@ type Cluster struct {
 	Clients []kubernetes.Interface
 
 	binary, dir string
+	// segments are the links to which machines are connected.
+	segments []segment
 }
 
-// New boots three machines with the binary given. They end with the test.
+// New boots three machines on one link with the binary given. They end with the test.
 func New(t *testing.T, binary string) *Cluster {
 	t.Helper()
-	c := &Cluster{binary: binary, dir: t.TempDir()}
+	return boot3(t, binary, 1, 1, 1)
+}
+
+// NewRouted boots three machines, the last one behind a router.
+func NewRouted(t *testing.T, binary string) *Cluster {
+	t.Helper()
+	return boot3(t, binary, 1, 1, 2)
+}
+
+func boot3(t *testing.T, binary string, at ...segment) *Cluster {
+	t.Helper()
+	c := &Cluster{binary: binary, dir: t.TempDir(), segments: slices.Compact(slices.Clone(at))}
 	for i := range machineCount {
 		c.Machines = append(c.Machines, &Machine{
-			Server: fmt.Sprintf("server-%d", i+1), IP: fmt.Sprintf("10.213.1.%d", i+1),
+			Server: fmt.Sprintf("server-%d", i+1), IP: at[i].address(i + 1), segment: at[i],
 			// Control groups bear the node's name, and all tests of this host share them.
 			Node:    fmt.Sprintf("machine-%d-%d", os.Getpid(), i+1),
 			cluster: c, dir: filepath.Join(c.dir, fmt.Sprintf("machine-%d", i+1)),
@@ -62,7 +74,7 @@ func New(t *testing.T, binary string) *Cluster {
 }
 
 func (c *Cluster) start() error {
-	if err := addBridge(); err != nil {
+	if err := addSegments(c.segments); err != nil {
 		return err
 	}
 	servers, _ := c.servers()
@@ -76,17 +88,6 @@ func (c *Cluster) start() error {
 		}
 	}
 	return nil
-}
-
-func addBridge() error {
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name = bridgeName
-	bridge := &netlink.Bridge{LinkAttrs: attrs}
-	address, err := netlink.ParseAddr(rackAddress)
-	if err != nil {
-		return err
-	}
-	return errors.Join(netlink.LinkAdd(bridge), netlink.AddrAdd(bridge, address), netlink.LinkSetUp(bridge))
 }
 
 // servers are --initial-servers and --servers.
@@ -165,9 +166,5 @@ func (c *Cluster) close() error {
 		err = errors.Join(err, m.PowerOff())
 		m.removeCgroups()
 	}
-	bridge, missing := netlink.LinkByName(bridgeName)
-	if missing != nil {
-		return err
-	}
-	return errors.Join(err, netlink.LinkDel(bridge))
+	return errors.Join(err, removeSegments(c.segments))
 }

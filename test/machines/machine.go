@@ -15,18 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	bridgeName = "rack"
-	cardName   = "eth0"
-)
+const cardName = "eth0"
 
 // Machine is one of the three. Its methods are for one goroutine.
 type Machine struct {
 	// Server is the name of its server, Node that of its node and its host name, IP its address.
 	Server, Node, IP string
+	// NodeIP, if not empty, is another address, which the agent has from the next start on.
+	NodeIP string
 
 	cluster *Cluster
 	dir     string
+	segment segment
 	port    netlink.Link // its cable's end at the bridge
 	init    *exec.Cmd    // nil: turned off
 }
@@ -60,11 +60,17 @@ func (m *Machine) PowerOn() error {
 
 func (m *Machine) spec() bootSpec {
 	servers, endpoints := m.cluster.servers()
+	agent := []string{m.cluster.binary, "agent", "--servers", endpoints, "--token-file", "/etc/setpoint/join/node.token"}
+	addresses := []string{m.IP + networkBits}
+	if m.NodeIP != "" {
+		agent, addresses = append(agent, "--node-ip", m.NodeIP), append(addresses, m.NodeIP+networkBits)
+	}
 	return bootSpec{
-		Hostname: m.Node, Address: m.IP + networkBits, DataDir: m.dataDir(), TrustDir: m.cluster.trustDir(), LogDir: m.dir,
+		Hostname: m.Node, Addresses: addresses, Gateway: m.cluster.gateway(m.segment),
+		DataDir: m.dataDir(), TrustDir: m.cluster.trustDir(), LogDir: m.dir,
 		Commands: map[string][]string{
 			"server": {m.cluster.binary, "server", "--name", m.Server, "--trust-dir", "/etc/setpoint", "--initial-servers", servers},
-			"agent":  {m.cluster.binary, "agent", "--servers", endpoints, "--token-file", "/etc/setpoint/join/node.token"},
+			"agent":  agent,
 		},
 	}
 }
@@ -88,7 +94,7 @@ func (m *Machine) Cut() error { return netlink.LinkSetNoMaster(m.port) }
 
 // Heal undoes Cut.
 func (m *Machine) Heal() error {
-	bridge, err := netlink.LinkByName(bridgeName)
+	bridge, err := netlink.LinkByName(m.segment.bridge())
 	if err != nil {
 		return err
 	}

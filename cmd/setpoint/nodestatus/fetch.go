@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
@@ -27,7 +29,11 @@ var errSummaryTooLong = errors.New("its summary is too long")
 
 // Fetch reads the objects of one named node, or of all, and then asks the nodes themselves.
 func Fetch(ctx context.Context, client kubernetes.Interface, names []string) ([]Report, error) {
-	nodes, err := listNodes(ctx, client, names)
+	all, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := namedNodes(all.Items, names)
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +56,9 @@ func Fetch(ctx context.Context, client kubernetes.Interface, names []string) ([]
 		asking.Go(func() error {
 			summary, err := fetchSummary(ctx, client, node.Name)
 			reports[i] = reportNode(&node, of[node.Name], summary)
+			if len(names) == 1 {
+				reports[i].Others = othersOf(&node, all.Items)
+			}
 			if err != nil {
 				reports[i].Error = err.Error()
 			}
@@ -59,19 +68,16 @@ func Fetch(ctx context.Context, client kubernetes.Interface, names []string) ([]
 	return reports, asking.Wait()
 }
 
-func listNodes(ctx context.Context, client kubernetes.Interface, names []string) ([]corev1.Node, error) {
+// namedNodes are those that are asked for: one, or all.
+func namedNodes(all []corev1.Node, names []string) ([]corev1.Node, error) {
 	if len(names) == 0 {
-		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return nil, err
-		}
-		return list.Items, nil
+		return all, nil
 	}
-	node, err := client.CoreV1().Nodes().Get(ctx, names[0], metav1.GetOptions{})
-	if err != nil {
-		return nil, err
+	i := slices.IndexFunc(all, func(n corev1.Node) bool { return n.Name == names[0] })
+	if i < 0 {
+		return nil, apierrors.NewNotFound(corev1.Resource("nodes"), names[0])
 	}
-	return []corev1.Node{*node}, nil
+	return all[i : i+1], nil
 }
 
 // fetchSummary returns an empty one with an error.

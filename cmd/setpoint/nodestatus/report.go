@@ -2,11 +2,14 @@ package nodestatus
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
 // Report is one screen of a node.
@@ -27,6 +30,40 @@ type Report struct {
 	Pods     []Pod       `json:"pods"`
 	Pressure []Condition `json:"pressure"`
 	Waiting  []Waiting   `json:"waiting"`
+	// Others are the other nodes, and how this one's pods reach theirs.
+	Others []Other `json:"others"`
+}
+
+// Other is another node, and how its pods are reached.
+type Other struct {
+	Node    string `json:"node"`
+	Address string `json:"address"`
+	PodCIDR string `json:"podCIDR"`
+	plan.Choice
+}
+
+// othersOf are all nodes but the one, and those without a network of their own.
+func othersOf(node *corev1.Node, all []corev1.Node) []Other {
+	others := []Other{}
+	for i := range all {
+		if _, simulated := all[i].Labels[simulatedLabel]; simulated || all[i].Name == node.Name {
+			continue
+		}
+		peer := plan.NodeOf(&all[i])
+		others = append(others, Other{peer.Name, unknownAddress(peer.IP), all[i].Spec.PodCIDR, plan.Choose(plan.NodeOf(node), peer)})
+	}
+	slices.SortFunc(others, func(a, b Other) int { return cmp.Compare(a.Node, b.Node) })
+	return others
+}
+
+// simulatedLabel marks nodes whose pods have no network.
+const simulatedLabel = "setpoint.io/simulated"
+
+func unknownAddress(ip netip.Addr) string {
+	if !ip.IsValid() {
+		return ""
+	}
+	return ip.String()
 }
 
 // Used is missing what nobody told.
@@ -73,7 +110,7 @@ func reportNode(node *corev1.Node, pods []corev1.Pod, summary *stats.Summary) Re
 		Name: node.Name, Created: node.CreationTimestamp.Time, Ready: string(corev1.ConditionUnknown), Cordoned: node.Spec.Unschedulable,
 		Version: node.Status.NodeInfo.KubeletVersion, Runtime: node.Status.NodeInfo.ContainerRuntimeVersion,
 		PodsMax: node.Status.Allocatable.Pods().Value(),
-		Pods:    []Pod{}, Pressure: []Condition{}, Waiting: []Waiting{},
+		Pods:    []Pod{}, Pressure: []Condition{}, Waiting: []Waiting{}, Others: []Other{},
 	}
 	cpu, memory := node.Status.Allocatable.Cpu().MilliValue(), node.Status.Allocatable.Memory().Value()
 	report.CPU = Used{millicores(summary.Node.CPU), &cpu}

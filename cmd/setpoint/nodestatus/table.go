@@ -30,6 +30,7 @@ func Print(w io.Writer, nodes []Report, withPods bool, now time.Time) error {
 	printPressure(t, nodes, now)
 	printWaiting(t, nodes, now)
 	if withPods {
+		printOthers(t, nodes)
 		printNodePods(t, nodes, now)
 	}
 	return t.Flush()
@@ -63,6 +64,18 @@ func printWaiting(t io.Writer, nodes []Report, now time.Time) {
 		for _, c := range n.Waiting {
 			fmt.Fprintf(t, "%s/%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 				c.Namespace, c.Pod, c.Container, n.Name, c.Image, since(c.Since, now), c.Reason, cmp.Or(c.Message, unknown))
+		}
+	}
+}
+
+func printOthers(t io.Writer, nodes []Report) {
+	if !slices.ContainsFunc(nodes, func(n Report) bool { return len(n.Others) > 0 }) {
+		return
+	}
+	fmt.Fprintln(t, "\nPODS OF\tPOD CIDR\tADDRESS\tBY\tBECAUSE")
+	for _, n := range nodes {
+		for _, o := range n.Others {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", o.Node, cmp.Or(o.PodCIDR, unknown), cmp.Or(o.Address, unknown), o.Way, o.Why)
 		}
 	}
 }

@@ -1,0 +1,269 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/plan"
+)
+
+// VXLANDevice is this node's end of VXLAN. It is there while another node is reached by it.
+const VXLANDevice = "setpoint-vxlan"
+
+const probeDevice = "setpoint-probe"
+
+// ErrNoVXLAN says that the kernel cannot make a VXLAN device.
+var ErrNoVXLAN = errors.New("the kernel has no VXLAN devices (module vxlan)")
+
+// probeVXLAN makes a device that is never up, and removes it.
+func probeVXLAN() error {
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = probeDevice
+	probe := &netlink.Vxlan{LinkAttrs: attributes, VxlanId: plan.VXLANID + 1, Port: plan.VXLANPort}
+	err := netlink.LinkAdd(probe)
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return ErrNoVXLAN
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) { // one that another agent's probe made proves as much
+		return fmt.Errorf("%w: %w", ErrNoVXLAN, err)
+	}
+	if err == nil {
+		err = netlink.LinkDel(probe)
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) && !isGone(err) {
+		return err
+	}
+	return nil
+}
+
+// tunnel is this node's end of VXLAN. index is 0 when no other node is reached by it. mtu is that of the packets to each
+// node's address, less what VXLAN adds.
+type tunnel struct {
+	index int
+	mtu   map[netip.Addr]int
+}
+
+// tunnelAddress is a node's on its end: the first of its range, which no pod gets.
+func tunnelAddress(podCIDR netip.Prefix) netip.Addr { return podCIDR.Masked().Addr() }
+
+// route is the one that leads to a node. That it needs neither question nor answer, the node's hardware address follows
+// from its range, and entries of the kernel lead from there to the node's own address.
+func (t tunnel) route(prefix netip.Prefix, w way) (*netlink.Route, error) {
+	if w.by != plan.ByVXLAN {
+		return plainRoute(prefix, w.node.IP), nil
+	}
+	if t.index == 0 {
+		return nil, errNoTunnel
+	}
+	route := plainRoute(prefix, tunnelAddress(prefix))
+	route.LinkIndex, route.Flags, route.MTU = t.index, int(netlink.FLAG_ONLINK), t.mtu[w.node.IP]
+	return route, nil
+}
+
+var errNoTunnel = errors.New("device " + VXLANDevice + " could not be made")
+
+// openTunnel makes the device and its entries, if a node is reached by it.
+func (r *Routes) openTunnel(wanted map[netip.Prefix]way) (t tunnel, err error) {
+	ends := endsOf(wanted)
+	if len(ends) == 0 {
+		return t, nil
+	}
+	if t.mtu, err = tunnelMTUs(ends); err != nil {
+		return t, err
+	}
+	link, err := r.addTunnel(slices.Max(slices.Collect(maps.Values(t.mtu))))
+	if err == nil {
+		err = guardTunnel(r.config.Bridge, slices.Collect(maps.Values(ends)))
+	}
+	if err == nil {
+		err = netlink.LinkSetUp(link)
+	}
+	if err != nil {
+		return t, fmt.Errorf("%s: %w", VXLANDevice, err)
+	}
+	t.index = link.Attrs().Index
+	return t, addEnds(t.index, ends)
+}
+
+// closeTunnel removes what leads nowhere any more: entries, or the device with all of them.
+func (r *Routes) closeTunnel(t tunnel, wanted map[netip.Prefix]way) error {
+	if t.index != 0 {
+		return removeEnds(t.index, endsOf(wanted))
+	}
+	if len(endsOf(wanted)) > 0 {
+		return nil // it could not be made, which was said
+	}
+	_, err := removeTunnel(r.config.Bridge)
+	return err
+}
+
+// endsOf are the addresses of the nodes that are reached by VXLAN, by those of their ends.
+func endsOf(wanted map[netip.Prefix]way) map[netip.Addr]netip.Addr {
+	ends := map[netip.Addr]netip.Addr{}
+	for prefix, w := range wanted {
+		if w.by == plan.ByVXLAN {
+			ends[tunnelAddress(prefix)] = w.node.IP
+		}
+	}
+	return ends
+}
+
+// tunnelMTUs asks the kernel by which link each node is reached.
+func tunnelMTUs(ends map[netip.Addr]netip.Addr) (map[netip.Addr]int, error) {
+	mtus := map[netip.Addr]int{}
+	for _, node := range ends {
+		routes, err := netlink.RouteGet(node.AsSlice())
+		if err != nil || len(routes) == 0 {
+			return nil, fmt.Errorf("route to node address %s: %w", node, err)
+		}
+		link, err := netlink.LinkByIndex(routes[0].LinkIndex)
+		if err != nil {
+			return nil, fmt.Errorf("link to node address %s: %w", node, err)
+		}
+		mtu := link.Attrs().MTU
+		if routes[0].MTU > 0 {
+			mtu = min(mtu, routes[0].MTU)
+		}
+		mtus[node] = mtu - plan.VXLANOverheadBytes
+	}
+	return mtus, nil
+}
+
+// addTunnel makes the device or adopts the one that is there. One with another address, as this node had it before, is replaced.
+func (r *Routes) addTunnel(mtu int) (netlink.Link, error) {
+	address := tunnelAddress(r.own.PodCIDR)
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name, attributes.MTU, attributes.HardwareAddr = VXLANDevice, mtu, macOf(address)
+	wanted := &netlink.Vxlan{
+		LinkAttrs: attributes, VxlanId: plan.VXLANID, Port: plan.VXLANPort, SrcAddr: r.own.IP.AsSlice(), Learning: false,
+	}
+	link, err := netlink.LinkByName(VXLANDevice)
+	if err == nil && !sameTunnel(link, wanted) {
+		if err = netlink.LinkDel(link); err == nil {
+			err = netlink.LinkNotFoundError{}
+		}
+	}
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		if err = netlink.LinkAdd(wanted); err == nil {
+			link, err = netlink.LinkByName(VXLANDevice)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if link.Attrs().MTU != mtu {
+		err = netlink.LinkSetMTU(link, mtu)
+	}
+	return link, errors.Join(err, ignoreRouterAdvertisements(VXLANDevice),
+		netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(address, address.BitLen()))}))
+}
+
+func sameTunnel(link netlink.Link, wanted *netlink.Vxlan) bool {
+	present, ok := link.(*netlink.Vxlan)
+	return ok && present.VxlanId == wanted.VxlanId && present.Port == wanted.Port && present.SrcAddr.Equal(wanted.SrcAddr) &&
+		present.Learning == wanted.Learning && slices.Equal(present.HardwareAddr, wanted.HardwareAddr)
+}
+
+// addEnds tells the kernel which hardware address an end has, and behind which node's address it is.
+func addEnds(device int, ends map[netip.Addr]netip.Addr) error {
+	present, err := presentEnds(device)
+	if err != nil {
+		return err
+	}
+	for end, node := range ends {
+		for _, entry := range entriesOf(device, end, node) {
+			if present[keyOf(entry)] {
+				continue
+			}
+			if failed := netlink.NeighSet(entry); failed != nil {
+				err = errors.Join(err, fmt.Errorf("%s: entry for %s at %s: %w", VXLANDevice, end, node, failed))
+			}
+		}
+	}
+	return err
+}
+
+// removeEnds removes the entries of other ends.
+func removeEnds(device int, ends map[netip.Addr]netip.Addr) error {
+	present, err := presentEnds(device)
+	for end, node := range ends {
+		for _, entry := range entriesOf(device, end, node) {
+			delete(present, keyOf(entry))
+		}
+	}
+	for key := range present {
+		if failed := netlink.NeighDel(key.entry(device)); failed != nil && !errors.Is(failed, os.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("%s: stale entry for %s: %w", VXLANDevice, key.ip, failed))
+		}
+	}
+	return err
+}
+
+// entriesOf are an end's: its hardware address, and the node's address behind that.
+func entriesOf(device int, end, node netip.Addr) [2]*netlink.Neigh {
+	mac := macOf(end).String()
+	return [2]*netlink.Neigh{
+		endKey{unix.AF_INET, end, mac}.entry(device), endKey{unix.AF_BRIDGE, node, mac}.entry(device),
+	}
+}
+
+// endKey is an entry of the kernel, as far as it differs from others.
+type endKey struct {
+	family int
+	ip     netip.Addr
+	mac    string
+}
+
+func (k endKey) entry(device int) *netlink.Neigh {
+	mac, _ := net.ParseMAC(k.mac) // it is one of ours or the kernel's
+	entry := &netlink.Neigh{LinkIndex: device, Family: k.family, State: netlink.NUD_PERMANENT, IP: k.ip.AsSlice(), HardwareAddr: mac}
+	if k.family == unix.AF_BRIDGE {
+		entry.Flags = netlink.NTF_SELF
+	}
+	return entry
+}
+
+func keyOf(entry *netlink.Neigh) endKey {
+	ip, _ := netip.AddrFromSlice(entry.IP)
+	return endKey{entry.Family, ip.Unmap(), entry.HardwareAddr.String()}
+}
+
+// presentEnds are the entries of the device that somebody made: the kernel learns none.
+func presentEnds(device int) (map[endKey]bool, error) {
+	present := map[endKey]bool{}
+	for _, family := range []int{unix.AF_INET, unix.AF_BRIDGE} {
+		list, err := netlink.NeighList(device, family)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", VXLANDevice, err)
+		}
+		for i := range list {
+			if list[i].Family = family; list[i].IP != nil && list[i].State&netlink.NUD_PERMANENT != 0 {
+				present[keyOf(&list[i])] = true
+			}
+		}
+	}
+	return present, nil
+}
+
+// removeTunnel removes the device and its table; removed says what there was.
+func removeTunnel(bridge string) (removed []string, err error) {
+	link, err := netlink.LinkByName(VXLANDevice)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil, nil
+	}
+	if err == nil {
+		err = errors.Join(netlink.LinkDel(link), unguardTunnel(bridge))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", VXLANDevice, err)
+	}
+	return []string{"device " + VXLANDevice}, nil
+}

@@ -1,0 +1,82 @@
+package network
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/plan"
+)
+
+const nodesSet = "nodes"
+
+func tunnelTable(bridge string) string {
+	return "setpoint-" + cmp.Or(bridge, DefaultBridge) + "-vxlan"
+}
+
+// guardTunnel keeps others out of the tunnel: what comes in by it passes for a pod of another node, and VXLAN itself
+// asks nobody who he is. Packets are taken from nodes that are reached by it, and no pod sends any, to this node or another.
+func guardTunnel(bridge string, nodes []netip.Addr) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	r := newRuleset(conn, tunnelTable(bridge))
+	set := &nftables.Set{Name: nodesSet, KeyType: nftables.TypeIPAddr}
+	var elements []nftables.SetElement
+	for _, node := range nodes {
+		elements = append(elements, nftables.SetElement{Key: node.AsSlice()})
+	}
+	if err := r.addSet(set, elements); err != nil {
+		return err
+	}
+	fromPods := interfaceIs(expr.MetaKeyIIFNAME, cmp.Or(bridge, DefaultBridge))
+	drop := &expr.Verdict{Kind: expr.VerdictDrop}
+	input := r.filter("input", nftables.ChainHookInput)
+	r.addRule(input, append(append(toTunnel(), fromPods...), drop)...)
+	r.addRule(input, append(toTunnel(), loadSource(firstRegister),
+		&expr.Lookup{SourceRegister: firstRegister, SetName: set.Name, Invert: true}, drop)...)
+	forward := r.filter("forward", nftables.ChainHookForward)
+	r.addRule(forward, append(append(toTunnel(), fromPods...),
+		&expr.Payload{DestRegister: firstRegister, Base: expr.PayloadBaseNetworkHeader, Offset: destinationOffset, Len: addressBytes},
+		&expr.Lookup{SourceRegister: firstRegister, SetName: set.Name}, drop)...)
+	if err := conn.Flush(); err != nil {
+		return fmt.Errorf("nftables table %s: %w", r.table.Name, err)
+	}
+	return nil
+}
+
+func (r *ruleset) filter(name string, hook *nftables.ChainHook) *nftables.Chain {
+	return r.conn.AddChain(&nftables.Chain{
+		Name: name, Table: r.table, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: nftables.ChainPriorityFilter,
+	})
+}
+
+// toTunnel holds for VXLAN packets of ours.
+func toTunnel() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: []byte{unix.IPPROTO_UDP}},
+		&expr.Payload{DestRegister: firstRegister, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: binaryutil.BigEndian.PutUint16(plan.VXLANPort)},
+	}
+}
+
+func unguardTunnel(bridge string) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return nil // a machine without nftables has no table of ours
+	}
+	conn.DelTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: tunnelTable(bridge)})
+	if err := conn.Flush(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("nftables table %s: %w", tunnelTable(bridge), err)
+	}
+	return nil
+}
