@@ -56,6 +56,9 @@ type Replica struct {
 
 	// failing is closed by fail, so that whoever waits learns of it.
 	failing chan struct{}
+	// ended is closed once raft has shut down.
+	ended   chan struct{}
+	endOnce sync.Once
 
 	// ctx ends when the replica closes.
 	ctx      context.Context
@@ -72,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 		return nil, err
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	r := &Replica{cfg: cfg, failing: make(chan struct{}), space: newSpaceWatch()}
+	r := &Replica{cfg: cfg, failing: make(chan struct{}), ended: make(chan struct{}), space: newSpaceWatch()}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnComparison: cfg.Compared})
 	r.tracker = newLeadershipTracker(r)
@@ -252,22 +255,6 @@ func proposeError(err error) error {
 	return err
 }
 
-// await begins a call of raft and waits for its future. Neither can be interrupted,
-// and with a disk that hangs both last. The goroutine left behind ends when raft
-// answers, at the latest on its shutdown.
-func (r *Replica) await(ctx context.Context, begin func() raft.Future) error {
-	done := make(chan error, 1)
-	go func() { done <- begin().Error() }()
-	select {
-	case err := <-done:
-		return err
-	case <-r.failing:
-		return r.Failed()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // State returns the state machine. It is for reading: only raft applies to it.
 func (r *Replica) State() *state.State { return r.state }
 
@@ -332,7 +319,7 @@ func (r *Replica) follows(term uint64) bool {
 func (r *Replica) Failing() <-chan struct{} { return r.failing }
 
 // Close stops raft and closes the storage. The caller must have ended its own
-// calls before: raft does not answer all of them once it shut down. If the storage
+// calls before: of those that raft does not answer nobody learns how they ended. If the storage
 // hangs it gives up after closeLimit with ErrDiskStalled and leaves behind what
 // waits for it.
 func (r *Replica) Close() error {
@@ -355,6 +342,7 @@ func (r *Replica) close() error {
 		r.tracker.stop()
 		r.transport.Leave()
 		err = r.raft.Shutdown().Error()
+		r.endOnce.Do(func() { close(r.ended) })
 		r.transport.CloseConns()
 		r.children.Wait()
 	}
