@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,11 +14,14 @@ import (
 )
 
 const (
-	// explored is how many writes of the program are points for faults, and settling how long a world may take to
-	// end, in its own time. stale is how long a cache hangs behind.
+	// explored is how many writes of the program are points for faults.
 	explored = 50
-	settling = 10 * time.Minute
-	stale    = time.Minute
+	// settlingOfOne is how long a world may take to end, in its own time; of several servers it is less, because each
+	// minute of their log costs.
+	settlingOfOne     = 10 * time.Minute
+	settlingOfSeveral = 2 * time.Minute
+	// stale is how long a cache hangs behind.
+	stale = time.Minute
 )
 
 // Exploration is a scenario to be played again and again, each time with one fault.
@@ -32,11 +35,13 @@ type Exploration struct {
 	// State is what must be the same at the end; nil: the objects that the program and the scenario wrote, without
 	// what differs each time, such as uids and times.
 	State func(c *Cluster) string
+	// Only plays the fault of this name alone, as a Finding bears it: so it is repeated. "": all.
+	Only string
 }
 
 // Finding is a fault under which the scenario fails or ends differently.
 type Finding struct {
-	// Fault names it, such as "LoseAnswer at write 3, create configmaps": the same name is the same fault.
+	// Fault names it, such as "LoseAnswer at write 3, create configmaps": Exploration.Only with this name repeats it.
 	Fault string
 	// What is what went wrong.
 	What string
@@ -47,8 +52,12 @@ func (f Finding) String() string { return f.Fault + ": " + f.What }
 
 // Explore plays the scenario without a fault, and then with each of these at each write of the program: a conflict, a
 // server that is unavailable, a lost answer, a crash before and after, caches that hang behind, the last with a lost
-// answer too. It fails the test for each under which the scenario fails or ends differently. Every world is a bubble
-// of its own, in virtual time.
+// answer too. With Config.Replicas 3 or more it crashes the leader of the log in place of these: before the write, after
+// its answer, and in place of its answer. It is the server to which the program speaks, so that its watches end too, and
+// it is back half a minute later.
+//
+// It fails the test for each under which the scenario fails or ends differently. Every world is a bubble of its own, in
+// virtual time.
 func Explore(t *testing.T, e Exploration) {
 	t.Helper()
 	for _, finding := range Find(t, e) {
@@ -66,16 +75,39 @@ func Find(t *testing.T, e Exploration) (findings []Finding) {
 	if len(calm.failures) > 0 {
 		t.Fatalf("setpointtest: the scenario fails without any fault: %s", strings.Join(calm.failures, "\n"))
 	}
+	var names []string
 	for n, write := range calm.writes[:min(len(calm.writes), explored)] {
-		for _, m := range mishaps {
-			mishap := func(w *playing) { w.arm(m, n+1) }
+		for _, m := range e.mishaps() {
 			name := fmt.Sprintf("%s at write %d, %s %s", m.name, n+1, write.Verb, write.Kind)
-			if what := difference(calm, e.play(t, mishap)); what != "" {
+			names = append(names, name)
+			if e.Only != "" && e.Only != name {
+				continue
+			}
+			if what := difference(calm, e.play(t, func(w *playing) { w.arm(m, n+1) })); what != "" {
 				findings = append(findings, Finding{name, what})
 			}
 		}
 	}
+	if e.Only != "" && !slices.Contains(names, e.Only) {
+		t.Fatalf("setpointtest: Exploration.Only: there is no fault %q; there are\n\t%s", e.Only, strings.Join(names, "\n\t"))
+	}
 	return findings
+}
+
+// mishaps are those that are played.
+func (e *Exploration) mishaps() []mishap {
+	if e.Config.Replicas >= survivable {
+		return leaderMishaps
+	}
+	return mishaps
+}
+
+// settling is how long a world may take to end.
+func (e *Exploration) settling() time.Duration {
+	if e.Config.Replicas > 1 {
+		return settlingOfSeveral
+	}
+	return settlingOfOne
 }
 
 func difference(calm, other outcome) string {
@@ -168,13 +200,16 @@ func (e *Exploration) play(t *testing.T, prepare func(*playing)) (result outcome
 		trial := &trial{TB: t}
 		trial.run(func() {
 			c := Start(trial, e.Config)
+			if e.Config.Replicas >= survivable {
+				c.lead()
+			}
 			w := &playing{cluster: c}
 			if prepare != nil {
 				prepare(w)
 			}
 			c.Run(RunnableFunc(func(ctx context.Context) error { return e.keepRunning(ctx, w) }))
 			e.Scenario(c)
-			c.Advance(settling)
+			c.Advance(e.settling())
 			result.state = e.stateOf(c)
 			result.writes = c.asked.byProgram()
 		})
@@ -207,32 +242,4 @@ func (e *Exploration) stateOf(c *Cluster) string {
 	text, err := c.essence()
 	c.must(err)
 	return text
-}
-
-// trial is a test whose failures are a result.
-type trial struct {
-	testing.TB
-	mu   sync.Mutex
-	ends []func()
-	said []string
-}
-
-// run runs the body, and then what it left to the end, as the testing package does.
-func (r *trial) run(body func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		body()
-	}()
-	<-done
-	for len(r.ends) > 0 {
-		last := r.ends[len(r.ends)-1]
-		r.ends = r.ends[:len(r.ends)-1]
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			last()
-		}()
-		<-ended
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +22,35 @@ import (
 // recorder is a test whose failures are looked at.
 type recorder struct {
 	testing.TB
-	ends []func()
-	said []string
+	mu      sync.Mutex
+	helpers map[string]bool
+	ends    []func()
+	said    []string
+	// line is where the last failure stands, by the rule of the testing package: the nearest caller that is no helper.
+	line string
 }
 
-func (r *recorder) Helper()             {}
+func (r *recorder) Helper() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.helpers == nil {
+		r.helpers = map[string]bool{}
+	}
+	r.helpers[frames()[0].Function] = true
+}
+
+// frames are the callers of the method that calls this.
+func frames() (all []runtime.Frame) {
+	var counters [50]uintptr
+	found := runtime.CallersFrames(counters[:runtime.Callers(3, counters[:])])
+	for more := true; more; {
+		var frame runtime.Frame
+		frame, more = found.Next()
+		all = append(all, frame)
+	}
+	return all
+}
+
 func (r *recorder) Cleanup(f func())    { r.ends = append(r.ends, f) }
 func (r *recorder) Failed() bool        { return len(r.said) > 0 }
 func (r *recorder) Logf(string, ...any) {}
@@ -33,17 +58,30 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.said = append(r.said, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) Fatalf(format string, args ...any) {
-	r.Errorf(format, args...)
+func (r *recorder) Fatalf(format string, args ...any) { r.fatal(fmt.Sprintf(format, args...)) }
+
+func (r *recorder) Fatal(args ...any) { r.fatal(fmt.Sprint(args...)) }
+
+func (r *recorder) fatal(text string) {
+	for _, frame := range frames()[1:] {
+		if !r.helpers[frame.Function] {
+			r.line = filepath.Base(frame.File)
+			break
+		}
+	}
+	r.Errorf("%s", text)
 	runtime.Goexit()
 }
 
-func (r *recorder) Fatal(args ...any) { r.Fatalf("%s", fmt.Sprint(args...)) }
-
-// failure runs a test that must fail and returns what it said.
+// failure runs a test that must fail, at a line of this file, and returns what it said.
 func failure(t *testing.T, test func(t testing.TB)) string {
 	t.Helper()
 	r := &recorder{TB: t}
+	defer func() {
+		if _, file, _, _ := runtime.Caller(0); r.line != "" && r.line != filepath.Base(file) {
+			t.Errorf("the failure stands in %s", r.line)
+		}
+	}()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -79,7 +117,8 @@ func TestMisuse(t *testing.T) {
 		"runs already":     {func(t testing.TB) { start(t).StartServer("server-1") }, "it runs: server-1"},
 		"too many servers": {func(t testing.TB) { setpointtest.Start(t, setpointtest.Config{Replicas: 6}) }, "--servers must be 1 to 5"},
 		"two starts":       {func(t testing.TB) { start(t); start(t) }, "this test has a cluster named \"\" already: use Fork"},
-		"advance outside":  {func(t testing.TB) { start(t).Advance(time.Hour) }, "Advance needs a bubble: run the test inside synctest.Test"},
+		"advance outside":  {func(t testing.TB) { start(t).Advance(time.Hour) }, "Advance needs a bubble, because Go gives no clock to a part of a process: run the test inside synctest.Test"},
+		"advance a fork":   {func(t testing.TB) { start(t).Fork(t).Advance(time.Hour) }, "Advance needs a bubble"},
 		"no such object":   {func(t testing.TB) { start(t).Eventually("deployment/web", setpointtest.Available) }, "deployment/web is not Available after 50ms: there is no such object"},
 		"no such kind":     {func(t testing.TB) { start(t).Eventually("shop/blue", setpointtest.Ready) }, `the cluster does not serve "shop": is its CRD missing in Config.CRDs?`},
 		"no target":        {func(t testing.TB) { start(t).Eventually("web", setpointtest.Ready) }, "a target is KIND/NAME"},

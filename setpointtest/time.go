@@ -20,13 +20,14 @@ const (
 )
 
 // Advance lets time pass for everything in the test's bubble, as much of it as nothing waits for, and returns when
-// all that it brought on is done. Outside of synctest.Test time belongs to everybody, and Advance fails the test.
+// all that it brought on is done. Every cluster of the bubble shares its time. Outside of synctest.Test Advance fails the
+// test: time belongs to the whole process there, and neither Raft, HTTP/2 nor informers can be given another clock.
 func (c *Cluster) Advance(d time.Duration) {
 	c.t.Helper()
 	c.alive()
 	switch {
 	case !c.bubble:
-		c.t.Fatal("setpointtest: Advance needs a bubble: run the test inside synctest.Test(t, func(t *testing.T) { … }) of testing/synctest")
+		c.t.Fatal("setpointtest: Advance needs a bubble, because Go gives no clock to a part of a process: run the test inside synctest.Test(t, func(t *testing.T) { … }) of testing/synctest")
 	case d < 0:
 		c.t.Fatalf("setpointtest: Advance(%v): time does not go back; fork before, and advance the fork", d)
 	}

@@ -4,13 +4,55 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
+	"testing"
 )
+
+// trial is a test whose failures are a result.
+type trial struct {
+	testing.TB
+	mu   sync.Mutex
+	ends []func()
+	said []string
+}
+
+// run runs the body, and then what it left to the end, as the testing package does.
+func (r *trial) run(body func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		body()
+	}()
+	<-done
+	for last := r.lastEnd(); last != nil; last = r.lastEnd() {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			last()
+		}()
+		<-ended
+	}
+}
+
+// lastEnd takes out what was left to the end last, nil if nothing is.
+func (r *trial) lastEnd() (last func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.ends); n > 0 {
+		last, r.ends = r.ends[n-1], r.ends[:n-1]
+	}
+	return last
+}
 
 // Helper implements testing.TB.
 func (r *trial) Helper() {}
 
 // Cleanup implements testing.TB.
-func (r *trial) Cleanup(f func()) { r.ends = append(r.ends, f) }
+func (r *trial) Cleanup(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ends = append(r.ends, f)
+}
 
 // Failed implements testing.TB.
 func (r *trial) Failed() bool { return len(r.failures()) > 0 }
