@@ -106,6 +106,7 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 		nodes = informers.NewSharedInformerFactoryWithOptions(a.Client, 0, onlySelf(a.NodeName))
 	}
 	watch := newNodeWatch(&a.Config, nodes, a.look)
+	a.watch.Store(watch)
 	nodes.StartWithContext(ctx)
 	defer nodes.Shutdown()
 	manager, start := a.pods(ctx, children, watch, nodes)
@@ -336,14 +337,14 @@ func (a *agent) nodeConfig(ctx context.Context) node.Config {
 	return node.Config{
 		Name: a.NodeName, Client: a.Client, Addresses: a.Addresses, Labels: a.nodeLabels(),
 		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port),
-		Annotations: a.networkAnnotations, Conditions: a.networkConditions,
+		Annotations: a.annotations, Conditions: a.networkConditions,
 		MaxPods: a.Settings.MaxPods, Allocatable: a.Settings.Allocatable,
 		Taints: a.Settings.Taints, CheckInterval: a.Settings.StatusCheckEvery, StatusInterval: a.Settings.StatusReportEvery,
 		ImagesMax: a.Settings.ImagesMax,
 		Pressure:  a.pressure.Now,
 		DataDir:   a.DataDir, LeaseInterval: a.LeaseInterval, Logger: a.Logger, Registered: a.registered, Changed: a.changed,
 		Ready:  a.ready,
-		Images: a.images, Runtime: a.runtimeFeatures,
+		Images: a.images, Runtime: a.runtimeFeatures, VolumesInUse: a.volumesInUse,
 	}
 }
 

@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -11,6 +13,8 @@ import (
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes"
+	"github.com/setpoint-io/setpoint/agent/volumes/csi"
+	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
 	"github.com/setpoint-io/setpoint/agent/volumes/csinode"
 	"github.com/setpoint-io/setpoint/agent/volumes/local"
 	"github.com/setpoint-io/setpoint/agent/volumes/watched"
@@ -22,6 +26,10 @@ type storage struct {
 	// csiNode says which drivers serve volumes here, local holds those on this node's disk.
 	csiNode *csinode.Keeper
 	local   *local.Store
+	// csi uses the drivers that register; nil on a node that uses none.
+	csi *csi.Manager
+	// watch follows our Node, once it is there.
+	watch atomic.Pointer[nodeWatch]
 	// contents tells of changes of the ConfigMaps and Secrets that pods have as volumes.
 	contents *watched.Objects
 }
@@ -36,14 +44,59 @@ func (a *agent) openStorage(ctx context.Context, children *sync.WaitGroup) (err 
 	children.Go(func() { a.csiNode.Run(ctx) })
 	a.contents = watched.New(ctx, a.Client)
 	children.Go(a.contents.Wait)
+	return a.openDrivers(ctx, children)
+}
+
+// openDrivers finds CSI drivers and uses them.
+func (a *agent) openDrivers(ctx context.Context, children *sync.WaitGroup) (err error) {
+	if !a.Plugins {
+		return nil
+	}
+	dirs := podconfig.Dirs{Root: a.DataDir}
+	a.csi, err = csi.New(ctx, csi.Config{
+		NodeName: a.NodeName, Client: a.Client, Dirs: dirs, Nodes: a.csiNode, BuiltIn: []string{localvolume.Driver}, Node: a.ownNode,
+		Changed: a.look, Events: events.NewRecorder(ctx, a.Client, a.NodeName), Logger: a.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	children.Go(func() { a.csi.Run(ctx) })
+	children.Go(func() {
+		err := registration.Run(ctx, registration.Config{
+			Dir: dirs.PluginRegistry(), Handlers: map[string]registration.Handler{registration.TypeCSI: a.csi}, Logger: a.Logger,
+		})
+		if err != nil {
+			a.Logger.Error("no more plugins are found", "err", err)
+		}
+	})
 	return nil
 }
 
+// ownNode is our Node, nil before it is known.
+func (a *agent) ownNode() *corev1.Node {
+	if watch := a.watch.Load(); watch != nil {
+		return watch.node()
+	}
+	return nil
+}
+
+// volumesInUse are those that nobody may detach from this node.
+func (a *agent) volumesInUse() []corev1.UniqueVolumeName {
+	if a.csi == nil {
+		return nil
+	}
+	return a.csi.InUse()
+}
+
 func (a *agent) volumes(watch *nodeWatch, lookup *objects, recorder events.Recorder) *volumes.Manager {
-	return volumes.New(volumes.Config{
+	cfg := volumes.Config{
 		Objects: lookup, Dirs: podconfig.Dirs{Root: a.DataDir}, Local: a.local, Node: watch.node, WithoutMounts: a.WithoutMounts,
 		Warn: warnOn(recorder),
-	})
+	}
+	if a.csi != nil {
+		cfg.Drivers = a.csi
+	}
+	return volumes.New(cfg)
 }
 
 // registered is called when our Node is there.
@@ -52,4 +105,17 @@ func (a *agent) registered(n *corev1.Node) {
 	if a.Registered != nil {
 		a.Registered(n)
 	}
+}
+
+// attachedByController is what a kubelet says of itself that leaves attaching to the control plane (enableControllerAttachDetach).
+const attachedByController = "volumes.kubernetes.io/controller-managed-attach-detach"
+
+// annotations are what others have to know of our Node.
+func (a *agent) annotations() map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, a.networkAnnotations())
+	if a.Plugins {
+		all[attachedByController] = "true"
+	}
+	return all
 }

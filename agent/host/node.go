@@ -109,7 +109,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
-		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, Logger: c.Logger,
+		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, Logger: c.Logger, Plugins: true,
 		ClusterDNS: c.Cluster.dns(), DNS: network.OwnAddress{},
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) { return c.podNetwork(ctx, runtime, translation) },
 		SetPeers:   func(own netip.Prefix, peers []plan.Node) { _ = routes.SetPeers(own, peers) }, // it has said what is wrong

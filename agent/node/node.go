@@ -76,6 +76,8 @@ type Config struct {
 	Images func(context.Context) []corev1.ContainerImage
 	// Runtime is what the container runtime reports of itself. Nil means nothing.
 	Runtime func(context.Context) RuntimeFeatures
+	// VolumesInUse lists the volumes that must not be detached. Nil: there are none.
+	VolumesInUse func() []corev1.UniqueVolumeName
 	// Registered is called once, after the Node object exists.
 	Registered func(*corev1.Node)
 	// LeaseInterval is the time between renewals; the Lease promises 30 s more.

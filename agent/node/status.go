@@ -130,6 +130,9 @@ func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Tim
 	s.DaemonEndpoints.KubeletEndpoint.Port = k.Port
 	s.NodeInfo = k.info()
 	s.DeclaredFeatures = []string{poddial.Feature}
+	if k.VolumesInUse != nil {
+		s.VolumesInUse = k.VolumesInUse()
+	}
 	if k.Runtime != nil {
 		features := k.Runtime(ctx)
 		s.RuntimeHandlers, s.Features = features.Handlers, features.Node

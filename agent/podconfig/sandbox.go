@@ -22,6 +22,9 @@ const (
 	logsDir   = "logs"
 	accessDir = "image-access"
 	localDir  = "local-volumes"
+	// pluginsDir and registryDir are where plugins have their sockets, upstream's names.
+	pluginsDir  = "plugins"
+	registryDir = "plugins_registry"
 	// seccompDir is the administrator's: profiles that pods name.
 	seccompDir = "seccomp"
 )
@@ -31,11 +34,17 @@ func (d Dirs) Pods() string { return filepath.Join(d.Root, podsDir) }
 
 // All are the folders below Root; each is closed to other users by itself.
 func (d Dirs) All() []string {
-	return []string{d.Pods(), filepath.Join(d.Root, logsDir), d.ImageAccess(), d.Seccomp(), d.LocalVolumes()}
+	return []string{d.Pods(), filepath.Join(d.Root, logsDir), d.ImageAccess(), d.Seccomp(), d.LocalVolumes(), d.Plugins(), d.PluginRegistry()}
 }
 
 // ImageAccess is the directory of the records of who may use which image.
 func (d Dirs) ImageAccess() string { return filepath.Join(d.Root, accessDir) }
+
+// Plugins is the directory of plugins' own files, and of what CSI drivers stage.
+func (d Dirs) Plugins() string { return filepath.Join(d.Root, pluginsDir) }
+
+// PluginRegistry is the directory in which plugins open the sockets by which they are found.
+func (d Dirs) PluginRegistry() string { return filepath.Join(d.Root, registryDir) }
 
 // LocalVolumes is the directory of the volumes of the class setpoint-local.
 func (d Dirs) LocalVolumes() string { return filepath.Join(d.Root, localDir) }

@@ -100,7 +100,7 @@ func (w *worker) clean(ctx context.Context, v view) error {
 	if err := w.removeFromRuntime(ctx, v); err != nil {
 		return err
 	}
-	if err := w.m.Volumes.Unmount(w.uid); err != nil {
+	if err := w.m.Volumes.Unmount(ctx, w.uid); err != nil {
 		return err
 	}
 	w.m.Users.Free(w.uid)

@@ -115,6 +115,7 @@ func (m *Manager) Run(ctx context.Context, informer cache.SharedIndexInformer) e
 			return nil
 		}
 	}
+	m.removeLeftovers(ctx)
 	m.children.Go(func() { m.followEvents(ctx) })
 	m.children.Go(func() { m.relist(ctx) })
 	<-ctx.Done()

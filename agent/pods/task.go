@@ -99,5 +99,5 @@ func (w *worker) begin(ctx context.Context, k kind, fn func(context.Context)) {
 func (w *worker) refreshDue(v view) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return v.anyReadySandbox() && volumes.Refreshes(v.pod) && (w.notes.stale || v.now.Sub(w.notes.refreshed) >= volumes.RefreshEvery)
+	return v.anyReadySandbox() && w.m.Volumes.Refreshes(v.pod) && (w.notes.stale || v.now.Sub(w.notes.refreshed) >= volumes.RefreshEvery)
 }

@@ -227,7 +227,7 @@ func (w *worker) pause(v view, s step) time.Duration {
 	if s.wait > 0 {
 		d = min(d, s.wait)
 	}
-	if s.kind == stay && !s.ended && v.anyReadySandbox() && volumes.Refreshes(v.pod) {
+	if s.kind == stay && !s.ended && v.anyReadySandbox() && w.m.Volumes.Refreshes(v.pod) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		d = min(d, max(time.Millisecond, w.notes.refreshed.Add(volumes.RefreshEvery).Sub(v.now)))

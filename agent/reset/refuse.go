@@ -129,7 +129,7 @@ func checkMounts(dir string) error {
 		return err
 	}
 	for _, path := range mounts {
-		ours := machine.Below(path, filepath.Join(dir, "pods")) || machine.Below(path, filepath.Join(runtimeDir(dir), "sandboxes"))
+		ours := machine.Below(path, filepath.Join(dir, "pods")) || machine.Below(path, filepath.Join(dir, "plugins")) || machine.Below(path, filepath.Join(runtimeDir(dir), "sandboxes"))
 		if path != dir && !ours {
 			return fmt.Errorf("a file system is mounted at %s: %w", path, ErrMounted)
 		}

@@ -149,7 +149,12 @@ func (r *Report) machine() error {
 		r.removed(Pod, pod.Name)
 	}
 	r.removed(Cgroup, cgroups...)
-	volumes, volumesErr := machine.UnmountBelow(filepath.Join(r.DataDir, "pods"))
+	var volumes []string
+	var volumesErr error
+	for _, dir := range []string{"pods", "plugins"} { // CSI drivers stage volumes in the second
+		unmounted, err := machine.UnmountBelow(filepath.Join(r.DataDir, dir))
+		volumes, volumesErr = append(volumes, unmounted...), errors.Join(volumesErr, err)
+	}
 	r.removed(Mount, append(mounts, volumes...)...)
 	devicesErr := local.Detach(podconfig.Dirs{Root: r.DataDir}.LocalVolumes())
 	return errors.Join(err, volumesErr, devicesErr, r.network())

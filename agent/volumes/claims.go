@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/volume"
 
+	"github.com/setpoint-io/setpoint/agent/volumes/csi"
 	"github.com/setpoint-io/setpoint/internal/localvolume"
 )
 
@@ -35,6 +36,10 @@ func (m *Manager) claim(ctx context.Context, in Input, v *corev1.Volume, name st
 	}
 	if err := m.mayUse(in.Pod, v, pv); err != nil {
 		return "", err
+	}
+	if m.hasDriver(pv) {
+		readOnly := v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+		return m.byDriver(ctx, in, csi.Volume{Name: v.Name, PV: pv, ReadOnly: readOnly})
 	}
 	if isBlock(pv) {
 		return m.device(in.Pod, v, pv)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -74,6 +75,9 @@ func (m *Manager) releaseDevices(dir string) error {
 	}
 	for _, link := range links {
 		handle, err := os.Readlink(link)
+		if errors.Is(err, unix.EINVAL) { // the folder of CSI drivers
+			continue
+		}
 		if err != nil {
 			return err
 		}

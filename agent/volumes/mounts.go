@@ -74,7 +74,8 @@ func readOnlySource(pod *corev1.Pod, name string) bool {
 	for i := range pod.Spec.Volumes {
 		if v := &pod.Spec.Volumes[i]; v.Name == name {
 			return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil ||
-				v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly || v.Image != nil
+				v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly || v.Image != nil ||
+				v.CSI != nil && v.CSI.ReadOnly != nil && *v.CSI.ReadOnly
 		}
 	}
 	return false

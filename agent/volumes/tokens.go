@@ -21,8 +21,8 @@ type tokenKey struct {
 }
 
 type issued struct {
-	token string
-	renew time.Time
+	token          string
+	renew, expires time.Time
 }
 
 func newTokenCache() tokenCache {
@@ -39,7 +39,7 @@ func (c tokenCache) forget(uid types.UID) {
 	}
 }
 
-// addToken issues a token or reuses one with more than a fifth of its life left.
+// addToken adds the file of a token.
 func (m *Manager) addToken(
 	ctx context.Context,
 	in Input,
@@ -48,24 +48,34 @@ func (m *Manager) addToken(
 	p *corev1.ServiceAccountTokenProjection,
 	mode *int32,
 ) error {
-	k := tokenKey{in.Pod.UID, volume, p.Path}
-	m.tokens.mu.Lock()
-	have, ok := m.tokens.tokens[k]
-	m.tokens.mu.Unlock()
-	if now := time.Now(); !ok || !now.Before(have.renew) {
-		seconds := int64(3600)
-		if p.ExpirationSeconds != nil {
-			seconds = *p.ExpirationSeconds
-		}
-		token, expires, err := m.Objects.Token(ctx, in.Pod, p.Audience, seconds)
-		if err != nil {
-			return err
-		}
-		have = issued{token: token, renew: now.Add(expires.Sub(now) * 4 / 5)}
-		m.tokens.mu.Lock()
-		m.tokens.tokens[k] = have
-		m.tokens.mu.Unlock()
+	seconds := int64(3600)
+	if p.ExpirationSeconds != nil {
+		seconds = *p.ExpirationSeconds
+	}
+	have, err := m.token(ctx, in.Pod, tokenKey{in.Pod.UID, volume, p.Path}, p.Audience, seconds)
+	if err != nil {
+		return err
 	}
 	files[p.Path] = privateFile(in.Pod, []byte(have.token), mode)
 	return nil
+}
+
+// token issues a token or reuses one with more than a fifth of its life left.
+func (m *Manager) token(ctx context.Context, pod *corev1.Pod, k tokenKey, audience string, seconds int64) (issued, error) {
+	m.tokens.mu.Lock()
+	have, ok := m.tokens.tokens[k]
+	m.tokens.mu.Unlock()
+	now := time.Now()
+	if ok && now.Before(have.renew) {
+		return have, nil
+	}
+	token, expires, err := m.Objects.Token(ctx, pod, audience, seconds)
+	if err != nil {
+		return issued{}, err
+	}
+	have = issued{token: token, renew: now.Add(expires.Sub(now) * 4 / 5), expires: expires}
+	m.tokens.mu.Lock()
+	m.tokens.tokens[k] = have
+	m.tokens.mu.Unlock()
+	return have, nil
 }

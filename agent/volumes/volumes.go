@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/volumes/csi"
 )
 
 // RefreshEvery is how often content from the API should be brought up to date
@@ -56,6 +57,8 @@ type Config struct {
 	WithoutMounts bool
 	// Local holds the volumes of the class setpoint-local; nil has none.
 	Local Local
+	// Drivers mount the volumes of CSI drivers that register; nil has none.
+	Drivers Drivers
 	// Node is our Node, nil before it is known.
 	Node func() *corev1.Node
 	// Warn tells users of a pod about what does not stop it; nil tells nobody.
@@ -104,6 +107,9 @@ func (m *Manager) Mount(ctx context.Context, in Input) (map[string]string, error
 	for i := range in.Pod.Spec.Volumes {
 		v := &in.Pod.Spec.Volumes[i]
 		path, err := m.mount(ctx, in, v)
+		if _, said := errors.AsType[*csi.StepError](err); said {
+			return nil, err
+		}
 		if err != nil {
 			return nil, &Error{Volume: v.Name, Err: err}
 		}
@@ -112,8 +118,12 @@ func (m *Manager) Mount(ctx context.Context, in Input) (map[string]string, error
 	return paths, nil
 }
 
-// Refreshes reports whether the pod has content that follows API objects.
-func Refreshes(pod *corev1.Pod) bool {
+// Refreshes reports whether the pod has volumes that Mount brings up to date: their content follows API objects, or a driver
+// has to be asked again.
+func (m *Manager) Refreshes(pod *corev1.Pod) bool {
+	if m.Drivers != nil && m.Drivers.Follows(pod.UID) {
+		return true
+	}
 	for _, v := range pod.Spec.Volumes {
 		if v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil {
 			return true
@@ -136,6 +146,8 @@ func (m *Manager) mount(ctx context.Context, in Input, v *corev1.Volume) (string
 		return m.content(ctx, in, v)
 	case v.EmptyDir != nil:
 		return m.emptyDir(in.Pod, v)
+	case v.CSI != nil && m.Drivers != nil:
+		return m.byDriver(ctx, in, csi.Volume{Name: v.Name, Inline: v.CSI})
 	default:
 		return "", ErrUnsupported
 	}
@@ -206,11 +218,16 @@ func isMountPoint(dir string) bool {
 	return a.Dev != b.Dev
 }
 
-// Unmount removes the pod's directory and every mount below it.
-func (m *Manager) Unmount(uid types.UID) error {
+// Unmount removes the pod's directory and every mount below it. CSI drivers take away what they mounted.
+func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 	m.tokens.forget(uid)
 	m.certificates.forget(uid)
 	dir := m.Dirs.Pod(&corev1.Pod{ObjectMeta: metaWithUID(uid)})
+	if m.Drivers != nil {
+		if err := m.Drivers.Unmount(ctx, uid); err != nil {
+			return err
+		}
+	}
 	if err := m.releaseDevices(dir); err != nil {
 		return err
 	}

@@ -260,7 +260,7 @@ func TestTokensAreRenewed(t *testing.T) {
 		p := podWith(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
 		}}})
-		if !Refreshes(p) {
+		if !m.Refreshes(p) {
 			t.Fatal("nobody would come back to it")
 		}
 		dir := mount(t, m, p)["a"]
@@ -289,7 +289,7 @@ func TestEmptyDirAndUnmount(t *testing.T) {
 	if mount(t, m, p); !slices.Equal(visible(t, dir), []string{"kept"}) {
 		t.Error("mounting again must not empty it")
 	}
-	if err := m.Unmount(p.UID); err != nil {
+	if err := m.Unmount(t.Context(), p.UID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(m.Dirs.Pod(p)); !errors.Is(err, os.ErrNotExist) {
@@ -384,7 +384,7 @@ func TestRealMounts(t *testing.T) {
 	p := podWith(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
 		corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}})
 	defer func() {
-		if err := m.Unmount(p.UID); err != nil {
+		if err := m.Unmount(t.Context(), p.UID); err != nil {
 			t.Error(err)
 		}
 		if left, _ := mountsBelow(m.Dirs.Root); len(left) != 0 {

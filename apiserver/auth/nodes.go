@@ -54,6 +54,8 @@ const (
 	corefile
 	// usedVolume: a volume whose claim a pod on the node uses.
 	usedVolume
+	// volumeSecret: a Secret that such a volume names, for its CSI driver.
+	volumeSecret
 )
 
 // nodeRule allows verbs on a resource ("pods/status") to a node.
@@ -72,6 +74,7 @@ var nodeRules = []nodeRule{
 	{"", "pods/eviction", createVerb, judgedLater},
 	{"", "secrets", readVerbs, usedObject},
 	{"", "secrets", readVerbs, ingressCertificate},
+	{"", "secrets", getVerb, volumeSecret},
 	{"networking.k8s.io", "ingresses", readVerbs, anyObject}, // agents serve them, as an ingress controller does elsewhere
 	{"networking.k8s.io", "ingressclasses", readVerbs, anyObject},
 	{"", "configmaps", readVerbs, usedObject},
@@ -172,6 +175,10 @@ func (r *nodeRule) refusal(workloads *Workloads, node string, a authorizer.Attri
 		}
 	case usedVolume:
 		if workloads == nil || !workloads.usesVolume(node, a.GetName()) {
+			return noRelationship(node)
+		}
+	case volumeSecret:
+		if workloads == nil || !workloads.usesVolumeSecret(node, a.GetNamespace(), a.GetName()) {
 			return noRelationship(node)
 		}
 	case anyObject, judgedLater:

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -94,6 +95,33 @@ func (w *Workloads) usesVolume(node, volume string) bool {
 	}
 	claim := found.Object().(*corev1.PersistentVolume).Spec.ClaimRef
 	return claim != nil && w.uses(node, reference{claimResource, claim.Namespace, claim.Name})
+}
+
+// usesVolumeSecret looks through the volumes for one that names the Secret and that the node uses. Few requests come here: only
+// those for Secrets that no pod names.
+func (w *Workloads) usesVolumeSecret(node, namespace, name string) bool {
+	if name == "" || !w.store.Serves(volumesResource) {
+		return false
+	}
+	page, err := w.store.Table(volumesResource).List(context.Background(), storage.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(page.Items, func(item *storage.Cached) bool {
+		volume := item.Object().(*corev1.PersistentVolume)
+		return namesSecret(volume.Spec.CSI, namespace, name) && w.usesVolume(node, volume.Name)
+	})
+}
+
+// namesSecret: those of the controllers (publish, expand) are not for nodes.
+func namesSecret(s *corev1.CSIPersistentVolumeSource, namespace, name string) bool {
+	if s == nil {
+		return false
+	}
+	return slices.ContainsFunc([]*corev1.SecretReference{s.NodeStageSecretRef, s.NodePublishSecretRef, s.NodeExpandSecretRef},
+		func(ref *corev1.SecretReference) bool {
+			return ref != nil && ref.Namespace == namespace && ref.Name == name
+		})
 }
 
 // nodeNamedBy returns the node to which an object belongs by its spec, or "".

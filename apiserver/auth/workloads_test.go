@@ -125,6 +125,8 @@ func putOfNodes(t *testing.T, store *storage.Store) {
 		{resourcev1.SchemeGroupVersion.WithResource("resourceslices"), &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "everybodys"}}},
 		{storagev1.SchemeGroupVersion.WithResource("volumeattachments"), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "mine"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: a}}},
 		{storagev1.SchemeGroupVersion.WithResource("volumeattachments"), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: b}}},
+		{volumesResource, volumeOf("disk")},
+		{volumesResource, volumeOf("elsewhere")},
 	} {
 		_, err := store.Table(object.gvr).Write(t.Context(), "", object.GetName(), func(*storage.View) (*storage.Change, error) {
 			return &storage.Change{Object: object.Object}, nil
@@ -133,6 +135,20 @@ func putOfNodes(t *testing.T, store *storage.Store) {
 			t.Fatal(err)
 		}
 	}
+}
+
+var volumesResource = corev1.SchemeGroupVersion.WithResource("persistentvolumes")
+
+// volumeOf is a volume of a claim in x, with Secrets for its driver.
+func volumeOf(claim string) *corev1.PersistentVolume {
+	secret := func(use string) *corev1.SecretReference { return &corev1.SecretReference{Namespace: "storage", Name: claim + "-" + use} }
+	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + claim}, Spec: corev1.PersistentVolumeSpec{
+		ClaimRef: &corev1.ObjectReference{Namespace: "x", Name: claim},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			NodeStageSecretRef: secret("stage"), NodePublishSecretRef: secret("publish"), NodeExpandSecretRef: secret("expand"),
+			ControllerPublishSecretRef: secret("controller"),
+		}},
+	}}
 }
 
 type resourceObject struct {

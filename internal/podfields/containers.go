@@ -86,9 +86,9 @@ func grpcTLS(at At) bool {
 func volumeTypes() []Type {
 	return []Type{
 		{Of: corev1.Volume{}, Enforced: "name hostPath emptyDir secret persistentVolumeClaim downwardAPI configMap projected " +
-			"ephemeral image", Rules: []Rule{
+			"ephemeral image csi", Rules: []Rule{
 			{Fields: "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs rbd flexVolume cinder cephfs flocker fc azureFile " +
-				"vsphereVolume quobyte azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi", Verdict: Refused, Why: noVolume},
+				"vsphereVolume quobyte azureDisk photonPersistentDisk portworxVolume scaleIO storageos", Verdict: Refused, Why: noVolume},
 		}},
 		{Of: corev1.ImageVolumeSource{}, Enforced: "reference pullPolicy"},
 		{Of: corev1.EphemeralVolumeSource{}, Rules: []Rule{
@@ -109,6 +109,7 @@ func volumeTypes() []Type {
 		{Of: corev1.KeyToPath{}, Enforced: "key path mode", Rules: []Rule{{Fields: "user", Verdict: Refused, Why: noUser}}},
 		{Of: corev1.DownwardAPIVolumeFile{}, Enforced: "path fieldRef resourceFieldRef mode",
 			Rules: []Rule{{Fields: "user", Verdict: Refused, Why: noUser}}},
+		{Of: corev1.CSIVolumeSource{}, Enforced: "driver readOnly fsType volumeAttributes nodePublishSecretRef"},
 		{Of: corev1.PersistentVolumeClaimVolumeSource{}, Enforced: "claimName readOnly"},
 		{Of: corev1.VolumeProjection{}, Enforced: "secret downwardAPI configMap serviceAccountToken clusterTrustBundle podCertificate"},
 		{Of: corev1.SecretProjection{}, Enforced: "name items optional"},

@@ -135,8 +135,9 @@ func TestFind(t *testing.T) {
 			{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit}}},
 			{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit, Medium: corev1.StorageMediumMemory}}},
 			{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}},
+			{VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}},
 		}}, Embedded, []string{
-			"spec.volumes[2].csi: Setpoint's agent refuses the pod: it has no such volumes",
+			"spec.volumes[3].nfs: Setpoint's agent refuses the pod: it has no such volumes",
 		}},
 		"own restart policies": {corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 			InitContainers: []corev1.Container{{RestartPolicy: to(corev1.ContainerRestartPolicyOnFailure)}},

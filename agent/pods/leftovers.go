@@ -1,0 +1,50 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/agent/wait"
+)
+
+// removeLeftovers removes the volumes of pods that neither the API nor the runtime knows: a machine that starts anew has no
+// containers, but what CSI drivers staged for pods that were deleted meanwhile is to be taken back. It is called after
+// adoptOrphans, each pod waits for its own drivers only.
+func (m *Manager) removeLeftovers(ctx context.Context) {
+	found, err := os.ReadDir(m.Dirs.Pods())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.Logger.Warn("cannot look for what is left of pods", "err", err)
+	}
+	for _, entry := range found {
+		uid := types.UID(entry.Name())
+		if !entry.IsDir() || m.has(uid) {
+			continue
+		}
+		m.Logger.Info("removing the volumes of a pod that nobody knows", "uid", string(uid))
+		m.children.Go(func() { m.removeLeftover(ctx, uid) })
+	}
+}
+
+func (m *Manager) has(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.workers[uid] != nil
+}
+
+func (m *Manager) removeLeftover(ctx context.Context, uid types.UID) {
+	for pause := startRetryMin; ; pause = min(2*pause, startRetryMax) {
+		err := m.Volumes.Unmount(ctx, uid)
+		if err == nil {
+			m.Users.Free(uid)
+			return
+		}
+		m.Logger.Warn("cannot remove the volumes of a pod yet", "uid", string(uid), "err", err)
+		if !wait.For(ctx, pause) {
+			return
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package volumes
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/agent/volumes/csi"
+)
+
+// Drivers mount the volumes of CSI drivers.
+type Drivers interface {
+	// Mount makes a volume ready for a pod, or does what is due for one that is.
+	Mount(ctx context.Context, v csi.Volume) (csi.Mounted, error)
+	// Unmount takes all volumes from a pod.
+	Unmount(ctx context.Context, pod types.UID) error
+	// Follows tells whether a pod has volumes at which Mount has to look from time to time.
+	Follows(pod types.UID) bool
+}
+
+// byDriver has a CSI driver make a volume ready.
+func (m *Manager) byDriver(ctx context.Context, in Input, v csi.Volume) (string, error) {
+	v.Pod = in.Pod
+	v.Token = func(ctx context.Context, audience string, seconds int64) (string, time.Time, error) {
+		have, err := m.token(ctx, in.Pod, tokenKey{in.Pod.UID, v.Name, "csi/" + audience}, audience, seconds)
+		return have.token, have.expires, err
+	}
+	mounted, err := m.Drivers.Mount(ctx, v)
+	if err != nil || !mounted.GiveGroup || !in.Setup {
+		return mounted.Path, err
+	}
+	return mounted.Path, m.setGroup(ctx, in.Pod, mounted.Path)
+}
+
+// hasDriver tells whether a volume is one of a CSI driver that registers.
+func (m *Manager) hasDriver(pv *corev1.PersistentVolume) bool {
+	return m.Drivers != nil && pv.Spec.CSI != nil && !m.isLocal(pv)
+}
