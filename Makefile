@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose conformance critest differential envtest envtest-suites operators sweep metrics clients generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose conformance critest differential envtest envtest-suites envtest-compare operators sweep metrics clients generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -85,6 +85,9 @@ envtest: build ## an operator made with controller-runtime, in setpointtest, and
 
 envtest-suites: build ## controller-runtime's own suites, unchanged and with one import changed: SUITES=client,cache UPDATE=1
 	KUBEBUILDER_ASSETS=$$($(BIN) envtest-assets) $(GO) -C test/controllerruntime test -count=1 -v -timeout 60m . -suites '$(SUITES)' $(if $(UPDATE),-update)
+
+envtest-compare: build ## the same test with envtest, with this binary in its place, and in setpointtest: medians (ROUNDS=11)
+	ROUNDS=$(ROUNDS) test/envtest/compare.sh
 
 operators: ## an operator of others, JobSet, in a fork of setpointtest
 	$(GO) -C test/operators test -count=1 .

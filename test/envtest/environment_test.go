@@ -12,11 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
 // startEnvironment starts controller-runtime's own envtest, whose programs are links to this repository's binary.
@@ -44,7 +41,7 @@ func startEnvironment(t *testing.T) (*envtest.Environment, *rest.Config) {
 	return environment, configuration
 }
 
-func newClient(t *testing.T, configuration *rest.Config) client.Client {
+func newClient(t testing.TB, configuration *rest.Config) client.Client {
 	t.Helper()
 	c, err := client.New(configuration, client.Options{})
 	if err != nil {
@@ -84,16 +81,7 @@ func TestEnvironment(t *testing.T) {
 func TestEnvironmentOperator(t *testing.T) {
 	t.Setenv("SETPOINT_ENVTEST_LOOPS", "all")
 	_, configuration := startEnvironment(t)
-	manager, err := ctrl.NewManager(configuration, ctrl.Options{
-		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = ctrl.NewControllerManagedBy(manager).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(greeter{manager.GetClient()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := newManager(t, configuration)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- manager.Start(ctx) }()
@@ -115,16 +103,16 @@ func TestEnvironmentOperator(t *testing.T) {
 	})
 }
 
-func mustf(t *testing.T, err error) {
+func mustf(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -42,10 +43,10 @@ func (g greeter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, err
 }
 
-// newManager returns one with the greeter, on the cluster.
-func newManager(t *testing.T, c *setpointtest.Cluster) ctrl.Manager {
+// newManager returns one with the greeter, on the cluster of a client.
+func newManager(t testing.TB, configuration *rest.Config) ctrl.Manager {
 	t.Helper()
-	manager, err := ctrl.NewManager(c.RESTConfig(), ctrl.Options{
+	manager, err := ctrl.NewManager(configuration, ctrl.Options{
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)}, // several managers in one process
 	})
@@ -68,7 +69,7 @@ metadata: {name: a, labels: {greet: world}}
 // follow plays the life of one object.
 func follow(t *testing.T, c *setpointtest.Cluster) {
 	t.Helper()
-	c.Run(newManager(t, c))
+	c.Run(newManager(t, c.RESTConfig()))
 	c.Apply(origin)
 	c.Eventually("secret/a", setpointtest.Exists)
 	c.Delete("secret/a")
@@ -98,7 +99,7 @@ func TestOperatorUnderFaults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := setpointtest.Start(t, setpointtest.Config{})
 				c.Inject(setpointtest.Fault{Verb: "create", Kind: "secrets", Times: 3, Effect: effect})
-				c.Run(newManager(t, c))
+				c.Run(newManager(t, c.RESTConfig()))
 				c.Apply(origin)
 				c.Eventually("secret/a", setpointtest.Exists)
 				c.NoWritesWhenQuiet()
@@ -111,7 +112,7 @@ func TestOperatorUnderFaults(t *testing.T) {
 func TestStaleCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := setpointtest.Start(t, setpointtest.Config{})
-		manager := newManager(t, c)
+		manager := newManager(t, c.RESTConfig())
 		c.Run(manager)
 		c.Apply(origin)
 		c.Eventually("secret/a", setpointtest.Exists)
