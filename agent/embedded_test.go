@@ -45,6 +45,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "demo" {
 		os.Exit(demo.Main(os.Args[2:]))
 	}
+	if len(os.Args) == 4 && os.Args[1] == "copy" {
+		os.Exit(copyFile(os.Args[2], os.Args[3]))
+	}
 	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
 		os.Exit(inNamespaces())
 	}
@@ -90,6 +93,7 @@ type machine struct {
 	name    string
 	runtime *embedded.Runtime
 	url     string
+	plugins bool
 	cancel  context.CancelFunc
 	done    chan error
 }
@@ -123,7 +127,7 @@ func (m *machine) start() {
 	ctx, cancel := context.WithCancel(context.Background()) // outlives the test's context: stop ends it
 	m.runtime, m.url, m.cancel, m.done = rt, "http://"+listener.Addr().String(), cancel, make(chan error, 1)
 	go func() {
-		m.done <- Run(ctx, Config{NodeName: m.name, Client: m.client, Runtime: rt, DataDir: m.dir, NodeIP: net.IPv4(127, 0, 0, 1), Listener: listener, Logger: logger})
+		m.done <- Run(ctx, Config{NodeName: m.name, Client: m.client, Runtime: rt, DataDir: m.dir, NodeIP: net.IPv4(127, 0, 0, 1), Listener: listener, Plugins: m.plugins, Logger: logger})
 	}()
 }
 
