@@ -84,6 +84,13 @@ func plannedPod(p *corev1.Pod) *plan.Pod {
 	return pod
 }
 
+// Planned is what a pod of the API means to policies, which judge the pods of the cluster by nothing else; false: it has no
+// address of its own.
+func Planned(p *corev1.Pod) (pod *plan.Pod, ok bool) {
+	pod = plannedPod(p)
+	return pod, hasAddress(p) && pod.Address.IsValid()
+}
+
 // hasAddress is false for pods whose address is their node's, and for those that may have given theirs back.
 func hasAddress(p *corev1.Pod) bool {
 	return !p.Spec.HostNetwork && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed

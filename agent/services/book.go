@@ -47,18 +47,26 @@ func (b *book) put(name types.NamespacedName, now entry) (touched []network.Serv
 
 // at is what an address leads to.
 func (b *book) at(address network.ServiceAddress) (network.Service, bool) {
-	holders := b.holders[address]
-	if len(holders) == 0 {
+	holder, ok := b.holder(address)
+	if !ok {
 		return network.Service{}, false
 	}
-	oldest := slices.MinFunc(holders, func(x, y types.NamespacedName) int {
+	i := slices.IndexFunc(b.plans[holder].addresses, func(s network.Service) bool { return s.ServiceAddress == address })
+	return b.plans[holder].addresses[i], true
+}
+
+// holder is whose an address is: the oldest's of those that claim it.
+func (b *book) holder(address network.ServiceAddress) (types.NamespacedName, bool) {
+	holders := b.holders[address]
+	if len(holders) == 0 {
+		return types.NamespacedName{}, false
+	}
+	return slices.MinFunc(holders, func(x, y types.NamespacedName) int {
 		if d := b.plans[x].created - b.plans[y].created; d != 0 {
 			return int(d)
 		}
 		return strings.Compare(x.String(), y.String())
-	})
-	i := slices.IndexFunc(b.plans[oldest].addresses, func(s network.Service) bool { return s.ServiceAddress == address })
-	return b.plans[oldest].addresses[i], true
+	}), true
 }
 
 func (b *book) all() []network.Service {

@@ -24,7 +24,7 @@ var commandGroups = []struct {
 }{
 	{"Run a cluster", []string{"dev", "server", "agent", "cri"}},
 	{"Use it", []string{"kubectl"}},
-	{"Look after it", []string{"cluster", "node", "images", "token", "backup", "reset"}},
+	{"Look after it", []string{"cluster", "node", "net", "images", "token", "backup", "reset"}},
 	{"About setpoint", []string{"version", "completion", "help"}},
 }
 

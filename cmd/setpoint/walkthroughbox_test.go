@@ -41,7 +41,7 @@ func boxImage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	box := ts.MkAbs("box")
 	source := filepath.Join("..", "..", "test", "clients", "box")
-	build := exec.Command("go", "build", "-o", box, filepath.Join(source, "main.go"), filepath.Join(source, "lookup.go"))
+	build := exec.Command("go", "build", "-o", box, filepath.Join(source, "main.go"), filepath.Join(source, "ask.go"), filepath.Join(source, "lookup.go"))
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		ts.Fatalf("box-image: %v\n%s", err, out)
@@ -79,7 +79,7 @@ func boxFiles(box []byte) ([]byte, error) {
 	failed = errors.Join(failed, archive.WriteHeader(&tar.Header{Name: "bin/box", Mode: 0o755, Size: int64(len(box))}))
 	_, err := archive.Write(box)
 	failed = errors.Join(failed, err)
-	for _, n := range []string{"burn", "cat", "echo", "exit", "knock", "lookup", "ls", "owners", "pause", "tar", "test"} {
+	for _, n := range []string{"ask", "burn", "cat", "echo", "exit", "knock", "lookup", "ls", "owners", "pause", "tar", "test"} {
 		failed = errors.Join(failed, archive.WriteHeader(&tar.Header{Name: "bin/" + n, Typeflag: tar.TypeSymlink, Linkname: "box"}))
 	}
 	return out.Bytes(), errors.Join(failed, archive.Close())

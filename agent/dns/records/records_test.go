@@ -208,6 +208,23 @@ func TestAdditionalAddressesAndAliases(t *testing.T) {
 	}
 }
 
+func TestLookup(t *testing.T) {
+	for name, want := range map[string]Found{
+		"web.ns.svc.cluster.local.":     {Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.9")}, Exists: true},
+		"empty.ns.svc.cluster.local.":   {Exists: true},
+		"missing.ns.svc.cluster.local.": {},
+		"out.ns.svc.cluster.local.":     {Exists: true, Alias: "example.com."},
+	} {
+		got, ok := zone.Lookup(name, cluster())
+		if !ok || got.Exists != want.Exists || got.Alias != want.Alias || !slices.Equal(got.Addresses, want.Addresses) {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, ok, want)
+		}
+	}
+	if _, ok := zone.Lookup("example.com.", cluster()); ok {
+		t.Error("a name of others is the zone's")
+	}
+}
+
 // FuzzNames: any name gets an answer that can be sent, the same each time.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"web.ns.svc.cluster.local.", "_a._b.db.ns.svc.cluster.local.", "1.0.0.127.in-addr.arpa.", "a-b--c.ns.pod.cluster.local.", ".", ""} {

@@ -28,6 +28,8 @@ func main() {
 
 func run(name string, args []string) error {
 	switch name {
+	case "ask": // a URL once
+		return ask(args[0])
 	case "burn": // works while the file says "on"
 		return burn(args[0])
 	case "cat": // files, or standard input
