@@ -4,10 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/setpointtest"
 )
@@ -68,40 +64,6 @@ func BenchmarkFork(b *testing.B) {
 				b.StartTimer()
 			}
 		})
-	}
-}
-
-// BenchmarkDay: a virtual day of 100 CronJobs, each of which runs every hour: 2,400 pods.
-func BenchmarkDay(b *testing.B) {
-	day := testing.InternalTest{Name: "day", F: func(t *testing.T) { synctest.Test(t, playDay) }}
-	anything := func(string, string) (bool, error) { return true, nil }
-	for b.Loop() {
-		if !testing.RunTests(anything, []testing.InternalTest{day}) { // only a test can have a bubble
-			b.Fatal("the day failed")
-		}
-	}
-}
-
-const cronJobs = 100
-
-func playDay(t *testing.T) {
-	c := setpointtest.Start(t, setpointtest.Config{Nodes: 3})
-	var manifests strings.Builder
-	for i := range cronJobs {
-		fmt.Fprintf(&manifests, `---
-apiVersion: batch/v1
-kind: CronJob
-metadata: {name: hourly-%d}
-spec:
-  schedule: "%d * * * *"
-  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}
-`, i, i%60)
-	}
-	c.Apply(manifests.String())
-	c.Advance(24 * time.Hour)
-	jobs, err := c.Kubernetes().BatchV1().Jobs("default").List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(jobs.Items) != 3*cronJobs { // by default the last three of each are kept
-		t.Errorf("%d jobs are left, %v", len(jobs.Items), err)
 	}
 }
 
