@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 
@@ -41,17 +40,7 @@ func (v *evictor) allowances() []budget {
 	if v.budgets == nil {
 		return nil
 	}
-	list, err := v.budgets.List(labels.Everything())
-	if err != nil {
-		return nil // a cache cannot fail to list everything
-	}
-	var budgets []budget
-	for _, b := range list {
-		if selector := plugin.ParseSelector(b.Spec.Selector); !selector.Empty() {
-			budgets = append(budgets, budget{b.Namespace, selector, b.Status.DisruptionsAllowed, b.Status.DisruptedPods})
-		}
-	}
-	return budgets
+	return allowances(v.budgets)
 }
 
 // evict starts one preemption. The preemptor comes back from the queue when the victims are gone.

@@ -76,18 +76,15 @@ func (j *Judge) Pod(pod *corev1.Pod) (Judgement, error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.catchUp(); err != nil {
+	q, err := j.ask(pod, by)
+	if err != nil {
 		return Judgement{}, err
 	}
-	p := plugin.NewPod(pod)
-	var err error
-	if p.Needs, err = newClaims(j.config).needs(pod); err != nil && j.cache.known > 0 {
-		refused := &FitError{Nodes: j.cache.known, Refusal: err.Error()}
-		return Judgement{Refusal: refused.Refusal, Message: refused.Error()}, nil
+	if q.refused != nil {
+		return Judgement{Refusal: q.refused.Refusal, Message: q.refused.Error()}, nil
 	}
-	e := newEngine(j.cache, by)
+	e, class := q.engine, q.class
 	defer e.reset()
-	class := e.class(p, podkey.Of(pod), owners.New(j.config.Informers, j.config.serves).Selector(pod))
 	judged := Judgement{Plugins: class.names()}
 	var fitting []*plugin.Node
 	for _, node := range j.cache.nodes {
@@ -101,10 +98,33 @@ func (j *Judge) Pod(pod *corev1.Pod) (Judgement, error) {
 	}
 	judged.score(e, class, fitting)
 	if len(fitting) == 0 {
-		fit := e.diagnose(p, class).told()
+		fit := e.diagnose(q.pod, class).told()
 		judged.Message, judged.Hint = fit.Error(), fit.Hint
 	}
 	return judged, nil
+}
+
+// question is a pod that the plugins of its profile are asked about.
+type question struct {
+	pod     *plugin.Pod
+	engine  *engine // to be reset after the question
+	class   *class
+	refused *FitError // a reason that no node can lift; there is no engine then
+}
+
+// ask begins a question on what the informers hold now. Its caller holds mu.
+func (j *Judge) ask(pod *corev1.Pod, by *profile.Profile) (question, error) {
+	if err := j.catchUp(); err != nil {
+		return question{}, err
+	}
+	p := plugin.NewPod(pod)
+	var err error
+	if p.Needs, err = newClaims(j.config).needs(pod); err != nil && j.cache.known > 0 {
+		return question{refused: &FitError{Nodes: j.cache.known, Refusal: err.Error()}}, nil
+	}
+	e := newEngine(j.cache, by)
+	class := e.class(p, podkey.Of(pod), owners.New(j.config.Informers, j.config.serves).Selector(pod))
+	return question{pod: p, engine: e, class: class}, nil
 }
 
 // score fills in the scores of the nodes that fit.

@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
@@ -21,14 +19,6 @@ const (
 	preemptNoVictims  = "No preemption victims found for incoming pod"
 	preemptNotHelpful = "Preemption is not helpful for scheduling"
 )
-
-// budget is what a PodDisruptionBudget allows right now.
-type budget struct {
-	namespace string
-	selector  labels.Selector
-	allowed   int32
-	granted   map[string]metav1.Time // evictions that are paid for, by the pod's name
-}
 
 // eviction is the decision to make room on a node.
 type eviction struct {
@@ -147,58 +137,40 @@ func (e *engine) tryOut(pod *plugin.Pod, c *class, node *plugin.Node, budgets []
 	return found
 }
 
-// splitByBudget separates the pods whose eviction a budget does not allow, counting down as pods are taken. A pod whose
-// eviction the API has granted already costs no more; one without labels is of no budget.
-func splitByBudget(pods []*plugin.Pod, budgets []budget) (protected, free []*plugin.Pod) {
-	left := slices.Clone(budgets)
-	for _, p := range pods {
-		violates := false
-		for i := range left {
-			if left[i].namespace != p.Namespace || len(p.Labels) == 0 || !left[i].selector.Matches(labels.Set(p.Labels)) {
-				continue
-			}
-			if _, paid := left[i].granted[p.Name]; paid {
-				continue
-			}
-			left[i].allowed--
-			violates = violates || left[i].allowed < 0
-		}
-		if violates {
-			protected = append(protected, p)
-		} else {
-			free = append(free, p)
-		}
-	}
-	return protected, free
-}
-
 // moreImportant orders by priority, then the longer running pod first, then by name.
 func moreImportant(a, b *plugin.Pod) int {
-	return cmp.Or(cmp.Compare(b.Priority(), a.Priority()), startOf(a).Compare(startOf(b).Time),
-		cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	return cmp.Or(cmp.Compare(b.Priority(), a.Priority()), compareStarts(a, b), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 }
 
-// startOf is when a pod started, or else was created.
-func startOf(pod *plugin.Pod) metav1.Time {
-	if pod.Status.StartTime != nil {
-		return *pod.Status.StartTime
+// compareStarts orders by when pods started. Those that have not started come last, by their age.
+func compareStarts(a, b *plugin.Pod) int {
+	switch from, to := a.Status.StartTime, b.Status.StartTime; {
+	case from == nil && to == nil:
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	case from == nil:
+		return 1
+	case to == nil:
+		return -1
+	default:
+		return from.Compare(to.Time)
 	}
-	return pod.CreationTimestamp
 }
 
-// milderThan compares in upstream's order: budgets violated, the most important victim, the sum of priorities, the
-// number of victims, and then the victims that started last.
+// milderThan tells whether the eviction does less harm than the other, or there is no other.
 func (v *eviction) milderThan(other *eviction) bool {
-	if other == nil {
-		return true
-	}
+	return other == nil || v.compare(other) < 0
+}
+
+// compare puts the milder one first. It goes by upstream's order: budgets violated, the most important victim, the sum of
+// priorities, the number of victims, and then the victims that started last.
+func (v *eviction) compare(other *eviction) int {
 	return cmp.Or(
 		v.violations-other.violations,
 		cmp.Compare(v.victims[0].Priority(), other.victims[0].Priority()),
 		cmp.Compare(v.prioritySum(), other.prioritySum()),
 		len(v.victims)-len(other.victims),
-		startOf(other.victims[0]).Compare(startOf(v.victims[0]).Time),
-	) < 0
+		compareStarts(other.victims[0], v.victims[0]),
+	)
 }
 
 func (v *eviction) prioritySum() int64 {

@@ -50,7 +50,7 @@ func preemptCases() []preemptCase {
 		pod.Labels["app"] = app
 		return pod
 	}
-	guard := []budget{{"default", labels.SelectorFromSet(labels.Set{"app": "guarded"}), 0, nil}}
+	guard := []budget{{"default", "guard", labels.SelectorFromSet(labels.Set{"app": "guarded"}), 0, nil}}
 	return []preemptCase{
 		{
 			name: "nobody is less important", nodes: two, placed: []*corev1.Pod{bound(testPod("a", "2", ""), "node-1"), bound(testPod("b", "2", ""), "node-2")},
@@ -248,9 +248,31 @@ func TestSplitByBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	protected, free := splitByBudget(pods, []budget{{"default", notDB, 1, map[string]metav1.Time{"paid": {}}}})
+	protected, free := splitByBudget(pods, []budget{{"default", "notDB", notDB, 1, map[string]metav1.Time{"paid": {}}}})
 	if len(protected) != 1 || protected[0].Name != "second" || len(free) != 4 {
 		t.Errorf("protected %v, free %v", protected, free)
+	}
+}
+
+// TestSplitByBudgetStopsAtTheFirst: a pod that one budget protects is not counted against the next.
+func TestSplitByBudgetStopsAtTheFirst(t *testing.T) {
+	pod := func(name string) *plugin.Pod {
+		return plugin.NewPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"name": name}}})
+	}
+	first := budget{"default", "first", labels.SelectorFromSet(labels.Set{"name": "a"}), 0, nil}
+	both := budget{"default", "second", labels.Everything(), 1, nil}
+	protected, free := splitByBudget([]*plugin.Pod{pod("a"), pod("b")}, []budget{first, both})
+	if len(protected) != 1 || len(free) != 1 || free[0].Name != "b" {
+		t.Errorf("protected %v, free %v", protected, free)
+	}
+}
+
+// TestNotStartedIsLeastImportant: of equals, one that waits for its node goes before one that runs, however old it is.
+func TestNotStartedIsLeastImportant(t *testing.T) {
+	waiting, running := started(testPod("a", "1", ""), 2*time.Hour), testPod("b", "1", "")
+	running.Status.StartTime = new(metav1.NewTime(waiting.CreationTimestamp.Add(time.Hour)))
+	if moreImportant(plugin.NewPod(running), plugin.NewPod(waiting)) >= 0 {
+		t.Error("the pod that has not started is more important")
 	}
 }
 

@@ -47,6 +47,7 @@ func TestWorlds(t *testing.T) {
 		})
 	}
 	t.Run("scheduler", schedulerPlugins)
+	t.Run("preemption", schedulerPreemption)
 }
 
 // reportsMax is how many worlds that differ are written out.

@@ -7,7 +7,8 @@
 // reconciletest.World; after each step, when all is quiet, the state is written down without
 // names and times, and the texts of both sides are compared.
 //
-// The scheduler's plugins are asked otherwise (KIND=scheduler): both sides judge the same pods on the same nodes, once.
+// The scheduler's plugins are asked otherwise (KIND=scheduler): both sides judge the same pods on the same nodes, once; and
+// so is preemption (KIND=preemption): whom it would evict on each node, and which node it may choose.
 //
 // Upstream's code (k8s.io/kubernetes) is a library of this module's tests only, which is why the
 // module is one of its own. `make differential WORLDS=N SEED=S KIND=K RUNS=R` runs it. A world is compared up to the

@@ -194,7 +194,10 @@ func (w *placement) persistentVolume(i int, claim *corev1.PersistentVolumeClaim)
 	v.Spec.StorageClassName = fmt.Sprint("class-", w.IntN(3))
 	v.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: w.quantity("1Gi", "2Gi", "4Gi")}
 	v.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadWriteMany}[:1+w.IntN(3)]
-	v.Spec.HostPath = &corev1.HostPathVolumeSource{Path: "/"}
+	if v.Spec.HostPath = (&corev1.HostPathVolumeSource{Path: "/"}); w.chance(2) {
+		handle := fmt.Sprint("handle-", w.IntN(i+1)) // of several volumes it may be the same
+		v.Spec.HostPath, v.Spec.CSI = nil, &corev1.CSIPersistentVolumeSource{Driver: pick(w.generator, csiDrivers...), VolumeHandle: handle}
+	}
 	v.Status.Phase = corev1.VolumeAvailable
 	if w.chance(2) {
 		required := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{w.nodeTerm()}}

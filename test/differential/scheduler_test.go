@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	upstreamplugins "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
@@ -43,8 +44,8 @@ type nodeOpinion struct {
 }
 
 // schedulerPlugins asks the plugins of both sides about the same pods, each on its own: about every node, also one
-// that another plugin refuses. The order of plugins and what a pod is given in the end follow from it; preemption
-// is not asked.
+// that another plugin refuses. The order of plugins and what a pod is given in the end follow from it. schedulerPreemption
+// compares preemption.
 func schedulerPlugins(t *testing.T) {
 	metrics.Register()
 	var asked, refused, scored int
@@ -176,6 +177,16 @@ func (o opinion) relative() opinion {
 
 // judges are both sides over the objects of a world.
 func judges(t *testing.T, w *placement) (ours, theirs func(*corev1.Pod) opinion) {
+	factory := informed(t, w, func(ctx context.Context, client *fake.Clientset, factory informers.SharedInformerFactory) {
+		theirs = upstreamJudge(ctx, t, w, client, factory)
+	})
+	return ourJudge(t, factory), theirs
+}
+
+// informed are informers of a world, of what our scheduler reads and what prepare, which is called before they start, asks for.
+func informed(
+	t *testing.T, w *placement, prepare func(context.Context, *fake.Clientset, informers.SharedInformerFactory),
+) informers.SharedInformerFactory {
 	ctx, cancel := context.WithCancel(context.Background())
 	client := fake.NewSimpleClientset(w.objects()...)
 	factory := informers.NewSharedInformerFactory(client, 0)
@@ -187,11 +198,11 @@ func judges(t *testing.T, w *placement) (ours, theirs func(*corev1.Pod) opinion)
 		}
 		informer.Informer()
 	}
-	theirs = upstreamJudge(ctx, t, w, client, factory)
+	prepare(ctx, client, factory)
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	synctest.Wait()
-	return ourJudge(t, factory), theirs
+	return factory
 }
 
 func ourJudge(t *testing.T, factory informers.SharedInformerFactory) func(*corev1.Pod) opinion {
@@ -213,14 +224,21 @@ func ourJudge(t *testing.T, factory informers.SharedInformerFactory) func(*corev
 	}
 }
 
-// upstreamSide has upstream's plugins of the default profile, in their order.
+// upstreamSide has upstream's plugins of the default profile, in their order, and the framework that they are in.
 type upstreamSide struct {
-	plugins []fwk.Plugin
-	weights map[string]int64
-	nodes   []fwk.NodeInfo
+	plugins    []fwk.Plugin
+	weights    map[string]int64
+	nodes      []fwk.NodeInfo
+	framework  framework.Framework
+	preemption *defaultpreemption.DefaultPreemption
 }
 
 func upstreamJudge(ctx context.Context, t *testing.T, w *placement, client *fake.Clientset, factory informers.SharedInformerFactory) func(*corev1.Pod) opinion {
+	side := newUpstreamSide(ctx, t, w, client, factory)
+	return func(pod *corev1.Pod) opinion { return side.judge(ctx, t, pod).relative() }
+}
+
+func newUpstreamSide(ctx context.Context, t *testing.T, w *placement, client *fake.Clientset, factory informers.SharedInformerFactory) *upstreamSide {
 	snapshot := cache.NewSnapshot(w.placed, w.nodes)
 	nodes, err := snapshot.NodeInfos().List()
 	if err != nil {
@@ -231,10 +249,12 @@ func upstreamJudge(ctx context.Context, t *testing.T, w *placement, client *fake
 		t.Fatal(err)
 	}
 	profile, side := &defaults.Profiles[0], &upstreamSide{weights: map[string]int64{}, nodes: nodes}
-	_, err = frameworkruntime.NewFramework(ctx, side.registry(), profile,
+	side.framework, err = frameworkruntime.NewFramework(ctx, side.registry(), profile,
 		frameworkruntime.WithClientSet(client),
 		frameworkruntime.WithInformerFactory(factory),
 		frameworkruntime.WithSnapshotSharedLister(snapshot),
+		frameworkruntime.WithMutableSnapshotLister(snapshot),
+		frameworkruntime.WithPodNominator(noNominations{}),
 		frameworkruntime.WithSharedDRAManager(devicesOf(ctx, t, client, factory)),
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
 	)
@@ -242,11 +262,11 @@ func upstreamJudge(ctx context.Context, t *testing.T, w *placement, client *fake
 		t.Fatal(err)
 	}
 	side.order(profile.Plugins.MultiPoint.Enabled)
-	return func(pod *corev1.Pod) opinion { return side.judge(ctx, t, pod).relative() }
+	return side
 }
 
 // notAsked are no filters and no scores, or need what these worlds do not have.
-var notAsked = []string{"DefaultPreemption", "DefaultBinder", "PrioritySort", "SchedulingGates", "DeferredPodScheduling"}
+var notAsked = []string{"DefaultBinder", "PrioritySort", "SchedulingGates", "DeferredPodScheduling"}
 
 // registry is upstream's; it tells the side which plugins it makes.
 func (s *upstreamSide) registry() frameworkruntime.Registry {
@@ -254,7 +274,9 @@ func (s *upstreamSide) registry() frameworkruntime.Registry {
 	for name, factory := range registry {
 		registry[name] = func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 			p, err := factory(ctx, args, handle)
-			if err == nil && !slices.Contains(notAsked, name) {
+			if preempts, is := p.(*defaultpreemption.DefaultPreemption); is {
+				s.preemption = preempts
+			} else if err == nil && !slices.Contains(notAsked, name) {
 				s.plugins = append(s.plugins, p)
 			}
 			return p, err

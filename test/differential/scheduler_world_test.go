@@ -57,6 +57,7 @@ func newPlacement(g *generator) *placement {
 		w.pending = append(w.pending, w.pod())
 	}
 	w.addDevices()
+	w.addDrivers()
 	return w
 }
 
