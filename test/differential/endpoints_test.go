@@ -170,10 +170,24 @@ type mirrorWorld struct {
 	was string
 }
 
+// sliceLabels are those of a slice, in a description.
+var sliceLabels = regexp.MustCompile(`(?m)^ *slice .* labels=(map\[[^]]*\])`)
+
+// labelsOfSlices are the different labels that slices have.
+func labelsOfSlices(description string) map[string]bool {
+	all := map[string]bool{}
+	for _, match := range sliceLabels.FindAllStringSubmatch(description, -1) {
+		all[match[1]] = true
+	}
+	return all
+}
+
 // excuse: upstream takes a slice that it has for other ports, may then have to create one for it, and asks for the
-// name that exists already: "already exists", in each of its tries, and nothing changes.
+// name that exists already: "already exists", in each of its tries, and nothing changes, or nothing more: some slices then have
+// the labels of the Endpoints before.
 func (l *mirrorWorld) excuse(ours, upstream string) string {
-	if strings.Contains(ours, "changed=true") && strings.Contains(upstream, "changed=false") {
+	stopped := len(labelsOfSlices(ours)) == 1 && len(labelsOfSlices(upstream)) > 1
+	if strings.Contains(ours, "changed=true") && (strings.Contains(upstream, "changed=false") || stopped) {
 		return "upstream cannot create a slice under a name that is taken"
 	}
 	return ""

@@ -122,6 +122,8 @@ var (
 	started = regexp.MustCompile(`started=\w+`)
 	decided = regexp.MustCompile(`condition (FailureTarget|SuccessCriteriaMet)=True`)
 	ending  = regexp.MustCompile(`terminating=\d+`)
+	// outcome is how pods of a Job ended, and those that ended well after they were deleted.
+	outcome = regexp.MustCompile(`succeeded=\d+ failed=\d+ completed="[^"]*"|  \d+ pod .* Succeeded deleted .*\n`)
 )
 
 // excuse: which of several new pods go when there are too many is chance with upstream, as it creates them beside each
@@ -129,7 +131,7 @@ var (
 // end of the pod that it counted last, even if another one ended later (newBackoffRecord): a pod that was not Ready for long when
 // it was deleted has an early end. Ours counts from the latest end. When a suspended Job is resumed whose end is decided, upstream writes
 // so with the next change only. And a pod that it lets go when it replaces it, just before the worlds are compared, it tells a second
-// later.
+// later; a pod that was deleted, and so has failed, may end well within that second.
 func (l *jobWorld) excuse(ours, upstream string) string {
 	if alikeWithout(index, ours, upstream) {
 		return "other indexes of pods that are alike were removed"
@@ -147,6 +149,9 @@ func (l *jobWorld) excuse(ours, upstream string) string {
 	}
 	if alikeWithout(ending, ours, upstream) && ending.FindString(ours) < ending.FindString(upstream) {
 		return "upstream tells a second later that a pod is gone"
+	}
+	if alikeWithout(outcome, ours, upstream) && strings.Contains(upstream, "Succeeded deleted") && !strings.Contains(ours, "Succeeded deleted") {
+		return "upstream counts a second later that a pod was deleted, and it has ended well by then"
 	}
 	return ""
 }
