@@ -13,6 +13,7 @@ import (
 	policylisters "k8s.io/client-go/listers/policy/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/budgets"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
@@ -36,11 +37,11 @@ func newEvictor(s *scheduler, cfg Config) *evictor {
 }
 
 // allowances lists what the disruption budgets allow now.
-func (v *evictor) allowances() []budget {
+func (v *evictor) allowances() []budgets.Budget {
 	if v.budgets == nil {
 		return nil
 	}
-	return allowances(v.budgets)
+	return budgets.Of(v.budgets)
 }
 
 // evict starts one preemption. The preemptor comes back from the queue when the victims are gone.

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/budgets"
 )
 
 // Eviction is what a preemption would evict from one node.
@@ -34,14 +36,14 @@ func (j *Judge) Evictions(pod *corev1.Pod) ([]Eviction, error) {
 }
 
 func (j *Judge) evictions(q question) (all []Eviction) {
-	var budgets []budget
+	var allowed []budgets.Budget
 	if j.config.serves(disruptionBudgets) {
-		budgets = allowances(j.config.Informers.Policy().V1().PodDisruptionBudgets().Lister())
+		allowed = budgets.Of(j.config.Informers.Policy().V1().PodDisruptionBudgets().Lister())
 	}
 	fit := q.engine.diagnose(q.pod, q.class)
 	var found []*eviction
 	for _, node := range fit.candidates(j.cache.nodes) {
-		if v := q.engine.tryOut(q.pod, q.class, node, budgets); v != nil {
+		if v := q.engine.tryOut(q.pod, q.class, node, allowed); v != nil {
 			found = append(found, v)
 		}
 	}

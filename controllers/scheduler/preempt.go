@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-io/setpoint/controllers/scheduler/budgets"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/views"
 )
@@ -35,7 +36,7 @@ type nomination struct {
 
 // preempt looks for the node on which evicting pods of lower priority does the least harm. It gives nil and the reason
 // in fit.Preemption if no eviction helps. Nothing is changed. The profile must have Preemption.
-func (e *engine) preempt(pod *plugin.Pod, fit *FitError, budgets []budget) *eviction {
+func (e *engine) preempt(pod *plugin.Pod, fit *FitError, allowed []budgets.Budget) *eviction {
 	if pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever {
 		fit.Preemption = preemptNever
 		return nil
@@ -44,7 +45,7 @@ func (e *engine) preempt(pod *plugin.Pod, fit *FitError, budgets []budget) *evic
 		fit.Preemption = preemptWaiting
 		return nil
 	}
-	if best := e.mildest(pod, fit, budgets); best != nil {
+	if best := e.mildest(pod, fit, allowed); best != nil {
 		fit.Preemption = fmt.Sprintf("%d pod(s) of lower priority on %s are being evicted.", len(best.victims), best.node.Name)
 		fit.Hint = ""
 		return best
@@ -62,7 +63,7 @@ func (e *engine) preempt(pod *plugin.Pod, fit *FitError, budgets []budget) *evic
 
 // mildest compares the evictions that would help, as many as the profile wants to compare. Nodes where none helps do not
 // count, and the search starts at another node each time, so no node is left out for good.
-func (e *engine) mildest(pod *plugin.Pod, fit *FitError, budgets []budget) *eviction {
+func (e *engine) mildest(pod *plugin.Pod, fit *FitError, allowed []budgets.Budget) *eviction {
 	var best *eviction
 	if !e.cache.hasBelow(pod.Priority()) {
 		return nil
@@ -74,7 +75,7 @@ func (e *engine) mildest(pod *plugin.Pod, fit *FitError, budgets []budget) *evic
 	}
 	start, enough := int(e.round%uint64(n)), e.profile.Preemption.Compared(n)
 	for i := 0; i < n && compared < enough; i++ {
-		found := e.tryOut(pod, fit.class, candidates[(start+i)%n], budgets)
+		found := e.tryOut(pod, fit.class, candidates[(start+i)%n], allowed)
 		if found == nil {
 			continue
 		}
@@ -100,7 +101,7 @@ func (e *engine) victimsLeaving(pod *plugin.Pod) bool {
 
 // tryOut finds the pods to evict from one node, as few and as unimportant as possible; nil if the pod would not fit
 // even then.
-func (e *engine) tryOut(pod *plugin.Pod, c *class, node *plugin.Node, budgets []budget) *eviction {
+func (e *engine) tryOut(pod *plugin.Pod, c *class, node *plugin.Node, allowed []budgets.Budget) *eviction {
 	if !node.HasBelow(pod.Priority()) {
 		return nil // on most nodes of a large cluster: nothing is copied for them
 	}
@@ -117,7 +118,7 @@ func (e *engine) tryOut(pod *plugin.Pod, c *class, node *plugin.Node, budgets []
 		return nil
 	}
 	slices.SortFunc(lower, moreImportant)
-	protected, free := splitByBudget(lower, budgets)
+	protected, free := budgets.Split(lower, allowed)
 	found := &eviction{node: node}
 	for i, p := range append(protected, free...) {
 		trial.add(p)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/setpoint-io/setpoint/controllers/scheduler/budgets"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
 )
@@ -35,7 +36,7 @@ type preemptCase struct {
 	name    string
 	nodes   []*corev1.Node
 	placed  []*corev1.Pod
-	budgets []budget
+	budgets []budgets.Budget
 	pod     *corev1.Pod
 	victims []string
 	message string
@@ -50,7 +51,7 @@ func preemptCases() []preemptCase {
 		pod.Labels["app"] = app
 		return pod
 	}
-	guard := []budget{{"default", "guard", labels.SelectorFromSet(labels.Set{"app": "guarded"}), 0, nil}}
+	guard := []budgets.Budget{{Namespace: "default", Name: "guard", Selector: labels.SelectorFromSet(labels.Set{"app": "guarded"})}}
 	return []preemptCase{
 		{
 			name: "nobody is less important", nodes: two, placed: []*corev1.Pod{bound(testPod("a", "2", ""), "node-1"), bound(testPod("b", "2", ""), "node-2")},
@@ -234,36 +235,6 @@ func TestPreemptionLooksAtEveryNode(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestSplitByBudget: a budget pays once for a pod, and never for one without labels.
-func TestSplitByBudget(t *testing.T) {
-	pod := func(name string, app map[string]string) *plugin.Pod {
-		return plugin.NewPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: app}})
-	}
-	web := map[string]string{"app": "web"}
-	pods := []*plugin.Pod{pod("paid", web), pod("first", web), pod("second", web), pod("other", map[string]string{"app": "db"}), pod("plain", nil)}
-	notDB, err := labels.Parse("app!=db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	protected, free := splitByBudget(pods, []budget{{"default", "notDB", notDB, 1, map[string]metav1.Time{"paid": {}}}})
-	if len(protected) != 1 || protected[0].Name != "second" || len(free) != 4 {
-		t.Errorf("protected %v, free %v", protected, free)
-	}
-}
-
-// TestSplitByBudgetStopsAtTheFirst: a pod that one budget protects is not counted against the next.
-func TestSplitByBudgetStopsAtTheFirst(t *testing.T) {
-	pod := func(name string) *plugin.Pod {
-		return plugin.NewPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"name": name}}})
-	}
-	first := budget{"default", "first", labels.SelectorFromSet(labels.Set{"name": "a"}), 0, nil}
-	both := budget{"default", "second", labels.Everything(), 1, nil}
-	protected, free := splitByBudget([]*plugin.Pod{pod("a"), pod("b")}, []budget{first, both})
-	if len(protected) != 1 || len(free) != 1 || free[0].Name != "b" {
-		t.Errorf("protected %v, free %v", protected, free)
 	}
 }
 
