@@ -44,6 +44,13 @@ vet ./... || failed=1
 for module in test/bench test/conformance test/differential setpointtest/envtest; do
   (cd "$module" && vet . && CGO_ENABLED=0 go test -count=1 -vet=off .) || failed=1
 done
+# What follows waits more than it computes: meanwhile the tests' libraries are compiled for the race detector.
+compiling=
+if [[ ${RACE:-1} != 0 ]]; then
+  mapfile -t libraries < <(go list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
+  GOGC=$compiler_gogc nice -n 19 go build "${race_flags[@]}" "${libraries[@]}" &
+  compiling=$!
+fi
 # Upstream's own judgement of the API, in short (make conformance: all of it).
 SUITE=short CLASS=A PROCS=6 test/conformance/run.sh || failed=1
 # The tests of others' clients run with programs that take long to build (make clients).
@@ -73,6 +80,8 @@ if [[ ${RACE:-1} != 0 && ${RACE:-1} != full ]]; then
   CGO_ENABLED=0 go test "${test_flags[@]}" "${shortened[@]}" || failed=1
   test_flags+=(-short)
 fi
+
+[[ -z $compiling ]] || wait "$compiling" || failed=1
 
 mapfile -t others < <(comm -23 <(go list ./... | sort) <(go list "${static_packages[@]}" | sort))
 if ((${#others[@]} == 0)); then

@@ -76,7 +76,7 @@ func TestRepair(t *testing.T) {
 				w.Run(New())
 				time.Sleep(grace + time.Second)
 				w.Settle()
-				if diff := cmp.Diff(c.writes, w.Writes()); diff != "" {
+				if diff := cmp.Diff(c.writes, w.Changes()); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)
 				}
 				events := w.Events.List()
