@@ -114,6 +114,9 @@ func mirroring(careless bool) setpointtest.Exploration {
 // TestExploreFindsALeaderCrash: a copy that is left over when the leader crashes after it was made, because the watch
 // ends with the leader and the origin is deleted before the next one begins.
 func TestExploreFindsALeaderCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("dozens of worlds with three servers each: make test plays them without the race detector, and one of them with it")
+	}
 	e := mirroring(true)
 	findings := setpointtest.Find(t, e)
 	if len(findings) == 0 {

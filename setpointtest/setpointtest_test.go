@@ -135,6 +135,10 @@ func TestFaultsOfLoops(t *testing.T) {
 
 // TestHours: virtual hours pass, with a job in each.
 func TestHours(t *testing.T) {
+	hours := 3
+	if testing.Short() {
+		hours = 1
+	}
 	synctest.Test(t, func(t *testing.T) {
 		c := setpointtest.Start(t, setpointtest.Config{Nodes: 2})
 		c.Apply(`
@@ -147,9 +151,9 @@ spec:
   jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}
 `)
 		begun := time.Now()
-		c.Advance(3*time.Hour + time.Minute)
+		c.Advance(time.Duration(hours)*time.Hour + time.Minute)
 		jobs, err := c.Kubernetes().BatchV1().Jobs("default").List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(jobs.Items) != 3 {
+		if err != nil || len(jobs.Items) != hours {
 			t.Errorf("%d jobs after %v, %v", len(jobs.Items), time.Since(begun), err)
 		}
 	})

@@ -124,7 +124,8 @@ func (m *Machine) Resume() error {
 	return nil
 }
 
-// PowerOff ends everything on the machine at once.
+// PowerOff ends everything on the machine at once, and takes its cable away: the kernel does so only when it finds the time to remove
+// the machine's namespace.
 func (m *Machine) PowerOff() error {
 	if m.init == nil {
 		return nil
@@ -132,6 +133,18 @@ func (m *Machine) PowerOff() error {
 	err := m.init.Process.Kill()
 	_ = m.init.Wait() // it was killed
 	m.init = nil
+	return errors.Join(err, m.unplug())
+}
+
+func (m *Machine) unplug() error {
+	if m.port == nil {
+		return nil
+	}
+	err := netlink.LinkDel(m.port)
+	m.port = nil
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EINVAL) {
+		return nil // the kernel was faster
+	}
 	return err
 }
 
