@@ -66,7 +66,7 @@ test/compose.sh || failed=1
 # real containers that hold this program: with the race detector it is not static.
 export SETPOINT_TEST_BINARY=$PWD/bin/setpoint
 if [[ ${RACE:-1} != 0 ]]; then
-  CGO_ENABLED=0 go test -count=1 -vet=off -run "TestScripts/(walkthrough|reset|load|rollout|ingress|dns|cri|userns)" ./cmd/setpoint || failed=1
+  CGO_ENABLED=0 go test -count=1 -vet=off -run "TestScripts/(walkthrough|reset|load|rollout|ingress|dns|cri|userns|nettrace)" ./cmd/setpoint || failed=1
 fi
 
 test_flags=(-count=1 -vet=off -timeout "$package_timeout" -p "$packages_at_once")
