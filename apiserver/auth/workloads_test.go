@@ -141,7 +141,9 @@ var volumesResource = corev1.SchemeGroupVersion.WithResource("persistentvolumes"
 
 // volumeOf is a volume of a claim in x, with Secrets for its driver.
 func volumeOf(claim string) *corev1.PersistentVolume {
-	secret := func(use string) *corev1.SecretReference { return &corev1.SecretReference{Namespace: "storage", Name: claim + "-" + use} }
+	secret := func(use string) *corev1.SecretReference {
+		return &corev1.SecretReference{Namespace: "storage", Name: claim + "-" + use}
+	}
 	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + claim}, Spec: corev1.PersistentVolumeSpec{
 		ClaimRef: &corev1.ObjectReference{Namespace: "x", Name: claim},
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
