@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	policylisters "k8s.io/client-go/listers/policy/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/budgets"
@@ -22,26 +21,22 @@ const evictLimit = 16
 
 // evictor carries out preemptions.
 type evictor struct {
-	scheduler *scheduler
-	budgets   policylisters.PodDisruptionBudgetLister // nil where budgets are not served
-	slots     chan struct{}
-	children  sync.WaitGroup
+	scheduler  *scheduler
+	allowances func() []budgets.Budget
+	slots      chan struct{}
+	children   sync.WaitGroup
 }
 
 func newEvictor(s *scheduler, cfg Config) *evictor {
-	v := &evictor{scheduler: s, slots: make(chan struct{}, evictLimit)}
-	if cfg.serves(disruptionBudgets) {
-		v.budgets = cfg.Informers.Policy().V1().PodDisruptionBudgets().Lister()
-	}
-	return v
+	return &evictor{scheduler: s, allowances: cfg.allowances, slots: make(chan struct{}, evictLimit)}
 }
 
-// allowances lists what the disruption budgets allow now.
-func (v *evictor) allowances() []budgets.Budget {
-	if v.budgets == nil {
+// allowances lists what the disruption budgets allow now; nothing where they are not served.
+func (c Config) allowances() []budgets.Budget {
+	if !c.serves(disruptionBudgets) {
 		return nil
 	}
-	return budgets.Of(v.budgets)
+	return budgets.Of(c.Informers.Policy().V1().PodDisruptionBudgets().Lister())
 }
 
 // evict starts one preemption. The preemptor comes back from the queue when the victims are gone.

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/setpoint-io/setpoint/controllers/scheduler/budgets"
 )
 
 // Eviction is what a preemption would evict from one node.
@@ -21,8 +19,7 @@ type Eviction struct {
 // if it compares all nodes. It does not ask whether victims of the pod are leaving already.
 func (j *Judge) Evictions(pod *corev1.Pod) ([]Eviction, error) {
 	by := j.profiles[cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName)]
-	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
-	if by == nil || by.Preemption == nil || never {
+	if by == nil || by.Preemption == nil || preemptsNever(pod) {
 		return nil, nil
 	}
 	j.mu.Lock()
@@ -36,11 +33,7 @@ func (j *Judge) Evictions(pod *corev1.Pod) ([]Eviction, error) {
 }
 
 func (j *Judge) evictions(q question) (all []Eviction) {
-	var allowed []budgets.Budget
-	if j.config.serves(disruptionBudgets) {
-		allowed = budgets.Of(j.config.Informers.Policy().V1().PodDisruptionBudgets().Lister())
-	}
-	fit := q.engine.diagnose(q.pod, q.class)
+	allowed, fit := j.config.allowances(), q.engine.diagnose(q.pod, q.class)
 	var found []*eviction
 	for _, node := range fit.candidates(j.cache.nodes) {
 		if v := q.engine.tryOut(q.pod, q.class, node, allowed); v != nil {

@@ -37,7 +37,7 @@ type nomination struct {
 // preempt looks for the node on which evicting pods of lower priority does the least harm. It gives nil and the reason
 // in fit.Preemption if no eviction helps. Nothing is changed. The profile must have Preemption.
 func (e *engine) preempt(pod *plugin.Pod, fit *FitError, allowed []budgets.Budget) *eviction {
-	if pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever {
+	if preemptsNever(pod.Pod) {
 		fit.Preemption = preemptNever
 		return nil
 	}
@@ -59,6 +59,10 @@ func (e *engine) preempt(pod *plugin.Pod, fit *FitError, allowed []budgets.Budge
 	}
 	fit.Preemption = fmt.Sprintf("0/%d nodes are available: %s.", fit.Nodes, histogram(reasons))
 	return nil
+}
+
+func preemptsNever(pod *corev1.Pod) bool {
+	return pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
 }
 
 // mildest compares the evictions that would help, as many as the profile wants to compare. Nodes where none helps do not
