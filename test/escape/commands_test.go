@@ -24,8 +24,9 @@ import (
 
 const (
 	namespace = "default"
-	// podTimeMax bounds what a pod does; a healthy machine needs a second or two.
-	podTimeMax = 30 * time.Second
+	// podTimeMax bounds what a pod does. A healthy machine needs a second or two; a container that the agent refuses half of the
+	// times, as in subpath-swap, is tried again every ten seconds at last.
+	podTimeMax = 2 * time.Minute
 	// kubectlTimeMax bounds one command.
 	kubectlTimeMax = 30 * time.Second
 )
