@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/collect"
+	"github.com/setpoint-io/setpoint/agent/devices"
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/eviction"
 	"github.com/setpoint-io/setpoint/agent/images"
@@ -84,6 +86,10 @@ type agent struct {
 	stopping <-chan struct{}
 	cancel   context.CancelFunc
 	storage
+	// devices are those of device plugins; nil on a node that uses none.
+	devices *devices.Manager
+	// manager runs the pods, once it is there.
+	manager atomic.Pointer[pods.Manager]
 	// users are those of the pods with user namespaces.
 	users *userns.Ranges
 }
@@ -176,7 +182,7 @@ func (a *agent) pods(
 	sender := status.NewManager(status.Config{Client: a.Client, Logger: a.Logger})
 	children.Go(func() { sender.Run(ctx) })
 	dirs := podconfig.Dirs{Root: a.DataDir}
-	m = pods.New(pods.Config{
+	cfg := pods.Config{
 		NodeName: a.NodeName, Client: a.Client, Runtime: a.Runtime, RuntimeName: a.runtimeName(ctx),
 		HostIPs: []string{a.NodeIP.String()}, Dirs: dirs,
 		DNS:     resolvconf.Node{Servers: a.ClusterDNS, Domain: a.ClusterDomain, Path: a.resolvConf()},
@@ -189,7 +195,12 @@ func (a *agent) pods(
 		Users:           a.users,
 		RestartPauseMax: a.Settings.RestartPauseMax,
 		Allocatable:     watch.allocatable, RuntimeHandler: lookup.RuntimeHandler, UserAgent: "kube-probe/1.37", Logger: a.Logger,
-	})
+	}
+	if a.devices != nil {
+		cfg.Devices = a.devices
+	}
+	m = pods.New(cfg)
+	a.manager.Store(m)
 	return m, func(ctx context.Context) error {
 		informer := bound.Core().V1().Pods().Informer()
 		everywhere.StartWithContext(ctx)
@@ -334,7 +345,7 @@ func (a *agent) usePodCIDR(ctx context.Context, watch *nodeWatch, cidr string) e
 }
 
 func (a *agent) nodeConfig(ctx context.Context) node.Config {
-	return node.Config{
+	cfg := node.Config{
 		Name: a.NodeName, Client: a.Client, Addresses: a.Addresses, Labels: a.nodeLabels(),
 		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port),
 		Annotations: a.annotations, Conditions: a.networkConditions,
@@ -346,6 +357,10 @@ func (a *agent) nodeConfig(ctx context.Context) node.Config {
 		Ready:  a.ready,
 		Images: a.images, Runtime: a.runtimeFeatures, VolumesInUse: a.volumesInUse,
 	}
+	if a.devices != nil {
+		cfg.Devices, cfg.ForgetExtended = a.devices.Counts, a.devices.Fresh()
+	}
+	return cfg
 }
 
 func (a *agent) ready(ctx context.Context) error {

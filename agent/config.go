@@ -99,8 +99,8 @@ type Config struct {
 	// WithoutMounts keeps volumes in plain directories; see volumes.Config.
 	WithoutMounts bool
 
-	// Plugins makes the agent use the CSI drivers that open a socket in plugins_registry below DataDir, and leave it to the
-	// controllers to attach volumes.
+	// Plugins makes the agent use the CSI drivers and device plugins that open a socket in plugins_registry or register in
+	// device-plugins below DataDir, and leave it to the controllers to attach volumes.
 	Plugins bool
 
 	// Settings are what a KubeletConfiguration says. The zero Settings remove no images and evict no pods.

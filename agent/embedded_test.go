@@ -48,6 +48,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "copy" {
 		os.Exit(copyFile(os.Args[2], os.Args[3]))
 	}
+	if len(os.Args) == 2 && os.Args[1] == "device" {
+		os.Exit(useDevice())
+	}
 	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
 		os.Exit(inNamespaces())
 	}

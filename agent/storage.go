@@ -14,7 +14,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi"
-	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
 	"github.com/setpoint-io/setpoint/agent/volumes/csinode"
 	"github.com/setpoint-io/setpoint/agent/volumes/local"
 	"github.com/setpoint-io/setpoint/agent/volumes/watched"
@@ -44,14 +43,11 @@ func (a *agent) openStorage(ctx context.Context, children *sync.WaitGroup) (err 
 	children.Go(func() { a.csiNode.Run(ctx) })
 	a.contents = watched.New(ctx, a.Client)
 	children.Go(a.contents.Wait)
-	return a.openDrivers(ctx, children)
+	return a.openPlugins(ctx, children)
 }
 
-// openDrivers finds CSI drivers and uses them.
+// openDrivers uses the CSI drivers that are found.
 func (a *agent) openDrivers(ctx context.Context, children *sync.WaitGroup) (err error) {
-	if !a.Plugins {
-		return nil
-	}
 	dirs := podconfig.Dirs{Root: a.DataDir}
 	a.csi, err = csi.New(ctx, csi.Config{
 		NodeName: a.NodeName, Client: a.Client, Dirs: dirs, Nodes: a.csiNode, BuiltIn: []string{localvolume.Driver}, Node: a.ownNode,
@@ -61,14 +57,6 @@ func (a *agent) openDrivers(ctx context.Context, children *sync.WaitGroup) (err 
 		return fmt.Errorf("agent: %w", err)
 	}
 	children.Go(func() { a.csi.Run(ctx) })
-	children.Go(func() {
-		err := registration.Run(ctx, registration.Config{
-			Dir: dirs.PluginRegistry(), Handlers: map[string]registration.Handler{registration.TypeCSI: a.csi}, Logger: a.Logger,
-		})
-		if err != nil {
-			a.Logger.Error("no more plugins are found", "err", err)
-		}
-	})
 	return nil
 }
 

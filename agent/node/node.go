@@ -58,6 +58,10 @@ type Config struct {
 	MaxPods int64
 	// Allocatable is what of the capacity pods can have. Nil: all.
 	Allocatable func(capacity corev1.ResourceList) corev1.ResourceList
+	// Devices are the numbers of device plugins' devices, all of them and the healthy ones. Nil: there are none.
+	Devices func() (capacity, allocatable corev1.ResourceList)
+	// ForgetExtended: what the Node says of resources in other domains than Kubernetes' is of an earlier machine.
+	ForgetExtended bool
 	// Annotations are what else others have to know of the node; they are kept as they are here. Nil: nothing.
 	Annotations func() map[string]string
 	// Conditions are more than this package's own. Nil: none.

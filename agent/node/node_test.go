@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -82,6 +83,47 @@ func TestAdoptionKeepsWhatOthersWrote(t *testing.T) {
 			t.Errorf("conditions = %+v", n.Status.Conditions)
 		}
 	})
+}
+
+// TestResourcesOfDevicesAndOfOthers: what an administrator wrote stays, what a plugin had on an earlier machine becomes zero.
+func TestResourcesOfDevicesAndOfOthers(t *testing.T) {
+	five := corev1.ResourceList{"example.com/old": resource.MustParse("5"), "example.com/gpu": resource.MustParse("5")}
+	for forget, want := range map[bool]string{false: "5", true: "0"} {
+		old := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Capacity: five, Allocatable: five}}
+		var broken atomic.Bool
+		cfg := Config{ForgetExtended: forget, Devices: func() (capacity, allocatable corev1.ResourceList) {
+			healthy := "2"
+			if broken.Load() {
+				healthy = "1"
+			}
+			return corev1.ResourceList{"example.com/gpu": resource.MustParse("2")}, corev1.ResourceList{"example.com/gpu": resource.MustParse(healthy)}
+		}}
+		inBubble(t, cfg, []runtime.Object{old}, func(t *testing.T, client *fake.Clientset, changed chan<- struct{}) {
+			check := func(list corev1.ResourceList, name corev1.ResourceName, want string) {
+				t.Helper()
+				if got := list[name]; got.String() != want {
+					t.Errorf("%s: %s, not %s", name, got.String(), want)
+				}
+			}
+			check(getNode(t, client).Status.Capacity, "example.com/old", want)
+			check(getNode(t, client).Status.Allocatable, "example.com/old", want)
+			broken.Store(true)
+			changed <- struct{}{}
+			synctest.Wait()
+			check(getNode(t, client).Status.Capacity, "example.com/gpu", "2")
+			check(getNode(t, client).Status.Allocatable, "example.com/gpu", "1")
+			check(getNode(t, client).Status.Capacity, corev1.ResourcePods, "110")
+			n := getNode(t, client)
+			n.Status.Capacity["example.com/old"] = resource.MustParse("7") // by an administrator
+			if _, err := client.CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(answerPause)
+			changed <- struct{}{}
+			synctest.Wait()
+			check(getNode(t, client).Status.Allocatable, "example.com/old", "7")
+		})
+	}
 }
 
 // TestAnnotationsAndConditionsOfTheWiring are on the Node soon after they change, beside those of others.

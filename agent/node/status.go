@@ -122,11 +122,7 @@ func withoutHeartbeats(s corev1.NodeStatus) corev1.NodeStatus {
 func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Time) corev1.NodeStatus {
 	s := *old.DeepCopy()
 	s.Addresses = k.Addresses
-	s.Capacity = k.capacity()
-	s.Allocatable = s.Capacity.DeepCopy()
-	if k.Allocatable != nil {
-		s.Allocatable = k.Allocatable(s.Capacity)
-	}
+	k.resources(&s)
 	s.DaemonEndpoints.KubeletEndpoint.Port = k.Port
 	s.NodeInfo = k.info()
 	s.DeclaredFeatures = []string{poddial.Feature}

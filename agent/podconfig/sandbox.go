@@ -25,6 +25,9 @@ const (
 	// pluginsDir and registryDir are where plugins have their sockets, upstream's names.
 	pluginsDir  = "plugins"
 	registryDir = "plugins_registry"
+	// devicesDir and resourcesDir are where device plugins register and monitors ask, upstream's names.
+	devicesDir   = "device-plugins"
+	resourcesDir = "pod-resources"
 	// seccompDir is the administrator's: profiles that pods name.
 	seccompDir = "seccomp"
 )
@@ -34,7 +37,8 @@ func (d Dirs) Pods() string { return filepath.Join(d.Root, podsDir) }
 
 // All are the folders below Root; each is closed to other users by itself.
 func (d Dirs) All() []string {
-	return []string{d.Pods(), filepath.Join(d.Root, logsDir), d.ImageAccess(), d.Seccomp(), d.LocalVolumes(), d.Plugins(), d.PluginRegistry()}
+	return []string{d.Pods(), filepath.Join(d.Root, logsDir), d.ImageAccess(), d.Seccomp(), d.LocalVolumes(), d.Plugins(), d.PluginRegistry(),
+		d.DevicePlugins(), d.PodResources()}
 }
 
 // ImageAccess is the directory of the records of who may use which image.
@@ -45,6 +49,12 @@ func (d Dirs) Plugins() string { return filepath.Join(d.Root, pluginsDir) }
 
 // PluginRegistry is the directory in which plugins open the sockets by which they are found.
 func (d Dirs) PluginRegistry() string { return filepath.Join(d.Root, registryDir) }
+
+// DevicePlugins is the directory of the sockets of device plugins, and of the record of who has which device.
+func (d Dirs) DevicePlugins() string { return filepath.Join(d.Root, devicesDir) }
+
+// PodResources is the directory of the socket at which monitors ask which pod has which device.
+func (d Dirs) PodResources() string { return filepath.Join(d.Root, resourcesDir) }
 
 // LocalVolumes is the directory of the volumes of the class setpoint-local.
 func (d Dirs) LocalVolumes() string { return filepath.Join(d.Root, localDir) }

@@ -278,6 +278,11 @@ func (w *worker) containerConfig(
 		return nil, err
 	}
 	podconfig.MapUsers(cfg.Mounts, in.Users)
+	given, err := w.given(ctx, v.pod, c)
+	if err != nil {
+		return nil, err
+	}
+	given.AddTo(cfg)
 	return cfg, os.MkdirAll(filepath.Join(w.m.Dirs.PodLogs(v.pod), c.Name), 0o755)
 }
 

@@ -54,6 +54,8 @@ type Config struct {
 	SeccompDefault bool
 	// Users are those that pods with user namespaces have. Nil: none has one.
 	Users *userns.Ranges
+	// Devices are those of device plugins. Nil: there are none.
+	Devices Devices
 	// RestartPauseMax is the longest pause of a container that keeps ending; 0 is upstream's.
 	RestartPauseMax time.Duration
 	// RuntimeHandler is the handler of a RuntimeClass.
@@ -114,6 +116,9 @@ func (m *Manager) Run(ctx context.Context, informer cache.SharedIndexInformer) e
 		if !wait.For(ctx, lookRetry) {
 			return nil
 		}
+	}
+	if m.Devices != nil {
+		m.Devices.Retain(m.has)
 	}
 	m.removeLeftovers(ctx)
 	m.children.Go(func() { m.followEvents(ctx) })

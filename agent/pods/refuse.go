@@ -24,14 +24,15 @@ type refusal struct {
 	at  time.Time
 }
 
-// judge looks once, before anything of the pod runs, for fields that this node refuses or drops.
-func (w *worker) judge(ctx context.Context, v view) error {
+// judge looks once, before anything of the pod runs, for fields that this node refuses or drops. It returns why the pod is refused, also
+// if it was before.
+func (w *worker) judge(ctx context.Context, v view) (refusal, error) {
 	if w.judged || !v.runtime.Empty() || v.gone || v.pod.DeletionTimestamp != nil || finished(v.pod) {
-		return nil
+		return v.refused, nil
 	}
 	node, err := nodeOf(ctx, w.m.Runtime)
 	if err != nil {
-		return err
+		return refusal{}, err
 	}
 	w.judged = true
 	findings := podfields.Find(&v.pod.Spec, "spec", node)
@@ -41,10 +42,19 @@ func (w *worker) judge(ctx context.Context, v view) error {
 		}
 	}
 	if why := rejectionFor(findings); why != nil {
-		now := time.Now()
-		w.refused = refusal{why: why, at: now.Add(w.m.refusals.wait(v.pod, now))}
+		return w.refuse(v.pod, why), nil
 	}
-	return nil
+	return v.refused, nil
+}
+
+// refuse has the pod fail: of one owner's pods the first at once, the next ones later.
+func (w *worker) refuse(pod *corev1.Pod, why *status.Rejection) refusal {
+	now := time.Now()
+	r := refusal{why: why, at: now.Add(w.m.refusals.wait(pod, now))}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused = r
+	return r
 }
 
 // rejectionFor names every field for which a pod is refused; nil if there is none.

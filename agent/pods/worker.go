@@ -43,7 +43,6 @@ type worker struct {
 	tasks     sync.WaitGroup
 	announced map[string]string // container -> incarnation whose back-off had its event
 	judged    bool              // whether the fields of the pod were looked at
-	refused   refusal
 
 	mu       sync.Mutex
 	pod      *corev1.Pod
@@ -54,6 +53,7 @@ type worker struct {
 	unwanted bool // once its pod has finished, nothing of it stays
 	swept    bool // of a disposable pod: its files are gone
 	rejected *status.Rejection
+	refused  refusal
 	notes    notes
 }
 
@@ -180,11 +180,11 @@ func (w *worker) step(ctx context.Context) (time.Duration, error) {
 	w.recall(pod, seen)
 	v := w.view(pod, gone, seen)
 	v.pending, v.generation = pending, generation
-	if err := w.judge(ctx, v); err != nil {
+	if v.refused, err = w.judge(ctx, v); err != nil {
 		return 0, err
 	}
-	v.refused = w.refused
 	s := plan(v)
+	w.freeDevices(s)
 	if w.reject(s.rejected) {
 		w.announceRejection(pod, s.rejected)
 	}
@@ -214,7 +214,7 @@ func (w *worker) view(pod *corev1.Pod, gone bool, seen *observed.Pod) view {
 		crashes[name] = &c
 	}
 	return view{
-		pod: pod, gone: gone, runtime: seen, now: time.Now(), unwanted: w.unwanted, rejected: w.rejected,
+		pod: pod, gone: gone, runtime: seen, now: time.Now(), unwanted: w.unwanted, rejected: w.rejected, refused: w.refused,
 		started: w.probes.Started, failed: w.probes.Failed, crashes: crashes,
 		startFailed: maps.Clone(w.notes.startFailed), retryAt: maps.Clone(w.notes.retryAt), podRetryAt: w.notes.podRetryAt,
 		actuated: w.notes.actuated.clone(),
@@ -245,7 +245,7 @@ func (w *worker) status(v view, s step) corev1.PodStatus {
 		}
 	}
 	w.mu.Unlock()
-	return status.Generate(status.Input{
+	now := status.Generate(status.Input{
 		Pod: v.pod, Runtime: v.runtime, Waiting: waiting, Ended: s.ended, Rejected: s.rejected, Resize: w.resizeStatus(v),
 		Ready:   func(c *observed.Container) bool { return w.probes.Ready(c.Id) },
 		Started: func(c *observed.Container) bool { return w.probes.Started(c.Id) },
@@ -254,6 +254,8 @@ func (w *worker) status(v view, s step) corev1.PodStatus {
 		},
 		HostIPs: w.m.HostIPs, RuntimeName: w.m.RuntimeName, Now: v.now,
 	})
+	w.deviceStatus(&now)
+	return now
 }
 
 // announceBackOff records one event for each incarnation that has to wait.

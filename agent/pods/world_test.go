@@ -35,6 +35,7 @@ type world struct {
 	manager *Manager
 	events  *recorder
 	dir     string
+	devices *dongles // nil: none
 	// pressure of the node.
 	pressure []corev1.NodeConditionType
 	ctx      context.Context // of the agent
@@ -63,7 +64,7 @@ func (w *world) startAgent() {
 	objects := lookups{client: w.client}
 	sender := status.NewManager(status.Config{Client: w.client})
 	dirs := podconfig.Dirs{Root: w.dir}
-	m := New(Config{
+	cfg := Config{
 		NodeName: "n1", Client: w.client, Runtime: w.runtime, RuntimeName: "setpoint", HostIPs: []string{"192.0.2.1"}, Dirs: dirs,
 		Objects: objects, Events: w.events, Status: sender,
 		Images:         images.New(images.Config{Service: w.runtime, Events: w.events, Dir: dirs.ImageAccess(), Secret: objects.Secret}),
@@ -72,7 +73,11 @@ func (w *world) startAgent() {
 		RuntimeHandler: func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil },
 		Pressure:       func() []corev1.NodeConditionType { return w.pressure },
 		UserAgent:      "kube-probe/test",
-	})
+	}
+	if w.devices != nil {
+		cfg.Devices = w.devices
+	}
+	m := New(cfg)
 	w.manager = m
 	go func() {
 		var senders sync.WaitGroup

@@ -2,6 +2,7 @@ package userns
 
 import (
 	"errors"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -66,7 +67,17 @@ func isPrivileged(c *corev1.Container) bool {
 // isPowerful: capabilities that a container adds may be about what belongs to the host, as its clock, and mean nothing in a user namespace.
 func isPowerful(c *corev1.Container) bool {
 	added := c.SecurityContext != nil && c.SecurityContext.Capabilities != nil && len(c.SecurityContext.Capabilities.Add) > 0
-	return added || isPrivileged(c) || len(c.VolumeDevices) > 0
+	return added || isPrivileged(c) || len(c.VolumeDevices) > 0 || hasDevices(c)
+}
+
+// hasDevices: their nodes and files belong to users of the host.
+func hasDevices(c *corev1.Container) bool {
+	for name := range c.Resources.Limits {
+		if strings.Contains(string(name), "/") {
+			return true
+		}
+	}
+	return len(c.Resources.Claims) > 0
 }
 
 // hasOwnVolumes: all volumes are made for the pod on the node. Others may lie on file systems that cannot be mounted with other users.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 )
 
@@ -46,6 +47,12 @@ func TestWhichPodsHaveAUserNamespace(t *testing.T) {
 		"secret":    {volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}), false, true, true},
 		"host path": {volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}), false, false, true},
 		"claim":     {volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}), false, false, true},
+		"plugin's device": {with(func(s *corev1.PodSpec) {
+			s.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+		}), false, false, true},
+		"claimed device": {with(func(s *corev1.PodSpec) {
+			s.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}
+		}), false, false, true},
 		"block": {with(func(s *corev1.PodSpec) {
 			s.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "disk"}}
 		}), false, false, true},

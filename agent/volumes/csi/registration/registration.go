@@ -14,9 +14,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TypeCSI is the type of plugins that are CSI drivers.
-const TypeCSI = "CSIPlugin"
-
 // Handler uses the plugins of one type. It is called by several goroutines, for one socket by one at a time.
 type Handler interface {
 	// Validate says what is wrong with a plugin.

@@ -40,7 +40,7 @@ func watching(t *testing.T, h *handler) (dir string, end func()) {
 	done := make(chan error)
 	go func() {
 		done <- registration.Run(ctx, registration.Config{
-			Dir: dir, Handlers: map[string]registration.Handler{registration.TypeCSI: h}, Logger: slog.New(slog.DiscardHandler)})
+			Dir: dir, Handlers: map[string]registration.Handler{"CSIPlugin": h}, Logger: slog.New(slog.DiscardHandler)})
 	}()
 	ended := false
 	end = func() {

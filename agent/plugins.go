@@ -1,0 +1,62 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	pluginregistration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/setpoint-io/setpoint/agent/devices"
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
+)
+
+// openPlugins finds plugins and uses them: CSI drivers and device plugins.
+func (a *agent) openPlugins(ctx context.Context, children *sync.WaitGroup) error {
+	if !a.Plugins {
+		return nil
+	}
+	if err := a.openDrivers(ctx, children); err != nil {
+		return err
+	}
+	if err := a.openDevices(ctx, children); err != nil {
+		return err
+	}
+	children.Go(func() {
+		err := registration.Run(ctx, registration.Config{
+			Dir: podconfig.Dirs{Root: a.DataDir}.PluginRegistry(), Logger: a.Logger,
+			Handlers: map[string]registration.Handler{
+				pluginregistration.CSIPlugin: a.csi, pluginregistration.DevicePlugin: a.devices,
+			},
+		})
+		if err != nil {
+			a.Logger.Error("no more plugins are found", "err", err)
+		}
+	})
+	return nil
+}
+
+// openDevices lets device plugins register.
+func (a *agent) openDevices(ctx context.Context, children *sync.WaitGroup) (err error) {
+	a.devices, err = devices.New(ctx, devices.Config{
+		Dir: podconfig.Dirs{Root: a.DataDir}.DevicePlugins(), Changed: a.look, Affected: a.lookAt, Logger: a.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	children.Go(func() {
+		if err := a.devices.Run(ctx); err != nil {
+			a.Logger.Error("device plugins cannot register", "err", err)
+		}
+	})
+	return nil
+}
+
+// lookAt has a pod looked at, once pods are run.
+func (a *agent) lookAt(pod types.UID) {
+	if manager := a.manager.Load(); manager != nil {
+		manager.Look(pod)
+	}
+}

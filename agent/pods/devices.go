@@ -1,0 +1,72 @@
+package pods
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/status"
+)
+
+// Devices are those of device plugins.
+type Devices interface {
+	// Allocate gives a pod what it asks for, once. The error says why it cannot run here.
+	Allocate(ctx context.Context, pod *corev1.Pod) error
+	// Given is what a container gets with its devices, asked before each of its incarnations.
+	Given(ctx context.Context, pod *corev1.Pod, c *corev1.Container) (podconfig.Given, error)
+	// Status is the health of a container's devices.
+	Status(pod types.UID, container string) []corev1.ResourceStatus
+	// Free ends what a pod has.
+	Free(pod types.UID)
+	// Retain ends what pods have that keep does not name.
+	Retain(keep func(types.UID) bool)
+}
+
+// reasonAdmission is upstream's for a pod that does not get its devices.
+const reasonAdmission = "UnexpectedAdmissionError"
+
+// allocateDevices reports whether the pod has its devices; if not, it fails. It is part of the task that makes the sandbox, so a plugin
+// that hangs keeps only its pods waiting.
+func (w *worker) allocateDevices(ctx context.Context, pod *corev1.Pod) bool {
+	if w.m.Devices == nil {
+		return true
+	}
+	err := w.m.Devices.Allocate(ctx, pod)
+	if err != nil && ctx.Err() == nil {
+		w.logger.Warn("pod does not get its devices", "err", err)
+		w.refuse(pod, &status.Rejection{Reason: reasonAdmission, Message: "Pod was rejected: " + err.Error()})
+	}
+	return err == nil
+}
+
+// freeDevices gives back the devices of a pod of which nothing runs or will.
+func (w *worker) freeDevices(s step) {
+	if w.m.Devices != nil && s.ended && w.task == nil {
+		w.m.Devices.Free(w.uid)
+	}
+}
+
+// given is what drivers of devices add to a container.
+func (w *worker) given(ctx context.Context, pod *corev1.Pod, c *corev1.Container) (podconfig.Given, error) {
+	if w.m.Devices == nil {
+		return podconfig.Given{}, nil
+	}
+	return w.m.Devices.Given(ctx, pod, c)
+}
+
+// deviceStatus completes a pod's status with the health of its devices.
+func (w *worker) deviceStatus(s *corev1.PodStatus) {
+	if w.m.Devices == nil {
+		return
+	}
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range list {
+			list[i].AllocatedResourcesStatus = w.m.Devices.Status(w.uid, list[i].Name)
+		}
+	}
+}
+
+// Look has the pod looked at: something that its status shows has changed.
+func (m *Manager) Look(pod types.UID) { m.wake(pod) }

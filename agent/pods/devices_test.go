@@ -1,0 +1,183 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/pods/podstest"
+)
+
+// dongles gives each pod one.
+type dongles struct {
+	mu    sync.Mutex
+	has   map[types.UID]bool
+	err   error
+	hang  bool
+	freed []types.UID
+}
+
+func (d *dongles) Allocate(ctx context.Context, pod *corev1.Pod) error {
+	d.mu.Lock()
+	hang, err := d.hang, d.err
+	d.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if err == nil {
+		d.mu.Lock()
+		d.has[pod.UID] = true
+		d.mu.Unlock()
+	}
+	return err
+}
+
+func (d *dongles) Given(context.Context, *corev1.Pod, *corev1.Container) (podconfig.Given, error) {
+	return podconfig.Given{
+		Envs:        []*runtimeapi.KeyValue{{Key: "DONGLE", Value: []byte("plugin's")}, {Key: "OWN", Value: []byte("plugin's")}},
+		Devices:     []*runtimeapi.Device{{ContainerPath: "/dev/dongle", HostPath: "/dev/null", Permissions: "r"}},
+		Annotations: map[string]string{"example.com/dongle": "1", "io.kubernetes.container.hash": "x"}, CDI: []string{"example.com/dongle=1"},
+	}, nil
+}
+
+func (d *dongles) Status(pod types.UID, _ string) []corev1.ResourceStatus {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.has[pod] {
+		return nil
+	}
+	return []corev1.ResourceStatus{{Name: "example.com/dongle"}}
+}
+
+func (d *dongles) Free(pod types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.has[pod] {
+		d.freed = append(d.freed, pod)
+	}
+	delete(d.has, pod)
+}
+
+func (d *dongles) Retain(keep func(types.UID) bool) {
+	d.mu.Lock()
+	var gone []types.UID
+	for pod := range d.has {
+		if !keep(pod) {
+			gone = append(gone, pod)
+		}
+	}
+	d.mu.Unlock()
+	for _, pod := range gone {
+		d.Free(pod)
+	}
+}
+
+func (d *dongles) took() []types.UID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.freed)
+}
+
+// withDongles begins anew with an agent that has devices.
+func withDongles(t *testing.T, programs map[string]podstest.Program, d *dongles, body func(w *world)) {
+	d.has = map[types.UID]bool{}
+	inBubble(t, programs, func(w *world) {
+		w.stopAgent()
+		w.devices = d
+		w.startAgent()
+		body(w)
+	})
+}
+
+func TestAContainerGetsWhatItsDevicesGive(t *testing.T) {
+	d := &dongles{}
+	withDongles(t, map[string]podstest.Program{"web": {}}, d, func(w *world) {
+		pod := newPod("p", "web")
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OWN", Value: "pod's"}}
+		w.create(pod)
+		cfg := w.runtime.Config("c0")
+		var own string
+		for _, e := range cfg.Envs {
+			if e.Key == "OWN" {
+				own = string(e.Value) // the last one counts
+			}
+		}
+		if own != "pod's" || cfg.Envs[0].Key != "DONGLE" || cfg.Devices[0].ContainerPath != "/dev/dongle" || cfg.CDIDevices[0].Name != "example.com/dongle=1" ||
+			cfg.Annotations["example.com/dongle"] != "1" || cfg.Annotations["io.kubernetes.container.hash"] == "x" {
+			t.Errorf("%v", cfg)
+		}
+		if got := w.get("p").Status.ContainerStatuses[0].AllocatedResourcesStatus; len(got) != 1 {
+			t.Errorf("status %v", got)
+		}
+		if freed := d.took(); len(freed) != 0 {
+			t.Errorf("freed %v", freed)
+		}
+	})
+}
+
+// TestDevicesAreFreeWhenThePodHasEnded, long before it is deleted.
+func TestDevicesAreFreeWhenThePodHasEnded(t *testing.T) {
+	d := &dongles{}
+	withDongles(t, map[string]podstest.Program{"job": {ExitAfter: time.Minute}}, d, func(w *world) {
+		pod := newPod("p", "job")
+		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+		w.create(pod)
+		w.stopAgent()
+		w.startAgent()
+		w.settle()
+		if freed := d.took(); len(freed) != 0 {
+			t.Errorf("freed %v while it runs", freed)
+		}
+		time.Sleep(time.Minute)
+		w.settle()
+		if got := w.get("p").Status.Phase; got != corev1.PodSucceeded || !slices.Equal(d.took(), []types.UID{"uid-p"}) {
+			t.Errorf("%s, freed %v", got, d.took())
+		}
+	})
+}
+
+func TestAPodWithoutItsDevicesFails(t *testing.T) {
+	d := &dongles{err: errors.New("Allocate failed due to too few, which is unexpected")}
+	withDongles(t, map[string]podstest.Program{"web": {}}, d, func(w *world) {
+		w.create(newPod("p", "web"))
+		got := w.get("p").Status
+		if got.Phase != corev1.PodFailed || got.Reason != "UnexpectedAdmissionError" ||
+			got.Message != "Pod was rejected: Allocate failed due to too few, which is unexpected" {
+			t.Errorf("%s %s %s", got.Phase, got.Reason, got.Message)
+		}
+		if calls := w.runtime.Calls(); len(calls) != 0 {
+			t.Errorf("something of it ran: %v", calls)
+		}
+	})
+}
+
+// TestAPluginThatHangsDoesNotKeepAPodFromBeingDeleted, nor another from starting.
+func TestAPluginThatHangsDoesNotKeepAPodFromBeingDeleted(t *testing.T) {
+	d := &dongles{hang: true}
+	withDongles(t, map[string]podstest.Program{"web": {}}, d, func(w *world) {
+		w.create(newPod("p", "web"))
+		d.mu.Lock()
+		d.hang = false
+		d.mu.Unlock()
+		w.create(newPod("q", "web"))
+		if got := w.get("q").Status.Phase; got != corev1.PodRunning {
+			t.Errorf("q is %s", got)
+		}
+		w.delete("p", 30)
+		w.settle()
+		synctest.Wait()
+		if w.exists("p") {
+			t.Error("p is there")
+		}
+	})
+}
