@@ -117,6 +117,7 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	defer nodes.Shutdown()
 	manager, start := a.pods(ctx, children, watch, nodes)
 	children.Go(func() { a.serve(ctx, listener, manager) })
+	a.tellResources(ctx, children, manager)
 	a.endPods(ctx, children, manager)
 	images := collect.New(a.collectConfig(ctx))
 	children.Go(func() { images.Run(ctx) })

@@ -9,11 +9,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/setpoint-io/setpoint/agent/devices/devicestest"
 )
@@ -101,6 +104,29 @@ func (m *machine) plug(given string) *devicestest.Plugin {
 	return p
 }
 
+// tellsResources is what the node tells monitors, a line for each device.
+func (m *machine) tellsResources() string {
+	m.t.Helper()
+	conn, err := grpc.NewClient("unix://"+filepath.Join(m.dir, "pod-resources", "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer conn.Close()
+	list, err := podresources.NewPodResourcesListerClient(conn).List(m.t.Context(), &podresources.ListPodResourcesRequest{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var lines []string
+	for _, pod := range list.PodResources {
+		for _, c := range pod.Containers {
+			for _, d := range c.Devices {
+				lines = append(lines, fmt.Sprintf("%s/%s %s %s", pod.Name, c.Name, d.ResourceName, strings.Join(d.DeviceIds, ",")))
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // TestADeviceOfAPlugin: a pod has it and another does not, also after the agent and the plugin were replaced, until the pod is deleted.
 func TestADeviceOfAPlugin(t *testing.T) {
 	m := newMachine(t)
@@ -123,6 +149,9 @@ func TestADeviceOfAPlugin(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"Allocate d1", "Allocate d1"}, plugin.Calls()); diff != "" {
 		t.Error(diff)
+	}
+	if got := m.tellsResources(); got != "web/c example.com/dongle d1" {
+		t.Errorf("the node tells %q", got)
 	}
 	m.stop()
 	m.start()

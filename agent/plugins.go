@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/devices"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/podresources"
+	"github.com/setpoint-io/setpoint/agent/pods"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
 )
 
@@ -52,6 +55,19 @@ func (a *agent) openDevices(ctx context.Context, children *sync.WaitGroup) (err 
 		}
 	})
 	return nil
+}
+
+// tellResources answers monitors that ask which pod has which device.
+func (a *agent) tellResources(ctx context.Context, children *sync.WaitGroup, manager *pods.Manager) {
+	if a.devices == nil {
+		return
+	}
+	socket := filepath.Join(podconfig.Dirs{Root: a.DataDir}.PodResources(), "kubelet.sock")
+	children.Go(func() {
+		if err := podresources.Run(ctx, podresources.Config{Socket: socket, Pods: manager.Pods, Devices: a.devices}); err != nil {
+			a.Logger.Error("nobody can ask which pod has which device", "err", err)
+		}
+	})
 }
 
 // lookAt has a pod looked at, once pods are run.
