@@ -137,6 +137,7 @@ var rooms = []room{
 	{[]string{"agent/devices"}, "the devices of device plugins: which there are, and who has which", []string{"agent/{podconfig,private}", "agent/volumes/csi/registration"}, "what a pod has is on disk before its container is made, so no device is given twice"},
 	{[]string{"agent/devices/ledger"}, "who has which device, and who gets which", nil, "pure, so that each rule of a kubelet is a row of a table"},
 	{[]string{"agent/devices/devicestest"}, "a device plugin for tests", nil, ""},
+	{[]string{"agent/cri/embedded/cdi"}, "names of devices in the Container Device Interface, and what their specs say", nil, "the runtime knows nodes, mounts and variables only"},
 	{[]string{"agent/podresources"}, "the socket at which monitors ask which pod has which devices", []string{"agent/devices/ledger"}, "it reads only, and asks those who know each time"},
 	{[]string{"agent/userns"}, "which pods have user namespaces, and which users of the host are theirs", []string{"agent/private"}, "runtimes make what they are told: who owns what is decided in one place, and kept"},
 	{[]string{"agent/router"}, "Ingresses on the ports of a node", []string{"agent/wait"}, "where a request goes is decided by its table, which is pure"},

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/cdi"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
@@ -66,6 +67,9 @@ func (r *Runtime) CreateContainer(
 	}
 	if err := validateContainer(config); err != nil {
 		return "", err
+	}
+	if config, err = cdi.Resolve(config, r.config.CDIDirs); err != nil {
+		return "", status.Error(codes.InvalidArgument, err.Error())
 	}
 	c, err := r.newContainer(s, config)
 	if err != nil {

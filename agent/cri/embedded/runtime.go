@@ -55,6 +55,8 @@ type Config struct {
 	// NoDemoImage leaves the demo images out; DemoExecutable is what they contain, empty means this executable.
 	NoDemoImage    bool
 	DemoExecutable string
+	// CDIDirs hold the specs of CDI devices; none means /etc/cdi and /var/run/cdi.
+	CDIDirs []string
 	// PodPIDsMax is how many processes a pod may have; 0: a part of the machine's.
 	PodPIDsMax int64
 	// ReservedMemoryBytes and ReservedPIDs of the machine all pods together cannot have.

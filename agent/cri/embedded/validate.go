@@ -81,8 +81,6 @@ func validateContainer(config *runtimeapi.ContainerConfig) error {
 		return errNoLabels
 	case security.GetApparmor().GetProfileType() == runtimeapi.SecurityProfile_Localhost:
 		return status.Error(codes.Unimplemented, "the embedded runtime loads no AppArmor profile; use containerd")
-	case len(config.GetCDIDevices()) > 0:
-		return status.Error(codes.Unimplemented, "the embedded runtime resolves no CDI devices; use containerd")
 	case security.GetRunAsGroup() != nil && security.GetRunAsUser() == nil && security.GetRunAsUsername() == "":
 		return status.Error(codes.InvalidArgument, "a group needs a user")
 	}
