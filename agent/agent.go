@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/informers"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/claims"
 	"github.com/setpoint-io/setpoint/agent/collect"
 	"github.com/setpoint-io/setpoint/agent/devices"
 	"github.com/setpoint-io/setpoint/agent/events"
@@ -88,6 +89,8 @@ type agent struct {
 	storage
 	// devices are those of device plugins; nil on a node that uses none.
 	devices *devices.Manager
+	// claims are those of DRA drivers; nil with devices.
+	claims *claims.Manager
 	// manager runs the pods, once it is there.
 	manager atomic.Pointer[pods.Manager]
 	// users are those of the pods with user namespaces.
@@ -198,7 +201,7 @@ func (a *agent) pods(
 		Allocatable:     watch.allocatable, RuntimeHandler: lookup.RuntimeHandler, UserAgent: "kube-probe/1.37", Logger: a.Logger,
 	}
 	if a.devices != nil {
-		cfg.Devices = a.devices
+		cfg.Devices, cfg.Claims = a.devices, a.claims
 	}
 	m = pods.New(cfg)
 	a.manager.Store(m)

@@ -99,7 +99,7 @@ type Config struct {
 	// WithoutMounts keeps volumes in plain directories; see volumes.Config.
 	WithoutMounts bool
 
-	// Plugins makes the agent use the CSI drivers and device plugins that open a socket in plugins_registry or register in
+	// Plugins makes the agent use the CSI drivers, device plugins and DRA drivers that open a socket in plugins_registry or register in
 	// device-plugins below DataDir, and leave it to the controllers to attach volumes.
 	Plugins bool
 

@@ -97,6 +97,7 @@ type machine struct {
 	runtime *embedded.Runtime
 	url     string
 	plugins bool
+	cdiDirs []string
 	cancel  context.CancelFunc
 	done    chan error
 }
@@ -119,7 +120,7 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) start() {
 	m.t.Helper()
 	logger := slog.New(slog.NewTextHandler(m.t.Output(), nil))
-	rt, err := embedded.New(embedded.Config{DataDir: m.dir, NodeName: m.name, Bridge: "spagent0", ClusterCIDR: netip.MustParsePrefix("10.199.0.0/16"), Logger: logger})
+	rt, err := embedded.New(embedded.Config{DataDir: m.dir, NodeName: m.name, Bridge: "spagent0", ClusterCIDR: netip.MustParsePrefix("10.199.0.0/16"), CDIDirs: m.cdiDirs, Logger: logger})
 	if err != nil {
 		m.t.Fatal(err)
 	}

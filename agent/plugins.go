@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	pluginregistration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
+	"github.com/setpoint-io/setpoint/agent/claims"
 	"github.com/setpoint-io/setpoint/agent/devices"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/podresources"
@@ -16,7 +17,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
 )
 
-// openPlugins finds plugins and uses them: CSI drivers and device plugins.
+// openPlugins finds plugins and uses them: CSI drivers, device plugins and DRA drivers.
 func (a *agent) openPlugins(ctx context.Context, children *sync.WaitGroup) error {
 	if !a.Plugins {
 		return nil
@@ -27,11 +28,14 @@ func (a *agent) openPlugins(ctx context.Context, children *sync.WaitGroup) error
 	if err := a.openDevices(ctx, children); err != nil {
 		return err
 	}
+	if err := a.openClaims(ctx, children); err != nil {
+		return err
+	}
 	children.Go(func() {
 		err := registration.Run(ctx, registration.Config{
 			Dir: podconfig.Dirs{Root: a.DataDir}.PluginRegistry(), Logger: a.Logger,
 			Handlers: map[string]registration.Handler{
-				pluginregistration.CSIPlugin: a.csi, pluginregistration.DevicePlugin: a.devices,
+				pluginregistration.CSIPlugin: a.csi, pluginregistration.DevicePlugin: a.devices, pluginregistration.DRAPlugin: a.claims,
 			},
 		})
 		if err != nil {
@@ -57,6 +61,18 @@ func (a *agent) openDevices(ctx context.Context, children *sync.WaitGroup) (err 
 	return nil
 }
 
+// openClaims uses the DRA drivers that are found.
+func (a *agent) openClaims(ctx context.Context, children *sync.WaitGroup) (err error) {
+	a.claims, err = claims.New(ctx, claims.Config{
+		NodeName: a.NodeName, Client: a.Client, File: podconfig.Dirs{Root: a.DataDir}.Claims(), Logger: a.Logger,
+	})
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	children.Go(func() { a.claims.Run(ctx) })
+	return nil
+}
+
 // tellResources answers monitors that ask which pod has which device.
 func (a *agent) tellResources(ctx context.Context, children *sync.WaitGroup, manager *pods.Manager) {
 	if a.devices == nil {
@@ -64,7 +80,8 @@ func (a *agent) tellResources(ctx context.Context, children *sync.WaitGroup, man
 	}
 	socket := filepath.Join(podconfig.Dirs{Root: a.DataDir}.PodResources(), "kubelet.sock")
 	children.Go(func() {
-		if err := podresources.Run(ctx, podresources.Config{Socket: socket, Pods: manager.Pods, Devices: a.devices}); err != nil {
+		err := podresources.Run(ctx, podresources.Config{Socket: socket, Pods: manager.Pods, Devices: a.devices, Claims: a.claims.Resources})
+		if err != nil {
 			a.Logger.Error("nobody can ask which pod has which device", "err", err)
 		}
 	})

@@ -125,6 +125,13 @@ func (m *Manager) Free(pod types.UID) {
 	}
 }
 
+// Has reports whether a pod has devices.
+func (m *Manager) Has(pod types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ledger.Has(pod)
+}
+
 // Retain ends what pods have that keep does not name.
 func (m *Manager) Retain(keep func(types.UID) bool) {
 	m.mu.Lock()

@@ -53,6 +53,9 @@ func (d Dirs) PluginRegistry() string { return filepath.Join(d.Root, registryDir
 // DevicePlugins is the directory of the sockets of device plugins, and of the record of who has which device.
 func (d Dirs) DevicePlugins() string { return filepath.Join(d.Root, devicesDir) }
 
+// Claims is the file that says which pods use which ResourceClaims, upstream's name.
+func (d Dirs) Claims() string { return filepath.Join(d.Root, "dra_manager_state") }
+
 // PodResources is the directory of the socket at which monitors ask which pod has which device.
 func (d Dirs) PodResources() string { return filepath.Join(d.Root, resourcesDir) }
 

@@ -44,6 +44,8 @@ type Config struct {
 	// Pods are those of the node.
 	Pods    func() []*corev1.Pod
 	Devices Devices
+	// Claims are those that a container uses.
+	Claims func(pod *corev1.Pod, c *corev1.Container) []*api.DynamicResource
 }
 
 // Run answers until ctx ends. The error is about the socket.
@@ -136,7 +138,7 @@ func (s *service) ofPod(pod *corev1.Pod) *api.PodResources {
 }
 
 func (s *service) ofContainer(pod *corev1.Pod, c *corev1.Container) *api.ContainerResources {
-	out := &api.ContainerResources{Name: c.Name}
+	out := &api.ContainerResources{Name: c.Name, DynamicResources: s.Claims(pod, c)}
 	for _, share := range s.Devices.Shares(pod.UID, c.Name) {
 		for _, d := range share.Devices {
 			out.Devices = append(out.Devices, deviceOf(share.Resource, d))

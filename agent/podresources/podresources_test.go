@@ -49,7 +49,13 @@ func asked(t *testing.T, pods ...*corev1.Pod) api.PodResourcesListerClient {
 	ctx, cancel := context.WithCancel(context.Background()) // outlives the test's context: the cleanup ends it
 	done := make(chan error)
 	go func() {
-		done <- Run(ctx, Config{Socket: socket, Pods: func() []*corev1.Pod { return pods }, Devices: devices{l}})
+		done <- Run(ctx, Config{Socket: socket, Pods: func() []*corev1.Pod { return pods }, Devices: devices{l},
+			Claims: func(pod *corev1.Pod, c *corev1.Container) []*api.DynamicResource {
+				if pod.UID == "p" && c.Name == "main" {
+					return []*api.DynamicResource{{ClaimName: "claim", ClaimNamespace: "ns"}}
+				}
+				return nil
+			}})
 	}()
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
@@ -78,7 +84,8 @@ func TestWhoHasWhat(t *testing.T) {
 		{ResourceName: gpu, DeviceIds: []string{"a"}, Topology: &api.TopologyInfo{Nodes: []*api.NUMANode{{ID: 1}}}},
 		{ResourceName: gpu, DeviceIds: []string{"b"}},
 	}
-	one := &api.PodResources{Name: "one", Namespace: "ns", Containers: []*api.ContainerResources{{Name: "side", Devices: has}, {Name: "main", Devices: has}}}
+	one := &api.PodResources{Name: "one", Namespace: "ns", Containers: []*api.ContainerResources{{Name: "side", Devices: has}, {Name: "main", Devices: has,
+		DynamicResources: []*api.DynamicResource{{ClaimName: "claim", ClaimNamespace: "ns"}}}}}
 	two := &api.PodResources{Name: "two", Namespace: "ns", Containers: []*api.ContainerResources{{Name: "side"}, {Name: "main"}}}
 	list, err := client.List(t.Context(), &api.ListPodResourcesRequest{})
 	if err != nil {

@@ -18,6 +18,8 @@ type Devices interface {
 	Given(ctx context.Context, pod *corev1.Pod, c *corev1.Container) (podconfig.Given, error)
 	// Status is the health of a container's devices.
 	Status(pod types.UID, container string) []corev1.ResourceStatus
+	// Has reports whether a pod has any.
+	Has(pod types.UID) bool
 	// Free ends what a pod has.
 	Free(pod types.UID)
 	// Retain ends what pods have that keep does not name.
@@ -41,19 +43,30 @@ func (w *worker) allocateDevices(ctx context.Context, pod *corev1.Pod) bool {
 	return err == nil
 }
 
-// freeDevices gives back the devices of a pod of which nothing runs or will.
+// freeDevices gives back the devices of a pod of which no container runs or will.
 func (w *worker) freeDevices(s step) {
-	if w.m.Devices != nil && s.ended && w.task == nil {
+	if w.m.Devices != nil && s.over && w.task == nil {
 		w.m.Devices.Free(w.uid)
 	}
 }
 
+func (w *worker) hasDevices() bool { return w.m.Devices != nil && w.m.Devices.Has(w.uid) }
+
 // given is what drivers of devices add to a container.
-func (w *worker) given(ctx context.Context, pod *corev1.Pod, c *corev1.Container) (podconfig.Given, error) {
-	if w.m.Devices == nil {
-		return podconfig.Given{}, nil
+func (w *worker) given(ctx context.Context, pod *corev1.Pod, c *corev1.Container) (given podconfig.Given, err error) {
+	if w.m.Devices != nil {
+		if given, err = w.m.Devices.Given(ctx, pod, c); err != nil {
+			return given, err
+		}
 	}
-	return w.m.Devices.Given(ctx, pod, c)
+	if w.m.Claims != nil {
+		more, err := w.m.Claims.Given(pod, c)
+		if err != nil {
+			return given, err
+		}
+		given.Merge(more)
+	}
+	return given, nil
 }
 
 // deviceStatus completes a pod's status with the health of its devices.

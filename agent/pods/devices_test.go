@@ -59,6 +59,12 @@ func (d *dongles) Status(pod types.UID, _ string) []corev1.ResourceStatus {
 	return []corev1.ResourceStatus{{Name: "example.com/dongle"}}
 }
 
+func (d *dongles) Has(pod types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.has[pod]
+}
+
 func (d *dongles) Free(pod types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -56,6 +56,8 @@ type Config struct {
 	Users *userns.Ranges
 	// Devices are those of device plugins. Nil: there are none.
 	Devices Devices
+	// Claims are those of DRA drivers. Nil: pods that have any cannot start.
+	Claims Claims
 	// RestartPauseMax is the longest pause of a container that keeps ending; 0 is upstream's.
 	RestartPauseMax time.Duration
 	// RuntimeHandler is the handler of a RuntimeClass.
@@ -117,9 +119,7 @@ func (m *Manager) Run(ctx context.Context, informer cache.SharedIndexInformer) e
 			return nil
 		}
 	}
-	if m.Devices != nil {
-		m.Devices.Retain(m.has)
-	}
+	m.reclaim(ctx)
 	m.removeLeftovers(ctx)
 	m.children.Go(func() { m.followEvents(ctx) })
 	m.children.Go(func() { m.relist(ctx) })

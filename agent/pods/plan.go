@@ -31,6 +31,8 @@ type view struct {
 	unwanted bool
 	// rejected: the pod failed as a whole.
 	rejected *status.Rejection
+	// prepared: drivers have prepared claims for the pod.
+	prepared bool
 	// refused: nothing of the pod may start, and at a time it fails for that.
 	refused refusal
 	// started and failed are the probes' verdicts by container id.
@@ -55,14 +57,15 @@ type view struct {
 type kind int
 
 const (
-	stay   kind = iota // nothing to do before wait
-	create             // volumes and a new sandbox
-	start              // start containers, in order
-	resize             // change limits of what runs
-	kill               // stop containers
-	stop               // stop the sandboxes
-	sweep              // take everything off the node
-	remove             // take everything off the node and the API
+	stay      kind = iota // nothing to do before wait
+	create                // volumes and a new sandbox
+	start                 // start containers, in order
+	resize                // change limits of what runs
+	kill                  // stop containers
+	stop                  // stop the sandboxes
+	unprepare             // give back what drivers have prepared
+	sweep                 // take everything off the node
+	remove                // take everything off the node and the API
 )
 
 // step is what to do next.
@@ -77,7 +80,9 @@ type step struct {
 	wait time.Duration
 	// waiting are containers in back-off.
 	waiting map[string]status.Waiting
-	// ended: no container will run again.
+	// over: no container runs, and none will.
+	over bool
+	// ended: nothing of the pod is left but its files, and nothing will be.
 	ended bool
 	// rejected is view.rejected, or what the plan found.
 	rejected *status.Rejection
@@ -152,7 +157,7 @@ func (s *step) soon(d time.Duration) {
 	}
 }
 
-// takeDown stops what runs, then the sandboxes; after that the pod has ended.
+// takeDown stops what runs, then the sandboxes, and has drivers end what they prepared; after that the pod has ended.
 func (v view) takeDown(s *step) {
 	for _, c := range v.runtime.Running() {
 		s.kill = append(
@@ -165,12 +170,14 @@ func (v view) takeDown(s *step) {
 			},
 		)
 	}
-	s.graceSeconds = v.grace()
+	s.graceSeconds, s.over = v.grace(), len(s.kill) == 0
 	switch {
 	case len(s.kill) > 0:
 		s.kind = kill
 	case v.anyReadySandbox():
 		s.kind = stop
+	case v.prepared:
+		s.kind = unprepare
 	default:
 		s.ended = true
 	}

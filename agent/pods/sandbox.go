@@ -37,6 +37,10 @@ func (w *worker) createSandbox(ctx context.Context, v view) {
 		w.sandboxFailed(ctx, v, events.FailedMount, err.Error(), err)
 		return
 	}
+	if err := w.prepareClaims(ctx, v.pod); err != nil {
+		w.sandboxFailed(ctx, v, events.FailedPrepareDynamicResources, fmt.Sprintf("Failed to prepare dynamic resources: %v", err), err)
+		return
+	}
 	users, err := w.takeUsers(ctx, v.pod)
 	if err != nil {
 		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)

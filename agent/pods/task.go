@@ -47,6 +47,8 @@ func (w *worker) act(ctx context.Context, v view, s step) {
 		w.task.until = v.now.Add(time.Duration(s.graceSeconds) * time.Second)
 	case stop:
 		w.begin(ctx, s.kind, func(ctx context.Context) { w.stopSandboxes(ctx, v) })
+	case unprepare:
+		w.begin(ctx, s.kind, func(ctx context.Context) { w.unprepareClaims(ctx) })
 	case sweep:
 		w.begin(ctx, s.kind, func(ctx context.Context) { w.sweep(ctx, v) })
 	case remove:

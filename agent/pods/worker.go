@@ -179,7 +179,7 @@ func (w *worker) step(ctx context.Context) (time.Duration, error) {
 	pod, pending, generation := w.m.allocate(pod)
 	w.recall(pod, seen)
 	v := w.view(pod, gone, seen)
-	v.pending, v.generation = pending, generation
+	v.pending, v.generation, v.prepared = pending, generation, w.hasClaims()
 	if v.refused, err = w.judge(ctx, v); err != nil {
 		return 0, err
 	}
@@ -247,6 +247,7 @@ func (w *worker) status(v view, s step) corev1.PodStatus {
 	w.mu.Unlock()
 	now := status.Generate(status.Input{
 		Pod: v.pod, Runtime: v.runtime, Waiting: waiting, Ended: s.ended, Rejected: s.rejected, Resize: w.resizeStatus(v),
+		Held:    w.hasDevices() || w.hasClaims(),
 		Ready:   func(c *observed.Container) bool { return w.probes.Ready(c.Id) },
 		Started: func(c *observed.Container) bool { return w.probes.Started(c.Id) },
 		TerminationMessage: func(c *observed.Container) string {

@@ -36,6 +36,7 @@ type world struct {
 	events  *recorder
 	dir     string
 	devices *dongles // nil: none
+	claims  *claims  // nil: none
 	// pressure of the node.
 	pressure []corev1.NodeConditionType
 	ctx      context.Context // of the agent
@@ -76,6 +77,9 @@ func (w *world) startAgent() {
 	}
 	if w.devices != nil {
 		cfg.Devices = w.devices
+	}
+	if w.claims != nil {
+		cfg.Claims = w.claims
 	}
 	m := New(cfg)
 	w.manager = m

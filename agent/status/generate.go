@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,8 @@ type Input struct {
 	TerminationMessage func(c *observed.Container) string
 	// Ended says that no container of the pod will run again.
 	Ended bool
+	// Held: the pod still has what others may get once it has ended, so it has not.
+	Held bool
 	// Rejected makes the phase Failed as soon as no container runs.
 	Rejected *Rejection
 	Resize   Resize
@@ -69,6 +72,9 @@ func Generate(in Input) corev1.PodStatus {
 	s.Phase = phase(in.Pod, &s, in.Ended)
 	if in.rejected() {
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, in.Rejected.Reason, in.Rejected.Message
+	}
+	if in.Held && terminal(s.Phase) {
+		s.Phase, s.Reason, s.Message = cmp.Or(old.Phase, corev1.PodPending), old.Reason, old.Message
 	}
 	if terminal(old.Phase) {
 		s.Phase = old.Phase // a finished pod stays finished

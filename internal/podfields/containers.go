@@ -30,9 +30,9 @@ func containerTypes() []Type {
 		{Of: corev1.ObjectFieldSelector{}, Enforced: "fieldPath", Rules: []Rule{{Fields: "apiVersion", Verdict: Harmless,
 			Why: "the API takes v1 only"}}},
 		{Of: corev1.ResourceFieldSelector{}, Enforced: "containerName resource divisor"},
-		{Of: corev1.ResourceRequirements{}, Enforced: "requests limits", Rules: []Rule{
-			{Fields: "claims", Verdict: Refused, Why: noDevice},
-		}},
+		{Of: corev1.ResourceRequirements{}, Enforced: "requests limits claims"},
+		{Of: corev1.ResourceClaim{}, Enforced: "name request"},
+		{Of: corev1.PodResourceClaim{}, Enforced: "name resourceClaimName resourceClaimTemplateName"},
 		{Of: corev1.VolumeMount{}, Enforced: "name readOnly mountPath subPath mountPropagation subPathExpr", Rules: []Rule{
 			{Fields: "recursiveReadOnly", Verdict: Refused, Why: "its runtime has no recursive read-only mounts", When: mustRecurse, Values: "`Enabled`",
 				Unless: func(n Node) bool { return n.RecursiveReadOnly }},

@@ -74,7 +74,6 @@ const containerFields = "name image command args workingDir ports envFrom env re
 const (
 	noVolume = "it has no such volumes"
 	noUser   = "it does not change the owner of single files"
-	noDevice = "it has no devices to give"
 	windows  = "a Linux node ignores it, a stock kubelet too"
 )
 
@@ -91,11 +90,10 @@ func specTypes() []Type {
 				"activeDeadlineSeconds dnsPolicy nodeSelector serviceAccountName serviceAccount automountServiceAccountToken nodeName hostNetwork hostPID " +
 				"hostIPC shareProcessNamespace securityContext imagePullSecrets hostname subdomain affinity schedulerName tolerations hostAliases " +
 				"priorityClassName priority dnsConfig readinessGates runtimeClassName enableServiceLinks preemptionPolicy overhead " +
-				"topologySpreadConstraints setHostnameAsFQDN os schedulingGates resources hostnameOverride",
+				"topologySpreadConstraints setHostnameAsFQDN os schedulingGates resources hostnameOverride resourceClaims",
 			Rules: []Rule{
 				{Fields: "hostUsers", Verdict: Refused, Why: "it has no user namespaces", When: isFalse,
 					Values: "`false`", Unless: func(n Node) bool { return n.UserNamespaces }},
-				{Fields: "resourceClaims", Verdict: Refused, Why: noDevice},
 				{Fields: "schedulingGroup", Verdict: Dropped, Why: "pods are scheduled one by one"},
 				{Fields: "evictionResponders", Verdict: Dropped, Why: "evictions wait for nobody"},
 			},

@@ -66,6 +66,16 @@ func (l *Ledger) Free(pod types.UID) bool {
 	return len(l.shares) < before
 }
 
+// Has reports whether a pod has a share.
+func (l *Ledger) Has(pod types.UID) bool {
+	for k := range l.shares {
+		if k.Pod == pod {
+			return true
+		}
+	}
+	return false
+}
+
 // Pods that have shares.
 func (l *Ledger) Pods() []types.UID {
 	found := map[types.UID]bool{}

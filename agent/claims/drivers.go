@@ -1,0 +1,151 @@
+package claims
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	draapi "k8s.io/kubelet/pkg/apis/dra/v1"
+
+	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
+	"github.com/setpoint-io/setpoint/agent/wait"
+)
+
+const (
+	// callTimeout bounds each call to a driver. Upstream's.
+	callTimeout = 45 * time.Second
+	// answerBytesMax bounds each answer of a driver.
+	answerBytesMax = 4 << 20
+	// wipeDelay is how long the slices of a driver stay whose plugin is gone: it may be updated. Upstream's.
+	wipeDelay = 30 * time.Second
+	// Pauses after slices could not be deleted.
+	wipeRetryMin = time.Second
+	wipeRetryMax = time.Minute
+)
+
+var _ registration.Handler = (*Manager)(nil)
+
+// drivers are those that have registered.
+type drivers struct {
+	mu sync.Mutex
+	// byName has the plugins of a driver, the latest last: while it is updated there are two.
+	byName map[string][]*driver
+	// wiping ends what will delete a driver's slices.
+	wiping map[string]context.CancelFunc
+}
+
+type driver struct {
+	endpoint string
+	conn     *grpc.ClientConn
+	plugin   draapi.DRAPluginClient
+}
+
+// get is the latest plugin of a driver.
+func (d *drivers) get(name string) (draapi.DRAPluginClient, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.byName[name]
+	if len(list) == 0 {
+		return nil, fmt.Errorf("DRA driver %s is not registered", name)
+	}
+	return list[len(list)-1].plugin, nil
+}
+
+// put adds a plugin, in place of one with the same endpoint.
+func (d *drivers) put(name string, next *driver) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.drop(name, next.endpoint)
+	d.byName[name] = append(d.byName[name], next)
+	if cancel := d.wiping[name]; cancel != nil {
+		cancel()
+		delete(d.wiping, name)
+	}
+}
+
+// drop removes a plugin, and reports whether that was the last one of its driver. d.mu is held.
+func (d *drivers) drop(name, endpoint string) (last bool) {
+	at := slices.IndexFunc(d.byName[name], func(p *driver) bool { return p.endpoint == endpoint })
+	if at < 0 {
+		return false
+	}
+	_ = d.byName[name][at].conn.Close()
+	d.byName[name] = slices.Delete(d.byName[name], at, at+1)
+	return len(d.byName[name]) == 0
+}
+
+func (d *drivers) closeAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, list := range d.byName {
+		for _, p := range list {
+			_ = p.conn.Close()
+		}
+	}
+	clear(d.byName)
+}
+
+// Validate says what is wrong with a driver's plugin.
+func (m *Manager) Validate(name, _ string, versions []string) error {
+	if !slices.Contains(versions, draapi.DRAPluginService) {
+		return fmt.Errorf("none of the gRPC services %v that the DRA plugin offers is %s", versions, draapi.DRAPluginService)
+	}
+	if len(name) > resourcev1.DriverNameMaxLength || len(utilvalidation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("%q is not the name of a DRA driver", name)
+	}
+	return nil
+}
+
+// Register begins to use it.
+func (m *Manager) Register(_ context.Context, name, endpoint string, _ []string) error {
+	conn, err := grpc.NewClient("unix://"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerBytesMax)))
+	if err != nil {
+		return err
+	}
+	m.drivers.put(name, &driver{endpoint: endpoint, conn: conn, plugin: draapi.NewDRAPluginClient(conn)})
+	return nil
+}
+
+// Deregister ends that. If the driver has no other plugin here, its slices go after a while: pods could only wait for its devices.
+func (m *Manager) Deregister(name, endpoint string) {
+	m.drivers.mu.Lock()
+	defer m.drivers.mu.Unlock()
+	if !m.drivers.drop(name, endpoint) || m.ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.drivers.wiping[name] = cancel
+	m.children.Go(func() {
+		if wait.For(ctx, wipeDelay) {
+			m.wipe(ctx, name)
+		}
+	})
+}
+
+// wipe deletes the ResourceSlices of this node, of one driver or ("") of all, until that has worked.
+func (m *Manager) wipe(ctx context.Context, driver string) {
+	selector := fields.Set{resourcev1.ResourceSliceSelectorNodeName: m.NodeName}
+	if driver != "" {
+		selector[resourcev1.ResourceSliceSelectorDriver] = driver
+	}
+	options := metav1.ListOptions{FieldSelector: selector.String()}
+	for pause := wipeRetryMin; ; pause = min(2*pause, wipeRetryMax) {
+		err := m.Client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, options)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		m.Logger.Warn("cannot delete ResourceSlices yet", "driver", driver, "err", err)
+		if !wait.For(ctx, pause) {
+			return
+		}
+	}
+}
