@@ -172,6 +172,7 @@ var allowedSkips = map[string]string{
 	"agent/cri/embedded/boot/become_test.go":        "a root directory of its own needs root",
 	"agent/cri/embedded/cgroup/group_test.go":       "cgroups need root",
 	"agent/network/network_test.go":                 "network namespaces need root",
+	"agent/network/wireguard/device_test.go":        "network namespaces need root",
 	"agent/policy/table/main_test.go":               "network namespaces need root",
 }
 

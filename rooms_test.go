@@ -17,7 +17,7 @@ import (
 // folder, "..." all below. Tests follow TestHouseTestImports.
 var rooms = []room{
 	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
-		[]string{".", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers"},
+		[]string{".", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/network/wireguard", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers"},
 		"commands are tested by starting the binary, which is slow, so logic stands elsewhere"},
 	{[]string{"cmd/setpoint/standin"}, "the etcd and kube-apiserver that envtest starts: their flags, and a cluster in memory", []string{"."}, "suites that use envtest run unchanged"},
 	{[]string{"cmd/setpoint/nodestatus"}, "the screen of `setpoint node status`", []string{"agent/network/plan"}, "a client of the API like any other: it works with every cluster"},
@@ -129,6 +129,7 @@ var rooms = []room{
 	{[]string{"agent/dns/forward"}, "other servers' answers, and the cache of them", nil, "knows nothing of the cluster"},
 	{[]string{"agent/..."}, "the node agent: the pods of one machine", []string{"internal/{localvolume,poddial,podfields}"}, "it uses the API as any client, so a stock kubelet can take its place"},
 	{[]string{"agent/network/plan"}, "how the pods of one node reach those of another, and why so", nil, "pure; both nodes and those who explain it choose by the same facts"},
+	{[]string{"agent/network/wireguard"}, "one end of encrypted ways between nodes: the device, its key, and the process where the kernel has none", nil, "its process has no privileges and outlives the agent; the agent tells it its peers as it would tell the kernel"},
 	{[]string{"agent/policy/plan"}, "the meaning of NetworkPolicies: sets and rules for the pods of one node", nil, "pure, so that every scenario is a row of a table"},
 	{[]string{"agent/gossip", "agent/session/..."}, "gossip between members; sessions by which nodes prove that they are alive", nil, "only the wiring calls them, on agents and servers; `gossip` is the only importer of memberlist, so nothing is gossiped without the key"},
 	{[]string{"agent/volumes/csi"}, "the CSI drivers of a node, asked to mount the volumes of its pods", []string{"agent/{events,machine,podconfig,private,wait}", "agent/volumes/csinode"}, "what was asked of a driver is on disk, so it can be taken back"},

@@ -35,7 +35,7 @@ func (n PodNetwork) has(cidr string) bool {
 }
 
 // peersOf lists the other nodes that have both an address and a range of the network, by
-// name. Of several with one range the oldest has it, and our own is nobody else's.
+// name. Of several with one range, or one key, the oldest has it, and our own is nobody else's.
 func peersOf(self string, all []*corev1.Node, network PodNetwork) []plan.Node {
 	peers := []plan.Node{}
 	taken := map[string]bool{}
@@ -47,7 +47,13 @@ func peersOf(self string, all []*corev1.Node, network PodNetwork) []plan.Node {
 			continue
 		}
 		taken[cidr] = true
-		if peer := plan.NodeOf(n); n.Name != self && peer.IP.IsValid() && !isSimulated(n) {
+		peer := plan.NodeOf(n)
+		if key := peer.Facts.WireGuardKey; key != "" && taken[key] { // the packets of the one that has it would go to this one
+			peer.Facts.WireGuardKey, peer.Facts.NoWireGuard = "", "another node has told its key"
+		} else {
+			taken[key] = true
+		}
+		if n.Name != self && peer.IP.IsValid() && !isSimulated(n) {
 			peers = append(peers, peer)
 		}
 	}

@@ -95,7 +95,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	ip, _ := netip.AddrFromSlice(c.IP)
 	announcer := network.NewAnnouncer(ip.Unmap(), c.Logger)
 	routes, err := network.NewRoutes(network.RoutesConfig{
-		Mode: c.PodNetwork, Node: c.Name, IP: ip.Unmap(), Bridge: network.DefaultBridge, Logger: c.Logger,
+		Mode: c.PodNetwork, Node: c.Name, IP: ip.Unmap(), Bridge: network.DefaultBridge, DataDir: c.DataDir, Logger: c.Logger,
 	})
 	if err != nil {
 		return err

@@ -15,12 +15,15 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/wireguard"
 )
 
 const insideEnv = "SETPOINT_TEST_INSIDE"
 
 // TestMain runs the tests in a network namespace of their own. The executable is also the process inside each pod.
 func TestMain(m *testing.M) {
+	wireguard.ReexecMain()
 	if len(os.Args) == 2 && os.Args[1] == "pod" {
 		podMain()
 	}

@@ -242,7 +242,7 @@ func TestRoutes(t *testing.T) {
 
 func newRoutes(t *testing.T, config RoutesConfig) *Routes {
 	t.Helper()
-	config.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	config.Logger, config.DataDir = slog.New(slog.NewTextHandler(t.Output(), nil)), t.TempDir()
 	routes, err := NewRoutes(config)
 	if err != nil {
 		t.Fatal(err)

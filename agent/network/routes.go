@@ -14,6 +14,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
@@ -34,12 +35,16 @@ type RoutesConfig struct {
 	IP   netip.Addr
 	// Bridge is that of the node's pods.
 	Bridge string
-	Logger *slog.Logger
+	// DataDir is where the node's key is.
+	DataDir string
+	Logger  *slog.Logger
 }
 
-// Routes leads to the pods of other nodes: by a route through a link that both nodes share, or in VXLAN packets.
+// Routes leads to the pods of other nodes: by a route through a link that both nodes share, in VXLAN packets, or in encrypted
+// ones of WireGuard.
 type Routes struct {
 	config RoutesConfig
+	key    wgtypes.Key
 
 	mu       sync.Mutex
 	own      plan.Node
@@ -47,7 +52,7 @@ type Routes struct {
 	problems []string // as of the last look
 }
 
-// NewRoutes changes nothing before SetPeers. It fails when the mode is VXLAN and the kernel has none.
+// NewRoutes changes nothing before SetPeers. It fails when the machine cannot do what the mode says.
 func NewRoutes(config RoutesConfig) (*Routes, error) {
 	config.Mode = cmp.Or(config.Mode, plan.Auto)
 	if config.Logger == nil {
@@ -62,6 +67,9 @@ func NewRoutes(config RoutesConfig) (*Routes, error) {
 		if config.Mode == plan.VXLAN {
 			return nil, fmt.Errorf("--pod-network=vxlan: %w", err)
 		}
+	}
+	if err := r.findKey(); err != nil && config.Mode == plan.WireGuard {
+		return nil, fmt.Errorf("--pod-network=wireguard: %w", err)
 	}
 	subnets, err := linkSubnets(config.Bridge)
 	r.own.Facts.Subnets = relevant(subnets, r.own, nil)
@@ -161,6 +169,9 @@ func (r *Routes) wanted() (wanted map[netip.Prefix]way, problems []string) {
 		switch choice := plan.Choose(r.own, peer); {
 		case choice.Way == plan.None:
 			problems = append(problems, fmt.Sprintf("node %s: %s", peer.Name, choice.Why))
+			if r.own.Facts.Mode == plan.WireGuard || peer.Facts.Mode == plan.WireGuard {
+				wanted[peer.PodCIDR] = way{peer, plan.None} // not in the clear by another way
+			}
 		case choice.Way == plan.ByRoute, r.own.PodCIDR.IsValid():
 			wanted[peer.PodCIDR] = way{peer, choice.Way}
 		}
@@ -170,13 +181,15 @@ func (r *Routes) wanted() (wanted map[netip.Prefix]way, problems []string) {
 
 // apply makes the kernel lead to the nodes wanted, and to no others.
 func (r *Routes) apply(wanted map[netip.Prefix]way) error {
-	device, errs := r.openTunnel(wanted)
+	vxlan, errs := r.openTunnel(wanted)
+	wireguard, err := r.openEncrypted(wanted)
+	errs = errors.Join(errs, err)
 	present, err := installed()
 	if err != nil {
 		return errors.Join(errs, fmt.Errorf("routes to other nodes: %w", err))
 	}
 	for prefix, w := range wanted {
-		route, err := device.route(prefix, w)
+		route, err := routeOf(prefix, w, vxlan, wireguard)
 		if err == nil && !sameRoute(present[prefix], route) {
 			err = netlink.RouteReplace(route)
 		}
@@ -192,12 +205,25 @@ func (r *Routes) apply(wanted map[netip.Prefix]way) error {
 			errs = errors.Join(errs, fmt.Errorf("stale route to %s: %w", prefix, err))
 		}
 	}
-	return errors.Join(errs, r.closeTunnel(device, wanted))
+	return errors.Join(errs, r.closeTunnel(vxlan, wanted), closeEncrypted(wanted))
+}
+
+func routeOf(prefix netip.Prefix, w way, vxlan tunnel, wireguard encrypted) (*netlink.Route, error) {
+	switch w.by {
+	case plan.None:
+		return nowhere(prefix), nil
+	case plan.ByVXLAN:
+		return vxlan.route(prefix, w)
+	case plan.ByWireGuard:
+		return wireguard.route(prefix, w)
+	}
+	return plainRoute(prefix, w.node.IP), nil
 }
 
 // sameRoute: of a route through a link the kernel chose the link.
 func sameRoute(present netlink.Route, wanted *netlink.Route) bool {
-	return present.Gw.Equal(wanted.Gw) && present.MTU == wanted.MTU &&
+	unreachable := func(r *netlink.Route) bool { return r.Type == unix.RTN_UNREACHABLE }
+	return unreachable(&present) == unreachable(wanted) && present.Gw.Equal(wanted.Gw) && present.MTU == wanted.MTU &&
 		(wanted.LinkIndex == present.LinkIndex || wanted.LinkIndex == 0 && present.Flags&int(netlink.FLAG_ONLINK) == 0)
 }
 

@@ -57,9 +57,6 @@ func tunnelAddress(podCIDR netip.Prefix) netip.Addr { return podCIDR.Masked().Ad
 // route is the one that leads to a node. That it needs neither question nor answer, the node's hardware address follows
 // from its range, and entries of the kernel lead from there to the node's own address.
 func (t tunnel) route(prefix netip.Prefix, w way) (*netlink.Route, error) {
-	if w.by != plan.ByVXLAN {
-		return plainRoute(prefix, w.node.IP), nil
-	}
 	if t.index == 0 {
 		return nil, errNoTunnel
 	}
@@ -76,7 +73,7 @@ func (r *Routes) openTunnel(wanted map[netip.Prefix]way) (t tunnel, err error) {
 	if len(ends) == 0 {
 		return t, nil
 	}
-	if t.mtu, err = tunnelMTUs(ends); err != nil {
+	if t.mtu, err = tunnelMTUs(maps.Values(ends), plan.VXLANOverheadBytes); err != nil {
 		return t, err
 	}
 	link, err := r.addTunnel(slices.Max(slices.Collect(maps.Values(t.mtu))))
@@ -114,27 +111,6 @@ func endsOf(wanted map[netip.Prefix]way) map[netip.Addr]netip.Addr {
 		}
 	}
 	return ends
-}
-
-// tunnelMTUs asks the kernel by which link each node is reached.
-func tunnelMTUs(ends map[netip.Addr]netip.Addr) (map[netip.Addr]int, error) {
-	mtus := map[netip.Addr]int{}
-	for _, node := range ends {
-		routes, err := netlink.RouteGet(node.AsSlice())
-		if err != nil || len(routes) == 0 {
-			return nil, fmt.Errorf("route to node address %s: %w", node, err)
-		}
-		link, err := netlink.LinkByIndex(routes[0].LinkIndex)
-		if err != nil {
-			return nil, fmt.Errorf("link to node address %s: %w", node, err)
-		}
-		mtu := link.Attrs().MTU
-		if routes[0].MTU > 0 {
-			mtu = min(mtu, routes[0].MTU)
-		}
-		mtus[node] = mtu - plan.VXLANOverheadBytes
-	}
-	return mtus, nil
 }
 
 // addTunnel makes the device or adopts the one that is there. One with another address, as this node had it before, is replaced.

@@ -40,8 +40,10 @@ func Installed(bridge string) bool {
 	if _, err := netlink.LinkByName(bridge); !errors.As(err, new(netlink.LinkNotFoundError)) {
 		return true
 	}
-	if _, err := netlink.LinkByName(VXLANDevice); err == nil {
-		return true
+	for _, device := range []string{VXLANDevice, WireGuardDevice} {
+		if _, err := netlink.LinkByName(device); err == nil {
+			return true
+		}
 	}
 	routes, err := installed()
 	if err != nil || len(routes) > 0 || (OwnAddress{}).Held().IsValid() {
@@ -56,8 +58,8 @@ func Installed(bridge string) bool {
 }
 
 // Uninstall takes away all that agents have made in this network namespace: the bridge, the tables, the rules in others'
-// tables, the routes to other nodes and the device of VXLAN, and the address of the cluster's DNS. The pods must be gone, and
-// so must the agents. It returns what there was; doing it again finds nothing. What pods need of the kernel's settings,
+// tables, the routes to other nodes and the devices of VXLAN and WireGuard, and the address of the cluster's DNS. The pods
+// must be gone, and so must the agents. It returns what there was; doing it again finds nothing. What pods need of the kernel's settings,
 // forwarding, stays as it is: others may need it too.
 func Uninstall(bridge string) (removed []string, err error) {
 	n := New(Config{Bridge: bridge})
@@ -65,10 +67,11 @@ func Uninstall(bridge string) (removed []string, err error) {
 	rules, rulesErr := n.uninstallRules()
 	routes, routesErr := uninstallRoutes()
 	tunnels, tunnelErr := removeTunnel(bridge)
+	encrypted, encryptedErr := removeEncrypted()
 	addresses, addressErr := uninstallOwnAddress()
 	bridges, bridgeErr := n.uninstallBridge()
-	return slices.Concat(tables, rules, routes, tunnels, addresses, bridges),
-		errors.Join(err, rulesErr, routesErr, tunnelErr, addressErr, bridgeErr)
+	return slices.Concat(tables, rules, routes, tunnels, encrypted, addresses, bridges),
+		errors.Join(err, rulesErr, routesErr, tunnelErr, encryptedErr, addressErr, bridgeErr)
 }
 
 func (n *Network) uninstallTables() ([]string, error) {

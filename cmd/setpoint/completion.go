@@ -14,7 +14,7 @@ import (
 var flagValues = map[string][]string{
 	"log-level":   {"debug", "info", "warn", "error"},
 	"output":      {"table", "json", "yaml"},
-	"pod-network": {"auto", "routes", "vxlan"},
+	"pod-network": {"auto", "routes", "vxlan", "wireguard"},
 }
 
 // flagFolders are the flags that name a folder. Others are completed as files.

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/machine"
+	"github.com/setpoint-io/setpoint/agent/network/wireguard"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/standin"
 )
 
@@ -28,8 +29,9 @@ const (
 )
 
 func main() {
-	embedded.ReexecMain() // does not return in a pod's shim or init
-	machine.Init()        // does not return in the first process of a container
+	embedded.ReexecMain()  // does not return in a pod's shim or init
+	wireguard.ReexecMain() // does not return in the process of a WireGuard device
+	machine.Init()         // does not return in the first process of a container
 	os.Exit(run(os.Args[1:]))
 }
 

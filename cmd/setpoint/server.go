@@ -70,7 +70,7 @@ func newAgent() *cobra.Command {
 	cmd.Flags().StringVar(&options.NodeIP, "node-ip", "", "address of this node (default: the one that reaches the first server)")
 	cmd.Flags().IntVar(&options.Port, "port", 0, fmt.Sprintf("port on which servers reach this agent (default %d)", host.DefaultPort))
 	cmd.Flags().StringVar(&podNetwork, "pod-network", "auto",
-		"how pods of other nodes are reached: auto (a route to nodes on a link of this one, VXLAN to others), routes or vxlan")
+		"how pods of other nodes are reached: auto (a route to nodes on a link of this one, VXLAN to others), routes, vxlan or wireguard (encrypted to every node)")
 	ingressFlags(cmd.Flags(), &options.Ingress)
 	node.add(cmd.Flags())
 	cmd.Flags().BoolVar(&options.EndPodsOnStop, "end-pods-on-stop", false,

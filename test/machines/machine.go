@@ -23,6 +23,8 @@ type Machine struct {
 	Server, Node, IP string
 	// NodeIP, if not empty, is another address, which the agent has from the next start on.
 	NodeIP string
+	// PodNetwork, if not empty, is the agent's --pod-network, from the next start on.
+	PodNetwork string
 
 	cluster *Cluster
 	dir     string
@@ -64,6 +66,9 @@ func (m *Machine) spec() bootSpec {
 	addresses := []string{m.IP + networkBits}
 	if m.NodeIP != "" {
 		agent, addresses = append(agent, "--node-ip", m.NodeIP), append(addresses, m.NodeIP+networkBits)
+	}
+	if m.PodNetwork != "" {
+		agent = append(agent, "--pod-network", m.PodNetwork)
 	}
 	return bootSpec{
 		Hostname: m.Node, Addresses: addresses, Gateway: m.cluster.gateway(m.segment),

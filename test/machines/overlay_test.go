@@ -23,7 +23,8 @@ import (
 const largeBytes = 200 << 10
 
 // TestTwoSegments: one of three machines is behind a router. Pods of all machines reach each other with requests that fill packets,
-// and do so again after the ends of VXLAN were removed, and after the machine was turned off and came back with another address.
+// and do so again after the ends of VXLAN were removed, and after the machine was turned off and came back with another address
+// and encrypted ways.
 func TestTwoSegments(t *testing.T) {
 	if err := Missing(); err != nil {
 		t.Skip("needs root:", err)
@@ -47,6 +48,7 @@ func TestTwoSegments(t *testing.T) {
 	if err := far.PowerOff(); err != nil {
 		t.Fatal(err)
 	}
+	far.PodNetwork = string(plan.WireGuard)
 	far.NodeIP = far.segment.address(100 + machineCount)
 	if err := far.PowerOn(); err != nil {
 		t.Fatal(err)
@@ -56,6 +58,7 @@ func TestTwoSegments(t *testing.T) {
 	for _, m := range c.Machines {
 		Until(t, patience, func(context.Context) string { return c.placedOn(m) })
 	}
+	Until(t, patience, c.expectWays)
 	c.allPairs(t)
 }
 
@@ -94,9 +97,12 @@ func (c *Cluster) expectWays(context.Context) string {
 				return err.Error()
 			}
 			want := plan.ByVXLAN
-			if a == b {
+			switch {
+			case a == b:
 				want = plan.Same
-			} else if a.segment == b.segment {
+			case a.PodNetwork != "" || b.PodNetwork != "":
+				want = plan.ByWireGuard
+			case a.segment == b.segment:
 				want = plan.ByRoute
 			}
 			if got := plan.Choose(plan.NodeOf(from), plan.NodeOf(to)); got.Way != want {

@@ -17,6 +17,8 @@ const (
 	ByRoute Way = "route"
 	// ByVXLAN is in packets between the nodes' addresses.
 	ByVXLAN Way = "vxlan"
+	// ByWireGuard is in encrypted packets between the nodes' addresses.
+	ByWireGuard Way = "wireguard"
 	// None is not at all.
 	None Way = "none"
 )
@@ -28,6 +30,10 @@ const (
 	VXLANPort = 8472
 	// VXLANOverheadBytes is what VXLAN adds to a packet over IPv4: the headers of IP, UDP, VXLAN and Ethernet.
 	VXLANOverheadBytes = 20 + 8 + 8 + 14
+	// WireGuardPort is the UDP port of WireGuard's packets on each node, which is flannel's too.
+	WireGuardPort = 51820
+	// WireGuardOverheadBytes is what WireGuard adds to a packet over IPv4: the headers of IP, UDP and WireGuard, and the tag.
+	WireGuardOverheadBytes = 20 + 8 + 16 + 16
 )
 
 // Choice is the way to a node, and why it is this one.
@@ -46,32 +52,54 @@ func Choose(own, peer Node) Choice {
 	case own.IP == peer.IP:
 		return Choice{Same, "both nodes have the address " + own.IP.String()}
 	}
-	for _, n := range []Node{own, peer} {
-		if n.Facts.Mode == Routes {
-			return byRoute(own, peer, n)
-		}
-	}
-	forced := own.Facts.Mode == VXLAN || peer.Facts.Mode == VXLAN
-	if !forced && share(own, peer) && share(peer, own) {
+	wants := func(m Mode) bool { return own.Facts.Mode == m || peer.Facts.Mode == m }
+	switch {
+	case conflict(own, peer) != "":
+		return Choice{None, conflict(own, peer)}
+	case wants(Routes):
+		return Choice{ByRoute, asked(own, peer, Routes)}
+	case wants(WireGuard):
+		return byWireGuard(own, peer)
+	case !wants(VXLAN) && share(own, peer) && share(peer, own):
 		return Choice{ByRoute, "both nodes are on " + linkOf(own, peer)}
 	}
-	return byVXLAN(own, peer, forced)
+	return byVXLAN(own, peer, wants(VXLAN))
 }
 
-// byRoute is for a pair of which one node, asker, wants nothing but routes. The kernel knows whether it can have one.
-func byRoute(own, peer, asker Node) Choice {
+// conflict is for two nodes that each want one way to all others, and not the same. Who wants encrypted ways gets no other.
+func conflict(own, peer Node) string {
+	a, b := own.Facts.Mode, peer.Facts.Mode
+	if free := func(m Mode) bool { return m == "" || m == Auto }; a == b || free(a) || free(b) {
+		return ""
+	}
+	return fmt.Sprintf("node %s has --pod-network=%s and node %s has --pod-network=%s", own.Name, a, peer.Name, b)
+}
+
+// asked says which of the nodes wants that mode.
+func asked(own, peer Node, m Mode) string {
+	if own.Facts.Mode != m {
+		own = peer
+	}
+	return fmt.Sprintf("node %s has --pod-network=%s", own.Name, m)
+}
+
+func byWireGuard(own, peer Node) Choice {
+	why := asked(own, peer, WireGuard)
 	for _, n := range []Node{own, peer} {
-		if n.Facts.Mode == VXLAN {
-			return Choice{None, fmt.Sprintf("node %s has --pod-network=routes and node %s has --pod-network=vxlan", asker.Name, n.Name)}
+		switch {
+		case n.Facts.NoWireGuard != "":
+			return Choice{None, fmt.Sprintf("%s, and node %s cannot use WireGuard: %s", why, n.Name, n.Facts.NoWireGuard)}
+		case n.Facts.WireGuardKey == "":
+			return Choice{None, fmt.Sprintf("%s, and node %s has told no key: its agent is older or has not run yet", why, n.Name)}
 		}
 	}
-	return Choice{ByRoute, fmt.Sprintf("node %s has --pod-network=routes", asker.Name)}
+	return Choice{ByWireGuard, why}
 }
 
 func byVXLAN(own, peer Node, forced bool) Choice {
 	why := "the nodes share no link"
 	if forced {
-		why = "a node has --pod-network=vxlan"
+		why = asked(own, peer, VXLAN)
 	}
 	for _, n := range []Node{own, peer} {
 		switch {

@@ -1,5 +1,5 @@
 // Package plan decides how the pods of one node reach those of another: by a route through a link that both nodes share, in
-// VXLAN packets between their addresses, or not at all, and why.
+// VXLAN packets or encrypted ones of WireGuard between their addresses, or not at all, and why.
 //
 // It owns the meaning of --pod-network, the annotation by which a node tells the others what it can do ([Facts]), and the
 // choice ([Choose]). agent/network acts on the choice, `setpoint node status` and `setpoint net trace` show it: all three

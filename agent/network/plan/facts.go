@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,20 +22,24 @@ const (
 	Routes Mode = "routes"
 	// VXLAN is VXLAN to every node.
 	VXLAN Mode = "vxlan"
+	// WireGuard is an encrypted way to every node.
+	WireGuard Mode = "wireguard"
 )
+
+const wireGuardKeyBytes = 32
 
 // Annotation of a Node has the node's Facts.
 const Annotation = "setpoint.io/pod-network"
 
 // ErrMode says what --pod-network may be.
-var ErrMode = errors.New("--pod-network must be auto, routes or vxlan")
+var ErrMode = errors.New("--pod-network must be auto, routes, vxlan or wireguard")
 
 // ParseMode reads a flag.
 func ParseMode(text string) (Mode, error) {
 	switch mode := Mode(text); mode {
 	case "":
 		return Auto, nil
-	case Auto, Routes, VXLAN:
+	case Auto, Routes, VXLAN, WireGuard:
 		return mode, nil
 	}
 	return "", fmt.Errorf("%w: %q", ErrMode, text)
@@ -48,6 +53,16 @@ type Facts struct {
 	Subnets []netip.Prefix `json:"subnets,omitempty"`
 	// NoVXLAN is why it cannot send and receive VXLAN packets; empty when it can.
 	NoVXLAN string `json:"noVXLAN,omitempty"`
+	// WireGuardKey is its public key, in base64.
+	WireGuardKey string `json:"wireGuardKey,omitempty"`
+	// NoWireGuard is why it has no encrypted ways; empty when it can have them.
+	NoWireGuard string `json:"noWireGuard,omitempty"`
+}
+
+// Equal compares all of them.
+func (f Facts) Equal(other Facts) bool {
+	return f.Mode == other.Mode && f.NoVXLAN == other.NoVXLAN && f.WireGuardKey == other.WireGuardKey && f.NoWireGuard == other.NoWireGuard &&
+		slices.Equal(f.Subnets, other.Subnets)
 }
 
 // String is the annotation's value.
@@ -66,8 +81,7 @@ type Node struct {
 
 // Equal compares all that the choice depends on.
 func (n Node) Equal(other Node) bool {
-	return n.Name == other.Name && n.IP == other.IP && n.PodCIDR == other.PodCIDR && n.Facts.Mode == other.Facts.Mode &&
-		n.Facts.NoVXLAN == other.Facts.NoVXLAN && slices.Equal(n.Facts.Subnets, other.Facts.Subnets)
+	return n.Name == other.Name && n.IP == other.IP && n.PodCIDR == other.PodCIDR && n.Facts.Equal(other.Facts)
 }
 
 // NodeOf reads a Node. What it does not say, or not readably, stays zero.
@@ -91,6 +105,9 @@ func ParseFacts(text string) Facts {
 		return Facts{}
 	}
 	if _, err := ParseMode(string(f.Mode)); err != nil {
+		return Facts{}
+	}
+	if key, err := base64.StdEncoding.DecodeString(f.WireGuardKey); err != nil || len(key) != 0 && len(key) != wireGuardKeyBytes {
 		return Facts{}
 	}
 	return f

@@ -24,10 +24,18 @@ func facts(mode Mode, subnets ...string) Facts {
 	return f
 }
 
+const someKey = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s="
+
 func TestChoose(t *testing.T) {
 	const left, right = "192.0.2.0/25", "192.0.2.128/25"
 	lame := facts(Auto, right)
 	lame.NoVXLAN = "the kernel has no vxlan"
+	keyed := func(f Facts) Facts {
+		f.WireGuardKey = someKey
+		return f
+	}
+	keyless := facts(Auto, left)
+	keyless.NoWireGuard = "no device"
 	for name, c := range map[string]struct {
 		own, peer Facts
 		peerIP    string
@@ -48,6 +56,13 @@ func TestChoose(t *testing.T) {
 		"the other has vxlan":                {facts(Auto, left), facts(VXLAN, left), "192.0.2.2", ByVXLAN, "--pod-network=vxlan"},
 		"routes against vxlan":               {facts(Routes, left), facts(VXLAN, left), "192.0.2.2", None, "node own has --pod-network=routes and node peer has --pod-network=vxlan"},
 		"vxlan, no vxlan there":              {facts(VXLAN, left), lame, "192.0.2.130", None, "node peer cannot use VXLAN"},
+		"wireguard on one link":              {keyed(facts(WireGuard, left)), keyed(facts(Auto, left)), "192.0.2.2", ByWireGuard, "node own has --pod-network=wireguard"},
+		"the other has wireguard":            {keyed(facts(Auto, left)), keyed(facts(WireGuard, right)), "192.0.2.130", ByWireGuard, "node peer has --pod-network=wireguard"},
+		"wireguard, an older agent there":    {keyed(facts(WireGuard, left)), Facts{}, "192.0.2.2", None, "node peer has told no key"},
+		"wireguard, none there":              {keyed(facts(WireGuard, left)), keyless, "192.0.2.2", None, "node peer cannot use WireGuard: no device"},
+		"wireguard against routes":           {keyed(facts(WireGuard, left)), facts(Routes), "192.0.2.2", None, "node peer has --pod-network=routes"},
+		"wireguard against vxlan":            {facts(VXLAN, left), keyed(facts(WireGuard, left)), "192.0.2.2", None, "node own has --pod-network=vxlan"},
+		"keys alone encrypt nothing":         {keyed(facts(Auto, left)), keyed(facts(Auto, left)), "192.0.2.2", ByRoute, left},
 		"one machine":                        {facts(Auto, left), facts(Auto, left), "192.0.2.1", Same, "192.0.2.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +90,7 @@ func TestChoose(t *testing.T) {
 
 func TestFactsSurviveTheAnnotation(t *testing.T) {
 	want := facts(Auto, "192.0.2.0/24", "198.51.100.0/24")
-	want.NoVXLAN = "no module"
+	want.NoVXLAN, want.WireGuardKey, want.NoWireGuard = "no module", someKey, "no device"
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "own", Annotations: map[string]string{Annotation: want.String()}}}
 	object.Spec.PodCIDR = "10.42.0.0/24"
 	object.Status.Addresses = []corev1.NodeAddress{
@@ -84,7 +99,7 @@ func TestFactsSurviveTheAnnotation(t *testing.T) {
 	if got := NodeOf(object); !reflect.DeepEqual(got, node("own", "192.0.2.1", "10.42.0.0/24", want)) {
 		t.Errorf("%+v", got)
 	}
-	for _, text := range []string{"", "auto", `{"mode":"fast"}`, `{"mode":"auto","subnets":["x"]}`} {
+	for _, text := range []string{"", "auto", `{"mode":"fast"}`, `{"mode":"auto","subnets":["x"]}`, `{"mode":"auto","wireGuardKey":"c2hvcnQ="}`, `{"mode":"auto","wireGuardKey":"?"}`} {
 		if got := ParseFacts(text); !reflect.DeepEqual(got, Facts{}) {
 			t.Errorf("%q: %+v", text, got)
 		}
@@ -92,7 +107,7 @@ func TestFactsSurviveTheAnnotation(t *testing.T) {
 }
 
 func TestParseMode(t *testing.T) {
-	for text, want := range map[string]Mode{"": Auto, "auto": Auto, "routes": Routes, "vxlan": VXLAN} {
+	for text, want := range map[string]Mode{"": Auto, "auto": Auto, "routes": Routes, "vxlan": VXLAN, "wireguard": WireGuard} {
 		if got, err := ParseMode(text); got != want || err != nil {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
