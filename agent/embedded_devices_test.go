@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,7 +63,7 @@ func withDevice(node, name string) *corev1.Pod {
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "uid-web"},
-		Spec: corev1.PodSpec{NodeName: node, RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+		Spec: corev1.PodSpec{NodeName: node, RestartPolicy: corev1.RestartPolicyOnFailure, TerminationGracePeriodSeconds: &grace,
 			InitContainers: []corev1.Container{first}, Containers: []corev1.Container{main}},
 	}
 }
@@ -89,6 +90,7 @@ func (m *machine) plug(given string) *devicestest.Plugin {
 		return err == nil
 	})
 	p := devicestest.New(dongle, "d1")
+	p.Options.PreStartRequired = true
 	p.Response = func(ids []string) (*pluginapi.ContainerAllocateResponse, error) {
 		return &pluginapi.ContainerAllocateResponse{
 			Envs:    map[string]string{"DONGLES": strings.Join(ids, ",")},
@@ -147,7 +149,7 @@ func TestADeviceOfAPlugin(t *testing.T) {
 	if diff := cmp.Diff(want, p.Status.ContainerStatuses[0].AllocatedResourcesStatus); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"Allocate d1", "Allocate d1"}, plugin.Calls()); diff != "" {
+	if diff := cmp.Diff([]string{"Allocate d1", "Allocate d1", "PreStart d1", "PreStart d1"}, plugin.Calls()); diff != "" {
 		t.Error(diff)
 	}
 	if got := m.tellsResources(); got != "web/c example.com/dongle d1" {
@@ -155,7 +157,16 @@ func TestADeviceOfAPlugin(t *testing.T) {
 	}
 	m.stop()
 	m.start()
-	m.plug(given)
+	plugin = m.plug(given)
+	if resp, err := http.Get("http://" + p.Status.PodIP + ":8080/exit?code=3"); err == nil {
+		resp.Body.Close()
+	}
+	m.await("restarted", func(p *corev1.Pod) bool {
+		return p != nil && p.Status.ContainerStatuses[0].RestartCount == 1 && ready(p)
+	})
+	if diff := cmp.Diff([]string{"PreStart d1"}, plugin.Calls()); diff != "" {
+		t.Error(diff)
+	}
 	late := withDevice(m.name, "late")
 	late.UID = "uid-late"
 	if _, err := pods.Create(t.Context(), late, metav1.CreateOptions{}); err != nil {

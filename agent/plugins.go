@@ -64,7 +64,7 @@ func (a *agent) openDevices(ctx context.Context, children *sync.WaitGroup) (err 
 // openClaims uses the DRA drivers that are found.
 func (a *agent) openClaims(ctx context.Context, children *sync.WaitGroup) (err error) {
 	a.claims, err = claims.New(ctx, claims.Config{
-		NodeName: a.NodeName, Client: a.Client, File: podconfig.Dirs{Root: a.DataDir}.Claims(), Logger: a.Logger,
+		NodeName: a.NodeName, Client: a.Client, File: podconfig.Dirs{Root: a.DataDir}.Claims(), Affected: a.lookAt, Logger: a.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)

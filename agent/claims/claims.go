@@ -22,8 +22,10 @@ type Config struct {
 	NodeName string
 	Client   kubernetes.Interface
 	// File keeps who uses which claim; its folder exists.
-	File   string
-	Logger *slog.Logger
+	File string
+	// Affected is called with a pod whose devices may have changed their health.
+	Affected func(types.UID)
+	Logger   *slog.Logger
 }
 
 // Manager knows the drivers of this node and the claims that its pods use. It is safe for concurrent use.
@@ -33,7 +35,7 @@ type Manager struct {
 	children sync.WaitGroup
 	drivers  drivers
 
-	mu     sync.Mutex
+	mu     sync.Mutex // before drivers.mu
 	claims map[types.NamespacedName]*claim
 }
 
@@ -65,7 +67,7 @@ func (c *claim) leave() { <-c.turn }
 // New reads what an earlier agent has left. A file that is damaged is an error: what it says is prepared would stay so for good.
 func New(ctx context.Context, cfg Config) (*Manager, error) {
 	m := &Manager{Config: cfg, ctx: ctx, claims: map[types.NamespacedName]*claim{}}
-	m.drivers = drivers{byName: map[string][]*driver{}, wiping: map[string]context.CancelFunc{}}
+	m.drivers = drivers{byName: map[string][]*driver{}, health: map[string]map[deviceName]health{}, wiping: map[string]context.CancelFunc{}}
 	data, err := os.ReadFile(cfg.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil

@@ -34,6 +34,8 @@ type node struct {
 	t      *testing.T
 	client *fake.Clientset
 	file   string
+	// touched are the pods that were to be looked at.
+	touched chan types.UID
 }
 
 // newNode has these claims in its API, each allocated from the driver and reserved for the pods p and q.
@@ -64,7 +66,9 @@ func (n *node) add(name, uid string, reserved ...string) {
 // start begins with what is in the file.
 func (n *node) start() {
 	n.t.Helper()
-	m, err := New(n.t.Context(), Config{NodeName: "n1", Client: n.client, File: n.file, Logger: slog.New(slog.NewTextHandler(n.t.Output(), nil))})
+	n.touched = make(chan types.UID, 100)
+	touched := n.touched
+	m, err := New(n.t.Context(), Config{NodeName: "n1", Client: n.client, File: n.file, Affected: func(pod types.UID) { touched <- pod }, Logger: slog.New(slog.NewTextHandler(n.t.Output(), nil))})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -76,10 +80,10 @@ func (n *node) use(d *claimstest.Driver) (socket string) {
 	n.t.Helper()
 	d.Name = driverName
 	socket, _ = d.Serve(n.t)
-	if err := n.Validate(driverName, socket, []string{draapi.DRAPluginService}); err != nil {
+	if err := n.Validate(driverName, socket, d.Services()); err != nil {
 		n.t.Fatal(err)
 	}
-	if err := n.Register(n.t.Context(), driverName, socket, nil); err != nil {
+	if err := n.Register(n.t.Context(), driverName, socket, d.Services()); err != nil {
 		n.t.Fatal(err)
 	}
 	return socket
@@ -150,6 +154,23 @@ func TestAClaimOfTwoPods(t *testing.T) {
 		t.Error(err)
 	}
 	n.calls(d, "Unprepare a", "Unprepare a")
+}
+
+func TestADriverOfTheBeta(t *testing.T) {
+	n := newNode(t, "a")
+	d := &claimstest.Driver{Beta: true}
+	n.use(d)
+	p := using("p", "a")
+	if err := n.Prepare(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if given, err := n.Given(p, &p.Spec.Containers[0]); err != nil || !slices.Equal(given.CDI, []string{"example.com/dev=a"}) {
+		t.Errorf("%v %v", given.CDI, err)
+	}
+	if err := n.Unprepare(t.Context(), "p"); err != nil {
+		t.Error(err)
+	}
+	n.calls(d, "Prepare a", "Unprepare a")
 }
 
 func TestClaimsThatMayNotBeUsed(t *testing.T) {
@@ -319,7 +340,7 @@ func TestSlicesOfADriverThatIsGone(t *testing.T) {
 		time.Sleep(wipeRetryMin)
 		expect("spec.nodeName=n1")
 		register := func(endpoint string) {
-			if err := m.Register(ctx, driverName, endpoint, nil); err != nil {
+			if err := m.Register(ctx, driverName, endpoint, []string{draapi.DRAPluginService}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	healthapi "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	draapi "k8s.io/kubelet/pkg/apis/dra/v1"
+	drabeta "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 
 	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
 	"github.com/setpoint-io/setpoint/agent/wait"
@@ -38,6 +40,8 @@ type drivers struct {
 	mu sync.Mutex
 	// byName has the plugins of a driver, the latest last: while it is updated there are two.
 	byName map[string][]*driver
+	// health of a driver's devices, as far as it tells.
+	health map[string]map[deviceName]health
 	// wiping ends what will delete a driver's slices.
 	wiping map[string]context.CancelFunc
 }
@@ -46,17 +50,28 @@ type driver struct {
 	endpoint string
 	conn     *grpc.ClientConn
 	plugin   draapi.DRAPluginClient
+	// leave ends what follows its health.
+	leave context.CancelFunc
 }
 
 // get is the latest plugin of a driver.
 func (d *drivers) get(name string) (draapi.DRAPluginClient, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	list := d.byName[name]
-	if len(list) == 0 {
+	p := d.latest(name)
+	if p == nil {
 		return nil, fmt.Errorf("DRA driver %s is not registered", name)
 	}
-	return list[len(list)-1].plugin, nil
+	return p.plugin, nil
+}
+
+// latest is nil if there is none. d.mu is held.
+func (d *drivers) latest(name string) *driver {
+	list := d.byName[name]
+	if len(list) == 0 {
+		return nil
+	}
+	return list[len(list)-1]
 }
 
 // put adds a plugin, in place of one with the same endpoint.
@@ -77,7 +92,7 @@ func (d *drivers) drop(name, endpoint string) (last bool) {
 	if at < 0 {
 		return false
 	}
-	_ = d.byName[name][at].conn.Close()
+	d.byName[name][at].close()
 	d.byName[name] = slices.Delete(d.byName[name], at, at+1)
 	return len(d.byName[name]) == 0
 }
@@ -87,16 +102,22 @@ func (d *drivers) closeAll() {
 	defer d.mu.Unlock()
 	for _, list := range d.byName {
 		for _, p := range list {
-			_ = p.conn.Close()
+			p.close()
 		}
 	}
 	clear(d.byName)
 }
 
+func (p *driver) close() {
+	p.leave()
+	_ = p.conn.Close()
+}
+
 // Validate says what is wrong with a driver's plugin.
 func (m *Manager) Validate(name, _ string, versions []string) error {
-	if !slices.Contains(versions, draapi.DRAPluginService) {
-		return fmt.Errorf("none of the gRPC services %v that the DRA plugin offers is %s", versions, draapi.DRAPluginService)
+	if !slices.Contains(versions, draapi.DRAPluginService) && !slices.Contains(versions, drabeta.DRAPluginService) {
+		return fmt.Errorf("none of the gRPC services %v that the DRA plugin offers is %s or %s",
+			versions, draapi.DRAPluginService, drabeta.DRAPluginService)
 	}
 	if len(name) > resourcev1.DriverNameMaxLength || len(utilvalidation.IsDNS1123Subdomain(name)) > 0 {
 		return fmt.Errorf("%q is not the name of a DRA driver", name)
@@ -105,21 +126,43 @@ func (m *Manager) Validate(name, _ string, versions []string) error {
 }
 
 // Register begins to use it.
-func (m *Manager) Register(_ context.Context, name, endpoint string, _ []string) error {
+func (m *Manager) Register(_ context.Context, name, endpoint string, versions []string) error {
 	conn, err := grpc.NewClient("unix://"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerBytesMax)))
 	if err != nil {
 		return err
 	}
-	m.drivers.put(name, &driver{endpoint: endpoint, conn: conn, plugin: draapi.NewDRAPluginClient(conn)})
+	ctx, cancel := context.WithCancel(m.ctx)
+	d := &driver{endpoint: endpoint, conn: conn, plugin: clientOf(conn, versions), leave: cancel}
+	m.drivers.put(name, d)
+	if slices.Contains(versions, healthapi.DRAResourceHealthService) {
+		m.children.Go(func() { m.watchHealth(ctx, name, d) })
+	}
 	return nil
+}
+
+// clientOf speaks the newest service that a plugin has.
+func clientOf(conn *grpc.ClientConn, versions []string) draapi.DRAPluginClient {
+	if slices.Contains(versions, draapi.DRAPluginService) {
+		return draapi.NewDRAPluginClient(conn)
+	}
+	return drabeta.V1Beta1ClientWrapper{DRAPluginClient: drabeta.NewDRAPluginClient(conn)}
 }
 
 // Deregister ends that. If the driver has no other plugin here, its slices go after a while: pods could only wait for its devices.
 func (m *Manager) Deregister(name, endpoint string) {
+	m.drop(name, endpoint)
+	for _, pod := range m.using(name, func(deviceName) bool { return true }) { // nothing is known of the health of its devices
+		m.Affected(pod)
+	}
+}
+
+func (m *Manager) drop(name, endpoint string) {
 	m.drivers.mu.Lock()
 	defer m.drivers.mu.Unlock()
-	if !m.drivers.drop(name, endpoint) || m.ctx.Err() != nil {
+	last := m.drivers.drop(name, endpoint)
+	delete(m.drivers.health, name)
+	if !last || m.ctx.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(m.ctx)

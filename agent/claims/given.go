@@ -13,8 +13,21 @@ import (
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 )
 
-// share is what a container has of a claim: all of it, or what satisfies a request.
-type share struct{ claim, request string }
+// share is what a container has of a claim: all of it, or what satisfies a request. as is how its pod calls the claim.
+type share struct{ claim, request, as string }
+
+// shown is the name of a share in a pod's status.
+func (s share) shown() corev1.ResourceName {
+	if s.request == "" {
+		return corev1.ResourceName("claim:" + s.as)
+	}
+	return corev1.ResourceName("claim:" + s.as + "/" + s.request)
+}
+
+// serves reports whether a request of the claim, or "" for all, has the device.
+func (d device) serves(request string) bool {
+	return request == "" || len(d.Requests) == 0 || slices.Contains(d.Requests, request)
+}
 
 // sharesOf are a container's, in the order of its spec.
 func sharesOf(pod *corev1.Pod, c *corev1.Container) ([]share, error) {
@@ -29,14 +42,14 @@ func sharesOf(pod *corev1.Pod, c *corev1.Container) ([]share, error) {
 				return nil, err
 			}
 			if name != nil {
-				out = append(out, share{*name, asked.Request})
+				out = append(out, share{*name, asked.Request, asked.Name})
 			}
 		}
 	}
 	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
 		for _, mapping := range extended.RequestMappings {
 			if mapping.ContainerName == c.Name {
-				out = append(out, share{extended.ResourceClaimName, mapping.RequestName})
+				out = append(out, share{extended.ResourceClaimName, mapping.RequestName, extended.ResourceClaimName})
 			}
 		}
 	}
@@ -59,7 +72,7 @@ func (m *Manager) Given(pod *corev1.Pod, c *corev1.Container) (podconfig.Given, 
 		}
 		for _, driver := range slices.Sorted(maps.Keys(claim.Drivers)) {
 			for _, d := range claim.Drivers[driver] {
-				if s.request == "" || len(d.Requests) == 0 || slices.Contains(d.Requests, s.request) {
+				if d.serves(s.request) {
 					given.CDI = append(given.CDI, d.CDI...)
 				}
 			}

@@ -17,6 +17,8 @@ type Claims interface {
 	Prepare(ctx context.Context, pod *corev1.Pod) error
 	// Given is what a container gets of them.
 	Given(pod *corev1.Pod, c *corev1.Container) (podconfig.Given, error)
+	// Status is the health of the devices that a container has by them.
+	Status(pod *corev1.Pod, c *corev1.Container) []corev1.ResourceStatus
 	// Has reports whether drivers may have prepared something for a pod.
 	Has(pod types.UID) bool
 	// Unprepare ends that. The error is worth a retry.

@@ -54,6 +54,13 @@ func (c *claims) Given(pod *corev1.Pod, _ *corev1.Container) (podconfig.Given, e
 	return podconfig.Given{CDI: []string{"example.com/dev=" + pod.Name}}, nil
 }
 
+func (c *claims) Status(pod *corev1.Pod, _ *corev1.Container) []corev1.ResourceStatus {
+	if !c.Has(pod.UID) {
+		return nil
+	}
+	return []corev1.ResourceStatus{{Name: "claim:my"}}
+}
+
 func (c *claims) Has(pod types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,8 +131,9 @@ func TestClaimsArePreparedBeforeAndUnpreparedAfterThePod(t *testing.T) {
 		}
 		c.fail(nil)
 		w.pass(2 * lookRetry)
-		if got := w.get("p").Status.Phase; got != corev1.PodSucceeded {
-			t.Error(got)
+		got = w.get("p").Status
+		if of := got.ContainerStatuses[0].AllocatedResourcesStatus; got.Phase != corev1.PodSucceeded || len(of) != 1 { // the last word stays
+			t.Errorf("%s %v", got.Phase, of)
 		}
 		if did := c.did(); !slices.Equal(did, []string{"unprepare uid-p"}) {
 			t.Error(did)

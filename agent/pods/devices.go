@@ -69,16 +69,28 @@ func (w *worker) given(ctx context.Context, pod *corev1.Pod, c *corev1.Container
 	return given, nil
 }
 
-// deviceStatus completes a pod's status with the health of its devices.
-func (w *worker) deviceStatus(s *corev1.PodStatus) {
-	if w.m.Devices == nil {
-		return
-	}
+// deviceStatus completes a pod's status with the health of its devices. Of a container whose devices were given back the last word stays:
+// it may tell why the pod has failed.
+func (w *worker) deviceStatus(pod *corev1.Pod, s *corev1.PodStatus) {
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
 		for i := range list {
-			list[i].AllocatedResourcesStatus = w.m.Devices.Status(w.uid, list[i].Name)
+			list[i].AllocatedResourcesStatus = w.healthOf(pod, list[i].Name)
 		}
 	}
+}
+
+func (w *worker) healthOf(pod *corev1.Pod, container string) []corev1.ResourceStatus {
+	var out []corev1.ResourceStatus
+	if w.m.Devices != nil {
+		out = w.m.Devices.Status(w.uid, container)
+	}
+	if c := findContainer(pod, container); w.m.Claims != nil && c != nil {
+		out = append(out, w.m.Claims.Status(pod, c)...)
+	}
+	if old := containerStatus(pod, container); out == nil && old != nil {
+		return old.AllocatedResourcesStatus
+	}
+	return out
 }
 
 // Look has the pod looked at: something that its status shows has changed.

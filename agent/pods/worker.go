@@ -255,7 +255,7 @@ func (w *worker) status(v view, s step) corev1.PodStatus {
 		},
 		HostIPs: w.m.HostIPs, RuntimeName: w.m.RuntimeName, Now: v.now,
 	})
-	w.deviceStatus(&now)
+	w.deviceStatus(v.pod, &now)
 	return now
 }
 

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	healthapi "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	draapi "k8s.io/kubelet/pkg/apis/dra/v1"
+	drabeta "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
@@ -18,7 +20,12 @@ import (
 type Driver struct {
 	draapi.UnimplementedDRAPluginServer
 	registration.UnimplementedRegistrationServer
+	healthapi.UnimplementedDRAResourceHealthServer
 	Name string
+	// Beta: it has v1beta1 only.
+	Beta bool
+	// Health is what it tells of devices; nil: nothing.
+	Health chan []*healthapi.DeviceHealth
 	// Device for a claim. Nil: one of the pool "pool" and the claim's name, with the CDI name "example.com/dev=" and that.
 	Device func(claim *draapi.Claim) *draapi.Device
 
@@ -95,7 +102,12 @@ func (d *Driver) ServeAt(t testing.TB, socket string) (stop func()) {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer()
-	draapi.RegisterDRAPluginServer(server, d)
+	if d.Beta {
+		drabeta.RegisterDRAPluginServer(server, drabeta.V1ServerWrapper{DRAPluginServer: d})
+	} else {
+		draapi.RegisterDRAPluginServer(server, d)
+	}
+	healthapi.RegisterDRAResourceHealthServer(server, d)
 	registration.RegisterRegistrationServer(server, d)
 	done := make(chan struct{})
 	go func() {
@@ -109,7 +121,35 @@ func (d *Driver) ServeAt(t testing.TB, socket string) (stop func()) {
 
 // GetInfo is the plugin's.
 func (d *Driver) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
-	return &registration.PluginInfo{Type: registration.DRAPlugin, Name: d.Name, SupportedVersions: []string{draapi.DRAPluginService}}, nil
+	return &registration.PluginInfo{Type: registration.DRAPlugin, Name: d.Name, SupportedVersions: d.Services()}, nil
+}
+
+// Services that it has.
+func (d *Driver) Services() []string {
+	services := []string{draapi.DRAPluginService}
+	if d.Beta {
+		services = []string{drabeta.DRAPluginService}
+	}
+	if d.Health != nil {
+		services = append(services, healthapi.DRAResourceHealthService)
+	}
+	return services
+}
+
+// NodeWatchResources is the driver's.
+func (d *Driver) NodeWatchResources(
+	_ *healthapi.NodeWatchResourcesRequest, stream grpc.ServerStreamingServer[healthapi.NodeWatchResourcesResponse],
+) error {
+	for {
+		select {
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case devices := <-d.Health:
+			if err := stream.Send(&healthapi.NodeWatchResourcesResponse{Devices: devices}); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // NotifyRegistrationStatus is the plugin's.
