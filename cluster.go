@@ -76,6 +76,8 @@ type Config struct {
 	LoadBalancerAddresses string
 	// DNS is "builtin" or "none", as the flag; "": builtin.
 	DNS string
+	// GatewayAPI makes the definitions of the Gateway API, as the flag, which is on by default.
+	GatewayAPI bool
 	// SchedulerConfig is the path of a KubeSchedulerConfiguration; "": upstream's default profile.
 	SchedulerConfig string
 	// LocalVolumes makes the class setpoint-local, the default one, whose volumes are on the nodes' disks.
@@ -240,7 +242,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 			Name: address.Name, DataDir: c.serverDir(i), Trust: c.trust, InitialServers: addresses,
 			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Loops: c.config.Loops,
 			Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission, Logger: c.config.Logger,
-			PodNetwork: pods, LoadBalancers: balancers, WithoutDNS: withoutDNS, LocalVolumes: c.config.LocalVolumes,
+			PodNetwork: pods, LoadBalancers: balancers, WithoutDNS: withoutDNS, GatewayAPI: c.config.GatewayAPI, LocalVolumes: c.config.LocalVolumes,
 			Scheduling: scheduling, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
 		}
 		if c.config.InMemory {
@@ -367,5 +369,9 @@ func (c *Cluster) simulate(ctx context.Context) error {
 
 // client speaks to the first replica that runs, without a socket.
 func (c *Cluster) client(name, group string) (kubernetes.Interface, error) {
-	return kubernetes.NewForConfig(c.replicas.config(&user.DefaultInfo{Name: name, Groups: []string{group, user.AllAuthenticated}}))
+	return kubernetes.NewForConfig(c.configOf(name, group))
+}
+
+func (c *Cluster) configOf(name, group string) *rest.Config {
+	return c.replicas.config(&user.DefaultInfo{Name: name, Groups: []string{group, user.AllAuthenticated}})
 }

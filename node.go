@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
@@ -24,6 +25,8 @@ type Node struct {
 	// ServerTLS is what the agent serves with; it renews itself.
 	ServerTLS *tls.Config
 	Client    kubernetes.Interface
+	// Gateways reads the objects of the Gateway API.
+	Gateways dynamic.Interface
 }
 
 // RunNode hands run what a real node of this name needs, until ctx ends. The library links no
@@ -37,12 +40,16 @@ func (c *Cluster) RunNode(ctx context.Context, name string, run func(ctx context
 	if err != nil {
 		return err
 	}
+	gateways, err := dynamic.NewForConfig(c.configOf(trust.NodeUser(name), trust.GroupNodes))
+	if err != nil {
+		return err
+	}
 	c.admitPods(ctx, client)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return keep(ctx) })
 	group.Go(func() error {
 		own := net.ParseIP(loopback)
-		n := Node{Name: name, DataDir: c.config.DataDir, IP: own, Loopback: own, ServerTLS: serverTLS, Client: client}
+		n := Node{Name: name, DataDir: c.config.DataDir, IP: own, Loopback: own, ServerTLS: serverTLS, Client: client, Gateways: gateways}
 		if ip := net.ParseIP(c.machine); ip != nil {
 			n.IP = ip
 		}

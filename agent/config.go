@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/agent/cri"
@@ -91,6 +92,8 @@ type Config struct {
 	Policies PolicyNetwork
 	// Ingress is where this node serves Ingresses. The zero Ports serve none.
 	Ingress router.Ports
+	// Gateways reads the objects of the Gateway API, which are served where Ingresses are. Nil: none are.
+	Gateways dynamic.Interface
 	// DNS gives this machine the address of the cluster's DNS, which the agent serves. Nil: others do.
 	DNS dns.Network
 	// Registered is called once the Node exists. Nil is allowed.

@@ -17,7 +17,7 @@ func (a *agent) serveIngresses(ctx context.Context, children *sync.WaitGroup, ev
 	if !a.Ingress.Any() {
 		return
 	}
-	run, err := router.Watch(router.Config{Informers: everywhere, Client: a.Client, Ports: a.Ingress, Logger: a.Logger})
+	run, err := router.Watch(router.Config{Informers: everywhere, Client: a.Client, Ports: a.Ingress, Gateways: a.Gateways, Logger: a.Logger})
 	if err != nil {
 		a.Logger.Error("Ingresses are not served", "err", err)
 		return

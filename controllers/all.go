@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/eventttl"
 	"github.com/setpoint-io/setpoint/controllers/flowschema"
 	"github.com/setpoint-io/setpoint/controllers/garbage"
+	"github.com/setpoint-io/setpoint/controllers/gateway"
 	"github.com/setpoint-io/setpoint/controllers/ingress"
 	"github.com/setpoint-io/setpoint/controllers/job"
 	"github.com/setpoint-io/setpoint/controllers/legacytoken"
@@ -80,6 +81,7 @@ func all(cfg Config) []reconcile.Controller {
 		endpoints.New(),
 		disruption.New(),
 		ingress.New(),
+		gateway.New(),
 		endpointslice.New(),
 		loadbalancer.New(cfg.LoadBalancers),
 		dnsservice.New(cfg.WithoutDNS),

@@ -24,6 +24,7 @@ var notSwept = map[string]string{
 	"legacy-serviceaccount-token-cleaner-controller": reasonOneByOne,
 	"tokens-controller":                              reasonOneByOne,
 	"ingress-controller":                             reasonOneByOne,
+	"gateway-controller":                             reasonClient,
 	"volume_expand":                                  reasonEvents,
 	"unattended-controller":                          reasonEvents,
 	"crd-controller":                                 reasonClient,

@@ -24,7 +24,7 @@ func (s *Server) runLoops(ctx context.Context) {
 		Self: s.identity.self, Servers: s.servers, Elections: s.elections, Door: api.door, Caches: api.caches, Storage: api.storage,
 		Custom: api.custom, Aggregation: api.aggregation, Offered: api.offered, FrontProxy: api.frontProxy,
 		Trust: s.config.Trust, NodeServing: s.identity.nodeServing, Tokens: api.access.Issuer, Liveness: s.liveness,
-		PodNetwork: s.config.PodNetwork, LoadBalancers: s.config.LoadBalancers, WithoutDNS: s.config.WithoutDNS,
+		PodNetwork: s.config.PodNetwork, LoadBalancers: s.config.LoadBalancers, WithoutDNS: s.config.WithoutDNS, GatewayAPI: s.config.GatewayAPI,
 		LocalVolumes: s.config.LocalVolumes,
 		Scheduling:   s.config.Scheduling, Port: DefaultPort, APIOnly: s.config.APIOnly, Loops: s.config.Loops,
 		Also:       []func(context.Context) error{api.quota.Keep, api.atRest.Rewrite, api.typeChecker.Run},

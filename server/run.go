@@ -38,6 +38,7 @@ type Options struct {
 	LoadBalancerAddresses                           string
 	SchedulerConfig                                 string
 	DNS                                             string
+	GatewayAPI                                      bool
 	LocalVolumes                                    bool
 	Authentication                                  authconfig.Config
 	Encryption                                      encryption.Options
@@ -127,7 +128,7 @@ func Run(ctx context.Context, o Options) error {
 	server, err := Start(ctx, Config{
 		Name: o.Name, DataDir: o.DataDir, Trust: cluster, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
 		ListenAddress: o.listenAddress(servers), Gossip: o.gossip(), Logger: o.Logger,
-		PodNetwork: pods, LoadBalancers: balancers, WithoutDNS: withoutDNS, LocalVolumes: o.LocalVolumes,
+		PodNetwork: pods, LoadBalancers: balancers, WithoutDNS: withoutDNS, GatewayAPI: o.GatewayAPI, LocalVolumes: o.LocalVolumes,
 		Scheduling: scheduling, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
 	})
 	if err != nil {

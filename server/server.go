@@ -96,6 +96,8 @@ type Config struct {
 	Scheduling profile.Config
 	// WithoutDNS leaves the Service kube-system/kube-dns to others. All servers should have the same: that of the one that leads counts.
 	WithoutDNS bool
+	// GatewayAPI makes the definitions of the Gateway API, if they are not there: as with WithoutDNS.
+	GatewayAPI bool
 	// LocalVolumes makes the class setpoint-local. All servers should have the same: the one that leads makes it.
 	LocalVolumes bool
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -128,7 +129,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	own := membership.Node()
-	client, err := failoverClient(membership.Client(), o.Servers)
+	client, gateways, err := failoverClients(membership.Client(), o.Servers)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func Run(ctx context.Context, o Options) error {
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
 			IP: ip, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, Settings: o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork,
-			Cluster: o.Cluster, Ingress: o.Ingress, Logger: o.Logger,
+			Cluster: o.Cluster, Ingress: o.Ingress, Gateways: gateways, Logger: o.Logger,
 		})
 	})
 	return group.Wait()
@@ -181,18 +182,24 @@ func (o *Options) nodeIP() (net.IP, error) {
 	return conn.LocalAddr().(*net.UDPAddr).IP, nil
 }
 
-// failoverClient talks to whichever of the servers answers.
-func failoverClient(identity *trust.Live, servers []string) (kubernetes.Interface, error) {
+// failoverClients talk to whichever of the servers answers: the second one is for custom resources.
+func failoverClients(identity *trust.Live, servers []string) (kubernetes.Interface, dynamic.Interface, error) {
 	transport, err := failover.New(identity, servers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return kubernetes.NewForConfig(&rest.Config{
+	config := &rest.Config{
 		Host: "https://" + servers[0], QPS: -1, UserAgent: "setpoint-agent/" + process.Version,
 		Transport: transport,
 		ContentConfig: rest.ContentConfig{
 			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
 			ContentType:        "application/vnd.kubernetes.protobuf",
 		},
-	})
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	custom, err := dynamic.NewForConfig(config) // it asks for JSON, whatever the config says
+	return client, custom, err
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/agent"
@@ -74,6 +75,8 @@ type NodeConfig struct {
 	NodePortsOnLoopback bool
 	// Ingress is where this node serves Ingresses; the zero Ports serve none.
 	Ingress IngressPorts
+	// Gateways reads the objects of the Gateway API; nil: no Gateways are served.
+	Gateways dynamic.Interface
 	// PodNetwork is how pods of other nodes are reached; empty means auto.
 	PodNetwork plan.Mode
 	// Session says that a session proves the node's life, so that Leases are renewed seldom.
@@ -109,7 +112,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
-		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, Logger: c.Logger, Plugins: true,
+		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
 		ClusterDNS: c.Cluster.dns(), DNS: network.OwnAddress{},
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) { return c.podNetwork(ctx, runtime, translation) },
 		SetPeers:   func(own netip.Prefix, peers []plan.Node) { _ = routes.SetPeers(own, peers) }, // it has said what is wrong

@@ -30,7 +30,10 @@ const (
 // errReadTimeout means that a backend did not begin to answer in time.
 var errReadTimeout = errors.New("the backend did not answer in time")
 
-type routeKey struct{}
+type (
+	routeKey struct{}
+	portKey  struct{}
+)
 
 func routeOf(ctx context.Context) *table.Route {
 	route, _ := ctx.Value(routeKey{}).(*table.Route)
@@ -38,7 +41,7 @@ func routeOf(ctx context.Context) *table.Route {
 }
 
 // forward hands a request to one of the route's endpoints, of which there is one at least.
-func (r *router) forward(w http.ResponseWriter, req *http.Request, route *table.Route) {
+func (r *router) forward(w http.ResponseWriter, req *http.Request, route *table.Route, at int) {
 	if limit := route.Options.BodyBytesMax; limit > 0 {
 		if req.ContentLength > limit {
 			http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
@@ -46,12 +49,19 @@ func (r *router) forward(w http.ResponseWriter, req *http.Request, route *table.
 		}
 		req.Body = http.MaxBytesReader(w, req.Body, limit)
 	}
-	r.proxy.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), routeKey{}, route)))
+	ctx := context.WithValue(context.WithValue(req.Context(), routeKey{}, route), portKey{}, at)
+	if route.Change != nil && route.Change.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, route.Change.Timeout, errReadTimeout)
+		defer cancel()
+	}
+	r.proxy.ServeHTTP(w, req.WithContext(ctx))
 }
 
 func (r *router) newProxy(t transports) *httputil.ReverseProxy {
+	r.transports = t
 	return &httputil.ReverseProxy{
-		Rewrite: r.rewrite, Transport: t, ErrorHandler: r.failed, FlushInterval: -1,
+		Rewrite: r.rewrite, Transport: r, ModifyResponse: r.answered, ErrorHandler: r.failed, FlushInterval: -1,
 		ErrorLog: slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug),
 	}
 }
@@ -68,14 +78,13 @@ func (r *router) rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.RawQuery = p.In.URL.RawQuery // nobody here reads it
 	p.SetXForwarded()
 	client, _, _ := net.SplitHostPort(p.In.RemoteAddr)
-	port := r.Ports.HTTP
-	if p.In.TLS != nil {
-		port = r.Ports.HTTPS
-	}
-	p.Out.Header.Set("X-Forwarded-Port", fmt.Sprint(port))
+	p.Out.Header.Set("X-Forwarded-Port", fmt.Sprint(p.In.Context().Value(portKey{})))
 	p.Out.Header.Set("X-Real-Ip", client)
 	if p.Out.Header.Get("X-Request-Id") == "" {
 		p.Out.Header.Set("X-Request-Id", rand.Text())
+	}
+	if route.Change != nil {
+		changeRequest(route.Change, p.Out)
 	}
 }
 
@@ -86,7 +95,7 @@ func (r *router) failed(w http.ResponseWriter, req *http.Request, err error) {
 	switch {
 	case errors.As(err, &tooLarge):
 		code = http.StatusRequestEntityTooLarge
-	case errors.Is(err, errReadTimeout):
+	case errors.Is(err, errReadTimeout) || errors.Is(context.Cause(req.Context()), errReadTimeout):
 		code = http.StatusGatewayTimeout
 	case req.Context().Err() != nil:
 		return // the client is gone

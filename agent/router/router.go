@@ -9,12 +9,14 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
 
 // settleTime collects changes that come together.
@@ -29,6 +31,13 @@ type Ports struct{ HTTP, HTTPS int }
 // Any tells whether anything is served.
 func (p Ports) Any() bool { return p.HTTP != 0 || p.HTTPS != 0 }
 
+// byNumber says of each port that is served whether it speaks TLS.
+func (p Ports) byNumber() map[int]bool {
+	all := map[int]bool{p.HTTP: false, p.HTTPS: true}
+	delete(all, 0)
+	return all
+}
+
 // Config of Watch; all fields are required, but a port may be 0.
 type Config struct {
 	// Informers are of all namespaces and must not have started.
@@ -36,7 +45,9 @@ type Config struct {
 	// Client reads the Secrets with certificates.
 	Client kubernetes.Interface
 	Ports  Ports
-	Logger *slog.Logger
+	// Gateways reads the objects of the Gateway API; nil: no Gateways are served.
+	Gateways dynamic.Interface
+	Logger   *slog.Logger
 }
 
 // Watch registers with the informers, before they start; run then serves until its context ends.
@@ -49,8 +60,14 @@ func Watch(c Config) (run func(context.Context), err error) {
 }
 
 func newRouter(c Config, dial dialer) (*router, error) {
-	r := &router{Config: c, changed: make(chan struct{}, 1)}
+	r := &router{Config: c, changed: make(chan struct{}, 1), mirrors: make(chan struct{}, mirrorsMax), opened: map[int]opened{}}
 	r.table.Store(&table.Table{})
+	r.ports.Store(&ports{})
+	if c.Gateways != nil {
+		r.objects = gatewayapi.NewWatcher(gatewayapi.Config{
+			Client: c.Gateways, Discovery: c.Client.Discovery(), Changed: r.gatewayChanged, Logger: c.Logger,
+		})
+	}
 	r.secrets = newSecrets(c.Client, r.look, c.Logger)
 	var err error
 	if r.unknown, err = selfSigned(); err != nil {
@@ -80,12 +97,16 @@ const serviceIndex = "router/service"
 var errNoSlice = errors.New("router: not an EndpointSlice")
 
 func (r *router) informers() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{
+	all := []cache.SharedIndexInformer{
 		r.Informers.Networking().V1().Ingresses().Informer(),
 		r.Informers.Networking().V1().IngressClasses().Informer(),
 		r.Informers.Core().V1().Services().Informer(),
 		r.Informers.Discovery().V1().EndpointSlices().Informer(),
 	}
+	if r.objects != nil {
+		all = append(all, r.Informers.Core().V1().Namespaces().Informer())
+	}
+	return all
 }
 
 func (r *router) look() {
@@ -103,18 +124,22 @@ func (r *router) run(ctx context.Context) {
 	}
 	var children sync.WaitGroup
 	defer children.Wait()
+	if r.objects != nil {
+		children.Go(func() { r.objects.Run(ctx) })
+	}
 	r.build(ctx) // before anybody asks
-	for port, secure := range map[int]bool{r.Ports.HTTP: false, r.Ports.HTTPS: true} {
-		if port != 0 {
-			children.Go(func() { r.listen(ctx, port, secure) })
-		}
+	for port, secure := range r.Ports.byNumber() {
+		children.Go(func() { r.listen(ctx, port, secure) })
 	}
 	r.follow(ctx)
+	r.listening.Wait()
+	r.waitForMirrors()
 }
 
 // follow keeps the table until ctx ends.
 func (r *router) follow(ctx context.Context) {
 	defer r.secrets.stop()
+	defer r.open(ctx, nil) // closes them
 	for took := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
@@ -135,13 +160,17 @@ func (r *router) build(ctx context.Context) {
 	classes, _ := r.Informers.Networking().V1().IngressClasses().Lister().List(labels.Everything())
 	all, _ := r.Informers.Networking().V1().Ingresses().Lister().List(labels.Everything())
 	ours := table.Ours(classes, all)
-	r.secrets.want(ctx, table.Secrets(ours))
+	objects, known := r.gatewayObjects()
+	r.secrets.want(ctx, append(table.Secrets(ours), gatewaySecrets(&objects)...))
 	services := r.Informers.Core().V1().Services().Lister()
 	built, _ := table.Build(table.Input{
 		Classes: classes, Ingresses: ours, Slices: r.slices, Certificate: r.secrets.certificate,
 		Service: table.ServiceFrom(services),
 	})
 	r.table.Store(built)
+	if known {
+		r.buildGateways(ctx, objects)
+	}
 }
 
 func (r *router) slices(namespace, service string) (found []*discoveryv1.EndpointSlice) {

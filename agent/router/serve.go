@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
 
 const (
@@ -38,8 +40,17 @@ type router struct {
 	Config
 	changed chan struct{}
 	table   atomic.Pointer[table.Table]
-	secrets *secrets
-	proxy   *httputil.ReverseProxy
+	// ports are what Gateways serve; objects is nil if they serve nothing.
+	ports   atomic.Pointer[ports]
+	objects *gatewayapi.Watcher
+	// opened are the ports that are open for Gateways alone; only follow touches them.
+	opened    map[int]opened
+	listening sync.WaitGroup
+	secrets   *secrets
+	proxy     *httputil.ReverseProxy
+	// transports are those of proxy; mirrors has one for each copy of a request under way.
+	transports transports
+	mirrors    chan struct{}
 	// unknown is the certificate for hosts that have none.
 	unknown *tls.Certificate
 }
@@ -49,11 +60,11 @@ func (r *router) listen(ctx context.Context, port int, secure bool) {
 	for told := ""; ; {
 		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err == nil {
-			r.serve(ctx, listener, secure)
+			r.serve(ctx, listener, port, secure)
 			return
 		}
 		if text := err.Error(); text != told {
-			r.Logger.Warn("Ingresses are not served on this port", "port", port, "err", err)
+			r.Logger.Warn("nothing is served on this port", "port", port, "err", err)
 			told = text
 		}
 		if !wait.For(ctx, listenInterval) {
@@ -63,11 +74,14 @@ func (r *router) listen(ctx context.Context, port int, secure bool) {
 }
 
 // serve serves one listener until ctx ends, and then lets requests under way end.
-func (r *router) serve(ctx context.Context, listener net.Listener, secure bool) {
+func (r *router) serve(ctx context.Context, listener net.Listener, at int, secure bool) {
+	answer := func(w http.ResponseWriter, req *http.Request) { r.handle(w, req, at) }
 	server := &http.Server{
-		Handler: http.HandlerFunc(r.handle), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
+		Handler: http.HandlerFunc(answer), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
 		ErrorLog: slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug), Protocols: new(http.Protocols),
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.certificate},
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return r.certificate(hello, at), nil
+		}},
 	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(secure)
@@ -90,31 +104,33 @@ func (r *router) serve(ctx context.Context, listener net.Listener, secure bool) 
 		err = server.Serve(listener)
 	}
 	if !errors.Is(err, http.ErrServerClosed) {
-		r.Logger.Error("Ingresses are not served any more", "address", listener.Addr().String(), "err", err)
+		r.Logger.Error("nothing is served any more on this port", "address", listener.Addr().String(), "err", err)
 	}
 	<-drained
 }
 
-func (r *router) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if c := r.table.Load().Certificate(hello.ServerName); c != nil {
-		return c, nil
-	}
-	return r.unknown, nil
-}
-
-// handle answers one request, or hands it to the proxy.
-func (r *router) handle(w http.ResponseWriter, req *http.Request) {
-	served, name := r.table.Load(), hostname(req.Host)
-	if req.TLS != nil && req.TLS.ServerName != "" && served.Certificate(req.TLS.ServerName) != served.Certificate(name) {
+// handle answers one request to a port, or hands it to the proxy.
+func (r *router) handle(w http.ResponseWriter, req *http.Request, at int) {
+	name := hostname(req.Host)
+	if req.TLS != nil && req.TLS.ServerName != "" && r.owner(at, req.TLS.ServerName) != r.owner(at, name) {
 		// A connection for one host must not reach another, whose certificate the client has not seen (RFC 9110 7.4).
 		http.Error(w, "this connection is for another host", http.StatusMisdirectedRequest)
 		return
 	}
-	route := served.Find(name, req.URL.Path)
+	route := r.find(at, name, req)
 	client, _ := netip.ParseAddrPort(req.RemoteAddr)
 	switch {
 	case route == nil:
-		http.Error(w, "no Ingress serves this address", http.StatusNotFound)
+		http.Error(w, "no Ingress or route serves this address", http.StatusNotFound)
+	case route.Change != nil && route.Change.CORS != nil && table.Preflight(req):
+		route.Change.CORS.Permit(req, w.Header())
+		w.WriteHeader(http.StatusNoContent)
+	case route.Code != 0:
+		http.Error(w, "the route to this address is not right: its conditions say why", route.Code)
+	case route.Change != nil && route.Change.Redirect != nil:
+		to := route.Change.Redirect
+		w.Header().Set("Location", to.Location(name, req.URL, req.TLS != nil, at))
+		w.WriteHeader(to.Code)
 	case !route.Options.Allows(client.Addr()):
 		http.Error(w, "you may not ask here", http.StatusForbidden)
 	case route.Options.Redirect != "":
@@ -124,7 +140,7 @@ func (r *router) handle(w http.ResponseWriter, req *http.Request) {
 	case len(route.Backend.Endpoints) == 0:
 		http.Error(w, "no endpoint is ready", http.StatusServiceUnavailable)
 	default:
-		r.forward(w, req, route)
+		r.forward(w, req, route, at)
 	}
 }
 

@@ -61,4 +61,7 @@ func TestNodesReadCertificates(t *testing.T) {
 	put("ingresses", ingress("two", "ours", "new"))
 	expect("it is named no more", "s", false)
 	expect("the new one", "new", true)
+	expect("nobody's", "g", false)
+	w.OfGateways(func(namespace, secret string) bool { return namespace == "x" && secret == "g" })
+	expect("a Gateway's", "g", true)
 }

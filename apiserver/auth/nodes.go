@@ -46,7 +46,7 @@ const (
 	onNode
 	// usedObject: one that a pod on the node uses.
 	usedObject
-	// ingressCertificate: a Secret with the certificate of an Ingress that nodes serve.
+	// ingressCertificate: a Secret with the certificate of an Ingress or a Gateway that nodes serve.
 	ingressCertificate
 	// podNetwork: the ConfigMap PodNetworkName.
 	podNetwork
@@ -77,6 +77,11 @@ var nodeRules = []nodeRule{
 	{"", "secrets", getVerb, volumeSecret},
 	{"networking.k8s.io", "ingresses", readVerbs, anyObject}, // agents serve them, as an ingress controller does elsewhere
 	{"networking.k8s.io", "ingressclasses", readVerbs, anyObject},
+	{"gateway.networking.k8s.io", "gatewayclasses", followVerbs, anyObject}, // and Gateways
+	{"gateway.networking.k8s.io", "gateways", followVerbs, anyObject},
+	{"gateway.networking.k8s.io", "httproutes", followVerbs, anyObject},
+	{"gateway.networking.k8s.io", "grpcroutes", followVerbs, anyObject},
+	{"gateway.networking.k8s.io", "referencegrants", followVerbs, anyObject},
 	{"", "configmaps", readVerbs, usedObject},
 	{"", "configmaps", getVerb, podNetwork},
 	{"", "configmaps", readVerbs, corefile}, // agents serve the names of the cluster, as CoreDNS does elsewhere
@@ -162,7 +167,7 @@ func (r *nodeRule) refusal(workloads *Workloads, node string, a authorizer.Attri
 	case usedObject:
 		return refuseUnused(workloads, node, a)
 	case ingressCertificate:
-		if a.GetName() == "" || workloads == nil || !workloads.certificates.names(a.GetNamespace(), a.GetName()) {
+		if a.GetName() == "" || workloads == nil || !workloads.isCertificate(a.GetNamespace(), a.GetName()) {
 			return noRelationship(node)
 		}
 	case podNetwork:

@@ -34,6 +34,7 @@ type Workloads struct {
 	store        *storage.Store
 	pods         *storage.Follower
 	certificates *ingressCertificates
+	gateways     func(namespace, secret string) bool
 
 	mu    sync.RWMutex
 	users map[reference]map[string]int // object to node to how many of its pods use it
@@ -51,6 +52,14 @@ func NewWorkloads(store *storage.Store, logger *slog.Logger) *Workloads {
 	w.pods = store.Table(podsResource).Follow(w.podChanged, logger)
 	w.certificates = newIngressCertificates(store, logger)
 	return w
+}
+
+// OfGateways says how to find out whether a Secret is the certificate of a Gateway that nodes serve: custom resources are not this
+// package's. Few requests ask. It is called before the first of them; without it none is.
+func (w *Workloads) OfGateways(named func(namespace, secret string) bool) { w.gateways = named }
+
+func (w *Workloads) isCertificate(namespace, secret string) bool {
+	return w.certificates.names(namespace, secret) || w.gateways != nil && w.gateways(namespace, secret)
 }
 
 // Run follows the store until ctx ends.

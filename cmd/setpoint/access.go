@@ -58,6 +58,12 @@ func dnsFlag(flags *pflag.FlagSet, by *string) {
 		"(you make the Service and what serves it, such as CoreDNS, at its address 10.96.0.10)")
 }
 
+// gatewayFlag says whether the definitions of the Gateway API are made.
+func gatewayFlag(flags *pflag.FlagSet, made *bool) {
+	flags.BoolVar(made, "gateway-api", true, "make the CustomResourceDefinitions of the Gateway API (standard channel), unless they are there; "+
+		"nodes that serve Ingresses serve Gateways of the class setpoint too, whoever has installed them")
+}
+
 // networkFlags are upstream's names for where pods get their addresses from.
 func networkFlags(flags *pflag.FlagSet, podCIDR *string, nodeMaskSize *int) {
 	inGroup(flags, "Addresses of pods", func() {

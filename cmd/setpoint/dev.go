@@ -32,6 +32,7 @@ func newDev() *cobra.Command {
 	networkFlags(cmd.Flags(), &config.PodCIDR, &config.NodeMaskSize)
 	balancerFlag(cmd.Flags(), &config.LoadBalancerAddresses)
 	dnsFlag(cmd.Flags(), &config.DNS)
+	gatewayFlag(cmd.Flags(), &config.GatewayAPI)
 	schedulerFlag(cmd.Flags(), &config.SchedulerConfig)
 	localVolumesFlag(cmd.Flags(), &config.LocalVolumes)
 	accessFlags(cmd.Flags(), &config.Authentication, &config.Audit)

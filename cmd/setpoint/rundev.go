@@ -107,7 +107,7 @@ func (c *devConfig) runNode(ctx context.Context, cluster *setpoint.Cluster) erro
 		return host.RunNode(ctx, host.NodeConfig{
 			Name: n.Name, Cluster: ofCluster, DataDir: n.DataDir, ImagesDir: c.imagesDir, IP: n.IP, Loopback: n.Loopback,
 			Listener: listener, ServerTLS: n.ServerTLS, Client: n.Client, Settings: c.node,
-			NodePortsOnLoopback: true, Ingress: c.ingress, Logger: c.Logger,
+			NodePortsOnLoopback: true, Ingress: c.ingress, Gateways: n.Gateways, Logger: c.Logger,
 		})
 	})
 }

@@ -32,6 +32,7 @@ func newServer() *cobra.Command {
 	networkFlags(cmd.Flags(), &options.PodCIDR, &options.NodeMaskSize)
 	balancerFlag(cmd.Flags(), &options.LoadBalancerAddresses)
 	dnsFlag(cmd.Flags(), &options.DNS)
+	gatewayFlag(cmd.Flags(), &options.GatewayAPI)
 	schedulerFlag(cmd.Flags(), &options.SchedulerConfig)
 	localVolumesFlag(cmd.Flags(), &options.LocalVolumes)
 	accessFlags(cmd.Flags(), &options.Authentication, &options.Audit)

@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"regexp"
+	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -43,6 +45,9 @@ func visited(address string) (string, error) {
 		return "", err
 	}
 	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", u.Port()))
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "refused", nil
+	}
 	if err != nil {
 		return "", err
 	}

@@ -8,6 +8,7 @@ import (
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
@@ -25,24 +26,31 @@ type Objects struct {
 	ServiceCIDR netip.Prefix
 	// Authentication is the ConfigMap that tells aggregated API servers which CAs to trust.
 	Authentication map[string]string
+	// Definitions makes the CustomResourceDefinitions that the cluster brings along; nil: there are none.
+	Definitions func() ([]*apiextensionsv1.CustomResourceDefinition, error)
 }
 
 // New keeps the objects; nil leaves them to others.
 func New(objects *Objects) reconcile.Controller {
-	return reconcile.Controller{Name: "cluster-objects-controller", OfAPI: true, Run: func(ctx context.Context, env *reconcile.Env) error {
-		if objects == nil {
-			return reconcile.Idle(ctx)
-		}
-		return run(ctx, env, objects)
-	}}
+	return reconcile.Controller{
+		Name: "cluster-objects-controller", OfAPI: true, Reads: []reconcile.Read{reconcile.CustomResourceDefinitions},
+		Run: func(ctx context.Context, env *reconcile.Env) error {
+			if objects == nil {
+				return reconcile.Idle(ctx)
+			}
+			return run(ctx, env, objects)
+		},
+	}
 }
 
 func run(ctx context.Context, env *reconcile.Env, objects *Objects) error {
+	bundled := &definitions{all: objects.Definitions, stored: reconcile.CustomResourceDefinitions.From(env), client: env.Extensions}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name: "clusterobjects",
 		Reconcile: func(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
-			return interval, ensure(ctx, env.Client, objects, env.Now())
+			return interval, errors.Join(ensure(ctx, env.Client, objects, env.Now()), bundled.ensure(ctx))
 		},
+		Sources: []reconcile.Source{reconcile.Filled(bundled.stored)},
 		Feeds:   []reconcile.Feed{reconcile.Once(everything)},
 		Workers: 1,
 		Env:     env,

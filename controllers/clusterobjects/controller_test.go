@@ -12,12 +12,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	extensionsfake "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/fake"
+	crdinformers "k8s.io/apiextensions-apiserver/pkg/client/informers/externalversions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
@@ -115,7 +118,13 @@ func TestWhatIsDeletedComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		client := fake.NewClientset()
-		env := reconciletest.New(t).Env()
+		w := reconciletest.New(t)
+		informers := crdinformers.NewSharedInformerFactory(extensionsfake.NewClientset(), 0)
+		w.Serve(reconcile.CustomResourceDefinitions.Declaration().Resource, informers.Apiextensions().V1().CustomResourceDefinitions().Informer())
+		informers.StartWithContext(ctx)
+		defer informers.Shutdown()
+		defer stop()
+		env := w.Env()
 		env.Client = client
 		ended := make(chan error)
 		go func() {

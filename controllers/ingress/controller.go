@@ -86,7 +86,7 @@ func (c *controller) serviceChanged(before, after metav1.Object) []reconcile.Key
 func nodeChanged(before, after metav1.Object) []reconcile.Key {
 	was, _ := before.(*corev1.Node)
 	is, _ := after.(*corev1.Node)
-	if addressOf(was) == addressOf(is) {
+	if table.Address(was) == table.Address(is) {
 		return nil
 	}
 	return always(before, after)
@@ -105,7 +105,10 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	addresses := addressesOf(nodes)
+	var addresses []networkingv1.IngressLoadBalancerIngress
+	for _, at := range table.Addresses(nodes) {
+		addresses = append(addresses, networkingv1.IngressLoadBalancerIngress{IP: at})
+	}
 	failed := c.ensureClass(ctx, known, len(addresses) > 0)
 	ours := table.Ours(known, all)
 	for _, i := range ours {

@@ -77,6 +77,9 @@ func New(ctx context.Context, c Config) (*Access, error) {
 	return a, nil
 }
 
+// OfGateways says how to find out whether a Secret is the certificate of a Gateway that nodes serve; see auth.Workloads.
+func (a *Access) OfGateways(named func(namespace, secret string) bool) { a.workloads.OfGateways(named) }
+
 // Run keeps what the judges know up to date until ctx ends.
 func (a *Access) Run(ctx context.Context) {
 	var wg sync.WaitGroup

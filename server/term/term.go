@@ -57,6 +57,8 @@ type Config struct {
 	Scheduling profile.Config
 	// WithoutDNS leaves the Service kube-system/kube-dns to others.
 	WithoutDNS bool
+	// GatewayAPI makes the definitions of the Gateway API.
+	GatewayAPI bool
 	// LocalVolumes makes the class setpoint-local.
 	LocalVolumes bool
 	// Port is that of the API on every server.

@@ -49,7 +49,7 @@ func (b *builder) backend(i *networkingv1.Ingress, ref *networkingv1.IngressBack
 	key := backendKey{i.Namespace, ref.Service.Name, port, options.Protocol}
 	made := b.backends[key]
 	if made == nil {
-		made = b.resolve(key, ref.Service.Port)
+		made = NewBackend(b.Service(key.namespace, key.service), key.namespace, key.service, ref.Service.Port, key.protocol, b.Slices)
 		b.backends[key] = made
 	}
 	if made.Missing != "" {
@@ -58,9 +58,15 @@ func (b *builder) backend(i *networkingv1.Ingress, ref *networkingv1.IngressBack
 	return made
 }
 
-func (b *builder) resolve(key backendKey, ref networkingv1.ServiceBackendPort) *Backend {
-	made := &Backend{Namespace: key.namespace, Service: key.service, Port: key.port, Protocol: key.protocol}
-	service := b.Service(key.namespace, key.service)
+// NewBackend is a port of the Service, which is nil if there is none of that name; said is what the backend speaks, if not empty.
+func NewBackend(
+	service *corev1.Service, namespace, name string, ref networkingv1.ServiceBackendPort, said Protocol,
+	slicesOf func(namespace, service string) []*discoveryv1.EndpointSlice,
+) *Backend {
+	made := &Backend{Namespace: namespace, Service: name, Port: ref.Name, Protocol: said}
+	if ref.Name == "" {
+		made.Port = fmt.Sprint(ref.Number)
+	}
 	switch {
 	case service == nil:
 		made.Missing = "it does not exist"
@@ -69,11 +75,11 @@ func (b *builder) resolve(key backendKey, ref networkingv1.ServiceBackendPort) *
 	default:
 		port := portOf(service, ref)
 		if port == nil {
-			made.Missing = fmt.Sprintf("it has no port %s", key.port)
+			made.Missing = "it has no port " + made.Port
 			return made
 		}
-		made.Protocol = protocolOf(key.protocol, port)
-		made.Endpoints = endpoints(b.Slices(key.namespace, key.service), port.Name)
+		made.Protocol = protocolOf(said, port)
+		made.Endpoints = endpoints(slicesOf(namespace, name), port.Name)
 	}
 	return made
 }

@@ -22,9 +22,15 @@ type Table struct {
 
 // Route is what happens to a request.
 type Route struct {
+	// Ingress, or a route of the Gateway API, is whose it is.
 	Ingress types.NamespacedName
+	// Backend is nil only if Code is set or Change redirects.
 	Backend *Backend
 	Options Options
+	// Change, if not nil, is what the Gateway API changes in requests and answers.
+	Change *Change
+	// Code, if not 0, is the answer: the route is not right.
+	Code int
 	// pattern, if not nil, is what the path matched.
 	pattern *regexp.Regexp
 }
@@ -95,6 +101,8 @@ func (t *Table) Certificate(serverName string) *tls.Certificate {
 // Target is the path that the backend gets for one that was matched.
 func (r *Route) Target(p string) string {
 	switch {
+	case r.Change != nil && r.Change.Path != nil:
+		return r.Change.Path.Target(p)
 	case r.Options.Rewrite == "":
 		return p
 	case r.pattern == nil:

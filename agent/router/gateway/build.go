@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"cmp"
+	"crypto/tls"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	v1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+)
+
+// Input is what a Result is built from. Objects are not changed.
+type Input struct {
+	gatewayapi.Objects
+	// Namespace returns the labels of a namespace, nil if there is none of that name.
+	Namespace func(name string) map[string]string
+	// Service returns a Service, or nil.
+	Service func(namespace, name string) *corev1.Service
+	// Slices returns the EndpointSlices of a Service.
+	Slices func(namespace, service string) []*discoveryv1.EndpointSlice
+	// Certificate returns that of a Secret, or what is wrong with it.
+	Certificate func(namespace, secret string) (*tls.Certificate, error)
+	// Shared are the ports at which Ingresses are served, with TLS or without.
+	Shared map[int]bool
+}
+
+// Result is what is served, and what is told of it.
+type Result struct {
+	// Ports are by number.
+	Ports    map[int]*Port
+	Gateways []GatewayState
+	Routes   []RouteState
+}
+
+// GatewayState is what a Gateway's status says. Conditions have no times and generations.
+type GatewayState struct {
+	Gateway    *v1.Gateway
+	Conditions []metav1.Condition
+	Listeners  []v1.ListenerStatus
+}
+
+// RouteState is what a route's status says of the parents that are ours, which may be none.
+type RouteState struct {
+	Route   metav1.Object
+	Parents []v1.RouteParentStatus
+}
+
+// Build makes the Result of all objects.
+func Build(in Input) *Result {
+	b := &builder{Input: in, result: &Result{Ports: map[int]*Port{}}, backends: map[backendKey]*table.Backend{}}
+	b.gateways()
+	for _, r := range b.routes() {
+		b.route(r)
+	}
+	for _, port := range b.result.Ports {
+		port.sort()
+	}
+	b.conclude()
+	return b.result
+}
+
+// builder is one Build.
+type builder struct {
+	Input
+	result    *Result
+	listeners map[types.NamespacedName][]*listener
+	ordered   []*v1.Gateway
+	backends  map[backendKey]*table.Backend
+}
+
+// older orders objects by age, as the precedence of the API does.
+func older(a, b metav1.Object) int {
+	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+		cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+}
+
+// routes are those of all kinds, the oldest first.
+func (b *builder) routes() []*route {
+	var all []*route
+	for _, r := range b.HTTPRoutes {
+		if r.DeletionTimestamp == nil {
+			all = append(all, ofHTTP(r))
+		}
+	}
+	for _, r := range b.GRPCRoutes {
+		if r.DeletionTimestamp == nil {
+			all = append(all, ofGRPC(r))
+		}
+	}
+	slices.SortFunc(all, func(a, b *route) int { return cmp.Or(older(a.object, b.object), cmp.Compare(a.kind, b.kind)) })
+	return all
+}
+
+func condition(kind string, holds bool, reason, message string) metav1.Condition {
+	status := metav1.ConditionFalse
+	if holds {
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}

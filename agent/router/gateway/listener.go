@@ -1,0 +1,195 @@
+package gateway
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	v1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+)
+
+// Kinds of routes.
+const (
+	HTTPRoute = "HTTPRoute"
+	GRPCRoute = "GRPCRoute"
+)
+
+// listener is one of a Gateway, and what is known of it.
+type listener struct {
+	gateway *v1.Gateway
+	spec    *v1.Listener
+	// kinds are the routes that it takes.
+	kinds        []string
+	certificates []*tls.Certificate
+	attached     int32
+	// accepted, resolved and conflicted say what is wrong; zero: nothing.
+	accepted, resolved, conflicted fault
+}
+
+// fault is a reason of the API, with a message.
+type fault struct{ reason, message string }
+
+func (f fault) any() bool { return f.reason != "" }
+
+func (l *listener) hostname() string {
+	if l.spec.Hostname == nil {
+		return ""
+	}
+	return strings.ToLower(string(*l.spec.Hostname))
+}
+
+func (l *listener) secure() bool { return l.spec.Protocol == v1.HTTPSProtocolType }
+
+// served tells whether anything is answered at the listener.
+func (l *listener) served() bool {
+	return !l.accepted.any() && !l.conflicted.any() && (!l.secure() || len(l.certificates) > 0)
+}
+
+// gateways judges the listeners of all Gateways that are ours, the oldest first, and opens their ports.
+func (b *builder) gateways() {
+	b.listeners = map[types.NamespacedName][]*listener{}
+	b.ordered = gatewayapi.Ours(&b.Objects)
+	slices.SortFunc(b.ordered, func(a, b *v1.Gateway) int { return older(a, b) })
+	for _, g := range b.ordered {
+		var all []*listener
+		shut := refused(g).any()
+		for i := range g.Spec.Listeners {
+			l := &listener{gateway: g, spec: &g.Spec.Listeners[i]}
+			b.judge(l, all)
+			all = append(all, l)
+			if l.served() && !shut {
+				b.open(l)
+			}
+		}
+		b.listeners[types.NamespacedName{Namespace: g.Namespace, Name: g.Name}] = all
+	}
+}
+
+func (b *builder) judge(l *listener, before []*listener) {
+	switch l.spec.Protocol {
+	case v1.HTTPProtocolType, v1.HTTPSProtocolType:
+	default:
+		l.accepted = fault{string(v1.ListenerReasonUnsupportedProtocol), fmt.Sprintf("the protocol %s is not served here", l.spec.Protocol)}
+		return
+	}
+	b.judgeKinds(l)
+	b.judgePort(l, before)
+	if l.secure() {
+		b.judgeTLS(l)
+	}
+}
+
+// judgeKinds: of the kinds that the listener wants, those that are routes here.
+func (b *builder) judgeKinds(l *listener) {
+	l.kinds = []string{HTTPRoute, GRPCRoute}
+	if l.spec.AllowedRoutes == nil || len(l.spec.AllowedRoutes.Kinds) == 0 {
+		return
+	}
+	known := l.kinds
+	l.kinds = nil
+	for _, wanted := range l.spec.AllowedRoutes.Kinds {
+		if wanted.Group != nil && string(*wanted.Group) != v1.GroupName || !slices.Contains(known, string(wanted.Kind)) {
+			l.resolved = fault{string(v1.ListenerReasonInvalidRouteKinds), fmt.Sprintf("routes of the kind %s are not served by this listener", wanted.Kind)}
+			continue
+		}
+		l.kinds = append(l.kinds, string(wanted.Kind))
+	}
+}
+
+// judgePort: a port speaks TLS, or it does not.
+func (b *builder) judgePort(l *listener, before []*listener) {
+	number := int(l.spec.Port)
+	for _, other := range before {
+		if other.spec.Port == l.spec.Port && other.spec.Protocol == l.spec.Protocol && other.hostname() == l.hostname() {
+			l.conflicted = fault{string(v1.ListenerReasonHostnameConflict), fmt.Sprintf("listener %s has the same port and hostname", other.spec.Name)}
+		}
+	}
+	if secure, shared := b.Shared[number]; shared && secure != l.secure() {
+		l.accepted = fault{string(v1.ListenerReasonPortUnavailable), fmt.Sprintf("nodes serve Ingresses at port %d by another protocol", number)}
+	}
+	if open := b.result.Ports[number]; open != nil && open.Secure != l.secure() {
+		l.conflicted = fault{string(v1.ListenerReasonProtocolConflict), fmt.Sprintf("port %d has another protocol in %s", number, open.first)}
+	}
+}
+
+var errNoSecret = errors.New("only Secrets of the core group can be certificates")
+
+// judgeTLS reads the certificates. One that cannot be used does not keep the others away.
+func (b *builder) judgeTLS(l *listener) {
+	config := l.spec.TLS
+	if config == nil || config.Mode != nil && *config.Mode != v1.TLSModeTerminate {
+		l.accepted = fault{string(v1.ListenerReasonUnsupportedValue), "HTTPS listeners need tls with the mode Terminate"}
+		return
+	}
+	if frontend := l.gateway.Spec.TLS; frontend != nil && frontend.Frontend != nil && validates(frontend.Frontend, l.spec.Port) {
+		l.accepted = fault{string(v1.ListenerReasonUnsupportedValue), "certificates of clients are not checked here, so nobody is let in"}
+		return
+	}
+	if len(config.CertificateRefs) == 0 {
+		l.resolved = fault{string(v1.ListenerReasonInvalidCertificateRef), "tls has no certificateRefs"}
+	}
+	for i := range config.CertificateRefs {
+		certificate, reason, err := b.certificate(l.gateway, &config.CertificateRefs[i])
+		if err != nil {
+			l.resolved = fault{string(reason), fmt.Sprintf("Secret %s: %v", config.CertificateRefs[i].Name, err)}
+			continue
+		}
+		l.certificates = append(l.certificates, certificate)
+	}
+}
+
+func validates(frontend *v1.FrontendTLSConfig, port v1.PortNumber) bool {
+	for _, p := range frontend.PerPort {
+		if p.Port == port {
+			return p.TLS.Validation != nil
+		}
+	}
+	return frontend.Default.Validation != nil
+}
+
+var errNotPermitted = errors.New("no ReferenceGrant of its namespace permits it")
+
+func (b *builder) certificate(g *v1.Gateway, to *v1.SecretObjectReference) (*tls.Certificate, v1.ListenerConditionReason, error) {
+	ref, isSecret := gatewayapi.SecretOf(g, to)
+	if !isSecret {
+		return nil, v1.ListenerReasonInvalidCertificateRef, errNoSecret
+	}
+	if !gatewayapi.Permitted(b.Grants, ref) {
+		return nil, v1.ListenerReasonRefNotPermitted, errNotPermitted
+	}
+	certificate, err := b.Certificate(ref.ToNamespace, ref.ToName)
+	return certificate, v1.ListenerReasonInvalidCertificateRef, err
+}
+
+// takes tells whether a route's namespace may attach to the listener.
+func (b *builder) takes(l *listener, namespace string) bool {
+	from, selector := v1.NamespacesFromSame, (*metav1.LabelSelector)(nil)
+	if allowed := l.spec.AllowedRoutes; allowed != nil && allowed.Namespaces != nil {
+		from, selector = cmp.Or(*orZero(allowed.Namespaces.From), from), allowed.Namespaces.Selector
+	}
+	switch from {
+	case v1.NamespacesFromAll:
+		return true
+	case v1.NamespacesFromSame:
+		return namespace == l.gateway.Namespace
+	case v1.NamespacesFromSelector:
+		chosen, err := metav1.LabelSelectorAsSelector(selector)
+		return err == nil && chosen.Matches(labels.Set(b.Namespace(namespace)))
+	}
+	return false
+}
+
+func orZero[T any](p *T) *T {
+	if p == nil {
+		return new(T)
+	}
+	return p
+}

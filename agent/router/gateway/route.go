@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	v1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+)
+
+// route is one of any kind. Rules are as those of HTTPRoutes: what a GRPCRoute says can be said so.
+type route struct {
+	object    metav1.Object
+	kind      string
+	parents   []v1.ParentReference
+	hostnames []v1.Hostname
+	rules     []v1.HTTPRouteRule
+}
+
+func ofHTTP(r *v1.HTTPRoute) *route {
+	return &route{object: r, kind: HTTPRoute, parents: r.Spec.ParentRefs, hostnames: r.Spec.Hostnames, rules: r.Spec.Rules}
+}
+
+func (r *route) namespace() string { return r.object.GetNamespace() }
+
+// route attaches one to its parents, and says what comes of it.
+func (b *builder) route(r *route) {
+	state := RouteState{Route: r.object}
+	defer func() { b.result.Routes = append(b.result.Routes, state) }()
+	ours := slices.DeleteFunc(slices.Clone(r.parents), func(ref v1.ParentReference) bool { return !b.isOurs(r, &ref) })
+	if len(ours) == 0 {
+		return
+	}
+	compiled, resolved, accepted := b.compile(r)
+	for _, ref := range ours {
+		fault := b.attach(r, &ref, b.listeners[parentOf(r, &ref)], compiled)
+		if !fault.any() {
+			fault = accepted
+		}
+		state.Parents = append(state.Parents, v1.RouteParentStatus{
+			ParentRef: ref, ControllerName: gatewayapi.Controller, Conditions: []metav1.Condition{
+				fault.condition(string(v1.RouteConditionAccepted), string(v1.RouteReasonAccepted)),
+				resolved.condition(string(v1.RouteConditionResolvedRefs), string(v1.RouteReasonResolvedRefs)),
+			},
+		})
+	}
+}
+
+// isOurs tells whether a reference names a Gateway that is served here.
+func (b *builder) isOurs(r *route, ref *v1.ParentReference) bool {
+	_, known := b.listeners[parentOf(r, ref)]
+	return known && (ref.Group == nil || *ref.Group == v1.GroupName) && (ref.Kind == nil || *ref.Kind == "Gateway")
+}
+
+func parentOf(r *route, ref *v1.ParentReference) types.NamespacedName {
+	at := types.NamespacedName{Namespace: r.namespace(), Name: string(ref.Name)}
+	if ref.Namespace != nil {
+		at.Namespace = string(*ref.Namespace)
+	}
+	return at
+}
+
+// attach adds the route's rules to each listener that the reference means and that takes them. Otherwise it says why none does.
+func (b *builder) attach(r *route, ref *v1.ParentReference, all []*listener, compiled []*rule) fault {
+	meant := slices.DeleteFunc(slices.Clone(all), func(l *listener) bool {
+		return ref.SectionName != nil && *ref.SectionName != l.spec.Name || ref.Port != nil && *ref.Port != l.spec.Port
+	})
+	if len(meant) == 0 {
+		return fault{string(v1.RouteReasonNoMatchingParent), "the Gateway has no listener of that name and port"}
+	}
+	allowing := slices.DeleteFunc(meant, func(l *listener) bool { return !slices.Contains(l.kinds, r.kind) || !b.takes(l, r.namespace()) })
+	if len(allowing) == 0 {
+		return fault{string(v1.RouteReasonNotAllowedByListeners), fmt.Sprintf("no listener takes a %s of this namespace", r.kind)}
+	}
+	attached := false
+	for _, l := range allowing {
+		names := intersect(l.hostname(), r.hostnames)
+		if len(names) == 0 {
+			continue
+		}
+		attached = true
+		l.attached++
+		b.serve(l, names, compiled)
+	}
+	if !attached {
+		return fault{string(v1.RouteReasonNoMatchingListenerHostname), "none of its hostnames is one of the listener's"}
+	}
+	return fault{}
+}
+
+// intersect are the names at which a route is served by a listener; "" is any name.
+func intersect(listener string, hostnames []v1.Hostname) (names []string) {
+	if len(hostnames) == 0 {
+		return []string{listener}
+	}
+	for _, h := range hostnames {
+		name := strings.ToLower(string(h))
+		switch {
+		case listener == "" || covers(listener, name):
+			names = append(names, name)
+		case covers(name, listener):
+			names = append(names, listener)
+		}
+	}
+	return names
+}
+
+// covers tells whether each host that b names is one that a names: "*.example.com" has all hosts below it, with any number of labels.
+func covers(a, b string) bool {
+	suffix, wild := strings.CutPrefix(a, "*")
+	return a == b || wild && strings.HasSuffix(strings.TrimPrefix(b, "*"), suffix) && len(b) > len(suffix)
+}

@@ -1,0 +1,148 @@
+package router
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/agent/router/gateway"
+	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+)
+
+// listenersMax is how many ports are opened for Gateways; those with higher numbers beyond it are not.
+const listenersMax = 256
+
+// ports are what Gateways serve, by number.
+type ports map[int]*gateway.Port
+
+// opened is a port that is open for Gateways alone.
+type opened struct {
+	secure bool
+	close  context.CancelFunc
+}
+
+// gatewayChanged: who writes a status changes nothing that is served.
+func (r *router) gatewayChanged(before, after metav1.Object) {
+	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() && before.GetGeneration() != 0 &&
+		(before.GetDeletionTimestamp() == nil) == (after.GetDeletionTimestamp() == nil) {
+		return
+	}
+	r.look()
+}
+
+// gatewayObjects are those of now, if they are known.
+func (r *router) gatewayObjects() (gatewayapi.Objects, bool) {
+	if r.objects == nil {
+		return gatewayapi.Objects{}, false
+	}
+	return r.objects.Objects()
+}
+
+func gatewaySecrets(objects *gatewayapi.Objects) (names []types.NamespacedName) {
+	for at := range gatewayapi.Secrets(gatewayapi.Ours(objects), objects.Grants) {
+		names = append(names, types.NamespacedName{Namespace: at[0], Name: at[1]})
+	}
+	slices.SortFunc(names, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	return names
+}
+
+// buildGateways makes what Gateways serve, and opens their ports. The statuses are written by controllers/gateway, once for all nodes.
+func (r *router) buildGateways(ctx context.Context, objects gatewayapi.Objects) {
+	namespaces := r.Informers.Core().V1().Namespaces().Lister()
+	built := gateway.Build(gateway.Input{
+		Objects: objects, Slices: r.slices, Certificate: r.secrets.certificate, Shared: r.Ports.byNumber(),
+		Service: table.ServiceFrom(r.Informers.Core().V1().Services().Lister()),
+		Namespace: func(name string) map[string]string {
+			namespace, err := namespaces.Get(name)
+			if err != nil {
+				return nil // a cache knows no other error than that it is missing
+			}
+			return namespace.Labels
+		},
+	})
+	r.ports.Store((*ports)(&built.Ports))
+	r.open(ctx, built.Ports)
+}
+
+// open opens the ports that are wanted and closes others. A port that closes answers what is under way.
+func (r *router) open(ctx context.Context, wanted map[int]*gateway.Port) {
+	for number, o := range r.opened {
+		if port := wanted[number]; port == nil || port.Secure != o.secure {
+			o.close()
+			delete(r.opened, number)
+		}
+	}
+	shared := r.Ports.byNumber()
+	for number, port := range wanted {
+		if _, ofIngress := shared[number]; ofIngress || r.opened[number].close != nil {
+			continue
+		}
+		if len(r.opened) >= listenersMax {
+			r.Logger.Warn("too many ports of Gateways", "limit", listenersMax, "not opened", number)
+			continue
+		}
+		r.opened[number] = r.openOne(ctx, number, port.Secure)
+	}
+}
+
+func (r *router) openOne(ctx context.Context, number int, secure bool) opened {
+	ctx, cancel := context.WithCancel(ctx)
+	r.listening.Go(func() { r.listen(ctx, number, secure) })
+	return opened{secure: secure, close: cancel}
+}
+
+// find is the route of a request to a port: one of a Gateway, or else of an Ingress.
+func (r *router) find(at int, name string, req *http.Request) *table.Route {
+	if port := (*r.ports.Load())[at]; port != nil {
+		if found := port.Find(name, req); found != nil {
+			return found
+		}
+	}
+	if at != r.Ports.HTTP && at != r.Ports.HTTPS {
+		return nil
+	}
+	return r.table.Load().Find(name, req.URL.Path)
+}
+
+// certificate is that of a listener for the name, of an Ingress, or of a listener for all names, in this order.
+func (r *router) certificate(hello *tls.ClientHelloInfo, at int) *tls.Certificate {
+	port := (*r.ports.Load())[at]
+	if port == nil || !port.Named(hello.ServerName) {
+		if c := r.ofIngress(at, hello.ServerName); c != nil {
+			return c
+		}
+	}
+	if port != nil {
+		if c := port.Certificate(hello); c != nil {
+			return c
+		}
+	}
+	return r.unknown
+}
+
+func (r *router) ofIngress(at int, name string) *tls.Certificate {
+	if at != r.Ports.HTTPS {
+		return nil
+	}
+	return r.table.Load().Certificate(name)
+}
+
+// owner is equal for two names if a connection for one may be used for the other.
+func (r *router) owner(at int, name string) any {
+	port := (*r.ports.Load())[at]
+	if port == nil || !port.Named(name) {
+		if c := r.ofIngress(at, name); c != nil {
+			return c
+		}
+	}
+	if port != nil {
+		return port.Listener(name)
+	}
+	return nil
+}

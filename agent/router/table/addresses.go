@@ -1,0 +1,44 @@
+package table
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// addressesMax is how many addresses a status has at most: those that sort first.
+const addressesMax = 16
+
+// Addresses are where Ingresses and Gateways are served: the addresses of ready nodes that serve them, sorted.
+func Addresses(nodes []*corev1.Node) []string {
+	var all []string
+	for _, node := range nodes {
+		if at := Address(node); at != "" {
+			all = append(all, at)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), addressesMax)]
+}
+
+// Address is where a node serves; "" if it does not, is not ready, or is nil. The address for those outside comes first.
+func Address(node *corev1.Node) string {
+	if node == nil || node.Labels[NodeLabel] == "" || !isReady(node) {
+		return ""
+	}
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeExternalIP, corev1.NodeInternalIP} {
+		for _, a := range node.Status.Addresses {
+			if a.Type == kind {
+				return a.Address
+			}
+		}
+	}
+	return ""
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}

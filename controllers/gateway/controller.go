@@ -1,0 +1,181 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/setpoint-io/setpoint/agent/router/gateway"
+	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+)
+
+const (
+	controllerName = "gateway-controller"
+	// secretsInterval is how often Secrets of certificates are looked at, which nothing follows.
+	secretsInterval = time.Minute
+)
+
+// New keeps the statuses.
+func New() reconcile.Controller {
+	return reconcile.Controller{
+		Name: controllerName, Reads: []reconcile.Read{reconcile.Services, reconcile.Nodes, reconcile.Namespaces},
+		Run: func(ctx context.Context, env *reconcile.Env) error {
+			if env.REST == nil {
+				return reconcile.Idle(ctx)
+			}
+			client, err := dynamic.NewForConfig(env.REST)
+			if err != nil {
+				return err
+			}
+			return run(ctx, env, client)
+		},
+	}
+}
+
+// everything is the only key: whether a route is served as it says depends on all others.
+var everything = reconcile.Key{Name: "gateways"}
+
+type controller struct {
+	env        *reconcile.Env
+	client     dynamic.Interface
+	watcher    atomic.Pointer[gatewayapi.Watcher]
+	services   reconcile.Cache[*corev1.Service]
+	nodes      reconcile.Cache[*corev1.Node]
+	namespaces reconcile.Cache[*corev1.Namespace]
+}
+
+func run(ctx context.Context, env *reconcile.Env, client dynamic.Interface) error {
+	c := &controller{
+		env: env, client: client,
+		services: reconcile.Services.From(env), nodes: reconcile.Nodes.From(env), namespaces: reconcile.Namespaces.From(env),
+	}
+	return reconcile.Run(ctx, reconcile.Config{
+		Name: "gateway", Reconcile: c.reconcile, Workers: 1, Env: env, Feeds: []reconcile.Feed{c.follow},
+		Sources: []reconcile.Source{
+			reconcile.Changes(c.services, c.serviceChanged), reconcile.Changes(c.nodes, c.nodeChanged),
+			reconcile.Changes(c.namespaces, c.namespaceChanged),
+		},
+	})
+}
+
+// follow adds the key when an object of the Gateway API changes.
+func (c *controller) follow(ctx context.Context, add func(reconcile.Key)) {
+	objects := gatewayapi.NewWatcher(gatewayapi.Config{
+		Client: c.client, Discovery: c.env.Client.Discovery(), Logger: c.env.Logger,
+		Changed: func(metav1.Object, metav1.Object) { add(everything) },
+	})
+	c.watcher.Store(objects)
+	objects.Run(ctx)
+}
+
+// used tells whether there are Gateways at all: only then does anything else matter.
+func (c *controller) used() bool {
+	objects, known := c.known()
+	return known && len(objects.Gateways) > 0
+}
+
+func (c *controller) known() (gatewayapi.Objects, bool) {
+	if watcher := c.watcher.Load(); watcher != nil {
+		return watcher.Objects()
+	}
+	return gatewayapi.Objects{}, false
+}
+
+func (c *controller) serviceChanged(before, after metav1.Object) []reconcile.Key {
+	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() && before.GetGeneration() != 0 || !c.used() {
+		return nil
+	}
+	return []reconcile.Key{everything}
+}
+
+func (c *controller) namespaceChanged(_, _ metav1.Object) []reconcile.Key {
+	if !c.used() {
+		return nil
+	}
+	return []reconcile.Key{everything}
+}
+
+// nodeChanged: only whether a node serves, and where, matters.
+func (c *controller) nodeChanged(before, after metav1.Object) []reconcile.Key {
+	was, _ := before.(*corev1.Node)
+	is, _ := after.(*corev1.Node)
+	if table.Address(was) == table.Address(is) {
+		return nil
+	}
+	return []reconcile.Key{everything}
+}
+
+func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
+	objects, known := c.known()
+	if !known {
+		return 0, nil // it comes again when they are
+	}
+	nodes, err := c.nodes.List("", nil)
+	if err != nil {
+		return 0, err
+	}
+	addresses := table.Addresses(nodes)
+	failed := c.classes(ctx, objects.Classes, len(addresses) > 0)
+	result := gateway.Build(gateway.Input{
+		Objects: objects, Namespace: c.labelsOf, Service: c.service, Shared: sharedPorts(nodes),
+		Slices:      func(string, string) []*discoveryv1.EndpointSlice { return nil },
+		Certificate: func(namespace, name string) (*tls.Certificate, error) { return c.certificate(ctx, namespace, name) },
+	})
+	for i := range result.Gateways {
+		failed = errors.Join(failed, c.setGateway(ctx, &result.Gateways[i], addresses))
+	}
+	for i := range result.Routes {
+		failed = errors.Join(failed, c.setRoute(ctx, &result.Routes[i]))
+	}
+	if len(gatewayapi.Secrets(gatewayapi.Ours(&objects), objects.Grants)) > 0 {
+		return secretsInterval, failed
+	}
+	return 0, failed
+}
+
+// sharedPorts are those at which nodes serve Ingresses, with TLS or without.
+func sharedPorts(nodes []*corev1.Node) map[int]bool {
+	shared := map[int]bool{}
+	for _, node := range nodes {
+		var plain, secure int
+		if n, _ := fmt.Sscanf(node.Labels[table.NodeLabel], "%d-%d", &plain, &secure); n == 2 {
+			shared[plain], shared[secure] = false, true
+		}
+	}
+	delete(shared, 0)
+	return shared
+}
+
+func (c *controller) labelsOf(name string) map[string]string {
+	namespace, err := c.namespaces.Get(reconcile.Key{Name: name})
+	if err != nil {
+		return nil
+	}
+	return namespace.Labels
+}
+
+func (c *controller) service(namespace, name string) *corev1.Service {
+	service, err := c.services.Get(reconcile.Key{Namespace: namespace, Name: name})
+	if err != nil {
+		return nil
+	}
+	return service
+}
+
+func (c *controller) certificate(ctx context.Context, namespace, name string) (*tls.Certificate, error) {
+	secret, err := c.env.Client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return table.CertificateOf(secret)
+}

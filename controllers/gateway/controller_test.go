@@ -1,0 +1,184 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/gateway-api/pkg/features"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
+	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+)
+
+// apis is a server with the Gateway API, in part.
+type apis struct {
+	*dynamicfake.FakeDynamicClient
+	t *testing.T
+}
+
+var kinds = map[string]string{
+	"gatewayclasses": "GatewayClass", "gateways": "Gateway", "httproutes": "HTTPRoute", "grpcroutes": "GRPCRoute", "referencegrants": "ReferenceGrant",
+}
+
+func serve(t *testing.T, client *fake.Clientset) *apis {
+	lists, list := map[schema.GroupVersionResource]string{}, &metav1.APIResourceList{GroupVersion: gatewayapi.GroupVersion.String()}
+	for plural, kind := range kinds {
+		lists[gatewayapi.Resource(plural)] = kind + "List"
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: plural})
+	}
+	client.Resources = []*metav1.APIResourceList{list}
+	return &apis{dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists), t}
+}
+
+func (a *apis) add(plural, text string) {
+	a.t.Helper()
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		a.t.Fatal(err)
+	}
+	o.SetGroupVersionKind(gatewayapi.GroupVersion.WithKind(kinds[plural]))
+	o.SetGeneration(1)
+	if _, err := a.Resource(gatewayapi.Resource(plural)).Namespace(o.GetNamespace()).Create(a.t.Context(), o, metav1.CreateOptions{}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// told is what the conditions below a field of a status say, as "Type=Status/reason".
+func (a *apis) told(plural, namespace, name string, at func(status map[string]any) any) string {
+	a.t.Helper()
+	o, err := a.Resource(gatewayapi.Resource(plural)).Namespace(namespace).Get(a.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	status, _ := o.Object["status"].(map[string]any)
+	list, _ := at(status).([]any)
+	var words []string
+	for _, each := range list {
+		c := each.(map[string]any)
+		words = append(words, fmt.Sprintf("%s=%s/%s", c["type"], c["status"], c["reason"]))
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+func own(status map[string]any) any { return status["conditions"] }
+
+func first(list string) func(status map[string]any) any {
+	return func(status map[string]any) any {
+		all, _ := status[list].([]any)
+		if len(all) == 0 {
+			return nil
+		}
+		return all[0].(map[string]any)["conditions"]
+	}
+}
+
+// writes are those since the last call.
+func (a *apis) writes() (all []string) {
+	for _, action := range a.Actions() {
+		if verb := action.GetVerb(); verb != "list" && verb != "watch" && verb != "get" {
+			all = append(all, verb+" "+action.GetResource().Resource)
+		}
+	}
+	a.ClearActions()
+	slices.Sort(all) // a pass may begin before its own writes are seen, and write the same again, which a real server refuses
+	return slices.Compact(all)
+}
+
+func node(name, address string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"setpoint.io/ingress": "80-443"}}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	return n
+}
+
+func TestStatuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		gateways := serve(t, w.Client)
+		reconciletest.Add(w, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+		gateways.add("gateways", "metadata: {name: g, namespace: ns}\nspec: {gatewayClassName: setpoint, listeners: [{name: http, port: 80, protocol: HTTP}]}")
+		gateways.add("httproutes", `
+metadata: {name: r, namespace: ns}
+spec: {parentRefs: [{name: g}, {name: theirs}], rules: [{backendRefs: [{name: web, port: 80}]}]}
+status: {parents: [{parentRef: {name: theirs}, controllerName: example.com/theirs, conditions: []}]}`)
+		gateways.add("grpcroutes", "metadata: {name: r, namespace: ns}\nspec: {parentRefs: [{name: g, sectionName: none}]}")
+		controller := New()
+		controller.Run = func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, gateways) }
+		w.Run(controller)
+		w.Settle()
+		time.Sleep(time.Minute)
+		gateways.writes()
+		w.Settle()
+		if all := gateways.writes(); len(all) > 0 {
+			t.Errorf("%v while no node serves Gateways", all)
+		}
+		reconciletest.Add(w, node("a", "192.0.2.1"))
+		w.Settle()
+		time.Sleep(time.Second)
+		w.Settle()
+		for _, c := range []struct{ what, got, want string }{
+			{"class", gateways.told("gatewayclasses", "", "setpoint", own), "Accepted=True/Accepted"},
+			{"Gateway", gateways.told("gateways", "ns", "g", own), "Accepted=True/Accepted Programmed=True/Programmed"},
+			{"listener", gateways.told("gateways", "ns", "g", first("listeners")),
+				"Accepted=True/Accepted Conflicted=False/NoConflicts Programmed=True/Programmed ResolvedRefs=True/ResolvedRefs"},
+			{"others' status", gateways.told("httproutes", "ns", "r", first("parents")), ""},
+			{"GRPCRoute", gateways.told("grpcroutes", "ns", "r", first("parents")), "Accepted=False/NoMatchingParent ResolvedRefs=True/ResolvedRefs"},
+			{"HTTPRoute", gateways.told("httproutes", "ns", "r", func(s map[string]any) any { return s["parents"].([]any)[1].(map[string]any)["conditions"] }),
+				"Accepted=True/Accepted ResolvedRefs=False/BackendNotFound"},
+		} {
+			if c.got != c.want {
+				t.Errorf("%s: %s, want %s", c.what, c.got, c.want)
+			}
+		}
+		gateways.writes()
+		time.Sleep(10 * time.Minute)
+		if all := gateways.writes(); len(all) > 0 {
+			t.Errorf("%v although nothing changed", all)
+		}
+		reconciletest.Add(w, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+		w.Settle()
+		if all := gateways.writes(); !slices.Equal(all, []string{"update httproutes"}) {
+			t.Errorf("a Service that came: %v", all)
+		}
+		if err := gateways.Resource(gatewayapi.Resource("gateways")).Namespace("ns").Delete(t.Context(), "g", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		if all := gateways.writes(); !slices.Equal(all, []string{"delete gateways", "update grpcroutes", "update httproutes"}) {
+			t.Errorf("a Gateway that went: %v", all)
+		}
+	})
+}
+
+// TestFeaturesAreThoseOfTheAPI: by name, in the order that it demands.
+func TestFeaturesAreThoseOfTheAPI(t *testing.T) {
+	known := map[string]bool{}
+	for f := range features.AllFeatures {
+		known[string(f.Name)] = true
+	}
+	var names []string
+	for _, f := range featuresOfClass {
+		names = append(names, string(f.Name))
+		if !known[string(f.Name)] {
+			t.Errorf("%s is none", f.Name)
+		}
+	}
+	if !slices.IsSorted(names) {
+		t.Errorf("%v", names)
+	}
+}

@@ -1,0 +1,171 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	v1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/setpoint-io/setpoint/agent/router/gateway"
+	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+)
+
+// classes makes the class if nodes serve it and it is not there, and tells of all that are ours.
+func (c *controller) classes(ctx context.Context, known []*v1.GatewayClass, served bool) error {
+	if served && !slices.ContainsFunc(known, func(class *v1.GatewayClass) bool { return class.Name == gatewayapi.ClassName }) {
+		class := &v1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: gatewayapi.ClassName}}
+		class.Spec.ControllerName = gatewayapi.Controller
+		object, err := untyped(class, "GatewayClass")
+		if err != nil {
+			return err
+		}
+		_, err = c.client.Resource(gatewayapi.Resource("gatewayclasses")).Create(ctx, object, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create GatewayClass %s: %w", gatewayapi.ClassName, err)
+		}
+	}
+	for _, class := range known {
+		if class.Spec.ControllerName != gatewayapi.Controller {
+			continue
+		}
+		changed := class.DeepCopy()
+		c.set(&changed.Status.Conditions, class.Generation, classConditions(class))
+		changed.Status.SupportedFeatures = featuresOfClass
+		if err := c.update(ctx, "gatewayclasses", "GatewayClass", class, changed, class.Status, changed.Status); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func classConditions(class *v1.GatewayClass) []metav1.Condition {
+	accepted := metav1.Condition{
+		Type: string(v1.GatewayClassConditionStatusAccepted), Status: metav1.ConditionTrue, Reason: string(v1.GatewayClassReasonAccepted),
+	}
+	if class.Spec.ParametersRef != nil {
+		accepted.Status, accepted.Reason = metav1.ConditionFalse, string(v1.GatewayClassReasonInvalidParameters)
+		accepted.Message = "there are no parameters of classes here"
+	}
+	return []metav1.Condition{accepted}
+}
+
+// setGateway writes what is told of a Gateway, if it is something else than before.
+func (c *controller) setGateway(ctx context.Context, state *gateway.GatewayState, addresses []string) error {
+	g, changed := state.Gateway, state.Gateway.DeepCopy()
+	accepted := meta.IsStatusConditionTrue(state.Conditions, string(v1.GatewayConditionAccepted))
+	programmed := metav1.Condition{
+		Type: string(v1.GatewayConditionProgrammed), Status: metav1.ConditionTrue, Reason: string(v1.GatewayReasonProgrammed),
+	}
+	changed.Status.Addresses = nil
+	switch {
+	case !accepted:
+		programmed.Status, programmed.Reason, programmed.Message = metav1.ConditionFalse, string(v1.GatewayReasonInvalid), "it is not accepted"
+	case len(addresses) == 0:
+		programmed.Status, programmed.Reason = metav1.ConditionFalse, string(v1.GatewayReasonAddressNotAssigned)
+		programmed.Message = "no ready node serves Gateways: those do that have --ingress-http-port or --ingress-https-port"
+	}
+	if accepted {
+		changed.Status.Addresses = statusAddresses(addresses)
+	}
+	c.set(&changed.Status.Conditions, g.Generation, append(state.Conditions, programmed))
+	changed.Status.Listeners = nil
+	for _, l := range state.Listeners {
+		next := v1.ListenerStatus{Name: l.Name, SupportedKinds: l.SupportedKinds, AttachedRoutes: l.AttachedRoutes}
+		for _, before := range g.Status.Listeners {
+			if before.Name == l.Name {
+				next.Conditions = slices.Clone(before.Conditions)
+			}
+		}
+		c.set(&next.Conditions, g.Generation, l.Conditions)
+		changed.Status.Listeners = append(changed.Status.Listeners, next)
+	}
+	return c.update(ctx, "gateways", "Gateway", g, changed, g.Status, changed.Status)
+}
+
+func statusAddresses(addresses []string) (all []v1.GatewayStatusAddress) {
+	kind := v1.IPAddressType
+	for _, a := range addresses {
+		all = append(all, v1.GatewayStatusAddress{Type: &kind, Value: a})
+	}
+	return all
+}
+
+// setRoute writes what is told of a route's parents. What others tell stays, and what was told of parents that are gone goes.
+func (c *controller) setRoute(ctx context.Context, state *gateway.RouteState) error {
+	switch r := state.Route.(type) {
+	case *v1.HTTPRoute:
+		changed := r.DeepCopy()
+		changed.Status.Parents = c.parents(r.Status.Parents, state.Parents, r.Generation)
+		return c.update(ctx, "httproutes", HTTPRoute, r, changed, r.Status.Parents, changed.Status.Parents)
+	case *v1.GRPCRoute:
+		changed := r.DeepCopy()
+		changed.Status.Parents = c.parents(r.Status.Parents, state.Parents, r.Generation)
+		return c.update(ctx, "grpcroutes", GRPCRoute, r, changed, r.Status.Parents, changed.Status.Parents)
+	}
+	return nil
+}
+
+// Kinds of routes.
+const (
+	HTTPRoute = gateway.HTTPRoute
+	GRPCRoute = gateway.GRPCRoute
+)
+
+func (c *controller) parents(before, wanted []v1.RouteParentStatus, generation int64) []v1.RouteParentStatus {
+	next := slices.DeleteFunc(slices.Clone(before), func(p v1.RouteParentStatus) bool { return p.ControllerName == gatewayapi.Controller })
+	for _, want := range wanted {
+		made := v1.RouteParentStatus{ParentRef: want.ParentRef, ControllerName: want.ControllerName}
+		for _, p := range before {
+			if p.ControllerName == want.ControllerName && apiequality.Semantic.DeepEqual(p.ParentRef, want.ParentRef) {
+				made.Conditions = slices.Clone(p.Conditions)
+			}
+		}
+		c.set(&made.Conditions, generation, want.Conditions)
+		next = append(next, made)
+	}
+	return next
+}
+
+// set changes conditions to what they are to be; others stay, and so does the time of one whose status does.
+func (c *controller) set(conditions *[]metav1.Condition, generation int64, wanted []metav1.Condition) {
+	*conditions = slices.Clone(*conditions)
+	for _, want := range wanted {
+		want.ObservedGeneration, want.LastTransitionTime = generation, metav1.NewTime(c.env.Now())
+		meta.SetStatusCondition(conditions, want)
+	}
+}
+
+// update writes the status of an object, unless it is as it was.
+func (c *controller) update(ctx context.Context, plural, kind string, was metav1.Object, changed runtime.Object, before, after any) error {
+	if apiequality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	object, err := untyped(changed, kind)
+	if err != nil {
+		return err
+	}
+	client := c.client.Resource(gatewayapi.Resource(plural)).Namespace(was.GetNamespace())
+	_, err = client.UpdateStatus(reconcile.WithCause(ctx, was), object, metav1.UpdateOptions{})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a newer one is on its way here
+		return fmt.Errorf("status of %s %s/%s: %w", kind, was.GetNamespace(), was.GetName(), err)
+	}
+	return nil
+}
+
+func untyped(o runtime.Object, kind string) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	made := &unstructured.Unstructured{Object: fields}
+	made.SetGroupVersionKind(gatewayapi.GroupVersion.WithKind(kind))
+	return made, nil
+}

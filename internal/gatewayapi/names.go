@@ -1,0 +1,89 @@
+package gatewayapi
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	v1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+const (
+	// Controller is that of the GatewayClasses whose Gateways are served here.
+	Controller = "setpoint.io/gateway"
+	// ClassName is that of the class that is made.
+	ClassName = "setpoint"
+)
+
+// GroupVersion is the one under which all kinds are read.
+var GroupVersion = schema.GroupVersion{Group: v1.GroupName, Version: "v1"}
+
+// Resource names one of the kinds: "gateways".
+func Resource(plural string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: GroupVersion.Group, Version: GroupVersion.Version, Resource: plural}
+}
+
+// Reference is from an object of one namespace to one of another.
+type Reference struct {
+	// FromKind is of the Gateway API: "HTTPRoute".
+	FromKind, FromNamespace string
+	ToGroup, ToKind         string
+	ToNamespace, ToName     string
+}
+
+// Permitted tells whether a reference stays in its namespace, or a grant in the other one allows it.
+func Permitted(grants []*v1.ReferenceGrant, r Reference) bool {
+	return r.FromNamespace == r.ToNamespace || slices.ContainsFunc(grants, func(g *v1.ReferenceGrant) bool {
+		return g.Namespace == r.ToNamespace && slices.ContainsFunc(g.Spec.From, r.isFrom) && slices.ContainsFunc(g.Spec.To, r.isTo)
+	})
+}
+
+func (r *Reference) isFrom(f v1.ReferenceGrantFrom) bool {
+	return string(f.Group) == GroupVersion.Group && string(f.Kind) == r.FromKind && string(f.Namespace) == r.FromNamespace
+}
+
+func (r *Reference) isTo(t v1.ReferenceGrantTo) bool {
+	return string(t.Group) == r.ToGroup && string(t.Kind) == r.ToKind && (t.Name == nil || *t.Name == "" || string(*t.Name) == r.ToName)
+}
+
+// SecretOf is what a Gateway's listener refers to as its certificate; false if that is no Secret.
+func SecretOf(gateway *v1.Gateway, ref *v1.SecretObjectReference) (Reference, bool) {
+	r := Reference{
+		FromKind: "Gateway", FromNamespace: gateway.Namespace,
+		ToGroup: corev1.GroupName, ToKind: "Secret", ToNamespace: gateway.Namespace, ToName: string(ref.Name),
+	}
+	if ref.Namespace != nil {
+		r.ToNamespace = string(*ref.Namespace)
+	}
+	return r, (ref.Group == nil || *ref.Group == corev1.GroupName) && (ref.Kind == nil || *ref.Kind == "Secret")
+}
+
+// Ours are the Gateways of classes whose controller is this one.
+func Ours(o *Objects) []*v1.Gateway {
+	classes := map[v1.ObjectName]bool{}
+	for _, c := range o.Classes {
+		classes[v1.ObjectName(c.Name)] = c.Spec.ControllerName == Controller
+	}
+	return slices.DeleteFunc(slices.Clone(o.Gateways), func(g *v1.Gateway) bool {
+		return !classes[g.Spec.GatewayClassName] || g.DeletionTimestamp != nil
+	})
+}
+
+// Secrets are those that these Gateways may read as certificates: the key is namespace and name.
+func Secrets(gateways []*v1.Gateway, grants []*v1.ReferenceGrant) map[[2]string]bool {
+	all := map[[2]string]bool{}
+	for _, g := range gateways {
+		for i := range g.Spec.Listeners {
+			tls := g.Spec.Listeners[i].TLS
+			if tls == nil {
+				continue
+			}
+			for n := range tls.CertificateRefs {
+				if ref, ok := SecretOf(g, &tls.CertificateRefs[n]); ok && Permitted(grants, ref) {
+					all[[2]string{ref.ToNamespace, ref.ToName}] = true
+				}
+			}
+		}
+	}
+	return all
+}
