@@ -29,18 +29,24 @@ type Devices interface {
 // reasonAdmission is upstream's for a pod that does not get its devices.
 const reasonAdmission = "UnexpectedAdmissionError"
 
-// allocateDevices reports whether the pod has its devices; if not, it fails. It is part of the task that makes the sandbox, so a plugin
-// that hangs keeps only its pods waiting.
-func (w *worker) allocateDevices(ctx context.Context, pod *corev1.Pod) bool {
+// allocateDevices reports whether the pod has its devices; if not, it fails, or waits if it has run before. It is part of the task that
+// makes the sandbox, so a plugin that hangs keeps only its pods waiting.
+func (w *worker) allocateDevices(ctx context.Context, v view) bool {
 	if w.m.Devices == nil {
 		return true
 	}
-	err := w.m.Devices.Allocate(ctx, pod)
-	if err != nil && ctx.Err() == nil {
+	err := w.m.Devices.Allocate(ctx, v.pod)
+	switch {
+	case err == nil:
+		return true
+	case ctx.Err() != nil:
+	case ranBefore(v.pod):
+		w.sandboxFailed(ctx, v, reasonAdmission, err.Error(), err)
+	default:
 		w.logger.Warn("pod does not get its devices", "err", err)
-		w.refuse(pod, &status.Rejection{Reason: reasonAdmission, Message: "Pod was rejected: " + err.Error()})
+		w.refuse(v.pod, &status.Rejection{Reason: reasonAdmission, Message: "Pod was rejected: " + err.Error()})
 	}
-	return err == nil
+	return false
 }
 
 // freeDevices gives back the devices of a pod of which no container runs or will.

@@ -167,6 +167,30 @@ func TestAPodWithoutItsDevicesFails(t *testing.T) {
 	})
 }
 
+// TestAPodThatHasRunWaitsForItsDevices: after the machine has started anew the plugin may come later.
+func TestAPodThatHasRunWaitsForItsDevices(t *testing.T) {
+	d := &dongles{}
+	withDongles(t, map[string]podstest.Program{"web": {}}, d, func(w *world) {
+		w.create(newPod("p", "web"))
+		w.stopAgent()
+		w.runtime.Reboot()
+		d.err = errors.New("no plugin")
+		w.startAgent()
+		w.settle()
+		if got := w.get("p").Status.Phase; got == corev1.PodFailed || !w.events.has("UnexpectedAdmissionError no plugin") {
+			t.Errorf("%s, events:\n%s", got, w.events)
+		}
+		d.mu.Lock()
+		d.err = nil
+		d.mu.Unlock()
+		time.Sleep(startRetryMax)
+		w.settle()
+		if got := w.get("p").Status; got.Phase != corev1.PodRunning || got.ContainerStatuses[0].State.Running == nil {
+			t.Errorf("%s", got.Phase)
+		}
+	})
+}
+
 // TestAPluginThatHangsDoesNotKeepAPodFromBeingDeleted, nor another from starting.
 func TestAPluginThatHangsDoesNotKeepAPodFromBeingDeleted(t *testing.T) {
 	d := &dongles{hang: true}

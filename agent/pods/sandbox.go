@@ -30,7 +30,7 @@ func (w *worker) createSandbox(ctx context.Context, v view) {
 	} else if ranBefore(v.pod) {
 		w.m.Events.Event(events.Pod(v.pod), corev1.EventTypeWarning, events.SandboxChanged, "Pod sandbox is lost, it will be re-created: the runtime no longer knows it.")
 	}
-	if !w.allocateDevices(ctx, v.pod) {
+	if !w.allocateDevices(ctx, v) {
 		return
 	}
 	if _, err := w.mountVolumes(ctx, v, nil, true); err != nil {
