@@ -31,6 +31,17 @@ func (m *Manager) Allocate(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
+// Manages reports whether a resource is a plugin's, or was when somebody got it.
+func (m *Manager) Manages(name corev1.ResourceName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.manages(string(name))
+}
+
+func (m *Manager) manages(resource string) bool {
+	return m.stocks[resource] != nil || m.ledger.Knows(resource)
+}
+
 // wants are what a container asks of plugins, sorted by resource. Other extended resources are somebody else's.
 func (m *Manager) wants(pod *corev1.Pod, c *corev1.Container) []ledger.Want {
 	m.mu.Lock()
@@ -38,7 +49,7 @@ func (m *Manager) wants(pod *corev1.Pod, c *corev1.Container) []ledger.Want {
 	var out []ledger.Want
 	for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
 		amount, resource := c.Resources.Limits[name], string(name)
-		if amount.Value() > 0 && (m.stocks[resource] != nil || m.ledger.Knows(resource)) {
+		if amount.Value() > 0 && m.manages(resource) {
 			out = append(out, ledger.Want{Pod: pod, Container: c.Name, Resource: resource, Count: int(amount.Value())})
 		}
 	}

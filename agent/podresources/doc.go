@@ -1,5 +1,5 @@
-// Package podresources answers monitors that ask which pod has which devices (k8s.io/kubelet/pkg/apis/podresources/v1), as a kubelet does
-// at pod-resources/kubelet.sock.
+// Package podresources answers monitors that ask which pod has which devices (k8s.io/kubelet/pkg/apis/podresources/v1, and v1alpha1), as
+// a kubelet does at pod-resources/kubelet.sock.
 //
 // It owns: that socket. Called by: agent.Run. What it tells it asks of agent/pods (which pods are active), agent/devices and
 // agent/claims each time.

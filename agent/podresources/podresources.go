@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
+	alpha "k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/devices/ledger"
 )
@@ -59,6 +60,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(requestBytesMax), grpc.UnaryInterceptor(limit()))
 	api.RegisterPodResourcesListerServer(server, &service{Config: cfg})
+	alpha.RegisterPodResourcesListerServer(server, &former{of: &service{Config: cfg}})
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
 	if err := server.Serve(listener); err != nil && ctx.Err() == nil {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
+	alpha "k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/devices/ledger"
 )
@@ -32,6 +33,10 @@ func (d devices) Devices() map[string][]ledger.Device {
 
 // asked runs it over a socket of the test, with a file there that an earlier one left.
 func asked(t *testing.T, pods ...*corev1.Pod) api.PodResourcesListerClient {
+	return api.NewPodResourcesListerClient(dialled(t, pods...))
+}
+
+func dialled(t *testing.T, pods ...*corev1.Pod) *grpc.ClientConn {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "res") // the path of a socket is short
 	if err != nil {
@@ -69,7 +74,7 @@ func asked(t *testing.T, pods ...*corev1.Pod) api.PodResourcesListerClient {
 			t.Error(err)
 		}
 	})
-	return api.NewPodResourcesListerClient(conn)
+	return conn
 }
 
 func pod(name, uid string, phase corev1.PodPhase) *corev1.Pod {
@@ -105,6 +110,19 @@ func TestWhoHasWhat(t *testing.T) {
 		if _, err := client.Get(t.Context(), &api.GetPodResourcesRequest{PodName: name, PodNamespace: "ns"}); status.Code(err) != codes.NotFound {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestTheFormerVersion(t *testing.T) {
+	conn := dialled(t, pod("one", "p", corev1.PodRunning))
+	list, err := alpha.NewPodResourcesListerClient(conn).List(t.Context(), &alpha.ListPodResourcesRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := []*alpha.ContainerDevices{{ResourceName: gpu, DeviceIds: []string{"a"}}, {ResourceName: gpu, DeviceIds: []string{"b"}}}
+	want := []*alpha.PodResources{{Name: "one", Namespace: "ns", Containers: []*alpha.ContainerResources{{Name: "side", Devices: has}, {Name: "main", Devices: has}}}}
+	if diff := cmp.Diff(want, list.PodResources, protocmp.Transform()); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -3,9 +3,13 @@ package pods
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/agent/events"
@@ -38,7 +42,32 @@ func (m *Manager) admit(pod *corev1.Pod) *status.Rejection {
 		rejection.Message = "Pod was rejected: " + rejection.Message
 		return rejection
 	}
+	if rejection := m.admitExtended(pod, others); rejection != nil {
+		return rejection
+	}
 	return admitPorts(pod, others)
+}
+
+// admitExtended judges resources of others that the Node lists, such as those that an administrator has written there. Those of device
+// plugins are judged when devices are chosen.
+func (m *Manager) admitExtended(pod *corev1.Pod, others []*corev1.Pod) *status.Rejection {
+	allocatable, wanted := m.Allocatable(), requests(pod)
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		limit, listed := allocatable[name]
+		if !strings.Contains(string(name), "/") || !listed || m.Devices != nil && m.Devices.Manages(name) {
+			continue
+		}
+		want, used := wanted[name], resource.Quantity{}
+		for _, p := range others {
+			used.Add(requests(p)[name])
+		}
+		if want.Value()+used.Value() > limit.Value() {
+			rejection := outOf(name, want.Value(), used.Value(), limit.Value())
+			rejection.Message = "Pod was rejected: " + rejection.Message
+			return rejection
+		}
+	}
+	return nil
 }
 
 func finished(pod *corev1.Pod) bool {

@@ -12,6 +12,8 @@ import (
 
 // Devices are those of device plugins.
 type Devices interface {
+	// Manages reports whether a resource is a plugin's, or was.
+	Manages(name corev1.ResourceName) bool
 	// Allocate gives a pod what it asks for, once. The error says why it cannot run here.
 	Allocate(ctx context.Context, pod *corev1.Pod) error
 	// Given is what a container gets with its devices, asked before each of its incarnations.

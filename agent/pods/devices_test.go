@@ -3,6 +3,7 @@ package pods
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -25,6 +27,8 @@ type dongles struct {
 	hang  bool
 	freed []types.UID
 }
+
+func (d *dongles) Manages(name corev1.ResourceName) bool { return name == "example.com/dongle" }
 
 func (d *dongles) Allocate(ctx context.Context, pod *corev1.Pod) error {
 	d.mu.Lock()
@@ -148,6 +152,31 @@ func TestDevicesAreFreeWhenThePodHasEnded(t *testing.T) {
 		w.settle()
 		if got := w.get("p").Status.Phase; got != corev1.PodSucceeded || !slices.Equal(d.took(), []types.UID{"uid-p"}) {
 			t.Errorf("%s, freed %v", got, d.took())
+		}
+	})
+}
+
+// TestExtendedResourcesOfOthers: those that the Node lists are counted, those of plugins are not, and unknown ones are somebody else's.
+func TestExtendedResourcesOfOthers(t *testing.T) {
+	withDongles(t, map[string]podstest.Program{"web": {}}, &dongles{}, func(w *world) {
+		w.manager.Allocatable = func() corev1.ResourceList {
+			return corev1.ResourceList{"example.com/seat": resource.MustParse("2"), "example.com/dongle": resource.MustParse("0")}
+		}
+		create := func(name, resourceName string, amount string) corev1.PodStatus {
+			p := newPod(name, "web")
+			list := corev1.ResourceList{corev1.ResourceName(resourceName): resource.MustParse(amount)}
+			p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: list, Limits: list}
+			w.create(p)
+			return w.get(name).Status
+		}
+		for i, fits := range []string{"example.com/seat", "example.com/dongle", "example.com/unknown"} {
+			if got := create(fmt.Sprint("p", i), fits, "1"); got.Phase != corev1.PodRunning {
+				t.Errorf("%s: %s %s", fits, got.Phase, got.Message)
+			}
+		}
+		if got := create("q", "example.com/seat", "2"); got.Reason != "OutOfexample.com/seat" ||
+			got.Message != "Pod was rejected: Node didn't have enough resource: example.com/seat, requested: 2, used: 1, capacity: 2" {
+			t.Errorf("%s %s %s", got.Phase, got.Reason, got.Message)
 		}
 	})
 }
