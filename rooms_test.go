@@ -140,7 +140,7 @@ var rooms = []room{
 	{[]string{"agent/volumes/csi/csitest"}, "a CSI driver for tests", nil, ""},
 	{[]string{"agent/claims"}, "the DRA drivers of a node, asked to prepare the claims of its pods", []string{"agent/{podconfig,private,wait}", "agent/volumes/csi/registration"}, "what was asked of a driver is on disk before, so that a new agent takes it back"},
 	{[]string{"agent/claims/claimstest"}, "the kubelet plugin of a DRA driver for tests", nil, ""},
-	{[]string{"agent/devices"}, "the devices of device plugins: which there are, and who has which", []string{"agent/{podconfig,private}", "agent/volumes/csi/registration"}, "what a pod has is on disk before its container is made, so no device is given twice"},
+	{[]string{"agent/devices"}, "the devices of device plugins: which there are, and who has which", []string{"agent/{podconfig,private,wait}", "agent/volumes/csi/registration"}, "what a pod has is on disk before its container is made, so no device is given twice"},
 	{[]string{"agent/devices/ledger"}, "who has which device, and who gets which", nil, "pure, so that each rule of a kubelet is a row of a table"},
 	{[]string{"agent/devices/devicestest"}, "a device plugin for tests", nil, ""},
 	{[]string{"agent/cri/embedded/cdi"}, "names of devices in the Container Device Interface, and what their specs say", nil, "the runtime knows nodes, mounts and variables only"},

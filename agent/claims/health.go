@@ -23,6 +23,8 @@ const (
 	healthTimeoutMax = 24 * time.Hour
 	// healthRetry is the pause before a driver is asked again whose stream has ended.
 	healthRetry = 5 * time.Second
+	// healthPause is the least time between two answers of a driver that are looked at.
+	healthPause = 100 * time.Millisecond
 	// healthDevicesMax bounds the devices of which one driver tells.
 	healthDevicesMax = 10_000
 )
@@ -75,6 +77,9 @@ func (m *Manager) hear(ctx context.Context, name string, d *driver) error {
 			return err
 		}
 		m.learn(name, d, maps.Clone(known))
+		if !wait.For(ctx, healthPause) {
+			return ctx.Err()
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func New(ctx context.Context, cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("device plugins: %w: stop the pods that use devices of plugins and remove %s", err, m.checkpoint())
 	}
 	for _, resource := range resources {
-		m.stocks[resource] = &stock{devices: map[string]ledger.Device{}, gone: time.Now()}
+		m.stocks[resource] = &stock{devices: map[string]ledger.Device{}, gone: time.Now(), recorded: true}
 	}
 	return m, nil
 }
@@ -104,9 +104,6 @@ func (m *Manager) Counts() (capacity, allocatable corev1.ResourceList) {
 		if s.expired(now) && len(s.devices) > 0 {
 			m.Logger.Info("a device plugin did not come back", "resource", resource)
 			clear(s.devices)
-			if err := m.save(); err != nil {
-				m.Logger.Warn("cannot write the record of devices", "err", err)
-			}
 		}
 		capacity[corev1.ResourceName(resource)], allocatable[corev1.ResourceName(resource)] = s.count()
 	}

@@ -12,6 +12,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/setpoint-io/setpoint/agent/devices/ledger"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 const (
@@ -19,6 +20,9 @@ const (
 	connectTimeout = 10 * time.Second
 	// callTimeout bounds each call for a container. Upstream's for PreStartContainer.
 	callTimeout = pluginapi.KubeletPreStartContainerRPCTimeoutInSecs * time.Second
+	// listPause is the least time between two lists of a plugin that are looked at: with one that never stops telling, pods and
+	// the Node would be looked at without end.
+	listPause = 100 * time.Millisecond
 	// answerBytesMax bounds each answer of a plugin.
 	answerBytesMax = 4 << 20
 )
@@ -82,6 +86,9 @@ func (m *Manager) listen(p *plugin) error {
 			return fmt.Errorf("ListAndWatch: %w", err)
 		}
 		m.listed(p, devices)
+		if !wait.For(p.ctx, listPause) {
+			return p.ctx.Err()
+		}
 	}
 }
 
@@ -103,8 +110,11 @@ func (m *Manager) listed(p *plugin, devices map[string]ledger.Device) {
 		return
 	}
 	s.devices = devices
-	if err := m.save(); err != nil { // only that the resource was registered is lost
-		m.Logger.Warn("cannot write the record of devices", "err", err)
+	if !s.recorded {
+		s.recorded = true
+		if err := m.save(); err != nil { // only that the resource was registered is lost
+			m.Logger.Warn("cannot write the record of devices", "err", err)
+		}
 	}
 	m.tell(p.resource)
 }

@@ -20,6 +20,8 @@ type stock struct {
 	// plugin is nil while there is none; then gone is since when.
 	plugin *plugin
 	gone   time.Time
+	// recorded: the file says that there is such a resource.
+	recorded bool
 	// preStart: the latest plugin has to prepare for each container. After a start of the agent nothing is known of that, and then a
 	// container does not wait for its plugin, as with a kubelet.
 	preStart bool

@@ -26,6 +26,8 @@ type dongles struct {
 	err   error
 	hang  bool
 	freed []types.UID
+	// asked is what the container asks for that got its devices last.
+	asked corev1.ResourceList
 }
 
 func (d *dongles) Manages(name corev1.ResourceName) bool { return name == "example.com/dongle" }
@@ -46,7 +48,10 @@ func (d *dongles) Allocate(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-func (d *dongles) Given(context.Context, *corev1.Pod, *corev1.Container) (podconfig.Given, error) {
+func (d *dongles) Given(_ context.Context, _ *corev1.Pod, c *corev1.Container) (podconfig.Given, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = c.Resources.Limits
 	return podconfig.Given{
 		Envs:        []*runtimeapi.KeyValue{{Key: "DONGLE", Value: []byte("plugin's")}, {Key: "OWN", Value: []byte("plugin's")}},
 		Devices:     []*runtimeapi.Device{{ContainerPath: "/dev/dongle", HostPath: "/dev/null", Permissions: "r"}},
@@ -131,6 +136,26 @@ func TestAContainerGetsWhatItsDevicesGive(t *testing.T) {
 		}
 		if freed := d.took(); len(freed) != 0 {
 			t.Errorf("freed %v", freed)
+		}
+	})
+}
+
+// TestAContainerThatRestartsAsksForItsDevices, also if another agent has started it.
+func TestAContainerThatRestartsAsksForItsDevices(t *testing.T) {
+	d := &dongles{}
+	withDongles(t, map[string]podstest.Program{"web": {}}, d, func(w *world) {
+		pod := newPod("p", "web")
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/dongle": resource.MustParse("1")}
+		w.create(pod)
+		w.stopAgent()
+		d.asked = nil
+		w.startAgent()
+		w.runtime.Crash("c0", 1)
+		time.Sleep(time.Minute)
+		w.settle()
+		asked := d.asked["example.com/dongle"]
+		if got := w.get("p").Status.ContainerStatuses[0]; got.RestartCount != 1 || asked.Value() != 1 {
+			t.Errorf("restarts %d, asked for %v", got.RestartCount, d.asked)
 		}
 	})
 }
