@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/podresources"
 	"github.com/setpoint-io/setpoint/agent/pods"
-	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
+	"github.com/setpoint-io/setpoint/agent/registration"
 )
 
 // openPlugins finds plugins and uses them: CSI drivers, device plugins and DRA drivers.

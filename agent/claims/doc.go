@@ -3,7 +3,7 @@
 //
 // It owns: the file dra_manager_state, which says which pods use which claims of this node and what drivers have prepared for them; the
 // connections to drivers; what drivers tell of the health of devices (k8s.io/kubelet/pkg/apis/dra-health/v1). Called by: agent/pods
-// (Prepare before a sandbox, Given for each container, Unprepare when nothing runs), agent/volumes/csi/registration (drivers that open a
+// (Prepare before a sandbox, Given for each container, Unprepare when nothing runs), agent/registration (drivers that open a
 // socket in plugins_registry), agent/podresources. It reads ResourceClaims and deletes ResourceSlices; controllers and the scheduler
 // make, allocate and reserve claims.
 //

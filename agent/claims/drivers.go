@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -17,7 +18,7 @@ import (
 	draapi "k8s.io/kubelet/pkg/apis/dra/v1"
 	drabeta "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 
-	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
+	"github.com/setpoint-io/setpoint/agent/registration"
 	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
@@ -183,7 +184,7 @@ func (m *Manager) wipe(ctx context.Context, driver string) {
 	options := metav1.ListOptions{FieldSelector: selector.String()}
 	for pause := wipeRetryMin; ; pause = min(2*pause, wipeRetryMax) {
 		err := m.Client.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, options)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil { // a control plane of others may have no such resource
 			return
 		}
 		m.Logger.Warn("cannot delete ResourceSlices yet", "driver", driver, "err", err)

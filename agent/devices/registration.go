@@ -18,7 +18,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/setpoint-io/setpoint/agent/devices/ledger"
-	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
+	"github.com/setpoint-io/setpoint/agent/registration"
 )
 
 // socketName is where plugins register, in the folder.

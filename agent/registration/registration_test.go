@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-io/setpoint/agent/registration"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi/csitest"
-	"github.com/setpoint-io/setpoint/agent/volumes/csi/registration"
 )
 
 // handler tells what it is asked.
