@@ -76,6 +76,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// detectedScripts are those that run with the race detector in short: servers together, and an agent. Without it all run.
+var detectedScripts = []string{"dev", "evicted", "members", "minority"}
+
 // TestScripts runs the stories in testdata/script. Beside testscript's own
 // commands they have:
 //
@@ -112,8 +115,15 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir, files := filepath.Join("testdata", "script"), []string(nil)
+	if raceEnabled && testing.Short() {
+		for _, name := range detectedScripts {
+			files = append(files, filepath.Join(dir, name+".txtar"))
+		}
+		dir = ""
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "script"),
+		Dir: dir, Files: files,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", binary.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
