@@ -104,6 +104,8 @@ var detectedScripts = []string{"dev", "evicted", "members", "minority"}
 //	visit TIME REGEXP URL    until the answer of this machine, "200 text" or "308 location", matches; of https
 //	                         URLs "200 text subject", the certificate's
 //	box-image ARCHIVE NAME   an image with cat, echo, ls, tar and a few more
+//	device-plugin DATA ID... example.com/dongle has these devices on the node with this data directory; !ID is ill
+//	dra-driver DATA          the driver dev.example.com is there
 //
 // $REPOSITORY is the root of this repository.
 func TestScripts(t *testing.T) {
@@ -159,6 +161,9 @@ func TestScripts(t *testing.T) {
 			"own-network": ownNetwork,
 			"box-image":   boxImage,
 			"visit":       visit,
+
+			"device-plugin": devicePlugin(t),
+			"dra-driver":    draDriver(t),
 		},
 		Condition:           condition,
 		RequireExplicitExec: true,
