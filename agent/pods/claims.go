@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/wait"
 )
@@ -44,9 +45,11 @@ func (w *worker) hasClaims() bool { return w.m.Claims != nil && w.m.Claims.Has(w
 
 // unprepareClaims comes after the last container and the sandbox, and before the API hears that the pod has ended: then others may get
 // the claims.
-func (w *worker) unprepareClaims(ctx context.Context) {
+func (w *worker) unprepareClaims(ctx context.Context, v view) {
 	if err := w.m.Claims.Unprepare(ctx, w.uid); err != nil && ctx.Err() == nil {
 		w.logger.Warn("cannot unprepare the pod's resource claims yet", "err", err)
+		w.m.Events.Eventf(events.Pod(v.pod), corev1.EventTypeWarning, events.FailedUnprepareDynamicResources,
+			"Failed to unprepare dynamic resources: %v", err)
 		wait.For(ctx, lookRetry) // the next look plans it again
 	}
 }

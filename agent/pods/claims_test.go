@@ -148,8 +148,8 @@ func TestAPodIsDeletedAfterItsClaimsAreUnprepared(t *testing.T) {
 		c.fail(errors.New("busy"))
 		w.delete("p", 2)
 		w.pass(10 * time.Second)
-		if !w.exists("p") {
-			t.Error("the API knows it no more")
+		if !w.exists("p") || !w.events.has("FailedUnprepareDynamicResources Failed to unprepare dynamic resources: busy") {
+			t.Errorf("it is gone, or nothing says what holds it:\n%s", w.events)
 		}
 		c.fail(nil)
 		w.pass(2 * lookRetry)

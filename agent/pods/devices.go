@@ -80,10 +80,8 @@ func (w *worker) given(ctx context.Context, pod *corev1.Pod, c *corev1.Container
 // deviceStatus completes a pod's status with the health of its devices. Of a container whose devices were given back the last word stays:
 // it may tell why the pod has failed.
 func (w *worker) deviceStatus(pod *corev1.Pod, s *corev1.PodStatus) {
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
-		for i := range list {
-			list[i].AllocatedResourcesStatus = w.healthOf(pod, list[i].Name)
-		}
+	for i := range s.ContainerStatuses { // and not of init containers, as upstream
+		s.ContainerStatuses[i].AllocatedResourcesStatus = w.healthOf(pod, s.ContainerStatuses[i].Name)
 	}
 }
 

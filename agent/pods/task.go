@@ -48,7 +48,7 @@ func (w *worker) act(ctx context.Context, v view, s step) {
 	case stop:
 		w.begin(ctx, s.kind, func(ctx context.Context) { w.stopSandboxes(ctx, v) })
 	case unprepare:
-		w.begin(ctx, s.kind, func(ctx context.Context) { w.unprepareClaims(ctx) })
+		w.begin(ctx, s.kind, func(ctx context.Context) { w.unprepareClaims(ctx, v) })
 	case sweep:
 		w.begin(ctx, s.kind, func(ctx context.Context) { w.sweep(ctx, v) })
 	case remove:
