@@ -127,10 +127,17 @@ type testPod struct {
 
 func startPod(t *testing.T, n *Network, id string, ports ...HostPort) *testPod {
 	t.Helper()
+	return startPodAs(t, n, Pod{ID: id, HostPorts: ports})
+}
+
+// startPodAs starts one whose process is not known yet.
+func startPodAs(t *testing.T, n *Network, pod Pod) *testPod {
+	t.Helper()
 	p := launchPod(t)
 	t.Cleanup(func() { p.stop(n) })
 	var err error
-	if p.endpoint, err = n.Attach(p.command.Process.Pid, id, nil, ports...); err != nil {
+	pod.PID = p.command.Process.Pid
+	if p.endpoint, err = n.Attach(pod); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.say("go"); got != "listening" {

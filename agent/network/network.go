@@ -142,9 +142,20 @@ func (n *Network) Adopt(endpoint Endpoint) {
 	}
 }
 
-// Attach connects the network namespace of process pid, and leads the ports to it. podID makes the host interface's name unique.
-// admit, if it is not nil, is asked with the pod's address before anything can be sent from there or to it.
-func (n *Network) Attach(pid int, podID string, admit func(netip.Addr) error, ports ...HostPort) (Endpoint, error) {
+// Pod is a pod that is to be connected.
+type Pod struct {
+	// PID is a process in its network namespace. ID makes the host interface's name unique.
+	PID int
+	ID  string
+	// Admit, if it is not nil, is asked with the pod's address before anything can be sent from there or to it.
+	Admit func(netip.Addr) error
+	// HostPorts lead to it.
+	HostPorts []HostPort
+	Bandwidth Bandwidth
+}
+
+// Attach connects a pod.
+func (n *Network) Attach(pod Pod) (Endpoint, error) {
 	pool := n.pool()
 	if pool == nil {
 		return Endpoint{}, ErrNoPodCIDR
@@ -153,15 +164,15 @@ func (n *Network) Attach(pid int, podID string, admit func(netip.Addr) error, po
 	if err != nil {
 		return Endpoint{}, err
 	}
-	endpoint := Endpoint{Address: address, HostInterface: HostInterface(podID), HostPorts: ports}
-	if admit != nil {
-		err = admit(address)
+	endpoint := Endpoint{Address: address, HostInterface: HostInterface(pod.ID), HostPorts: pod.HostPorts}
+	if pod.Admit != nil {
+		err = pod.Admit(address)
 	}
 	if err == nil {
 		err = n.guardPod(endpoint, pool.gateway())
 	}
 	if err == nil {
-		err = n.connect(pid, endpoint, pool.gateway())
+		err = n.connect(pod, endpoint, pool.gateway())
 	}
 	if err == nil {
 		err = n.openPorts(endpoint)
@@ -174,7 +185,7 @@ func (n *Network) Attach(pid int, podID string, admit func(netip.Addr) error, po
 
 // Detach closes the pod's host ports, removes its interface pair and frees its address. Doing it again is no error.
 func (n *Network) Detach(endpoint Endpoint) error {
-	if err := errors.Join(n.closePorts(endpoint), n.unplug(endpoint), n.unguardPod(endpoint)); err != nil {
+	if err := errors.Join(n.closePorts(endpoint), n.unplug(endpoint), removeDelay(endpoint.HostInterface), n.unguardPod(endpoint)); err != nil {
 		return fmt.Errorf("disconnect pod: %w", err)
 	}
 	if pool := n.pool(); pool != nil {
@@ -203,7 +214,7 @@ func (n *Network) Forget(podID string) error {
 	return n.Detach(Endpoint{HostInterface: HostInterface(podID)})
 }
 
-func (n *Network) connect(pid int, endpoint Endpoint, gateway netip.Addr) error {
+func (n *Network) connect(pod Pod, endpoint Endpoint, gateway netip.Addr) error {
 	bridge, err := netlink.LinkByName(n.config.Bridge)
 	if err != nil {
 		return fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
@@ -216,18 +227,21 @@ func (n *Network) connect(pid int, endpoint Endpoint, gateway netip.Addr) error 
 	pair := netlink.NewVeth(attributes)
 	pair.PeerName = PodInterface
 	pair.PeerHardwareAddr = macOf(endpoint.Address)
-	pair.PeerNamespace = netlink.NsPid(pid)
+	pair.PeerNamespace = netlink.NsPid(pod.PID)
 	if err := netlink.LinkAdd(pair); err != nil {
 		return fmt.Errorf("interface pair: %w", err)
+	}
+	if err := pod.Bandwidth.limit(pair); err != nil {
+		return err
 	}
 	// Where br_netfilter is loaded (Docker does) a pod's call to a Service that leads to itself turns round in the bridge.
 	if err := netlink.LinkSetHairpin(pair, true); err != nil {
 		return fmt.Errorf("hairpin: %w", err)
 	}
-	if err := inNamespaceOf(pid, func() error { return ignoreRouterAdvertisements(PodInterface) }); err != nil {
+	if err := inNamespaceOf(pod.PID, func() error { return ignoreRouterAdvertisements(PodInterface) }); err != nil {
 		return err
 	}
-	handle, err := handleOf(pid)
+	handle, err := handleOf(pod.PID)
 	if err != nil {
 		return err
 	}
@@ -325,10 +339,12 @@ func macOf(address netip.Addr) net.HardwareAddr {
 	return append(net.HardwareAddr{0x0a, 0x58}, address.AsSlice()...)
 }
 
+const hostInterfacePrefix = "sp"
+
 // HostInterface is the name of a pod's interface on the host.
 func HostInterface(podID string) string {
 	sum := sha256.Sum256([]byte(podID))
-	return "sp" + hex.EncodeToString(sum[:])[:12]
+	return hostInterfacePrefix + hex.EncodeToString(sum[:])[:12]
 }
 
 func ipNet(prefix netip.Prefix) *net.IPNet {

@@ -173,7 +173,7 @@ func TestSetPodCIDR(t *testing.T) {
 	if err := New(Config{}).Ready(); !errors.Is(err, ErrNoPodCIDR) {
 		t.Errorf("ready without a prefix: %v", err)
 	}
-	if _, err := New(Config{}).Attach(1, "x", nil); !errors.Is(err, ErrNoPodCIDR) {
+	if _, err := New(Config{}).Attach(Pod{PID: 1, ID: "x"}); !errors.Is(err, ErrNoPodCIDR) {
 		t.Errorf("attach without a prefix: %v", err)
 	}
 }

@@ -58,9 +58,9 @@ func Installed(bridge string) bool {
 }
 
 // Uninstall takes away all that agents have made in this network namespace: the bridge, the tables, the rules in others'
-// tables, the routes to other nodes and the devices of VXLAN and WireGuard, and the address of the cluster's DNS. The pods
-// must be gone, and so must the agents. It returns what there was; doing it again finds nothing. What pods need of the kernel's settings,
-// forwarding, stays as it is: others may need it too.
+// tables, the routes to other nodes and the devices of VXLAN and WireGuard, the address of the cluster's DNS, and the devices
+// that delay what pods send. The pods must be gone, and so must the agents. It returns what there was; doing it again finds
+// nothing. What pods need of the kernel's settings, forwarding, stays as it is: others may need it too.
 func Uninstall(bridge string) (removed []string, err error) {
 	n := New(Config{Bridge: bridge})
 	tables, err := n.uninstallTables()
@@ -69,9 +69,10 @@ func Uninstall(bridge string) (removed []string, err error) {
 	tunnels, tunnelErr := removeTunnel(bridge)
 	encrypted, encryptedErr := removeEncrypted()
 	addresses, addressErr := uninstallOwnAddress()
+	delays, delayErr := uninstallDelays()
 	bridges, bridgeErr := n.uninstallBridge()
-	return slices.Concat(tables, rules, routes, tunnels, encrypted, addresses, bridges),
-		errors.Join(err, rulesErr, routesErr, tunnelErr, encryptedErr, addressErr, bridgeErr)
+	return slices.Concat(tables, rules, routes, tunnels, encrypted, addresses, delays, bridges),
+		errors.Join(err, rulesErr, routesErr, tunnelErr, encryptedErr, addressErr, delayErr, bridgeErr)
 }
 
 func (n *Network) uninstallTables() ([]string, error) {

@@ -164,19 +164,16 @@ func (r *Runtime) connectSandbox(ctx context.Context, s *sandbox) error {
 		return nil
 	}
 	ports, err := hostPorts(s.config)
-	if err != nil {
+	bandwidth, failed := network.BandwidthOf(s.config.GetAnnotations())
+	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
-	var admit func(netip.Addr) error
+	pod := network.Pod{PID: s.record.HolderPID, ID: s.id, HostPorts: ports, Bandwidth: bandwidth}
 	if ask := r.admit.Load(); ask != nil {
-		admit = func(address netip.Addr) error { return (*ask)(ctx, s.config, address) }
+		pod.Admit = func(address netip.Addr) error { return (*ask)(ctx, s.config, address) }
 	}
-	endpoint, err := r.network.Attach(s.record.HolderPID, s.id, admit, ports...)
-	if err != nil {
-		return err
-	}
-	s.record.Endpoint = endpoint
-	return nil
+	s.record.Endpoint, err = r.network.Attach(pod)
+	return err
 }
 
 // mountShm gives the pod's containers their common /dev/shm.
