@@ -132,6 +132,7 @@ var rooms = []room{
 	{[]string{"agent/dns/forward"}, "other servers' answers, and the cache of them", nil, "knows nothing of the cluster"},
 	{[]string{"agent/..."}, "the node agent: the pods of one machine", []string{"internal/{localvolume,poddial,podfields}"}, "it uses the API as any client, so a stock kubelet can take its place"},
 	{[]string{"agent/network/plan"}, "how the pods of one node reach those of another, and why so", nil, "pure; both nodes and those who explain it choose by the same facts"},
+	{[]string{"agent/kubeletapi/access"}, "who may ask a node's port", nil, "servers show a certificate, users a token that the servers judge"},
 	{[]string{"agent/network/wireguard"}, "one end of encrypted ways between nodes: the device, its key, and the process where the kernel has none", nil, "its process has no privileges and outlives the agent; the agent tells it its peers as it would tell the kernel"},
 	{[]string{"agent/policy/plan"}, "the meaning of NetworkPolicies: sets and rules for the pods of one node", nil, "pure, so that every scenario is a row of a table"},
 	{[]string{"agent/gossip", "agent/session/..."}, "gossip between members; sessions by which nodes prove that they are alive", nil, "only the wiring calls them, on agents and servers; `gossip` is the only importer of memberlist, so nothing is gossiped without the key"},

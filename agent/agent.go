@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/eviction"
 	"github.com/setpoint-io/setpoint/agent/images"
 	"github.com/setpoint-io/setpoint/agent/kubeletapi"
+	"github.com/setpoint-io/setpoint/agent/kubeletapi/access"
 	"github.com/setpoint-io/setpoint/agent/logs"
 	"github.com/setpoint-io/setpoint/agent/measure"
 	"github.com/setpoint-io/setpoint/agent/node"
@@ -415,11 +416,18 @@ func isSimulated(n *corev1.Node) bool {
 
 // serve answers on the kubelet's port until ctx ends.
 func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manager) {
+	guard := access.New(access.Config{
+		Node: a.NodeName, Client: a.Client, ServersOnly: kubeletapi.ServersOnly, NoTokens: a.Settings.NoTokens, TokenTTL: a.Settings.TokenTTL,
+		AllowedTTL: a.Settings.AllowedTTL, DeniedTTL: a.Settings.DeniedTTL, Logger: a.Logger,
+	})
+	if a.ServerTLS == nil {
+		guard = nil
+	}
 	err := kubeletapi.Run(ctx, listener, kubeletapi.Config{
 		NodeName: a.NodeName, Runtime: a.Runtime, Pods: m, Dirs: podconfig.Dirs{Root: a.DataDir},
 		LocalVolumes: a.local, RuntimeName: a.runtimeName(ctx),
 		Configuration: func() any { return a.Settings.Effective() },
-		ProbeCounts:   m.ProbeCounts, TLS: a.ServerTLS, Version: a.Version, Logger: a.Logger,
+		ProbeCounts:   m.ProbeCounts, TLS: a.ServerTLS, Guard: guard, Version: a.Version, Logger: a.Logger,
 	})
 	if err != nil && ctx.Err() == nil {
 		a.Logger.Error("the kubelet endpoints ended", "err", err)

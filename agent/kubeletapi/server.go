@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,14 +20,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri"
+	"github.com/setpoint-io/setpoint/agent/kubeletapi/access"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/probes"
 	"github.com/setpoint-io/setpoint/internal/localvolume"
 	"github.com/setpoint-io/setpoint/internal/poddial"
 )
 
-// headerTimeout bounds a client that connects and says nothing.
-const headerTimeout = 10 * time.Second
+const (
+	// headerTimeout bounds a client that connects and says nothing.
+	headerTimeout = 10 * time.Second
+	// headerBytesMax is more than a token and what else a client says.
+	headerBytesMax = 64 << 10
+)
+
+// ServersOnly says which paths no user may ask for: connections to pods' addresses, and volumes.
+func ServersOnly(path string) bool {
+	return strings.HasPrefix(path, poddial.Path) || path == localvolume.Endpoint || strings.HasPrefix(path, localvolume.Endpoint+"/")
+}
 
 // Pods finds the pods of this node.
 type Pods interface {
@@ -56,8 +67,10 @@ type Config struct {
 	Version     string
 	// LocalVolumes are those on this node's disk; nil has none.
 	LocalVolumes LocalVolumes
-	// TLS must demand client certificates. Nil serves plain HTTP, for tests.
-	TLS    *tls.Config
+	// TLS must accept no other certificates of clients than servers'. Nil serves plain HTTP, for tests.
+	TLS *tls.Config
+	// Guard decides who may ask; nil lets everybody, for tests.
+	Guard  *access.Guard
 	Logger *slog.Logger
 }
 
@@ -67,8 +80,12 @@ func Run(ctx context.Context, listener net.Listener, cfg Config) error {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := newServer(cfg)
+	handler := s.handler()
+	if cfg.Guard != nil {
+		handler = cfg.Guard.Handler(handler)
+	}
 	httpServer := &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: headerTimeout,
+		Handler: handler, MaxHeaderBytes: headerBytesMax, ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // refused handshakes are the network's noise
 	}

@@ -38,6 +38,9 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 		{"allowedUnsafeSysctls: [kernel.core_pattern]", "allowedUnsafeSysctls[0]: Invalid value"},
 		{"allowedUnsafeSysctls: ['net.*.x']", "allowedUnsafeSysctls[0]: Invalid value"},
 		{"registerWithTaints: [{key: a, effect: Maybe}]", "registerWithTaints[0].effect: Unsupported value"},
+		{"authorization: {mode: AlwaysAllow}", `authorization.mode: "AlwaysAllow": not supported`},
+		{"authentication: {anonymous: {enabled: true}}", "authentication.anonymous.enabled: true: not supported"},
+		{"authentication: {webhook: {cacheTTL: -1s}}", "authentication.webhook.cacheTTL: -1s: must not be negative"},
 		{"crashLoopBackOff: {maxContainerRestartPeriod: 10m}", "crashLoopBackOff.maxContainerRestartPeriod: 10m0s: must be from 1s to 5m"},
 	} {
 		if _, err := Parse([]byte(head + c.yaml)); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
@@ -93,6 +96,8 @@ allowedUnsafeSysctls: [net/core/somaxconn, 'kernel.msg*']
 maxParallelImagePulls: 3
 nodeStatusUpdateFrequency: 30s
 seccompDefault: true
+authentication: {webhook: {enabled: false, cacheTTL: 1m}}
+authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 2m, cacheUnauthorizedTTL: 3s}}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +108,13 @@ seccompDefault: true
 	if s.StatusReportEvery != 30*time.Second || !s.SeccompDefault || s.UnsafeSysctls[0] != "net.core.somaxconn" || len(s.UnsafeSysctls) != 2 {
 		t.Errorf("%+v", s)
 	}
+	if !s.NoTokens || s.TokenTTL != time.Minute || s.AllowedTTL != 2*time.Minute || s.DeniedTTL != 3*time.Second {
+		t.Errorf("%+v", s)
+	}
 	in := s.Effective()
+	if *in.Authentication.Webhook.Enabled || in.Authorization.Mode != "Webhook" || !*Default().Effective().Authentication.Webhook.Enabled {
+		t.Errorf("in force: %+v, %+v", in.Authentication, in.Authorization)
+	}
 	if in.MaxPods != 20 || in.EvictionHard["memory.available"] != "200Mi" || in.EvictionHard["nodefs.available"] != "10%" || len(in.EvictionHard) != 5 ||
 		*in.ImageGCHighThresholdPercent != 85 || in.SystemReserved["cpu"] != "100m" || in.Kind != "KubeletConfiguration" {
 		t.Errorf("in force: %+v", in)

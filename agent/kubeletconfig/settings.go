@@ -64,6 +64,10 @@ type Settings struct {
 	StaticPodsEvery time.Duration
 	// Shutdown is how long pods have to end when the machine shuts down, by priority; nil: nobody waits for them.
 	Shutdown []shutdown.Period
+	// NoTokens refuses everybody but servers on the node's port; the others are how long the servers' answers about users and
+	// their rights are kept, 0 as upstream.
+	NoTokens                        bool
+	TokenTTL, AllowedTTL, DeniedTTL time.Duration
 	// Port and RuntimeEndpoint are as the agent's flags.
 	Port            int
 	RuntimeEndpoint string
@@ -118,6 +122,9 @@ func settings(c *kubeletv1beta1.KubeletConfiguration) (Settings, error) {
 		Port: int(c.Port), RuntimeEndpoint: c.ContainerRuntimeEndpoint,
 		StaticPods: c.StaticPodPath, StaticPodsEvery: c.FileCheckFrequency.Duration,
 		Images: imagePolicy(c), PodPIDsMax: max(0, value(c.PodPidsLimit)), ImagesMax: int(value(c.NodeStatusMaxImages)),
+		NoTokens: c.Authentication.Webhook.Enabled != nil && !*c.Authentication.Webhook.Enabled,
+		TokenTTL: c.Authentication.Webhook.CacheTTL.Duration, AllowedTTL: c.Authorization.Webhook.CacheAuthorizedTTL.Duration,
+		DeniedTTL: c.Authorization.Webhook.CacheUnauthorizedTTL.Duration,
 		LogFilesMax: int(value(c.ContainerLogMaxFiles)), RestartPauseMax: duration(c.CrashLoopBackOff.MaxContainerRestartPeriod),
 	}
 	if c.NodeStatusReportFrequency.Duration == 0 {
@@ -178,6 +185,9 @@ func checkNumbers(c *kubeletv1beta1.KubeletConfiguration, s *Settings) error {
 		{"fileCheckFrequency", s.StaticPodsEvery < 0, s.StaticPodsEvery, "must not be negative"},
 		{"nodeStatusUpdateFrequency", s.StatusCheckEvery < 0, s.StatusCheckEvery, "must not be negative"},
 		{"nodeStatusReportFrequency", s.StatusReportEvery < 0, s.StatusReportEvery, "must not be negative"},
+		{"authentication.webhook.cacheTTL", s.TokenTTL < 0, s.TokenTTL, "must not be negative"},
+		{"authorization.webhook.cacheAuthorizedTTL", s.AllowedTTL < 0, s.AllowedTTL, "must not be negative"},
+		{"authorization.webhook.cacheUnauthorizedTTL", s.DeniedTTL < 0, s.DeniedTTL, "must not be negative"},
 		{"crashLoopBackOff.maxContainerRestartPeriod",
 			c.CrashLoopBackOff.MaxContainerRestartPeriod != nil && (s.RestartPauseMax < time.Second || s.RestartPauseMax > restartPauseMaxBound),
 			s.RestartPauseMax, "must be from 1s to 5m"},

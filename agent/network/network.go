@@ -185,7 +185,8 @@ func (n *Network) Attach(pod Pod) (Endpoint, error) {
 
 // Detach closes the pod's host ports, removes its interface pair and frees its address. Doing it again is no error.
 func (n *Network) Detach(endpoint Endpoint) error {
-	if err := errors.Join(n.closePorts(endpoint), n.unplug(endpoint), removeDelay(endpoint.HostInterface), n.unguardPod(endpoint)); err != nil {
+	err := errors.Join(n.closePorts(endpoint), n.unplug(endpoint), removeDelay(endpoint.HostInterface), n.unguardPod(endpoint))
+	if err != nil {
 		return fmt.Errorf("disconnect pod: %w", err)
 	}
 	if pool := n.pool(); pool != nil {

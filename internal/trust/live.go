@@ -76,8 +76,8 @@ func (l *Live) NodeClientConfig(node string, serving *CA) (*tls.Config, error) {
 	return following(func() (*tls.Config, error) { return l.Identity().nodeClientConfig(node, serving) }, ownPair, l)
 }
 
-// AgentConfig is the TLS configuration of an agent's listener: only servers may connect,
-// which have certificates of the authority in caPEM. l may have no identity yet.
+// AgentConfig is the TLS configuration of an agent's listener: who shows a certificate must be a server, with one of the
+// authority in caPEM. Who shows none has to prove otherwise who it is, to the handlers. l may have no identity yet.
 func (l *Live) AgentConfig(caPEM []byte) (*tls.Config, error) {
 	return following(func() (*tls.Config, error) { return agentConfig(caPEM) }, ownPair, l)
 }
@@ -108,7 +108,13 @@ func agentConfig(caPEM []byte) (*tls.Config, error) {
 		return nil, err
 	}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, VerifyConnection: RequireServer,
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: pool,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if len(state.PeerCertificates) == 0 {
+				return nil
+			}
+			return RequireServer(state)
+		},
 	}, nil
 }
 
