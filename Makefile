@@ -89,7 +89,7 @@ envtest-suites: build ## controller-runtime's own suites, unchanged and with one
 envtest-compare: build ## the same test with envtest, with this binary in its place, and in setpointtest: medians (ROUNDS=11)
 	ROUNDS=$(ROUNDS) test/envtest/compare.sh
 
-operators: ## an operator of others, JobSet, in a fork of setpointtest
+operators: ## an operator of others, JobSet, in a fork of setpointtest; and the Go snippets of the pages
 	$(GO) -C test/operators test -count=1 .
 
 clients: build ## kubectl, Helm, KWOK and an operator of others against bin/setpoint: RUN=regexp CLIENTS=dir
