@@ -124,7 +124,7 @@ func settings(c *kubeletv1beta1.KubeletConfiguration) (Settings, error) {
 		Images: imagePolicy(c), PodPIDsMax: max(0, value(c.PodPidsLimit)), ImagesMax: int(value(c.NodeStatusMaxImages)),
 		NoTokens: c.Authentication.Webhook.Enabled != nil && !*c.Authentication.Webhook.Enabled,
 		TokenTTL: c.Authentication.Webhook.CacheTTL.Duration, AllowedTTL: c.Authorization.Webhook.CacheAuthorizedTTL.Duration,
-		DeniedTTL: c.Authorization.Webhook.CacheUnauthorizedTTL.Duration,
+		DeniedTTL:   c.Authorization.Webhook.CacheUnauthorizedTTL.Duration,
 		LogFilesMax: int(value(c.ContainerLogMaxFiles)), RestartPauseMax: duration(c.CrashLoopBackOff.MaxContainerRestartPeriod),
 	}
 	if c.NodeStatusReportFrequency.Duration == 0 {
