@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose conformance critest differential envtest envtest-suites envtest-compare operators sweep metrics clients generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose conformance critest gateway differential envtest envtest-suites envtest-compare operators sweep metrics clients generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -69,6 +69,9 @@ conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A
 
 critest: build ## upstream's suite for container runtimes against setpoint cri (root): FOCUS=regexp SKIP= UPDATE=1
 	FOCUS='$(FOCUS)' SKIP='$(SKIP)' UPDATE=$(UPDATE) KEEP=$(KEEP) STATIC=$(STATIC) test/critest/run.sh
+
+gateway: build ## upstream's suite for the Gateway API against bin/setpoint (root): RUN=HTTPRouteWeight UPDATE=1
+	RUN=$(RUN) UPDATE=$(UPDATE) KEEP=$(KEEP) test/gateway/run.sh
 
 differential: ## upstream's controllers and ours on the same generated worlds: WORLDS=200 SEED=1 KIND=job RUNS=500
 	cd test/differential && $(GO) test -count=1 -v -timeout 60m -run 'TestWorlds/($(KIND))' . -worlds $(or $(WORLDS),200) -seed $(or $(SEED),1) -runs $(or $(RUNS),500)

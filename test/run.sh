@@ -61,6 +61,7 @@ SUITE=short CLASS=A PROCS=6 test/conformance/run.sh || failed=1
 (cd test/clients && vet ./...) || failed=1
 (cd test/envtest && vet ./...) || failed=1
 (cd test/operators && vet . && CGO_ENABLED=0 go test -count=1 -vet=off -run '^TestPages' .) || failed=1
+(cd test/gateway && vet ./...) || failed=1
 
 vet -tags compose ./test/compose || failed=1
 test/compose.sh || failed=1

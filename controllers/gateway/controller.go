@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/setpoint-io/setpoint/agent/router/gateway"
@@ -52,11 +53,13 @@ type controller struct {
 	services   reconcile.Cache[*corev1.Service]
 	nodes      reconcile.Cache[*corev1.Node]
 	namespaces reconcile.Cache[*corev1.Namespace]
+	// written are the versions of objects whose status was written, or that were too old for it: the next version comes by itself.
+	written map[types.UID]string
 }
 
 func run(ctx context.Context, env *reconcile.Env, client dynamic.Interface) error {
 	c := &controller{
-		env: env, client: client,
+		env: env, client: client, written: map[types.UID]string{},
 		services: reconcile.Services.From(env), nodes: reconcile.Nodes.From(env), namespaces: reconcile.Namespaces.From(env),
 	}
 	return reconcile.Run(ctx, reconcile.Config{
@@ -124,6 +127,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	if err != nil {
 		return 0, err
 	}
+	c.forget(&objects)
 	addresses := table.Addresses(nodes)
 	failed := c.classes(ctx, objects.Classes, len(addresses) > 0)
 	result := gateway.Build(gateway.Input{
@@ -141,6 +145,29 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 		return secretsInterval, failed
 	}
 	return 0, failed
+}
+
+// forget lets go of what was written to objects that are gone.
+func (c *controller) forget(known *gatewayapi.Objects) {
+	versions := map[types.UID]string{}
+	keep := func(o metav1.Object) {
+		if version := c.written[o.GetUID()]; version != "" {
+			versions[o.GetUID()] = version
+		}
+	}
+	for _, o := range known.Classes {
+		keep(o)
+	}
+	for _, o := range known.Gateways {
+		keep(o)
+	}
+	for _, o := range known.HTTPRoutes {
+		keep(o)
+	}
+	for _, o := range known.GRPCRoutes {
+		keep(o)
+	}
+	c.written = versions
 }
 
 // sharedPorts are those at which nodes serve Ingresses, with TLS or without.

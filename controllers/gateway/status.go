@@ -145,7 +145,7 @@ func (c *controller) set(conditions *[]metav1.Condition, generation int64, wante
 
 // update writes the status of an object, unless it is as it was.
 func (c *controller) update(ctx context.Context, plural, kind string, was metav1.Object, changed runtime.Object, before, after any) error {
-	if apiequality.Semantic.DeepEqual(before, after) {
+	if apiequality.Semantic.DeepEqual(before, after) || c.written[was.GetUID()] == was.GetResourceVersion() && was.GetUID() != "" {
 		return nil
 	}
 	object, err := untyped(changed, kind)
@@ -154,7 +154,9 @@ func (c *controller) update(ctx context.Context, plural, kind string, was metav1
 	}
 	client := c.client.Resource(gatewayapi.Resource(plural)).Namespace(was.GetNamespace())
 	_, err = client.UpdateStatus(reconcile.WithCause(ctx, was), object, metav1.UpdateOptions{})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a newer one is on its way here
+	if err == nil || apierrors.IsConflict(err) {
+		c.written[was.GetUID()] = was.GetResourceVersion() // a newer one is on its way here
+	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("status of %s %s/%s: %w", kind, was.GetNamespace(), was.GetName(), err)
 	}
 	return nil
