@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -14,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/kubernetes/fake"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -23,6 +24,19 @@ func object(kind, name string, spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": GroupVersion.String(), "kind": kind, "metadata": map[string]any{"namespace": "n", "name": name}, "spec": spec,
 	}}
+}
+
+// offered is a discovery whose answer changes.
+type offered struct {
+	discovery.DiscoveryInterface
+	now atomic.Pointer[metav1.APIResourceList]
+}
+
+func (o *offered) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
+	if list := o.now.Load(); list != nil {
+		return list, nil
+	}
+	return nil, errors.New("not found")
 }
 
 // TestKindsThatComeLater: nothing is asked of a kind before it is served, and what cannot be read is left out.
@@ -40,10 +54,10 @@ func TestKindsThatComeLater(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		typed := fake.NewSimpleClientset()
+		typed := &offered{}
 		var changes atomic.Int32
 		w := NewWatcher(Config{
-			Client: client, Discovery: typed.Discovery(), Changed: func(metav1.Object, metav1.Object) { changes.Add(1) },
+			Client: client, Discovery: typed, Changed: func(metav1.Object, metav1.Object) { changes.Add(1) },
 			Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -53,9 +67,9 @@ func TestKindsThatComeLater(t *testing.T) {
 		if _, known := w.Objects(); known || len(client.Actions()) > 0 {
 			t.Errorf("asked for what is not served: %v", client.Actions())
 		}
-		typed.Resources = []*metav1.APIResourceList{{GroupVersion: GroupVersion.String(), APIResources: []metav1.APIResource{
+		typed.now.Store(&metav1.APIResourceList{GroupVersion: GroupVersion.String(), APIResources: []metav1.APIResource{
 			{Name: "gateways"}, {Name: "gateways/status"}, {Name: "backendtlspolicies"},
-		}}}
+		}})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		objects, known := w.Objects()
