@@ -21,6 +21,7 @@ require (
 	k8s.io/apiextensions-apiserver v0.37.2 // indirect
 	k8s.io/apimachinery v0.37.2 // indirect
 	k8s.io/client-go v0.37.2 // indirect
+	sigs.k8s.io/gateway-api v1.6.3 // indirect
 )
 
 require (
