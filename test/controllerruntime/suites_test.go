@@ -38,6 +38,9 @@ var explained = map[string]string{
 	"client/apiutil: TestLazyRestMapperProvider": "wants an envtest of Kubernetes 1.28, which it would download, for its older discovery",
 	"cache: Informer Cache without global DeepCopy Cache test as a Reader with structured objects should return an error when context is cancelled": "fails now and " +
 		"then: the suite counts on an API server that takes longer to answer an informer's first list than the suite needs for its next line",
+	"webhook: Webhook when running a webhook server with a manager " +
+		"should reject create request for multi-webhook that rejects all requests": "fails now and then, on a busy machine: " +
+		"the suite does not wait until the spec before it has ended its webhook server, which listens on the same port",
 }
 
 // outcome is how one suite ended.
