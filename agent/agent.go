@@ -219,7 +219,7 @@ func (a *agent) pods(
 func (a *agent) puller(recorder events.Recorder, lookup *objects) *images.Puller {
 	return images.New(images.Config{
 		Service: a.Runtime, Events: recorder, Dir: podconfig.Dirs{Root: a.DataDir}.ImageAccess(), Secret: lookup.Secret,
-		PullsMax: a.Settings.PullsMax, Verification: a.Settings.Verification,
+		PullsMax: a.Settings.PullsMax, Verification: a.Settings.Verification, Plugins: a.Settings.Credentials,
 	})
 }
 

@@ -3,6 +3,7 @@ package host
 import (
 	"github.com/setpoint-io/setpoint/agent/collect"
 	"github.com/setpoint-io/setpoint/agent/eviction"
+	"github.com/setpoint-io/setpoint/agent/images/credentials"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/userns"
 )
@@ -30,6 +31,15 @@ func ReadSettings(path string) (Settings, error) {
 	}
 	return s, err
 }
+
+// Flags of credential provider plugins.
+const (
+	CredentialConfigFlag = credentials.ConfigFlag
+	CredentialDirFlag    = credentials.DirFlag
+)
+
+// ReadCredentials reads what the flags of credential provider plugins name.
+func ReadCredentials(config, dir string) (*credentials.Plugins, error) { return credentials.Read(config, dir) }
 
 // SharedMachineSettings are for machines whose owners have other work for them, and whose disks are often nearly full: no images
 // are removed before the disk is short of room, and only 5% of it have to be free.

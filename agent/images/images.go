@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/backoff"
 	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/images/credentials"
 )
 
 // Waiting reasons of a container whose image is not there.
@@ -38,7 +39,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Reason + ": " + e.Message }
 
-// Config of a Puller; all fields but the last two are required.
+// Config of a Puller; all fields but the last three are required.
 type Config struct {
 	Service criapi.ImageManagerService
 	Events  events.Recorder
@@ -48,6 +49,8 @@ type Config struct {
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	// Verification says which images that are here need credentials.
 	Verification Verification
+	// Plugins give credentials of the node; nil gives none.
+	Plugins *credentials.Plugins
 	// PullsMax bounds the pulls in flight; 0 is DefaultPullsMax.
 	PullsMax int
 }
@@ -112,7 +115,7 @@ func (p *Puller) Ensure(
 
 // mayUse reports whether the pod may use what is here without asking the registry.
 func (p *Puller) mayUse(ctx context.Context, pod *corev1.Pod, present *runtimeapi.Image, image string) bool {
-	return p.access().allows(present, image, p.Verification, func() []credential { return p.credentials(ctx, pod, image) })
+	return p.access().allows(present, image, p.Verification, func() []credential { return p.secretCredentials(ctx, pod, image) })
 }
 
 func (p *Puller) access() access { return access{p.Dir} }

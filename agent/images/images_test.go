@@ -3,15 +3,21 @@ package images
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	criapi "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/images/credentials"
 )
 
 // registry is an image service with one registry behind it.
@@ -170,5 +176,41 @@ func TestPullSecrets(t *testing.T) {
 	}
 	if len(r.auths) != 1 || r.auths[0] != nil {
 		t.Errorf("a login of another path was used: %v", r.auths)
+	}
+}
+
+// TestPluginsAreAskedAfterSecrets: what a plugin's credentials brought is everybody's on the node.
+func TestPluginsAreAskedAfterSecrets(t *testing.T) {
+	dir := t.TempDir()
+	script := `#!/bin/sh
+echo '{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Image","auth":{"example.com":{"username":"node"}}}'
+`
+	config := `{apiVersion: kubelet.config.k8s.io/v1, kind: CredentialProviderConfig, providers: [
+{name: plugin, matchImages: [example.com], apiVersion: credentialprovider.kubelet.k8s.io/v1, defaultCacheDuration: 1m}]}`
+	file := filepath.Join(dir, "config.yaml")
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "plugin"), []byte(script), 0o755), os.WriteFile(file, []byte(config), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	r := &registry{wants: "node"}
+	secret := &corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"example.com":{"username":"pod"}}}`)}}
+	p := newPuller(t, r, map[string]*corev1.Secret{"own": secret})
+	var err error
+	if p.Plugins, err = credentials.Read(file, dir); err != nil {
+		t.Fatal(err)
+	}
+	const image = "example.com/team/app:1"
+	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "owner", UID: "1"}}
+	owner.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "own"}}
+	for _, pod := range []*corev1.Pod{owner, {ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "other", UID: "2"}}} {
+		if _, err := p.Ensure(t.Context(), pod, &corev1.Container{Image: image}, nil); err != nil {
+			t.Errorf("%s: %v", pod.Name, err)
+		}
+	}
+	var shown []string
+	for _, auth := range r.auths {
+		shown = append(shown, auth.GetUsername())
+	}
+	if !slices.Equal(shown, []string{"pod", "node"}) {
+		t.Errorf("the registry was shown %q", shown)
 	}
 }

@@ -25,13 +25,36 @@ type credential struct {
 	grant *grant
 }
 
-// credentials are those of the pod's pull secrets that match the image's
-// registry, then none. A secret that is missing or malformed is skipped: the
-// pull may work without it.
+// credentials are those of the pod's pull secrets, then those of plugins, which are the node's and so everybody's, then none.
 func (p *Puller) credentials(ctx context.Context, pod *corev1.Pod, image string) []credential {
+	out := p.secretCredentials(ctx, pod, image)
+	if ref, err := name.ParseReference(image); err == nil {
+		logins, err := p.Plugins.Logins(ctx, registryOf(ref)+"/"+ref.Context().RepositoryStr())
+		if err != nil { // the pull may work without them
+			p.Events.Event(pod, corev1.EventTypeWarning, "FailedToGetCredentials", err.Error())
+		}
+		for _, l := range logins {
+			out = append(out, credential{auth: &runtimeapi.AuthConfig{Username: l.Username, Password: l.Password, ServerAddress: l.Server}})
+		}
+	}
+	return append(out, credential{})
+}
+
+// registryOf is the registry by the name that people know.
+func registryOf(ref name.Reference) string {
+	if registry := ref.Context().RegistryStr(); registry != name.DefaultRegistry {
+		return registry
+	}
+	return "docker.io"
+}
+
+// secretCredentials are those of the pod's pull secrets that match the image's
+// registry. A secret that is missing or malformed is skipped: the pull may work
+// without it.
+func (p *Puller) secretCredentials(ctx context.Context, pod *corev1.Pod, image string) []credential {
 	ref, err := name.ParseReference(image)
 	if err != nil {
-		return []credential{{}}
+		return nil
 	}
 	var out []credential
 	for _, s := range pod.Spec.ImagePullSecrets {
@@ -46,7 +69,7 @@ func (p *Puller) credentials(ctx context.Context, pod *corev1.Pod, image string)
 			}
 		}
 	}
-	return append(out, credential{})
+	return out
 }
 
 func logins(secret *corev1.Secret) map[string]login {

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/collect"
 	"github.com/setpoint-io/setpoint/agent/eviction"
 	"github.com/setpoint-io/setpoint/agent/images"
+	"github.com/setpoint-io/setpoint/agent/images/credentials"
 	"github.com/setpoint-io/setpoint/agent/shutdown"
 	"github.com/setpoint-io/setpoint/agent/userns"
 )
@@ -41,6 +42,8 @@ type Settings struct {
 	Taints []corev1.Taint
 	// Verification says which images that are on the node need credentials.
 	Verification images.Verification
+	// Credentials are the plugins that have some of the node; no KubeletConfiguration says them, but flags.
+	Credentials *credentials.Plugins
 	// PullsMax is how many images are pulled at a time; 0 is the agent's own number.
 	PullsMax int
 	// RestartPauseMax is the longest pause before a container that keeps ending is started again; 0 is upstream's.

@@ -10,6 +10,7 @@ import (
 type nodeFlags struct {
 	file    string
 	users   string
+	plugins struct{ config, dir string }
 	flagged host.Settings
 }
 
@@ -28,6 +29,8 @@ func kubeletConfigFlag(flags *pflag.FlagSet, file *string) {
 func (n *nodeFlags) add(flags *pflag.FlagSet) {
 	kubeletConfigFlag(flags, &n.file)
 	userNamespacesFlag(flags, &n.users)
+	flags.StringVar(&n.plugins.config, host.CredentialConfigFlag, "", "file or folder with a CredentialProviderConfig: plugins that have credentials of image registries")
+	flags.StringVar(&n.plugins.dir, host.CredentialDirFlag, "", "folder with the programs of those plugins")
 	flags.Int64Var(&n.flagged.MaxPods, "max-pods", host.DefaultMaxPods, "how many pods this node takes")
 	d, p := host.DefaultImages, &n.flagged.Images
 	flags.IntVar(&p.HighPercent, "image-gc-high-threshold", d.HighPercent,
@@ -44,6 +47,9 @@ func (n *nodeFlags) read(flags *pflag.FlagSet) (host.Settings, error) {
 		return s, err
 	}
 	if s.UserNamespaces, err = host.ParseUserNamespaces(n.users); err != nil {
+		return s, err
+	}
+	if s.Credentials, err = host.ReadCredentials(n.plugins.config, n.plugins.dir); err != nil {
 		return s, err
 	}
 	for name, set := range map[string]func(){
