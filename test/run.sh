@@ -60,9 +60,7 @@ SUITE=short CLASS=A PROCS=6 test/conformance/run.sh || failed=1
 # The tests of others' clients run with programs that take long to build (make clients).
 (cd test/clients && vet ./...) || failed=1
 (cd test/envtest && vet ./...) || failed=1
-(cd test/controllerruntime && vet .) || failed=1
 (cd test/operators && vet . && CGO_ENABLED=0 go test -count=1 -vet=off -run '^TestPages' .) || failed=1
-(cd test/gateway && vet ./...) || failed=1
 
 vet -tags compose ./test/compose || failed=1
 test/compose.sh || failed=1
