@@ -81,7 +81,7 @@ func all(cfg Config) []reconcile.Controller {
 		endpoints.New(),
 		disruption.New(),
 		ingress.New(),
-		gateway.New(),
+		gateway.New(len(cfg.LoadBalancers.Pool) > 0),
 		endpointslice.New(),
 		loadbalancer.New(cfg.LoadBalancers),
 		dnsservice.New(cfg.WithoutDNS),

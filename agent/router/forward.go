@@ -49,7 +49,7 @@ func (r *router) forward(w http.ResponseWriter, req *http.Request, route *table.
 		}
 		req.Body = http.MaxBytesReader(w, req.Body, limit)
 	}
-	ctx := context.WithValue(context.WithValue(req.Context(), routeKey{}, route), portKey{}, at)
+	ctx := context.WithValue(context.WithValue(req.Context(), routeKey{}, route), portKey{}, r.asked(at))
 	if route.Change != nil && route.Change.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, route.Change.Timeout, errReadTimeout)

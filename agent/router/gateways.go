@@ -97,6 +97,14 @@ func (r *router) openOne(ctx context.Context, number int, secure bool) opened {
 	return opened{secure: secure, close: cancel}
 }
 
+// asked is the port by which clients ask that come to a port of this node.
+func (r *router) asked(at int) int {
+	if port := (*r.ports.Load())[at]; port != nil {
+		return port.Number
+	}
+	return at
+}
+
 // find is the route of a request to a port: one of a Gateway, or else of an Ingress.
 func (r *router) find(at int, name string, req *http.Request) *table.Route {
 	if port := (*r.ports.Load())[at]; port != nil {

@@ -129,7 +129,7 @@ func (r *router) handle(w http.ResponseWriter, req *http.Request, at int) {
 		http.Error(w, "the route to this address is not right: its conditions say why", route.Code)
 	case route.Change != nil && route.Change.Redirect != nil:
 		to := route.Change.Redirect
-		w.Header().Set("Location", to.Location(name, req.URL, req.TLS != nil, at))
+		w.Header().Set("Location", to.Location(name, req.URL, req.TLS != nil, r.asked(at)))
 		w.WriteHeader(to.Code)
 	case !route.Options.Allows(client.Addr()):
 		http.Error(w, "you may not ask here", http.StatusForbidden)

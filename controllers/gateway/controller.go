@@ -26,10 +26,10 @@ const (
 	secretsInterval = time.Minute
 )
 
-// New keeps the statuses.
-func New() reconcile.Controller {
+// New keeps the statuses. With ownAddresses each Gateway has an address of its own, of the pool of load balancers.
+func New(ownAddresses bool) reconcile.Controller {
 	return reconcile.Controller{
-		Name: controllerName, Reads: []reconcile.Read{reconcile.Services, reconcile.Nodes, reconcile.Namespaces},
+		Name: controllerName, Reads: []reconcile.Read{reconcile.Services, reconcile.EndpointSlices, reconcile.Nodes, reconcile.Namespaces},
 		Run: func(ctx context.Context, env *reconcile.Env) error {
 			if env.REST == nil {
 				return reconcile.Idle(ctx)
@@ -38,7 +38,7 @@ func New() reconcile.Controller {
 			if err != nil {
 				return err
 			}
-			return run(ctx, env, client)
+			return run(ctx, env, client, ownAddresses)
 		},
 	}
 }
@@ -47,26 +47,30 @@ func New() reconcile.Controller {
 var everything = reconcile.Key{Name: "gateways"}
 
 type controller struct {
-	env        *reconcile.Env
-	client     dynamic.Interface
-	watcher    atomic.Pointer[gatewayapi.Watcher]
-	services   reconcile.Cache[*corev1.Service]
-	nodes      reconcile.Cache[*corev1.Node]
-	namespaces reconcile.Cache[*corev1.Namespace]
+	env    *reconcile.Env
+	client dynamic.Interface
+	// ownAddresses: each Gateway has one.
+	ownAddresses bool
+	watcher      atomic.Pointer[gatewayapi.Watcher]
+	services     reconcile.Cache[*corev1.Service]
+	slices       reconcile.Cache[*discoveryv1.EndpointSlice]
+	nodes        reconcile.Cache[*corev1.Node]
+	namespaces   reconcile.Cache[*corev1.Namespace]
 	// written are the versions of objects whose status was written, or that were too old for it: the next version comes by itself.
 	written map[types.UID]string
 }
 
-func run(ctx context.Context, env *reconcile.Env, client dynamic.Interface) error {
+func run(ctx context.Context, env *reconcile.Env, client dynamic.Interface, ownAddresses bool) error {
 	c := &controller{
-		env: env, client: client, written: map[types.UID]string{},
-		services: reconcile.Services.From(env), nodes: reconcile.Nodes.From(env), namespaces: reconcile.Namespaces.From(env),
+		env: env, client: client, ownAddresses: ownAddresses, written: map[types.UID]string{},
+		services: reconcile.Services.From(env), slices: reconcile.EndpointSlices.From(env),
+		nodes: reconcile.Nodes.From(env), namespaces: reconcile.Namespaces.From(env),
 	}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name: "gateway", Reconcile: c.reconcile, Workers: 1, Env: env, Feeds: []reconcile.Feed{c.follow},
 		Sources: []reconcile.Source{
 			reconcile.Changes(c.services, c.serviceChanged), reconcile.Changes(c.nodes, c.nodeChanged),
-			reconcile.Changes(c.namespaces, c.namespaceChanged),
+			reconcile.Changes(c.namespaces, c.namespaceChanged), reconcile.Filled(c.slices),
 		},
 	})
 }
@@ -95,7 +99,8 @@ func (c *controller) known() (gatewayapi.Objects, bool) {
 }
 
 func (c *controller) serviceChanged(before, after metav1.Object) []reconcile.Key {
-	if before != nil && after != nil && before.GetGeneration() == after.GetGeneration() && before.GetGeneration() != 0 || !c.used() {
+	same := before != nil && after != nil && before.GetGeneration() == after.GetGeneration() && before.GetGeneration() != 0
+	if same && !isOurs(after) || !c.used() {
 		return nil
 	}
 	return []reconcile.Key{everything}
@@ -136,7 +141,8 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 		Certificate: func(namespace, name string) (*tls.Certificate, error) { return c.certificate(ctx, namespace, name) },
 	})
 	for i := range result.Gateways {
-		failed = errors.Join(failed, c.setGateway(ctx, &result.Gateways[i], addresses))
+		own, err := c.address(ctx, &result.Gateways[i], addresses)
+		failed = errors.Join(failed, err, c.setGateway(ctx, &result.Gateways[i], own))
 	}
 	for i := range result.Routes {
 		failed = errors.Join(failed, c.setRoute(ctx, &result.Routes[i]))

@@ -117,8 +117,8 @@ metadata: {name: r, namespace: ns}
 spec: {parentRefs: [{name: g}, {name: theirs}], rules: [{backendRefs: [{name: web, port: 80}]}]}
 status: {parents: [{parentRef: {name: theirs}, controllerName: example.com/theirs, conditions: []}]}`)
 		gateways.add("grpcroutes", "metadata: {name: r, namespace: ns}\nspec: {parentRefs: [{name: g, sectionName: none}]}")
-		controller := New()
-		controller.Run = func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, gateways) }
+		controller := New(false)
+		controller.Run = func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, gateways, false) }
 		w.Run(controller)
 		w.Settle()
 		time.Sleep(time.Minute)
@@ -181,4 +181,50 @@ func TestFeaturesAreThoseOfTheAPI(t *testing.T) {
 	if !slices.IsSorted(names) {
 		t.Errorf("%v", names)
 	}
+}
+
+// TestOwnAddresses: each Gateway has a Service, which leads to the nodes at its node ports, and the Service's address.
+func TestOwnAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		gateways := serve(t, w.Client)
+		reconciletest.Add(w, node("a", "192.0.2.1"))
+		reconciletest.Add(w, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gateway-taken"}})
+		for _, name := range []string{"g", "taken"} {
+			gateways.add("gateways", "metadata: {name: "+name+", namespace: ns, uid: uid-"+name+
+				"}\nspec: {gatewayClassName: setpoint, listeners: [{name: http, port: 80, protocol: HTTP}]}")
+		}
+		controller := New(true)
+		controller.Run = func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, gateways, true) }
+		w.Run(controller)
+		time.Sleep(time.Minute)
+		w.Settle()
+		services := w.Client.CoreV1().Services("ns")
+		service, err := services.Get(t.Context(), "gateway-g", metav1.GetOptions{})
+		if err != nil || service.Spec.Type != corev1.ServiceTypeLoadBalancer || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != 80 {
+			t.Fatalf("%+v, %v", service, err)
+		}
+		service.Spec.Ports[0].NodePort = 30080
+		if service, err = services.Update(t.Context(), service, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.64"}}
+		if _, err := services.UpdateStatus(t.Context(), service, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		slice, err := w.Client.DiscoveryV1().EndpointSlices("ns").Get(t.Context(), "gateway-g", metav1.GetOptions{})
+		if err != nil || *slice.Ports[0].Port != 30080 || slice.Endpoints[0].Addresses[0] != "192.0.2.1" {
+			t.Errorf("%+v, %v", slice, err)
+		}
+		for name, want := range map[string]string{"g": "192.0.2.64", "taken": "192.0.2.1"} {
+			o, err := gateways.Resource(gatewayapi.Resource("gateways")).Namespace("ns").Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all, _, _ := unstructured.NestedSlice(o.Object, "status", "addresses"); len(all) != 1 || all[0].(map[string]any)["value"] != want {
+				t.Errorf("%s is at %v, want %s", name, all, want)
+			}
+		}
+	})
 }

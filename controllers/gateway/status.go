@@ -145,7 +145,7 @@ func (c *controller) set(conditions *[]metav1.Condition, generation int64, wante
 
 // update writes the status of an object, unless it is as it was.
 func (c *controller) update(ctx context.Context, plural, kind string, was metav1.Object, changed runtime.Object, before, after any) error {
-	if apiequality.Semantic.DeepEqual(before, after) || c.written[was.GetUID()] == was.GetResourceVersion() && was.GetUID() != "" {
+	if apiequality.Semantic.DeepEqual(before, after) || c.written[was.GetUID()] == was.GetResourceVersion() && was.GetResourceVersion() != "" {
 		return nil
 	}
 	object, err := untyped(changed, kind)

@@ -12,7 +12,7 @@ ip link set beyond up
 ip route add default via 192.0.2.1
 
 "$setpoint" dev --data-dir "$keep/cluster" --port 6443 --simulated-nodes 0 --images-dir "$suite_dir/images" --ingress-http-port 8000 \
-  --ingress-https-port 8001 --log-level warn >"$keep/setpoint.log" 2>&1 &
+  --ingress-https-port 8001 --load-balancer-addresses 192.0.2.64/27 --log-level warn >"$keep/setpoint.log" 2>&1 &
 server=$!
 export KUBECONFIG=$keep/cluster/admin.kubeconfig
 # Containers outlive their agent: they go first. Nothing is removed below which something is still mounted.

@@ -32,7 +32,7 @@ type Input struct {
 
 // Result is what is served, and what is told of it.
 type Result struct {
-	// Ports are by number.
+	// Ports are by their number at the nodes.
 	Ports    map[int]*Port
 	Gateways []GatewayState
 	Routes   []RouteState

@@ -4,7 +4,8 @@
 // wins, what filters do, and the conditions that say so. agent/router serves requests by the Ports of a Result; controllers/gateway
 // writes the statuses of the same Result. It may import agent/router/table, whose Routes it makes, and API types.
 //
-// All Gateways are served at the same addresses, those of the nodes. So the listeners of several Gateways at one port are served
+// A Gateway that has a Service of its own (ServiceName) is served at that Service's node ports, and nobody else is. All others are served
+// at the same addresses, those of the nodes. So the listeners of several of them at one port are served
 // together: a request goes to the listener with the most specific hostname, and among the routes of listeners with the same hostname
 // by the precedence of the Gateway API. Of two protocols that cannot share a port, the one of the older Gateway stays.
 //

@@ -438,6 +438,41 @@ spec:
 	}
 }
 
+// TestAGatewayWithAnAddressOfItsOwn is served at its Service's node ports and shares them with nobody.
+func TestAGatewayWithAnAddressOfItsOwn(t *testing.T) {
+	in := world(t, gateway+`
+kind: Gateway
+metadata: {name: own, uid: u}
+spec: {gatewayClassName: ours, listeners: [{name: http, port: 80, protocol: HTTP}, {name: new, port: 81, protocol: HTTP}]}
+---
+kind: HTTPRoute
+metadata: {name: first}
+spec: {parentRefs: [{name: g}], rules: [{backendRefs: [{name: first, port: 80}]}]}
+---
+kind: HTTPRoute
+metadata: {name: second}
+spec: {parentRefs: [{name: own}], rules: [{backendRefs: [{name: second, port: 80}]}]}
+`)
+	others := in.Service
+	in.Service = func(namespace, name string) *corev1.Service {
+		service := others(namespace, name)
+		if name == "gateway-own" {
+			service.OwnerReferences = []metav1.OwnerReference{{UID: "u", Controller: new(true)}}
+			service.Spec.Ports = []corev1.ServicePort{{Port: 80, NodePort: 30080}}
+		}
+		return service
+	}
+	built := Build(in)
+	if len(built.Ports) != 2 || built.Ports[30080].Number != 80 {
+		t.Fatalf("%+v", built.Ports)
+	}
+	for at, want := range map[int]string{80: "first/", 30080: "second/"} {
+		if got := goesTo(built.Ports[at], "GET x/"); got != want {
+			t.Errorf("port %d goes to %s, want %s", at, got, want)
+		}
+	}
+}
+
 func TestIntersect(t *testing.T) {
 	for _, test := range []struct{ listener, route, want string }{
 		{"", "", "[]"}, {"a.com", "", "[a.com]"}, {"", "a.com", "[a.com]"}, {"a.com", "a.com b.com", "[a.com]"}, {"*.com", "a.com x.y.com b.org", "[a.com x.y.com]"},

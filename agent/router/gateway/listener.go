@@ -27,7 +27,10 @@ type listener struct {
 	gateway *v1.Gateway
 	spec    *v1.Listener
 	// kinds are the routes that it takes.
-	kinds        []string
+	kinds []string
+	// number is the port of nodes where it is served, own if no other Gateway is.
+	number       int
+	own          bool
 	certificates []*tls.Certificate
 	attached     int32
 	// accepted, resolved and conflicted say what is wrong; zero: nothing.
@@ -63,9 +66,10 @@ func (b *builder) gateways() {
 		shut := refused(g).any()
 		for i := range g.Spec.Listeners {
 			l := &listener{gateway: g, spec: &g.Spec.Listeners[i]}
+			l.number, l.own = b.portOf(l)
 			b.judge(l, all)
 			all = append(all, l)
-			if l.served() && !shut {
+			if l.served() && !shut && l.number != 0 {
 				b.open(l)
 			}
 		}
@@ -106,17 +110,21 @@ func (b *builder) judgeKinds(l *listener) {
 
 // judgePort: a port speaks TLS, or it does not.
 func (b *builder) judgePort(l *listener, before []*listener) {
-	number := int(l.spec.Port)
 	for _, other := range before {
 		if other.spec.Port == l.spec.Port && other.spec.Protocol == l.spec.Protocol && other.hostname() == l.hostname() {
 			l.conflicted = fault{string(v1.ListenerReasonHostnameConflict), fmt.Sprintf("listener %s has the same port and hostname", other.spec.Name)}
 		}
 	}
-	if secure, shared := b.Shared[number]; shared && secure != l.secure() {
-		l.accepted = fault{string(v1.ListenerReasonPortUnavailable), fmt.Sprintf("nodes serve Ingresses at port %d by another protocol", number)}
+	if secure, shared := b.Shared[l.number]; shared && !l.own && secure != l.secure() {
+		l.accepted = fault{
+			string(v1.ListenerReasonPortUnavailable),
+			fmt.Sprintf("nodes serve Ingresses at port %d by another protocol", l.spec.Port),
+		}
 	}
-	if open := b.result.Ports[number]; open != nil && open.Secure != l.secure() {
-		l.conflicted = fault{string(v1.ListenerReasonProtocolConflict), fmt.Sprintf("port %d has another protocol in %s", number, open.first)}
+	if open := b.result.Ports[l.number]; open != nil && open.Secure != l.secure() {
+		l.conflicted = fault{
+			string(v1.ListenerReasonProtocolConflict), fmt.Sprintf("port %d has another protocol in %s", l.spec.Port, open.first),
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 
 // Port is what is served at one, by the listeners of all Gateways.
 type Port struct {
+	// Number is the port of the listeners, by which clients ask.
+	Number int
 	// Secure says that it speaks TLS.
 	Secure bool
 	// first is who has opened it.
@@ -87,11 +89,10 @@ func (n *names[T]) each(name string, enough func(T) bool) bool {
 
 // open adds a listener to its port.
 func (b *builder) open(l *listener) {
-	number := int(l.spec.Port)
-	port := b.result.Ports[number]
+	port := b.result.Ports[l.number]
 	if port == nil {
-		port = &Port{Secure: l.secure(), first: "Gateway " + l.gateway.Namespace + "/" + l.gateway.Name}
-		b.result.Ports[number] = port
+		port = &Port{Number: int(l.spec.Port), Secure: l.secure(), first: "Gateway " + l.gateway.Namespace + "/" + l.gateway.Name}
+		b.result.Ports[l.number] = port
 	}
 	at := port.sites.at(l.hostname(), func() *site { return &site{} })
 	at.gateways = append(at.gateways, l.gateway)
@@ -100,7 +101,7 @@ func (b *builder) open(l *listener) {
 
 // serve adds rules to a listener, for these names.
 func (b *builder) serve(l *listener, hostnames []string, rules []*rule) {
-	port := b.result.Ports[int(l.spec.Port)]
+	port := b.result.Ports[l.number]
 	if port == nil || !l.served() || refused(l.gateway).any() {
 		return
 	}
