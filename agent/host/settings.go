@@ -39,7 +39,9 @@ const (
 )
 
 // ReadCredentials reads what the flags of credential provider plugins name.
-func ReadCredentials(config, dir string) (*credentials.Plugins, error) { return credentials.Read(config, dir) }
+func ReadCredentials(config, dir string) (*credentials.Plugins, error) {
+	return credentials.Read(config, dir)
+}
 
 // SharedMachineSettings are for machines whose owners have other work for them, and whose disks are often nearly full: no images
 // are removed before the disk is short of room, and only 5% of it have to be free.
