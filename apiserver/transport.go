@@ -27,12 +27,18 @@ type Caller struct {
 func (s *Server) Transport(c Caller) http.RoundTripper { return &transport{server: s, caller: c} }
 
 // EndingWith returns a transport whose requests end with ctx too, for the calls of
-// libraries that pass no context of their own. Its use ends with ctx.
+// libraries that pass no context of their own. Its use ends with ctx: then no answer is
+// passed on, since a client would take one that says "later" for a reason to try again, for seconds.
 func EndingWith(ctx context.Context, next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		both, cancel := context.WithCancel(r.Context())
 		context.AfterFunc(ctx, cancel)
-		return next.RoundTrip(r.WithContext(both))
+		response, err := next.RoundTrip(r.WithContext(both))
+		if err == nil && ctx.Err() != nil {
+			_ = response.Body.Close() // nobody reads it
+			return nil, ctx.Err()
+		}
+		return response, err
 	})
 }
 

@@ -19,3 +19,18 @@ func TestEndingWith(t *testing.T) {
 		t.Errorf("the request ended with %v", err)
 	}
 }
+
+// TestEndingWithPassesNoAnswerOn: clients take "later" for a reason to try again, for seconds.
+func TestEndingWithPassesNoAnswerOn(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	rt := EndingWith(ctx, roundTripper(func(*http.Request) (*http.Response, error) {
+		cancel() // the server stops before it answers
+		w := httptest.NewRecorder()
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return w.Result(), nil
+	}))
+	if response, err := rt.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)); !errors.Is(err, context.Canceled) {
+		t.Errorf("the request ended with %v, %v", response, err)
+	}
+}
