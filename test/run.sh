@@ -20,9 +20,6 @@ static_packages=(./agent)
 linker_flags=(-ldflags '-s -w')
 static_flags=("${linker_flags[@]}")
 
-scripts=./cmd/setpoint
-scripts_at_once=$(($(nproc) * 2))
-
 race_flags=()
 export CGO_ENABLED=0
 if [[ ${RACE:-1} != 0 ]]; then
@@ -80,10 +77,7 @@ test_flags+=(${TEST_FLAGS:-})
 # servers of scripts take three times as long: they run in full without it, and in short with it.
 if [[ ${RACE:-1} != 0 && ${RACE:-1} != full ]]; then
   mapfile -t shortened < <(grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -r dirname | sort -u)
-  # Scripts wait more than they compute: more of them at a time, and nobody else beside them.
-  mapfile -t computing < <(printf '%s\n' "${shortened[@]}" | grep -vxF "$scripts")
-  CGO_ENABLED=0 go test "${test_flags[@]}" "${computing[@]}" || failed=1
-  CGO_ENABLED=0 go test "${test_flags[@]}" -parallel "$scripts_at_once" "$scripts" || failed=1
+  CGO_ENABLED=0 go test "${test_flags[@]}" "${shortened[@]}" || failed=1
   test_flags+=(-short)
 fi
 
