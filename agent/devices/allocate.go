@@ -90,6 +90,11 @@ func (m *Manager) give(ctx context.Context, want ledger.Want) error {
 func (m *Manager) choose(want ledger.Want) (had bool, p *plugin, choice ledger.Choice, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.choice(want)
+}
+
+// choice is choose. m.mu is held.
+func (m *Manager) choice(want ledger.Want) (had bool, p *plugin, choice ledger.Choice, err error) {
 	if share, ok := m.ledger.Share(want.Key()); ok {
 		if have := len(share.Devices); have != want.Count {
 			err = fmt.Errorf("pod %q container %q changed request for resource %q from %d to %d",
@@ -107,14 +112,14 @@ func (m *Manager) choose(want ledger.Want) (had bool, p *plugin, choice ledger.C
 	return false, p, choice, err
 }
 
-// reserve chooses again, since others may have been faster, and enters the share, which nobody else gets from now on.
+// reserve chooses again, since others may have been faster, and enters the share before it lets go of m.mu: nobody else gets it from now on.
 func (m *Manager) reserve(want ledger.Want, preferred []string) (ledger.Share, *plugin, error) {
-	_, p, choice, err := m.choose(want)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, p, choice, err := m.choice(want)
 	if err != nil {
 		return ledger.Share{}, nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	share := ledger.Share{Key: want.Key(), Devices: choice.Take(preferred)}
 	m.ledger.Put(share)
 	return share, p, nil

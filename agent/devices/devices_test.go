@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -184,6 +185,40 @@ func TestAPluginsLife(t *testing.T) {
 }
 
 // TestAnAgentIsReplaced: what pods have stays theirs, and what the Node offers is zero until plugins are back.
+// TestPodsThatComeTogether: each device is one pod's, however the turns fall.
+func TestPodsThatComeTogether(t *testing.T) {
+	n := newNode(t)
+	ids := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	p := devicestest.New(gpu, ids...)
+	p.Response = env
+	n.plugin(p)
+	n.counts("8/8")
+	for round := range 50 {
+		var all sync.WaitGroup
+		for i := range ids {
+			all.Go(func() {
+				if why := n.allocate(asking(fmt.Sprintf("%d-%d", round, i), 1)); why != "" {
+					t.Error(why)
+				}
+			})
+		}
+		all.Wait()
+		given := map[string]bool{}
+		for i := range ids {
+			pod := types.UID(fmt.Sprintf("%d-%d", round, i))
+			for _, share := range n.Shares(pod, "c0") {
+				for _, id := range share.IDs() {
+					given[id] = true
+				}
+			}
+			n.Free(pod)
+		}
+		if len(given) != len(ids) {
+			t.Fatalf("%d pods have %d devices", len(ids), len(given))
+		}
+	}
+}
+
 func TestAnAgentIsReplaced(t *testing.T) {
 	n := newNode(t)
 	if !n.Fresh() {
