@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -79,7 +80,8 @@ func (r *router) open(ctx context.Context, wanted map[int]*gateway.Port) {
 		}
 	}
 	shared := r.Ports.byNumber()
-	for number, port := range wanted {
+	for _, number := range slices.Sorted(maps.Keys(wanted)) {
+		port := wanted[number]
 		if _, ofIngress := shared[number]; ofIngress || r.opened[number].close != nil {
 			continue
 		}

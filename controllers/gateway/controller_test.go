@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -227,4 +228,12 @@ func TestOwnAddresses(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLabelsHoldLongNames(t *testing.T) {
+	for _, name := range []string{"g", strings.Repeat("a", 62) + ".example", strings.Repeat("a", 100)} {
+		if got := label(name); !strings.HasPrefix(name, got) || len(validation.IsValidLabelValue(got)) > 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
 }

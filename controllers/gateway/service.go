@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/setpoint-io/setpoint/agent/router/gateway"
@@ -146,5 +148,5 @@ func ownedBy(g *v1.Gateway) metav1.ObjectMeta {
 	}
 }
 
-// label is a name as far as a label can hold it.
-func label(name string) string { return name[:min(len(name), 63)] }
+// label is a name as far as a label can hold it; its last character must be a letter or a digit.
+func label(name string) string { return strings.TrimRight(name[:min(len(name), validation.LabelValueMaxLength)], "-.") }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/internal/ownports"
 )
 
 const (
@@ -18,9 +19,6 @@ const (
 	// FromPool is the condition of a Service whose address agents announce.
 	FromPool = "setpoint.io/AddressFromPool"
 )
-
-// reserved are ports that no Service gets on the nodes' own addresses: the API's, gossip's and the agent's.
-var reserved = []int32{6443, 7946, 10250}
 
 // world is what a plan is made of.
 type world struct {
@@ -76,7 +74,7 @@ func ofNodes(services []*corev1.Service, w world) []decision {
 	for _, s := range services {
 		d := decision{service: s}
 		for _, p := range s.Spec.Ports {
-			if slices.Contains(reserved, p.Port) && p.Protocol == corev1.ProtocolTCP {
+			if ownports.HasTCP(p.Port) && p.Protocol == corev1.ProtocolTCP {
 				d.reason, d.message = "PortReserved", fmt.Sprintf("port %d of the nodes is the cluster's own", p.Port)
 			}
 			if holder := holders[port{p.Protocol, p.Port}]; holder != nil {

@@ -124,7 +124,9 @@ spec:
   - {matches: [{path: {type: Exact, value: /a}}], backendRefs: [{name: exact, port: 80}]}
   - {matches: [{path: {type: PathPrefix, value: /a/b/}}, {path: {value: /c}}], backendRefs: [{name: prefix, port: 80}]}
   - {matches: [{path: {type: RegularExpression, value: "/r[0-9]+$"}}], backendRefs: [{name: expression, port: 80}]}
+  - {matches: [{path: {type: RegularExpression, value: "/one|/two"}}], backendRefs: [{name: either, port: 80}]}
 `, []string{
+			"GET x/two > either/two", "GET x/far/two > root/far/two",
 			"GET x/ > root/", "GET x/a > exact/a", "GET x/a/ > root/a/", "GET x/a/b > prefix/a/b", "GET x/a/bc > root/a/bc",
 			"GET x/c/d > prefix/c/d", "GET x/r12 > expression/r12", "GET x/r12x > root/r12x",
 		}},
@@ -370,6 +372,10 @@ func TestListeners(t *testing.T) {
 		},
 		"the port of Ingresses": {
 			"listeners: [{name: a, port: 8443, protocol: HTTP}]", "Accepted!ListenersNotValid",
+			[]string{"Accepted!PortUnavailable Conflicted=NoConflicts Programmed!Invalid ResolvedRefs=ResolvedRefs"}, 2,
+		},
+		"the agent's port": {
+			"listeners: [{name: a, port: 10250, protocol: HTTP}]", "Accepted!ListenersNotValid",
 			[]string{"Accepted!PortUnavailable Conflicted=NoConflicts Programmed!Invalid ResolvedRefs=ResolvedRefs"}, 2,
 		},
 		"clients' certificates": {

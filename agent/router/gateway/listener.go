@@ -14,6 +14,7 @@ import (
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+	"github.com/setpoint-io/setpoint/internal/ownports"
 )
 
 // Kinds of routes.
@@ -108,8 +109,12 @@ func (b *builder) judgeKinds(l *listener) {
 	}
 }
 
-// judgePort: a port speaks TLS, or it does not.
+// judgePort: a port speaks TLS, or it does not. The cluster's own are nobody's: while a server is away, its port would be a Gateway's.
 func (b *builder) judgePort(l *listener, before []*listener) {
+	if !l.own && ownports.HasTCP(l.spec.Port) {
+		l.accepted = fault{string(v1.ListenerReasonPortUnavailable), fmt.Sprintf("port %d of nodes is the cluster's own", l.spec.Port)}
+		return
+	}
 	for _, other := range before {
 		if other.spec.Port == l.spec.Port && other.spec.Protocol == l.spec.Protocol && other.hostname() == l.hostname() {
 			l.conflicted = fault{string(v1.ListenerReasonHostnameConflict), fmt.Sprintf("listener %s has the same port and hostname", other.spec.Name)}

@@ -16,7 +16,7 @@ import (
 // patternBytesMax bounds one regular expression; Go's take linear time, but memory in proportion.
 const patternBytesMax = 512
 
-// match is one of a rule. gateway, of which the listener is, and order are those of one attachment.
+// match is one of a rule.
 type match struct {
 	// path is an exact one or a prefix without a slash at its end; pattern, if not nil, is in its place.
 	exact   bool
@@ -70,7 +70,7 @@ func matchOf(spec *v1.HTTPRouteMatch) (m *match, err error) {
 		case v1.PathMatchExact:
 			m.exact, m.path = true, path
 		case v1.PathMatchRegularExpression:
-			if m.pattern, err = expression("^" + path); err != nil {
+			if m.pattern, err = expression("^(?:" + path + ")"); err != nil {
 				return nil, err
 			}
 		default:
