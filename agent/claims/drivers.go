@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +24,6 @@ import (
 const (
 	// callTimeout bounds each call to a driver. Upstream's.
 	callTimeout = 45 * time.Second
-	// answerBytesMax bounds each answer of a driver.
-	answerBytesMax = 4 << 20
 	// wipeDelay is how long the slices of a driver stay whose plugin is gone: it may be updated. Upstream's.
 	wipeDelay = 30 * time.Second
 	// Pauses after slices could not be deleted.
@@ -128,8 +125,7 @@ func (m *Manager) Validate(name, _ string, versions []string) error {
 
 // Register begins to use it.
 func (m *Manager) Register(_ context.Context, name, endpoint string, versions []string) error {
-	conn, err := grpc.NewClient("unix://"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerBytesMax)))
+	conn, err := registration.Dial(endpoint)
 	if err != nil {
 		return err
 	}

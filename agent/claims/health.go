@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -126,7 +127,7 @@ func shortened(text string) string {
 	if len(text) <= corev1.ResourceHealthMessageMaxLength {
 		return text
 	}
-	return text[:corev1.ResourceHealthMessageMaxLength-len(dots)] + dots
+	return strings.ToValidUTF8(text[:corev1.ResourceHealthMessageMaxLength-len(dots)], "") + dots
 }
 
 // learn replaces what is known of a driver's devices, if it is the driver's latest plugin that says so, and has pods looked at whose

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -86,6 +87,9 @@ func TestHowLongAWordCounts(t *testing.T) {
 
 func TestHealthOfASensibleSize(t *testing.T) {
 	known := map[deviceName]health{}
+	if err := update(known, ill("a", strings.Repeat("ä", 1000)), time.Now()); err != nil || !utf8.ValidString(known[deviceName{"pool", "a"}].message) {
+		t.Errorf("%v, %q", err, known[deviceName{"pool", "a"}].message)
+	}
 	if err := update(known, ill("a", strings.Repeat("x", 2000)), time.Now()); err != nil || len(known[deviceName{"pool", "a"}].message) != 1024 {
 		t.Errorf("%v %v", known, err)
 	}

@@ -112,7 +112,8 @@ func (m *Manager) choice(want ledger.Want) (had bool, p *plugin, choice ledger.C
 	return false, p, choice, err
 }
 
-// reserve chooses again, since others may have been faster, and enters the share before it lets go of m.mu: nobody else gets it from now on.
+// reserve chooses again, since others may have been faster, and enters the share before it lets go of m.mu: nobody else gets it
+// from now on.
 func (m *Manager) reserve(want ledger.Want, preferred []string) (ledger.Share, *plugin, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/apimachinery/pkg/types"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/setpoint-io/setpoint/agent/devices/ledger"
+	"github.com/setpoint-io/setpoint/agent/registration"
 	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
@@ -23,8 +23,6 @@ const (
 	// listPause is the least time between two lists of a plugin that are looked at: with one that never stops telling, pods and
 	// the Node would be looked at without end.
 	listPause = 100 * time.Millisecond
-	// answerBytesMax bounds each answer of a plugin.
-	answerBytesMax = 4 << 20
 )
 
 // plugin is a connection to one. All but options are set once; Manager.mu guards those.
@@ -38,8 +36,7 @@ type plugin struct {
 }
 
 func dial(ctx context.Context, resource, endpoint string) (*plugin, error) {
-	conn, err := grpc.NewClient("unix://"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(answerBytesMax)))
+	conn, err := registration.Dial(endpoint)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,10 @@
-// Package network connects pods: a bridge per node, a veth pair per pod, addresses from the node's pod CIDR, routes and VXLAN to
-// the pods of other nodes, host ports, masquerading for traffic that leaves the cluster, and the translation of Services' addresses.
+// Package network connects pods: a bridge per node, a veth pair per pod, addresses from the node's pod CIDR, routes, VXLAN
+// and encrypted ways to the pods of other nodes, host ports, limits of bandwidth, masquerading for traffic that
+// leaves the cluster, and the translation of Services' addresses.
 //
-// It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number, the device of VXLAN, four
-// nftables tables, and two rules in iptables' FORWARD chain where there is one (Docker makes that drop what it does not know).
+// It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number, the devices of VXLAN
+// and WireGuard, those that delay what a limited pod sends, four nftables tables, and two rules
+// in iptables' FORWARD chain where there is one (Docker makes that drop what it does not know).
 // The embedded runtime calls [Network]; the agent's wiring calls [Routes] with the other nodes' addresses,
 // [Translation] with the Services, and [Announcer] with the load balancers' addresses that this node answers ARP for;
 // agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no iptables.

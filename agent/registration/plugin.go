@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/setpoint-io/setpoint/agent/wait"
@@ -64,7 +63,7 @@ func (p *plugin) leave() {
 }
 
 func (p *plugin) register(ctx context.Context) error {
-	conn, err := grpc.NewClient("unix://"+p.path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := Dial(p.path)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package claimstest
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +13,8 @@ import (
 	draapi "k8s.io/kubelet/pkg/apis/dra/v1"
 	drabeta "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/setpoint-io/setpoint/agent/registration/registrationtest"
 )
 
 // Driver prepares one device for each claim. Set its fields before Serve.
@@ -97,26 +98,15 @@ func (d *Driver) Serve(t testing.TB) (socket string, stop func()) {
 // ServeAt does it at a path, such as in plugins_registry of an agent.
 func (d *Driver) ServeAt(t testing.TB, socket string) (stop func()) {
 	t.Helper()
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	if d.Beta {
-		drabeta.RegisterDRAPluginServer(server, drabeta.V1ServerWrapper{DRAPluginServer: d})
-	} else {
-		draapi.RegisterDRAPluginServer(server, d)
-	}
-	healthapi.RegisterDRAResourceHealthServer(server, d)
-	registration.RegisterRegistrationServer(server, d)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener)
-	}()
-	stop = func() { server.Stop(); <-done }
-	t.Cleanup(stop)
-	return stop
+	return registrationtest.Serve(t, socket, func(server *grpc.Server) {
+		if d.Beta {
+			drabeta.RegisterDRAPluginServer(server, drabeta.V1ServerWrapper{DRAPluginServer: d})
+		} else {
+			draapi.RegisterDRAPluginServer(server, d)
+		}
+		healthapi.RegisterDRAResourceHealthServer(server, d)
+		registration.RegisterRegistrationServer(server, d)
+	})
 }
 
 // GetInfo is the plugin's.

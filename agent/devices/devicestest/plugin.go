@@ -3,7 +3,6 @@ package devicestest
 import (
 	"context"
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/setpoint-io/setpoint/agent/registration/registrationtest"
 )
 
 // Plugin has devices of one resource. Set its fields before Serve.
@@ -74,20 +75,7 @@ func (p *Plugin) called(what string, ids []string) {
 // Serve opens a socket in dir until stop is called or the test ends. The socket is removed then.
 func (p *Plugin) Serve(t testing.TB, dir, name string) (stop func()) {
 	t.Helper()
-	listener, err := net.Listen("unix", filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	pluginapi.RegisterDevicePluginServer(server, p)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener)
-	}()
-	stop = func() { server.Stop(); <-done }
-	t.Cleanup(stop)
-	return stop
+	return registrationtest.Serve(t, filepath.Join(dir, name), func(server *grpc.Server) { pluginapi.RegisterDevicePluginServer(server, p) })
 }
 
 // Register tells the agent whose folder dir is of the socket.

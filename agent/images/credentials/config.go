@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/cache"
 	kubeletv1 "k8s.io/kubelet/config/v1"
 	credentialv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 	"sigs.k8s.io/yaml"
@@ -108,7 +109,7 @@ func (p *Plugins) add(c *kubeletv1.CredentialProvider) error {
 	if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 		return fmt.Errorf("name: there is no program %s", path)
 	}
-	p.list = append(p.list, &plugin{config: *c, path: path})
+	p.list = append(p.list, &plugin{config: *c, path: path, answers: cache.NewLRUExpireCache(answersMax)})
 	return nil
 }
 

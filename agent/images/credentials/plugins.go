@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -48,7 +47,6 @@ type plugin struct {
 	config  kubeletv1.CredentialProvider
 	path    string
 	flights singleflight.Group
-	once    sync.Once
 	answers *cache.LRUExpireCache // by key: map[string]credentialv1.AuthConfig
 }
 
@@ -80,7 +78,6 @@ func (p *Plugins) Logins(ctx context.Context, image string) (logins []Login, err
 // ask runs the program, unless it has answered for this image, its registry or everything. Pulls of one image that come
 // meanwhile wait for the same answer.
 func (p *plugin) ask(ctx context.Context, image string) (map[string]credentialv1.AuthConfig, error) {
-	p.once.Do(func() { p.answers = cache.NewLRUExpireCache(answersMax) })
 	for kind := range cacheKeys {
 		if known, ok := p.answers.Get(keyOf(kind, image)); ok {
 			return known.(map[string]credentialv1.AuthConfig), nil

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -64,13 +65,8 @@ type accessKey struct {
 
 // New makes a Guard that has asked nothing yet.
 func New(c Config) *Guard {
-	for ttl, standard := range map[*time.Duration]time.Duration{
-		&c.TokenTTL: tokenTTLDefault, &c.AllowedTTL: allowedTTLDefault, &c.DeniedTTL: deniedTTLDefault,
-	} {
-		if *ttl == 0 {
-			*ttl = standard
-		}
-	}
+	c.TokenTTL = cmp.Or(c.TokenTTL, tokenTTLDefault)
+	c.AllowedTTL, c.DeniedTTL = cmp.Or(c.AllowedTTL, allowedTTLDefault), cmp.Or(c.DeniedTTL, deniedTTLDefault)
 	return &Guard{
 		Config: c, users: cache.NewLRUExpireCache(answersMax), access: cache.NewLRUExpireCache(answersMax),
 		reviews: make(chan struct{}, reviewsMax),

@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/registration"
 	"github.com/setpoint-io/setpoint/agent/volumes/csinode"
 )
 
@@ -57,7 +58,7 @@ type Manager struct {
 // New returns a Manager that knows which volumes an earlier one has mounted. Use Run once.
 func New(ctx context.Context, cfg Config) (*Manager, error) {
 	if cfg.Dial == nil {
-		cfg.Dial = dialUnix
+		cfg.Dial = registration.Dial
 	}
 	if cfg.Changed == nil {
 		cfg.Changed = func() {}

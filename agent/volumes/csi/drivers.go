@@ -10,7 +10,6 @@ import (
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -136,10 +135,6 @@ func (m *Manager) Deregister(name, endpoint string) {
 	if m.drivers.remove(name, endpoint) {
 		m.Nodes.Remove(name)
 	}
-}
-
-func dialUnix(endpoint string) (*grpc.ClientConn, error) {
-	return grpc.NewClient("unix://"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
 // introduce asks a driver for its node's name and limits, and for what it can do.

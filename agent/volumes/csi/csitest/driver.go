@@ -2,7 +2,6 @@ package csitest
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/setpoint-io/setpoint/agent/registration/registrationtest"
 )
 
 // Driver is one driver. The zero value has no capabilities.
@@ -162,7 +163,7 @@ func (d *Driver) Serve(t testing.TB) (endpoint string) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	endpoint = filepath.Join(dir, "csi.sock")
-	serve(t, endpoint, func(s *grpc.Server) { spec.RegisterNodeServer(s, d) })
+	registrationtest.Serve(t, endpoint, func(s *grpc.Server) { spec.RegisterNodeServer(s, d) })
 	return endpoint
 }
 
@@ -185,7 +186,7 @@ func NewRegistrar(name, endpoint string) *Registrar {
 // Serve opens the socket until stop is called or the test ends.
 func (r *Registrar) Serve(t testing.TB, socket string) (stop func()) {
 	t.Helper()
-	return serve(t, socket, func(s *grpc.Server) { registration.RegisterRegistrationServer(s, r) })
+	return registrationtest.Serve(t, socket, func(s *grpc.Server) { registration.RegisterRegistrationServer(s, r) })
 }
 
 // GetInfo is the plugin's.
@@ -207,22 +208,4 @@ func (r *Registrar) NotifyRegistrationStatus(
 	}
 	r.Told <- s
 	return &registration.RegistrationStatusResponse{}, nil
-}
-
-func serve(t testing.TB, socket string, register func(*grpc.Server)) (stop func()) {
-	t.Helper()
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	register(server)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener)
-	}()
-	stop = func() { server.Stop(); <-done }
-	t.Cleanup(stop)
-	return stop
 }
