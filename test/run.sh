@@ -8,7 +8,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# The longest package, the scripts, takes three minutes; this is for a machine that
+# The longest package, the scripts, takes five minutes; this is for a machine that
 # has other things to do.
 package_timeout=20m
 # Packages run beside each other, one more than fit: some wait, for time or for a linker.
