@@ -149,4 +149,6 @@ func ownedBy(g *v1.Gateway) metav1.ObjectMeta {
 }
 
 // label is a name as far as a label can hold it; its last character must be a letter or a digit.
-func label(name string) string { return strings.TrimRight(name[:min(len(name), validation.LabelValueMaxLength)], "-.") }
+func label(name string) string {
+	return strings.TrimRight(name[:min(len(name), validation.LabelValueMaxLength)], "-.")
+}
