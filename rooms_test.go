@@ -140,6 +140,7 @@ var rooms = []room{
 	{[]string{"agent/policy/plan"}, "the meaning of NetworkPolicies: sets and rules for the pods of one node", nil, "pure, so that every scenario is a row of a table"},
 	{[]string{"agent/gossip", "agent/session/..."}, "gossip between members; sessions by which nodes prove that they are alive", nil, "only the wiring calls them, on agents and servers; `gossip` is the only importer of memberlist, so nothing is gossiped without the key"},
 	{[]string{"agent/volumes/csi"}, "the CSI drivers of a node, asked to mount the volumes of its pods", []string{"agent/{events,machine,podconfig,private,registration,wait}", "agent/volumes/csinode"}, "what was asked of a driver is on disk, so it can be taken back"},
+	{[]string{"agent/volumestats"}, "how full the volumes of claims are", []string{"agent/wait"}, "each volume is measured by itself, so one that hangs keeps nobody waiting"},
 	{[]string{"agent/registration"}, "plugins that open a socket on a node", []string{"agent/wait"}, "it speaks to each socket by itself, so one that hangs keeps no other waiting"},
 	{[]string{"agent/registration/registrationtest"}, "a plugin's socket for tests", nil, ""},
 	{[]string{"agent/volumes/csi/csitest"}, "a CSI driver for tests", []string{"agent/registration/registrationtest"}, ""},

@@ -37,6 +37,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/staticpods"
 	"github.com/setpoint-io/setpoint/agent/status"
 	"github.com/setpoint-io/setpoint/agent/userns"
+	"github.com/setpoint-io/setpoint/agent/volumestats"
 	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
@@ -94,6 +95,8 @@ type agent struct {
 	claims *claims.Manager
 	// manager runs the pods, once it is there.
 	manager atomic.Pointer[pods.Manager]
+	// volumeStats is how full the volumes of claims are.
+	volumeStats *volumestats.Keeper
 	// users are those of the pods with user namespaces.
 	users *userns.Ranges
 }
@@ -187,13 +190,14 @@ func (a *agent) pods(
 	sender := status.NewManager(status.Config{Client: a.Client, Logger: a.Logger})
 	children.Go(func() { sender.Run(ctx) })
 	dirs := podconfig.Dirs{Root: a.DataDir}
+	mounter := a.volumes(watch, lookup, recorder)
 	cfg := pods.Config{
 		NodeName: a.NodeName, Client: a.Client, Runtime: a.Runtime, RuntimeName: a.runtimeName(ctx),
 		HostIPs: []string{a.NodeIP.String()}, Dirs: dirs,
 		DNS:     resolvconf.Node{Servers: a.ClusterDNS, Domain: a.ClusterDomain, Path: a.resolvConf()},
 		Objects: lookup, Events: recorder, Status: sender,
 		Images:   a.puller(recorder, lookup),
-		Volumes:  a.volumes(watch, lookup, recorder),
+		Volumes:  mounter,
 		Contents: a.contents,
 		Pressure: a.pressure.Now, ShuttingDown: a.shutdown.Now, UnsafeSysctls: a.Settings.UnsafeSysctls,
 		SeccompDefault:  a.Settings.SeccompDefault,
@@ -206,6 +210,10 @@ func (a *agent) pods(
 	}
 	m = pods.New(cfg)
 	a.manager.Store(m)
+	a.volumeStats = volumestats.New(volumestats.Config{
+		Pods: m.Pods, Volume: lookup.Volume, Measure: mounter.Measure, Every: a.Settings.VolumeStatsEvery, Logger: a.Logger,
+	})
+	children.Go(func() { a.volumeStats.Run(ctx) })
 	return m, func(ctx context.Context) error {
 		informer := bound.Core().V1().Pods().Informer()
 		everywhere.StartWithContext(ctx)
@@ -425,7 +433,7 @@ func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manage
 	}
 	err := kubeletapi.Run(ctx, listener, kubeletapi.Config{
 		NodeName: a.NodeName, Runtime: a.Runtime, Pods: m, Dirs: podconfig.Dirs{Root: a.DataDir},
-		LocalVolumes: a.local, RuntimeName: a.runtimeName(ctx),
+		LocalVolumes: a.local, VolumeStats: a.volumeStats, RuntimeName: a.runtimeName(ctx),
 		Configuration: func() any { return a.Settings.Effective() },
 		ProbeCounts:   m.ProbeCounts, TLS: a.ServerTLS, Guard: guard, Version: a.Version, Logger: a.Logger,
 	})

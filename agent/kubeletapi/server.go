@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/kubeletapi/access"
@@ -52,7 +54,15 @@ type LocalVolumes interface {
 	List() ([]string, error)
 }
 
-// Config of a server; all fields but LocalVolumes, TLS and Logger are required.
+// VolumeStats is how full the volumes of claims are. It answers at once.
+type VolumeStats interface {
+	// Of are the volumes of a pod.
+	Of(pod types.UID) []stats.VolumeStats
+	// All are the volumes of all pods, each claim once.
+	All() []stats.VolumeStats
+}
+
+// Config of a server; all fields but LocalVolumes, VolumeStats, TLS and Logger are required.
 type Config struct {
 	NodeName string
 	Runtime  cri.Runtime
@@ -67,6 +77,8 @@ type Config struct {
 	Version     string
 	// LocalVolumes are those on this node's disk; nil has none.
 	LocalVolumes LocalVolumes
+	// VolumeStats are those of volumes; nil tells of none.
+	VolumeStats VolumeStats
 	// TLS must accept no other certificates of clients than servers'. Nil serves plain HTTP, for tests.
 	TLS *tls.Config
 	// Guard decides who may ask; nil lets everybody, for tests.

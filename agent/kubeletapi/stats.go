@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
@@ -109,6 +110,9 @@ func (s *server) summary(w http.ResponseWriter, r *http.Request) {
 		}
 		p.CPU, p.Memory = sum.cpu, sum.memory
 		wholePod(p, now.pods[uid])
+		if s.VolumeStats != nil {
+			p.VolumeStats = s.VolumeStats.Of(types.UID(uid))
+		}
 		out.Pods = append(out.Pods, *p)
 	}
 	writeJSON(w, out)
@@ -219,5 +223,8 @@ func (s *server) registry() *prometheus.Registry {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_running_pods", Help: "Number of pods that have a worker."},
 			func() float64 { return float64(len(s.Pods.Pods())) }),
 	)
+	if s.VolumeStats != nil {
+		r.MustRegister(volumeCollector{s.VolumeStats})
+	}
 	return r
 }

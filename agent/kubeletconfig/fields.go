@@ -21,7 +21,7 @@ var honoured = []string{
 	"mergeDefaultEvictionSettings", "nodeStatusMaxImages", "nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podPidsLimit",
 	"podsPerCore", "port", "registerWithTaints", "resolvConf", "seccompDefault", "serializeImagePulls",
 	"shutdownGracePeriod", "shutdownGracePeriodByPodPriority", "shutdownGracePeriodCriticalPods", "staticPodPath",
-	"fileCheckFrequency", "systemReserved", "userNamespaces",
+	"fileCheckFrequency", "systemReserved", "userNamespaces", "volumeStatsAggPeriod",
 }
 
 // fixed are fields of which the agent takes only these values, in JSON: they say what it does.

@@ -23,7 +23,7 @@ var refused = []string{
 	"showHiddenMetricsForVersion",
 	"staticPodURL", "staticPodURLHeader", "streamingConnectionIdleTimeout", "syncFrequency", "systemCgroups",
 	"systemReservedCgroup", "tlsCertFile", "tlsCipherSuites", "tlsCurvePreferences", "tlsMinVersion", "tlsPrivateKeyFile",
-	"topologyManagerPolicyOptions", "tracing", "volumePluginDir", "volumeStatsAggPeriod",
+	"topologyManagerPolicyOptions", "tracing", "volumePluginDir",
 }
 
 // TestEveryFieldIsDecided: upstream's fields are honoured, fixed or refused, each one of them.

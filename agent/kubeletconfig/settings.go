@@ -65,6 +65,8 @@ type Settings struct {
 	// StaticPods is the folder of static pods, or one file; empty: there are none. StaticPodsEvery is between two looks at it.
 	StaticPods      string
 	StaticPodsEvery time.Duration
+	// VolumeStatsEvery is between two measurements of the volumes of claims; 0 is upstream's, less than nothing measures none.
+	VolumeStatsEvery time.Duration
 	// Shutdown is how long pods have to end when the machine shuts down, by priority; nil: nobody waits for them.
 	Shutdown []shutdown.Period
 	// NoTokens refuses everybody but servers on the node's port; the others are how long the servers' answers about users and
@@ -124,7 +126,8 @@ func settings(c *kubeletv1beta1.KubeletConfiguration) (Settings, error) {
 		ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, ResolvConf: c.ResolverConfig,
 		Port: int(c.Port), RuntimeEndpoint: c.ContainerRuntimeEndpoint,
 		StaticPods: c.StaticPodPath, StaticPodsEvery: c.FileCheckFrequency.Duration,
-		Images: imagePolicy(c), PodPIDsMax: max(0, value(c.PodPidsLimit)), ImagesMax: int(value(c.NodeStatusMaxImages)),
+		VolumeStatsEvery: c.VolumeStatsAggPeriod.Duration,
+		Images:           imagePolicy(c), PodPIDsMax: max(0, value(c.PodPidsLimit)), ImagesMax: int(value(c.NodeStatusMaxImages)),
 		NoTokens: c.Authentication.Webhook.Enabled != nil && !*c.Authentication.Webhook.Enabled,
 		TokenTTL: c.Authentication.Webhook.CacheTTL.Duration, AllowedTTL: c.Authorization.Webhook.CacheAuthorizedTTL.Duration,
 		DeniedTTL:   c.Authorization.Webhook.CacheUnauthorizedTTL.Duration,
@@ -186,6 +189,7 @@ func checkNumbers(c *kubeletv1beta1.KubeletConfiguration, s *Settings) error {
 		{"staticPodPath", c.StaticPodPath != "" && !filepath.IsAbs(c.StaticPodPath), c.StaticPodPath, "must be an absolute path"},
 		{"resolvConf", s.ResolvConf != nil && *s.ResolvConf != "" && !filepath.IsAbs(*s.ResolvConf), value(s.ResolvConf), "must be an absolute path"},
 		{"fileCheckFrequency", s.StaticPodsEvery < 0, s.StaticPodsEvery, "must not be negative"},
+		{"volumeStatsAggPeriod", s.VolumeStatsEvery > 0 && s.VolumeStatsEvery < time.Second, s.VolumeStatsEvery, "must be 1s or longer, or negative"},
 		{"nodeStatusUpdateFrequency", s.StatusCheckEvery < 0, s.StatusCheckEvery, "must not be negative"},
 		{"nodeStatusReportFrequency", s.StatusReportEvery < 0, s.StatusReportEvery, "must not be negative"},
 		{"authentication.webhook.cacheTTL", s.TokenTTL < 0, s.TokenTTL, "must not be negative"},

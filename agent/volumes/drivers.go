@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/volumes/csi"
 )
@@ -18,6 +19,8 @@ type Drivers interface {
 	Unmount(ctx context.Context, pod types.UID) error
 	// Follows tells whether a pod has volumes at which Mount has to look from time to time.
 	Follows(pod types.UID) bool
+	// Stats asks a driver how full a pod's volume is.
+	Stats(ctx context.Context, pod types.UID, pv *corev1.PersistentVolume) (*stats.FsStats, error)
 }
 
 // byDriver has a CSI driver make a volume ready.

@@ -23,6 +23,8 @@ type Driver struct {
 	Name         string
 	Info         *spec.NodeGetInfoResponse
 	Capabilities []spec.NodeServiceCapability_RPC_Type
+	// Usage is how full its volumes are.
+	Usage []*spec.VolumeUsage
 	// Mount, if set, does what a driver does on the machine.
 	Mount Mounter
 
@@ -147,6 +149,11 @@ func (d *Driver) NodeUnpublishVolume(ctx context.Context, r *spec.NodeUnpublishV
 		err = d.Mount.Unpublish(r)
 	}
 	return &spec.NodeUnpublishVolumeResponse{}, err
+}
+
+// NodeGetVolumeStats answers with Usage.
+func (d *Driver) NodeGetVolumeStats(ctx context.Context, r *spec.NodeGetVolumeStatsRequest) (*spec.NodeGetVolumeStatsResponse, error) {
+	return &spec.NodeGetVolumeStatsResponse{Usage: d.Usage}, d.called(ctx, "Stats", r.VolumeId, r)
 }
 
 // NodeExpandVolume is the driver's.
