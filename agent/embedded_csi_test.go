@@ -12,7 +12,6 @@ import (
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -35,23 +34,6 @@ func copyFile(from, to string) int {
 		return 1
 	}
 	return 0
-}
-
-// folder is a driver's volume: a folder that is mounted where pods have it.
-type folder string
-
-func (f folder) Publish(r *spec.NodePublishVolumeRequest) error {
-	if err := os.MkdirAll(r.TargetPath, 0o750); err != nil {
-		return err
-	}
-	return unix.Mount(string(f), r.TargetPath, "", unix.MS_BIND, "")
-}
-
-func (f folder) Unpublish(r *spec.NodeUnpublishVolumeRequest) error {
-	if err := unix.Unmount(r.TargetPath, 0); err != nil {
-		return err
-	}
-	return os.Remove(r.TargetPath)
 }
 
 // claimed is a claim with its volume, for a driver whose volumes have to be attached.
@@ -114,7 +96,7 @@ func TestAVolumeOfADriver(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(source, "in"), []byte("there"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	driver := &csitest.Driver{Name: "folders", Mount: folder(source), Capabilities: []spec.NodeServiceCapability_RPC_Type{
+	driver := &csitest.Driver{Name: "folders", Mount: csitest.Folder(source), Capabilities: []spec.NodeServiceCapability_RPC_Type{
 		spec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME, spec.NodeServiceCapability_RPC_EXPAND_VOLUME}}
 	m.claimed()
 	m.start()

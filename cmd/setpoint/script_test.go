@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
+	"github.com/setpoint-io/setpoint/agent/volumes/csi/csitest"
 )
 
 const (
@@ -133,6 +134,7 @@ func TestScripts(t *testing.T) {
 			env.Defer(func() { machinetest.UnmountBelow(env.WorkDir) })
 			env.Values[clusterKey{}] = &cluster{}
 			env.Values[criPodKey{}] = &criPod{}
+			env.Values[csiKey{}] = &csitest.Driver{}
 			env.Values[serversKey{}] = map[string]*cluster{}
 			return nil
 		},
@@ -164,6 +166,8 @@ func TestScripts(t *testing.T) {
 
 			"device-plugin": devicePlugin(t),
 			"dra-driver":    draDriver(t),
+			"csi-driver":    csiDriver(t),
+			"csi-calls":     csiCalls,
 		},
 		Condition:           condition,
 		RequireExplicitExec: true,
