@@ -29,7 +29,7 @@ func askEach[T any](servers []Server, self string, ask func(Server) (T, error)) 
 // voters are the members that have a vote, as this replica knows them.
 func (s *Store) voters() []Server {
 	var voters []Server
-	for _, server := range s.replica.Status().Servers {
+	for _, server := range s.replica.Servers() {
 		if server.Voter {
 			voters = append(voters, server.Server)
 		}

@@ -49,6 +49,12 @@ type Status struct {
 	Failure error
 }
 
+// Servers are the members of the log, as Status has them, without its cost; none before this server knows them.
+func (s *Store) Servers() []ServerStatus { return s.replica.Servers() }
+
+// Space is the room on this server's disk.
+func (s *Store) Space() SpaceStatus { return s.replica.Space() }
+
 // Status returns the present status.
 func (s *Store) Status() Status {
 	r, root, beginning := s.replica.Status(), s.Root(), s.replica.Beginning()

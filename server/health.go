@@ -51,5 +51,5 @@ func (a *api) checkSystem(context.Context) error {
 }
 
 func (a *api) room() diskroom.Room {
-	return func() diskroom.Space { return diskroom.Space(a.config.log.Status().Space) }
+	return func() diskroom.Space { return diskroom.Space(a.config.log.Space()) }
 }

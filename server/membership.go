@@ -11,7 +11,7 @@ import (
 // clusterServers are the members of the log, at the operator's address where the
 // list has one, in the log's order; those of the list before the log is known.
 func (s *Server) clusterServers() []liveness.Server {
-	members := s.log.Status().Servers
+	members := s.log.Servers()
 	if len(members) == 0 {
 		for _, initial := range s.config.InitialServers {
 			members = append(

@@ -133,32 +133,6 @@ func TestFaultsOfLoops(t *testing.T) {
 	}
 }
 
-// TestHours: virtual hours pass, with a job in each.
-func TestHours(t *testing.T) {
-	hours := 3
-	if testing.Short() {
-		hours = 1
-	}
-	synctest.Test(t, func(t *testing.T) {
-		c := setpointtest.Start(t, setpointtest.Config{Nodes: 2})
-		c.Apply(`
-apiVersion: batch/v1
-kind: CronJob
-metadata: {name: hourly}
-spec:
-  schedule: "0 * * * *"
-  successfulJobsHistoryLimit: 100
-  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}
-`)
-		begun := time.Now()
-		c.Advance(time.Duration(hours)*time.Hour + time.Minute)
-		jobs, err := c.Kubernetes().BatchV1().Jobs("default").List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(jobs.Items) != hours {
-			t.Errorf("%d jobs after %v, %v", len(jobs.Items), time.Since(begun), err)
-		}
-	})
-}
-
 // TestNodeLoss: five minutes after a node falls silent its pods are elsewhere.
 func TestNodeLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

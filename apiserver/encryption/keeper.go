@@ -83,7 +83,7 @@ func (k *Keeper) Inspect(ctx context.Context) {
 func (k *Keeper) due(passed time.Duration) bool {
 	report := k.report.Load()
 	return report == nil || passed >= inspectAnyway || k.store.EncryptionTurned(report) ||
-		passed >= inspectInterval && report.Revision != k.store.Revision()
+		passed >= inspectInterval && k.store.EncryptedChanged(report)
 }
 
 // inspect makes the report anew. What cannot be read is said when it begins and when it ends.

@@ -19,6 +19,8 @@ const (
 	// unreadableLimit ends a look at objects that cannot be read: each may cost a call of
 	// a plugin that does not answer.
 	unreadableLimit = 1000
+	// changesLimit is how many changes are looked at to find that a report still holds: with more it is made anew.
+	changesLimit = 1000
 )
 
 // EncryptionReport says how the objects of this replica are kept that are or should be
@@ -44,6 +46,26 @@ type EncryptionReport struct {
 func (s *Store) EncryptionTurned(since *EncryptionReport) bool {
 	seals := s.codec.seals
 	return since.Generation != seals.Generation() || since.Waiting != !seals.active()
+}
+
+// EncryptedChanged reports whether an object that is or should be encrypted changed since the report was made, or may
+// have: what is renewed all day, such as Leases, makes no report old.
+func (s *Store) EncryptedChanged(since *EncryptionReport) bool {
+	now := s.log.Root().Revision
+	if now > since.Revision+changesLimit {
+		return true
+	}
+	for revision := since.Revision + 1; revision <= now; revision++ {
+		event, ok := s.log.EventAt(revision)
+		if !ok {
+			return true
+		}
+		gr, object := resourceOf(event.Key)
+		if object && (s.codec.seals.concerned(gr, event.Prev) || s.codec.seals.concerned(gr, event.Record)) {
+			return true
+		}
+	}
+	return false
 }
 
 // InspectEncryption looks at all objects of this replica, without keeping them decoded. A
@@ -152,9 +174,9 @@ func (e *EncryptionReport) fail(err error) {
 	}
 }
 
-// concerned reports whether a record is or may have to be encrypted.
+// concerned reports whether a record is or may have to be encrypted; one that is not there is not.
 func (s *seals) concerned(gr schema.GroupResource, r *record.Record) bool {
-	return len(r.Value) > 0 && r.Value[0] == command.EncodingEncrypted || s.transformer(gr) != nil
+	return r != nil && (len(r.Value) > 0 && r.Value[0] == command.EncodingEncrypted || s.transformer(gr) != nil)
 }
 
 // resourceOf says of which resource a key's object is; false of what is no object.

@@ -339,6 +339,43 @@ func TestANewKeyIsUsedForWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestWhatMakesAReportOld: only what is or should be encrypted, or more changes than are looked at.
+func TestWhatMakesAReportOld(t *testing.T) {
+	store, _, _ := newSealedStore(t, box("one"))
+	put(t, store.Table(secrets), marked("a"))
+	plain := func(n int) func() {
+		return func() {
+			for i := range n {
+				put(t, store.Table(configMaps), configMap(fmt.Sprint("c", i), nil))
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func()
+		old    bool
+	}{
+		{"nothing", func() {}, false},
+		{"what is not encrypted", plain(3), false},
+		{"a secret", func() { put(t, store.Table(secrets), marked("b")) }, true},
+		{"a secret that goes", func() {
+			_, err := store.Table(secrets).Write(t.Context(), "n", "b", func(*View) (*Change, error) { return &Change{Delete: true}, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		{"more than are looked at", plain(changesLimit + 1), true},
+	} {
+		report, err := store.InspectEncryption(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.change(); store.EncryptedChanged(report) != c.old {
+			t.Errorf("%s: old %v, want %v", c.name, !c.old, c.old)
+		}
+	}
+}
+
 // Rewriting is the leader's: whose term has ended writes nothing.
 func TestRewritingIsFenced(t *testing.T) {
 	store, log, ring := newSealedStore(t, box("one"))

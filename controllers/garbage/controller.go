@@ -116,7 +116,7 @@ func (c *controller) follow(stops map[schema.GroupVersionResource]func(), add fu
 		}
 	}
 	// All indexes before any event: an owner must be found from the first on.
-	if err := prepare(now); err != nil {
+	if err := prepare(unfollowed(now, stops)); err != nil {
 		c.env.Logger.Error("some kinds are not watched for garbage", "err", err)
 	}
 	c.mu.Lock()
@@ -135,6 +135,17 @@ func (c *controller) follow(stops map[schema.GroupVersionResource]func(), add fu
 		}
 		stops[resource] = func() { _ = informer.RemoveEventHandler(registration) }
 	}
+}
+
+// unfollowed are the monitors without a handler of this term, whose indexes it has not made.
+func unfollowed(monitors Monitors, followed map[schema.GroupVersionResource]func()) Monitors {
+	fresh := Monitors{}
+	for resource, informer := range monitors {
+		if followed[resource] == nil {
+			fresh[resource] = informer
+		}
+	}
+	return fresh
 }
 
 func (c *controller) monitor(resource schema.GroupVersionResource) cache.SharedIndexInformer {

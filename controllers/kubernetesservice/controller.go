@@ -30,6 +30,8 @@ const (
 	sliceManager = "setpoint"
 	// membershipPollInterval is how often the servers are looked at.
 	membershipPollInterval = 5 * time.Second
+	// endpointsReadInterval is how often the Endpoints, which no cache holds, are read while the servers stay the same.
+	endpointsReadInterval = time.Minute
 )
 
 // Server is where one API server is.
@@ -47,7 +49,8 @@ func New(servers func() []Server, targetPort int32) reconcile.Controller {
 		Name:  "kubernetes-service-controller",
 		Reads: Reads(),
 		Run: func(ctx context.Context, env *reconcile.Env) error {
-			c := &controller{env, servers, targetPort, reconcile.Services.From(env), reconcile.EndpointSlices.From(env)}
+			c := &controller{env: env, servers: servers, targetPort: targetPort,
+				services: reconcile.Services.From(env), slices: reconcile.EndpointSlices.From(env)}
 			return c.run(ctx)
 		},
 	}
@@ -62,6 +65,10 @@ type controller struct {
 	targetPort int32
 	services   reconcile.Cache[*corev1.Service]
 	slices     reconcile.Cache[*discoveryv1.EndpointSlice]
+
+	// Of whom the Endpoints told when they were last read, and when that was. The loop's one worker uses them.
+	told   []Server
+	toldAt time.Time
 }
 
 func (c *controller) run(ctx context.Context) error {
@@ -93,11 +100,12 @@ func (c *controller) keep(ctx context.Context) error {
 	if err := c.keepService(ctx); err != nil {
 		return fmt.Errorf("service %s: %w", Name, err)
 	}
-	byPort, err := addressesOf(c.servers())
+	servers := c.servers()
+	byPort, err := addressesOf(servers)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.keepEndpoints(ctx, endpointsOf(byPort)), c.keepSlices(ctx, slicesOf(byPort)))
+	return errors.Join(c.keepEndpoints(ctx, servers, endpointsOf(byPort)), c.keepSlices(ctx, slicesOf(byPort)))
 }
 
 // keepService leaves the one that is there as it is: people may annotate it.
@@ -116,8 +124,24 @@ func (c *controller) keepService(ctx context.Context) error {
 	return ignoreExisting(err)
 }
 
-// keepEndpoints asks for the one object: a cache of all Endpoints would cost more.
-func (c *controller) keepEndpoints(ctx context.Context, want *corev1.Endpoints) error {
+// keepEndpoints brings the Endpoints to what the servers are, when these changed and now and then.
+func (c *controller) keepEndpoints(ctx context.Context, servers []Server, want *corev1.Endpoints) error {
+	if slices.EqualFunc(servers, c.told, sameServer) && c.env.Now().Sub(c.toldAt) < endpointsReadInterval {
+		return nil
+	}
+	err := c.writeEndpoints(ctx, want)
+	if err == nil {
+		c.told, c.toldAt = servers, c.env.Now()
+	}
+	return err
+}
+
+func sameServer(a, b Server) bool {
+	return a.Endpoint == b.Endpoint && slices.Equal(a.Addresses, b.Addresses)
+}
+
+// writeEndpoints asks for the one object: a cache of all Endpoints would cost more.
+func (c *controller) writeEndpoints(ctx context.Context, want *corev1.Endpoints) error {
 	endpoints := c.env.Client.CoreV1().Endpoints(metav1.NamespaceDefault)
 	have, err := endpoints.Get(ctx, Name, metav1.GetOptions{ResourceVersion: "0"})
 	switch {

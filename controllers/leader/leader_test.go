@@ -9,8 +9,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 func TestRunNeverOverlapsTerms(t *testing.T) {
@@ -98,6 +102,35 @@ func TestPublishTakesOverAndRenews(t *testing.T) {
 		publish("server-2", 4, 25*time.Second)
 		if got := look("kube-scheduler"); got != "server-2_4 1 21s" {
 			t.Errorf("renewed: %s", got)
+		}
+	})
+}
+
+// TestARenewalReadsOnlyAfterAConflict: a quiet cluster is not asked for what this server wrote itself.
+func TestARenewalReadsOnlyAfterAConflict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewSimpleClientset()
+		renewals := 0
+		client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if renewals++; renewals == 3 {
+				return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), "a", errors.New("written by another"))
+			}
+			return false, nil, nil
+		})
+		l := &lease{cfg: PublishConfig{Client: client, Server: "server-1", Term: 1}, name: "a"}
+		for range 6 {
+			if err := l.write(t.Context(), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(RenewInterval)
+		}
+		var verbs []string
+		for _, action := range client.Actions() {
+			verbs = append(verbs, action.GetVerb())
+		}
+		want := []string{"get", "create", "update", "update", "update", "get", "update", "update", "update"}
+		if diff := cmp.Diff(want, verbs); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

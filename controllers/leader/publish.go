@@ -59,9 +59,9 @@ func Publish(ctx context.Context, cfg PublishConfig) error {
 }
 
 func publish(ctx context.Context, cfg PublishConfig, name string) {
-	for {
+	for lease := (&lease{cfg: cfg, name: name}); ; {
 		wait := RenewInterval
-		switch err := write(ctx, cfg, name, time.Now()); {
+		switch err := lease.write(ctx, time.Now()); {
 		case err == nil || ctx.Err() != nil:
 		case apierrors.IsNotFound(err):
 			wait = namespaceDelay
@@ -75,18 +75,34 @@ func publish(ctx context.Context, cfg PublishConfig, name string) {
 	}
 }
 
-func write(ctx context.Context, cfg PublishConfig, name string, now time.Time) error {
-	leases := cfg.Client.CoordinationV1().Leases(Namespace)
-	found, err := leases.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace}}
-		_, err = leases.Create(ctx, held(fresh, cfg, now), metav1.CreateOptions{})
-		return err
+// lease is one Lease, with what was last written of it: a renewal reads only if somebody else wrote in between.
+type lease struct {
+	cfg  PublishConfig
+	name string
+	last *coordinationv1.Lease
+}
+
+func (l *lease) write(ctx context.Context, now time.Time) (err error) {
+	leases := l.cfg.Client.CoordinationV1().Leases(Namespace)
+	if l.last != nil {
+		l.last, err = leases.Update(ctx, held(l.last.DeepCopy(), l.cfg, now), metav1.UpdateOptions{})
+		if err == nil {
+			return nil
+		}
 	}
-	if err != nil {
-		return err
+	l.last = nil
+	found, err := leases.Get(ctx, l.name, metav1.GetOptions{})
+	var written *coordinationv1.Lease
+	switch {
+	case apierrors.IsNotFound(err):
+		fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.name, Namespace: Namespace}}
+		written, err = leases.Create(ctx, held(fresh, l.cfg, now), metav1.CreateOptions{})
+	case err == nil:
+		written, err = leases.Update(ctx, held(found.DeepCopy(), l.cfg, now), metav1.UpdateOptions{})
 	}
-	_, err = leases.Update(ctx, held(found.DeepCopy(), cfg, now), metav1.UpdateOptions{})
+	if err == nil {
+		l.last = written
+	}
 	return err
 }
 

@@ -43,14 +43,30 @@ func (r *Replica) Status() Status {
 		SnapshotIndex: snapshotIndex(r.raft), LogBytes: r.cfg.Storage.sizeBytes(), SyncP99: r.log.guard.writes.P99(),
 		ApplyMax: r.applies.Longest(),
 	}
+	s.Servers = r.servers(leadership)
+	return s
+}
+
+// Servers are the members of the log; none before the replica has started. For those who ask
+// every second: it spares them the figures of Status.
+func (r *Replica) Servers() []ServerStatus {
+	if !r.started() {
+		return nil
+	}
+	leadership, _ := r.Leadership()
+	return r.servers(leadership)
+}
+
+func (r *Replica) servers(leadership Leadership) []ServerStatus {
+	var servers []ServerStatus
 	for _, server := range r.raft.GetConfiguration().Configuration().Servers {
-		s.Servers = append(s.Servers, ServerStatus{
+		servers = append(servers, ServerStatus{
 			Server:      Server{ID: string(server.ID), Address: plainAddress(server.Address)},
 			Voter:       server.Suffrage == raft.Voter,
 			LastContact: r.lastContact(string(server.ID), leadership),
 		})
 	}
-	return s
+	return servers
 }
 
 // snapshotIndex is where the newest snapshot ends, 0 if there is none.

@@ -41,11 +41,13 @@ func (d *Recent) P99() time.Duration {
 
 // Longest is the longest of them, 0 if there was none.
 func (d *Recent) Longest() time.Duration {
-	sorted := d.sorted()
-	if len(sorted) == 0 {
-		return 0
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var longest time.Duration
+	for _, took := range d.last {
+		longest = max(longest, took)
 	}
-	return sorted[len(sorted)-1]
+	return longest
 }
 
 func (d *Recent) sorted() []time.Duration {
