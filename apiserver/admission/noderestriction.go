@@ -113,7 +113,10 @@ func (r nodeRestriction) judgeNode(ctx context.Context, node string, a admission
 	case podsResource:
 		return r.judgePods(ctx, node, a)
 	case nodesResource:
-		return judgeNodeObject(node, a)
+		if err := judgeNodeObject(node, a); err != nil {
+			return err
+		}
+		return r.judgeTunnelKey(ctx, node, a)
 	case claimsResource:
 		return judgeClaimStatus(node, a)
 	case accountsResource:

@@ -56,10 +56,17 @@ func (o objects[T]) at(ctx context.Context, resourceVersion, namespace, name str
 
 // in returns the objects of a namespace, or of all if it is empty, by name.
 func (o objects[T]) in(ctx context.Context, namespace string) ([]T, error) {
+	return o.list(ctx, "0", namespace)
+}
+
+// all returns the objects of every namespace as every write before the call left them.
+func (o objects[T]) all(ctx context.Context) ([]T, error) { return o.list(ctx, "", "") }
+
+func (o objects[T]) list(ctx context.Context, resourceVersion, namespace string) ([]T, error) {
 	if o.table == nil {
 		return nil, nil
 	}
-	snapshot, err := o.table.Snapshot(ctx, "0")
+	snapshot, err := o.table.Snapshot(ctx, resourceVersion)
 	if err != nil {
 		return nil, err
 	}

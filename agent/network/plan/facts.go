@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/internal/podnetwork"
 )
 
 // Mode is --pod-network.
@@ -26,10 +27,8 @@ const (
 	WireGuard Mode = "wireguard"
 )
 
-const wireGuardKeyBytes = 32
-
 // Annotation of a Node has the node's Facts.
-const Annotation = "setpoint.io/pod-network"
+const Annotation = podnetwork.Annotation
 
 // ErrMode says what --pod-network may be.
 var ErrMode = errors.New("--pod-network must be auto, routes, vxlan or wireguard")
@@ -107,8 +106,10 @@ func ParseFacts(text string) Facts {
 	if _, err := ParseMode(string(f.Mode)); err != nil {
 		return Facts{}
 	}
-	if key, err := base64.StdEncoding.DecodeString(f.WireGuardKey); err != nil || len(key) != 0 && len(key) != wireGuardKeyBytes {
+	key, err := podnetwork.WireGuardKey(f.WireGuardKey)
+	if err != nil {
 		return Facts{}
 	}
+	f.WireGuardKey = key
 	return f
 }

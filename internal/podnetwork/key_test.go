@@ -1,0 +1,24 @@
+package podnetwork
+
+import "testing"
+
+const key = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s="
+
+func TestToldKey(t *testing.T) {
+	for annotation, want := range map[string]string{
+		"":                                 "",
+		"auto":                             "",
+		`{"mode":"auto"}`:                  "",
+		`{"wireGuardKey":""}`:              "",
+		`{"wireGuardKey":"` + key + `"}`:   key,
+		`{"wireguardkey":"` + key + `"}`:   key,
+		`{"wireGuardKey":"\n` + key + `"}`: key,
+		`{"wireGuardKey":"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6t="}`: key,
+		`{"wireGuardKey":"c2hvcnQ="}`:                                     "",
+		`{"wireGuardKey":"?"}`:                                            "",
+	} {
+		if got := ToldKey(map[string]string{Annotation: annotation}); got != want {
+			t.Errorf("%s: %q, want %q", annotation, got, want)
+		}
+	}
+}
