@@ -206,7 +206,7 @@ func (a *api) addOtherKinds(codecs serializer.CodecFactory) (err error) {
 	a.custom, err = crd.New(crd.Config{
 		Codecs: codecs, Storage: a.storage, Models: discovery.MetadataModels, Services: resolver, Dialled: dynamic.DialServices(a.dialPods),
 	})
-	a.access.OfGateways(a.isCertificate)
+	a.access.OfGateways(a.namedByGateways)
 	return err
 }
 

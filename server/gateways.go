@@ -2,15 +2,18 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
 
-// isCertificate tells whether a Gateway that nodes serve names the Secret, and may. It reads what this replica has.
-func (a *api) isCertificate(namespace, secret string) bool {
+// namedByGateways tells whether a Gateway that nodes serve names the Secret, and may, or a policy for its backends the ConfigMap. It
+// reads what this replica has.
+func (a *api) namedByGateways(resource, namespace, name string) bool {
 	ctx := context.Background()
 	tables, err := a.custom.Instances(ctx)
 	if err != nil {
@@ -21,13 +24,12 @@ func (a *api) isCertificate(namespace, secret string) bool {
 		if gvr.Group != gatewayapi.GroupVersion.Group {
 			continue
 		}
-		switch gvr.Resource {
-		case "gatewayclasses", "gateways", "referencegrants":
+		if gatewayapi.Names(gvr.Resource) {
 			kept[gvr.Resource] = all(ctx, table)
 		}
 	}
-	objects := gatewayapi.ReadGateways(kept["gatewayclasses"], kept["gateways"], kept["referencegrants"])
-	return gatewayapi.Secrets(gatewayapi.Ours(&objects), objects.Grants)[[2]string{namespace, secret}]
+	objects := gatewayapi.Read(kept)
+	return slices.Contains(objects.Named(resource), types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 func all(ctx context.Context, table *storage.Table) (found []*unstructured.Unstructured) {

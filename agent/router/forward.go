@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,14 +17,8 @@ import (
 	"github.com/setpoint-io/setpoint/agent/router/table"
 )
 
-const (
-	// triesMax is how many endpoints are tried for one request.
-	triesMax = 3
-	// idlePerEndpoint and idleMax are how many connections to endpoints are kept.
-	idlePerEndpoint = 64
-	idleMax         = 4096
-	backendIdle     = 60 * time.Second
-)
+// triesMax is how many endpoints are tried for one request.
+const triesMax = 3
 
 // errReadTimeout means that a backend did not begin to answer in time.
 var errReadTimeout = errors.New("the backend did not answer in time")
@@ -58,7 +51,7 @@ func (r *router) forward(w http.ResponseWriter, req *http.Request, route *table.
 	r.proxy.ServeHTTP(w, req.WithContext(ctx))
 }
 
-func (r *router) newProxy(t transports) *httputil.ReverseProxy {
+func (r *router) newProxy(t *transports) *httputil.ReverseProxy {
 	r.transports = t
 	return &httputil.ReverseProxy{
 		Rewrite: r.rewrite, Transport: r, ModifyResponse: r.answered, ErrorHandler: r.failed, FlushInterval: -1,
@@ -105,28 +98,6 @@ func (r *router) failed(w http.ResponseWriter, req *http.Request, err error) {
 	http.Error(w, http.StatusText(code), code)
 }
 
-// transports are the connections to endpoints, by what those speak.
-type transports map[table.Protocol]*http.Transport
-
-// dialer connects to an endpoint; errors are dialErrors.
-type dialer func(ctx context.Context, network, address string) (net.Conn, error)
-
-func newTransports(dial dialer) transports {
-	made := transports{}
-	for _, protocol := range []table.Protocol{table.HTTP, table.H2C, table.HTTPS} {
-		t := &http.Transport{
-			DialContext: dial, MaxIdleConns: idleMax, MaxIdleConnsPerHost: idlePerEndpoint, IdleConnTimeout: backendIdle,
-			DisableCompression: true, Protocols: new(http.Protocols),
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see table.HTTPS
-		}
-		t.Protocols.SetHTTP1(protocol != table.H2C)
-		t.Protocols.SetHTTP2(protocol == table.HTTPS)
-		t.Protocols.SetUnencryptedHTTP2(protocol == table.H2C)
-		made[protocol] = t
-	}
-	return made
-}
-
 // dial gives an endpoint the time that the Ingress says.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	limit := table.DefaultConnectTimeout
@@ -147,7 +118,7 @@ type dialError struct{ error }
 func (e *dialError) Unwrap() error { return e.error }
 
 // RoundTrip implements http.RoundTripper: it asks a random endpoint, and others if that cannot be reached.
-func (t transports) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *transports) RoundTrip(req *http.Request) (*http.Response, error) {
 	route := routeOf(req.Context())
 	endpoints := route.Backend.Endpoints
 	first := mathrand.IntN(len(endpoints))
@@ -167,21 +138,21 @@ func (t transports) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // ask asks one endpoint. Only the time until it begins to answer is limited.
-func (t transports) ask(req *http.Request, route *table.Route, at netip.AddrPort) (*http.Response, error) {
+func (t *transports) ask(req *http.Request, route *table.Route, at netip.AddrPort) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(route.Options.ReadTimeout, func() { cancel(errReadTimeout) })
 	defer timer.Stop()
 	out := req.WithContext(ctx)
 	target := *req.URL
 	target.Host = at.String()
-	if route.Backend.Protocol == table.HTTPS {
+	if route.Backend.Protocol == table.HTTPS || route.Backend.TLS != nil {
 		target.Scheme = "https"
 	}
 	out.URL = &target
 	if req.Body != nil && req.Body != http.NoBody {
 		out.Body = io.NopCloser(req.Body) // a transport that fails closes it, and the next needs it
 	}
-	answer, err := t[route.Backend.Protocol].RoundTrip(out)
+	answer, err := t.of(route.Backend).RoundTrip(out)
 	if err != nil && errors.Is(context.Cause(ctx), errReadTimeout) {
 		err = errReadTimeout
 	}

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"maps"
@@ -9,7 +8,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/agent/router/gateway"
 	"github.com/setpoint-io/setpoint/agent/router/table"
@@ -45,19 +43,25 @@ func (r *router) gatewayObjects() (gatewayapi.Objects, bool) {
 	return r.objects.Objects()
 }
 
-func gatewaySecrets(objects *gatewayapi.Objects) (names []types.NamespacedName) {
-	for at := range gatewayapi.Secrets(gatewayapi.Ours(objects), objects.Grants) {
-		names = append(names, types.NamespacedName{Namespace: at[0], Name: at[1]})
-	}
-	slices.SortFunc(names, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
-	return names
+// certificateOf is what a Secret has, if it is known.
+func (r *router) certificateOf(namespace, secret string) (*tls.Certificate, error) {
+	certificate, _, err := r.secrets.Value(namespace, secret)
+	return certificate, err
+}
+
+// authoritiesOf are those of a ConfigMap, if it is known.
+func (r *router) authoritiesOf(namespace, configMap string) (*table.Authorities, error) {
+	authorities, _, err := r.authorities.Value(namespace, configMap)
+	return authorities, err
 }
 
 // buildGateways makes what Gateways serve, and opens their ports. The statuses are written by controllers/gateway, once for all nodes.
 func (r *router) buildGateways(ctx context.Context, objects gatewayapi.Objects) {
+	r.authorities.Want(ctx, gatewayapi.Authorities(&objects))
 	namespaces := r.Informers.Core().V1().Namespaces().Lister()
 	built := gateway.Build(gateway.Input{
-		Objects: objects, Slices: r.slices, Certificate: r.secrets.certificate, Shared: r.Ports.byNumber(),
+		Objects: objects, Slices: r.slices, Certificate: r.certificateOf, Authorities: r.authoritiesOf,
+		Shared:  r.Ports.byNumber(),
 		Service: table.ServiceFrom(r.Informers.Core().V1().Services().Lister()),
 		Namespace: func(name string) map[string]string {
 			namespace, err := namespaces.Get(name)
@@ -68,6 +72,7 @@ func (r *router) buildGateways(ctx context.Context, objects gatewayapi.Objects) 
 		},
 	})
 	r.ports.Store((*ports)(&built.Ports))
+	r.transports.keep(built.Trusting)
 	r.open(ctx, built.Ports)
 }
 

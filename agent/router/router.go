@@ -60,7 +60,9 @@ func Watch(c Config) (run func(context.Context), err error) {
 }
 
 func newRouter(c Config, dial dialer) (*router, error) {
-	r := &router{Config: c, changed: make(chan struct{}, 1), mirrors: make(chan struct{}, mirrorsMax), opened: map[int]opened{}}
+	r := &router{
+		Config: c, dial: dial, changed: make(chan struct{}, 1), mirrors: make(chan struct{}, mirrorsMax), opened: map[int]opened{},
+	}
 	r.table.Store(&table.Table{})
 	r.ports.Store(&ports{})
 	if c.Gateways != nil {
@@ -68,7 +70,8 @@ func newRouter(c Config, dial dialer) (*router, error) {
 			Client: c.Gateways, Discovery: c.Client.Discovery(), Changed: r.gatewayChanged, Logger: c.Logger,
 		})
 	}
-	r.secrets = newSecrets(c.Client, r.look, c.Logger)
+	r.secrets = gatewayapi.NamedSecrets(c.Client, table.CertificateOf, r.look, c.Logger)
+	r.authorities = gatewayapi.NamedConfigMaps(c.Client, table.AuthoritiesOf, r.look, c.Logger)
 	var err error
 	if r.unknown, err = selfSigned(); err != nil {
 		return nil, err
@@ -138,7 +141,8 @@ func (r *router) run(ctx context.Context) {
 
 // follow keeps the table until ctx ends.
 func (r *router) follow(ctx context.Context) {
-	defer r.secrets.stop()
+	defer r.authorities.Stop()
+	defer r.secrets.Stop()
 	defer r.open(ctx, nil) // closes them
 	for took := time.Duration(0); ; {
 		select {
@@ -161,10 +165,10 @@ func (r *router) build(ctx context.Context) {
 	all, _ := r.Informers.Networking().V1().Ingresses().Lister().List(labels.Everything())
 	ours := table.Ours(classes, all)
 	objects, known := r.gatewayObjects()
-	r.secrets.want(ctx, append(table.Secrets(ours), gatewaySecrets(&objects)...))
+	r.secrets.Want(ctx, append(table.Secrets(ours), gatewayapi.SecretNames(&objects)...))
 	services := r.Informers.Core().V1().Services().Lister()
 	built, _ := table.Build(table.Input{
-		Classes: classes, Ingresses: ours, Slices: r.slices, Certificate: r.secrets.certificate,
+		Classes: classes, Ingresses: ours, Slices: r.slices, Certificate: r.certificateOf,
 		Service: table.ServiceFrom(services),
 	})
 	r.table.Store(built)

@@ -506,9 +506,7 @@ func TestSecretsAreLetGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.known("that the Ingress is gone", func(t *table.Table) bool { return t.Certificate("a.com") == nil })
-	s.router.secrets.mu.Lock()
-	defer s.router.secrets.mu.Unlock()
-	if len(s.router.secrets.followed) != 0 {
-		t.Errorf("%v are followed", s.router.secrets.followed)
+	if n := s.router.secrets.Followed(); n != 0 {
+		t.Errorf("%d are followed", n)
 	}
 }

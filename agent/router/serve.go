@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/agent/wait"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
@@ -44,12 +42,14 @@ type router struct {
 	ports   atomic.Pointer[ports]
 	objects *gatewayapi.Watcher
 	// opened are the ports that are open for Gateways alone; only follow touches them.
-	opened    map[int]opened
-	listening sync.WaitGroup
-	secrets   *secrets
-	proxy     *httputil.ReverseProxy
+	opened      map[int]opened
+	listening   sync.WaitGroup
+	secrets     *gatewayapi.Named[*tls.Certificate]
+	authorities *gatewayapi.Named[*table.Authorities]
+	proxy       *httputil.ReverseProxy
+	dial        dialer
 	// transports are those of proxy; mirrors has one for each copy of a request under way.
-	transports transports
+	transports *transports
 	mirrors    chan struct{}
 	// unknown is the certificate for hosts that have none.
 	unknown *tls.Certificate
@@ -76,12 +76,11 @@ func (r *router) listen(ctx context.Context, port int, secure bool) {
 // serve serves one listener until ctx ends, and then lets requests under way end.
 func (r *router) serve(ctx context.Context, listener net.Listener, at int, secure bool) {
 	answer := func(w http.ResponseWriter, req *http.Request) { r.handle(w, req, at) }
+	sorted := newSorter(newLimited(listener, connectionsMax), r, at)
 	server := &http.Server{
 		Handler: http.HandlerFunc(answer), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
 		ErrorLog: slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug), Protocols: new(http.Protocols),
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return r.certificate(hello, at), nil
-		}},
+		TLSConfig: r.tlsConfig(at),
 	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(secure)
@@ -95,18 +94,25 @@ func (r *router) serve(ctx context.Context, listener net.Listener, at int, secur
 		if server.Shutdown(limited) != nil {
 			_ = server.Close() // they had their time
 		}
+		sorted.drain(limited)
 	}()
-	listener = netutil.LimitListener(listener, connectionsMax)
 	err := error(nil)
 	if secure {
-		err = server.ServeTLS(listener, "", "")
+		err = server.ServeTLS(sorted, "", "")
 	} else {
-		err = server.Serve(listener)
+		err = server.Serve(sorted)
 	}
 	if !errors.Is(err, http.ErrServerClosed) {
 		r.Logger.Error("nothing is served any more on this port", "address", listener.Addr().String(), "err", err)
 	}
 	<-drained
+}
+
+// tlsConfig is that of connections whose TLS ends at the port.
+func (r *router) tlsConfig(at int) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return r.certificate(hello, at), nil
+	}}
 }
 
 // handle answers one request to a port, or hands it to the proxy.

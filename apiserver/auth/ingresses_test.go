@@ -62,6 +62,18 @@ func TestNodesReadCertificates(t *testing.T) {
 	expect("it is named no more", "s", false)
 	expect("the new one", "new", true)
 	expect("nobody's", "g", false)
-	w.OfGateways(func(namespace, secret string) bool { return namespace == "x" && secret == "g" })
+	w.OfGateways(func(resource, namespace, name string) bool {
+		return resource == "secrets" && namespace == "x" && name == "g"
+	})
 	expect("a Gateway's", "g", true)
+	w.OfGateways(func(resource, namespace, name string) bool {
+		return resource == "configmaps" && namespace == "x" && name == "s"
+	})
+	expect("a ConfigMap of that name", "s", false)
+	for name, allowed := range map[string]bool{"s": true, "other": false} {
+		decision, _, err := rules.Authorize(t.Context(), resource(nodeA, "watch", "", "configmaps", "", "x", name))
+		if err != nil || (decision == authorizer.DecisionAllow) != allowed {
+			t.Errorf("ConfigMap %s: %v, %v", name, decision, err)
+		}
+	}
 }

@@ -48,6 +48,8 @@ const (
 	usedObject
 	// ingressCertificate: a Secret with the certificate of an Ingress or a Gateway that nodes serve.
 	ingressCertificate
+	// gatewayAuthority: a ConfigMap with the authorities by which nodes judge the backends of Gateways.
+	gatewayAuthority
 	// podNetwork: the ConfigMap PodNetworkName.
 	podNetwork
 	// corefile: the ConfigMap of the cluster's DNS.
@@ -81,8 +83,11 @@ var nodeRules = []nodeRule{
 	{"gateway.networking.k8s.io", "gateways", followVerbs, anyObject},
 	{"gateway.networking.k8s.io", "httproutes", followVerbs, anyObject},
 	{"gateway.networking.k8s.io", "grpcroutes", followVerbs, anyObject},
+	{"gateway.networking.k8s.io", "tlsroutes", followVerbs, anyObject},
+	{"gateway.networking.k8s.io", "backendtlspolicies", followVerbs, anyObject},
 	{"gateway.networking.k8s.io", "referencegrants", followVerbs, anyObject},
 	{"", "configmaps", readVerbs, usedObject},
+	{"", "configmaps", readVerbs, gatewayAuthority},
 	{"", "configmaps", getVerb, podNetwork},
 	{"", "configmaps", readVerbs, corefile}, // agents serve the names of the cluster, as CoreDNS does elsewhere
 	{"", "persistentvolumeclaims", getVerb, usedObject},
@@ -168,6 +173,10 @@ func (r *nodeRule) refusal(workloads *Workloads, node string, a authorizer.Attri
 		return refuseUnused(workloads, node, a)
 	case ingressCertificate:
 		if a.GetName() == "" || workloads == nil || !workloads.isCertificate(a.GetNamespace(), a.GetName()) {
+			return noRelationship(node)
+		}
+	case gatewayAuthority:
+		if a.GetName() == "" || workloads == nil || !workloads.ofGateways(a.GetResource(), a.GetNamespace(), a.GetName()) {
 			return noRelationship(node)
 		}
 	case podNetwork:

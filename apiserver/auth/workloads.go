@@ -34,7 +34,7 @@ type Workloads struct {
 	store        *storage.Store
 	pods         *storage.Follower
 	certificates *ingressCertificates
-	gateways     func(namespace, secret string) bool
+	gateways     func(resource, namespace, name string) bool
 
 	mu    sync.RWMutex
 	users map[reference]map[string]int // object to node to how many of its pods use it
@@ -54,12 +54,17 @@ func NewWorkloads(store *storage.Store, logger *slog.Logger) *Workloads {
 	return w
 }
 
-// OfGateways says how to find out whether a Secret is the certificate of a Gateway that nodes serve: custom resources are not this
-// package's. Few requests ask. It is called before the first of them; without it none is.
-func (w *Workloads) OfGateways(named func(namespace, secret string) bool) { w.gateways = named }
+// OfGateways says how to find out whether a Secret is the certificate of a Gateway that nodes serve, or a ConfigMap has the authorities
+// by which they judge its backends: custom resources are not this package's. Few requests ask. It is called before the first of
+// them; without it none is.
+func (w *Workloads) OfGateways(named func(resource, namespace, name string) bool) { w.gateways = named }
 
 func (w *Workloads) isCertificate(namespace, secret string) bool {
-	return w.certificates.names(namespace, secret) || w.gateways != nil && w.gateways(namespace, secret)
+	return w.certificates.names(namespace, secret) || w.ofGateways(secretResource, namespace, secret)
+}
+
+func (w *Workloads) ofGateways(resource, namespace, name string) bool {
+	return w.gateways != nil && w.gateways(resource, namespace, name)
 }
 
 // Run follows the store until ctx ends.

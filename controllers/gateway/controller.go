@@ -20,11 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
 
-const (
-	controllerName = "gateway-controller"
-	// secretsInterval is how often Secrets of certificates are looked at, which nothing follows.
-	secretsInterval = time.Minute
-)
+const controllerName = "gateway-controller"
 
 // New keeps the statuses. With ownAddresses each Gateway has an address of its own, of the pool of load balancers.
 func New(ownAddresses bool) reconcile.Controller {
@@ -52,10 +48,14 @@ type controller struct {
 	// ownAddresses: each Gateway has one.
 	ownAddresses bool
 	watcher      atomic.Pointer[gatewayapi.Watcher]
-	services     reconcile.Cache[*corev1.Service]
-	slices       reconcile.Cache[*discoveryv1.EndpointSlice]
-	nodes        reconcile.Cache[*corev1.Node]
-	namespaces   reconcile.Cache[*corev1.Namespace]
+	// live is until when objects are followed that others name; this and they are set before watcher.
+	live        context.Context
+	secrets     *gatewayapi.Named[*tls.Certificate]
+	authorities *gatewayapi.Named[*table.Authorities]
+	services    reconcile.Cache[*corev1.Service]
+	slices      reconcile.Cache[*discoveryv1.EndpointSlice]
+	nodes       reconcile.Cache[*corev1.Node]
+	namespaces  reconcile.Cache[*corev1.Namespace]
 	// written are the versions of objects whose status was written, or that were too old for it: the next version comes by itself.
 	written map[types.UID]string
 }
@@ -75,8 +75,14 @@ func run(ctx context.Context, env *reconcile.Env, client dynamic.Interface, ownA
 	})
 }
 
-// follow adds the key when an object of the Gateway API changes.
+// follow adds the key when an object of the Gateway API changes, or one that it names.
 func (c *controller) follow(ctx context.Context, add func(reconcile.Key)) {
+	changed := func() { add(everything) }
+	c.live = ctx
+	c.secrets = gatewayapi.NamedSecrets(c.env.Client, table.CertificateOf, changed, c.env.Logger)
+	c.authorities = gatewayapi.NamedConfigMaps(c.env.Client, table.AuthoritiesOf, changed, c.env.Logger)
+	defer c.secrets.Stop()
+	defer c.authorities.Stop()
 	objects := gatewayapi.NewWatcher(gatewayapi.Config{
 		Client: c.client, Discovery: c.env.Client.Discovery(), Logger: c.env.Logger,
 		Changed: func(metav1.Object, metav1.Object) { add(everything) },
@@ -133,12 +139,15 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 		return 0, err
 	}
 	c.forget(&objects)
+	c.secrets.Want(c.live, gatewayapi.SecretNames(&objects))
+	c.authorities.Want(c.live, gatewayapi.Authorities(&objects))
 	addresses := table.Addresses(nodes)
 	failed := c.classes(ctx, objects.Classes, len(addresses) > 0)
 	result := gateway.Build(gateway.Input{
 		Objects: objects, Namespace: c.labelsOf, Service: c.service, Shared: sharedPorts(nodes),
 		Slices:      func(string, string) []*discoveryv1.EndpointSlice { return nil },
 		Certificate: func(namespace, name string) (*tls.Certificate, error) { return c.certificate(ctx, namespace, name) },
+		Authorities: func(namespace, name string) (*table.Authorities, error) { return c.authority(ctx, namespace, name) },
 	})
 	for i := range result.Gateways {
 		own, err := c.address(ctx, &result.Gateways[i], addresses)
@@ -147,8 +156,8 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	for i := range result.Routes {
 		failed = errors.Join(failed, c.setRoute(ctx, &result.Routes[i]))
 	}
-	if len(gatewayapi.Secrets(gatewayapi.Ours(&objects), objects.Grants)) > 0 {
-		return secretsInterval, failed
+	for i := range result.Policies {
+		failed = errors.Join(failed, c.setPolicy(ctx, &result.Policies[i]))
 	}
 	return 0, failed
 }
@@ -171,6 +180,12 @@ func (c *controller) forget(known *gatewayapi.Objects) {
 		keep(o)
 	}
 	for _, o := range known.GRPCRoutes {
+		keep(o)
+	}
+	for _, o := range known.TLSRoutes {
+		keep(o)
+	}
+	for _, o := range known.BackendTLSPolicies {
 		keep(o)
 	}
 	c.written = versions
@@ -205,10 +220,25 @@ func (c *controller) service(namespace, name string) *corev1.Service {
 	return service
 }
 
+// certificate and authority ask for what is not known yet, so that nothing is called missing that is not.
 func (c *controller) certificate(ctx context.Context, namespace, name string) (*tls.Certificate, error) {
+	if known, final, err := c.secrets.Value(namespace, name); final {
+		return known, err
+	}
 	secret, err := c.env.Client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
 	return table.CertificateOf(secret)
+}
+
+func (c *controller) authority(ctx context.Context, namespace, name string) (*table.Authorities, error) {
+	if known, final, err := c.authorities.Value(namespace, name); final {
+		return known, err
+	}
+	configMap, err := c.env.Client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return table.AuthoritiesOf(configMap)
 }

@@ -2,7 +2,13 @@ package gateway
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +39,7 @@ type apis struct {
 
 var kinds = map[string]string{
 	"gatewayclasses": "GatewayClass", "gateways": "Gateway", "httproutes": "HTTPRoute", "grpcroutes": "GRPCRoute", "referencegrants": "ReferenceGrant",
+	"tlsroutes": "TLSRoute", "backendtlspolicies": "BackendTLSPolicy",
 }
 
 func serve(t *testing.T, client *fake.Clientset) *apis {
@@ -164,6 +171,66 @@ status: {parents: [{parentRef: {name: theirs}, controllerName: example.com/their
 			t.Errorf("a Gateway that went: %v", all)
 		}
 	})
+}
+
+// TestStatusesOfPolicies: they follow the ConfigMaps, and what others tell stays.
+func TestStatusesOfPolicies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		gateways := serve(t, w.Client)
+		reconciletest.Add(w, node("a", "192.0.2.1"))
+		reconciletest.Add(w, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+		gateways.add("gateways", "metadata: {name: g, namespace: ns}\nspec: {gatewayClassName: setpoint, listeners: [{name: http, port: 80, protocol: HTTP}]}")
+		gateways.add("httproutes", "metadata: {name: r, namespace: ns}\nspec: {parentRefs: [{name: g}], rules: [{backendRefs: [{name: web, port: 80}]}]}")
+		gateways.add("backendtlspolicies", `
+metadata: {name: p, namespace: ns}
+spec: {targetRefs: [{group: "", kind: Service, name: web}], validation: {hostname: a.com, caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]}}
+status: {ancestors: [{ancestorRef: {name: theirs}, controllerName: example.com/theirs, conditions: []}]}`)
+		controller := New(false)
+		controller.Run = func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, gateways, false) }
+		w.Run(controller)
+		ours := func(s map[string]any) any { return s["ancestors"].([]any)[1].(map[string]any)["conditions"] }
+		expect := func(what, want string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			w.Settle()
+			if got := gateways.told("backendtlspolicies", "ns", "p", ours); got != want {
+				t.Errorf("%s: %s, want %s", what, got, want)
+			}
+		}
+		expect("no ConfigMap", "Accepted=False/NoValidCACertificate ResolvedRefs=False/InvalidCACertificateRef")
+		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ca", ResourceVersion: "1"}, Data: map[string]string{"ca.crt": authority(t)}}
+		reconciletest.Add(w, configMap)
+		expect("a ConfigMap", "Accepted=True/Accepted ResolvedRefs=True/ResolvedRefs")
+		if err := gateways.Resource(gatewayapi.Resource("httproutes")).Namespace("ns").Delete(t.Context(), "r", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.Settle()
+		left := 0
+		gateways.told("backendtlspolicies", "ns", "p", func(s map[string]any) any {
+			left = len(s["ancestors"].([]any))
+			return nil
+		})
+		if left != 1 {
+			t.Errorf("a policy that nobody needs has %d ancestors", left)
+		}
+	})
+}
+
+// authority is a certificate, as PEM.
+func authority(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 // TestFeaturesAreThoseOfTheAPI: by name, in the order that it demands.

@@ -6,6 +6,8 @@ import (
 
 // featuresOfClass are what is supported, in the words of the API (sigs.k8s.io/gateway-api/pkg/features), sorted as it demands.
 var featuresOfClass = []v1.SupportedFeature{
+	{Name: "BackendTLSPolicy"},
+	{Name: "BackendTLSPolicySANValidation"},
 	{Name: "GRPCRoute"},
 	{Name: "GRPCRouteNamedRouteRule"},
 	{Name: "Gateway"},
@@ -38,4 +40,7 @@ var featuresOfClass = []v1.SupportedFeature{
 	{Name: "HTTPRouteResponseHeaderModification"},
 	{Name: "HTTPRouteSchemeRedirect"},
 	{Name: "ReferenceGrant"},
+	{Name: "TLSRoute"},
+	{Name: "TLSRouteModeMixed"},
+	{Name: "TLSRouteModeTerminate"},
 }

@@ -18,6 +18,9 @@ import (
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
 
+// ancestorsMax is how many ancestors the status of a policy has at most, by its schema.
+const ancestorsMax = 16
+
 // classes makes the class if nodes serve it and it is not there, and tells of all that are ours.
 func (c *controller) classes(ctx context.Context, known []*v1.GatewayClass, served bool) error {
 	if served && !slices.ContainsFunc(known, func(class *v1.GatewayClass) bool { return class.Name == gatewayapi.ClassName }) {
@@ -109,14 +112,39 @@ func (c *controller) setRoute(ctx context.Context, state *gateway.RouteState) er
 		changed := r.DeepCopy()
 		changed.Status.Parents = c.parents(r.Status.Parents, state.Parents, r.Generation)
 		return c.update(ctx, "grpcroutes", GRPCRoute, r, changed, r.Status.Parents, changed.Status.Parents)
+	case *v1.TLSRoute:
+		changed := r.DeepCopy()
+		changed.Status.Parents = c.parents(r.Status.Parents, state.Parents, r.Generation)
+		return c.update(ctx, "tlsroutes", TLSRoute, r, changed, r.Status.Parents, changed.Status.Parents)
 	}
 	return nil
+}
+
+// setPolicy writes what is told of a policy's ancestors, of which there are at most ancestorsMax with those of others.
+func (c *controller) setPolicy(ctx context.Context, state *gateway.PolicyState) error {
+	p, changed := state.Policy, state.Policy.DeepCopy()
+	next := slices.DeleteFunc(slices.Clone(p.Status.Ancestors), func(a v1.PolicyAncestorStatus) bool {
+		return a.ControllerName == gatewayapi.Controller
+	})
+	for _, want := range state.Ancestors[:max(0, min(len(state.Ancestors), ancestorsMax-len(next)))] {
+		made := v1.PolicyAncestorStatus{AncestorRef: want.AncestorRef, ControllerName: want.ControllerName}
+		for _, a := range p.Status.Ancestors {
+			if a.ControllerName == want.ControllerName && apiequality.Semantic.DeepEqual(a.AncestorRef, want.AncestorRef) {
+				made.Conditions = slices.Clone(a.Conditions)
+			}
+		}
+		c.set(&made.Conditions, p.Generation, want.Conditions)
+		next = append(next, made)
+	}
+	changed.Status.Ancestors = next
+	return c.update(ctx, "backendtlspolicies", "BackendTLSPolicy", p, changed, p.Status.Ancestors, next)
 }
 
 // Kinds of routes.
 const (
 	HTTPRoute = gateway.HTTPRoute
 	GRPCRoute = gateway.GRPCRoute
+	TLSRoute  = gateway.TLSRoute
 )
 
 func (c *controller) parents(before, wanted []v1.RouteParentStatus, generation int64) []v1.RouteParentStatus {

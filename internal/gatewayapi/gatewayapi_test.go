@@ -68,7 +68,7 @@ func TestKindsThatComeLater(t *testing.T) {
 			t.Errorf("asked for what is not served: %v", client.Actions())
 		}
 		typed.now.Store(&metav1.APIResourceList{GroupVersion: GroupVersion.String(), APIResources: []metav1.APIResource{
-			{Name: "gateways"}, {Name: "gateways/status"}, {Name: "backendtlspolicies"},
+			{Name: "gateways"}, {Name: "gateways/status"}, {Name: "tcproutes"},
 		}})
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -1,10 +1,12 @@
 package gatewayapi
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
@@ -67,6 +69,39 @@ func Ours(o *Objects) []*v1.Gateway {
 	return slices.DeleteFunc(slices.Clone(o.Gateways), func(g *v1.Gateway) bool {
 		return !classes[g.Spec.GatewayClassName] || g.DeletionTimestamp != nil
 	})
+}
+
+// IsConfigMap tells whether a reference is to one.
+func IsConfigMap(ref *v1.LocalObjectReference) bool {
+	return ref.Group == corev1.GroupName && ref.Kind == "ConfigMap"
+}
+
+// Authorities are the ConfigMaps by which certificates are judged, if there are Gateways that are ours. They are sorted.
+func Authorities(o *Objects) (names []types.NamespacedName) {
+	if len(Ours(o)) == 0 {
+		return nil
+	}
+	for _, p := range o.BackendTLSPolicies {
+		for _, ref := range p.Spec.Validation.CACertificateRefs {
+			if IsConfigMap(&ref) {
+				names = append(names, types.NamespacedName{Namespace: p.Namespace, Name: string(ref.Name)})
+			}
+		}
+	}
+	return sorted(names)
+}
+
+func sorted(names []types.NamespacedName) []types.NamespacedName {
+	slices.SortFunc(names, func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(names)
+}
+
+// SecretNames are the Secrets that Gateways which are ours may read as certificates, sorted.
+func SecretNames(o *Objects) (names []types.NamespacedName) {
+	for at := range Secrets(Ours(o), o.Grants) {
+		names = append(names, types.NamespacedName{Namespace: at[0], Name: at[1]})
+	}
+	return sorted(names)
 }
 
 // Secrets are those that these Gateways may read as certificates: the key is namespace and name.

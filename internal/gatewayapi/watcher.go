@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -28,7 +29,10 @@ type Objects struct {
 	Gateways   []*v1.Gateway
 	HTTPRoutes []*v1.HTTPRoute
 	GRPCRoutes []*v1.GRPCRoute
+	TLSRoutes  []*v1.TLSRoute
 	Grants     []*v1.ReferenceGrant
+
+	BackendTLSPolicies []*v1.BackendTLSPolicy
 }
 
 // typed makes objects of a kind what they are; an error keeps none away.
@@ -36,11 +40,13 @@ type typed func(*unstructured.Unstructured) (metav1.Object, error)
 
 // kinds are by the plural of their names.
 var kinds = map[string]typed{
-	"gatewayclasses":  asType[v1.GatewayClass],
-	"gateways":        asType[v1.Gateway],
-	"httproutes":      asType[v1.HTTPRoute],
-	"grpcroutes":      asType[v1.GRPCRoute],
-	"referencegrants": asType[v1.ReferenceGrant],
+	"backendtlspolicies": asType[v1.BackendTLSPolicy],
+	"gatewayclasses":     asType[v1.GatewayClass],
+	"gateways":           asType[v1.Gateway],
+	"httproutes":         asType[v1.HTTPRoute],
+	"grpcroutes":         asType[v1.GRPCRoute],
+	"referencegrants":    asType[v1.ReferenceGrant],
+	"tlsroutes":          asType[v1.TLSRoute],
 }
 
 func asType[T any, P interface {
@@ -164,7 +170,8 @@ func (w *Watcher) Objects() (Objects, bool) {
 	return Objects{
 		Classes: list[v1.GatewayClass](w, "gatewayclasses"), Gateways: list[v1.Gateway](w, "gateways"),
 		HTTPRoutes: list[v1.HTTPRoute](w, "httproutes"), GRPCRoutes: list[v1.GRPCRoute](w, "grpcroutes"),
-		Grants: list[v1.ReferenceGrant](w, "referencegrants"),
+		TLSRoutes: list[v1.TLSRoute](w, "tlsroutes"), Grants: list[v1.ReferenceGrant](w, "referencegrants"),
+		BackendTLSPolicies: list[v1.BackendTLSPolicy](w, "backendtlspolicies"),
 	}, len(w.informers) > 0
 }
 
@@ -183,9 +190,32 @@ func list[T any](w *Watcher, plural string) []*T {
 	return found
 }
 
-// ReadGateways reads what a store keeps of the kinds that say which Secrets are certificates. What cannot be read is left out.
-func ReadGateways(classes, gateways, grants []*unstructured.Unstructured) Objects {
-	return Objects{Classes: read[v1.GatewayClass](classes), Gateways: read[v1.Gateway](gateways), Grants: read[v1.ReferenceGrant](grants)}
+// Names tells whether objects of a kind, by its plural, name others that nodes read.
+func Names(plural string) bool {
+	switch plural {
+	case "gatewayclasses", "gateways", "referencegrants", "backendtlspolicies":
+		return true
+	}
+	return false
+}
+
+// Read reads what a store keeps of the kinds that name others, by their plurals. What cannot be read is left out.
+func Read(kept map[string][]*unstructured.Unstructured) Objects {
+	return Objects{
+		Classes: read[v1.GatewayClass](kept["gatewayclasses"]), Gateways: read[v1.Gateway](kept["gateways"]),
+		Grants: read[v1.ReferenceGrant](kept["referencegrants"]), BackendTLSPolicies: read[v1.BackendTLSPolicy](kept["backendtlspolicies"]),
+	}
+}
+
+// Named are the objects that are named by those of one moment, of a resource that is "secrets" or "configmaps".
+func (o *Objects) Named(resource string) []types.NamespacedName {
+	switch resource {
+	case "secrets":
+		return SecretNames(o)
+	case "configmaps":
+		return Authorities(o)
+	}
+	return nil
 }
 
 func read[T any](kept []*unstructured.Unstructured) (all []*T) {

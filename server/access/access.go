@@ -77,8 +77,10 @@ func New(ctx context.Context, c Config) (*Access, error) {
 	return a, nil
 }
 
-// OfGateways says how to find out whether a Secret is the certificate of a Gateway that nodes serve; see auth.Workloads.
-func (a *Access) OfGateways(named func(namespace, secret string) bool) { a.workloads.OfGateways(named) }
+// OfGateways says how to find out what Gateways that nodes serve name; see auth.Workloads.
+func (a *Access) OfGateways(named func(resource, namespace, name string) bool) {
+	a.workloads.OfGateways(named)
+}
 
 // Run keeps what the judges know up to date until ctx ends.
 func (a *Access) Run(ctx context.Context) {

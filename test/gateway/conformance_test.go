@@ -15,7 +15,9 @@ var version = flag.String("setpoint-version", "unreleased", "version of the clus
 func TestConformance(t *testing.T) {
 	options := conformance.DefaultOptions(t)
 	options.GatewayClassName = "setpoint"
-	options.ConformanceProfiles = []suite.ConformanceProfileName{suite.GatewayHTTPConformanceProfileName, suite.GatewayGRPCConformanceProfileName}
+	options.ConformanceProfiles = []suite.ConformanceProfileName{
+		suite.GatewayHTTPConformanceProfileName, suite.GatewayGRPCConformanceProfileName, suite.GatewayTLSConformanceProfileName,
+	}
 	options.Implementation = confv1.Implementation{
 		Organization: "setpoint-io", Project: "setpoint", URL: "https://github.com/setpoint-io/setpoint", Version: *version,
 		Contact: []string{"https://github.com/setpoint-io/setpoint/issues"},

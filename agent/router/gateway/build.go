@@ -26,6 +26,8 @@ type Input struct {
 	Slices func(namespace, service string) []*discoveryv1.EndpointSlice
 	// Certificate returns that of a Secret, or what is wrong with it.
 	Certificate func(namespace, secret string) (*tls.Certificate, error)
+	// Authorities returns those of a ConfigMap, or what is wrong with it.
+	Authorities func(namespace, configMap string) (*table.Authorities, error)
 	// Shared are the ports at which Ingresses are served, with TLS or without.
 	Shared map[int]bool
 }
@@ -36,6 +38,9 @@ type Result struct {
 	Ports    map[int]*Port
 	Gateways []GatewayState
 	Routes   []RouteState
+	Policies []PolicyState
+	// Trusting are the keys of all TLS in use.
+	Trusting map[string]bool
 }
 
 // GatewayState is what a Gateway's status says. Conditions have no times and generations.
@@ -53,8 +58,9 @@ type RouteState struct {
 
 // Build makes the Result of all objects.
 func Build(in Input) *Result {
-	b := &builder{Input: in, result: &Result{Ports: map[int]*Port{}}, backends: map[backendKey]*table.Backend{}}
+	b := &builder{Input: in, result: &Result{Ports: map[int]*Port{}, Trusting: map[string]bool{}}, backends: map[backendKey]*backend{}}
 	b.gateways()
+	b.judgePolicies()
 	for _, r := range b.routes() {
 		b.route(r)
 	}
@@ -62,6 +68,12 @@ func Build(in Input) *Result {
 		port.sort()
 	}
 	b.conclude()
+	for _, p := range b.judged {
+		b.result.Policies = append(b.result.Policies, p.state())
+		if p.tls != nil {
+			b.result.Trusting[p.tls.Key] = true
+		}
+	}
 	return b.result
 }
 
@@ -71,7 +83,9 @@ type builder struct {
 	result    *Result
 	listeners map[types.NamespacedName][]*listener
 	ordered   []*v1.Gateway
-	backends  map[backendKey]*table.Backend
+	backends  map[backendKey]*backend
+	policies  map[target][]*policy
+	judged    []*policy
 }
 
 // older orders objects by age, as the precedence of the API does.
@@ -91,6 +105,11 @@ func (b *builder) routes() []*route {
 	for _, r := range b.GRPCRoutes {
 		if r.DeletionTimestamp == nil {
 			all = append(all, ofGRPC(r))
+		}
+	}
+	for _, r := range b.TLSRoutes {
+		if r.DeletionTimestamp == nil {
+			all = append(all, ofTLS(r))
 		}
 	}
 	slices.SortFunc(all, func(a, b *route) int { return cmp.Or(older(a.object, b.object), cmp.Compare(a.kind, b.kind)) })

@@ -32,7 +32,9 @@ func (b *builder) change(r *route, filters []v1.HTTPRouteFilter) (*table.Change,
 			if wrong.any() {
 				return made, wrong
 			}
-			made.Mirrors = append(made.Mirrors, mirror)
+			if !mirror.Backend.Refused {
+				made.Mirrors = append(made.Mirrors, mirror)
+			}
 		case f.Type == v1.HTTPRouteFilterExtensionRef:
 			return made, fault{string(v1.RouteReasonInvalidKind), "there are no filters of other kinds here"}
 		default:

@@ -21,6 +21,7 @@ import (
 const (
 	HTTPRoute = "HTTPRoute"
 	GRPCRoute = "GRPCRoute"
+	TLSRoute  = "TLSRoute"
 )
 
 // listener is one of a Gateway, and what is known of it.
@@ -50,11 +51,16 @@ func (l *listener) hostname() string {
 	return strings.ToLower(string(*l.spec.Hostname))
 }
 
-func (l *listener) secure() bool { return l.spec.Protocol == v1.HTTPSProtocolType }
+func (l *listener) secure() bool {
+	return l.spec.Protocol == v1.HTTPSProtocolType || l.spec.Protocol == v1.TLSProtocolType
+}
+
+// terminates tells whether TLS ends here, which needs a certificate.
+func (l *listener) terminates() bool { return l.secure() && l.mode() != Passthrough }
 
 // served tells whether anything is answered at the listener.
 func (l *listener) served() bool {
-	return !l.accepted.any() && !l.conflicted.any() && (!l.secure() || len(l.certificates) > 0)
+	return !l.accepted.any() && !l.conflicted.any() && (!l.terminates() || len(l.certificates) > 0)
 }
 
 // gateways judges the listeners of all Gateways that are ours, the oldest first, and opens their ports.
@@ -80,14 +86,14 @@ func (b *builder) gateways() {
 
 func (b *builder) judge(l *listener, before []*listener) {
 	switch l.spec.Protocol {
-	case v1.HTTPProtocolType, v1.HTTPSProtocolType:
+	case v1.HTTPProtocolType, v1.HTTPSProtocolType, v1.TLSProtocolType:
 	default:
 		l.accepted = fault{string(v1.ListenerReasonUnsupportedProtocol), fmt.Sprintf("the protocol %s is not served here", l.spec.Protocol)}
 		return
 	}
 	b.judgeKinds(l)
 	b.judgePort(l, before)
-	if l.secure() {
+	if l.terminates() {
 		b.judgeTLS(l)
 	}
 }
@@ -95,6 +101,9 @@ func (b *builder) judge(l *listener, before []*listener) {
 // judgeKinds: of the kinds that the listener wants, those that are routes here.
 func (b *builder) judgeKinds(l *listener) {
 	l.kinds = []string{HTTPRoute, GRPCRoute}
+	if l.spec.Protocol == v1.TLSProtocolType {
+		l.kinds = []string{TLSRoute}
+	}
 	if l.spec.AllowedRoutes == nil || len(l.spec.AllowedRoutes.Kinds) == 0 {
 		return
 	}
@@ -109,14 +118,16 @@ func (b *builder) judgeKinds(l *listener) {
 	}
 }
 
-// judgePort: a port speaks TLS, or it does not. The cluster's own are nobody's: while a server is away, its port would be a Gateway's.
+// judgePort: a port speaks TLS, or it does not; with TLS, each hostname has one protocol and mode. The cluster's own
+// are nobody's: while a server is away, its port would be a Gateway's.
 func (b *builder) judgePort(l *listener, before []*listener) {
 	if !l.own && ownports.HasTCP(l.spec.Port) {
 		l.accepted = fault{string(v1.ListenerReasonPortUnavailable), fmt.Sprintf("port %d of nodes is the cluster's own", l.spec.Port)}
 		return
 	}
 	for _, other := range before {
-		if other.spec.Port == l.spec.Port && other.spec.Protocol == l.spec.Protocol && other.hostname() == l.hostname() {
+		alike := other.spec.Protocol == l.spec.Protocol || other.secure() && l.secure()
+		if other.spec.Port == l.spec.Port && alike && other.hostname() == l.hostname() {
 			l.conflicted = fault{string(v1.ListenerReasonHostnameConflict), fmt.Sprintf("listener %s has the same port and hostname", other.spec.Name)}
 		}
 	}
@@ -126,7 +137,7 @@ func (b *builder) judgePort(l *listener, before []*listener) {
 			fmt.Sprintf("nodes serve Ingresses at port %d by another protocol", l.spec.Port),
 		}
 	}
-	if open := b.result.Ports[l.number]; open != nil && open.Secure != l.secure() {
+	if open := b.result.Ports[l.number]; open != nil && !open.speaks(l) {
 		l.conflicted = fault{
 			string(v1.ListenerReasonProtocolConflict), fmt.Sprintf("port %d has another protocol in %s", l.spec.Port, open.first),
 		}
@@ -139,7 +150,7 @@ var errNoSecret = errors.New("only Secrets of the core group can be certificates
 func (b *builder) judgeTLS(l *listener) {
 	config := l.spec.TLS
 	if config == nil || config.Mode != nil && *config.Mode != v1.TLSModeTerminate {
-		l.accepted = fault{string(v1.ListenerReasonUnsupportedValue), "HTTPS listeners need tls with the mode Terminate"}
+		l.accepted = fault{string(v1.ListenerReasonUnsupportedValue), fmt.Sprintf("%s listeners need tls, and those of HTTPS the mode Terminate", l.spec.Protocol)}
 		return
 	}
 	if frontend := l.gateway.Spec.TLS; frontend != nil && frontend.Frontend != nil && validates(frontend.Frontend, l.spec.Port) {

@@ -18,6 +18,8 @@ type Port struct {
 	Number int
 	// Secure says that it speaks TLS.
 	Secure bool
+	// Streams says that some connections are copied, Requests that of some the requests are routed.
+	Streams, Requests bool
 	// first is who has opened it.
 	first string
 	sites names[*site]
@@ -25,6 +27,7 @@ type Port struct {
 
 // site is the listeners with one hostname.
 type site struct {
+	mode         Mode
 	gateways     []*v1.Gateway
 	certificates []*tls.Certificate
 	hosts        names[*host]
@@ -71,6 +74,19 @@ func (n *names[T]) at(name string, make func() T) T {
 	return found
 }
 
+// get returns what belongs to a name itself.
+func (n *names[T]) get(name string) (found T, known bool) {
+	if name == "" && n.any != nil {
+		return *n.any, true
+	}
+	if parent, wild := strings.CutPrefix(name, "*."); wild {
+		found, known = n.wildcard[parent]
+		return found, known
+	}
+	found, known = n.exact[name]
+	return found, known
+}
+
 // each calls f with what belongs to a host, from the most specific name to any, until f says that it is enough.
 func (n *names[T]) each(name string, enough func(T) bool) bool {
 	if found, ok := n.exact[name]; ok && enough(found) {
@@ -94,9 +110,16 @@ func (b *builder) open(l *listener) {
 		port = &Port{Number: int(l.spec.Port), Secure: l.secure(), first: "Gateway " + l.gateway.Namespace + "/" + l.gateway.Name}
 		b.result.Ports[l.number] = port
 	}
-	at := port.sites.at(l.hostname(), func() *site { return &site{} })
+	port.Streams, port.Requests = port.Streams || l.mode() != HTTP, port.Requests || l.mode() == HTTP
+	at := port.sites.at(l.hostname(), func() *site { return &site{mode: l.mode()} })
 	at.gateways = append(at.gateways, l.gateway)
 	at.certificates = append(at.certificates, l.certificates...)
+}
+
+// speaks tells whether a listener's protocol is that of the port, and its mode that of its hostname's other listeners.
+func (p *Port) speaks(l *listener) bool {
+	at, known := p.sites.get(l.hostname())
+	return p.Secure == l.secure() && (!known || at.mode == l.mode())
 }
 
 // serve adds rules to a listener, for these names.
@@ -105,7 +128,7 @@ func (b *builder) serve(l *listener, hostnames []string, rules []*rule) {
 	if port == nil || !l.served() || refused(l.gateway).any() {
 		return
 	}
-	at := port.sites.at(l.hostname(), func() *site { return &site{} })
+	at := port.sites.at(l.hostname(), func() *site { return &site{mode: l.mode()} })
 	for _, name := range hostnames {
 		h := at.hosts.at(name, func() *host { return &host{exact: map[string][]entry{}, prefix: map[string][]entry{}} })
 		for _, r := range rules {
@@ -164,6 +187,9 @@ func (p *Port) Find(hostname string, req *http.Request) (found *table.Route) {
 	a := &asked{Request: req}
 	var passed []*v1.Gateway // with a more specific listener, to which the request belongs
 	p.sites.each(name, func(s *site) bool {
+		if s.mode != HTTP {
+			return true // no request has come by it
+		}
 		s.hosts.each(name, func(h *host) bool {
 			if m := h.find(path, a, passed); m != nil {
 				found = m.choose()

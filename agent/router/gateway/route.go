@@ -19,6 +19,8 @@ type route struct {
 	parents   []v1.ParentReference
 	hostnames []v1.Hostname
 	rules     []v1.HTTPRouteRule
+	// policies are those of each of its backends.
+	policies [][]*policy
 }
 
 func ofHTTP(r *v1.HTTPRoute) *route {
@@ -40,6 +42,7 @@ func (b *builder) route(r *route) {
 		fault := b.attach(r, &ref, b.listeners[parentOf(r, &ref)], compiled)
 		if !fault.any() {
 			fault = accepted
+			reached(parentOf(r, &ref), r.policies)
 		}
 		state.Parents = append(state.Parents, v1.RouteParentStatus{
 			ParentRef: ref, ControllerName: gatewayapi.Controller, Conditions: []metav1.Condition{

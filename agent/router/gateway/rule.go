@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -89,8 +90,11 @@ func (b *builder) share(r *route, ref *v1.HTTPBackendRef, change *table.Change, 
 		made.route.Change = both(change, own)
 		made.route.Backend, wrong = b.backend(r, &ref.BackendObjectReference)
 	}
-	if wrong.any() {
+	switch {
+	case wrong.any():
 		made.route.Code = http.StatusInternalServerError
+	case made.route.Backend.Refused && r.kind != TLSRoute: // there it depends on the listener
+		made.route.Code = http.StatusBadGateway
 	}
 	return made, wrong
 }
@@ -99,6 +103,12 @@ type backendKey struct {
 	namespace, name string
 	port            int32
 	protocol        table.Protocol
+}
+
+// backend is one with the policies for it.
+type backend struct {
+	*table.Backend
+	policies []*policy
 }
 
 // backend is the port of a Service that a reference names; nil with a fault if it may not be used.
@@ -122,14 +132,39 @@ func (b *builder) backend(r *route, ref *v1.BackendObjectReference) (*table.Back
 	}
 	made := b.backends[key]
 	if made == nil {
-		made = table.NewBackend(
-			b.Service(key.namespace, key.name), key.namespace, key.name, networkingv1.ServiceBackendPort{Number: key.port}, key.protocol, b.Slices)
+		made = b.newBackend(key)
 		b.backends[key] = made
 	}
+	r.policies = append(r.policies, made.policies)
 	if made.Missing != "" {
 		return nil, fault{string(v1.RouteReasonBackendNotFound), fmt.Sprintf("Service %s: %s", name, made.Missing)}
 	}
-	return made, fault{}
+	return made.Backend, fault{}
+}
+
+func (b *builder) newBackend(key backendKey) *backend {
+	service := b.Service(key.namespace, key.name)
+	made := &backend{Backend: table.NewBackend(
+		service, key.namespace, key.name, networkingv1.ServiceBackendPort{Number: key.port}, key.protocol, b.Slices,
+	)}
+	if made.Missing != "" {
+		return made
+	}
+	made.policies = b.policiesOf(key.namespace, key.name, portName(service, key.port))
+	if len(made.policies) > 0 {
+		made.TLS = made.policies[0].tls
+		made.Refused = made.TLS == nil
+	}
+	return made
+}
+
+func portName(service *corev1.Service, number int32) string {
+	for _, p := range service.Spec.Ports {
+		if p.Port == number && (p.Protocol == corev1.ProtocolTCP || p.Protocol == "") {
+			return p.Name
+		}
+	}
+	return ""
 }
 
 // timeouts adds how long the whole request may take.

@@ -26,6 +26,9 @@ type Backend struct {
 	Namespace, Service, Port string
 	Protocol                 Protocol
 	Endpoints                []netip.AddrPort
+	// TLS, if not nil, encrypts connections and checks who answers. Refused: that is wanted, but not known how, so nobody is asked.
+	TLS     *TLS
+	Refused bool
 	// Missing says why there can be no endpoints; "" if there only are none at the moment.
 	Missing string
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // kinds are those that are served.
-var kinds = []string{"gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants"}
+var kinds = []string{"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants", "tlsroutes"}
 
 const written = "zz_generated_definitions.json"
 

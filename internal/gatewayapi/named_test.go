@@ -1,0 +1,73 @@
+package gatewayapi
+
+import (
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	v1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// TestNamed: an object is followed while it is wanted, and read once in each version.
+func TestNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewSimpleClientset()
+		var reads, changes atomic.Int32
+		errOdd := errors.New("odd")
+		read := func(m *corev1.ConfigMap) (string, error) {
+			reads.Add(1)
+			if m.Data["a"] == "odd" {
+				return "", errOdd
+			}
+			return m.Data["a"], nil
+		}
+		n := NamedConfigMaps(client, read, func() { changes.Add(1) }, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		expect := func(what, want string, final bool, wantErr error) {
+			t.Helper()
+			synctest.Wait()
+			if got, known, err := n.Value("x", "m"); got != want || known != final || !errors.Is(err, wantErr) {
+				t.Errorf("%s: %q, %t, %v", what, got, known, err)
+			}
+		}
+		expect("not wanted", "", false, ErrUnknown)
+		n.Want(t.Context(), []types.NamespacedName{{Namespace: "x", Name: "m"}})
+		expect("missing", "", true, ErrUnknown)
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "m", ResourceVersion: "1"}, Data: map[string]string{"a": "one"}}
+		if _, err := client.CoreV1().ConfigMaps("x").Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		expect("made", "one", true, nil)
+		expect("again", "one", true, nil)
+		if reads.Load() != 1 || changes.Load() != 1 {
+			t.Errorf("%d reads, %d changes", reads.Load(), changes.Load())
+		}
+		m = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "m", ResourceVersion: "2"}, Data: map[string]string{"a": "odd"}}
+		if _, err := client.CoreV1().ConfigMaps("x").Update(t.Context(), m, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		expect("changed", "", true, errOdd)
+		n.Stop()
+		expect("wanted no more", "", false, ErrUnknown)
+	})
+}
+
+// TestAuthorities: a node may read the ConfigMaps of policies once there is a Gateway of ours, and no others.
+func TestAuthorities(t *testing.T) {
+	policy := &v1.BackendTLSPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "x"}}
+	policy.Spec.Validation.CACertificateRefs = []v1.LocalObjectReference{{Kind: "ConfigMap", Name: "b"}, {Kind: "ConfigMap", Name: "a"}, {Kind: "Secret", Name: "c"}}
+	o := Objects{BackendTLSPolicies: []*v1.BackendTLSPolicy{policy, policy}}
+	if got := o.Named("configmaps"); len(got) != 0 {
+		t.Errorf("%v without a Gateway", got)
+	}
+	o.Classes = []*v1.GatewayClass{{ObjectMeta: metav1.ObjectMeta{Name: "ours"}, Spec: v1.GatewayClassSpec{ControllerName: Controller}}}
+	o.Gateways = []*v1.Gateway{{Spec: v1.GatewaySpec{GatewayClassName: "ours"}}}
+	if got := o.Named("configmaps"); len(got) != 2 || got[0].String() != "x/a" || got[1].String() != "x/b" || len(o.Named("secrets")) != 0 {
+		t.Errorf("%v", got)
+	}
+}
