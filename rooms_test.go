@@ -132,6 +132,7 @@ var rooms = []room{
 	{[]string{"agent/reset"}, "removing what a cluster has left on a machine", []string{"agent/cri/embedded/leftovers", "agent/{machine,network,podconfig}", "agent/volumes/local", "internal/{process,trust}"}, "the packages that make these things know how to find and remove them"},
 	{[]string{"agent/dns"}, "the cluster's DNS on a node: listeners, who answers, the form of answers", []string{"agent/{resolvconf,wait}", "internal/clusterdns"}, "names are answered from the node's own view, also while no server is there"},
 	{[]string{"agent/dns/corefile", "agent/dns/records"}, "the part of CoreDNS's configuration that is honoured; the records of the cluster's names", nil, "pure, so that every name is a row of a table"},
+	{[]string{"agent/dns/kept"}, "the file of Services that the DNS of an agent without a server answers from", []string{"agent/private"}, "a damaged file is never half read"},
 	{[]string{"agent/dns/forward"}, "other servers' answers, and the cache of them", nil, "knows nothing of the cluster"},
 	{[]string{"agent/..."}, "the node agent: the pods of one machine", []string{"internal/{localvolume,poddial,podfields}"}, "it uses the API as any client, so a stock kubelet can take its place"},
 	{[]string{"agent/network/plan"}, "how the pods of one node reach those of another, and why so", []string{"internal/podnetwork"}, "pure; both nodes and those who explain it choose by the same facts"},

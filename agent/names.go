@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/dns"
 	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/resolvconf"
 )
 
@@ -20,6 +21,7 @@ func (a *agent) serveNames(ctx context.Context, children *sync.WaitGroup, everyw
 	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
 	run := dns.Watch(dns.Config{
 		Informers: everywhere, Client: a.Client, Network: a.DNS, Domain: a.ClusterDomain, ResolvConf: a.resolvConf(),
+		Kept: podconfig.Dirs{Root: a.DataDir}.Names(),
 		Problem: func(about *corev1.ObjectReference, text string) {
 			recorder.Event(about, corev1.EventTypeWarning, events.UnsupportedCorefile, text)
 		},

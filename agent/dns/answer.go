@@ -110,12 +110,12 @@ func (s *server) answer(ctx context.Context, reply *dns.Msg, q dns.Question, blo
 	}
 	for range aliasesMax {
 		zone := s.zone.Load()
-		a, ours := zone.Answer(q.Name, q.Qtype, s.view)
+		a, ours := zone.Answer(q.Name, q.Qtype, s.view.objects())
 		switch {
 		case !ours:
 			s.forward(ctx, reply, q, block)
 			return
-		case !s.view.synced():
+		case !s.view.known():
 			reply.Rcode = dns.RcodeServerFailure
 			return
 		}

@@ -35,7 +35,7 @@ type Network interface {
 	Held() netip.Addr
 }
 
-// Config of Watch; all fields but Ports are required.
+// Config of Watch; all fields but Kept and Ports are required.
 type Config struct {
 	// Informers are of all namespaces and must not have started.
 	Informers informers.SharedInformerFactory
@@ -46,6 +46,8 @@ type Config struct {
 	Domain string
 	// ResolvConf is the node's file of servers; "" names none.
 	ResolvConf string
+	// Kept is the file in which the Services are kept for the next agent; "" keeps none.
+	Kept string
 	// Ports are those of the listeners.
 	Ports Ports
 	// Problem is told what in the ConfigMap is not honoured.
@@ -68,6 +70,7 @@ type server struct {
 	metrics *metrics
 	probe   probe
 	told    map[string]bool // problems of the ConfigMap in force
+	unkept  atomic.Bool     // Services or slices changed since they were kept
 }
 
 // Watch registers with the informers, before they start; run then serves until its context ends.
@@ -85,6 +88,7 @@ func newServer(c Config) *server {
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, clusterdns.ConfigMap).String()
 		}))
+	s.followNames()
 	s.follow(c.Informers.Core().V1().Services().Informer(), clusterdns.Service)
 	s.follow(s.configs.Core().V1().ConfigMaps().Informer(), clusterdns.ConfigMap)
 	return s
@@ -119,6 +123,8 @@ func (s *server) run(ctx context.Context) {
 	defer s.configs.Shutdown()
 	var children sync.WaitGroup
 	defer children.Wait()
+	s.recall()
+	children.Go(func() { s.keepNames(ctx) })
 	s.route(ctx)
 	serving := s.serve(ctx, s.Network.Held())
 	defer func() { serving.stop() }()
@@ -168,7 +174,7 @@ func (s *server) move(ctx context.Context, now serving) serving {
 
 // wanted is the address to serve at; the zero Addr if others do.
 func (s *server) wanted() netip.Addr {
-	service := s.view.Service(metav1.NamespaceSystem, clusterdns.Service)
+	service := s.view.objects().Service(metav1.NamespaceSystem, clusterdns.Service)
 	if service == nil || service.Labels[clusterdns.ProxyLabel] != clusterdns.ProxyName {
 		return netip.Addr{}
 	}

@@ -65,23 +65,52 @@ func alias(name, to string) *corev1.Service {
 	return service("ns", name, nil, corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: to})
 }
 
-// TestAnAgentThatComesBack without a server answers where an earlier one did: what it cannot know is a failure, and not "no such name".
+// TestAnAgentThatComesBack without a server answers where an earlier one did, from what that one kept. What it cannot know is a failure,
+// and not "no such name".
 func TestAnAgentThatComesBack(t *testing.T) {
-	n := &node{t: t, client: fake.NewClientset(), address: "127.0.53.5:15353"}
-	n.server = newServer(Config{
-		Informers: informers.NewSharedInformerFactory(n.client, 0), Client: n.client, Network: &held{at: netip.MustParseAddr("127.0.53.5")},
-		Domain: "cluster.local", Ports: Ports{DNS: 15353, Metrics: 19153}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	file := filepath.Join(t.TempDir(), "names")
+	comesBack := func(address string) *node {
+		n := &node{t: t, client: fake.NewClientset(), address: address + ":15353"}
+		n.server = newServer(Config{
+			Informers: informers.NewSharedInformerFactory(n.client, 0), Client: n.client, Network: &held{at: netip.MustParseAddr(address)}, Kept: file,
+			Domain: "cluster.local", Ports: Ports{DNS: 15353, Metrics: 19153}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		})
+		n.run()
+		return n
+	}
+	if m := comesBack("127.0.53.5").ask("udp", "web.ns.svc.cluster.local.", dns.TypeA); m.Rcode != dns.RcodeServerFailure {
+		t.Errorf("nothing kept: %v", m)
+	}
+	t.Run("an earlier agent", func(t *testing.T) {
+		n := start(t, "127.0.53.6", nil)
+		n.server.Kept = file
+		n.ask("udp", "web.ns.svc.cluster.local.", dns.TypeA)
+		n.server.keepNow()
 	})
-	ctx, cancel := context.WithCancel(t.Context())
+	n := comesBack("127.0.53.7")
+	if m := n.ask("udp", "web.ns.svc.cluster.local.", dns.TypeA); len(m.Answer) != 1 || !strings.HasSuffix(m.Answer[0].String(), "\t10.96.0.9") {
+		t.Errorf("kept: %v", m)
+	}
+	if m := n.ask("udp", "no.ns.svc.cluster.local.", dns.TypeA); m.Rcode != dns.RcodeNameError {
+		t.Errorf("not kept: %v", m)
+	}
+	if err := os.WriteFile(file, []byte("broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m := comesBack("127.0.53.8").ask("udp", "web.ns.svc.cluster.local.", dns.TypeA); m.Rcode != dns.RcodeServerFailure {
+		t.Errorf("a broken file: %v", m)
+	}
+}
+
+// run runs the server until the test ends.
+func (n *node) run() {
+	ctx, cancel := context.WithCancel(n.t.Context())
 	var children sync.WaitGroup
 	children.Go(func() { n.server.run(ctx) })
-	t.Cleanup(func() {
+	n.t.Cleanup(func() {
 		cancel()
 		children.Wait()
 	})
-	if m := n.ask("udp", "web.ns.svc.cluster.local.", dns.TypeA); m.Rcode != dns.RcodeServerFailure {
-		t.Errorf("%v", m)
-	}
 }
 
 // start runs a server at address until the test ends.
@@ -101,13 +130,11 @@ func start(t *testing.T, address string, upstreams []string, objects ...runtime.
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	factory.StartWithContext(ctx)
-	var children sync.WaitGroup
-	children.Go(func() { n.server.run(ctx) })
 	t.Cleanup(func() {
 		cancel()
-		children.Wait()
 		factory.Shutdown()
 	})
+	n.run()
 	return n
 }
 

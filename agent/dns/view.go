@@ -7,6 +7,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-io/setpoint/agent/dns/kept"
 )
 
 // Indexes of the agent's caches: addresses of Services, slices by their Service, slices by their endpoints with hostnames.
@@ -16,18 +18,72 @@ const (
 	byEndpoint = "dns/endpoint"
 )
 
-// view answers from the agent's caches; it is a records.View.
-type view struct{ services, slices cache.SharedIndexInformer }
+var (
+	ofServices = cache.Indexers{byAddress: addressesOfService}
+	ofSlices   = cache.Indexers{byService: serviceOfSlice, byEndpoint: addressesOfSlice}
+)
+
+// view answers from the agent's caches, and before these are filled from what an earlier agent kept.
+type view struct {
+	services, slices cache.SharedIndexInformer
+	earlier          *objects // empty if nothing was kept
+	isKept           bool
+}
 
 func newView(factory informers.SharedInformerFactory) *view {
-	v := &view{factory.Core().V1().Services().Informer(), factory.Discovery().V1().EndpointSlices().Informer()}
+	v := &view{services: factory.Core().V1().Services().Informer(), slices: factory.Discovery().V1().EndpointSlices().Informer()}
 	// Before the start these cannot fail.
-	_ = v.services.AddIndexers(cache.Indexers{byAddress: addressesOfService})
-	_ = v.slices.AddIndexers(cache.Indexers{byService: serviceOfSlice, byEndpoint: addressesOfSlice})
+	_ = v.services.AddIndexers(ofServices)
+	_ = v.slices.AddIndexers(ofSlices)
+	v.earlier = newObjects(kept.Names{})
 	return v
 }
 
+// synced reports whether the caches hold what a server has told.
 func (v *view) synced() bool { return v.services.HasSynced() && v.slices.HasSynced() }
+
+// known reports whether the Services are known, from a server or an earlier agent.
+func (v *view) known() bool { return v.isKept || v.synced() }
+
+// objects are what answers come from now.
+func (v *view) objects() *objects {
+	if v.synced() {
+		return &objects{v.services.GetIndexer(), v.slices.GetIndexer()}
+	}
+	return v.earlier
+}
+
+// keep answers from these until the caches are filled. Call it before anything is asked.
+func (v *view) keep(names kept.Names) {
+	v.earlier, v.isKept = newObjects(names), true
+}
+
+// objects are Services and slices of one moment or of a cache; it is a records.View.
+type objects struct{ services, slices cache.Indexer }
+
+func newObjects(names kept.Names) *objects {
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	o := &objects{cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace), cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}
+	_ = o.services.AddIndexers(ofServices) // other names than the first
+	_ = o.slices.AddIndexers(ofSlices)
+	for _, s := range names.Services {
+		_ = o.services.Add(s) // it has a name
+	}
+	for _, s := range names.Slices {
+		_ = o.slices.Add(s)
+	}
+	return o
+}
+
+func (o *objects) names() (all kept.Names) {
+	for _, s := range o.services.List() {
+		all.Services = append(all.Services, s.(*corev1.Service))
+	}
+	for _, s := range o.slices.List() {
+		all.Slices = append(all.Slices, s.(*discoveryv1.EndpointSlice))
+	}
+	return all
+}
 
 func addressesOfService(o any) ([]string, error) {
 	s, ok := o.(*corev1.Service)
@@ -58,31 +114,31 @@ func addressesOfSlice(o any) (all []string, err error) {
 	return all, nil
 }
 
-func (v *view) Service(namespace, name string) *corev1.Service {
-	o, _, _ := v.services.GetIndexer().GetByKey(namespace + "/" + name)
-	s, _ := o.(*corev1.Service)
+func (o *objects) Service(namespace, name string) *corev1.Service {
+	found, _, _ := o.services.GetByKey(namespace + "/" + name)
+	s, _ := found.(*corev1.Service)
 	return s
 }
 
-func (v *view) HasServices(namespace string) bool {
-	keys, err := v.services.GetIndexer().IndexKeys(cache.NamespaceIndex, namespace)
+func (o *objects) HasServices(namespace string) bool {
+	keys, err := o.services.IndexKeys(cache.NamespaceIndex, namespace)
 	return err == nil && len(keys) > 0
 }
 
-func (v *view) Slices(namespace, name string) []*discoveryv1.EndpointSlice {
-	return indexed[*discoveryv1.EndpointSlice](v.slices, byService, namespace+"/"+name)
+func (o *objects) Slices(namespace, name string) []*discoveryv1.EndpointSlice {
+	return indexed[*discoveryv1.EndpointSlice](o.slices, byService, namespace+"/"+name)
 }
 
-func (v *view) ServicesAt(address netip.Addr) []*corev1.Service {
-	return indexed[*corev1.Service](v.services, byAddress, address.String())
+func (o *objects) ServicesAt(address netip.Addr) []*corev1.Service {
+	return indexed[*corev1.Service](o.services, byAddress, address.String())
 }
 
-func (v *view) SlicesAt(address netip.Addr) []*discoveryv1.EndpointSlice {
-	return indexed[*discoveryv1.EndpointSlice](v.slices, byEndpoint, address.String())
+func (o *objects) SlicesAt(address netip.Addr) []*discoveryv1.EndpointSlice {
+	return indexed[*discoveryv1.EndpointSlice](o.slices, byEndpoint, address.String())
 }
 
-func indexed[T any](informer cache.SharedIndexInformer, index, key string) (all []T) {
-	found, _ := informer.GetIndexer().ByIndex(index, key)
+func indexed[T any](from cache.Indexer, index, key string) (all []T) {
+	found, _ := from.ByIndex(index, key)
 	for _, o := range found {
 		if object, ok := o.(T); ok {
 			all = append(all, object)

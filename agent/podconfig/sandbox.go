@@ -56,6 +56,9 @@ func (d Dirs) DevicePlugins() string { return filepath.Join(d.Root, devicesDir) 
 // Claims is the file that says which pods use which ResourceClaims, upstream's name.
 func (d Dirs) Claims() string { return filepath.Join(d.Root, "dra_manager_state") }
 
+// Names is the file of the Services and slices from which the node's DNS answers while no server is there.
+func (d Dirs) Names() string { return filepath.Join(d.Root, "names") }
+
 // PodResources is the directory of the socket at which monitors ask which pod has which device.
 func (d Dirs) PodResources() string { return filepath.Join(d.Root, resourcesDir) }
 
