@@ -80,17 +80,17 @@ func removeGuardTable(t *testing.T, n *Network) {
 	}
 }
 
-var listening net.PacketConn
+var listening = map[int]net.PacketConn{}
 
-// countDatagrams counts what came since it was called last; it listens from the first call on.
-func countDatagrams() int {
-	if listening == nil {
-		listening, _ = net.ListenPacket("udp4", fmt.Sprintf(":%d", forgedPort))
+// countDatagrams counts what came to a port since it was called last; it listens from the first call on.
+func countDatagrams(port int) int {
+	if listening[port] == nil {
+		listening[port], _ = net.ListenPacket("udp4", fmt.Sprintf(":%d", port))
 		return 0
 	}
-	_ = listening.SetReadDeadline(time.Now().Add(forgedWait))
+	_ = listening[port].SetReadDeadline(time.Now().Add(forgedWait))
 	for count := 0; ; count++ {
-		if _, _, err := listening.ReadFrom(make([]byte, 16)); err != nil {
+		if _, _, err := listening[port].ReadFrom(make([]byte, 16)); err != nil {
 			return count
 		}
 	}

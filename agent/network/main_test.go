@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/network/wireguard"
 )
 
@@ -81,7 +82,9 @@ func podMain() {
 		case "leave loopback":
 			fmt.Println(errorText(leaveLoopback()))
 		case "count":
-			fmt.Println(countDatagrams())
+			fmt.Println(countDatagrams(forgedPort))
+		case "count tunnel":
+			fmt.Println(countDatagrams(plan.VXLANPort))
 		case "advertise":
 			fmt.Println(advertise())
 		case "heard":
@@ -89,11 +92,14 @@ func podMain() {
 		case "learned":
 			fmt.Println(learned(PodInterface))
 		default:
-			if words := strings.Fields(line); words[0] == "forge" {
+			switch words := strings.Fields(line); words[0] {
+			case "forge":
 				fmt.Println(errorText(forge(words[1], words[2], words[3])))
-				continue
+			case "send":
+				fmt.Println(errorText(send(words[1])))
+			default:
+				fmt.Println(ask(line))
 			}
-			fmt.Println(ask(line))
 		}
 	}
 	os.Exit(0)

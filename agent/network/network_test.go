@@ -143,6 +143,11 @@ func TestTrafficLeavingTheClusterIsMasqueraded(t *testing.T) {
 // outsideMachine makes a namespace behind a link of its own and returns its server's address.
 func outsideMachine(t *testing.T, address, ours, link string) string {
 	t.Helper()
+	return strangerBehind(t, address, link).endpoint.Address.String() + ":80"
+}
+
+func strangerBehind(t *testing.T, address, link string) *testPod {
+	t.Helper()
 	peer := New(Config{Bridge: link, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	prefix := netip.MustParsePrefix(address)
 	if err := peer.SetPodCIDR(prefix); err != nil {
@@ -153,8 +158,7 @@ func outsideMachine(t *testing.T, address, ours, link string) string {
 			t.Error(err)
 		}
 	})
-	machine := startPod(t, peer, "outside")
-	return machine.endpoint.Address.String() + ":80"
+	return startPod(t, peer, "outside")
 }
 
 func TestSetPodCIDR(t *testing.T) {
