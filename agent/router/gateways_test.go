@@ -26,7 +26,7 @@ func (s *site) gateways() *dynamicfake.FakeDynamicClient {
 	list := &metav1.APIResourceList{GroupVersion: gatewayapi.GroupVersion.String()}
 	for plural, kind := range map[string]string{
 		"gatewayclasses": "GatewayClass", "gateways": "Gateway", "httproutes": "HTTPRoute", "grpcroutes": "GRPCRoute", "referencegrants": "ReferenceGrant",
-		"tlsroutes": "TLSRoute", "backendtlspolicies": "BackendTLSPolicy",
+		"tlsroutes": "TLSRoute", "listenersets": "ListenerSet", "backendtlspolicies": "BackendTLSPolicy",
 	} {
 		lists[gatewayapi.Resource(plural)] = kind + "List"
 		list.APIResources = append(list.APIResources, metav1.APIResource{Name: plural})

@@ -83,6 +83,7 @@ var nodeRules = []nodeRule{
 	{"gateway.networking.k8s.io", "gateways", followVerbs, anyObject},
 	{"gateway.networking.k8s.io", "httproutes", followVerbs, anyObject},
 	{"gateway.networking.k8s.io", "grpcroutes", followVerbs, anyObject},
+	{"gateway.networking.k8s.io", "listenersets", followVerbs, anyObject},
 	{"gateway.networking.k8s.io", "tlsroutes", followVerbs, anyObject},
 	{"gateway.networking.k8s.io", "backendtlspolicies", followVerbs, anyObject},
 	{"gateway.networking.k8s.io", "referencegrants", followVerbs, anyObject},

@@ -149,9 +149,15 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 		Certificate: func(namespace, name string) (*tls.Certificate, error) { return c.certificate(ctx, namespace, name) },
 		Authorities: func(namespace, name string) (*table.Authorities, error) { return c.authority(ctx, namespace, name) },
 	})
+	reachable := map[types.NamespacedName]bool{}
 	for i := range result.Gateways {
 		own, err := c.address(ctx, &result.Gateways[i], addresses)
+		g := result.Gateways[i].Gateway
+		reachable[types.NamespacedName{Namespace: g.Namespace, Name: g.Name}] = len(own) > 0
 		failed = errors.Join(failed, err, c.setGateway(ctx, &result.Gateways[i], own))
+	}
+	for i := range result.Sets {
+		failed = errors.Join(failed, c.setListenerSet(ctx, &result.Sets[i], reachable))
 	}
 	for i := range result.Routes {
 		failed = errors.Join(failed, c.setRoute(ctx, &result.Routes[i]))
@@ -180,6 +186,9 @@ func (c *controller) forget(known *gatewayapi.Objects) {
 		keep(o)
 	}
 	for _, o := range known.GRPCRoutes {
+		keep(o)
+	}
+	for _, o := range known.ListenerSets {
 		keep(o)
 	}
 	for _, o := range known.TLSRoutes {

@@ -39,7 +39,7 @@ type apis struct {
 
 var kinds = map[string]string{
 	"gatewayclasses": "GatewayClass", "gateways": "Gateway", "httproutes": "HTTPRoute", "grpcroutes": "GRPCRoute", "referencegrants": "ReferenceGrant",
-	"tlsroutes": "TLSRoute", "backendtlspolicies": "BackendTLSPolicy",
+	"tlsroutes": "TLSRoute", "listenersets": "ListenerSet", "backendtlspolicies": "BackendTLSPolicy",
 }
 
 func serve(t *testing.T, client *fake.Clientset) *apis {
@@ -124,6 +124,7 @@ func TestStatuses(t *testing.T) {
 metadata: {name: r, namespace: ns}
 spec: {parentRefs: [{name: g}, {name: theirs}], rules: [{backendRefs: [{name: web, port: 80}]}]}
 status: {parents: [{parentRef: {name: theirs}, controllerName: example.com/theirs, conditions: []}]}`)
+		gateways.add("listenersets", "metadata: {name: s, namespace: ns}\nspec: {parentRef: {name: g}, listeners: [{name: more, port: 81, protocol: HTTP}]}")
 		gateways.add("grpcroutes", "metadata: {name: r, namespace: ns}\nspec: {parentRefs: [{name: g, sectionName: none}]}")
 		controller := New(false)
 		controller.Run = func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, gateways, false) }
@@ -144,6 +145,7 @@ status: {parents: [{parentRef: {name: theirs}, controllerName: example.com/their
 			{"Gateway", gateways.told("gateways", "ns", "g", own), "Accepted=True/Accepted Programmed=True/Programmed"},
 			{"listener", gateways.told("gateways", "ns", "g", first("listeners")),
 				"Accepted=True/Accepted Conflicted=False/NoConflicts Programmed=True/Programmed ResolvedRefs=True/ResolvedRefs"},
+			{"ListenerSet", gateways.told("listenersets", "ns", "s", own), "Accepted=False/NotAllowed Programmed=False/NotAllowed"},
 			{"others' status", gateways.told("httproutes", "ns", "r", first("parents")), ""},
 			{"GRPCRoute", gateways.told("grpcroutes", "ns", "r", first("parents")), "Accepted=False/NoMatchingParent ResolvedRefs=True/ResolvedRefs"},
 			{"HTTPRoute", gateways.told("httproutes", "ns", "r", func(s map[string]any) any { return s["parents"].([]any)[1].(map[string]any)["conditions"] }),
@@ -262,6 +264,9 @@ func TestOwnAddresses(t *testing.T) {
 			gateways.add("gateways", "metadata: {name: "+name+", namespace: ns, uid: uid-"+name+
 				"}\nspec: {gatewayClassName: setpoint, listeners: [{name: http, port: 80, protocol: HTTP}]}")
 		}
+		gateways.add("gateways", "metadata: {name: h, namespace: ns, uid: uid-h}\nspec: {gatewayClassName: setpoint, "+
+			"listeners: [{name: http, port: 80, protocol: HTTP}], allowedListeners: {namespaces: {from: Same}}}")
+		gateways.add("listenersets", "metadata: {name: s, namespace: ns}\nspec: {parentRef: {name: h}, listeners: [{name: more, port: 81, protocol: HTTP}]}")
 		controller := New(true)
 		controller.Run = func(ctx context.Context, env *reconcile.Env) error { return run(ctx, env, gateways, true) }
 		w.Run(controller)
@@ -271,6 +276,13 @@ func TestOwnAddresses(t *testing.T) {
 		service, err := services.Get(t.Context(), "gateway-g", metav1.GetOptions{})
 		if err != nil || service.Spec.Type != corev1.ServiceTypeLoadBalancer || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != 80 {
 			t.Fatalf("%+v, %v", service, err)
+		}
+		if both, err := services.Get(t.Context(), "gateway-h", metav1.GetOptions{}); err != nil || len(both.Spec.Ports) != 2 || both.Spec.Ports[1].Port != 81 {
+			t.Errorf("the ports with those of the ListenerSet: %+v, %v", both, err)
+		}
+		const pending = "Accepted=True/Accepted Programmed=False/Pending"
+		if got := gateways.told("listenersets", "ns", "s", own); got != pending {
+			t.Errorf("%s, want %s", got, pending)
 		}
 		service.Spec.Ports[0].NodePort = 30080
 		if service, err = services.Update(t.Context(), service, metav1.UpdateOptions{}); err != nil {

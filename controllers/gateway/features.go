@@ -39,6 +39,7 @@ var featuresOfClass = []v1.SupportedFeature{
 	{Name: "HTTPRouteRequestTimeout"},
 	{Name: "HTTPRouteResponseHeaderModification"},
 	{Name: "HTTPRouteSchemeRedirect"},
+	{Name: "ListenerSet"},
 	{Name: "ReferenceGrant"},
 	{Name: "TLSRoute"},
 	{Name: "TLSRouteModeMixed"},

@@ -45,7 +45,7 @@ func (c *controller) address(ctx context.Context, state *gateway.GatewayState, n
 	case len(nodes) == 0:
 		return nil, nil
 	}
-	service, err := c.ensureService(ctx, g, service)
+	service, err := c.ensureService(ctx, g, state.Ports, service)
 	if err != nil || service == nil {
 		return nil, err
 	}
@@ -57,17 +57,19 @@ func (c *controller) address(ctx context.Context, state *gateway.GatewayState, n
 }
 
 // ensureService makes the Service, or gives it the ports of the listeners; it returns nil if it was written and is to be seen first.
-func (c *controller) ensureService(ctx context.Context, g *v1.Gateway, have *corev1.Service) (*corev1.Service, error) {
+func (c *controller) ensureService(ctx context.Context, g *v1.Gateway, numbers []int32, have *corev1.Service) (*corev1.Service, error) {
 	client := c.env.Client.CoreV1().Services(g.Namespace)
 	if have == nil {
-		made := &corev1.Service{ObjectMeta: ownedBy(g), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: ports(g, nil)}}
+		made := &corev1.Service{
+			ObjectMeta: ownedBy(g), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: ports(numbers, nil)},
+		}
 		_, err := client.Create(reconcile.WithCause(ctx, g), made, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("address of Gateway %s/%s: %w", g.Namespace, g.Name, err)
 		}
 		return nil, nil
 	}
-	wanted := ports(g, have.Spec.Ports)
+	wanted := ports(numbers, have.Spec.Ports)
 	if apiequality.Semantic.DeepEqual(have.Spec.Ports, wanted) {
 		return have, nil
 	}
@@ -80,16 +82,10 @@ func (c *controller) ensureService(ctx context.Context, g *v1.Gateway, have *cor
 	return nil, err
 }
 
-// ports are those of the listeners, each once; those that are there stay as they are.
-func ports(g *v1.Gateway, have []corev1.ServicePort) []corev1.ServicePort {
+// ports are those of the listeners; those that are there stay as they are.
+func ports(numbers []int32, have []corev1.ServicePort) []corev1.ServicePort {
 	var wanted []corev1.ServicePort
-	seen := map[int32]bool{}
-	for i := range g.Spec.Listeners {
-		number := g.Spec.Listeners[i].Port
-		if seen[number] {
-			continue
-		}
-		seen[number] = true
+	for _, number := range numbers {
 		port := corev1.ServicePort{Name: fmt.Sprintf("p-%d", number), Port: number, Protocol: corev1.ProtocolTCP}
 		for _, p := range have {
 			if p.Port == number {

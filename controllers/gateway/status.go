@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/setpoint-io/setpoint/agent/router/gateway"
@@ -79,6 +80,7 @@ func (c *controller) setGateway(ctx context.Context, state *gateway.GatewayState
 		changed.Status.Addresses = statusAddresses(addresses)
 	}
 	c.set(&changed.Status.Conditions, g.Generation, append(state.Conditions, programmed))
+	changed.Status.AttachedListenerSets = attached(g, state.Sets)
 	changed.Status.Listeners = nil
 	for _, l := range state.Listeners {
 		next := v1.ListenerStatus{Name: l.Name, SupportedKinds: l.SupportedKinds, AttachedRoutes: l.AttachedRoutes}
@@ -91,6 +93,38 @@ func (c *controller) setGateway(ctx context.Context, state *gateway.GatewayState
 		changed.Status.Listeners = append(changed.Status.Listeners, next)
 	}
 	return c.update(ctx, "gateways", "Gateway", g, changed, g.Status, changed.Status)
+}
+
+// attached is not said while there never was a ListenerSet.
+func attached(g *v1.Gateway, sets int32) *int32 {
+	if sets == 0 && g.Status.AttachedListenerSets == nil && g.Spec.AllowedListeners == nil {
+		return nil
+	}
+	return &sets
+}
+
+// setListenerSet writes what is told of a ListenerSet, if it is something else than before.
+func (c *controller) setListenerSet(ctx context.Context, state *gateway.SetState, reachable map[types.NamespacedName]bool) error {
+	s, changed := state.Set, state.Set.DeepCopy()
+	namespace, name := gatewayapi.GatewayOf(s)
+	programmed := meta.FindStatusCondition(state.Conditions, string(v1.ListenerSetConditionProgrammed))
+	if programmed.Status == metav1.ConditionTrue && !reachable[types.NamespacedName{Namespace: namespace, Name: name}] {
+		programmed.Status, programmed.Reason = metav1.ConditionFalse, string(v1.ListenerSetReasonPending)
+		programmed.Message = "the Gateway has no address"
+	}
+	c.set(&changed.Status.Conditions, s.Generation, state.Conditions)
+	changed.Status.Listeners = nil
+	for _, l := range state.Listeners {
+		next := v1.ListenerEntryStatus{Name: l.Name, SupportedKinds: l.SupportedKinds, AttachedRoutes: l.AttachedRoutes}
+		for _, before := range s.Status.Listeners {
+			if before.Name == l.Name {
+				next.Conditions = slices.Clone(before.Conditions)
+			}
+		}
+		c.set(&next.Conditions, s.Generation, l.Conditions)
+		changed.Status.Listeners = append(changed.Status.Listeners, next)
+	}
+	return c.update(ctx, "listenersets", "ListenerSet", s, changed, s.Status, changed.Status)
 }
 
 func statusAddresses(addresses []string) (all []v1.GatewayStatusAddress) {

@@ -71,3 +71,23 @@ func TestAuthorities(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestSecretNames: those of listeners that ListenerSets add to a Gateway of ours are read, too, and are of their own namespaces.
+func TestSecretNames(t *testing.T) {
+	set := &v1.ListenerSet{ObjectMeta: metav1.ObjectMeta{Namespace: "x"}}
+	home := v1.Namespace("home")
+	set.Spec.ParentRef.Name, set.Spec.ParentRef.Namespace = "g", &home
+	set.Spec.Listeners = []v1.ListenerEntry{{TLS: &v1.ListenerTLSConfig{
+		CertificateRefs: []v1.SecretObjectReference{{Name: "own"}, {Name: "theirs", Namespace: &home}},
+	}}}
+	o := Objects{
+		Classes: []*v1.GatewayClass{{ObjectMeta: metav1.ObjectMeta{Name: "ours"}, Spec: v1.GatewayClassSpec{ControllerName: Controller}}}, ListenerSets: []*v1.ListenerSet{set},
+	}
+	if got := o.Named("secrets"); len(got) != 0 {
+		t.Errorf("%v without the Gateway", got)
+	}
+	o.Gateways = []*v1.Gateway{{ObjectMeta: metav1.ObjectMeta{Namespace: "home", Name: "g"}, Spec: v1.GatewaySpec{GatewayClassName: "ours"}}}
+	if got := o.Named("secrets"); len(got) != 1 || got[0].String() != "x/own" {
+		t.Errorf("%v", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -48,11 +49,14 @@ func (r *Reference) isTo(t v1.ReferenceGrantTo) bool {
 	return string(t.Group) == r.ToGroup && string(t.Kind) == r.ToKind && (t.Name == nil || *t.Name == "" || string(*t.Name) == r.ToName)
 }
 
-// SecretOf is what a Gateway's listener refers to as its certificate; false if that is no Secret.
-func SecretOf(gateway *v1.Gateway, ref *v1.SecretObjectReference) (Reference, bool) {
+// SecretOf is what a listener of a Gateway or ListenerSet refers to as its certificate; false if that is no Secret.
+func SecretOf(owner metav1.Object, ref *v1.SecretObjectReference) (Reference, bool) {
 	r := Reference{
-		FromKind: "Gateway", FromNamespace: gateway.Namespace,
-		ToGroup: corev1.GroupName, ToKind: "Secret", ToNamespace: gateway.Namespace, ToName: string(ref.Name),
+		FromKind: "Gateway", FromNamespace: owner.GetNamespace(),
+		ToGroup: corev1.GroupName, ToKind: "Secret", ToNamespace: owner.GetNamespace(), ToName: string(ref.Name),
+	}
+	if _, isSet := owner.(*v1.ListenerSet); isSet {
+		r.FromKind = "ListenerSet"
 	}
 	if ref.Namespace != nil {
 		r.ToNamespace = string(*ref.Namespace)
@@ -96,29 +100,46 @@ func sorted(names []types.NamespacedName) []types.NamespacedName {
 	return slices.Compact(names)
 }
 
-// SecretNames are the Secrets that Gateways which are ours may read as certificates, sorted.
+// GatewayOf is the Gateway to which a ListenerSet adds.
+func GatewayOf(set *v1.ListenerSet) (namespace, name string) {
+	ref := &set.Spec.ParentRef
+	if ref.Group != nil && *ref.Group != v1.GroupName || ref.Kind != nil && *ref.Kind != "Gateway" {
+		return "", ""
+	}
+	if ref.Namespace != nil {
+		return string(*ref.Namespace), string(ref.Name)
+	}
+	return set.Namespace, string(ref.Name)
+}
+
+// SecretNames are the Secrets that Gateways which are ours, and their ListenerSets, may read as certificates, sorted.
 func SecretNames(o *Objects) (names []types.NamespacedName) {
-	for at := range Secrets(Ours(o), o.Grants) {
-		names = append(names, types.NamespacedName{Namespace: at[0], Name: at[1]})
+	ours := map[types.NamespacedName]bool{}
+	for _, g := range Ours(o) {
+		ours[types.NamespacedName{Namespace: g.Namespace, Name: g.Name}] = true
+		for i := range g.Spec.Listeners {
+			names = append(names, secretsOf(o, g, g.Spec.Listeners[i].TLS)...)
+		}
+	}
+	for _, set := range o.ListenerSets {
+		if namespace, name := GatewayOf(set); !ours[types.NamespacedName{Namespace: namespace, Name: name}] {
+			continue
+		}
+		for i := range set.Spec.Listeners {
+			names = append(names, secretsOf(o, set, set.Spec.Listeners[i].TLS)...)
+		}
 	}
 	return sorted(names)
 }
 
-// Secrets are those that these Gateways may read as certificates: the key is namespace and name.
-func Secrets(gateways []*v1.Gateway, grants []*v1.ReferenceGrant) map[[2]string]bool {
-	all := map[[2]string]bool{}
-	for _, g := range gateways {
-		for i := range g.Spec.Listeners {
-			tls := g.Spec.Listeners[i].TLS
-			if tls == nil {
-				continue
-			}
-			for n := range tls.CertificateRefs {
-				if ref, ok := SecretOf(g, &tls.CertificateRefs[n]); ok && Permitted(grants, ref) {
-					all[[2]string{ref.ToNamespace, ref.ToName}] = true
-				}
-			}
+func secretsOf(o *Objects, owner metav1.Object, config *v1.ListenerTLSConfig) (names []types.NamespacedName) {
+	if config == nil {
+		return nil
+	}
+	for i := range config.CertificateRefs {
+		if ref, ok := SecretOf(owner, &config.CertificateRefs[i]); ok && Permitted(o.Grants, ref) {
+			names = append(names, types.NamespacedName{Namespace: ref.ToNamespace, Name: ref.ToName})
 		}
 	}
-	return all
+	return names
 }

@@ -32,6 +32,7 @@ type Objects struct {
 	TLSRoutes  []*v1.TLSRoute
 	Grants     []*v1.ReferenceGrant
 
+	ListenerSets       []*v1.ListenerSet
 	BackendTLSPolicies []*v1.BackendTLSPolicy
 }
 
@@ -42,6 +43,7 @@ type typed func(*unstructured.Unstructured) (metav1.Object, error)
 var kinds = map[string]typed{
 	"backendtlspolicies": asType[v1.BackendTLSPolicy],
 	"gatewayclasses":     asType[v1.GatewayClass],
+	"listenersets":       asType[v1.ListenerSet],
 	"gateways":           asType[v1.Gateway],
 	"httproutes":         asType[v1.HTTPRoute],
 	"grpcroutes":         asType[v1.GRPCRoute],
@@ -171,7 +173,7 @@ func (w *Watcher) Objects() (Objects, bool) {
 		Classes: list[v1.GatewayClass](w, "gatewayclasses"), Gateways: list[v1.Gateway](w, "gateways"),
 		HTTPRoutes: list[v1.HTTPRoute](w, "httproutes"), GRPCRoutes: list[v1.GRPCRoute](w, "grpcroutes"),
 		TLSRoutes: list[v1.TLSRoute](w, "tlsroutes"), Grants: list[v1.ReferenceGrant](w, "referencegrants"),
-		BackendTLSPolicies: list[v1.BackendTLSPolicy](w, "backendtlspolicies"),
+		ListenerSets: list[v1.ListenerSet](w, "listenersets"), BackendTLSPolicies: list[v1.BackendTLSPolicy](w, "backendtlspolicies"),
 	}, len(w.informers) > 0
 }
 
@@ -193,7 +195,7 @@ func list[T any](w *Watcher, plural string) []*T {
 // Names tells whether objects of a kind, by its plural, name others that nodes read.
 func Names(plural string) bool {
 	switch plural {
-	case "gatewayclasses", "gateways", "referencegrants", "backendtlspolicies":
+	case "gatewayclasses", "gateways", "listenersets", "referencegrants", "backendtlspolicies":
 		return true
 	}
 	return false
@@ -203,7 +205,8 @@ func Names(plural string) bool {
 func Read(kept map[string][]*unstructured.Unstructured) Objects {
 	return Objects{
 		Classes: read[v1.GatewayClass](kept["gatewayclasses"]), Gateways: read[v1.Gateway](kept["gateways"]),
-		Grants: read[v1.ReferenceGrant](kept["referencegrants"]), BackendTLSPolicies: read[v1.BackendTLSPolicy](kept["backendtlspolicies"]),
+		ListenerSets: read[v1.ListenerSet](kept["listenersets"]), Grants: read[v1.ReferenceGrant](kept["referencegrants"]),
+		BackendTLSPolicies: read[v1.BackendTLSPolicy](kept["backendtlspolicies"]),
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/setpoint-io/setpoint/agent/router/table"
@@ -37,6 +36,7 @@ type Result struct {
 	// Ports are by their number at the nodes.
 	Ports    map[int]*Port
 	Gateways []GatewayState
+	Sets     []SetState
 	Routes   []RouteState
 	Policies []PolicyState
 	// Trusting are the keys of all TLS in use.
@@ -45,7 +45,10 @@ type Result struct {
 
 // GatewayState is what a Gateway's status says. Conditions have no times and generations.
 type GatewayState struct {
-	Gateway    *v1.Gateway
+	Gateway *v1.Gateway
+	// Ports are those of its listeners and of those that ListenerSets add, each once; Sets is how many of these are accepted.
+	Ports      []int32
+	Sets       int32
 	Conditions []metav1.Condition
 	Listeners  []v1.ListenerStatus
 }
@@ -58,7 +61,10 @@ type RouteState struct {
 
 // Build makes the Result of all objects.
 func Build(in Input) *Result {
-	b := &builder{Input: in, result: &Result{Ports: map[int]*Port{}, Trusting: map[string]bool{}}, backends: map[backendKey]*backend{}}
+	b := &builder{
+		Input: in, result: &Result{Ports: map[int]*Port{}, Trusting: map[string]bool{}},
+		backends: map[backendKey]*backend{}, parent: map[parentKey]*parent{},
+	}
 	b.gateways()
 	b.judgePolicies()
 	for _, r := range b.routes() {
@@ -80,12 +86,13 @@ func Build(in Input) *Result {
 // builder is one Build.
 type builder struct {
 	Input
-	result    *Result
-	listeners map[types.NamespacedName][]*listener
-	ordered   []*v1.Gateway
-	backends  map[backendKey]*backend
-	policies  map[target][]*policy
-	judged    []*policy
+	result   *Result
+	parent   map[parentKey]*parent
+	ordered  []*v1.Gateway
+	sets     []*parent
+	backends map[backendKey]*backend
+	policies map[target][]*policy
+	judged   []*policy
 }
 
 // older orders objects by age, as the precedence of the API does.

@@ -3,17 +3,26 @@ package gateway
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// conclude says what comes of the Gateways, once the routes are known.
+// conclude says what comes of the Gateways and ListenerSets, once the routes are known.
 func (b *builder) conclude() {
+	added := map[*v1.Gateway][]*parent{}
+	for _, p := range b.sets {
+		state := p.state()
+		b.result.Sets = append(b.result.Sets, state)
+		if meta.IsStatusConditionTrue(state.Conditions, string(v1.ListenerSetConditionAccepted)) {
+			added[p.gateway] = append(added[p.gateway], p)
+		}
+	}
 	for _, g := range b.ordered {
-		state := GatewayState{Gateway: g}
+		own := b.parent[keyOf("Gateway", g)]
+		state := GatewayState{Gateway: g, Sets: int32(len(added[g])), Ports: portsOf(append([]*parent{own}, added[g]...))}
 		accepted, whole := false, true
-		for _, l := range b.listeners[types.NamespacedName{Namespace: g.Namespace, Name: g.Name}] {
+		for _, l := range own.listeners {
 			state.Listeners = append(state.Listeners, l.status())
 			right := !l.accepted.any() && !l.conflicted.any()
 			accepted, whole = accepted || right, whole && right
@@ -21,6 +30,18 @@ func (b *builder) conclude() {
 		state.Conditions = []metav1.Condition{acceptedOf(g, accepted, whole)}
 		b.result.Gateways = append(b.result.Gateways, state)
 	}
+}
+
+// portsOf are the ports of listeners, each once.
+func portsOf(parents []*parent) (numbers []int32) {
+	for _, p := range parents {
+		for _, l := range p.listeners {
+			if !slices.Contains(numbers, l.spec.Port) {
+				numbers = append(numbers, l.spec.Port)
+			}
+		}
+	}
+	return numbers
 }
 
 // refused says what is asked of a Gateway that is not honoured; none of its listeners is served then.
@@ -62,7 +83,9 @@ func (l *listener) status() v1.ListenerStatus {
 		status.SupportedKinds = append(status.SupportedKinds, v1.RouteGroupKind{Group: &group, Kind: v1.Kind(kind)})
 	}
 	programmed := fault{}
-	if l.accepted.any() || l.conflicted.any() || l.resolved.any() {
+	if l.conflicted.any() {
+		programmed = l.conflicted
+	} else if l.accepted.any() || l.resolved.any() {
 		programmed = fault{string(v1.ListenerReasonInvalid), "other conditions say why"}
 	}
 	conflicted := condition(string(v1.ListenerConditionConflicted), false, string(v1.ListenerReasonNoConflicts), "")

@@ -1,9 +1,9 @@
 // Package gateway says what is served at the ports of Gateways, and what comes of each Gateway and each route.
 //
-// It owns the meaning of the Gateway API: which listeners are right, which routes attach to which of them, which rule of all routes
-// wins, what filters do, whom policies for backends trust, and the conditions that say so. agent/router serves requests by the Ports of a
-// Result; controllers/gateway writes the statuses of the same Result. It may import agent/router/table, whose Routes it makes, and API
-// types.
+// It owns the meaning of the Gateway API: which listeners are right, also those that ListenerSets add, which routes attach to which of
+// them, which rule of all routes wins, what filters do, whom policies for backends trust, and the conditions that say so. agent/router
+// serves requests by the Ports of a Result; controllers/gateway writes the statuses of the same Result. It may import agent/router/table,
+// whose Routes it makes, and API types.
 //
 // A Gateway that has a Service of its own (ServiceName) is served at that Service's node ports, and nobody else is. All others are served
 // at the same addresses, those of the nodes. So the listeners of several of them at one port are served

@@ -303,7 +303,7 @@ func TestListeners(t *testing.T) {
 		},
 		"two protocols": {
 			"listeners: [{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: HTTPS, tls: {certificateRefs: [{name: s}]}}]",
-			"Accepted=ListenersNotValid", []string{"Accepted!ProtocolConflict Conflicted!ProtocolConflict Programmed!Invalid ResolvedRefs=ResolvedRefs", good}, 2,
+			"Accepted=ListenersNotValid", []string{"Accepted!ProtocolConflict Conflicted!ProtocolConflict Programmed!ProtocolConflict ResolvedRefs=ResolvedRefs", good}, 2,
 		},
 		"the port of Ingresses": {
 			"listeners: [{name: a, port: 8443, protocol: HTTP}]", "Accepted!ListenersNotValid",

@@ -10,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
@@ -27,7 +26,9 @@ const (
 // listener is one of a Gateway, and what is known of it.
 type listener struct {
 	gateway *v1.Gateway
-	spec    *v1.Listener
+	// set is the ListenerSet that it is of, nil if it is the Gateway's own.
+	set  *v1.ListenerSet
+	spec *v1.Listener
 	// kinds are the routes that it takes.
 	kinds []string
 	// number is the port of nodes where it is served, own if no other Gateway is.
@@ -44,6 +45,14 @@ type fault struct{ reason, message string }
 
 func (f fault) any() bool { return f.reason != "" }
 
+// object is the Gateway or ListenerSet that has the listener.
+func (l *listener) object() metav1.Object {
+	if l.set != nil {
+		return l.set
+	}
+	return l.gateway
+}
+
 func (l *listener) hostname() string {
 	if l.spec.Hostname == nil {
 		return ""
@@ -55,6 +64,9 @@ func (l *listener) secure() bool {
 	return l.spec.Protocol == v1.HTTPSProtocolType || l.spec.Protocol == v1.TLSProtocolType
 }
 
+// known tells whether its protocol is served.
+func (l *listener) known() bool { return l.secure() || l.spec.Protocol == v1.HTTPProtocolType }
+
 // terminates tells whether TLS ends here, which needs a certificate.
 func (l *listener) terminates() bool { return l.secure() && l.mode() != Passthrough }
 
@@ -65,34 +77,40 @@ func (l *listener) served() bool {
 
 // gateways judges the listeners of all Gateways that are ours, the oldest first, and opens their ports.
 func (b *builder) gateways() {
-	b.listeners = map[types.NamespacedName][]*listener{}
 	b.ordered = gatewayapi.Ours(&b.Objects)
 	slices.SortFunc(b.ordered, func(a, b *v1.Gateway) int { return older(a, b) })
 	for _, g := range b.ordered {
 		var all []*listener
 		shut := refused(g).any()
-		for i := range g.Spec.Listeners {
-			l := &listener{gateway: g, spec: &g.Spec.Listeners[i]}
-			l.number, l.own = b.portOf(l)
-			b.judge(l, all)
-			all = append(all, l)
-			if l.served() && !shut && l.number != 0 {
-				b.open(l)
+		for _, p := range b.parents(g) {
+			for _, l := range p.listeners {
+				l.number, l.own = b.portOf(l)
+				b.judge(l, all)
+				all = append(all, l)
+				if l.served() && !shut && l.number != 0 {
+					b.open(l)
+				}
+			}
+			if p.set != nil {
+				b.sets = append(b.sets, p)
 			}
 		}
-		b.listeners[types.NamespacedName{Namespace: g.Namespace, Name: g.Name}] = all
 	}
 }
 
 func (b *builder) judge(l *listener, before []*listener) {
-	switch l.spec.Protocol {
-	case v1.HTTPProtocolType, v1.HTTPSProtocolType, v1.TLSProtocolType:
-	default:
-		l.accepted = fault{string(v1.ListenerReasonUnsupportedProtocol), fmt.Sprintf("the protocol %s is not served here", l.spec.Protocol)}
+	if len(before) >= listenersMax {
+		l.accepted = tooMany()
+		return
+	}
+	b.judgePort(l, before)
+	if !l.known() {
+		if !l.conflicted.any() {
+			l.accepted = fault{string(v1.ListenerReasonUnsupportedProtocol), fmt.Sprintf("the protocol %s is not served here", l.spec.Protocol)}
+		}
 		return
 	}
 	b.judgeKinds(l)
-	b.judgePort(l, before)
 	if l.terminates() {
 		b.judgeTLS(l)
 	}
@@ -126,10 +144,13 @@ func (b *builder) judgePort(l *listener, before []*listener) {
 		return
 	}
 	for _, other := range before {
-		alike := other.spec.Protocol == l.spec.Protocol || other.secure() && l.secure()
-		if other.spec.Port == l.spec.Port && alike && other.hostname() == l.hostname() {
-			l.conflicted = fault{string(v1.ListenerReasonHostnameConflict), fmt.Sprintf("listener %s has the same port and hostname", other.spec.Name)}
+		if f := other.conflictsWith(l); f.any() {
+			l.conflicted = f
+			return
 		}
+	}
+	if !l.known() {
+		return
 	}
 	if secure, shared := b.Shared[l.number]; shared && !l.own && secure != l.secure() {
 		l.accepted = fault{
@@ -142,6 +163,19 @@ func (b *builder) judgePort(l *listener, before []*listener) {
 			string(v1.ListenerReasonProtocolConflict), fmt.Sprintf("port %d has another protocol in %s", l.spec.Port, open.first),
 		}
 	}
+}
+
+// conflictsWith says why another listener of the Gateway, which comes later, cannot be at the same port.
+func (l *listener) conflictsWith(other *listener) fault {
+	alike := l.spec.Protocol == other.spec.Protocol || l.secure() && other.secure()
+	switch {
+	case l.spec.Port != other.spec.Port || l.accepted.any() || l.conflicted.any():
+	case other.spec.Protocol == v1.TCPProtocolType:
+		return fault{string(v1.ListenerReasonProtocolConflict), fmt.Sprintf("listener %s has another protocol at the port", l.spec.Name)}
+	case alike && l.hostname() == other.hostname():
+		return fault{string(v1.ListenerReasonHostnameConflict), fmt.Sprintf("listener %s has the same port and hostname", l.spec.Name)}
+	}
+	return fault{}
 }
 
 var errNoSecret = errors.New("only Secrets of the core group can be certificates")
@@ -161,7 +195,7 @@ func (b *builder) judgeTLS(l *listener) {
 		l.resolved = fault{string(v1.ListenerReasonInvalidCertificateRef), "tls has no certificateRefs"}
 	}
 	for i := range config.CertificateRefs {
-		certificate, reason, err := b.certificate(l.gateway, &config.CertificateRefs[i])
+		certificate, reason, err := b.certificate(l, &config.CertificateRefs[i])
 		if err != nil {
 			l.resolved = fault{string(reason), fmt.Sprintf("Secret %s: %v", config.CertificateRefs[i].Name, err)}
 			continue
@@ -181,8 +215,8 @@ func validates(frontend *v1.FrontendTLSConfig, port v1.PortNumber) bool {
 
 var errNotPermitted = errors.New("no ReferenceGrant of its namespace permits it")
 
-func (b *builder) certificate(g *v1.Gateway, to *v1.SecretObjectReference) (*tls.Certificate, v1.ListenerConditionReason, error) {
-	ref, isSecret := gatewayapi.SecretOf(g, to)
+func (b *builder) certificate(l *listener, to *v1.SecretObjectReference) (*tls.Certificate, v1.ListenerConditionReason, error) {
+	ref, isSecret := gatewayapi.SecretOf(l.object(), to)
 	if !isSecret {
 		return nil, v1.ListenerReasonInvalidCertificateRef, errNoSecret
 	}
@@ -199,11 +233,16 @@ func (b *builder) takes(l *listener, namespace string) bool {
 	if allowed := l.spec.AllowedRoutes; allowed != nil && allowed.Namespaces != nil {
 		from, selector = cmp.Or(*orZero(allowed.Namespaces.From), from), allowed.Namespaces.Selector
 	}
+	return b.fromNamespace(from, selector, l.object().GetNamespace(), namespace)
+}
+
+// fromNamespace tells whether an object of one namespace lets those of another in.
+func (b *builder) fromNamespace(from v1.FromNamespaces, selector *metav1.LabelSelector, own, namespace string) bool {
 	switch from {
 	case v1.NamespacesFromAll:
 		return true
 	case v1.NamespacesFromSame:
-		return namespace == l.gateway.Namespace
+		return namespace == own
 	case v1.NamespacesFromSelector:
 		chosen, err := metav1.LabelSelectorAsSelector(selector)
 		return err == nil && chosen.Matches(labels.Set(b.Namespace(namespace)))

@@ -39,10 +39,11 @@ func (b *builder) route(r *route) {
 	}
 	compiled, resolved, accepted := b.compile(r)
 	for _, ref := range ours {
-		fault := b.attach(r, &ref, b.listeners[parentOf(r, &ref)], compiled)
+		to := b.parent[parentOf(r, &ref)]
+		fault := b.attach(r, &ref, to.listeners, compiled)
 		if !fault.any() {
 			fault = accepted
-			reached(parentOf(r, &ref), r.policies)
+			reached(types.NamespacedName{Namespace: to.gateway.Namespace, Name: to.gateway.Name}, r.policies)
 		}
 		state.Parents = append(state.Parents, v1.RouteParentStatus{
 			ParentRef: ref, ControllerName: gatewayapi.Controller, Conditions: []metav1.Condition{
@@ -53,16 +54,18 @@ func (b *builder) route(r *route) {
 	}
 }
 
-// isOurs tells whether a reference names a Gateway that is served here.
+// isOurs tells whether a reference names a Gateway that is served here, or a ListenerSet of one.
 func (b *builder) isOurs(r *route, ref *v1.ParentReference) bool {
-	_, known := b.listeners[parentOf(r, ref)]
-	return known && (ref.Group == nil || *ref.Group == v1.GroupName) && (ref.Kind == nil || *ref.Kind == "Gateway")
+	return b.parent[parentOf(r, ref)] != nil && (ref.Group == nil || *ref.Group == v1.GroupName)
 }
 
-func parentOf(r *route, ref *v1.ParentReference) types.NamespacedName {
-	at := types.NamespacedName{Namespace: r.namespace(), Name: string(ref.Name)}
+func parentOf(r *route, ref *v1.ParentReference) parentKey {
+	at := parentKey{"Gateway", r.namespace(), string(ref.Name)}
 	if ref.Namespace != nil {
-		at.Namespace = string(*ref.Namespace)
+		at.namespace = string(*ref.Namespace)
+	}
+	if ref.Kind != nil {
+		at.kind = string(*ref.Kind)
 	}
 	return at
 }
@@ -73,7 +76,7 @@ func (b *builder) attach(r *route, ref *v1.ParentReference, all []*listener, com
 		return ref.SectionName != nil && *ref.SectionName != l.spec.Name || ref.Port != nil && *ref.Port != l.spec.Port
 	})
 	if len(meant) == 0 {
-		return fault{string(v1.RouteReasonNoMatchingParent), "the Gateway has no listener of that name and port"}
+		return fault{string(v1.RouteReasonNoMatchingParent), "it has no listener of that name and port"}
 	}
 	allowing := slices.DeleteFunc(meant, func(l *listener) bool { return !slices.Contains(l.kinds, r.kind) || !b.takes(l, r.namespace()) })
 	if len(allowing) == 0 {

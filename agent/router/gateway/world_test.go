@@ -63,6 +63,9 @@ func world(t *testing.T, text string) Input {
 		case "TLSRoute":
 			r := &v1.TLSRoute{}
 			in.TLSRoutes, o = append(in.TLSRoutes, r), r
+		case "ListenerSet":
+			s := &v1.ListenerSet{}
+			in.ListenerSets, o = append(in.ListenerSets, s), s
 		case "BackendTLSPolicy":
 			p := &v1.BackendTLSPolicy{}
 			in.BackendTLSPolicies, o = append(in.BackendTLSPolicies, p), p

@@ -13,7 +13,7 @@ func TestTheBundleIsThatOfTheModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := All()
-	if err != nil || len(all) != 7 {
+	if err != nil || len(all) != 8 {
 		t.Fatalf("%d definitions, %v", len(all), err)
 	}
 	for _, d := range all {

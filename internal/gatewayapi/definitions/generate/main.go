@@ -16,7 +16,9 @@ import (
 )
 
 // kinds are those that are served.
-var kinds = []string{"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants", "tlsroutes"}
+var kinds = []string{
+	"backendtlspolicies", "gatewayclasses", "gateways", "grpcroutes", "httproutes", "listenersets", "referencegrants", "tlsroutes",
+}
 
 const written = "zz_generated_definitions.json"
 
