@@ -33,6 +33,8 @@ type NodeNetwork interface {
 	Facts() plan.Facts
 	// Problems say which nodes' pods cannot be reached, and why.
 	Problems() []string
+	// Overlaps say which routes of the machine lead elsewhere with addresses of the cluster.
+	Overlaps() []string
 }
 
 // PolicyNetwork is a network that keeps pods from what NetworkPolicies forbid.

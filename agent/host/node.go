@@ -114,9 +114,11 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
 		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
 		ClusterDNS: c.Cluster.dns(), DNS: network.OwnAddress{},
-		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) { return c.podNetwork(ctx, runtime, translation) },
-		SetPeers:   func(own netip.Prefix, peers []plan.Node) { _ = routes.SetPeers(own, peers) }, // it has said what is wrong
-		Network:    routes, Services: translation, Announce: announcer.Set,
+		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) {
+			return c.podNetwork(ctx, runtime, translation, routes)
+		},
+		SetPeers: func(own netip.Prefix, peers []plan.Node) { _ = routes.SetPeers(own, peers) }, // it has said what is wrong
+		Network:  routes, Services: translation, Announce: announcer.Set,
 	}
 	if own, ok := runtime.(*embedded.Runtime); ok {
 		config.Policies = policyNetwork{table.New(network.DefaultBridge), own}
@@ -134,16 +136,21 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	return agent.Run(ctx, config)
 }
 
-// podNetwork asks the servers, and tells the runtime and the translation of Services what is inside the cluster.
-func (c NodeConfig) podNetwork(ctx context.Context, runtime cri.Runtime, translation *network.Translation) (agent.PodNetwork, error) {
+// podNetwork asks the servers, and tells the runtime, the translation of Services and the routes what is inside the cluster.
+func (c NodeConfig) podNetwork(
+	ctx context.Context, runtime cri.Runtime, translation *network.Translation, routes *network.Routes,
+) (agent.PodNetwork, error) {
 	cidr, nodeMaskSize, err := c.Cluster.PodNetwork(ctx, c.Client)
 	if err != nil {
 		return agent.PodNetwork{}, err
 	}
 	translation.SetClusterCIDR(cidr)
+	ranges := network.Ranges{Services: c.Cluster.Services}
 	if own, ok := runtime.(*embedded.Runtime); ok {
 		own.SetClusterCIDR(cidr)
+		ranges.Pods = cidr // with another runtime its own network has routes to pods
 	}
+	routes.SetRanges(ranges)
 	return agent.PodNetwork{PodCIDR: cidr, NodeMaskSize: nodeMaskSize}, nil
 }
 

@@ -49,7 +49,9 @@ type Routes struct {
 	mu       sync.Mutex
 	own      plan.Node
 	peers    []plan.Node
+	ranges   Ranges
 	problems []string // as of the last look
+	overlaps []string // as of the last look
 }
 
 // NewRoutes changes nothing before SetPeers. It fails when the machine cannot do what the mode says.
@@ -99,6 +101,7 @@ func (r *Routes) Run(ctx context.Context) {
 			if r.peers != nil {
 				_ = r.sync() // it has said what is wrong, and Problems does
 			}
+			r.lookForOverlaps()
 			r.mu.Unlock()
 		}
 	}
@@ -116,6 +119,37 @@ func (r *Routes) Problems() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.problems)
+}
+
+// SetRanges says what the cluster's addresses are, so that others' use of them is told.
+func (r *Routes) SetRanges(ranges Ranges) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ranges = ranges
+	r.lookForOverlaps()
+}
+
+// Overlaps say which routes of this machine lead elsewhere with addresses of the cluster.
+func (r *Routes) Overlaps() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.overlaps)
+}
+
+// lookForOverlaps changes nothing if the routes cannot be read: the next look may. r.mu is held.
+func (r *Routes) lookForOverlaps() {
+	routes, err := foreignRoutes(cmp.Or(r.config.Bridge, DefaultBridge))
+	if err != nil {
+		r.config.Logger.Warn("routes of this machine cannot be read", "err", err)
+		return
+	}
+	found := r.ranges.overlaps(routes)
+	for _, overlap := range found {
+		if !slices.Contains(r.overlaps, overlap) {
+			r.config.Logger.Warn("addresses of the cluster are in use elsewhere", "overlap", overlap)
+		}
+	}
+	r.overlaps = found
 }
 
 // sync compares the kernel with what it should have. r.mu is held.
