@@ -31,6 +31,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/policy"
 	"github.com/setpoint-io/setpoint/agent/private"
 	"github.com/setpoint-io/setpoint/agent/resolvconf"
+	"github.com/setpoint-io/setpoint/agent/router"
 	"github.com/setpoint-io/setpoint/agent/services"
 	"github.com/setpoint-io/setpoint/agent/shutdown"
 	"github.com/setpoint-io/setpoint/agent/simulated"
@@ -63,7 +64,9 @@ func Run(ctx context.Context, cfg Config) error {
 	var children sync.WaitGroup
 	defer children.Wait()
 	defer cancel()
-	a := &agent{Config: cfg, port: portOf(listener), changed: make(chan struct{}, 1), stopping: stopping, cancel: cancel}
+	a := &agent{
+		Config: cfg, port: portOf(listener), changed: make(chan struct{}, 1), stopping: stopping, cancel: cancel, asked: router.NewMetrics(),
+	}
 	if err := a.openStorage(ctx, &children); err != nil {
 		return err
 	}
@@ -97,6 +100,8 @@ type agent struct {
 	manager atomic.Pointer[pods.Manager]
 	// volumeStats is how full the volumes of claims are.
 	volumeStats *volumestats.Keeper
+	// asked counts what is asked of the ports of Ingresses and Gateways.
+	asked *router.Metrics
 	// users are those of the pods with user namespaces.
 	users *userns.Ranges
 }
@@ -433,7 +438,7 @@ func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manage
 	}
 	err := kubeletapi.Run(ctx, listener, kubeletapi.Config{
 		NodeName: a.NodeName, Runtime: a.Runtime, Pods: m, Dirs: podconfig.Dirs{Root: a.DataDir},
-		LocalVolumes: a.local, VolumeStats: a.volumeStats, RuntimeName: a.runtimeName(ctx),
+		LocalVolumes: a.local, VolumeStats: a.volumeStats, Collectors: a.collectors(), RuntimeName: a.runtimeName(ctx),
 		Configuration: func() any { return a.Settings.Effective() },
 		ProbeCounts:   m.ProbeCounts, TLS: a.ServerTLS, Guard: guard, Version: a.Version, Logger: a.Logger,
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -94,6 +95,8 @@ type Config struct {
 	Policies PolicyNetwork
 	// Ingress is where this node serves Ingresses. The zero Ports serve none.
 	Ingress router.Ports
+	// AccessLog gets a line for each request to these ports and those of Gateways. Nil: there is none.
+	AccessLog io.Writer
 	// Gateways reads the objects of the Gateway API, which are served where Ingresses are. Nil: none are.
 	Gateways dynamic.Interface
 	// DNS gives this machine the address of the cluster's DNS, which the agent serves. Nil: others do.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/informers"
 
 	"github.com/setpoint-io/setpoint/agent/router"
@@ -17,12 +18,23 @@ func (a *agent) serveIngresses(ctx context.Context, children *sync.WaitGroup, ev
 	if !a.Ingress.Any() {
 		return
 	}
-	run, err := router.Watch(router.Config{Informers: everywhere, Client: a.Client, Ports: a.Ingress, Gateways: a.Gateways, Logger: a.Logger})
+	run, err := router.Watch(router.Config{
+		Informers: everywhere, Client: a.Client, Ports: a.Ingress, Gateways: a.Gateways, Metrics: a.asked, AccessLog: a.AccessLog,
+		Logger: a.Logger,
+	})
 	if err != nil {
 		a.Logger.Error("Ingresses are not served", "err", err)
 		return
 	}
 	children.Go(func() { run(ctx) })
+}
+
+// collectors are what this node tells of itself in /metrics, beside its pods.
+func (a *agent) collectors() []prometheus.Collector {
+	if !a.Ingress.Any() {
+		return nil
+	}
+	return []prometheus.Collector{a.asked}
 }
 
 // nodeLabels say besides where Ingresses are served: "" if they are not, so that an earlier label does not stay.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -42,6 +43,7 @@ type Options struct {
 	EndPodsOnStop                       bool
 	GossipAddress                       string
 	Ingress                             router.Ports
+	AccessLog                           io.Writer
 	PodNetwork                          PodNetworkMode
 	Cluster                             Cluster
 	Logger                              *slog.Logger
@@ -156,7 +158,7 @@ func Run(ctx context.Context, o Options) error {
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
 			IP: ip, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, Settings: o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork,
-			Cluster: o.Cluster, Ingress: o.Ingress, Gateways: gateways, Logger: o.Logger,
+			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, Logger: o.Logger,
 		})
 	})
 	return group.Wait()

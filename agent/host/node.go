@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -75,6 +76,8 @@ type NodeConfig struct {
 	NodePortsOnLoopback bool
 	// Ingress is where this node serves Ingresses; the zero Ports serve none.
 	Ingress IngressPorts
+	// AccessLog gets a line of JSON for each request there. Nil: there is none.
+	AccessLog io.Writer
 	// Gateways reads the objects of the Gateway API; nil: no Gateways are served.
 	Gateways dynamic.Interface
 	// PodNetwork is how pods of other nodes are reached; empty means auto.
@@ -112,7 +115,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
-		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
+		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
 		ClusterDNS: c.Cluster.dns(), DNS: network.OwnAddress{},
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) {
 			return c.podNetwork(ctx, runtime, translation, routes)

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +63,7 @@ type VolumeStats interface {
 	All() []stats.VolumeStats
 }
 
-// Config of a server; all fields but LocalVolumes, VolumeStats, TLS and Logger are required.
+// Config of a server; all fields but LocalVolumes, VolumeStats, Collectors, TLS and Logger are required.
 type Config struct {
 	NodeName string
 	Runtime  cri.Runtime
@@ -79,6 +80,8 @@ type Config struct {
 	LocalVolumes LocalVolumes
 	// VolumeStats are those of volumes; nil tells of none.
 	VolumeStats VolumeStats
+	// Collectors are of other parts, for /metrics.
+	Collectors []prometheus.Collector
 	// TLS must accept no other certificates of clients than servers'. Nil serves plain HTTP, for tests.
 	TLS *tls.Config
 	// Guard decides who may ask; nil lets everybody, for tests.

@@ -226,5 +226,6 @@ func (s *server) registry() *prometheus.Registry {
 	if s.VolumeStats != nil {
 		r.MustRegister(volumeCollector{s.VolumeStats})
 	}
+	r.MustRegister(s.Collectors...)
 	return r
 }

@@ -11,5 +11,7 @@
 // is told and tried again. Run blocks until all its goroutines have ended, and waits for requests and connections under way for at most
 // drainTimeout.
 //
+// What is asked is counted by Ingress or route (Metrics), and logged on demand; a request waits for neither.
+//
 // Tested with real connections on loopback, and Ingresses in a fake cluster.
 package router

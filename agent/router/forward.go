@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -34,13 +33,13 @@ func routeOf(ctx context.Context) *table.Route {
 }
 
 // forward hands a request to one of the route's endpoints, of which there is one at least.
-func (r *router) forward(w http.ResponseWriter, req *http.Request, route *table.Route, at int) {
+func (r *router) forward(w *answer, req *http.Request, route *table.Route, at int) {
 	if limit := route.Options.BodyBytesMax; limit > 0 {
 		if req.ContentLength > limit {
 			http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
 			return
 		}
-		req.Body = http.MaxBytesReader(w, req.Body, limit)
+		req.Body = http.MaxBytesReader(w.ResponseWriter, req.Body, limit) // it closes the connection
 	}
 	ctx := context.WithValue(context.WithValue(req.Context(), routeKey{}, route), portKey{}, r.asked(at))
 	if route.Change != nil && route.Change.Timeout > 0 {
@@ -73,9 +72,6 @@ func (r *router) rewrite(p *httputil.ProxyRequest) {
 	client, _, _ := net.SplitHostPort(p.In.RemoteAddr)
 	p.Out.Header.Set("X-Forwarded-Port", fmt.Sprint(p.In.Context().Value(portKey{})))
 	p.Out.Header.Set("X-Real-Ip", client)
-	if p.Out.Header.Get("X-Request-Id") == "" {
-		p.Out.Header.Set("X-Request-Id", rand.Text())
-	}
 	if route.Change != nil {
 		changeRequest(route.Change, p.Out)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // limited is a listener with a number of connections at most; others wait to be accepted. Unlike those of netutil its connections can
@@ -11,12 +13,13 @@ import (
 type limited struct {
 	net.Listener
 	slots  chan struct{}
+	open   prometheus.Gauge
 	closed context.Context
 	close  context.CancelFunc
 }
 
-func newLimited(inner net.Listener, limit int) *limited {
-	l := &limited{Listener: inner, slots: make(chan struct{}, limit)}
+func newLimited(inner net.Listener, limit int, open prometheus.Gauge) *limited {
+	l := &limited{Listener: inner, slots: make(chan struct{}, limit), open: open}
 	l.closed, l.close = context.WithCancel(context.Background())
 	return l
 }
@@ -33,7 +36,11 @@ func (l *limited) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	release := sync.OnceFunc(func() { <-l.slots })
+	l.open.Inc()
+	release := sync.OnceFunc(func() {
+		l.open.Dec()
+		<-l.slots
+	})
 	return &counted{conn, release}, nil
 }
 

@@ -1,19 +1,24 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/setpoint-io/setpoint/agent/router/gateway"
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/agent/wait"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
@@ -47,7 +52,10 @@ type Config struct {
 	Ports  Ports
 	// Gateways reads the objects of the Gateway API; nil: no Gateways are served.
 	Gateways dynamic.Interface
-	Logger   *slog.Logger
+	Metrics  *Metrics
+	// AccessLog gets a line of JSON for each request. Nil: there is none.
+	AccessLog io.Writer
+	Logger    *slog.Logger
 }
 
 // Watch registers with the informers, before they start; run then serves until its context ends.
@@ -69,6 +77,9 @@ func newRouter(c Config, dial dialer) (*router, error) {
 		r.objects = gatewayapi.NewWatcher(gatewayapi.Config{
 			Client: c.Gateways, Discovery: c.Client.Discovery(), Changed: r.gatewayChanged, Logger: c.Logger,
 		})
+	}
+	if c.AccessLog != nil {
+		r.access = newAccessLog(c.AccessLog, c.Metrics)
 	}
 	r.secrets = gatewayapi.NamedSecrets(c.Client, table.CertificateOf, r.look, c.Logger)
 	r.authorities = gatewayapi.NamedConfigMaps(c.Client, table.AuthoritiesOf, r.look, c.Logger)
@@ -125,6 +136,9 @@ func (r *router) run(ctx context.Context) {
 			return
 		}
 	}
+	if r.access != nil {
+		defer r.logAccess(ctx)()
+	}
 	var children sync.WaitGroup
 	defer children.Wait()
 	if r.objects != nil {
@@ -137,6 +151,14 @@ func (r *router) run(ctx context.Context) {
 	r.follow(ctx)
 	r.listening.Wait()
 	r.waitForMirrors()
+}
+
+// logAccess writes the access log until it is told that nobody asks any more.
+func (r *router) logAccess(ctx context.Context) (end func()) {
+	live, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var writing sync.WaitGroup
+	writing.Go(func() { r.access.run(live) })
+	return func() { cancel(); writing.Wait() }
 }
 
 // follow keeps the table until ctx ends.
@@ -172,9 +194,27 @@ func (r *router) build(ctx context.Context) {
 		Service: table.ServiceFrom(services),
 	})
 	r.table.Store(built)
+	r.Metrics.keep(owners(ours, &objects))
 	if known {
 		r.buildGateways(ctx, objects)
 	}
+}
+
+// owners are all that requests may be for, in an order that stays.
+func owners(ingresses []*networkingv1.Ingress, objects *gatewayapi.Objects) (all []owner) {
+	for _, i := range ingresses {
+		all = append(all, owner{"Ingress", i.Namespace, i.Name})
+	}
+	for _, route := range objects.HTTPRoutes {
+		all = append(all, owner{gateway.HTTPRoute, route.Namespace, route.Name})
+	}
+	for _, route := range objects.GRPCRoutes {
+		all = append(all, owner{gateway.GRPCRoute, route.Namespace, route.Name})
+	}
+	slices.SortFunc(all, func(a, b owner) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+	return all
 }
 
 func (r *router) slices(namespace, service string) (found []*discoveryv1.EndpointSlice) {

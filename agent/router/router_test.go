@@ -51,7 +51,7 @@ func newSite(t *testing.T, objects ...any) *site {
 	port := func(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 	s.plain, s.secure = listeners[0].Addr().String(), listeners[1].Addr().String()
 	ports := Ports{HTTP: port(listeners[0]), HTTPS: port(listeners[1])}
-	config := Config{Ports: ports, Informers: factory, Client: s.client, Gateways: s.gateways(), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	config := Config{Ports: ports, Informers: factory, Client: s.client, Gateways: s.gateways(), Metrics: NewMetrics(), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	r, err := newRouter(config, s.dial)
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,7 @@ type router struct {
 	secrets     *gatewayapi.Named[*tls.Certificate]
 	authorities *gatewayapi.Named[*table.Authorities]
 	proxy       *httputil.ReverseProxy
+	access      *accessLog // nil: none
 	dial        dialer
 	// transports are those of proxy; mirrors has one for each copy of a request under way.
 	transports *transports
@@ -75,8 +76,8 @@ func (r *router) listen(ctx context.Context, port int, secure bool) {
 
 // serve serves one listener until ctx ends, and then lets requests under way end.
 func (r *router) serve(ctx context.Context, listener net.Listener, at int, secure bool) {
-	answer := func(w http.ResponseWriter, req *http.Request) { r.handle(w, req, at) }
-	sorted := newSorter(newLimited(listener, connectionsMax), r, at)
+	answer := func(w http.ResponseWriter, req *http.Request) { r.answer(w, req, at) }
+	sorted := newSorter(newLimited(listener, connectionsMax, r.Metrics.connections), r, at)
 	server := &http.Server{
 		Handler: http.HandlerFunc(answer), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
 		ErrorLog: slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug), Protocols: new(http.Protocols),
@@ -115,15 +116,20 @@ func (r *router) tlsConfig(at int) *tls.Config {
 	}}
 }
 
+// misdirected tells whether a connection for one host would reach another, whose certificate the client has not seen (RFC 9110 7.4).
+func (r *router) misdirected(req *http.Request, at int) bool {
+	return req.TLS != nil && req.TLS.ServerName != "" && r.owner(at, req.TLS.ServerName) != r.owner(at, hostname(req.Host))
+}
+
 // handle answers one request to a port, or hands it to the proxy.
-func (r *router) handle(w http.ResponseWriter, req *http.Request, at int) {
-	name := hostname(req.Host)
-	if req.TLS != nil && req.TLS.ServerName != "" && r.owner(at, req.TLS.ServerName) != r.owner(at, name) {
-		// A connection for one host must not reach another, whose certificate the client has not seen (RFC 9110 7.4).
+func (r *router) handle(w *answer, req *http.Request, at int) {
+	if r.misdirected(req, at) {
 		http.Error(w, "this connection is for another host", http.StatusMisdirectedRequest)
 		return
 	}
-	route := r.find(at, name, req)
+	name := hostname(req.Host)
+	w.route = r.find(at, name, req)
+	route := w.route
 	client, _ := netip.ParseAddrPort(req.RemoteAddr)
 	switch {
 	case route == nil:

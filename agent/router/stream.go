@@ -65,6 +65,8 @@ func (r *router) copyStream(ctx context.Context, client net.Conn, to stream, at 
 			return
 		}
 	}
+	r.Metrics.streams.Inc()
+	defer r.Metrics.streams.Dec()
 	both(ctx, client, backend)
 }
 

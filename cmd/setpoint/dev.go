@@ -26,7 +26,7 @@ func newDev() *cobra.Command {
 	cmd.Flags().
 		IntVar(&config.Port, "port", setpoint.DefaultPort, "port of the first replica; the others follow; 0: those of the last start, or free ones")
 	cmd.Flags().StringVar(&config.imagesDir, "images-dir", "", "folder of image archives to load (default <data-dir>/images)")
-	ingressFlags(cmd.Flags(), &config.ingress)
+	ingressFlags(cmd.Flags(), &config.ingress, &config.accessLog)
 	kubeletConfigFlag(cmd.Flags(), &config.kubeletConfig)
 	userNamespacesFlag(cmd.Flags(), &config.userNamespaces)
 	networkFlags(cmd.Flags(), &config.PodCIDR, &config.NodeMaskSize)

@@ -36,6 +36,7 @@ type devConfig struct {
 	userNamespaces string
 	node           host.Settings
 	ingress        host.IngressPorts
+	accessLog      bool
 	// out is told when the cluster is ready, for people.
 	out io.Writer
 }
@@ -107,7 +108,7 @@ func (c *devConfig) runNode(ctx context.Context, cluster *setpoint.Cluster) erro
 		return host.RunNode(ctx, host.NodeConfig{
 			Name: n.Name, Cluster: ofCluster, DataDir: n.DataDir, ImagesDir: c.imagesDir, IP: n.IP, Loopback: n.Loopback,
 			Listener: listener, ServerTLS: n.ServerTLS, Client: n.Client, Settings: c.node,
-			NodePortsOnLoopback: true, Ingress: c.ingress, Gateways: n.Gateways, Logger: c.Logger,
+			NodePortsOnLoopback: true, Ingress: c.ingress, AccessLog: writerIf(c.accessLog, c.out), Gateways: n.Gateways, Logger: c.Logger,
 		})
 	})
 }

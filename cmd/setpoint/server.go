@@ -55,6 +55,7 @@ func newAgent() *cobra.Command {
 	var options host.Options
 	var node nodeFlags
 	var podNetwork string
+	var accessLog bool
 	cmd := &cobra.Command{
 		Use:     "agent",
 		Short:   "Run the pods of this machine",
@@ -72,7 +73,7 @@ func newAgent() *cobra.Command {
 	cmd.Flags().IntVar(&options.Port, "port", 0, fmt.Sprintf("port on which servers reach this agent (default %d)", host.DefaultPort))
 	cmd.Flags().StringVar(&podNetwork, "pod-network", "auto",
 		"how pods of other nodes are reached: auto (a route to nodes on a link of this one, VXLAN to others), routes, vxlan or wireguard (encrypted to every node)")
-	ingressFlags(cmd.Flags(), &options.Ingress)
+	ingressFlags(cmd.Flags(), &options.Ingress, &accessLog)
 	node.add(cmd.Flags())
 	cmd.Flags().BoolVar(&options.EndPodsOnStop, "end-pods-on-stop", false,
 		"end the pods when this agent is stopped, within the KubeletConfiguration's times for a shutdown; otherwise they run on")
@@ -83,7 +84,7 @@ func newAgent() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		options.Logger, options.Cluster = logger, ofCluster
+		options.Logger, options.Cluster, options.AccessLog = logger, ofCluster, writerIf(accessLog, cmd.OutOrStdout())
 		if options.Settings, err = node.read(cmd.Flags()); err != nil {
 			return usageError{err}
 		}

@@ -45,11 +45,11 @@ func (b *builder) compile(r *route) (rules []*rule, resolved, accepted fault) {
 		name := types.NamespacedName{Namespace: r.namespace(), Name: r.object.GetName()}
 		switch {
 		case err.any():
-			shares = []share{{weight: 1, route: &table.Route{Ingress: name, Code: http.StatusInternalServerError}}}
+			shares = []share{{weight: 1, route: &table.Route{Ingress: name, Kind: r.kind, Code: http.StatusInternalServerError}}}
 		case change.Redirect != nil:
-			shares = []share{{weight: 1, route: &table.Route{Ingress: name, Change: change}}}
+			shares = []share{{weight: 1, route: &table.Route{Ingress: name, Kind: r.kind, Change: change}}}
 		case len(shares) == 0:
-			shares = []share{{weight: 1, route: &table.Route{Ingress: name, Change: change, Code: http.StatusInternalServerError}}}
+			shares = []share{{weight: 1, route: &table.Route{Ingress: name, Kind: r.kind, Change: change, Code: http.StatusInternalServerError}}}
 		}
 		matches, wrong := matchesOf(spec.Matches, shares)
 		keep(&resolved, &accepted, wrong)
@@ -83,7 +83,7 @@ func (b *builder) share(r *route, ref *v1.HTTPBackendRef, change *table.Change, 
 		made.weight = int(*ref.Weight)
 	}
 	made.route = &table.Route{
-		Ingress: types.NamespacedName{Namespace: r.namespace(), Name: r.object.GetName()}, Change: change, Options: options(limits),
+		Ingress: types.NamespacedName{Namespace: r.namespace(), Name: r.object.GetName()}, Kind: r.kind, Change: change, Options: options(limits),
 	}
 	own, wrong := b.change(r, ref.Filters)
 	if !wrong.any() {

@@ -22,8 +22,9 @@ type Table struct {
 
 // Route is what happens to a request.
 type Route struct {
-	// Ingress, or a route of the Gateway API, is whose it is.
+	// Ingress, or a route of the Gateway API of this Kind, is whose it is.
 	Ingress types.NamespacedName
+	Kind    string
 	// Backend is nil only if Code is set or Change redirects.
 	Backend *Backend
 	Options Options
