@@ -243,7 +243,7 @@ func (w *worker) containerConfig(
 	paths := w.notes.paths
 	w.mu.Unlock()
 	ips := podIPs(v.pod, v.runtime, w.m.HostIPs)
-	if paths == nil { // this agent has not mounted them, an earlier one did
+	if lacks(paths, c) { // an earlier agent mounted them, or an ephemeral container is the first to have one
 		var err error
 		if paths, err = w.mountVolumes(ctx, v, ips, false); err != nil {
 			return nil, err
@@ -284,6 +284,14 @@ func (w *worker) containerConfig(
 	}
 	given.AddTo(cfg)
 	return cfg, os.MkdirAll(filepath.Join(w.m.Dirs.PodLogs(v.pod), c.Name), 0o755)
+}
+
+// lacks tells whether a container has volumes that are not at one of these paths.
+func lacks(paths map[string]string, c *corev1.Container) bool {
+	return slices.ContainsFunc(volumes.Used(c), func(name string) bool {
+		_, has := paths[name]
+		return !has
+	})
 }
 
 // fileOf reads files of the volumes at these paths.

@@ -18,6 +18,7 @@ func TestLabelsAreSeenAtOnce(t *testing.T) {
 		pod.UID, pod.Labels = "uid-p", map[string]string{"at": "start"}
 		pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
 			Items: []corev1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}}}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
 		w.create(pod)
 		w.seeLabels(`at="start"`)
 		w.relabel("later")

@@ -19,6 +19,7 @@ func TestAnEvictedPodFailsAndLeavesNothing(t *testing.T) {
 	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
 		pod := newPod("p", "web")
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 		w.create(pod)
 		volume := filepath.Join(w.dir, "pods", string(pod.UID), "volumes")
 		if _, err := os.Stat(volume); err != nil {

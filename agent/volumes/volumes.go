@@ -100,12 +100,15 @@ type Input struct {
 	Setup bool
 }
 
-// Mount makes every volume of the pod ready, or brings its content up to date,
-// and returns the host's path of each by name.
+// Mount makes every volume ready that a container of the pod has, or brings its content up to date,
+// and returns the host's path of each by name. As with a kubelet, the others are left alone.
 func (m *Manager) Mount(ctx context.Context, in Input) (map[string]string, error) {
-	paths := map[string]string{}
+	paths, used := map[string]string{}, usedBy(in.Pod)
 	for i := range in.Pod.Spec.Volumes {
 		v := &in.Pod.Spec.Volumes[i]
+		if !used[v.Name] {
+			continue
+		}
 		path, err := m.mount(ctx, in, v)
 		if _, said := errors.AsType[*csi.StepError](err); said {
 			return nil, err

@@ -70,9 +70,13 @@ func newManager(t *testing.T, s *shelf) *Manager {
 
 func podWith(sources ...corev1.VolumeSource) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"app": "web"}}}
+	var mounts []corev1.VolumeMount
 	for i, s := range sources {
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: string(rune('a' + i)), VolumeSource: s})
+		name := string(rune('a' + i))
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: s})
+		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
 	}
+	p.Spec.Containers = []corev1.Container{{Name: "c", VolumeMounts: mounts}}
 	return p
 }
 
@@ -189,6 +193,36 @@ func TestMissingObjects(t *testing.T) {
 	}
 	if _, err := m.Mount(t.Context(), Input{Pod: podWith(corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}})}); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("err = %v", err)
+	}
+}
+
+// TestOnlyVolumesThatContainersHaveAreMounted: what nobody has need not be there either.
+func TestOnlyVolumesThatContainersHaveAreMounted(t *testing.T) {
+	file := corev1.EnvVar{Name: "V", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "a"}}}
+	for name, c := range map[string]struct {
+		change func(*corev1.PodSpec)
+		want   bool
+	}{
+		"nobody":               {func(s *corev1.PodSpec) { s.Containers[0].VolumeMounts = nil }, false},
+		"a container":          {func(*corev1.PodSpec) {}, true},
+		"an init container":    {func(s *corev1.PodSpec) { s.InitContainers, s.Containers = s.Containers, nil }, true},
+		"a variable of a file": {func(s *corev1.PodSpec) { s.Containers = []corev1.Container{{Env: []corev1.EnvVar{file}}} }, true},
+		"one that takes devices": {func(s *corev1.PodSpec) {
+			s.Containers = []corev1.Container{{VolumeDevices: []corev1.VolumeDevice{{Name: "a"}}}}
+		}, true},
+		"an ephemeral container": {func(s *corev1.PodSpec) {
+			s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon(s.Containers[0])}}
+			s.Containers = nil
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := podWith(configMap("nope"))
+			c.change(&p.Spec)
+			paths, err := newManager(t, &shelf{}).Mount(t.Context(), Input{Pod: p})
+			if tried := err != nil; tried != c.want || len(paths) != 0 {
+				t.Errorf("paths %v, err %v", paths, err)
+			}
+		})
 	}
 }
 
@@ -422,7 +456,6 @@ func TestKeysAreForTheirUser(t *testing.T) {
 	m, p := certified(t, &shelf{}, "ED25519")
 	user := int64(1234)
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: &user}
-	p.Spec.Containers = []corev1.Container{{}}
 	dir := mount(t, m, p)["a"]
 	info, err := os.Stat(dir + "/key.pem")
 	if err != nil || info.Mode().Perm() != 0o600 || ownerOf(info) != 1234 {
