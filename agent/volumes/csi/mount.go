@@ -53,6 +53,9 @@ func (m *Manager) publish(ctx context.Context, t *task, v *volume) error {
 	if err != nil || has && !t.info.republish {
 		return err
 	}
+	if err := m.onlyOne(t, v); err != nil {
+		return err
+	}
 	request, err := m.publishRequest(ctx, t)
 	if err != nil {
 		return err
