@@ -53,7 +53,7 @@ func (r *router) forward(w *answer, req *http.Request, route *table.Route, at in
 func (r *router) newProxy(t *transports) *httputil.ReverseProxy {
 	r.transports = t
 	return &httputil.ReverseProxy{
-		Rewrite: r.rewrite, Transport: r, ModifyResponse: r.answered, ErrorHandler: r.failed, FlushInterval: -1,
+		Rewrite: r.rewrite, Transport: r, ModifyResponse: r.answered, ErrorHandler: r.failed, FlushInterval: -1, BufferPool: &buffers{},
 		ErrorLog: slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug),
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// storeGoals are the figures of benchmarks that the product brings along, and of a
+// storeGoals are the figures of benchmarks that the product brings along (store, router), and of a
 // restart with many objects; store.sh measures them.
 var storeGoals = []goal{
 	{"store alone, 256 writers of 1 KiB, as multiple of F (≥ 4, aim 8)", "store", "xF", "F", 0, 0},
@@ -22,6 +22,11 @@ var storeGoals = []goal{
 	{"  longest apply", "snapshot", "apply-max-ms", "ms", 5, 0},
 	{"  beside it: commit p99", "snapshot", "calm-p99-ms", "ms", 0, 0},
 	{"  heap of a replica", "snapshot", "MiB/replica", "MiB", 0, 0},
+	{"router, 5 Ingresses: requests/s as multiple of a bare httputil.ReverseProxy (≥ 0.9)", "router", "x-bare", "x", 0, 0},
+	{"  5,000 Ingresses", "router", "x-bare-5000-hosts", "x", 0, 0},
+	{"  processor time of a request as multiple of the bare one's, 5 Ingresses", "router", "cpu-x-bare", "x", 0, 0},
+	{"  5,000 Ingresses", "router", "cpu-x-bare-5000-hosts", "x", 0, 0},
+	{"  requests/s, client and backend on the same machine", "router", "req/s", "/s", 0, 0},
 	{"restart with 200,000 objects, exec to /readyz", "restart", "readyz_ms", "ms", 3000, 0},
 	{"  to first linearizable LIST of 500", "restart", "first_list_ms", "ms", 3000, 0},
 	{"  to first ConfigMap", "restart", "first_create_ms", "ms", 0, 0},

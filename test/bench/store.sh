@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the store alone, and a restart with many objects: run.sh calls it.
+# Measures the store alone, the router, and a restart with many objects: run.sh calls it.
 #
 #   test/bench/store.sh BENCH RESULTS   the built harness; the file to add result lines to
 #   OBJECTS=200000                      objects in the server that is restarted
@@ -29,19 +29,23 @@ trap finish EXIT
 
 bench() { "$bench_binary" "$@" >>"$results"; }
 
-# go_bench NAME FLAGS...: one benchmark of the store, three replicas in one process.
+# go_bench PACKAGE NAME FLAGS...: one benchmark that the product brings along, in one process.
 go_bench() {
-  local name=$1
-  shift
-  TMPDIR=$dir "$dir/raftstore.test" -test.run '^$' -test.bench "^Benchmark$name\$" "$@" >"$dir/$name.txt"
+  local package=$1 name=$2
+  shift 2
+  TMPDIR=$dir "$dir/$package.test" -test.run '^$' -test.bench "^Benchmark$name\$" "$@" >"$dir/$name.txt"
   bench gobench <"$dir/$name.txt"
 }
 
 CGO_ENABLED=0 go test -c -o "$dir/raftstore.test" ./raftstore
 echo "bench: the store alone" >&2
-go_bench Store -test.benchtime 5s -test.count "$runs"
+go_bench raftstore Store -test.benchtime 5s -test.count "$runs"
 echo "bench: snapshots of 300 MiB under load" >&2
-go_bench Snapshot -test.benchtime 1x -test.timeout 10m
+go_bench raftstore Snapshot -test.benchtime 1x -test.timeout 10m
+
+echo "bench: the router beside a bare reverse proxy" >&2
+CGO_ENABLED=0 go test -c -o "$dir/router.test" ./agent/router
+go_bench router Router -test.benchtime 1x -test.count "$runs"
 
 echo "bench: restart with $objects objects" >&2
 data=$dir/server
