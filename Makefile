@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose conformance critest gateway differential envtest envtest-suites envtest-compare operators sweep metrics clients generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose conformance critest csi gateway differential envtest envtest-suites envtest-compare operators sweep metrics clients generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -46,6 +46,7 @@ check: ## format, vet and the rules of the house
 	$(GO) vet ./...
 	$(GO) -C test/controllerruntime vet .
 	$(GO) -C test/gateway vet ./...
+	$(GO) -C test/csi vet ./...
 	GOOS=darwin $(GO) vet . ./setpointtest/...
 	$(GO) tool staticcheck -checks inherit,-SA1019 ./... # SA1019: the API that we serve has deprecated fields
 	$(GO) tool go-errorlint ./...
@@ -71,6 +72,9 @@ conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A
 
 critest: build ## upstream's suite for container runtimes against setpoint cri (root): FOCUS=regexp SKIP= UPDATE=1
 	FOCUS='$(FOCUS)' SKIP='$(SKIP)' UPDATE=$(UPDATE) KEEP=$(KEEP) STATIC=$(STATIC) test/critest/run.sh
+
+csi: build ## upstream's suite for CSI drivers, with upstream's sidecars (root): FOCUS=regexp SKIP= UPDATE=1
+	FOCUS='$(FOCUS)' SKIP='$(SKIP)' TIMEOUT=$(TIMEOUT) MUST_PASS=$(MUST_PASS) UPDATE=$(UPDATE) PROCS=$(PROCS) KEEP=$(KEEP) test/csi/run.sh
 
 gateway: build ## upstream's suite for the Gateway API against bin/setpoint (root): RUN=HTTPRouteWeight UPDATE=1
 	RUN=$(RUN) UPDATE=$(UPDATE) KEEP=$(KEEP) test/gateway/run.sh

@@ -9,8 +9,8 @@ import (
 
 // modulesOfTests are modules beside the product's that use its libraries. Their
 // library versions are the product's, so that a cold CI compiles client-go once.
-// test/metrics is none of them: Prometheus wants newer ones, and make test leaves it out. Nor is
-// test/envtest/upstream: it builds upstream's programs with the versions that upstream chose.
+// test/metrics is none of them: Prometheus wants newer ones, and make test leaves it out. Nor are
+// test/envtest/upstream and test/csi: they build upstream's programs with the versions that upstream chose.
 var modulesOfTests = []string{"test/bench", "test/clients", "test/conformance", "test/differential", "test/envtest", "test/operators",
 	"test/controllerruntime", "setpointtest/envtest"}
 

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -17,8 +19,8 @@ type options struct {
 	suite        suite
 	classes      string
 	focus, skip  string
+	dir          string
 	mustPass     string
-	results      string
 	onlyMustPass bool
 	wholeList    bool
 	update       bool
@@ -50,19 +52,24 @@ func parseFlags() options {
 	flag.StringVar(&o.focus, "focus", "", "regular expression: only cases whose names match")
 	flag.StringVar(&o.skip, "skip", "^$", "regular expression: no cases whose names match")
 	flag.DurationVar(&o.suite.timeout, "timeout", 3*time.Hour, "the longest that the run may take; what is not done then has failed or was not run")
-	flag.StringVar(&o.mustPass, "must-pass", "passing.txt", "the list of cases that must pass")
-	flag.StringVar(&o.results, "results", "RESULTS.md", "where -update writes what passes and why the rest does not")
+	flag.Func("suite-flag", "one more flag of e2e.test", func(f string) error {
+		o.suite.flags = append(o.suite.flags, f)
+		return nil
+	})
+	flag.StringVar(&o.dir, "dir", ".", "folder of cases.tsv, passing.txt, missing.tsv and, written by -update, RESULTS.md")
+	flag.StringVar(&o.mustPass, "must-pass", "", "the list of cases that must pass; default: passing.txt of the folder")
 	flag.BoolVar(&o.onlyMustPass, "only-must-pass", false, "run only the cases of that list")
 	flag.BoolVar(&o.wholeList, "whole-list", false, "run only the cases of that list, and fail if one of them was not run")
 	flag.BoolVar(&o.update, "update", false, "add cases that pass newly to the list")
 	flag.Parse()
+	o.mustPass = cmp.Or(o.mustPass, filepath.Join(o.dir, "passing.txt"))
 	return o
 }
 
 // conform runs the wanted cases and prints the table. It is false if a case that
 // must pass did not.
 func conform(ctx context.Context, o options) (ok bool, err error) {
-	all, err := readCases()
+	all, err := readCases(o.dir)
 	if err != nil {
 		return false, err
 	}
@@ -113,5 +120,5 @@ func (o options) keep(all []testCase, passing map[string]bool) error {
 	if err := writeNames(o.mustPass, passing); err != nil {
 		return err
 	}
-	return writeResults(o.results, all, passing)
+	return writeResults(o.dir, all, passing)
 }

@@ -22,7 +22,7 @@ func readNames(path string) (map[string]bool, error) {
 	return names, nil
 }
 
-const listHeader = "# The cases of the conformance suite that must pass: `make conformance UPDATE=1` adds to it.\n"
+const listHeader = "# The cases that must pass: a run with UPDATE=1 adds to it.\n"
 
 func writeNames(path string, names map[string]bool) error {
 	lines := strings.Join(slices.Sorted(maps.Keys(names)), "\n")

@@ -2,23 +2,20 @@ package main
 
 import (
 	"bytes"
-	_ "embed"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-//go:embed missing.tsv
-var missingTSV string
-
 // resultsHeader begins RESULTS.md.
 const resultsHeader = `# Results
 
-Written by the tool (` + "`make conformance UPDATE=1`" + `) from cases.tsv, passing.txt and missing.tsv: do not edit.
+Written by the tool (` + "`UPDATE=1`" + `) from cases.tsv, passing.txt and missing.tsv: do not edit.
 
 `
 
@@ -28,9 +25,13 @@ type reason struct {
 	why   string
 }
 
-func readReasons() ([]reason, error) {
+func readReasons(dir string) ([]reason, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "missing.tsv"))
+	if err != nil {
+		return nil, err
+	}
 	var reasons []reason
-	for line := range strings.Lines(missingTSV) {
+	for line := range strings.Lines(string(text)) {
 		number := len(reasons) + 1
 		pattern, why, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if !ok {
@@ -114,8 +115,8 @@ func writeCounts(out io.Writer, all []testCase, passing map[string]bool) {
 }
 
 // writeResults brings RESULTS.md up to date with the list of cases that pass.
-func writeResults(path string, all []testCase, passing map[string]bool) error {
-	reasons, err := readReasons()
+func writeResults(dir string, all []testCase, passing map[string]bool) error {
+	reasons, err := readReasons(dir)
 	if err != nil {
 		return err
 	}
@@ -123,5 +124,5 @@ func writeResults(path string, all []testCase, passing map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, text, 0o644)
+	return os.WriteFile(filepath.Join(dir, "RESULTS.md"), text, 0o644)
 }

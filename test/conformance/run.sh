@@ -13,6 +13,10 @@
 #   TIMEOUT=3h        the longest that all may take
 #   SERVERS=1         replicas of the control plane
 #   KUBECONFIG_OF=f   examine this cluster instead of one of its own
+#   LIST=DIR          the cases of cases.tsv there, and what is kept about them beside it (test/csi)
+#   SUITE_FLAG=flag   one more flag of the suite
+#   BESIDE=program    runs beside the cluster: is told the kubeconfig and KEEP, and prints `ready`
+#   BUILD_ONLY=1      builds what is needed, for a run without network
 #   KEEP=DIR          where output and report go; default: a new folder below /tmp
 #   STATIC=DIR        where busybox and bash-static are, for images; default: from Debian's packages
 set -euo pipefail
@@ -25,7 +29,7 @@ class=${CLASS:-A,B}
 ready_timeout_seconds=60
 empty_timeout_seconds=60
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
-server_pid= real_node= all_well=
+server_pid= beside_pid= real_node= all_well=
 [[ $class == *[CD]* ]] && real_node=1
 mkdir -p "$suite_dir" "$keep"
 
@@ -52,6 +56,7 @@ finish() {
   if [[ -n $server_pid ]]; then
     # Containers outlive their agent: what an interrupted suite left must go first.
     [[ -z $real_node ]] || empty_node
+    [[ -z $beside_pid ]] || { kill "$beside_pid" && wait "$beside_pid"; } 2>/dev/null || true
     kill "$server_pid" 2>/dev/null || true
     wait "$server_pid" 2>/dev/null || true
   fi
@@ -119,6 +124,10 @@ pack_images() {
     -module "$(sources)" -out "$images_dir/conformance.tar"
 }
 [[ -z $real_node ]] || pack_images
+if [[ ${BUILD_ONLY:-} == 1 ]]; then
+  all_well=1
+  exit
+fi
 
 # The kubectl that is built in, unless the tests shall call another one.
 kubectl=${KUBECTL:-$keep/kubectl}
@@ -144,7 +153,18 @@ if [[ -z $kubeconfig ]]; then
   done
 fi
 
+if [[ -n ${BESIDE:-} ]]; then
+  "$BESIDE" "$kubeconfig" "$keep" >"$keep/beside.log" 2>&1 &
+  beside_pid=$!
+  until grep -q '^ready$' "$keep/beside.log"; do
+    kill -0 "$beside_pid" 2>/dev/null || { cat "$keep/beside.log" >&2; exit 2; }
+    sleep 0.1
+  done
+fi
+
 flags=()
+[[ -n ${LIST:-} ]] && flags+=(-dir "$LIST")
+[[ -n ${SUITE_FLAG:-} ]] && flags+=(-suite-flag "$SUITE_FLAG")
 [[ ${MUST_PASS:-} == 1 ]] && flags+=(-only-must-pass)
 [[ ${UPDATE:-} == 1 ]] && flags+=(-update)
 [[ ${SUITE:-} == short ]] && flags+=(-must-pass short/cases.txt -whole-list)

@@ -27,6 +27,8 @@ type suite struct {
 	kubeconfig, dir         string
 	procs                   int
 	timeout                 time.Duration
+	// flags are further ones of the test program.
+	flags []string
 }
 
 func (s suite) logPath() string { return filepath.Join(s.dir, logName) }
@@ -66,13 +68,14 @@ func firstOf(first, second error) error {
 }
 
 func (s suite) args(cases []testCase) []string {
-	return []string{
+	args := []string{
 		"--procs=" + strconv.Itoa(s.procs), "--focus=" + focusOn(cases), "--timeout=" + s.timeout.String(),
 		"--no-color", "--silence-skips", "--output-interceptor-mode=none", "--output-dir=" + s.dir, "--json-report=" + reportName, "--keep-going",
 		s.binary, "--",
 		"--kubeconfig=" + s.kubeconfig, "--provider=skeleton", "--kubectl-path=" + s.kubectl,
 		"--dump-logs-on-failure=false", "--disable-log-dump=true",
 	}
+	return append(args, s.flags...)
 }
 
 func readReport(path string) ([]types.Report, error) {

@@ -1,16 +1,8 @@
 #!/usr/bin/env bash
-# The part of run.sh that runs in the network namespace: a cluster, the suite, the end of the cluster.
+# The part of run.sh that runs in a network namespace of its own (../alone.sh): a cluster, the suite, the end of the cluster.
 set -euo pipefail
 
 ready_timeout_seconds=60
-ip link set lo up
-# The node's address, beside loopback. Nothing else can be reached.
-ip link add outside type veth peer name beyond
-ip address add 192.0.2.10/24 dev outside
-ip link set outside up
-ip link set beyond up
-ip route add default via 192.0.2.1
-
 "$setpoint" dev --data-dir "$keep/cluster" --port 6443 --simulated-nodes 0 --images-dir "$suite_dir/images" --ingress-http-port 8000 \
   --ingress-https-port 8001 --load-balancer-addresses 192.0.2.64/27 --log-level warn >"$keep/setpoint.log" 2>&1 &
 server=$!

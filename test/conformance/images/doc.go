@@ -7,7 +7,7 @@
 // or CoreDNS. The image for DNS with glibc has no glibc: it asks with the same programs as agnhost, which
 // upstream builds with musl. What PATH finds as sh is bash, because Debian's busybox takes variables
 // such as data-1 out of the environment, which upstream's does not; /bin/sh is
-// busybox, for its messages, but in agnhost. nginx is busybox' httpd on the same port and folder.
+// busybox, for its messages, but in agnhost and where cases call the dd of coreutils. nginx is busybox' httpd on the same port and folder.
 //
 // Tests cover the file system of a layer and that the archive names each image.
 package main

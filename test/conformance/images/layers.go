@@ -17,6 +17,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
+// The users and groups of all images. Cases want other numbers to have no name.
+const (
+	passwd = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n"
+	groups = "root:x:0:\nnogroup:x:65534:\n"
+)
+
 const websiteDir = "/usr/share/nginx/html"
 
 // programs are what the images are made of.
@@ -42,6 +48,7 @@ func (p programs) layers() (map[layer]v1.Layer, error) {
 		kitten: p.kittenFiles, nautilus: func() ([]file, error) { return p.html("nautilus") },
 		sampleAPIServer: func() ([]file, error) { return alone(p.sampleAPIServer, "sample-apiserver") },
 		etcd:            func() ([]file, error) { return alone(p.etcd, "usr/local/bin/etcd") },
+		coreutils:       coreutilsFiles,
 	} {
 		files, err := make()
 		if err == nil {
@@ -74,8 +81,7 @@ func (p programs) userland() ([]file, error) {
 	files := []file{
 		busybox, bash, {path: "usr/local/bin/sh", mode: 0o777, link: "/bin/bash"},
 		folder("tmp", 0o1777), folder("root", 0o700), folder("home", 0o755), folder("var/run", 0o755), folder("usr/local/bin", 0o755),
-		text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\nuser-defined-in-image:x:1000:1000::/home:/bin/sh\n"),
-		text("etc/group", "root:x:0:\nnogroup:x:65534:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n"),
+		text("etc/passwd", passwd), text("etc/group", groups),
 		client,
 	}
 	for _, name := range []string{"nc", "dig", "nslookup", "getent"} {
@@ -89,10 +95,27 @@ func (p programs) userland() ([]file, error) {
 	return files, nil
 }
 
+// coreutilsFiles have dd take a flag that busybox' lacks, and that is advice only.
+func coreutilsFiles() ([]file, error) {
+	const dd = `#!/bin/sh
+for word; do
+  shift
+  [ "$word" = oflag=nocache ] || set -- "$@" "$word"
+done
+exec busybox dd "$@"
+`
+	return []file{
+		{path: "bin/sh", mode: 0o777, link: "/bin/bash"}, // as for agnhost
+		{path: "usr/local/bin/dd", mode: 0o755, content: []byte(dd)},
+	}, nil
+}
+
 func (p programs) agnhostFiles() ([]file, error) {
 	files := []file{
 		folder("uploads", 0o755), {path: "agnhost-2", mode: 0o777, link: "agnhost"},
 		{path: "bin/sh", mode: 0o777, link: "/bin/bash"}, // busybox' runs its own nc, whatever PATH says
+		text("etc/passwd", passwd+"user-defined-in-image:x:1000:1000::/home:/bin/sh\n"),
+		text("etc/group", groups+"user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n"),
 	}
 	porter := filepath.Join(p.module, "test/images/agnhost/porter")
 	for target, source := range map[string]string{"agnhost": p.agnhost, "localhost.crt": filepath.Join(porter, "localhost.crt"), "localhost.key": filepath.Join(porter, "localhost.key")} {

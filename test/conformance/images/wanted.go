@@ -22,6 +22,7 @@ const (
 	nautilus
 	sampleAPIServer
 	etcd
+	coreutils
 )
 
 // image is one that cases run.
@@ -43,7 +44,7 @@ func wanted() []image {
 		{"registry.k8s.io/e2e-test-images/busybox:1.36.1-1", nil, shell}, // named in manifests, not in the list
 		{named(imageutils.Agnhost), []layer{agnhost}, tester("pause")},
 		{named(imageutils.AgnhostPrev), []layer{agnhost}, tester("pause")},
-		{named(imageutils.GlibcDnsTesting), nil, shell},
+		{named(imageutils.GlibcDnsTesting), []layer{coreutils}, shell},
 		{named(imageutils.Pause), []layer{agnhost}, v1.Config{Entrypoint: []string{"/agnhost", "pause"}}},
 		{named(imageutils.Nginx), []layer{website}, server},
 		{named(imageutils.NginxNew), []layer{website}, server},
