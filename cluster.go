@@ -72,6 +72,8 @@ type Config struct {
 	// node's part; zero: what is in force.
 	PodCIDR      string
 	NodeMaskSize int
+	// ServiceCIDR is from where Services have addresses, the same at every start; "": 10.96.0.0/16.
+	ServiceCIDR string
 	// LoadBalancerAddresses is where Services of that type get their addresses from, as the flag has it; "": the nodes' addresses.
 	LoadBalancerAddresses string
 	// DNS is "builtin" or "none", as the flag; "": builtin.
@@ -109,7 +111,7 @@ func (c *Config) Validate() error {
 	case c.InMemory && (c.DataDir != "" || c.Port != 0 || c.OpenToPods):
 		return errInMemory
 	}
-	_, err := server.ParsePodNetwork(c.PodCIDR, c.NodeMaskSize)
+	_, err := server.ParsePodNetwork(c.PodCIDR, c.NodeMaskSize, c.ServiceCIDR)
 	_, schedulingErr := profile.Read(c.SchedulerConfig)
 	_, balancersErr := loadbalancer.Parse(c.LoadBalancerAddresses)
 	_, dnsErr := dnsservice.Parse(c.DNS)
@@ -213,7 +215,7 @@ func (c *Cluster) openAudit() error {
 }
 
 func (c *Cluster) startServers(ctx context.Context) error {
-	pods, err := server.ParsePodNetwork(c.config.PodCIDR, c.config.NodeMaskSize)
+	pods, err := server.ParsePodNetwork(c.config.PodCIDR, c.config.NodeMaskSize, c.config.ServiceCIDR)
 	if err != nil {
 		return err
 	}

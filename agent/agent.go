@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/pods"
 	"github.com/setpoint-io/setpoint/agent/policy"
 	"github.com/setpoint-io/setpoint/agent/private"
-	"github.com/setpoint-io/setpoint/agent/resolvconf"
 	"github.com/setpoint-io/setpoint/agent/router"
 	"github.com/setpoint-io/setpoint/agent/services"
 	"github.com/setpoint-io/setpoint/agent/shutdown"
@@ -104,6 +104,8 @@ type agent struct {
 	asked *router.Metrics
 	// users are those of the pods with user namespaces.
 	users *userns.Ranges
+	// serviceRange is where Services have their addresses from, once it is known.
+	serviceRange atomic.Pointer[netip.Prefix]
 }
 
 func (c *Config) listen() (net.Listener, error) {
@@ -199,7 +201,7 @@ func (a *agent) pods(
 	cfg := pods.Config{
 		NodeName: a.NodeName, Client: a.Client, Runtime: a.Runtime, RuntimeName: a.runtimeName(ctx),
 		HostIPs: []string{a.NodeIP.String()}, Dirs: dirs,
-		DNS:     resolvconf.Node{Servers: a.ClusterDNS, Domain: a.ClusterDomain, Path: a.resolvConf()},
+		DNS:     a.resolver,
 		Objects: lookup, Events: recorder, Status: sender,
 		Images:   a.puller(recorder, lookup),
 		Volumes:  mounter,
@@ -355,6 +357,7 @@ func (a *agent) usePodCIDR(ctx context.Context, watch *nodeWatch, cidr string) e
 		}
 	}
 	watch.believe(podNetwork)
+	a.serviceRange.Store(&podNetwork.Services)
 	if !podNetwork.has(cidr) {
 		return fmt.Errorf("%w: %s is not a /%d of %s", errForeignRange, cidr, podNetwork.NodeMaskSize, podNetwork.PodCIDR)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/resolvconf"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 // serveNames answers the names of the cluster if this node has a network for that.
@@ -28,6 +29,15 @@ func (a *agent) serveNames(ctx context.Context, children *sync.WaitGroup, everyw
 		Logger: a.Logger,
 	})
 	children.Go(func() { run(ctx) })
+}
+
+// resolver says how pods ask for names: by the cluster's DNS, at the address that its range of Services gives it.
+func (a *agent) resolver() resolvconf.Node {
+	servers := a.ClusterDNS
+	if services := a.serviceRange.Load(); a.Settings.ClusterDNS == nil && services != nil && services.IsValid() {
+		servers = []string{servicerange.DNS(*services).String()}
+	}
+	return resolvconf.Node{Servers: servers, Domain: a.ClusterDomain, Path: a.resolvConf()}
 }
 
 // resolvConf is the node's file of servers and search paths; "": none.

@@ -17,6 +17,8 @@ import (
 type PodNetwork struct {
 	PodCIDR      netip.Prefix
 	NodeMaskSize int
+	// Services is where Services have their addresses from; zero: the default range.
+	Services netip.Prefix
 }
 
 // errForeignRange says that a node's range is none of its cluster's: routes to it would lead

@@ -50,6 +50,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/volumeattach"
 	"github.com/setpoint-io/setpoint/controllers/volumebinder"
 	"github.com/setpoint-io/setpoint/controllers/volumeexpander"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 // all lists the controllers. A new one is a folder and a line here.
@@ -84,7 +85,7 @@ func all(cfg Config) []reconcile.Controller {
 		gateway.New(len(cfg.LoadBalancers.Pool) > 0),
 		endpointslice.New(),
 		loadbalancer.New(cfg.LoadBalancers),
-		dnsservice.New(cfg.WithoutDNS),
+		dnsservice.New(cfg.WithoutDNS, servicerange.DNS(cfg.PodNetwork.Services)),
 		servicecidr.New(cfg.Monitors),
 		addressrepair.New(),
 		endpointslicemirroring.New(),

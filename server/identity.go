@@ -23,6 +23,7 @@ func newIdentity(config Config) (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
+	self.Services = config.PodNetwork.Services
 	keeper, err := trust.NewKeeper(config.Trust, self, time.Now(), config.Logger)
 	if err != nil {
 		return nil, err

@@ -2,15 +2,18 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -50,7 +53,12 @@ func newLone(t *testing.T) *lone {
 
 func (l *lone) start(cidr string, mask int) (*Server, kubernetes.Interface) {
 	l.t.Helper()
-	network, err := ParsePodNetwork(cidr, mask)
+	return l.startWith(cidr, mask, "")
+}
+
+func (l *lone) startWith(cidr string, mask int, services string) (*Server, kubernetes.Interface) {
+	l.t.Helper()
+	network, err := ParsePodNetwork(cidr, mask, services)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -127,6 +135,63 @@ func TestThePodNetworkIsTheClusters(t *testing.T) {
 	s, client = l.start("10.40.0.0/13", 0)
 	l.inForce(ctx, s, client, "10.40.0.0/13 by /25")
 	l.stop(s)
+}
+
+// TestServicesHaveTheirRange: the API, DNS and all others have addresses of it, certificates say so, and it never changes.
+func TestServicesHaveTheirRange(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l := newLone(t)
+	s, client := l.startWith("", 0, "172.30.0.0/20")
+	l.inForce(ctx, s, client, podnetwork.Default().String())
+	drawn, err := client.CoreV1().Services("default").Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	if err != nil || !netip.MustParsePrefix("172.30.0.0/20").Contains(netip.MustParseAddr(drawn.Spec.ClusterIP)) {
+		t.Fatalf("%+v, %v", drawn, err)
+	}
+	for name, want := range map[string]string{"default/kubernetes": "172.30.0.1", "kube-system/kube-dns": "172.30.0.10"} {
+		namespace, service, _ := strings.Cut(name, "/")
+		if got := l.addressOf(ctx, client, namespace, service); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if _, _, services, err := PodNetworkInForce(ctx, client); err != nil || services.String() != "172.30.0.0/20" {
+		t.Errorf("nodes are told %s, %v", services, err)
+	}
+	certificate, err := tls.Dial("tcp", l.address.Endpoint, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer certificate.Close()
+	if err := certificate.ConnectionState().PeerCertificates[0].VerifyHostname("172.30.0.1"); err != nil {
+		t.Error(err)
+	}
+	l.stop(s)
+	for _, other := range []string{"", "172.31.0.0/20"} {
+		s, _ = l.startWith("", 0, other)
+		if err := s.Wait(ctx); !errors.Is(err, podnetwork.ErrServicesStay) {
+			t.Errorf("started with %q: %v", other, err)
+		}
+		l.stop(s)
+	}
+	s, client = l.startWith("", 0, "172.30.0.0/20")
+	l.inForce(ctx, s, client, podnetwork.Default().String())
+	l.stop(s)
+}
+
+// addressOf waits for a Service.
+func (l *lone) addressOf(ctx context.Context, client kubernetes.Interface, namespace, name string) string {
+	l.t.Helper()
+	for {
+		got, err := client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			return got.Spec.ClusterIP
+		}
+		if !apierrors.IsNotFound(err) || !process.Sleep(ctx, readyPollInterval) {
+			l.t.Fatal(err)
+		}
+	}
 }
 
 // manyNodes creates nodes and waits until each has a range of its own.

@@ -35,6 +35,7 @@ type Options struct {
 	GossipAddress                                   string
 	PodCIDR                                         string
 	NodeMaskSize                                    int
+	ServiceCIDR                                     string
 	LoadBalancerAddresses                           string
 	SchedulerConfig                                 string
 	DNS                                             string
@@ -67,7 +68,7 @@ func (o *Options) Validate() error {
 	if _, err := o.servers(); err != nil {
 		return err
 	}
-	_, err := ParsePodNetwork(o.PodCIDR, o.NodeMaskSize)
+	_, err := ParsePodNetwork(o.PodCIDR, o.NodeMaskSize, o.ServiceCIDR)
 	_, schedulingErr := profile.Read(o.SchedulerConfig)
 	_, balancersErr := loadbalancer.Parse(o.LoadBalancerAddresses)
 	_, dnsErr := dnsservice.Parse(o.DNS)
@@ -104,7 +105,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := process.CheckPort(o.listenAddress(servers)); err != nil {
 		return err
 	}
-	pods, err := ParsePodNetwork(o.PodCIDR, o.NodeMaskSize)
+	pods, err := ParsePodNetwork(o.PodCIDR, o.NodeMaskSize, o.ServiceCIDR)
 	if err != nil {
 		return err
 	}

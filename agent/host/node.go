@@ -25,32 +25,16 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/policy/table"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 // Cluster is what a node must know of its cluster and cannot get from the Kubernetes API.
 type Cluster struct {
-	// PodNetwork asks the servers from where pods have their addresses, and how large each
-	// node's part is. Older servers do not say: theirs is the default.
-	PodNetwork func(context.Context, kubernetes.Interface) (cidr netip.Prefix, nodeMaskSize int, err error)
-	// Services covers the addresses of Services.
-	Services netip.Prefix
+	// PodNetwork asks the servers from where pods have their addresses, how large each node's part is, and from where
+	// Services have theirs. Older servers do not say: theirs are the defaults.
+	PodNetwork func(context.Context, kubernetes.Interface) (pods netip.Prefix, nodeMaskSize int, services netip.Prefix, err error)
 	// CompletePod sets the defaults of a pod and says what is wrong with it, as the API does.
 	CompletePod func(*corev1.Pod) error
-}
-
-// dnsHost is which address of the Services is that of the cluster's DNS.
-const dnsHost = 10
-
-// dns is where pods ask for names.
-func (c Cluster) dns() []string {
-	if !c.Services.IsValid() {
-		return nil
-	}
-	address := c.Services.Masked().Addr()
-	for range dnsHost {
-		address = address.Next()
-	}
-	return []string{address.String()}
 }
 
 // NodeConfig is one node in this process.
@@ -96,7 +80,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	defer runtime.Close(context.WithoutCancel(ctx))
 	machine.SpareFromOOM(c.Logger)
 	translation := network.NewTranslation(network.TranslationConfig{
-		Services: c.Cluster.Services, Bridge: network.DefaultBridge, LoopbackPorts: c.NodePortsOnLoopback,
+		Services: servicerange.Default, Bridge: network.DefaultBridge, LoopbackPorts: c.NodePortsOnLoopback,
 	})
 	ip, _ := netip.AddrFromSlice(c.IP)
 	announcer := network.NewAnnouncer(ip.Unmap(), c.Logger)
@@ -116,7 +100,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
 		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
-		ClusterDNS: c.Cluster.dns(), DNS: network.OwnAddress{},
+		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: network.OwnAddress{},
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) {
 			return c.podNetwork(ctx, runtime, translation, routes)
 		},
@@ -143,18 +127,19 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 func (c NodeConfig) podNetwork(
 	ctx context.Context, runtime cri.Runtime, translation *network.Translation, routes *network.Routes,
 ) (agent.PodNetwork, error) {
-	cidr, nodeMaskSize, err := c.Cluster.PodNetwork(ctx, c.Client)
+	pods, nodeMaskSize, services, err := c.Cluster.PodNetwork(ctx, c.Client)
 	if err != nil {
 		return agent.PodNetwork{}, err
 	}
-	translation.SetClusterCIDR(cidr)
-	ranges := network.Ranges{Services: c.Cluster.Services}
+	ranges := network.Ranges{Pods: pods, Services: services}
+	translation.SetRanges(ranges)
 	if own, ok := runtime.(*embedded.Runtime); ok {
-		own.SetClusterCIDR(cidr)
-		ranges.Pods = cidr // with another runtime its own network has routes to pods
+		own.SetRanges(ranges)
+	} else {
+		ranges.Pods = netip.Prefix{} // another runtime has a network of its own, with routes to pods
 	}
 	routes.SetRanges(ranges)
-	return agent.PodNetwork{PodCIDR: cidr, NodeMaskSize: nodeMaskSize}, nil
+	return agent.PodNetwork{PodCIDR: pods, NodeMaskSize: nodeMaskSize, Services: services}, nil
 }
 
 func (c NodeConfig) runtime(ctx context.Context) (cri.Runtime, error) {
@@ -173,7 +158,7 @@ func (c NodeConfig) runtime(ctx context.Context) (cri.Runtime, error) {
 	}
 	return embedded.New(embedded.Config{
 		DataDir: runtimeDir(c.DataDir), ImagesDir: images, NodeName: c.Name,
-		ServiceCIDR: c.Cluster.Services, PodPIDsMax: c.Settings.PodPIDsMax,
+		PodPIDsMax:          c.Settings.PodPIDsMax,
 		ReservedMemoryBytes: c.Settings.Reserved.Memory().Value(), ReservedPIDs: c.Settings.ReservedPIDs(),
 		Logger: c.Logger,
 	})

@@ -103,12 +103,12 @@ func (n *Network) SetPodCIDR(prefix netip.Prefix) error {
 	return nil
 }
 
-// SetClusterCIDR says which range covers the pods of all nodes: what goes to it keeps its source. SetPodCIDR uses it; later
-// it changes nothing.
-func (n *Network) SetClusterCIDR(prefix netip.Prefix) {
+// SetRanges says which range covers the pods of all nodes: what goes to it keeps its source; and which the Services. SetPodCIDR
+// uses them; later they change nothing.
+func (n *Network) SetRanges(ranges Ranges) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.config.ClusterCIDR = prefix
+	n.config.ClusterCIDR, n.config.ServiceCIDR = ranges.Pods, ranges.Services
 }
 
 // Ready returns nil when pods can be connected.

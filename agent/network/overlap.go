@@ -28,7 +28,7 @@ func (r Ranges) overlaps(routes []foreignRoute) (all []string) {
 		prefix       netip.Prefix
 	}{
 		{"pod network", "start the servers with another --pod-cidr, or give the machine another network", r.Pods},
-		{"range of Services", "give the machine another network", r.Services},
+		{"range of Services", "give the machine another network, or start a new cluster with another --service-cidr", r.Services},
 	} {
 		for _, route := range routes {
 			if !of.prefix.IsValid() || !route.to.Overlaps(of.prefix) || !route.direct && route.to.Bits() < of.prefix.Bits() {

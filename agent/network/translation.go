@@ -34,6 +34,8 @@ type Translation struct {
 	mu      sync.Mutex
 	cluster netip.Prefix
 	current map[ServiceAddress]Service
+	// outdated: the table was made with other ranges.
+	outdated bool
 	// here counts the Services of each pod of this node.
 	here map[netip.Addr]int
 	// spreads and maps are the chains and the maps of endpoints that are there.
@@ -47,11 +49,13 @@ type Translation struct {
 // NewTranslation changes nothing before Replace.
 func NewTranslation(config TranslationConfig) *Translation { return &Translation{config: config} }
 
-// SetClusterCIDR says where pods have their addresses from: others are outside. It holds from the next Replace on.
-func (t *Translation) SetClusterCIDR(prefix netip.Prefix) {
+// SetRanges says where pods have their addresses from: others are outside; and where Services have theirs. It holds from the next
+// Replace on, for which Damaged asks.
+func (t *Translation) SetRanges(ranges Ranges) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.cluster = prefix
+	t.outdated = t.outdated || ranges != (Ranges{t.cluster, t.config.Services})
+	t.cluster, t.config.Services = ranges.Pods, ranges.Services
 }
 
 // ErrNotReplaced is what Change returns when the table's content is not known: Replace comes first.
@@ -76,6 +80,7 @@ func (t *Translation) Replace(services []Service) error {
 	if err := t.commit(rules, nil, services); err != nil {
 		return err
 	}
+	t.outdated = false
 	t.current = make(map[ServiceAddress]Service, len(services))
 	for _, s := range services {
 		t.current[s.ServiceAddress] = s
@@ -190,12 +195,12 @@ func (t *Translation) countHere(before, now []Service, gone, added changes) {
 	}
 }
 
-// Damaged tells whether somebody else has changed the rules of the table. It costs one question to the kernel while nobody
-// changes anything.
+// Damaged tells whether somebody else has changed the rules of the table, or they are of other ranges. It costs one question to the
+// kernel while nobody changes anything.
 func (t *Translation) Damaged() (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.current == nil {
+	if t.current == nil || t.outdated {
 		return true, nil
 	}
 	now, err := generation()

@@ -16,8 +16,8 @@ const gatewayOfTest = "10.199.7.1"
 // newTranslation removes its table with the test: the network namespace is that of all tests.
 func newTranslation(t *testing.T) *Translation {
 	t.Helper()
-	translation := NewTranslation(TranslationConfig{Services: netip.MustParsePrefix("10.197.0.0/16"), Bridge: "sptest0"})
-	translation.SetClusterCIDR(netip.MustParsePrefix("10.199.0.0/16"))
+	translation := NewTranslation(TranslationConfig{Bridge: "sptest0"})
+	translation.SetRanges(Ranges{Pods: netip.MustParsePrefix("10.199.0.0/16"), Services: netip.MustParsePrefix("10.197.0.0/16")})
 	t.Cleanup(func() { translate(t, translation) })
 	return translation
 }

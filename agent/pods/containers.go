@@ -118,7 +118,7 @@ func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container
 		return fail(reasonConfig, err)
 	}
 	sandbox := v.runtime.ReadySandbox()
-	sandboxCfg, err := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS, w.m.Users.Of(w.uid))
+	sandboxCfg, err := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS(), w.m.Users.Of(w.uid))
 	if err != nil {
 		return fail(reasonConfig, err)
 	}

@@ -34,12 +34,13 @@ type Config struct {
 	RuntimeName string
 	HostIPs     []string
 	Dirs        podconfig.Dirs
-	DNS         resolvconf.Node
-	Objects     podconfig.Objects
-	Events      events.Recorder
-	Status      *status.Manager
-	Images      *images.Puller
-	Volumes     *volumes.Manager
+	// DNS is how pods ask for names; nil: they do not.
+	DNS     func() resolvconf.Node
+	Objects podconfig.Objects
+	Events  events.Recorder
+	Status  *status.Manager
+	Images  *images.Puller
+	Volumes *volumes.Manager
 	// Contents tells when a ConfigMap or Secret of a pod's volumes changes; nil leaves that to a look now and then.
 	Contents Contents
 	// Allocatable is what the node can give; pods beyond it are rejected.
@@ -95,6 +96,9 @@ type Manager struct {
 func New(cfg Config) *Manager {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.DNS == nil {
+		cfg.DNS = func() resolvconf.Node { return resolvconf.Node{} }
 	}
 	return &Manager{Config: cfg, workers: map[types.UID]*worker{}, allocations: map[types.UID]*allocation{},
 		mirrors: mirrors{all: map[types.UID]*corev1.Pod{}}}

@@ -46,7 +46,7 @@ func (w *worker) createSandbox(ctx context.Context, v view) {
 		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
 		return
 	}
-	cfg, err := podconfig.Sandbox(v.pod, attempt, w.m.Dirs, w.m.DNS, users)
+	cfg, err := podconfig.Sandbox(v.pod, attempt, w.m.Dirs, w.m.DNS(), users)
 	if err != nil {
 		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
 		return
@@ -81,7 +81,7 @@ func (w *worker) takeUsers(ctx context.Context, pod *corev1.Pod) (*userns.Range,
 
 // tellOmitted says what the resolver of the pod does not get.
 func (w *worker) tellOmitted(pod *corev1.Pod) {
-	_, omitted := w.m.DNS.Pod(pod)
+	_, omitted := w.m.DNS().Pod(pod)
 	for _, text := range omitted {
 		w.m.Events.Event(events.Pod(pod), corev1.EventTypeWarning, events.DNSConfigForming, text)
 	}
@@ -181,7 +181,7 @@ func (w *worker) refresh(ctx context.Context, v view) {
 
 // hostsFile writes the pod's /etc/hosts and returns its path.
 func (w *worker) hostsFile(v view) (string, error) {
-	content, err := hosts(v.pod, podIPs(v.pod, v.runtime, w.m.HostIPs), w.m.DNS.Domain)
+	content, err := hosts(v.pod, podIPs(v.pod, v.runtime, w.m.HostIPs), w.m.DNS().Domain)
 	if err != nil {
 		return "", err
 	}

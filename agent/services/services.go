@@ -216,7 +216,7 @@ func (w *watch) check() {
 	case err != nil:
 		w.Logger.Warn("cannot see whether the rules of Services are there", "err", err)
 	case damaged && w.told:
-		w.Logger.Warn("somebody has changed the rules of Services: setting them again")
+		w.Logger.Warn("the rules of Services are not as they should be: setting them again")
 		w.told = false
 	}
 }

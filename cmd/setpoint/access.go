@@ -55,7 +55,7 @@ func balancerFlag(flags *pflag.FlagSet, addresses *string) {
 // dnsFlag says who serves the names of the cluster.
 func dnsFlag(flags *pflag.FlagSet, by *string) {
 	flags.StringVar(by, "dns", "builtin", "who answers for names of the cluster: 'builtin' (each node, as the Service kube-dns), or 'none' "+
-		"(you make the Service and what serves it, such as CoreDNS, at its address 10.96.0.10)")
+		"(you make the Service and what serves it, such as CoreDNS, at the tenth address of --service-cidr)")
 }
 
 // gatewayFlag says whether the definitions of the Gateway API are made.
@@ -65,8 +65,8 @@ func gatewayFlag(flags *pflag.FlagSet, made *bool) {
 }
 
 // networkFlags are upstream's names for where pods get their addresses from.
-func networkFlags(flags *pflag.FlagSet, podCIDR *string, nodeMaskSize *int) {
-	inGroup(flags, "Addresses of pods", func() {
+func networkFlags(flags *pflag.FlagSet, podCIDR *string, nodeMaskSize *int, serviceCIDR *string) {
+	inGroup(flags, "Addresses of pods and Services", func() {
 		flags.StringVar(
 			podCIDR,
 			"pod-cidr",
@@ -78,6 +78,12 @@ func networkFlags(flags *pflag.FlagSet, podCIDR *string, nodeMaskSize *int) {
 			"node-cidr-mask-size",
 			0,
 			"prefix length of each node's part of it (default: what is in force, 24 in a new cluster)",
+		)
+		flags.StringVar(
+			serviceCIDR,
+			"service-cidr",
+			"",
+			"IPv4 range of Services, the same at every start of every server (default 10.96.0.0/16): it never changes",
 		)
 	})
 }

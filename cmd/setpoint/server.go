@@ -29,7 +29,7 @@ func newServer() *cobra.Command {
 		StringVar(&options.TokenFile, "token-file", "", "a join token: the server does not start if it is of another cluster than the trust folder")
 	cmd.Flags().
 		StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; another port if it is taken; empty: no gossip")
-	networkFlags(cmd.Flags(), &options.PodCIDR, &options.NodeMaskSize)
+	networkFlags(cmd.Flags(), &options.PodCIDR, &options.NodeMaskSize, &options.ServiceCIDR)
 	balancerFlag(cmd.Flags(), &options.LoadBalancerAddresses)
 	dnsFlag(cmd.Flags(), &options.DNS)
 	gatewayFlag(cmd.Flags(), &options.GatewayAPI)
@@ -105,4 +105,4 @@ func newAgent() *cobra.Command {
 }
 
 // ofCluster is what nodes know of their cluster.
-var ofCluster = host.Cluster{PodNetwork: server.PodNetworkInForce, Services: server.ServiceCIDR, CompletePod: server.CompletePod}
+var ofCluster = host.Cluster{PodNetwork: server.PodNetworkInForce, CompletePod: server.CompletePod}

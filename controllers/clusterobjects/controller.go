@@ -67,7 +67,7 @@ func ensure(ctx context.Context, client kubernetes.Interface, o *Objects, now ti
 		ensurePriorityClasses(ctx, client, o.PriorityClasses),
 		ensureLevels(ctx, client, o.Levels),
 		ensureSchemas(ctx, client, o.Schemas),
-		ensureServiceCIDR(ctx, client, o.ServiceCIDR),
+		EnsureServiceCIDR(ctx, client, o.ServiceCIDR),
 		ensureAuthentication(ctx, client, o.Authentication),
 		ensureTokenTracking(ctx, client, now),
 	)

@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 )
 
 // Upstream's names.
 const (
-	defaultServiceCIDR = "kubernetes"
 	// authenticationConfig is where API servers behind this one read whom to believe: the
 	// authority of clients, and the front proxies that name users.
 	authenticationConfig = "extension-apiserver-authentication"
@@ -29,13 +30,13 @@ const (
 // cached reads are not older than the last pass's writes, seen by the same server.
 var cached = metav1.GetOptions{ResourceVersion: "0"}
 
-// ensureServiceCIDR shows the range and that it is in use.
-func ensureServiceCIDR(ctx context.Context, client kubernetes.Interface, cidr netip.Prefix) error {
+// EnsureServiceCIDR shows the range and that it is in use.
+func EnsureServiceCIDR(ctx context.Context, client kubernetes.Interface, cidr netip.Prefix) error {
 	ranges := client.NetworkingV1().ServiceCIDRs()
-	have, err := ranges.Get(ctx, defaultServiceCIDR, cached)
+	have, err := ranges.Get(ctx, podnetwork.ServiceCIDR, cached)
 	if apierrors.IsNotFound(err) {
 		have, err = ranges.Create(ctx, &networkingv1.ServiceCIDR{
-			ObjectMeta: metav1.ObjectMeta{Name: defaultServiceCIDR},
+			ObjectMeta: metav1.ObjectMeta{Name: podnetwork.ServiceCIDR},
 			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{cidr.String()}},
 		}, metav1.CreateOptions{})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,11 +34,11 @@ func Parse(text string) (none bool, err error) {
 	return false, fmt.Errorf("--dns %q: %w", text, ErrFlag)
 }
 
-// New keeps the Service, or, with none, keeps it away.
-func New(none bool) reconcile.Controller {
+// New keeps the Service, at the address given, or, with none, keeps it away.
+func New(none bool, address netip.Addr) reconcile.Controller {
 	return reconcile.Controller{Name: "dns-service-controller", Reads: []reconcile.Read{reconcile.Services},
 		Run: func(ctx context.Context, env *reconcile.Env) error {
-			c := &controller{env, none, reconcile.Services.From(env)}
+			c := &controller{env, none, address, reconcile.Services.From(env)}
 			return c.run(ctx)
 		}}
 }
@@ -45,6 +46,7 @@ func New(none bool) reconcile.Controller {
 type controller struct {
 	env      *reconcile.Env
 	none     bool
+	address  netip.Addr
 	services reconcile.Cache[*corev1.Service]
 }
 
@@ -88,7 +90,7 @@ func (c *controller) keep(ctx context.Context) error {
 			return nil // the cache was behind, and an event is on its way
 		}
 	case !c.none && missing:
-		_, err = client.Create(ctx, service(), metav1.CreateOptions{})
+		_, err = client.Create(ctx, service(c.address), metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
@@ -102,7 +104,7 @@ func (c *controller) keep(ctx context.Context) error {
 }
 
 // service has upstream's names and labels, by which policies and programs find it.
-func service() *corev1.Service {
+func service(address netip.Addr) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: clusterdns.Service,
@@ -112,7 +114,7 @@ func service() *corev1.Service {
 			Annotations: map[string]string{"prometheus.io/port": fmt.Sprint(metricsPort), "prometheus.io/scrape": "true"},
 		},
 		Spec: corev1.ServiceSpec{
-			ClusterIP: clusterdns.Address,
+			ClusterIP: address.String(),
 			Ports: []corev1.ServicePort{
 				{Name: "dns", Port: dnsPort, Protocol: corev1.ProtocolUDP},
 				{Name: "dns-tcp", Port: dnsPort, Protocol: corev1.ProtocolTCP},

@@ -2,6 +2,7 @@ package dnsservice
 
 import (
 	"errors"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,12 +37,14 @@ func put(t *testing.T, w *reconciletest.World, labels map[string]string) {
 	}
 }
 
+var address = netip.MustParseAddr("10.96.0.10")
+
 func TestTheServiceIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := reconciletest.New(t)
-		w.Run(New(false))
+		w.Run(New(false, address))
 		w.Settle()
-		if s := get(t, w); s == nil || s.Spec.ClusterIP != clusterdns.Address || len(s.Spec.Ports) != 3 {
+		if s := get(t, w); s == nil || s.Spec.ClusterIP != address.String() || len(s.Spec.Ports) != 3 {
 			t.Fatalf("%v", s)
 		}
 		w.Writes()
@@ -66,7 +69,7 @@ func TestOthersServicesStay(t *testing.T) {
 				w := reconciletest.New(t)
 				put(t, w, map[string]string{"k8s-app": "kube-dns"})
 				w.Writes()
-				w.Run(New(none))
+				w.Run(New(none, address))
 				w.Settle()
 				if writes := w.Writes(); len(writes) > 0 {
 					t.Errorf("%v", writes)
@@ -80,7 +83,7 @@ func TestWithoutTheBuiltInOneOursGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := reconciletest.New(t)
 		put(t, w, map[string]string{clusterdns.ProxyLabel: clusterdns.ProxyName})
-		w.Run(New(true))
+		w.Run(New(true, address))
 		w.Settle()
 		if s := get(t, w); s != nil {
 			t.Errorf("%v", s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -21,8 +22,6 @@ import (
 const (
 	// Name is the Service's, in the namespace default.
 	Name = "kubernetes"
-	// ClusterIP is the first address of the range of Services.
-	ClusterIP = "10.96.0.1"
 
 	portName  = "https"
 	httpsPort = 443
@@ -42,14 +41,14 @@ type Server struct {
 	Addresses []string
 }
 
-// New keeps the Service. servers are all API servers that there are now, targetPort is shown in
+// New keeps the Service, at the address given. servers are all API servers that there are now, targetPort is shown in
 // the Service; the endpoints have their own.
-func New(servers func() []Server, targetPort int32) reconcile.Controller {
+func New(servers func() []Server, address netip.Addr, targetPort int32) reconcile.Controller {
 	return reconcile.Controller{
 		Name:  "kubernetes-service-controller",
 		Reads: Reads(),
 		Run: func(ctx context.Context, env *reconcile.Env) error {
-			c := &controller{env: env, servers: servers, targetPort: targetPort,
+			c := &controller{env: env, servers: servers, address: address, targetPort: targetPort,
 				services: reconcile.Services.From(env), slices: reconcile.EndpointSlices.From(env)}
 			return c.run(ctx)
 		},
@@ -62,6 +61,7 @@ func Reads() []reconcile.Read { return []reconcile.Read{reconcile.Services, reco
 type controller struct {
 	env        *reconcile.Env
 	servers    func() []Server
+	address    netip.Addr
 	targetPort int32
 	services   reconcile.Cache[*corev1.Service]
 	slices     reconcile.Cache[*discoveryv1.EndpointSlice]
@@ -117,7 +117,7 @@ func (c *controller) keepService(ctx context.Context) error {
 	_, err = c.env.Client.CoreV1().Services(metav1.NamespaceDefault).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: Name, Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"}},
 		Spec: corev1.ServiceSpec{
-			ClusterIP: ClusterIP,
+			ClusterIP: c.address.String(),
 			Ports:     []corev1.ServicePort{{Name: portName, Port: httpsPort, TargetPort: intstr.FromInt32(c.targetPort)}},
 		},
 	}, metav1.CreateOptions{})

@@ -1,6 +1,7 @@
 package kubernetesservice
 
 import (
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -51,12 +52,14 @@ func slicesIn(t *testing.T, w *reconciletest.World) (all []string) {
 	return all
 }
 
+var address = netip.MustParseAddr("172.30.0.1")
+
 func TestTheServiceFollowsTheServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := reconciletest.New(t)
 		var servers atomic.Pointer[[]Server]
 		servers.Store(&[]Server{{Endpoint: "192.0.2.2:6443"}, {Endpoint: "192.0.2.2:6444"}})
-		w.Run(New(func() []Server { return *servers.Load() }, 6443))
+		w.Run(New(func() []Server { return *servers.Load() }, address, 6443))
 		w.Settle()
 		if diff := cmp.Diff([]string{"kubernetes 192.0.2.2", "kubernetes-6444 192.0.2.2"}, slicesIn(t, w)); diff != "" {
 			t.Error(diff)
@@ -71,7 +74,7 @@ func TestTheServiceFollowsTheServers(t *testing.T) {
 		}
 		w.Settle()
 		service, err := w.Client.CoreV1().Services("default").Get(t.Context(), Name, metav1.GetOptions{})
-		if err != nil || service.Spec.ClusterIP != ClusterIP {
+		if err != nil || service.Spec.ClusterIP != address.String() {
 			t.Errorf("%v, %v", service, err)
 		}
 		servers.Store(&[]Server{{Endpoint: "192.0.2.3:6443"}})

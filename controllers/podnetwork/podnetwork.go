@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 const (
@@ -17,8 +19,9 @@ const (
 )
 
 var (
-	// ErrCIDR and ErrNodeMaskSize say what is wrong with a flag.
-	ErrCIDR         = errors.New("--pod-cidr must be an IPv4 range such as " + DefaultCIDR + " that does not overlap that of Services")
+	// ErrCIDR, ErrOverlap and ErrNodeMaskSize say what is wrong with a flag.
+	ErrCIDR         = errors.New("--pod-cidr must be an IPv4 range such as " + DefaultCIDR)
+	ErrOverlap      = errors.New("--pod-cidr and --service-cidr must not overlap")
 	ErrNodeMaskSize = fmt.Errorf(
 		"--node-cidr-mask-size must be from the prefix of --pod-cidr to %d more, and at most %d",
 		maxNodeRangesBits,
@@ -31,21 +34,25 @@ var (
 type Network struct {
 	CIDR         netip.Prefix
 	NodeMaskSize int
+	// Services is where Services have their addresses from. It never changes.
+	Services netip.Prefix
 }
 
 // Default is the network of a cluster whose servers were not told another.
 func Default() Network {
-	return Network{CIDR: netip.MustParsePrefix(DefaultCIDR), NodeMaskSize: DefaultNodeMaskSize}
+	return Network{CIDR: netip.MustParsePrefix(DefaultCIDR), NodeMaskSize: DefaultNodeMaskSize, Services: servicerange.Default}
 }
 
-// Parse reads the flags; either may be empty or 0. services is the range that pods must keep clear of.
-func Parse(cidr string, nodeMaskSize int, services netip.Prefix) (Network, error) {
-	n := Network{NodeMaskSize: nodeMaskSize}
+// Parse reads the flags --pod-cidr, --node-cidr-mask-size and --service-cidr; each may be empty or 0.
+func Parse(cidr string, nodeMaskSize int, services string) (n Network, err error) {
+	n.NodeMaskSize = nodeMaskSize
 	if cidr != "" {
-		var err error
-		if n.CIDR, err = netip.ParsePrefix(cidr); err != nil || n.CIDR.Overlaps(services) {
+		if n.CIDR, err = netip.ParsePrefix(cidr); err != nil {
 			return n, fmt.Errorf("%q: %w", cidr, ErrCIDR)
 		}
+	}
+	if n.Services, err = servicerange.Parse(services); err != nil {
+		return n, err
 	}
 	return n, n.Or(Default()).Validate()
 }
@@ -58,6 +65,9 @@ func (n Network) Or(other Network) Network {
 	if n.NodeMaskSize == 0 {
 		n.NodeMaskSize = other.NodeMaskSize
 	}
+	if !n.Services.IsValid() {
+		n.Services = other.Services
+	}
 	return n
 }
 
@@ -68,8 +78,10 @@ func (n Network) Validate() error {
 		return fmt.Errorf("%s: %w", n.CIDR, ErrCIDR)
 	case n.NodeMaskSize < n.CIDR.Bits() || n.NodeMaskSize > min(n.CIDR.Bits()+maxNodeRangesBits, maxNodeMaskSize):
 		return fmt.Errorf("%d with %s: %w", n.NodeMaskSize, n.CIDR, ErrNodeMaskSize)
+	case n.CIDR.Overlaps(n.Services):
+		return fmt.Errorf("%s and %s: %w", n.CIDR, n.Services, ErrOverlap)
 	}
-	return nil
+	return servicerange.Validate(n.Services)
 }
 
 // Range reads the range of a node and reports whether it is one that this network gives.

@@ -11,8 +11,6 @@ package clusterdns
 const (
 	// Service is upstream's name of it, whatever serves it.
 	Service = "kube-dns"
-	// Address is the tenth of the range of Services.
-	Address = "10.96.0.10"
 	// ProxyLabel says that others than the proxies of Services serve a Service; ProxyName is its value where nodes answer themselves.
 	ProxyLabel = "service.kubernetes.io/service-proxy-name"
 	ProxyName  = "setpoint-dns"

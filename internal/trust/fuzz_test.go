@@ -1,6 +1,7 @@
 package trust_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func FuzzCertificateRequest(f *testing.F) {
 		if err != nil {
 			return // a key that cannot be certified
 		}
-		server, err := serving.SignNodeServing(parsed, address, time.Now())
+		server, err := serving.SignNodeServing(parsed, address, netip.Prefix{}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,19 +3,21 @@ package trust
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
-// apiNames are the names by which every server is reached besides its own:
+// apiNames are the names by which every server is reached besides its own, and the address of the API's Service:
 // from the machine itself and from pods. No node may hold a certificate for one.
 var apiNames = []string{
 	"localhost", "127.0.0.1", "::1",
 	"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
-	"10.96.0.1",
 }
 
 // IssueServer makes the identity of a server: it serves the API and calls its peers and the agents.
@@ -49,7 +51,7 @@ func (ca *CA) IssueNodeServing(node string, clients *CA, now time.Time) (*Identi
 	if err := ValidateNodeName(node); err != nil {
 		return nil, err
 	}
-	id, err := ca.issue(nodeServer(node, ""), now)
+	id, err := ca.issue(nodeServer(node, "", netip.Prefix{}), now)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +63,11 @@ func nodeClient(node string) leaf {
 	return leaf{commonName: nodePrefix + node, group: GroupNodes, client: true}
 }
 
-// nodeServer bears the node's name, and the address from which a server saw it call.
-func nodeServer(node, seen string) leaf {
+// nodeServer bears the node's name, and the address from which a server saw it call, but none of the Services.
+func nodeServer(node, seen string, services netip.Prefix) leaf {
 	l := leaf{commonName: nodePrefix + node, group: GroupNodes, names: []string{node}, server: true}
-	if ip := net.ParseIP(seen); ip != nil && ip.IsGlobalUnicast() && !slices.Contains(apiNames, ip.String()) {
+	ip, err := netip.ParseAddr(seen)
+	if ip = ip.Unmap(); err == nil && ip.IsGlobalUnicast() && !servicerange.Or(services).Contains(ip) {
 		l.names = append(l.names, ip.String())
 	}
 	return l

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -59,8 +60,8 @@ func (ca *CA) SignNode(request *NodeRequest, now time.Time) ([]byte, error) {
 // SignNodeServing makes the certificate with which the node serves, in PEM; ca is a
 // NodeServing. It bears the node's name, and seen, the address from which a server saw
 // the node call, unless it is loopback or the API's. What the request names is left out.
-func (ca *CA) SignNodeServing(request *NodeRequest, seen string, now time.Time) ([]byte, error) {
-	return ca.signNode(nodeServer(request.Node, seen), request, now)
+func (ca *CA) SignNodeServing(request *NodeRequest, seen string, services netip.Prefix, now time.Time) ([]byte, error) {
+	return ca.signNode(nodeServer(request.Node, seen, services), request, now)
 }
 
 func (ca *CA) signNode(l leaf, request *NodeRequest, now time.Time) ([]byte, error) {

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -108,7 +109,7 @@ func TestSignNodeServing(t *testing.T) {
 	}
 	request := must[*NodeRequest](t)(ParseNodeRequest(requestOf(t, pkix.Name{CommonName: "system:node:a", Organization: []string{"system:nodes"}}), "a"))
 	for seen, want := range map[string]int{"192.0.2.7": 1, "127.0.0.1": 0, "::1": 0, "10.96.0.1": 0, "0.0.0.0": 0, "evil.example": 0, "": 0} {
-		certificate := must[*x509.Certificate](t)(ParseCertificate(must[[]byte](t)(serving.SignNodeServing(request, seen, now))))
+		certificate := must[*x509.Certificate](t)(ParseCertificate(must[[]byte](t)(serving.SignNodeServing(request, seen, netip.Prefix{}, now))))
 		if !slices.Equal(certificate.DNSNames, []string{"a"}) || len(certificate.IPAddresses) != want {
 			t.Errorf("seen at %q: it bears %v %v", seen, certificate.DNSNames, certificate.IPAddresses)
 		}

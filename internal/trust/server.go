@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 // Server is one server of the cluster as its certificate and the kubeconfigs name it.
@@ -18,6 +21,8 @@ type Server struct {
 	Endpoint string
 	// Addresses are further DNS names and IP addresses by which it is reached.
 	Addresses []string
+	// Services is the range whose first address is the API's Service; zero: the default one.
+	Services netip.Prefix
 }
 
 // ParseServers reads "name=host:port,..." (the form of --initial-servers).
@@ -75,7 +80,7 @@ func (s Server) Names() []string {
 	host, _, _ := net.SplitHostPort(s.Endpoint)
 	seen := map[string]bool{"": true}
 	var names []string
-	for _, list := range [][]string{{s.Name, host}, s.Addresses, apiNames} {
+	for _, list := range [][]string{{s.Name, host}, s.Addresses, apiNames, {servicerange.API(s.Services).String()}} {
 		for _, name := range list {
 			if !seen[name] {
 				seen[name] = true

@@ -3,6 +3,7 @@ package term
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,11 +13,13 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/auth/rbac/policy"
+	"github.com/setpoint-io/setpoint/controllers/clusterobjects"
 	"github.com/setpoint-io/setpoint/controllers/kubernetesservice"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/serverpods"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
 
@@ -26,10 +29,14 @@ const bootstrapRetryInterval = time.Second
 // SystemNamespaces are those that every cluster has.
 var SystemNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
-// bootstrap makes what the loops need before they begin, and says where pods get their
-// addresses from; false: ctx has ended first.
+// bootstrap makes what the loops need before they begin, and says where pods and Services get their
+// addresses from; false: ctx has ended first. The range of Services is there before the namespaces, so that no Service
+// is made without it.
 func (c *Config) bootstrap(ctx context.Context, client kubernetes.Interface, term uint64) (pods podnetwork.Network, ready bool) {
 	ready = c.until(ctx, "default roles", func(ctx context.Context) error { return c.ensureRoles(ctx, term) }) &&
+		c.until(ctx, "range of Services", func(ctx context.Context) error {
+			return clusterobjects.EnsureServiceCIDR(ctx, client, servicerange.Or(c.PodNetwork.Services))
+		}) &&
 		c.until(ctx, "namespaces", func(ctx context.Context) error { return ensureNamespaces(ctx, client) }) &&
 		c.until(ctx, "pod network", func(ctx context.Context) (err error) {
 			pods, err = c.settlePodNetwork(ctx, client)
@@ -84,7 +91,7 @@ func (c *Config) ensureRoles(ctx context.Context, term uint64) error {
 }
 
 // publishAPI keeps the Service by which pods find the API, until ctx ends.
-func (c *Config) publishAPI(ctx context.Context, client kubernetes.Interface) error {
+func (c *Config) publishAPI(ctx context.Context, client kubernetes.Interface, address netip.Addr) error {
 	servers := func() (all []kubernetesservice.Server) {
 		for _, s := range c.Servers() {
 			all = append(all, kubernetesservice.Server{Endpoint: s.Endpoint, Addresses: s.Addresses})
@@ -92,7 +99,7 @@ func (c *Config) publishAPI(ctx context.Context, client kubernetes.Interface) er
 		return all
 	}
 	env := reconcile.Env{Client: client, Caches: c.Caches, Numbers: c.Numbers, Logger: c.Logger}
-	return kubernetesservice.New(servers, c.Port).Start(ctx, env)
+	return kubernetesservice.New(servers, address, c.Port).Start(ctx, env)
 }
 
 // keepServerPods keeps the pods under which the parts of servers are seen, until ctx ends.

@@ -66,7 +66,7 @@ func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwor
 		PodNetwork: pods, LoadBalancers: c.LoadBalancers, WithoutDNS: c.WithoutDNS, LocalClass: c.LocalVolumes,
 		RootCA:      c.Trust.CA.CertPEM(),
 		ClusterInfo: clusterInfo,
-		Objects:     c.clusterObjects(),
+		Objects:     c.clusterObjects(pods.Services),
 		Authority: certificates.Authority{
 			Signer: c.Trust.CA, Serving: c.NodeServing,
 			NodeKey: func(node *corev1.Node) string { return node.Annotations[trust.NodeKeyAnnotation] },

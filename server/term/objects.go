@@ -1,23 +1,23 @@
 package term
 
 import (
+	"net/netip"
 	"slices"
 
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/scheduling"
-	"github.com/setpoint-io/setpoint/apiserver/rest/addresses"
 	"github.com/setpoint-io/setpoint/controllers/clusterobjects"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi/definitions"
 )
 
 // clusterObjects are what every cluster has beside its namespaces.
-func (c *Config) clusterObjects() *clusterobjects.Objects {
+func (c *Config) clusterObjects(services netip.Prefix) *clusterobjects.Objects {
 	objects := &clusterobjects.Objects{
 		PriorityClasses: scheduling.SystemPriorityClasses(),
 		Levels:          slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations),
 		Schemas:         slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas),
-		ServiceCIDR:     addresses.ServiceCIDR,
+		ServiceCIDR:     services,
 		Authentication:  c.FrontProxy.Configuration(c.Trust.CA),
 	}
 	if c.GatewayAPI {

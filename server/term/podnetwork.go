@@ -19,22 +19,25 @@ const podNetworkRetryInterval = time.Second
 // leader calls it. A server whose flags cannot be obeyed ends, and another leads.
 func (c *Config) settlePodNetwork(ctx context.Context, client kubernetes.Interface) (podnetwork.Network, error) {
 	wanted, write, err := podnetwork.Judge(ctx, client, c.PodNetwork)
-	if errors.Is(err, podnetwork.ErrNodesDoNotFit) {
+	if cannotBe(err) {
 		c.Fatal(err)
 	}
 	if err != nil || !write {
 		return wanted, err
 	}
-	c.Logger.Info("pod network", "podCIDR", wanted.CIDR.String(), "nodeCIDRMaskSize", wanted.NodeMaskSize)
+	c.Logger.Info("pod network",
+		"podCIDR", wanted.CIDR.String(), "nodeCIDRMaskSize", wanted.NodeMaskSize, "serviceCIDR", wanted.Services.String())
 	return wanted, podnetwork.Write(ctx, client, wanted)
+}
+
+// cannotBe reports that a server was started with a network that the cluster cannot have.
+func cannotBe(err error) bool {
+	return errors.Is(err, podnetwork.ErrNodesDoNotFit) || errors.Is(err, podnetwork.ErrServicesStay)
 }
 
 // CheckPodNetwork ends a server that was started with a network that cannot be: it says so
 // at once, and not when it leads one day.
 func CheckPodNetwork(ctx context.Context, c Config) {
-	if c.PodNetwork == (podnetwork.Network{}) {
-		return
-	}
 	client, err := kubernetes.NewForConfig(c.Door.Config(inprocess.Server, 0))
 	if err != nil {
 		c.Fatal(err)
@@ -43,10 +46,10 @@ func CheckPodNetwork(ctx context.Context, c Config) {
 	for {
 		wanted, write, err := podnetwork.Judge(ctx, client, c.PodNetwork)
 		switch {
-		case errors.Is(err, podnetwork.ErrNodesDoNotFit):
+		case cannotBe(err):
 			c.Fatal(err)
 			return
-		case err == nil && write:
+		case err == nil && write && c.PodNetwork != (podnetwork.Network{}):
 			c.Logger.Info("this pod network is put in force when this server leads", "network", wanted.String())
 			return
 		case err == nil || !process.Sleep(ctx, podNetworkRetryInterval):

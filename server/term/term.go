@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/controllers/serverpods"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
 	"github.com/setpoint-io/setpoint/server/caches"
@@ -120,7 +121,7 @@ func (c *Config) act(ctx context.Context, term uint64) error {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.publishAPI(ctx, client) })
+	group.Go(func() error { return c.publishAPI(ctx, client, servicerange.API(pods.Services)) })
 	if !c.APIOnly && c.Loops == nil {
 		group.Go(func() error { return c.keepServerPods(ctx, client) })
 	}

@@ -212,8 +212,8 @@ func (r *Runtime) openImages() error {
 // SetPodCIDR gives the node its pod addresses; the same prefix again does nothing.
 func (r *Runtime) SetPodCIDR(prefix netip.Prefix) error { return r.network.SetPodCIDR(prefix) }
 
-// SetClusterCIDR says which range covers the pods of all nodes, before SetPodCIDR; later it changes nothing.
-func (r *Runtime) SetClusterCIDR(prefix netip.Prefix) { r.network.SetClusterCIDR(prefix) }
+// SetRanges says where pods and Services have their addresses from, before SetPodCIDR; later it changes nothing.
+func (r *Runtime) SetRanges(ranges network.Ranges) { r.network.SetRanges(ranges) }
 
 // Admit makes the runtime ask before it connects a pod to the network; one that is not admitted fails, and is tried again.
 func (r *Runtime) Admit(ask Admission) { r.admit.Store(&ask) }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 // defaultRange is the ServiceCIDR that shows the cluster's own range. Until it is there, that range is in force all the same.
@@ -42,7 +43,7 @@ func rangesOf(v *storage.View) ([]addressRange, error) {
 		}
 	}
 	if !shown {
-		ranges = append(ranges, addressRange{ServiceCIDR, ""})
+		ranges = append(ranges, addressRange{servicerange.Default, ""})
 	}
 	return ranges, nil
 }
@@ -73,6 +74,12 @@ func (r addressRange) claim(v *storage.View) error {
 // holds reports whether the range may give the address: neither the network's own nor that of all its hosts.
 func (r addressRange) holds(ip netip.Addr) bool {
 	return r.prefix.Contains(ip) && ip != r.prefix.Addr() && ip != r.at(r.size()-1)
+}
+
+// reserves reports whether the address is that of the API's own Service or of the cluster's DNS, which nobody draws.
+func (r addressRange) reserves(ip netip.Addr) bool {
+	own := r.owner == defaultRange || r.owner == ""
+	return own && (ip == servicerange.API(r.prefix) || ip == servicerange.DNS(r.prefix))
 }
 
 func (r addressRange) size() uint64 { return 1 << (32 - r.prefix.Bits()) }

@@ -16,15 +16,9 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
-	"github.com/setpoint-io/setpoint/internal/clusterdns"
 )
 
-// The ranges that Services draw from, beside those of further ServiceCIDRs. The first address is the API's own Service
-// and is never drawn; that of the cluster's DNS is kept for it.
 var (
-	ServiceCIDR  = netip.MustParsePrefix("10.96.0.0/16")
-	apiAddress   = ServiceCIDR.Addr().Next()
-	reservedDNS  = netip.MustParseAddr(clusterdns.Address)
 	addressDraws = 1 << 12 // random draws before the ranges count as full
 	nodePortMin  = int32(30000)
 	nodePortMax  = int32(32767)
@@ -196,7 +190,7 @@ func drawAddress(v *storage.View, ranges []addressRange, s *corev1.Service) erro
 		}
 		r := ranges[rand.IntN(len(ranges))]
 		ip, drawn := r.draw()
-		if !drawn || ip == reservedDNS || ip == apiAddress || v.Claimed(addressClaim(ip.String())) != "" {
+		if !drawn || r.reserves(ip) || v.Claimed(addressClaim(ip.String())) != "" {
 			continue
 		}
 		elsewhere, err := isElsewhere(v, ip.String(), s)

@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/setpoint-io/setpoint/agent/dns/records"
 	"github.com/setpoint-io/setpoint/agent/resolvconf"
 	"github.com/setpoint-io/setpoint/internal/clusterdns"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 const (
@@ -20,8 +23,9 @@ const (
 
 // toName asks the cluster's DNS as the pod's resolver does, and goes on with the answer.
 func (t *tracer) toName(name string) error {
-	config, _ := resolvconf.Node{Servers: []string{clusterdns.Address}, Domain: clusterDomain}.Pod(t.from)
-	if !slices.Contains(config.Servers, clusterdns.Address) {
+	dns := t.dns().String()
+	config, _ := resolvconf.Node{Servers: []string{dns}, Domain: clusterDomain}.Pod(t.from)
+	if !slices.Contains(config.Servers, dns) {
 		t.stop("dns", podName(t.from), fmt.Sprintf("its dnsPolicy %s does not ask the cluster's DNS", t.from.Spec.DNSPolicy), "use dnsPolicy: ClusterFirst")
 		return nil
 	}
@@ -37,6 +41,16 @@ func (t *tracer) toName(name string) error {
 	}
 	t.noSuchName(name)
 	return nil
+}
+
+// dns is where the cluster's DNS is asked.
+func (t *tracer) dns() netip.Addr {
+	if s := t.Service(metav1.NamespaceSystem, clusterdns.Service); s != nil {
+		if address, err := netip.ParseAddr(s.Spec.ClusterIP); err == nil {
+			return address
+		}
+	}
+	return servicerange.DNS(servicerange.Default)
 }
 
 // candidates are the names that a resolver tries, fully qualified.
@@ -64,7 +78,7 @@ func dotsOf(options []string) int {
 
 // resolve asks for one name. found: it exists; without addresses the step that says so stops everything.
 func (t *tracer) resolve(name string, aliases int) (addresses []netip.Addr, found bool) {
-	zone := records.Zone{Domain: clusterDomain + ".", Address: netip.MustParseAddr(clusterdns.Address)}
+	zone := records.Zone{Domain: clusterDomain + ".", Address: t.dns()}
 	answer, ours := zone.Lookup(name, t.World)
 	if !ours {
 		return t.foreign(name)

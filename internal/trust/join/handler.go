@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -52,6 +53,8 @@ type HandlerConfig struct {
 	Claim func(ctx context.Context, node, keyHash string, shown bool) error
 	// GossipKey is handed to every node that joins.
 	GossipKey []byte
+	// Services is the range of Services; zero: the default one. No node serves at an address of it.
+	Services netip.Prefix
 	// Servers are all servers of the cluster at this moment: no node gets their names.
 	Servers func() []trust.Server
 	// Logger gets every machine that joins or is refused. Nil: they are not logged.
@@ -133,7 +136,7 @@ func (h *handler) sign(request *trust.NodeRequest, remote string) (answer respon
 		return answer, apierrors.NewInternalError(err)
 	}
 	seen, _, _ := net.SplitHostPort(remote)
-	serving, err := h.config.Serving.SignNodeServing(request, seen, now)
+	serving, err := h.config.Serving.SignNodeServing(request, seen, h.config.Services, now)
 	if err != nil {
 		return answer, apierrors.NewInternalError(err)
 	}
