@@ -17,6 +17,9 @@ import (
 // streamIdleTimeout is how long nothing may come from either side of a connection that is copied.
 const streamIdleTimeout = time.Hour
 
+// lingerTimeout is how long one direction of a connection goes on after the other has failed.
+const lingerTimeout = 5 * time.Second
+
 // stream is what becomes of a connection with TLS.
 type stream struct {
 	// copied: it goes to route, nil for nowhere, after its TLS has ended here or with it. Otherwise its requests are routed.
@@ -112,9 +115,11 @@ func both(ctx context.Context, a, b net.Conn) {
 	var ends sync.WaitGroup
 	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
 		ends.Go(func() {
-			if _, err := io.Copy(way[0], noting{way[1], idle}); err != nil || closeWrite(way[0]) != nil {
-				cancel() // the other direction has nobody to talk to
+			if _, err := io.Copy(way[0], noting{way[1], idle}); err != nil {
+				time.AfterFunc(lingerTimeout, cancel)
+				_, _ = io.Copy(io.Discard, way[1]) // what is not read resets the connection, and with it what is on its way back
 			}
+			_ = closeWrite(way[0]) // it has ended before, if it cannot
 		})
 	}
 	ends.Wait()

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -27,7 +28,10 @@ spec:
 // newStreamSite passes a.passed.com to a pod with TLS, and ended.com to one that echoes.
 func newStreamSite(t *testing.T) (s *site, secure *httptest.Server) {
 	s = newGatewaySite(t)
-	secure = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { fmt.Fprint(w, "by ", req.TLS.ServerName) }))
+	secure = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		n, _ := io.Copy(io.Discard, req.Body)
+		fmt.Fprint(w, n, " bytes for ", req.TLS.ServerName)
+	}))
 	t.Cleanup(secure.Close)
 	s.backends["10.0.0.1:8080"] = secure.Listener.Addr().String()
 	s.echo("10.0.0.2")
@@ -97,7 +101,7 @@ func TestAStreamThatPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer, body := s.do(transport, req); answer.StatusCode != 200 || body != "by a.passed.com" {
+	if answer, body := s.do(transport, req); answer.StatusCode != 200 || body != "400000 bytes for a.passed.com" {
 		t.Errorf("%d %q", answer.StatusCode, body)
 	}
 }
@@ -197,4 +201,83 @@ func FuzzReadServerName(f *testing.F) {
 			t.Errorf("%d bytes of %d are read again", len(got), len(sent))
 		}
 	})
+}
+
+// TestDrain: who is served goes on until the time is over, and is cut off then; nobody new is taken.
+func TestDrain(t *testing.T) {
+	s, _ := newStreamSite(t)
+	inner := listen(t)
+	at := s.router.Ports.HTTPS
+	sorted := newSorter(newLimited(inner, 2, s.router.Metrics.connections), s.router, at)
+	conn, err := tls.Dial("tcp", inner.Addr().String(), &tls.Config{ServerName: "ended.com", InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := sorted.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if late, err := net.Dial("tcp", inner.Addr().String()); err == nil {
+		_ = late.Close()
+		t.Error("a connection was taken after the end")
+	}
+	if _, err := sorted.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		sorted.drain(ctx)
+	}()
+	if _, err := conn.Write([]byte("still here")); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-drained:
+		t.Error("a connection under way was not waited for")
+	default:
+	}
+	cancel()
+	<-drained
+	if text, _ := io.ReadAll(conn); len(text) > 0 {
+		t.Errorf("after the cut: %q", text)
+	}
+}
+
+// TestLimited: of more connections than the limit the rest wait until one ends.
+func TestLimited(t *testing.T) {
+	inner := listen(t)
+	l := newLimited(inner, 1, NewMetrics().connections)
+	defer l.Close()
+	for range 2 {
+		conn, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	first, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			err = conn.Close()
+		}
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		t.Fatalf("a second one was accepted: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := errors.Join(first.Close(), first.Close()); err == nil {
+		t.Error("a connection was closed twice without an error")
+	}
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
 }
