@@ -2,6 +2,7 @@ package network
 
 import (
 	"bufio"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -236,7 +237,7 @@ func TestRulesThatSomebodyFlushesAreMissed(t *testing.T) {
 	if err := translation.Change([]Service{tcp("10.197.0.8:80")}, nil); err == nil {
 		t.Error("changed what is not there")
 	}
-	if err := translation.Change(nil, nil); err != ErrNotReplaced { //nolint:errorlint // it is not wrapped
+	if err := translation.Change(nil, nil); !errors.Is(err, ErrNotReplaced) {
 		t.Error(err)
 	}
 }

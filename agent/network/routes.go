@@ -156,8 +156,8 @@ func (r *Routes) lookForOverlaps() {
 func (r *Routes) sync() error {
 	err := r.look()
 	var problems []string
-	wanted := map[netip.Prefix]way{}
 	if err == nil {
+		var wanted map[netip.Prefix]way
 		wanted, problems = r.wanted()
 		err = r.apply(wanted)
 	}

@@ -37,16 +37,6 @@ func newWorld(policies ...*networkingv1.NetworkPolicy) World {
 	return w
 }
 
-func (w World) pod(name string) *Pod {
-	namespace, own, _ := strings.Cut(name, "/")
-	for _, p := range w.Pods {
-		if p.Namespace == namespace && p.Labels["pod"] == own {
-			return p
-		}
-	}
-	panic(name)
-}
-
 // name is "x/a".
 func (p *Pod) name() string { return p.Namespace + "/" + p.Labels["pod"] }
 

@@ -53,7 +53,7 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 		if _, err := s.Make(c.handle, c.want); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if c.err != ErrHandle {
+		if !errors.Is(c.err, ErrHandle) {
 			continue
 		}
 		_, folderErr := s.Folder(c.handle)

@@ -62,8 +62,9 @@ func New(ctx context.Context, client kubernetes.Interface) *Objects {
 // Wait returns when ctx has ended, and the last watch after it.
 func (o *Objects) Wait() {
 	<-o.ctx.Done()
-	o.mu.Lock()   // who follows now sees that it has ended
-	o.mu.Unlock() //nolint:staticcheck // nothing to guard
+	o.mu.Lock()
+	//lint:ignore SA2001 who follows now sees that it has ended; there is nothing to guard
+	o.mu.Unlock()
 	o.watches.Wait()
 }
 
