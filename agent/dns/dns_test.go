@@ -81,11 +81,8 @@ func TestAnAgentThatComesBack(t *testing.T) {
 	if m := comesBack("127.0.53.5").ask("udp", "web.ns.svc.cluster.local.", dns.TypeA); m.Rcode != dns.RcodeServerFailure {
 		t.Errorf("nothing kept: %v", m)
 	}
-	t.Run("an earlier agent", func(t *testing.T) {
-		n := start(t, "127.0.53.6", nil)
-		n.server.Kept = file
-		n.ask("udp", "web.ns.svc.cluster.local.", dns.TypeA)
-		n.server.keepNow()
+	t.Run("an earlier agent", func(t *testing.T) { // it keeps when it ends
+		startKeeping(t, file, "127.0.53.6", nil).ask("udp", "web.ns.svc.cluster.local.", dns.TypeA)
 	})
 	n := comesBack("127.0.53.7")
 	if m := n.ask("udp", "web.ns.svc.cluster.local.", dns.TypeA); len(m.Answer) != 1 || !strings.HasSuffix(m.Answer[0].String(), "\t10.96.0.9") {
@@ -116,6 +113,12 @@ func (n *node) run() {
 // start runs a server at address until the test ends.
 func start(t *testing.T, address string, upstreams []string, objects ...runtime.Object) *node {
 	t.Helper()
+	return startKeeping(t, "", address, upstreams, objects...)
+}
+
+// startKeeping runs one that keeps the Services in a file.
+func startKeeping(t *testing.T, kept, address string, upstreams []string, objects ...runtime.Object) *node {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "resolv.conf")
 	if err := os.WriteFile(file, []byte("nameserver "+strings.Join(upstreams, "\nnameserver ")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -125,7 +128,7 @@ func start(t *testing.T, address string, upstreams []string, objects ...runtime.
 	n := &node{t: t, client: fake.NewClientset(objects...), problems: make(chan string, 100), address: net.JoinHostPort(address, "15353")}
 	factory := informers.NewSharedInformerFactory(n.client, 0)
 	n.server = newServer(Config{
-		Informers: factory, Client: n.client, Network: &held{}, Domain: "cluster.local", ResolvConf: file, Ports: Ports{DNS: 15353, Metrics: 19153},
+		Informers: factory, Client: n.client, Network: &held{}, Domain: "cluster.local", ResolvConf: file, Kept: kept, Ports: Ports{DNS: 15353, Metrics: 19153},
 		Problem: func(_ *corev1.ObjectReference, text string) { n.problems <- text }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -21,12 +21,36 @@ import (
 // world is a node whose pods have volumes.
 type world struct {
 	pods []*corev1.Pod
-	// looked and measured count the calls, by claim and by volume; owners are of the claims that were made for a pod.
-	looked, measured map[string]int
-	owners           map[string]string
+	calls
 	// hang are the volumes that are measured until the context ends, and fail those that cannot be.
 	hang, fail map[string]bool
 	mu         sync.Mutex
+}
+
+func (w *world) ofNode() []*corev1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pods
+}
+
+// calls are those made so far: looked and measured count them, by claim and by volume; owners are of the claims that were made
+// for a pod.
+type calls struct {
+	looked, measured map[string]int
+	owners           map[string]string
+}
+
+func (w *world) now() calls {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return calls{maps.Clone(w.looked), maps.Clone(w.measured), maps.Clone(w.owners)}
+}
+
+// set changes what there is, and whether its only volume can be measured.
+func (w *world) set(fails bool, pods ...*corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail["pv-data"], w.pods = fails, pods
 }
 
 func (w *world) volume(_ context.Context, namespace, claim string, owner *corev1.Pod) (*corev1.PersistentVolume, error) {
@@ -66,10 +90,10 @@ func claim(volume, name string) corev1.Volume {
 func in(t *testing.T, every time.Duration, w *world, test func(k *Keeper)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w.looked, w.measured, w.owners = map[string]int{}, map[string]int{}, map[string]string{}
+		w.calls = calls{map[string]int{}, map[string]int{}, map[string]string{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		k := New(Config{Pods: func() []*corev1.Pod { return w.pods }, Volume: w.volume, Measure: w.measure, Every: every,
+		k := New(Config{Pods: w.ofNode, Volume: w.volume, Measure: w.measure, Every: every,
 			Logger: slog.New(slog.DiscardHandler)})
 		go k.Run(ctx)
 		synctest.Wait()
@@ -95,13 +119,13 @@ func TestVolumesOfClaimsAreMeasuredEveryMinute(t *testing.T) {
 		if diff := cmp.Diff([]string{"e ns/a-e", "v ns/data"}, slices.Sorted(maps.Keys(used(k.Of("a"))))); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff(map[string]int{"pv-data": 4, "pv-a-e": 2}, w.measured); diff != "" {
+		if diff := cmp.Diff(map[string]int{"pv-data": 4, "pv-a-e": 2}, w.now().measured); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff(map[string]int{"ns/data": 2, "ns/a-e": 1}, w.looked); diff != "" {
+		if diff := cmp.Diff(map[string]int{"ns/data": 2, "ns/a-e": 1}, w.now().looked); diff != "" {
 			t.Error("claims are looked up once for each pod:", diff)
 		}
-		if diff := cmp.Diff(map[string]string{"a-e": "a"}, w.owners); diff != "" {
+		if diff := cmp.Diff(map[string]string{"a-e": "a"}, w.now().owners); diff != "" {
 			t.Error(diff)
 		}
 		if n := len(k.All()); n != 2 {
@@ -114,7 +138,7 @@ func TestAVolumeThatHangsDelaysNothing(t *testing.T) {
 	w := &world{pods: []*corev1.Pod{pod("a", claim("good", "good"), claim("bad", "bad"))}, hang: map[string]bool{"pv-bad": true}}
 	in(t, time.Minute, w, func(k *Keeper) {
 		time.Sleep(10*time.Minute + time.Second)
-		if diff := cmp.Diff(map[string]int{"pv-good": 11, "pv-bad": 1}, w.measured); diff != "" {
+		if diff := cmp.Diff(map[string]int{"pv-good": 11, "pv-bad": 1}, w.now().measured); diff != "" {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff(map[string]uint64{"good ns/good": 11}, used(k.Of("a"))); diff != "" {
@@ -129,14 +153,17 @@ func TestWhatCannotBeMeasuredIsNotTold(t *testing.T) {
 		if len(k.Of("a")) != 1 {
 			t.Fatal("it is not measured at once")
 		}
-		w.fail["pv-data"] = true
+		w.set(true, w.pods...)
 		time.Sleep(time.Minute + time.Second)
 		if got := k.Of("a"); len(got) != 0 {
 			t.Errorf("told: %v", got)
 		}
-		w.fail["pv-data"], w.pods = false, nil
+		w.set(false)
 		time.Sleep(2 * time.Minute)
-		if got := k.Of("a"); len(got) != 0 || len(k.volumes) != 0 {
+		got := k.Of("a")
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if len(got) != 0 || len(k.volumes) != 0 {
 			t.Errorf("a pod that is gone has %v", got)
 		}
 	})
@@ -146,8 +173,8 @@ func TestNothingIsMeasuredIfThatIsAskedFor(t *testing.T) {
 	w := &world{pods: []*corev1.Pod{pod("a", claim("v", "data"))}}
 	in(t, -1, w, func(k *Keeper) {
 		time.Sleep(time.Hour)
-		if len(w.looked) != 0 {
-			t.Errorf("looked at %v", w.looked)
+		if looked := w.now().looked; len(looked) != 0 {
+			t.Errorf("looked at %v", looked)
 		}
 	})
 }
