@@ -67,7 +67,7 @@ func rangesAfter(t *testing.T, all string, nodes ...*corev1.Node) map[string]str
 	for _, n := range nodes {
 		reconciletest.Add(w, n)
 	}
-	w.Run(New(podnetwork.Network{CIDR: netip.MustParsePrefix(all), NodeMaskSize: 24}))
+	w.Run(New(podnetwork.Network{CIDR: netip.MustParsePrefix(all), NodeMaskSize: 24}.Or(podnetwork.Default())))
 	w.Settle()
 	list, err := w.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -132,7 +132,7 @@ func TestMoreThan256Nodes(t *testing.T) {
 func TestNoTwoNodesShareARange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := reconciletest.New(t)
-		w.Run(New(podnetwork.Network{CIDR: netip.MustParsePrefix("10.42.0.0/20"), NodeMaskSize: 24}))
+		w.Run(New(podnetwork.Network{CIDR: netip.MustParsePrefix("10.42.0.0/20"), NodeMaskSize: 24}.Or(podnetwork.Default())))
 		for i := range 17 {
 			reconciletest.Add(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%02d", i)}})
 		}
