@@ -130,6 +130,7 @@ func (s *server) run(ctx context.Context) {
 	defer func() { serving.stop() }()
 	for probed := (*routes)(nil); ; {
 		if s.view.synced() {
+			s.view.forget()
 			serving = s.move(ctx, serving)
 		}
 		s.route(ctx)

@@ -1,7 +1,9 @@
 package dns
 
 import (
+	"cmp"
 	"net/netip"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -26,16 +28,18 @@ var (
 // view answers from the agent's caches, and before these are filled from what an earlier agent kept.
 type view struct {
 	services, slices cache.SharedIndexInformer
-	earlier          *objects // empty if nothing was kept
-	isKept           bool
+	// earlier is nil if nothing was kept, and once the caches are filled.
+	earlier atomic.Pointer[objects]
 }
+
+// nothing is what is known without a server and an earlier agent.
+var nothing = newObjects(kept.Names{})
 
 func newView(factory informers.SharedInformerFactory) *view {
 	v := &view{services: factory.Core().V1().Services().Informer(), slices: factory.Discovery().V1().EndpointSlices().Informer()}
 	// Before the start these cannot fail.
 	_ = v.services.AddIndexers(ofServices)
 	_ = v.slices.AddIndexers(ofSlices)
-	v.earlier = newObjects(kept.Names{})
 	return v
 }
 
@@ -43,20 +47,21 @@ func newView(factory informers.SharedInformerFactory) *view {
 func (v *view) synced() bool { return v.services.HasSynced() && v.slices.HasSynced() }
 
 // known reports whether the Services are known, from a server or an earlier agent.
-func (v *view) known() bool { return v.isKept || v.synced() }
+func (v *view) known() bool { return v.synced() || v.earlier.Load() != nil }
 
 // objects are what answers come from now.
 func (v *view) objects() *objects {
 	if v.synced() {
 		return &objects{v.services.GetIndexer(), v.slices.GetIndexer()}
 	}
-	return v.earlier
+	return cmp.Or(v.earlier.Load(), nothing)
 }
 
-// keep answers from these until the caches are filled. Call it before anything is asked.
-func (v *view) keep(names kept.Names) {
-	v.earlier, v.isKept = newObjects(names), true
-}
+// keep answers from these until the caches are filled.
+func (v *view) keep(names kept.Names) { v.earlier.Store(newObjects(names)) }
+
+// forget frees what was kept, which nobody asks any more.
+func (v *view) forget() { v.earlier.Store(nil) }
 
 // objects are Services and slices of one moment or of a cache; it is a records.View.
 type objects struct{ services, slices cache.Indexer }

@@ -67,7 +67,7 @@ func nodeClient(node string) leaf {
 func nodeServer(node, seen string, services netip.Prefix) leaf {
 	l := leaf{commonName: nodePrefix + node, group: GroupNodes, names: []string{node}, server: true}
 	ip, err := netip.ParseAddr(seen)
-	if ip = ip.Unmap(); err == nil && ip.IsGlobalUnicast() && !servicerange.Or(services).Contains(ip) {
+	if ip = ip.Unmap(); err == nil && ip.Zone() == "" && ip.IsGlobalUnicast() && !servicerange.Or(services).Contains(ip) {
 		l.names = append(l.names, ip.String())
 	}
 	return l

@@ -8,5 +8,5 @@
 // apiserver/rest calls Allocate inside the decision of a write: the claims it returns are
 // keys in the same transaction. It reads only the view that it is handed, and draws at
 // random; what is taken is judged again when the transaction is applied. It is tested
-// through apiserver.
+// through apiserver, and which addresses are reserved by a table.
 package addresses

@@ -23,29 +23,42 @@ type addressRange struct {
 	owner  string // the ServiceCIDR; empty: it is not there yet
 }
 
-// rangesOf are the prefixes of version 4 of all ServiceCIDRs that are ready, in order of their names.
-func rangesOf(v *storage.View) ([]addressRange, error) {
-	var ranges []addressRange
-	shown := false
+// serviceRanges are those that may give addresses, and the cluster's own, whether it may or not.
+type serviceRanges struct {
+	ready []addressRange
+	own   netip.Prefix
+}
+
+// rangesOf are the prefixes of version 4 of all ServiceCIDRs, in order of their names.
+func rangesOf(v *storage.View) (ranges serviceRanges, err error) {
 	for obj, err := range v.Snapshot(serviceCIDRs).All("") {
 		if err != nil {
-			return nil, err
+			return serviceRanges{}, err
 		}
 		cidr := obj.(*networkingv1.ServiceCIDR)
-		shown = shown || cidr.Name == defaultRange
-		if !isReady(cidr) {
-			continue
-		}
 		for _, text := range cidr.Spec.CIDRs {
-			if prefix, err := netip.ParsePrefix(text); err == nil && prefix.Addr().Is4() {
-				ranges = append(ranges, addressRange{prefix.Masked(), cidr.Name})
+			prefix, err := netip.ParsePrefix(text)
+			if err != nil || !prefix.Addr().Is4() {
+				continue
+			}
+			if cidr.Name == defaultRange {
+				ranges.own = prefix.Masked()
+			}
+			if isReady(cidr) {
+				ranges.ready = append(ranges.ready, addressRange{prefix.Masked(), cidr.Name})
 			}
 		}
 	}
-	if !shown {
-		ranges = append(ranges, addressRange{servicerange.Default, ""})
+	if !ranges.own.IsValid() {
+		ranges.own = servicerange.Default
+		ranges.ready = append(ranges.ready, addressRange{ranges.own, ""})
 	}
 	return ranges, nil
+}
+
+// reserves reports whether the address is that of the API's own Service or of the cluster's DNS, which nobody draws from any range.
+func (r serviceRanges) reserves(ip netip.Addr) bool {
+	return ip == servicerange.API(r.own) || ip == servicerange.DNS(r.own)
 }
 
 // isReady: what is being deleted is not, and what nobody has judged yet is, as upstream.
@@ -74,12 +87,6 @@ func (r addressRange) claim(v *storage.View) error {
 // holds reports whether the range may give the address: neither the network's own nor that of all its hosts.
 func (r addressRange) holds(ip netip.Addr) bool {
 	return r.prefix.Contains(ip) && ip != r.prefix.Addr() && ip != r.at(r.size()-1)
-}
-
-// reserves reports whether the address is that of the API's own Service or of the cluster's DNS, which nobody draws.
-func (r addressRange) reserves(ip netip.Addr) bool {
-	own := r.owner == defaultRange || r.owner == ""
-	return own && (ip == servicerange.API(r.prefix) || ip == servicerange.DNS(r.prefix))
 }
 
 func (r addressRange) size() uint64 { return 1 << (32 - r.prefix.Bits()) }

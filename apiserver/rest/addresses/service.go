@@ -170,10 +170,10 @@ func assignClusterIP(v *storage.View, before, s *corev1.Service) error {
 	return nil
 }
 
-func judgeAddress(v *storage.View, ranges []addressRange, s *corev1.Service) error {
+func judgeAddress(v *storage.View, ranges serviceRanges, s *corev1.Service) error {
 	ip, err := netip.ParseAddr(s.Spec.ClusterIP)
 	if err == nil {
-		for _, r := range ranges {
+		for _, r := range ranges.ready {
 			if r.holds(ip) {
 				return r.claim(v)
 			}
@@ -183,14 +183,14 @@ func judgeAddress(v *storage.View, ranges []addressRange, s *corev1.Service) err
 }
 
 // drawAddress takes any free address of any range.
-func drawAddress(v *storage.View, ranges []addressRange, s *corev1.Service) error {
+func drawAddress(v *storage.View, ranges serviceRanges, s *corev1.Service) error {
 	for range addressDraws {
-		if len(ranges) == 0 {
+		if len(ranges.ready) == 0 {
 			break
 		}
-		r := ranges[rand.IntN(len(ranges))]
+		r := ranges.ready[rand.IntN(len(ranges.ready))]
 		ip, drawn := r.draw()
-		if !drawn || r.reserves(ip) || v.Claimed(addressClaim(ip.String())) != "" {
+		if !drawn || ranges.reserves(ip) || v.Claimed(addressClaim(ip.String())) != "" {
 			continue
 		}
 		elsewhere, err := isElsewhere(v, ip.String(), s)
