@@ -111,7 +111,7 @@ func (c *Config) Validate() error {
 	case c.InMemory && (c.DataDir != "" || c.Port != 0 || c.OpenToPods):
 		return errInMemory
 	}
-	_, err := server.ParsePodNetwork(c.PodCIDR, c.NodeMaskSize, c.ServiceCIDR)
+	_, err := podnetwork.Parse(c.PodCIDR, c.NodeMaskSize, c.ServiceCIDR)
 	_, schedulingErr := profile.Read(c.SchedulerConfig)
 	_, balancersErr := loadbalancer.Parse(c.LoadBalancerAddresses)
 	_, dnsErr := dnsservice.Parse(c.DNS)
@@ -215,7 +215,7 @@ func (c *Cluster) openAudit() error {
 }
 
 func (c *Cluster) startServers(ctx context.Context) error {
-	pods, err := server.ParsePodNetwork(c.config.PodCIDR, c.config.NodeMaskSize, c.config.ServiceCIDR)
+	pods, err := podnetwork.Parse(c.config.PodCIDR, c.config.NodeMaskSize, c.config.ServiceCIDR)
 	if err != nil {
 		return err
 	}

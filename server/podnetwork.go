@@ -9,11 +9,6 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 )
 
-// ParsePodNetwork reads --pod-cidr, --node-cidr-mask-size and --service-cidr; all may be empty.
-func ParsePodNetwork(cidr string, nodeMaskSize int, services string) (podnetwork.Network, error) {
-	return podnetwork.Parse(cidr, nodeMaskSize, services)
-}
-
 // PodNetworkInForce asks the servers from where pods have their addresses, how large each node's part is, and from where
 // Services have theirs.
 func PodNetworkInForce(ctx context.Context, client kubernetes.Interface) (

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/controllers/dnsservice"
 	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
+	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -68,7 +69,7 @@ func (o *Options) Validate() error {
 	if _, err := o.servers(); err != nil {
 		return err
 	}
-	_, err := ParsePodNetwork(o.PodCIDR, o.NodeMaskSize, o.ServiceCIDR)
+	_, err := podnetwork.Parse(o.PodCIDR, o.NodeMaskSize, o.ServiceCIDR)
 	_, schedulingErr := profile.Read(o.SchedulerConfig)
 	_, balancersErr := loadbalancer.Parse(o.LoadBalancerAddresses)
 	_, dnsErr := dnsservice.Parse(o.DNS)
@@ -105,7 +106,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := process.CheckPort(o.listenAddress(servers)); err != nil {
 		return err
 	}
-	pods, err := ParsePodNetwork(o.PodCIDR, o.NodeMaskSize, o.ServiceCIDR)
+	pods, err := podnetwork.Parse(o.PodCIDR, o.NodeMaskSize, o.ServiceCIDR)
 	if err != nil {
 		return err
 	}

@@ -3,11 +3,11 @@
 // leaves the cluster, and the translation of Services' addresses.
 //
 // It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number, the devices of VXLAN
-// and WireGuard, those that delay what a limited pod sends, four nftables tables, and two rules
-// in iptables' FORWARD chain where there is one (Docker makes that drop what it does not know).
-// The embedded runtime calls [Network]; the agent's wiring calls [Routes] with the other nodes' addresses,
-// [Translation] with the Services, and [Announcer] with the load balancers' addresses that this node answers ARP for;
-// agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no iptables.
+// and WireGuard, those that delay what a limited pod sends, four nftables tables, and two rules in iptables' FORWARD chain
+// where there is one (Docker makes that drop what it does not know). The embedded runtime calls [Network]; the agent's
+// wiring calls [Routes] with the other nodes' addresses, which names routes of the machine that overlap the cluster's
+// ranges, [Translation] with the Services, and [Announcer] with the load balancers' addresses that this node answers ARP
+// for; agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no iptables.
 //
 // It promises: a pod is given a /32 and an on-link gateway, so all traffic between pods, even of one bridge, is
 // routed by the host and seen by its connection tracking (Service translation needs no br_netfilter); the MAC

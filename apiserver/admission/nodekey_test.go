@@ -20,12 +20,7 @@ func TestNoNodeSaysWhoseItsNameIs(t *testing.T) {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{trust.NodeKeyAnnotation: key}}}
 	}
 	none := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	for name, c := range map[string]struct {
-		who         user.Info
-		operation   admission.Operation
-		object, old runtime.Object
-		allowed     bool
-	}{
+	for name, c := range map[string]nodeWrite{
 		"keeps it":            {nodeA, admission.Update, keyed("k"), keyed("k"), true},
 		"changes it":          {nodeA, admission.Update, keyed("l"), keyed("k"), false},
 		"drops it":            {nodeA, admission.Update, none, keyed("k"), false},
@@ -33,10 +28,23 @@ func TestNoNodeSaysWhoseItsNameIs(t *testing.T) {
 		"somebody else may":   {someone, admission.Update, none, keyed("k"), true},
 		"registers with none": {nodeA, admission.Create, none, nil, true},
 	} {
-		err := nodeRestriction{}.Admit(t.Context(), admission.NewAttributesRecord(c.object, c.old, schema.GroupVersionKind{},
-			"", "a", corev1.SchemeGroupVersion.WithResource("nodes"), "", c.operation, nil, false, c.who), nil)
-		if (err == nil) != c.allowed {
-			t.Errorf("%s: %v", name, err)
-		}
+		c.check(t, name, nodeRestriction{})
+	}
+}
+
+// nodeWrite is somebody's write of the Node a.
+type nodeWrite struct {
+	who         user.Info
+	operation   admission.Operation
+	object, old runtime.Object
+	allowed     bool
+}
+
+func (c nodeWrite) check(t *testing.T, name string, r nodeRestriction) {
+	t.Helper()
+	err := r.Admit(t.Context(), admission.NewAttributesRecord(c.object, c.old, schema.GroupVersionKind{},
+		"", "a", corev1.SchemeGroupVersion.WithResource("nodes"), "", c.operation, nil, false, c.who), nil)
+	if (err == nil) != c.allowed {
+		t.Errorf("%s: %v", name, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/admission"
 
-	"github.com/setpoint-io/setpoint/internal/podnetwork"
+	"github.com/setpoint-io/setpoint/internal/wireguardkey"
 )
 
 // judgeTunnelKey: no node tells the WireGuard key of another. Packets go to whom a key belongs, and nobody's to two nodes,
@@ -17,8 +17,8 @@ func (r nodeRestriction) judgeTunnelKey(ctx context.Context, node string, a admi
 	if !ok {
 		return nil
 	}
-	key := podnetwork.ToldKey(object.Annotations)
-	if old, ok := a.GetOldObject().(*corev1.Node); key == "" || ok && podnetwork.ToldKey(old.Annotations) == key {
+	key := wireguardkey.Told(object.Annotations)
+	if old, ok := a.GetOldObject().(*corev1.Node); key == "" || ok && wireguardkey.Told(old.Annotations) == key {
 		return nil
 	}
 	nodes, err := r.nodes.all(ctx)
@@ -26,7 +26,7 @@ func (r nodeRestriction) judgeTunnelKey(ctx context.Context, node string, a admi
 		return err
 	}
 	for _, other := range nodes {
-		if other.Name != node && podnetwork.ToldKey(other.Annotations) == key {
+		if other.Name != node && wireguardkey.Told(other.Annotations) == key {
 			return fmt.Errorf("node %q is not allowed to tell the WireGuard key of node %q", node, other.Name)
 		}
 	}

@@ -5,27 +5,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/setpoint-io/setpoint/internal/podnetwork"
+	"github.com/setpoint-io/setpoint/internal/wireguardkey"
 )
 
 // TestNoNodeTellsAnothersKey: it would be cut off.
 func TestNoNodeTellsAnothersKey(t *testing.T) {
 	const hers, own = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=", "zc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3Nzc3NzQ0="
 	keyed := func(name, key string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{podnetwork.Annotation: `{"wireGuardKey":"` + key + `"}`}}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{wireguardkey.Annotation: `{"wireGuardKey":"` + key + `"}`}}}
 	}
 	w := newWorld(t, allowAll, keyed("a", own), keyed("b", hers))
-	for name, c := range map[string]struct {
-		who         user.Info
-		operation   admission.Operation
-		object, old runtime.Object
-		allowed     bool
-	}{
+	for name, c := range map[string]nodeWrite{
 		"keeps its own":                {nodeA, admission.Update, keyed("a", own), keyed("a", own), true},
 		"tells its own":                {nodeA, admission.Update, keyed("a", own), keyed("a", ""), true},
 		"tells another's":              {nodeA, admission.Update, keyed("a", hers), keyed("a", own), false},
@@ -36,10 +28,6 @@ func TestNoNodeTellsAnothersKey(t *testing.T) {
 		"had it before the rule was":   {nodeA, admission.Update, keyed("a", hers), keyed("a", hers), true},
 		"an administrator tells for a": {someone, admission.Update, keyed("a", hers), keyed("a", own), true},
 	} {
-		err := newNodeRestriction(w.store, nil).Admit(t.Context(), admission.NewAttributesRecord(c.object, c.old, schema.GroupVersionKind{},
-			"", "a", corev1.SchemeGroupVersion.WithResource("nodes"), "", c.operation, nil, false, c.who), nil)
-		if (err == nil) != c.allowed {
-			t.Errorf("%s: %v", name, err)
-		}
+		c.check(t, name, newNodeRestriction(w.store, nil))
 	}
 }

@@ -1,5 +1,5 @@
 // Package podnetwork owns the pod network: one range of IPv4 addresses, of which each node gets a part of the
-// same size.
+// same size, and the range of Services beside it.
 //
 // What the first leader was started with is written down in the ConfigMap Name in
 // kube-system, and everybody goes by that: the controller that gives nodes their ranges
@@ -8,7 +8,7 @@
 // (Write). It calls client-go only.
 //
 // It promises: a network is never changed to one in which a node that has a range of the
-// former has none.
+// former has none, and the range of Services never: the ServiceCIDR says what it is.
 //
 // Tests: tables; the wiring's, with a real server.
 package podnetwork

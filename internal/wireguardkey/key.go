@@ -1,4 +1,4 @@
-package podnetwork
+package wireguardkey
 
 import (
 	"encoding/base64"
@@ -11,9 +11,9 @@ const Annotation = "setpoint.io/pod-network"
 
 const wireGuardKeyBytes = 32
 
-// WireGuardKey reads a public key in base64 and returns the one text by which it is compared; nothing is no key. Base64
+// Read reads a public key in base64 and returns the one text by which it is compared; nothing is no key. Base64
 // lets several texts be one key: with line breaks, and with other last bits.
-func WireGuardKey(text string) (string, error) {
+func Read(text string) (string, error) {
 	key, err := base64.StdEncoding.DecodeString(text)
 	switch {
 	case err != nil:
@@ -24,14 +24,14 @@ func WireGuardKey(text string) (string, error) {
 	return base64.StdEncoding.EncodeToString(key), nil
 }
 
-// ToldKey is the key that a Node's annotations tell, as WireGuardKey returns it; empty if they tell none.
-func ToldKey(annotations map[string]string) string {
+// Told is the key that a Node's annotations tell, as Read returns it; empty if they tell none.
+func Told(annotations map[string]string) string {
 	var told struct {
 		WireGuardKey string `json:"wireGuardKey"`
 	}
 	if json.Unmarshal([]byte(annotations[Annotation]), &told) != nil {
 		return ""
 	}
-	key, _ := WireGuardKey(told.WireGuardKey)
+	key, _ := Read(told.WireGuardKey)
 	return key
 }

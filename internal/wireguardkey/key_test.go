@@ -1,10 +1,10 @@
-package podnetwork
+package wireguardkey
 
 import "testing"
 
 const key = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s="
 
-func TestToldKey(t *testing.T) {
+func TestTold(t *testing.T) {
 	for annotation, want := range map[string]string{
 		"":                                 "",
 		"auto":                             "",
@@ -17,7 +17,7 @@ func TestToldKey(t *testing.T) {
 		`{"wireGuardKey":"c2hvcnQ="}`:                                     "",
 		`{"wireGuardKey":"?"}`:                                            "",
 	} {
-		if got := ToldKey(map[string]string{Annotation: annotation}); got != want {
+		if got := Told(map[string]string{Annotation: annotation}); got != want {
 			t.Errorf("%s: %q, want %q", annotation, got, want)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/internal/podnetwork"
+	"github.com/setpoint-io/setpoint/internal/wireguardkey"
 )
 
 // Mode is --pod-network.
@@ -28,7 +28,7 @@ const (
 )
 
 // Annotation of a Node has the node's Facts.
-const Annotation = podnetwork.Annotation
+const Annotation = wireguardkey.Annotation
 
 // ErrMode says what --pod-network may be.
 var ErrMode = errors.New("--pod-network must be auto, routes, vxlan or wireguard")
@@ -106,7 +106,7 @@ func ParseFacts(text string) Facts {
 	if _, err := ParseMode(string(f.Mode)); err != nil {
 		return Facts{}
 	}
-	key, err := podnetwork.WireGuardKey(f.WireGuardKey)
+	key, err := wireguardkey.Read(f.WireGuardKey)
 	if err != nil {
 		return Facts{}
 	}
