@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,8 @@ const (
 	fieldManager = "setpointtest"
 	// manifestBuffer is how far ahead YAML and JSON are told apart.
 	manifestBuffer = 4096
+	// unknownRepeats bounds how often Apply and Delete repeat a write whose effect is not known.
+	unknownRepeats = 3
 )
 
 // Apply applies manifests with server-side apply: files, folders, or YAML itself. Objects without a namespace go to
@@ -65,7 +68,13 @@ func (c *Cluster) Delete(targets ...string) {
 	for _, target := range targets {
 		client, name, err := c.target(target)
 		if err == nil {
-			err = client.Delete(c.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+			err = untilKnown(func(again bool) error {
+				err := client.Delete(c.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+				if again && apierrors.IsNotFound(err) {
+					return nil // the first one did it
+				}
+				return err
+			})
 		}
 		if err != nil {
 			c.t.Fatalf("setpointtest: Delete %s: %v", target, err)
@@ -99,7 +108,19 @@ func (c *Cluster) apply(object *unstructured.Unstructured) error {
 		_, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager})
 		return err
 	}
-	_, err = client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	return untilKnown(func(bool) error {
+		_, err := client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		return err
+	})
+}
+
+// untilKnown repeats a write that is the same when it is done twice, while the answer is that it may or may not have taken
+// effect: the leader crashed below it. A crash takes seconds, so few repeats are enough; the server's answer ends a chain of them.
+func untilKnown(write func(again bool) error) error {
+	err := write(false)
+	for repeat := 0; repeat < unknownRepeats && apierrors.IsTimeout(err); repeat++ {
+		err = write(true)
+	}
 	return err
 }
 
