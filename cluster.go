@@ -68,11 +68,11 @@ type Config struct {
 	// OpenToPods opens each replica at the machine's own address too, for pods of this machine
 	// and nobody else: RunNode needs it.
 	OpenToPods bool
-	// PodCIDR and NodeMaskSize are from where pods have addresses, and the size of each
-	// node's part; zero: what is in force.
-	PodCIDR      string
-	NodeMaskSize int
-	// ServiceCIDR is from where Services have addresses, the same at every start; "": 10.96.0.0/16.
+	// PodCIDR, NodeMaskSize and NodeMaskSize6 are from where pods have addresses, and the size of each
+	// node's part, of IPv4 and of IPv6, as the flags have them; zero: what is in force.
+	PodCIDR                     string
+	NodeMaskSize, NodeMaskSize6 int
+	// ServiceCIDR is from where Services have addresses, as the flag has it, the same at every start; "": 10.96.0.0/16.
 	ServiceCIDR string
 	// LoadBalancerAddresses is where Services of that type get their addresses from, as the flag has it; "": the nodes' addresses.
 	LoadBalancerAddresses string
@@ -111,7 +111,7 @@ func (c *Config) Validate() error {
 	case c.InMemory && (c.DataDir != "" || c.Port != 0 || c.OpenToPods):
 		return errInMemory
 	}
-	_, err := podnetwork.Parse(c.PodCIDR, c.NodeMaskSize, c.ServiceCIDR)
+	_, err := c.podNetwork()
 	_, schedulingErr := profile.Read(c.SchedulerConfig)
 	_, balancersErr := loadbalancer.Parse(c.LoadBalancerAddresses)
 	_, dnsErr := dnsservice.Parse(c.DNS)
@@ -214,8 +214,14 @@ func (c *Cluster) openAudit() error {
 	return nil
 }
 
+func (c *Config) podNetwork() (podnetwork.Network, error) {
+	return podnetwork.Parse(podnetwork.Flags{
+		CIDR: c.PodCIDR, NodeMaskSize: c.NodeMaskSize, NodeMaskSize6: c.NodeMaskSize6, Services: c.ServiceCIDR,
+	})
+}
+
 func (c *Cluster) startServers(ctx context.Context) error {
-	pods, err := podnetwork.Parse(c.config.PodCIDR, c.config.NodeMaskSize, c.config.ServiceCIDR)
+	pods, err := c.config.podNetwork()
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (l *lone) start(cidr string, mask int) (*Server, kubernetes.Interface) {
 
 func (l *lone) startWith(cidr string, mask int, services string) (*Server, kubernetes.Interface) {
 	l.t.Helper()
-	network, err := podnetwork.Parse(cidr, mask, services)
+	network, err := podnetwork.Parse(podnetwork.Flags{CIDR: cidr, NodeMaskSize: mask, Services: services})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ type Options struct {
 	TrustDir, TokenFile                             string
 	GossipAddress                                   string
 	PodCIDR                                         string
-	NodeMaskSize                                    int
+	NodeMaskSize, NodeMaskSize6                     int
 	ServiceCIDR                                     string
 	LoadBalancerAddresses                           string
 	SchedulerConfig                                 string
@@ -69,11 +69,18 @@ func (o *Options) Validate() error {
 	if _, err := o.servers(); err != nil {
 		return err
 	}
-	_, err := podnetwork.Parse(o.PodCIDR, o.NodeMaskSize, o.ServiceCIDR)
+	_, err := o.podNetwork()
 	_, schedulingErr := profile.Read(o.SchedulerConfig)
 	_, balancersErr := loadbalancer.Parse(o.LoadBalancerAddresses)
 	_, dnsErr := dnsservice.Parse(o.DNS)
 	return errors.Join(err, schedulingErr, balancersErr, dnsErr, o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate())
+}
+
+// podNetwork is what the flags say of where pods and Services have their addresses from.
+func (o *Options) podNetwork() (podnetwork.Network, error) {
+	return podnetwork.Parse(podnetwork.Flags{
+		CIDR: o.PodCIDR, NodeMaskSize: o.NodeMaskSize, NodeMaskSize6: o.NodeMaskSize6, Services: o.ServiceCIDR,
+	})
 }
 
 // isInitial reports whether this server is one of the list. Another joins them.
@@ -106,7 +113,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := process.CheckPort(o.listenAddress(servers)); err != nil {
 		return err
 	}
-	pods, err := podnetwork.Parse(o.PodCIDR, o.NodeMaskSize, o.ServiceCIDR)
+	pods, err := o.podNetwork()
 	if err != nil {
 		return err
 	}

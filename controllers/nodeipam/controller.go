@@ -2,10 +2,10 @@ package nodeipam
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
 
-// wantedAnnotation is the range that a node asks for when it registers anew: its pods have
-// addresses of it. It gets that range if it is free.
+// wantedAnnotation has the ranges, with a comma between two, that a node asks for when it registers anew: its pods have
+// addresses of them. It gets each if it is free.
 const wantedAnnotation = "setpoint.io/former-pod-cidr"
 
 // ErrFull says that every part of the range belongs to some node.
@@ -38,14 +38,14 @@ type controller struct {
 	network podnetwork.Network
 	nodes   reconcile.Cache[*corev1.Node]
 	// given are ranges written in this term, by node uid.
-	given map[string]netip.Prefix
+	given map[string][]netip.Prefix
 }
 
 func run(ctx context.Context, env *reconcile.Env, network podnetwork.Network) error {
 	if err := network.Validate(); err != nil {
 		return fmt.Errorf("nodeipam: %w", err)
 	}
-	c := &controller{env: env, network: network, nodes: reconcile.Nodes.From(env), given: map[string]netip.Prefix{}}
+	c := &controller{env: env, network: network, nodes: reconcile.Nodes.From(env), given: map[string][]netip.Prefix{}}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name:      "nodeipam",
 		Queue:     "cidrallocator_node",
@@ -87,24 +87,20 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	if err != nil {
 		return 0, err
 	}
-	prefix, ok := c.given[string(node.UID)]
+	ranges, ok := c.given[string(node.UID)]
 	if !ok {
-		prefix, err = c.choose(node, nodes)
+		ranges, err = c.choose(node, c.used(nodes))
 	}
 	if errors.Is(err, ErrFull) {
-		c.env.Events.Eventf(
-			node,
-			corev1.EventTypeWarning,
-			"CIDRNotAvailable",
-			"Node %s has no pod address range: all of %s is taken",
-			node.Name,
-			c.network.CIDR,
-		)
+		c.env.Events.Eventf(node, corev1.EventTypeWarning, "CIDRNotAvailable", "Node %s has no pod address range: %v", node.Name, err)
 		return 0, reconcile.Terminal(err)
 	}
 	next := node.DeepCopy()
-	next.Spec.PodCIDR, next.Spec.PodCIDRs = prefix.String(), []string{prefix.String()}
-	c.given[string(node.UID)] = prefix
+	for _, p := range ranges {
+		next.Spec.PodCIDRs = append(next.Spec.PodCIDRs, p.String())
+	}
+	next.Spec.PodCIDR = next.Spec.PodCIDRs[0]
+	c.given[string(node.UID)] = ranges
 	_, err = c.env.Client.CoreV1().Nodes().Update(reconcile.WithCause(ctx, node), next, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
@@ -112,13 +108,24 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	return 0, err
 }
 
-// choose is the range that the node had before, if it is free, or the first free one.
-func (c *controller) choose(node *corev1.Node, nodes []*corev1.Node) (netip.Prefix, error) {
-	used := c.used(nodes)
-	if former, ok := c.network.Range(node.Annotations[wantedAnnotation]); ok && !used[former] {
-		return former, nil
+// choose are the node's ranges of each family that the network has, IPv4 first.
+func (c *controller) choose(node *corev1.Node, used map[netip.Prefix]bool) ([]netip.Prefix, error) {
+	four, err := c.chooseOf(node, c.network.CIDR, c.network.NodeMaskSize, used)
+	if err != nil || !c.network.IsDual() {
+		return []netip.Prefix{four}, err
 	}
-	return choose(c.network.CIDR, c.network.NodeMaskSize, used)
+	six, err := c.chooseOf(node, c.network.CIDR6, c.network.NodeMaskSize6, used)
+	return []netip.Prefix{four, six}, err
+}
+
+// chooseOf is the range of all that the node had before, if it is free, or the first free one.
+func (c *controller) chooseOf(node *corev1.Node, all netip.Prefix, bits int, used map[netip.Prefix]bool) (netip.Prefix, error) {
+	for text := range strings.SplitSeq(node.Annotations[wantedAnnotation], ",") {
+		if former, ok := c.network.Range(text); ok && all.Contains(former.Addr()) && !used[former] {
+			return former, nil
+		}
+	}
+	return choose(all, bits, used)
 }
 
 // used are the ranges of all nodes that are of the network: another takes nothing, or whoever
@@ -134,11 +141,13 @@ func (c *controller) used(nodes []*corev1.Node) map[netip.Prefix]bool {
 			}
 		}
 	}
-	for uid, p := range c.given {
-		if waiting[uid] {
-			used[p] = true
-		} else {
+	for uid, ranges := range c.given {
+		if !waiting[uid] {
 			delete(c.given, uid)
+			continue
+		}
+		for _, p := range ranges {
+			used[p] = true
 		}
 	}
 	return used
@@ -146,14 +155,23 @@ func (c *controller) used(nodes []*corev1.Node) map[netip.Prefix]bool {
 
 // choose is the first part of the range, with a prefix of bits bits, that is not in use. It is pure.
 func choose(all netip.Prefix, bits int, used map[netip.Prefix]bool) (netip.Prefix, error) {
-	base := all.Masked().Addr().As4()
-	first := binary.BigEndian.Uint32(base[:])
 	for i := range uint32(1) << (bits - all.Bits()) {
-		var addr [4]byte
-		binary.BigEndian.PutUint32(addr[:], first+i<<(32-bits))
-		if p := netip.PrefixFrom(netip.AddrFrom4(addr), bits); !used[p] {
+		if p := part(all, bits, i); !used[p] {
 			return p, nil
 		}
 	}
-	return netip.Prefix{}, ErrFull
+	return netip.Prefix{}, fmt.Errorf("%w: all of %s is taken", ErrFull, all)
+}
+
+// part is the i-th part of the range; there are at most 2^16.
+func part(all netip.Prefix, bits int, i uint32) netip.Prefix {
+	addr := all.Masked().Addr().AsSlice()
+	free := len(addr)*8 - bits
+	rest := i << (free % 8)
+	for at := len(addr) - 1 - free/8; rest > 0; at-- {
+		addr[at] |= byte(rest)
+		rest >>= 8
+	}
+	base, _ := netip.AddrFromSlice(addr)
+	return netip.PrefixFrom(base, bits)
 }

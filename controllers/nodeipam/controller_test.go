@@ -28,6 +28,10 @@ func TestChoose(t *testing.T) {
 		{"full", "10.42.7.0/24", 24, []string{"10.42.7.0/24"}, ""},
 		{"small ones", "10.42.0.0/16", 26, []string{"10.42.0.0/26"}, "10.42.0.64/26"},
 		{"the last one", "10.42.0.0/23", 24, []string{"10.42.0.0/24"}, "10.42.1.0/24"},
+		{"the first of IPv6", "fd42::/56", 64, nil, "fd42::/64"},
+		{"the next of IPv6", "fd42::/56", 64, []string{"fd42::/64"}, "fd42:0:0:1::/64"},
+		{"between bytes", "fd42::/56", 70, []string{"fd42::/70"}, "fd42::400:0:0:0/70"},
+		{"IPv6 is full", "fd42::/126", 126, []string{"fd42::/126"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			used := map[netip.Prefix]bool{}
@@ -125,6 +129,52 @@ func TestMoreThan256Nodes(t *testing.T) {
 		}
 		if len(seen) != 300 {
 			t.Errorf("%d ranges", len(seen))
+		}
+	})
+}
+
+// TestTwoFamilies: a node has a range of each, the former ones if they are free; one that has only one range keeps it, because
+// spec.podCIDRs never changes.
+func TestTwoFamilies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network, err := podnetwork.Parse(podnetwork.Flags{CIDR: "10.42.0.0/16,fd42::/63", Services: "10.96.0.0/16,fd96::/112"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := reconciletest.New(t)
+		reconciletest.Add(w, nodeWith("single", "10.42.0.0/24", ""))
+		w.Run(New(network.Or(podnetwork.Default())))
+		ranges := func(name, former string) string {
+			t.Helper()
+			reconciletest.Add(w, nodeWith(name, "", former))
+			w.Settle()
+			n, err := w.Client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil || len(n.Spec.PodCIDRs) > 0 && n.Spec.PodCIDR != n.Spec.PodCIDRs[0] {
+				t.Errorf("%+v, %v", n.Spec, err)
+			}
+			return strings.Join(n.Spec.PodCIDRs, ",")
+		}
+		for _, c := range [][3]string{
+			{"back", "10.42.7.0/24,fd42:0:0:1::/64", "10.42.7.0/24,fd42:0:0:1::/64"},
+			{"thief", "fd42:0:0:1::/64,10.42.7.0/24", "10.42.1.0/24,fd42::/64"},
+			{"late", "", ""},
+		} {
+			if got := ranges(c[0], c[1]); got != c[2] {
+				t.Errorf("%s: %q", c[0], got)
+			}
+		}
+		if events := w.Events.List(); len(events) == 0 || !strings.Contains(events[0], "all of fd42::/63 is taken") {
+			t.Errorf("events: %v", events)
+		}
+		if err := w.Client.CoreV1().Nodes().Delete(t.Context(), "back", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		for name, want := range map[string]string{"single": "10.42.0.0/24", "late": "10.42.2.0/24,fd42:0:0:1::/64"} {
+			n, err := w.Client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil || strings.Join(n.Spec.PodCIDRs, ",") != want {
+				t.Errorf("%s: %v, %v", name, n.Spec.PodCIDRs, err)
+			}
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,16 +22,19 @@ const (
 	// Name of the ConfigMap in kube-system that says which network is in force.
 	Name = "pod-network"
 
-	cidrKey         = "podCIDR"
-	nodeMaskSizeKey = "nodeCIDRMaskSize"
-	servicesKey     = "serviceCIDR"
+	cidrKey          = "podCIDR"
+	nodeMaskSizeKey  = "nodeCIDRMaskSize"
+	nodeMaskSize6Key = "nodeCIDRMaskSizeIPv6"
+	servicesKey      = "serviceCIDR"
 )
 
 var (
 	// ErrUnreadable says that somebody has overwritten what is in force.
 	ErrUnreadable = fmt.Errorf("ConfigMap %s/%s does not say what the pod network is", metav1.NamespaceSystem, Name)
-	// ErrServicesStay says that another range of Services was asked for than the cluster began with.
-	ErrServicesStay = errors.New("the range of Services never changes: start every server with what the cluster has")
+	// ErrServicesStay says that other ranges of Services were asked for than the cluster has.
+	ErrServicesStay = errors.New(
+		"a range of Services never changes, only a first one of IPv6 may be added: start every server with what the cluster has",
+	)
 	// ErrNodesDoNotFit says that a network was asked for in which nodes that exist have no place.
 	ErrNodesDoNotFit = errors.New(
 		"the pod network cannot change while nodes have ranges that do not fit: drain and delete them first, or start the servers with what is in force",
@@ -48,30 +50,40 @@ func Read(ctx context.Context, client kubernetes.Interface) (n Network, found bo
 	if err != nil {
 		return Network{}, false, err
 	}
-	n.CIDR, err = netip.ParsePrefix(object.Data[cidrKey])
-	if err == nil {
-		n.NodeMaskSize, err = strconv.Atoi(object.Data[nodeMaskSizeKey])
-	}
-	if n.Services = servicerange.Default; err == nil && object.Data[servicesKey] != "" { // older clusters do not say it
-		n.Services, err = netip.ParsePrefix(object.Data[servicesKey])
-	}
-	if err == nil {
-		err = n.Validate()
-	}
-	if err != nil {
+	if n, err = readNetwork(object.Data); err != nil {
 		return Network{}, false, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return n, true, nil
 }
 
+func readNetwork(data map[string]string) (n Network, err error) {
+	for key, into := range map[string]*int{nodeMaskSizeKey: &n.NodeMaskSize, nodeMaskSize6Key: &n.NodeMaskSize6} {
+		if text := data[key]; text != "" {
+			if *into, err = strconv.Atoi(text); err != nil {
+				return n, err
+			}
+		}
+	}
+	var ok bool
+	if n.CIDR, n.CIDR6, ok = servicerange.Split(data[cidrKey]); !ok {
+		return n, fmt.Errorf("%q: %w", data[cidrKey], ErrCIDR)
+	}
+	if n.Services, n.Services6, err = servicerange.Parse(data[servicesKey]); err != nil {
+		return n, err
+	}
+	n.Services = servicerange.Or(n.Services) // older clusters do not say it
+	return n, n.Validate()
+}
+
 // Write puts a network in force.
 func Write(ctx context.Context, client kubernetes.Interface, n Network) error {
 	maps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
-	object := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: Name},
-		Data: map[string]string{
-			cidrKey: n.CIDR.String(), nodeMaskSizeKey: strconv.Itoa(n.NodeMaskSize), servicesKey: n.Services.String(),
-		},
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: Name}, Data: map[string]string{
+		cidrKey: servicerange.Join(n.CIDR, n.CIDR6), nodeMaskSizeKey: strconv.Itoa(n.NodeMaskSize),
+		servicesKey: servicerange.Join(n.Services, n.Services6),
+	}}
+	if n.IsDual() {
+		object.Data[nodeMaskSize6Key] = strconv.Itoa(n.NodeMaskSize6)
 	}
 	_, err := maps.Create(ctx, object, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -80,21 +92,22 @@ func Write(ctx context.Context, client kubernetes.Interface, n Network) error {
 	return err
 }
 
-// servicesInForce is the range that the ServiceCIDR says, which never changes, or what is asked for where there is none yet.
-// It fails with ErrServicesStay if another was asked for.
-func servicesInForce(ctx context.Context, client kubernetes.Interface, asked Network) (netip.Prefix, error) {
-	wanted := servicerange.Or(asked.Services)
+// judgeServices fails with ErrServicesStay if others were asked for than the ServiceCIDR says. Where it has one of IPv4 only, one of
+// IPv6 may be added.
+func judgeServices(ctx context.Context, client kubernetes.Interface, asked Network) error {
+	wanted := servicerange.Texts(servicerange.Or(asked.Services), asked.Services6)
 	object, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, ServiceCIDR, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return wanted, nil
+		return nil
 	}
 	if err != nil {
-		return wanted, err
+		return err
 	}
-	if !slices.Contains(object.Spec.CIDRs, wanted.String()) {
-		return wanted, fmt.Errorf("--service-cidr %s, but the cluster has %s: %w", wanted, strings.Join(object.Spec.CIDRs, ","), ErrServicesStay)
+	has := object.Spec.CIDRs
+	if len(has) > len(wanted) || !slices.Equal(has, wanted[:len(has)]) {
+		return fmt.Errorf("--service-cidr %s, but the cluster has %s: %w", strings.Join(wanted, ","), strings.Join(has, ","), ErrServicesStay)
 	}
-	return wanted, nil
+	return nil
 }
 
 // Judge returns the network that asked makes of the one in force, and whether that has to be
@@ -108,12 +121,11 @@ func Judge(ctx context.Context, client kubernetes.Interface, asked Network) (wan
 	if err != nil {
 		return wanted, false, err
 	}
-	services, err := servicesInForce(ctx, client, asked)
-	if err != nil {
+	if err := judgeServices(ctx, client, asked); err != nil {
 		return wanted, false, err
 	}
 	wanted = asked.Or(inForce)
-	wanted.Services = services
+	wanted.Services = servicerange.Or(asked.Services)
 	if err := wanted.Validate(); err != nil {
 		return wanted, false, fmt.Errorf("%w: %w", ErrNodesDoNotFit, err)
 	}
@@ -125,11 +137,20 @@ func Judge(ctx context.Context, client kubernetes.Interface, asked Network) (wan
 		return wanted, false, err
 	}
 	for i := range nodes.Items {
-		name, cidr := nodes.Items[i].Name, nodes.Items[i].Spec.PodCIDR
-		_, had := inForce.Range(cidr)
-		if _, has := wanted.Range(cidr); had && !has {
-			return wanted, false, fmt.Errorf("pod network %s, but node %s has %s of %s: %w", wanted, name, cidr, inForce, ErrNodesDoNotFit)
+		if cidr := lost(&nodes.Items[i], inForce, wanted); cidr != "" {
+			return wanted, false, fmt.Errorf("pod network %s, but node %s has %s of %s: %w", wanted, nodes.Items[i].Name, cidr, inForce, ErrNodesDoNotFit)
 		}
 	}
 	return wanted, true, nil
+}
+
+// lost is a range of the node that only the former network gives; "": there is none.
+func lost(node *corev1.Node, former, wanted Network) string {
+	for _, cidr := range append([]string{node.Spec.PodCIDR}, node.Spec.PodCIDRs...) {
+		_, had := former.Range(cidr)
+		if _, has := wanted.Range(cidr); had && !has {
+			return cidr
+		}
+	}
+	return ""
 }

@@ -7,9 +7,11 @@ import (
 )
 
 const (
-	// maxHostBits bounds a range as upstream's flag does, minHostBits leaves room for the address of DNS and some Services.
-	maxHostBits = 20
-	minHostBits = 4
+	// maxHostBits bounds a range of IPv4 as upstream's flag does, maxHostBits6 one of IPv6 at what one link has; minHostBits leaves
+	// room for the address of DNS and some Services.
+	maxHostBits  = 20
+	maxHostBits6 = 64
+	minHostBits  = 4
 	// apiHost and dnsHost are which addresses of the range those are.
 	apiHost, dnsHost = 1, 10
 )
@@ -18,27 +20,32 @@ const (
 var Default = netip.MustParsePrefix("10.96.0.0/16")
 
 // ErrFlag says what is wrong with the flag.
-var ErrFlag = errors.New("--service-cidr must be one IPv4 range, /12 to /28, such as 10.96.0.0/16")
+var ErrFlag = errors.New("--service-cidr must be one IPv4 range, /12 to /28, such as 10.96.0.0/16, or that and one of IPv6, " +
+	"/64 to /124, such as 10.96.0.0/16,fd96::/112: a cluster has IPv4, and has it first")
 
-// Parse reads the flag; "" is the zero Prefix: not said.
-func Parse(text string) (netip.Prefix, error) {
+// Parse reads the flag; a zero Prefix is not said.
+func Parse(text string) (four, six netip.Prefix, err error) {
 	if text == "" {
-		return netip.Prefix{}, nil
+		return four, six, nil
 	}
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil || Validate(prefix) != nil {
-		return netip.Prefix{}, fmt.Errorf("%q: %w", text, ErrFlag)
+	four, six, ok := Split(text)
+	if !ok || Validate(four, six) != nil {
+		return netip.Prefix{}, netip.Prefix{}, fmt.Errorf("%q: %w", text, ErrFlag)
 	}
-	return prefix, nil
+	return four, six, nil
 }
 
-// Validate judges a range.
-func Validate(prefix netip.Prefix) error {
-	host := prefix.Addr().BitLen() - prefix.Bits()
-	if !prefix.Addr().Is4() || prefix != prefix.Masked() || host > maxHostBits || host < minHostBits {
-		return fmt.Errorf("%s: %w", prefix, ErrFlag)
+// Validate judges the range of IPv4 and, unless it is zero, that of IPv6.
+func Validate(four, six netip.Prefix) error {
+	if !four.Addr().Is4() || !fits(four, maxHostBits) || six.IsValid() && !fits(six, maxHostBits6) {
+		return fmt.Errorf("%s: %w", Join(four, six), ErrFlag)
 	}
 	return nil
+}
+
+func fits(prefix netip.Prefix, hostBitsMax int) bool {
+	host := prefix.Addr().BitLen() - prefix.Bits()
+	return prefix == prefix.Masked() && host >= minHostBits && host <= hostBitsMax
 }
 
 // Or is the range, or Default if it is not said.
