@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,8 +103,8 @@ type agent struct {
 	asked *router.Metrics
 	// users are those of the pods with user namespaces.
 	users *userns.Ranges
-	// serviceRange is where Services have their addresses from, once it is known.
-	serviceRange atomic.Pointer[netip.Prefix]
+	// podNetwork is where pods and Services have their addresses from, once it is known.
+	podNetwork atomic.Pointer[PodNetwork]
 }
 
 func (c *Config) listen() (net.Listener, error) {
@@ -200,7 +199,7 @@ func (a *agent) pods(
 	mounter := a.volumes(watch, lookup, recorder)
 	cfg := pods.Config{
 		NodeName: a.NodeName, Client: a.Client, Runtime: a.Runtime, RuntimeName: a.runtimeName(ctx),
-		HostIPs: []string{a.NodeIP.String()}, Dirs: dirs,
+		HostIPs: a.hostIPs, Dirs: dirs,
 		DNS:     a.resolver,
 		Objects: lookup, Events: recorder, Status: sender,
 		Images:   a.puller(recorder, lookup),
@@ -347,8 +346,8 @@ func (a *agent) look() {
 	}
 }
 
-// usePodCIDR takes only a range that the cluster's nodes have.
-func (a *agent) usePodCIDR(ctx context.Context, watch *nodeWatch, cidr string) error {
+// usePodCIDR takes only ranges that the cluster's nodes have.
+func (a *agent) usePodCIDR(ctx context.Context, watch *nodeWatch, cidrs string) error {
 	var podNetwork PodNetwork
 	if a.PodNetwork != nil {
 		var err error
@@ -357,17 +356,18 @@ func (a *agent) usePodCIDR(ctx context.Context, watch *nodeWatch, cidr string) e
 		}
 	}
 	watch.believe(podNetwork)
-	a.serviceRange.Store(&podNetwork.Services)
-	if !podNetwork.has(cidr) {
-		return fmt.Errorf("%w: %s is not a /%d of %s", errForeignRange, cidr, podNetwork.NodeMaskSize, podNetwork.PodCIDR)
+	a.podNetwork.Store(&podNetwork)
+	a.look() // the Node has a second address now, maybe
+	if !podNetwork.has(cidrs) {
+		return fmt.Errorf("%w: %s is not %s", errForeignRange, cidrs, podNetwork)
 	}
-	cfg := &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidr}}
+	cfg := &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidrs}}
 	return a.Runtime.UpdateRuntimeConfig(ctx, cfg)
 }
 
 func (a *agent) nodeConfig(ctx context.Context) node.Config {
 	cfg := node.Config{
-		Name: a.NodeName, Client: a.Client, Addresses: a.Addresses, Labels: a.nodeLabels(),
+		Name: a.NodeName, Client: a.Client, Addresses: a.addresses, Labels: a.nodeLabels(),
 		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port),
 		Annotations: a.annotations, Conditions: a.networkConditions,
 		MaxPods: a.Settings.MaxPods, Allocatable: a.Settings.Allocatable,

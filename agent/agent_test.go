@@ -81,9 +81,9 @@ func TestRunFromRegistrationToARunningPod(t *testing.T) {
 				NodeName: "n1", Client: client, Runtime: rt, DataDir: dir, NodeIP: net.IPv4(192, 0, 2, 1), Listener: newSilentListener(),
 				Labels: map[string]string{"zone": "a"}, WithoutMounts: true,
 				PodNetwork: func(context.Context) (PodNetwork, error) {
-					return PodNetwork{PodCIDR: netip.MustParsePrefix("10.42.0.0/16"), NodeMaskSize: 24}, nil
+					return PodNetwork{Ranges: network.Ranges{Pods: netip.MustParsePrefix("10.42.0.0/16")}, NodeMaskSize: 24}, nil
 				},
-				SetPeers: func(_ netip.Prefix, p []plan.Node) { mu.Lock(); defer mu.Unlock(); peers = append(peers, p) },
+				SetPeers: func(_ plan.Node, p []plan.Node) { mu.Lock(); defer mu.Unlock(); peers = append(peers, p) },
 				Services: &services,
 			})
 		}()

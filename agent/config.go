@@ -59,6 +59,8 @@ type Config struct {
 	DataDir string
 	// NodeIP is the node's InternalIP and the hostIP of its pods.
 	NodeIP net.IP
+	// NodeIP6 is the node's address of IPv6, if it has one; it counts in a cluster that has such addresses.
+	NodeIP6 net.IP
 	// Addresses replace the default InternalIP and Hostname.
 	Addresses []corev1.NodeAddress
 	// Labels are added to the Node.
@@ -82,9 +84,9 @@ type Config struct {
 	// PodNetwork asks from which ranges nodes have their pods' addresses; it may fail and is asked again. No pod
 	// starts and no peer is told before it has answered. Nil: any range is accepted.
 	PodNetwork func(ctx context.Context) (PodNetwork, error)
-	// SetPeers is called with this node's pod CIDR, invalid before it has one, and all other nodes that have one of the
-	// cluster's network, whenever any of that changes. Of nodes with the same one, the oldest has it. Nil is allowed.
-	SetPeers func(own netip.Prefix, peers []plan.Node)
+	// SetPeers is called with this node's pod CIDRs and address of IPv6, invalid before it has some, and all other nodes that have
+	// some of the cluster's network, whenever any of that changes. Of nodes with the same one, the oldest has it. Nil is allowed.
+	SetPeers func(own plan.Node, peers []plan.Node)
 	// Network is how this node reaches the pods of others. Nil: SetPeers does nothing of the kind.
 	Network NodeNetwork
 	// Services leads the addresses of Services to their endpoints. Nil: something else does.

@@ -34,8 +34,8 @@ func (a *agent) serveNames(ctx context.Context, children *sync.WaitGroup, everyw
 // resolver says how pods ask for names: by the cluster's DNS, at the address that its range of Services gives it.
 func (a *agent) resolver() resolvconf.Node {
 	servers := a.ClusterDNS
-	if services := a.serviceRange.Load(); a.Settings.ClusterDNS == nil && services != nil && services.IsValid() {
-		servers = []string{servicerange.DNS(*services).String()}
+	if of := a.podNetwork.Load(); a.Settings.ClusterDNS == nil && of != nil && of.Services.IsValid() {
+		servers = []string{servicerange.DNS(of.Services).String()}
 	}
 	return resolvconf.Node{Servers: servers, Domain: a.ClusterDomain, Path: a.resolvConf()}
 }

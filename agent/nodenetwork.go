@@ -13,6 +13,28 @@ import (
 // cluster for something else. It takes no pods away from the node, which NetworkUnavailable would: the others are reached.
 const PodNetworkProblem corev1.NodeConditionType = "PodNetworkProblem"
 
+// addresses are the Node's: with that of IPv6 once the cluster is known to have such addresses.
+func (a *agent) addresses() []corev1.NodeAddress {
+	if !a.dual() {
+		return a.Addresses
+	}
+	return slices.Insert(slices.Clone(a.Addresses), 1, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a.NodeIP6.String()})
+}
+
+// hostIPs are those of pods.
+func (a *agent) hostIPs() []string {
+	if !a.dual() {
+		return []string{a.NodeIP.String()}
+	}
+	return []string{a.NodeIP.String(), a.NodeIP6.String()}
+}
+
+// dual reports whether this node has addresses of both families, and the cluster too.
+func (a *agent) dual() bool {
+	of := a.podNetwork.Load()
+	return a.NodeIP6 != nil && of != nil && of.Pods6.IsValid()
+}
+
 // networkAnnotations tell the other nodes how this one reaches them.
 func (a *agent) networkAnnotations() map[string]string {
 	if a.Network == nil {

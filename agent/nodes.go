@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"net/netip"
 	"slices"
 	"sync"
 
@@ -21,14 +20,14 @@ import (
 // them for the routes.
 type nodeWatch struct {
 	self     string
-	setPeers func(netip.Prefix, []plan.Node)
+	setPeers func(plan.Node, []plan.Node)
 	lister   corelisters.NodeLister
-	cidr     chan string // holds our newest pod CIDR once it is known; filled by our one handler
+	cidr     chan string // holds our newest pod CIDRs once they are known; filled by our one handler
 	look     func()      // called when our Node may not say what it should
 
 	mu      sync.Mutex
-	network *PodNetwork  // nil until it is known
-	ownCIDR netip.Prefix // as last handed to setPeers, with peers
+	network *PodNetwork // nil until it is known
+	told    plan.Node   // our own as last handed to setPeers, with peers
 	peers   []plan.Node
 }
 
@@ -91,7 +90,7 @@ func (w *nodeWatch) own(n *corev1.Node) {
 		case <-w.cidr:
 		default:
 		}
-		w.cidr <- n.Spec.PodCIDR
+		w.cidr <- podCIDRs(n)
 	}
 	if !isReady(n) {
 		w.look()
@@ -121,20 +120,21 @@ func (w *nodeWatch) publish() {
 	if err != nil {
 		return
 	}
-	own, peers := w.ownRange(), peersOf(w.self, nodes, *w.network)
-	if w.peers == nil || own != w.ownCIDR || !slices.EqualFunc(peers, w.peers, plan.Node.Equal) {
-		w.ownCIDR, w.peers = own, peers
+	own, peers := w.ownRanges(), peersOf(w.self, nodes, *w.network)
+	if w.peers == nil || !own.Equal(w.told) || !slices.EqualFunc(peers, w.peers, plan.Node.Equal) {
+		w.told, w.peers = own, peers
 		w.setPeers(own, peers)
 	}
 }
 
-// ownRange is our pod CIDR; invalid before there is one of the network. w.mu is held.
-func (w *nodeWatch) ownRange() netip.Prefix {
+// ownRanges are our pod CIDRs, with our address of IPv6; none before there are some of the network. w.mu is held.
+func (w *nodeWatch) ownRanges() plan.Node {
 	n := w.node()
-	if n == nil || !w.network.has(n.Spec.PodCIDR) {
-		return netip.Prefix{}
+	if n == nil || !w.network.has(podCIDRs(n)) {
+		return plan.Node{}
 	}
-	return plan.NodeOf(n).PodCIDR
+	own := plan.NodeOf(n)
+	return plan.Node{Name: own.Name, PodCIDR: own.PodCIDR, PodCIDR6: own.PodCIDR6, IP6: own.IP6}
 }
 
 // node is our Node; nil before it is known.

@@ -156,8 +156,8 @@ func TestServicesHaveTheirRange(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if _, _, services, err := PodNetworkInForce(ctx, client); err != nil || services.String() != "172.30.0.0/20" {
-		t.Errorf("nodes are told %s, %v", services, err)
+	if inForce, err := PodNetworkInForce(ctx, client); err != nil || inForce.Services.String() != "172.30.0.0/20" {
+		t.Errorf("nodes are told %s, %v", inForce.Services, err)
 	}
 	certificate, err := tls.Dial("tcp", l.address.Endpoint, &tls.Config{InsecureSkipVerify: true})
 	if err != nil {

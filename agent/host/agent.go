@@ -59,7 +59,7 @@ const (
 var (
 	errNoDataDir  = errors.New("--data-dir must not be empty")
 	errNoServers  = errors.New("--servers must name at least one server")
-	errBadNodeIP  = errors.New("--node-ip is not an IP address")
+	errBadNodeIP  = errors.New("--node-ip is neither an IP address nor one of IPv4 and one of IPv6 with a comma between them")
 	errNoShutdown = errors.New("--end-pods-on-stop needs shutdownGracePeriod or shutdownGracePeriodByPodPriority in --kubelet-config")
 	errBadMaxPods = errors.New("--max-pods must be at least 1")
 	errBadIngress = errors.New("--ingress-http-port and --ingress-https-port: want two ports, or 0")
@@ -76,8 +76,9 @@ func (o *Options) Validate() error {
 		return errNoShutdown
 	case o.Settings.MaxPods < 1:
 		return errBadMaxPods
-	case o.NodeIP != "" && net.ParseIP(o.NodeIP) == nil:
-		return fmt.Errorf("%w: %q", errBadNodeIP, o.NodeIP)
+	}
+	if _, _, err := parseNodeIP(o.NodeIP); err != nil {
+		return err
 	}
 	if err := ValidateIngress(o.Ingress); err != nil {
 		return err
@@ -122,7 +123,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
-	ip, err := o.nodeIP()
+	ip, ip6, err := o.nodeIP()
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
-			IP: ip, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, Settings: o.Settings,
+			IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, Settings: o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork,
 			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, Logger: o.Logger,
 		})
@@ -171,17 +172,30 @@ func (o *Options) gossip(ip net.IP) *gossip.Membership {
 	return &gossip.Membership{BindAddress: o.GossipAddress, AdvertiseIP: ip.String()}
 }
 
-// nodeIP is the address given, or the one from which the first server is reached.
-func (o *Options) nodeIP() (net.IP, error) {
+// nodeIP is the address given, or the one from which the first server is reached; second is that of IPv6, if it was given.
+func (o *Options) nodeIP() (first, second net.IP, err error) {
 	if o.NodeIP != "" {
-		return net.ParseIP(o.NodeIP), nil
+		return parseNodeIP(o.NodeIP)
 	}
 	conn, err := net.Dial("udp", o.Servers[0]) // sends nothing: only asks for the route
 	if err != nil {
-		return nil, fmt.Errorf("which address of this machine reaches %s? give --node-ip: %w", o.Servers[0], err)
+		return nil, nil, fmt.Errorf("which address of this machine reaches %s? give --node-ip: %w", o.Servers[0], err)
 	}
 	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).IP, nil
+	return conn.LocalAddr().(*net.UDPAddr).IP, nil, nil
+}
+
+// parseNodeIP reads the flag: one address, or one of each family.
+func parseNodeIP(text string) (first, second net.IP, err error) {
+	if text == "" {
+		return nil, nil, nil
+	}
+	one, other, both := strings.Cut(text, ",")
+	first, second = net.ParseIP(one), net.ParseIP(other)
+	if first == nil || both && (first.To4() == nil || second == nil || second.To4() != nil) {
+		return nil, nil, fmt.Errorf("%w: %q", errBadNodeIP, text)
+	}
+	return first, second, nil
 }
 
 // failoverClients talk to whichever of the servers answers: the second one is for custom resources.

@@ -30,9 +30,9 @@ import (
 
 // Cluster is what a node must know of its cluster and cannot get from the Kubernetes API.
 type Cluster struct {
-	// PodNetwork asks the servers from where pods have their addresses, how large each node's part is, and from where
-	// Services have theirs. Older servers do not say: theirs are the defaults.
-	PodNetwork func(context.Context, kubernetes.Interface) (pods netip.Prefix, nodeMaskSize int, services netip.Prefix, err error)
+	// PodNetwork asks the servers from where pods and Services have their addresses, and how large each node's parts are. Older
+	// servers do not say: theirs are the defaults.
+	PodNetwork func(context.Context, kubernetes.Interface) (agent.PodNetwork, error)
 	// CompletePod sets the defaults of a pod and says what is wrong with it, as the API does.
 	CompletePod func(*corev1.Pod) error
 }
@@ -46,6 +46,8 @@ type NodeConfig struct {
 	// RuntimeEndpoint is the socket of containerd or CRI-O; "": the embedded runtime.
 	RuntimeEndpoint string
 	IP              net.IP
+	// IP6 is the node's address of IPv6; nil: one of the link that has IP, if there is any.
+	IP6 net.IP
 	// Loopback, if not nil, is where servers of this machine reach the agent, and IP is not.
 	Loopback net.IP
 	// Listener and ServerTLS are where servers reach the agent.
@@ -97,14 +99,14 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	children.Go(func() { announcer.Run(ctx) })
 	children.Go(func() { routes.Run(ctx) })
 	config := agent.Config{
-		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP,
+		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: c.secondIP(),
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
 		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
 		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: network.OwnAddress{},
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) {
 			return c.podNetwork(ctx, runtime, translation, routes)
 		},
-		SetPeers: func(own netip.Prefix, peers []plan.Node) { _ = routes.SetPeers(own, peers) }, // it has said what is wrong
+		SetPeers: func(own plan.Node, peers []plan.Node) { _ = routes.SetPeers(own, peers) }, // it has said what is wrong
 		Network:  routes, Services: translation, Announce: announcer.Set,
 	}
 	if own, ok := runtime.(*embedded.Runtime); ok {
@@ -127,19 +129,30 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 func (c NodeConfig) podNetwork(
 	ctx context.Context, runtime cri.Runtime, translation *network.Translation, routes *network.Routes,
 ) (agent.PodNetwork, error) {
-	pods, nodeMaskSize, services, err := c.Cluster.PodNetwork(ctx, c.Client)
+	inForce, err := c.Cluster.PodNetwork(ctx, c.Client)
 	if err != nil {
 		return agent.PodNetwork{}, err
 	}
-	ranges := network.Ranges{Pods: pods, Services: services}
+	ranges := inForce.Ranges
 	translation.SetRanges(ranges)
 	if own, ok := runtime.(*embedded.Runtime); ok {
 		own.SetRanges(ranges)
 	} else {
-		ranges.Pods = netip.Prefix{} // another runtime has a network of its own, with routes to pods
+		ranges.Pods, ranges.Pods6 = netip.Prefix{}, netip.Prefix{} // another runtime has a network of its own, with routes to pods
 	}
 	routes.SetRanges(ranges)
-	return agent.PodNetwork{PodCIDR: pods, NodeMaskSize: nodeMaskSize, Services: services}, nil
+	return inForce, nil
+}
+
+func (c NodeConfig) secondIP() net.IP {
+	if c.IP6 != nil {
+		return c.IP6
+	}
+	second, err := network.SecondAddress(c.IP)
+	if err != nil {
+		c.Logger.Warn("this machine's addresses of IPv6 cannot be read", "err", err)
+	}
+	return second
 }
 
 func (c NodeConfig) runtime(ctx context.Context) (cri.Runtime, error) {

@@ -27,8 +27,8 @@ func (n policyNetwork) Connected(ctx context.Context) (all []policy.Sandbox, err
 		if err != nil {
 			return nil, err
 		}
-		if address, err := netip.ParseAddr(status.GetStatus().GetNetwork().GetIp()); err == nil {
-			all = append(all, sandboxOf(s.Metadata, s.Labels, address))
+		if addresses := addressesOf(status.GetStatus().GetNetwork()); len(addresses) > 0 {
+			all = append(all, sandboxOf(s.Metadata, s.Labels, addresses))
 		}
 	}
 	return all, err
@@ -36,11 +36,25 @@ func (n policyNetwork) Connected(ctx context.Context) (all []policy.Sandbox, err
 
 // Admit implements agent.PolicyNetwork.
 func (n policyNetwork) Admit(ask func(context.Context, policy.Sandbox) error) {
-	n.runtime.Admit(func(ctx context.Context, pod *runtimeapi.PodSandboxConfig, address netip.Addr) error {
-		return ask(ctx, sandboxOf(pod.Metadata, pod.Labels, address))
+	n.runtime.Admit(func(ctx context.Context, pod *runtimeapi.PodSandboxConfig, addresses []netip.Addr) error {
+		return ask(ctx, sandboxOf(pod.Metadata, pod.Labels, addresses))
 	})
 }
 
-func sandboxOf(pod *runtimeapi.PodSandboxMetadata, labels map[string]string, address netip.Addr) policy.Sandbox {
-	return policy.Sandbox{Namespace: pod.Namespace, UID: types.UID(pod.Uid), Labels: labels, Address: address}
+func sandboxOf(pod *runtimeapi.PodSandboxMetadata, labels map[string]string, addresses []netip.Addr) policy.Sandbox {
+	return policy.Sandbox{Namespace: pod.Namespace, UID: types.UID(pod.Uid), Labels: labels, Addresses: addresses}
+}
+
+// addressesOf are a pod's, the first one first; none if it has no network of its own.
+func addressesOf(network *runtimeapi.PodSandboxNetworkStatus) (all []netip.Addr) {
+	texts := []string{network.GetIp()}
+	for _, further := range network.GetAdditionalIps() {
+		texts = append(texts, further.GetIp())
+	}
+	for _, text := range texts {
+		if address, err := netip.ParseAddr(text); err == nil {
+			all = append(all, address)
+		}
+	}
+	return all
 }

@@ -33,7 +33,7 @@ func parseARP(frame []byte) (arp, bool) {
 	}
 	p := frame[etherHeaderBytes:]
 	kinds := binary.BigEndian.Uint16(p) == ethernet && binary.BigEndian.Uint16(p[2:]) == unix.ETH_P_IP
-	if !kinds || p[4] != hardwareBytes || p[5] != addressBytes {
+	if !kinds || p[4] != hardwareBytes || p[5] != byte(inet.addressBytes) {
 		return arp{}, false
 	}
 	return arp{
@@ -48,7 +48,7 @@ func arpFrame(operation uint16, sender net.HardwareAddr, senderIP netip.Addr, ta
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_ARP)
 	frame = binary.BigEndian.AppendUint16(frame, ethernet)
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_IP)
-	frame = append(frame, hardwareBytes, addressBytes)
+	frame = append(frame, hardwareBytes, byte(inet.addressBytes))
 	frame = binary.BigEndian.AppendUint16(frame, operation)
 	frame = append(append(frame, sender...), senderIP.AsSlice()...)
 	return append(append(frame, target...), targetIP.AsSlice()...)

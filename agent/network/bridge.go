@@ -31,7 +31,7 @@ func (n *Network) setUpBridge(pool *addresses) error {
 	if err := netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(gateway)}); err != nil {
 		return fmt.Errorf("address %s: %w", gateway, err)
 	}
-	if err := ignoreRouterAdvertisements(n.config.Bridge); err != nil {
+	if err := errors.Join(ignoreRouterAdvertisements(n.config.Bridge), n.addSecondGateway(link, pool)); err != nil {
 		return err
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
@@ -46,12 +46,15 @@ func (n *Network) setUpBridge(pool *addresses) error {
 // routeServices leads the machine's own packets to Services to the bridge. None arrives there: the translation of what
 // leaves the machine sends them elsewhere, but only those that have a route. The route goes with the bridge.
 func (n *Network) routeServices(link netlink.Link) error {
-	if !n.config.ServiceCIDR.IsValid() {
-		return nil
-	}
-	route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(n.config.ServiceCIDR.Masked()), Scope: netlink.SCOPE_LINK}
-	if err := netlink.RouteAdd(route); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("route to Services %s: %w", n.config.ServiceCIDR, err)
+	for _, f := range n.families() {
+		services := n.config.Ranges.services(f)
+		if !services.IsValid() {
+			continue
+		}
+		route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(services.Masked()), Scope: netlink.SCOPE_LINK}
+		if err := netlink.RouteAdd(route); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("route to Services %s: %w", services, err)
+		}
 	}
 	return nil
 }
@@ -93,8 +96,8 @@ func sysctl(name, value string) error {
 func (n *Network) Remove() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.addresses = nil
-	err := errors.Join(n.removeTable(), n.removeGuard(), n.removeForwarding())
+	n.addresses, n.second = nil, netip.Prefix{}
+	err := errors.Join(n.removeTables(), n.removeGuard(), n.removeForwarding())
 	link, linkErr := netlink.LinkByName(n.config.Bridge)
 	if errors.As(linkErr, new(netlink.LinkNotFoundError)) {
 		return err

@@ -61,19 +61,24 @@ func (r *Routes) openEncrypted(wanted map[netip.Prefix]way) (e encrypted, err er
 	return e, nil
 }
 
-// encryptedPeers are the other nodes' ends. What comes from one is taken only from addresses of that node's range.
+// encryptedPeers are the other nodes' ends. What comes from one is taken only from addresses of that node's ranges.
 func (r *Routes) encryptedPeers(wanted map[netip.Prefix]way) (wireguard.Config, error) {
-	config := wireguard.Config{Key: r.key, Port: plan.WireGuardPort}
+	ranges := map[string][]netip.Prefix{}
+	nodes := map[string]plan.Node{}
 	for prefix, w := range wanted {
-		if w.by != plan.ByWireGuard {
-			continue
+		if w.by == plan.ByWireGuard {
+			ranges[w.node.Name], nodes[w.node.Name] = append(ranges[w.node.Name], prefix), w.node
 		}
-		key, err := wgtypes.ParseKey(w.node.Facts.WireGuardKey)
+	}
+	config := wireguard.Config{Key: r.key, Port: plan.WireGuardPort}
+	for name, node := range nodes {
+		key, err := wgtypes.ParseKey(node.Facts.WireGuardKey)
 		if err != nil {
-			return config, fmt.Errorf("key of node %s: %w", w.node.Name, err)
+			return config, fmt.Errorf("key of node %s: %w", name, err)
 		}
-		endpoint := netip.AddrPortFrom(w.node.IP, plan.WireGuardPort)
-		config.Peers = append(config.Peers, wireguard.Peer{Key: key, Endpoint: endpoint, Range: prefix})
+		slices.SortFunc(ranges[name], netip.Prefix.Compare)
+		endpoint := netip.AddrPortFrom(node.IP, plan.WireGuardPort)
+		config.Peers = append(config.Peers, wireguard.Peer{Key: key, Endpoint: endpoint, Ranges: ranges[name]})
 	}
 	return config, nil
 }

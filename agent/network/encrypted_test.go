@@ -24,7 +24,7 @@ func TestEncrypted(t *testing.T) {
 	near, far := toldPeer("10.199.8.0/24", "10.198.0.8", "10.198.0.0/24"), toldPeer("10.199.9.0/24", "10.198.1.9", "10.198.1.0/24")
 	near.Facts.WireGuardKey, far.Facts.WireGuardKey = newPublicKey(t), newPublicKey(t)
 	for range 2 { // the second time changes nothing
-		if err := routes.SetPeers(ownPods, []plan.Node{near, far}); err != nil || len(routes.Problems()) != 0 {
+		if err := routes.SetPeers(plan.Node{PodCIDR: ownPods}, []plan.Node{near, far}); err != nil || len(routes.Problems()) != 0 {
 			t.Fatal(err, routes.Problems())
 		}
 		link := linkNamed(t, WireGuardDevice)
@@ -40,7 +40,7 @@ func TestEncrypted(t *testing.T) {
 
 	near.Facts.WireGuardKey = "" // its agent is an older one, now
 	link := linkNamed(t, WireGuardDevice)
-	if err := routes.SetPeers(ownPods, []plan.Node{near, far}); err != nil || len(routes.Problems()) != 1 ||
+	if err := routes.SetPeers(plan.Node{PodCIDR: ownPods}, []plan.Node{near, far}); err != nil || len(routes.Problems()) != 1 ||
 		!strings.Contains(routes.Problems()[0], "has told no key") {
 		t.Errorf("%v, %q", err, routes.Problems())
 	}
@@ -52,11 +52,11 @@ func TestEncrypted(t *testing.T) {
 	if err := netlink.LinkDel(link); err != nil { // somebody removed it
 		t.Fatal(err)
 	}
-	if err := routes.SetPeers(ownPods, []plan.Node{far}); err != nil {
+	if err := routes.SetPeers(plan.Node{PodCIDR: ownPods}, []plan.Node{far}); err != nil {
 		t.Fatal(err)
 	}
 	expectLinks(t, map[string]int{"10.199.9.0/24": linkNamed(t, WireGuardDevice).Attrs().Index})
-	if err := routes.SetPeers(ownPods, nil); err != nil {
+	if err := routes.SetPeers(plan.Node{PodCIDR: ownPods}, nil); err != nil {
 		t.Error(err)
 	}
 	expectLinks(t, map[string]int{})

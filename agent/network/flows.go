@@ -31,36 +31,37 @@ func flowsOf(before, now []Service) staleFlows {
 }
 
 // closedPorts are the flows of UDP to host ports that lead nowhere any more.
-func closedPorts(before, now map[netip.Addr][]HostPort) staleFlows {
+func (f family) closedPorts(before, now map[netip.Addr]Endpoint) staleFlows {
 	stale := staleFlows{}
-	for pod, ports := range before {
-		for _, port := range ports {
-			if port.Protocol == unix.IPPROTO_UDP && !slices.Contains(now[pod], port) {
-				stale[netip.AddrPortFrom(port.on(), port.Port)] = nil
+	for pod, endpoint := range before {
+		for _, port := range endpoint.HostPorts {
+			if port.Protocol == unix.IPPROTO_UDP && port.in(f) && !slices.Contains(now[pod].HostPorts, port) {
+				stale[netip.AddrPortFrom(port.on(f), port.Port)] = nil
 			}
 		}
 	}
 	return stale
 }
 
-func forgetFlows(stale staleFlows) error {
+func (f family) forgetFlows(stale staleFlows) error {
 	if len(stale) == 0 {
 		return nil
 	}
-	own, err := localAddresses()
+	own, err := f.localAddresses()
 	if err != nil {
 		return fmt.Errorf("forget connections to endpoints that are gone: %w", err)
 	}
-	filter := flowFilter{stale, own}
-	if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, filter); err != nil {
+	filter := flowFilter{f, stale, own}
+	if _, err := netlink.ConntrackDeleteFilters(netlink.ConntrackTable, netlink.InetFamily(f.number), filter); err != nil {
 		return fmt.Errorf("forget connections to endpoints that are gone: %w", err)
 	}
 	return nil
 }
 
 type flowFilter struct {
-	stale staleFlows
-	own   map[netip.Addr]bool
+	family family
+	stale  staleFlows
+	own    map[netip.Addr]bool
 }
 
 // MatchConntrackFlow implements netlink.CustomConntrackFilter.
@@ -71,7 +72,7 @@ func (f flowFilter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	to, from := endOf(flow.Forward.DstIP, flow.Forward.DstPort), endOf(flow.Reverse.SrcIP, flow.Reverse.SrcPort)
 	allowed, known := f.stale[to]
 	if !known && (f.own[to.Addr()] || to.Addr().IsLoopback()) {
-		allowed, known = f.stale[netip.AddrPortFrom(netip.IPv4Unspecified(), to.Port())]
+		allowed, known = f.stale[netip.AddrPortFrom(f.family.unspecified, to.Port())]
 	}
 	return known && !slices.Contains(allowed, from)
 }

@@ -11,12 +11,12 @@ import (
 
 // acceptForwarding lets the pods' traffic pass where something else made the machine refuse to forward: Docker sets
 // the policy of iptables' FORWARD chain to drop, and a verdict in a table of our own cannot overrule that.
-func (n *Network) acceptForwarding() error {
+func (n *Network) acceptForwarding(f family) error {
 	conn, err := nftables.New()
 	if err != nil {
 		return err
 	}
-	chain, _, err := n.withoutForwarding(conn)
+	chain, _, err := n.withoutForwarding(conn, f)
 	if chain == nil || err != nil {
 		return err
 	}
@@ -32,20 +32,24 @@ func (n *Network) acceptForwarding() error {
 	return conn.Flush()
 }
 
-// removeForwarding takes our rules out of that chain.
+// removeForwarding takes our rules out of those chains.
 func (n *Network) removeForwarding() error {
-	conn, err := nftables.New()
-	if err != nil {
-		return nil // a machine without nftables has no rules of ours
+	var errs []error
+	for _, f := range []family{inet, inet6} {
+		conn, err := nftables.New()
+		if err != nil {
+			return nil // a machine without nftables has no rules of ours
+		}
+		_, _, err = n.withoutForwarding(conn, f)
+		errs = append(errs, err, conn.Flush())
 	}
-	_, _, err = n.withoutForwarding(conn)
-	return errors.Join(err, conn.Flush())
+	return errors.Join(errs...)
 }
 
 // withoutForwarding finds the chain and plans the deletion of our rules, count of them; the chain is nil where there is none.
-func (n *Network) withoutForwarding(conn *nftables.Conn) (chain *nftables.Chain, count int, err error) {
-	chains, err := conn.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
-	if err != nil {
+func (n *Network) withoutForwarding(conn *nftables.Conn, f family) (chain *nftables.Chain, count int, err error) {
+	chains, err := conn.ListChainsOfTableFamily(f.tables)
+	if err = ignoreMissing("chains of iptables", err); err != nil {
 		return nil, 0, err
 	}
 	for _, chain := range chains {

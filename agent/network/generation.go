@@ -55,12 +55,12 @@ func generationOf(reply netlink.Message) (id uint32, ok bool) {
 }
 
 // countRules is how many rules a table has; none if it is not there.
-func countRules(table string) (int, error) {
+func countRules(f family, table string) (int, error) {
 	conn, err := nftables.New()
 	if err != nil {
 		return 0, fmt.Errorf("nftables: %w", err)
 	}
-	chains, err := conn.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
+	chains, err := conn.ListChainsOfTableFamily(f.tables)
 	if err != nil {
 		return 0, fmt.Errorf("nftables: %w", err)
 	}

@@ -30,6 +30,7 @@ const beforeAll = nftables.ChainPriority(-400)
 const (
 	guardedSet   = "interfaces"
 	senderSet    = "senders"
+	secondSet    = "senders6"
 	fromPodChain = "from-pod"
 )
 
@@ -38,8 +39,8 @@ func (n *Network) guardTable() *nftables.Table {
 }
 
 // setGuard keeps the bridge to what pods send honestly: containers may send raw frames unless they drop that capability. A pod's
-// frames go to the bridge, which routes them past the network policies, and not to another pod; IPv4 and ARP come from the
-// pod's own address. n.mu is held.
+// frames go to the bridge, which routes them past the network policies, and not to another pod; IP and ARP come from the pod's own
+// addresses. What claims neighbours of IPv6 is nothing to the bridge: it knows them for good. n.mu is held.
 func (n *Network) setGuard(gateway netip.Addr) error {
 	conn, err := nftables.New()
 	if err != nil {
@@ -49,7 +50,7 @@ func (n *Network) setGuard(gateway netip.Addr) error {
 	conn.AddTable(n.guardTable())
 	conn.DelTable(n.guardTable())
 	r := &ruleset{conn: conn, table: conn.AddTable(n.guardTable())}
-	err = errors.Join(conn.AddSet(r.guarded(), nil), conn.AddSet(r.senders(), nil))
+	err = errors.Join(conn.AddSet(r.guarded(), nil), conn.AddSet(r.senders(inet), nil), conn.AddSet(r.senders(inet6), nil))
 	r.judgeFrames(macOf(gateway))
 	for _, endpoint := range n.connected {
 		err = errors.Join(err, r.guard(endpoint, (*nftables.Conn).SetAddElements))
@@ -108,18 +109,26 @@ func (r *ruleset) guarded() *nftables.Set {
 	return &nftables.Set{Table: r.table, Name: guardedSet, KeyType: nftables.TypeIFName, KeyByteOrder: binaryutil.NativeEndian}
 }
 
-func (r *ruleset) senders() *nftables.Set {
-	return &nftables.Set{Table: r.table, Name: senderSet, Concatenation: true,
-		KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeIPAddr)}
+func (r *ruleset) senders(f family) *nftables.Set {
+	name := senderSet
+	if f.number == inet6.number {
+		name = secondSet
+	}
+	return &nftables.Set{Table: r.table, Name: name, Concatenation: true, KeyType: nftables.MustConcatSetType(nftables.TypeIFName, f.key)}
 }
 
 // guard adds or deletes what the sets have of a pod.
 func (r *ruleset) guard(endpoint Endpoint, change elementChange) error {
 	name := make([]byte, unix.IFNAMSIZ)
 	copy(name, endpoint.HostInterface)
-	return errors.Join(
-		change(r.conn, r.guarded(), []nftables.SetElement{{Key: name}}),
-		change(r.conn, r.senders(), []nftables.SetElement{{Key: append(name[:unix.IFNAMSIZ:unix.IFNAMSIZ], endpoint.Address.AsSlice()...)}}))
+	sender := func(f family, address netip.Addr) error {
+		return change(r.conn, r.senders(f), []nftables.SetElement{{Key: append(name[:unix.IFNAMSIZ:unix.IFNAMSIZ], address.AsSlice()...)}})
+	}
+	err := errors.Join(change(r.conn, r.guarded(), []nftables.SetElement{{Key: name}}), sender(inet, endpoint.Address))
+	if endpoint.Second.IsValid() {
+		err = errors.Join(err, sender(inet6, endpoint.Second))
+	}
+	return err
 }
 
 // judgeFrames makes the rules. bridge is the hardware address to which pods send.
@@ -127,12 +136,12 @@ func (r *ruleset) judgeFrames(bridge net.HardwareAddr) {
 	fromPod := r.conn.AddChain(&nftables.Chain{Name: fromPodChain, Table: r.table})
 	drop := &expr.Verdict{Kind: expr.VerdictDrop}
 	r.addRule(fromPod, append(unicast(expr.CmpOpEq), &expr.Cmp{Op: expr.CmpOpNeq, Register: firstRegister, Data: bridge}, drop)...)
-	for protocol, offset := range map[uint16]uint32{unix.ETH_P_IP: sourceOffset, unix.ETH_P_ARP: arpSenderOffset} {
-		r.addRule(fromPod, append(protocolIs(protocol),
-			&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: firstRegister},
-			&expr.Payload{DestRegister: afterName, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: addressBytes},
-			&expr.Lookup{SourceRegister: firstRegister, SetName: senderSet, Invert: true}, drop)...)
+	for protocol, offset := range map[uint16]uint32{unix.ETH_P_IP: inet.source, unix.ETH_P_ARP: arpSenderOffset} {
+		r.addRule(fromPod, join(protocolIs(protocol), r.fromOthers(inet, offset), []expr.Any{drop})...)
 	}
+	// Addresses that are good on the link only are not routed, nor is the unspecified one, by which a link begins.
+	r.addRule(fromPod, join(protocolIs(unix.ETH_P_IPV6), inet6.matchPrefix(inet6.source, expr.CmpOpNeq, linkLocal),
+		inet6.matchPrefix(inet6.source, expr.CmpOpNeq, netip.PrefixFrom(inet6.unspecified, 128)), r.fromOthers(inet6, inet6.source), []expr.Any{drop})...)
 	prerouting := r.conn.AddChain(&nftables.Chain{Name: "prerouting", Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRef(beforeAll)})
 	r.addRule(prerouting, append(fromGuarded(), &expr.Verdict{Kind: expr.VerdictJump, Chain: fromPodChain})...)
@@ -140,6 +149,17 @@ func (r *ruleset) judgeFrames(bridge net.HardwareAddr) {
 	forward := r.conn.AddChain(&nftables.Chain{Name: "forward", Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityRef(beforeAll)})
 	r.addRule(forward, append(append(fromGuarded(), unicast(expr.CmpOpNeq)...), drop)...)
+}
+
+var linkLocal = netip.MustParsePrefix("fe80::/10")
+
+// fromOthers holds for packets whose sender is not one of the interface's pod; offset is where they have it.
+func (r *ruleset) fromOthers(f family, offset uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: firstRegister},
+		f.load(afterName, offset),
+		&expr.Lookup{SourceRegister: firstRegister, SetName: r.senders(f).Name, Invert: true},
+	}
 }
 
 func fromGuarded() []expr.Any {

@@ -56,7 +56,7 @@ func TestPodsCannotForgeFrames(t *testing.T) {
 	for _, p := range []*testPod{rogue, victim, other} {
 		again.Adopt(p.endpoint)
 	}
-	if err := again.SetPodCIDR(n.pool().prefix); err != nil {
+	if err := again.SetPodCIDR(n.pool().prefix, netip.Prefix{}); err != nil {
 		t.Fatal(err)
 	}
 	forged()

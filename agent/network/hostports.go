@@ -22,46 +22,54 @@ var ErrPortInUse = errors.New("the host port is in use")
 type HostPort struct {
 	// Protocol is IANA's number.
 	Protocol uint8
-	// Address is one of the machine's; unspecified or invalid means all of them, loopback too.
+	// Address is one of the machine's; unspecified means all of its family and invalid all of them, loopback too: that of IPv4.
 	Address netip.Addr
 	Port    uint16
 	PodPort uint16
 }
 
+// everywhere: of one family, or of both.
 func (p HostPort) everywhere() bool { return !p.Address.IsValid() || p.Address.IsUnspecified() }
 
-// on is the address, unspecified for all of them.
-func (p HostPort) on() netip.Addr {
+// in reports whether the port has an address of the family.
+func (p HostPort) in(f family) bool { return !p.Address.IsValid() || f.has(p.Address) }
+
+// on is the address of the family, unspecified for all of them.
+func (p HostPort) on(f family) netip.Addr {
 	if p.everywhere() {
-		return netip.IPv4Unspecified()
+		return f.unspecified
 	}
 	return p.Address
 }
 
 func (p HostPort) overlaps(q HostPort) bool {
-	return p.Protocol == q.Protocol && p.Port == q.Port && (p.everywhere() || q.everywhere() || p.Address == q.Address)
+	common := p.in(inet) && q.in(inet) || p.in(inet6) && q.in(inet6)
+	return common && p.Protocol == q.Protocol && p.Port == q.Port && (p.everywhere() || q.everywhere() || p.Address == q.Address)
 }
 
 // free asks the machine: a process that listens there would no longer be reached.
-func (p HostPort) free() error {
-	at := netip.AddrPortFrom(p.on(), p.Port).String()
+func (p HostPort) free(f family) error {
+	at, version := netip.AddrPortFrom(p.on(f), p.Port).String(), "4"
+	if f.number == inet6.number {
+		version = "6"
+	}
 	var (
 		socket io.Closer
 		err    error
 	)
 	switch p.Protocol {
 	case unix.IPPROTO_TCP:
-		socket, err = net.Listen("tcp4", at)
+		socket, err = net.Listen("tcp"+version, at)
 	case unix.IPPROTO_UDP:
-		socket, err = net.ListenPacket("udp4", at)
+		socket, err = net.ListenPacket("udp"+version, at)
 	default: // Go has no sockets of the others: that the address is the machine's is all there is to ask
-		socket, err = net.ListenPacket("udp4", netip.AddrPortFrom(p.on(), 0).String())
+		socket, err = net.ListenPacket("udp"+version, netip.AddrPortFrom(p.on(f), 0).String())
 	}
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		return fmt.Errorf("host port %d: %w by a process of the machine", p.Port, ErrPortInUse)
+		return fmt.Errorf("%w by a process of the machine", ErrPortInUse)
 	case err != nil:
-		return fmt.Errorf("host port %d: %w", p.Port, err)
+		return err
 	}
 	return socket.Close()
 }
@@ -71,21 +79,11 @@ func (n *Network) openPorts(endpoint Endpoint) error {
 	if len(endpoint.HostPorts) == 0 {
 		return nil
 	}
-	for _, port := range endpoint.HostPorts {
-		if port.Address.IsValid() && !port.Address.Is4() {
-			return fmt.Errorf("host port %d on %s: this network has IPv4 only", port.Port, port.Address)
-		}
-		if err := port.free(); err != nil {
-			return err
-		}
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for address, ports := range n.hostPorts {
-		for _, port := range endpoint.HostPorts {
-			if address != endpoint.Address && slices.ContainsFunc(ports, port.overlaps) {
-				return fmt.Errorf("host port %d: %w by the pod at %s", port.Port, ErrPortInUse, address)
-			}
+	for _, port := range endpoint.HostPorts {
+		if err := n.mayOpen(port, endpoint); err != nil {
+			return fmt.Errorf("host port %d: %w", port.Port, err)
 		}
 	}
 	// Replies to what the machine itself sends to 127.0.0.1 come through the bridge; pods' own packets to there are dropped.
@@ -94,17 +92,38 @@ func (n *Network) openPorts(endpoint Endpoint) error {
 	}
 	next := maps.Clone(n.hostPorts)
 	if next == nil {
-		next = map[netip.Addr][]HostPort{}
+		next = map[netip.Addr]Endpoint{}
 	}
-	next[endpoint.Address] = endpoint.HostPorts
+	next[endpoint.Address] = endpoint
 	return n.setPorts(next)
+}
+
+// mayOpen refuses a port of a family that the pod has no address of, and one that somebody has.
+func (n *Network) mayOpen(port HostPort, endpoint Endpoint) error {
+	if port.Address.Is6() && !endpoint.Second.IsValid() {
+		return fmt.Errorf("on %s: pods of this node have no addresses of IPv6", port.Address)
+	}
+	for _, f := range n.families() {
+		if !port.in(f) {
+			continue
+		}
+		if err := port.free(f); err != nil {
+			return err
+		}
+	}
+	for address, other := range n.hostPorts {
+		if address != endpoint.Address && slices.ContainsFunc(other.HostPorts, port.overlaps) {
+			return fmt.Errorf("%w by the pod at %s", ErrPortInUse, address)
+		}
+	}
+	return nil
 }
 
 // closePorts ends what openPorts began. Doing it again is no error.
 func (n *Network) closePorts(endpoint Endpoint) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.hostPorts[endpoint.Address]) == 0 {
+	if len(n.hostPorts[endpoint.Address].HostPorts) == 0 {
 		return nil
 	}
 	next := maps.Clone(n.hostPorts)
@@ -112,38 +131,50 @@ func (n *Network) closePorts(endpoint Endpoint) error {
 	return n.setPorts(next)
 }
 
-// setPorts tells the kernel, in one transaction, and forgets flows of UDP to ports that are closed. n.mu is held.
-func (n *Network) setPorts(next map[netip.Addr][]HostPort) error {
-	conn, err := nftables.New()
-	if err != nil {
-		return fmt.Errorf("nftables: %w", err)
+// setPorts tells the kernel, in one transaction for each family, and forgets flows of UDP to ports that are closed. n.mu is held.
+func (n *Network) setPorts(next map[netip.Addr]Endpoint) error {
+	for _, f := range n.families() {
+		conn, err := nftables.New()
+		if err != nil {
+			return fmt.Errorf("nftables: %w", err)
+		}
+		rules := newRuleset(conn, f, n.portsTable())
+		if len(next) == 0 {
+			conn.DelTable(rules.table)
+		} else if err := rules.open(n.config.Bridge, next); err != nil {
+			return fmt.Errorf("nftables table %s: %w", rules.table.Name, err)
+		}
+		if err := conn.Flush(); err != nil {
+			return fmt.Errorf("nftables table %s: %w", rules.table.Name, err)
+		}
+		if err := f.forgetFlows(f.closedPorts(n.hostPorts, next)); err != nil {
+			return err
+		}
 	}
-	rules := newRuleset(conn, n.portsTable())
-	if len(next) == 0 {
-		conn.DelTable(rules.table)
-	} else if err := rules.open(n.config.Bridge, next); err != nil {
-		return fmt.Errorf("nftables table %s: %w", rules.table.Name, err)
-	}
-	if err := conn.Flush(); err != nil {
-		return fmt.Errorf("nftables table %s: %w", rules.table.Name, err)
-	}
-	before := n.hostPorts
 	n.hostPorts = next
-	return forgetFlows(closedPorts(before, next))
+	return nil
 }
 
 func (n *Network) portsTable() string { return "setpoint-" + n.config.Bridge + "-ports" }
 
 // open makes the rules. The maps have the same keys as those of Services, without the address for ports on all addresses.
-func (r *ruleset) open(bridge string, ports map[netip.Addr][]HostPort) error {
+func (r *ruleset) open(bridge string, pods map[netip.Addr]Endpoint) error {
+	f := r.family
 	everywhere := &nftables.Set{Name: "everywhere", IsMap: true, Concatenation: true,
-		KeyType: nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService), DataType: destinationType()}
+		KeyType: nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService), DataType: f.destinationType()}
 	addressed := &nftables.Set{Name: "addressed", IsMap: true, Concatenation: true,
-		KeyType: serviceKey(), DataType: destinationType()}
+		KeyType: f.serviceKey(), DataType: f.destinationType()}
 	elements := map[*nftables.Set][]nftables.SetElement{}
-	var pods []netip.Addr
-	for _, pod := range slices.SortedFunc(maps.Keys(ports), netip.Addr.Compare) {
-		for _, port := range ports[pod] {
+	var own []netip.Addr
+	for _, first := range slices.SortedFunc(maps.Keys(pods), netip.Addr.Compare) {
+		pod := pods[first].in(f)
+		if !pod.IsValid() {
+			continue
+		}
+		for _, port := range pods[first].HostPorts {
+			if !port.in(f) {
+				continue
+			}
 			set, key := addressed, []byte(ServiceAddress{port.Protocol, netip.AddrPortFrom(port.Address, port.Port)}.key())
 			if port.everywhere() {
 				set, key = everywhere, port.key()
@@ -151,19 +182,21 @@ func (r *ruleset) open(bridge string, ports map[netip.Addr][]HostPort) error {
 			element := nftables.SetElement{Key: key, Val: concatenated(netip.AddrPortFrom(pod, port.PodPort))}
 			elements[set] = append(elements[set], element)
 		}
-		pods = append(pods, pod)
+		own = append(own, pod)
 	}
 	if err := errors.Join(r.addSet(addressed, elements[addressed]), r.addSet(everywhere, elements[everywhere])); err != nil {
 		return err
 	}
-	r.keepOffLoopback(bridge)
+	if f.number == inet.number {
+		r.keepOffLoopback(bridge)
+	}
 	for name, hook := range map[string]*nftables.ChainHook{"prerouting": nftables.ChainHookPrerouting, "output": nftables.ChainHookOutput} {
 		chain := r.conn.AddChain(&nftables.Chain{Name: name, Table: r.table, Type: nftables.ChainTypeNAT, Hooknum: hook,
 			Priority: nftables.ChainPriorityNATDest})
-		r.addRule(chain, append(loadKey(), lead(addressed)...)...)
-		r.addRule(chain, append(loadLocalPort(), lead(everywhere)...)...)
+		r.addRule(chain, append(f.loadKey(), f.lead(addressed, f.addressRegister())...)...)
+		r.addRule(chain, append(loadLocalPort(), f.lead(everywhere, firstRegister)...)...)
 	}
-	return r.returnToMachine(bridge, pods)
+	return r.returnToMachine(bridge, own)
 }
 
 // key is the port as loadLocalPort loads it.
@@ -178,11 +211,11 @@ func loadLocalPort() []expr.Any {
 		&expr.Payload{DestRegister: secondRegister, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes})
 }
 
-// lead sends a packet to where its key, which is loaded, leads in the map.
-func lead(set *nftables.Set) []expr.Any {
+// lead sends a packet to where its key, which begins in the register, leads in the map.
+func (f family) lead(set *nftables.Set, key uint32) []expr.Any {
 	return []expr.Any{
-		&expr.Lookup{SourceRegister: firstRegister, DestRegister: firstRegister, IsDestRegSet: true, SetName: set.Name, SetID: set.ID},
-		translateTo(firstRegister),
+		&expr.Lookup{SourceRegister: key, DestRegister: f.addressRegister(), IsDestRegSet: true, SetName: set.Name, SetID: set.ID},
+		f.translateTo(f.addressRegister()),
 	}
 }
 
@@ -193,7 +226,7 @@ func (r *ruleset) returnToMachine(bridge string, pods []netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	fromLoopback := append(matchPrefix(sourceOffset, expr.CmpOpEq, loopback), &expr.Masq{})
+	fromLoopback := append(r.family.matchPrefix(r.family.source, expr.CmpOpEq, r.family.loopback), &expr.Masq{})
 	r.addRule(chain, append(interfaceIs(expr.MetaKeyOIFNAME, bridge), fromLoopback...)...)
 	return nil
 }

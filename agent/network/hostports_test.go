@@ -142,7 +142,7 @@ func TestARestartedAgentKeepsHostPorts(t *testing.T) {
 	if err := n.closePorts(pod.endpoint); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24")); err != nil {
+	if err := again.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24"), netip.Prefix{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask("127.0.0.1:8080"); got != gatewayOfTest {
@@ -161,11 +161,14 @@ func TestARestartedAgentKeepsHostPorts(t *testing.T) {
 func TestFlowsOfClosedPortsAreForgotten(t *testing.T) {
 	udp := HostPort{Protocol: unix.IPPROTO_UDP, Port: 53, PodPort: 5353}
 	pod := netip.MustParseAddr("10.0.0.2")
-	before := map[netip.Addr][]HostPort{pod: {hostPort("", 80), udp}}
-	if got := closedPorts(before, before); len(got) != 0 {
+	before := map[netip.Addr]Endpoint{pod: {HostPorts: []HostPort{hostPort("", 80), udp}}}
+	if got := inet.closedPorts(before, before); len(got) != 0 {
 		t.Errorf("nothing was closed: %v", got)
 	}
-	if got, open := closedPorts(before, nil), netip.MustParseAddrPort("0.0.0.0:53"); len(got) != 1 || len(got[open]) != 0 {
+	if got, closed := inet.closedPorts(before, nil), netip.MustParseAddrPort("0.0.0.0:53"); len(got) != 1 || len(got[closed]) != 0 {
 		t.Errorf("%v", got)
+	}
+	if got, closed := inet6.closedPorts(before, nil), netip.MustParseAddrPort("[::]:53"); len(got) != 1 || len(got[closed]) != 0 {
+		t.Errorf("IPv6: %v", got)
 	}
 }

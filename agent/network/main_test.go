@@ -97,6 +97,10 @@ func podMain() {
 				fmt.Println(errorText(forge(words[1], words[2], words[3])))
 			case "send":
 				fmt.Println(errorText(send(words[1])))
+			case "claim":
+				fmt.Println(errorText(claim(words[1])))
+			case "as":
+				fmt.Println(askAs(words[1], words[2]))
 			default:
 				fmt.Println(ask(line))
 			}
@@ -109,8 +113,15 @@ func podMain() {
 const askTimeMax = 900 * time.Millisecond
 
 // ask returns what the server at address says: our address as it sees it.
-func ask(address string) string {
-	conn, err := net.DialTimeout("tcp", address, askTimeMax)
+func ask(address string) string { return askAs("", address) }
+
+// askAs asks from an address of ours.
+func askAs(own, address string) string {
+	dialer := net.Dialer{Timeout: askTimeMax}
+	if own != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(own)}
+	}
+	conn, err := dialer.Dial("tcp", address)
 	if err != nil {
 		return err.Error()
 	}

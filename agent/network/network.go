@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -26,11 +27,9 @@ const PodInterface = "eth0"
 type Config struct {
 	// Bridge is the interface's name, at most 15 bytes, unique per agent of one network namespace.
 	Bridge string
-	// ClusterCIDR covers the pods of all nodes: traffic to it keeps the pod's address.
-	ClusterCIDR netip.Prefix
-	// ServiceCIDR covers the Services' addresses: the machine itself looks for them behind the bridge, where they are
-	// translated, so that it reaches them without a default route too; invalid adds no route.
-	ServiceCIDR netip.Prefix
+	// Ranges of the cluster. Traffic to that of pods keeps the pod's address. The machine itself looks for those of Services
+	// behind the bridge, where they are translated, so that it reaches them without a default route too; invalid adds no route.
+	Ranges Ranges
 	// StateDir keeps the last address given; empty forgets it.
 	StateDir string
 	// MTU in bytes of the pods' interfaces; 0 leaves the kernel's 1500.
@@ -38,21 +37,25 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Network is the pod network of one node. It works once SetPodCIDR has been called. mu guards all but config; hostPorts are those of
-// the pod at an address.
+// Network is the pod network of one node. It works once SetPodCIDR has been called. mu guards all but config; hostPorts are the pods
+// that have some, by their addresses.
 type Network struct {
 	config    Config
 	mu        sync.Mutex
 	addresses *addresses
+	// second is the node's range of IPv6; invalid: its pods have none.
+	second netip.Prefix
 	// connected are the pods by their host interfaces; guards: what they send is judged by the table of setGuard.
 	connected map[string]Endpoint
 	guards    bool
-	hostPorts map[netip.Addr][]HostPort
+	hostPorts map[netip.Addr]Endpoint
 }
 
-// Endpoint is a pod's place in the network; it is all that Detach needs, in this process or a later one.
+// Endpoint is a pod's place in the network; it is all that Detach needs, in this process or a later one. Second is its address of
+// IPv6, if it has one.
 type Endpoint struct {
 	Address       netip.Addr
+	Second        netip.Addr `json:",omitzero"`
 	HostInterface string
 	HostPorts     []HostPort `json:",omitempty"`
 }
@@ -65,37 +68,30 @@ func New(config Config) *Network {
 	return &Network{config: config, connected: map[string]Endpoint{}}
 }
 
-// SetPodCIDR gives the node its addresses and sets the bridge up. Calling it again with the same prefix does nothing;
-// a node's prefix never changes, so another one is an error.
-func (n *Network) SetPodCIDR(prefix netip.Prefix) error {
+// SetPodCIDR gives the node its addresses and sets the bridge up; second is its range of IPv6, if the cluster has any. Calling it
+// again with the same ranges does nothing; a node's ranges never change, so other ones are an error.
+func (n *Network) SetPodCIDR(prefix, second netip.Prefix) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !prefix.IsValid() || !prefix.Addr().Is4() || prefix.Bits() > 30 {
 		return fmt.Errorf("pod CIDR %s: want an IPv4 prefix of at most 30 bits", prefix)
 	}
+	second = n.usable(second)
+	if second.IsValid() && (!second.Addr().Is6() || second.Addr().BitLen()-second.Bits() < prefix.Addr().BitLen()-prefix.Bits()) {
+		return fmt.Errorf("pod CIDR %s: want an IPv6 prefix with as many addresses as %s has", second, prefix)
+	}
 	if n.addresses != nil {
-		if n.addresses.prefix != prefix.Masked() {
-			return fmt.Errorf("pod CIDR is %s already, refusing %s", n.addresses.prefix, prefix)
+		if n.addresses.prefix != prefix.Masked() || n.second != second.Masked() {
+			return fmt.Errorf("pod CIDR is %s already, refusing %s", joinPrefixes(n.addresses.prefix, n.second), joinPrefixes(prefix, second))
 		}
 		return nil
 	}
 	pool := newAddresses(prefix, n.config.StateDir)
+	n.second = second.Masked()
 	if err := n.setUpBridge(pool); err != nil {
 		return fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
 	}
-	if err := n.masquerade(pool.prefix); err != nil {
-		// Pods still reach each other; only traffic leaving the cluster depends on it.
-		n.config.Logger.Warn("no masquerading: nftables is not usable", "err", err)
-	}
-	if err := n.acceptForwarding(); err != nil {
-		n.config.Logger.Warn("pods may not reach each other: the rules of iptables could not be changed", "err", err)
-	}
-	if err := n.setPorts(n.hostPorts); err != nil { // those of the pods that run
-		n.config.Logger.Warn("host ports lead nowhere: nftables is not usable", "err", err)
-	}
-	if err := n.setGuard(pool.gateway()); err != nil {
-		n.config.Logger.Warn("pods that send raw frames reach each other past network policies: nftables is not usable", "err", err)
-	}
+	n.setUpTables(pool)
 	for _, endpoint := range n.connected {
 		pool.reserve(endpoint.Address)
 	}
@@ -103,12 +99,63 @@ func (n *Network) SetPodCIDR(prefix netip.Prefix) error {
 	return nil
 }
 
-// SetRanges says which range covers the pods of all nodes: what goes to it keeps its source; and which the Services. SetPodCIDR
+// usable is the range, unless this machine has no IPv6: its pods have addresses of IPv4 only then, which is said.
+func (n *Network) usable(second netip.Prefix) netip.Prefix {
+	if second.IsValid() && !HasIPv6() {
+		n.config.Logger.Warn("pods of this node get no IPv6 addresses: its kernel has no IPv6", "range", second)
+		return netip.Prefix{}
+	}
+	return second
+}
+
+func joinPrefixes(first, second netip.Prefix) string {
+	if !second.IsValid() {
+		return first.String()
+	}
+	return first.String() + "," + second.String()
+}
+
+// setUpTables makes what nftables does for pods. Without it they still reach each other.
+func (n *Network) setUpTables(pool *addresses) {
+	for f, pods := range n.ranges(pool) {
+		if err := n.masquerade(f, pods, n.config.Ranges.pods(f)); err != nil {
+			n.config.Logger.Warn("no masquerading: nftables is not usable", "err", err)
+		}
+		if err := n.acceptForwarding(f); err != nil {
+			n.config.Logger.Warn("pods may not reach each other: the rules of iptables could not be changed", "err", err)
+		}
+	}
+	if err := n.setPorts(n.hostPorts); err != nil { // those of the pods that run
+		n.config.Logger.Warn("host ports lead nowhere: nftables is not usable", "err", err)
+	}
+	if err := n.setGuard(pool.gateway()); err != nil {
+		n.config.Logger.Warn("pods that send raw frames reach each other past network policies: nftables is not usable", "err", err)
+	}
+}
+
+// ranges are the node's, by their families.
+func (n *Network) ranges(pool *addresses) iter.Seq2[family, netip.Prefix] {
+	return func(yield func(family, netip.Prefix) bool) {
+		if yield(inet, pool.prefix) && n.second.IsValid() {
+			yield(inet6, n.second)
+		}
+	}
+}
+
+// families are those of the node's pods.
+func (n *Network) families() []family {
+	if n.second.IsValid() {
+		return []family{inet, inet6}
+	}
+	return []family{inet}
+}
+
+// SetRanges says which ranges cover the pods of all nodes: what goes there keeps its source; and which the Services. SetPodCIDR
 // uses them; later they change nothing.
 func (n *Network) SetRanges(ranges Ranges) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.config.ClusterCIDR, n.config.ServiceCIDR = ranges.Pods, ranges.Services
+	n.config.Ranges = ranges
 }
 
 // Ready returns nil when pods can be connected.
@@ -136,9 +183,9 @@ func (n *Network) Adopt(endpoint Endpoint) {
 	n.connected[endpoint.HostInterface] = endpoint
 	if len(endpoint.HostPorts) > 0 {
 		if n.hostPorts == nil {
-			n.hostPorts = map[netip.Addr][]HostPort{}
+			n.hostPorts = map[netip.Addr]Endpoint{}
 		}
-		n.hostPorts[endpoint.Address] = endpoint.HostPorts
+		n.hostPorts[endpoint.Address] = endpoint
 	}
 }
 
@@ -147,8 +194,8 @@ type Pod struct {
 	// PID is a process in its network namespace. ID makes the host interface's name unique.
 	PID int
 	ID  string
-	// Admit, if it is not nil, is asked with the pod's address before anything can be sent from there or to it.
-	Admit func(netip.Addr) error
+	// Admit, if it is not nil, is asked with the pod's addresses before anything can be sent from there or to them.
+	Admit func(Endpoint) error
 	// HostPorts lead to it.
 	HostPorts []HostPort
 	Bandwidth Bandwidth
@@ -164,15 +211,17 @@ func (n *Network) Attach(pod Pod) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, err
 	}
-	endpoint := Endpoint{Address: address, HostInterface: HostInterface(pod.ID), HostPorts: pod.HostPorts}
+	endpoint := Endpoint{
+		Address: address, Second: pool.sameIn(n.second, address), HostInterface: HostInterface(pod.ID), HostPorts: pod.HostPorts,
+	}
 	if pod.Admit != nil {
-		err = pod.Admit(address)
+		err = pod.Admit(endpoint)
 	}
 	if err == nil {
 		err = n.guardPod(endpoint, pool.gateway())
 	}
 	if err == nil {
-		err = n.connect(pod, endpoint, pool.gateway())
+		err = n.connect(pod, endpoint, pool)
 	}
 	if err == nil {
 		err = n.openPorts(endpoint)
@@ -185,7 +234,8 @@ func (n *Network) Attach(pod Pod) (Endpoint, error) {
 
 // Detach closes the pod's host ports, removes its interface pair and frees its address. Doing it again is no error.
 func (n *Network) Detach(endpoint Endpoint) error {
-	err := errors.Join(n.closePorts(endpoint), n.unplug(endpoint), removeDelay(endpoint.HostInterface), n.unguardPod(endpoint))
+	err := errors.Join(n.closePorts(endpoint), n.unplug(endpoint), removeDelay(endpoint.HostInterface), n.unguardPod(endpoint),
+		n.forgetSecond(endpoint))
 	if err != nil {
 		return fmt.Errorf("disconnect pod: %w", err)
 	}
@@ -215,7 +265,7 @@ func (n *Network) Forget(podID string) error {
 	return n.Detach(Endpoint{HostInterface: HostInterface(podID)})
 }
 
-func (n *Network) connect(pod Pod, endpoint Endpoint, gateway netip.Addr) error {
+func (n *Network) connect(pod Pod, endpoint Endpoint, pool *addresses) error {
 	bridge, err := netlink.LinkByName(n.config.Bridge)
 	if err != nil {
 		return fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
@@ -247,7 +297,10 @@ func (n *Network) connect(pod Pod, endpoint Endpoint, gateway netip.Addr) error 
 		return err
 	}
 	defer handle.Close()
-	if err := configurePod(handle, endpoint.Address, gateway); err != nil {
+	if err := configurePod(handle, endpoint.Address, pool.gateway()); err != nil {
+		return err
+	}
+	if err := n.connectSecond(handle, endpoint); err != nil {
 		return err
 	}
 	return n.settle(handle, endpoint)

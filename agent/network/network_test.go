@@ -26,9 +26,9 @@ func needRoot(t testing.TB) {
 func newNetwork(t *testing.T) *Network {
 	t.Helper()
 	needRoot(t)
-	n := New(Config{Bridge: "sptest0", ClusterCIDR: netip.MustParsePrefix("10.199.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.197.0.0/16"), StateDir: t.TempDir(),
+	n := New(Config{Bridge: "sptest0", Ranges: Ranges{Pods: netip.MustParsePrefix("10.199.0.0/16"), Services: netip.MustParsePrefix("10.197.0.0/16")}, StateDir: t.TempDir(),
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24")); err != nil {
+	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24"), netip.Prefix{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -97,7 +97,7 @@ func TestPodsReachEachOtherWhereForwardingIsRefused(t *testing.T) {
 		t.Errorf("pod to pod: %s", got)
 	}
 	again := New(n.config) // a restarted agent
-	if err := again.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24")); err != nil || rules() != 2 {
+	if err := again.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24"), netip.Prefix{}); err != nil || rules() != 2 {
 		t.Errorf("%d rules, %v; want one for each direction", rules(), err)
 	}
 	if err := again.removeForwarding(); err != nil || rules() != 0 {
@@ -150,7 +150,7 @@ func strangerBehind(t *testing.T, address, link string) *testPod {
 	t.Helper()
 	peer := New(Config{Bridge: link, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	prefix := netip.MustParsePrefix(address)
-	if err := peer.SetPodCIDR(prefix); err != nil {
+	if err := peer.SetPodCIDR(prefix, netip.Prefix{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -163,14 +163,14 @@ func strangerBehind(t *testing.T, address, link string) *testPod {
 
 func TestSetPodCIDR(t *testing.T) {
 	n := newNetwork(t)
-	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24")); err != nil {
+	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24"), netip.Prefix{}); err != nil {
 		t.Errorf("same prefix: %v", err)
 	}
-	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.8.0/24")); err == nil {
+	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.8.0/24"), netip.Prefix{}); err == nil {
 		t.Error("another prefix was taken")
 	}
 	for _, bad := range []string{"fd00::/64", "10.0.0.0/31"} {
-		if err := New(Config{}).SetPodCIDR(netip.MustParsePrefix(bad)); err == nil {
+		if err := New(Config{}).SetPodCIDR(netip.MustParsePrefix(bad), netip.Prefix{}); err == nil {
 			t.Errorf("%s was taken", bad)
 		}
 	}
@@ -231,7 +231,7 @@ func TestRoutes(t *testing.T) {
 	}
 	for _, step := range steps {
 		for range 2 { // the second time changes nothing
-			if err := routes.SetPeers(own, step.peers); err != nil {
+			if err := routes.SetPeers(plan.Node{PodCIDR: own}, step.peers); err != nil {
 				t.Fatalf("%s: %v", step.name, err)
 			}
 		}
@@ -239,7 +239,7 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("%s: %s", step.name, diff)
 		}
 	}
-	if err := routes.SetPeers(own, []plan.Node{peer("10.199.8.0/24", "203.0.113.9")}); err == nil || len(routes.Problems()) != 1 {
+	if err := routes.SetPeers(plan.Node{PodCIDR: own}, []plan.Node{peer("10.199.8.0/24", "203.0.113.9")}); err == nil || len(routes.Problems()) != 1 {
 		t.Errorf("a node that is not on a shared link got a route: %v, %q", err, routes.Problems())
 	}
 }

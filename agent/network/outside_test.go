@@ -158,7 +158,7 @@ func TestNodePortsOnLoopback(t *testing.T) {
 	n := newNetwork(t)
 	one := startPod(t, n, "one")
 	translation := newTranslation(t)
-	translation.config.LoopbackPorts = true
+	translation.inet.config.LoopbackPorts = true
 	translate(t, translation, external(tcp("0.0.0.0:30080", "10.199.7.2:80")))
 	if got := ask("127.0.0.1:30080"); got != gatewayOfTest {
 		t.Errorf("from the machine: %s", got)

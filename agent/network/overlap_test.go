@@ -49,12 +49,12 @@ func TestOverlapsOfThisMachine(t *testing.T) {
 	link := addOwnLink(t)
 	routes := newRoutes(t, RoutesConfig{Node: "own", IP: netip.MustParseAddr("10.198.0.1"), Bridge: "sptest0"})
 	t.Cleanup(func() {
-		if err := routes.SetPeers(ownPods, nil); err != nil {
+		if err := routes.SetPeers(plan.Node{PodCIDR: ownPods}, nil); err != nil {
 			t.Error(err)
 		}
 	})
 	near, far := toldPeer("10.199.8.0/24", "10.198.0.8", "10.198.0.0/24"), toldPeer("10.199.9.0/24", "10.198.1.9", "10.198.1.0/24")
-	if err := routes.SetPeers(ownPods, []plan.Node{near, far}); err != nil {
+	if err := routes.SetPeers(plan.Node{PodCIDR: ownPods}, []plan.Node{near, far}); err != nil {
 		t.Fatal(err)
 	}
 	ranges := Ranges{Pods: netip.MustParsePrefix("10.199.0.0/16"), Services: netip.MustParsePrefix("10.197.0.0/16")}

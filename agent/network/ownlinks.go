@@ -1,32 +1,32 @@
 package network
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
 // localAddresses are this machine's.
-func localAddresses() (map[netip.Addr]bool, error) {
-	list, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+func (f family) localAddresses() (map[netip.Addr]bool, error) {
+	list, err := netlink.AddrList(nil, int(f.number))
 	if err != nil {
 		return nil, err
 	}
 	own := map[netip.Addr]bool{}
 	for _, entry := range list {
-		if address, ok := netip.AddrFromSlice(entry.IP.To4()); ok {
-			own[address] = true
-		}
+		own[addressOf(entry)] = true
 	}
 	return own, nil
 }
 
 // linkSubnets are the subnets of this machine's links, without those of pods.
 func linkSubnets(bridge string) ([]netip.Prefix, error) {
-	list, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+	list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, err
 	}
@@ -38,8 +38,9 @@ func linkSubnets(bridge string) ([]netip.Prefix, error) {
 	}
 	var subnets []netip.Prefix
 	for _, entry := range list {
-		address, ok := netip.AddrFromSlice(entry.IP.To4())
-		if bits, _ := entry.Mask.Size(); ok && !ours[entry.LinkIndex] && !address.IsLoopback() && bits < address.BitLen() {
+		address := addressOf(entry)
+		local := address.IsLoopback() || address.IsLinkLocalUnicast() && address.Is6()
+		if bits, _ := entry.Mask.Size(); !ours[entry.LinkIndex] && !local && bits < address.BitLen() {
 			subnets = append(subnets, netip.PrefixFrom(address, bits).Masked())
 		}
 	}
@@ -50,6 +51,26 @@ func linkSubnets(bridge string) ([]netip.Prefix, error) {
 // relevant are the subnets that have the address of a node: others come and go, as Docker's do, and say nothing about nodes.
 func relevant(subnets []netip.Prefix, own plan.Node, peers []plan.Node) []netip.Prefix {
 	return slices.DeleteFunc(subnets, func(p netip.Prefix) bool {
-		return !p.Contains(own.IP) && !slices.ContainsFunc(peers, func(n plan.Node) bool { return p.Contains(n.IP) })
+		has := func(n plan.Node) bool { return p.Contains(n.IP) || p.Contains(n.IP6) }
+		return !has(own) && !slices.ContainsFunc(peers, has)
 	})
+}
+
+// SecondAddress is an address of IPv6 that others can reach, of the link that has an address of IPv4; nil if there is none.
+func SecondAddress(first net.IP) (net.IP, error) {
+	list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(list, func(a netlink.Addr) bool { return a.IP.Equal(first) })
+	if i < 0 {
+		return nil, nil
+	}
+	const passing = unix.IFA_F_TEMPORARY | unix.IFA_F_DEPRECATED | unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED
+	for _, a := range list {
+		if a.LinkIndex == list[i].LinkIndex && a.IP.To4() == nil && a.Scope == unix.RT_SCOPE_UNIVERSE && a.Flags&passing == 0 {
+			return a.IP, nil
+		}
+	}
+	return nil, nil
 }

@@ -78,13 +78,14 @@ func NewRoutes(config RoutesConfig) (*Routes, error) {
 	return r, err
 }
 
-// SetPeers makes the ways to peers: missing ones are added, changed ones replaced, others of ours removed. own is this
-// node's pod CIDR; before it is valid there is no VXLAN. A peer whose address is this machine's own (several agents on
-// one machine) needs no route.
-func (r *Routes) SetPeers(own netip.Prefix, peers []plan.Node) error {
+// SetPeers makes the ways to peers: missing ones are added, changed ones replaced, others of ours removed. Of own count this
+// node's pod CIDRs, before which there is no VXLAN, and its address of IPv6. A peer whose address is this machine's own (several
+// agents on one machine) needs no route.
+func (r *Routes) SetPeers(own plan.Node, peers []plan.Node) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.own.PodCIDR, r.peers = own.Masked(), peers
+	r.own.PodCIDR, r.own.PodCIDR6, r.own.IP6 = own.PodCIDR.Masked(), own.PodCIDR6.Masked(), own.IP6
+	r.peers = peers
 	return r.sync()
 }
 
@@ -189,28 +190,52 @@ type way struct {
 	by   plan.Way
 }
 
-// wanted chooses a way to each peer, and says to which there is none.
+// via is the node's address to which a route leads.
+func (w way) via(prefix netip.Prefix) netip.Addr {
+	if prefix.Addr().Is6() {
+		return w.node.IP6
+	}
+	return w.node.IP
+}
+
+// wanted chooses ways to each peer, and says to which there is none.
 func (r *Routes) wanted() (wanted map[netip.Prefix]way, problems []string) {
 	wanted = map[netip.Prefix]way{}
-	own, err := localAddresses()
+	own, err := inet.localAddresses()
 	if err != nil {
 		return wanted, []string{err.Error()}
 	}
 	for _, peer := range r.peers {
-		if peer.PodCIDR = peer.PodCIDR.Masked(); own[peer.IP] || peer.PodCIDR == r.own.PodCIDR {
+		if peer.PodCIDR, peer.PodCIDR6 = peer.PodCIDR.Masked(), peer.PodCIDR6.Masked(); own[peer.IP] || peer.PodCIDR == r.own.PodCIDR {
 			continue
 		}
-		switch choice := plan.Choose(r.own, peer); {
-		case choice.Way == plan.None:
-			problems = append(problems, fmt.Sprintf("node %s: %s", peer.Name, choice.Why))
-			if r.own.Facts.Mode == plan.WireGuard || peer.Facts.Mode == plan.WireGuard {
-				wanted[peer.PodCIDR] = way{peer, plan.None} // not in the clear by another way
-			}
-		case choice.Way == plan.ByRoute, r.own.PodCIDR.IsValid():
-			wanted[peer.PodCIDR] = way{peer, choice.Way}
+		first := plan.Choose(r.own, peer)
+		if why := r.want(wanted, peer, peer.PodCIDR, first); why != "" {
+			problems = append(problems, why)
+		}
+		if !peer.PodCIDR6.IsValid() || !r.own.PodCIDR6.IsValid() || !HasIPv6() {
+			continue
+		}
+		second := plan.ChooseSecond(r.own, peer)
+		if why := r.want(wanted, peer, peer.PodCIDR6, second); why != "" && second != first {
+			problems = append(problems, why+" (IPv6)")
 		}
 	}
 	return wanted, problems
+}
+
+// want adds the way to a peer's range, or returns why there is none.
+func (r *Routes) want(wanted map[netip.Prefix]way, peer plan.Node, prefix netip.Prefix, choice plan.Choice) (problem string) {
+	switch {
+	case choice.Way == plan.None:
+		if r.own.Facts.Mode == plan.WireGuard || peer.Facts.Mode == plan.WireGuard {
+			wanted[prefix] = way{peer, plan.None} // not in the clear by another way
+		}
+		return fmt.Sprintf("node %s: %s", peer.Name, choice.Why)
+	case choice.Way == plan.ByRoute, r.own.PodCIDR.IsValid():
+		wanted[prefix] = way{peer, choice.Way}
+	}
+	return ""
 }
 
 // apply makes the kernel lead to the nodes wanted, and to no others.
@@ -228,7 +253,7 @@ func (r *Routes) apply(wanted map[netip.Prefix]way) error {
 			err = netlink.RouteReplace(route)
 		}
 		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("node %s: %s to %s via %s: %w", w.node.Name, w.by, prefix, w.node.IP, err))
+			errs = errors.Join(errs, fmt.Errorf("node %s: %s to %s via %s: %w", w.node.Name, w.by, prefix, w.via(prefix), err))
 		}
 	}
 	for prefix, route := range present {
@@ -251,7 +276,7 @@ func routeOf(prefix netip.Prefix, w way, vxlan tunnel, wireguard encrypted) (*ne
 	case plan.ByWireGuard:
 		return wireguard.route(prefix, w)
 	}
-	return plainRoute(prefix, w.node.IP), nil
+	return plainRoute(prefix, w.via(prefix)), nil
 }
 
 // sameRoute: of a route through a link the kernel chose the link.
@@ -268,19 +293,14 @@ func plainRoute(prefix netip.Prefix, via netip.Addr) *netlink.Route {
 // installed are our routes.
 func installed() (map[netip.Prefix]netlink.Route, error) {
 	filter := &netlink.Route{Protocol: routeProtocol}
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, filter, netlink.RT_FILTER_PROTOCOL)
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, filter, netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return nil, err
 	}
 	present := map[netip.Prefix]netlink.Route{}
 	for _, route := range routes {
-		if route.Dst == nil {
-			continue
-		}
-		destination, ok := netip.AddrFromSlice(route.Dst.IP.To4())
-		bits, _ := route.Dst.Mask.Size()
-		if ok {
-			present[netip.PrefixFrom(destination, bits)] = route
+		if route.Dst != nil {
+			present[prefixOf(route.Dst)] = route
 		}
 	}
 	return present, nil

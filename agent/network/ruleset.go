@@ -16,17 +16,23 @@ const elementsPerMessage = 400
 
 // ruleset is a table in the making.
 type ruleset struct {
-	conn  *nftables.Conn
-	table *nftables.Table
-	rules int
+	conn   *nftables.Conn
+	table  *nftables.Table
+	family family
+	rules  int
 }
 
 // newRuleset begins with an empty table: added, deleted, added, it replaces whatever there was.
-func newRuleset(conn *nftables.Conn, name string) *ruleset {
-	table := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: name}
+func newRuleset(conn *nftables.Conn, f family, name string) *ruleset {
+	table := &nftables.Table{Family: f.tables, Name: name}
 	conn.AddTable(table)
 	conn.DelTable(table)
-	return &ruleset{conn: conn, table: conn.AddTable(table)}
+	return &ruleset{conn: conn, table: conn.AddTable(table), family: f}
+}
+
+// ruleset is for changes of a table that is there.
+func (f family) ruleset(conn *nftables.Conn, name string) *ruleset {
+	return &ruleset{conn: conn, table: &nftables.Table{Family: f.tables, Name: name}, family: f}
 }
 
 func (r *ruleset) addRule(chain *nftables.Chain, expressions ...expr.Any) {
@@ -55,7 +61,7 @@ const itselfSet = "itself"
 func itself(pod netip.Addr) string { return string(append(pod.AsSlice(), pod.AsSlice()...)) }
 
 func (r *ruleset) returnOwn(pods []netip.Addr) (*nftables.Chain, error) {
-	set := &nftables.Set{Name: itselfSet, Concatenation: true, KeyType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeIPAddr)}
+	set := &nftables.Set{Name: itselfSet, Concatenation: true, KeyType: nftables.MustConcatSetType(r.family.key, r.family.key)}
 	var elements []nftables.SetElement
 	for _, address := range pods {
 		elements = append(elements, nftables.SetElement{Key: []byte(itself(address))})
@@ -65,21 +71,20 @@ func (r *ruleset) returnOwn(pods []netip.Addr) (*nftables.Chain, error) {
 	}
 	chain := r.conn.AddChain(&nftables.Chain{Name: "postrouting", Table: r.table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource})
-	r.addRule(chain, loadSource(firstRegister),
-		&expr.Payload{DestRegister: secondRegister, Base: expr.PayloadBaseNetworkHeader, Offset: destinationOffset, Len: addressBytes},
-		&expr.Lookup{SourceRegister: firstRegister, SetName: set.Name}, &expr.Masq{})
+	f := r.family
+	r.addRule(chain, f.loadSource(f.sourceRegister()), f.loadDestination(f.addressRegister()),
+		&expr.Lookup{SourceRegister: f.sourceRegister(), SetName: set.Name}, &expr.Masq{})
 	return chain, nil
 }
 
-// keepOffLoopback drops what pods send to 127.0.0.0/8: route_localnet would let it in (CVE-2020-8558).
+// keepOffLoopback drops what pods send to 127.0.0.0/8: route_localnet would let it in (CVE-2020-8558). The kernel itself takes
+// nothing for ::1 from elsewhere.
 func (r *ruleset) keepOffLoopback(bridge string) {
 	chain := r.conn.AddChain(&nftables.Chain{Name: "loopback", Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw})
-	toLoopback := append(matchPrefix(destinationOffset, expr.CmpOpEq, loopback), &expr.Verdict{Kind: expr.VerdictDrop})
+	toLoopback := append(r.family.matchPrefix(r.family.destination, expr.CmpOpEq, r.family.loopback), &expr.Verdict{Kind: expr.VerdictDrop})
 	r.addRule(chain, append(interfaceIs(expr.MetaKeyIIFNAME, bridge), toLoopback...)...)
 }
-
-var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
 func interfaceIs(key expr.MetaKey, name string) []expr.Any {
 	padded := make([]byte, unix.IFNAMSIZ)

@@ -107,12 +107,15 @@ func (s Service) spread(outside bool) spread {
 	return to
 }
 
-// bounds are the first and the last address of a range of IPv4.
+// bounds are the first and the last address of a range.
 func bounds(p netip.Prefix) (first, last netip.Addr) {
 	first = p.Masked().Addr()
-	start := binary.BigEndian.Uint32(first.AsSlice())
-	end := start | (1<<(32-p.Bits()) - 1)
-	return first, netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, end)))
+	end := first.AsSlice()
+	for bit := p.Bits(); bit < first.BitLen(); bit++ {
+		end[bit/8] |= 0x80 >> (bit % 8)
+	}
+	last, _ = netip.AddrFromSlice(end)
+	return first, last
 }
 
 // allEndpoints are those for the cluster and those for others, of flows that may go on.

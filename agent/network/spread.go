@@ -76,51 +76,57 @@ func (s spread) offset() uint32 {
 // addSpread makes the chain. Where clients stay with their endpoint, the first rule looks the client up, and the second one is for
 // clients that are new or whose endpoint is gone. The last one needs no memory.
 func (r *ruleset) addSpread(s spread) {
-	chain := r.conn.AddChain(&nftables.Chain{Name: s.name(), Table: r.table})
+	chain, f := r.conn.AddChain(&nftables.Chain{Name: s.name(), Table: r.table}), r.family
 	if s.affinity > 0 {
-		r.addRule(chain, s.stay()...)
-		r.addRule(chain, s.remember()...)
+		r.addRule(chain, s.stay(f)...)
+		r.addRule(chain, s.remember(f)...)
 	}
-	r.addRule(chain, append(s.draw(), translateTo(indexRegister))...)
+	r.addRule(chain, append(s.draw(f), f.translateTo(f.indexRegister()))...)
 }
 
-// draw takes any endpoint: it is in the registers from indexRegister on.
-func (s spread) draw() []expr.Any {
-	return append(s.load(),
-		&expr.Numgen{Register: indexRegister, Modulus: uint32(s.count), Type: unix.NFT_NG_RANDOM, Offset: s.offset()},
-		&expr.Lookup{SourceRegister: firstRegister, DestRegister: indexRegister, IsDestRegSet: true, SetName: endpointsMap(s.count)})
+// draw takes any endpoint: it is in the registers from the index's on.
+func (s spread) draw(f family) []expr.Any {
+	return append(s.load(f),
+		&expr.Numgen{Register: f.indexRegister(), Modulus: uint32(s.count), Type: unix.NFT_NG_RANDOM, Offset: s.offset()},
+		&expr.Lookup{
+			SourceRegister: f.addressRegister(), DestRegister: f.indexRegister(), IsDestRegSet: true, SetName: endpointsMap(s.count),
+		})
 }
 
-func (s spread) load() []expr.Any {
+func (s spread) load(f family) []expr.Any {
 	if s.everywhere {
-		return loadPortKey()
+		return f.loadPortKey()
 	}
-	return loadKey()
+	return f.loadKey()
 }
 
-func (s spread) stay() []expr.Any {
+func (s spread) stay(f family) []expr.Any {
 	members := membersSet
 	if s.outside {
 		members = outsideMembers
 	}
-	return append(append([]expr.Any{loadSource(sourceRegister)}, s.load()...),
-		&expr.Lookup{SourceRegister: sourceRegister, DestRegister: indexRegister, IsDestRegSet: true, SetName: affinityMap},
-		&expr.Lookup{SourceRegister: firstRegister, SetName: members},
-		s.affinityOperation(unix.NFT_DYNSET_OP_UPDATE),
-		translateTo(indexRegister))
+	return append(append([]expr.Any{f.loadSource(f.sourceRegister())}, s.load(f)...),
+		&expr.Lookup{SourceRegister: f.sourceRegister(), DestRegister: f.indexRegister(), IsDestRegSet: true, SetName: affinityMap},
+		&expr.Lookup{SourceRegister: f.addressRegister(), SetName: members},
+		s.affinityOperation(f, unix.NFT_DYNSET_OP_UPDATE),
+		f.translateTo(f.indexRegister()))
 }
 
-func (s spread) remember() []expr.Any {
-	return append(append(s.draw(), loadSource(sourceRegister)),
-		s.affinityOperation(forgetOperation), s.affinityOperation(unix.NFT_DYNSET_OP_UPDATE), translateTo(indexRegister))
+func (s spread) remember(f family) []expr.Any {
+	return append(append(s.draw(f), f.loadSource(f.sourceRegister())), s.affinityOperation(f, forgetOperation),
+		s.affinityOperation(f, unix.NFT_DYNSET_OP_UPDATE), f.translateTo(f.indexRegister()))
 }
 
-func (s spread) affinityOperation(operation uint32) expr.Any {
-	return &expr.Dynset{SrcRegKey: sourceRegister, SrcRegData: indexRegister, SetName: affinityMap, Operation: operation, Timeout: s.affinity}
+func (s spread) affinityOperation(f family, operation uint32) expr.Any {
+	return &expr.Dynset{
+		SrcRegKey: f.sourceRegister(), SrcRegData: f.indexRegister(), SetName: affinityMap, Operation: operation, Timeout: s.affinity,
+	}
 }
 
-func affinitySet(table *nftables.Table) *nftables.Set {
-	return &nftables.Set{Table: table, Name: affinityMap, IsMap: true, Concatenation: true, Dynamic: true, HasTimeout: true, Size: affinityMax,
-		KeyType:  nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService),
-		DataType: destinationType()}
+func (r *ruleset) affinitySet() *nftables.Set {
+	return &nftables.Set{
+		Table: r.table, Name: affinityMap, IsMap: true, Concatenation: true, Dynamic: true, HasTimeout: true, Size: affinityMax,
+		KeyType:  nftables.MustConcatSetType(r.family.key, r.family.key, nftables.TypeInetProto, nftables.TypeInetService),
+		DataType: r.family.destinationType(),
+	}
 }

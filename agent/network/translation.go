@@ -17,19 +17,10 @@ const (
 	translationBytesMax = 64 << 20
 )
 
-// TranslationConfig of a Translation. The zero value is usable.
-type TranslationConfig struct {
-	// Services covers the cluster addresses of Services: those that nobody has are refused.
-	Services netip.Prefix
-	// Bridge is the one of the pods; only LoopbackPorts needs it.
-	Bridge string
-	// LoopbackPorts opens node ports on 127.0.0.1 too. Their endpoints must be pods of this machine.
-	LoopbackPorts bool
-}
-
-// Translation makes the addresses of Services lead somewhere, for pods and for the machine itself. mu guards the rest, which is
-// what the kernel was told: current is nil before the first Replace and after a failure.
-type Translation struct {
+// translation is the table of one family. mu guards the rest, which is what the kernel was told: current is nil before the first
+// replace and after a failure.
+type translation struct {
+	family  family
 	config  TranslationConfig
 	mu      sync.Mutex
 	cluster netip.Prefix
@@ -46,24 +37,19 @@ type Translation struct {
 	generation uint32
 }
 
-// NewTranslation changes nothing before Replace.
-func NewTranslation(config TranslationConfig) *Translation { return &Translation{config: config} }
-
-// SetRanges says where pods have their addresses from: others are outside; and where Services have theirs. It holds from the next
-// Replace on, for which Damaged asks.
-func (t *Translation) SetRanges(ranges Ranges) {
+func (t *translation) setRanges(pods, services netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.outdated = t.outdated || ranges != (Ranges{t.cluster, t.config.Services})
-	t.cluster, t.config.Services = ranges.Pods, ranges.Services
+	t.outdated = t.outdated || pods != t.cluster || services != t.config.Services
+	t.cluster, t.config.Services = pods, services
 }
 
 // ErrNotReplaced is what Change returns when the table's content is not known: Replace comes first.
 var ErrNotReplaced = errors.New("the Services of the network are not known")
 
-// Replace makes a new table in one transaction: no packet meets half of it. Connections that are there stay with their
+// replace makes a new table in one transaction: no packet meets half of it. Connections that are there stay with their
 // endpoint, and clients with theirs; what is sent by UDP leaves an endpoint that is gone.
-func (t *Translation) Replace(services []Service) error {
+func (t *translation) replace(services []Service) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.current = nil
@@ -71,9 +57,9 @@ func (t *Translation) Replace(services []Service) error {
 	if err != nil {
 		return err
 	}
-	clients := rememberedClients(conn)
-	rules := newRuleset(conn, translationTable)
-	if err := errors.Join(rules.frame(t.config, t.cluster), inParts(conn.SetAddElements, affinitySet(rules.table), clients)); err != nil {
+	clients := rememberedClients(conn, t.family)
+	rules := newRuleset(conn, t.family, translationTable)
+	if err := errors.Join(rules.frame(t.config, t.cluster), inParts(conn.SetAddElements, rules.affinitySet(), clients)); err != nil {
 		return tableError(err)
 	}
 	t.here, t.spreads, t.maps, t.rules = map[netip.Addr]int{}, map[spread]bool{}, map[int]bool{}, 0
@@ -88,8 +74,8 @@ func (t *Translation) Replace(services []Service) error {
 	return nil
 }
 
-// Change replaces some Services and removes others, in one transaction. After an error only Replace helps.
-func (t *Translation) Change(now []Service, gone []ServiceAddress) error {
+// change replaces some Services and removes others, in one transaction. After an error only replace helps.
+func (t *translation) change(now []Service, gone []ServiceAddress) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.current == nil {
@@ -108,7 +94,7 @@ func (t *Translation) Change(now []Service, gone []ServiceAddress) error {
 	}
 	current := t.current
 	t.current = nil
-	rules := &ruleset{conn: conn, table: &nftables.Table{Family: nftables.TableFamilyIPv4, Name: translationTable}}
+	rules := t.family.ruleset(conn, translationTable)
 	if err := t.commit(rules, before, now); err != nil {
 		return err
 	}
@@ -123,7 +109,7 @@ func (t *Translation) Change(now []Service, gone []ServiceAddress) error {
 }
 
 // commit changes the elements and makes the chains and maps that they need. Those that nothing needs any more stay: they are few.
-func (t *Translation) commit(rules *ruleset, before, now []Service) error {
+func (t *translation) commit(rules *ruleset, before, now []Service) error {
 	gone, added := difference(before, now)
 	t.countHere(before, now, gone, added)
 	var err error
@@ -149,11 +135,11 @@ func (t *Translation) commit(rules *ruleset, before, now []Service) error {
 	if generation, err := generation(); err == nil {
 		t.generation = generation
 	}
-	return forgetFlows(flowsOf(before, now))
+	return t.family.forgetFlows(flowsOf(before, now))
 }
 
 // ensure makes a chain, and the map of endpoints that it reads, if they are not there.
-func (t *Translation) ensure(rules *ruleset, s spread) error {
+func (t *translation) ensure(rules *ruleset, s spread) error {
 	if s.count == 0 || t.spreads[s] {
 		return nil
 	}
@@ -161,14 +147,14 @@ func (t *Translation) ensure(rules *ruleset, s spread) error {
 	var err error
 	if !t.maps[s.count] {
 		t.maps[s.count] = true
-		err = rules.addSet(endpointsSet(s.count), nil)
+		err = rules.addSet(t.family.endpointsSet(s.count), nil)
 	}
 	rules.addSpread(s)
 	return err
 }
 
 // countHere lets pods reach themselves as long as one Service leads to them.
-func (t *Translation) countHere(before, now []Service, gone, added changes) {
+func (t *translation) countHere(before, now []Service, gone, added changes) {
 	change := map[netip.Addr]int{}
 	for _, s := range before {
 		for _, pod := range s.Here {
@@ -195,9 +181,9 @@ func (t *Translation) countHere(before, now []Service, gone, added changes) {
 	}
 }
 
-// Damaged tells whether somebody else has changed the rules of the table, or they are of other ranges. It costs one question to the
+// damaged tells whether somebody else has changed the rules of the table, or they are of other ranges. It costs one question to the
 // kernel while nobody changes anything.
-func (t *Translation) Damaged() (bool, error) {
+func (t *translation) damaged() (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.current == nil || t.outdated {
@@ -207,7 +193,7 @@ func (t *Translation) Damaged() (bool, error) {
 	if err != nil || now == t.generation {
 		return false, err
 	}
-	rules, err := countRules(translationTable)
+	rules, err := countRules(t.family, translationTable)
 	if err != nil {
 		return false, err
 	}
@@ -233,9 +219,8 @@ func tableError(err error) error { return fmt.Errorf("nftables table %s: %w", tr
 
 // rememberedClients are those of Services with session affinity in the table that is there, with the time that they have left. A
 // table that cannot be read has none: it is about to be replaced.
-func rememberedClients(conn *nftables.Conn) []nftables.SetElement {
-	table := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: translationTable}
-	elements, err := conn.GetSetElements(affinitySet(table))
+func rememberedClients(conn *nftables.Conn, f family) []nftables.SetElement {
+	elements, err := conn.GetSetElements(f.ruleset(conn, translationTable).affinitySet())
 	if err != nil {
 		return nil
 	}

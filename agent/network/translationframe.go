@@ -19,8 +19,8 @@ const (
 
 // frame makes what does not depend on the Services: the sets, still empty, and the rules that read them.
 func (r *ruleset) frame(config TranslationConfig, cluster netip.Prefix) error {
-	err := r.addSet(affinitySet(r.table), nil)
-	for _, set := range translationSets() {
+	err := r.addSet(r.affinitySet(), nil)
+	for _, set := range r.family.translationSets() {
 		err = errors.Join(err, r.addSet(set, nil))
 	}
 	if config.LoopbackPorts {
@@ -34,27 +34,27 @@ func (r *ruleset) frame(config TranslationConfig, cluster netip.Prefix) error {
 	return errors.Join(err, r.replaceSources())
 }
 
-func translationSets() []*nftables.Set {
+func (f family) translationSets() []*nftables.Set {
 	var sets []*nftables.Set
 	for _, name := range []string{refusedSet, silentSet, masqueradedSet, keepingSet, restrictedSet} {
-		sets = append(sets, &nftables.Set{Name: name, Concatenation: true, KeyType: serviceKey()})
+		sets = append(sets, &nftables.Set{Name: name, Concatenation: true, KeyType: f.serviceKey()})
 	}
 	for _, name := range []string{servicesMap, outsideMap} {
 		sets = append(sets, &nftables.Set{
-			Name: name, IsMap: true, Concatenation: true, KeyType: serviceKey(), DataType: nftables.TypeVerdict,
+			Name: name, IsMap: true, Concatenation: true, KeyType: f.serviceKey(), DataType: nftables.TypeVerdict,
 		})
 	}
 	for _, name := range []string{membersSet, outsideMembers} {
 		sets = append(sets, &nftables.Set{Name: name, Concatenation: true, KeyType: nftables.MustConcatSetType(
-			nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeIPAddr, nftables.TypeInetService)})
+			f.key, nftables.TypeInetProto, nftables.TypeInetService, f.key, nftables.TypeInetService)})
 	}
-	ranges := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeIPAddr)
+	ranges := nftables.MustConcatSetType(f.key, nftables.TypeInetProto, nftables.TypeInetService, f.key)
 	return append(sets, &nftables.Set{Name: allowedSet, Concatenation: true, Interval: true, KeyType: ranges})
 }
 
-func endpointsSet(count int) *nftables.Set {
-	return &nftables.Set{Name: endpointsMap(count), IsMap: true, Concatenation: true, DataType: destinationType(),
-		KeyType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInteger)}
+func (f family) endpointsSet(count int) *nftables.Set {
+	return &nftables.Set{Name: endpointsMap(count), IsMap: true, Concatenation: true, DataType: f.destinationType(),
+		KeyType: nftables.MustConcatSetType(f.key, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInteger)}
 }
 
 // set is one of the table's, to change its elements.
@@ -71,13 +71,14 @@ func (r *ruleset) filterChain(name string, hook *nftables.ChainHook, priority nf
 
 // restrict drops what comes from other sources than those that a Service has listed.
 func (r *ruleset) restrict() {
+	f := r.family
 	hooks := map[string]*nftables.ChainHook{"restrict": nftables.ChainHookPrerouting, "restrict-output": nftables.ChainHookOutput}
 	for name, hook := range hooks {
 		chain := r.filterChain(name, hook, beforeTranslation)
-		r.addRule(chain, join(begins(), loadKey(), []expr.Any{
-			&expr.Lookup{SourceRegister: firstRegister, SetName: restrictedSet},
-			loadSource(indexRegister),
-			&expr.Lookup{SourceRegister: firstRegister, SetName: allowedSet, Invert: true},
+		r.addRule(chain, join(begins(), f.loadKey(), []expr.Any{
+			&expr.Lookup{SourceRegister: f.addressRegister(), SetName: restrictedSet},
+			f.loadSource(f.indexRegister()),
+			&expr.Lookup{SourceRegister: f.addressRegister(), SetName: allowedSet, Invert: true},
 			&expr.Verdict{Kind: expr.VerdictDrop},
 		})...)
 	}
@@ -85,60 +86,79 @@ func (r *ruleset) restrict() {
 
 // fromElsewhere translates what pods and other machines send.
 func (r *ruleset) fromElsewhere(config TranslationConfig, cluster netip.Prefix) {
+	f := r.family
 	chain := r.conn.AddChain(&nftables.Chain{Name: "prerouting", Table: r.table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest})
 	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	if cluster.IsValid() {
-		outside := matchPrefix(sourceOffset, expr.CmpOpNeq, cluster)
-		r.addRule(chain, join(outside, loadKey(), leadBy(outsideMap))...)
-		r.addRule(chain, join(outside, ports, loadPortKey(), leadBy(outsideMap))...)
+		outside := f.matchPrefix(f.source, expr.CmpOpNeq, cluster)
+		r.addRule(chain, join(outside, f.loadKey(), f.leadBy(outsideMap))...)
+		r.addRule(chain, join(outside, ports, f.loadPortKey(), f.leadBy(outsideMap))...)
 		if config.Services.IsValid() {
-			r.addRule(chain, join(outside, matchPrefix(destinationOffset, expr.CmpOpEq, config.Services), mark())...)
+			r.addRule(chain, join(outside, f.matchPrefix(f.destination, expr.CmpOpEq, config.Services), mark())...)
 		}
 	}
-	r.addRule(chain, join(loadKey(), isIn(masqueradedSet), mark())...)
-	r.addRule(chain, join(ports, loadPortKey(), isIn(masqueradedSet), mark())...)
-	r.addRule(chain, join(loadKey(), leadBy(servicesMap))...)
-	r.addRule(chain, join(ports, loadPortKey(), leadBy(servicesMap))...)
+	r.addRule(chain, join(f.loadKey(), f.isIn(masqueradedSet), mark())...)
+	r.addRule(chain, join(ports, f.loadPortKey(), f.isIn(masqueradedSet), mark())...)
+	r.addRule(chain, join(f.loadKey(), f.leadBy(servicesMap))...)
+	r.addRule(chain, join(ports, f.loadPortKey(), f.leadBy(servicesMap))...)
 }
 
 // fromMachine translates what the machine itself sends. It is no outsider, but its address may be the Service's own.
 func (r *ruleset) fromMachine(config TranslationConfig) {
+	f := r.family
 	chain := r.conn.AddChain(&nftables.Chain{Name: "output", Table: r.table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest})
 	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	if !config.LoopbackPorts {
-		ports = append(matchPrefix(destinationOffset, expr.CmpOpNeq, loopback), ports...)
+		ports = append(f.matchPrefix(f.destination, expr.CmpOpNeq, f.loopback), ports...)
 	}
 	for _, set := range []string{masqueradedSet, keepingSet} {
-		r.addRule(chain, join(loadKey(), isIn(set), mark())...)
-		r.addRule(chain, join(ports, loadPortKey(), isIn(set), mark())...)
+		r.addRule(chain, join(f.loadKey(), f.isIn(set), mark())...)
+		r.addRule(chain, join(ports, f.loadPortKey(), f.isIn(set), mark())...)
 	}
-	r.addRule(chain, join(loadKey(), leadBy(servicesMap))...)
-	r.addRule(chain, join(ports, loadPortKey(), leadBy(servicesMap))...)
+	r.addRule(chain, join(f.loadKey(), f.leadBy(servicesMap))...)
+	r.addRule(chain, join(ports, f.loadPortKey(), f.leadBy(servicesMap))...)
 }
 
 // refuse answers for Services without endpoints, so that nobody waits, and drops what other nodes may have endpoints for.
 func (r *ruleset) refuse(config TranslationConfig) {
-	reject := &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable}
-	drop := &expr.Verdict{Kind: expr.VerdictDrop}
+	f := r.family
+	drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 	input := r.filterChain("refuse-input", nftables.ChainHookInput, 0)
-	ports := append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), matchPrefix(destinationOffset, expr.CmpOpNeq, loopback)...)
-	r.addRule(input, join(begins(), ports, loadPortKey(), isIn(refusedSet), []expr.Any{reject})...)
-	r.addRule(input, join(begins(), ports, loadPortKey(), isIn(silentSet), []expr.Any{drop})...)
+	ports := append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), f.matchPrefix(f.destination, expr.CmpOpNeq, f.loopback)...)
+	r.reject(input, begins(), ports, f.loadPortKey(), f.isIn(refusedSet))
+	r.addRule(input, join(begins(), ports, f.loadPortKey(), f.isIn(silentSet), drop)...)
 	chains := []*nftables.Chain{
 		input,
 		r.filterChain("refuse-forward", nftables.ChainHookForward, 0),
 		r.filterChain("refuse-output", nftables.ChainHookOutput, 0),
 	}
 	for _, chain := range chains {
-		r.addRule(chain, join(begins(), loadKey(), isIn(refusedSet), []expr.Any{reject})...)
-		r.addRule(chain, join(begins(), loadKey(), isIn(silentSet), []expr.Any{drop})...)
+		r.reject(chain, begins(), f.loadKey(), f.isIn(refusedSet))
+		r.addRule(chain, join(begins(), f.loadKey(), f.isIn(silentSet), drop)...)
 		if chain != input && config.Services.IsValid() {
 			// What has been translated is no longer in this range, and what the machine has is its own.
-			unknown := append(matchPrefix(destinationOffset, expr.CmpOpEq, config.Services), destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL)...)
-			r.addRule(chain, join(begins(), unknown, []expr.Any{reject})...)
+			unknown := f.matchPrefix(f.destination, expr.CmpOpEq, config.Services)
+			r.reject(chain, begins(), unknown, destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL))
 		}
+	}
+}
+
+// reject answers what matches. A client of this machine that gets an answer by ICMP of IPv6 while it is still in connect(2) learns
+// that it is refused a second later, when it tries again: connections of IPv6 are reset.
+func (r *ruleset) reject(chain *nftables.Chain, match ...[]expr.Any) {
+	if r.family.number == inet6.number {
+		reset := &expr.Reject{Type: unix.NFT_REJECT_TCP_RST}
+		r.addRule(chain, append(join(protocolOf(unix.IPPROTO_TCP), join(match...)), reset)...)
+	}
+	r.addRule(chain, append(join(match...), &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: r.family.portUnreachable})...)
+}
+
+func protocolOf(number byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: []byte{number}},
 	}
 }
 
@@ -171,13 +191,13 @@ func mark() []expr.Any {
 	}
 }
 
-func isIn(set string) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: firstRegister, SetName: set}}
+func (f family) isIn(set string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: f.addressRegister(), SetName: set}}
 }
 
 // leadBy goes where a map of verdicts leads.
-func leadBy(verdicts string) []expr.Any {
-	return []expr.Any{&expr.Lookup{SourceRegister: firstRegister, IsDestRegSet: true, SetName: verdicts}}
+func (f family) leadBy(verdicts string) []expr.Any {
+	return []expr.Any{&expr.Lookup{SourceRegister: f.addressRegister(), IsDestRegSet: true, SetName: verdicts}}
 }
 
 func join(parts ...[]expr.Any) []expr.Any {

@@ -73,12 +73,12 @@ func (r *Routes) openTunnel(wanted map[netip.Prefix]way) (t tunnel, err error) {
 	if len(ends) == 0 {
 		return t, nil
 	}
-	if t.mtu, err = tunnelMTUs(maps.Values(ends), plan.VXLANOverheadBytes); err != nil {
+	if t.mtu, err = tunnelMTUs(nodesBy(plan.ByVXLAN, wanted), plan.VXLANOverheadBytes); err != nil {
 		return t, err
 	}
 	link, err := r.addTunnel(slices.Max(slices.Collect(maps.Values(t.mtu))))
 	if err == nil {
-		err = guardTunnel(r.config.Bridge, slices.Collect(maps.Values(ends)))
+		err = guardTunnel(r.config.Bridge, slices.Collect(maps.Keys(t.mtu)))
 	}
 	if err == nil {
 		err = netlink.LinkSetUp(link)
@@ -102,12 +102,18 @@ func (r *Routes) closeTunnel(t tunnel, wanted map[netip.Prefix]way) error {
 	return err
 }
 
-// endsOf are the addresses of the nodes that are reached by VXLAN, by those of their ends.
-func endsOf(wanted map[netip.Prefix]way) map[netip.Addr]netip.Addr {
-	ends := map[netip.Addr]netip.Addr{}
+// far is the other end of VXLAN: a node's address, and the hardware address that follows from its first range.
+type far struct {
+	node netip.Addr
+	mac  string
+}
+
+// endsOf are the nodes that are reached by VXLAN, by the addresses of their ends.
+func endsOf(wanted map[netip.Prefix]way) map[netip.Addr]far {
+	ends := map[netip.Addr]far{}
 	for prefix, w := range wanted {
 		if w.by == plan.ByVXLAN {
-			ends[tunnelAddress(prefix)] = w.node.IP
+			ends[tunnelAddress(prefix)] = far{w.node.IP, macOf(tunnelAddress(w.node.PodCIDR)).String()}
 		}
 	}
 	return ends
@@ -149,18 +155,18 @@ func sameTunnel(link netlink.Link, wanted *netlink.Vxlan) bool {
 }
 
 // addEnds tells the kernel which hardware address an end has, and behind which node's address it is.
-func addEnds(device int, ends map[netip.Addr]netip.Addr) error {
+func addEnds(device int, ends map[netip.Addr]far) error {
 	present, err := presentEnds(device)
 	if err != nil {
 		return err
 	}
-	for end, node := range ends {
-		for _, entry := range entriesOf(device, end, node) {
+	for end, to := range ends {
+		for _, entry := range entriesOf(device, end, to) {
 			if present[keyOf(entry)] {
 				continue
 			}
 			if failed := netlink.NeighSet(entry); failed != nil {
-				err = errors.Join(err, fmt.Errorf("%s: entry for %s at %s: %w", VXLANDevice, end, node, failed))
+				err = errors.Join(err, fmt.Errorf("%s: entry for %s at %s: %w", VXLANDevice, end, to.node, failed))
 			}
 		}
 	}
@@ -168,10 +174,10 @@ func addEnds(device int, ends map[netip.Addr]netip.Addr) error {
 }
 
 // removeEnds removes the entries of other ends.
-func removeEnds(device int, ends map[netip.Addr]netip.Addr) error {
+func removeEnds(device int, ends map[netip.Addr]far) error {
 	present, err := presentEnds(device)
-	for end, node := range ends {
-		for _, entry := range entriesOf(device, end, node) {
+	for end, to := range ends {
+		for _, entry := range entriesOf(device, end, to) {
 			delete(present, keyOf(entry))
 		}
 	}
@@ -184,10 +190,13 @@ func removeEnds(device int, ends map[netip.Addr]netip.Addr) error {
 }
 
 // entriesOf are an end's: its hardware address, and the node's address behind that.
-func entriesOf(device int, end, node netip.Addr) [2]*netlink.Neigh {
-	mac := macOf(end).String()
+func entriesOf(device int, end netip.Addr, to far) [2]*netlink.Neigh {
+	family := unix.AF_INET
+	if end.Is6() {
+		family = unix.AF_INET6
+	}
 	return [2]*netlink.Neigh{
-		endKey{unix.AF_INET, end, mac}.entry(device), endKey{unix.AF_BRIDGE, node, mac}.entry(device),
+		endKey{family, end, to.mac}.entry(device), endKey{unix.AF_BRIDGE, to.node, to.mac}.entry(device),
 	}
 }
 
@@ -215,7 +224,7 @@ func keyOf(entry *netlink.Neigh) endKey {
 // presentEnds are the entries of the device that somebody made: the kernel learns none.
 func presentEnds(device int) (map[endKey]bool, error) {
 	present := map[endKey]bool{}
-	for _, family := range []int{unix.AF_INET, unix.AF_BRIDGE} {
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6, unix.AF_BRIDGE} {
 		list, err := netlink.NeighList(device, family)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", VXLANDevice, err)

@@ -26,7 +26,7 @@ func TestTunnel(t *testing.T) {
 	link := addOwnLink(t)
 	routes := newRoutes(t, RoutesConfig{Node: "own", IP: netip.MustParseAddr("10.198.0.1"), Bridge: "sptest0"})
 	t.Cleanup(func() {
-		if err := routes.SetPeers(ownPods, nil); err != nil {
+		if err := routes.SetPeers(plan.Node{PodCIDR: ownPods}, nil); err != nil {
 			t.Error(err)
 		}
 		if _, err := netlink.LinkByName(VXLANDevice); err == nil {
@@ -42,7 +42,7 @@ func TestTunnel(t *testing.T) {
 	set := func(peers ...plan.Node) {
 		t.Helper()
 		for range 2 { // the second time changes nothing
-			if err := routes.SetPeers(ownPods, peers); err != nil || len(routes.Problems()) != 0 {
+			if err := routes.SetPeers(plan.Node{PodCIDR: ownPods}, peers); err != nil || len(routes.Problems()) != 0 {
 				t.Fatal(err, routes.Problems())
 			}
 		}
@@ -74,11 +74,11 @@ func TestTunnel(t *testing.T) {
 	expectTunnel(t, map[string]string{"10.199.9.0/24": "10.199.9.0"}, ownLinkMTU+100-plan.VXLANOverheadBytes, "10.198.1.19", "10.199.9.0")
 
 	far.Facts.Mode = plan.Routes // what one node refuses, the other does not try
-	if err := routes.SetPeers(ownPods, []plan.Node{far}); err == nil {
+	if err := routes.SetPeers(plan.Node{PodCIDR: ownPods}, []plan.Node{far}); err == nil {
 		t.Error("a node behind a router got a route")
 	}
 	far.Facts = plan.Facts{}
-	if err := routes.SetPeers(ownPods, []plan.Node{far}); err != nil || len(routes.Problems()) != 1 || !strings.Contains(routes.Problems()[0], "has not told") {
+	if err := routes.SetPeers(plan.Node{PodCIDR: ownPods}, []plan.Node{far}); err != nil || len(routes.Problems()) != 1 || !strings.Contains(routes.Problems()[0], "has not told") {
 		t.Errorf("an older agent behind a router: %v, %q", err, routes.Problems())
 	}
 }

@@ -28,7 +28,7 @@ func guardTunnel(bridge string, nodes []netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	r := newRuleset(conn, tunnelTable(bridge))
+	r := newRuleset(conn, inet, tunnelTable(bridge))
 	set := &nftables.Set{Name: nodesSet, KeyType: nftables.TypeIPAddr}
 	var elements []nftables.SetElement
 	for _, node := range nodes {
@@ -41,11 +41,11 @@ func guardTunnel(bridge string, nodes []netip.Addr) error {
 	drop := &expr.Verdict{Kind: expr.VerdictDrop}
 	input := r.filter("input", nftables.ChainHookInput)
 	r.addRule(input, append(append(toTunnel(), fromPods...), drop)...)
-	r.addRule(input, append(toTunnel(), loadSource(firstRegister),
+	r.addRule(input, append(toTunnel(), inet.loadSource(firstRegister),
 		&expr.Lookup{SourceRegister: firstRegister, SetName: set.Name, Invert: true}, drop)...)
 	forward := r.filter("forward", nftables.ChainHookForward)
 	r.addRule(forward, append(append(toTunnel(), fromPods...),
-		&expr.Payload{DestRegister: firstRegister, Base: expr.PayloadBaseNetworkHeader, Offset: destinationOffset, Len: addressBytes},
+		inet.loadDestination(firstRegister),
 		&expr.Lookup{SourceRegister: firstRegister, SetName: set.Name}, drop)...)
 	if err := conn.Flush(); err != nil {
 		return fmt.Errorf("nftables table %s: %w", r.table.Name, err)
@@ -61,12 +61,9 @@ func (r *ruleset) filter(name string, hook *nftables.ChainHook) *nftables.Chain 
 
 // toTunnel holds for VXLAN packets of ours.
 func toTunnel() []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: []byte{unix.IPPROTO_UDP}},
+	return append(protocolOf(unix.IPPROTO_UDP),
 		&expr.Payload{DestRegister: firstRegister, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: binaryutil.BigEndian.PutUint16(plan.VXLANPort)},
-	}
+		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: binaryutil.BigEndian.PutUint16(plan.VXLANPort)})
 }
 
 func unguardTunnel(bridge string) error {

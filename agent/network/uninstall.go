@@ -97,16 +97,15 @@ func (n *Network) uninstallTables() ([]string, error) {
 
 // ownTables are those of our tables that are there.
 func (n *Network) ownTables(conn *nftables.Conn) ([]*nftables.Table, error) {
-	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyIPv4)
-	if err != nil {
-		return nil, ignoreMissing("nftables", err)
+	var tables []*nftables.Table
+	for _, family := range []nftables.TableFamily{inet.tables, inet6.tables, nftables.TableFamilyBridge} {
+		some, err := conn.ListTablesOfFamily(family)
+		if err = ignoreMissing("nftables", err); err != nil {
+			return nil, err
+		}
+		tables = append(tables, some...)
 	}
-	bridged, err := conn.ListTablesOfFamily(nftables.TableFamilyBridge)
-	if err = ignoreMissing("nftables", err); err != nil {
-		return nil, err
-	}
-	tables = append(tables, bridged...)
-	own := []string{n.table().Name, n.portsTable(), translationTable, n.guardTable().Name, tunnelTable(n.config.Bridge)}
+	own := []string{n.table(), n.portsTable(), translationTable, n.guardTable().Name, tunnelTable(n.config.Bridge)}
 	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
 		return !slices.Contains(own, t.Name) && !strings.HasPrefix(t.Name, PolicyTables(n.config.Bridge))
 	}), nil
@@ -115,19 +114,25 @@ func (n *Network) ownTables(conn *nftables.Conn) ([]*nftables.Table, error) {
 // PolicyTables is how the names of the tables begin in which agent/policy keeps what pods of a bridge may send and receive.
 func PolicyTables(bridge string) string { return "setpoint-" + bridge + "-policy-" }
 
-func (n *Network) uninstallRules() ([]string, error) {
-	conn, err := nftables.New()
-	if err != nil {
-		return nil, nil //nolint:nilerr // a machine without nftables has no rules of ours
+func (n *Network) uninstallRules() (removed []string, err error) {
+	for _, f := range []family{inet, inet6} {
+		conn, err := nftables.New()
+		if err != nil {
+			return nil, nil //nolint:nilerr // a machine without nftables has no rules of ours
+		}
+		_, count, err := n.withoutForwarding(conn, f)
+		if err != nil || count == 0 {
+			if err = ignoreMissing("rules of iptables", err); err != nil {
+				return removed, err
+			}
+			continue
+		}
+		if err := conn.Flush(); err != nil {
+			return removed, fmt.Errorf("rules of iptables: %w", err)
+		}
+		removed = append(removed, fmt.Sprintf("%d rules in iptables' FORWARD chain", count))
 	}
-	_, count, err := n.withoutForwarding(conn)
-	if err != nil || count == 0 {
-		return nil, ignoreMissing("rules of iptables", err)
-	}
-	if err := conn.Flush(); err != nil {
-		return nil, fmt.Errorf("rules of iptables: %w", err)
-	}
-	return []string{fmt.Sprintf("%d rules in iptables' FORWARD chain", count)}, nil
+	return removed, nil
 }
 
 // ignoreMissing: a kernel without what is asked for has nothing of ours in it.

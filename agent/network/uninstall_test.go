@@ -22,12 +22,12 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	before := everything(t)
 	n := newNetwork(t)
 	pod := startPod(t, n, "one", hostPort("", 8080))
-	var translation Translation
-	translate(t, &translation, tcp("10.199.7.250:443", "10.199.7.2:80"))
+	translation := NewTranslation(TranslationConfig{})
+	translate(t, translation, tcp("10.199.7.250:443", "10.199.7.2:80"))
 	near, far := peer("10.199.8.0/24", "10.199.7.8"), peer("10.199.9.0/24", "10.199.7.9")
 	near.Facts.Mode, far.Facts.Mode = plan.Routes, plan.VXLAN
 	routes := newRoutes(t, RoutesConfig{IP: netip.MustParseAddr("10.198.0.1"), Bridge: n.config.Bridge})
-	if err := routes.SetPeers(netip.MustParsePrefix("10.199.7.0/24"), []plan.Node{near, far}); err != nil {
+	if err := routes.SetPeers(plan.Node{PodCIDR: netip.MustParsePrefix("10.199.7.0/24")}, []plan.Node{near, far}); err != nil {
 		t.Fatal(err)
 	}
 	if err := (OwnAddress{}).Hold(netip.MustParseAddr("10.197.0.10")); err != nil {

@@ -1,11 +1,13 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"maps"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,7 +47,7 @@ var ErrIncomplete = errors.New("node: Config needs Name, Client and Addresses")
 type Config struct {
 	Name      string
 	Client    kubernetes.Interface
-	Addresses []corev1.NodeAddress
+	Addresses func() []corev1.NodeAddress
 	// Labels are added to the well-known ones.
 	Labels map[string]string
 	// Version is nodeInfo.kubeletVersion; DefaultVersion when empty.
@@ -103,7 +105,7 @@ type RuntimeFeatures struct {
 }
 
 func (c *Config) setDefaults() error {
-	if c.Name == "" || c.Client == nil || len(c.Addresses) == 0 {
+	if c.Name == "" || c.Client == nil || c.Addresses == nil {
 		return ErrIncomplete
 	}
 	c.Version = orDefault(c.Version, DefaultVersion)
@@ -232,7 +234,7 @@ func (k *keeper) desired(ctx context.Context) *corev1.Node {
 	}
 	n.Annotations = k.annotations()
 	if k.last != nil && k.last.Spec.PodCIDR != "" { // its pods have addresses of this range; only the servers give it
-		n.Annotations[formerPodCIDR] = k.last.Spec.PodCIDR
+		n.Annotations[formerPodCIDR] = cmp.Or(strings.Join(k.last.Spec.PodCIDRs, ","), k.last.Spec.PodCIDR)
 	}
 	return n
 }

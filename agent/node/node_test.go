@@ -22,7 +22,9 @@ func inBubble(t *testing.T, cfg Config, objects []runtime.Object, body func(t *t
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(objects...)
 		cfg.Name, cfg.Client, cfg.DataDir, cfg.Port = "n1", client, dir, 10250
-		cfg.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
+		cfg.Addresses = func() []corev1.NodeAddress {
+			return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
+		}
 		changed := make(chan struct{}, 1)
 		cfg.Changed = changed
 		ctx, cancel := context.WithCancel(t.Context())
@@ -236,7 +238,7 @@ func TestRegistrationWaitsForTheAPI(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
-			done <- Run(ctx, Config{Name: "n1", Client: client, DataDir: dir, Addresses: []corev1.NodeAddress{{Address: "x"}}})
+			done <- Run(ctx, Config{Name: "n1", Client: client, DataDir: dir, Addresses: func() []corev1.NodeAddress { return []corev1.NodeAddress{{Address: "x"}} }})
 		}()
 		time.Sleep(time.Minute)
 		away.Store(false)

@@ -121,7 +121,7 @@ func withoutHeartbeats(s corev1.NodeStatus) corev1.NodeStatus {
 // status is old with everything this package owns brought up to date.
 func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Time) corev1.NodeStatus {
 	s := *old.DeepCopy()
-	s.Addresses = k.Addresses
+	s.Addresses = k.Addresses()
 	k.resources(&s)
 	s.DaemonEndpoints.KubeletEndpoint.Port = k.Port
 	s.NodeInfo = k.info()

@@ -242,7 +242,7 @@ func (w *worker) containerConfig(
 	w.mu.Lock()
 	paths := w.notes.paths
 	w.mu.Unlock()
-	ips := podIPs(v.pod, v.runtime, w.m.HostIPs)
+	ips := podIPs(v.pod, v.runtime, w.m.HostIPs())
 	if lacks(paths, c) { // an earlier agent mounted them, or an ephemeral container is the first to have one
 		var err error
 		if paths, err = w.mountVolumes(ctx, v, ips, false); err != nil {
@@ -252,7 +252,7 @@ func (w *worker) containerConfig(
 	allocatable := w.m.Allocatable()
 	in := podconfig.ContainerInput{
 		EnvInput: podconfig.EnvInput{
-			Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs, Allocatable: allocatable, File: fileOf(paths),
+			Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs(), Allocatable: allocatable, File: fileOf(paths),
 		},
 		Container: c, Attempt: attempt, Image: image, MemoryBytes: allocatable.Memory().Value(),
 		SeccompDir: w.m.Dirs.Seccomp(), SeccompDefault: w.m.SeccompDefault, Target: target(v, c.Name),

@@ -66,7 +66,7 @@ func (w *worker) hook(ctx context.Context, v view, c *corev1.Container, id strin
 }
 
 func (w *worker) httpHook(ctx context.Context, v view, c *corev1.Container, get *corev1.HTTPGetAction) error {
-	req, err := probes.HTTPRequest(ctx, get, c, podIP(v.pod, v.runtime, w.m.HostIPs), w.m.UserAgent)
+	req, err := probes.HTTPRequest(ctx, get, c, podIP(v.pod, v.runtime, w.m.HostIPs()), w.m.UserAgent)
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,9 @@ type Config struct {
 	Runtime  cri.Runtime
 	// RuntimeName prefixes container ids in statuses.
 	RuntimeName string
-	HostIPs     []string
-	Dirs        podconfig.Dirs
+	// HostIPs are the node's addresses, the primary one first.
+	HostIPs func() []string
+	Dirs    podconfig.Dirs
 	// DNS is how pods ask for names; nil: they do not.
 	DNS     func() resolvconf.Node
 	Objects podconfig.Objects

@@ -158,7 +158,7 @@ func (w *worker) mountVolumes(ctx context.Context, v view, ips []string, setup b
 	w.mu.Lock()
 	w.notes.stale = false
 	w.mu.Unlock()
-	in := volumes.Input{Pod: v.pod, PodIPs: ips, HostIPs: w.m.HostIPs, Allocatable: w.m.Allocatable(), Setup: setup}
+	in := volumes.Input{Pod: v.pod, PodIPs: ips, HostIPs: w.m.HostIPs(), Allocatable: w.m.Allocatable(), Setup: setup}
 	paths, err := w.m.Volumes.Mount(ctx, in)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (w *worker) mountVolumes(ctx context.Context, v view, ips []string, setup b
 
 // refresh brings volume content up to date; a failure leaves the old content.
 func (w *worker) refresh(ctx context.Context, v view) {
-	if _, err := w.mountVolumes(ctx, v, podIPs(v.pod, v.runtime, w.m.HostIPs), false); err != nil && ctx.Err() == nil {
+	if _, err := w.mountVolumes(ctx, v, podIPs(v.pod, v.runtime, w.m.HostIPs()), false); err != nil && ctx.Err() == nil {
 		w.m.Events.Event(events.Pod(v.pod), corev1.EventTypeWarning, events.FailedMount, err.Error())
 		w.mu.Lock()
 		w.notes.refreshed = time.Now()
@@ -181,7 +181,7 @@ func (w *worker) refresh(ctx context.Context, v view) {
 
 // hostsFile writes the pod's /etc/hosts and returns its path.
 func (w *worker) hostsFile(v view) (string, error) {
-	content, err := hosts(v.pod, podIPs(v.pod, v.runtime, w.m.HostIPs), w.m.DNS().Domain)
+	content, err := hosts(v.pod, podIPs(v.pod, v.runtime, w.m.HostIPs()), w.m.DNS().Domain)
 	if err != nil {
 		return "", err
 	}

@@ -253,7 +253,7 @@ func (w *worker) status(v view, s step) corev1.PodStatus {
 		TerminationMessage: func(c *observed.Container) string {
 			return terminationMessage(w.m.Dirs, v.pod, c)
 		},
-		HostIPs: w.m.HostIPs, RuntimeName: w.m.RuntimeName, Now: v.now,
+		HostIPs: w.m.HostIPs(), RuntimeName: w.m.RuntimeName, Now: v.now,
 	})
 	w.deviceStatus(v.pod, &now)
 	return now
@@ -276,7 +276,7 @@ func (w *worker) announceBackOff(v view, s step) {
 func (w *worker) syncProbes(ctx context.Context, pod *corev1.Pod, seen *observed.Pod) {
 	var targets []probes.Target
 	v := view{pod: pod, runtime: seen}
-	ip := podIP(pod, seen, w.m.HostIPs)
+	ip := podIP(pod, seen, w.m.HostIPs())
 	for _, c := range v.containers() {
 		run := v.inSandbox(c.Name)
 		if run == nil || !run.Running() {

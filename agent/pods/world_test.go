@@ -66,7 +66,7 @@ func (w *world) startAgent() {
 	sender := status.NewManager(status.Config{Client: w.client})
 	dirs := podconfig.Dirs{Root: w.dir}
 	cfg := Config{
-		NodeName: "n1", Client: w.client, Runtime: w.runtime, RuntimeName: "setpoint", HostIPs: []string{"192.0.2.1"}, Dirs: dirs,
+		NodeName: "n1", Client: w.client, Runtime: w.runtime, RuntimeName: "setpoint", HostIPs: func() []string { return []string{"192.0.2.1"} }, Dirs: dirs,
 		Objects: objects, Events: w.events, Status: sender,
 		Images:         images.New(images.Config{Service: w.runtime, Events: w.events, Dir: dirs.ImageAccess(), Secret: objects.Secret}),
 		Volumes:        volumes.New(volumes.Config{Objects: objects, Dirs: dirs, WithoutMounts: true}),

@@ -145,7 +145,7 @@ func (w *Watch) findConnected(ctx context.Context) bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			for _, s := range connected {
-				if w.here[s.Address] == nil { // one that was admitted since is newer
+				if w.here[s.first()] == nil { // one that was admitted since is newer
 					w.here.add(s, time.Now())
 				}
 			}

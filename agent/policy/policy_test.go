@@ -94,7 +94,7 @@ func podOf(name, address string) *corev1.Pod {
 }
 
 func sandboxOf(name, address string) Sandbox {
-	return Sandbox{Namespace: "ns", UID: types.UID(name), Labels: map[string]string{"app": name, "io.kubernetes.pod.name": name}, Address: netip.MustParseAddr(address)}
+	return Sandbox{Namespace: "ns", UID: types.UID(name), Labels: map[string]string{"app": name, "io.kubernetes.pod.name": name}, Addresses: []netip.Addr{netip.MustParseAddr(address)}}
 }
 
 // fromFriends lets only friends reach web.
@@ -317,7 +317,7 @@ func TestWhatIsKeptOfPods(t *testing.T) {
 		t.Errorf("%+v", slim)
 	}
 	planned := plannedPod(slim)
-	if planned.Address.String() != webAddress || len(planned.Ports) != 2 || planned.Ports[1] != (plan.NamedPort{Name: "http", Protocol: 6, Number: 80}) {
+	if planned.Addresses[0].String() != webAddress || len(planned.Ports) != 2 || planned.Ports[1] != (plan.NamedPort{Name: "http", Protocol: 6, Number: 80}) {
 		t.Errorf("%+v", planned)
 	}
 	for name, change := range map[string]func(*corev1.Pod){

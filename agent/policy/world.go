@@ -19,8 +19,9 @@ type Sandbox struct {
 	Namespace string
 	UID       types.UID
 	// Labels are the pod's, and maybe some of the runtime's, as they were when it was made.
-	Labels  map[string]string
-	Address netip.Addr
+	Labels map[string]string
+	// Addresses are one, or one of each family, that of IPv4 first.
+	Addresses []netip.Addr
 }
 
 // runtimeLabels begin the names of labels that a kubelet adds for its runtime.
@@ -34,7 +35,7 @@ func (s Sandbox) planned() *plan.Pod {
 			own[key] = value
 		}
 	}
-	return &plan.Pod{Namespace: s.Namespace, Labels: own, Address: s.Address, Here: true}
+	return &plan.Pod{Namespace: s.Namespace, Labels: own, Addresses: s.Addresses, Here: true}
 }
 
 // slimPod keeps what policies ask of a pod. What it is handed may be shared, so it makes another.
@@ -73,7 +74,7 @@ func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 
 // plannedPod is what a slim pod means to policies.
 func plannedPod(p *corev1.Pod) *plan.Pod {
-	pod := &plan.Pod{Namespace: p.Namespace, Labels: p.Labels, Address: firstIPv4(p.Status.PodIPs)}
+	pod := &plan.Pod{Namespace: p.Namespace, Labels: p.Labels, Addresses: addressesOf(p.Status.PodIPs)}
 	for _, c := range p.Spec.Containers {
 		for _, port := range c.Ports {
 			pod.Ports = append(pod.Ports, plan.NamedPort{
@@ -88,7 +89,7 @@ func plannedPod(p *corev1.Pod) *plan.Pod {
 // address of its own.
 func Planned(p *corev1.Pod) (pod *plan.Pod, ok bool) {
 	pod = plannedPod(p)
-	return pod, hasAddress(p) && pod.Address.IsValid()
+	return pod, hasAddress(p) && len(pod.Addresses) > 0
 }
 
 // hasAddress is false for pods whose address is their node's, and for those that may have given theirs back.
@@ -96,16 +97,16 @@ func hasAddress(p *corev1.Pod) bool {
 	return !p.Spec.HostNetwork && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-func firstIPv4(ips []corev1.PodIP) netip.Addr {
+func addressesOf(ips []corev1.PodIP) (all []netip.Addr) {
 	for _, ip := range ips {
-		if address, err := netip.ParseAddr(ip.IP); err == nil && address.Is4() {
-			return address
+		if address, err := netip.ParseAddr(ip.IP); err == nil && address.Zone() == "" {
+			all = append(all, address.Unmap())
 		}
 	}
-	return netip.Addr{}
+	return all
 }
 
-// here are the pods on the network of this node, by address: a new one takes an address over from one that has ended.
+// here are the pods on the network of this node, by their first addresses: a new one takes them over from one that has ended.
 type here map[netip.Addr]*known
 
 // known is a pod here. Its labels are the newest that the API has shown; seen: it has shown some.
@@ -116,7 +117,10 @@ type known struct {
 	since time.Time
 }
 
-func (h here) add(s Sandbox, now time.Time) { h[s.Address] = &known{Sandbox: s, since: now} }
+func (h here) add(s Sandbox, now time.Time) { h[s.first()] = &known{Sandbox: s, since: now} }
+
+// first is the address by which a pod is known; two pods that have it have all addresses in common.
+func (s Sandbox) first() netip.Addr { return s.Addresses[0] }
 
 // pods joins what the API says with what this node knows better: which pods are on its network. A pod may still run when the API
 // has ended or deleted it.
@@ -130,9 +134,9 @@ func (h here) pods(all []*corev1.Pod) []*plan.Pod {
 		pod := plannedPod(p)
 		if k := own[p.UID]; k != nil {
 			k.seen, k.Labels = true, p.Labels
-			pod.Address, pod.Here = k.Address, true
+			pod.Addresses, pod.Here = k.Addresses, true
 			delete(own, p.UID)
-		} else if !hasAddress(p) || !pod.Address.IsValid() || h[pod.Address] != nil {
+		} else if !hasAddress(p) || len(pod.Addresses) == 0 || h[pod.Addresses[0]] != nil {
 			continue
 		}
 		pods = append(pods, pod)
@@ -147,7 +151,7 @@ func (h here) pods(all []*corev1.Pod) []*plan.Pod {
 func (h here) prune(connected []Sandbox, now time.Time) {
 	on := map[netip.Addr]types.UID{}
 	for _, s := range connected {
-		on[s.Address] = s.UID
+		on[s.first()] = s.UID
 	}
 	for address, k := range h {
 		if on[address] != k.UID && now.Sub(k.since) >= checkInterval {

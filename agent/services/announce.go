@@ -27,7 +27,7 @@ func pooledOf(s *corev1.Service, behind []*discoveryv1.EndpointSlice) pooled {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer || !meta.IsStatusConditionTrue(s.Status.Conditions, fromPool) {
 		return pooled{}
 	}
-	p := pooled{ips: parse(balancerIPs(s)), near: isLocal(s.Spec.ExternalTrafficPolicy)}
+	p := pooled{ips: parse(corev1.IPv4Protocol, balancerIPs(s)), near: isLocal(s.Spec.ExternalTrafficPolicy)}
 	for _, slice := range behind {
 		for _, e := range slice.Endpoints {
 			if p.near && e.NodeName != nil && (e.Conditions.Ready == nil || *e.Conditions.Ready) {

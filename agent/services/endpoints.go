@@ -77,16 +77,16 @@ func filter(all []endpoint, keep func(endpoint) bool) []endpoint {
 	return kept
 }
 
-// endpointsOf are those behind one port, each once, in order. Of one that is listed twice, the best state counts.
-func endpointsOf(port corev1.ServicePort, behind []*discoveryv1.EndpointSlice, here Place) []endpoint {
+// endpointsOf are those of a family behind one port, each once, in order. Of one that is listed twice, the best state counts.
+func endpointsOf(port corev1.ServicePort, f corev1.IPFamily, behind []*discoveryv1.EndpointSlice, here Place) []endpoint {
 	var all []endpoint
 	for _, slice := range behind {
 		number, ok := portNumber(port, slice.Ports)
-		if !ok || slice.AddressType != discoveryv1.AddressTypeIPv4 {
+		if !ok || slice.AddressType != discoveryv1.AddressType(f) {
 			continue
 		}
 		for _, e := range slice.Endpoints {
-			if known, ok := endpointOf(e, number, here); ok {
+			if known, ok := endpointOf(e, f, number, here); ok {
 				all = append(all, known)
 			}
 		}
@@ -109,12 +109,12 @@ func (e endpoint) rank() int {
 }
 
 // endpointOf takes the first address: the others of one endpoint mean the same.
-func endpointOf(e discoveryv1.Endpoint, port uint16, here Place) (endpoint, bool) {
+func endpointOf(e discoveryv1.Endpoint, f corev1.IPFamily, port uint16, here Place) (endpoint, bool) {
 	if len(e.Addresses) == 0 {
 		return endpoint{}, false
 	}
 	address, err := netip.ParseAddr(e.Addresses[0])
-	if err != nil || !address.Is4() {
+	if err != nil || !in(f, address) {
 		return endpoint{}, false
 	}
 	c := e.Conditions

@@ -33,13 +33,15 @@ func plan(s *corev1.Service, behind []*discoveryv1.EndpointSlice, here Place) pl
 	var p planned
 	local := map[netip.Addr]bool{}
 	for _, port := range s.Spec.Ports {
-		all := endpointsOf(port, behind, here)
-		chosen := choose(all, here)
-		p.addresses = append(p.addresses, internal(s, port, chosen)...)
-		p.addresses = append(p.addresses, external(s, port, chosen)...)
-		for _, e := range all {
-			if e.local && e.ready {
-				local[e.address.Addr()] = true
+		for _, f := range familiesOf(s) {
+			all := endpointsOf(port, f, behind, here)
+			chosen := choose(all, here)
+			p.addresses = append(p.addresses, internal(s, port, f, chosen)...)
+			p.addresses = append(p.addresses, external(s, port, f, chosen)...)
+			for _, e := range all {
+				if e.local && e.ready && f == firstFamily(s) {
+					local[e.address.Addr()] = true
+				}
 			}
 		}
 	}
@@ -54,6 +56,22 @@ func isOurs(s *corev1.Service) bool {
 	_, otherProxy := s.Labels[proxyNameLabel]
 	_, headless := s.Labels[corev1.IsHeadlessService]
 	return !otherProxy && !headless && s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != corev1.ClusterIPNone
+}
+
+// familiesOf are those of a Service's addresses: the one of its cluster address where it says none.
+func familiesOf(s *corev1.Service) []corev1.IPFamily {
+	if len(s.Spec.IPFamilies) > 0 {
+		return s.Spec.IPFamilies
+	}
+	return []corev1.IPFamily{corev1.IPv4Protocol}
+}
+
+// firstFamily counts for load balancers: a pod with two addresses is one endpoint.
+func firstFamily(s *corev1.Service) corev1.IPFamily { return familiesOf(s)[0] }
+
+// in reports whether an address is of a family.
+func in(f corev1.IPFamily, ip netip.Addr) bool {
+	return ip.Is4() && f == corev1.IPv4Protocol || ip.Is6() && !ip.Is4In6() && f == corev1.IPv6Protocol
 }
 
 func isLocal(policy corev1.ServiceExternalTrafficPolicy) bool {
@@ -71,7 +89,7 @@ func distinct(all []network.Service) []network.Service {
 }
 
 // internal are the cluster addresses.
-func internal(s *corev1.Service, port corev1.ServicePort, chosen choice) []network.Service {
+func internal(s *corev1.Service, port corev1.ServicePort, f corev1.IPFamily, chosen choice) []network.Service {
 	endpoints, silent := chosen.cluster, false
 	if policy := s.Spec.InternalTrafficPolicy; policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal {
 		endpoints, silent = chosen.local, len(chosen.local) == 0 && len(chosen.cluster) > 0
@@ -81,7 +99,7 @@ func internal(s *corev1.Service, port corev1.ServicePort, chosen choice) []netwo
 		ips = []string{s.Spec.ClusterIP}
 	}
 	var addresses []network.Service
-	for _, ip := range parse(ips) {
+	for _, ip := range parse(f, ips) {
 		addresses = append(addresses, network.Service{
 			ServiceAddress: at(port.Protocol, ip, port.Port), Affinity: affinity(s),
 			Endpoints: addressesOf(endpoints), Silent: silent, Here: podsHere(endpoints),
@@ -91,7 +109,7 @@ func internal(s *corev1.Service, port corev1.ServicePort, chosen choice) []netwo
 }
 
 // external are the addresses at which others than pods ask: node ports, external addresses and those of load balancers.
-func external(s *corev1.Service, port corev1.ServicePort, chosen choice) []network.Service {
+func external(s *corev1.Service, port corev1.ServicePort, f corev1.IPFamily, chosen choice) []network.Service {
 	to := network.Service{External: true, Affinity: affinity(s), Endpoints: addressesOf(chosen.cluster), Here: podsHere(chosen.cluster)}
 	if isLocal(s.Spec.ExternalTrafficPolicy) {
 		to.KeepsSource, to.Outside = true, addressesOf(chosen.local)
@@ -103,12 +121,12 @@ func external(s *corev1.Service, port corev1.ServicePort, chosen choice) []netwo
 		addresses = append(addresses, to)
 	}
 	if port.NodePort != 0 {
-		add(netip.IPv4Unspecified(), port.NodePort, nil)
+		add(unspecified[f], port.NodePort, nil)
 	}
-	for _, ip := range parse(balancerIPs(s)) { // their source ranges hold, even if the address is external too
-		add(ip, port.Port, sourceRanges(s))
+	for _, ip := range parse(f, balancerIPs(s)) { // their source ranges hold, even if the address is external too
+		add(ip, port.Port, sourceRanges(s, f))
 	}
-	for _, ip := range parse(s.Spec.ExternalIPs) {
+	for _, ip := range parse(f, s.Spec.ExternalIPs) {
 		add(ip, port.Port, nil)
 	}
 	return addresses
@@ -129,11 +147,16 @@ func at(protocol corev1.Protocol, ip netip.Addr, port int32) network.ServiceAddr
 	return network.ServiceAddress{Protocol: protocols[protocol], Address: netip.AddrPortFrom(ip, uint16(port))}
 }
 
+// unspecified stands for all addresses of a machine.
+var unspecified = map[corev1.IPFamily]netip.Addr{
+	corev1.IPv4Protocol: netip.IPv4Unspecified(), corev1.IPv6Protocol: netip.IPv6Unspecified(),
+}
+
 // parse leaves out what is no address, and the other family.
-func parse(texts []string) []netip.Addr {
+func parse(f corev1.IPFamily, texts []string) []netip.Addr {
 	var ips []netip.Addr
 	for _, text := range texts {
-		if ip, err := netip.ParseAddr(text); err == nil && ip.Is4() && !ip.IsUnspecified() {
+		if ip, err := netip.ParseAddr(text); err == nil && in(f, ip) && !ip.IsUnspecified() {
 			ips = append(ips, ip)
 		}
 	}

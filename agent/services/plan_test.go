@@ -216,7 +216,7 @@ func TestSourceRangesAreForLoadBalancers(t *testing.T) {
 	}
 	s := serviceOf("a", "10.96.0.9", balanced)
 	s.Annotations = map[string]string{corev1.AnnotationLoadBalancerSourceRangesKey: "10.0.0.0/8, 192.0.2.0/24"}
-	if got := sourceRanges(s); len(got) != 2 {
+	if got := sourceRanges(s, corev1.IPv4Protocol); len(got) != 2 {
 		t.Errorf("by annotation: %v", got)
 	}
 }

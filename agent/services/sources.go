@@ -8,11 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nobody is the range of a Service whose source ranges are all of the other family.
-var nobody = netip.PrefixFrom(netip.IPv4Unspecified(), 32)
-
-// sourceRanges are those that may use a load balancer's addresses; none: all. The older annotation counts where the field is empty.
-func sourceRanges(s *corev1.Service) []netip.Prefix {
+// sourceRanges are those of a family that may use a load balancer's addresses; none: all. The older annotation counts where the field is empty.
+func sourceRanges(s *corev1.Service, f corev1.IPFamily) []netip.Prefix {
 	texts := s.Spec.LoadBalancerSourceRanges
 	if text := s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]; len(texts) == 0 && text != "" {
 		texts = strings.Split(text, ",")
@@ -22,12 +19,12 @@ func sourceRanges(s *corev1.Service) []netip.Prefix {
 	}
 	var ranges []netip.Prefix
 	for _, text := range texts {
-		if p, err := netip.ParsePrefix(strings.TrimSpace(text)); err == nil && p.Addr().Is4() {
+		if p, err := netip.ParsePrefix(strings.TrimSpace(text)); err == nil && in(f, p.Addr()) {
 			ranges = append(ranges, p.Masked())
 		}
 	}
-	if len(ranges) == 0 {
-		return []netip.Prefix{nobody}
+	if len(ranges) == 0 { // all are of the other family: nobody may
+		return []netip.Prefix{netip.PrefixFrom(unspecified[f], unspecified[f].BitLen())}
 	}
 	return disjoint(ranges)
 }

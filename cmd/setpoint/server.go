@@ -2,13 +2,17 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/agent"
 	"github.com/setpoint-io/setpoint/agent/host"
+	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/server"
 )
 
@@ -69,7 +73,7 @@ func newAgent() *cobra.Command {
 	cmd.Flags().StringVar(&options.ImagesDir, "images-dir", "", "folder of image archives to load at start (default <data-dir>/images)")
 	cmd.Flags().
 		StringVar(&options.RuntimeEndpoint, "container-runtime-endpoint", "", "socket of containerd or CRI-O; empty: the embedded runtime")
-	cmd.Flags().StringVar(&options.NodeIP, "node-ip", "", "address of this node (default: the one that reaches the first server)")
+	cmd.Flags().StringVar(&options.NodeIP, "node-ip", "", "address of this node, or one of IPv4 and one of IPv6 with a comma between them (default: the one that reaches the first server, and in a cluster with IPv6 one of the same link)")
 	cmd.Flags().IntVar(&options.Port, "port", 0, fmt.Sprintf("port on which servers reach this agent (default %d)", host.DefaultPort))
 	cmd.Flags().StringVar(&podNetwork, "pod-network", "auto",
 		"how pods of other nodes are reached: auto (a route to nodes on a link of this one, VXLAN to others), routes, vxlan or wireguard (encrypted to every node)")
@@ -105,4 +109,12 @@ func newAgent() *cobra.Command {
 }
 
 // ofCluster is what nodes know of their cluster.
-var ofCluster = host.Cluster{PodNetwork: server.PodNetworkInForce, CompletePod: server.CompletePod}
+var ofCluster = host.Cluster{PodNetwork: podNetworkInForce, CompletePod: server.CompletePod}
+
+func podNetworkInForce(ctx context.Context, client kubernetes.Interface) (agent.PodNetwork, error) {
+	n, err := server.PodNetworkInForce(ctx, client)
+	return agent.PodNetwork{
+		Ranges:       network.Ranges{Pods: n.CIDR, Services: n.Services},
+		NodeMaskSize: n.NodeMaskSize,
+	}, err
+}

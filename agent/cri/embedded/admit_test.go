@@ -17,9 +17,9 @@ import (
 func TestAPodIsNotConnectedBeforeItIsAdmitted(t *testing.T) {
 	r := newRuntime(t)
 	refusal := errors.New("its rules are not known")
-	asked := netip.Addr{}
-	r.Admit(func(_ context.Context, pod *runtimeapi.PodSandboxConfig, address netip.Addr) error {
-		asked = address
+	var asked []netip.Addr
+	r.Admit(func(_ context.Context, pod *runtimeapi.PodSandboxConfig, addresses []netip.Addr) error {
+		asked = addresses
 		if pod.Metadata.Name != "early" || pod.Labels["app"] != "early" {
 			t.Errorf("asked about %v", pod)
 		}
@@ -31,10 +31,10 @@ func TestAPodIsNotConnectedBeforeItIsAdmitted(t *testing.T) {
 	if _, err := r.RunPodSandbox(t.Context(), podConfig(t, "early"), ""); err == nil || !strings.Contains(err.Error(), refusal.Error()) {
 		t.Fatalf("not admitted: %v", err)
 	}
-	if left, _ := os.ReadDir(r.sandboxesDir()); len(left) != 0 || !asked.IsValid() {
+	if left, _ := os.ReadDir(r.sandboxesDir()); len(left) != 0 || len(asked) != 1 {
 		t.Errorf("sandboxes: %v; asked for %v", left, asked)
 	}
-	r.Admit(func(context.Context, *runtimeapi.PodSandboxConfig, netip.Addr) error { return nil })
+	r.Admit(func(context.Context, *runtimeapi.PodSandboxConfig, []netip.Addr) error { return nil })
 	if _, err := r.RunPodSandbox(t.Context(), podConfig(t, "late"), ""); err != nil {
 		t.Error(err)
 	}

@@ -52,7 +52,7 @@ func (s *sandbox) hosts() []byte {
 	}
 	var out bytes.Buffer
 	out.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
-	if address := s.record.Endpoint.Address; address.IsValid() {
+	for _, address := range s.record.Endpoint.Addresses() {
 		fmt.Fprintf(&out, "%s\t%s\n", address, s.hostname())
 	}
 	return out.Bytes()

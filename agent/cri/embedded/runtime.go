@@ -65,7 +65,7 @@ type Config struct {
 }
 
 // Admission may keep a pod from being connected at an address.
-type Admission func(ctx context.Context, pod *runtimeapi.PodSandboxConfig, address netip.Addr) error
+type Admission func(ctx context.Context, pod *runtimeapi.PodSandboxConfig, addresses []netip.Addr) error
 
 // Runtime implements cri.Runtime and cri.Streamer. mu guards the two maps and closed.
 type Runtime struct {
@@ -156,14 +156,14 @@ func (r *Runtime) open() error {
 		return err
 	}
 	r.network = network.New(network.Config{
-		Bridge: r.config.Bridge, ClusterCIDR: r.config.ClusterCIDR, ServiceCIDR: r.config.ServiceCIDR,
+		Bridge: r.config.Bridge, Ranges: network.Ranges{Pods: r.config.ClusterCIDR, Services: r.config.ServiceCIDR},
 		StateDir: r.config.DataDir, Logger: r.config.Logger,
 	})
 	if err := r.recover(); err != nil {
 		return err
 	}
 	if r.config.PodCIDR.IsValid() {
-		return r.SetPodCIDR(r.config.PodCIDR)
+		return r.SetPodCIDR(r.config.PodCIDR, netip.Prefix{})
 	}
 	return nil
 }
@@ -209,8 +209,10 @@ func (r *Runtime) openImages() error {
 	return nil
 }
 
-// SetPodCIDR gives the node its pod addresses; the same prefix again does nothing.
-func (r *Runtime) SetPodCIDR(prefix netip.Prefix) error { return r.network.SetPodCIDR(prefix) }
+// SetPodCIDR gives the node its pod addresses, those of IPv6 from second if it is valid; the same prefixes again do nothing.
+func (r *Runtime) SetPodCIDR(prefix, second netip.Prefix) error {
+	return r.network.SetPodCIDR(prefix, second)
+}
 
 // SetRanges says where pods and Services have their addresses from, before SetPodCIDR; later it changes nothing.
 func (r *Runtime) SetRanges(ranges network.Ranges) { r.network.SetRanges(ranges) }

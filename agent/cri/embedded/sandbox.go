@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -170,7 +169,7 @@ func (r *Runtime) connectSandbox(ctx context.Context, s *sandbox) error {
 	}
 	pod := network.Pod{PID: s.record.HolderPID, ID: s.id, HostPorts: ports, Bandwidth: bandwidth}
 	if ask := r.admit.Load(); ask != nil {
-		pod.Admit = func(address netip.Addr) error { return (*ask)(ctx, s.config, address) }
+		pod.Admit = func(endpoint network.Endpoint) error { return (*ask)(ctx, s.config, endpoint.Addresses()) }
 	}
 	s.record.Endpoint, err = r.network.Attach(pod)
 	return err

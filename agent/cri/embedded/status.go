@@ -103,6 +103,9 @@ func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
 	if record.Endpoint.Address.IsValid() {
 		network.Ip = record.Endpoint.Address.String()
 	}
+	if second := record.Endpoint.Second; second.IsValid() {
+		network.AdditionalIps = []*runtimeapi.PodIP{{Ip: second.String()}}
+	}
 	return &runtimeapi.PodSandboxStatus{
 		Id: s.id, Metadata: s.config.GetMetadata(), State: state, CreatedAt: record.CreatedAt.UnixNano(), Network: network,
 		Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations(), RuntimeHandler: record.Handler,

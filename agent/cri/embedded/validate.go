@@ -58,8 +58,8 @@ func hostPorts(config *runtimeapi.PodSandboxConfig) (ports []network.HostPort, e
 		}
 		port := network.HostPort{Protocol: protocols[m.GetProtocol()], Port: uint16(m.GetHostPort()), PodPort: uint16(m.GetContainerPort())}
 		if text := m.GetHostIp(); text != "" {
-			if port.Address, err = netip.ParseAddr(text); err != nil || !port.Address.Is4() {
-				return nil, fmt.Errorf("host port %d: %q is no IPv4 address", m.GetHostPort(), text)
+			if port.Address, err = netip.ParseAddr(text); err != nil || port.Address.Zone() != "" {
+				return nil, fmt.Errorf("host port %d: %q is no IP address", m.GetHostPort(), text)
 			}
 		}
 		ports = append(ports, port)

@@ -63,7 +63,40 @@ func Choose(own, peer Node) Choice {
 	case !wants(VXLAN) && share(own, peer) && share(peer, own):
 		return Choice{ByRoute, "both nodes are on " + linkOf(own, peer)}
 	}
-	return byVXLAN(own, peer, wants(VXLAN))
+	if wants(VXLAN) {
+		return byVXLAN(own, peer, asked(own, peer, VXLAN))
+	}
+	return byVXLAN(own, peer, "the nodes share no link")
+}
+
+// ChooseSecond returns the way between the second addresses of the pods of two nodes, those of IPv6. Tunnels are between the nodes'
+// addresses of IPv4 and take both; a route needs addresses of IPv6.
+func ChooseSecond(own, peer Node) Choice {
+	first := Choose(own, peer)
+	if first.Way != ByRoute {
+		return first
+	}
+	for _, n := range []Node{own, peer} {
+		if !n.IP6.IsValid() {
+			return withoutRoute(own, peer, fmt.Sprintf("node %s has no IPv6 address", n.Name))
+		}
+	}
+	own.IP, peer.IP = own.IP6, peer.IP6
+	switch {
+	case own.Facts.Mode == Routes || peer.Facts.Mode == Routes:
+		return first
+	case share(own, peer) && share(peer, own):
+		return Choice{ByRoute, "both nodes are on " + linkOf(own, peer)}
+	}
+	return withoutRoute(own, peer, "the nodes share no link with IPv6")
+}
+
+// withoutRoute is VXLAN, unless somebody wants routes only.
+func withoutRoute(own, peer Node, why string) Choice {
+	if own.Facts.Mode == Routes || peer.Facts.Mode == Routes {
+		return Choice{None, why + ", and " + asked(own, peer, Routes)}
+	}
+	return byVXLAN(own, peer, why)
 }
 
 // conflict is for two nodes that each want one way to all others, and not the same. Who wants encrypted ways gets no other.
@@ -96,11 +129,7 @@ func byWireGuard(own, peer Node) Choice {
 	return Choice{ByWireGuard, why}
 }
 
-func byVXLAN(own, peer Node, forced bool) Choice {
-	why := "the nodes share no link"
-	if forced {
-		why = asked(own, peer, VXLAN)
-	}
+func byVXLAN(own, peer Node, why string) Choice {
 	for _, n := range []Node{own, peer} {
 		switch {
 		case n.Facts.Mode == "":

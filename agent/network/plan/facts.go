@@ -70,28 +70,40 @@ func (f Facts) String() string {
 	return string(text)
 }
 
-// Node is a node, as the choice sees it.
+// Node is a node, as the choice sees it. IP6 is its address of IPv6 and PodCIDR6 the range of its pods' second addresses, if it has
+// them.
 type Node struct {
-	Name    string
-	IP      netip.Addr
-	PodCIDR netip.Prefix
-	Facts   Facts
+	Name     string
+	IP       netip.Addr
+	PodCIDR  netip.Prefix
+	IP6      netip.Addr
+	PodCIDR6 netip.Prefix
+	Facts    Facts
 }
 
 // Equal compares all that the choice depends on.
 func (n Node) Equal(other Node) bool {
-	return n.Name == other.Name && n.IP == other.IP && n.PodCIDR == other.PodCIDR && n.Facts.Equal(other.Facts)
+	return n.Name == other.Name && n.IP == other.IP && n.PodCIDR == other.PodCIDR && n.IP6 == other.IP6 && n.PodCIDR6 == other.PodCIDR6 &&
+		n.Facts.Equal(other.Facts)
 }
 
 // NodeOf reads a Node. What it does not say, or not readably, stays zero.
 func NodeOf(object *corev1.Node) Node {
 	n := Node{Name: object.Name, Facts: ParseFacts(object.Annotations[Annotation])}
 	n.PodCIDR, _ = netip.ParsePrefix(object.Spec.PodCIDR)
+	if len(object.Spec.PodCIDRs) > 1 {
+		n.PodCIDR6, _ = netip.ParsePrefix(object.Spec.PodCIDRs[1])
+	}
 	for _, a := range object.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			ip, _ := netip.ParseAddr(a.Address)
-			n.IP = ip.Unmap()
-			break
+		if a.Type != corev1.NodeInternalIP {
+			continue
+		}
+		ip, _ := netip.ParseAddr(a.Address)
+		if ip = ip.Unmap(); !n.IP.IsValid() {
+			n.IP = ip
+		}
+		if ip.Is6() && !n.IP6.IsValid() {
+			n.IP6 = ip
 		}
 	}
 	return n

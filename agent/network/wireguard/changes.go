@@ -3,6 +3,7 @@ package wireguard
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
@@ -21,8 +22,8 @@ type Peer struct {
 	Key wgtypes.Key
 	// Endpoint is where it listens.
 	Endpoint netip.AddrPort
-	// Range has the addresses to which packets go there, and from which they are taken from there.
-	Range netip.Prefix
+	// Ranges have the addresses to which packets go there, and from which they are taken from there, in order.
+	Ranges []netip.Prefix
 }
 
 // keepalive is when an end sends a packet though it has nothing to say. It does so first when it is told of a peer: a device that
@@ -38,19 +39,19 @@ func changes(present *wgtypes.Device, wanted Config) (c wgtypes.Config, none boo
 	if present.ListenPort != wanted.Port {
 		c.ListenPort, none = &wanted.Port, false
 	}
-	peers := map[wgtypes.Key]Peer{}
-	for _, p := range wanted.Peers {
-		peers[p.Key] = p
+	missing := map[wgtypes.Key]int{} // by their places: the last peer with a key has it
+	for i, p := range wanted.Peers {
+		missing[p.Key] = i
 	}
 	for _, p := range present.Peers {
-		if w, ok := peers[p.PublicKey]; !ok {
+		if i, ok := missing[p.PublicKey]; !ok {
 			c.Peers = append(c.Peers, wgtypes.PeerConfig{PublicKey: p.PublicKey, Remove: true})
-		} else if same(p, w) {
-			delete(peers, p.PublicKey)
+		} else if same(p, wanted.Peers[i]) {
+			delete(missing, p.PublicKey)
 		}
 	}
-	for _, p := range wanted.Peers {
-		if peers[p.Key] == p {
+	for i, p := range wanted.Peers {
+		if place, ok := missing[p.Key]; ok && place == i {
 			c.Peers = append(c.Peers, p.config())
 		}
 	}
@@ -62,14 +63,30 @@ func (p Peer) config() wgtypes.PeerConfig {
 	interval := keepalive
 	return wgtypes.PeerConfig{
 		PublicKey: p.Key, Endpoint: net.UDPAddrFromAddrPort(p.Endpoint), PersistentKeepaliveInterval: &interval,
-		ReplaceAllowedIPs: true, AllowedIPs: []net.IPNet{*ipNet(p.Range)},
+		ReplaceAllowedIPs: true, AllowedIPs: p.allowed(),
 	}
+}
+
+func (p Peer) allowed() (all []net.IPNet) {
+	for _, prefix := range p.Ranges {
+		all = append(all, *ipNet(prefix))
+	}
+	return all
 }
 
 func same(present wgtypes.Peer, wanted Peer) bool {
 	return present.PersistentKeepaliveInterval == keepalive &&
 		present.Endpoint != nil && unmapped(present.Endpoint.AddrPort()) == wanted.Endpoint &&
-		len(present.AllowedIPs) == 1 && present.AllowedIPs[0].String() == ipNet(wanted.Range).String()
+		slices.Equal(texts(present.AllowedIPs), texts(wanted.allowed()))
+}
+
+// texts are ranges in order: the kernel has its own.
+func texts(networks []net.IPNet) (all []string) {
+	for _, n := range networks {
+		all = append(all, n.String())
+	}
+	slices.Sort(all)
+	return all
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

@@ -21,7 +21,7 @@ func key(b byte) (k wgtypes.Key) {
 }
 
 func peer(b byte, endpoint, prefix string) Peer {
-	return Peer{Key: key(b), Endpoint: netip.MustParseAddrPort(endpoint), Range: netip.MustParsePrefix(prefix)}
+	return Peer{Key: key(b), Endpoint: netip.MustParseAddrPort(endpoint), Ranges: []netip.Prefix{netip.MustParsePrefix(prefix)}}
 }
 
 // told is how a device is after it was told of a peer.
@@ -33,7 +33,7 @@ func told(p Peer) wgtypes.Peer {
 func TestChanges(t *testing.T) {
 	one, two := peer(1, "192.0.2.1:51820", "10.42.1.0/24"), peer(2, "192.0.2.2:51820", "10.42.2.0/24")
 	moved, ranged := one, one
-	moved.Endpoint, ranged.Range = netip.MustParseAddrPort("192.0.2.9:51820"), netip.MustParsePrefix("10.42.9.0/24")
+	moved.Endpoint, ranged.Ranges = netip.MustParseAddrPort("192.0.2.9:51820"), []netip.Prefix{netip.MustParsePrefix("10.42.9.0/24")}
 	mapped, two4 := told(one), told(one)
 	mapped.Endpoint = net.UDPAddrFromAddrPort(netip.MustParseAddrPort("[::ffff:192.0.2.1]:51820"))
 	two4.AllowedIPs = append(two4.AllowedIPs, *ipNet(netip.MustParsePrefix("10.42.3.0/24")))

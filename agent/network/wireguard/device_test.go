@@ -181,7 +181,7 @@ func (h *host) tryJoin(peer *host) error {
 			return err
 		}
 		err = d.Set(Config{Key: h.key, Port: port, Peers: []Peer{{
-			Key: peer.key.PublicKey(), Endpoint: netip.AddrPortFrom(peer.address, port), Range: peer.pods,
+			Key: peer.key.PublicKey(), Endpoint: netip.AddrPortFrom(peer.address, port), Ranges: []netip.Prefix{peer.pods},
 		}}})
 		if err == nil {
 			err = up(deviceName, netip.PrefixFrom(h.pods.Addr(), 32))

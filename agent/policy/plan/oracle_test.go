@@ -9,16 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// oracle reads the specification once more, packet by packet and without sets. An end that is no pod has an address only.
-func oracle(w World, from, to *Pod, protocol uint8, port uint16) bool {
-	if from.Address == to.Address {
+// oracle reads the specification once more, packet by packet and without sets. An end that is no pod has
+// addresses only; family chooses among them.
+func oracle(w World, from, to *Pod, family int, protocol uint8, port uint16) bool {
+	if from.Addresses[family] == to.Addresses[family] {
 		return true
 	}
-	return oneWay(w, networkingv1.PolicyTypeEgress, from, to, to, protocol, port) && oneWay(w, networkingv1.PolicyTypeIngress, to, from, to, protocol, port)
+	return oneWay(w, networkingv1.PolicyTypeEgress, from, to, to, family, protocol, port) &&
+		oneWay(w, networkingv1.PolicyTypeIngress, to, from, to, family, protocol, port)
 }
 
 // oneWay: subject is the pod that policies may isolate.
-func oneWay(w World, kind networkingv1.PolicyType, subject, peer, receiver *Pod, protocol uint8, port uint16) bool {
+func oneWay(w World, kind networkingv1.PolicyType, subject, peer, receiver *Pod, family int, protocol uint8, port uint16) bool {
 	isolated := false
 	for _, policy := range w.Policies {
 		if policy.Namespace != subject.Namespace || !selects(&policy.Spec.PodSelector, subject.Labels) {
@@ -29,13 +31,13 @@ func oneWay(w World, kind networkingv1.PolicyType, subject, peer, receiver *Pod,
 		}
 		if kind == networkingv1.PolicyTypeIngress {
 			for _, rule := range policy.Spec.Ingress {
-				if peerMatches(w, policy, rule.From, peer) && portMatches(rule.Ports, receiver, protocol, port) {
+				if peerMatches(w, policy, rule.From, peer, family) && portMatches(rule.Ports, receiver, protocol, port) {
 					return true
 				}
 			}
 		} else {
 			for _, rule := range policy.Spec.Egress {
-				if peerMatches(w, policy, rule.To, peer) && portMatches(rule.Ports, receiver, protocol, port) {
+				if peerMatches(w, policy, rule.To, peer, family) && portMatches(rule.Ports, receiver, protocol, port) {
 					return true
 				}
 			}
@@ -49,12 +51,12 @@ func selects(selector *metav1.LabelSelector, set labels.Set) bool {
 	return err == nil && s.Matches(set)
 }
 
-func peerMatches(w World, policy *networkingv1.NetworkPolicy, peers []networkingv1.NetworkPolicyPeer, other *Pod) bool {
+func peerMatches(w World, policy *networkingv1.NetworkPolicy, peers []networkingv1.NetworkPolicyPeer, other *Pod, family int) bool {
 	for _, p := range peers {
 		if p.IPBlock != nil {
-			inside := netip.MustParsePrefix(p.IPBlock.CIDR).Contains(other.Address)
+			inside := netip.MustParsePrefix(p.IPBlock.CIDR).Contains(other.Addresses[family])
 			for _, e := range p.IPBlock.Except {
-				inside = inside && !netip.MustParsePrefix(e).Contains(other.Address)
+				inside = inside && !netip.MustParsePrefix(e).Contains(other.Addresses[family])
 			}
 			if inside {
 				return true

@@ -31,7 +31,8 @@ type World struct {
 type Pod struct {
 	Namespace string
 	Labels    labels.Set
-	Address   netip.Addr
+	// Addresses are one, or one of each family.
+	Addresses []netip.Addr
 	// Here says that it runs on this node.
 	Here  bool
 	Ports []NamedPort
@@ -90,12 +91,20 @@ func (p *planner) selected(ingress bool) map[netip.Addr][]*networkingv1.NetworkP
 			continue
 		}
 		for _, pod := range p.matching(policy.Namespace, &policy.Spec.PodSelector) {
-			if pod.Here {
-				of[pod.Address] = append(of[pod.Address], policy)
+			for _, address := range pod.addressesHere() {
+				of[address] = append(of[address], policy)
 			}
 		}
 	}
 	return of
+}
+
+// addressesHere are the pod's if it runs on this node.
+func (p *Pod) addressesHere() []netip.Addr {
+	if !p.Here {
+		return nil
+	}
+	return p.Addresses
 }
 
 // matching are the pods of a namespace that a selector selects; a broken one selects none.
@@ -229,15 +238,15 @@ func (p *planner) peers(namespace string, peers []networkingv1.NetworkPolicyPeer
 	return ends
 }
 
-// blocksIn leaves IPv6 out.
+// blocksIn reads a range of either family.
 func blocksIn(block *networkingv1.IPBlock) []Block {
 	cidr, err := netip.ParsePrefix(block.CIDR)
-	if err != nil || !cidr.Addr().Is4() {
+	if err != nil {
 		return nil
 	}
 	var except []netip.Prefix
 	for _, text := range block.Except {
-		if e, err := netip.ParsePrefix(text); err == nil && e.Addr().Is4() {
+		if e, err := netip.ParsePrefix(text); err == nil {
 			except = append(except, e)
 		}
 	}
@@ -274,10 +283,9 @@ func (p *planner) namespaces(own string, by *metav1.LabelSelector) []string {
 }
 
 func (p *planner) addresses(namespace string, peers []networkingv1.NetworkPolicyPeer) []netip.Addr {
-	pods := p.selectedBy(namespace, peers)
-	all := make([]netip.Addr, len(pods))
-	for i, pod := range pods {
-		all[i] = pod.Address
+	var all []netip.Addr
+	for _, pod := range p.selectedBy(namespace, peers) {
+		all = append(all, pod.Addresses...)
 	}
 	slices.SortFunc(all, netip.Addr.Compare)
 	return slices.Compact(all)
@@ -292,8 +300,11 @@ func (p *planner) named(protocol uint8, port string, here bool) string {
 	var ports []Port
 	for _, pod := range p.Pods {
 		for _, its := range pod.Ports {
-			if its.Name == port && its.Protocol == protocol && (pod.Here || !here) {
-				ports = append(ports, Port{pod.Address, its.Protocol, its.Number})
+			if its.Name != port || its.Protocol != protocol || here && !pod.Here {
+				continue
+			}
+			for _, address := range pod.Addresses {
+				ports = append(ports, Port{address, its.Protocol, its.Number})
 			}
 		}
 	}

@@ -25,7 +25,9 @@ func newWorld(policies ...*networkingv1.NetworkPolicy) World {
 	for i, namespace := range []string{"x", "y", "z"} {
 		w.Namespaces[namespace] = labels.Set{"ns": namespace, corev1.LabelMetadataName: namespace}
 		for j, name := range []string{"a", "b", "c"} {
-			pod := &Pod{Namespace: namespace, Labels: labels.Set{"pod": name}, Address: netip.AddrFrom4([4]byte{10, 42, byte(i), byte(j + 2)}), Here: true}
+			second := netip.MustParseAddr(fmt.Sprintf("fd42::%d:%d", i, j+2))
+			pod := &Pod{Namespace: namespace, Labels: labels.Set{"pod": name}, Here: true,
+				Addresses: []netip.Addr{netip.AddrFrom4([4]byte{10, 42, byte(i), byte(j + 2)}), second}}
 			for protocol, text := range map[uint8]string{tcp: "tcp", udp: "udp", sctp: "sctp"} {
 				for _, number := range []uint16{80, 81} {
 					pod.Ports = append(pod.Ports, NamedPort{fmt.Sprintf(serve, number, text), protocol, number})
@@ -212,7 +214,7 @@ func TestScenariosOfUpstream(t *testing.T) {
 				if got := table.Allows(packet); got != want {
 					t.Errorf("%s -> %s %s/%d: passes %v, want %v", from.name(), to.name(), protocol, packet.Port, got, want)
 				}
-				if second := oracle(w, from, to, packet.Protocol, packet.Port); second != want {
+				if second := oracle(w, from, to, 0, packet.Protocol, packet.Port); second != want {
 					t.Errorf("%s -> %s %s/%d: the oracle says %v, want %v", from.name(), to.name(), protocol, packet.Port, second, want)
 				}
 			})
@@ -226,7 +228,7 @@ func everyPacket(w World, check func(from, to *Pod, protocol string, packet Pack
 		for _, to := range w.Pods {
 			for protocol, name := range map[uint8]string{tcp: "tcp", udp: "udp", sctp: "sctp"} {
 				for _, number := range []uint16{80, 81} {
-					check(from, to, name, Packet{from.Address, to.Address, protocol, number})
+					check(from, to, name, Packet{from.Addresses[0], to.Addresses[0], protocol, number})
 				}
 			}
 		}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"encoding/binary"
 	"net/netip"
 	"slices"
 )
@@ -17,6 +16,43 @@ type Table struct {
 	Pods   map[string][]netip.Addr
 	Blocks map[string][]Block
 	Ports  map[string][]Port
+}
+
+// Of is what concerns one family: rules are the same, and their sets have that family's addresses.
+func (t *Table) Of(has func(netip.Addr) bool) *Table {
+	part := &Table{
+		Ingress: chainsOf(t.Ingress, has), Egress: chainsOf(t.Egress, has), Chains: t.Chains,
+		Pods: map[string][]netip.Addr{}, Blocks: map[string][]Block{}, Ports: map[string][]Port{},
+	}
+	for name, all := range t.Pods {
+		part.Pods[name] = only(all, has)
+	}
+	for name, all := range t.Blocks {
+		part.Blocks[name] = only(all, func(b Block) bool { return has(b.First) })
+	}
+	for name, all := range t.Ports {
+		part.Ports[name] = only(all, func(p Port) bool { return has(p.Address) })
+	}
+	return part
+}
+
+func chainsOf(chains map[netip.Addr]string, has func(netip.Addr) bool) map[netip.Addr]string {
+	some := map[netip.Addr]string{}
+	for pod, chain := range chains {
+		if has(pod) {
+			some[pod] = chain
+		}
+	}
+	return some
+}
+
+func only[T any](all []T, keep func(T) bool) (some []T) {
+	for _, one := range all {
+		if keep(one) {
+			some = append(some, one)
+		}
+	}
+	return some
 }
 
 // Rule lets packets through that match all of its fields.
@@ -92,33 +128,34 @@ func (t *Table) matches(r Rule, p Packet, peer netip.Addr) bool {
 	return r.Last == 0 || r.First <= p.Port && p.Port <= r.Last
 }
 
-// blocksOf turns an IPv4 range without some of its parts into blocks.
+// blocksOf turns a range without some of its parts into blocks.
 func blocksOf(cidr netip.Prefix, except []netip.Prefix) []Block {
 	var blocks []Block
-	next := uint64(first(cidr)) // as wide as it needs to be behind the last address
-	end := last(cidr)
-	slices.SortFunc(except, func(a, b netip.Prefix) int { return cmp.Compare(first(a), first(b)) })
+	next, end := first(cidr), last(cidr)
+	slices.SortFunc(except, func(a, b netip.Prefix) int { return first(a).Compare(first(b)) })
 	for _, e := range except {
-		if !e.Overlaps(cidr) {
+		if !e.Overlaps(cidr) || !next.IsValid() {
 			continue
 		}
-		if uint64(first(e)) > next {
-			blocks = append(blocks, Block{address(uint32(next)), address(first(e) - 1)})
+		if next.Less(first(e)) {
+			blocks = append(blocks, Block{next, first(e).Prev()})
 		}
-		next = max(next, uint64(last(e))+1)
+		if !last(e).Less(next) {
+			next = last(e).Next() // invalid behind the last address there is
+		}
 	}
-	if next <= uint64(end) {
-		blocks = append(blocks, Block{address(uint32(next)), address(end)})
+	if next.IsValid() && !end.Less(next) {
+		blocks = append(blocks, Block{next, end})
 	}
 	return blocks
 }
 
-// merged sorts blocks and joins those that overlap or touch.
+// merged sorts blocks and joins those of one family that overlap or touch.
 func merged(blocks []Block) []Block {
 	slices.SortFunc(blocks, Block.Compare)
 	var out []Block
 	for _, b := range blocks {
-		if n := len(out); n > 0 && uint64(number(b.First)) <= uint64(number(out[n-1].Last))+1 {
+		if n := len(out); n > 0 && out[n-1].reaches(b) {
 			if out[n-1].Last.Less(b.Last) {
 				out[n-1].Last = b.Last
 			}
@@ -129,17 +166,19 @@ func merged(blocks []Block) []Block {
 	return out
 }
 
-func first(p netip.Prefix) uint32 { return number(p.Masked().Addr()) }
-
-func last(p netip.Prefix) uint32 { return first(p) | uint32(uint64(1)<<(32-p.Bits())-1) }
-
-func number(a netip.Addr) uint32 {
-	four := a.As4()
-	return binary.BigEndian.Uint32(four[:])
+// reaches reports whether c, which begins later, overlaps or touches.
+func (b Block) reaches(c Block) bool {
+	behind := b.Last.Next()
+	return b.Last.BitLen() == c.First.BitLen() && (!behind.IsValid() || !behind.Less(c.First))
 }
 
-func address(n uint32) netip.Addr {
-	var four [4]byte
-	binary.BigEndian.PutUint32(four[:], n)
-	return netip.AddrFrom4(four)
+func first(p netip.Prefix) netip.Addr { return p.Masked().Addr() }
+
+func last(p netip.Prefix) netip.Addr {
+	bytes := first(p).AsSlice()
+	for bit := p.Bits(); bit < p.Addr().BitLen(); bit++ {
+		bytes[bit/8] |= 0x80 >> (bit % 8)
+	}
+	address, _ := netip.AddrFromSlice(bytes)
+	return address
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -63,6 +64,14 @@ type testPod struct {
 
 var links atomic.Int64
 
+// in is the pod's address of the network's family.
+func (p *testPod) in(network string) netip.Addr {
+	if strings.HasSuffix(network, "6") {
+		return secondOf(p.address.String())
+	}
+	return p.address
+}
+
 func newPod(t *testing.T, address string) *testPod {
 	t.Helper()
 	needRoot(t)
@@ -88,11 +97,14 @@ func (p *testPod) plug(name string) {
 	pair := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(int(p.ns))}
 	p.check(netlink.LinkAdd(pair))
 	p.t.Cleanup(func() { _ = netlink.LinkDel(pair) })
-	gateway := netip.MustParseAddr("169.254.1.1")
-	p.check(errors.Join(
-		netlink.AddrAdd(pair, &netlink.Addr{IPNet: &net.IPNet{IP: gateway.AsSlice(), Mask: net.CIDRMask(32, 32)}}),
-		netlink.RouteAdd(&netlink.Route{LinkIndex: pair.Index, Dst: &net.IPNet{IP: p.address.AsSlice(), Mask: net.CIDRMask(32, 32)}, Scope: netlink.SCOPE_LINK}),
-		os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)))
+	gateways := []netip.Addr{netip.MustParseAddr("169.254.1.1"), netip.MustParseAddr("fe80::1")}
+	for i, address := range []netip.Addr{p.address, p.in("6")} {
+		p.check(errors.Join(
+			netlink.AddrAdd(pair, &netlink.Addr{IPNet: only(gateways[i]), Flags: unix.IFA_F_NODAD}),
+			netlink.RouteAdd(&netlink.Route{LinkIndex: pair.Index, Dst: only(address), Scope: netlink.SCOPE_LINK})))
+	}
+	p.check(errors.Join(os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0),
+		os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0)))
 	inside, err := netlink.NewHandleAt(p.ns)
 	p.check(err)
 	defer inside.Close()
@@ -101,11 +113,18 @@ func (p *testPod) plug(name string) {
 	p.check(inside.LinkSetUp(lo))
 	eth, err := inside.LinkByName("eth0")
 	p.check(err)
-	p.check(inside.AddrAdd(eth, &netlink.Addr{IPNet: &net.IPNet{IP: p.address.AsSlice(), Mask: net.CIDRMask(32, 32)}}))
 	p.check(inside.LinkSetUp(eth))
-	p.check(inside.RouteAdd(&netlink.Route{LinkIndex: eth.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}))
+	for i, address := range []netip.Addr{p.address, p.in("6")} {
+		p.check(inside.AddrAdd(eth, &netlink.Addr{IPNet: only(address), Flags: unix.IFA_F_NODAD}))
+		p.check(inside.RouteAdd(&netlink.Route{LinkIndex: eth.Attrs().Index, Gw: gateways[i].AsSlice(), Flags: int(netlink.FLAG_ONLINK)}))
+	}
 	_, err = netlink.LinkByName(name) // makes the kernel see that the link is up
 	p.check(err)
+}
+
+// only is a range of one address.
+func only(address netip.Addr) *net.IPNet {
+	return &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(address.BitLen(), address.BitLen())}
 }
 
 func (p *testPod) check(err error) {
@@ -128,32 +147,38 @@ func inside[T any](p *testPod, do func() (T, error)) (T, error) {
 }
 
 func (p *testPod) serve() {
-	at := netip.AddrPortFrom(p.address, servePort)
-	listener, err := inside(p, func() (net.Listener, error) { return net.Listen("tcp4", at.String()) })
-	p.check(err)
-	packets, err := inside(p, func() (net.PacketConn, error) { return net.ListenPacket("udp4", at.String()) })
-	p.check(err)
-	p.t.Cleanup(func() { _, _ = listener.Close(), packets.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go echo(conn)
+	for _, version := range []string{"4", "6"} {
+		at := netip.AddrPortFrom(p.in(version), servePort).String()
+		listener, err := inside(p, func() (net.Listener, error) { return net.Listen("tcp"+version, at) })
+		p.check(err)
+		packets, err := inside(p, func() (net.PacketConn, error) { return net.ListenPacket("udp"+version, at) })
+		p.check(err)
+		p.t.Cleanup(func() { _, _ = listener.Close(), packets.Close() })
+		go accept(listener)
+		go p.answer(packets)
+	}
+}
+
+func accept(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
 		}
-	}()
-	go func() {
-		buffer := make([]byte, 64)
-		for {
-			n, from, err := packets.ReadFrom(buffer)
-			if err != nil {
-				return
-			}
-			p.heard.Add(1)
-			_, _ = packets.WriteTo(buffer[:n], from)
+		go echo(conn)
+	}
+}
+
+func (p *testPod) answer(packets net.PacketConn) {
+	buffer := make([]byte, 64)
+	for {
+		n, from, err := packets.ReadFrom(buffer)
+		if err != nil {
+			return
 		}
-	}()
+		p.heard.Add(1)
+		_, _ = packets.WriteTo(buffer[:n], from)
+	}
 }
 
 func echo(conn net.Conn) {

@@ -7,23 +7,12 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/policy/plan"
 )
 
-// Registers of 4 bytes, one behind the other: what is loaded into them is one key.
+// Offsets in the headers of TCP, UDP and SCTP, in bytes.
 const (
-	firstRegister uint32 = unix.NFT_REG32_00 + iota
-	secondRegister
-	thirdRegister
-)
-
-// Offsets in the IPv4 header, and in those of TCP, UDP and SCTP, in bytes.
-const (
-	sourceOffset          = 12
-	destinationOffset     = 16
-	addressBytes          = 4
 	sourcePortOffset      = 0
 	destinationPortOffset = 2
 	portBytes             = 2
@@ -35,33 +24,35 @@ type way struct {
 	suffix                         string // of chains and maps
 	direction                      byte   // as connection tracking numbers it
 	sender, receiver, receiverPort uint32 // offsets
+	family                         family
 }
 
-var ways = []way{
-	{"", 0, sourceOffset, destinationOffset, destinationPortOffset},
-	{"-back", 1, destinationOffset, sourceOffset, sourcePortOffset},
+func (f family) ways() []way {
+	return []way{
+		{"", 0, f.source, f.destination, destinationPortOffset, f},
+		{"-back", 1, f.destination, f.source, sourcePortOffset, f},
+	}
 }
 
 func (r *ruleset) addressSet(name string) *nftables.Set {
-	return &nftables.Set{Table: r.table, Name: name, KeyType: nftables.TypeIPAddr}
+	return &nftables.Set{Table: r.table, Name: name, KeyType: r.family.key}
 }
 
 func (r *ruleset) blockSet(name string) *nftables.Set {
-	return &nftables.Set{Table: r.table, Name: name, KeyType: nftables.TypeIPAddr, Interval: true}
+	return &nftables.Set{Table: r.table, Name: name, KeyType: r.family.key, Interval: true}
 }
 
 func (r *ruleset) portSet(name string) *nftables.Set {
 	return &nftables.Set{Table: r.table, Name: name, Concatenation: true,
-		KeyType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService)}
+		KeyType: nftables.MustConcatSetType(r.family.key, nftables.TypeInetProto, nftables.TypeInetService)}
 }
 
 func (r *ruleset) pairSet() *nftables.Set {
-	return &nftables.Set{Table: r.table, Name: itselfSet, Concatenation: true,
-		KeyType: nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeIPAddr)}
+	return &nftables.Set{Table: r.table, Name: itselfSet, Concatenation: true, KeyType: nftables.MustConcatSetType(r.family.key, r.family.key)}
 }
 
 func (r *ruleset) verdictMap(name string) *nftables.Set {
-	return &nftables.Set{Table: r.table, Name: name, IsMap: true, KeyType: nftables.TypeIPAddr, DataType: nftables.TypeVerdict}
+	return &nftables.Set{Table: r.table, Name: name, IsMap: true, KeyType: r.family.key, DataType: nftables.TypeVerdict}
 }
 
 func verdictElement(pod netip.Addr, chain string) nftables.SetElement {
@@ -71,7 +62,7 @@ func verdictElement(pod netip.Addr, chain string) nftables.SetElement {
 // fixed are the sets that are always there.
 func (r *ruleset) fixed() []*nftables.Set {
 	sets := []*nftables.Set{r.addressSet(isolatedSet), r.pairSet()}
-	for _, w := range ways {
+	for _, w := range r.family.ways() {
 		sets = append(sets, r.verdictMap(ingressMap+w.suffix), r.verdictMap(egressMap+w.suffix))
 	}
 	return sets
@@ -82,17 +73,18 @@ func (r *ruleset) fixed() []*nftables.Set {
 func (r *ruleset) forward() {
 	chain := r.conn.AddChain(&nftables.Chain{Name: forwardChain, Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter})
-	for _, offset := range []uint32{sourceOffset, destinationOffset} {
+	f := r.family
+	for _, offset := range []uint32{f.source, f.destination} {
 		r.addRule(chain, append(inState(expr.CtStateBitINVALID|expr.CtStateBitUNTRACKED),
-			address(offset, firstRegister), in(isolatedSet), verdict(expr.VerdictDrop))...)
+			f.address(offset, firstRegister), in(isolatedSet), verdict(expr.VerdictDrop))...)
 	}
 	// What routers tell of a connection that was let through: that a packet was too large for a path, for one.
-	r.addRule(chain, append(append(inState(expr.CtStateBitRELATED), protocolIs(unix.IPPROTO_ICMP)...), verdict(expr.VerdictAccept))...)
-	r.addRule(chain, address(sourceOffset, firstRegister), address(destinationOffset, secondRegister),
+	r.addRule(chain, append(append(inState(expr.CtStateBitRELATED), protocolIs(f.icmp)...), verdict(expr.VerdictAccept))...)
+	r.addRule(chain, f.address(f.source, firstRegister), f.address(f.destination, f.behindAddress()),
 		in(itselfSet), verdict(expr.VerdictAccept))
-	for _, w := range ways {
+	for _, w := range r.family.ways() {
 		for offset, name := range map[uint32]string{w.sender: egressMap, w.receiver: ingressMap} {
-			r.addRule(chain, append(w.is(), address(offset, firstRegister),
+			r.addRule(chain, append(w.is(), f.address(offset, firstRegister),
 				&expr.Lookup{SourceRegister: firstRegister, IsDestRegSet: true, SetName: name + w.suffix})...)
 		}
 	}
@@ -122,17 +114,13 @@ func protocolIs(number byte) []expr.Any {
 	}
 }
 
-func address(offset, register uint32) expr.Any {
-	return &expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: addressBytes}
-}
-
 func in(set string) expr.Any { return &expr.Lookup{SourceRegister: firstRegister, SetName: set} }
 
 func verdict(kind expr.VerdictKind) expr.Any { return &expr.Verdict{Kind: kind} }
 
 // addChain makes the two chains of the pods that have these rules.
 func (r *ruleset) addChain(name string, rules []plan.Rule, ofIngress bool) {
-	for _, w := range ways {
+	for _, w := range r.family.ways() {
 		peer := w.receiver
 		if ofIngress {
 			peer = w.sender
@@ -148,7 +136,7 @@ func (r *ruleset) addChain(name string, rules []plan.Rule, ofIngress bool) {
 // chainNames are those that addChain made.
 func chainNames(t *plan.Table) (all []string) {
 	for name := range t.Chains {
-		for _, w := range ways {
+		for _, w := range inet.ways() { // their names are those of any family
 			all = append(all, name+w.suffix)
 		}
 	}
@@ -156,7 +144,7 @@ func chainNames(t *plan.Table) (all []string) {
 }
 
 func (r *ruleset) removeChain(name string) {
-	for _, w := range ways {
+	for _, w := range r.family.ways() {
 		chain := &nftables.Chain{Name: name + w.suffix, Table: r.table}
 		r.conn.FlushChain(chain)
 		r.conn.DelChain(chain)
@@ -168,7 +156,7 @@ func (w way) match(rule plan.Rule, peer uint32) []expr.Any {
 	var all []expr.Any
 	for _, set := range []string{rule.Pods, rule.Blocks} {
 		if set != "" {
-			all = append(all, address(peer, firstRegister), in(set))
+			all = append(all, w.family.address(peer, firstRegister), in(set))
 		}
 	}
 	if rule.Protocol != 0 {
@@ -179,8 +167,9 @@ func (w way) match(rule plan.Rule, peer uint32) []expr.Any {
 			&expr.Range{Op: expr.CmpOpEq, Register: firstRegister, FromData: number(rule.First), ToData: number(rule.Last)})
 	}
 	if rule.Ports != "" { // as portElements has its keys
-		all = append(all, address(w.receiver, firstRegister), &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: secondRegister},
-			w.port(thirdRegister), in(rule.Ports))
+		protocol := w.family.behindAddress()
+		all = append(all, w.family.address(w.receiver, firstRegister), &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: protocol},
+			w.port(protocol+1), in(rule.Ports))
 	}
 	return all
 }

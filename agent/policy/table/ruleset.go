@@ -26,8 +26,9 @@ const elementsPerMessage = 400
 
 // ruleset is a transaction in the making.
 type ruleset struct {
-	conn  *nftables.Conn
-	table *nftables.Table
+	conn   *nftables.Conn
+	table  *nftables.Table
+	family family
 }
 
 // fill makes a table of its own.
@@ -143,7 +144,7 @@ func isolated(t *plan.Table) []netip.Addr {
 }
 
 func (r *ruleset) changeMap(name string, before, next map[netip.Addr]string) (err error) {
-	for _, w := range ways {
+	for _, w := range r.family.ways() {
 		set := r.verdictMap(name + w.suffix)
 		err = errors.Join(err, r.remove(set, verdictElements(before, next, w)), r.add(set, verdictElements(next, before, w)))
 	}

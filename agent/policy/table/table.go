@@ -2,169 +2,46 @@ package table
 
 import (
 	"errors"
-	"fmt"
-	"reflect"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
-
-	"github.com/google/nftables"
-	"github.com/mdlayher/netlink"
+	"net/netip"
 
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/policy/plan"
 )
 
-const (
-	// transactionBytesMax is the largest transaction: about 500,000 elements. A larger one is refused whole.
-	transactionBytesMax = 64 << 20
-	// packetTime is longer than the kernel takes to judge one packet.
-	packetTime = 5 * time.Millisecond
-)
-
-// Table is what the kernel enforces for the pods of a bridge. mu guards the rest: number is that of the table in the
-// kernel, and current what it has; nil: not known.
-//
-// A transaction is not atomic for a packet that is being judged: it may meet rules of before it and elements of
-// after it. So nothing is led to before it is complete, and nothing is removed while a packet may still be on its way there.
-type Table struct {
-	prefix  string
-	mu      sync.Mutex
-	number  int
-	current *plan.Table
-}
+// Table is what the kernel enforces for the pods of a bridge: a table of IPv4, and one of IPv6 once pods with such addresses have
+// policies.
+type Table struct{ inet, inet6 familyTable }
 
 // New returns the table for the pods of a bridge. Nothing is changed before the first Apply.
-func New(bridge string) *Table { return &Table{prefix: network.PolicyTables(bridge)} }
+func New(bridge string) *Table {
+	prefix := network.PolicyTables(bridge)
+	return &Table{inet: familyTable{family: inet, prefix: prefix}, inet6: familyTable{family: inet6, prefix: prefix}}
+}
 
 // Apply makes the kernel enforce next, which must not be changed later.
 func (t *Table) Apply(next *plan.Table) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.current != nil && t.change(next) == nil {
-		t.current = next
-		return nil
-	} // somebody has changed the table: make a new one
-	t.current = nil
-	if err := t.replace(next); err != nil {
-		return fmt.Errorf("nftables table %s: %w", t.name(), err)
-	}
-	t.current = next
-	return nil
-}
-
-// change adds what is new, leads pods to it, and removes what is left.
-func (t *Table) change(next *plan.Table) error {
-	if reflect.DeepEqual(t.current, next) {
-		return nil
-	}
-	err := t.tell(func(r *ruleset) error { return r.extend(t.current, next) })
-	if err == nil {
-		err = t.tell(func(r *ruleset) error { return r.lead(t.current, next) })
-	}
-	if err != nil || !leaves(t.current, next) {
+	err := t.inet.apply(next.Of(netip.Addr.Is4))
+	second := next.Of(netip.Addr.Is6)
+	if len(second.Ingress)+len(second.Egress) == 0 && !t.inet6.exists() {
 		return err
 	}
-	time.Sleep(packetTime)
-	return t.tell(func(r *ruleset) error { return r.tidy(t.current, next) })
-}
-
-// replace makes a table beside those that are there, of this process or a former one: what any of them forbids does not pass. Then
-// those are removed.
-func (t *Table) replace(next *plan.Table) error {
-	others, err := t.numbers()
-	if err != nil {
-		return err
-	}
-	t.number = slices.Max(append(others, 0)) + 1
-	if err := t.tell(func(r *ruleset) error { return r.fill(next) }); err != nil || len(others) == 0 {
-		return err
-	}
-	time.Sleep(packetTime)
-	return t.remove(others)
+	return errors.Join(err, t.inet6.apply(second))
 }
 
 // Clear removes all tables, of this process and of former ones.
 func (t *Table) Clear() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.current = nil
-	numbers, err := t.numbers()
-	if err != nil || len(numbers) == 0 {
+	err := t.inet.clear()
+	if !t.inet6.exists() {
 		return err
 	}
-	return t.remove(numbers)
-}
-
-func (t *Table) remove(numbers []int) error {
-	conn, err := nftables.New()
-	if err != nil {
-		return err
-	}
-	for _, number := range numbers {
-		conn.DelTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: t.prefix + strconv.Itoa(number)})
-	}
-	return conn.Flush()
-}
-
-func (t *Table) name() string { return t.prefix + strconv.Itoa(t.number) }
-
-// numbers are those of the tables that are in the kernel.
-func (t *Table) numbers() (all []int, err error) {
-	conn, err := nftables.New()
-	if err != nil {
-		return nil, err
-	}
-	tables, err := conn.ListTablesOfFamily(nftables.TableFamilyIPv4)
-	if err != nil {
-		return nil, err
-	}
-	for _, table := range tables {
-		rest, own := strings.CutPrefix(table.Name, t.prefix)
-		if number, err := strconv.Atoi(rest); own && err == nil {
-			all = append(all, number)
-		}
-	}
-	return all, nil
+	return errors.Join(err, t.inet6.clear())
 }
 
 // Intact reports whether the kernel still has what the last Apply made. What somebody removed is made again by the next one.
 func (t *Table) Intact() (bool, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	conn, err := nftables.New()
-	if err != nil {
-		return false, fmt.Errorf("nftables: %w", err)
+	intact, err := t.inet.intact()
+	if !intact || err != nil || !t.inet6.made() {
+		return intact, err
 	}
-	chains, err := conn.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
-	if err != nil {
-		return false, fmt.Errorf("nftables: %w", err)
-	}
-	found := map[string]bool{}
-	for _, c := range chains {
-		found[c.Name] = found[c.Name] || c.Table.Name == t.name()
-	}
-	if t.current == nil || !found[forwardChain] || slices.ContainsFunc(chainNames(t.current), func(name string) bool { return !found[name] }) {
-		t.current = nil
-	}
-	return t.current != nil, nil
-}
-
-// tell makes one transaction.
-func (t *Table) tell(fill func(*ruleset) error) error {
-	conn, err := nftables.New(nftables.WithSockOptions(largeBuffers))
-	if err != nil {
-		return err
-	}
-	r := &ruleset{conn: conn, table: &nftables.Table{Family: nftables.TableFamilyIPv4, Name: t.name()}}
-	if err := fill(r); err != nil {
-		return err
-	}
-	return conn.Flush()
-}
-
-func largeBuffers(conn *netlink.Conn) error {
-	return errors.Join(conn.SetWriteBuffer(transactionBytesMax), conn.SetReadBuffer(transactionBytesMax))
+	return t.inet6.intact()
 }

@@ -28,7 +28,7 @@ func newTable(t testing.TB) *Table {
 	needRoot(t)
 	table := New("test")
 	t.Cleanup(func() {
-		if numbers, err := table.numbers(); err != nil || len(numbers) != 1 {
+		if numbers, err := table.inet.numbers(); err != nil || len(numbers) != 1 {
 			t.Errorf("tables %v, %v", numbers, err)
 		}
 		if err := errors.Join(table.Clear(), table.Clear()); err != nil { // the second finds nothing
@@ -52,13 +52,19 @@ func world(addresses []string, policies ...networkingv1.NetworkPolicySpec) plan.
 	w := plan.World{Namespaces: map[string]labels.Set{"n": {"ns": "n"}}}
 	for _, text := range addresses {
 		name := text[strings.LastIndex(text, ".")+1:]
-		w.Pods = append(w.Pods, &plan.Pod{Namespace: "n", Labels: labels.Set{"pod": name}, Address: netip.MustParseAddr(text), Here: true,
+		w.Pods = append(w.Pods, &plan.Pod{Namespace: "n", Labels: labels.Set{"pod": name}, Addresses: []netip.Addr{netip.MustParseAddr(text), secondOf(text)}, Here: true,
 			Ports: []plan.NamedPort{{Name: "web", Protocol: 6, Number: servePort}}})
 	}
 	for _, spec := range policies {
 		w.Policies = append(w.Policies, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "n"}, Spec: spec})
 	}
 	return w
+}
+
+// secondOf is the address of IPv6 beside one of IPv4.
+func secondOf(text string) netip.Addr {
+	bytes := netip.MustParseAddr(text).As4()
+	return netip.MustParseAddr(fmt.Sprintf("fd09::%x:%x", bytes[2], bytes[3]))
 }
 
 func selector(pod string) *metav1.LabelSelector {
@@ -106,22 +112,24 @@ func TestPacketsObeyThePlan(t *testing.T) {
 	for _, s := range []struct {
 		name     string
 		policies []networkingv1.NetworkPolicySpec
-		passes   int // of the twelve packets between different pods, so that a plan that allows all is noticed
+		passes   int // of the 24 packets between different pods, so that a plan that allows all is noticed
 	}{
-		{"no policy", nil, 12},
-		{"deny ingress", []networkingv1.NetworkPolicySpec{ingress("2")}, 8},
+		{"no policy", nil, 24},
+		{"deny ingress", []networkingv1.NetworkPolicySpec{ingress("2")}, 16},
 		{"deny all", []networkingv1.NetworkPolicySpec{ingress(""), egress("")}, 0},
-		{"ingress from a pod", []networkingv1.NetworkPolicySpec{ingress("2", receive{From: peers("3")})}, 10},
-		{"egress to a pod", []networkingv1.NetworkPolicySpec{egress("2", send{To: peers("3")})}, 10},
-		{"by TCP only", []networkingv1.NetworkPolicySpec{ingress("2", receive{Ports: ports("TCP", intstr.FromInt32(servePort))})}, 10},
-		{"by UDP only", []networkingv1.NetworkPolicySpec{ingress("2", receive{Ports: ports("UDP", intstr.FromInt32(servePort))})}, 10},
-		{"another port", []networkingv1.NetworkPolicySpec{ingress("2", receive{Ports: ports("TCP", intstr.FromInt32(81))})}, 8},
-		{"a named port", []networkingv1.NetworkPolicySpec{ingress("2", receive{Ports: ports("TCP", web)})}, 10},
-		{"egress to a named port", []networkingv1.NetworkPolicySpec{egress("2", send{Ports: ports("TCP", web)})}, 10},
-		{"from a block", []networkingv1.NetworkPolicySpec{ingress("2", receive{From: blocks("10.9.0.0/24", "10.9.0.4/32")})}, 10},
-		{"to a block up to the end", []networkingv1.NetworkPolicySpec{egress("2", send{To: blocks("0.0.0.0/0", "10.9.0.3/32")})}, 10},
-		{"both ends", []networkingv1.NetworkPolicySpec{ingress("2", receive{From: peers("3")}), egress("3", send{To: peers("4")})}, 8},
-		{"no policy again", nil, 12},
+		{"ingress from a pod", []networkingv1.NetworkPolicySpec{ingress("2", receive{From: peers("3")})}, 20},
+		{"egress to a pod", []networkingv1.NetworkPolicySpec{egress("2", send{To: peers("3")})}, 20},
+		{"by TCP only", []networkingv1.NetworkPolicySpec{ingress("2", receive{Ports: ports("TCP", intstr.FromInt32(servePort))})}, 20},
+		{"by UDP only", []networkingv1.NetworkPolicySpec{ingress("2", receive{Ports: ports("UDP", intstr.FromInt32(servePort))})}, 20},
+		{"another port", []networkingv1.NetworkPolicySpec{ingress("2", receive{Ports: ports("TCP", intstr.FromInt32(81))})}, 16},
+		{"a named port", []networkingv1.NetworkPolicySpec{ingress("2", receive{Ports: ports("TCP", web)})}, 20},
+		{"egress to a named port", []networkingv1.NetworkPolicySpec{egress("2", send{Ports: ports("TCP", web)})}, 20},
+		{"from a block", []networkingv1.NetworkPolicySpec{ingress("2", receive{From: blocks("10.9.0.0/24", "10.9.0.4/32")})}, 18},
+		{"from a block of IPv6", []networkingv1.NetworkPolicySpec{ingress("2", receive{From: blocks("fd09::/64", "fd09::3/128")})}, 18},
+		{"to a block up to the end", []networkingv1.NetworkPolicySpec{egress("2", send{To: blocks("0.0.0.0/0", "10.9.0.3/32")})}, 18},
+		{"to both families", []networkingv1.NetworkPolicySpec{egress("2", send{To: append(blocks("0.0.0.0/0"), blocks("::/0", "fd09::4/128")...)})}, 22},
+		{"both ends", []networkingv1.NetworkPolicySpec{ingress("2", receive{From: peers("3")}), egress("3", send{To: peers("4")})}, 16},
+		{"no policy again", nil, 24},
 	} {
 		if passed := probe(t, s.name, all, apply(t, table, world(threePods, s.policies...))); passed != s.passes {
 			t.Errorf("%s: %d packets pass, want %d", s.name, passed, s.passes)
@@ -135,12 +143,13 @@ func probe(t *testing.T, scenario string, all []*testPod, planned *plan.Table) i
 	var probes sync.WaitGroup
 	for _, from := range all {
 		for _, to := range all {
-			for network, protocol := range map[string]uint8{"tcp4": 6, "udp4": 17} {
+			for network, protocol := range map[string]uint8{"tcp4": 6, "udp4": 17, "tcp6": 6, "udp6": 17} {
 				probes.Go(func() {
-					want := planned.Allows(plan.Packet{From: from.address, To: to.address, Protocol: protocol, Port: servePort})
-					got := from.reaches(network, to.address, want)
+					sender, receiver := from.in(network), to.in(network)
+					want := planned.Allows(plan.Packet{From: sender, To: receiver, Protocol: protocol, Port: servePort})
+					got := from.reaches(network, receiver, want)
 					if got != want {
-						t.Errorf("%s: %s from %s to %s: passes %v, want %v", scenario, network, from.address, to.address, got, want)
+						t.Errorf("%s: %s from %s to %s: passes %v, want %v", scenario, network, sender, receiver, got, want)
 					}
 					if got && from != to {
 						passed.Add(1)
@@ -162,8 +171,8 @@ func TestConnectionsEnd(t *testing.T) {
 		"ingress of the server": ingress("3"), "egress of the client": egress("2"), "another peer": ingress("3", receive{From: peers("4")}),
 	} {
 		apply(t, table, world(pods))
-		for _, network := range []string{"tcp4", "udp4"} {
-			conn := client.open(network, server.address, passTime)
+		for _, network := range []string{"tcp4", "udp4", "tcp6", "udp6"} {
+			conn := client.open(network, server.in(network), passTime)
 			if conn == nil || !echoes(conn, passTime) {
 				t.Fatalf("%s: no connection by %s", name, network)
 			}
@@ -235,7 +244,7 @@ func TestChangesLeadToTheSameTable(t *testing.T) {
 			table := New("test")
 			apply(t, table, worlds[i])
 			apply(t, table, worlds[j])
-			if table.current == nil {
+			if table.inet.current == nil {
 				t.Fatal("the change was refused")
 			}
 			changed := dump(t, table)
@@ -255,7 +264,7 @@ func dump(t *testing.T, table *Table) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: table.name()}
+	own := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: table.inet.name()}
 	all := map[string][]string{}
 	sets, err := conn.GetSets(own)
 	if err != nil {
@@ -281,7 +290,7 @@ func dump(t *testing.T, table *Table) map[string][]string {
 		t.Fatal(err)
 	}
 	for _, chain := range chains {
-		if chain.Table.Name != table.name() {
+		if chain.Table.Name != table.inet.name() {
 			continue
 		}
 		rules, err := conn.GetRules(own, chain)
@@ -307,7 +316,7 @@ func TestATableThatSomebodyRemovedComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn.DelTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: table.name()})
+	conn.DelTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: table.inet.name()})
 	if err := conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
