@@ -114,7 +114,7 @@ var ofCluster = host.Cluster{PodNetwork: podNetworkInForce, CompletePod: server.
 func podNetworkInForce(ctx context.Context, client kubernetes.Interface) (agent.PodNetwork, error) {
 	n, err := server.PodNetworkInForce(ctx, client)
 	return agent.PodNetwork{
-		Ranges:       network.Ranges{Pods: n.CIDR, Services: n.Services},
-		NodeMaskSize: n.NodeMaskSize,
+		Ranges:       network.Ranges{Pods: n.CIDR, Services: n.Services, Pods6: n.CIDR6, Services6: n.Services6},
+		NodeMaskSize: n.NodeMaskSize, NodeMaskSize6: n.NodeMaskSize6,
 	}, err
 }

@@ -33,9 +33,9 @@ var (
 		32-minNodeHostBits,
 	)
 	ErrNodeMaskSize6 = fmt.Errorf(
-		"--node-cidr-mask-size-ipv6 must be from the prefix of the second range of --pod-cidr to %d more, and at most %d",
+		"--node-cidr-mask-size-ipv6 must be from the prefix of the second range of --pod-cidr to %d more, "+
+			"and leave a node as many addresses as --node-cidr-mask-size does",
 		maxNodeRangesBits,
-		128-minNodeHostBits,
 	)
 	ErrNotDual = errors.New("--node-cidr-mask-size-ipv6 needs a second range, of IPv6, in --pod-cidr")
 )
@@ -129,7 +129,7 @@ func (n Network) validate6() error {
 		return nil
 	case n.CIDR6 != n.CIDR6.Masked():
 		return fmt.Errorf("%s: %w", n.CIDR6, ErrCIDR)
-	case !masksWell(n.CIDR6, n.NodeMaskSize6):
+	case !masksWell(n.CIDR6, n.NodeMaskSize6) || 128-n.NodeMaskSize6 < 32-n.NodeMaskSize: // a pod has the same number in both
 		return fmt.Errorf("%d with %s: %w", n.NodeMaskSize6, n.CIDR6, ErrNodeMaskSize6)
 	case n.CIDR6.Overlaps(n.Services6):
 		return fmt.Errorf("%s and %s: %w", n.CIDR6, n.Services6, ErrOverlap)
