@@ -18,7 +18,7 @@ func (a *api) joinService(client kubernetes.Interface) apiserver.Service {
 	tokens := auth.NewBootstrapTokens(a.storage)
 	return apiserver.Service{Prefix: join.Path, Handler: join.NewHandler(join.HandlerConfig{
 		Authority: a.config.Trust.CA, Serving: a.config.identity.nodeServing, GossipKey: a.config.Trust.GossipKey,
-		Services: a.config.PodNetwork.Services,
+		Services: a.config.PodNetwork.ServiceRanges(),
 		Admits: func(ctx context.Context, token trust.Token) (bool, error) {
 			return jointoken.Judge(ctx, client, a.config.Trust.NodeToken, token, tokens.Admits)
 		},

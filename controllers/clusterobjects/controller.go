@@ -3,7 +3,6 @@ package clusterobjects
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -22,8 +21,8 @@ type Objects struct {
 	PriorityClasses []*schedulingv1.PriorityClass
 	Levels          []*flowcontrolv1.PriorityLevelConfiguration
 	Schemas         []*flowcontrolv1.FlowSchema
-	// ServiceCIDR is the range of all Services' addresses; it is fixed.
-	ServiceCIDR netip.Prefix
+	// ServiceCIDRs are the ranges of all Services' addresses: of IPv4, and maybe of IPv6.
+	ServiceCIDRs []string
 	// Authentication is the ConfigMap that tells aggregated API servers which CAs to trust.
 	Authentication map[string]string
 	// Definitions makes the CustomResourceDefinitions that the cluster brings along; nil: there are none.
@@ -67,7 +66,7 @@ func ensure(ctx context.Context, client kubernetes.Interface, o *Objects, now ti
 		ensurePriorityClasses(ctx, client, o.PriorityClasses),
 		ensureLevels(ctx, client, o.Levels),
 		ensureSchemas(ctx, client, o.Schemas),
-		EnsureServiceCIDR(ctx, client, o.ServiceCIDR),
+		EnsureServiceCIDR(ctx, client, o.ServiceCIDRs),
 		ensureAuthentication(ctx, client, o.Authentication),
 		ensureTokenTracking(ctx, client, now),
 	)

@@ -3,7 +3,6 @@ package clusterobjects
 import (
 	"context"
 	"maps"
-	"net/netip"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -30,7 +29,7 @@ var wanted = &Objects{
 	},
 	Levels:         slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations),
 	Schemas:        slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas),
-	ServiceCIDR:    netip.MustParsePrefix("10.43.0.0/16"),
+	ServiceCIDRs:   []string{"10.43.0.0/16"},
 	Authentication: map[string]string{"client-ca-file": "pem"},
 }
 

@@ -3,7 +3,6 @@ package clusterobjects
 import (
 	"context"
 	"maps"
-	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,15 +29,20 @@ const (
 // cached reads are not older than the last pass's writes, seen by the same server.
 var cached = metav1.GetOptions{ResourceVersion: "0"}
 
-// EnsureServiceCIDR shows the range and that it is in use.
-func EnsureServiceCIDR(ctx context.Context, client kubernetes.Interface, cidr netip.Prefix) error {
+// EnsureServiceCIDR shows the ranges and that they are in use. One of IPv6 is added to one of IPv4, as upstream.
+func EnsureServiceCIDR(ctx context.Context, client kubernetes.Interface, cidrs []string) error {
 	ranges := client.NetworkingV1().ServiceCIDRs()
 	have, err := ranges.Get(ctx, podnetwork.ServiceCIDR, cached)
 	if apierrors.IsNotFound(err) {
 		have, err = ranges.Create(ctx, &networkingv1.ServiceCIDR{
 			ObjectMeta: metav1.ObjectMeta{Name: podnetwork.ServiceCIDR},
-			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{cidr.String()}},
+			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: cidrs},
 		}, metav1.CreateOptions{})
+	}
+	if err == nil && len(have.Spec.CIDRs) == 1 && len(cidrs) > 1 && have.Spec.CIDRs[0] == cidrs[0] {
+		have = have.DeepCopy()
+		have.Spec.CIDRs = cidrs
+		have, err = ranges.Update(ctx, have, metav1.UpdateOptions{})
 	}
 	judged := func(status metav1.ConditionStatus) bool {
 		return meta.IsStatusConditionPresentAndEqual(have.Status.Conditions, networkingv1.ServiceCIDRConditionReady, status)

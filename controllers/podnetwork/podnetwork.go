@@ -85,6 +85,15 @@ func Parse(flags Flags) (n Network, err error) {
 // IsDual reports whether pods and Services have addresses of IPv6 too.
 func (n Network) IsDual() bool { return n.CIDR6.IsValid() }
 
+// ServiceRanges are those of Services: the default one if none is said.
+func (n Network) ServiceRanges() []netip.Prefix {
+	ranges := []netip.Prefix{servicerange.Or(n.Services)}
+	if n.Services6.IsValid() {
+		ranges = append(ranges, n.Services6)
+	}
+	return ranges
+}
+
 // Or fills what is not said.
 func (n Network) Or(other Network) Network {
 	n.CIDR, n.CIDR6 = orPrefix(n.CIDR, other.CIDR), orPrefix(n.CIDR6, other.CIDR6)

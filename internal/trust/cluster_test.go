@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,7 +158,7 @@ func TestNodeFiles(t *testing.T) {
 		t.Error("the key of the machine is another one the second time")
 	}
 	request := must[*NodeRequest](t)(ParseNodeRequest(must[[]byte](t)(NewNodeRequest("a", keyPEM)), "a"))
-	serving := must[[]byte](t)(must[*CA](t)(ca.NodeServing()).SignNodeServing(request, "", netip.Prefix{}, now))
+	serving := must[[]byte](t)(must[*CA](t)(ca.NodeServing()).SignNodeServing(request, "", nil, now))
 	node := NewNode(must[[]byte](t)(ca.SignNode(request, now)), serving, keyPEM, ca.CertPEM(), bytes.Repeat([]byte{7}, 32))
 	if err := node.Save(dir); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 // apiNames are the names by which every server is reached besides its own, and the address of the API's Service:
@@ -51,7 +49,7 @@ func (ca *CA) IssueNodeServing(node string, clients *CA, now time.Time) (*Identi
 	if err := ValidateNodeName(node); err != nil {
 		return nil, err
 	}
-	id, err := ca.issue(nodeServer(node, "", netip.Prefix{}), now)
+	id, err := ca.issue(nodeServer(node, "", nil), now)
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +62,12 @@ func nodeClient(node string) leaf {
 }
 
 // nodeServer bears the node's name, and the address from which a server saw it call, but none of the Services.
-func nodeServer(node, seen string, services netip.Prefix) leaf {
+func nodeServer(node, seen string, services []netip.Prefix) leaf {
 	l := leaf{commonName: nodePrefix + node, group: GroupNodes, names: []string{node}, server: true}
 	ip, err := netip.ParseAddr(seen)
-	if ip = ip.Unmap(); err == nil && ip.Zone() == "" && ip.IsGlobalUnicast() && !servicerange.Or(services).Contains(ip) {
+	ip = ip.Unmap()
+	isOfService := slices.ContainsFunc(services, func(p netip.Prefix) bool { return p.Contains(ip) })
+	if err == nil && ip.Zone() == "" && ip.IsGlobalUnicast() && !isOfService {
 		l.names = append(l.names, ip.String())
 	}
 	return l

@@ -60,7 +60,7 @@ func (ca *CA) SignNode(request *NodeRequest, now time.Time) ([]byte, error) {
 // SignNodeServing makes the certificate with which the node serves, in PEM; ca is a
 // NodeServing. It bears the node's name, and seen, the address from which a server saw
 // the node call, unless it is loopback or one of the Services. What the request names is left out.
-func (ca *CA) SignNodeServing(request *NodeRequest, seen string, services netip.Prefix, now time.Time) ([]byte, error) {
+func (ca *CA) SignNodeServing(request *NodeRequest, seen string, services []netip.Prefix, now time.Time) ([]byte, error) {
 	return ca.signNode(nodeServer(request.Node, seen, services), request, now)
 }
 

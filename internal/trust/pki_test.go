@@ -108,8 +108,9 @@ func TestSignNodeServing(t *testing.T) {
 		t.Error("two servers have two authorities")
 	}
 	request := must[*NodeRequest](t)(ParseNodeRequest(requestOf(t, pkix.Name{CommonName: "system:node:a", Organization: []string{"system:nodes"}}), "a"))
-	for seen, want := range map[string]int{"192.0.2.7": 1, "127.0.0.1": 0, "::1": 0, "10.96.0.1": 0, "0.0.0.0": 0, "evil.example": 0, "": 0} {
-		certificate := must[*x509.Certificate](t)(ParseCertificate(must[[]byte](t)(serving.SignNodeServing(request, seen, netip.Prefix{}, now))))
+	services := []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd96::/112")}
+	for seen, want := range map[string]int{"192.0.2.7": 1, "fd97::1": 1, "127.0.0.1": 0, "::1": 0, "10.96.0.1": 0, "fd96::1": 0, "0.0.0.0": 0, "evil.example": 0, "": 0} {
+		certificate := must[*x509.Certificate](t)(ParseCertificate(must[[]byte](t)(serving.SignNodeServing(request, seen, services, now))))
 		if !slices.Equal(certificate.DNSNames, []string{"a"}) || len(certificate.IPAddresses) != want {
 			t.Errorf("seen at %q: it bears %v %v", seen, certificate.DNSNames, certificate.IPAddresses)
 		}

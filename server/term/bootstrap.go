@@ -30,18 +30,20 @@ const bootstrapRetryInterval = time.Second
 var SystemNamespaces = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease}
 
 // bootstrap makes what the loops need before they begin, and says where pods and Services get their
-// addresses from; false: ctx has ended first. The range of Services is there before the namespaces, so that no Service
-// is made without it.
+// addresses from; false: ctx has ended first. The ranges of Services are there before the namespaces, so that no Service
+// is made without them.
 func (c *Config) bootstrap(ctx context.Context, client kubernetes.Interface, term uint64) (pods podnetwork.Network, ready bool) {
+	var write bool
 	ready = c.until(ctx, "default roles", func(ctx context.Context) error { return c.ensureRoles(ctx, term) }) &&
-		c.until(ctx, "range of Services", func(ctx context.Context) error {
-			return clusterobjects.EnsureServiceCIDR(ctx, client, servicerange.Or(c.PodNetwork.Services))
+		c.until(ctx, "pod network", func(ctx context.Context) (err error) {
+			pods, write, err = c.judgePodNetwork(ctx, client)
+			return err
+		}) &&
+		c.until(ctx, "ranges of Services", func(ctx context.Context) error {
+			return clusterobjects.EnsureServiceCIDR(ctx, client, servicerange.Texts(pods.Services, pods.Services6))
 		}) &&
 		c.until(ctx, "namespaces", func(ctx context.Context) error { return ensureNamespaces(ctx, client) }) &&
-		c.until(ctx, "pod network", func(ctx context.Context) (err error) {
-			pods, err = c.settlePodNetwork(ctx, client)
-			return err
-		})
+		(!write || c.until(ctx, "pod network", func(ctx context.Context) error { return podnetwork.Write(ctx, client, pods) }))
 	return pods, ready
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/scheduler"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 	"github.com/setpoint-io/setpoint/server/loops"
@@ -66,7 +67,7 @@ func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwor
 		PodNetwork: pods, LoadBalancers: c.LoadBalancers, WithoutDNS: c.WithoutDNS, LocalClass: c.LocalVolumes,
 		RootCA:      c.Trust.CA.CertPEM(),
 		ClusterInfo: clusterInfo,
-		Objects:     c.clusterObjects(pods.Services),
+		Objects:     c.clusterObjects(servicerange.Texts(pods.Services, pods.Services6)),
 		Authority: certificates.Authority{
 			Signer: c.Trust.CA, Serving: c.NodeServing,
 			NodeKey: func(node *corev1.Node) string { return node.Annotations[trust.NodeKeyAnnotation] },

@@ -1,7 +1,6 @@
 package term
 
 import (
-	"net/netip"
 	"slices"
 
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
@@ -12,12 +11,12 @@ import (
 )
 
 // clusterObjects are what every cluster has beside its namespaces.
-func (c *Config) clusterObjects(services netip.Prefix) *clusterobjects.Objects {
+func (c *Config) clusterObjects(services []string) *clusterobjects.Objects {
 	objects := &clusterobjects.Objects{
 		PriorityClasses: scheduling.SystemPriorityClasses(),
 		Levels:          slices.Concat(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations),
 		Schemas:         slices.Concat(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas),
-		ServiceCIDR:     services,
+		ServiceCIDRs:    services,
 		Authentication:  c.FrontProxy.Configuration(c.Trust.CA),
 	}
 	if c.GatewayAPI {

@@ -9,25 +9,24 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
 
 // podNetworkRetryInterval is the pause before a server asks again for the network in force.
 const podNetworkRetryInterval = time.Second
 
-// settlePodNetwork writes down the network that this server was started with. Only the
+// judgePodNetwork is the network that this server was started with, and whether that has to be written down. Only the
 // leader calls it. A server whose flags cannot be obeyed ends, and another leads.
-func (c *Config) settlePodNetwork(ctx context.Context, client kubernetes.Interface) (podnetwork.Network, error) {
-	wanted, write, err := podnetwork.Judge(ctx, client, c.PodNetwork)
+func (c *Config) judgePodNetwork(ctx context.Context, client kubernetes.Interface) (wanted podnetwork.Network, write bool, err error) {
+	wanted, write, err = podnetwork.Judge(ctx, client, c.PodNetwork)
 	if cannotBe(err) {
 		c.Fatal(err)
 	}
-	if err != nil || !write {
-		return wanted, err
+	if err == nil && write {
+		c.Logger.Info("pod network", "network", wanted.String(), "serviceCIDR", servicerange.Join(wanted.Services, wanted.Services6))
 	}
-	c.Logger.Info("pod network",
-		"podCIDR", wanted.CIDR.String(), "nodeCIDRMaskSize", wanted.NodeMaskSize, "serviceCIDR", wanted.Services.String())
-	return wanted, podnetwork.Write(ctx, client, wanted)
+	return wanted, write, err
 }
 
 // cannotBe reports that a server was started with a network that the cluster cannot have.

@@ -53,8 +53,8 @@ type HandlerConfig struct {
 	Claim func(ctx context.Context, node, keyHash string, shown bool) error
 	// GossipKey is handed to every node that joins.
 	GossipKey []byte
-	// Services is the range of Services; zero: the default one. No node serves at an address of it.
-	Services netip.Prefix
+	// Services are the ranges of Services. No node serves at an address of them.
+	Services []netip.Prefix
 	// Servers are all servers of the cluster at this moment: no node gets their names.
 	Servers func() []trust.Server
 	// Logger gets every machine that joins or is refused. Nil: they are not logged.
