@@ -65,25 +65,33 @@ func gatewayFlag(flags *pflag.FlagSet, made *bool) {
 }
 
 // networkFlags are upstream's names for where pods get their addresses from.
-func networkFlags(flags *pflag.FlagSet, podCIDR *string, nodeMaskSize *int, serviceCIDR *string) {
+func networkFlags(flags *pflag.FlagSet, podCIDR *string, nodeMaskSize, nodeMaskSize6 *int, serviceCIDR *string) {
 	inGroup(flags, "Addresses of pods and Services", func() {
 		flags.StringVar(
 			podCIDR,
 			"pod-cidr",
 			"",
-			"IPv4 range of all pods, the same on all servers (default: what is in force, 10.42.0.0/16 in a new cluster)",
+			"IPv4 range of all pods, and maybe one of IPv6, such as 10.42.0.0/16,fd42::/56; the same on all servers (default: what is in force, "+
+				"10.42.0.0/16 in a new cluster)",
 		)
 		flags.IntVar(
 			nodeMaskSize,
 			"node-cidr-mask-size",
 			0,
-			"prefix length of each node's part of it (default: what is in force, 24 in a new cluster)",
+			"prefix length of each node's part of the IPv4 range (default: what is in force, 24 in a new cluster)",
+		)
+		flags.IntVar(
+			nodeMaskSize6,
+			"node-cidr-mask-size-ipv6",
+			0,
+			"prefix length of each node's part of the IPv6 range (default: what is in force, 64 in a new cluster)",
 		)
 		flags.StringVar(
 			serviceCIDR,
 			"service-cidr",
 			"",
-			"IPv4 range of Services, the same at every start of every server (default 10.96.0.0/16): it never changes",
+			"IPv4 range of Services, and one of IPv6 if pods have one, such as 10.96.0.0/16,fd96::/112; the same at every start of every server "+
+				"(default 10.96.0.0/16): it never changes, but one of IPv6 may be added",
 		)
 	})
 }

@@ -29,7 +29,7 @@ func newDev() *cobra.Command {
 	ingressFlags(cmd.Flags(), &config.ingress, &config.accessLog)
 	kubeletConfigFlag(cmd.Flags(), &config.kubeletConfig)
 	userNamespacesFlag(cmd.Flags(), &config.userNamespaces)
-	networkFlags(cmd.Flags(), &config.PodCIDR, &config.NodeMaskSize, &config.ServiceCIDR)
+	networkFlags(cmd.Flags(), &config.PodCIDR, &config.NodeMaskSize, &config.NodeMaskSize6, &config.ServiceCIDR)
 	balancerFlag(cmd.Flags(), &config.LoadBalancerAddresses)
 	dnsFlag(cmd.Flags(), &config.DNS)
 	gatewayFlag(cmd.Flags(), &config.GatewayAPI)

@@ -33,7 +33,7 @@ func newServer() *cobra.Command {
 		StringVar(&options.TokenFile, "token-file", "", "a join token: the server does not start if it is of another cluster than the trust folder")
 	cmd.Flags().
 		StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; another port if it is taken; empty: no gossip")
-	networkFlags(cmd.Flags(), &options.PodCIDR, &options.NodeMaskSize, &options.ServiceCIDR)
+	networkFlags(cmd.Flags(), &options.PodCIDR, &options.NodeMaskSize, &options.NodeMaskSize6, &options.ServiceCIDR)
 	balancerFlag(cmd.Flags(), &options.LoadBalancerAddresses)
 	dnsFlag(cmd.Flags(), &options.DNS)
 	gatewayFlag(cmd.Flags(), &options.GatewayAPI)

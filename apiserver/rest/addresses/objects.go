@@ -1,6 +1,8 @@
 package addresses
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,32 +16,43 @@ const manager = "ipallocator.k8s.io"
 
 var ipAddresses = networkingv1.SchemeGroupVersion.WithResource("ipaddresses")
 
-// show keeps the IPAddress of a Service's cluster address: in the transaction in which the address is claimed or given back.
+// show keeps the IPAddresses of a Service's cluster addresses: in the transaction in which an address is claimed or given back.
 // before or after is nil in a create or a deletion.
 func show(v *storage.View, before, after *corev1.Service) error {
-	if before != nil && hasAddress(before) && (after == nil || !hasAddress(after) || after.Spec.ClusterIP != before.Spec.ClusterIP) {
-		if err := hide(v, before); err != nil {
+	has := addressesOf(after)
+	for _, ip := range addressesOf(before) {
+		if slices.Contains(has, ip) {
+			continue
+		}
+		if err := hide(v, before, ip); err != nil {
 			return err
 		}
 	}
-	if after == nil || !hasAddress(after) {
-		return nil
+	for _, ip := range has {
+		shown, err := v.Snapshot(ipAddresses).Get("", ip)
+		if err == nil && shown == nil {
+			err = v.Add(ipAddresses, addressObject(after, ip))
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if shown, err := v.Snapshot(ipAddresses).Get("", after.Spec.ClusterIP); shown != nil || err != nil {
-		return err
-	}
-	return v.Add(ipAddresses, &networkingv1.IPAddress{
+	return nil
+}
+
+func addressObject(s *corev1.Service, ip string) *networkingv1.IPAddress {
+	return &networkingv1.IPAddress{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: after.Spec.ClusterIP, UID: uuid.NewUUID(), CreationTimestamp: metav1.Now(),
-			Labels: map[string]string{networkingv1.LabelIPAddressFamily: string(corev1.IPv4Protocol), networkingv1.LabelManagedBy: manager},
+			Name: ip, UID: uuid.NewUUID(), CreationTimestamp: metav1.Now(),
+			Labels: map[string]string{networkingv1.LabelIPAddressFamily: string(familyOf(ip)), networkingv1.LabelManagedBy: manager},
 		},
-		Spec: networkingv1.IPAddressSpec{ParentRef: parentOf(after)},
-	})
+		Spec: networkingv1.IPAddressSpec{ParentRef: parentOf(s)},
+	}
 }
 
 // hide deletes the IPAddress of a Service, unless it is somebody else's.
-func hide(v *storage.View, s *corev1.Service) error {
-	shown, err := v.Snapshot(ipAddresses).Get("", s.Spec.ClusterIP)
+func hide(v *storage.View, s *corev1.Service, ip string) error {
+	shown, err := v.Snapshot(ipAddresses).Get("", ip)
 	if err == nil && shown != nil && isOf(shown.(*networkingv1.IPAddress), s) {
 		v.Remove(ipAddresses, shown)
 	}
@@ -54,8 +67,8 @@ func isOf(address *networkingv1.IPAddress, s *corev1.Service) bool {
 	return address.Spec.ParentRef != nil && *address.Spec.ParentRef == *parentOf(s)
 }
 
-// isElsewhere reports whether an IPAddress says that something other than the Service has the address.
-func isElsewhere(v *storage.View, ip string, s *corev1.Service) (bool, error) {
+// isTheirs reports whether an IPAddress says that something other than the Service has the address.
+func isTheirs(v *storage.View, ip string, s *corev1.Service) (bool, error) {
 	shown, err := v.Snapshot(ipAddresses).Get("", ip)
 	if shown == nil || err != nil {
 		return false, err

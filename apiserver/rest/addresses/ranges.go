@@ -1,10 +1,11 @@
 package addresses
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,8 +13,12 @@ import (
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
-// defaultRange is the ServiceCIDR that shows the cluster's own range. Until it is there, that range is in force all the same.
-const defaultRange = "kubernetes"
+const (
+	// defaultRange is the ServiceCIDR that shows the cluster's own ranges. Until it is there, the default one is in force all the same.
+	defaultRange = "kubernetes"
+	// drawnBits bounds which addresses of a range of IPv6 are drawn: its first 2^62.
+	drawnBits = 62
+)
 
 var serviceCIDRs = networkingv1.SchemeGroupVersion.WithResource("servicecidrs")
 
@@ -23,13 +28,14 @@ type addressRange struct {
 	owner  string // the ServiceCIDR; empty: it is not there yet
 }
 
-// serviceRanges are those that may give addresses, and the cluster's own, whether it may or not.
+// serviceRanges are those that may give addresses, and the cluster's own, whether they may or not: one of each family that the
+// cluster has, the primary one first.
 type serviceRanges struct {
 	ready []addressRange
-	own   netip.Prefix
+	own   []netip.Prefix
 }
 
-// rangesOf are the prefixes of version 4 of all ServiceCIDRs, in order of their names.
+// rangesOf are the prefixes of all ServiceCIDRs, in order of their names.
 func rangesOf(v *storage.View) (ranges serviceRanges, err error) {
 	for obj, err := range v.Snapshot(serviceCIDRs).All("") {
 		if err != nil {
@@ -38,27 +44,40 @@ func rangesOf(v *storage.View) (ranges serviceRanges, err error) {
 		cidr := obj.(*networkingv1.ServiceCIDR)
 		for _, text := range cidr.Spec.CIDRs {
 			prefix, err := netip.ParsePrefix(text)
-			if err != nil || !prefix.Addr().Is4() {
+			if err != nil {
 				continue
 			}
 			if cidr.Name == defaultRange {
-				ranges.own = prefix.Masked()
+				ranges.own = append(ranges.own, prefix.Masked())
 			}
 			if isReady(cidr) {
 				ranges.ready = append(ranges.ready, addressRange{prefix.Masked(), cidr.Name})
 			}
 		}
 	}
-	if !ranges.own.IsValid() {
-		ranges.own = servicerange.Default
-		ranges.ready = append(ranges.ready, addressRange{ranges.own, ""})
+	if len(ranges.own) == 0 {
+		ranges.own = []netip.Prefix{servicerange.Default}
+		ranges.ready = append(ranges.ready, addressRange{servicerange.Default, ""})
 	}
 	return ranges, nil
 }
 
+// families are those of the cluster's own ranges. Further ranges of another family give nothing, as upstream.
+func (r serviceRanges) families() (families []corev1.IPFamily) {
+	for _, prefix := range r.own {
+		families = append(families, familyOf(prefix.Addr().String()))
+	}
+	return families
+}
+
+// of are the ranges of a family that may give addresses.
+func (r serviceRanges) of(family corev1.IPFamily) []addressRange {
+	return slices.DeleteFunc(slices.Clone(r.ready), func(a addressRange) bool { return familyOf(a.prefix.Addr().String()) != family })
+}
+
 // reserves reports whether the address is that of the API's own Service or of the cluster's DNS, which nobody draws from any range.
 func (r serviceRanges) reserves(ip netip.Addr) bool {
-	return ip == servicerange.API(r.own) || ip == servicerange.DNS(r.own)
+	return slices.ContainsFunc(r.own, func(own netip.Prefix) bool { return ip == servicerange.API(own) || ip == servicerange.DNS(own) })
 }
 
 // isReady: what is being deleted is not, and what nobody has judged yet is, as upstream.
@@ -84,23 +103,32 @@ func (r addressRange) claim(v *storage.View) error {
 	return err
 }
 
-// holds reports whether the range may give the address: neither the network's own nor that of all its hosts.
+// holds reports whether the range may give the address: not the network's own (of IPv6, the routers'), nor in IPv4 that of all its hosts.
 func (r addressRange) holds(ip netip.Addr) bool {
-	return r.prefix.Contains(ip) && ip != r.prefix.Addr() && ip != r.at(r.size()-1)
+	return r.prefix.Contains(ip) && ip != r.prefix.Addr() && (ip.Is6() || ip != r.at(r.size()-1))
 }
 
-func (r addressRange) size() uint64 { return 1 << (32 - r.prefix.Bits()) }
+// size is how many addresses there are to draw from, with those that are not given.
+func (r addressRange) size() uint64 {
+	return 1 << min(r.prefix.Addr().BitLen()-r.prefix.Bits(), drawnBits)
+}
 
 // at is the address with that number in the range.
 func (r addressRange) at(n uint64) netip.Addr {
-	base := r.prefix.Addr().As4()
-	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, binary.BigEndian.Uint32(base[:])+uint32(n))))
+	bytes := r.prefix.Addr().AsSlice()
+	for i := len(bytes) - 1; n > 0; i-- {
+		bytes[i] |= byte(n)
+		n >>= 8
+	}
+	ip, _ := netip.AddrFromSlice(bytes)
+	return ip
 }
 
 // draw is any of the range's addresses; false: it has none to give.
 func (r addressRange) draw() (netip.Addr, bool) {
-	if r.size() <= 2 {
+	if r.size() < 2 {
 		return netip.Addr{}, false
 	}
-	return r.at(1 + rand.Uint64N(r.size()-2)), true
+	ip := r.at(rand.Uint64N(r.size()))
+	return ip, r.holds(ip)
 }

@@ -1,10 +1,8 @@
 package addresses
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"strconv"
 
@@ -19,9 +17,9 @@ import (
 )
 
 var (
-	addressDraws = 1 << 12 // random draws before the ranges count as full
-	nodePortMin  = int32(30000)
-	nodePortMax  = int32(32767)
+	portDraws   = 1 << 12 // random draws before the range counts as full
+	nodePortMin = int32(30000)
+	nodePortMax = int32(32767)
 )
 
 const (
@@ -29,7 +27,7 @@ const (
 	nodePortPool  = "nodeports"
 )
 
-// Allocate claims the cluster address and node ports that a Service newly
+// Allocate claims the cluster addresses and node ports that a Service newly
 // holds and releases those it no longer does. The claims are keys in the same
 // transaction, so no two Services can ever hold the same one.
 func Allocate(v *storage.View, o, cur resource.Object) (claims, releases []string, err error) {
@@ -59,8 +57,8 @@ func minus(a, b []string) []string {
 // serviceClaims lists all that a Service holds.
 func serviceClaims(s *corev1.Service) []string {
 	var claims []string
-	if hasAddress(s) {
-		claims = append(claims, addressClaim(s.Spec.ClusterIP))
+	for _, ip := range addressesOf(s) {
+		claims = append(claims, addressClaim(ip))
 	}
 	for _, p := range s.Spec.Ports {
 		if p.NodePort != 0 {
@@ -74,25 +72,13 @@ func serviceClaims(s *corev1.Service) []string {
 	return slices.Compact(claims) // ports of two protocols may share a number
 }
 
-func hasAddress(s *corev1.Service) bool {
-	return s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ClusterIP != "" && s.Spec.ClusterIP != corev1.ClusterIPNone
-}
-
-func addressClaim(ip string) string { return storage.ClaimKey(clusterIPPool, ip) }
-
 func portClaim(port int32) string { return storage.ClaimKey(nodePortPool, strconv.Itoa(int(port))) }
 
 // refuseTaken answers a client that asked for values somebody else holds.
 func refuseTaken(v *storage.View, s *corev1.Service, held []string) error {
 	taken := func(claim string) bool { return !slices.Contains(held, claim) && v.Claimed(claim) != "" }
-	if hasAddress(s) && !slices.Contains(held, addressClaim(s.Spec.ClusterIP)) {
-		elsewhere, err := isElsewhere(v, s.Spec.ClusterIP, s)
-		if err != nil {
-			return err
-		}
-		if elsewhere || taken(addressClaim(s.Spec.ClusterIP)) {
-			return refuseAddress(s, "provided IP is already allocated")
-		}
+	if err := refuseTakenAddresses(v, s, held); err != nil {
+		return err
 	}
 	for i, p := range s.Spec.Ports {
 		if p.NodePort != 0 && taken(portClaim(p.NodePort)) {
@@ -103,11 +89,6 @@ func refuseTaken(v *storage.View, s *corev1.Service, held []string) error {
 		return invalidService(s, field.Invalid(healthPortPath(), port, "provided port is already allocated"))
 	}
 	return nil
-}
-
-func refuseAddress(s *corev1.Service, why string) error {
-	return invalidService(s, field.Invalid(field.NewPath("spec", "clusterIPs"), []string{s.Spec.ClusterIP},
-		fmt.Sprintf("failed to allocate IP %s: %s", s.Spec.ClusterIP, why)))
 }
 
 func nodePortPath(i int) *field.Path {
@@ -123,10 +104,14 @@ func assignService(v *storage.View, before, s *corev1.Service) error {
 		s.Spec.ClusterIP, s.Spec.ClusterIPs = "", nil
 		return nil
 	}
-	if err := assignFamilies(s); err != nil {
+	ranges, err := rangesOf(v)
+	if err != nil {
 		return err
 	}
-	if err := assignClusterIP(v, before, s); err != nil {
+	if err := assignFamilies(before, s, ranges.families()); err != nil {
+		return err
+	}
+	if err := assignClusterIPs(v, ranges, before, s); err != nil {
 		return err
 	}
 	drawn, err := checkNodePorts(s)
@@ -147,65 +132,6 @@ func wantsNodePorts(s *corev1.Service) bool {
 	}
 	return s.Spec.Type == corev1.ServiceTypeNodePort
 }
-
-// assignClusterIP draws an address, or judges the one that is asked for. One that the Service has had before stays, also while its
-// range is being deleted.
-func assignClusterIP(v *storage.View, before, s *corev1.Service) error {
-	kept := before != nil && hasAddress(before) && before.Spec.ClusterIP == s.Spec.ClusterIP
-	if s.Spec.ClusterIP != corev1.ClusterIPNone && !kept {
-		ranges, err := rangesOf(v)
-		if err != nil {
-			return err
-		}
-		if s.Spec.ClusterIP == "" {
-			err = drawAddress(v, ranges, s)
-		} else {
-			err = judgeAddress(v, ranges, s)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
-	return nil
-}
-
-func judgeAddress(v *storage.View, ranges serviceRanges, s *corev1.Service) error {
-	ip, err := netip.ParseAddr(s.Spec.ClusterIP)
-	if err == nil {
-		for _, r := range ranges.ready {
-			if r.holds(ip) {
-				return r.claim(v)
-			}
-		}
-	}
-	return refuseAddress(s, "the provided network does not match the current range")
-}
-
-// drawAddress takes any free address of any range.
-func drawAddress(v *storage.View, ranges serviceRanges, s *corev1.Service) error {
-	for range addressDraws {
-		if len(ranges.ready) == 0 {
-			break
-		}
-		r := ranges.ready[rand.IntN(len(ranges.ready))]
-		ip, drawn := r.draw()
-		if !drawn || ranges.reserves(ip) || v.Claimed(addressClaim(ip.String())) != "" {
-			continue
-		}
-		elsewhere, err := isElsewhere(v, ip.String(), s)
-		if err != nil {
-			return err
-		}
-		if !elsewhere {
-			s.Spec.ClusterIP = ip.String()
-			return r.claim(v)
-		}
-	}
-	return apierrors.NewInternalError(errFull)
-}
-
-var errFull = errors.New("failed to allocate a serviceIP: range is full")
 
 // checkNodePorts returns the ports that the client asked for, if they are in the range.
 func checkNodePorts(s *corev1.Service) (asked map[int32]bool, err error) {
@@ -263,7 +189,7 @@ func assignHealthPort(v *storage.View, s *corev1.Service, drawn map[int32]bool) 
 }
 
 func drawNodePort(v *storage.View, drawn map[int32]bool) (int32, error) {
-	for range addressDraws {
+	for range portDraws {
 		port := nodePortMin + rand.Int32N(nodePortMax-nodePortMin+1)
 		if !drawn[port] && v.Claimed(portClaim(port)) == "" {
 			drawn[port] = true
