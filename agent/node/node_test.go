@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,8 +23,10 @@ func inBubble(t *testing.T, cfg Config, objects []runtime.Object, body func(t *t
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(objects...)
 		cfg.Name, cfg.Client, cfg.DataDir, cfg.Port = "n1", client, dir, 10250
-		cfg.Addresses = func() []corev1.NodeAddress {
-			return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
+		if cfg.Addresses == nil {
+			cfg.Addresses = func() []corev1.NodeAddress {
+				return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
+			}
 		}
 		changed := make(chan struct{}, 1)
 		cfg.Changed = changed
@@ -311,6 +314,25 @@ func TestADeletedNodeAsksForItsPodCIDR(t *testing.T) {
 			t.Errorf("asks for %q: its pods have addresses of another range", n.Annotations[formerPodCIDR])
 		} else if n.Spec.PodCIDR != "" {
 			t.Errorf("pod CIDR = %q: a node may not give itself one", n.Spec.PodCIDR)
+		}
+	})
+}
+
+// TestAddressesOfOneTypeAreAllWritten, in their order, and nothing else goes with them.
+func TestAddressesOfOneTypeAreAllWritten(t *testing.T) {
+	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeHostName, Address: "n1"}}
+	second := corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "2001:db8::1"}
+	inBubble(t, Config{Addresses: func() []corev1.NodeAddress { return addresses }}, nil, func(t *testing.T, client *fake.Clientset, changed chan<- struct{}) {
+		for _, wanted := range [][]corev1.NodeAddress{
+			{addresses[0], second, addresses[1]}, {second, addresses[0], addresses[1]}, {addresses[0], addresses[1]}, {addresses[0]},
+		} {
+			addresses = wanted
+			changed <- struct{}{}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if got := getNode(t, client).Status; !slices.Equal(got.Addresses, wanted) || len(got.Conditions) == 0 {
+				t.Errorf("written: %v, want %v", got.Addresses, wanted)
+			}
 		}
 	})
 }

@@ -103,7 +103,32 @@ func statusPatch(from, to *corev1.Node) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return strategicpatch.CreateTwoWayMergePatch(a, b, corev1.Node{})
+	patch, err := strategicpatch.CreateTwoWayMergePatch(a, b, corev1.Node{})
+	if err != nil || equality.Semantic.DeepEqual(from.Status.Addresses, to.Status.Addresses) {
+		return patch, err
+	}
+	return replaceAddresses(patch, to.Status.Addresses)
+}
+
+// replaceAddresses makes a patch say all addresses. Their merge key is the type, which several may have, as a node's of two families:
+// merging would lose some.
+func replaceAddresses(patch []byte, addresses []corev1.NodeAddress) ([]byte, error) {
+	var object map[string]any
+	if err := json.Unmarshal(patch, &object); err != nil {
+		return nil, err
+	}
+	all := []any{map[string]string{"$patch": "replace"}}
+	for _, a := range addresses {
+		all = append(all, a)
+	}
+	status, ok := object["status"].(map[string]any)
+	if !ok {
+		status = map[string]any{}
+		object["status"] = status
+	}
+	status["addresses"] = all
+	delete(status, "$setElementOrder/addresses")
+	return json.Marshal(object)
 }
 
 func sameButHeartbeats(a, b corev1.NodeStatus) bool {
