@@ -17,7 +17,7 @@ import (
 // folder, "..." all below. Tests follow TestHouseTestImports.
 var rooms = []room{
 	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
-		[]string{".", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/network/wireguard", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers"},
+		[]string{".", "agent", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/network", "agent/network/wireguard", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers"},
 		"commands are tested by starting the binary, which is slow, so logic stands elsewhere"},
 	{[]string{"cmd/setpoint/standin"}, "the etcd and kube-apiserver that envtest starts: their flags, and a cluster in memory", []string{"."}, "suites that use envtest run unchanged"},
 	{[]string{"cmd/setpoint/nodestatus"}, "the screen of `setpoint node status`", []string{"agent/network/plan"}, "a client of the API like any other: it works with every cluster"},
@@ -129,13 +129,14 @@ var rooms = []room{
 	{[]string{"controllers/scheduler/podkey"}, "which pods are interchangeable for the scheduler", []string{"controllers/scheduler/{plugin,plugins}"}, "pure: the scheduler remembers by it what it found out for equal pods"},
 	{[]string{"controllers/scheduler/profile"}, "the scheduler's configuration: which plugins, weights and limits pods of a schedulerName meet", []string{"controllers/scheduler/plugin", "controllers/scheduler/plugins"}, "read once, at the start of a server: a mistake in the file is found there"},
 
-	{[]string{"agent/host"}, "what makes this machine a node: joining, the runtime, the proof that it lives", []string{"agent", "agent/cri", "agent/cri/{embedded,remote,serve}", "internal/servicerange", "agent/cri/embedded/{images,imagesocket}", "agent/{collect,eviction,gossip,kubeletconfig,machine,network,node,policy,router,session,userns}", "agent/images/credentials", "agent/network/plan", "agent/policy/table", "internal/{failover,process,trust}", "internal/trust/join"}, "imports nothing of servers, because a machine may run pods only"},
+	{[]string{"agent/host"}, "what makes this machine a node: joining, the runtime, the proof that it lives", []string{"agent", "agent/cri", "agent/cri/{embedded,remote,serve}", "internal/servicerange", "agent/cri/embedded/{images,imagesocket}", "agent/{collect,eviction,gossip,kubeletconfig,machine,network,node,policy,router,session,userns}", "agent/images/credentials", "agent/network/{announce,plan}", "agent/policy/table", "internal/{failover,process,trust}", "internal/trust/join"}, "imports nothing of servers, because a machine may run pods only"},
 	{[]string{"agent/reset"}, "removing what a cluster has left on a machine", []string{"agent/cri/embedded/leftovers", "agent/{machine,network,podconfig}", "agent/volumes/local", "internal/{process,trust}"}, "the packages that make these things know how to find and remove them"},
 	{[]string{"agent/dns"}, "the cluster's DNS on a node: listeners, who answers, the form of answers", []string{"agent/{resolvconf,wait}", "internal/clusterdns"}, "names are answered from the node's own view, also while no server is there"},
 	{[]string{"agent/dns/corefile", "agent/dns/records"}, "the part of CoreDNS's configuration that is honoured; the records of the cluster's names", nil, "pure, so that every name is a row of a table"},
 	{[]string{"agent/dns/kept"}, "the file of Services that the DNS of an agent without a server answers from", []string{"agent/private"}, "a damaged file is never half read"},
 	{[]string{"agent/dns/forward"}, "other servers' answers, and the cache of them", nil, "knows nothing of the cluster"},
 	{[]string{"agent/..."}, "the node agent: the pods of one machine", []string{"internal/{localvolume,poddial,podfields,servicerange}"}, "it uses the API as any client, so a stock kubelet can take its place"},
+	{[]string{"agent/network/announce"}, "answers to ARP for load balancers' addresses", nil, "the node that is elected for an address answers, and yields to another one that does"},
 	{[]string{"agent/network/plan"}, "how the pods of one node reach those of another, and why so", []string{"internal/wireguardkey"}, "pure; both nodes and those who explain it choose by the same facts"},
 	{[]string{"agent/images/credentials"}, "credentials of image registries that plugins have", nil, "programs beside the agent, asked as a kubelet asks them; what they answer is bounded and kept in memory only"},
 	{[]string{"agent/kubeletapi/access"}, "who may ask a node's port", nil, "servers show a certificate, users a token that the servers judge"},

@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/network/announce"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/policy/table"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
@@ -85,7 +86,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 		Services: servicerange.Default, Bridge: network.DefaultBridge, LoopbackPorts: c.NodePortsOnLoopback,
 	})
 	ip, _ := netip.AddrFromSlice(c.IP)
-	announcer := network.NewAnnouncer(ip.Unmap(), c.Logger)
+	announcer := announce.New(ip.Unmap(), c.Logger)
 	routes, err := network.NewRoutes(network.RoutesConfig{
 		Mode: c.PodNetwork, Node: c.Name, IP: ip.Unmap(), Bridge: network.DefaultBridge, DataDir: c.DataDir, Logger: c.Logger,
 	})

@@ -6,16 +6,18 @@
 // and WireGuard, those that delay what a limited pod sends, four nftables tables, and two rules in iptables' FORWARD chain
 // where there is one (Docker makes that drop what it does not know). The embedded runtime calls [Network]; the agent's
 // wiring calls [Routes] with the other nodes' addresses, which names routes of the machine that overlap the cluster's
-// ranges, [Translation] with the Services, and [Announcer] with the load balancers' addresses that this node answers ARP
-// for; agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no iptables.
+// ranges, and [Translation] with the Services; agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no iptables.
+//
+// Where the node has a second range, of IPv6, each pod has an address of it, with the same number as its first one. A table of nftables
+// is made for a family; those of IPv6 stand beside those of IPv4.
 //
 // It promises: a pod is given a /32 and an on-link gateway, so all traffic between pods, even of one bridge, is
 // routed by the host and seen by its connection tracking (Service translation needs no br_netfilter); the MAC
 // address is derived from the IP, so a reused address is reachable at once; freed addresses are reused last.
-// A pod sends IPv4 and ARP from its own address only, and to the bridge only, with raw frames too: nothing gets round the host.
+// A pod sends IP and ARP from its own addresses only, and to the bridge only, with raw frames too: nothing gets round the host.
 // The host and the pods ignore router advertisements from pods. An address of a Service is a few elements of maps, so the cost for
 // a packet does not depend on the number of Services, nor does that of a change. Bit 0x4000 of a packet's mark is ours, as it is
 // kube-proxy's. Calls block for a few netlink round trips; state that must survive a restart is the kernel's (which client of a
-// Service with session affinity stays where, too), plus one small file. IPv6 is not provided. The translation stays when the agent
+// Service with session affinity stays where, too), plus one small file. The translation stays when the agent
 // ends, as pods do: [Uninstall] takes everything away. Tested in network namespaces made by the tests, with real packets.
 package network

@@ -140,8 +140,8 @@ func (r *ruleset) judgeFrames(bridge net.HardwareAddr) {
 		r.addRule(fromPod, join(protocolIs(protocol), r.fromOthers(inet, offset), []expr.Any{drop})...)
 	}
 	// Addresses that are good on the link only are not routed, nor is the unspecified one, by which a link begins.
-	r.addRule(fromPod, join(protocolIs(unix.ETH_P_IPV6), inet6.matchPrefix(inet6.source, expr.CmpOpNeq, linkLocal),
-		inet6.matchPrefix(inet6.source, expr.CmpOpNeq, netip.PrefixFrom(inet6.unspecified, 128)), r.fromOthers(inet6, inet6.source), []expr.Any{drop})...)
+	routed := join(inet6.matchPrefix(inet6.source, expr.CmpOpNeq, linkLocal), inet6.matchPrefix(inet6.source, expr.CmpOpNeq, nobody))
+	r.addRule(fromPod, join(protocolIs(unix.ETH_P_IPV6), routed, r.fromOthers(inet6, inet6.source), []expr.Any{drop})...)
 	prerouting := r.conn.AddChain(&nftables.Chain{Name: "prerouting", Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRef(beforeAll)})
 	r.addRule(prerouting, append(fromGuarded(), &expr.Verdict{Kind: expr.VerdictJump, Chain: fromPodChain})...)
@@ -151,7 +151,10 @@ func (r *ruleset) judgeFrames(bridge net.HardwareAddr) {
 	r.addRule(forward, append(append(fromGuarded(), unicast(expr.CmpOpNeq)...), drop)...)
 }
 
-var linkLocal = netip.MustParsePrefix("fe80::/10")
+var (
+	linkLocal = netip.MustParsePrefix("fe80::/10")
+	nobody    = netip.PrefixFrom(inet6.unspecified, 128)
+)
 
 // fromOthers holds for packets whose sender is not one of the interface's pod; offset is where they have it.
 func (r *ruleset) fromOthers(f family, offset uint32) []expr.Any {

@@ -24,7 +24,8 @@ func (n *Network) masquerade(f family, pods, cluster netip.Prefix) error {
 		Name: "postrouting", Table: r.table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
 	})
-	r.addRule(chain, join(f.matchPrefix(f.source, expr.CmpOpEq, pods), f.matchPrefix(f.destination, expr.CmpOpNeq, cluster), []expr.Any{&expr.Masq{}})...)
+	leaves := join(f.matchPrefix(f.source, expr.CmpOpEq, pods), f.matchPrefix(f.destination, expr.CmpOpNeq, cluster))
+	r.addRule(chain, append(leaves, &expr.Masq{})...)
 	return conn.Flush()
 }
 

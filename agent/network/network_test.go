@@ -23,6 +23,13 @@ func needRoot(t testing.TB) {
 	}
 }
 
+func needIPv6(t *testing.T) {
+	t.Helper()
+	if !HasIPv6() {
+		t.Skip("needs a kernel with IPv6")
+	}
+}
+
 func newNetwork(t *testing.T) *Network {
 	t.Helper()
 	needRoot(t)

@@ -18,9 +18,7 @@ const secondGatewayOfTest = "fd99:0:0:7::1"
 func newDualNetwork(t *testing.T) *Network {
 	t.Helper()
 	needRoot(t)
-	if !HasIPv6() {
-		t.Skip("needs a kernel with IPv6")
-	}
+	needIPv6(t)
 	n := New(Config{Bridge: "sptest0", StateDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Ranges: dualRanges()})
 	if err := n.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24"), netip.MustParsePrefix("fd99:0:0:7::/64")); err != nil {
 		t.Fatal(err)

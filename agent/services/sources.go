@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sourceRanges are those of a family that may use a load balancer's addresses; none: all. The older annotation counts where the field is empty.
+// sourceRanges are those of a family that may use a load balancer's addresses; none: all. The older annotation counts where the
+// field is empty.
 func sourceRanges(s *corev1.Service, f corev1.IPFamily) []netip.Prefix {
 	texts := s.Spec.LoadBalancerSourceRanges
 	if text := s.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]; len(texts) == 0 && text != "" {

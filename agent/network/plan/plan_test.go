@@ -88,15 +88,57 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestChooseSecond: tunnels take both families, routes need a common link with IPv6.
+func TestChooseSecond(t *testing.T) {
+	const left, left6, right6 = "192.0.2.0/25", "fd98::/64", "fd97::/64"
+	without := facts(Auto, left)
+	keyed := facts(WireGuard, left)
+	keyed.WireGuardKey = someKey
+	lame := facts(Auto, left)
+	lame.NoVXLAN = "no module"
+	for name, c := range map[string]struct {
+		own, peer       Facts
+		ownIP6, peerIP6 string
+		want            Way
+		why             string
+	}{
+		"one link":                  {facts(Auto, left, left6), facts(Auto, left, left6), "fd98::1", "fd98::2", ByRoute, left6},
+		"another link of IPv6":      {facts(Auto, left, left6), facts(Auto, left, right6), "fd98::1", "fd97::2", ByVXLAN, "no link with IPv6"},
+		"the peer has none":         {facts(Auto, left, left6), without, "fd98::1", "", ByVXLAN, "node peer has no IPv6 address"},
+		"we have none":              {without, facts(Auto, left, left6), "", "fd98::2", ByVXLAN, "node own has no IPv6 address"},
+		"neither, and no VXLAN":     {lame, facts(Auto, left, left6), "", "fd98::2", None, "no module"},
+		"routes, behind routers":    {facts(Routes, left), facts(Auto, left, right6), "fd98::1", "fd97::2", ByRoute, "--pod-network=routes"},
+		"routes, and no address":    {facts(Routes, left), without, "fd98::1", "", None, "node peer has no IPv6 address, and node own has --pod-network=routes"},
+		"encrypted, no IPv6 at all": {keyed, keyed, "", "", ByWireGuard, "--pod-network=wireguard"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own, peer := node("own", "192.0.2.1", "10.42.0.0/24", c.own), node("peer", "192.0.2.2", "10.42.1.0/24", c.peer)
+			if c.ownIP6 != "" {
+				own.IP6 = netip.MustParseAddr(c.ownIP6)
+			}
+			if c.peerIP6 != "" {
+				peer.IP6 = netip.MustParseAddr(c.peerIP6)
+			}
+			got, back := ChooseSecond(own, peer), ChooseSecond(peer, own)
+			if got.Way != c.want || !strings.Contains(got.Why, c.why) || back.Way != got.Way {
+				t.Errorf("got %+v and back %+v, want %s because of %q", got, back, c.want, c.why)
+			}
+		})
+	}
+}
+
 func TestFactsSurviveTheAnnotation(t *testing.T) {
 	want := facts(Auto, "192.0.2.0/24", "198.51.100.0/24")
 	want.NoVXLAN, want.WireGuardKey, want.NoWireGuard = "no module", someKey, "no device"
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "own", Annotations: map[string]string{Annotation: want.String()}}}
-	object.Spec.PodCIDR = "10.42.0.0/24"
+	object.Spec.PodCIDR, object.Spec.PodCIDRs = "10.42.0.0/24", []string{"10.42.0.0/24", "fd42::/64"}
 	object.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeHostName, Address: "own"}, {Type: corev1.NodeInternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeInternalIP, Address: "127.0.0.1"},
+		{Type: corev1.NodeInternalIP, Address: "fd98::1"},
 	}
-	if got := NodeOf(object); !reflect.DeepEqual(got, node("own", "192.0.2.1", "10.42.0.0/24", want)) {
+	read := node("own", "192.0.2.1", "10.42.0.0/24", want)
+	read.IP6, read.PodCIDR6 = netip.MustParseAddr("fd98::1"), netip.MustParsePrefix("fd42::/64")
+	if got := NodeOf(object); !reflect.DeepEqual(got, read) {
 		t.Errorf("%+v", got)
 	}
 	for _, text := range []string{"", "auto", `{"mode":"fast"}`, `{"mode":"auto","subnets":["x"]}`, `{"mode":"auto","wireGuardKey":"c2hvcnQ="}`, `{"mode":"auto","wireGuardKey":"?"}`} {

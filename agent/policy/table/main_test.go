@@ -17,6 +17,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network"
 )
 
 const insideEnv = "SETPOINT_TEST_INSIDE"
@@ -44,6 +46,9 @@ func needRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces")
+	}
+	if !network.HasIPv6() {
+		t.Skip("needs a kernel with IPv6: pods have addresses of both families")
 	}
 }
 

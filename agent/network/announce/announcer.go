@@ -1,4 +1,4 @@
-package network
+package announce
 
 import (
 	"bytes"
@@ -34,8 +34,8 @@ type Announcer struct {
 
 type announced struct{ yielded bool }
 
-// NewAnnouncer announces on the link of the node's address, while Run runs.
-func NewAnnouncer(nodeIP netip.Addr, logger *slog.Logger) *Announcer {
+// New announces on the link of the node's address, while Run runs.
+func New(nodeIP netip.Addr, logger *slog.Logger) *Announcer {
 	return &Announcer{nodeIP: nodeIP, logger: logger, held: map[netip.Addr]*announced{}, wake: make(chan struct{}, 1)}
 }
 

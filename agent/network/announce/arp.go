@@ -1,4 +1,4 @@
-package network
+package announce
 
 import (
 	"encoding/binary"
@@ -14,6 +14,8 @@ const (
 
 	etherHeaderBytes = 14
 	arpBytes         = 28
+	hardwareBytes    = 6
+	addressBytes     = 4
 	ethernet         = 1
 )
 
@@ -33,7 +35,7 @@ func parseARP(frame []byte) (arp, bool) {
 	}
 	p := frame[etherHeaderBytes:]
 	kinds := binary.BigEndian.Uint16(p) == ethernet && binary.BigEndian.Uint16(p[2:]) == unix.ETH_P_IP
-	if !kinds || p[4] != hardwareBytes || p[5] != byte(inet.addressBytes) {
+	if !kinds || p[4] != hardwareBytes || p[5] != addressBytes {
 		return arp{}, false
 	}
 	return arp{
@@ -48,7 +50,7 @@ func arpFrame(operation uint16, sender net.HardwareAddr, senderIP netip.Addr, ta
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_ARP)
 	frame = binary.BigEndian.AppendUint16(frame, ethernet)
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_IP)
-	frame = append(frame, hardwareBytes, byte(inet.addressBytes))
+	frame = append(frame, hardwareBytes, addressBytes)
 	frame = binary.BigEndian.AppendUint16(frame, operation)
 	frame = append(append(frame, sender...), senderIP.AsSlice()...)
 	return append(append(frame, target...), targetIP.AsSlice()...)
