@@ -1,15 +1,16 @@
 // Package network connects pods: a bridge per node, a veth pair per pod, addresses from the node's pod CIDR, routes, VXLAN
-// and encrypted ways to the pods of other nodes, host ports, limits of bandwidth, masquerading for traffic that
+// and encrypted ways to the pods of other nodes, host ports, masquerading for traffic that
 // leaves the cluster, and the translation of Services' addresses.
 //
-// It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number, the devices of VXLAN
-// and WireGuard, those that delay what a limited pod sends, four nftables tables, and two rules in iptables' FORWARD chain
-// where there is one (Docker makes that drop what it does not know). The embedded runtime calls [Network]; the agent's
-// wiring calls [Routes] with the other nodes' addresses, which names routes of the machine that overlap the cluster's
-// ranges, and [Translation] with the Services; agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no iptables.
+// It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number, the devices of VXLAN and
+// WireGuard, three nftables tables of each family, two that judge frames and the tunnel's packets, and two rules in iptables' FORWARD
+// chain where there is one (Docker makes that drop what it does not know). The embedded runtime calls [Network]; the agent's wiring
+// calls [Routes] with the other nodes' addresses, which names routes of the machine that overlap the cluster's ranges, and
+// [Translation] with the Services; agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no
+// iptables.
 //
-// Where the node has a second range, of IPv6, each pod has an address of it, with the same number as its first one. A table of nftables
-// is made for a family; those of IPv6 stand beside those of IPv4.
+// Where the node has a second range, of IPv6, each pod has an address of it, with the same number as its first one. A table of
+// nftables is made for a family; those of IPv6 stand beside those of IPv4.
 //
 // It promises: a pod is given a /32 and an on-link gateway, so all traffic between pods, even of one bridge, is
 // routed by the host and seen by its connection tracking (Service translation needs no br_netfilter); the MAC

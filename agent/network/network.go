@@ -15,6 +15,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
 )
 
 // DefaultBridge is the bridge's name when only one agent runs in a network namespace.
@@ -198,7 +200,7 @@ type Pod struct {
 	Admit func(Endpoint) error
 	// HostPorts lead to it.
 	HostPorts []HostPort
-	Bandwidth Bandwidth
+	Bandwidth bandwidth.Limits
 }
 
 // Attach connects a pod.
@@ -234,7 +236,7 @@ func (n *Network) Attach(pod Pod) (Endpoint, error) {
 
 // Detach closes the pod's host ports, removes its interface pair and frees its address. Doing it again is no error.
 func (n *Network) Detach(endpoint Endpoint) error {
-	err := errors.Join(n.closePorts(endpoint), n.unplug(endpoint), removeDelay(endpoint.HostInterface), n.unguardPod(endpoint),
+	err := errors.Join(n.closePorts(endpoint), n.unplug(endpoint), bandwidth.Remove(endpoint.HostInterface), n.unguardPod(endpoint),
 		n.forgetSecond(endpoint))
 	if err != nil {
 		return fmt.Errorf("disconnect pod: %w", err)
@@ -282,7 +284,7 @@ func (n *Network) connect(pod Pod, endpoint Endpoint, pool *addresses) error {
 	if err := netlink.LinkAdd(pair); err != nil {
 		return fmt.Errorf("interface pair: %w", err)
 	}
-	if err := pod.Bandwidth.limit(pair); err != nil {
+	if err := pod.Bandwidth.Apply(pair); err != nil {
 		return err
 	}
 	// Where br_netfilter is loaded (Docker does) a pod's call to a Service that leads to itself turns round in the bridge.

@@ -11,6 +11,8 @@ import (
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
 )
 
 // Connected are the host interfaces of the pods that are on the bridge.
@@ -69,7 +71,7 @@ func Uninstall(bridge string) (removed []string, err error) {
 	tunnels, tunnelErr := removeTunnel(bridge)
 	encrypted, encryptedErr := removeEncrypted()
 	addresses, addressErr := uninstallOwnAddress()
-	delays, delayErr := uninstallDelays()
+	delays, delayErr := bandwidth.RemoveAll(len(HostInterface("")))
 	bridges, bridgeErr := n.uninstallBridge()
 	return slices.Concat(tables, rules, routes, tunnels, encrypted, addresses, delays, bridges),
 		errors.Join(err, rulesErr, routesErr, tunnelErr, encryptedErr, addressErr, delayErr, bridgeErr)

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
 	"github.com/setpoint-io/setpoint/agent/private"
 )
 
@@ -163,11 +164,11 @@ func (r *Runtime) connectSandbox(ctx context.Context, s *sandbox) error {
 		return nil
 	}
 	ports, err := hostPorts(s.config)
-	bandwidth, failed := network.BandwidthOf(s.config.GetAnnotations())
+	limits, failed := bandwidth.Of(s.config.GetAnnotations())
 	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
-	pod := network.Pod{PID: s.record.HolderPID, ID: s.id, HostPorts: ports, Bandwidth: bandwidth}
+	pod := network.Pod{PID: s.record.HolderPID, ID: s.id, HostPorts: ports, Bandwidth: limits}
 	if ask := r.admit.Load(); ask != nil {
 		pod.Admit = func(endpoint network.Endpoint) error { return (*ask)(ctx, s.config, endpoint.Addresses()) }
 	}

@@ -1,4 +1,4 @@
-package network
+package bandwidth
 
 import (
 	"errors"
@@ -19,9 +19,9 @@ const (
 
 const (
 	bitsPerByte = 8
-	// bandwidthMin and bandwidthMax are upstream's, in bits a second.
-	bandwidthMin = 1_000
-	bandwidthMax = 1_000_000_000_000_000
+	// limitMin and limitMax are upstream's, in bits a second.
+	limitMin = 1_000
+	limitMax = 1_000_000_000_000_000
 	// A pod that was quiet may send a tenth of a second's bytes at once, and at least two full packets.
 	burstsPerSecond = 10
 	burstBytesMin   = 4 << 10
@@ -29,18 +29,18 @@ const (
 	waitsPerSecond = 40
 )
 
-// Bandwidth limits a pod, in bits a second; 0 does not.
-type Bandwidth struct {
+// Limits of a pod, in bits a second; 0 is none.
+type Limits struct {
 	Ingress, Egress uint64
 }
 
-// BandwidthOf reads a pod's annotations.
-func BandwidthOf(annotations map[string]string) (b Bandwidth, err error) {
-	if b.Ingress, err = bitsPerSecond(annotations, ingressAnnotation); err != nil {
-		return b, err
+// Of reads a pod's annotations.
+func Of(annotations map[string]string) (l Limits, err error) {
+	if l.Ingress, err = bitsPerSecond(annotations, ingressAnnotation); err != nil {
+		return l, err
 	}
-	b.Egress, err = bitsPerSecond(annotations, egressAnnotation)
-	return b, err
+	l.Egress, err = bitsPerSecond(annotations, egressAnnotation)
+	return l, err
 }
 
 func bitsPerSecond(annotations map[string]string, name string) (uint64, error) {
@@ -52,22 +52,22 @@ func bitsPerSecond(annotations map[string]string, name string) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("annotation %s: %q: %w", name, text, err)
 	}
-	if value := quantity.Value(); value < bandwidthMin || value > bandwidthMax {
+	if value := quantity.Value(); value < limitMin || value > limitMax {
 		return 0, fmt.Errorf("annotation %s: %q is not between 1k and 1P bits a second", name, text)
 	}
 	return uint64(quantity.Value()), nil
 }
 
-// limit makes the kernel delay, and drop at last, what goes beyond the limits: packets to the pod where they leave the
+// Apply makes the kernel delay, and drop at last, what goes beyond the limits: packets to the pod where they leave the
 // machine's end of its pair, those from it in a device of their own, because what comes in cannot be delayed.
-func (b Bandwidth) limit(pair netlink.Link) error {
-	if b.Ingress > 0 {
-		if err := shape(pair, b.Ingress); err != nil {
+func (l Limits) Apply(pair netlink.Link) error {
+	if l.Ingress > 0 {
+		if err := shape(pair, l.Ingress); err != nil {
 			return fmt.Errorf("ingress bandwidth: %w", err)
 		}
 	}
-	if b.Egress > 0 {
-		if err := shapeIncoming(pair, b.Egress); err != nil {
+	if l.Egress > 0 {
+		if err := shapeIncoming(pair, l.Egress); err != nil {
 			return fmt.Errorf("egress bandwidth: %w", err)
 		}
 	}
@@ -90,7 +90,7 @@ func clamped(bytes uint64) uint32 { return uint32(min(bytes, 1<<32-1)) }
 // shapeIncoming leads all that comes in by the link through a device that delays it.
 func shapeIncoming(link netlink.Link, bits uint64) error {
 	attributes := netlink.NewLinkAttrs()
-	attributes.Name = delayDevice(link.Attrs().Name)
+	attributes.Name = Device(link.Attrs().Name)
 	device := &netlink.Ifb{LinkAttrs: attributes}
 	if err := netlink.LinkAdd(device); err != nil {
 		return fmt.Errorf("%s: %w", attributes.Name, err)
@@ -112,19 +112,18 @@ func shapeIncoming(link netlink.Link, bits uint64) error {
 	})
 }
 
-// delayDevicePrefix takes the place of a host interface's in the name of its device.
-const delayDevicePrefix = "sd"
+// devicePrefix takes the place of a host interface's in the name of its device, which is as long.
+const devicePrefix = "sd"
 
-func delayDevice(hostInterface string) string {
-	return delayDevicePrefix + hostInterface[len(hostInterfacePrefix):]
-}
+// Device is the one that delays what comes in by a pod's interface on the host.
+func Device(hostInterface string) string { return devicePrefix + hostInterface[len(devicePrefix):] }
 
-// removeDelay removes the device of a pod that sends with a limit; other pods have none.
-func removeDelay(hostInterface string) error {
-	if len(hostInterface) < len(hostInterfacePrefix) {
+// Remove removes the device of a pod that sends with a limit; other pods have none.
+func Remove(hostInterface string) error {
+	if len(hostInterface) < len(devicePrefix) {
 		return nil // a pod that was never connected
 	}
-	link, err := netlink.LinkByName(delayDevice(hostInterface))
+	link, err := netlink.LinkByName(Device(hostInterface))
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
 		return nil
 	}
@@ -137,15 +136,15 @@ func removeDelay(hostInterface string) error {
 	return nil
 }
 
-// uninstallDelays removes the devices of pods that ended without an agent.
-func uninstallDelays() (removed []string, err error) {
+// RemoveAll removes the devices of pods that ended without an agent; bytes is how long the names of host interfaces are.
+func RemoveAll(bytes int) (removed []string, err error) {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, err
 	}
 	for _, link := range links {
 		name := link.Attrs().Name
-		if _, ok := link.(*netlink.Ifb); !ok || !strings.HasPrefix(name, delayDevicePrefix) || len(name) != len(HostInterface("")) {
+		if _, ok := link.(*netlink.Ifb); !ok || !strings.HasPrefix(name, devicePrefix) || len(name) != bytes {
 			continue
 		}
 		if failed := netlink.LinkDel(link); failed != nil && !isGone(failed) {
@@ -155,4 +154,8 @@ func uninstallDelays() (removed []string, err error) {
 		removed = append(removed, "device "+name)
 	}
 	return removed, err
+}
+
+func isGone(err error) bool {
+	return errors.Is(err, unix.ENODEV) || errors.As(err, new(netlink.LinkNotFoundError))
 }
