@@ -149,6 +149,7 @@ var bubbleSleeps = map[string]string{
 	"agent/gossip/network_test.go":  "the network that members in a bubble see",
 	"agent/pods/ephemeral_test.go":  "inBubble",
 	"agent/pods/evict_test.go":      "inBubble",
+	"agent/pods/pinning_test.go":    "inBubble",
 	"agent/pods/refuse_test.go":     "inBubble",
 	"agent/pods/resize_test.go":     "inBubble",
 	"agent/probes/schedule_test.go": "inBubble; and one server, over a real socket, that starts late",

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/logs"
 	"github.com/setpoint-io/setpoint/agent/measure"
 	"github.com/setpoint-io/setpoint/agent/node"
+	"github.com/setpoint-io/setpoint/agent/pinning"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods"
 	"github.com/setpoint-io/setpoint/agent/policy"
@@ -69,6 +70,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := a.openStorage(ctx, &children); err != nil {
 		return err
 	}
+	if err := a.openPinning(ctx, &children); err != nil {
+		return err
+	}
 	if err := a.openUsers(); err != nil {
 		return err
 	}
@@ -93,6 +97,8 @@ type agent struct {
 	storage
 	// devices are those of device plugins; nil on a node that uses none.
 	devices *devices.Manager
+	// pinning gives containers CPUs and memory of their own; nil: no policy says so.
+	pinning *pinning.Manager
 	// claims are those of DRA drivers; nil with devices.
 	claims *claims.Manager
 	// manager runs the pods, once it is there.
@@ -213,6 +219,9 @@ func (a *agent) pods(
 	}
 	if a.devices != nil {
 		cfg.Devices, cfg.Claims = a.devices, a.claims
+	}
+	if a.pinning != nil {
+		cfg.Pinning = a.pinning
 	}
 	m = pods.New(cfg)
 	a.manager.Store(m)

@@ -27,6 +27,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/demo"
+	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
 )
 
@@ -50,6 +51,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) == 2 && os.Args[1] == "device" {
 		os.Exit(useDevice())
+	}
+	if len(os.Args) == 2 && os.Args[1] == "cpus" {
+		os.Exit(tellCPUs())
 	}
 	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
 		os.Exit(inNamespaces())
@@ -97,9 +101,11 @@ type machine struct {
 	runtime *embedded.Runtime
 	url     string
 	plugins bool
-	cdiDirs []string
-	cancel  context.CancelFunc
-	done    chan error
+	// settings are without a file unless a test says otherwise.
+	settings kubeletconfig.Settings
+	cdiDirs  []string
+	cancel   context.CancelFunc
+	done     chan error
 }
 
 func newMachine(t *testing.T) *machine {
@@ -131,7 +137,7 @@ func (m *machine) start() {
 	ctx, cancel := context.WithCancel(context.Background()) // outlives the test's context: stop ends it
 	m.runtime, m.url, m.cancel, m.done = rt, "http://"+listener.Addr().String(), cancel, make(chan error, 1)
 	go func() {
-		m.done <- Run(ctx, Config{NodeName: m.name, Client: m.client, Runtime: rt, DataDir: m.dir, NodeIP: net.IPv4(127, 0, 0, 1), Listener: listener, Plugins: m.plugins, Logger: logger})
+		m.done <- Run(ctx, Config{NodeName: m.name, Client: m.client, Runtime: rt, DataDir: m.dir, NodeIP: net.IPv4(127, 0, 0, 1), Listener: listener, Plugins: m.plugins, Settings: m.settings, Logger: logger})
 	}()
 }
 

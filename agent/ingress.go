@@ -31,10 +31,14 @@ func (a *agent) serveIngresses(ctx context.Context, children *sync.WaitGroup, ev
 
 // collectors are what this node tells of itself in /metrics, beside its pods.
 func (a *agent) collectors() []prometheus.Collector {
-	if !a.Ingress.Any() {
-		return nil
+	var out []prometheus.Collector
+	if a.Ingress.Any() {
+		out = append(out, a.asked)
 	}
-	return []prometheus.Collector{a.asked}
+	if a.pinning != nil {
+		out = append(out, a.pinning.Collectors()...)
+	}
+	return out
 }
 
 // nodeLabels say besides where Ingresses are served: "" if they are not, so that an earlier label does not stay.

@@ -80,7 +80,11 @@ func (a *agent) tellResources(ctx context.Context, children *sync.WaitGroup, man
 	}
 	socket := filepath.Join(podconfig.Dirs{Root: a.DataDir}.PodResources(), "kubelet.sock")
 	children.Go(func() {
-		err := podresources.Run(ctx, podresources.Config{Socket: socket, Pods: manager.Pods, Devices: a.devices, Claims: a.claims.Resources})
+		cfg := podresources.Config{Socket: socket, Pods: manager.Pods, Devices: a.devices, Claims: a.claims.Resources}
+		if a.pinning != nil {
+			cfg.Pinning = a.pinning
+		}
+		err := podresources.Run(ctx, cfg)
 		if err != nil {
 			a.Logger.Error("nobody can ask which pod has which device", "err", err)
 		}

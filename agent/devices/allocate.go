@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -13,19 +12,16 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/devices/ledger"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/topology"
 )
 
 // Allocate gives each container of a pod the devices that it asks for; those that it has already it keeps. On an error the pod
 // has none. The error is for the pod's user, in upstream's words.
 func (m *Manager) Allocate(ctx context.Context, pod *corev1.Pod) error {
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			for _, want := range m.wants(pod, &list[i]) {
-				if err := m.give(ctx, want); err != nil {
-					m.Free(pod.UID)
-					return fmt.Errorf("Allocate failed due to %w, which is unexpected", err)
-				}
-			}
+	for c := range topology.Containers(pod) {
+		if err := m.AllocateContainer(ctx, pod, c, 0); err != nil {
+			m.Free(pod.UID)
+			return err
 		}
 	}
 	return nil
@@ -42,23 +38,9 @@ func (m *Manager) manages(resource string) bool {
 	return m.stocks[resource] != nil || m.ledger.Knows(resource)
 }
 
-// wants are what a container asks of plugins, sorted by resource. Other extended resources are somebody else's.
-func (m *Manager) wants(pod *corev1.Pod, c *corev1.Container) []ledger.Want {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []ledger.Want
-	for _, name := range slices.Sorted(maps.Keys(c.Resources.Limits)) {
-		amount, resource := c.Resources.Limits[name], string(name)
-		if amount.Value() > 0 && m.manages(resource) {
-			out = append(out, ledger.Want{Pod: pod, Container: c.Name, Resource: resource, Count: int(amount.Value())})
-		}
-	}
-	return out
-}
-
 // give makes a container have what it wants of one resource.
-func (m *Manager) give(ctx context.Context, want ledger.Want) error {
-	had, p, choice, err := m.choose(want)
+func (m *Manager) give(ctx context.Context, want ledger.Want, near topology.Nodes) error {
+	had, p, choice, err := m.choose(want, near)
 	if err != nil || had {
 		return err
 	}
@@ -68,7 +50,7 @@ func (m *Manager) give(ctx context.Context, want ledger.Want) error {
 			return err
 		}
 	}
-	share, p, err := m.reserve(want, preferred)
+	share, p, err := m.reserve(want, near, preferred)
 	if err != nil {
 		return err
 	}
@@ -87,14 +69,14 @@ func (m *Manager) give(ctx context.Context, want ledger.Want) error {
 }
 
 // choose says what may be given, and by which plugin; had: the container has it.
-func (m *Manager) choose(want ledger.Want) (had bool, p *plugin, choice ledger.Choice, err error) {
+func (m *Manager) choose(want ledger.Want, near topology.Nodes) (had bool, p *plugin, choice ledger.Choice, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.choice(want)
+	return m.choice(want, near)
 }
 
 // choice is choose. m.mu is held.
-func (m *Manager) choice(want ledger.Want) (had bool, p *plugin, choice ledger.Choice, err error) {
+func (m *Manager) choice(want ledger.Want, near topology.Nodes) (had bool, p *plugin, choice ledger.Choice, err error) {
 	if share, ok := m.ledger.Share(want.Key()); ok {
 		if have := len(share.Devices); have != want.Count {
 			err = fmt.Errorf("pod %q container %q changed request for resource %q from %d to %d",
@@ -109,15 +91,15 @@ func (m *Manager) choice(want ledger.Want) (had bool, p *plugin, choice ledger.C
 	if choice, err = m.ledger.Choose(want, known); err == nil && p == nil {
 		err = noPlugin(want.Resource)
 	}
-	return false, p, choice, err
+	return false, p, choice.Near(near), err
 }
 
 // reserve chooses again, since others may have been faster, and enters the share before it lets go of m.mu: nobody else gets it
 // from now on.
-func (m *Manager) reserve(want ledger.Want, preferred []string) (ledger.Share, *plugin, error) {
+func (m *Manager) reserve(want ledger.Want, near topology.Nodes, preferred []string) (ledger.Share, *plugin, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, p, choice, err := m.choice(want)
+	_, p, choice, err := m.choice(want, near)
 	if err != nil {
 		return ledger.Share{}, nil, err
 	}
@@ -189,7 +171,7 @@ func (p *plugin) preStart(ctx context.Context, ids []string) error {
 func (m *Manager) Given(ctx context.Context, pod *corev1.Pod, c *corev1.Container) (podconfig.Given, error) {
 	var given podconfig.Given
 	for _, want := range m.wants(pod, c) {
-		if err := m.give(ctx, want); err != nil { // it has it, unless the record was lost
+		if err := m.give(ctx, want, 0); err != nil { // it has it, unless the record was lost
 			return given, err
 		}
 		more, err := m.prepared(ctx, want)

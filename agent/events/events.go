@@ -41,6 +41,7 @@ const (
 	FieldNotSupported               = "FieldNotSupported"
 	FieldIgnored                    = "FieldIgnored"
 	ResizeDeferred                  = "ResizeDeferred"
+	ResizeInfeasible                = "ResizeInfeasible"
 	ResizeStarted                   = "ResizeStarted"
 	ResizeCompleted                 = "ResizeCompleted"
 	ResizeError                     = "ResizeError"

@@ -23,6 +23,7 @@ func (s Settings) Effective() kubeletv1beta1.KubeletConfiguration {
 	c.Authorization.Mode = kubeletv1beta1.KubeletAuthorizationModeWebhook
 	c.ImageGCHighThresholdPercent, c.ImageGCLowThresholdPercent = ptr.To(int32(s.Images.HighPercent)), ptr.To(int32(s.Images.LowPercent))
 	c.ImageMinimumGCAge.Duration, c.ImageMaximumGCAge.Duration = s.Images.MinAge, s.Images.MaxAge
+	s.showPinning(&c)
 	c.EvictionPressureTransitionPeriod.Duration, c.EvictionMaxPodGracePeriod = s.Eviction.Transition, int32(s.Eviction.MaxGraceSeconds)
 	c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod = map[string]string{}, nil, nil
 	for _, t := range s.Eviction.Thresholds {

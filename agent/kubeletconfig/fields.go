@@ -14,14 +14,17 @@ import (
 var honoured = []string{
 	"allowedUnsafeSysctls", "authentication.webhook", "authorization.webhook",
 	"clusterDNS", "clusterDomain", "containerLogMaxFiles", "containerLogMaxSize", "containerLogMonitorInterval",
+	"cpuManagerPolicy", "cpuManagerPolicyOptions", "cpuManagerReconcilePeriod",
 	"containerRuntimeEndpoint", "crashLoopBackOff", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim",
 	"evictionPressureTransitionPeriod", "evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent",
 	"imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "kubeReserved", "imagePullCredentialsVerificationPolicy",
 	"preloadedImagesVerificationAllowlist", "maxParallelImagePulls", "maxPods",
 	"mergeDefaultEvictionSettings", "nodeStatusMaxImages", "nodeStatusReportFrequency", "nodeStatusUpdateFrequency", "podPidsLimit",
+	"memoryManagerPolicy", "reservedMemory", "reservedSystemCPUs",
 	"podsPerCore", "port", "registerWithTaints", "resolvConf", "seccompDefault", "serializeImagePulls",
 	"shutdownGracePeriod", "shutdownGracePeriodByPodPriority", "shutdownGracePeriodCriticalPods", "staticPodPath",
-	"fileCheckFrequency", "systemReserved", "userNamespaces", "volumeStatsAggPeriod",
+	"fileCheckFrequency", "systemReserved", "topologyManagerPolicy", "topologyManagerPolicyOptions", "topologyManagerScope",
+	"userNamespaces", "volumeStatsAggPeriod",
 }
 
 // fixed are fields of which the agent takes only these values, in JSON: they say what it does.
@@ -35,7 +38,6 @@ var fixed = map[string][]string{
 	"contentType":                   {`"application/vnd.kubernetes.protobuf"`},
 	"cpuCFSQuota":                   {"true"},
 	"cpuCFSQuotaPeriod":             {`"100ms"`},
-	"cpuManagerPolicy":              {`"none"`},
 	"enableControllerAttachDetach":  {"false"},
 	"enableDebuggingHandlers":       {"true"},
 	"enableProfilingHandler":        {"false"},
@@ -50,15 +52,12 @@ var fixed = map[string][]string{
 	"healthzPort":                   {"0"},
 	"localStorageCapacityIsolation": {"true"},
 	"makeIPTablesUtilChains":        {"false"},
-	"memoryManagerPolicy":           {`"None"`},
 	"memorySwap.swapBehavior":       {`"NoSwap"`},
 	"oomScoreAdj":                   {"-999"},
 	"registerNode":                  {"true"},
 	"rotateCertificates":            {"true"},
 	"serverTLSBootstrap":            {"true"},
 	"singleProcessOOMKill":          {"true"},
-	"topologyManagerPolicy":         {`"none"`},
-	"topologyManagerScope":          {`"container"`},
 }
 
 // refuse names the first field that is set and that the agent does not honour.

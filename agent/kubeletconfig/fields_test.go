@@ -13,17 +13,17 @@ import (
 
 // refused are the other fields of upstream's: each needs a decision, so a new one has to be entered somewhere.
 var refused = []string{
-	"cgroupRoot", "containerLogMaxWorkers", "cpuManagerPolicyOptions", "cpuManagerReconcilePeriod", "defaultPodSysctls",
+	"cgroupRoot", "containerLogMaxWorkers", "defaultPodSysctls",
 	"enableContentionProfiling", "eventBurst", "eventRecordQPS", "featureGates", "healthzBindAddress",
 	"httpCheckFrequency", "imageServiceEndpoint", "iptablesDropBit", "iptablesMasqueradeBit",
 	"kernelMemcgNotification", "kubeAPIBurst", "kubeAPIQPS", "kubeReservedCgroup", "kubeletCgroups", "logging", "maxOpenFiles",
 	"memoryReservationPolicy", "memoryThrottlingFactor", "nodeLeaseDurationSeconds", "podCIDR", "podLogsDir",
 	"protectKernelDefaults", "providerID", "qosReserved", "readOnlyPort", "registryBurst",
-	"registryPullQPS", "reservedMemory", "reservedSystemCPUs", "runOnce", "runtimeRequestTimeout",
+	"registryPullQPS", "runOnce", "runtimeRequestTimeout",
 	"showHiddenMetricsForVersion",
 	"staticPodURL", "staticPodURLHeader", "streamingConnectionIdleTimeout", "syncFrequency", "systemCgroups",
 	"systemReservedCgroup", "tlsCertFile", "tlsCipherSuites", "tlsCurvePreferences", "tlsMinVersion", "tlsPrivateKeyFile",
-	"topologyManagerPolicyOptions", "tracing", "volumePluginDir",
+	"tracing", "volumePluginDir",
 }
 
 // TestEveryFieldIsDecided: upstream's fields are honoured, fixed or refused, each one of them.

@@ -14,7 +14,7 @@ const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfigurat
 func TestWhatIsRefusedIsNamed(t *testing.T) {
 	for _, c := range []struct{ yaml, want string }{
 		{"runOnce: true", "runOnce: not supported: the agent has no such setting"},
-		{"cpuManagerPolicy: static", `cpuManagerPolicy: "static": not supported: the agent does only "none"`},
+		{"hairpinMode: none", `hairpinMode: "none": not supported: the agent does only "promiscuous-bridge" or "hairpin-veth"`},
 		{"enableServer: false", "enableServer: false: not supported: the agent does only true"},
 		{"featureGates: {InPlacePodVerticalScaling: true}", "featureGates.InPlacePodVerticalScaling: not supported: the agent has no such setting"},
 		{"authentication: {x509: {clientCAFile: /etc/ca}}", "authentication.x509.clientCAFile: not supported: the agent has no such setting"},

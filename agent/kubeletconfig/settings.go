@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/eviction"
 	"github.com/setpoint-io/setpoint/agent/images"
 	"github.com/setpoint-io/setpoint/agent/images/credentials"
+	"github.com/setpoint-io/setpoint/agent/pinning"
 	"github.com/setpoint-io/setpoint/agent/shutdown"
 	"github.com/setpoint-io/setpoint/agent/userns"
 )
@@ -34,6 +35,8 @@ type Settings struct {
 	LogLookEvery    time.Duration
 	// Reserved is what pods cannot have of the machine: systemReserved and kubeReserved.
 	Reserved corev1.ResourceList
+	// Pinning says which containers have CPUs and memory of their own.
+	Pinning pinning.Settings
 	// PodPIDsMax is how many processes a pod may have; 0 leaves it to the runtime.
 	PodPIDsMax int64
 	// UnsafeSysctls may be set by pods beside the safe ones; patterns end in *.
@@ -105,14 +108,24 @@ func (s Settings) Allocatable(capacity corev1.ResourceList) corev1.ResourceList 
 		}
 		out[name] = left
 	}
-	for name, q := range s.Reserved {
+	for name, q := range s.Reservation(capacity) {
 		take(name, q)
+	}
+	return out
+}
+
+// Reservation is what pods cannot have: what is reserved, and what eviction keeps free.
+func (s Settings) Reservation(capacity corev1.ResourceList) corev1.ResourceList {
+	out := s.Reserved.DeepCopy()
+	if out == nil {
+		out = corev1.ResourceList{}
 	}
 	for name, signal := range map[corev1.ResourceName]eviction.Signal{
 		corev1.ResourceMemory: eviction.MemoryAvailable, corev1.ResourceEphemeralStorage: eviction.NodeFsAvailable,
 	} {
-		total := capacity[name]
-		take(name, *resource.NewQuantity(s.Eviction.HardThreshold(signal, total.Value()), resource.BinarySI))
+		total, sum := capacity[name], out[name]
+		sum.Add(*resource.NewQuantity(s.Eviction.HardThreshold(signal, total.Value()), resource.BinarySI))
+		out[name] = sum
 	}
 	return out
 }
@@ -137,7 +150,7 @@ func settings(c *kubeletv1beta1.KubeletConfiguration) (Settings, error) {
 		s.StatusReportEvery = c.NodeStatusUpdateFrequency.Duration // as upstream
 	}
 	for _, part := range []func(*kubeletv1beta1.KubeletConfiguration, *Settings) error{
-		checkNumbers, readImages, readEviction, readLogs, readReserved, readPulls, readSysctls, readTaints, readShutdown, readUsers,
+		checkNumbers, readImages, readEviction, readLogs, readReserved, readPinning, readPulls, readSysctls, readTaints, readShutdown, readUsers,
 	} {
 		if err := part(c, &s); err != nil {
 			return Settings{}, err

@@ -20,6 +20,7 @@ import (
 	alpha "k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/devices/ledger"
+	"github.com/setpoint-io/setpoint/agent/topology/memory"
 )
 
 const (
@@ -38,13 +39,24 @@ type Devices interface {
 	Devices() map[string][]ledger.Device
 }
 
-// Config of Run; all of it is required.
+// Pinning are the CPUs and the memory that containers have for themselves.
+type Pinning interface {
+	CPUs(pod types.UID, container string) []int64
+	Memory(pod types.UID, container string) []memory.Block
+	// AllocatableCPUs and AllocatableMemory are what all containers can have.
+	AllocatableCPUs() []int64
+	AllocatableMemory() []memory.Block
+}
+
+// Config of Run; all of it but Pinning is required.
 type Config struct {
 	// Socket is the path at which it answers.
 	Socket string
 	// Pods are those of the node.
 	Pods    func() []*corev1.Pod
 	Devices Devices
+	// Pinning may be nil: nobody has CPUs or memory of its own.
+	Pinning Pinning
 	// Claims are those that a container uses.
 	Claims func(pod *corev1.Pod, c *corev1.Container) []*api.DynamicResource
 }
@@ -106,7 +118,7 @@ func (s *service) Get(_ context.Context, r *api.GetPodResourcesRequest) (*api.Ge
 	return nil, status.Errorf(codes.NotFound, "pod %s in namespace %s not found", r.PodName, r.PodNamespace)
 }
 
-// GetAllocatableResources tells of all healthy devices, whether somebody has them or not.
+// GetAllocatableResources tells of all healthy devices, CPUs and memory that containers can have, whether somebody has them or not.
 func (s *service) GetAllocatableResources(context.Context, *api.AllocatableResourcesRequest) (*api.AllocatableResourcesResponse, error) {
 	answer := &api.AllocatableResourcesResponse{}
 	all := s.Devices.Devices()
@@ -116,6 +128,9 @@ func (s *service) GetAllocatableResources(context.Context, *api.AllocatableResou
 				answer.Devices = append(answer.Devices, deviceOf(resource, d))
 			}
 		}
+	}
+	if s.Pinning != nil {
+		answer.CpuIds, answer.Memory = s.Pinning.AllocatableCPUs(), memoryOf(s.Pinning.AllocatableMemory())
 	}
 	return answer, nil
 }
@@ -145,6 +160,21 @@ func (s *service) ofContainer(pod *corev1.Pod, c *corev1.Container) *api.Contain
 		for _, d := range share.Devices {
 			out.Devices = append(out.Devices, deviceOf(share.Resource, d))
 		}
+	}
+	if s.Pinning != nil {
+		out.CpuIds, out.Memory = s.Pinning.CPUs(pod.UID, c.Name), memoryOf(s.Pinning.Memory(pod.UID, c.Name))
+	}
+	return out
+}
+
+func memoryOf(blocks []memory.Block) []*api.ContainerMemory {
+	var out []*api.ContainerMemory
+	for _, b := range blocks {
+		one := &api.ContainerMemory{MemoryType: string(b.Type), Size: b.Size, Topology: &api.TopologyInfo{}}
+		for _, id := range b.Nodes {
+			one.Topology.Nodes = append(one.Topology.Nodes, &api.NUMANode{ID: int64(id)})
+		}
+		out = append(out, one)
 	}
 	return out
 }

@@ -19,6 +19,7 @@ import (
 	alpha "k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/devices/ledger"
+	"github.com/setpoint-io/setpoint/agent/topology/memory"
 )
 
 const gpu = "example.com/gpu"
@@ -29,6 +30,29 @@ func (d devices) Shares(pod types.UID, container string) []ledger.Share { return
 
 func (d devices) Devices() map[string][]ledger.Device {
 	return map[string][]ledger.Device{gpu: {{ID: "a", Healthy: true, NUMA: []int64{0, 1}}, {ID: "b", Healthy: true}, {ID: "c"}}}
+}
+
+// pins are of the main container of pod p.
+type pins struct{}
+
+func (pins) CPUs(pod types.UID, container string) []int64 {
+	if pod == "p" && container == "main" {
+		return []int64{1, 3}
+	}
+	return nil
+}
+
+func (pins) Memory(pod types.UID, container string) []memory.Block {
+	if pod == "p" && container == "main" {
+		return []memory.Block{{Nodes: []int{0, 1}, Type: corev1.ResourceMemory, Size: 7}}
+	}
+	return nil
+}
+
+func (pins) AllocatableCPUs() []int64 { return []int64{1, 2, 3} }
+
+func (pins) AllocatableMemory() []memory.Block {
+	return []memory.Block{{Nodes: []int{1}, Type: corev1.ResourceMemory, Size: 9}}
 }
 
 // asked runs it over a socket of the test, with a file there that an earlier one left.
@@ -54,7 +78,7 @@ func dialled(t *testing.T, pods ...*corev1.Pod) *grpc.ClientConn {
 	ctx, cancel := context.WithCancel(context.Background()) // outlives the test's context: the cleanup ends it
 	done := make(chan error)
 	go func() {
-		done <- Run(ctx, Config{Socket: socket, Pods: func() []*corev1.Pod { return pods }, Devices: devices{l},
+		done <- Run(ctx, Config{Socket: socket, Pods: func() []*corev1.Pod { return pods }, Devices: devices{l}, Pinning: pins{},
 			Claims: func(pod *corev1.Pod, c *corev1.Container) []*api.DynamicResource {
 				if pod.UID == "p" && c.Name == "main" {
 					return []*api.DynamicResource{{ClaimName: "claim", ClaimNamespace: "ns"}}
@@ -90,6 +114,8 @@ func TestWhoHasWhat(t *testing.T) {
 		{ResourceName: gpu, DeviceIds: []string{"b"}},
 	}
 	one := &api.PodResources{Name: "one", Namespace: "ns", Containers: []*api.ContainerResources{{Name: "side", Devices: has}, {Name: "main", Devices: has,
+		CpuIds:           []int64{1, 3},
+		Memory:           []*api.ContainerMemory{{MemoryType: "memory", Size: 7, Topology: &api.TopologyInfo{Nodes: []*api.NUMANode{{ID: 0}, {ID: 1}}}}},
 		DynamicResources: []*api.DynamicResource{{ClaimName: "claim", ClaimNamespace: "ns"}}}}}
 	two := &api.PodResources{Name: "two", Namespace: "ns", Containers: []*api.ContainerResources{{Name: "side"}, {Name: "main"}}}
 	list, err := client.List(t.Context(), &api.ListPodResourcesRequest{})
@@ -134,7 +160,7 @@ func TestWhatThereIs(t *testing.T) {
 	want := &api.AllocatableResourcesResponse{Devices: []*api.ContainerDevices{
 		{ResourceName: gpu, DeviceIds: []string{"a"}, Topology: &api.TopologyInfo{Nodes: []*api.NUMANode{{ID: 0}, {ID: 1}}}},
 		{ResourceName: gpu, DeviceIds: []string{"b"}},
-	}}
+	}, CpuIds: []int64{1, 2, 3}, Memory: []*api.ContainerMemory{{MemoryType: "memory", Size: 9, Topology: &api.TopologyInfo{Nodes: []*api.NUMANode{{ID: 1}}}}}}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}

@@ -137,7 +137,12 @@ func (m *Manager) resize(asker types.UID) {
 	for _, pod := range m.waitingResizes() {
 		a := m.allocations[pod.UID]
 		was := a.pending
-		if why := admit(pod, m.others(pod.UID), m.Allocatable()); why != nil {
+		if why := m.infeasible(pod, a); why != "" {
+			a.pending = &status.Pending{Reason: corev1.PodReasonInfeasible, Message: why, Generation: pod.Generation}
+			if was == nil || was.Generation != pod.Generation {
+				m.Events.Event(events.Pod(pod), corev1.EventTypeWarning, events.ResizeInfeasible, resizeMessage("Infeasible", pod, why))
+			}
+		} else if why := admit(pod, m.others(pod.UID), m.Allocatable()); why != nil {
 			a.pending = &status.Pending{Reason: corev1.PodReasonDeferred, Message: why.Message, Generation: pod.Generation}
 			m.resizesWait = true
 			if was == nil || was.Generation != pod.Generation {

@@ -59,6 +59,9 @@ func (m *Manager) reclaim(ctx context.Context) {
 	if m.Devices != nil {
 		m.Devices.Retain(m.has)
 	}
+	if m.Pinning != nil {
+		m.Pinning.Retain(m.has)
+	}
 	if m.Claims == nil {
 		return
 	}

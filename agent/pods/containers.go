@@ -147,6 +147,9 @@ func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container
 		return fail(reasonRun, err)
 	}
 	w.startedWith(id, c)
+	if w.m.Pinning != nil {
+		w.m.Pinning.Reconcile()
+	}
 	w.m.Events.Event(ref, corev1.EventTypeNormal, events.Started, "Container started")
 	return w.postStart(ctx, v, c, id)
 }
@@ -283,6 +286,9 @@ func (w *worker) containerConfig(
 		return nil, err
 	}
 	given.AddTo(cfg)
+	if err := w.pinStarting(v.pod, c, cfg); err != nil {
+		return nil, err
+	}
 	return cfg, os.MkdirAll(filepath.Join(w.m.Dirs.PodLogs(v.pod), c.Name), 0o755)
 }
 

@@ -31,34 +31,39 @@ type Devices interface {
 // reasonAdmission is upstream's for a pod that does not get its devices.
 const reasonAdmission = "UnexpectedAdmissionError"
 
-// allocateDevices reports whether the pod has its devices; if not, it fails, or waits if it has run before. It is part of the task that
-// makes the sandbox, so a plugin that hangs keeps only its pods waiting.
+// allocateDevices reports whether the pod has its devices, CPUs and memory; if not, it fails, or waits if it has run before. It is part of
+// the task that makes the sandbox, so a plugin that hangs keeps only its pods waiting.
 func (w *worker) allocateDevices(ctx context.Context, v view) bool {
-	if w.m.Devices == nil {
-		return true
-	}
-	err := w.m.Devices.Allocate(ctx, v.pod)
+	err := w.m.allocateFor(ctx, v.pod)
 	switch {
 	case err == nil:
 		return true
 	case ctx.Err() != nil:
 	case ranBefore(v.pod):
-		w.sandboxFailed(ctx, v, reasonAdmission, err.Error(), err)
+		w.sandboxFailed(ctx, v, reasonOf(err), err.Error(), err)
 	default:
-		w.logger.Warn("pod does not get its devices", "err", err)
-		w.refuse(v.pod, &status.Rejection{Reason: reasonAdmission, Message: "Pod was rejected: " + err.Error()})
+		w.logger.Warn("pod does not get what it needs for itself", "err", err)
+		w.refuse(v.pod, &status.Rejection{Reason: reasonOf(err), Message: "Pod was rejected: " + err.Error()})
 	}
 	return false
 }
 
-// freeDevices gives back the devices of a pod of which no container runs or will.
+// freeDevices gives back the devices, CPUs and memory of a pod of which no container runs or will.
 func (w *worker) freeDevices(s step) {
-	if w.m.Devices != nil && s.over && w.task == nil {
+	if !s.over || w.task != nil {
+		return
+	}
+	if w.m.Devices != nil {
 		w.m.Devices.Free(w.uid)
+	}
+	if w.m.Pinning != nil {
+		w.m.Pinning.Free(w.uid)
 	}
 }
 
-func (w *worker) hasDevices() bool { return w.m.Devices != nil && w.m.Devices.Has(w.uid) }
+func (w *worker) hasDevices() bool {
+	return w.m.Devices != nil && w.m.Devices.Has(w.uid) || w.m.Pinning != nil && w.m.Pinning.Has(w.uid)
+}
 
 // given is what drivers of devices add to a container.
 func (w *worker) given(ctx context.Context, pod *corev1.Pod, c *corev1.Container) (given podconfig.Given, err error) {

@@ -20,8 +20,8 @@
 // (KEP-1287) changes the allocation first, then the cgroups, larger ones from the
 // outside to the inside and smaller ones the other way.
 //
-// Devices of plugins are chosen and claims are prepared before the sandbox is made. They are given back when no container runs or will,
-// and until then the API hears of no end of the pod: others could get them.
+// Devices of plugins, CPUs and memory of a pod's own are chosen and claims are prepared before the sandbox is made. They are given back
+// when no container runs or will, and until then the API hears of no end of the pod: others could get them.
 //
 // An evicted pod fails when none of its containers runs; then its files are removed,
 // since the object may stay for long.

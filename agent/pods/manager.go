@@ -58,6 +58,8 @@ type Config struct {
 	Users *userns.Ranges
 	// Devices are those of device plugins. Nil: there are none.
 	Devices Devices
+	// Pinning gives containers CPUs and memory of their own. Nil: they have none.
+	Pinning Pinning
 	// Claims are those of DRA drivers. Nil: pods that have any cannot start.
 	Claims Claims
 	// RestartPauseMax is the longest pause of a container that keeps ending; 0 is upstream's.

@@ -101,7 +101,9 @@ func sameLimits(a, b *runtimeapi.LinuxContainerResources) bool {
 
 func (w *worker) linux(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerResources {
 	allocatable := w.m.Allocatable()
-	return podconfig.Resources(pod, c, allocatable.Memory().Value())
+	r := podconfig.Resources(pod, c, allocatable.Memory().Value())
+	w.pin(c.Name, r)
+	return r
 }
 
 // changes are the running containers that have something else than they were allocated.
@@ -190,6 +192,8 @@ func (w *worker) resizePod(ctx context.Context, v view, changes []change) {
 
 func (w *worker) tryResize(ctx context.Context, v view, changes []change) error {
 	before, after := podconfig.PodResources(v.hadPod()), podconfig.PodResources(v.pod)
+	w.pinPod(before)
+	w.pinPod(after)
 	if err := w.checkUsage(ctx, v, changes, before, after); err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ func (w *worker) createSandbox(ctx context.Context, v view) {
 		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
 		return
 	}
+	w.pinPod(cfg.GetLinux().GetResources())
 	if err := os.MkdirAll(cfg.LogDirectory, 0o755); err != nil {
 		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
 		return

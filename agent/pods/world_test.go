@@ -36,7 +36,8 @@ type world struct {
 	events  *recorder
 	dir     string
 	devices *dongles // nil: none
-	claims  *claims  // nil: none
+	pinning Pinning
+	claims  *claims // nil: none
 	// pressure of the node.
 	pressure []corev1.NodeConditionType
 	ctx      context.Context // of the agent
@@ -77,6 +78,9 @@ func (w *world) startAgent() {
 	}
 	if w.devices != nil {
 		cfg.Devices = w.devices
+	}
+	if w.pinning != nil {
+		cfg.Pinning = w.pinning
 	}
 	if w.claims != nil {
 		cfg.Claims = w.claims

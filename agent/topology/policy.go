@@ -39,7 +39,8 @@ const nodesMaxDefault = 8
 // Options are topologyManagerPolicyOptions.
 type Options struct {
 	PreferClosest bool
-	NodesMax      int
+	// NodesMax is how many NUMA nodes a machine may have; 0 is the default.
+	NodesMax int
 }
 
 // ParseOptions reads them; the errors are upstream's.
@@ -79,8 +80,8 @@ type Manager struct {
 
 // Check says what of the machine does not fit.
 func (m *Manager) Check() error {
-	if m.Policy != None && m.Nodes.Count() > m.Options.NodesMax {
-		return fmt.Errorf("unsupported on machines with more than %v NUMA Nodes", m.Options.NodesMax)
+	if most := cmp.Or(m.Options.NodesMax, nodesMaxDefault); m.Policy != None && m.Nodes.Count() > most {
+		return fmt.Errorf("unsupported on machines with more than %v NUMA Nodes", most)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func (r *Runtime) FailUpdates(err error) {
 // fits reports whether the container has no more CPU than its pod. r.mu is held.
 func (r *Runtime) fits(c *container) bool {
 	pod := r.limits[c.sandbox].GetCpuQuota()
-	return pod == 0 || c.Resources.GetLinux().GetCpuQuota() > 0 && c.Resources.GetLinux().GetCpuQuota() <= pod
+	return pod <= 0 || c.Resources.GetLinux().GetCpuQuota() > 0 && c.Resources.GetLinux().GetCpuQuota() <= pod
 }
 
 // UpdateContainerResources is noted as "limit NAME cpu=QUOTA memory=BYTES".

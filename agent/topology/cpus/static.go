@@ -29,10 +29,13 @@ type Static struct {
 	Reserved cpuset.CPUSet
 }
 
+// ErrNoReservation: all CPUs could become somebody's.
+var ErrNoReservation = errors.New("[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero")
+
 // NewStatic reserves the named CPUs, or else as many as amount says, of the first cores. The errors are upstream's.
 func NewStatic(machine Topology, options Options, named cpuset.CPUSet, amount resource.Quantity) (*Static, error) {
 	if amount.IsZero() {
-		return nil, errors.New("[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero")
+		return nil, ErrNoReservation
 	}
 	count := int(math.Ceil(float64(amount.MilliValue()) / 1000))
 	reserved := named

@@ -82,8 +82,8 @@ func readHugePages(sys fs.FS, dir string, into map[corev1.ResourceName]uint64) e
 	return nil
 }
 
-// nodes of the machine.
-func (t Totals) nodes() topology.Nodes {
+// Nodes of the machine.
+func (t Totals) Nodes() topology.Nodes {
 	var out topology.Nodes
 	for id := range t {
 		out |= topology.NodesOf(id)

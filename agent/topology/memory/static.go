@@ -135,6 +135,12 @@ func wanted(pod *corev1.Pod, c *corev1.Container) (amounts, error) {
 	return out, nil
 }
 
+// Wants reports whether a container gets memory from nodes of its own.
+func Wants(pod *corev1.Pod, c *corev1.Container) bool {
+	want, err := wanted(pod, c)
+	return err != nil || len(want) > 0
+}
+
 // wantedByPod is what all containers need that run at the same time, of the resources that main containers have.
 func wantedByPod(pod *corev1.Pod) (amounts, error) {
 	start, sidecars, run := amounts{}, amounts{}, amounts{}
