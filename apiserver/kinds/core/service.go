@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
@@ -126,12 +127,6 @@ func keepAllocated(svc, old *corev1.Service) {
 		if len(spec.ClusterIPs) == 0 && spec.ClusterIP == was.ClusterIP {
 			spec.ClusterIPs = was.ClusterIPs
 		}
-		if len(spec.IPFamilies) == 0 {
-			spec.IPFamilies = was.IPFamilies
-		}
-		if spec.IPFamilyPolicy == nil {
-			spec.IPFamilyPolicy = was.IPFamilyPolicy
-		}
 	}
 	if hasNodePorts(svc) && hasNodePorts(old) {
 		keepNodePorts(spec.Ports, was.Ports)
@@ -168,8 +163,8 @@ func keepNodePorts(ports, old []corev1.ServicePort) {
 // new type forbids them: a change of only the type must succeed.
 func dropUnchanged(svc, old *corev1.Service) {
 	spec, was := &svc.Spec, &old.Spec
-	if hasClusterIP(old) && !hasClusterIP(svc) && spec.ClusterIP == was.ClusterIP {
-		spec.ClusterIP, spec.ClusterIPs, spec.IPFamilies, spec.IPFamilyPolicy = "", nil, nil, nil
+	if hasClusterIP(old) && !hasClusterIP(svc) {
+		dropFamilies(spec, was)
 	}
 	if hasNodePorts(old) && !hasNodePorts(svc) {
 		for i := range spec.Ports {
@@ -187,6 +182,18 @@ func dropUnchanged(svc, old *corev1.Service) {
 	}
 	if externallyReachable(old) && !externallyReachable(svc) && spec.ExternalTrafficPolicy == was.ExternalTrafficPolicy {
 		spec.ExternalTrafficPolicy = ""
+	}
+}
+
+func dropFamilies(spec, was *corev1.ServiceSpec) {
+	if spec.ClusterIP == was.ClusterIP && (len(spec.ClusterIPs) == 0 || slices.Equal(spec.ClusterIPs, was.ClusterIPs)) {
+		spec.ClusterIP, spec.ClusterIPs = "", nil
+	}
+	if slices.Equal(spec.IPFamilies, was.IPFamilies) {
+		spec.IPFamilies = nil
+	}
+	if ptr.Equal(spec.IPFamilyPolicy, was.IPFamilyPolicy) {
+		spec.IPFamilyPolicy = nil
 	}
 }
 

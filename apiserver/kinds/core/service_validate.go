@@ -3,12 +3,14 @@ package core
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
@@ -189,23 +191,65 @@ func validateClusterIPs(svc *corev1.Service, path *field.Path) field.ErrorList {
 	if !hasClusterIP(svc) {
 		return nil
 	}
-	var errs field.ErrorList
 	spec, ips := &svc.Spec, path.Child("clusterIPs")
-	if len(spec.ClusterIPs) == 0 && spec.ClusterIP != "" {
-		errs = append(errs, field.Required(ips, ""))
+	errs := validateFirstIP(spec, ips)
+	errs = append(errs, validateFamilies(spec, path)...)
+	var bad field.ErrorList
+	for i, ip := range spec.ClusterIPs {
+		switch {
+		case i == 0 && ip == corev1.ClusterIPNone && len(spec.ClusterIPs) > 1:
+			bad = append(bad, field.Invalid(ips, spec.ClusterIPs, "'None' must be the first and only value"))
+		case i > 0 || ip != corev1.ClusterIPNone:
+			bad = append(bad, rule.IP(ip, ips.Index(i))...)
+		}
 	}
-	if len(spec.ClusterIPs) > 0 && spec.ClusterIPs[0] != spec.ClusterIP {
-		errs = append(errs, field.Invalid(ips, spec.ClusterIPs, "first value must match `clusterIP`"))
-	}
+	errs = append(errs, bad...)
 	if len(spec.ClusterIPs) > 2 {
 		errs = append(errs, field.Invalid(ips, spec.ClusterIPs, "may only hold up to 2 values"))
 	}
+	if len(bad) > 0 {
+		return errs // which family each is of is not known
+	}
+	if two, _ := netutils.IsDualStackIPStrings(spec.ClusterIPs); len(spec.ClusterIPs) > 1 && !two {
+		errs = append(errs, field.Invalid(ips, spec.ClusterIPs, "may specify no more than one IP for each IP family"))
+	}
+	return append(errs, validateIPsOfFamilies(spec, ips)...)
+}
+
+// validateFirstIP: the single address and the list say the same.
+func validateFirstIP(spec *corev1.ServiceSpec, ips *field.Path) field.ErrorList {
+	switch {
+	case spec.ClusterIP != "" && len(spec.ClusterIPs) == 0:
+		return field.ErrorList{field.Required(ips, "")}
+	case spec.ClusterIP == "" && len(spec.ClusterIPs) > 0:
+		return field.ErrorList{field.Invalid(ips, spec.ClusterIPs, "must be empty when `clusterIP` is not specified")}
+	case spec.ClusterIP != "" && spec.ClusterIPs[0] != spec.ClusterIP:
+		return field.ErrorList{field.Invalid(ips, spec.ClusterIPs, "first value must match `clusterIP`")}
+	}
+	return nil
+}
+
+func validateIPsOfFamilies(spec *corev1.ServiceSpec, ips *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	for i, ip := range spec.ClusterIPs {
-		switch {
-		case ip == corev1.ClusterIPNone && len(spec.ClusterIPs) > 1:
-			errs = append(errs, field.Invalid(ips.Index(i), ip, "may only be used as the first and only entry"))
-		case ip != corev1.ClusterIPNone:
-			errs = append(errs, rule.IP(ip, ips.Index(i))...)
+		if ip == corev1.ClusterIPNone || i >= len(spec.IPFamilies) {
+			break
+		}
+		six, family := netutils.IsIPv6String(ip), spec.IPFamilies[i]
+		if family == corev1.IPv4Protocol && six || family == corev1.IPv6Protocol && !six {
+			errs = append(errs, field.Invalid(ips.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", family, i)))
+		}
+	}
+	return errs
+}
+
+func validateFamilies(spec *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, family := range spec.IPFamilies {
+		at := path.Child("ipFamilies").Index(i)
+		errs = append(errs, rule.OneOf(family, ipFamilies, at)...)
+		if slices.Contains(spec.IPFamilies[:i], family) {
+			errs = append(errs, field.Duplicate(at, family))
 		}
 	}
 	policies := []corev1.IPFamilyPolicy{
@@ -213,11 +257,7 @@ func validateClusterIPs(svc *corev1.Service, path *field.Path) field.ErrorList {
 		corev1.IPFamilyPolicyRequireDualStack,
 		corev1.IPFamilyPolicySingleStack,
 	}
-	errs = append(errs, rule.OptionalOneOf(spec.IPFamilyPolicy, policies, path.Child("ipFamilyPolicy"))...)
-	for i, family := range spec.IPFamilies {
-		errs = append(errs, rule.OneOf(family, ipFamilies, path.Child("ipFamilies").Index(i))...)
-	}
-	return errs
+	return append(errs, rule.OptionalOneOf(spec.IPFamilyPolicy, policies, path.Child("ipFamilyPolicy"))...)
 }
 
 // validateExternalIPs refuses addresses that would capture traffic of the nodes themselves.
@@ -298,8 +338,23 @@ func validateTrafficPolicies(svc *corev1.Service, path *field.Path) field.ErrorL
 	return errs
 }
 
+// validateFamiliesUpdate: the primary family stays, and the order of two; families of a headless Service may change.
+func validateFamiliesUpdate(svc, old *corev1.Service, path *field.Path) field.ErrorList {
+	none := func(s *corev1.Service) bool { return s.Spec.ClusterIP == corev1.ClusterIPNone }
+	if !hasClusterIP(svc) || !hasClusterIP(old) || none(svc) || none(old) {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, was := range old.Spec.IPFamilies {
+		if i < len(svc.Spec.IPFamilies) && svc.Spec.IPFamilies[i] != was {
+			errs = append(errs, field.Invalid(path.Index(0), svc.Spec.IPFamilies, "may not change once set"))
+		}
+	}
+	return errs
+}
+
 // validateServiceUpdate: an address once given stays, unless the Service becomes or
-// was a mere name.
+// was a mere name; addresses.Allocate judges how a second one comes and goes.
 func validateServiceUpdate(svc, old *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")
@@ -310,6 +365,7 @@ func validateServiceUpdate(svc, old *corev1.Service) field.ErrorList {
 			}
 		}
 	}
+	errs = append(errs, validateFamiliesUpdate(svc, old, path.Child("ipFamilies"))...)
 	if svc.Spec.Type == corev1.ServiceTypeLoadBalancer && old.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		if ptr.Deref(svc.Spec.LoadBalancerClass, "") != ptr.Deref(old.Spec.LoadBalancerClass, "") {
 			errs = append(errs, field.Invalid(path.Child("loadBalancerClass"), svc.Spec.LoadBalancerClass, "may not change once set"))

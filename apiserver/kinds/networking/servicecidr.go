@@ -29,7 +29,6 @@ func serviceCIDRs() resource.Kind[*networkingv1.ServiceCIDR] {
 		PrepareStatus:    func(cidr, old *networkingv1.ServiceCIDR) { metav1.ResetObjectMetaForStatus(cidr, old) },
 		Validate:         func(cidr *networkingv1.ServiceCIDR) field.ErrorList { return validateRanges(cidr.Spec.CIDRs) },
 		ValidateUpdate:   validateServiceCIDRUpdate,
-		Warnings:         warnOfFamilies,
 		Spec:             func(cidr *networkingv1.ServiceCIDR) any { return &cidr.Spec },
 		Status:           func(cidr *networkingv1.ServiceCIDR) any { return &cidr.Status },
 		Columns: []resource.Column[*networkingv1.ServiceCIDR]{
@@ -40,17 +39,6 @@ func serviceCIDRs() resource.Kind[*networkingv1.ServiceCIDR] {
 			column.Age[*networkingv1.ServiceCIDR](),
 		},
 	}
-}
-
-// warnOfFamilies: this cluster gives addresses of version 4 only.
-func warnOfFamilies(cidr *networkingv1.ServiceCIDR) []string {
-	var warnings []string
-	for i, text := range cidr.Spec.CIDRs {
-		if netutils.IsIPv6CIDRString(text) {
-			warnings = append(warnings, rangesPath.Index(i).String()+": Setpoint gives Services addresses of version 4 only: none is drawn from this range")
-		}
-	}
-	return warnings
 }
 
 var rangesPath = field.NewPath("spec", "cidrs")
