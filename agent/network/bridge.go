@@ -31,7 +31,7 @@ func (n *Network) setUpBridge(pool *addresses) error {
 	if err := netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(gateway)}); err != nil {
 		return fmt.Errorf("address %s: %w", gateway, err)
 	}
-	if err := errors.Join(ignoreRouterAdvertisements(n.config.Bridge), n.addSecondGateway(link, pool)); err != nil {
+	if err := errors.Join(ignoreRouters(n.config.Bridge), n.addSecondGateway(link, pool)); err != nil {
 		return err
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
@@ -72,15 +72,17 @@ func (n *Network) enableForwarding() error {
 	return nil
 }
 
-// ignoreRouterAdvertisements keeps a pod from giving other machines IPv6 addresses and a default route through itself
-// (CVE-2020-10749): any pod may send raw packets. It works on an interface of the calling thread's network namespace,
-// which must not be up yet. A kernel without IPv6 has nothing to ignore.
-func ignoreRouterAdvertisements(device string) error {
-	err := sysctl("net/ipv6/conf/"+device+"/accept_ra", "0")
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+// ignoreRouters keeps a pod from giving other machines IPv6 addresses and a default route through itself (CVE-2020-10749): any pod may
+// send raw packets. It keeps pods from heeding redirects too: the machine sends them, since a packet to another pod leaves by the
+// bridge that it came by, and pods reach each other by the machine only. It works on an interface of the calling thread's network
+// namespace, which must not be up yet. A kernel without IPv6 has nothing to ignore.
+func ignoreRouters(device string) error {
+	for _, name := range []string{"accept_ra", "accept_redirects"} {
+		if err := sysctl("net/ipv6/conf/"+device+"/"+name, "0"); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // sysctl writes only what differs: in a container the files may be read-only and already right.

@@ -92,7 +92,7 @@ func (r *Routes) readyEncrypted(link netlink.Link, mtu int) (err error) {
 	own := tunnelAddress(r.own.PodCIDR)
 	address := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(own, own.BitLen()))}
 	present, listErr := netlink.AddrList(link, netlink.FAMILY_V4)
-	err = errors.Join(err, listErr, ignoreRouterAdvertisements(WireGuardDevice), netlink.AddrReplace(link, address))
+	err = errors.Join(err, listErr, ignoreRouters(WireGuardDevice), netlink.AddrReplace(link, address))
 	for _, other := range present {
 		if !other.IP.Equal(address.IP) {
 			err = errors.Join(err, netlink.AddrDel(link, &other))

@@ -291,7 +291,7 @@ func (n *Network) connect(pod Pod, endpoint Endpoint, pool *addresses) error {
 	if err := netlink.LinkSetHairpin(pair, true); err != nil {
 		return fmt.Errorf("hairpin: %w", err)
 	}
-	if err := inNamespaceOf(pod.PID, func() error { return ignoreRouterAdvertisements(PodInterface) }); err != nil {
+	if err := inNamespaceOf(pod.PID, func() error { return ignoreRouters(PodInterface) }); err != nil {
 		return err
 	}
 	handle, err := handleOf(pod.PID)

@@ -144,7 +144,7 @@ func (r *Routes) addTunnel(mtu int) (netlink.Link, error) {
 	if link.Attrs().MTU != mtu {
 		err = netlink.LinkSetMTU(link, mtu)
 	}
-	return link, errors.Join(err, ignoreRouterAdvertisements(VXLANDevice),
+	return link, errors.Join(err, ignoreRouters(VXLANDevice),
 		netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(address, address.BitLen()))}))
 }
 

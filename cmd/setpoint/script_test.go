@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
+	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi/csitest"
 )
 
@@ -184,6 +185,8 @@ func condition(name string) (bool, error) {
 		return os.Geteuid() == 0, nil
 	case "given":
 		return os.Getenv(binaryVariable) != "" && !raceEnabled, nil
+	case "ipv6":
+		return network.HasIPv6(), nil
 	default:
 		return false, fmt.Errorf("unknown condition %q", name)
 	}
