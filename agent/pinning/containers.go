@@ -24,7 +24,7 @@ func (m *Manager) Starting(pod *corev1.Pod, c *corev1.Container) error {
 	m.mu.Lock()
 	before := m.lacks(pod.UID, c.Name)
 	err := m.pin(pod, c, topology.Hint{})
-	changed := before != m.lacks(pod.UID, c.Name)
+	changed := m.lacks(pod.UID, c.Name) != before
 	if m.memory != nil {
 		changed = m.memoryState.Started(pod, c.Name) || changed
 	}
@@ -35,14 +35,13 @@ func (m *Manager) Starting(pod *corev1.Pod, c *corev1.Container) error {
 	return err
 }
 
-// lacks tells what of both a container does not have. m.mu is held.
-func (m *Manager) lacks(pod types.UID, container string) [2]bool {
-	out := [2]bool{true, m.memoryState.Nodes(pod, container) == 0}
-	if m.cpus != nil {
-		_, has := m.cpuState.Of(pod, container)
-		out[0] = !has
-	}
-	return out
+// lack is what a container does not have for itself.
+type lack struct{ cpus, memory bool }
+
+// lacks tells it of a container. m.mu is held.
+func (m *Manager) lacks(pod types.UID, container string) lack {
+	_, has := m.cpuState.Of(pod, container)
+	return lack{cpus: !has, memory: m.memoryState.Nodes(pod, container) == 0}
 }
 
 // Pin says in a container's resources on which CPUs it runs and from which nodes its memory is. CPUs of its own it may use all the time.

@@ -10,6 +10,13 @@ import (
 	"github.com/setpoint-io/setpoint/agent/topology/cpus"
 )
 
+// What resources are aligned at, by upstream's names.
+const (
+	physicalCPU = "physical_cpu"
+	numaNode    = "numa_node"
+	uncoreCache = "uncore_cache"
+)
+
 // counts are the metrics, under upstream's names.
 type counts struct {
 	admissions, admissionErrors, pinnings, pinningErrors, memoryPinnings, memoryErrors prometheus.Counter
@@ -63,6 +70,21 @@ func (c *counts) all() []prometheus.Collector {
 // Collectors are for /metrics.
 func (m *Manager) Collectors() []prometheus.Collector { return m.counts.all() }
 
+// begin has the series that a policy counts, before there is anything to count.
+func (c *counts) begin(cpus, aligned bool) {
+	if cpus {
+		c.alignments.WithLabelValues(string(topology.OfContainer), physicalCPU).Add(0)
+		c.misalignments.WithLabelValues(string(topology.OfContainer), physicalCPU).Add(0)
+		c.alignments.WithLabelValues(string(topology.OfContainer), uncoreCache).Add(0)
+	}
+	if aligned {
+		for _, scope := range topology.Scopes {
+			c.alignments.WithLabelValues(string(scope), numaNode).Add(0)
+			c.misalignments.WithLabelValues(string(scope), numaNode).Add(0)
+		}
+	}
+}
+
 // admission counts one, and its end when what it returns is called.
 func (c *counts) admission() func(error) {
 	c.admissions.Inc()
@@ -82,9 +104,9 @@ func (c *counts) cpus(wholeCores bool, err error) {
 	}
 	switch {
 	case wholeCores && err != nil:
-		c.notAligned(topology.OfContainer, "physical_cpu")
+		c.notAligned(topology.OfContainer, physicalCPU)
 	case wholeCores:
-		c.aligned(topology.OfContainer, "physical_cpu")
+		c.aligned(topology.OfContainer, physicalCPU)
 	}
 }
 

@@ -2,6 +2,7 @@ package pinning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -78,6 +79,7 @@ func New(cfg Config) (*Manager, error) {
 			return nil, err
 		}
 	}
+	m.counts.begin(m.cpus != nil, m.aligned())
 	return m, m.restore()
 }
 
@@ -124,11 +126,11 @@ func (m *Manager) admit(ctx context.Context, pod *corev1.Pod) error {
 			return err
 		}
 		if m.nodes.Policy == topology.SingleNUMANode && !ofPod {
-			m.counts.aligned(topology.OfContainer, "numa_node")
+			m.counts.aligned(topology.OfContainer, numaNode)
 		}
 	}
 	if m.nodes.Policy == topology.SingleNUMANode && ofPod {
-		m.counts.aligned(topology.OfPod, "numa_node")
+		m.counts.aligned(topology.OfPod, numaNode)
 	}
 	return m.save()
 }
@@ -143,7 +145,7 @@ func (affinityError) Reason() string { return "TopologyAffinityError" }
 
 func (m *Manager) notAligned(scope topology.Scope) error {
 	if m.nodes.Policy == topology.SingleNUMANode {
-		m.counts.notAligned(scope, "numa_node")
+		m.counts.notAligned(scope, numaNode)
 	}
 	return affinityError{}
 }
@@ -192,16 +194,20 @@ func (m *Manager) give(ctx context.Context, pod *corev1.Pod, c *corev1.Container
 	return m.pin(pod, c, hint)
 }
 
-// pin gives CPUs and memory. m.mu is held.
+// pin gives the CPUs and the memory that a container wants and does not have. m.mu is held.
 func (m *Manager) pin(pod *corev1.Pod, c *corev1.Container, hint topology.Hint) error {
-	if m.cpus != nil && cpus.Wanted(pod, c) > 0 {
+	lacks := m.lacks(pod.UID, c.Name)
+	if m.cpus != nil && lacks.cpus && cpus.Wanted(pod, c) > 0 {
 		err := m.cpus.Allocate(m.cpuState, pod, c, hint.Nodes)
 		m.counts.cpus(m.CPUOptions.FullPCPUsOnly, err)
 		if err != nil {
 			return unexpected(err)
 		}
+		if set, _ := m.cpuState.Of(pod.UID, c.Name); m.cpus.Topology.OneCache(set) {
+			m.counts.aligned(topology.OfContainer, uncoreCache)
+		}
 	}
-	if m.memory != nil && memory.Wants(pod, c) {
+	if m.memory != nil && lacks.memory && memory.Wants(pod, c) {
 		err := m.memory.Allocate(m.memoryState, pod, c, hint)
 		m.counts.memory(err)
 		return unexpected(err)
@@ -211,7 +217,11 @@ func (m *Manager) pin(pod *corev1.Pod, c *corev1.Container, hint topology.Hint) 
 
 // unexpected has upstream's words for an error without a reason of its own.
 func unexpected(err error) error {
-	if _, ok := err.(interface{ Reason() string }); err == nil || ok {
+	type reasoned interface {
+		error
+		Reason() string
+	}
+	if _, ok := errors.AsType[reasoned](err); err == nil || ok {
 		return err
 	}
 	return fmt.Errorf("Allocate failed due to %w, which is unexpected", err)

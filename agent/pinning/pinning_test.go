@@ -369,7 +369,10 @@ func TestMetrics(t *testing.T) {
 		"kubelet_memory_manager_pinning_errors_total": 0, "kubelet_cpu_manager_shared_pool_size_millicores": 1000,
 		"kubelet_cpu_manager_exclusive_cpu_allocation_count": 6, "kubelet_cpu_manager_allocation_per_numa 0": 2,
 		"kubelet_cpu_manager_allocation_per_numa 1": 4, "kubelet_container_aligned_compute_resources_count numa_node container": 2,
-		"kubelet_container_aligned_compute_resources_failure_count numa_node container": 1,
+		"kubelet_container_aligned_compute_resources_count uncore_cache container": 2, "kubelet_container_aligned_compute_resources_count physical_cpu container": 0,
+		"kubelet_container_aligned_compute_resources_count numa_node pod": 0, "kubelet_container_aligned_compute_resources_failure_count numa_node pod": 0,
+		"kubelet_container_aligned_compute_resources_failure_count physical_cpu container": 0,
+		"kubelet_container_aligned_compute_resources_failure_count numa_node container":    1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

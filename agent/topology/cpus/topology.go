@@ -101,6 +101,9 @@ func (t Topology) sockets(nodes topology.Nodes) map[int]bool {
 	return out
 }
 
+// OneCache reports whether all CPUs of a set share a last-level cache.
+func (t Topology) OneCache(set cpuset.CPUSet) bool { return len(t.only(set).parts(ofCache)) == 1 }
+
 // order sorts the CPUs by the parts that they are in, the largest kind first: of each kind the part with the fewest CPUs, then that with
 // the lowest number.
 func (t Topology) order(levels ...level) []int {

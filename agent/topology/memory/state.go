@@ -52,22 +52,31 @@ func (s State) Nodes(pod types.UID, container string) topology.Nodes {
 	return nodes
 }
 
-// Started frees what the init containers have that have ended when a container starts, and reports whether that was anything.
+// Started frees what the init containers have that have ended when a container starts, and reports whether that was anything. When an
+// ephemeral one starts, nothing has ended for it.
 func (s State) Started(pod *corev1.Pod, container string) bool {
-	freed := false
+	var ended []string
 	for c, ends := range topology.Containers(pod) {
 		if c.Name == container {
-			break
+			return s.drop(pod.UID, ended)
 		}
-		if _, has := s[pod.UID][c.Name]; has && ends {
-			delete(s[pod.UID], c.Name)
-			freed = true
+		if ends {
+			ended = append(ended, c.Name)
 		}
 	}
-	if len(s[pod.UID]) == 0 {
-		delete(s, pod.UID)
+	return false
+}
+
+func (s State) drop(pod types.UID, containers []string) bool {
+	before := len(s[pod])
+	for _, name := range containers {
+		delete(s[pod], name)
 	}
-	return freed
+	dropped := len(s[pod]) < before
+	if len(s[pod]) == 0 {
+		delete(s, pod)
+	}
+	return dropped
 }
 
 func (s State) put(pod types.UID, container string, blocks []Block) {
