@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"sync"
 
@@ -87,6 +88,14 @@ func blockOf(cidr string, index int) netip.Addr {
 		return p.Masked().Addr()
 	}
 	return netip.MustParseAddr(offset(fallbackBlock.Addr(), index%256*256))
+}
+
+// second is the address with the same number in the second range as ip has in the first.
+func second(first, second, ip string) string {
+	base, address, six := blockOf(first, 0).As4(), netip.MustParseAddr(ip).As4(), netip.MustParsePrefix(second).Masked().Addr().As16()
+	number := binary.BigEndian.Uint32(address[:]) - binary.BigEndian.Uint32(base[:])
+	binary.BigEndian.PutUint32(six[12:], binary.BigEndian.Uint32(six[12:])+number)
+	return netip.AddrFrom16(six).String()
 }
 
 func hostIP(index int) string { return offset(hostBlock.Addr(), index+1) }

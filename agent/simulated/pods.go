@@ -129,31 +129,35 @@ func (f *fleet) running(pod *corev1.Pod, now metav1.Time) corev1.PodStatus {
 	if started == nil {
 		started = &now
 	}
-	ip, host := f.podIP(pod), hostIP(f.names[pod.Spec.NodeName])
+	ips, host := f.podIPs(pod), hostIP(f.names[pod.Spec.NodeName])
 	return corev1.PodStatus{
 		ObservedGeneration:    pod.Generation,
 		Phase:                 corev1.PodRunning,
 		Conditions:            f.conditions(pod, now),
 		HostIP:                host,
 		HostIPs:               []corev1.HostIP{{IP: host}},
-		PodIP:                 ip,
-		PodIPs:                []corev1.PodIP{{IP: ip}},
+		PodIP:                 ips[0].IP,
+		PodIPs:                ips,
 		StartTime:             started,
 		InitContainerStatuses: initStatuses(pod, now),
 		ContainerStatuses:     containerStatuses(pod, now),
 	}
 }
 
-// podIP comes from the node's pod CIDR when a controller has set one by now.
-func (f *fleet) podIP(pod *corev1.Pod) string {
+// podIPs come from the node's pod CIDRs when a controller has set them by now. A pod has the same number in both.
+func (f *fleet) podIPs(pod *corev1.Pod) []corev1.PodIP {
 	if pod.Spec.HostNetwork {
-		return hostIP(f.names[pod.Spec.NodeName])
+		return []corev1.PodIP{{IP: hostIP(f.names[pod.Spec.NodeName])}}
 	}
-	cidr := ""
+	var spec corev1.NodeSpec
 	if node, err := f.nodes.Get(pod.Spec.NodeName); err == nil {
-		cidr = node.Spec.PodCIDR
+		spec = node.Spec
 	}
-	return f.ips.assign(pod.Spec.NodeName, pod.UID, cidr, f.names[pod.Spec.NodeName])
+	ips := []corev1.PodIP{{IP: f.ips.assign(pod.Spec.NodeName, pod.UID, spec.PodCIDR, f.names[pod.Spec.NodeName])}}
+	if len(spec.PodCIDRs) > 1 {
+		ips = append(ips, corev1.PodIP{IP: second(spec.PodCIDR, spec.PodCIDRs[1], ips[0].IP)})
+	}
+	return ips
 }
 
 func (f *fleet) conditions(pod *corev1.Pod, now metav1.Time) []corev1.PodCondition {

@@ -280,3 +280,14 @@ func TestAddressesStayAndComeBack(t *testing.T) {
 		t.Errorf("reused = %s, want the released %s", reused, first)
 	}
 }
+
+// TestSecondAddress: a pod has the same number in both ranges of its node.
+func TestSecondAddress(t *testing.T) {
+	for _, c := range [][4]string{
+		{"10.42.3.0/24", "fd42:0:0:3::/64", "10.42.3.7", "fd42:0:0:3::7"}, {"10.42.0.64/26", "fd42::f0/124", "10.42.0.65", "fd42::f1"},
+	} {
+		if got := second(c[0], c[1], c[2]); got != c[3] {
+			t.Errorf("%v: %s", c, got)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,8 +104,10 @@ func addressOf(o metav1.Object) string {
 	if !ok || n == nil {
 		return ""
 	}
-	address, _ := balances(n)
-	return address
+	if !balances(n) {
+		return ""
+	}
+	return strings.Join(internalAddresses(n, corev1.IPv4Protocol, corev1.IPv6Protocol), " ")
 }
 
 // sliceChanged matters for Services that want nodes with endpoints only.

@@ -97,8 +97,8 @@ func nodeAddresses(s *corev1.Service, w world) []string {
 	var addresses []string
 	for _, n := range w.nodes {
 		local := s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
-		if address, ok := balances(n); ok && (!local || w.endpoints(s, n.Name)) {
-			addresses = append(addresses, address)
+		if balances(n) && (!local || w.endpoints(s, n.Name)) {
+			addresses = append(addresses, internalAddresses(n, familiesOf(s)...)...)
 		}
 	}
 	slices.Sort(addresses)
@@ -108,23 +108,39 @@ func nodeAddresses(s *corev1.Service, w world) []string {
 // simulatedLabel is of nodes that run nothing.
 const simulatedLabel = "setpoint.io/simulated"
 
-// balances is the address at which a node can be reached, if traffic shall go there.
-func balances(n *corev1.Node) (address string, ok bool) {
+// balances reports whether traffic shall go to a node.
+func balances(n *corev1.Node) bool {
 	_, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
 	_, simulated := n.Labels[simulatedLabel]
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	if excluded || simulated || !ready || n.DeletionTimestamp != nil {
-		return "", false
-	}
-	for _, a := range n.Status.Addresses {
-		if ip, err := netip.ParseAddr(a.Address); a.Type == corev1.NodeInternalIP && err == nil && ip.Is4() {
-			return a.Address, true
+	return !excluded && !simulated && ready && n.DeletionTimestamp == nil
+}
+
+// internalAddresses are the node's first ones of each family.
+func internalAddresses(n *corev1.Node, families ...corev1.IPFamily) (addresses []string) {
+	for _, family := range families {
+		at := slices.IndexFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {
+			ip, err := netip.ParseAddr(a.Address)
+			return a.Type == corev1.NodeInternalIP && err == nil && ip.Is4() == (family == corev1.IPv4Protocol)
+		})
+		if at >= 0 {
+			addresses = append(addresses, n.Status.Addresses[at].Address)
 		}
 	}
-	return "", false
+	return addresses
 }
+
+// familiesOf: a Service that does not say its families has addresses of IPv4.
+func familiesOf(s *corev1.Service) []corev1.IPFamily {
+	if len(s.Spec.IPFamilies) == 0 {
+		return []corev1.IPFamily{corev1.IPv4Protocol}
+	}
+	return s.Spec.IPFamilies
+}
+
+func hasIPv4(s *corev1.Service) bool { return slices.Contains(familiesOf(s), corev1.IPv4Protocol) }
 
 // fromPool gives each Service one address: the one it has, else the one it asks for, else any.
 func (s Source) fromPool(services []*corev1.Service) []decision {
@@ -162,10 +178,13 @@ func (s Source) kept(service *corev1.Service) (netip.Addr, bool) {
 	}
 	ip, err := netip.ParseAddr(ingress[0].IP)
 	asked := service.Spec.LoadBalancerIP
-	return ip, err == nil && s.has(ip) && (asked == "" || asked == ip.String())
+	return ip, err == nil && s.has(ip) && hasIPv4(service) && (asked == "" || asked == ip.String())
 }
 
 func (s Source) choose(service *corev1.Service, taken map[netip.Addr]bool) (ip netip.Addr, reason, message string) {
+	if !hasIPv4(service) {
+		return ip, "NoIPv6InPool", "the pool of load balancer addresses has IPv4 only, and the Service IPv6 only"
+	}
 	if asked := service.Spec.LoadBalancerIP; asked != "" {
 		ip, err := netip.ParseAddr(asked)
 		switch {

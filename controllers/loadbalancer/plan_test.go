@@ -38,6 +38,9 @@ func asks(ip string) change { return func(s *corev1.Service) { s.Spec.LoadBalanc
 func ofClass(class string) change {
 	return func(s *corev1.Service) { s.Spec.LoadBalancerClass = &class }
 }
+func families(families ...corev1.IPFamily) change {
+	return func(s *corev1.Service) { s.Spec.IPFamilies = families }
+}
 func local(s *corev1.Service) {
 	s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 }
@@ -61,13 +64,17 @@ func TestPlan(t *testing.T) {
 		node("excluded", "192.0.2.4", func(n *corev1.Node) { n.Labels[corev1.LabelNodeExcludeBalancers] = "" }),
 		node("simulated", "192.0.2.5", func(n *corev1.Node) { n.Labels[simulatedLabel] = "x" }),
 	}
-	const both = "192.0.2.1 192.0.2.2"
+	const both, four, six = "192.0.2.1 192.0.2.2", corev1.IPv4Protocol, corev1.IPv6Protocol
 	for name, c := range map[string]struct {
 		source   string
 		services []*corev1.Service
 		want     map[string]string // the addresses of each Service, or why it has none
 	}{
 		"nodes":                   {"", []*corev1.Service{balanced("x", 1)}, map[string]string{"x": both}},
+		"nodes of IPv6":           {"", []*corev1.Service{balanced("x", 1, families(six))}, map[string]string{"x": "2001:db8::1"}},
+		"nodes of both families":  {"", []*corev1.Service{balanced("x", 1, families(six, four))}, map[string]string{"x": both + " 2001:db8::1"}},
+		"a pool and both":         {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, families(four, six))}, map[string]string{"x": "198.51.100.8"}},
+		"a pool and IPv6":         {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, families(six))}, map[string]string{"x": "NoIPv6InPool"}},
 		"nodes with endpoints":    {"", []*corev1.Service{balanced("x", 1, local)}, map[string]string{"x": "192.0.2.2"}},
 		"one port twice":          {"", []*corev1.Service{balanced("x", 1), balanced("y", 2)}, map[string]string{"x": "PortTaken", "y": both}},
 		"one port, two protocols": {"", []*corev1.Service{balanced("x", 1), balanced("y", 2, port(80, corev1.ProtocolUDP))}, map[string]string{"x": both, "y": both}},

@@ -151,8 +151,13 @@ func (t *tracer) noSuchName(name string) {
 	t.stop("dns", name, says, change)
 }
 
-// toAddresses goes to all of a name's addresses: those of pods behind a headless Service are many.
+// toAddresses goes to all of a name's addresses of IPv4: those of pods behind a headless Service are many.
 func (t *tracer) toAddresses(addresses []netip.Addr) error {
+	if of4 := slices.DeleteFunc(slices.Clone(addresses), netip.Addr.Is6); len(of4) > 0 {
+		addresses = of4
+	} else {
+		return t.toAddress(addresses[0])
+	}
 	if len(addresses) == 1 || t.to.Port == 0 {
 		return t.toAddress(addresses[0])
 	}

@@ -361,3 +361,25 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoFamilies: of two addresses that of IPv4 is followed; of one of IPv6 the answer says that it is not.
+func TestTwoFamilies(t *testing.T) {
+	for _, c := range []struct {
+		ips  []string
+		want Verdict
+	}{{[]string{"fd96::7", "10.96.0.7"}, Arrives}, {[]string{"10.96.0.7", "fd96::7"}, Arrives}, {[]string{"fd96::7"}, Unsure}} {
+		w := shop()
+		w.service("web").Spec.ClusterIP, w.service("web").Spec.ClusterIPs = c.ips[0], c.ips
+		question, err := Parse("shop", "client", "service/web:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := Trace(w.withEndpoints(), question)
+		if err != nil || answer.Verdict != c.want || c.want == Unsure && !strings.Contains(answer.Why, "only packets of IPv4 are traced") {
+			t.Errorf("%v: %+v, %v", c.ips, answer, err)
+		}
+	}
+	if _, err := Parse("shop", "client", "fd42::2"); !errors.Is(err, ErrTo) {
+		t.Errorf("an address of IPv6: %v", err)
+	}
+}

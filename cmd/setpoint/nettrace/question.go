@@ -14,7 +14,7 @@ import (
 // Errors of questions.
 var (
 	ErrFrom = errors.New("FROM is a pod: NAME or NAMESPACE/NAME")
-	ErrTo   = errors.New("TO is pod/NAME, service/NAME, a DNS name or an address, and :PORT or :PORT/udp if need be")
+	ErrTo   = errors.New("TO is pod/NAME, service/NAME, a DNS name or an IPv4 address, and :PORT or :PORT/udp if need be")
 )
 
 // Kinds of targets.

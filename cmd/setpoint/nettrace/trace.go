@@ -120,7 +120,7 @@ func (t *tracer) toService(s *corev1.Service) error {
 	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == corev1.ClusterIPNone {
 		return t.toName(s.Name + "." + s.Namespace + ".svc." + clusterDomain + ".")
 	}
-	address, err := netip.ParseAddr(s.Spec.ClusterIP)
+	address, err := clusterAddress(s)
 	if err != nil {
 		t.stop("service", serviceName(s), "it has no cluster address", "")
 		return nil
@@ -131,6 +131,16 @@ func (t *tracer) toService(s *corev1.Service) error {
 		}
 	}
 	return t.toAddress(address)
+}
+
+// clusterAddress is that of IPv4, if the Service has one.
+func clusterAddress(s *corev1.Service) (netip.Addr, error) {
+	for _, text := range s.Spec.ClusterIPs {
+		if address, err := netip.ParseAddr(text); err == nil && address.Is4() {
+			return address, nil
+		}
+	}
+	return netip.ParseAddr(s.Spec.ClusterIP)
 }
 
 func hasPort(s *corev1.Service, to Target) bool {
@@ -173,6 +183,11 @@ func (t *tracer) at(address netip.Addr, port uint16) network.ServiceAddress {
 
 // toAddress goes to an address: a Service's, a node's, a pod's, or one outside of the cluster.
 func (t *tracer) toAddress(address netip.Addr) error {
+	if address.Is6() {
+		t.steps = append(t.steps, Step{Step: "route", Verdict: Unsure, Object: address.String(), Says: "only packets of IPv4 are traced",
+			Change: "ask for the address of IPv4, if it has one"})
+		return nil
+	}
 	owners := t.ServicesAt(address)
 	port := t.to.Port
 	if port == 0 && len(owners) == 1 && len(owners[0].Spec.Ports) == 1 {
