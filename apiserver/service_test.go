@@ -154,33 +154,6 @@ func TestNodePortsOfOneService(t *testing.T) {
 	}
 }
 
-// TestAddressFamilies: the cluster has addresses of version 4 only.
-func TestAddressFamilies(t *testing.T) {
-	server, _ := newServer(t)
-	for name, test := range map[string]struct {
-		spec     string
-		families int
-		refused  string
-	}{
-		"preferred":           {`,"ipFamilyPolicy":"PreferDualStack"`, 1, ""},
-		"required":            {`,"ipFamilyPolicy":"RequireDualStack"`, 0, "this cluster is not configured for dual-stack services"},
-		"the other":           {`,"ipFamilies":["IPv6"]`, 0, "not configured on this cluster"},
-		"headless":            {`,"clusterIP":"None","selector":{"a":"b"}`, 1, ""},
-		"headless, elsewhere": {`,"clusterIP":"None"`, 2, ""},
-		"two, single":         {`,"clusterIP":"None","ipFamilies":["IPv4","IPv6"],"ipFamilyPolicy":"SingleStack"`, 0, "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"},
-	} {
-		got := call{method: "POST", path: svcPath + "?dryRun=All", body: svcBody("s", test.spec)}.do(t, server)
-		if test.refused != "" {
-			refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: test.refused}.check(t, name, got)
-			continue
-		}
-		made := mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath + "?dryRun=All", body: svcBody("s", test.spec)})
-		if len(made.Spec.IPFamilies) != test.families || made.Spec.IPFamilyPolicy == nil {
-			t.Errorf("%s: families %v, policy %v", name, made.Spec.IPFamilies, made.Spec.IPFamilyPolicy)
-		}
-	}
-}
-
 // TestHealthPort: a balancer needs its port even if it needs no node ports, until it
 // is no balancer any more.
 func TestHealthPort(t *testing.T) {

@@ -180,6 +180,42 @@ func TestServicesHaveTheirRange(t *testing.T) {
 	l.stop(s)
 }
 
+// TestASecondFamilyIsAdded: to the ServiceCIDR and what nodes go by, while Services and nodes stay as they are; it never goes away.
+func TestASecondFamilyIsAdded(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	l := newLone(t)
+	s, client := l.start("", 0)
+	l.inForce(ctx, s, client, podnetwork.Default().String())
+	manyNodes(ctx, t, client, 1)
+	l.stop(s)
+	const services, inForce = "10.96.0.0/16,fd96::/112", "10.42.0.0/16 by /24, fd42::/56 by /64"
+	s, client = l.startWith("10.42.0.0/16,fd42::/56", 0, services)
+	l.inForce(ctx, s, client, inForce)
+	shown, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, podnetwork.ServiceCIDR, metav1.GetOptions{})
+	if err != nil || strings.Join(shown.Spec.CIDRs, ",") != services {
+		t.Errorf("%+v, %v", shown.Spec, err)
+	}
+	if got := l.addressOf(ctx, client, "default", "kubernetes"); got != "10.96.0.1" {
+		t.Errorf("the API has %s", got)
+	}
+	node, err := client.CoreV1().Nodes().Get(ctx, "n000", metav1.GetOptions{})
+	if err != nil || len(node.Spec.PodCIDRs) != 1 {
+		t.Errorf("%+v, %v", node.Spec, err)
+	}
+	l.stop(s)
+	for _, flags := range [][2]string{{"", ""}, {"10.42.0.0/16,fd42::/56", "10.96.0.0/16,fd97::/112"}} {
+		s, _ = l.startWith(flags[0], 0, flags[1])
+		if err := s.Wait(ctx); !errors.Is(err, podnetwork.ErrServicesStay) {
+			t.Errorf("started with %v: %v", flags, err)
+		}
+		l.stop(s)
+	}
+	s, client = l.startWith("10.42.0.0/16,fd42::/56", 0, services)
+	l.inForce(ctx, s, client, inForce)
+	l.stop(s)
+}
+
 // addressOf waits for a Service.
 func (l *lone) addressOf(ctx context.Context, client kubernetes.Interface, namespace, name string) string {
 	l.t.Helper()
@@ -197,6 +233,10 @@ func (l *lone) addressOf(ctx context.Context, client kubernetes.Interface, names
 // manyNodes creates nodes and waits until each has a range of its own.
 func manyNodes(ctx context.Context, t *testing.T, client kubernetes.Interface, count int) {
 	t.Helper()
+	network, _, err := podnetwork.Read(ctx, client)
+	if err != nil {
+		t.Fatal(err)
+	}
 	events, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +259,7 @@ func manyNodes(ctx context.Context, t *testing.T, client kubernetes.Interface, c
 		if cidr == "" {
 			continue
 		}
-		if p := netip.MustParsePrefix(cidr); p.Bits() != 25 || !netip.MustParsePrefix("10.40.0.0/14").Contains(p.Addr()) {
+		if _, ok := network.Range(cidr); !ok {
 			t.Errorf("%s has %s", node.Name, cidr)
 		}
 		if other := owners[cidr]; other != "" && other != node.Name {
