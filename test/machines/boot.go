@@ -86,6 +86,7 @@ func (s *bootSpec) network() error {
 		if parseErr != nil {
 			return parseErr
 		}
+		address.Flags = unix.IFA_F_NODAD // an address of IPv6 is there at once
 		err = errors.Join(err, netlink.AddrAdd(card, address))
 	}
 	if s.Gateway == "" || err != nil {

@@ -15,11 +15,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/setpoint-io/setpoint/agent/network"
 )
 
 const (
 	machineCount = 3
 	networkBits  = "/24"
+	secondBits   = "/64"
 	// requestLimit bounds one request to one server.
 	requestLimit = 2 * time.Second
 	pollInterval = 50 * time.Millisecond
@@ -34,29 +37,31 @@ type Cluster struct {
 	binary, dir string
 	// segments are the links to which machines are connected.
 	segments []segment
+	// dual: addresses are of both families.
+	dual bool
 }
 
 // New boots three machines on one link with the binary given. They end with the test.
 func New(t *testing.T, binary string) *Cluster {
 	t.Helper()
-	return boot3(t, binary, 1, 1, 1)
+	return boot3(t, binary, false, 1, 1, 1)
 }
 
-// NewRouted boots three machines, the last one behind a router.
+// NewRouted boots three machines, the last one behind a router. They have addresses of both families if the kernel has.
 func NewRouted(t *testing.T, binary string) *Cluster {
 	t.Helper()
-	return boot3(t, binary, 1, 1, 2)
+	return boot3(t, binary, network.HasIPv6(), 1, 1, 2)
 }
 
-func boot3(t *testing.T, binary string, at ...segment) *Cluster {
+func boot3(t *testing.T, binary string, dual bool, at ...segment) *Cluster {
 	t.Helper()
-	c := &Cluster{binary: binary, dir: t.TempDir(), segments: slices.Compact(slices.Clone(at))}
+	c := &Cluster{binary: binary, dir: t.TempDir(), segments: slices.Compact(slices.Clone(at)), dual: dual}
 	for i := range machineCount {
 		c.Machines = append(c.Machines, &Machine{
 			Server: fmt.Sprintf("server-%d", i+1), IP: at[i].address(i + 1), segment: at[i],
 			// Control groups bear the node's name, and all tests of this host share them.
 			Node:    fmt.Sprintf("machine-%d-%d", os.Getpid(), i+1),
-			cluster: c, dir: filepath.Join(c.dir, fmt.Sprintf("machine-%d", i+1)),
+			cluster: c, number: i + 1, dir: filepath.Join(c.dir, fmt.Sprintf("machine-%d", i+1)),
 		})
 	}
 	t.Cleanup(func() {

@@ -27,6 +27,7 @@ type Machine struct {
 	PodNetwork string
 
 	cluster *Cluster
+	number  int // from 1 on
 	dir     string
 	segment segment
 	port    netlink.Link // its cable's end at the bridge
@@ -63,7 +64,12 @@ func (m *Machine) PowerOn() error {
 func (m *Machine) spec() bootSpec {
 	servers, endpoints := m.cluster.servers()
 	agent := []string{m.cluster.binary, "agent", "--servers", endpoints, "--token-file", "/etc/setpoint/join/node.token"}
+	server := []string{m.cluster.binary, "server", "--name", m.Server, "--trust-dir", "/etc/setpoint", "--initial-servers", servers}
 	addresses := []string{m.IP + networkBits}
+	if m.cluster.dual {
+		server = append(server, "--pod-cidr=10.42.0.0/16,fd42::/56", "--service-cidr=10.96.0.0/16,fd96::/112")
+		addresses = append(addresses, m.segment.second(m.number)+secondBits)
+	}
 	if m.NodeIP != "" {
 		agent, addresses = append(agent, "--node-ip", m.NodeIP), append(addresses, m.NodeIP+networkBits)
 	}
@@ -74,7 +80,7 @@ func (m *Machine) spec() bootSpec {
 		Hostname: m.Node, Addresses: addresses, Gateway: m.cluster.gateway(m.segment),
 		DataDir: m.dataDir(), TrustDir: m.cluster.trustDir(), LogDir: m.dir,
 		Commands: map[string][]string{
-			"server": {m.cluster.binary, "server", "--name", m.Server, "--trust-dir", "/etc/setpoint", "--initial-servers", servers},
+			"server": server,
 			"agent":  agent,
 		},
 	}

@@ -18,6 +18,9 @@ func (s segment) bridge() string { return fmt.Sprintf("rack%d", s) }
 
 func (s segment) address(host int) string { return fmt.Sprintf("10.213.%d.%d", s, host) }
 
+// second is an address of IPv6. Nobody routes those between segments.
+func (s segment) second(host int) string { return fmt.Sprintf("fd13:%d::%d", s, host) }
+
 func addSegments(segments []segment) error {
 	if len(segments) > 1 {
 		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
