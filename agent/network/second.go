@@ -42,6 +42,13 @@ func (e Endpoint) in(f family) netip.Addr {
 	return e.Address
 }
 
+// IsDual reports whether the node's pods have addresses of both families.
+func (n *Network) IsDual() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.second.IsValid()
+}
+
 // addSecondGateway gives the bridge its address in the second range. Neighbours are not asked whether they have it: nobody else
 // can, and until they had answered it could not be used.
 func (n *Network) addSecondGateway(bridge netlink.Link, pool *addresses) error {

@@ -15,8 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/setpoint-io/setpoint/agent/network"
 )
 
 const (
@@ -47,10 +45,10 @@ func New(t *testing.T, binary string) *Cluster {
 	return boot3(t, binary, false, 1, 1, 1)
 }
 
-// NewRouted boots three machines, the last one behind a router. They have addresses of both families if the kernel has.
-func NewRouted(t *testing.T, binary string) *Cluster {
+// NewRouted boots three machines, the last one behind a router; dual, with addresses of both families.
+func NewRouted(t *testing.T, binary string, dual bool) *Cluster {
 	t.Helper()
-	return boot3(t, binary, network.HasIPv6(), 1, 1, 2)
+	return boot3(t, binary, dual, 1, 1, 2)
 }
 
 func boot3(t *testing.T, binary string, dual bool, at ...segment) *Cluster {

@@ -30,7 +30,7 @@ func TestTwoSegments(t *testing.T) {
 	if err := Missing(); err != nil {
 		t.Skip("needs root:", err)
 	}
-	c := NewRouted(t, binary(t))
+	c := NewRouted(t, binary(t), network.HasIPv6())
 	Until(t, patience, c.nodesNotReady)
 	c.deploy(t, "web", machineCount)
 	for _, m := range c.Machines {

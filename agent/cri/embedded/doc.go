@@ -11,7 +11,7 @@
 // code 137 and reason Unknown, never as running; a damaged record costs its own pod, which is ended and can be
 // made anew, and nothing else; every call after which something may be left half done can be repeated; after a
 // removal no mount, interface, cgroup or process is left. Errors carry gRPC codes. Needs root and Linux 5.12.
-// Checkpoint and restore are refused (Unimplemented); host ports on IPv6 are not provided.
+// Checkpoint and restore are refused (Unimplemented).
 //
 // Lock order: Runtime.mu before a sandbox's or container's mu; neither is held while a process is waited for.
 //

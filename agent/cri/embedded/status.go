@@ -37,6 +37,7 @@ func (r *Runtime) Can() podfields.Node {
 	node := podfields.Embedded
 	node.NoSELinux = !machine.HasSELinux()
 	node.UserNamespaces = r.hasUsers()
+	node.HostPorts6 = r.network.IsDual()
 	return node
 }
 

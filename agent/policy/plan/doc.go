@@ -8,7 +8,7 @@
 // rules, so that a pod that comes or goes changes elements of sets and no rules, however many pods there are.
 // As upstream: a pod that a policy selects takes (or sends) only what one of its policies allows; a pod always reaches
 // itself; pods on the host's network are neither selected nor peers by label, they are known by their node's address; a named port is
-// the number that the receiving pod gives it. Pods have IPv4 addresses, so blocks of IPv6 match none of their packets.
+// the number that the receiving pod gives it. A pod has one address or one of each family, and a block is of one.
 //
 // Tested by a table of the scenarios of upstream's netpol suite, each also against a second reading of the
 // specification, packet by packet, and by worlds that are drawn at random.

@@ -1,7 +1,8 @@
-// Package table gives the kernel what agent/policy/plan plans: one nftables table for each bridge of pods.
+// Package table gives the kernel what agent/policy/plan plans: one nftables table for each bridge of pods, and
+// one of IPv6 beside it once a pod with such an address has policies.
 //
-// It owns that table, setpoint-<bridge>-policy-<number>. agent/policy calls Apply with each new plan; agent/network's
-// Uninstall removes the table by its name (network.PolicyTables). It imports the plan, and that name.
+// It owns these tables, setpoint-<bridge>-policy-<number>. agent/policy calls Apply with each new plan; agent/network's
+// Uninstall removes them by their name (network.PolicyTables). It imports the plan, and that name.
 //
 // Promises: no packet passes that neither the former nor the next plan allows, whatever it meets of a change. A change
 // costs what has changed: elements of sets, chains that are new. The first Apply of a process, and the one after a
