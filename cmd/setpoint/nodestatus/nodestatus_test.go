@@ -119,7 +119,7 @@ func TestOneScreenOfANode(t *testing.T) {
 func TestWaysToOtherNodes(t *testing.T) {
 	node := func(name, ip, cidr, facts string) corev1.Node {
 		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{plan.Annotation: facts}}}
-		n.Spec.PodCIDR = cidr
+		n.Spec.PodCIDR, n.Spec.PodCIDRs = strings.Split(cidr, ",")[0], strings.Split(cidr, ",")
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
 		return n
 	}
@@ -127,7 +127,7 @@ func TestWaysToOtherNodes(t *testing.T) {
 		node("far", "192.0.2.130", "10.42.2.0/24", `{"mode":"auto","subnets":["192.0.2.128/25"]}`),
 		node("near", "192.0.2.2", "10.42.1.0/24", `{"mode":"auto","subnets":["192.0.2.0/25"]}`),
 		node("own", "192.0.2.1", "10.42.0.0/24", `{"mode":"auto","subnets":["192.0.2.0/25"]}`),
-		node("old", "192.0.2.131", "10.42.3.0/24", ""),
+		node("old", "192.0.2.131", "10.42.3.0/24,fd42:0:0:3::/64", ""),
 		{ObjectMeta: metav1.ObjectMeta{Name: "play", Labels: map[string]string{simulatedLabel: "true"}}},
 	}
 	var out strings.Builder
@@ -136,10 +136,10 @@ func TestWaysToOtherNodes(t *testing.T) {
 	if err := Print(&out, []Report{report}, true, reportTime); err != nil {
 		t.Fatal(err)
 	}
-	want := `PODS OF   POD CIDR       ADDRESS       BY      BECAUSE
-far       10.42.2.0/24   192.0.2.130   vxlan   the nodes share no link
-near      10.42.1.0/24   192.0.2.2     route   both nodes are on 192.0.2.0/25
-old       10.42.3.0/24   192.0.2.131   none    the nodes share no link, and node old has not told that it can use VXLAN: its agent is older or has not run yet
+	want := `PODS OF   POD CIDR                       ADDRESS       BY      BECAUSE
+far       10.42.2.0/24                   192.0.2.130   vxlan   the nodes share no link
+near      10.42.1.0/24                   192.0.2.2     route   both nodes are on 192.0.2.0/25
+old       10.42.3.0/24,fd42:0:0:3::/64   192.0.2.131   none    the nodes share no link, and node old has not told that it can use VXLAN: its agent is older or has not run yet
 `
 	if !strings.Contains(out.String(), want) {
 		t.Errorf("%s\nwant %s", out.String(), want)

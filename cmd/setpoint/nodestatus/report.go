@@ -39,6 +39,8 @@ type Other struct {
 	Node    string `json:"node"`
 	Address string `json:"address"`
 	PodCIDR string `json:"podCIDR"`
+	// PodCIDRs has the range of IPv6 too, if there is one.
+	PodCIDRs []string `json:"podCIDRs"`
 	plan.Choice
 }
 
@@ -50,7 +52,7 @@ func othersOf(node *corev1.Node, all []corev1.Node) []Other {
 			continue
 		}
 		peer := plan.NodeOf(&all[i])
-		others = append(others, Other{peer.Name, unknownAddress(peer.IP), all[i].Spec.PodCIDR, plan.Choose(plan.NodeOf(node), peer)})
+		others = append(others, Other{peer.Name, unknownAddress(peer.IP), all[i].Spec.PodCIDR, all[i].Spec.PodCIDRs, plan.Choose(plan.NodeOf(node), peer)})
 	}
 	slices.SortFunc(others, func(a, b Other) int { return cmp.Compare(a.Node, b.Node) })
 	return others

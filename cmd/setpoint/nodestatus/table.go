@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -75,7 +76,7 @@ func printOthers(t io.Writer, nodes []Report) {
 	fmt.Fprintln(t, "\nPODS OF\tPOD CIDR\tADDRESS\tBY\tBECAUSE")
 	for _, n := range nodes {
 		for _, o := range n.Others {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", o.Node, cmp.Or(o.PodCIDR, unknown), cmp.Or(o.Address, unknown), o.Way, o.Why)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", o.Node, cmp.Or(strings.Join(o.PodCIDRs, ","), unknown), cmp.Or(o.Address, unknown), o.Way, o.Why)
 		}
 	}
 }
