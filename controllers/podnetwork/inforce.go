@@ -93,8 +93,8 @@ func Write(ctx context.Context, client kubernetes.Interface, n Network) error {
 }
 
 // judgeServices fails with ErrServicesStay if others were asked for than the ServiceCIDR says. Where it has one of IPv4 only, one of
-// IPv6 may be added.
-func judgeServices(ctx context.Context, client kubernetes.Interface, asked Network) error {
+// IPv6 may be added; one that somebody else has added there ends no server that was started without.
+func judgeServices(ctx context.Context, client kubernetes.Interface, asked, inForce Network) error {
 	wanted := servicerange.Texts(servicerange.Or(asked.Services), asked.Services6)
 	object, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, ServiceCIDR, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -104,6 +104,9 @@ func judgeServices(ctx context.Context, client kubernetes.Interface, asked Netwo
 		return err
 	}
 	has := object.Spec.CIDRs
+	if !inForce.IsDual() && !asked.Services6.IsValid() {
+		has = has[:min(1, len(has))]
+	}
 	if len(has) > len(wanted) || !slices.Equal(has, wanted[:len(has)]) {
 		return fmt.Errorf("--service-cidr %s, but the cluster has %s: %w", strings.Join(wanted, ","), strings.Join(has, ","), ErrServicesStay)
 	}
@@ -121,7 +124,7 @@ func Judge(ctx context.Context, client kubernetes.Interface, asked Network) (wan
 	if err != nil {
 		return wanted, false, err
 	}
-	if err := judgeServices(ctx, client, asked); err != nil {
+	if err := judgeServices(ctx, client, asked, inForce); err != nil {
 		return wanted, false, err
 	}
 	wanted = asked.Or(inForce)

@@ -58,6 +58,28 @@ func TestRange(t *testing.T) {
 	}
 }
 
+// TestEditedServiceCIDR: what somebody adds to it ends no server that was started as before, nor is it replaced.
+func TestEditedServiceCIDR(t *testing.T) {
+	client := fake.NewClientset(&networkingv1.ServiceCIDR{
+		ObjectMeta: metav1.ObjectMeta{Name: ServiceCIDR}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16", "fd97::/112"}},
+	})
+	if err := Write(t.Context(), client, Default()); err != nil {
+		t.Fatal(err)
+	}
+	if wanted, write, err := Judge(t.Context(), client, Network{}); err != nil || write || wanted != Default() {
+		t.Errorf("%+v, %v, %v", wanted, write, err)
+	}
+	for services, want := range map[string]error{"10.96.0.0/16,fd96::/112": ErrServicesStay, "10.96.0.0/16,fd97::/112": nil} {
+		asked, err := Parse(Flags{CIDR: "10.42.0.0/16,fd42::/56", Services: services})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Judge(t.Context(), client, asked); !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Errorf("%s: %v", services, err)
+		}
+	}
+}
+
 // TestInForce: what is written is read again, and who may change to what.
 func TestInForce(t *testing.T) {
 	single, dual := Flags{}, Flags{CIDR: "10.42.0.0/16,fd42::/56", Services: "10.96.0.0/16,fd96::/112"}
