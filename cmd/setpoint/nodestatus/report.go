@@ -52,7 +52,10 @@ func othersOf(node *corev1.Node, all []corev1.Node) []Other {
 			continue
 		}
 		peer := plan.NodeOf(&all[i])
-		others = append(others, Other{peer.Name, unknownAddress(peer.IP), all[i].Spec.PodCIDR, all[i].Spec.PodCIDRs, plan.Choose(plan.NodeOf(node), peer)})
+		others = append(others, Other{
+			Node: peer.Name, Address: unknownAddress(peer.IP), PodCIDR: all[i].Spec.PodCIDR, PodCIDRs: all[i].Spec.PodCIDRs,
+			Choice: plan.Choose(plan.NodeOf(node), peer),
+		})
 	}
 	slices.SortFunc(others, func(a, b Other) int { return cmp.Compare(a.Node, b.Node) })
 	return others
