@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/devices/devicestest"
 	"github.com/setpoint-io/setpoint/agent/devices/ledger"
+	"github.com/setpoint-io/setpoint/agent/topology"
 )
 
 const gpu = "example.com/gpu"
@@ -381,5 +383,38 @@ func TestAPluginThatDoesNotComeBack(t *testing.T) {
 	all, healthy := s.count()
 	if all.Value() != 1 || healthy.Value() != 0 || s.expired(begin.Add(gracePeriod-1)) || !s.expired(begin.Add(gracePeriod)) {
 		t.Errorf("%v %v", all, healthy)
+	}
+}
+
+// TestDevicesOfANode: hints say where the devices are, and a container gets those near to it.
+func TestDevicesOfANode(t *testing.T) {
+	n := newNode(t)
+	p := devicestest.New(gpu, "a", "b", "c")
+	p.Response = env
+	n.plugin(p)
+	n.counts("3/3")
+	n.mu.Lock()
+	for id, at := range map[string]int64{"a": 0, "b": 1, "c": 1} {
+		n.stocks[gpu].devices[id] = ledger.Device{ID: id, Healthy: true, NUMA: []int64{at}}
+	}
+	n.mu.Unlock()
+	pod, machine := asking("one", 2, 1), topology.NodesOf(0, 1)
+	both, second := topology.Hint{Nodes: machine}, topology.Hint{Nodes: topology.NodesOf(1), Preferred: true}
+	if diff := cmp.Diff(topology.Hints{gpu: {second, both}}, n.Hints(pod, &pod.Spec.Containers[0], machine)); diff != "" {
+		t.Error(diff)
+	}
+	both.Preferred = true
+	if diff := cmp.Diff(topology.Hints{gpu: {both}}, n.PodHints(pod, machine)); diff != "" {
+		t.Error(diff)
+	}
+	if err := n.AllocateContainer(t.Context(), pod, &pod.Spec.Containers[0], second.Nodes); err != nil {
+		t.Fatal(err)
+	}
+	if ids := n.Shares("one", "c0")[0].IDs(); !slices.Equal(ids, []string{"b", "c"}) {
+		t.Error(ids)
+	}
+	const want = "Allocate failed due to requested number of devices unavailable for example.com/gpu. Requested: 2, Available: 1, which is unexpected"
+	if err := n.AllocateContainer(t.Context(), asking("two", 2), &pod.Spec.Containers[0], 0); err == nil || err.Error() != want {
+		t.Error(err)
 	}
 }

@@ -133,7 +133,7 @@ func TestInitContainersThatHaveEnded(t *testing.T) {
 
 // TestPodsByChance: no node gives more than it has, and a node is in one group, or gives by itself.
 func TestPodsByChance(t *testing.T) {
-	for seed := range 100 {
+	for seed := range 40 {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		p, s := static(t, "8Gi", "6Gi", "6Gi", "3Gi"), State{}
 		for step := range 30 {
