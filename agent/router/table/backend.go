@@ -3,6 +3,7 @@ package table
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -82,7 +83,7 @@ func NewBackend(
 			return made
 		}
 		made.Protocol = protocolOf(said, port)
-		made.Endpoints = endpoints(slicesOf(namespace, name), port.Name)
+		made.Endpoints = endpoints(slicesOf(namespace, name), port.Name, service.Spec.IPFamilies)
 	}
 	return made
 }
@@ -116,10 +117,25 @@ func protocolOf(said Protocol, port *corev1.ServicePort) Protocol {
 	return HTTP
 }
 
-// endpoints are those that are ready; if there are none, those that still serve while they end (KEP-1669).
-func endpoints(slices []*discoveryv1.EndpointSlice, portName string) []netip.AddrPort {
+// endpoints are those of the Service's first family: a pod with two addresses is one endpoint. Where that has none, those of the
+// other count.
+func endpoints(all []*discoveryv1.EndpointSlice, portName string, families []corev1.IPFamily) []netip.AddrPort {
+	if len(families) < 2 {
+		return endpointsIn(all, portName)
+	}
+	for _, family := range families {
+		isOther := func(s *discoveryv1.EndpointSlice) bool { return s.AddressType != discoveryv1.AddressType(family) }
+		if found := endpointsIn(slices.DeleteFunc(slices.Clone(all), isOther), portName); len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+// endpointsIn are those that are ready; if there are none, those that still serve while they end (KEP-1669).
+func endpointsIn(all []*discoveryv1.EndpointSlice, portName string) []netip.AddrPort {
 	var ready, ending []netip.AddrPort
-	for _, s := range slices {
+	for _, s := range all {
 		port := slicePort(s, portName)
 		if port == 0 || s.AddressType == discoveryv1.AddressTypeFQDN {
 			continue

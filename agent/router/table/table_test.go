@@ -226,6 +226,25 @@ func port(i *networkingv1.Ingress) *networkingv1.ServiceBackendPort {
 
 func TestEndpoints(t *testing.T) {
 	ready, waits, ends := endpoint("10.0.0.1", true, true, false), endpoint("10.0.0.2", false, false, false), endpoint("10.0.0.3", false, true, true)
+	six := slice("http", 8080, endpoint("fd42::1", true, true, false))
+	six.AddressType = discoveryv1.AddressTypeIPv6
+	four := slice("http", 8080, ready)
+	four.AddressType = discoveryv1.AddressTypeIPv4
+	for families, want := range map[string]string{
+		"": "[[fd42::1]:8080 10.0.0.1:8080]", "IPv4 IPv6": "[10.0.0.1:8080]", "IPv6 IPv4": "[[fd42::1]:8080]",
+	} {
+		var of []corev1.IPFamily
+		for _, family := range strings.Fields(families) {
+			of = append(of, corev1.IPFamily(family))
+		}
+		if got := fmt.Sprint(endpoints([]*discoveryv1.EndpointSlice{six, four}, "http", of)); got != want {
+			t.Errorf("families %s: %s, want %s", families, got, want)
+		}
+	}
+	both := []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	if got := fmt.Sprint(endpoints([]*discoveryv1.EndpointSlice{six}, "http", both)); got != "[[fd42::1]:8080]" {
+		t.Errorf("none of the first family: %s", got)
+	}
 	for name, test := range map[string]struct {
 		slices []*discoveryv1.EndpointSlice
 		want   string
@@ -236,7 +255,7 @@ func TestEndpoints(t *testing.T) {
 		"not known to be unready":        {[]*discoveryv1.EndpointSlice{slice("http", 1, discoveryv1.Endpoint{Addresses: []string{"10.0.0.9"}})}, "[10.0.0.9:1]"},
 		"none on the node itself":        {[]*discoveryv1.EndpointSlice{slice("http", 1, endpoint("127.0.0.1", true, true, false), endpoint("169.254.169.254", true, true, false), endpoint("x", true, true, false))}, "[]"},
 	} {
-		if got := fmt.Sprint(endpoints(test.slices, "http")); got != test.want {
+		if got := fmt.Sprint(endpoints(test.slices, "http", nil)); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
