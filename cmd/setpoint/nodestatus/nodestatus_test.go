@@ -125,8 +125,8 @@ func TestWaysToOtherNodes(t *testing.T) {
 	}
 	all := []corev1.Node{
 		node("far", "192.0.2.130", "10.42.2.0/24", `{"mode":"auto","subnets":["192.0.2.128/25"]}`),
-		node("near", "192.0.2.2", "10.42.1.0/24", `{"mode":"auto","subnets":["192.0.2.0/25"]}`),
-		node("own", "192.0.2.1", "10.42.0.0/24", `{"mode":"auto","subnets":["192.0.2.0/25"]}`),
+		node("near", "192.0.2.2", "10.42.1.0/24,fd42:0:0:1::/64", `{"mode":"auto","subnets":["192.0.2.0/25"]}`),
+		node("own", "192.0.2.1", "10.42.0.0/24,fd42::/64", `{"mode":"auto","subnets":["192.0.2.0/25"]}`),
 		node("old", "192.0.2.131", "10.42.3.0/24,fd42:0:0:3::/64", ""),
 		{ObjectMeta: metav1.ObjectMeta{Name: "play", Labels: map[string]string{simulatedLabel: "true"}}},
 	}
@@ -139,6 +139,7 @@ func TestWaysToOtherNodes(t *testing.T) {
 	want := `PODS OF   POD CIDR                       ADDRESS       BY      BECAUSE
 far       10.42.2.0/24                   192.0.2.130   vxlan   the nodes share no link
 near      10.42.1.0/24                   192.0.2.2     route   both nodes are on 192.0.2.0/25
+          fd42:0:0:1::/64                              vxlan   node own has no IPv6 address
 old       10.42.3.0/24,fd42:0:0:3::/64   192.0.2.131   none    the nodes share no link, and node old has not told that it can use VXLAN: its agent is older or has not run yet
 `
 	if !strings.Contains(out.String(), want) {

@@ -42,6 +42,8 @@ type Other struct {
 	// PodCIDRs has the range of IPv6 too, if there is one.
 	PodCIDRs []string `json:"podCIDRs"`
 	plan.Choice
+	// Second is how pods' addresses of IPv6 are reached, if it is by another way.
+	Second *plan.Choice `json:"second,omitempty"`
 }
 
 // othersOf are all nodes but the one, and those without a network of their own.
@@ -51,14 +53,23 @@ func othersOf(node *corev1.Node, all []corev1.Node) []Other {
 		if _, simulated := all[i].Labels[simulatedLabel]; simulated || all[i].Name == node.Name {
 			continue
 		}
-		peer := plan.NodeOf(&all[i])
-		others = append(others, Other{
-			Node: peer.Name, Address: unknownAddress(peer.IP), PodCIDR: all[i].Spec.PodCIDR, PodCIDRs: all[i].Spec.PodCIDRs,
-			Choice: plan.Choose(plan.NodeOf(node), peer),
-		})
+		others = append(others, otherOf(plan.NodeOf(node), &all[i]))
 	}
 	slices.SortFunc(others, func(a, b Other) int { return cmp.Compare(a.Node, b.Node) })
 	return others
+}
+
+func otherOf(own plan.Node, node *corev1.Node) Other {
+	peer := plan.NodeOf(node)
+	other := Other{
+		Node: peer.Name, Address: unknownAddress(peer.IP), PodCIDR: node.Spec.PodCIDR, PodCIDRs: node.Spec.PodCIDRs, Choice: plan.Choose(own, peer),
+	}
+	if own.PodCIDR6.IsValid() && peer.PodCIDR6.IsValid() {
+		if second := plan.ChooseSecond(own, peer); second.Way != other.Way {
+			other.Second = &second
+		}
+	}
+	return other
 }
 
 // simulatedLabel marks nodes whose pods have no network.

@@ -76,8 +76,20 @@ func printOthers(t io.Writer, nodes []Report) {
 	fmt.Fprintln(t, "\nPODS OF\tPOD CIDR\tADDRESS\tBY\tBECAUSE")
 	for _, n := range nodes {
 		for _, o := range n.Others {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", o.Node, cmp.Or(strings.Join(o.PodCIDRs, ","), unknown), cmp.Or(o.Address, unknown), o.Way, o.Why)
+			printWays(t, o)
 		}
+	}
+}
+
+// printWays has a line for each way: one, unless the second range is reached by another.
+func printWays(t io.Writer, o Other) {
+	ranges := strings.Join(o.PodCIDRs, ",")
+	if o.Second != nil {
+		ranges = o.PodCIDR
+	}
+	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", o.Node, cmp.Or(ranges, unknown), cmp.Or(o.Address, unknown), o.Way, o.Why)
+	if o.Second != nil {
+		fmt.Fprintf(t, "\t%s\t\t%s\t%s\n", o.PodCIDRs[1], o.Second.Way, o.Second.Why)
 	}
 }
 
