@@ -33,7 +33,9 @@ func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
 	if !machine.HasSELinux() {
 		labels = codes.OK
 	}
-	ports := []*runtimeapi.PortMapping{{HostPort: 80, ContainerPort: 80}, {HostPort: 81, ContainerPort: 81, HostIp: "::1"}}
+	ports := []*runtimeapi.PortMapping{
+		{HostPort: 80, ContainerPort: 80}, {HostPort: 81, ContainerPort: 81, HostIp: "::1"}, {HostPort: 82, ContainerPort: 82, HostIp: "fe80::1%eth0"},
+	}
 	for name, tc := range map[string]struct {
 		err  error
 		want codes.Code
@@ -43,7 +45,8 @@ func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
 			c.Linux.SecurityContext.NamespaceOptions.UsernsOptions = &runtimeapi.UserNamespace{Mode: runtimeapi.NamespaceMode_POD}
 		}), codes.InvalidArgument},
 		"host ports":       {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.PortMappings = ports[:1] }), codes.OK},
-		"host ports, IPv6": {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.PortMappings = ports }), codes.InvalidArgument},
+		"host ports, IPv6": {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.PortMappings = ports[:2] }), codes.OK},
+		"host ports, zone": {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.PortMappings = ports }), codes.InvalidArgument},
 		"host ports of the host": {sandbox(func(c *runtimeapi.PodSandboxConfig) {
 			c.PortMappings = ports
 			c.Linux.SecurityContext.NamespaceOptions.Network = runtimeapi.NamespaceMode_NODE
