@@ -16,7 +16,7 @@ func containerTypes() []Type {
 		}},
 		{Of: corev1.ContainerRestartRuleOnExitCodes{}, Enforced: "operator values"},
 		{Of: corev1.ContainerPort{}, Enforced: "name containerPort protocol hostPort", Rules: []Rule{
-			{Fields: "hostIP", Verdict: Refused, Why: "its pods have addresses of IPv4 only", When: opensHostPort6,
+			{Fields: "hostIP", Verdict: Refused, Why: "it needs a node whose pods have addresses of IPv6", When: opensHostPort6,
 				Values: "of IPv6 with `hostPort`, without `hostNetwork`", Unless: func(n Node) bool { return n.HostPorts6 }},
 		}},
 		{Of: corev1.EnvFromSource{}, Enforced: "prefix configMapRef secretRef"},

@@ -112,7 +112,7 @@ func TestFind(t *testing.T) {
 			[]string{"spec.hostUsers: Setpoint's agent refuses the pod: it has no user namespaces"}},
 		"host port": {corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 80, HostIP: "127.0.0.1"}}}}}, Embedded, nil},
 		"host port, IPv6": {corev1.PodSpec{InitContainers: []corev1.Container{{}, {Ports: []corev1.ContainerPort{{}, {HostPort: 80, HostIP: "::"}}}}}, Embedded,
-			[]string{"spec.initContainers[1].ports[1].hostIP: Setpoint's agent refuses the pod: its pods have addresses of IPv4 only"}},
+			[]string{"spec.initContainers[1].ports[1].hostIP: Setpoint's agent refuses the pod: it needs a node whose pods have addresses of IPv6"}},
 		"host port, IPv6, of a runtime that has them": {corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 80, HostIP: "::1"}}}}}, Node{HostPorts6: true}, nil},
 		"host port, IPv6, of the host":                {corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{HostPort: 80, HostIP: "::1"}}}}}, Embedded, nil},
 		"options of mounts of an ephemeral container": {corev1.PodSpec{EphemeralContainers: []corev1.EphemeralContainer{{
