@@ -62,7 +62,8 @@ func othersOf(node *corev1.Node, all []corev1.Node) []Other {
 func otherOf(own plan.Node, node *corev1.Node) Other {
 	peer := plan.NodeOf(node)
 	other := Other{
-		Node: peer.Name, Address: unknownAddress(peer.IP), PodCIDR: node.Spec.PodCIDR, PodCIDRs: node.Spec.PodCIDRs, Choice: plan.Choose(own, peer),
+		Node: peer.Name, Address: unknownAddress(peer.IP), PodCIDR: node.Spec.PodCIDR, PodCIDRs: node.Spec.PodCIDRs,
+		Choice: plan.Choose(own, peer),
 	}
 	if own.PodCIDR6.IsValid() && peer.PodCIDR6.IsValid() {
 		if second := plan.ChooseSecond(own, peer); second.Way != other.Way {
