@@ -134,11 +134,8 @@ func (t *familyTable) made() bool {
 	return t.number > 0
 }
 
-// exists reports whether there is a table, of this process or a former one.
+// exists reports whether the kernel has a table.
 func (t *familyTable) exists() bool {
-	if t.made() {
-		return true
-	}
 	numbers, err := t.numbers()
 	return err == nil && len(numbers) > 0
 }

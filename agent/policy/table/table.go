@@ -3,26 +3,32 @@ package table
 import (
 	"errors"
 	"net/netip"
+	"sync"
 
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/policy/plan"
 )
 
 // Table is what the kernel enforces for the pods of a bridge: a table of IPv4, and one of IPv6 once pods with such addresses have
-// policies.
-type Table struct{ inet, inet6 familyTable }
+// policies. left reports whether a former process has left one of IPv6; it looks once.
+type Table struct {
+	inet, inet6 familyTable
+	left        func() bool
+}
 
 // New returns the table for the pods of a bridge. Nothing is changed before the first Apply.
 func New(bridge string) *Table {
 	prefix := network.PolicyTables(bridge)
-	return &Table{inet: familyTable{family: inet, prefix: prefix}, inet6: familyTable{family: inet6, prefix: prefix}}
+	t := &Table{inet: familyTable{family: inet, prefix: prefix}, inet6: familyTable{family: inet6, prefix: prefix}}
+	t.left = sync.OnceValue(t.inet6.exists)
+	return t
 }
 
 // Apply makes the kernel enforce next, which must not be changed later.
 func (t *Table) Apply(next *plan.Table) error {
 	err := t.inet.apply(next.Of(netip.Addr.Is4))
 	second := next.Of(netip.Addr.Is6)
-	if len(second.Ingress)+len(second.Egress) == 0 && !t.inet6.exists() {
+	if len(second.Ingress)+len(second.Egress) == 0 && !t.inet6.made() && !t.left() {
 		return err
 	}
 	return errors.Join(err, t.inet6.apply(second))
@@ -31,7 +37,7 @@ func (t *Table) Apply(next *plan.Table) error {
 // Clear removes all tables, of this process and of former ones.
 func (t *Table) Clear() error {
 	err := t.inet.clear()
-	if !t.inet6.exists() {
+	if !t.inet6.made() && !t.left() {
 		return err
 	}
 	return errors.Join(err, t.inet6.clear())
