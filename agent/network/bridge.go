@@ -31,13 +31,13 @@ func (n *Network) setUpBridge(pool *addresses) error {
 	if err := netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(gateway)}); err != nil {
 		return fmt.Errorf("address %s: %w", gateway, err)
 	}
-	if err := errors.Join(ignoreRouters(n.config.Bridge), n.addSecondGateway(link, pool)); err != nil {
+	if err := errors.Join(ignoreRouters(n.config.Bridge), addSecondGateway(link, pool)); err != nil {
 		return err
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
 		return err
 	}
-	if err := n.routeServices(link); err != nil {
+	if err := n.routeServices(link, pool); err != nil {
 		return err
 	}
 	return n.enableForwarding()
@@ -45,8 +45,8 @@ func (n *Network) setUpBridge(pool *addresses) error {
 
 // routeServices leads the machine's own packets to Services to the bridge. None arrives there: the translation of what
 // leaves the machine sends them elsewhere, but only those that have a route. The route goes with the bridge.
-func (n *Network) routeServices(link netlink.Link) error {
-	for _, f := range n.families() {
+func (n *Network) routeServices(link netlink.Link, pool *addresses) error {
+	for _, f := range pool.families() {
 		services := n.config.Ranges.services(f)
 		if !services.IsValid() {
 			continue
@@ -98,7 +98,7 @@ func sysctl(name, value string) error {
 func (n *Network) Remove() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.addresses, n.second = nil, netip.Prefix{}
+	n.addresses = nil
 	err := errors.Join(n.removeTables(), n.removeGuard(), n.removeForwarding())
 	link, linkErr := netlink.LinkByName(n.config.Bridge)
 	if errors.As(linkErr, new(netlink.LinkNotFoundError)) {

@@ -131,28 +131,29 @@ func (n *Network) closePorts(endpoint Endpoint) error {
 	return n.setPorts(next)
 }
 
-// setPorts tells the kernel, in one transaction for each family, and forgets flows of UDP to ports that are closed. n.mu is held.
+// setPorts tells the kernel, in one transaction, and forgets flows of UDP to ports that are closed. n.mu is held.
 func (n *Network) setPorts(next map[netip.Addr]Endpoint) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
 	for _, f := range n.families() {
-		conn, err := nftables.New()
-		if err != nil {
-			return fmt.Errorf("nftables: %w", err)
-		}
 		rules := newRuleset(conn, f, n.portsTable())
 		if len(next) == 0 {
 			conn.DelTable(rules.table)
 		} else if err := rules.open(n.config.Bridge, next); err != nil {
-			return fmt.Errorf("nftables table %s: %w", rules.table.Name, err)
-		}
-		if err := conn.Flush(); err != nil {
-			return fmt.Errorf("nftables table %s: %w", rules.table.Name, err)
-		}
-		if err := f.forgetFlows(f.closedPorts(n.hostPorts, next)); err != nil {
-			return err
+			return fmt.Errorf("nftables table %s: %w", n.portsTable(), err)
 		}
 	}
+	if err := conn.Flush(); err != nil {
+		return fmt.Errorf("nftables table %s: %w", n.portsTable(), err)
+	}
+	before := n.hostPorts
 	n.hostPorts = next
-	return nil
+	for _, f := range n.families() {
+		err = errors.Join(err, f.forgetFlows(f.closedPorts(before, next)))
+	}
+	return err
 }
 
 func (n *Network) portsTable() string { return "setpoint-" + n.config.Bridge + "-ports" }

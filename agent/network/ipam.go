@@ -19,18 +19,20 @@ var (
 
 const lastAddressFile = "last-address"
 
-// addresses hands out host addresses of one prefix in turn. The first is the gateway's, the last the broadcast's.
+// addresses hands out host addresses of one prefix in turn. The first is the gateway's, the last the broadcast's. second is the
+// node's range of IPv6; invalid: its pods have none.
 type addresses struct {
 	mu     sync.Mutex
 	prefix netip.Prefix
+	second netip.Prefix
 	used   map[netip.Addr]bool
 	last   netip.Addr
 	// dir keeps the last address over restarts, so that a freed one is not handed out at once.
 	dir string
 }
 
-func newAddresses(prefix netip.Prefix, dir string) *addresses {
-	a := &addresses{prefix: prefix.Masked(), used: map[netip.Addr]bool{}, dir: dir}
+func newAddresses(prefix, second netip.Prefix, dir string) *addresses {
+	a := &addresses{prefix: prefix.Masked(), second: second.Masked(), used: map[netip.Addr]bool{}, dir: dir}
 	a.last = a.gateway()
 	if dir == "" {
 		return a

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -45,8 +44,6 @@ type Network struct {
 	config    Config
 	mu        sync.Mutex
 	addresses *addresses
-	// second is the node's range of IPv6; invalid: its pods have none.
-	second netip.Prefix
 	// connected are the pods by their host interfaces; guards: what they send is judged by the table of setGuard.
 	connected map[string]Endpoint
 	guards    bool
@@ -83,21 +80,20 @@ func (n *Network) SetPodCIDR(prefix, second netip.Prefix) error {
 		return fmt.Errorf("pod CIDR %s: want an IPv6 prefix with as many addresses as %s has", second, prefix)
 	}
 	if n.addresses != nil {
-		if n.addresses.prefix != prefix.Masked() || n.second != second.Masked() {
-			return fmt.Errorf("pod CIDR is %s already, refusing %s", joinPrefixes(n.addresses.prefix, n.second), joinPrefixes(prefix, second))
+		if has := n.addresses; has.prefix != prefix.Masked() || has.second != second.Masked() {
+			return fmt.Errorf("pod CIDR is %s already, refusing %s", joinPrefixes(has.prefix, has.second), joinPrefixes(prefix, second))
 		}
 		return nil
 	}
-	pool := newAddresses(prefix, n.config.StateDir)
-	n.second = second.Masked()
+	pool := newAddresses(prefix, second, n.config.StateDir)
 	if err := n.setUpBridge(pool); err != nil {
 		return fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
 	}
-	n.setUpTables(pool)
 	for _, endpoint := range n.connected {
 		pool.reserve(endpoint.Address)
 	}
 	n.addresses = pool
+	n.setUpTables(pool)
 	return nil
 }
 
@@ -119,7 +115,8 @@ func joinPrefixes(first, second netip.Prefix) string {
 
 // setUpTables makes what nftables does for pods. Without it they still reach each other.
 func (n *Network) setUpTables(pool *addresses) {
-	for f, pods := range n.ranges(pool) {
+	for _, f := range pool.families() {
+		pods := pool.of(f)
 		if err := n.masquerade(f, pods, n.config.Ranges.pods(f)); err != nil {
 			n.config.Logger.Warn("no masquerading: nftables is not usable", "err", err)
 		}
@@ -135,21 +132,12 @@ func (n *Network) setUpTables(pool *addresses) {
 	}
 }
 
-// ranges are the node's, by their families.
-func (n *Network) ranges(pool *addresses) iter.Seq2[family, netip.Prefix] {
-	return func(yield func(family, netip.Prefix) bool) {
-		if yield(inet, pool.prefix) && n.second.IsValid() {
-			yield(inet6, n.second)
-		}
-	}
-}
-
-// families are those of the node's pods.
+// families are those of the node's pods. n.mu is held.
 func (n *Network) families() []family {
-	if n.second.IsValid() {
-		return []family{inet, inet6}
+	if n.addresses == nil {
+		return []family{inet}
 	}
-	return []family{inet}
+	return n.addresses.families()
 }
 
 // SetRanges says which ranges cover the pods of all nodes: what goes there keeps its source; and which the Services. SetPodCIDR
@@ -214,7 +202,7 @@ func (n *Network) Attach(pod Pod) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	endpoint := Endpoint{
-		Address: address, Second: pool.sameIn(n.second, address), HostInterface: HostInterface(pod.ID), HostPorts: pod.HostPorts,
+		Address: address, Second: pool.inSecond(address), HostInterface: HostInterface(pod.ID), HostPorts: pod.HostPorts,
 	}
 	if pod.Admit != nil {
 		err = pod.Admit(endpoint)
@@ -302,7 +290,7 @@ func (n *Network) connect(pod Pod, endpoint Endpoint, pool *addresses) error {
 	if err := configurePod(handle, endpoint.Address, pool.gateway()); err != nil {
 		return err
 	}
-	if err := n.connectSecond(handle, endpoint); err != nil {
+	if err := connectSecond(handle, bridge, endpoint, pool); err != nil {
 		return err
 	}
 	return n.settle(handle, endpoint)

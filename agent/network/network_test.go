@@ -191,7 +191,7 @@ func TestSetPodCIDR(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	dir := t.TempDir()
-	pool := newAddresses(netip.MustParsePrefix("10.0.0.0/29"), dir)
+	pool := newAddresses(netip.MustParsePrefix("10.0.0.0/29"), netip.Prefix{}, dir)
 	next := func() string {
 		address, err := pool.allocate()
 		if err != nil {
@@ -215,7 +215,7 @@ func TestAddresses(t *testing.T) {
 	if got := next(); got != "10.0.0.2" {
 		t.Errorf("after going round: %s", got)
 	}
-	pool = newAddresses(netip.MustParsePrefix("10.0.0.0/29"), dir)
+	pool = newAddresses(netip.MustParsePrefix("10.0.0.0/29"), netip.Prefix{}, dir)
 	if got := next(); got != "10.0.0.3" {
 		t.Errorf("after a restart: %s, want the one behind the last", got)
 	}

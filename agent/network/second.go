@@ -11,17 +11,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sameIn is the address with the same number in a pod's second range, of IPv6, as the first one has in its own: who has one alone
-// has the other alone too. It is invalid if there is no such range.
-func (a *addresses) sameIn(second netip.Prefix, address netip.Addr) netip.Addr {
-	if !second.IsValid() {
+// inSecond is the address with the same number in the second range as the first one has in its own: who has one alone has the other
+// alone too. It is invalid if there is no such range.
+func (a *addresses) inSecond(address netip.Addr) netip.Addr {
+	if !a.second.IsValid() {
 		return netip.Addr{}
 	}
-	base, first, own := second.Masked().Addr().As16(), a.prefix.Addr().As4(), address.As4()
+	base, first, own := a.second.Addr().As16(), a.prefix.Addr().As4(), address.As4()
 	for i := range own {
 		base[12+i] |= own[i] ^ first[i]
 	}
 	return netip.AddrFrom16(base)
+}
+
+// families are those of the ranges.
+func (a *addresses) families() []family {
+	if a.second.IsValid() {
+		return []family{inet, inet6}
+	}
+	return []family{inet}
+}
+
+// of is the range of a family.
+func (a *addresses) of(f family) netip.Prefix {
+	if f.number == inet6.number {
+		return a.second
+	}
+	return a.prefix
 }
 
 // Addresses are the pod's, that of IPv4 first; none if it has no network of its own.
@@ -44,18 +60,17 @@ func (e Endpoint) in(f family) netip.Addr {
 
 // IsDual reports whether the node's pods have addresses of both families.
 func (n *Network) IsDual() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.second.IsValid()
+	pool := n.pool()
+	return pool != nil && pool.second.IsValid()
 }
 
 // addSecondGateway gives the bridge its address in the second range. Neighbours are not asked whether they have it: nobody else
 // can, and until they had answered it could not be used.
-func (n *Network) addSecondGateway(bridge netlink.Link, pool *addresses) error {
-	if !n.second.IsValid() {
+func addSecondGateway(bridge netlink.Link, pool *addresses) error {
+	if !pool.second.IsValid() {
 		return nil
 	}
-	gateway := netip.PrefixFrom(pool.sameIn(n.second, pool.gateway()), n.second.Bits())
+	gateway := netip.PrefixFrom(pool.inSecond(pool.gateway()), pool.second.Bits())
 	if err := netlink.AddrReplace(bridge, &netlink.Addr{IPNet: ipNet(gateway), Flags: unix.IFA_F_NODAD}); err != nil {
 		return fmt.Errorf("address %s: %w", gateway, err)
 	}
@@ -85,19 +100,15 @@ func forwardSecond() error {
 
 // connectSecond gives a pod its second address, with the bridge behind it. Each end knows the other's hardware address for good, so
 // that no pod can pass for another by saying that it has its address.
-func (n *Network) connectSecond(pod *netlink.Handle, endpoint Endpoint) error {
+func connectSecond(pod *netlink.Handle, bridge netlink.Link, endpoint Endpoint, pool *addresses) error {
 	if !endpoint.Second.IsValid() {
 		return nil
-	}
-	bridge, err := netlink.LinkByName(n.config.Bridge)
-	if err != nil {
-		return fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
 	}
 	link, err := pod.LinkByName(PodInterface)
 	if err != nil {
 		return fmt.Errorf("%s: %w", PodInterface, err)
 	}
-	gateway := n.pool().sameIn(n.second, n.pool().gateway())
+	gateway := pool.inSecond(pool.gateway())
 	address := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(endpoint.Second, 128)), Flags: unix.IFA_F_NODAD}
 	if err := errors.Join(pod.AddrAdd(link, address), takeAtOnce(pod, link, endpoint.Second)); err != nil {
 		return fmt.Errorf("address %s: %w", endpoint.Second, err)

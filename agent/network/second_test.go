@@ -58,7 +58,7 @@ func TestPodsHaveTwoAddresses(t *testing.T) {
 	again := New(n.config) // a restarted agent: the next pod gets the next number of both
 	again.Adopt(one.endpoint)
 	again.Adopt(two.endpoint)
-	if err := again.SetPodCIDR(n.pool().prefix, n.second); err != nil {
+	if err := again.SetPodCIDR(n.pool().prefix, n.pool().second); err != nil {
 		t.Fatal(err)
 	}
 	if got := startPod(t, again, "three").say("[fd99:0:0:7::2]:80"); got != "fd99:0:0:7::4" {
