@@ -372,7 +372,9 @@ func (c *Cluster) simulate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return simulated.Run(ctx, simulated.Config{Client: client, Nodes: c.config.SimulatedNodes, Outage: &c.outage, Logger: c.config.Logger})
+	return simulated.Run(ctx, simulated.Config{
+		Client: client, Nodes: c.config.SimulatedNodes, PodCIDRs: true, Outage: &c.outage, Logger: c.config.Logger,
+	})
 }
 
 // client speaks to the first replica that runs, without a socket.

@@ -69,6 +69,10 @@ func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
 	if pod.DeletionTimestamp != nil {
 		return f.confirmDeletion(ctx, pod)
 	}
+	if f.awaitsRange(pod.Spec.NodeName, time.Now()) {
+		f.queue.AddAfter(key, rangeLook)
+		return nil
+	}
 	patch, err := f.nextPatch(key, pod, time.Now())
 	if err != nil || patch == nil {
 		return err
@@ -77,6 +81,15 @@ func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
 		Pods(pod.Namespace).
 		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return ignoreGone(err)
+}
+
+// awaitsRange is true for a new node whose pod CIDRs a controller will set.
+func (f *fleet) awaitsRange(name string, now time.Time) bool {
+	if !f.PodCIDRs {
+		return false
+	}
+	node, err := f.nodes.Get(name)
+	return err != nil || node.Spec.PodCIDR == "" && now.Sub(node.CreationTimestamp.Time) < rangeWait
 }
 
 // nextPatch is the pod's next status; nil while it runs, with a look when it ends.

@@ -27,6 +27,10 @@ const (
 	podWorkers = 16
 	// leaseWorkers bounds the lease renewals and registrations in flight.
 	leaseWorkers = 8
+	// rangeWait is how long after its registration a node's pods wait for its pod CIDRs, if a controller gives any:
+	// there may be fewer ranges than nodes. rangeLook is the time between looks.
+	rangeWait = 2 * time.Second
+	rangeLook = 20 * time.Millisecond
 )
 
 // User is who simulated nodes are in the API.
@@ -49,6 +53,8 @@ type Config struct {
 	Capacity corev1.ResourceList
 	// Version is nodeInfo.kubeletVersion.
 	Version string
+	// PodCIDRs says that a controller gives nodes their pod CIDRs: pods of a new node wait for them.
+	PodCIDRs bool
 	// Outage switches nodes off; nil: none ever.
 	Outage *Outage
 	Logger *slog.Logger
