@@ -136,7 +136,7 @@ var rooms = []room{
 	{[]string{"agent/dns/kept"}, "the file of Services that the DNS of an agent without a server answers from", []string{"agent/private"}, "a damaged file is never half read"},
 	{[]string{"agent/dns/forward"}, "other servers' answers, and the cache of them", nil, "knows nothing of the cluster"},
 	{[]string{"agent/..."}, "the node agent: the pods of one machine", []string{"internal/{localvolume,poddial,podfields,servicerange}"}, "it uses the API as any client, so a stock kubelet can take its place"},
-	{[]string{"agent/network/announce"}, "answers to ARP for load balancers' addresses", nil, "the node that is elected for an address answers, and yields to another one that does"},
+	{[]string{"agent/network/announce"}, "answers to ARP and NDP for load balancers' addresses", nil, "the node that is elected for an address answers, and yields to another one that does"},
 	{[]string{"agent/network/bandwidth"}, "limits of what a pod receives and sends", nil, "queues of the kernel, which know nothing of addresses"},
 	{[]string{"agent/network/plan"}, "how the pods of one node reach those of another, and why so", []string{"internal/wireguardkey"}, "pure; both nodes and those who explain it choose by the same facts"},
 	{[]string{"agent/images/credentials"}, "credentials of image registries that plugins have", nil, "programs beside the agent, asked as a kubelet asks them; what they answer is bounded and kept in memory only"},

@@ -86,7 +86,9 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 		Services: servicerange.Default, Bridge: network.DefaultBridge, LoopbackPorts: c.NodePortsOnLoopback,
 	})
 	ip, _ := netip.AddrFromSlice(c.IP)
-	announcer := announce.New(ip.Unmap(), c.Logger)
+	secondIP := c.secondIP()
+	ip6, _ := netip.AddrFromSlice(secondIP)
+	announcer := announce.New(ip.Unmap(), ip6, c.Logger)
 	routes, err := network.NewRoutes(network.RoutesConfig{
 		Mode: c.PodNetwork, Node: c.Name, IP: ip.Unmap(), Bridge: network.DefaultBridge, DataDir: c.DataDir, Logger: c.Logger,
 	})
@@ -100,7 +102,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	children.Go(func() { announcer.Run(ctx) })
 	children.Go(func() { routes.Run(ctx) })
 	config := agent.Config{
-		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: c.secondIP(),
+		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: secondIP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
 		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
 		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: network.OwnAddress{},

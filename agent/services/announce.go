@@ -27,7 +27,10 @@ func pooledOf(s *corev1.Service, behind []*discoveryv1.EndpointSlice) pooled {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer || !meta.IsStatusConditionTrue(s.Status.Conditions, fromPool) {
 		return pooled{}
 	}
-	p := pooled{ips: parse(corev1.IPv4Protocol, balancerIPs(s)), near: isLocal(s.Spec.ExternalTrafficPolicy)}
+	p := pooled{near: isLocal(s.Spec.ExternalTrafficPolicy)}
+	for _, f := range familiesOf(s) {
+		p.ips = append(p.ips, parse(f, balancerIPs(s))...)
+	}
 	for _, slice := range behind {
 		for _, e := range slice.Endpoints {
 			if p.near && e.NodeName != nil && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
@@ -38,29 +41,49 @@ func pooledOf(s *corev1.Service, behind []*discoveryv1.EndpointSlice) pooled {
 	return p
 }
 
-// announces reports whether a node may announce addresses.
-func announces(n *corev1.Node) bool {
+// announcer is what a node announces: addresses, or none; those of IPv6 only where it has such an address itself.
+type announcer struct{ any, second bool }
+
+func announcerOf(n *corev1.Node) announcer {
 	_, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
 	_, simulated := n.Labels[simulatedLabel]
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	return ready && !excluded && !simulated && n.DeletionTimestamp == nil
+	if !ready || excluded || simulated || n.DeletionTimestamp != nil {
+		return announcer{}
+	}
+	return announcer{any: true, second: slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {
+		ip, err := netip.ParseAddr(a.Address)
+		return a.Type == corev1.NodeInternalIP && err == nil && ip.Is6()
+	})}
 }
 
 // elected are the addresses that self announces. All nodes that see the same nodes agree, and the loss of a node moves only its own.
-func elected(all []pooled, nodes []string, self string) []netip.Addr {
+func elected(all []pooled, nodes map[string]announcer, self string) []netip.Addr {
 	var mine []netip.Addr
 	for _, p := range all {
-		candidates := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return p.near && !slices.Contains(p.at, n) })
 		for _, ip := range p.ips {
-			if len(candidates) > 0 && slices.MaxFunc(candidates, func(a, b string) int { return compareWeights(ip, a, b) }) == self {
+			if p.winner(ip, nodes) == self {
 				mine = append(mine, ip)
 			}
 		}
 	}
 	slices.SortFunc(mine, netip.Addr.Compare)
 	return slices.Compact(mine)
+}
+
+// winner announces the address; "" if no node may.
+func (p pooled) winner(ip netip.Addr, nodes map[string]announcer) (winner string) {
+	for name, may := range nodes {
+		if !may.any || ip.Is6() && !may.second || p.near && !slices.Contains(p.at, name) {
+			continue
+		}
+		if winner == "" || compareWeights(ip, name, winner) > 0 {
+			winner = name
+		}
+	}
+	return winner
 }
 
 // compareWeights orders nodes for one address, as if by lot.

@@ -3,6 +3,7 @@ package services
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -54,7 +55,7 @@ type Config struct {
 // Watch registers with the informers, before they start; run then works until its context ends.
 func Watch(c Config) (run func(context.Context)) {
 	w := &watch{
-		Config: c, changed: make(chan struct{}, 1), dirty: map[types.NamespacedName]bool{}, announcing: map[string]bool{}, book: newBook(),
+		Config: c, changed: make(chan struct{}, 1), dirty: map[types.NamespacedName]bool{}, announcing: map[string]announcer{}, book: newBook(),
 	}
 	_ = w.slices().AddIndexers(cache.Indexers{ofService: serviceOfSlice})
 	w.follow(w.Informers.Core().V1().Services().Informer(), func(o any) {
@@ -106,8 +107,8 @@ type watch struct {
 
 	mu         sync.Mutex
 	dirty      map[types.NamespacedName]bool
-	announcing map[string]bool // the nodes that may announce addresses
-	moved      bool            // our Node is in another zone: all Services may lead elsewhere
+	announcing map[string]announcer // what each node may announce
+	moved      bool                 // our Node is in another zone: all Services may lead elsewhere
 	zone       string
 
 	book *book
@@ -137,7 +138,7 @@ func (w *watch) seeNode(name string) {
 		w.zone, w.moved = zone, true
 		w.look()
 	}
-	if may := announces(n); may != w.announcing[name] {
+	if may := announcerOf(n); may != w.announcing[name] {
 		w.announcing[name] = may
 		w.look()
 	}
@@ -194,12 +195,7 @@ func (w *watch) elect() {
 		return
 	}
 	w.mu.Lock()
-	var nodes []string
-	for name, may := range w.announcing {
-		if may {
-			nodes = append(nodes, name)
-		}
-	}
+	nodes := maps.Clone(w.announcing)
 	w.mu.Unlock()
 	var all []pooled
 	for _, p := range w.book.plans {

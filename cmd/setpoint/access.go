@@ -48,7 +48,7 @@ func auditFlags(flags *pflag.FlagSet, audit *auditlog.Config) {
 func balancerFlag(flags *pflag.FlagSet, addresses *string) {
 	inGroup(flags, "Addresses of load balancers", func() {
 		flags.StringVar(addresses, "load-balancer-addresses", "nodes", "addresses of Services of the type LoadBalancer: 'nodes' (those of "+
-			"all nodes), 'none' (another controller gives them), or ranges of IPv4 that nodes announce, such as 192.0.2.64/27")
+			"all nodes), 'none' (another controller gives them), or ranges that nodes announce, such as 192.0.2.64/27,2001:db8::40/122")
 	})
 }
 

@@ -64,7 +64,7 @@ type controller struct {
 	services reconcile.Cache[*corev1.Service]
 	slices   reconcile.Cache[*discoveryv1.EndpointSlice]
 	nodes    reconcile.Cache[*corev1.Node]
-	// told is why a Service has no address, as its last event says. There is one key, so nobody else uses it.
+	// told is why a Service lacks an address, as its last event says. There is one key, so nobody else uses it.
 	told map[types.UID]string
 }
 
@@ -145,7 +145,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	return 0, errors.Join(errs...)
 }
 
-// tell says once why a Service has no address.
+// tell says once why a Service lacks an address.
 func (c *controller) tell(d decision) {
 	if c.told[d.service.UID] != d.message {
 		c.env.Events.Event(d.service, corev1.EventTypeWarning, d.reason, d.message)
@@ -168,7 +168,7 @@ func (c *controller) write(ctx context.Context, d decision) error {
 	if d.fromPool {
 		meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
 			Type: FromPool, Status: metav1.ConditionTrue, Reason: "Allocated", ObservedGeneration: d.service.Generation,
-			Message: "nodes announce " + d.addresses[0],
+			Message: "nodes announce " + strings.Join(d.addresses, " and "),
 		})
 	} else {
 		meta.RemoveStatusCondition(&next.Status.Conditions, FromPool)

@@ -51,3 +51,25 @@ func TestServicesGetTheirAddresses(t *testing.T) {
 		expect("the first needs none", map[string]string{"first": "", "second": "198.51.100.8"})
 	})
 }
+
+func TestServicesOfTwoFamiliesGetTwoAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		source, err := Parse("198.51.100.8/32,2001:db8:1::8/128")
+		if err != nil {
+			t.Fatal(err)
+		}
+		reconciletest.Add(w, balanced("x", 1, families(corev1.IPv4Protocol, corev1.IPv6Protocol)))
+		w.Run(New(source))
+		w.Settle()
+		s, err := w.Client.CoreV1().Services("ns").Get(t.Context(), "x", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ingress, condition := s.Status.LoadBalancer.Ingress, meta.FindStatusCondition(s.Status.Conditions, FromPool)
+		if len(ingress) != 2 || ingress[0].IP != "198.51.100.8" || ingress[1].IP != "2001:db8:1::8" || condition == nil ||
+			condition.Message != "nodes announce 198.51.100.8 and 2001:db8:1::8" {
+			t.Errorf("%v, %v", ingress, condition)
+		}
+	})
+}

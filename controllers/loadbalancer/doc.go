@@ -1,4 +1,5 @@
-// Package loadbalancer gives Services of type LoadBalancer their addresses: those of the nodes, or one each from a pool.
+// Package loadbalancer gives Services of type LoadBalancer their addresses: those of the nodes, or from a pool one of each of the
+// Service's families.
 //
 // It reads Services, Nodes and EndpointSlices, and owns status.loadBalancer and the condition [FromPool] of Services whose
 // loadBalancerClass is empty or [Class]; others it leaves alone. It writes nothing else. Agents lead the addresses to endpoints,

@@ -28,7 +28,7 @@ type world struct {
 	endpoints func(service *corev1.Service, node string) bool
 }
 
-// decision is what a Service shall have; reason and message say why it has nothing.
+// decision is what a Service shall have; reason and message say why it has nothing, or no address of one of its families.
 type decision struct {
 	service         *corev1.Service
 	addresses       []string
@@ -138,66 +138,4 @@ func familiesOf(s *corev1.Service) []corev1.IPFamily {
 		return []corev1.IPFamily{corev1.IPv4Protocol}
 	}
 	return s.Spec.IPFamilies
-}
-
-func hasIPv4(s *corev1.Service) bool { return slices.Contains(familiesOf(s), corev1.IPv4Protocol) }
-
-// fromPool gives each Service one address: the one it has, else the one it asks for, else any.
-func (s Source) fromPool(services []*corev1.Service) []decision {
-	taken := map[netip.Addr]bool{}
-	decisions := make([]decision, len(services))
-	give := func(i int, ip netip.Addr) {
-		taken[ip] = true
-		decisions[i].addresses, decisions[i].fromPool = []string{ip.String()}, true
-	}
-	for i, service := range services {
-		decisions[i].service = service
-		if ip, ok := s.kept(service); ok && !taken[ip] {
-			give(i, ip)
-		}
-	}
-	for i, service := range services {
-		if len(decisions[i].addresses) > 0 {
-			continue
-		}
-		ip, reason, message := s.choose(service, taken)
-		if reason != "" {
-			decisions[i].reason, decisions[i].message = reason, message
-			continue
-		}
-		give(i, ip)
-	}
-	return decisions
-}
-
-// kept is the address that a Service has, unless it asks for another.
-func (s Source) kept(service *corev1.Service) (netip.Addr, bool) {
-	ingress := service.Status.LoadBalancer.Ingress
-	if len(ingress) != 1 {
-		return netip.Addr{}, false
-	}
-	ip, err := netip.ParseAddr(ingress[0].IP)
-	asked := service.Spec.LoadBalancerIP
-	return ip, err == nil && s.has(ip) && hasIPv4(service) && (asked == "" || asked == ip.String())
-}
-
-func (s Source) choose(service *corev1.Service, taken map[netip.Addr]bool) (ip netip.Addr, reason, message string) {
-	if !hasIPv4(service) {
-		return ip, "NoIPv6InPool", "the pool of load balancer addresses has IPv4 only, and the Service IPv6 only"
-	}
-	if asked := service.Spec.LoadBalancerIP; asked != "" {
-		ip, err := netip.ParseAddr(asked)
-		switch {
-		case err != nil || !s.has(ip):
-			return ip, "AddressNotInPool", fmt.Sprintf("spec.loadBalancerIP %s is not in the pool of load balancer addresses", asked)
-		case taken[ip]:
-			return ip, "AddressTaken", fmt.Sprintf("spec.loadBalancerIP %s belongs to another Service", asked)
-		}
-		return ip, "", ""
-	}
-	ip, ok := s.free(taken)
-	if !ok {
-		return ip, "PoolExhausted", "the pool of load balancer addresses has none left"
-	}
-	return ip, "", ""
 }

@@ -65,6 +65,7 @@ func TestPlan(t *testing.T) {
 		node("simulated", "192.0.2.5", func(n *corev1.Node) { n.Labels[simulatedLabel] = "x" }),
 	}
 	const both, four, six = "192.0.2.1 192.0.2.2", corev1.IPv4Protocol, corev1.IPv6Protocol
+	const dual = "198.51.100.8/31,2001:db8:1::40/122"
 	for name, c := range map[string]struct {
 		source   string
 		services []*corev1.Service
@@ -73,8 +74,16 @@ func TestPlan(t *testing.T) {
 		"nodes":                   {"", []*corev1.Service{balanced("x", 1)}, map[string]string{"x": both}},
 		"nodes of IPv6":           {"", []*corev1.Service{balanced("x", 1, families(six))}, map[string]string{"x": "2001:db8::1"}},
 		"nodes of both families":  {"", []*corev1.Service{balanced("x", 1, families(six, four))}, map[string]string{"x": both + " 2001:db8::1"}},
-		"a pool and both":         {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, families(four, six))}, map[string]string{"x": "198.51.100.8"}},
+		"a pool and both":         {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, families(four, six))}, map[string]string{"x": "198.51.100.8NoIPv6InPool"}},
 		"a pool and IPv6":         {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, families(six))}, map[string]string{"x": "NoIPv6InPool"}},
+		"a pool of both":          {dual, []*corev1.Service{balanced("x", 1, families(six, four)), balanced("y", 2)}, map[string]string{"x": "2001:db8:1::41 198.51.100.9", "y": "198.51.100.8"}},
+		"keeps both":              {dual, []*corev1.Service{balanced("x", 1, families(four, six), has("198.51.100.9"), has("2001:db8:1::42")), balanced("y", 2, families(four, six))}, map[string]string{"x": "198.51.100.9 2001:db8:1::42", "y": "198.51.100.8 2001:db8:1::41"}},
+		"keeps one, gets one":     {dual, []*corev1.Service{balanced("x", 1, families(four, six), has("198.51.100.9"))}, map[string]string{"x": "198.51.100.9 2001:db8:1::41"}},
+		"a family less":           {dual, []*corev1.Service{balanced("x", 1, has("198.51.100.9"), has("2001:db8:1::42"))}, map[string]string{"x": "198.51.100.9"}},
+		"one family is exhausted": {dual, []*corev1.Service{balanced("x", 1, families(four, six)), balanced("y", 2), balanced("z", 3)}, map[string]string{"x": "2001:db8:1::41PoolExhausted", "y": "198.51.100.9", "z": "198.51.100.8"}},
+		"asks for one of IPv6":    {dual, []*corev1.Service{balanced("x", 1, families(four, six), asks("2001:db8:1::43"), has("198.51.100.9"), has("2001:db8:1::42"))}, map[string]string{"x": "198.51.100.9 2001:db8:1::43"}},
+		"asks for the other":      {dual, []*corev1.Service{balanced("x", 1, asks("2001:db8:1::43"), has("198.51.100.9"))}, map[string]string{"x": "AddressOfOtherFamily"}},
+		"asks for IPv6, taken":    {dual, []*corev1.Service{balanced("x", 1, families(four, six), asks("2001:db8:1::42"), has("198.51.100.8")), balanced("y", 0, families(six, four), has("2001:db8:1::42"))}, map[string]string{"x": "AddressTaken", "y": "2001:db8:1::42 198.51.100.8"}},
 		"nodes with endpoints":    {"", []*corev1.Service{balanced("x", 1, local)}, map[string]string{"x": "192.0.2.2"}},
 		"one port twice":          {"", []*corev1.Service{balanced("x", 1), balanced("y", 2)}, map[string]string{"x": "PortTaken", "y": both}},
 		"one port, two protocols": {"", []*corev1.Service{balanced("x", 1), balanced("y", 2, port(80, corev1.ProtocolUDP))}, map[string]string{"x": both, "y": both}},
@@ -110,12 +119,14 @@ func TestPlan(t *testing.T) {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "{false []}", "nodes": "{false []}", "none": "{true []}", "192.0.2.0/24, 198.51.100.1/32": "{false [192.0.2.0/24 198.51.100.1/32]}",
+		"10.0.0.0/16,2001:db8::/112": "{false [10.0.0.0/16 2001:db8::/112]}", "2001:db8::1/128": "{false [2001:db8::1/128]}",
 	} {
 		if s, err := Parse(text); err != nil || fmt.Sprint(s) != want {
 			t.Errorf("%q: %v %v", text, s, err)
 		}
 	}
-	for _, text := range []string{"all", "192.0.2.1", "192.0.2.1/24", "2001:db8::/64", "10.0.0.0/8", "10.0.0.0/16,192.0.2.0/24", ","} {
+	for _, text := range []string{"all", "192.0.2.1", "192.0.2.1/24", "2001:db8::/64", "10.0.0.0/8", "10.0.0.0/16,192.0.2.0/24", ",",
+		"2001:db8::1/112", "2001:db8::/112,2001:db8:1::/128", "::ffff:192.0.2.0/123"} {
 		if _, err := Parse(text); !errors.Is(err, ErrSource) {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
-// poolMax is how many addresses a pool may have: all are looked at when it is full.
-const poolMax = 1 << 16
+// poolBitsMax bounds the addresses that a pool may have of a family: all are looked at when it is full.
+const poolBitsMax = 16
 
 // Source is where addresses come from; the zero Source gives those of the nodes.
 type Source struct {
@@ -18,7 +21,9 @@ type Source struct {
 }
 
 // ErrSource says what is wrong with the flag.
-var ErrSource = errors.New("want 'nodes', 'none' or ranges of IPv4 such as 192.0.2.64/27, with at most 65536 addresses")
+var ErrSource = errors.New(
+	"want 'nodes', 'none' or ranges such as 192.0.2.64/27,2001:db8::40/122, with at most 65536 addresses of each family",
+)
 
 // Parse reads the flag; "" is "nodes".
 func Parse(text string) (Source, error) {
@@ -29,14 +34,15 @@ func Parse(text string) (Source, error) {
 		return Source{None: true}, nil
 	}
 	var s Source
-	size := 0
+	sizes := map[corev1.IPFamily]int{}
 	for _, part := range strings.Split(text, ",") {
 		p, err := netip.ParsePrefix(strings.TrimSpace(part))
-		if err != nil || !p.Addr().Is4() || p != p.Masked() {
+		if err != nil || p.Addr().Is4In6() || p != p.Masked() || p.Addr().BitLen()-p.Bits() > poolBitsMax {
 			return Source{}, fmt.Errorf("--load-balancer-addresses %q: %w", part, ErrSource)
 		}
 		s.Pool = append(s.Pool, p)
-		if size += 1 << (32 - p.Bits()); size > poolMax {
+		family := familyOf(p.Addr())
+		if sizes[family] += 1 << (p.Addr().BitLen() - p.Bits()); sizes[family] > 1<<poolBitsMax {
 			return Source{}, fmt.Errorf("--load-balancer-addresses %q: %w", text, ErrSource)
 		}
 	}
@@ -52,14 +58,34 @@ func (s Source) has(ip netip.Addr) bool {
 	return false
 }
 
-// free is the first address of the pool that is not taken. Network and broadcast address count: they need be no subnet's.
-func (s Source) free(taken map[netip.Addr]bool) (netip.Addr, bool) {
+// serves reports whether the pool has addresses of a family.
+func (s Source) serves(family corev1.IPFamily) bool {
+	return slices.ContainsFunc(s.Pool, func(p netip.Prefix) bool { return familyOf(p.Addr()) == family })
+}
+
+// free is the first address of the family that is not taken. Network and broadcast address count: they need be no subnet's. The first
+// of a range of IPv6 does not: if the range is a subnet's, all its routers have it.
+func (s Source) free(family corev1.IPFamily, taken map[netip.Addr]bool) (netip.Addr, bool) {
 	for _, p := range s.Pool {
-		for ip := p.Addr(); p.Contains(ip); ip = ip.Next() {
+		if familyOf(p.Addr()) != family {
+			continue
+		}
+		first := p.Addr()
+		if first.Is6() && p.Bits() < first.BitLen()-1 {
+			first = first.Next()
+		}
+		for ip := first; p.Contains(ip); ip = ip.Next() {
 			if !taken[ip] {
 				return ip, true
 			}
 		}
 	}
 	return netip.Addr{}, false
+}
+
+func familyOf(ip netip.Addr) corev1.IPFamily {
+	if ip.Is4() {
+		return corev1.IPv4Protocol
+	}
+	return corev1.IPv6Protocol
 }

@@ -21,27 +21,38 @@ const (
 
 var broadcast = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// arp is what a frame of ARP for IPv4 on Ethernet says.
-type arp struct {
-	operation          uint16
-	sender             net.HardwareAddr
-	senderIP, targetIP netip.Addr
-}
+// arp is for IPv4 on Ethernet.
+type arp struct{}
 
-// parseARP reads a frame from the link; anybody may have sent it.
-func parseARP(frame []byte) (arp, bool) {
+func (arp) listens() listening { return listening{etherType: unix.ETH_P_ARP} }
+
+// group is none: questions go to all.
+func (arp) group(netip.Addr) netip.Addr { return netip.Addr{} }
+
+// parse: who asks or answers says that it has its own address.
+func (arp) parse(frame []byte) (heard, bool) {
 	if len(frame) < etherHeaderBytes+arpBytes || binary.BigEndian.Uint16(frame[12:]) != unix.ETH_P_ARP {
-		return arp{}, false
+		return heard{}, false
 	}
 	p := frame[etherHeaderBytes:]
 	kinds := binary.BigEndian.Uint16(p) == ethernet && binary.BigEndian.Uint16(p[2:]) == unix.ETH_P_IP
 	if !kinds || p[4] != hardwareBytes || p[5] != addressBytes {
-		return arp{}, false
+		return heard{}, false
 	}
-	return arp{
-		operation: binary.BigEndian.Uint16(p[6:]), sender: net.HardwareAddr(p[8:14]),
-		senderIP: netip.AddrFrom4([4]byte(p[14:18])), targetIP: netip.AddrFrom4([4]byte(p[24:28])),
-	}, true
+	sender := netip.AddrFrom4([4]byte(p[14:18]))
+	said := heard{sender: net.HardwareAddr(p[8:14]), has: sender, by: sender}
+	if binary.BigEndian.Uint16(p[6:]) == arpRequest {
+		said.wants = netip.AddrFrom4([4]byte(p[24:28]))
+	}
+	return said, true
+}
+
+func (arp) announcement(own self, ip netip.Addr) []byte {
+	return arpFrame(arpRequest, own.hardware, ip, broadcast, ip)
+}
+
+func (arp) reply(own self, question heard) []byte {
+	return arpFrame(arpReply, own.hardware, question.wants, question.sender, question.by)
 }
 
 // arpFrame says from a machine to another, or to all, who has an address or that we have it.
