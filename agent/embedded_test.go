@@ -55,6 +55,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "cpus" {
 		os.Exit(tellCPUs())
 	}
+	if len(os.Args) == 3 && os.Args[1] == "hugepages" {
+		os.Exit(takeHugePages(os.Args[2]))
+	}
 	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
 		os.Exit(inNamespaces())
 	}

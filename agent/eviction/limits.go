@@ -75,10 +75,10 @@ func overLimit(pod *corev1.Pod, use Usage) string {
 	return ""
 }
 
-// sizeLimit is that of an emptyDir on the disk. In memory the kernel enforces it.
+// sizeLimit is that of an emptyDir on the disk. In memory and in huge pages the kernel enforces it.
 func sizeLimit(v *corev1.Volume) *resource.Quantity {
 	e := v.EmptyDir
-	if e == nil || e.Medium == corev1.StorageMediumMemory || e.SizeLimit == nil || e.SizeLimit.Sign() <= 0 {
+	if e == nil || e.Medium != corev1.StorageMediumDefault || e.SizeLimit == nil || e.SizeLimit.Sign() <= 0 {
 		return nil
 	}
 	return e.SizeLimit

@@ -199,7 +199,7 @@ func (k *sink) cadvisorContainer(pod *corev1.Pod, c *runtimeapi.ContainerStats, 
 	}
 	k.put("container_spec_memory_limit_bytes", "Memory limit for the container.",
 		prometheus.GaugeValue, float64(spec.Resources.Limits.Memory().Value()), time.Time{}, l)
-	asked := podconfig.Resources(pod, spec, 0)
+	asked := podconfig.Resources(pod, spec, nil)
 	k.put("container_spec_cpu_shares", "CPU share of the container.", prometheus.GaugeValue, float64(asked.CpuShares), time.Time{}, l)
 	if asked.CpuQuota > 0 {
 		k.put("container_spec_cpu_quota", "CPU quota of the container.", prometheus.GaugeValue, float64(asked.CpuQuota), time.Time{}, l)

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/setpoint-io/setpoint/agent/hugepages"
 )
 
 // resources fills in what the node has and can give.
@@ -16,6 +18,7 @@ func (k *keeper) resources(s *corev1.NodeStatus) {
 	if k.Allocatable != nil {
 		s.Allocatable = k.Allocatable(s.Capacity)
 	}
+	hugepages.Reserve(s.Allocatable, s.Capacity)
 	maps.Copy(s.Capacity, extended)
 	maps.Copy(s.Allocatable, extended.DeepCopy())
 	if k.Devices != nil {

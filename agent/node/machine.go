@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/setpoint-io/setpoint/agent/hugepages"
 	"github.com/setpoint-io/setpoint/agent/measure"
 )
 
@@ -12,6 +13,7 @@ import (
 type machine struct {
 	cpus                      int
 	memoryBytes, storageBytes int64
+	hugePages                 []hugepages.Pool
 	machineID, systemUUID     string
 	bootID, kernel, osImage   string
 }
@@ -19,10 +21,12 @@ type machine struct {
 func readMachine(dataDir string) machine {
 	total, _, _ := measure.Disk(dataDir) // zeros if it cannot be read
 	memory, _ := measure.ReadMemory(measure.Proc)
+	pools, _ := hugepages.Read(os.DirFS("/sys"), hugepages.Machine) // none if they cannot be read
 	return machine{
 		cpus:         runtime.NumCPU(),
 		memoryBytes:  memory.Total,
 		storageBytes: total,
+		hugePages:    pools,
 		machineID:    firstLine("/etc/machine-id"),
 		systemUUID:   firstLine("/sys/class/dmi/id/product_uuid"),
 		bootID:       firstLine("/proc/sys/kernel/random/boot_id"),

@@ -171,12 +171,16 @@ func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Tim
 }
 
 func (k *keeper) capacity() corev1.ResourceList {
-	return corev1.ResourceList{
+	out := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(int64(k.machine.cpus), resource.DecimalSI),
 		corev1.ResourceMemory:           *resource.NewQuantity(k.machine.memoryBytes, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(k.machine.storageBytes, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(k.MaxPods, resource.DecimalSI),
 	}
+	for _, pool := range k.machine.hugePages {
+		out[pool.Name()] = *resource.NewQuantity(pool.Bytes(), resource.BinarySI)
+	}
+	return out
 }
 
 func (k *keeper) info() corev1.NodeSystemInfo {

@@ -29,8 +29,6 @@ type ContainerInput struct {
 	Target string
 	// Users are nil if the pod has the host's.
 	Users *userns.Range
-	// MemoryBytes is the node's memory, for the order in which the kernel kills.
-	MemoryBytes int64
 }
 
 // Container is the configuration of one incarnation of a container.
@@ -63,7 +61,7 @@ func Container(ctx context.Context, in ContainerInput) (*runtimeapi.ContainerCon
 		Tty:         c.TTY,
 		StopSignal:  stopSignal(c),
 		Linux: &runtimeapi.LinuxContainerConfig{
-			Resources:       Resources(in.Pod, c, in.MemoryBytes),
+			Resources:       Resources(in.Pod, c, in.Allocatable),
 			SecurityContext: containerSecurity(in),
 		},
 	}, nil

@@ -180,7 +180,8 @@ func TestServiceLinksCanBeOff(t *testing.T) {
 
 func TestResources(t *testing.T) {
 	p := testPod()
-	got := Resources(p, &p.Spec.Containers[0], 1<<30)
+	node := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("0")}
+	got := Resources(p, &p.Spec.Containers[0], node)
 	want := &runtimeapi.LinuxContainerResources{CpuShares: 256, CpuPeriod: 100000, CpuQuota: 150000, OomScoreAdj: 1000 - 62}
 	if got.CpuShares != want.CpuShares || got.CpuPeriod != want.CpuPeriod || got.CpuQuota != want.CpuQuota || got.OomScoreAdj != want.OomScoreAdj {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -189,7 +190,10 @@ func TestResources(t *testing.T) {
 		t.Errorf("cgroup %s", CgroupParent(p))
 	}
 	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-	if got := Resources(p, &p.Spec.Containers[0], 1<<30); got.CpuShares != sharesMin || got.OomScoreAdj != 1000 || got.CpuQuota != 0 {
+	if len(got.HugepageLimits) != 1 || got.HugepageLimits[0].Limit != 0 {
+		t.Errorf("huge pages that it does not ask for: %v", got.HugepageLimits)
+	}
+	if got := Resources(p, &p.Spec.Containers[0], node); got.CpuShares != sharesMin || got.OomScoreAdj != 1000 || got.CpuQuota != 0 {
 		t.Errorf("best effort: %+v", got)
 	}
 }

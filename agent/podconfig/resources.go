@@ -6,6 +6,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubectl/pkg/util/qos"
+
+	"github.com/setpoint-io/setpoint/agent/hugepages"
 )
 
 const (
@@ -22,10 +24,11 @@ const (
 	nodeCriticalPriority = 2000001000
 )
 
-// Resources is c's share of the machine. memoryBytes is the node's capacity.
-func Resources(pod *corev1.Pod, c *corev1.Container, memoryBytes int64) *runtimeapi.LinuxContainerResources {
+// Resources is c's share of the machine. node is what its pods can have.
+func Resources(pod *corev1.Pod, c *corev1.Container, node corev1.ResourceList) *runtimeapi.LinuxContainerResources {
 	r := linuxResources(c.Resources.Requests, c.Resources.Limits)
-	r.OomScoreAdj = oomScore(pod, c, memoryBytes)
+	r.OomScoreAdj = oomScore(pod, c, node.Memory().Value())
+	r.HugepageLimits = hugepages.Limits(node, ofPod(pod).Limits, c.Resources.Limits)
 	return r
 }
 
@@ -63,17 +66,28 @@ func oomScore(pod *corev1.Pod, c *corev1.Container, memoryBytes int64) int64 {
 	return min(oomBestEffort-1, max(oomBestEffort+oomGuaranteed, score))
 }
 
-// PodResources bounds the pod's cgroup. A limit counts if the pod has it, or if every container has one.
-func PodResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
+// PodResources bounds the pod's cgroup. A limit counts if the pod has it, or if every container has one; of huge pages the pod has what
+// it asks for.
+func PodResources(pod *corev1.Pod, node corev1.ResourceList) *runtimeapi.LinuxContainerResources {
 	limits := corev1.ResourceList{}
 	all := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		if ofPod := pod.Spec.Resources; ofPod != nil && !ofPod.Limits.Name(name, resource.DecimalSI).IsZero() ||
-			everyContainerLimits(pod, name) {
+		if !ofPod(pod).Limits.Name(name, resource.DecimalSI).IsZero() || everyContainerLimits(pod, name) {
 			limits[name] = all[name]
 		}
 	}
-	return linuxResources(requests(pod), limits)
+	wanted := requests(pod)
+	r := linuxResources(wanted, limits)
+	r.HugepageLimits = hugepages.Limits(node, wanted)
+	return r
+}
+
+// ofPod is what the pod asks for as a whole.
+func ofPod(pod *corev1.Pod) *corev1.ResourceRequirements {
+	if pod.Spec.Resources == nil {
+		return &corev1.ResourceRequirements{}
+	}
+	return pod.Spec.Resources
 }
 
 func everyContainerLimits(pod *corev1.Pod, name corev1.ResourceName) bool {

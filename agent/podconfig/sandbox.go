@@ -96,10 +96,10 @@ func LogPath(container string, attempt int) string {
 	return filepath.Join(container, strconv.Itoa(attempt)+".log")
 }
 
-// Sandbox is the configuration of the pod's attempt-th sandbox; users are nil if the pod has the host's. The error is about the pod's
-// spec.
+// Sandbox is the configuration of the pod's attempt-th sandbox; users are nil if the pod has the host's; node is what its pods
+// can have. The error is about the pod's spec.
 func Sandbox(
-	pod *corev1.Pod, attempt uint32, dirs Dirs, dns resolvconf.Node, users *userns.Range,
+	pod *corev1.Pod, attempt uint32, dirs Dirs, dns resolvconf.Node, users *userns.Range, node corev1.ResourceList,
 ) (*runtimeapi.PodSandboxConfig, error) {
 	hostname, err := hostname(pod, dns.Domain)
 	if err != nil {
@@ -117,7 +117,7 @@ func Sandbox(
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent:    CgroupParent(pod),
 			SecurityContext: sandboxSecurity(pod, users),
-			Resources:       PodResources(pod),
+			Resources:       PodResources(pod, node),
 		},
 	}
 	if cfg.Annotations == nil {

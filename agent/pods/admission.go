@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/eviction"
+	"github.com/setpoint-io/setpoint/agent/hugepages"
 	"github.com/setpoint-io/setpoint/agent/observed"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/status"
@@ -84,10 +85,11 @@ func admit(pod *corev1.Pod, others []*corev1.Pod, allocatable corev1.ResourceLis
 	for _, p := range others {
 		add(used, requests(p))
 	}
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+	wanted := requests(pod)
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		limit, ok := allocatable[name]
-		want, asked := requests(pod)[name]
-		if !ok || !asked || want.IsZero() {
+		want := wanted[name]
+		if !judged(name, ok, allocatable) || want.IsZero() {
 			continue
 		}
 		have := used[name]
@@ -100,6 +102,12 @@ func admit(pod *corev1.Pod, others []*corev1.Pod, allocatable corev1.ResourceLis
 		}
 	}
 	return nil
+}
+
+// judged are CPU and memory if the node lists them, and huge pages of any size if the node is known: of a size that it does not list it has
+// none.
+func judged(name corev1.ResourceName, listed bool, allocatable corev1.ResourceList) bool {
+	return listed && (name == corev1.ResourceCPU || name == corev1.ResourceMemory) || hugepages.Is(name) && len(allocatable) > 0
 }
 
 // admitPorts compares host ports with those of others, as the kubelet does: reason and message are its own.

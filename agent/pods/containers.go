@@ -118,7 +118,7 @@ func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container
 		return fail(reasonConfig, err)
 	}
 	sandbox := v.runtime.ReadySandbox()
-	sandboxCfg, err := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS(), w.m.Users.Of(w.uid))
+	sandboxCfg, err := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS(), w.m.Users.Of(w.uid), w.m.Allocatable())
 	if err != nil {
 		return fail(reasonConfig, err)
 	}
@@ -252,12 +252,11 @@ func (w *worker) containerConfig(
 			return nil, err
 		}
 	}
-	allocatable := w.m.Allocatable()
 	in := podconfig.ContainerInput{
 		EnvInput: podconfig.EnvInput{
-			Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs(), Allocatable: allocatable, File: fileOf(paths),
+			Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs(), Allocatable: w.m.Allocatable(), File: fileOf(paths),
 		},
-		Container: c, Attempt: attempt, Image: image, MemoryBytes: allocatable.Memory().Value(),
+		Container: c, Attempt: attempt, Image: image,
 		SeccompDir: w.m.Dirs.Seccomp(), SeccompDefault: w.m.SeccompDefault, Target: target(v, c.Name),
 		Users: w.m.Users.Of(w.uid),
 	}

@@ -105,6 +105,7 @@ func nodeOf(ctx context.Context, runtime cri.Runtime) (podfields.Node, error) {
 	}
 	node := podfields.Node{
 		HostPorts6:               true,
+		HugePageLimits:           true,
 		SELinux:                  true,
 		AppArmor:                 true,
 		SupplementalGroupsPolicy: answer.GetFeatures().GetSupplementalGroupsPolicy(),

@@ -120,7 +120,7 @@ func (r aRuntime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 
 func TestWhatARuntimeCanDo(t *testing.T) {
 	old, err := nodeOf(t.Context(), aRuntime{status: &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{{}}}})
-	if want := (podfields.Node{HostPorts6: true, SELinux: true, AppArmor: true}); old != want || err != nil {
+	if want := (podfields.Node{HostPorts6: true, HugePageLimits: true, SELinux: true, AppArmor: true}); old != want || err != nil {
 		t.Errorf("an old one: %+v %v", old, err)
 	}
 	full, err := nodeOf(t.Context(), aRuntime{status: &runtimeapi.StatusResponse{

@@ -100,8 +100,7 @@ func sameLimits(a, b *runtimeapi.LinuxContainerResources) bool {
 }
 
 func (w *worker) linux(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerResources {
-	allocatable := w.m.Allocatable()
-	r := podconfig.Resources(pod, c, allocatable.Memory().Value())
+	r := podconfig.Resources(pod, c, w.m.Allocatable())
 	w.pin(c.Name, r)
 	return r
 }
@@ -191,7 +190,8 @@ func (w *worker) resizePod(ctx context.Context, v view, changes []change) {
 }
 
 func (w *worker) tryResize(ctx context.Context, v view, changes []change) error {
-	before, after := podconfig.PodResources(v.hadPod()), podconfig.PodResources(v.pod)
+	node := w.m.Allocatable()
+	before, after := podconfig.PodResources(v.hadPod(), node), podconfig.PodResources(v.pod, node)
 	w.pinPod(before)
 	w.pinPod(after)
 	if err := w.checkUsage(ctx, v, changes, before, after); err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/agent/hugepages"
 )
 
 // Mode says which pods have a user namespace beside those that ask for one by hostUsers: false. One with hostUsers: true never has.
@@ -80,11 +82,13 @@ func hasDevices(c *corev1.Container) bool {
 	return len(c.Resources.Claims) > 0
 }
 
-// hasOwnVolumes: all volumes are made for the pod on the node. Others may lie on file systems that cannot be mounted with other users.
+// hasOwnVolumes: all volumes are made for the pod on the node. Others may lie on file systems that cannot be mounted with other users, as
+// huge pages cannot before Linux 6.9.
 func hasOwnVolumes(spec *corev1.PodSpec) bool {
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
-		if v.EmptyDir == nil && v.ConfigMap == nil && v.Secret == nil && v.DownwardAPI == nil && v.Projected == nil && v.Image == nil {
+		if v.EmptyDir == nil && v.ConfigMap == nil && v.Secret == nil && v.DownwardAPI == nil && v.Projected == nil && v.Image == nil ||
+			v.EmptyDir != nil && hugepages.IsMedium(v.EmptyDir.Medium) {
 			return false
 		}
 	}

@@ -44,9 +44,10 @@ func TestWhichPodsHaveAUserNamespace(t *testing.T) {
 		"high group": {with(func(s *corev1.PodSpec) {
 			s.SecurityContext = &corev1.PodSecurityContext{SupplementalGroups: []int64{65536}}
 		}), false, false, true},
-		"secret":    {volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}), false, true, true},
-		"host path": {volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}), false, false, true},
-		"claim":     {volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}), false, false, true},
+		"secret":     {volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}), false, true, true},
+		"host path":  {volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}), false, false, true},
+		"huge pages": {volume(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "HugePages"}}), false, false, true},
+		"claim":      {volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}), false, false, true},
 		"plugin's device": {with(func(s *corev1.PodSpec) {
 			s.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
 		}), false, false, true},

@@ -161,27 +161,6 @@ func (m *Manager) dir(pod *corev1.Pod, plugin, name string) string {
 	return filepath.Join(m.Dirs.Pod(pod), "volumes", "kubernetes.io~"+plugin, name)
 }
 
-func (m *Manager) emptyDir(pod *corev1.Pod, v *corev1.Volume) (string, error) {
-	dir := m.dir(pod, "empty-dir", v.Name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	if v.EmptyDir.Medium == corev1.StorageMediumMemory {
-		options := "mode=0777"
-		if limit := v.EmptyDir.SizeLimit; limit != nil && limit.Value() > 0 {
-			options += fmt.Sprintf(",size=%d", limit.Value())
-		}
-		if err := m.tmpfs(dir, options); err != nil {
-			return "", err
-		}
-	}
-	mode := os.FileMode(0o777)
-	if v.EmptyDir.Mode != nil {
-		mode = os.FileMode(*v.EmptyDir.Mode)
-	}
-	return dir, own(dir, mode, fsGroup(pod))
-}
-
 // own sets the mode, past the umask, and the group with the set-group-id bit.
 func own(dir string, mode os.FileMode, group *int64) error {
 	if group != nil {
@@ -196,17 +175,6 @@ func own(dir string, mode os.FileMode, group *int64) error {
 func fsGroup(pod *corev1.Pod) *int64 {
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		return sc.FSGroup
-	}
-	return nil
-}
-
-// tmpfs mounts one on dir unless it is there already.
-func (m *Manager) tmpfs(dir, options string) error {
-	if m.WithoutMounts || isMountPoint(dir) {
-		return nil
-	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		return fmt.Errorf("mount tmpfs on %s: %w", dir, err)
 	}
 	return nil
 }

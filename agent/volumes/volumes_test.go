@@ -17,6 +17,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -407,7 +408,20 @@ func TestSubPathExpr(t *testing.T) {
 	}
 }
 
-// TestRealMounts pins a sub-path and mounts tmpfs; it is why the project's tests run as root.
+func TestMediaThatCannotBe(t *testing.T) {
+	for medium, want := range map[corev1.StorageMedium]string{
+		"Tape":          `unknown storage medium "Tape"`,
+		"HugePages-2Mi": "medium HugePages-2Mi: hugePages storage requested, but there is no resource request for huge pages",
+	} {
+		p := podWith(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}})
+		want = `MountVolume.SetUp failed for volume "a" : ` + want
+		if _, err := newManager(t, &shelf{}).Mount(t.Context(), Input{Pod: p}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", medium, err)
+		}
+	}
+}
+
+// TestRealMounts pins a sub-path and mounts tmpfs and huge pages; it is why the project's tests run as root.
 func TestRealMounts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
@@ -415,8 +429,11 @@ func TestRealMounts(t *testing.T) {
 	s := &shelf{secrets: map[string]map[string]string{"s": {"pw": "x"}}}
 	m := newManager(t, s)
 	m.WithoutMounts = false
+	limit, mode := resource.MustParse("9Mi"), int32(0o750)
 	p := podWith(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
-		corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}})
+		corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}},
+		corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumHugePages, SizeLimit: &limit, Mode: &mode}})
+	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"hugepages-2Mi": limit}
 	defer func() {
 		if err := m.Unmount(t.Context(), p.UID); err != nil {
 			t.Error(err)
@@ -428,6 +445,13 @@ func TestRealMounts(t *testing.T) {
 	paths := mount(t, m, p)
 	if !isMountPoint(paths["a"]) || !isMountPoint(paths["b"]) {
 		t.Error("memory volumes and secrets belong on tmpfs")
+	}
+	var huge unix.Statfs_t
+	if err := unix.Statfs(paths["c"], &huge); err != nil || huge.Type != unix.HUGETLBFS_MAGIC || huge.Bsize != 2<<20 || huge.Blocks != 4 {
+		t.Errorf("four huge pages: %+v, %v", huge, err)
+	}
+	if info, err := os.Stat(paths["c"]); err != nil || info.Mode().Perm() != 0o750 {
+		t.Error(info.Mode(), err)
 	}
 	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "b", MountPath: "/pw", SubPath: "pw"}, {Name: "a", MountPath: "/d", SubPath: "dir"}}}
 	mounts, err := m.Mounts(MountInput{Pod: p, Container: c, Paths: paths})

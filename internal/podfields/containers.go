@@ -30,7 +30,10 @@ func containerTypes() []Type {
 		{Of: corev1.ObjectFieldSelector{}, Enforced: "fieldPath", Rules: []Rule{{Fields: "apiVersion", Verdict: Harmless,
 			Why: "the API takes v1 only"}}},
 		{Of: corev1.ResourceFieldSelector{}, Enforced: "containerName resource divisor"},
-		{Of: corev1.ResourceRequirements{}, Enforced: "requests limits claims"},
+		{Of: corev1.ResourceRequirements{}, Enforced: "requests claims", Rules: []Rule{
+			{Fields: "limits", Verdict: Dropped, Why: "for huge pages, since its kernel's control groups do not count them", When: hugePages,
+				Values: "`hugepages-…`", Unless: func(n Node) bool { return n.HugePageLimits }},
+		}},
 		{Of: corev1.ResourceClaim{}, Enforced: "name request"},
 		{Of: corev1.PodResourceClaim{}, Enforced: "name resourceClaimName resourceClaimTemplateName"},
 		{Of: corev1.VolumeMount{}, Enforced: "name readOnly mountPath subPath mountPropagation subPathExpr", Rules: []Rule{
@@ -95,9 +98,7 @@ func volumeTypes() []Type {
 			{Fields: "volumeClaimTemplate", Verdict: Harmless, Why: "a controller makes a claim from it, and the node uses that"},
 		}},
 		{Of: corev1.HostPathVolumeSource{}, Enforced: "path type"},
-		{Of: corev1.EmptyDirVolumeSource{}, Enforced: "mode sizeLimit", Rules: []Rule{
-			{Fields: "medium", Verdict: Refused, Why: "it has no huge pages", When: hugePages, Values: "`HugePages…`"},
-		}},
+		{Of: corev1.EmptyDirVolumeSource{}, Enforced: "medium mode sizeLimit"},
 		{Of: corev1.SecretVolumeSource{}, Enforced: "secretName items defaultMode optional",
 			Rules: []Rule{{Fields: "defaultUser", Verdict: Refused, Why: noUser}}},
 		{Of: corev1.ConfigMapVolumeSource{}, Enforced: "name items defaultMode optional",
@@ -126,7 +127,12 @@ func volumeTypes() []Type {
 }
 
 func hugePages(at At) bool {
-	return strings.HasPrefix(string(at.In.(*corev1.EmptyDirVolumeSource).Medium), string(corev1.StorageMediumHugePages))
+	for name := range at.In.(*corev1.ResourceRequirements).Limits {
+		if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // schedulingTypes are what the scheduler and the controllers act on.

@@ -139,6 +139,12 @@ func TestFind(t *testing.T) {
 		}}, Embedded, []string{
 			"spec.volumes[3].nfs: Setpoint's agent refuses the pod: it has no such volumes",
 		}},
+		"huge pages": {corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{"hugepages-2Mi": limit}}}}}, Embedded, nil},
+		"huge pages that nobody counts": {corev1.PodSpec{Containers: []corev1.Container{
+			{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit}}},
+			{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": limit, "hugepages-2Mi": limit}}}}}, Node{},
+			[]string{"spec.containers[1].resources.limits: has no effect: for huge pages, since its kernel's control groups do not count them"}},
 		"own restart policies": {corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 			InitContainers: []corev1.Container{{RestartPolicy: to(corev1.ContainerRestartPolicyOnFailure)}},
 			Containers: []corev1.Container{{RestartPolicy: to(corev1.ContainerRestartPolicyNever), RestartPolicyRules: []corev1.ContainerRestartRule{

@@ -27,10 +27,12 @@ type Node struct {
 	NoSELinux bool
 	// RecursiveReadOnly, SupplementalGroupsPolicy and UserNamespaces are features that a runtime reports.
 	RecursiveReadOnly, SupplementalGroupsPolicy, UserNamespaces bool
+	// HugePageLimits: its control groups limit huge pages.
+	HugePageLimits bool
 }
 
 // Embedded is what the embedded runtime can do.
-var Embedded = Node{RecursiveReadOnly: true, SupplementalGroupsPolicy: true, UserNamespaces: true}
+var Embedded = Node{RecursiveReadOnly: true, SupplementalGroupsPolicy: true, UserNamespaces: true, HugePageLimits: true}
 
 // Type is all fields of one type, by their names in JSON; a field that is inlined counts as its own fields.
 type Type struct {

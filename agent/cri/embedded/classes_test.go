@@ -95,3 +95,14 @@ func TestPodsCannotTakeAllProcessNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestMergedLimitsOfHugePages: an update says all sizes, and one that says none changes none.
+func TestMergedLimitsOfHugePages(t *testing.T) {
+	pages := func(bytes uint64) *runtimeapi.LinuxContainerResources {
+		return &runtimeapi.LinuxContainerResources{HugepageLimits: []*runtimeapi.HugepageLimit{{PageSize: "2MB", Limit: bytes}}}
+	}
+	merged := mergeResources(mergeResources(pages(1), pages(2)), &runtimeapi.LinuxContainerResources{CpuShares: 5})
+	if len(merged.HugepageLimits) != 1 || limitsOf(merged).HugePageBytes["2MB"] != 2 {
+		t.Errorf("%v", merged)
+	}
+}

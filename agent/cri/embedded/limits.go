@@ -23,6 +23,12 @@ func limitsOf(resources *runtimeapi.LinuxContainerResources) cgroup.Limits {
 		Mems:        resources.GetCpusetMems(),
 		Unified:     resources.GetUnified(),
 	}
+	for _, limit := range resources.GetHugepageLimits() {
+		if limits.HugePageBytes == nil {
+			limits.HugePageBytes = map[string]uint64{}
+		}
+		limits.HugePageBytes[limit.GetPageSize()] = limit.GetLimit()
+	}
 	return limits
 }
 
@@ -51,6 +57,9 @@ func mergeResources(before, update *runtimeapi.LinuxContainerResources) *runtime
 		merged = proto.CloneOf(before)
 	}
 	if update != nil {
+		if len(update.HugepageLimits) > 0 {
+			merged.HugepageLimits = nil // merging would add to the list
+		}
 		proto.Merge(merged, update)
 	}
 	return merged

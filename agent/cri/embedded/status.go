@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/filter"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/internal/podfields"
@@ -38,6 +39,7 @@ func (r *Runtime) Can() podfields.Node {
 	node.NoSELinux = !machine.HasSELinux()
 	node.UserNamespaces = r.hasUsers()
 	node.HostPorts6 = r.network.IsDual()
+	node.HugePageLimits = cgroup.HugePages()
 	return node
 }
 

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/setpoint-io/setpoint/agent/hugepages"
 	"github.com/setpoint-io/setpoint/agent/topology"
 )
 
@@ -59,27 +58,11 @@ func readTotal(sys fs.FS, name string) (uint64, error) {
 }
 
 func readHugePages(sys fs.FS, dir string, into map[corev1.ResourceName]uint64) error {
-	found, err := fs.Glob(sys, dir+"/hugepages-*kB")
-	if err != nil {
-		return err
+	pools, err := hugepages.Read(sys, dir)
+	for _, pool := range pools {
+		into[pool.Name()] = uint64(pool.Bytes())
 	}
-	for _, at := range found {
-		size, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(path.Base(at), "hugepages-"), "kB"), 10, 53)
-		if err != nil {
-			return fmt.Errorf("%s: %w", at, err)
-		}
-		text, err := fs.ReadFile(sys, at+"/nr_hugepages")
-		if err != nil {
-			return err
-		}
-		count, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 53)
-		if err != nil {
-			return fmt.Errorf("%s: %w", at, err)
-		}
-		name := corev1.ResourceHugePagesPrefix + resource.NewQuantity(int64(size<<10), resource.BinarySI).String()
-		into[corev1.ResourceName(name)] = size << 10 * count
-	}
-	return nil
+	return err
 }
 
 // Nodes of the machine.

@@ -265,6 +265,17 @@ func TestValidatePodsContainers(t *testing.T) {
 		"huge pages": {`{containers: [{name: a, image: a, resources: {limits: {hugepages-2Mi: 4Mi}}}, {name: b, image: a, resources: {limits: {hugepages-2Mi: 4Mi, cpu: "1"}}}]}`, []string{
 			`spec.containers[0].resources: Forbidden: HugePages require cpu or memory`,
 		}},
+		"parts of huge pages": {`{containers: [{name: a, image: a, resources: {limits: {memory: 1Gi, hugepages-2Mi: 3Mi, hugepages-big: 1Mi, hugepages-1Gi: "0"}}}]}`, []string{
+			`spec.containers[0].resources.limits[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi`,
+			`spec.containers[0].resources.limits[hugepages-big]: Invalid value: "1Mi": 1Mi is not positive integer multiple of hugepages-big`,
+			`spec.containers[0].resources.requests[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi`,
+			`spec.containers[0].resources.requests[hugepages-big]: Invalid value: "1Mi": 1Mi is not positive integer multiple of hugepages-big`,
+		}},
+		"huge pages of a pod": {`{resources: {limits: {memory: 1Gi, hugepages-2Mi: 4Mi}, requests: {hugepages-2Mi: 4Mi}}, containers: [` +
+			`{name: a, image: a, resources: {limits: {memory: 1Mi, hugepages-2Mi: 4Mi}}}, {name: b, image: a, resources: {limits: {memory: 1Mi, hugepages-2Mi: 2Mi}}}]}`, []string{
+			`spec.resources.limits[hugepages-2Mi]: Invalid value: "4Mi": must be greater than or equal to aggregate container limits of 6Mi`,
+			`spec.resources.requests[hugepages-2Mi]: Invalid value: "4Mi": must be greater than or equal to aggregate container requests of 6Mi`,
+		}},
 		"whole pod": {`{resources: {limits: {cpu: "1", example.com/a: "1"}, claims: []}, containers: [{name: a, image: a, resources: {limits: {cpu: "2"}}}]}`, []string{
 			`spec.resources.claims: Forbidden: claims may not be set for Resources at pod-level`,
 			`spec.resources.containers[0][cpu].limits: Invalid value: "2": must be less than or equal to pod limits of 1`,

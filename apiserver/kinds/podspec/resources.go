@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -32,11 +34,13 @@ func validateResources(
 		at := limits.Key(string(name))
 		errs = append(errs, judgeName(name, at)...)
 		errs = append(errs, rule.Quantity(name, r.Limits[name], at)...)
+		errs = append(errs, validatePages(name, r.Limits[name], at)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		at := requests.Key(string(name))
 		errs = append(errs, judgeName(name, at)...)
 		errs = append(errs, rule.Quantity(name, r.Requests[name], at)...)
+		errs = append(errs, validatePages(name, r.Requests[name], at)...)
 		errs = append(errs, validateRequest(name, r, path)...)
 	}
 	return append(errs, validateHugePages(r, path)...)
@@ -57,6 +61,18 @@ func validateHugePages(r *corev1.ResourceRequirements, path *field.Path) field.E
 		return field.ErrorList{field.Forbidden(path, "HugePages require cpu or memory")}
 	}
 	return nil
+}
+
+// validatePages: huge pages are asked for in whole ones.
+func validatePages(name corev1.ResourceName, amount resource.Quantity, path *field.Path) field.ErrorList {
+	if !rule.HugePage(name) {
+		return nil
+	}
+	page, err := resource.ParseQuantity(strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix))
+	if err == nil && page.Sign() > 0 && page.MilliValue()%1000 == 0 && amount.Value()%page.Value() == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, amount.String(), fmt.Sprintf("%s is not positive integer multiple of %s", amount.String(), name))}
 }
 
 // podResource judges the name of a resource that is given for a whole pod.
@@ -109,6 +125,7 @@ func validatePodResources(spec *corev1.PodSpec, path *field.Path) field.ErrorLis
 				fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String())))
 		}
 	}
+	errs = append(errs, validatePodPages(spec, path)...)
 	for i := range spec.Containers {
 		limits := spec.Containers[i].Resources.Limits
 		for _, name := range slices.Sorted(maps.Keys(limits)) {
@@ -117,6 +134,20 @@ func validatePodResources(spec *corev1.PodSpec, path *field.Path) field.ErrorLis
 				errs = append(errs, field.Invalid(path.Child("containers").Index(i).Key(string(name)).Child("limits"), limit.String(),
 					fmt.Sprintf("must be less than or equal to pod limits of %s", most.String())))
 			}
+		}
+	}
+	return errs
+}
+
+// validatePodPages: containers can have no more huge pages together than their pod.
+func validatePodPages(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	sum := resourcehelper.AggregateContainerLimits(&corev1.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{})
+	for _, name := range slices.Sorted(maps.Keys(sum)) {
+		total := sum[name]
+		if limit, set := spec.Resources.Limits[name]; rule.HugePage(name) && set && total.Cmp(limit) > 0 {
+			errs = append(errs, field.Invalid(path.Child("limits").Key(string(name)), limit.String(),
+				fmt.Sprintf("must be greater than or equal to aggregate container limits of %s", total.String())))
 		}
 	}
 	return errs

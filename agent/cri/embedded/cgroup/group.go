@@ -28,6 +28,8 @@ type Limits struct {
 	SwapBytes   int64
 	CPUs, Mems  string
 	PIDs        int64
+	// HugePageBytes are by the size of a page as the kernel names it, such as 2MB; 0 is a limit too.
+	HugePageBytes map[string]uint64
 	// Unified holds v2 files by name.
 	Unified map[string]string
 }
@@ -85,6 +87,7 @@ func (g *Group) Set(limits Limits) error {
 	resources := &cgroups.Resources{
 		CpuQuota: limits.CPUQuota, CpuPeriod: limits.CPUPeriod, CpusetCpus: limits.CPUs, CpusetMems: limits.Mems,
 		Memory: limits.MemoryBytes, MemorySwap: limits.SwapBytes, SkipDevices: true,
+		HugetlbLimit: g.hugePageLimits(limits.HugePageBytes),
 	}
 	if limits.PIDs != 0 {
 		resources.PidsLimit = &limits.PIDs
