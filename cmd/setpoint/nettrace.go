@@ -26,8 +26,9 @@ func newNetTrace() *cobra.Command {
 			"which endpoints are chosen, which NetworkPolicies let them through, how the nodes reach each other; and what would mend it.\n" +
 			"Nothing is sent: the answer comes from the functions by which nodes make their rules. A process that does not listen, and rules\n" +
 			"of others, are not seen. You need to be allowed to list nodes, pods, Services, EndpointSlices, namespaces and NetworkPolicies.\n\n" +
-			"FROM is a pod, [NAMESPACE/]NAME. TO is pod/[NAMESPACE/]NAME, service/[NAMESPACE/]NAME, a name as the pod asks for it, or an IPv4\n" +
-			"address. PORT is that of the target, with /udp or /sctp if it is not TCP; it can be left out where there is only one.",
+			"FROM is a pod, [NAMESPACE/]NAME. TO is pod/[NAMESPACE/]NAME, service/[NAMESPACE/]NAME, a name as the pod asks for it, or an\n" +
+			"address, in brackets before a port if it is of IPv6. Where pod and target have addresses of both families, both ways are followed.\n" +
+			"PORT is that of the target, with /udp or /sctp if it is not TCP; it can be left out where there is only one.",
 		Example: "  setpoint net trace web-0 service/db\n  setpoint net trace shop/web-0 db.shop:5432\n  setpoint net trace web-0 10.0.0.5:30080 -o json",
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)

@@ -13,16 +13,30 @@ type Found struct {
 	Alias     string
 }
 
-// Lookup is the Answer to the question for a name's IPv4 addresses.
+// Lookup is the Answer to the questions for a name's addresses, those of IPv4 first.
 func (z Zone) Lookup(name string, view View) (f Found, ok bool) {
-	answer, ok := z.Answer(name, dns.TypeA, view)
-	f = Found{Exists: answer.Exists, Alias: answer.Alias}
-	for _, r := range answer.Records {
-		if a, is := r.(*dns.A); is {
-			if address, valid := netip.AddrFromSlice(a.A.To4()); valid {
+	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
+		answer, ours := z.Answer(name, qtype, view)
+		if !ours {
+			return Found{}, false
+		}
+		f.Exists, f.Alias = answer.Exists, answer.Alias
+		for _, r := range answer.Records {
+			if address := addressIn(r); address.IsValid() {
 				f.Addresses = append(f.Addresses, address)
 			}
 		}
 	}
-	return f, ok
+	return f, true
+}
+
+// addressIn is invalid for a record of another kind.
+func addressIn(record dns.RR) (address netip.Addr) {
+	switch r := record.(type) {
+	case *dns.A:
+		address, _ = netip.AddrFromSlice(r.A.To4())
+	case *dns.AAAA:
+		address, _ = netip.AddrFromSlice(r.AAAA)
+	}
+	return address
 }

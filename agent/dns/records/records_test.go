@@ -210,7 +210,7 @@ func TestAdditionalAddressesAndAliases(t *testing.T) {
 
 func TestLookup(t *testing.T) {
 	for name, want := range map[string]Found{
-		"web.ns.svc.cluster.local.":     {Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.9")}, Exists: true},
+		"web.ns.svc.cluster.local.":     {Addresses: []netip.Addr{netip.MustParseAddr("10.96.0.9"), netip.MustParseAddr("fd00::9")}, Exists: true},
 		"empty.ns.svc.cluster.local.":   {Exists: true},
 		"missing.ns.svc.cluster.local.": {},
 		"out.ns.svc.cluster.local.":     {Exists: true, Alias: "example.com."},

@@ -6,6 +6,8 @@
 // NetworkPolicies let through, agent/network/plan how nodes reach each other; and why a Service has no endpoints it asks of
 // apiserver/explain, as `setpoint why` does. cmd/setpoint calls it with a client of the API.
 //
+// Where both ends have addresses of both families, both ways are followed: a connection takes one of them.
+//
 // Promises: Trace is pure but for names that are not the cluster's, which it asks of the function that it is given; it sends no
 // packet and changes nothing. It knows what the API says, so a process that does not listen, or rules that somebody else made, it
 // cannot see. Tested as tables, each dead end with what mends it, and by the script nettrace against real packets.

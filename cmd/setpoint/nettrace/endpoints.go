@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
@@ -37,6 +38,10 @@ func (t *tracer) translated(to network.Service, s *corev1.Service, source netip.
 		t.stop("service", serviceName(s), "its traffic policy is Local, and it has no ready endpoint on the node that is asked",
 			"set internalTrafficPolicy and externalTrafficPolicy to Cluster, or run a pod of it on each node")
 		return nil
+	case len(to.Endpoints) == 0 && t.hasOthers(s, familyOf(to.Address.Addr())):
+		t.stop("service", serviceName(s), "none of its ready endpoints has an address of "+familyOf(to.Address.Addr()),
+			"run its pods on nodes whose spec.podCIDRs have both families")
+		return nil
 	case len(to.Endpoints) == 0:
 		t.withoutEndpoints(s)
 		return nil
@@ -54,27 +59,23 @@ func counted(endpoints int) string {
 
 // toEach follows several endpoints, of which a connection gets one.
 func (t *tracer) toEach(endpoints []netip.AddrPort, source netip.Addr) error {
-	before := len(t.steps)
-	failed := 0
 	followed := endpoints[:min(len(endpoints), endpointsMax)]
-	for _, e := range followed {
-		start := len(t.steps)
-		if err := t.deliver(e, source); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(t.steps[start:], func(s Step) bool { return s.Verdict == Stops }) {
-			failed++
-		}
-	}
-	for i := before; failed < len(followed) && i < len(t.steps); i++ {
-		if t.steps[i].Verdict == Stops {
-			t.steps[i].Verdict = Partly
-		}
+	if err := t.some(len(followed), func(i int) error { return t.deliver(followed[i], source) }); err != nil {
+		return err
 	}
 	if more := len(endpoints) - len(followed); more > 0 {
 		t.pass("endpoint", "-", "%d more endpoints are not followed", more)
 	}
 	return nil
+}
+
+// hasOthers reports whether the Service has ready endpoints of another family.
+func (t *tracer) hasOthers(s *corev1.Service, family string) bool {
+	return slices.ContainsFunc(t.behind(s), func(slice *discoveryv1.EndpointSlice) bool {
+		return string(slice.AddressType) != family && slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool {
+			return ptr.Deref(e.Conditions.Ready, true)
+		})
+	})
 }
 
 // withoutEndpoints says why a Service has none, as `setpoint why` does.
@@ -104,11 +105,12 @@ func (t *tracer) deliver(to netip.AddrPort, source netip.Addr) error {
 		return t.deliverElsewhere(to)
 	}
 	t.pass("endpoint", podName(pod), "%s on node %s", to, pod.Spec.NodeName)
-	if !t.allowed("egress", to, t.source) || !t.routed(pod) {
+	own := t.sourceTo(to.Addr())
+	if !t.allowed("egress", to, own) || !t.routed(pod, to.Addr()) {
 		return nil
 	}
 	if pod.Spec.NodeName == t.from.Spec.NodeName {
-		source = t.source // it is replaced behind the policies
+		source = own // it is replaced behind the policies
 	}
 	if t.allowed("ingress", to, source) {
 		t.listens(pod, to.Port())
@@ -119,7 +121,7 @@ func (t *tracer) deliver(to netip.AddrPort, source netip.Addr) error {
 // deliverElsewhere is for endpoints that are no pods, or pods on their node's network.
 func (t *tracer) deliverElsewhere(to netip.AddrPort) error {
 	if n := t.nodeAt(to.Addr()); n != nil {
-		if n.Name == t.from.Spec.NodeName || t.allowed("egress", to, t.source) {
+		if n.Name == t.from.Spec.NodeName || t.allowed("egress", to, t.sourceTo(to.Addr())) {
 			t.pass("endpoint", "node/"+n.Name, "%s is an address of the machine", to)
 		}
 		return nil
@@ -127,8 +129,8 @@ func (t *tracer) deliverElsewhere(to netip.AddrPort) error {
 	return t.elsewhere(to)
 }
 
-// routed asks how the pods of two nodes reach each other.
-func (t *tracer) routed(pod *corev1.Pod) bool {
+// routed asks how the pods of two nodes reach each other, at an address of the second.
+func (t *tracer) routed(pod *corev1.Pod, address netip.Addr) bool {
 	if pod.Spec.NodeName == t.from.Spec.NodeName {
 		return true
 	}
@@ -137,19 +139,41 @@ func (t *tracer) routed(pod *corev1.Pod) bool {
 		t.stop("route", "node/"+pod.Spec.NodeName, "there is no such Node", "start its agent")
 		return false
 	}
-	choice := plan.Choose(plan.NodeOf(from), plan.NodeOf(to))
+	choose := plan.Choose
+	if address.Is6() {
+		choose = plan.ChooseSecond
+	}
+	choice := choose(plan.NodeOf(from), plan.NodeOf(to))
 	if choice.Way == plan.None {
 		t.stop("route", "node/"+to.Name, choice.Why, "see --pod-network of the agents, and setpoint node status "+from.Name)
 		return false
 	}
-	for _, c := range from.Status.Conditions {
-		if c.Type == networkProblem && c.Status == corev1.ConditionTrue && strings.Contains(c.Message, "node "+to.Name+":") {
-			t.stop("route", "node/"+from.Name, c.Message, "nodes with --pod-network=routes must share a link; use auto")
-			return false
-		}
+	if problem := problemOf(from, plan.NodeOf(to), address); problem != "" {
+		t.stop("route", "node/"+from.Name, problem, "nodes with --pod-network=routes must share a link; use auto")
+		return false
 	}
 	t.pass("route", "node/"+to.Name, "%s: %s", choice.Way, choice.Why)
 	return true
+}
+
+// problemOf is what a node's agent says of the way to another one's addresses of a family; "" if it says nothing.
+func problemOf(from *corev1.Node, to plan.Node, address netip.Addr) string {
+	others := to.PodCIDR6
+	if address.Is6() {
+		others = to.PodCIDR
+	}
+	for _, c := range from.Status.Conditions {
+		if c.Type != networkProblem || c.Status != corev1.ConditionTrue {
+			continue
+		}
+		for problem := range strings.SplitSeq(c.Message, "; ") {
+			ofOther := address.Is4() && strings.HasSuffix(problem, "(IPv6)") || others.IsValid() && strings.Contains(problem, others.String())
+			if strings.Contains(problem, "node "+to.Name+":") && !ofOther {
+				return problem
+			}
+		}
+	}
+	return ""
 }
 
 // networkProblem is the condition by which agents say which nodes they do not reach.
@@ -171,17 +195,21 @@ func (t *tracer) allowed(direction string, to netip.AddrPort, source netip.Addr)
 	} else {
 		table.Egress, isolated, pod = nil, whole.Ingress, t.podAt(to.Addr())
 	}
-	selected := isolated[addressOf(pod)] != ""
+	end := source
+	if direction == "ingress" {
+		end = to.Addr()
+	}
+	selected := isolated[end] != ""
 	object := podName(pod)
 	if !table.Allows(packet) {
-		names := t.isolating(pod, direction)
+		names := t.isolating(pod, end, direction)
 		t.stop(direction, object, fmt.Sprintf("no rule of %s lets %s port %d through %s %s", strings.Join(names, ", "),
 			t.to.Protocol, to.Port(), map[bool]string{true: "to", false: "from"}[direction == "egress"], t.otherEnd(direction, to, source)),
 			fmt.Sprintf("allow it in %s of one of these policies", direction))
 		return false
 	}
 	if selected {
-		t.pass(direction, object, "%s allow it", strings.Join(t.isolating(pod, direction), ", "))
+		t.pass(direction, object, "%s allow it", strings.Join(t.isolating(pod, end, direction), ", "))
 	}
 	return true
 }
@@ -203,14 +231,14 @@ func (t *tracer) otherEnd(direction string, to netip.AddrPort, source netip.Addr
 	return address.String()
 }
 
-// isolating are the policies that select a pod for a direction.
-func (t *tracer) isolating(pod *corev1.Pod, direction string) (names []string) {
+// isolating are the policies that select a pod, by its address, for a direction.
+func (t *tracer) isolating(pod *corev1.Pod, address netip.Addr, direction string) (names []string) {
 	for i, p := range t.Policies {
 		if p.Namespace != pod.Namespace {
 			continue
 		}
 		alone := t.planned(i)
-		if isolated := map[string]map[netip.Addr]string{"ingress": alone.Ingress, "egress": alone.Egress}[direction]; isolated[addressOf(pod)] != "" {
+		if isolated := map[string]map[netip.Addr]string{"ingress": alone.Ingress, "egress": alone.Egress}[direction]; isolated[address] != "" {
 			names = append(names, policyName(p))
 		}
 	}

@@ -11,7 +11,13 @@ import (
 
 // Fetch reads all that decides about packets. Names that are not the cluster's are asked of this machine's resolver.
 func Fetch(ctx context.Context, client kubernetes.Interface) (*World, error) {
-	w := &World{Lookup: func(name string) ([]netip.Addr, error) { return net.DefaultResolver.LookupNetIP(ctx, "ip4", name) }}
+	w := &World{Lookup: func(name string) ([]netip.Addr, error) {
+		addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		for i := range addresses {
+			addresses[i] = addresses[i].Unmap()
+		}
+		return addresses, err
+	}}
 	core, all := client.CoreV1(), metav1.ListOptions{}
 	nodes, err := core.Nodes().List(ctx, all)
 	if err != nil {

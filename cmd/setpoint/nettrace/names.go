@@ -151,21 +151,18 @@ func (t *tracer) noSuchName(name string) {
 	t.stop("dns", name, says, change)
 }
 
-// toAddresses goes to all of a name's addresses of IPv4: those of pods behind a headless Service are many.
+// toAddresses goes to all of a name's addresses: those of pods behind a headless Service are many.
 func (t *tracer) toAddresses(addresses []netip.Addr) error {
-	if of4 := slices.DeleteFunc(slices.Clone(addresses), netip.Addr.Is6); len(of4) > 0 {
-		addresses = of4
-	} else {
-		return t.toAddress(addresses[0])
-	}
-	if len(addresses) == 1 || t.to.Port == 0 {
-		return t.toAddress(addresses[0])
-	}
-	var endpoints []netip.AddrPort
-	for _, a := range addresses {
-		endpoints = append(endpoints, netip.AddrPortFrom(a, t.to.Port))
-	}
-	return t.toEach(endpoints, t.source)
+	return t.inFamilies(addresses, func(of []netip.Addr) error {
+		if len(of) == 1 || t.to.Port == 0 {
+			return t.toAddress(of[0])
+		}
+		var endpoints []netip.AddrPort
+		for _, a := range of {
+			endpoints = append(endpoints, netip.AddrPortFrom(a, t.to.Port))
+		}
+		return t.toEach(endpoints, t.sourceTo(of[0]))
+	})
 }
 
 func joined(addresses []netip.Addr) string {

@@ -14,7 +14,7 @@ import (
 // Errors of questions.
 var (
 	ErrFrom = errors.New("FROM is a pod: NAME or NAMESPACE/NAME")
-	ErrTo   = errors.New("TO is pod/NAME, service/NAME, a DNS name or an IPv4 address, and :PORT or :PORT/udp if need be")
+	ErrTo   = errors.New("TO is pod/NAME, service/NAME, a DNS name or an address ([ADDRESS] of IPv6 before a port), and :PORT or :PORT/udp if need be")
 )
 
 // Kinds of targets.
@@ -48,7 +48,9 @@ func (t Target) String() string {
 	case toPod, toService:
 		text = t.Kind + "/" + t.Object.Name
 	case toAddress:
-		text = t.Address.String()
+		if text = t.Address.String(); t.Address.Is6() && t.Port != 0 {
+			text = "[" + text + "]"
+		}
 	}
 	if t.Port != 0 {
 		text += ":" + strconv.Itoa(int(t.Port))
@@ -86,6 +88,10 @@ var kindsOf = map[string]string{
 
 func parseTarget(namespace, text string) (t Target, ok bool) {
 	t.Protocol = corev1.ProtocolTCP
+	if address, err := netip.ParseAddr(text); err == nil { // of IPv6 it has colons
+		t.Kind, t.Address = toAddress, address.Unmap()
+		return t, address.Zone() == ""
+	}
 	text, ok = t.cutPort(text)
 	if !ok || text == "" {
 		return t, false
@@ -95,18 +101,18 @@ func parseTarget(namespace, text string) (t Target, ok bool) {
 		t.Object, ok = objectName(namespace, rest)
 		return t, ok && t.Kind != ""
 	}
-	if address, err := netip.ParseAddr(text); err == nil {
-		t.Kind, t.Address = toAddress, address
-		return t, address.Is4()
+	if address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")); err == nil {
+		t.Kind, t.Address = toAddress, address.Unmap()
+		return t, address.Zone() == "" && address.Is6() == strings.HasPrefix(text, "[")
 	}
 	t.Kind, t.Name = toName, text
-	return t, !strings.Contains(text, ":")
+	return t, !strings.ContainsAny(text, ":[]")
 }
 
 // cutPort takes :PORT or :PORT/PROTOCOL off the end.
 func (t *Target) cutPort(text string) (rest string, ok bool) {
 	i := strings.LastIndexByte(text, ':')
-	if i < 0 {
+	if i < 0 || strings.HasSuffix(text, "]") {
 		return text, true
 	}
 	number, protocol, named := strings.Cut(text[i+1:], "/")

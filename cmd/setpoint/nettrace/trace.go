@@ -23,7 +23,6 @@ var ErrPort = errors.New("name a port, as TO:PORT")
 type tracer struct {
 	*World
 	from   *corev1.Pod
-	source netip.Addr
 	to     Target
 	lookup services.Lookup   // of the node that translates
 	whole  *policyplan.Table // of all policies, once it was needed
@@ -36,7 +35,7 @@ func Trace(w *World, q Question) (Answer, error) {
 	if t.from == nil {
 		return Answer{}, apierrors.NewNotFound(corev1.Resource("pods"), q.From.Name)
 	}
-	if t.source = addressOf(t.from); !t.source.IsValid() || ended(t.from) || t.from.Spec.NodeName == "" {
+	if len(addressesOf(t.from)) == 0 || ended(t.from) || t.from.Spec.NodeName == "" {
 		t.stop("pod", podName(t.from), "it does not run, so it sends nothing", "setpoint why "+podName(t.from))
 		return t.answer(), nil
 	}
@@ -81,7 +80,7 @@ func (t *tracer) target() error {
 		if pod == nil {
 			return apierrors.NewNotFound(corev1.Resource("pods"), t.to.Object.Name)
 		}
-		return t.toPod(pod)
+		return t.toPod(pod, addressesOf(pod)...)
 	case toService:
 		s := t.Service(t.to.Object.Namespace, t.to.Object.Name)
 		if s == nil {
@@ -94,10 +93,9 @@ func (t *tracer) target() error {
 	return t.toAddress(t.to.Address)
 }
 
-// toPod goes to a pod's own address.
-func (t *tracer) toPod(pod *corev1.Pod) error {
-	address := addressOf(pod)
-	if ended(pod) || !address.IsValid() {
+// toPod goes to a pod's own addresses.
+func (t *tracer) toPod(pod *corev1.Pod, addresses ...netip.Addr) error {
+	if ended(pod) || len(addresses) == 0 {
 		t.stop("pod", podName(pod), "it has no address, because it does not run", "setpoint why "+podName(pod))
 		return nil
 	}
@@ -109,19 +107,21 @@ func (t *tracer) toPod(pod *corev1.Pod) error {
 		}
 		port = declared[0]
 	}
-	if pod.Spec.HostNetwork {
-		return t.toMachine(t.node(pod.Spec.NodeName), address, port)
-	}
-	return t.deliver(netip.AddrPortFrom(address, port), t.source)
+	return t.inFamilies(addresses, func(of []netip.Addr) error {
+		if pod.Spec.HostNetwork {
+			return t.toMachine(t.node(pod.Spec.NodeName), of[0], port)
+		}
+		return t.deliver(netip.AddrPortFrom(of[0], port), t.sourceTo(of[0]))
+	})
 }
 
-// toService goes to a Service by the address that its name has.
+// toService goes to a Service by the addresses that its name has.
 func (t *tracer) toService(s *corev1.Service) error {
 	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == corev1.ClusterIPNone {
 		return t.toName(s.Name + "." + s.Namespace + ".svc." + clusterDomain + ".")
 	}
-	address, err := clusterAddress(s)
-	if err != nil {
+	addresses := clusterAddresses(s)
+	if len(addresses) == 0 {
 		t.stop("service", serviceName(s), "it has no cluster address", "")
 		return nil
 	}
@@ -130,17 +130,14 @@ func (t *tracer) toService(s *corev1.Service) error {
 			return t.toNodePort(s, node)
 		}
 	}
-	return t.toAddress(address)
+	return t.inFamilies(addresses, func(of []netip.Addr) error { return t.toAddress(of[0]) })
 }
 
-// clusterAddress is that of IPv4, if the Service has one.
-func clusterAddress(s *corev1.Service) (netip.Addr, error) {
-	for _, text := range s.Spec.ClusterIPs {
-		if address, err := netip.ParseAddr(text); err == nil && address.Is4() {
-			return address, nil
-		}
+func clusterAddresses(s *corev1.Service) []netip.Addr {
+	if len(s.Spec.ClusterIPs) == 0 {
+		return parsed(s.Spec.ClusterIP)
 	}
-	return netip.ParseAddr(s.Spec.ClusterIP)
+	return parsed(s.Spec.ClusterIPs...)
 }
 
 func hasPort(s *corev1.Service, to Target) bool {
@@ -158,23 +155,24 @@ func protocolOf(p corev1.Protocol) corev1.Protocol {
 
 // toNodePort asks for a Service's node port on a node, which another Service may have.
 func (t *tracer) toNodePort(s *corev1.Service, node *corev1.Node) error {
-	_, holder, ok := t.lookup.At(t.at(netip.IPv4Unspecified(), t.to.Port))
-	if ok && (holder.Namespace != s.Namespace || holder.Name != s.Name) {
-		t.stop("service", serviceName(s), fmt.Sprintf("its node port %d is taken by service/%s in %s, which is older", t.to.Port, holder.Name, holder.Namespace),
-			"give one of the two another nodePort")
-		return nil
+	served := func(ip netip.Addr) bool {
+		return slices.ContainsFunc(clusterAddresses(s), func(own netip.Addr) bool { return sameFamily(own, ip) })
 	}
-	address, _ := netip.ParseAddr(nodeAddress(node))
-	return t.toMachine(node, address, t.to.Port)
-}
-
-func nodeAddress(n *corev1.Node) string {
-	for _, a := range n.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			return a.Address
+	var addresses []netip.Addr
+	for _, ip := range internalAddresses(node) {
+		if served(ip) {
+			addresses = append(addresses, ip)
 		}
 	}
-	return ""
+	return t.inFamilies(addresses, func(of []netip.Addr) error {
+		_, holder, ok := t.lookup.At(t.at(everywhere(of[0]), t.to.Port))
+		if ok && (holder.Namespace != s.Namespace || holder.Name != s.Name) {
+			t.stop("service", serviceName(s), fmt.Sprintf("its node port %d is taken by service/%s in %s, which is older", t.to.Port, holder.Name, holder.Namespace),
+				"give one of the two another nodePort")
+			return nil
+		}
+		return t.toMachine(node, of[0], t.to.Port)
+	})
 }
 
 func (t *tracer) at(address netip.Addr, port uint16) network.ServiceAddress {
@@ -183,9 +181,8 @@ func (t *tracer) at(address netip.Addr, port uint16) network.ServiceAddress {
 
 // toAddress goes to an address: a Service's, a node's, a pod's, or one outside of the cluster.
 func (t *tracer) toAddress(address netip.Addr) error {
-	if address.Is6() {
-		t.steps = append(t.steps, Step{Step: "route", Verdict: Unsure, Object: address.String(), Says: "only packets of IPv4 are traced",
-			Change: "ask for the address of IPv4, if it has one"})
+	if !t.sourceTo(address).IsValid() {
+		t.withoutFamily(address)
 		return nil
 	}
 	owners := t.ServicesAt(address)
@@ -195,22 +192,22 @@ func (t *tracer) toAddress(address netip.Addr) error {
 	}
 	pod, node := t.podAt(address), t.nodeAt(address)
 	if port == 0 && pod != nil {
-		return t.toPod(pod)
+		return t.toPod(pod, address)
 	}
 	if port == 0 {
 		return ErrPort
 	}
 	if to, holder, ok := t.lookup.At(t.at(address, port)); ok {
-		return t.translated(to, t.Service(holder.Namespace, holder.Name), t.source)
+		return t.translated(to, t.Service(holder.Namespace, holder.Name), t.sourceTo(address))
 	}
 	switch {
 	case len(owners) > 0:
 		t.notServed(owners[0], port)
 		return nil
+	case pod != nil:
+		return t.deliver(netip.AddrPortFrom(address, port), t.sourceTo(address))
 	case node != nil:
 		return t.toMachine(node, address, port)
-	case pod != nil:
-		return t.deliver(netip.AddrPortFrom(address, port), t.source)
 	}
 	return t.elsewhere(netip.AddrPortFrom(address, port))
 }
@@ -233,19 +230,20 @@ const proxyLabel = "service.kubernetes.io/service-proxy-name"
 
 // toMachine goes to a node's own address: a node port, or a process of the machine.
 func (t *tracer) toMachine(node *corev1.Node, address netip.Addr, port uint16) error {
-	source := t.source
+	own := t.sourceTo(address)
+	source, lookup := own, t.lookup
 	if node.Name != t.from.Spec.NodeName {
-		if !t.allowed("egress", netip.AddrPortFrom(address, port), t.source) {
+		if !t.allowed("egress", netip.AddrPortFrom(address, port), own) {
 			return nil
 		}
-		t.lookup = t.seenFrom(node.Name)
-		source, _ = netip.ParseAddr(nodeAddress(t.node(t.from.Spec.NodeName)))
+		lookup = t.seenFrom(node.Name)
+		source = nodeAddress(t.node(t.from.Spec.NodeName), address)
 	}
-	if to, holder, ok := t.lookup.At(t.at(netip.IPv4Unspecified(), port)); ok {
-		if to.KeepsSource && source != t.source { // as from outside of the cluster
+	if to, holder, ok := lookup.At(t.at(everywhere(address), port)); ok {
+		if to.KeepsSource && source != own { // as from outside of the cluster
 			to.Endpoints, to.Silent = to.Outside, len(to.Outside) == 0
-		} else if source != t.source {
-			source, _ = netip.ParseAddr(nodeAddress(node))
+		} else if source != own {
+			source = nodeAddress(node, address)
 		}
 		return t.translated(to, t.Service(holder.Namespace, holder.Name), source)
 	}
@@ -256,14 +254,23 @@ func (t *tracer) toMachine(node *corev1.Node, address netip.Addr, port uint16) e
 // elsewhere is an address that nothing of the cluster has.
 func (t *tracer) elsewhere(to netip.AddrPort) error {
 	for _, n := range t.Nodes {
-		if p, err := netip.ParsePrefix(n.Spec.PodCIDR); err == nil && p.Contains(to.Addr()) {
-			t.stop("pod", to.Addr().String(), "no pod has this address, which is of node "+n.Name, "ask for a pod that runs")
-			return nil
+		for _, cidr := range append([]string{n.Spec.PodCIDR}, n.Spec.PodCIDRs...) {
+			if p, err := netip.ParsePrefix(cidr); err == nil && p.Contains(to.Addr()) {
+				t.stop("pod", to.Addr().String(), "no pod has this address, which is of node "+n.Name, "ask for a pod that runs")
+				return nil
+			}
 		}
 	}
-	if t.allowed("egress", to, t.source) {
-		t.pass("route", to.Addr().String(), "it is not of the cluster: packets leave node %s with the node's address", t.from.Spec.NodeName)
+	if !t.allowed("egress", to, t.sourceTo(to.Addr())) {
+		return nil
 	}
+	node := t.from.Spec.NodeName
+	if to.Addr().Is6() && !nodeAddress(t.node(node), to.Addr()).IsValid() {
+		t.steps = append(t.steps, Step{Step: "route", Verdict: Unsure, Object: to.Addr().String(), Change: "give the machine an address of IPv6",
+			Says: "it is not of the cluster, and node " + node + " lists no address of IPv6 to leave with"})
+		return nil
+	}
+	t.pass("route", to.Addr().String(), "it is not of the cluster: packets leave node %s with the node's address", node)
 	return nil
 }
 

@@ -59,7 +59,7 @@ func (w *World) Slices(namespace, name string) (all []*discoveryv1.EndpointSlice
 // ServicesAt implements records.View.
 func (w *World) ServicesAt(address netip.Addr) (all []*corev1.Service) {
 	for _, s := range w.Services {
-		if s.Spec.ClusterIP == address.String() || slices.Contains(s.Spec.ClusterIPs, address.String()) {
+		if slices.Contains(clusterAddresses(s), address) {
 			all = append(all, s)
 		}
 	}
@@ -75,7 +75,7 @@ func (w *World) node(name string) *corev1.Node { return find(w.Nodes, "", name) 
 // podAt is the pod of an address that has not ended; pods on their node's network have none of their own.
 func (w *World) podAt(address netip.Addr) *corev1.Pod {
 	for _, p := range w.Pods {
-		if !p.Spec.HostNetwork && !ended(p) && addressOf(p) == address {
+		if !p.Spec.HostNetwork && !ended(p) && slices.Contains(addressesOf(p), address) {
 			return p
 		}
 	}
@@ -85,7 +85,8 @@ func (w *World) podAt(address netip.Addr) *corev1.Pod {
 // nodeAt is the node with an address.
 func (w *World) nodeAt(address netip.Addr) *corev1.Node {
 	for _, n := range w.Nodes {
-		if slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == address.String() }) {
+		has := func(a corev1.NodeAddress) bool { return slices.Contains(parsed(a.Address), address) }
+		if slices.ContainsFunc(n.Status.Addresses, has) || slices.Contains(bridgeAddresses(n), address) {
 			return n
 		}
 	}
@@ -94,16 +95,6 @@ func (w *World) nodeAt(address netip.Addr) *corev1.Node {
 
 func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-}
-
-// addressOf is a pod's IPv4 address.
-func addressOf(p *corev1.Pod) netip.Addr {
-	for _, ip := range append([]corev1.PodIP{{IP: p.Status.PodIP}}, p.Status.PodIPs...) {
-		if address, err := netip.ParseAddr(ip.IP); err == nil && address.Is4() {
-			return address
-		}
-	}
-	return netip.Addr{}
 }
 
 // explained is the part of explain.World that the explanation of a Service reads.
