@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
@@ -125,6 +126,7 @@ type Cluster struct {
 	// memories and network are of a cluster in memory.
 	memories []*server.Memory
 	network  *memoryNetwork
+	clock    *clusterclock.Clock
 	outage   simulated.Outage
 	replicas replicas
 	forPods  []*podlistener.Listener
@@ -152,6 +154,7 @@ func Start(ctx context.Context, config Config) (*Cluster, error) {
 	}
 	c := &Cluster{config: config}
 	if config.InMemory {
+		c.clock = clusterclock.New(0)
 		for range config.Replicas {
 			c.memories = append(c.memories, server.NewMemory(config.Replicas == 1))
 		}
@@ -249,7 +252,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 		config := server.Config{
 			Name: address.Name, DataDir: c.serverDir(i), Trust: c.trust, InitialServers: addresses,
 			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Loops: c.config.Loops,
-			Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission, Logger: c.config.Logger,
+			Clock: c.Clock(), Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission, Logger: c.config.Logger,
 			PodNetwork: pods, LoadBalancers: balancers, WithoutDNS: withoutDNS, GatewayAPI: c.config.GatewayAPI, LocalVolumes: c.config.LocalVolumes,
 			Scheduling: scheduling, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
 		}
@@ -373,7 +376,7 @@ func (c *Cluster) simulate(ctx context.Context) error {
 		return err
 	}
 	return simulated.Run(ctx, simulated.Config{
-		Client: client, Nodes: c.config.SimulatedNodes, PodCIDRs: true, Outage: &c.outage, Logger: c.config.Logger,
+		Client: client, Nodes: c.config.SimulatedNodes, PodCIDRs: true, Clock: c.Clock(), Outage: &c.outage, Logger: c.config.Logger,
 	})
 }
 

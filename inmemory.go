@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
+	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
@@ -28,6 +30,8 @@ type Image struct {
 	config Config
 	memory *server.Memory
 	trust  *trust.Cluster
+	// ahead is by how much the cluster's time was ahead of the process's.
+	ahead time.Duration
 }
 
 // Image returns what the cluster holds now: every write that was answered before the call. Nothing is copied.
@@ -39,7 +43,7 @@ func (c *Cluster) Image(ctx context.Context) (*Image, error) {
 		return nil, errSeveral
 	}
 	memory, err := c.replicas.first().Fork(ctx)
-	return &Image{c.config, memory, c.trust}, err
+	return &Image{c.config, memory, c.trust, c.clock.Ahead()}, err
 }
 
 // Intercepted is the image with another Config.Intercept: what sees the loops of one cluster need not see its forks'.
@@ -52,7 +56,8 @@ func (i *Image) Intercepted(intercept func(user string, r *http.Request, next ht
 // Start starts a cluster that goes on from the image. It costs what starting a cluster costs, whatever the number
 // of objects; from then on it has revisions, watches, loops and nodes of its own. It runs until Stop or the end of ctx.
 func (i *Image) Start(ctx context.Context) (*Cluster, error) {
-	return (&Cluster{config: i.config, memories: []*server.Memory{i.memory.Copy()}, trust: i.trust}).start(ctx)
+	c := &Cluster{config: i.config, memories: []*server.Memory{i.memory.Copy()}, trust: i.trust, clock: clusterclock.New(i.ahead)}
+	return c.start(ctx)
 }
 
 // Fork starts another cluster from what this one holds now.

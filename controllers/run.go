@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/recording"
+	"k8s.io/utils/clock"
 )
 
 // restartPause is how long a controller that failed rests before it runs again.
@@ -24,10 +25,13 @@ func Run(ctx context.Context, env reconcile.Env, cfg Config) error {
 	if env.Logger == nil {
 		env.Logger = slog.New(slog.DiscardHandler)
 	}
+	if env.Clock == nil {
+		env.Clock = clock.RealClock{}
+	}
 	if env.Numbers == nil {
 		env.Numbers = &numbers.Ledger{}
 	}
-	events := recording.Start(ctx, env.Client, &env.Numbers.Events, env.Logger)
+	events := recording.Start(ctx, env.Client, env.Clock, &env.Numbers.Events, env.Logger)
 	defer events.Stop()
 
 	var wg sync.WaitGroup

@@ -92,7 +92,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 	scheme, all := kinds.NewScheme(), kinds.All()
 	a := &api{
 		config: config, door: inprocess.NewDoor(config.Intercept), numbers: &numbers.Ledger{}, requests: requestmetrics.New(),
-		storage: storage.New(config.log, scheme, all),
+		storage: storage.NewWithClock(config.log, scheme, all, config.Clock),
 	}
 	clients, err := newClients(a.door)
 	if err != nil {
@@ -190,7 +190,7 @@ func (a *api) newWhy() *why.Why {
 	return why.New(why.Config{
 		Storage: a.storage, Caches: a.caches, Scheduling: a.config.Scheduling, CustomKinds: a.custom.Kinds, Custom: a.custom.Instances,
 		Loops:      func(ctx context.Context) ([]numbers.Report, error) { return a.admin.Reports(ctx) },
-		Authorizer: a.access.Authorizer,
+		Authorizer: a.access.Authorizer, Clock: a.config.Clock,
 	})
 }
 

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"cmp"
+
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"context"
 	"crypto/tls"
@@ -127,6 +130,9 @@ type Config struct {
 	// Intercept, if any, is asked to send each request of the control loops and the scheduler, which user makes, for tests of
 	// what comes of it when one fails.
 	Intercept inprocess.Intercept
+	// Clock is the time of the cluster, by which objects are stamped and judged and its loops act; nil is the real one. All
+	// servers of a cluster need the same.
+	Clock clock.WithTicker
 	// DisabledAdmission are admission plugins, by upstream's names, that are left out.
 	DisabledAdmission []string
 	Logger            *slog.Logger
@@ -160,6 +166,7 @@ func Start(ctx context.Context, config Config) (*Server, error) {
 	s := &Server{config: config, drain: drain.New(), fatal: make(chan error, 1)}
 	s.parts = parts.New(config.Name, process.Version, config.Logger)
 	s.config.Logger = s.parts.Logger(names.APIServer)
+	s.config.Clock = cmp.Or[clock.WithTicker](config.Clock, clock.RealClock{})
 	if s.config.Fatal == nil {
 		s.config.Fatal = s.fail
 	}
@@ -300,6 +307,9 @@ func (s *Server) RESTConfig(u user.Info) *rest.Config { return s.api.door.Config
 // Fork returns what the store of this server holds, if it is in memory: a Config with the same Trust that has it
 // as Memory goes on from there by itself.
 func (s *Server) Fork(ctx context.Context) (*Memory, error) { return s.log.Fork(ctx) }
+
+// Busy says whether a client of this process waits for an answer of this server, or a loop on it has something to do.
+func (s *Server) Busy() bool { return s.api.door.Busy() || s.api.numbers.Busy() }
 
 // Changes are what was stored after a revision and is remembered, oldest first.
 func (s *Server) Changes(after uint64) ([]storage.Recorded, error) {

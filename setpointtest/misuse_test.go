@@ -117,8 +117,10 @@ func TestMisuse(t *testing.T) {
 		"runs already":     {func(t testing.TB) { start(t).StartServer("server-1") }, "it runs: server-1"},
 		"too many servers": {func(t testing.TB) { setpointtest.Start(t, setpointtest.Config{Replicas: 6}) }, "--servers must be 1 to 5"},
 		"two starts":       {func(t testing.TB) { start(t); start(t) }, "this test has a cluster named \"\" already: use Fork"},
-		"advance outside":  {func(t testing.TB) { start(t).Advance(time.Hour) }, "Advance needs a bubble, because Go gives no clock to a part of a process: run the test inside synctest.Test"},
-		"advance a fork":   {func(t testing.TB) { start(t).Fork(t).Advance(time.Hour) }, "Advance needs a bubble"},
+		"back in time":     {func(t testing.TB) { start(t).Advance(-time.Hour) }, "Advance(-1h0m0s): time does not go back"},
+		"advance a disk": {func(t testing.TB) {
+			setpointtest.Start(t, setpointtest.Config{DataDir: t.TempDir(), Loops: setpointtest.APIOnly}).Advance(time.Hour)
+		}, "a cluster on disk has the process's time: leave Config.DataDir empty"},
 		"no such object":   {func(t testing.TB) { start(t).Eventually("deployment/web", setpointtest.Available) }, "deployment/web is not Available after 50ms: there is no such object"},
 		"no such kind":     {func(t testing.TB) { start(t).Eventually("shop/blue", setpointtest.Ready) }, `the cluster does not serve "shop": is its CRD missing in Config.CRDs?`},
 		"no target":        {func(t testing.TB) { start(t).Eventually("web", setpointtest.Ready) }, "a target is KIND/NAME"},

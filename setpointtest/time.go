@@ -2,6 +2,7 @@ package setpointtest
 
 import (
 	"fmt"
+	"k8s.io/utils/clock"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -19,20 +20,32 @@ const (
 	namedWrites = 5
 )
 
-// Advance lets time pass for everything in the test's bubble, as much of it as nothing waits for, and returns when
-// all that it brought on is done. Every cluster of the bubble shares its time. Outside of synctest.Test Advance fails the
-// test: time belongs to the whole process there, and neither Raft, HTTP/2 nor informers can be given another clock.
+// Advance lets time pass. Inside of synctest.Test it passes for everything in the test's bubble, and Advance returns when
+// all that it brought on is done. Outside it passes for this cluster alone (objects, tokens, control loops and nodes), in
+// steps of at most 3 s, each of which ends when servers, loops and nodes are at rest. Programs of Run go by the process's
+// time there, unless they go by Clock.
 func (c *Cluster) Advance(d time.Duration) {
 	c.t.Helper()
 	c.alive()
 	switch {
-	case !c.bubble:
-		c.t.Fatal("setpointtest: Advance needs a bubble, because Go gives no clock to a part of a process: run the test inside synctest.Test(t, func(t *testing.T) { … }) of testing/synctest")
 	case d < 0:
 		c.t.Fatalf("setpointtest: Advance(%v): time does not go back; fork before, and advance the fork", d)
+	case c.bubble:
+		time.Sleep(d)
+		synctest.Wait()
+	case c.config.DataDir != "":
+		c.t.Fatal("setpointtest: a cluster on disk has the process's time: leave Config.DataDir empty to Advance another one")
+	default:
+		c.must(c.current.Load().Advance(c.t.Context(), d))
 	}
-	time.Sleep(d)
-	synctest.Wait()
+}
+
+// Clock is the cluster's time, for a program under test that takes a clock, so that it goes by Advance. A cluster that was
+// Reset has another one.
+func (c *Cluster) Clock() clock.WithTicker {
+	c.t.Helper()
+	c.alive()
+	return c.current.Load().Clock()
 }
 
 // Wait returns when everybody has done what there is to do now: in a bubble when all wait, outside when nobody has

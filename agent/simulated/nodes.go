@@ -96,13 +96,25 @@ func (f *fleet) keepShare(ctx context.Context, mine []*member) {
 	}
 	for step := f.LeaseInterval / time.Duration(len(mine)); ; {
 		for _, m := range mine {
-			if !wait.For(ctx, step) {
+			if !f.sleep(ctx, step) {
 				return
 			}
 			if err := f.beat(ctx, m); err != nil && ctx.Err() == nil {
 				f.Logger.Warn("simulated lease", "node", m.name, "err", err)
 			}
 		}
+	}
+}
+
+// sleep lets d pass by the nodes' clock; false: ctx ended first.
+func (f *fleet) sleep(ctx context.Context, d time.Duration) bool {
+	timer := f.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
 	}
 }
 
@@ -121,15 +133,15 @@ func (f *fleet) beat(ctx context.Context, m *member) error {
 	if err != nil {
 		return f.register(ctx, m)
 	}
-	if err := m.lease.Renew(ctx, time.Now()); err != nil {
+	if err := m.lease.Renew(ctx, f.Clock.Now()); err != nil {
 		return err
 	}
-	return f.makeReady(ctx, got, f.node(m, time.Now()))
+	return f.makeReady(ctx, got, f.node(m, f.Clock.Now()))
 }
 
 // register creates the Node, or adopts it, with a first Lease.
 func (f *fleet) register(ctx context.Context, m *member) error {
-	want := f.node(m, time.Now())
+	want := f.node(m, f.Clock.Now())
 	nodes := f.Client.CoreV1().Nodes()
 	got, err := nodes.Create(ctx, want, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -140,7 +152,7 @@ func (f *fleet) register(ctx context.Context, m *member) error {
 		err = f.makeReady(ctx, got, want)
 	}
 	if err == nil {
-		err = m.lease.Renew(ctx, time.Now())
+		err = m.lease.Renew(ctx, f.Clock.Now())
 	}
 	if err != nil && ctx.Err() == nil {
 		f.Logger.Warn("simulated node", "node", m.name, "err", err)

@@ -69,11 +69,11 @@ func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
 	if pod.DeletionTimestamp != nil {
 		return f.confirmDeletion(ctx, pod)
 	}
-	if f.awaitsRange(pod.Spec.NodeName, time.Now()) {
+	if f.awaitsRange(pod.Spec.NodeName, f.Clock.Now()) {
 		f.queue.AddAfter(key, rangeLook)
 		return nil
 	}
-	patch, err := f.nextPatch(key, pod, time.Now())
+	patch, err := f.nextPatch(key, pod, f.Clock.Now())
 	if err != nil || patch == nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -55,6 +56,8 @@ type Config struct {
 	Version string
 	// PodCIDRs says that a controller gives nodes their pod CIDRs: pods of a new node wait for them.
 	PodCIDRs bool
+	// Clock is the time of the nodes; nil is the real one.
+	Clock clock.WithTicker
 	// Outage switches nodes off; nil: none ever.
 	Outage *Outage
 	Logger *slog.Logger
@@ -72,6 +75,9 @@ func (c *Config) setDefaults() error {
 	}
 	if c.Capacity == nil {
 		c.Capacity = defaultCapacity()
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -121,7 +127,8 @@ func newFleet(cfg Config) *fleet {
 	for i := range cfg.Nodes {
 		f.names[fmt.Sprintf("%s%d", cfg.NamePrefix, i+1)] = i
 	}
-	f.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())
+	f.queue = workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName](),
+		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: cfg.Clock})
 	return f
 }
 

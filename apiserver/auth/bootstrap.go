@@ -49,7 +49,7 @@ func (b BootstrapTokens) Admits(ctx context.Context, token trust.Token) (bool, e
 	if err != nil || secret == nil {
 		return false, err
 	}
-	return opens(secret, token.ID(), token.Key(), time.Now()), nil
+	return opens(secret, token.ID(), token.Key(), b.store.Now()), nil
 }
 
 // secret is nil if there is no such token.
@@ -77,7 +77,7 @@ func (b BootstrapTokens) AuthenticateToken(ctx context.Context, token string) (*
 		if err != nil {
 			return nil, false, err
 		}
-		if secret != nil && opens(secret, parts[1], parts[2], time.Now()) {
+		if secret != nil && opens(secret, parts[1], parts[2], b.store.Now()) {
 			return &authenticator.Response{User: bootstrapUser(secret, parts[1])}, true, nil
 		}
 	}

@@ -24,6 +24,7 @@ func Erase[T Object](k Kind[T]) *Any {
 		PrepareCreate:          eraseDo(k.PrepareCreate),
 		Requested:              eraseRequested(k.Requested),
 		PrepareUpdate:          eraseDoPair(k.PrepareUpdate),
+		StampUpdate:            eraseStamp(k.StampUpdate),
 		PrepareStatus:          eraseDoPair(k.PrepareStatus),
 		Validate:               eraseGet[T, field.ErrorList](k.Validate),
 		ValidateUpdate:         eraseValidatePair(k.ValidateUpdate),
@@ -76,6 +77,13 @@ func eraseDoPair[T Object](do func(T, T)) func(Object, Object) {
 		return nil
 	}
 	return func(obj, old Object) { do(obj.(T), old.(T)) }
+}
+
+func eraseStamp[T Object](stamp func(T, T, time.Time)) func(Object, Object, time.Time) {
+	if stamp == nil {
+		return nil
+	}
+	return func(obj, old Object, now time.Time) { stamp(obj.(T), old.(T), now) }
 }
 
 func eraseGet[T Object, R any](get func(T) R) func(Object) R {

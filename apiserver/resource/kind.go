@@ -48,6 +48,8 @@ type Kind[T Object] struct {
 	Requested func(obj T, by user.Info)
 	// PrepareUpdate runs after status was carried over from old; it restores what an update may not touch.
 	PrepareUpdate func(obj, old T)
+	// StampUpdate runs after PrepareUpdate, and notes when something changed.
+	StampUpdate func(obj, old T, now time.Time)
 	// PrepareStatus is PrepareUpdate for the status subresource, after the spec was carried over from old.
 	PrepareStatus  func(obj, old T)
 	Validate       func(obj T) field.ErrorList

@@ -106,7 +106,7 @@ func (b bindingStore) bind(v *storage.View, binding *corev1.Binding) (*storage.C
 		return nil, apierrors.NewNotFound(b.pods.kind.GroupResource(), binding.Name)
 	}
 	pod := v.Current.Copy().(*corev1.Pod)
-	if err := rules.Apply(pod, binding); err != nil {
+	if err := rules.Apply(pod, binding, v.Now()); err != nil {
 		return nil, err
 	}
 	return &storage.Change{Object: pod}, nil

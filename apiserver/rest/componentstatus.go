@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -48,7 +49,7 @@ func statusCell(s *corev1.ComponentStatus) string {
 
 // componentStore makes the statuses up when they are asked for.
 type componentStore struct {
-	tableConvertor
+	table.Convertor
 	health func(ctx context.Context) error
 }
 
@@ -62,7 +63,7 @@ func (e *Endpoints) addComponentStatuses() error {
 		return nil
 	}
 	kind := ComponentStatuses()
-	store := componentStore{tableConvertor{kind}, e.config.Health}
+	store := componentStore{table.New(kind, e.config.Storage.Now), e.config.Health}
 	scope, err := e.scope(kind, "", kind.GroupVersionKind, store, nil)
 	if err != nil {
 		return err
@@ -83,10 +84,10 @@ func withDeprecation(next http.HandlerFunc) http.HandlerFunc {
 }
 
 // New implements rest.Storage.
-func (s componentStore) New() runtime.Object { return s.kind.New() }
+func (s componentStore) New() runtime.Object { return s.Kind.New() }
 
 // NewList implements rest.Lister.
-func (s componentStore) NewList() runtime.Object { return s.kind.NewList() }
+func (s componentStore) NewList() runtime.Object { return s.Kind.NewList() }
 
 // Destroy implements rest.Storage.
 func (s componentStore) Destroy() {}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +29,7 @@ type Computed struct {
 
 // computedStore serves a computed kind through upstream's handlers.
 type computedStore struct {
-	tableConvertor
+	table.Convertor
 	computed Computed
 }
 
@@ -39,7 +40,7 @@ var (
 
 func (e *Endpoints) addComputed(computed Computed) error {
 	kind := computed.Kind
-	store := computedStore{tableConvertor{kind}, computed}
+	store := computedStore{table.New(kind, e.config.Storage.Now), computed}
 	scope, err := e.scope(kind, "", kind.GroupVersionKind, store, nil)
 	if err != nil {
 		return err
@@ -53,10 +54,10 @@ func (e *Endpoints) addComputed(computed Computed) error {
 }
 
 // New implements rest.Storage.
-func (s computedStore) New() runtime.Object { return s.kind.New() }
+func (s computedStore) New() runtime.Object { return s.computed.Kind.New() }
 
 // NewList implements rest.Lister.
-func (s computedStore) NewList() runtime.Object { return s.kind.NewList() }
+func (s computedStore) NewList() runtime.Object { return s.computed.Kind.NewList() }
 
 // Destroy implements rest.Storage.
 func (s computedStore) Destroy() {}
@@ -72,7 +73,7 @@ func (s computedStore) List(ctx context.Context, options *internalversion.ListOp
 	if err != nil {
 		return nil, err
 	}
-	list := s.kind.NewList()
+	list := s.computed.Kind.NewList()
 	items := []runtime.Object{}
 	for _, object := range all {
 		if s.selected(object, options) {
@@ -90,7 +91,7 @@ func (s computedStore) selected(object resource.Object, options *internalversion
 		return false
 	}
 	set := fields.Set{"metadata.name": object.GetName()}
-	if s.kind.Namespaced() {
+	if s.computed.Kind.Namespaced() {
 		set["metadata.namespace"] = object.GetNamespace()
 	}
 	return options.FieldSelector == nil || options.FieldSelector.Matches(set)

@@ -80,6 +80,7 @@ func (s *Store) alreadyExists(current resource.Object) error {
 // prepareCreate stamps what is not deterministic and judges the new object.
 func (s *Store) prepareCreate(ctx context.Context, obj resource.Object, validate rest.ValidateObjectFunc) error {
 	rest.FillObjectMetaSystemFields(obj)
+	obj.SetCreationTimestamp(metav1.NewTime(s.table.Now()))
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
 		obj.SetName(s.strategy.GenerateName(obj.GetGenerateName()))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -65,10 +66,26 @@ func (s *Store) protected(obj resource.Object) error {
 	return nil
 }
 
+// beforeDelete is upstream's, but by the cluster's time: upstream's marks the object by the process's.
+func (s *Store) beforeDelete(ctx context.Context, obj resource.Object, options *metav1.DeleteOptions) (graceful, pending bool, err error) {
+	before := obj.GetDeletionTimestamp()
+	graceful, pending, err = rest.BeforeDelete(s.strategy.deleteStrategy(), ctx, obj, options)
+	now, after := metav1.NewTime(s.table.Now()), obj.GetDeletionTimestamp()
+	switch {
+	case after == nil || after.Equal(before):
+	case before == nil:
+		now.Time = now.Add(time.Duration(*obj.GetDeletionGracePeriodSeconds()) * time.Second)
+		obj.SetDeletionTimestamp(&now)
+	case after.Before(&now):
+		obj.SetDeletionTimestamp(&now)
+	}
+	return graceful, pending, err
+}
+
 func (s *Store) decideDelete(ctx context.Context, v *storage.View, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions) (*storage.Change, error) {
 	obj := v.Current.Copy()
-	graceful, pending, err := rest.BeforeDelete(s.strategy.deleteStrategy(), ctx, obj, options)
+	graceful, pending, err := s.beforeDelete(ctx, obj, options)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +136,7 @@ func (s *Store) alreadyMarked(obj resource.Object) bool {
 
 // markDeleted marks an object that is still held, in the kind's way if it has one.
 func (s *Store) markDeleted(obj resource.Object) {
-	now := metav1.Now()
+	now := metav1.NewTime(s.table.Now())
 	if s.kind.MarkDeleted != nil {
 		if obj.GetDeletionTimestamp() == nil {
 			obj.SetDeletionTimestamp(&now)

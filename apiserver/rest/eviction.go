@@ -88,18 +88,18 @@ func (e evictionStore) decide(ctx context.Context, v *storage.View, name string,
 	if err != nil || change != nil && change.Delete {
 		return change, err
 	}
-	return marked(v.Current, change), nil
+	return marked(v, change), nil
 }
 
 // marked is the change of a pod that stays for a while, with the reason why it goes; nil if it says so already.
-func marked(current *storage.Cached, change *storage.Change) *storage.Change {
+func marked(v *storage.View, change *storage.Change) *storage.Change {
 	var next resource.Object
 	if change != nil {
 		next = change.Object
 	} else {
-		next = current.Copy()
+		next = v.Current.Copy()
 	}
-	if changed := disruption.Mark(next.(*corev1.Pod), metav1.Now()); !changed && change == nil {
+	if changed := disruption.Mark(next.(*corev1.Pod), metav1.NewTime(v.Now())); !changed && change == nil {
 		return nil
 	}
 	return &storage.Change{Object: next}

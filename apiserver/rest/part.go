@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,11 +19,11 @@ type partStrategy struct {
 }
 
 func (s partStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	s.part.Prepare(obj.(resource.Object), old.(resource.Object), time.Now())
+	s.part.Prepare(obj.(resource.Object), old.(resource.Object), s.now())
 }
 
 func (s partStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	return s.part.Validate(obj.(resource.Object), old.(resource.Object), time.Now())
+	return s.part.Validate(obj.(resource.Object), old.(resource.Object), s.now())
 }
 
 func (s partStrategy) AllowCreateOnUpdate(context.Context) bool { return false }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +33,7 @@ type scaleStore struct {
 var _ rest.Patcher = scaleStore{}
 
 func newScaleStore(s *Store) scaleStore {
-	return scaleStore{store: s, TableConvertor: tableConvertor{&resource.Any{Columns: scaleColumns()}}}
+	return scaleStore{store: s, TableConvertor: table.New(&resource.Any{Columns: scaleColumns()}, s.table.Now)}
 }
 
 func scaleColumns() []resource.Column[resource.Object] {

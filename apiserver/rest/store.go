@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -58,9 +59,9 @@ var (
 	_ rest.Patcher         = (*Store)(nil)
 )
 
-func newStore(kind *resource.Any, table *storage.Table, typer runtime.ObjectTyper) *Store {
-	s := newStrategy(kind, typer)
-	return &Store{kind: kind, table: table, strategy: s, rules: s, allocate: allocatorOf(kind), TableConvertor: tableConvertor{kind}}
+func newStore(kind *resource.Any, objects *storage.Table, typer runtime.ObjectTyper) *Store {
+	s := newStrategy(kind, typer, objects.Now)
+	return &Store{kind: kind, table: objects, strategy: s, rules: s, allocate: allocatorOf(kind), TableConvertor: table.New(kind, objects.Now)}
 }
 
 // status returns the store of the status subresource.

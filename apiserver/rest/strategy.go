@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -29,6 +30,8 @@ type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	kind *resource.Any
+	// now is the cluster's time.
+	now func() time.Time
 }
 
 var (
@@ -39,8 +42,8 @@ var (
 	_ rest.RESTGracefulDeleteStrategy      = gracefulStrategy{}
 )
 
-func newStrategy(kind *resource.Any, typer runtime.ObjectTyper) strategy {
-	return strategy{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator, kind: kind}
+func newStrategy(kind *resource.Any, typer runtime.ObjectTyper, now func() time.Time) strategy {
+	return strategy{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator, kind: kind, now: now}
 }
 
 // ObjectKinds names an object in refusals as it is stored: an Event is one of the core group.
@@ -88,6 +91,9 @@ func (s strategy) PrepareForUpdate(_ context.Context, o, oldObj runtime.Object) 
 	}
 	if s.kind.PrepareUpdate != nil {
 		s.kind.PrepareUpdate(obj, old)
+	}
+	if s.kind.StampUpdate != nil {
+		s.kind.StampUpdate(obj, old, s.now())
 	}
 	if s.kind.Generation && specChanged(s.kind, obj, old) {
 		obj.SetGeneration(old.GetGeneration() + 1)

@@ -121,7 +121,7 @@ func (t tokenStore) complete(asked *authenticationv1.TokenRequest, account *core
 			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", asked.UID, account.UID))
 	}
 	asked.Name, asked.Namespace, asked.UID = account.Name, account.Namespace, account.UID
-	asked.CreationTimestamp = metav1.Now()
+	asked.CreationTimestamp = metav1.NewTime(t.objects.Now())
 	asked.Status = authenticationv1.TokenRequestStatus{}
 	if len(asked.Spec.Audiences) == 0 {
 		asked.Spec.Audiences = t.issuer.Audiences()
@@ -149,7 +149,7 @@ func (t tokenStore) issue(ctx context.Context, asked *authenticationv1.TokenRequ
 	if err != nil {
 		return nil, err
 	}
-	now, life := time.Now(), time.Duration(*asked.Spec.ExpirationSeconds)*time.Second
+	now, life := t.objects.Now(), time.Duration(*asked.Spec.ExpirationSeconds)*time.Second
 	token, err := t.issuer.Issue(account, bound, asked.Spec.Audiences, life, now)
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("failed to generate token: %w", err))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/raftstore/command"
@@ -41,6 +42,7 @@ type Log interface {
 // Store holds the tables of all kinds.
 type Store struct {
 	log    Log
+	clock  clock.PassiveClock
 	codec  codec
 	tables map[schema.GroupVersionResource]*Table
 
@@ -64,8 +66,14 @@ type Table struct {
 
 // New returns a store of the kinds. The scheme knows all their types.
 func New(log Log, scheme *runtime.Scheme, kinds []*resource.Any) *Store {
+	return NewWithClock(log, scheme, kinds, clock.RealClock{})
+}
+
+// NewWithClock is New with another time than the process's.
+func NewWithClock(log Log, scheme *runtime.Scheme, kinds []*resource.Any, clock clock.PassiveClock) *Store {
 	s := &Store{
 		log:    log,
+		clock:  clock,
 		codec:  codec{serializer: protobuf.NewSerializer(scheme, scheme)},
 		tables: make(map[schema.GroupVersionResource]*Table, len(kinds)),
 	}
@@ -81,6 +89,15 @@ func New(log Log, scheme *runtime.Scheme, kinds []*resource.Any) *Store {
 	}
 	return s
 }
+
+// Now is the cluster's time, by which objects are made, deleted and judged.
+func (s *Store) Now() time.Time { return s.clock.Now() }
+
+// Now is the store's.
+func (t *Table) Now() time.Time { return t.store.Now() }
+
+// Now is the store's.
+func (v *View) Now() time.Time { return v.table.Now() }
 
 // Table returns the table of a kind that New was given; any other is a bug.
 func (s *Store) Table(gvr schema.GroupVersionResource) *Table {

@@ -151,7 +151,7 @@ func (c *controller) unseen(owner metav1.Object) time.Duration {
 	if _, ok := c.find(owner.GetUID()); ok {
 		return 0
 	}
-	return min(max(time.Since(owner.GetCreationTimestamp().Time), monitorInterval), unseenInterval)
+	return min(max(c.env.Clock.Since(owner.GetCreationTimestamp().Time), monitorInterval), unseenInterval)
 }
 
 // errForeign says that an owner reference crosses namespaces.

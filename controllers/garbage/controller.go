@@ -92,14 +92,14 @@ func (c *controller) watch(ctx context.Context, add func(object)) {
 			stop()
 		}
 	}()
-	ticker := time.NewTicker(monitorInterval)
+	ticker := c.env.Clock.NewTicker(monitorInterval)
 	defer ticker.Stop()
 	for {
 		c.follow(stops, add)
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-ticker.C():
 		}
 	}
 }
@@ -239,7 +239,7 @@ func (c *controller) mappingOf(gvk schema.GroupVersionKind) (*meta.RESTMapping, 
 	c.mapping.Lock()
 	defer c.mapping.Unlock()
 	if c.mapper != nil {
-		if m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil || time.Since(c.mapped) < mapperLifetime {
+		if m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil || c.env.Clock.Since(c.mapped) < mapperLifetime {
 			return m, err
 		}
 	}
@@ -247,6 +247,6 @@ func (c *controller) mappingOf(gvk schema.GroupVersionKind) (*meta.RESTMapping, 
 	if err != nil && len(groups) == 0 {
 		return nil, err
 	}
-	c.mapper, c.mapped = restmapper.NewDiscoveryRESTMapper(groups), time.Now()
+	c.mapper, c.mapped = restmapper.NewDiscoveryRESTMapper(groups), c.env.Now()
 	return c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -36,6 +37,8 @@ type PublishConfig struct {
 	Server string
 	// Term is the Raft term in which it acts.
 	Term uint64
+	// Clock is what the Leases go by; nil is the real one.
+	Clock clock.WithTicker
 	// Logger receives failed writes; nil means silence.
 	Logger *slog.Logger
 }
@@ -47,6 +50,9 @@ func LeaseNames() []string { return []string{"kube-controller-manager", "kube-sc
 // Publish overwrites both Leases at once and renews them until ctx ends; it
 // returns nil then.
 func Publish(ctx context.Context, cfg PublishConfig) error {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -61,7 +67,7 @@ func Publish(ctx context.Context, cfg PublishConfig) error {
 func publish(ctx context.Context, cfg PublishConfig, name string) {
 	for lease := (&lease{cfg: cfg, name: name}); ; {
 		wait := RenewInterval
-		switch err := lease.write(ctx, time.Now()); {
+		switch err := lease.write(ctx, cfg.Clock.Now()); {
 		case err == nil || ctx.Err() != nil:
 		case apierrors.IsNotFound(err):
 			wait = namespaceDelay
@@ -69,7 +75,7 @@ func publish(ctx context.Context, cfg PublishConfig, name string) {
 			cfg.Logger.Warn("lease not renewed", "lease", name, "err", err)
 			wait = publishRetryDelay
 		}
-		if !pause(ctx, wait) {
+		if !pause(ctx, cfg.Clock, wait) {
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"k8s.io/utils/clock"
 	"sync"
 	"time"
 )
@@ -67,7 +68,7 @@ func start(ctx context.Context, term uint64, act func(context.Context, uint64) e
 			// act logs its own failure; the term goes on without a gap that
 			// anyone but its reader would notice.
 			_ = act(ctx, term)
-			if !pause(ctx, restartPause) {
+			if !pause(ctx, clock.RealClock{}, restartPause) {
 				return
 			}
 		}
@@ -84,14 +85,14 @@ func (r *running) stop() {
 	r.ended.Wait()
 }
 
-// pause waits for d; false means that ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
+// pause waits for d by the clock; false means that ctx ended first.
+func pause(ctx context.Context, clock clock.Clock, d time.Duration) bool {
+	timer := clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-timer.C():
 		return true
 	}
 }

@@ -43,11 +43,11 @@ func withPass(ctx context.Context, pass Pass) context.Context {
 
 // WithLoop accounts what is written under the context to a loop that Run does not run, such as the scheduler. It is not watched for
 // circles, since nothing would make its keys rest.
-func WithLoop(ctx context.Context, controller string, loop *numbers.Loop) context.Context {
+func WithLoop(ctx context.Context, controller string, loop *numbers.Loop, now func() time.Time) context.Context {
 	if loop == nil {
 		return ctx
 	}
-	return withPass(ctx, Pass{Controller: controller, wrote: func(string, uint64) { loop.Wrote(time.Now(), "", "", 0) }})
+	return withPass(ctx, Pass{Controller: controller, wrote: func(string, uint64) { loop.Wrote(now(), "", "", 0) }})
 }
 
 // withPassOf accounts what is written under the context to this key.

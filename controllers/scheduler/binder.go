@@ -47,8 +47,8 @@ func newBinder(s *scheduler, api Binder) *binder {
 	}
 	return &binder{
 		scheduler: s, api: api, slots: make(chan struct{}, bindLimit), waits: make(chan struct{}, volumeWaitLimit),
-		volumes: &volumeWriter{client: s.client, pods: s.pods, claims: s.claims.volumeClaims, volumes: s.claims.volumes},
-		devices: &devices.Writer{Client: s.client},
+		volumes: &volumeWriter{client: s.client, clock: s.queue.clock, pods: s.pods, claims: s.claims.volumeClaims, volumes: s.claims.volumes},
+		devices: &devices.Writer{Client: s.client, Clock: s.queue.clock},
 	}
 }
 

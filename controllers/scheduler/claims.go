@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -16,6 +15,7 @@ import (
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
@@ -31,6 +31,7 @@ type claims struct {
 	allocation   *devices.World            // guarded by scheduler.mu
 	patience     map[string]devices.Limits // by schedulerName
 
+	clock  clock.PassiveClock
 	limits limits
 	capacities
 
@@ -55,6 +56,7 @@ func newClaims(cfg Config) *claims {
 		classes:      cfg.Informers.Storage().V1().StorageClasses().Lister(),
 		allocation:   devices.New(cfg.Informers),
 		patience:     patience,
+		clock:        cfg.clock(),
 		limits:       newLimits(cfg),
 		capacities:   newCapacities(cfg),
 		promised:     map[string]types.UID{},
@@ -96,7 +98,7 @@ func (c *claims) addDevices(needs *plugin.Needs, pod *corev1.Pod) error {
 	}
 	wish := devices.Wish{Claims: needs.Devices, Extended: extended, Limits: c.limitsOf(pod)}
 	for _, claim := range needs.Devices {
-		if devices.IsStuck(claim, wish.Limits, time.Now()) {
+		if devices.IsStuck(claim, wish.Limits, c.clock.Now()) {
 			needs.Stuck = append(needs.Stuck, claim)
 		}
 	}

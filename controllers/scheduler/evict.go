@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,11 +60,11 @@ func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, d decision) 
 
 // pause keeps a refused eviction from being decided again at once.
 func (v *evictor) pause(ctx context.Context) {
-	timer := time.NewTimer(v.scheduler.queue.backoffMin)
+	timer := v.scheduler.queue.clock.NewTimer(v.scheduler.queue.backoffMin)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-timer.C():
 	}
 }
 
@@ -89,7 +88,7 @@ func (v *evictor) evictOne(ctx context.Context, preemptor *plugin.Pod, node stri
 	v.patchStatus(ctx, victim, map[string]any{"conditions": []corev1.PodCondition{{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
 		Message:            preemptor.Spec.SchedulerName + ": preempting to accommodate a higher priority pod",
-		ObservedGeneration: victim.Generation, LastTransitionTime: metav1.Now(),
+		ObservedGeneration: victim.Generation, LastTransitionTime: metav1.NewTime(v.scheduler.queue.clock.Now()),
 	}}})
 	err := v.scheduler.client.CoreV1().
 		Pods(victim.Namespace).

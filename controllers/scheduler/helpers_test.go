@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
@@ -60,7 +61,9 @@ const (
 )
 
 // testQueue has the waits of the default profile.
-func testQueue(loop *numbers.Loop) *queue { return newQueue(loop, backoffMin, backoffMax) }
+func testQueue(loop *numbers.Loop) *queue {
+	return newQueue(loop, clock.RealClock{}, backoffMin, backoffMax)
+}
 
 // bound gives a copy of the pod that runs on the node.
 func bound(pod *corev1.Pod, node string) *corev1.Pod {

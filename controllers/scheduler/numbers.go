@@ -13,7 +13,7 @@ func (e *entry) name() string { return e.pod.Namespace + "/" + e.pod.Name }
 // pod that goes while it waits counts as one that was taken.
 func (q *queue) count(e *entry) {
 	waits := e.where == active || e.where == woken
-	switch now := time.Now(); {
+	switch now := q.clock.Now(); {
 	case waits && e.waits == nil:
 		e.waits = q.order.PushBack(now)
 		q.numbers.Queued(now)
@@ -24,9 +24,9 @@ func (q *queue) count(e *entry) {
 	}
 	switch {
 	case e.where == inFlight && e.worked == nil:
-		e.worked = q.numbers.Working(time.Now(), e.name)
+		e.worked = q.numbers.Working(q.clock.Now(), e.name)
 	case e.where != inFlight && e.worked != nil:
-		e.worked(time.Now())
+		e.worked(q.clock.Now())
 		e.worked = nil
 	}
 }

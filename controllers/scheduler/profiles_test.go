@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
@@ -264,7 +265,7 @@ func TestLoopWithProfiles(t *testing.T) {
 
 func TestBackoffOfAConfiguration(t *testing.T) {
 	config := configured(t, "podInitialBackoffSeconds: 4\npodMaxBackoffSeconds: 10")
-	q := newQueue(nil, config.BackoffMin, config.BackoffMax)
+	q := newQueue(nil, clock.RealClock{}, config.BackoffMin, config.BackoffMax)
 	for attempts, want := range map[int]time.Duration{1: 4 * time.Second, 2: 8 * time.Second, 3: 10 * time.Second, 30: 10 * time.Second} {
 		if got := q.backoff(attempts); got != want {
 			t.Errorf("after %d attempts %v, want %v", attempts, got, want)

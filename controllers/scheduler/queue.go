@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
@@ -52,7 +53,8 @@ type queue struct {
 	lastOf  [plugin.EventBits]uint64 // by event bit: the number of the last one
 	waiting [plugin.EventBits]int    // by event bit: how many parked pods wait for it
 	numbers *numbers.Loop            // nil if nobody counts
-	order   *list.List               // since when the pods in active and woken wait, the oldest first
+	clock   clock.WithTicker
+	order   *list.List // since when the pods in active and woken wait, the oldest first
 }
 
 // whereabouts tells where an entry is.
@@ -88,10 +90,10 @@ type entry struct {
 	worked func(now time.Time) // ends the work on it; nil: it is not in flight
 }
 
-func newQueue(loop *numbers.Loop, backoffMin, backoffMax time.Duration) *queue {
+func newQueue(loop *numbers.Loop, clock clock.WithTicker, backoffMin, backoffMax time.Duration) *queue {
 	q := &queue{
 		entries: map[types.UID]*entry{}, users: devices.Users[*entry]{}, parked: map[types.UID]*entry{}, signal: make(chan struct{}, 1),
-		numbers: loop, order: list.New(), backoffMin: backoffMin, backoffMax: backoffMax,
+		numbers: loop, clock: clock, order: list.New(), backoffMin: backoffMin, backoffMax: backoffMax,
 	}
 	for place := range q.heaps {
 		q.heaps[place].byTime = whereabouts(place) != active
@@ -161,7 +163,7 @@ func (t task) profile() string { return t.pod.Spec.SchedulerName }
 // pop waits for the next pod and hands it out. It reports false when ctx has ended.
 func (q *queue) pop(ctx context.Context) (task, bool) {
 	for ctx.Err() == nil {
-		t, wait := q.next(time.Now())
+		t, wait := q.next(q.clock.Now())
 		if t.entry != nil {
 			return t, true
 		}
@@ -202,9 +204,9 @@ func (q *queue) ripen(place whereabouts, now time.Time) time.Duration {
 func (q *queue) sleep(ctx context.Context, wait time.Duration) {
 	var expired <-chan time.Time
 	if wait > 0 {
-		timer := time.NewTimer(wait)
+		timer := q.clock.NewTimer(wait)
 		defer timer.Stop()
-		expired = timer.C
+		expired = timer.C()
 	}
 	select {
 	case <-ctx.Done():
@@ -222,7 +224,7 @@ func (q *queue) park(e *entry, wakes plugin.Event) {
 		return
 	}
 	q.succeeded(e)
-	now := time.Now()
+	now := q.clock.Now()
 	e.unfit++
 	e.wakes, e.since, e.ready = wakes, now, now.Add(q.backoff(e.unfit)).Truncate(backoffWindow).Add(backoffWindow)
 	switch {
@@ -243,7 +245,7 @@ func (q *queue) retry(e *entry, err error) (tries int, tell bool) {
 	if !q.returned(e) {
 		return 0, false
 	}
-	now := time.Now()
+	now := q.clock.Now()
 	e.refused++
 	e.ready = now.Add(q.backoff(e.refused))
 	q.put(e, failed)

@@ -16,6 +16,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
@@ -37,6 +38,7 @@ const (
 // scheduling: reports wait in its own queue, and only the latest for each pod is written.
 type reporter struct {
 	client    kubernetes.Interface
+	clock     clock.PassiveClock
 	pods      corelisters.PodLister
 	log       *slog.Logger
 	recorders map[string]record.EventRecorder // by schedulerName; set by recordEvents, before anything is written
@@ -56,10 +58,10 @@ type waitingReport struct {
 	toldAt          time.Time
 }
 
-func newReporter(client kubernetes.Interface, pods corelisters.PodLister, log *slog.Logger) *reporter {
+func newReporter(cfg Config, pods corelisters.PodLister, log *slog.Logger) *reporter {
 	return &reporter{
-		client: client, pods: pods, log: log,
-		queue:   workqueue.NewTypedDelayingQueue[types.UID](),
+		client: cfg.Client, clock: cfg.Clock, pods: pods, log: log,
+		queue:   workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{Clock: cfg.Clock}),
 		waiting: map[types.UID]*waitingReport{},
 	}
 }
@@ -77,7 +79,7 @@ func (r *reporter) unschedulable(pod *corev1.Pod, reason, message string) {
 		r.waiting[pod.UID] = w
 	}
 	w.pod, w.reason, w.message, w.tries = pod, reason, message, 0
-	r.queue.AddAfter(pod.UID, time.Until(w.sent.Add(reportInterval)))
+	r.queue.AddAfter(pod.UID, w.sent.Add(reportInterval).Sub(r.clock.Now()))
 }
 
 // scheduled tells that the pod has a node; whatever was still to be said before is dropped.
@@ -115,7 +117,7 @@ func (r *reporter) run(ctx context.Context) {
 
 // write brings the pod's condition to the latest report.
 func (r *reporter) write(ctx context.Context, uid types.UID) {
-	pod, reason, message, tell := r.next(uid, time.Now())
+	pod, reason, message, tell := r.next(uid, r.clock.Now())
 	if pod == nil {
 		return
 	}
@@ -127,7 +129,7 @@ func (r *reporter) write(ctx context.Context, uid types.UID) {
 		r.drop(uid)
 		return
 	}
-	patch := conditionPatch(current, reason, message, time.Now())
+	patch := conditionPatch(current, reason, message, r.clock.Now())
 	if patch == nil {
 		return
 	}
@@ -198,7 +200,7 @@ func (r *reporter) recordEvents(ctx context.Context, counts *numbers.Ledger, nam
 	if counts == nil {
 		counts = &numbers.Ledger{}
 	}
-	events := recording.Start(ctx, r.client, &counts.Events, r.log)
+	events := recording.Start(ctx, r.client, r.clock, &counts.Events, r.log)
 	r.recorders = map[string]record.EventRecorder{}
 	for name := range names {
 		r.recorders[name] = events.Recorder(name)

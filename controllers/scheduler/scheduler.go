@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
@@ -45,6 +47,8 @@ type Config struct {
 	Profiles profile.Config
 	// Numbers count what the scheduler does; nil counts nothing.
 	Numbers *numbers.Ledger
+	// Clock is what backoffs, conditions and patience go by; nil is the real one.
+	Clock clock.WithTicker
 	// Logger takes the scheduler's log; slog's default if nil.
 	Logger *slog.Logger
 }
@@ -60,6 +64,8 @@ func (c Config) Validate() error {
 func (c Config) serves(gvr schema.GroupVersionResource) bool {
 	return c.Serves == nil || c.Serves(gvr)
 }
+
+func (c Config) clock() clock.WithTicker { return cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{}) }
 
 // errPlaced means that the pod got a node while it waited.
 var errPlaced = errors.New("scheduler: the pod has a node already")
@@ -102,7 +108,7 @@ func Run(ctx context.Context, cfg Config) error {
 	s.log.Info("scheduling begins", "profiles", slices.Sorted(maps.Keys(s.engines)))
 	stopEvents := s.report.recordEvents(ctx, cfg.Numbers, maps.Keys(s.engines))
 	defer stopEvents()
-	ctx = reconcile.WithLoop(ctx, s.name, s.queue.numbers) // events are not among its writes, as with controllers
+	ctx = reconcile.WithLoop(ctx, s.name, s.queue.numbers, s.queue.clock.Now) // events are not among its writes, as with controllers
 	var children sync.WaitGroup
 	children.Go(func() { s.report.run(ctx) })
 	children.Go(func() { s.flush(ctx) })
@@ -121,11 +127,13 @@ func Run(ctx context.Context, cfg Config) error {
 
 func newScheduler(cfg Config) *scheduler {
 	config := cfg.Profiles.Or(profile.Default())
+	cfg.Clock = cfg.clock()
 	s := &scheduler{client: cfg.Client, name: config.Profiles[0].Name, log: cfg.Logger, cache: newCache(), engines: map[string]*engine{}}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	s.queue, s.counts = newQueue(cfg.Numbers.Begin(s.name, queueName), config.BackoffMin, config.BackoffMax), cfg.Numbers.OfScheduling()
+	s.queue = newQueue(cfg.Numbers.Begin(s.name, queueName), cfg.Clock, config.BackoffMin, config.BackoffMax)
+	s.counts = cfg.Numbers.OfScheduling()
 	s.pods = cfg.Informers.Core().V1().Pods().Lister()
 	s.owners = owners.New(cfg.Informers, cfg.serves)
 	s.claims = newClaims(cfg)
@@ -133,7 +141,7 @@ func newScheduler(cfg Config) *scheduler {
 		p := &config.Profiles[i]
 		s.engines[p.Name] = newEngine(s.cache, p)
 	}
-	s.report = newReporter(cfg.Client, s.pods, s.log)
+	s.report = newReporter(cfg, s.pods, s.log)
 	s.binder = newBinder(s, cfg.Binder)
 	s.evictor = newEvictor(s, cfg)
 	return s
@@ -313,13 +321,13 @@ func (s *scheduler) deleted(claims []*resourcev1.ResourceClaim) {
 
 // flush wakes pods parked for too long.
 func (s *scheduler) flush(ctx context.Context) {
-	ticker := time.NewTicker(flushInterval)
+	ticker := s.queue.clock.NewTicker(flushInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-ticker.C:
+		case now := <-ticker.C():
 			s.queue.flush(now)
 		}
 	}

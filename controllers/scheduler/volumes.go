@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
@@ -35,6 +36,7 @@ var (
 // volumeWriter gives the late claims of a pod that has a node their volumes, and waits until they are bound.
 type volumeWriter struct {
 	client  kubernetes.Interface
+	clock   clock.WithTicker
 	pods    corelisters.PodLister
 	claims  corelisters.PersistentVolumeClaimLister
 	volumes corelisters.PersistentVolumeLister
@@ -66,16 +68,16 @@ func (w *volumeWriter) bind(ctx context.Context, pod *corev1.Pod, node string, c
 
 // wait returns when all claims are bound, or never will be.
 func (w *volumeWriter) wait(ctx context.Context, pod *corev1.Pod, node string, choice plugin.VolumeChoice, longest time.Duration) error {
-	ticker, limit := time.NewTicker(volumeLookInterval), time.NewTimer(longest)
+	ticker, limit := w.clock.NewTicker(volumeLookInterval), w.clock.NewTimer(longest)
 	defer ticker.Stop()
 	defer limit.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-limit.C:
+		case <-limit.C():
 			return errVolumesLate
-		case <-ticker.C:
+		case <-ticker.C():
 		}
 		if bound, err := w.bound(pod, node, choice); bound || err != nil {
 			return err

@@ -37,7 +37,7 @@ type loopsQuestion struct {
 
 // Loops tells of the loops of this server; none act unless it leads.
 func (a *Admin) Loops() LoopsReport {
-	log, now := a.config.Log.Status(), time.Now()
+	log, now := a.config.Log.Status(), a.config.Storage.Now()
 	return LoopsReport{
 		Server: raftstore.MemberName(log.LeaderID), Term: log.Term, At: now,
 		Loops: a.config.Numbers.Reports(now), Events: a.config.Numbers.Events.Report(),

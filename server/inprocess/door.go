@@ -43,6 +43,7 @@ type API interface {
 type Door struct {
 	api       atomic.Pointer[API]
 	clients   clients
+	asked     atomic.Int64 // and not answered yet
 	intercept Intercept
 }
 
@@ -54,6 +55,9 @@ func NewDoor(intercept Intercept) *Door { return &Door{intercept: intercept} }
 
 // Intercepted says whether somebody sees the requests of loops.
 func (d *Door) Intercepted() bool { return d.intercept != nil }
+
+// Busy says whether a request waits for its answer. What a watch tells is no answer.
+func (d *Door) Busy() bool { return d.asked.Load() > 0 }
 
 // Open lets requests through to the API.
 func (d *Door) Open(api API) { d.api.Store(&api) }
@@ -90,6 +94,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if api == nil {
 		return nil, errNotOpen
 	}
+	t.door.asked.Add(1)
+	defer t.door.asked.Add(-1)
 	caller := t.caller
 	if pass, ok := reconcile.PassFrom(r.Context()); ok && caller.User == Controllers {
 		caller.User = account(pass.Account)
@@ -124,6 +130,8 @@ func (b *Binder) Bind(ctx context.Context, binding *corev1.Binding) error {
 	if api == nil {
 		return errNotOpen
 	}
+	b.door.asked.Add(1)
+	defer b.door.asked.Add(-1)
 	begun := time.Now()
 	err := (*api).Bind(ctx, b.caller, binding)
 	b.door.clients.answered(http.MethodPost, answerOf(err), begun)

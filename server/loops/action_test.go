@@ -63,7 +63,7 @@ func TestEachWriteIsALine(t *testing.T) {
 	} {
 		log := &actions.Log{}
 		loop := (&numbers.Ledger{}).Begin("replicaset-controller", "replicaset")
-		ctx := reconcile.WithCause(reconcile.WithLoop(t.Context(), "replicaset-controller", loop), set)
+		ctx := reconcile.WithCause(reconcile.WithLoop(t.Context(), "replicaset-controller", loop, time.Now), set)
 		response, err := Tap{Next: c.answer, Actions: log}.RoundTrip(request(t, c.method, c.path, c.body).WithContext(ctx))
 		want := c.want
 		if want != "" {
@@ -97,7 +97,7 @@ func TestEachBindingIsALine(t *testing.T) {
 	} {
 		log := &actions.Log{}
 		loop := (&numbers.Ledger{}).Begin("default-scheduler", "active")
-		ctx := reconcile.WithGap(reconcile.WithCause(reconcile.WithLoop(t.Context(), "default-scheduler", loop), pod), "a node", "none")
+		ctx := reconcile.WithGap(reconcile.WithCause(reconcile.WithLoop(t.Context(), "default-scheduler", loop, time.Now), pod), "a node", "none")
 		if got := (BindTap{binding{err}, log}).Bind(ctx, b); !errors.Is(got, err) {
 			t.Errorf("%v, want %v", got, err)
 		}
@@ -123,7 +123,7 @@ func TestWhatIsNoLoops(t *testing.T) {
 func TestGaps(t *testing.T) {
 	log := &actions.Log{}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", ResourceVersion: "7"}}
-	ctx := reconcile.WithLoop(t.Context(), "default-scheduler", (&numbers.Ledger{}).Begin("default-scheduler", "active"))
+	ctx := reconcile.WithLoop(t.Context(), "default-scheduler", (&numbers.Ledger{}).Begin("default-scheduler", "active"), time.Now)
 	ctx = reconcile.WithGap(reconcile.WithCause(ctx, pod), "a node", "0/1 nodes are available")
 	if _, err := (Tap{Next: answers(200, nil), Actions: log}).RoundTrip(request(t, "PATCH", "/api/v1/namespaces/n/pods/p/status", nil).WithContext(ctx)); err != nil {
 		t.Fatal(err)

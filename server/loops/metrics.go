@@ -9,7 +9,11 @@ import (
 )
 
 // Metrics shows a ledger. It implements prometheus.Collector.
-type Metrics struct{ Ledger *numbers.Ledger }
+type Metrics struct {
+	Ledger *numbers.Ledger
+	// Now is the time by which the loops act.
+	Now func() time.Time
+}
 
 func described(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, []string{"name"}, nil)
@@ -47,7 +51,7 @@ func (m Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectEvents(out)
 	collectScheduling(m.Ledger.Scheduling.Counts(), out)
 	collectDevices(m.Ledger.Devices.Counts(), out)
-	for _, c := range m.Ledger.Counts(time.Now()) {
+	for _, c := range m.Ledger.Counts(m.Now()) {
 		value := func(d *prometheus.Desc, kind prometheus.ValueType, v float64) {
 			out <- prometheus.MustNewConstMetric(d, kind, v, c.Queue)
 		}

@@ -100,12 +100,12 @@ func (c *Config) publishAPI(ctx context.Context, client kubernetes.Interface, ad
 		}
 		return all
 	}
-	env := reconcile.Env{Client: client, Caches: c.Caches, Numbers: c.Numbers, Logger: c.Logger}
+	env := reconcile.Env{Client: client, Caches: c.Caches, Numbers: c.Numbers, Clock: c.Clock, Logger: c.Logger}
 	return kubernetesservice.New(servers, address, c.Port).Start(ctx, env)
 }
 
 // keepServerPods keeps the pods under which the parts of servers are seen, until ctx ends.
 func (c *Config) keepServerPods(ctx context.Context, client kubernetes.Interface) error {
-	env := reconcile.Env{Client: client, Caches: c.Caches, Numbers: c.Numbers, Logger: c.Logger}
+	env := reconcile.Env{Client: client, Caches: c.Caches, Numbers: c.Numbers, Clock: c.Clock, Logger: c.Logger}
 	return serverpods.New(c.ServerPods).Start(ctx, env)
 }

@@ -56,7 +56,7 @@ func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwor
 	defer followed.Wait()
 	return controllers.Run(ctx, reconcile.Env{
 		Client: client, Extensions: extensions, Aggregator: aggregatorClient, Metadata: metadataClient, Discovery: discoveryClient, REST: config,
-		Caches: c.Caches, Numbers: c.Numbers, Logger: c.Parts.Controllers.Logger,
+		Caches: c.Caches, Numbers: c.Numbers, Clock: c.Clock, Logger: c.Parts.Controllers.Logger,
 	}, controllers.Config{
 		APIOnly:    c.APIOnly,
 		Only:       c.Loops,
@@ -85,7 +85,7 @@ func (c *Config) runScheduler(ctx context.Context, term uint64) error {
 	}
 	return scheduler.Run(ctx, scheduler.Config{
 		Client: client, Binder: c.binder(client, term),
-		Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Numbers: c.Numbers,
+		Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Numbers: c.Numbers, Clock: c.Clock,
 		Logger: c.Parts.Scheduler.Logger,
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/apiserver/aggregation"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
@@ -75,7 +76,9 @@ type Config struct {
 	// Numbers count what the loops do, Parts show it.
 	Numbers *numbers.Ledger
 	Parts   Parts
-	Logger  *slog.Logger
+	// Clock is the cluster's time.
+	Clock  clock.WithTicker
+	Logger *slog.Logger
 	// Fatal ends a server that cannot do what its flags say.
 	Fatal func(error)
 }
@@ -130,7 +133,7 @@ func (c *Config) act(ctx context.Context, term uint64) error {
 		return nil
 	})
 	group.Go(func() error {
-		return leader.Publish(ctx, leader.PublishConfig{Client: client, Server: c.Self.Name, Term: term, Logger: c.Logger})
+		return leader.Publish(ctx, leader.PublishConfig{Client: client, Server: c.Self.Name, Term: term, Clock: c.Clock, Logger: c.Logger})
 	})
 	self := storage.WithOrigin(ctx, storage.Origin{User: inprocess.Server.GetName(), Fence: term})
 	for _, run := range c.Also {

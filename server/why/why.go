@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/apiserver/explain"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -39,6 +40,7 @@ type Config struct {
 	Custom      func(ctx context.Context) (map[schema.GroupVersionResource]*storage.Table, error)
 	// Loops are the reports of the loops where they act.
 	Loops      func(ctx context.Context) ([]numbers.Report, error)
+	Clock      clock.WithTicker
 	Authorizer authorizer.Authorizer
 }
 
@@ -50,7 +52,7 @@ type Why struct {
 
 // New returns a Why.
 func New(c Config) *Why {
-	return &Why{c, scheduler.NewJudge(scheduler.Config{Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling})}
+	return &Why{c, scheduler.NewJudge(scheduler.Config{Informers: c.Caches, Serves: c.Storage.Serves, Profiles: c.Scheduling, Clock: c.Clock})}
 }
 
 // Question names an object as kubectl does.
@@ -64,7 +66,7 @@ type Question struct {
 
 // Answer explains the object, as far as the caller may know. Errors are those of the API: NotFound, Forbidden.
 func (y *Why) Answer(ctx context.Context, caller user.Info, q Question) (explain.Answer, error) {
-	w := &world{ctx: ctx, config: y.config, judge: y.judge, now: time.Now()}
+	w := &world{ctx: ctx, config: y.config, judge: y.judge, now: y.config.Storage.Now()}
 	name, err := w.resolve(q)
 	if err != nil {
 		return explain.Answer{}, err

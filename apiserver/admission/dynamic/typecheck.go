@@ -87,7 +87,7 @@ func (c *TypeChecker) tell(
 		}
 		policy.Status.ObservedGeneration = of.Generation
 		policy.Status.TypeChecking = &admissionregistrationv1.TypeChecking{ExpressionWarnings: warnings}
-		own(policy, metav1.Now().Rfc3339Copy())
+		own(policy, metav1.NewTime(v.Now()).Rfc3339Copy())
 		return &storage.Change{Object: policy}, nil
 	})
 	return err

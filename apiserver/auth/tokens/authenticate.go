@@ -69,7 +69,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string) (*a
 	if err != nil {
 		return nil, false, err
 	}
-	if err := inTime(c, time.Now()); err != nil {
+	if err := inTime(c, a.objects.Now()); err != nil {
 		return nil, false, err
 	}
 	who, err := a.holder(ctx, token, c)

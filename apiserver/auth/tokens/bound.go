@@ -63,7 +63,7 @@ func (a *Authenticator) check(ctx context.Context, r requirement, resourceVersio
 		return err
 	case string(found.Object().GetUID()) != r.id:
 		return fmt.Errorf("%w: its %s %q was made anew", ErrInvalidated, r.resource.GroupResource(), r.name)
-	case goneSince(found.Object(), time.Now().Add(-clockLeeway)):
+	case goneSince(found.Object(), a.objects.Now().Add(-clockLeeway)):
 		return fmt.Errorf("%w: its %s %q is being deleted", ErrInvalidated, r.resource.GroupResource(), r.name)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,7 +34,7 @@ func (a *Authenticator) legacyHolder(ctx context.Context, token string, c *claim
 	if err := a.require(ctx, []requirement{{accountsResource, l.Namespace, l.Account, l.AccountUID}}); err != nil {
 		return nil, err
 	}
-	a.note(secret, time.Now())
+	a.note(secret, a.objects.Now())
 	if secret.Labels[invalidSinceLabel] != "" {
 		return nil, fmt.Errorf("%w: its secret is labelled %s; remove the label to use it again", ErrInvalidated, invalidSinceLabel)
 	}

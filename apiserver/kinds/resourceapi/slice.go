@@ -31,7 +31,8 @@ func slicesOfDevices() resource.Kind[*slice] {
 		New:              func() *slice { return &slice{} },
 		NewList:          func() runtime.Object { return &resourcev1.ResourceSliceList{} },
 		PrepareCreate:    prepareSlice,
-		PrepareUpdate:    prepareSliceUpdate,
+		PrepareUpdate:    func(s, _ *slice) { dropGatedDevices(s) },
+		StampUpdate:      stampTaints,
 		Validate:         func(s *slice) field.ErrorList { return validateSlice(s, nil) },
 		ValidateUpdate:   validateSlice,
 		Warnings:         sliceWarnings,
@@ -58,9 +59,8 @@ func prepareSlice(s *slice) {
 	}
 }
 
-// prepareSliceUpdate: a taint that a client sends without its time is the stored one, or is added now.
-func prepareSliceUpdate(s, old *slice) {
-	dropGatedDevices(s)
+// stampTaints: a taint that a client sends without its time is the stored one, or is added now.
+func stampTaints(s, old *slice, now time.Time) {
 	for i := range s.Spec.Devices {
 		device := &s.Spec.Devices[i]
 		was := deviceOf(old, device.Name)
@@ -68,7 +68,7 @@ func prepareSliceUpdate(s, old *slice) {
 			if was != nil && j < len(was.Taints) && device.Taints[j].TimeAdded == nil && device.Taints[j].Key == was.Taints[j].Key {
 				device.Taints[j].TimeAdded = was.Taints[j].TimeAdded
 			}
-			rule.DefaultPointer(&device.Taints[j].TimeAdded, metav1.NewTime(time.Now().Truncate(time.Second)))
+			rule.DefaultPointer(&device.Taints[j].TimeAdded, metav1.NewTime(now.Truncate(time.Second)))
 		}
 	}
 }

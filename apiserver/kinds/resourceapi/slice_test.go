@@ -22,7 +22,7 @@ func TestTaintsHaveATime(t *testing.T) {
 		prepareSlice(old)
 		time.Sleep(90 * time.Second)
 		next := with(resourcev1.DeviceTaint{Key: "a"}, resourcev1.DeviceTaint{Key: "b"})
-		prepareSliceUpdate(next, old)
+		stampTaints(next, old, time.Now())
 		taints := next.Spec.Devices[0].Taints
 		if !taints[0].TimeAdded.Equal(&made) || taints[1].TimeAdded == nil || !taints[1].TimeAdded.Time.Equal(time.Now()) {
 			t.Errorf("%v, want that of the stored taint and the present", taints)

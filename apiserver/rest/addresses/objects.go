@@ -2,6 +2,7 @@ package addresses
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -31,7 +32,7 @@ func show(v *storage.View, before, after *corev1.Service) error {
 	for _, ip := range has {
 		shown, err := v.Snapshot(ipAddresses).Get("", ip)
 		if err == nil && shown == nil {
-			err = v.Add(ipAddresses, addressObject(after, ip))
+			err = v.Add(ipAddresses, addressObject(after, ip, v.Now()))
 		}
 		if err != nil {
 			return err
@@ -40,10 +41,10 @@ func show(v *storage.View, before, after *corev1.Service) error {
 	return nil
 }
 
-func addressObject(s *corev1.Service, ip string) *networkingv1.IPAddress {
+func addressObject(s *corev1.Service, ip string, now time.Time) *networkingv1.IPAddress {
 	return &networkingv1.IPAddress{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: ip, UID: uuid.NewUUID(), CreationTimestamp: metav1.Now(),
+			Name: ip, UID: uuid.NewUUID(), CreationTimestamp: metav1.NewTime(now),
 			Labels: map[string]string{networkingv1.LabelIPAddressFamily: string(familyOf(ip)), networkingv1.LabelManagedBy: manager},
 		},
 		Spec: networkingv1.IPAddressSpec{ParentRef: parentOf(s)},

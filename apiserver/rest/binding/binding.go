@@ -3,6 +3,7 @@ package binding
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +24,8 @@ func Validate(b *corev1.Binding) field.ErrorList {
 	return errs
 }
 
-// Apply gives the pod its node, or refuses with a conflict.
-func Apply(pod *corev1.Pod, b *corev1.Binding) error {
+// Apply gives the pod its node now, or refuses with a conflict.
+func Apply(pod *corev1.Pod, b *corev1.Binding, now time.Time) error {
 	if why := refusal(pod, b); why != "" {
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errors.New(why))
 	}
@@ -38,7 +39,7 @@ func Apply(pod *corev1.Pod, b *corev1.Binding) error {
 			metav1.SetMetaDataLabel(&pod.ObjectMeta, k, value)
 		}
 	}
-	setScheduled(pod)
+	setScheduled(pod, now)
 	return nil
 }
 
@@ -60,10 +61,10 @@ func refusal(pod *corev1.Pod, b *corev1.Binding) string {
 }
 
 // setScheduled replaces whatever was said about scheduling by success.
-func setScheduled(pod *corev1.Pod) {
+func setScheduled(pod *corev1.Pod, now time.Time) {
 	done := corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
-		LastTransitionTime: metav1.Now(), ObservedGeneration: pod.Generation,
+		LastTransitionTime: metav1.NewTime(now), ObservedGeneration: pod.Generation,
 	}
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == corev1.PodScheduled {

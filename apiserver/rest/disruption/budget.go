@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -49,7 +50,7 @@ func free(pod *corev1.Pod, budget *policyv1.PodDisruptionBudget) bool {
 
 // take counts one disruption off the budget and notes for which pod, so that the
 // controller does not count the pod as available. It returns why there is none to take.
-func take(budget *policyv1.PodDisruptionBudget, pod string) error {
+func take(budget *policyv1.PodDisruptionBudget, pod string, now time.Time) error {
 	if err := refuse(budget); err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func take(budget *policyv1.PodDisruptionBudget, pod string) error {
 	if status.DisruptedPods == nil {
 		status.DisruptedPods = map[string]metav1.Time{}
 	}
-	status.DisruptedPods[pod] = metav1.Now()
+	status.DisruptedPods[pod] = metav1.NewTime(now)
 	return nil
 }
 

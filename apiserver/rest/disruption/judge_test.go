@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +59,7 @@ func shown(t *testing.T, pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudge
 	if unguarded(pod) {
 		return "free"
 	}
-	after, costs, err := judge(pod, budgets)
+	after, costs, err := judge(pod, budgets, time.Now())
 	var status apierrors.APIStatus
 	switch {
 	case errors.Is(err, ErrSeveral):

@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -32,7 +33,7 @@ func Spend(v *storage.View, pod *corev1.Pod) error {
 		}
 		budgets = append(budgets, obj.(*policyv1.PodDisruptionBudget))
 	}
-	budget, costs, err := judge(pod, budgets)
+	budget, costs, err := judge(pod, budgets, v.Now())
 	if err != nil || budget == nil {
 		return err
 	}
@@ -45,7 +46,8 @@ func Spend(v *storage.View, pod *corev1.Pod) error {
 
 // judge finds the budget that allows the eviction of a pod: as it is after a disruption if the eviction costs it one, as it
 // was if not, and nil if no budget guards the pod.
-func judge(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) (budget *policyv1.PodDisruptionBudget, costs bool, err error) {
+func judge(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget, now time.Time) (
+	budget *policyv1.PodDisruptionBudget, costs bool, err error) {
 	for _, b := range budgets {
 		if !guards(b, pod) {
 			continue
@@ -59,7 +61,7 @@ func judge(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) (budget *po
 		return budget, false, nil
 	}
 	budget = budget.DeepCopy() // it is shared
-	return budget, true, take(budget, pod.Name)
+	return budget, true, take(budget, pod.Name, now)
 }
 
 // unguarded tells that a pod serves nobody yet or any more: no budget is asked.
@@ -82,7 +84,7 @@ func Refusal(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) (guarding
 	if unguarded(pod) {
 		return guarding, ""
 	}
-	_, _, err := judge(pod, guarding)
+	_, _, err := judge(pod, guarding, time.Time{}) // nothing that it says is kept
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:

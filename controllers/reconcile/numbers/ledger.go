@@ -74,6 +74,9 @@ func (l *Ledger) Counts(now time.Time) []Counts {
 	return counts
 }
 
+// Busy says whether a key of any loop waits or is worked on. Keys in backoff do not count.
+func (l *Ledger) Busy() bool { return slices.ContainsFunc(l.all(), (*Loop).busy) }
+
 func (l *Ledger) all() []*Loop {
 	if l == nil {
 		return nil

@@ -54,6 +54,12 @@ func (l *Loop) End() {
 	l.failing, l.circles, l.slow, l.working = failing{}, circles{}, slowest{}, nil
 }
 
+func (l *Loop) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts.Depth > 0 || len(l.working) > 0
+}
+
 // Queued counts a key that waits now.
 func (l *Loop) Queued(now time.Time) {
 	if l == nil {

@@ -36,10 +36,10 @@ type Events struct {
 	sender      *sender
 }
 
-// Start begins to send events with the client until ctx, that of the term, ends, and to count them.
-func Start(ctx context.Context, client kubernetes.Interface, counts *numbers.Events, log *slog.Logger) *Events {
+// Start begins to send events, dated by the clock, with the client until ctx, that of the term, ends, and to count them.
+func Start(ctx context.Context, client kubernetes.Interface, clock clock.PassiveClock, counts *numbers.Events, log *slog.Logger) *Events {
 	e := &Events{record.NewBroadcaster(record.WithContext(ctx)), &sender{
-		ctx: ctx, sink: sink{ctx, client}, correlator: record.NewEventCorrelator(clock.RealClock{}), counts: counts, log: log,
+		ctx: ctx, sink: sink{ctx, client}, correlator: record.NewEventCorrelator(clock), clock: clock, counts: counts, log: log,
 	}}
 	e.broadcaster.StartEventWatcher(e.sender.send)
 	return e
@@ -58,6 +58,7 @@ type sender struct {
 	ctx        context.Context // of the term: record.EventBroadcaster passes none
 	sink       record.EventSink
 	correlator *record.EventCorrelator
+	clock      clock.PassiveClock
 	counts     *numbers.Events
 	log        *slog.Logger
 	waiting    atomic.Int64
@@ -66,7 +67,9 @@ type sender struct {
 // send is called for one event after the other.
 func (s *sender) send(event *corev1.Event) {
 	defer s.waiting.Add(-1)
-	made := *event // the correlator changes it
+	made := *event                                      // the correlator changes it
+	made.FirstTimestamp = metav1.NewTime(s.clock.Now()) // client-go's recorders go by the process's time
+	made.LastTimestamp = made.FirstTimestamp
 	result, err := s.correlator.EventCorrelate(&made)
 	if err != nil {
 		s.refused(event, err)

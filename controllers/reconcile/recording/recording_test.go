@@ -42,8 +42,8 @@ func TestNoEventIsLostWithoutACount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sender{
-				ctx: ended, sink: answers{c.err}, correlator: record.NewEventCorrelator(clock.RealClock{}), counts: &numbers.Events{},
-				log: slog.New(slog.DiscardHandler),
+				ctx: ended, sink: answers{c.err}, correlator: record.NewEventCorrelator(clock.RealClock{}), clock: clock.RealClock{},
+				counts: &numbers.Events{}, log: slog.New(slog.DiscardHandler),
 			}
 			s.waiting.Store(c.hold)
 			r := counted{&record.FakeRecorder{}, s}

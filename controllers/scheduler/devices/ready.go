@@ -37,7 +37,7 @@ func (w *Writer) Await(ctx context.Context, claims []*resourcev1.ResourceClaim, 
 	ctx, cancel := context.WithTimeout(ctx, limits.Binding)
 	defer cancel()
 	for {
-		ready, err := allReady(claims, limits, time.Now())
+		ready, err := allReady(claims, limits, w.Clock.Now())
 		if ready || err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 )
 
 func claim(name string, requests ...resourcev1.DeviceRequest) *resourcev1.ResourceClaim {
@@ -163,7 +164,7 @@ func TestReserveMeetsOthers(t *testing.T) {
 			client.PrependReactor("update", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, apierrors.NewConflict(resourcev1.Resource("resourceclaims"), "c", nil)
 			})
-			w := &Writer{Client: client}
+			w := &Writer{Client: client, Clock: clock.RealClock{}}
 			_, err := w.Reserve(t.Context(), &corev1.Pod{}, []Allocation{{Claim: claim("c"), Result: &resourcev1.AllocationResult{}}})
 			if err == nil || err.Error() != want {
 				t.Errorf("got %v, want %s", err, want)
@@ -187,7 +188,7 @@ func TestReserveEnds(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*repeatAfter)
 		defer cancel()
-		w := &Writer{Client: client}
+		w := &Writer{Client: client, Clock: clock.RealClock{}}
 		if _, err := w.Reserve(ctx, &corev1.Pod{}, []Allocation{{Claim: claim("c"), Result: &resourcev1.AllocationResult{}}}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}

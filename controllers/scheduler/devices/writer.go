@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	"k8s.io/utils/clock"
 )
 
 // Limits of writing.
@@ -30,13 +31,15 @@ const (
 // Writer gives claims their devices and reserves them for pods.
 type Writer struct {
 	Client kubernetes.Interface
+	// Clock is the cluster's time.
+	Clock clock.PassiveClock
 }
 
 // Reserve writes the devices and the reservation of each claim, and gives the claims as they are stored. With an error those
 // are given that were stored before it; the claim that failed has neither the devices nor will it get them later.
 // Only if ctx ends the outcome may stay unknown.
 func (w *Writer) Reserve(ctx context.Context, pod *corev1.Pod, all []Allocation) (stored []*resourcev1.ResourceClaim, err error) {
-	now := metav1.Now().Rfc3339Copy()
+	now := metav1.NewTime(w.Clock.Now()).Rfc3339Copy()
 	for _, a := range all {
 		if a.Result != nil {
 			a.Result = a.Result.DeepCopy()

@@ -1,4 +1,4 @@
-package rest
+package table
 
 import (
 	"context"
@@ -14,13 +14,18 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
-// tableConvertor prints a kind by its columns.
-type tableConvertor struct {
-	kind *resource.Any
+// Convertor prints a kind by its columns. It is safe for concurrent use.
+type Convertor struct {
+	// Kind is what is printed.
+	Kind *resource.Any
+	now  func() time.Time
 }
 
+// New returns the Convertor of a kind; now is the cluster's time, by which ages are told.
+func New(kind *resource.Any, now func() time.Time) Convertor { return Convertor{kind, now} }
+
 // ConvertToTable implements rest.TableConvertor for an object or a list.
-func (t tableConvertor) ConvertToTable(_ context.Context, in runtime.Object, options runtime.Object) (*metav1.Table, error) {
+func (t Convertor) ConvertToTable(_ context.Context, in runtime.Object, options runtime.Object) (*metav1.Table, error) {
 	in = storage.Uncache(in)
 	table := &metav1.Table{}
 	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
@@ -32,30 +37,30 @@ func (t tableConvertor) ConvertToTable(_ context.Context, in runtime.Object, opt
 	} else if m, err := meta.CommonAccessor(in); err == nil {
 		table.ResourceVersion = m.GetResourceVersion()
 	}
-	now := time.Now()
+	now := t.now()
 	var err error
 	table.Rows, err = metatable.MetaToTableRow(in, func(item runtime.Object, _ metav1.Object, _, _ string) ([]any, error) {
 		obj, ok := item.(resource.Object) // shared: asObject would change it
 		if !ok {
-			return nil, fmt.Errorf("rest: %T has no columns", item)
+			return nil, fmt.Errorf("table: %T has no columns", item)
 		}
 		return t.cells(obj, now), nil
 	})
 	return table, err
 }
 
-func (t tableConvertor) definitions() []metav1.TableColumnDefinition {
-	definitions := make([]metav1.TableColumnDefinition, len(t.kind.Columns))
-	for i, c := range t.kind.Columns {
+func (t Convertor) definitions() []metav1.TableColumnDefinition {
+	definitions := make([]metav1.TableColumnDefinition, len(t.Kind.Columns))
+	for i, c := range t.Kind.Columns {
 		definitions[i] = metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format,
 			Description: c.Description, Priority: c.Priority}
 	}
 	return definitions
 }
 
-func (t tableConvertor) cells(obj resource.Object, now time.Time) []any {
-	cells := make([]any, len(t.kind.Columns))
-	for i, c := range t.kind.Columns {
+func (t Convertor) cells(obj resource.Object, now time.Time) []any {
+	cells := make([]any, len(t.Kind.Columns))
+	for i, c := range t.Kind.Columns {
 		cells[i] = c.Cell(obj, now)
 	}
 	return cells

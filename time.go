@@ -1,0 +1,62 @@
+package setpoint
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// settleLooks is how many looks in a row must find that nobody has anything to do. Before each this goroutine lets the
+	// others go first settleYields times, and then sleeps, so that those of other threads come to an end.
+	settleLooks  = 2
+	settleYields = 100
+	settleSleep  = 100 * time.Microsecond
+	// settleMax is after which time it goes on although somebody always has.
+	settleMax = 10 * time.Second
+)
+
+// Clock is the cluster's time: by it objects are made, tokens end, control loops act and simulated nodes live. It is the
+// process's, and in memory ahead of it by what Advance has added.
+func (c *Cluster) Clock() clock.WithTicker {
+	if c.clock == nil {
+		return clock.RealClock{}
+	}
+	return c.clock
+}
+
+// Advance lets time pass for a cluster in memory, and for nobody else: in steps of at most 3 s, after each of which the
+// servers, their loops and the simulated nodes do what there is to do then. Raft and timeouts of requests go by the
+// process's time.
+func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
+	if c.clock == nil {
+		return errNotInMemory
+	}
+	return c.clock.Advance(d, func() error { return c.settle(ctx) })
+}
+
+// settle returns when several looks in a row have found that nobody has anything to do.
+func (c *Cluster) settle(ctx context.Context) error {
+	deadline, at := time.Now().Add(settleMax), c.Revision()
+	for quiet := 0; quiet < settleLooks && time.Now().Before(deadline); quiet++ {
+		for range settleYields {
+			runtime.Gosched()
+		}
+		time.Sleep(settleSleep)
+		if now := c.Revision(); now != at || c.busy() {
+			at, quiet = now, -1
+		}
+	}
+	return ctx.Err()
+}
+
+func (c *Cluster) busy() bool {
+	for _, replica := range c.replicas.up() {
+		if replica.Busy() {
+			return true
+		}
+	}
+	return false
+}
