@@ -236,3 +236,29 @@ func TestRangesOfIPv6(t *testing.T) {
 		}
 	}
 }
+
+// TestTheFlagsDecideFamilies: a range of IPv6 that somebody gives the cluster's own ServiceCIDR gives nothing, unless the network in
+// force has IPv6.
+func TestTheFlagsDecideFamilies(t *testing.T) {
+	const ofSystem = "/api/v1/namespaces/kube-system/configmaps"
+	server := newDualServer(t)
+	mustDo[corev1.Namespace](t, server, call{method: "POST", path: "/api/v1/namespaces", body: `{"metadata":{"name":"kube-system"}}`})
+	network := func(method, path, ranges string) {
+		t.Helper()
+		body := `{"metadata":{"name":"pod-network"},"data":{"podCIDR":"10.42.0.0/16","serviceCIDR":"` + ranges + `"}}`
+		mustDo[corev1.ConfigMap](t, server, call{method: method, path: path, body: body})
+	}
+	dual := call{method: "POST", path: svcPath + "?dryRun=All", body: svcBody("s", `,"ipFamilyPolicy":"RequireDualStack"`)}
+	network("POST", ofSystem, "10.96.0.0/16")
+	refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "not configured for dual-stack"}.check(t, "dual", dual.do(t, server))
+	six := call{method: "POST", path: svcPath + "?dryRun=All", body: svcBody("s", `,"ipFamilies":["IPv6"]`)}
+	refusal{code: 422, reason: metav1.StatusReasonInvalid, messageHas: "not configured on this cluster"}.check(t, "IPv6", six.do(t, server))
+	preferring := call{method: "POST", path: svcPath + "?dryRun=All", body: svcBody("s", `,"ipFamilyPolicy":"PreferDualStack"`)}
+	if got := familiesOf(t, mustDo[corev1.Service](t, server, preferring)); got != "PreferDualStack 4" {
+		t.Errorf("prefers both: %s", got)
+	}
+	network("PUT", ofSystem+"/pod-network", "10.96.0.0/16,fd96::/112")
+	if got := familiesOf(t, mustDo[corev1.Service](t, server, dual)); got != "RequireDualStack 46" {
+		t.Errorf("both are in force: %s", got)
+	}
+}

@@ -44,10 +44,11 @@ func New(objects *Objects) reconcile.Controller {
 
 func run(ctx context.Context, env *reconcile.Env, objects *Objects) error {
 	bundled := &definitions{all: objects.Definitions, stored: reconcile.CustomResourceDefinitions.From(env), client: env.Extensions}
+	ranges := &inconsistency{env: env, flags: objects.ServiceCIDRs}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name: "clusterobjects",
 		Reconcile: func(ctx context.Context, _ reconcile.Key) (time.Duration, error) {
-			return interval, errors.Join(ensure(ctx, env.Client, objects, env.Now()), bundled.ensure(ctx))
+			return interval, errors.Join(ensure(ctx, env.Client, objects, env.Now()), bundled.ensure(ctx), ranges.tell(ctx))
 		},
 		Sources: []reconcile.Source{reconcile.Filled(bundled.stored)},
 		Feeds:   []reconcile.Feed{reconcile.Once(everything)},

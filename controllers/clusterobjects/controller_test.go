@@ -168,3 +168,28 @@ func TestTrackingBeginsOnce(t *testing.T) {
 		})
 	}
 }
+
+func TestARangeThatTheFlagsDoNotHaveIsTold(t *testing.T) {
+	client, events := fake.NewClientset(), &reconciletest.Events{}
+	ensureAnd(t, client, objects, 1, "empty cluster")
+	ranges := &inconsistency{env: &reconcile.Env{Client: client, Events: events}, flags: wanted.ServiceCIDRs}
+	tell := func(what string, want ...string) {
+		t.Helper()
+		if err := ranges.tell(t.Context()); err != nil || !slices.Equal(events.List(), want) {
+			t.Errorf("%s: %v, %v", what, events.List(), err)
+		}
+	}
+	tell("as the flags say")
+	own, err := client.NetworkingV1().ServiceCIDRs().Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Spec.CIDRs = append(own.Spec.CIDRs, "fd96::/112")
+	if _, err := client.NetworkingV1().ServiceCIDRs().Update(t.Context(), own, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const told = "Warning KubernetesDefaultServiceCIDRInconsistent " +
+		"The default ServiceCIDR [10.43.0.0/16 fd96::/112] does not match the controller flag configurations [10.43.0.0/16]"
+	tell("another range", told)
+	tell("it was said")
+}

@@ -20,12 +20,12 @@ const (
 	// ServiceCIDR is the object that has the range of Services, upstream's name.
 	ServiceCIDR = "kubernetes"
 	// Name of the ConfigMap in kube-system that says which network is in force.
-	Name = "pod-network"
+	Name = servicerange.ConfigMap
 
 	cidrKey          = "podCIDR"
 	nodeMaskSizeKey  = "nodeCIDRMaskSize"
 	nodeMaskSize6Key = "nodeCIDRMaskSizeIPv6"
-	servicesKey      = "serviceCIDR"
+	servicesKey      = servicerange.ConfigMapKey
 )
 
 var (

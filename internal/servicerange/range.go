@@ -16,6 +16,13 @@ const (
 	apiHost, dnsHost = 1, 10
 )
 
+// What is in force stands in a ConfigMap of kube-system, under a key that has what Split reads: servers give out addresses of these
+// ranges, and agents serve them.
+const (
+	ConfigMap    = "pod-network"
+	ConfigMapKey = "serviceCIDR"
+)
+
 // Default is the range of a cluster whose servers were not told another.
 var Default = netip.MustParsePrefix("10.96.0.0/16")
 

@@ -20,7 +20,10 @@ const (
 	drawnBits = 62
 )
 
-var serviceCIDRs = networkingv1.SchemeGroupVersion.WithResource("servicecidrs")
+var (
+	serviceCIDRs = networkingv1.SchemeGroupVersion.WithResource("servicecidrs")
+	configMaps   = corev1.SchemeGroupVersion.WithResource("configmaps")
+)
 
 // addressRange is one prefix of a ServiceCIDR.
 type addressRange struct {
@@ -29,7 +32,7 @@ type addressRange struct {
 }
 
 // serviceRanges are those that may give addresses, and the cluster's own, whether they may or not: one of each family that the
-// cluster has, the primary one first.
+// servers' flags have, the primary one first.
 type serviceRanges struct {
 	ready []addressRange
 	own   []netip.Prefix
@@ -59,7 +62,22 @@ func rangesOf(v *storage.View) (ranges serviceRanges, err error) {
 		ranges.own = []netip.Prefix{servicerange.Default}
 		ranges.ready = append(ranges.ready, addressRange{servicerange.Default, ""})
 	}
+	if hasIPv4Only(v) {
+		ranges.own = slices.DeleteFunc(ranges.own, func(p netip.Prefix) bool { return p.Addr().Is6() })
+	}
 	return ranges, nil
+}
+
+// hasIPv4Only reports whether the network in force, which is that of the servers' flags, has no IPv6. Somebody may have given the
+// cluster's own ServiceCIDR such a range all the same: no agent serves it, and upstream's servers give nothing of it either.
+func hasIPv4Only(v *storage.View) bool {
+	object, err := v.Snapshot(configMaps).Get(metav1.NamespaceSystem, servicerange.ConfigMap)
+	inForce, ok := object.(*corev1.ConfigMap)
+	if err != nil || !ok {
+		return false // nobody has said it yet
+	}
+	_, six, ok := servicerange.Split(inForce.Data[servicerange.ConfigMapKey])
+	return ok && !six.IsValid()
 }
 
 // families are those of the cluster's own ranges. Further ranges of another family give nothing, as upstream.
