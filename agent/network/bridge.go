@@ -8,6 +8,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
 const errNoDevice = unix.ENODEV
@@ -100,12 +102,6 @@ func (n *Network) Remove() error {
 	defer n.mu.Unlock()
 	n.addresses = nil
 	err := errors.Join(n.removeTables(), n.removeGuard(), n.removeForwarding())
-	link, linkErr := netlink.LinkByName(n.config.Bridge)
-	if errors.As(linkErr, new(netlink.LinkNotFoundError)) {
-		return err
-	}
-	if linkErr == nil {
-		linkErr = netlink.LinkDel(link)
-	}
+	_, linkErr := link.Remove(n.config.Bridge)
 	return errors.Join(err, linkErr)
 }

@@ -4,47 +4,39 @@ import (
 	"net/netip"
 	"os"
 
-	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 )
 
-// family is a version of IP: where packets have its addresses, and how nftables calls it.
+// family is a version of IP, and what rules need of it beside its header.
 type family struct {
-	tables nftables.TableFamily
-	number uint32 // the kernel's
-	// key is the type of addresses in sets, of addressBytes each.
-	key          nftables.SetDatatype
-	addressBytes uint32
-	// source and destination are offsets in the header, in bytes.
-	source, destination uint32
-	loopback            netip.Prefix
-	unspecified         netip.Addr
+	ipfamily.Family
+	number      uint32 // the kernel's
+	loopback    netip.Prefix
+	unspecified netip.Addr
 	// portUnreachable is the code of ICMP that a connect takes for "refused".
 	portUnreachable uint8
 }
 
 var (
 	inet = family{
-		tables: nftables.TableFamilyIPv4, number: unix.AF_INET, key: nftables.TypeIPAddr, addressBytes: 4, source: 12, destination: 16,
-		loopback: netip.MustParsePrefix("127.0.0.0/8"), unspecified: netip.IPv4Unspecified(), portUnreachable: 3,
+		Family: ipfamily.V4, number: unix.AF_INET, loopback: netip.MustParsePrefix("127.0.0.0/8"), unspecified: netip.IPv4Unspecified(),
+		portUnreachable: 3,
 	}
 	inet6 = family{
-		tables: nftables.TableFamilyIPv6, number: unix.AF_INET6, key: nftables.TypeIP6Addr, addressBytes: 16, source: 8, destination: 24,
-		loopback: netip.MustParsePrefix("::1/128"), unspecified: netip.IPv6Unspecified(), portUnreachable: 4,
+		Family: ipfamily.V6, number: unix.AF_INET6, loopback: netip.MustParsePrefix("::1/128"), unspecified: netip.IPv6Unspecified(),
+		portUnreachable: 4,
 	}
 )
 
-// has reports whether the address is one of the family.
-func (f family) has(address netip.Addr) bool { return address.BitLen() == int(f.addressBytes)*8 }
-
 // Registers of 4 bytes, one behind the other: what is loaded into them is one key. An address takes one of them, or four.
 func (f family) sourceRegister() uint32   { return firstOfAll }
-func (f family) addressRegister() uint32  { return f.sourceRegister() + f.words() }
-func (f family) protocolRegister() uint32 { return f.addressRegister() + f.words() }
+func (f family) addressRegister() uint32  { return f.sourceRegister() + f.Words() }
+func (f family) protocolRegister() uint32 { return f.addressRegister() + f.Words() }
 func (f family) portRegister() uint32     { return f.protocolRegister() + 1 }
 func (f family) indexRegister() uint32    { return f.portRegister() + 1 }
-func (f family) words() uint32            { return f.addressBytes / 4 }
 
 // loadKey puts address, protocol and port of the destination where serviceKey has them.
 func (f family) loadKey() []expr.Any {
@@ -53,7 +45,7 @@ func (f family) loadKey() []expr.Any {
 
 // loadPortKey is loadKey for node ports, whose address is unspecified.
 func (f family) loadPortKey() []expr.Any {
-	return append([]expr.Any{&expr.Immediate{Register: f.addressRegister(), Data: make([]byte, f.addressBytes)}}, f.loadPort()...)
+	return append([]expr.Any{&expr.Immediate{Register: f.addressRegister(), Data: make([]byte, f.AddressBytes)}}, f.loadPort()...)
 }
 
 func (f family) loadPort() []expr.Any {
@@ -63,18 +55,14 @@ func (f family) loadPort() []expr.Any {
 	}
 }
 
-func (f family) loadSource(register uint32) expr.Any { return f.load(register, f.source) }
+func (f family) loadSource(register uint32) expr.Any { return f.Load(register, f.Source) }
 
-func (f family) loadDestination(register uint32) expr.Any { return f.load(register, f.destination) }
-
-func (f family) load(register, offset uint32) expr.Any {
-	return &expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: f.addressBytes}
-}
+func (f family) loadDestination(register uint32) expr.Any { return f.Load(register, f.Destination) }
 
 // translateTo leads the connection to the address and port in the registers.
 func (f family) translateTo(register uint32) expr.Any {
 	return &expr.NAT{
-		Type: expr.NATTypeDestNAT, Family: f.number, RegAddrMin: register, RegProtoMin: register + f.words(), Specified: true,
+		Type: expr.NATTypeDestNAT, Family: f.number, RegAddrMin: register, RegProtoMin: register + f.Words(), Specified: true,
 	}
 }
 
@@ -82,9 +70,9 @@ func (f family) translateTo(register uint32) expr.Any {
 func (f family) matchPrefix(offset uint32, op expr.CmpOp, prefix netip.Prefix) []expr.Any {
 	network := ipNet(prefix.Masked())
 	return []expr.Any{
-		f.load(firstRegister, offset),
+		f.Load(firstRegister, offset),
 		&expr.Bitwise{
-			SourceRegister: firstRegister, DestRegister: firstRegister, Len: f.addressBytes, Mask: network.Mask, Xor: make([]byte, f.addressBytes),
+			SourceRegister: firstRegister, DestRegister: firstRegister, Len: f.AddressBytes, Mask: network.Mask, Xor: make([]byte, f.AddressBytes),
 		},
 		&expr.Cmp{Op: op, Register: firstRegister, Data: network.IP},
 	}

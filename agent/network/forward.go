@@ -48,7 +48,7 @@ func (n *Network) removeForwarding() error {
 
 // withoutForwarding finds the chain and plans the deletion of our rules, count of them; the chain is nil where there is none.
 func (n *Network) withoutForwarding(conn *nftables.Conn, f family) (chain *nftables.Chain, count int, err error) {
-	chains, err := conn.ListChainsOfTableFamily(f.tables)
+	chains, err := conn.ListChainsOfTableFamily(f.Tables)
 	if err = ignoreMissing("chains of iptables", err); err != nil {
 		return nil, 0, err
 	}

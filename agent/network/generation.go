@@ -60,7 +60,7 @@ func countRules(f family, table string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("nftables: %w", err)
 	}
-	chains, err := conn.ListChainsOfTableFamily(f.tables)
+	chains, err := conn.ListChainsOfTableFamily(f.Tables)
 	if err != nil {
 		return 0, fmt.Errorf("nftables: %w", err)
 	}

@@ -114,7 +114,7 @@ func (r *ruleset) senders(f family) *nftables.Set {
 	if f.number == inet6.number {
 		name = secondSet
 	}
-	return &nftables.Set{Table: r.table, Name: name, Concatenation: true, KeyType: nftables.MustConcatSetType(nftables.TypeIFName, f.key)}
+	return &nftables.Set{Table: r.table, Name: name, Concatenation: true, KeyType: nftables.MustConcatSetType(nftables.TypeIFName, f.Key)}
 }
 
 // guard adds or deletes what the sets have of a pod.
@@ -136,12 +136,12 @@ func (r *ruleset) judgeFrames(bridge net.HardwareAddr) {
 	fromPod := r.conn.AddChain(&nftables.Chain{Name: fromPodChain, Table: r.table})
 	drop := &expr.Verdict{Kind: expr.VerdictDrop}
 	r.addRule(fromPod, append(unicast(expr.CmpOpEq), &expr.Cmp{Op: expr.CmpOpNeq, Register: firstRegister, Data: bridge}, drop)...)
-	for protocol, offset := range map[uint16]uint32{unix.ETH_P_IP: inet.source, unix.ETH_P_ARP: arpSenderOffset} {
+	for protocol, offset := range map[uint16]uint32{unix.ETH_P_IP: inet.Source, unix.ETH_P_ARP: arpSenderOffset} {
 		r.addRule(fromPod, join(protocolIs(protocol), r.fromOthers(inet, offset), []expr.Any{drop})...)
 	}
 	// Addresses that are good on the link only are not routed, nor is the unspecified one, by which a link begins.
-	routed := join(inet6.matchPrefix(inet6.source, expr.CmpOpNeq, linkLocal), inet6.matchPrefix(inet6.source, expr.CmpOpNeq, nobody))
-	r.addRule(fromPod, join(protocolIs(unix.ETH_P_IPV6), routed, r.fromOthers(inet6, inet6.source), []expr.Any{drop})...)
+	routed := join(inet6.matchPrefix(inet6.Source, expr.CmpOpNeq, linkLocal), inet6.matchPrefix(inet6.Source, expr.CmpOpNeq, nobody))
+	r.addRule(fromPod, join(protocolIs(unix.ETH_P_IPV6), routed, r.fromOthers(inet6, inet6.Source), []expr.Any{drop})...)
 	prerouting := r.conn.AddChain(&nftables.Chain{Name: "prerouting", Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRef(beforeAll)})
 	r.addRule(prerouting, append(fromGuarded(), &expr.Verdict{Kind: expr.VerdictJump, Chain: fromPodChain})...)
@@ -160,7 +160,7 @@ var (
 func (r *ruleset) fromOthers(f family, offset uint32) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: firstRegister},
-		f.load(afterName, offset),
+		f.Load(afterName, offset),
 		&expr.Lookup{SourceRegister: firstRegister, SetName: r.senders(f).Name, Invert: true},
 	}
 }

@@ -32,7 +32,7 @@ type HostPort struct {
 func (p HostPort) everywhere() bool { return !p.Address.IsValid() || p.Address.IsUnspecified() }
 
 // in reports whether the port has an address of the family.
-func (p HostPort) in(f family) bool { return !p.Address.IsValid() || f.has(p.Address) }
+func (p HostPort) in(f family) bool { return !p.Address.IsValid() || f.Has(p.Address) }
 
 // on is the address of the family, unspecified for all of them.
 func (p HostPort) on(f family) netip.Addr {
@@ -227,7 +227,7 @@ func (r *ruleset) returnToMachine(bridge string, pods []netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	fromLoopback := append(r.family.matchPrefix(r.family.source, expr.CmpOpEq, r.family.loopback), &expr.Masq{})
+	fromLoopback := append(r.family.matchPrefix(r.family.Source, expr.CmpOpEq, r.family.loopback), &expr.Masq{})
 	r.addRule(chain, append(interfaceIs(expr.MetaKeyOIFNAME, bridge), fromLoopback...)...)
 	return nil
 }

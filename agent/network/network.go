@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"runtime"
 	"sync"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
+	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
 // DefaultBridge is the bridge's name when only one agent runs in a network namespace.
@@ -224,28 +224,13 @@ func (n *Network) Attach(pod Pod) (Endpoint, error) {
 
 // Detach closes the pod's host ports, removes its interface pair and frees its address. Doing it again is no error.
 func (n *Network) Detach(endpoint Endpoint) error {
-	err := errors.Join(n.closePorts(endpoint), n.unplug(endpoint), bandwidth.Remove(endpoint.HostInterface), n.unguardPod(endpoint),
-		n.forgetSecond(endpoint))
+	_, err := link.Remove(endpoint.HostInterface) // it vanishes by itself when the pod's namespace goes
+	err = errors.Join(n.closePorts(endpoint), err, bandwidth.Remove(endpoint.HostInterface), n.unguardPod(endpoint), n.forgetSecond(endpoint))
 	if err != nil {
 		return fmt.Errorf("disconnect pod: %w", err)
 	}
 	if pool := n.pool(); pool != nil {
 		pool.release(endpoint.Address)
-	}
-	return nil
-}
-
-func (n *Network) unplug(endpoint Endpoint) error {
-	link, err := netlink.LinkByName(endpoint.HostInterface)
-	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	// It vanishes by itself when the pod's namespace goes: losing that race is success.
-	if err := netlink.LinkDel(link); err != nil && !isGone(err) {
-		return err
 	}
 	return nil
 }
@@ -393,8 +378,4 @@ func HostInterface(podID string) string {
 
 func ipNet(prefix netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}
-}
-
-func isGone(err error) bool {
-	return errors.Is(err, os.ErrNotExist) || errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, errNoDevice)
 }

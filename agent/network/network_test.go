@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/google/nftables"
+	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/vishvananda/netlink"
 )
@@ -284,4 +285,20 @@ func TestMACFollowsTheAddress(t *testing.T) {
 	if got := macOf(netip.MustParseAddr("10.42.1.5")); got.String() != want.String() {
 		t.Errorf("%s", got)
 	}
+}
+
+// TestLinksThatAreGoneNeedNoRemoval also where they go between two looks.
+func TestLinksThatAreGoneNeedNoRemoval(t *testing.T) {
+	needRoot(t)
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = "spgone0"
+	check(t, netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attributes}))
+	found, err := netlink.LinkByName(attributes.Name)
+	check(t, err)
+	for _, want := range []bool{true, false} {
+		if removed, err := link.Remove(attributes.Name); err != nil || removed != want {
+			t.Errorf("%v, %v, want %v", removed, err, want)
+		}
+	}
+	check(t, link.Delete(found))
 }

@@ -24,7 +24,7 @@ type ruleset struct {
 
 // newRuleset begins with an empty table: added, deleted, added, it replaces whatever there was.
 func newRuleset(conn *nftables.Conn, f family, name string) *ruleset {
-	table := &nftables.Table{Family: f.tables, Name: name}
+	table := &nftables.Table{Family: f.Tables, Name: name}
 	conn.AddTable(table)
 	conn.DelTable(table)
 	return &ruleset{conn: conn, table: conn.AddTable(table), family: f}
@@ -32,7 +32,7 @@ func newRuleset(conn *nftables.Conn, f family, name string) *ruleset {
 
 // ruleset is for changes of a table that is there.
 func (f family) ruleset(conn *nftables.Conn, name string) *ruleset {
-	return &ruleset{conn: conn, table: &nftables.Table{Family: f.tables, Name: name}, family: f}
+	return &ruleset{conn: conn, table: &nftables.Table{Family: f.Tables, Name: name}, family: f}
 }
 
 func (r *ruleset) addRule(chain *nftables.Chain, expressions ...expr.Any) {
@@ -61,7 +61,7 @@ const itselfSet = "itself"
 func itself(pod netip.Addr) string { return string(append(pod.AsSlice(), pod.AsSlice()...)) }
 
 func (r *ruleset) returnOwn(pods []netip.Addr) (*nftables.Chain, error) {
-	set := &nftables.Set{Name: itselfSet, Concatenation: true, KeyType: nftables.MustConcatSetType(r.family.key, r.family.key)}
+	set := &nftables.Set{Name: itselfSet, Concatenation: true, KeyType: nftables.MustConcatSetType(r.family.Key, r.family.Key)}
 	var elements []nftables.SetElement
 	for _, address := range pods {
 		elements = append(elements, nftables.SetElement{Key: []byte(itself(address))})
@@ -82,7 +82,7 @@ func (r *ruleset) returnOwn(pods []netip.Addr) (*nftables.Chain, error) {
 func (r *ruleset) keepOffLoopback(bridge string) {
 	chain := r.conn.AddChain(&nftables.Chain{Name: "loopback", Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw})
-	toLoopback := append(r.family.matchPrefix(r.family.destination, expr.CmpOpEq, r.family.loopback), &expr.Verdict{Kind: expr.VerdictDrop})
+	toLoopback := append(r.family.matchPrefix(r.family.Destination, expr.CmpOpEq, r.family.loopback), &expr.Verdict{Kind: expr.VerdictDrop})
 	r.addRule(chain, append(interfaceIs(expr.MetaKeyIIFNAME, bridge), toLoopback...)...)
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 )
 
 // ServiceAddress is where a Service is reached. The unspecified address stands for all addresses of the machine: a node port.
@@ -87,7 +89,7 @@ func (s Service) elements() []element {
 	in(s.External && s.KeepsSource, keepingSet)
 	in(len(s.Sources) > 0, restrictedSet)
 	for _, source := range s.Sources {
-		first, last := bounds(source)
+		first, last := ipfamily.Bounds(source)
 		elements = append(elements, element{set: allowedSet, key: key + string(first.AsSlice()), end: key + string(last.AsSlice())})
 	}
 	if len(s.Endpoints) > 0 {
@@ -105,17 +107,6 @@ func (s Service) spread(outside bool) spread {
 		to.count = len(s.Outside)
 	}
 	return to
-}
-
-// bounds are the first and the last address of a range.
-func bounds(p netip.Prefix) (first, last netip.Addr) {
-	first = p.Masked().Addr()
-	end := first.AsSlice()
-	for bit := p.Bits(); bit < first.BitLen(); bit++ {
-		end[bit/8] |= 0x80 >> (bit % 8)
-	}
-	last, _ = netip.AddrFromSlice(end)
-	return first, last
 }
 
 // allEndpoints are those for the cluster and those for others, of flows that may go on.

@@ -126,7 +126,7 @@ func (s spread) affinityOperation(f family, operation uint32) expr.Any {
 func (r *ruleset) affinitySet() *nftables.Set {
 	return &nftables.Set{
 		Table: r.table, Name: affinityMap, IsMap: true, Concatenation: true, Dynamic: true, HasTimeout: true, Size: affinityMax,
-		KeyType:  nftables.MustConcatSetType(r.family.key, r.family.key, nftables.TypeInetProto, nftables.TypeInetService),
+		KeyType:  nftables.MustConcatSetType(r.family.Key, r.family.Key, nftables.TypeInetProto, nftables.TypeInetService),
 		DataType: r.family.destinationType(),
 	}
 }

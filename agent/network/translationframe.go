@@ -46,15 +46,15 @@ func (f family) translationSets() []*nftables.Set {
 	}
 	for _, name := range []string{membersSet, outsideMembers} {
 		sets = append(sets, &nftables.Set{Name: name, Concatenation: true, KeyType: nftables.MustConcatSetType(
-			f.key, nftables.TypeInetProto, nftables.TypeInetService, f.key, nftables.TypeInetService)})
+			f.Key, nftables.TypeInetProto, nftables.TypeInetService, f.Key, nftables.TypeInetService)})
 	}
-	ranges := nftables.MustConcatSetType(f.key, nftables.TypeInetProto, nftables.TypeInetService, f.key)
+	ranges := nftables.MustConcatSetType(f.Key, nftables.TypeInetProto, nftables.TypeInetService, f.Key)
 	return append(sets, &nftables.Set{Name: allowedSet, Concatenation: true, Interval: true, KeyType: ranges})
 }
 
 func (f family) endpointsSet(count int) *nftables.Set {
 	return &nftables.Set{Name: endpointsMap(count), IsMap: true, Concatenation: true, DataType: f.destinationType(),
-		KeyType: nftables.MustConcatSetType(f.key, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInteger)}
+		KeyType: nftables.MustConcatSetType(f.Key, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInteger)}
 }
 
 // set is one of the table's, to change its elements.
@@ -91,11 +91,11 @@ func (r *ruleset) fromElsewhere(config TranslationConfig, cluster netip.Prefix) 
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest})
 	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	if cluster.IsValid() {
-		outside := f.matchPrefix(f.source, expr.CmpOpNeq, cluster)
+		outside := f.matchPrefix(f.Source, expr.CmpOpNeq, cluster)
 		r.addRule(chain, join(outside, f.loadKey(), f.leadBy(outsideMap))...)
 		r.addRule(chain, join(outside, ports, f.loadPortKey(), f.leadBy(outsideMap))...)
 		if config.Services.IsValid() {
-			r.addRule(chain, join(outside, f.matchPrefix(f.destination, expr.CmpOpEq, config.Services), mark())...)
+			r.addRule(chain, join(outside, f.matchPrefix(f.Destination, expr.CmpOpEq, config.Services), mark())...)
 		}
 	}
 	r.addRule(chain, join(f.loadKey(), f.isIn(masqueradedSet), mark())...)
@@ -111,7 +111,7 @@ func (r *ruleset) fromMachine(config TranslationConfig) {
 		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest})
 	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	if !config.LoopbackPorts {
-		ports = append(f.matchPrefix(f.destination, expr.CmpOpNeq, f.loopback), ports...)
+		ports = append(f.matchPrefix(f.Destination, expr.CmpOpNeq, f.loopback), ports...)
 	}
 	for _, set := range []string{masqueradedSet, keepingSet} {
 		r.addRule(chain, join(f.loadKey(), f.isIn(set), mark())...)
@@ -126,7 +126,7 @@ func (r *ruleset) refuse(config TranslationConfig) {
 	f := r.family
 	drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 	input := r.filterChain("refuse-input", nftables.ChainHookInput, 0)
-	ports := append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), f.matchPrefix(f.destination, expr.CmpOpNeq, f.loopback)...)
+	ports := append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), f.matchPrefix(f.Destination, expr.CmpOpNeq, f.loopback)...)
 	r.reject(input, begins(), ports, f.loadPortKey(), f.isIn(refusedSet))
 	r.addRule(input, join(begins(), ports, f.loadPortKey(), f.isIn(silentSet), drop)...)
 	chains := []*nftables.Chain{
@@ -139,7 +139,7 @@ func (r *ruleset) refuse(config TranslationConfig) {
 		r.addRule(chain, join(begins(), f.loadKey(), f.isIn(silentSet), drop)...)
 		if chain != input && config.Services.IsValid() {
 			// What has been translated is no longer in this range, and what the machine has is its own.
-			unknown := f.matchPrefix(f.destination, expr.CmpOpEq, config.Services)
+			unknown := f.matchPrefix(f.Destination, expr.CmpOpEq, config.Services)
 			r.reject(chain, begins(), unknown, destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL))
 		}
 	}

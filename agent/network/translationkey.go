@@ -24,12 +24,12 @@ const (
 )
 
 func (f family) serviceKey() nftables.SetDatatype {
-	return nftables.MustConcatSetType(f.key, nftables.TypeInetProto, nftables.TypeInetService)
+	return nftables.MustConcatSetType(f.Key, nftables.TypeInetProto, nftables.TypeInetService)
 }
 
 // destinationType is what lead takes from a map.
 func (f family) destinationType() nftables.SetDatatype {
-	return nftables.MustConcatSetType(f.key, nftables.TypeInetService)
+	return nftables.MustConcatSetType(f.Key, nftables.TypeInetService)
 }
 
 // destinationIs compares whose address the destination is: RTN_LOCAL is the machine's.

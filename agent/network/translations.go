@@ -68,7 +68,7 @@ func (t *Translation) Damaged() (bool, error) {
 
 func servicesOf(f family, all []Service) (some []Service) {
 	for _, s := range all {
-		if f.has(s.Address.Addr()) {
+		if f.Has(s.Address.Addr()) {
 			some = append(some, s)
 		}
 	}
@@ -77,7 +77,7 @@ func servicesOf(f family, all []Service) (some []Service) {
 
 func addressesOf(f family, all []ServiceAddress) (some []ServiceAddress) {
 	for _, a := range all {
-		if f.has(a.Address.Addr()) {
+		if f.Has(a.Address.Addr()) {
 			some = append(some, a)
 		}
 	}

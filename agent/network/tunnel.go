@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
@@ -38,7 +39,7 @@ func probeVXLAN() error {
 	if err == nil {
 		err = netlink.LinkDel(probe)
 	}
-	if err != nil && !errors.Is(err, os.ErrExist) && !isGone(err) {
+	if err != nil && !errors.Is(err, os.ErrExist) && !link.IsGone(err) {
 		return err
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
+	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
 // Connected are the host interfaces of the pods that are on the bridge.
@@ -100,7 +101,7 @@ func (n *Network) uninstallTables() ([]string, error) {
 // ownTables are those of our tables that are there.
 func (n *Network) ownTables(conn *nftables.Conn) ([]*nftables.Table, error) {
 	var tables []*nftables.Table
-	for _, family := range []nftables.TableFamily{inet.tables, inet6.tables, nftables.TableFamilyBridge} {
+	for _, family := range []nftables.TableFamily{inet.Tables, inet6.Tables, nftables.TableFamilyBridge} {
 		some, err := conn.ListTablesOfFamily(family)
 		if err = ignoreMissing("nftables", err); err != nil {
 			return nil, err
@@ -178,15 +179,12 @@ func uninstallOwnAddress() ([]string, error) {
 }
 
 func (n *Network) uninstallBridge() ([]string, error) {
-	link, err := netlink.LinkByName(n.config.Bridge)
-	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return nil, nil
-	}
-	if err == nil {
-		err = netlink.LinkDel(link)
-	}
+	removed, err := link.Remove(n.config.Bridge)
 	if err != nil {
 		return nil, fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
+	}
+	if !removed {
+		return nil, nil
 	}
 	return []string{"bridge " + n.config.Bridge}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
 // Annotations of a pod that limit what it receives and sends, in bits a second:
@@ -123,17 +125,8 @@ func Remove(hostInterface string) error {
 	if len(hostInterface) < len(devicePrefix) {
 		return nil // a pod that was never connected
 	}
-	link, err := netlink.LinkByName(Device(hostInterface))
-	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := netlink.LinkDel(link); err != nil && !isGone(err) {
-		return err
-	}
-	return nil
+	_, err := link.Remove(Device(hostInterface))
+	return err
 }
 
 // RemoveAll removes the devices of pods that ended without an agent; bytes is how long the names of host interfaces are.
@@ -142,20 +135,16 @@ func RemoveAll(bytes int) (removed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, link := range links {
-		name := link.Attrs().Name
-		if _, ok := link.(*netlink.Ifb); !ok || !strings.HasPrefix(name, devicePrefix) || len(name) != bytes {
+	for _, found := range links {
+		name := found.Attrs().Name
+		if _, ok := found.(*netlink.Ifb); !ok || !strings.HasPrefix(name, devicePrefix) || len(name) != bytes {
 			continue
 		}
-		if failed := netlink.LinkDel(link); failed != nil && !isGone(failed) {
+		if failed := link.Delete(found); failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", name, failed))
 			continue
 		}
 		removed = append(removed, "device "+name)
 	}
 	return removed, err
-}
-
-func isGone(err error) bool {
-	return errors.Is(err, unix.ENODEV) || errors.As(err, new(netlink.LinkNotFoundError))
 }

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
 // tunFile is where a process gets a device of its own.
@@ -83,14 +85,8 @@ func create(name, dir string) (netlink.Link, error) {
 
 // Remove takes away the device, if it is there. Its process ends by that.
 func Remove(name string) error {
-	link, err := netlink.LinkByName(name)
-	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return netlink.LinkDel(link)
+	_, err := link.Remove(name)
+	return err
 }
 
 // Set makes the device what it should be.

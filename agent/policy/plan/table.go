@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 )
 
 // Table is what a node enforces. Its values are sorted, have nothing twice, and are not changed after it was made.
@@ -131,17 +133,18 @@ func (t *Table) matches(r Rule, p Packet, peer netip.Addr) bool {
 // blocksOf turns a range without some of its parts into blocks.
 func blocksOf(cidr netip.Prefix, except []netip.Prefix) []Block {
 	var blocks []Block
-	next, end := first(cidr), last(cidr)
-	slices.SortFunc(except, func(a, b netip.Prefix) int { return first(a).Compare(first(b)) })
+	next, end := ipfamily.Bounds(cidr)
+	slices.SortFunc(except, func(a, b netip.Prefix) int { return a.Masked().Addr().Compare(b.Masked().Addr()) })
 	for _, e := range except {
 		if !e.Overlaps(cidr) || !next.IsValid() {
 			continue
 		}
-		if next.Less(first(e)) {
-			blocks = append(blocks, Block{next, first(e).Prev()})
+		first, last := ipfamily.Bounds(e)
+		if next.Less(first) {
+			blocks = append(blocks, Block{next, first.Prev()})
 		}
-		if !last(e).Less(next) {
-			next = last(e).Next() // invalid behind the last address there is
+		if !last.Less(next) {
+			next = last.Next() // invalid behind the last address there is
 		}
 	}
 	if next.IsValid() && !end.Less(next) {
@@ -170,15 +173,4 @@ func merged(blocks []Block) []Block {
 func (b Block) reaches(c Block) bool {
 	behind := b.Last.Next()
 	return b.Last.BitLen() == c.First.BitLen() && (!behind.IsValid() || !behind.Less(c.First))
-}
-
-func first(p netip.Prefix) netip.Addr { return p.Masked().Addr() }
-
-func last(p netip.Prefix) netip.Addr {
-	bytes := first(p).AsSlice()
-	for bit := p.Bits(); bit < p.Addr().BitLen(); bit++ {
-		bytes[bit/8] |= 0x80 >> (bit % 8)
-	}
-	address, _ := netip.AddrFromSlice(bytes)
-	return address
 }

@@ -101,7 +101,7 @@ func (t *familyTable) remove(numbers []int) error {
 		return err
 	}
 	for _, number := range numbers {
-		conn.DelTable(&nftables.Table{Family: t.family.tables, Name: t.prefix + strconv.Itoa(number)})
+		conn.DelTable(&nftables.Table{Family: t.family.Tables, Name: t.prefix + strconv.Itoa(number)})
 	}
 	return conn.Flush()
 }
@@ -114,7 +114,7 @@ func (t *familyTable) numbers() (all []int, err error) {
 	if err != nil {
 		return nil, err
 	}
-	tables, err := conn.ListTablesOfFamily(t.family.tables)
+	tables, err := conn.ListTablesOfFamily(t.family.Tables)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (t *familyTable) intact() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("nftables: %w", err)
 	}
-	chains, err := conn.ListChainsOfTableFamily(t.family.tables)
+	chains, err := conn.ListChainsOfTableFamily(t.family.Tables)
 	if err != nil {
 		return false, fmt.Errorf("nftables: %w", err)
 	}
@@ -168,7 +168,7 @@ func (t *familyTable) tell(fill func(*ruleset) error) error {
 	if err != nil {
 		return err
 	}
-	r := &ruleset{conn: conn, table: &nftables.Table{Family: t.family.tables, Name: t.name()}, family: t.family}
+	r := &ruleset{conn: conn, table: &nftables.Table{Family: t.family.Tables, Name: t.name()}, family: t.family}
 	if err := fill(r); err != nil {
 		return err
 	}

@@ -29,30 +29,30 @@ type way struct {
 
 func (f family) ways() []way {
 	return []way{
-		{"", 0, f.source, f.destination, destinationPortOffset, f},
-		{"-back", 1, f.destination, f.source, sourcePortOffset, f},
+		{"", 0, f.Source, f.Destination, destinationPortOffset, f},
+		{"-back", 1, f.Destination, f.Source, sourcePortOffset, f},
 	}
 }
 
 func (r *ruleset) addressSet(name string) *nftables.Set {
-	return &nftables.Set{Table: r.table, Name: name, KeyType: r.family.key}
+	return &nftables.Set{Table: r.table, Name: name, KeyType: r.family.Key}
 }
 
 func (r *ruleset) blockSet(name string) *nftables.Set {
-	return &nftables.Set{Table: r.table, Name: name, KeyType: r.family.key, Interval: true}
+	return &nftables.Set{Table: r.table, Name: name, KeyType: r.family.Key, Interval: true}
 }
 
 func (r *ruleset) portSet(name string) *nftables.Set {
 	return &nftables.Set{Table: r.table, Name: name, Concatenation: true,
-		KeyType: nftables.MustConcatSetType(r.family.key, nftables.TypeInetProto, nftables.TypeInetService)}
+		KeyType: nftables.MustConcatSetType(r.family.Key, nftables.TypeInetProto, nftables.TypeInetService)}
 }
 
 func (r *ruleset) pairSet() *nftables.Set {
-	return &nftables.Set{Table: r.table, Name: itselfSet, Concatenation: true, KeyType: nftables.MustConcatSetType(r.family.key, r.family.key)}
+	return &nftables.Set{Table: r.table, Name: itselfSet, Concatenation: true, KeyType: nftables.MustConcatSetType(r.family.Key, r.family.Key)}
 }
 
 func (r *ruleset) verdictMap(name string) *nftables.Set {
-	return &nftables.Set{Table: r.table, Name: name, IsMap: true, KeyType: r.family.key, DataType: nftables.TypeVerdict}
+	return &nftables.Set{Table: r.table, Name: name, IsMap: true, KeyType: r.family.Key, DataType: nftables.TypeVerdict}
 }
 
 func verdictElement(pod netip.Addr, chain string) nftables.SetElement {
@@ -74,17 +74,17 @@ func (r *ruleset) forward() {
 	chain := r.conn.AddChain(&nftables.Chain{Name: forwardChain, Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter})
 	f := r.family
-	for _, offset := range []uint32{f.source, f.destination} {
+	for _, offset := range []uint32{f.Source, f.Destination} {
 		r.addRule(chain, append(inState(expr.CtStateBitINVALID|expr.CtStateBitUNTRACKED),
-			f.address(offset, firstRegister), in(isolatedSet), verdict(expr.VerdictDrop))...)
+			f.Load(firstRegister, offset), in(isolatedSet), verdict(expr.VerdictDrop))...)
 	}
 	// What routers tell of a connection that was let through: that a packet was too large for a path, for one.
 	r.addRule(chain, append(append(inState(expr.CtStateBitRELATED), protocolIs(f.icmp)...), verdict(expr.VerdictAccept))...)
-	r.addRule(chain, f.address(f.source, firstRegister), f.address(f.destination, f.behindAddress()),
+	r.addRule(chain, f.Load(firstRegister, f.Source), f.Load(f.behindAddress(), f.Destination),
 		in(itselfSet), verdict(expr.VerdictAccept))
 	for _, w := range r.family.ways() {
 		for offset, name := range map[uint32]string{w.sender: egressMap, w.receiver: ingressMap} {
-			r.addRule(chain, append(w.is(), f.address(offset, firstRegister),
+			r.addRule(chain, append(w.is(), f.Load(firstRegister, offset),
 				&expr.Lookup{SourceRegister: firstRegister, IsDestRegSet: true, SetName: name + w.suffix})...)
 		}
 	}
@@ -156,7 +156,7 @@ func (w way) match(rule plan.Rule, peer uint32) []expr.Any {
 	var all []expr.Any
 	for _, set := range []string{rule.Pods, rule.Blocks} {
 		if set != "" {
-			all = append(all, w.family.address(peer, firstRegister), in(set))
+			all = append(all, w.family.Load(firstRegister, peer), in(set))
 		}
 	}
 	if rule.Protocol != 0 {
@@ -168,7 +168,7 @@ func (w way) match(rule plan.Rule, peer uint32) []expr.Any {
 	}
 	if rule.Ports != "" { // as portElements has its keys
 		protocol := w.family.behindAddress()
-		all = append(all, w.family.address(w.receiver, firstRegister), &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: protocol},
+		all = append(all, w.family.Load(firstRegister, w.receiver), &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: protocol},
 			w.port(protocol+1), in(rule.Ports))
 	}
 	return all
