@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 
 	"github.com/setpoint-io/setpoint/agent/wait"
 	"github.com/setpoint-io/setpoint/internal/poddial"
@@ -150,7 +151,7 @@ func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Tim
 	k.resources(&s)
 	s.DaemonEndpoints.KubeletEndpoint.Port = k.Port
 	s.NodeInfo = k.info()
-	s.DeclaredFeatures = []string{poddial.Feature}
+	s.DeclaredFeatures = []string{restartallcontainers.RestartAllContainersOnContainerExits, poddial.Feature} // sorted
 	if k.VolumesInUse != nil {
 		s.VolumesInUse = k.VolumesInUse()
 	}

@@ -195,6 +195,9 @@ func (w *worker) attempt(v view, name string) int {
 		return c.RestartCount() + 1
 	}
 	n := nextLog(filepath.Join(w.m.Dirs.PodLogs(v.pod), name))
+	if c := v.removed[name]; c != nil {
+		n = max(n, c.RestartCount()+1)
+	}
 	if s := containerStatus(v.pod, name); s != nil && (s.ContainerID != "" || s.LastTerminationState.Terminated != nil) {
 		n = max(n, int(s.RestartCount)+1)
 	}

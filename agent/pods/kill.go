@@ -43,7 +43,11 @@ func (w *worker) killContainer(ctx context.Context, v view, c victim, began time
 	}
 	name := c.container.ContainerName()
 	w.m.Events.Event(events.Container(v.pod, name), corev1.EventTypeNormal, events.Killing, c.message)
-	w.preStop(ctx, v, c)
+	if c.abrupt {
+		w.stoppedWithAll(c.container.Id)
+	} else {
+		w.preStop(ctx, v, c)
+	}
 	left := max(graceMinSeconds, c.grace-int64(time.Since(began)/time.Second))
 	if err := w.m.Runtime.StopContainer(ctx, c.container.Id, left); err != nil && ctx.Err() == nil {
 		w.logger.Warn("cannot stop a container yet", "container", describe(c.container), "err", err)

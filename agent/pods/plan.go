@@ -48,7 +48,9 @@ type view struct {
 	podRetryAt time.Time
 	// actuated is what the pod has; pod.Spec is what it was allocated, pending why that is not what its user wants,
 	// and generation that of the user's wish it was allocated for.
-	actuated   actuated
+	actuated actuated
+	// removed are the last incarnations of containers that were removed because all start again.
+	removed    map[string]*observed.Container
 	pending    *status.Pending
 	generation int64
 }
@@ -62,6 +64,7 @@ const (
 	start                 // start containers, in order
 	resize                // change limits of what runs
 	kill                  // stop containers
+	reset                 // remove containers, so that all start again
 	stop                  // stop the sandboxes
 	unprepare             // give back what drivers have prepared
 	sweep                 // take everything off the node
@@ -80,6 +83,8 @@ type step struct {
 	wait time.Duration
 	// waiting are containers in back-off.
 	waiting map[string]status.Waiting
+	// restartsAll: kill and reset are because all containers start again.
+	restartsAll bool
 	// over: no container runs, and none will.
 	over bool
 	// ended: nothing of the pod is left but its files, and nothing will be.
@@ -94,6 +99,7 @@ type victim struct {
 	message   string // of the Killing event
 	grace     int64  // seconds
 	sidecar   bool
+	abrupt    bool // without its hook
 	// why names the probe that failed, or is empty.
 	why probes.Kind
 }
@@ -218,6 +224,9 @@ func (v view) isSidecar(name string) bool {
 
 // run brings a living pod forward.
 func (v view) run(s *step) {
+	if v.restartAll(s) {
+		return
+	}
 	if v.complete() {
 		v.takeDown(s)
 		return
@@ -298,7 +307,7 @@ func (v view) over(name string) bool {
 		return c.Exited() && !v.stoppedForResize(name) && !status.MayRestart(v.pod, name, c.ExitCode)
 	}
 	code, ran := status.LastExit(v.pod, name)
-	return ran && !status.MayRestart(v.pod, name, code)
+	return ran && !v.wasRemoved(name) && !status.MayRestart(v.pod, name, code)
 }
 
 // restartUnhealthy stops containers that a probe condemned or whose image changed.

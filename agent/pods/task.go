@@ -45,6 +45,8 @@ func (w *worker) act(ctx context.Context, v view, s step) {
 	case kill:
 		w.begin(ctx, s.kind, func(ctx context.Context) { w.killContainers(ctx, v, s.kill) })
 		w.task.until = v.now.Add(time.Duration(s.graceSeconds) * time.Second)
+	case reset:
+		w.begin(ctx, s.kind, func(ctx context.Context) { w.resetContainers(ctx, v) })
 	case stop:
 		w.begin(ctx, s.kind, func(ctx context.Context) { w.stopSandboxes(ctx, v) })
 	case unprepare:
@@ -65,7 +67,7 @@ func (w *worker) act(ctx context.Context, v view, s step) {
 func (w *worker) cutShort(v view, s step) bool {
 	ending := s.kind == kill || s.kind == stop || s.kind == remove
 	switch w.task.kind {
-	case create, start, resize, stay:
+	case create, start, resize, reset, stay:
 		if !ending {
 			return false
 		}

@@ -70,13 +70,16 @@ type notes struct {
 	refreshed   time.Time
 	stale       bool // the volumes may show what was
 	actuated    actuated
+	removed     map[string]*observed.Container // last incarnations, by name, removed because all containers start again
+	stopped     map[string]bool                // incarnations, by id, that were stopped for that
 }
 
 func newWorker(m *Manager, pod *corev1.Pod) *worker {
 	w := &worker{m: m, uid: pod.UID, born: time.Now(), wake: make(chan struct{}, 1), pod: pod, announced: map[string]string{},
 		logger: m.Logger.With("pod", pod.Namespace+"/"+pod.Name)}
 	w.notes = notes{waiting: map[string]status.Waiting{}, crashes: map[string]*backoff.Backoff{}, startFailed: map[string]time.Time{},
-		retryAt: map[string]time.Time{}, retries: map[string]int{}}
+		retryAt: map[string]time.Time{}, retries: map[string]int{},
+		removed: map[string]*observed.Container{}, stopped: map[string]bool{}}
 	w.probes = probes.New(probes.Config{Exec: m.Runtime, Events: m.Events, Changed: w.poke, UserAgent: m.UserAgent, Counts: &m.probeCounts})
 	return w
 }
@@ -217,7 +220,7 @@ func (w *worker) view(pod *corev1.Pod, gone bool, seen *observed.Pod) view {
 		pod: pod, gone: gone, runtime: seen, now: time.Now(), unwanted: w.unwanted, rejected: w.rejected, refused: w.refused,
 		started: w.probes.Started, failed: w.probes.Failed, crashes: crashes,
 		startFailed: maps.Clone(w.notes.startFailed), retryAt: maps.Clone(w.notes.retryAt), podRetryAt: w.notes.podRetryAt,
-		actuated: w.notes.actuated.clone(),
+		actuated: w.notes.actuated.clone(), removed: maps.Clone(w.notes.removed),
 	}
 }
 
@@ -247,6 +250,7 @@ func (w *worker) status(v view, s step) corev1.PodStatus {
 	w.mu.Unlock()
 	now := status.Generate(status.Input{
 		Pod: v.pod, Runtime: v.runtime, Waiting: waiting, Ended: s.ended, Rejected: s.rejected, Resize: w.resizeStatus(v),
+		RestartsAll: s.restartsAll, Removed: v.removed,
 		Held:    w.hasDevices() || w.hasClaims(),
 		Ready:   func(c *observed.Container) bool { return w.probes.Ready(c.Id) },
 		Started: func(c *observed.Container) bool { return w.probes.Started(c.Id) },

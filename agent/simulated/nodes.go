@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/wait"
@@ -193,6 +194,8 @@ func (f *fleet) node(m *member, now time.Time) *corev1.Node {
 				{Type: corev1.NodeHostName, Address: m.name},
 			},
 			Conditions: nodeConditions(metav1.NewTime(now)),
+			// Its containers never end by themselves, so no rule ever applies.
+			DeclaredFeatures: []string{restartallcontainers.RestartAllContainersOnContainerExits},
 			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: version, OperatingSystem: "linux", Architecture: runtime.GOARCH,
 				OSImage: "simulated", KernelVersion: "simulated", ContainerRuntimeVersion: "simulated://1"},
 		},

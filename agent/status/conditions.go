@@ -20,7 +20,7 @@ const (
 // owned are the condition types a kubelet writes.
 var owned = []corev1.PodConditionType{
 	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
-	corev1.PodResizePending, corev1.PodResizeInProgress,
+	corev1.PodResizePending, corev1.PodResizeInProgress, corev1.AllContainersRestarting,
 }
 
 // conditions are the owned ones, with transition times kept from the old status.
@@ -33,6 +33,7 @@ func (in *Input) conditions(s *corev1.PodStatus) []corev1.PodCondition {
 		containers,
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 	}
+	out = append(out, in.restarting(s.Phase)...)
 	if in.rejected() && in.Rejected.Disrupted {
 		out = append(out, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 			Reason: corev1.PodReasonTerminationByKubelet, Message: in.Rejected.Message})
@@ -74,7 +75,7 @@ func (in *Input) initialized(s *corev1.PodStatus) corev1.PodCondition {
 			incomplete = append(incomplete, c.Name)
 		}
 	}
-	if len(incomplete) > 0 {
+	if len(incomplete) > 0 && !in.wasInitializedBefore() {
 		return no(
 			corev1.PodInitialized,
 			reasonNotInitialized,

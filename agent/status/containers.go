@@ -71,10 +71,11 @@ func (in *Input) container(c *corev1.Container, old *corev1.ContainerStatus, wai
 	started := false
 	latest := in.Runtime.Latest(c.Name)
 	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Started: &started, VolumeMounts: mounts(c, latest)}
-	if latest == nil {
-		in.fromMemory(&s, old, waiting)
-	} else {
+	switch {
+	case latest != nil:
 		in.fromRuntime(&s, latest, c.Name, waiting)
+	case !in.fromRestart(&s, old, waiting):
+		in.fromMemory(&s, old, waiting)
 	}
 	in.overlayWaiting(&s)
 	if in.Ended && in.wasInitialised() && s.State.Running == nil && s.State.Terminated == nil {
@@ -151,7 +152,11 @@ func (in *Input) fromRuntime(s *corev1.ContainerStatus, latest *observed.Contain
 	default:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: waiting}
 	}
-	if previous := in.Runtime.Previous(name); previous != nil && previous.Exited() {
+	previous := in.Runtime.Previous(name)
+	if removed := in.Removed[name]; previous == nil && removed != nil && removed.SandboxID == latest.SandboxID {
+		previous = removed
+	}
+	if previous != nil && previous.Exited() {
 		s.LastTerminationState.Terminated = in.terminated(previous)
 	} else if old := in.oldStatus(name); previous == nil && old != nil {
 		s.LastTerminationState = carriedEnd(old, s)

@@ -42,6 +42,9 @@ type Input struct {
 	// Rejected makes the phase Failed as soon as no container runs.
 	Rejected *Rejection
 	Resize   Resize
+	// RestartsAll: containers are stopped and removed because all start again. Removed are the last incarnations that were, by name.
+	RestartsAll bool
+	Removed     map[string]*observed.Container
 	// HostIPs are the node's addresses, the primary one first.
 	HostIPs []string
 	// RuntimeName prefixes container ids: "setpoint" gives "setpoint://id".
@@ -69,7 +72,7 @@ func Generate(in Input) corev1.PodStatus {
 		in.containers(&s)
 	}
 	in.podResources(&s)
-	s.Phase = phase(in.Pod, &s, in.Ended)
+	s.Phase = in.phase(&s)
 	if in.rejected() {
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, in.Rejected.Reason, in.Rejected.Message
 	}

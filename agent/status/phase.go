@@ -9,12 +9,15 @@ type tally struct {
 }
 
 // phase is upstream's: what the containers' states add up to.
-func phase(pod *corev1.Pod, s *corev1.PodStatus, ended bool) corev1.PodPhase {
-	t := count(pod, s)
+func (in *Input) phase(s *corev1.PodStatus) corev1.PodPhase {
+	t := count(in.Pod, s)
+	if in.RestartsAll {
+		t.initOver, t.over = 0, 0 // each runs again
+	}
 	if t.initOver > 0 {
 		return corev1.PodFailed
 	}
-	if ended {
+	if in.Ended {
 		return t.ended()
 	}
 	switch {
@@ -83,7 +86,7 @@ func (t *tally) addInit(pod *corev1.Pod, s *corev1.ContainerStatus) {
 		t.initPending++
 	case end.ExitCode != 0:
 		t.initFailed++
-		if !MayRestart(pod, s.Name, end.ExitCode) {
+		if end.Reason != ReasonRestartingAll && !MayRestart(pod, s.Name, end.ExitCode) {
 			t.initOver++
 		}
 	case s.State.Terminated == nil:

@@ -25,7 +25,7 @@ func MayRestart(pod *corev1.Pod, name string, code int32) bool {
 func mayRestart(pod *corev1.Pod, c *corev1.Container, code int32) bool {
 	policy := pod.Spec.RestartPolicy
 	if c.RestartPolicy != nil {
-		if slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool { return restarts(&r, code) }) {
+		if ruleFor(c, code) != "" {
 			return true
 		}
 		policy = corev1.RestartPolicy(*c.RestartPolicy)
@@ -40,14 +40,21 @@ func mayRestart(pod *corev1.Pod, c *corev1.Container, code int32) bool {
 	}
 }
 
-// restarts tells whether a rule restarts a container that ended with code. Rules do nothing else: those that restart all
-// containers are refused (package podfields).
-func restarts(r *corev1.ContainerRestartRule, code int32) bool {
-	if r.Action != corev1.ContainerRestartRuleActionRestart || r.ExitCodes == nil {
+// ruleFor is what the first rule says that fits the code; "": none fits.
+func ruleFor(c *corev1.Container, code int32) corev1.ContainerRestartRuleAction {
+	i := slices.IndexFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool { return fits(r.ExitCodes, code) })
+	if i < 0 {
+		return ""
+	}
+	return c.RestartPolicyRules[i].Action
+}
+
+func fits(codes *corev1.ContainerRestartRuleOnExitCodes, code int32) bool {
+	if codes == nil {
 		return false
 	}
-	listed := slices.Contains(r.ExitCodes.Values, code)
-	switch r.ExitCodes.Operator {
+	listed := slices.Contains(codes.Values, code)
+	switch codes.Operator {
 	case corev1.ContainerRestartRuleOnExitCodesOpIn:
 		return listed
 	case corev1.ContainerRestartRuleOnExitCodesOpNotIn:

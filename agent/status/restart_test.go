@@ -72,7 +72,7 @@ func TestPhaseOfOwnPolicies(t *testing.T) {
 				ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: c.codes[i]}}
 				s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{Name: name, State: ended})
 			}
-			if got := phase(pod, s, false); got != c.want {
+			if got := (&Input{Pod: pod}).phase(s); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})

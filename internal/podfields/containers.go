@@ -11,9 +11,7 @@ func containerTypes() []Type {
 		{Of: corev1.Container{}, Enforced: containerFields},
 		{Of: corev1.EphemeralContainer{}, Enforced: "targetContainerName " + containerFields},
 		{Of: corev1.ContainerResizePolicy{}, Enforced: "resourceName restartPolicy"},
-		{Of: corev1.ContainerRestartRule{}, Enforced: "exitCodes", Rules: []Rule{
-			{Fields: "action", Verdict: Refused, Why: "it restarts containers one by one", When: restartsAll, Values: "`RestartAllContainers`"},
-		}},
+		{Of: corev1.ContainerRestartRule{}, Enforced: "action exitCodes"},
 		{Of: corev1.ContainerRestartRuleOnExitCodes{}, Enforced: "operator values"},
 		{Of: corev1.ContainerPort{}, Enforced: "name containerPort protocol hostPort", Rules: []Rule{
 			{Fields: "hostIP", Verdict: Refused, Why: "it needs a node whose pods have addresses of IPv6", When: opensHostPort6,
@@ -152,9 +150,4 @@ func schedulingTypes() []Type {
 		{Of: corev1.TopologySpreadConstraint{}, Enforced: "maxSkew topologyKey whenUnsatisfiable labelSelector minDomains nodeAffinityPolicy " +
 			"nodeTaintsPolicy matchLabelKeys"},
 	}
-}
-
-// restartsAll finds rules that restart all containers of the pod.
-func restartsAll(at At) bool {
-	return at.In.(*corev1.ContainerRestartRule).Action == corev1.ContainerRestartRuleActionRestartAllContainers
 }

@@ -46,6 +46,7 @@ type Runtime struct {
 	next       int
 	noEvents   bool
 	listError  error
+	keeps      string // the container that cannot be removed
 
 	limits      map[string]*runtimeapi.LinuxContainerResources // of sandboxes
 	memory      map[string]uint64                              // in bytes, by the container's name
@@ -74,6 +75,13 @@ func (r *Runtime) FailLists(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.listError = err
+}
+
+// Keep has the removal of a container fail, until it is called with another name.
+func (r *Runtime) Keep(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keeps = name
 }
 
 // FailPull makes pulls of image fail with err, or succeed when err is nil.

@@ -218,6 +218,10 @@ func (r *Runtime) RemoveContainer(_ context.Context, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.containers[id]; c != nil {
+		if c.Metadata.Name == r.keeps {
+			return fmt.Errorf("%s is kept", c.Metadata.Name)
+		}
+		r.called("remove %s/%d", c.Metadata.Name, c.Metadata.Attempt)
 		r.exit(c, 137)
 	}
 	delete(r.containers, id)

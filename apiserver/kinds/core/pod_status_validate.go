@@ -241,11 +241,12 @@ func validateTransitions(statuses []corev1.ContainerStatus, old *corev1.Pod, pat
 	return errs
 }
 
+// hasRestartRules: containers say for themselves when they run again, or one of them, maybe an init container, when all do.
 func hasRestartRules(spec *corev1.PodSpec) bool {
-	for i := range spec.Containers {
-		if spec.Containers[i].RestartPolicy != nil || len(spec.Containers[i].RestartPolicyRules) > 0 {
-			return true
-		}
+	own := func(c corev1.Container) bool { return c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0 }
+	ofAll := func(r corev1.ContainerRestartRule) bool {
+		return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
 	}
-	return false
+	return slices.ContainsFunc(spec.Containers, own) ||
+		slices.ContainsFunc(spec.InitContainers, func(c corev1.Container) bool { return slices.ContainsFunc(c.RestartPolicyRules, ofAll) })
 }

@@ -46,3 +46,17 @@ func TestValidatePodStatus(t *testing.T) {
 		})
 	}
 }
+
+// TestEndedContainersRunAgainWithAll: only a rule that restarts all lets containers run again that would never alone.
+func TestEndedContainersRunAgainWithAll(t *testing.T) {
+	for action, refused := range map[corev1.ContainerRestartRuleAction]int{
+		corev1.ContainerRestartRuleActionRestartAllContainers: 0, corev1.ContainerRestartRuleActionRestart: 1,
+	} {
+		old := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+			InitContainers: []corev1.Container{{RestartPolicyRules: []corev1.ContainerRestartRule{{Action: action}}}}}}
+		old.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+		if errs := validateTransitions([]corev1.ContainerStatus{{Name: "a"}}, old, nil); len(errs) != refused {
+			t.Errorf("%s: %v", action, errs)
+		}
+	}
+}
