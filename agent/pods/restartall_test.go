@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +41,7 @@ func withInit(last string) *corev1.Pod {
 
 // teller records what of the following is told to the API, and can be cut off from it.
 type teller struct {
+	mu   sync.Mutex
 	told []string
 	// cutAfter: nothing is told any more after this has been.
 	cutAfter string
@@ -48,6 +50,8 @@ type teller struct {
 
 func (l *teller) listen(w *world) {
 	w.client.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if l.cut {
 			return true, nil, errors.New("no server")
 		}
@@ -60,6 +64,20 @@ func (l *teller) listen(w *world) {
 		}
 		return false, nil, nil
 	})
+}
+
+// mend lets it be told again.
+func (l *teller) mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut, l.cutAfter = false, ""
+}
+
+// has reports what was told, each once in a row.
+func (l *teller) has() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Compact(slices.Clone(l.told))
 }
 
 var restartPrograms = map[string]podstest.Program{
@@ -98,7 +116,7 @@ func TestRestartAllContainers(t *testing.T) {
 			t.Errorf("%+v", p.Status)
 		}
 		checkEnds(t, p)
-		if diff := cmp.Diff([]string{"RestartAllContainersStarted"}, slices.Compact(api.told)); diff != "" {
+		if diff := cmp.Diff([]string{"RestartAllContainersStarted"}, api.has()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -134,12 +152,12 @@ func TestRestartAllWithoutAServer(t *testing.T) {
 		if calls := w.runtime.Calls(); !slices.Contains(calls, "start c0/1") || !slices.Contains(calls, "start c1/1") {
 			t.Errorf("%v", calls)
 		}
-		api.cut = false
+		api.mend()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		p := w.get("p")
-		if p.Status.Phase != corev1.PodRunning || len(api.told) > 0 {
-			t.Errorf("%v %+v", api.told, p.Status)
+		if p.Status.Phase != corev1.PodRunning || len(api.has()) > 0 {
+			t.Errorf("%v %+v", api.has(), p.Status)
 		}
 		checkEnds(t, p)
 	})
@@ -162,8 +180,8 @@ func TestRestartAllWhileInitializing(t *testing.T) {
 		w.runtime.Crash("side", 42)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if calls := w.runtime.Calls(); !slices.Contains(calls, "start first/1") || !slices.Contains(calls, "start second/1") || slices.Contains(api.told, `"phase":"Failed"`) {
-			t.Errorf("%v %v", api.told, calls)
+		if calls := w.runtime.Calls(); !slices.Contains(calls, "start first/1") || !slices.Contains(calls, "start second/1") || slices.Contains(api.has(), `"phase":"Failed"`) {
+			t.Errorf("%v %v", api.has(), calls)
 		}
 	})
 }
@@ -300,7 +318,7 @@ func TestRestartAllGoesOnWhenAllIsRemoved(t *testing.T) {
 		if calls := w.runtime.Calls(); !slices.Contains(calls, "start c0/1") {
 			t.Errorf("%v", calls)
 		}
-		api.cut, api.cutAfter = false, ""
+		api.mend()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if p := w.get("p"); p.Status.Phase != corev1.PodRunning || condition(p, corev1.AllContainersRestarting) != corev1.ConditionFalse {
