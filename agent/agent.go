@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/claims"
 	"github.com/setpoint-io/setpoint/agent/collect"
+	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/devices"
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/eviction"
@@ -240,8 +241,12 @@ func (a *agent) pods(
 }
 
 func (a *agent) puller(recorder events.Recorder, lookup *objects) *images.Puller {
+	var progress func(string) (int64, int64, bool)
+	if teller, ok := a.Runtime.(cri.PullTeller); ok {
+		progress = teller.PullProgress
+	}
 	return images.New(images.Config{
-		Service: a.Runtime, Events: recorder, Dir: podconfig.Dirs{Root: a.DataDir}.ImageAccess(), Secret: lookup.Secret,
+		Progress: progress, Service: a.Runtime, Events: recorder, Dir: podconfig.Dirs{Root: a.DataDir}.ImageAccess(), Secret: lookup.Secret,
 		PullsMax: a.Settings.PullsMax, Verification: a.Settings.Verification, Plugins: a.Settings.Credentials,
 	})
 }

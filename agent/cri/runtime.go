@@ -38,6 +38,12 @@ type Limited interface {
 	Can() podfields.Node
 }
 
+// PullTeller is implemented by runtimes that know how far pulls are.
+type PullTeller interface {
+	// PullProgress is how many bytes of an image have come, of how many; 0: the registry has not said yet.
+	PullProgress(image string) (bytes, total int64, underway bool)
+}
+
 // StreamingRuntime presents s in the form which the published CRI streaming server expects.
 func StreamingRuntime(s Streamer) streaming.Runtime { return streamingRuntime{s} }
 

@@ -39,7 +39,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Reason + ": " + e.Message }
 
-// Config of a Puller; all fields but the last three are required.
+// Config of a Puller; all fields but the last four are required.
 type Config struct {
 	Service criapi.ImageManagerService
 	Events  events.Recorder
@@ -53,6 +53,8 @@ type Config struct {
 	Plugins *credentials.Plugins
 	// PullsMax bounds the pulls in flight; 0 is DefaultPullsMax.
 	PullsMax int
+	// Progress says how many bytes have come of a pull that is under way, of how many; 0: that is not known yet. Nil knows of none.
+	Progress func(image string) (bytes, total int64, underway bool)
 }
 
 // Puller pulls images for all pods of a node. It is safe for concurrent use.
@@ -175,7 +177,9 @@ func (p *Puller) pull(
 	}
 	p.Events.Event(ref, corev1.EventTypeNormal, events.Pulling, fmt.Sprintf("Pulling image %q", c.Image))
 	asked := time.Now()
+	stop := p.tellProgress(ctx, ref, c.Image)
 	began, by, err := p.download(ctx, pod, c.Image, sandbox)
+	stop()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -77,6 +77,11 @@ func (r *Runtime) PullImage(
 	return image.ID, nil
 }
 
+// PullProgress implements cri.PullTeller.
+func (r *Runtime) PullProgress(image string) (bytes, total int64, underway bool) {
+	return r.images.Progress(image)
+}
+
 func credentialsOf(auth *runtimeapi.AuthConfig) (images.Auth, error) {
 	credentials := images.Auth{
 		Username: auth.GetUsername(), Password: auth.GetPassword(), IdentityToken: auth.GetIdentityToken(),

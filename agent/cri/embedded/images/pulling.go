@@ -44,6 +44,20 @@ func (s *Store) Pulling() []Pulling {
 	return list
 }
 
+// Progress of the oldest pull of an image, by any of its spellings.
+func (s *Store) Progress(ref string) (bytes, total int64, underway bool) {
+	normal, err := Normalize(ref)
+	if err != nil {
+		return 0, 0, false
+	}
+	for _, p := range s.Pulling() {
+		if p.Image == normal {
+			return p.Bytes, p.TotalBytes, true
+		}
+	}
+	return 0, 0, false
+}
+
 func (s *Store) beginPull(normal string) *pulling {
 	p := &pulling{image: normal, since: time.Now()}
 	s.mu.Lock()

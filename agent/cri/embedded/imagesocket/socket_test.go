@@ -100,12 +100,15 @@ func pushed(t *testing.T) (ref string, image v1.Image, g gate) {
 }
 
 func TestPullTellsHowFarItIs(t *testing.T) {
-	client, _ := serve(t)
+	client, store := serve(t)
 	ref, image, g := pushed(t)
 	told := 0
 	pulled, err := client.Pull(t.Context(), ref, images.Auth{}, func(p images.Pulling) {
 		if told++; told > 1 {
 			return
+		}
+		if bytes, total, underway := store.Progress(ref); !underway || bytes < p.Bytes || total != p.TotalBytes {
+			t.Errorf("%d of %d bytes, after %+v", bytes, total, p)
 		}
 		if p.Image != ref || p.TotalBytes == 0 || p.Bytes > p.TotalBytes {
 			t.Errorf("progress: %+v", p)
