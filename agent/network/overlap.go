@@ -2,12 +2,8 @@ package network
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
-
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // Ranges are from where a cluster gives addresses: Pods and Services of IPv4, the others of IPv6. What is invalid is not known, or the
@@ -63,40 +59,4 @@ func (r Ranges) overlaps(routes []foreignRoute) (all []string) {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// foreignRoutes are those of the main table that neither we nor the kernel for one of our devices made.
-func foreignRoutes(bridge string) (all []foreignRoute, err error) {
-	links, err := netlink.LinkList()
-	if err != nil {
-		return nil, err
-	}
-	names := map[int]string{}
-	for _, link := range links {
-		names[link.Attrs().Index] = link.Attrs().Name
-	}
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
-	if err != nil {
-		return nil, err
-	}
-	ours := []string{bridge, VXLANDevice, WireGuardDevice}
-	for _, route := range routes {
-		device := names[route.LinkIndex]
-		if route.Protocol == routeProtocol || route.Type != unix.RTN_UNICAST || route.Dst == nil || slices.Contains(ours, device) {
-			continue
-		}
-		// A route of IPv6 to machines on the link has no scope, and no gateway.
-		direct := route.Scope == netlink.SCOPE_LINK || route.Family == unix.AF_INET6 && route.Gw == nil
-		if to := prefixOf(route.Dst); to.Bits() > 0 && !(to.Addr().Is6() && to.Addr().IsLinkLocalUnicast()) {
-			all = append(all, foreignRoute{to, device, direct})
-		}
-	}
-	return all, nil
-}
-
-// prefixOf is a range as this package has it.
-func prefixOf(network *net.IPNet) netip.Prefix {
-	address, _ := netip.AddrFromSlice(network.IP)
-	bits, _ := network.Mask.Size()
-	return netip.PrefixFrom(address.Unmap(), bits).Masked()
 }

@@ -65,7 +65,14 @@ func TestOverlapsOfThisMachine(t *testing.T) {
 	if err := netlink.RouteAdd(foreign); err != nil {
 		t.Fatal(err)
 	}
-	routes.SetRanges(ranges)
+	reads := 0
+	routes.read = func() (routingTable, error) {
+		reads++
+		return readRoutes()
+	}
+	if routes.check(); reads != 1 {
+		t.Errorf("the table was read %d times", reads)
+	}
 	if got := routes.Overlaps(); len(got) != 1 || !strings.Contains(got[0], "10.199.100.0/24 by "+ownLinkName) {
 		t.Errorf("with a route: %v", got)
 	}

@@ -45,6 +45,8 @@ type RoutesConfig struct {
 type Routes struct {
 	config RoutesConfig
 	key    wgtypes.Key
+	// read is readRoutes, except in tests.
+	read func() (routingTable, error)
 
 	mu       sync.Mutex
 	own      plan.Node
@@ -60,7 +62,7 @@ func NewRoutes(config RoutesConfig) (*Routes, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Routes{config: config, own: plan.Node{Name: config.Node, IP: config.IP, Facts: plan.Facts{Mode: config.Mode}}}
+	r := &Routes{config: config, read: readRoutes, own: plan.Node{Name: config.Node, IP: config.IP, Facts: plan.Facts{Mode: config.Mode}}}
 	if config.Mode == plan.Routes {
 		return r, nil
 	}
@@ -86,7 +88,8 @@ func (r *Routes) SetPeers(own plan.Node, peers []plan.Node) error {
 	defer r.mu.Unlock()
 	r.own.PodCIDR, r.own.PodCIDR6, r.own.IP6 = own.PodCIDR.Masked(), own.PodCIDR6.Masked(), own.IP6
 	r.peers = peers
-	return r.sync()
+	_, err := r.sync()
+	return err
 }
 
 // Run keeps the ways as they should be until ctx ends.
@@ -98,14 +101,20 @@ func (r *Routes) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			r.mu.Lock()
-			if r.peers != nil {
-				_ = r.sync() // it has said what is wrong, and Problems does
-			}
-			r.lookForOverlaps()
-			r.mu.Unlock()
+			r.check()
 		}
 	}
+}
+
+// check looks at the kernel's routes once: those of others are in the table that ours were compared with.
+func (r *Routes) check() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var table routingTable
+	if r.peers != nil {
+		table, _ = r.sync() // it has said what is wrong, and Problems does
+	}
+	r.lookForOverlaps(table)
 }
 
 // Facts are what the other nodes have to know of this one.
@@ -127,7 +136,7 @@ func (r *Routes) SetRanges(ranges Ranges) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ranges = ranges
-	r.lookForOverlaps()
+	r.lookForOverlaps(nil)
 }
 
 // Overlaps say which routes of this machine lead elsewhere with addresses of the cluster.
@@ -137,9 +146,16 @@ func (r *Routes) Overlaps() []string {
 	return slices.Clone(r.overlaps)
 }
 
-// lookForOverlaps changes nothing if the routes cannot be read: the next look may. r.mu is held.
-func (r *Routes) lookForOverlaps() {
-	routes, err := foreignRoutes(cmp.Or(r.config.Bridge, DefaultBridge))
+// lookForOverlaps reads the table if it is given none. It changes nothing if that fails: the next look may not. r.mu is held.
+func (r *Routes) lookForOverlaps(table routingTable) {
+	var err error
+	if table == nil {
+		table, err = r.read()
+	}
+	var routes []foreignRoute
+	if err == nil {
+		routes, err = table.foreign(cmp.Or(r.config.Bridge, DefaultBridge))
+	}
 	if err != nil {
 		r.config.Logger.Warn("routes of this machine cannot be read", "err", err)
 		return
@@ -153,14 +169,14 @@ func (r *Routes) lookForOverlaps() {
 	r.overlaps = found
 }
 
-// sync compares the kernel with what it should have. r.mu is held.
-func (r *Routes) sync() error {
-	err := r.look()
+// sync compares the kernel with what it should have, and returns the table that it found; nil: it could not be read. r.mu is held.
+func (r *Routes) sync() (table routingTable, err error) {
+	err = r.look()
 	var problems []string
 	if err == nil {
 		var wanted map[netip.Prefix]way
 		wanted, problems = r.wanted()
-		err = r.apply(wanted)
+		table, err = r.apply(wanted)
 	}
 	if err != nil {
 		problems = append(problems, strings.Split(err.Error(), "\n")...)
@@ -171,7 +187,7 @@ func (r *Routes) sync() error {
 		}
 		r.problems = problems
 	}
-	return err
+	return table, err
 }
 
 // look reads the addresses of this machine.
@@ -238,15 +254,16 @@ func (r *Routes) want(wanted map[netip.Prefix]way, peer plan.Node, prefix netip.
 	return ""
 }
 
-// apply makes the kernel lead to the nodes wanted, and to no others.
-func (r *Routes) apply(wanted map[netip.Prefix]way) error {
+// apply makes the kernel lead to the nodes wanted, and to no others. It returns the table as it was.
+func (r *Routes) apply(wanted map[netip.Prefix]way) (routingTable, error) {
 	vxlan, errs := r.openTunnel(wanted)
 	wireguard, err := r.openEncrypted(wanted)
 	errs = errors.Join(errs, err)
-	present, err := installed()
+	table, err := r.read()
 	if err != nil {
-		return errors.Join(errs, fmt.Errorf("routes to other nodes: %w", err))
+		return nil, errors.Join(errs, fmt.Errorf("routes to other nodes: %w", err))
 	}
+	present := table.installed()
 	for prefix, w := range wanted {
 		route, err := routeOf(prefix, w, vxlan, wireguard)
 		if err == nil && !sameRoute(present[prefix], route) {
@@ -264,7 +281,7 @@ func (r *Routes) apply(wanted map[netip.Prefix]way) error {
 			errs = errors.Join(errs, fmt.Errorf("stale route to %s: %w", prefix, err))
 		}
 	}
-	return errors.Join(errs, r.closeTunnel(vxlan, wanted), closeEncrypted(wanted))
+	return table, errors.Join(errs, r.closeTunnel(vxlan, wanted), closeEncrypted(wanted))
 }
 
 func routeOf(prefix netip.Prefix, w way, vxlan tunnel, wireguard encrypted) (*netlink.Route, error) {
@@ -288,20 +305,4 @@ func sameRoute(present netlink.Route, wanted *netlink.Route) bool {
 
 func plainRoute(prefix netip.Prefix, via netip.Addr) *netlink.Route {
 	return &netlink.Route{Dst: ipNet(prefix), Gw: via.AsSlice(), Protocol: routeProtocol}
-}
-
-// installed are our routes.
-func installed() (map[netip.Prefix]netlink.Route, error) {
-	filter := &netlink.Route{Protocol: routeProtocol}
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, filter, netlink.RT_FILTER_PROTOCOL)
-	if err != nil {
-		return nil, err
-	}
-	present := map[netip.Prefix]netlink.Route{}
-	for _, route := range routes {
-		if route.Dst != nil {
-			present[prefixOf(route.Dst)] = route
-		}
-	}
-	return present, nil
 }
