@@ -172,3 +172,38 @@ func TestFlowsOfClosedPortsAreForgotten(t *testing.T) {
 		t.Errorf("IPv6: %v", got)
 	}
 }
+
+// TestPortsOfOneFamilyDoNotOpenAlone: the kernel refuses the rules of IPv6, in which one port leads to two.
+func TestPortsOfOneFamilyDoNotOpenAlone(t *testing.T) {
+	n := newDualNetwork(t)
+	other := startPod(t, n, "other")
+	first, second, twin := hostPort("10.199.7.1", 8080), hostPort(secondGatewayOfTest, 8081), hostPort(secondGatewayOfTest, 8081)
+	twin.PodPort = 81
+	p := launchPod(t)
+	defer func() {
+		p.in.Close()
+		_ = p.command.Wait()
+	}()
+	pod := Pod{ID: "one", PID: p.command.Process.Pid, HostPorts: []HostPort{first, second, twin}}
+	if endpoint, err := n.Attach(pod); err == nil || !strings.Contains(err.Error(), n.portsTable()) {
+		t.Fatalf("attached: %v, %v", endpoint, err)
+	}
+	const address = "10.199.7.1:8080"
+	if got := other.say(address); got != "dial tcp "+address+": connect: connection refused" || len(n.hostPorts) > 0 {
+		t.Errorf("%s, and %v are held", got, n.hostPorts)
+	}
+	if slices.Contains(everything(t), n.portsTable()) {
+		t.Error("the table of one family is left")
+	}
+	pod.HostPorts = []HostPort{first, second}
+	var err error
+	p.endpoint, err = n.Attach(pod)
+	check(t, err)
+	if got := p.say("go"); got != "listening" {
+		t.Fatal(got)
+	}
+	if got := other.say(address); got != other.endpoint.Address.String() {
+		t.Errorf("without the twin: %s", got)
+	}
+	check(t, n.Detach(p.endpoint))
+}
