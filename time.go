@@ -14,6 +14,8 @@ const (
 	settleLooks  = 2
 	settleYields = 100
 	settleSleep  = 100 * time.Microsecond
+	// unseenMax is how long it waits for those that a step has woken to take notice: who no longer listens never does.
+	unseenMax = time.Second
 	// settleMax is after which time it goes on although somebody always has.
 	settleMax = 10 * time.Second
 )
@@ -27,7 +29,7 @@ func (c *Cluster) Clock() clock.WithTicker {
 	return c.clock
 }
 
-// Advance lets time pass for a cluster in memory, and for nobody else: in steps of at most 3 s, after each of which the
+// Advance lets time pass for a cluster in memory, and for nobody else: in steps of at most 2 s, after each of which the
 // servers, their loops and the simulated nodes do what there is to do then. Raft and timeouts of requests go by the
 // process's time.
 func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
@@ -39,13 +41,13 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 
 // settle returns when several looks in a row have found that nobody has anything to do.
 func (c *Cluster) settle(ctx context.Context) error {
-	deadline, at := time.Now().Add(settleMax), c.Revision()
-	for quiet := 0; quiet < settleLooks && time.Now().Before(deadline); quiet++ {
+	began, at := time.Now(), c.Revision()
+	for quiet := 0; quiet < settleLooks && time.Since(began) < settleMax; quiet++ {
 		for range settleYields {
 			runtime.Gosched()
 		}
 		time.Sleep(settleSleep)
-		if now := c.Revision(); now != at || c.busy() {
+		if now := c.Revision(); now != at || c.busy() || c.clock.Unseen() && time.Since(began) < unseenMax {
 			at, quiet = now, -1
 		}
 	}

@@ -22,7 +22,7 @@ const (
 
 // Advance lets time pass. Inside of synctest.Test it passes for everything in the test's bubble, and Advance returns when
 // all that it brought on is done. Outside it passes for this cluster alone (objects, tokens, control loops and nodes), in
-// steps of at most 3 s, each of which ends when servers, loops and nodes are at rest. Programs of Run go by the process's
+// steps of at most 2 s, each of which ends when servers, loops and nodes are at rest. Programs of Run go by the process's
 // time there, unless they go by Clock.
 func (c *Cluster) Advance(d time.Duration) {
 	c.t.Helper()

@@ -18,10 +18,10 @@ func TestAdvanceOutsideABubble(t *testing.T) {
 	c.Apply("testdata/web.yaml")
 	c.Eventually("deployment/web", setpointtest.Available)
 	beside := c.Fork(t)
-	beside.KillNode("sim-2")
 	c.KillNode("sim-2")
-	began := time.Now()
-	c.Advance(7 * time.Minute) // 40 seconds until it counts as lost, five minutes until its pods are evicted
+	// 40 seconds until it counts as lost, five minutes until its pods are evicted; twice that, since the loop that judges nodes counts
+	// anew when it stood still for seconds, as it may where many tests run.
+	c.Advance(12 * time.Minute)
 	c.Eventually("deployment/web", setpointtest.Available)
 	for _, pod := range podsOf(t, c) {
 		if pod.Spec.NodeName != "sim-1" && pod.DeletionTimestamp == nil {
@@ -29,10 +29,10 @@ func TestAdvanceOutsideABubble(t *testing.T) {
 		}
 	}
 	if !isReady(t, c, "sim-1") || isReady(t, c, "sim-2") || !isReady(t, beside, "sim-2") {
-		t.Error("not the node that was killed is lost where time passed, and only there")
+		t.Error("not the node that was killed is lost, or another one too")
 	}
-	if ahead := c.Clock().Since(began); ahead < 7*time.Minute || beside.Clock().Since(began) > 6*time.Minute {
-		t.Errorf("the clock is ahead by %v", ahead)
+	if ahead, besides := time.Until(c.Clock().Now()), time.Until(beside.Clock().Now()); ahead < 11*time.Minute || besides > time.Minute {
+		t.Errorf("the clock is ahead by %v, and that of the fork by %v", ahead, besides)
 	}
 }
 
@@ -44,12 +44,12 @@ func TestWhatGoesByTheClock(t *testing.T) {
 	c.Eventually("serviceaccount/default", setpointtest.Exists)
 	token, mark := tokenOf(t, c), c.Mark()
 	now := c.Clock().Now()
-	c.Advance(now.Truncate(20 * time.Minute).Add(21 * time.Minute).Sub(now)) // so that the schedule comes three times in an hour
-	c.Apply(manyCronJobs(2, "*/20 * * * *"))
-	c.Advance(time.Hour)
+	c.Advance(now.Truncate(5 * time.Minute).Add(6 * time.Minute).Sub(now)) // so that the schedule comes three times in what follows
+	c.Apply(manyCronJobs(2, "*/5 * * * *"))
+	c.Advance(15 * time.Minute)
 	jobs, err := c.Kubernetes().BatchV1().Jobs("default").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(jobs.Items) != 6 {
-		t.Fatalf("%d jobs in an hour, want 6: %v", len(jobs.Items), err)
+		t.Fatalf("%d jobs in a quarter of an hour, want 6: %v", len(jobs.Items), err)
 	}
 	for _, job := range jobs.Items {
 		if job.Status.Succeeded != 1 || job.Status.CompletionTime.Sub(job.CreationTimestamp.Time) > time.Minute {
@@ -62,7 +62,7 @@ func TestWhatGoesByTheClock(t *testing.T) {
 		}
 	}
 	if admits(t, c, token) || !admits(t, c, tokenOf(t, c)) {
-		t.Error("a token of an hour does not end with it")
+		t.Error("a token of ten minutes does not end with them")
 	}
 	if f := c.Fork(t); admits(t, f, token) || f.Clock().Now().Sub(c.Clock().Now()).Abs() > time.Minute {
 		t.Error("a fork has another time")
@@ -95,10 +95,10 @@ func isReady(t *testing.T, c *setpointtest.Cluster, name string) bool {
 	return false
 }
 
-// tokenOf is a token of an hour.
+// tokenOf is a token of ten minutes.
 func tokenOf(t *testing.T, c *setpointtest.Cluster) string {
 	t.Helper()
-	asked := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(3600))}}
+	asked := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(600))}}
 	got, err := c.Kubernetes().CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", asked, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package clusterclock
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 
 // stepMax is the longest part of Advance. It is shorter than what must not pass unseen: the 5 s from which on the loop
 // that judges nodes takes its own process to have stood still, the 10 s in which nodes renew their leases.
-const stepMax = 3 * time.Second
+const stepMax = 2 * time.Second
 
 var _ clock.WithTicker = &Clock{}
 
@@ -18,6 +19,7 @@ type Clock struct {
 	mu      sync.Mutex
 	ahead   time.Duration
 	waiting map[*timer]struct{}
+	woken   []*timer // by the last step
 }
 
 // New returns a clock that is ahead of the process's.
@@ -32,7 +34,7 @@ func (c *Clock) Ahead() time.Duration {
 	return c.ahead
 }
 
-// Advance lets d pass in steps of at most 3 s. After each, settle is called, which should return when those that were
+// Advance lets d pass in steps of at most 2 s. After each, settle is called, which should return when those that were
 // woken have done what there was to do. An error of settle ends it.
 func (c *Clock) Advance(d time.Duration, settle func() error) error {
 	for d > 0 {
@@ -52,10 +54,21 @@ func (c *Clock) step(d time.Duration) time.Duration {
 	step := min(d, stepMax)
 	c.ahead += step
 	now := c.now()
+	c.woken = c.woken[:0]
 	for t := range c.waiting {
-		t.arm(now)
+		if t.arm(now) {
+			c.woken = append(c.woken, t)
+		}
 	}
 	return step
+}
+
+// Unseen says whether one that the last step of Advance has woken has not taken notice yet: it has not received the time. One that
+// no longer listens never does.
+func (c *Clock) Unseen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.woken, func(t *timer) bool { return len(t.c) > 0 })
 }
 
 // Now implements clock.PassiveClock.
