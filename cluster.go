@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
@@ -29,6 +28,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
+	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server"

@@ -9,12 +9,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint/apiserver/explain"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server"

@@ -117,7 +117,7 @@ var rooms = []room{
 
 	{[]string{"controllers"}, "the list of controllers", []string{"internal/servicerange"}, "client-go only: could run outside, against any Kubernetes API"},
 	{[]string{"controllers/reconcile/..."}, "what all control loops share: the loop, its Env, caches; adoption, pod state, conditions", nil, "each rule of them has one place"},
-	{[]string{"controllers/*/..."}, "one control loop each", []string{"controllers/podnetwork", "controllers/reconcile/...", "internal/{parts,servicerange,unattended}"}, "a control loop does not import another one"},
+	{[]string{"controllers/*/..."}, "one control loop each", []string{"controllers/podnetwork", "controllers/reconcile/...", "internal/{clusterclock,parts,servicerange,unattended}"}, "a control loop does not import another one"},
 	{[]string{"controllers/dnsservice"}, "the Service by which pods ask for names", []string{"controllers/reconcile", "internal/clusterdns"}, ""},
 	{[]string{"controllers/loadbalancer"}, "the addresses of Services of the type LoadBalancer", []string{"controllers/reconcile", "internal/ownports"}, ""},
 	{[]string{"controllers/localvolume"}, "PersistentVolumes on the disks of nodes", []string{"controllers/reconcile/...", "internal/localvolume"}, "it asks agents through the API, so it needs no connection of its own"},
@@ -137,7 +137,7 @@ var rooms = []room{
 	{[]string{"agent/dns/corefile", "agent/dns/records"}, "the part of CoreDNS's configuration that is honoured; the records of the cluster's names", nil, "pure, so that every name is a row of a table"},
 	{[]string{"agent/dns/kept"}, "the file of Services that the DNS of an agent without a server answers from", []string{"agent/private"}, "a damaged file is never half read"},
 	{[]string{"agent/dns/forward"}, "other servers' answers, and the cache of them", nil, "knows nothing of the cluster"},
-	{[]string{"agent/..."}, "the node agent: the pods of one machine", []string{"internal/{localvolume,poddial,podfields,servicerange}"}, "it uses the API as any client, so a stock kubelet can take its place"},
+	{[]string{"agent/..."}, "the node agent: the pods of one machine", []string{"internal/{clusterclock,localvolume,poddial,podfields,servicerange}"}, "it uses the API as any client, so a stock kubelet can take its place"},
 	{[]string{"agent/network/announce"}, "answers to ARP and NDP for load balancers' addresses", nil, "the node that is elected for an address answers, and yields to another one that does"},
 	{[]string{"agent/network/bandwidth"}, "limits of what a pod receives and sends", []string{"agent/network/link"}, "queues of the kernel, which know nothing of addresses"},
 	{[]string{"agent/ipfamily"}, "the two versions of IP: offsets in their headers, their names in nftables, the ends of a range", nil, "pure; the network and the policies make their rules by one table"},

@@ -2,6 +2,7 @@ package setpoint
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"time"
 
@@ -20,6 +21,8 @@ const (
 	settleMax = 10 * time.Second
 )
 
+var errTimeBack = errors.New("time does not go back")
+
 // Clock is the cluster's time: by it objects are made, tokens end, control loops act and simulated nodes live. It is the
 // process's, and in memory ahead of it by what Advance has added.
 func (c *Cluster) Clock() clock.WithTicker {
@@ -33,8 +36,11 @@ func (c *Cluster) Clock() clock.WithTicker {
 // servers, their loops and the simulated nodes do what there is to do then. Raft and timeouts of requests go by the
 // process's time.
 func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
-	if c.clock == nil {
+	switch {
+	case c.clock == nil:
 		return errNotInMemory
+	case d < 0:
+		return errTimeBack
 	}
 	return c.clock.Advance(d, func() error { return c.settle(ctx) })
 }

@@ -6,10 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/recording"
-	"k8s.io/utils/clock"
 )
 
 // restartPause is how long a controller that failed rests before it runs again.

@@ -2,10 +2,11 @@ package setpointtest
 
 import (
 	"fmt"
-	"k8s.io/utils/clock"
 	"strings"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 const (

@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+
 	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
-	"github.com/vishvananda/netlink"
 )
 
 func needRoot(t testing.TB) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/internal/clusterclock"
 )
 
 // registerRetry is the pause before a refused registration is tried again.
@@ -97,25 +98,13 @@ func (f *fleet) keepShare(ctx context.Context, mine []*member) {
 	}
 	for step := f.LeaseInterval / time.Duration(len(mine)); ; {
 		for _, m := range mine {
-			if !f.sleep(ctx, step) {
+			if !clusterclock.Wait(ctx, f.Clock, step) {
 				return
 			}
 			if err := f.beat(ctx, m); err != nil && ctx.Err() == nil {
 				f.Logger.Warn("simulated lease", "node", m.name, "err", err)
 			}
 		}
-	}
-}
-
-// sleep lets d pass by the nodes' clock; false: ctx ended first.
-func (f *fleet) sleep(ctx context.Context, d time.Duration) bool {
-	timer := f.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/column"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 )
 
 // components are upstream's names of what a control plane consists of. Here it is one

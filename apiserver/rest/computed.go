@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 )
 
 // Computed is a kind whose objects are made when they are asked for, and not stored. It is read only.

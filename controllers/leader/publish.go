@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+
+	"github.com/setpoint-io/setpoint/internal/clusterclock"
 )
 
 const (
@@ -75,7 +77,7 @@ func publish(ctx context.Context, cfg PublishConfig, name string) {
 			cfg.Logger.Warn("lease not renewed", "lease", name, "err", err)
 			wait = publishRetryDelay
 		}
-		if !pause(ctx, cfg.Clock, wait) {
+		if !clusterclock.Wait(ctx, cfg.Clock, wait) {
 			return
 		}
 	}

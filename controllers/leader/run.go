@@ -3,9 +3,12 @@ package leader
 import (
 	"context"
 	"errors"
-	"k8s.io/utils/clock"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/setpoint-io/setpoint/internal/clusterclock"
 )
 
 // restartPause is how long Run waits before it starts act again when it failed
@@ -68,7 +71,7 @@ func start(ctx context.Context, term uint64, act func(context.Context, uint64) e
 			// act logs its own failure; the term goes on without a gap that
 			// anyone but its reader would notice.
 			_ = act(ctx, term)
-			if !pause(ctx, clock.RealClock{}, restartPause) {
+			if !clusterclock.Wait(ctx, clock.RealClock{}, restartPause) {
 				return
 			}
 		}
@@ -83,16 +86,4 @@ func (r *running) stop() {
 	}
 	r.cancel()
 	r.ended.Wait()
-}
-
-// pause waits for d by the clock; false means that ctx ended first.
-func pause(ctx context.Context, clock clock.Clock, d time.Duration) bool {
-	timer := clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/budgets"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/internal/clusterclock"
 )
 
 // evictLimit bounds the preemptions being carried out at once; the scheduling loop waits when it is reached.
@@ -60,12 +61,7 @@ func (v *evictor) evict(ctx context.Context, preemptor *plugin.Pod, d decision) 
 
 // pause keeps a refused eviction from being decided again at once.
 func (v *evictor) pause(ctx context.Context) {
-	timer := v.scheduler.queue.clock.NewTimer(v.scheduler.queue.backoffMin)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C():
-	}
+	clusterclock.Wait(ctx, v.scheduler.queue.clock, v.scheduler.queue.backoffMin)
 }
 
 // wait returns when no preemption is under way.

@@ -1,6 +1,7 @@
 package clusterclock_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -97,6 +98,20 @@ func TestATickerDropsWhatNobodySees(t *testing.T) {
 		}
 		if took := time.Since(began); took != 3*time.Second {
 			t.Fatal("three ticks took", took)
+		}
+	})
+}
+
+func TestWaitEndsInTimeOrWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		c, began := clusterclock.New(time.Hour), time.Now()
+		if !clusterclock.Wait(ctx, c, time.Second) || time.Since(began) != time.Second {
+			t.Error("it waited", time.Since(began))
+		}
+		if clusterclock.Wait(ctx, c, time.Hour) || time.Since(began) != time.Minute {
+			t.Error("it did not end with its context, but after", time.Since(began))
 		}
 	})
 }

@@ -2,6 +2,7 @@
 //
 // It owns Clock, which the root package makes for each cluster in memory and hands to the servers, their loops and the
 // simulated nodes, as k8s.io/utils/clock's interfaces, so that several clusters of a process have times of their own.
+// Wait lets time pass by any such clock.
 // What has to do with the process or the wire (Raft's elections, timeouts of requests, pauses before a refused request
 // is sent again) goes by the process's time.
 //

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-io/setpoint/controllers"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/controllers"
 )
 
 const (
