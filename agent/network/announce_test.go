@@ -59,7 +59,7 @@ func TestAnnouncedAddressesOfIPv6AreReached(t *testing.T) {
 	inside, err := netns.GetFromPid(out.command.Process.Pid)
 	check(t, err)
 	defer inside.Close()
-	there, err := netlink.NewHandleAt(inside)
+	there, err := netlink.NewHandleAt(inside, unix.NETLINK_ROUTE)
 	check(t, err)
 	defer there.Close()
 	addSecond(t, &netlink.Handle{}, "spout0", "fe80::1") // from which the machine asks for its neighbours: the kernel's own comes late

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
 	"github.com/setpoint-io/setpoint/agent/network/link"
@@ -301,7 +302,8 @@ func handleOf(pid int) (*netlink.Handle, error) {
 		return nil, fmt.Errorf("network namespace of process %d: %w", pid, err)
 	}
 	defer namespace.Close()
-	handle, err := netlink.NewHandleAt(namespace)
+	// Without a family the library opens all that it knows, and some kernels lack one.
+	handle, err := netlink.NewHandleAt(namespace, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("network namespace of process %d: %w", pid, err)
 	}

@@ -33,7 +33,7 @@ func startOutsider(t *testing.T) *testPod {
 	})
 	pid := p.command.Process.Pid
 	link := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "spout0"}, PeerName: PodInterface, PeerNamespace: netlink.NsPid(pid)}
-	host, err := netlink.NewHandle()
+	host, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	check(t, err)
 	check(t, host.LinkAdd(link))
 	t.Cleanup(func() { _ = host.LinkDel(link) })
@@ -46,7 +46,7 @@ func startOutsider(t *testing.T) *testPod {
 	inside, err := netns.GetFromPid(pid)
 	check(t, err)
 	defer inside.Close()
-	there, err := netlink.NewHandleAt(inside)
+	there, err := netlink.NewHandleAt(inside, unix.NETLINK_ROUTE)
 	check(t, err)
 	peer, err := there.LinkByName(PodInterface)
 	check(t, err)

@@ -110,7 +110,7 @@ func (p *testPod) plug(name string) {
 	}
 	p.check(errors.Join(os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0),
 		os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte("1"), 0)))
-	inside, err := netlink.NewHandleAt(p.ns)
+	inside, err := netlink.NewHandleAt(p.ns, unix.NETLINK_ROUTE)
 	p.check(err)
 	defer inside.Close()
 	lo, err := inside.LinkByName("lo")

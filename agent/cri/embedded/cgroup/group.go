@@ -69,7 +69,7 @@ func V2() bool { return cgroups.IsCgroup2UnifiedMode() }
 func Open(path string) (*Group, error) {
 	m, err := manager.New(&cgroups.Cgroup{Path: path, Resources: &cgroups.Resources{}})
 	if err != nil {
-		return nil, fmt.Errorf("cgroup %s: %w", path, err)
+		return nil, fmt.Errorf("cgroup %s below /sys/fs/cgroup: %w", path, err)
 	}
 	return &Group{path: path, manager: m, dirs: maps.Clone(m.GetPaths())}, nil
 }
