@@ -19,7 +19,7 @@ var modules = []string{
 	"nf_tables", "nf_conntrack", "nf_conntrack_netlink", "nfnetlink_queue", "nfnetlink_log", "nf_nat", "nft_chain_nat", "nft_ct",
 	"nft_nat", "nft_masq", "nft_redir", "nft_reject", "nft_reject_inet", "nft_reject_ipv4", "nft_reject_ipv6", "nft_fib", "nft_fib_inet",
 	"nft_fib_ipv4", "nft_fib_ipv6", "nft_limit", "nft_numgen", "nft_hash", "nft_log", "nft_queue", "nft_quota", "nft_objref",
-	"nft_connlimit", "nft_socket", "nft_tproxy", "nft_synproxy",
+	"nft_connlimit", "nft_socket", "nft_tproxy", "nft_synproxy", "nft_meta_bridge", "nft_reject_bridge", "nf_conntrack_bridge",
 }
 
 // optional are modules that some kernels have built in under another name, or have left.

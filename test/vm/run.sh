@@ -74,7 +74,7 @@ for modules in "$unpacked/lib/modules/$version" "$unpacked/usr/lib/modules/$vers
 
 root=$keep/root
 rm -rf --one-file-system "$root"
-mkdir -p "$root"/{bin,dev,etc,proc,root,run,sys,tests,tmp,usr/bin,usr/sbin,var/lib,var/tmp}
+mkdir -p "$root"/{bin,dev,etc,proc,root,run,srv,sys,tests,tmp,usr/bin,usr/sbin,var/lib,var/tmp}
 chmod 1777 "$root/tmp" "$root/var/tmp"
 ln -s busybox "$root/bin/sh"
 cp "$(command -v busybox)" "$root/bin/busybox"
@@ -85,17 +85,23 @@ printf '127.0.0.1 localhost vm\n::1 localhost\n' >"$root/etc/hosts"
 printf 'nameserver 192.0.2.53\n' >"$root/etc/resolv.conf"
 printf 'ID=debian\nPRETTY_NAME="virtual machine of the tests"\n' >"$root/etc/os-release"
 
-# add_program copies a program of this machine and the libraries that it is linked to.
+# add_program copies a program (a path) and the libraries of this machine that it is linked to.
 add_program() {
-  local path library
-  path=$(command -v "$1")
-  cp -L "$path" "$root/usr/sbin/$1"
+  local path=$1 library
+  cp -L "$path" "$root/usr/sbin/${path##*/}"
   ldd "$path" | grep -o '/[^ ]*' | while read -r library; do
     mkdir -p "$root$(dirname "$library")"
     cp -L "$library" "$root$library"
   done
 }
-add_program mkfs.ext4
+add_program "$(command -v mkfs.ext4)"
+if ! compgen -G "$cache/apparmor_*.deb" >/dev/null; then (cd "$cache" && stable apt-get download apparmor >&2); fi
+dpkg-deb -x "$(compgen -G "$cache/apparmor_*.deb" | tail -1)" "$cache/apparmor"
+add_program "$cache/apparmor/sbin/apparmor_parser"
+mkdir -p "$root"/{sbin,usr/share}
+ln -s ../usr/sbin/apparmor_parser "$root/sbin/apparmor_parser"
+cp -r "$cache/apparmor/etc/apparmor" "$root/etc/"
+cp -r "$cache/apparmor/usr/share/apparmor-features" "$root/usr/share/"
 
 export CGO_ENABLED=0
 flags=(-trimpath -ldflags '-s -w')
@@ -106,6 +112,16 @@ while read -r package _; do
   mkdir -p "$root/src/$package"
   [[ ! -d ../../$package/testdata ]] || cp -r "../../$package/testdata" "$root/src/$package/"
 done < <(sort -u -k 1,1 "$root/tests/packages.txt")
+# Tests that build programs find them built: this "go" knows `go build -o FILE FOLDER`, for these folders.
+programs=(cmd/setpoint test/escape/attacker)
+if [[ -d $root/src/test/escape ]]; then
+  for folder in "${programs[@]}"; do
+    mkdir -p "$root/src/$folder"
+    (cd ../.. && go build "${flags[@]}" -o "$root/src/$folder/built" "./$folder")
+  done
+fi
+printf '#!/bin/sh\n[ "$1 $2" = "build -o" ] && exec cp "$4/built" "$3"\nexit 2\n' >"$root/usr/bin/go"
+chmod +x "$root/usr/bin/go"
 go build "${flags[@]}" -o "$keep/init" ./init
 go run ./pack -modules "$modules" -init "$keep/init" -out "$keep/initramfs"
 rm -f "$keep/disk" "$keep/swap"
@@ -142,7 +158,7 @@ rm -f "$keep/console" "$keep/output"
 timeout "$time_limit_seconds" qemu-system-x86_64 -accel "$accel" "${arguments[@]}" &
 qemu=$!
 trap 'kill "$qemu" 2>/dev/null || true' EXIT
-tail -F --pid="$qemu" -n +1 "$keep/console" 2>/dev/null | tr -d '\r' | grep --line-buffered -E 'vm: |panic|BUG:|Oops' || true
+tail -F --pid="$qemu" -n +1 "$keep/console" 2>/dev/null | sed -u 's|\r$||' | grep --line-buffered -E 'vm: |panic|BUG:|Oops' || true
 wait "$qemu" && ended=0 || ended=$?
 trap - EXIT
 rm -rf --one-file-system "$root" "$keep/disk" "$keep/swap"
