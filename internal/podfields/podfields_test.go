@@ -120,8 +120,8 @@ func TestFind(t *testing.T) {
 			[]string{"spec.ephemeralContainers[0].volumeMounts[0].bindMountOptions: Setpoint's agent refuses the pod: it has no options of mounts"}},
 		"AppArmor": {corev1.PodSpec{
 			SecurityContext: &corev1.PodSecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}},
-			Containers:      []corev1.Container{{SecurityContext: &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost}}}}}, Embedded,
-			[]string{"spec.containers[0].securityContext.appArmorProfile.type: Setpoint's agent refuses the pod: its runtime loads no AppArmor profile"}},
+			Containers:      []corev1.Container{{SecurityContext: &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost}}}}}, Node{},
+			[]string{"spec.containers[0].securityContext.appArmorProfile.type: Setpoint's agent refuses the pod: its kernel has no AppArmor"}},
 		"SELinux": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}}, Embedded,
 			[]string{"spec.securityContext.seLinuxOptions: Setpoint's agent refuses the pod: its runtime sets no SELinux labels " +
 				"(on a kernel without SELinux it has no effect)"}},

@@ -21,7 +21,8 @@ const (
 
 // Node is what a node's container runtime can do. The zero value is the least that any can.
 type Node struct {
-	// HostPorts6, SELinux, AppArmor: the runtime does it or says itself that it cannot.
+	// HostPorts6, SELinux, AppArmor: the runtime does it or says itself that it cannot. With the embedded one, AppArmor says that the
+	// kernel has it.
 	HostPorts6, SELinux, AppArmor bool
 	// NoSELinux: the kernel has none, so there are no labels that a runtime could set.
 	NoSELinux bool
@@ -31,8 +32,8 @@ type Node struct {
 	HugePageLimits bool
 }
 
-// Embedded is what the embedded runtime can do.
-var Embedded = Node{RecursiveReadOnly: true, SupplementalGroupsPolicy: true, UserNamespaces: true, HugePageLimits: true}
+// Embedded is what the embedded runtime can do where the kernel can.
+var Embedded = Node{RecursiveReadOnly: true, SupplementalGroupsPolicy: true, UserNamespaces: true, HugePageLimits: true, AppArmor: true}
 
 // Type is all fields of one type, by their names in JSON; a field that is inlined counts as its own fields.
 type Type struct {
@@ -123,7 +124,7 @@ func specTypes() []Type {
 			{
 				Fields:  "type",
 				Verdict: Refused,
-				Why:     "its runtime loads no AppArmor profile",
+				Why:     "its kernel has no AppArmor",
 				When:    confined,
 				Values:  "other than `Unconfined`",
 				Unless:  func(n Node) bool { return n.AppArmor },

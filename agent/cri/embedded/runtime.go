@@ -18,6 +18,7 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming"
 
 	"github.com/setpoint-io/setpoint/agent/cri"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/apparmor"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/demoimage"
@@ -73,6 +74,7 @@ type Runtime struct {
 	images     *images.Store
 	network    *network.Network
 	executable *executable.Executable
+	apparmor   *apparmor.Host
 	events     *events
 	ctx        context.Context
 	cancel     context.CancelFunc
@@ -126,7 +128,7 @@ func New(config Config) (*Runtime, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // ends with Close: the watchers belong to no call
 	r := &Runtime{
-		config: config, ctx: ctx, cancel: cancel, events: newEvents(),
+		config: config, ctx: ctx, cancel: cancel, events: newEvents(), apparmor: apparmor.New(),
 		sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
 	}
 	if err := r.open(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/seccomp"
 )
 
 // ErrNoCommand says that neither the pod nor the image names a command.
@@ -30,7 +31,11 @@ func (r *Runtime) processOf(s *sandbox, config *runtimeapi.ContainerConfig, imag
 	if err != nil {
 		return nil, err
 	}
-	filter, err := seccompFor(security, bounding)
+	filter, err := seccomp.For(security, capabilityList(bounding))
+	if err != nil {
+		return nil, err
+	}
+	profile, err := r.apparmor.ProfileOf(security)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +45,7 @@ func (r *Runtime) processOf(s *sandbox, config *runtimeapi.ContainerConfig, imag
 	}
 	return &boot.Process{
 		Args: args, Env: environment(s, config, image), Cwd: cwd, User: userOf(s, security, image), Bounding: bounding,
-		NoNewPrivs: security.GetNoNewPrivs(), Seccomp: filter, Tty: config.GetTty(),
+		NoNewPrivs: security.GetNoNewPrivs(), Seccomp: filter, AppArmor: profile, Tty: config.GetTty(),
 	}, nil
 }
 

@@ -36,6 +36,7 @@ func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse,
 // Can implements cri.Limited.
 func (r *Runtime) Can() podfields.Node {
 	node := podfields.Embedded
+	node.AppArmor = r.apparmor.Enabled()
 	node.NoSELinux = !machine.HasSELinux()
 	node.UserNamespaces = r.hasUsers()
 	node.HostPorts6 = r.network.IsDual()

@@ -79,8 +79,6 @@ func validateContainer(config *runtimeapi.ContainerConfig) error {
 		return status.Error(codes.InvalidArgument, "container config needs metadata and image")
 	case labelled(security.GetSelinuxOptions()):
 		return errNoLabels
-	case security.GetApparmor().GetProfileType() == runtimeapi.SecurityProfile_Localhost:
-		return status.Error(codes.Unimplemented, "the embedded runtime loads no AppArmor profile; use containerd")
 	case security.GetRunAsGroup() != nil && security.GetRunAsUser() == nil && security.GetRunAsUsername() == "":
 		return status.Error(codes.InvalidArgument, "a group needs a user")
 	}

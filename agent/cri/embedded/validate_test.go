@@ -51,11 +51,8 @@ func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
 			c.PortMappings = ports
 			c.Linux.SecurityContext.NamespaceOptions.Network = runtimeapi.NamespaceMode_NODE
 		}), codes.OK},
-		"labels of a pod":       {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.Linux.SecurityContext.SelinuxOptions = label }), labels},
-		"labels of a container": {container(func(s *runtimeapi.LinuxContainerSecurityContext) { s.SelinuxOptions = label }), labels},
-		"AppArmor": {container(func(s *runtimeapi.LinuxContainerSecurityContext) {
-			s.Apparmor = &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost}
-		}), codes.Unimplemented},
+		"labels of a pod":         {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.Linux.SecurityContext.SelinuxOptions = label }), labels},
+		"labels of a container":   {container(func(s *runtimeapi.LinuxContainerSecurityContext) { s.SelinuxOptions = label }), labels},
 		"a group alone":           {container(func(s *runtimeapi.LinuxContainerSecurityContext) { s.RunAsGroup = id }), codes.InvalidArgument},
 		"a group of a user":       {container(func(s *runtimeapi.LinuxContainerSecurityContext) { s.RunAsGroup, s.RunAsUser = id, id }), codes.OK},
 		"recursive, but writable": {mount(&runtimeapi.Mount{RecursiveReadOnly: true}), codes.InvalidArgument},

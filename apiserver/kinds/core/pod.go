@@ -34,7 +34,7 @@ func pods() resource.Kind[*corev1.Pod] {
 		ValidateUpdate:   validatePodUpdate,
 		ValidateStatus:   validatePodStatus,
 		Warnings:         podWarnings,
-		ChangeWarnings:   podNameWarnings,
+		ChangeWarnings:   podCreateWarnings,
 		Spec:             func(pod *corev1.Pod) any { return &pod.Spec },
 		Status:           func(pod *corev1.Pod) any { return &pod.Status },
 		Generation:       true,
@@ -50,6 +50,7 @@ func pods() resource.Kind[*corev1.Pod] {
 // CompletePod sets the defaults of a pod and says what is wrong with it; nodes have pods that no request carries.
 func CompletePod(pod *corev1.Pod) error {
 	podspec.DefaultPod(pod)
+	podspec.TakeAppArmorAnnotations(pod)
 	return validatePodCreate(pod).ToAggregate()
 }
 
@@ -82,6 +83,7 @@ func preparePodCreate(pod *corev1.Pod) {
 	// Admission may have set the name after the defaults ran.
 	podspec.MirrorServiceAccount(&pod.Spec)
 	podspec.ResolveMatchKeys(pod)
+	podspec.TakeAppArmorAnnotations(pod)
 	if len(pod.Spec.SchedulingGates) > 0 {
 		pod.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,

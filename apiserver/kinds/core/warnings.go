@@ -18,18 +18,20 @@ func podWarnings(pod *corev1.Pod) []string {
 	return podspec.Warnings(&pod.Spec, field.NewPath("spec"))
 }
 
-// podNameWarnings are for who creates a pod whose name does for no host.
-func podNameWarnings(pod, old *corev1.Pod) []string {
+// podCreateWarnings are for who creates a pod by old annotations, or one whose name does for no host.
+func podCreateWarnings(pod, old *corev1.Pod) []string {
 	msgs := utilvalidation.IsDNS1123Label(pod.Name)
-	if old != nil || len(msgs) == 0 {
+	if old != nil {
 		return nil
 	}
-	return []string{
-		fmt.Sprintf(
+	warnings := podspec.AppArmorWarnings(pod)
+	if len(msgs) > 0 {
+		warnings = append(warnings, fmt.Sprintf(
 			"metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v",
 			msgs,
-		),
+		))
 	}
+	return warnings
 }
 
 func serviceWarnings(svc *corev1.Service) []string {

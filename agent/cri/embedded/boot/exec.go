@@ -108,6 +108,9 @@ func startInside(spec *ExecSpec, command *command) error {
 	if err := joinCgroups(spec.Cgroup); err != nil {
 		return err
 	}
+	if err := confine(spec.Process.AppArmor); err != nil {
+		return err
+	}
 	if err := enter(spec); err != nil {
 		return err
 	}

@@ -40,6 +40,9 @@ func run(spec *Spec) error {
 	if spec.Users != nil {
 		return runInUsers(spec)
 	}
+	if err := confine(spec.Process.AppArmor); err != nil {
+		return err
+	}
 	if err := newCgroupNamespace(spec.Cgroup); err != nil {
 		return err
 	}

@@ -38,7 +38,9 @@ type Process struct {
 	NoNewPrivs bool
 	// Seccomp is a compiled filter: struct sock_filter, 8 bytes each; empty means unconfined.
 	Seccomp []byte
-	Tty     bool
+	// AppArmor is the profile that execve takes on; empty means that of this process.
+	AppArmor string `json:",omitempty"`
+	Tty      bool
 }
 
 // User is the user to run as. UID and GID win over Name; names are looked up in the container's own files.

@@ -141,6 +141,9 @@ func runInside() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("death signal: %w", err)
 	}
+	if err := confine(s.Spec.Process.AppArmor); err != nil {
+		return err
+	}
 	target, err := openNamespace(s.Spec.SharedPID)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package embedded
+package seccomp
 
 import (
 	"os"
@@ -7,20 +7,18 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"github.com/setpoint-io/setpoint/agent/cri/embedded/seccomp"
 )
 
-// seccompFor compiles the profile that the pod asks for. Without a wish there is none, as CRI says; privileged
-// containers never have one.
-func seccompFor(security *runtimeapi.LinuxContainerSecurityContext, bounding uint64) ([]byte, error) {
+// For compiles the profile that a container asks for; capabilities are those it may have. Without a wish there is none, as CRI
+// says; privileged containers never have one.
+func For(security *runtimeapi.LinuxContainerSecurityContext, capabilities []string) ([]byte, error) {
 	profile := security.GetSeccomp()
 	if profile == nil || security.GetPrivileged() {
 		return nil, nil
 	}
 	switch profile.ProfileType {
 	case runtimeapi.SecurityProfile_RuntimeDefault:
-		return seccomp.Default(capabilityList(bounding))
+		return Default(capabilities)
 	case runtimeapi.SecurityProfile_Localhost:
 		if !filepath.IsAbs(profile.LocalhostRef) { // relative to what? the caller knows, not this process
 			return nil, status.Errorf(codes.InvalidArgument, "seccomp profile %q: want an absolute path", profile.LocalhostRef)
@@ -29,7 +27,7 @@ func seccompFor(security *runtimeapi.LinuxContainerSecurityContext, bounding uin
 		if err != nil {
 			return nil, err
 		}
-		return seccomp.Compile(data, capabilityList(bounding))
+		return Compile(data, capabilities)
 	default:
 		return nil, nil
 	}
