@@ -19,6 +19,7 @@ func (s Settings) Effective() kubeletv1beta1.KubeletConfiguration {
 	if c.MaxPods == 0 {
 		c.MaxPods = maxPodsDefault
 	}
+	c.SeccompDefault = ptr.To(s.SeccompDefault)
 	c.Authentication.Anonymous.Enabled, c.Authentication.Webhook.Enabled = ptr.To(false), ptr.To(!s.NoTokens)
 	c.Authorization.Mode = kubeletv1beta1.KubeletAuthorizationModeWebhook
 	c.ImageGCHighThresholdPercent, c.ImageGCLowThresholdPercent = ptr.To(int32(s.Images.HighPercent)), ptr.To(int32(s.Images.LowPercent))

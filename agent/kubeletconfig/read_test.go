@@ -95,7 +95,7 @@ podPidsLimit: 64
 allowedUnsafeSysctls: [net/core/somaxconn, 'kernel.msg*']
 maxParallelImagePulls: 3
 nodeStatusUpdateFrequency: 30s
-seccompDefault: true
+seccompDefault: false
 authentication: {webhook: {enabled: false, cacheTTL: 1m}}
 authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 2m, cacheUnauthorizedTTL: 3s}}
 `))
@@ -105,7 +105,7 @@ authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 2m, cacheUnauthoriz
 	if s.MaxPods != 20 || s.LogSizeMaxBytes != 1<<20 || s.LogFilesMax != 3 || s.PodPIDsMax != 64 || s.PullsMax != 3 || s.ReservedPIDs() != 100 {
 		t.Errorf("%+v", s)
 	}
-	if s.StatusReportEvery != 30*time.Second || !s.SeccompDefault || s.UnsafeSysctls[0] != "net.core.somaxconn" || len(s.UnsafeSysctls) != 2 {
+	if s.StatusReportEvery != 30*time.Second || s.SeccompDefault || s.UnsafeSysctls[0] != "net.core.somaxconn" || len(s.UnsafeSysctls) != 2 {
 		t.Errorf("%+v", s)
 	}
 	if !s.NoTokens || s.TokenTTL != time.Minute || s.AllowedTTL != 2*time.Minute || s.DeniedTTL != 3*time.Second {
@@ -116,7 +116,7 @@ authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 2m, cacheUnauthoriz
 		t.Errorf("in force: %+v, %+v", in.Authentication, in.Authorization)
 	}
 	if in.MaxPods != 20 || in.EvictionHard["memory.available"] != "200Mi" || in.EvictionHard["nodefs.available"] != "10%" || len(in.EvictionHard) != 5 ||
-		*in.ImageGCHighThresholdPercent != 85 || in.SystemReserved["cpu"] != "100m" || in.Kind != "KubeletConfiguration" {
+		*in.ImageGCHighThresholdPercent != 85 || in.SystemReserved["cpu"] != "100m" || *in.SeccompDefault || in.Kind != "KubeletConfiguration" {
 		t.Errorf("in force: %+v", in)
 	}
 	if len(s.Eviction.Thresholds) != 6 { // five, and that of what pods can have of the memory
@@ -142,6 +142,9 @@ func TestWithoutAFileTheDefaultsAreInForce(t *testing.T) {
 	s, err := Parse([]byte(head + "evictionSoft: {memory.available: 1Gi}\nevictionSoftGracePeriod: {memory.available: 90s}"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !s.SeccompDefault || !*Default().Effective().SeccompDefault {
+		t.Error("containers have no seccomp profile by default")
 	}
 	if in := s.Effective(); in.EvictionSoft["memory.available"] != "1Gi" || in.EvictionSoftGracePeriod["memory.available"] != "1m30s" {
 		t.Errorf("%+v", in)

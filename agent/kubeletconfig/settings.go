@@ -51,7 +51,7 @@ type Settings struct {
 	PullsMax int
 	// RestartPauseMax is the longest pause before a container that keeps ending is started again; 0 is upstream's.
 	RestartPauseMax time.Duration
-	// SeccompDefault gives containers the runtime's profile unless they ask for another.
+	// SeccompDefault gives containers the runtime's profile unless they ask for another. It is on unless the file says no; upstream's is off.
 	SeccompDefault bool
 	// UserNamespaces says which pods have one; empty: those that ask. UsersPerPod is how many users each has; 0 is upstream's number.
 	UserNamespaces userns.Mode
@@ -83,9 +83,9 @@ type Settings struct {
 	file kubeletv1beta1.KubeletConfiguration // as it was read
 }
 
-// Default is upstream's, where the agent's own is not written down elsewhere.
+// Default is upstream's, but for seccomp, and where the agent's own is not written down elsewhere.
 func Default() Settings {
-	return Settings{Images: collect.DefaultPolicy, Eviction: eviction.DefaultPolicy()}
+	return Settings{Images: collect.DefaultPolicy, Eviction: eviction.DefaultPolicy(), SeccompDefault: true}
 }
 
 // ReservedPIDs is how many process ids pods cannot have.
@@ -134,7 +134,7 @@ func (s Settings) Reservation(capacity corev1.ResourceList) corev1.ResourceList 
 func settings(c *kubeletv1beta1.KubeletConfiguration) (Settings, error) {
 	s := Settings{
 		file: *c.DeepCopy(), MaxPods: maxPods(c), LogLookEvery: duration(c.ContainerLogMonitorInterval), UnsafeSysctls: c.AllowedUnsafeSysctls,
-		Taints: c.RegisterWithTaints, SeccompDefault: c.SeccompDefault != nil && *c.SeccompDefault,
+		Taints: c.RegisterWithTaints, SeccompDefault: c.SeccompDefault == nil || *c.SeccompDefault,
 		StatusCheckEvery: c.NodeStatusUpdateFrequency.Duration, StatusReportEvery: c.NodeStatusReportFrequency.Duration,
 		ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, ResolvConf: c.ResolverConfig,
 		Port: int(c.Port), RuntimeEndpoint: c.ContainerRuntimeEndpoint,

@@ -185,7 +185,7 @@ func anyPrivileged(pod *corev1.Pod) bool {
 	return false
 }
 
-// profile of a container that names none is unconfined, upstream's default, unless the node has another.
+// profile of a container that names none is the runtime's by the node's default, and else unconfined.
 func profile(p *corev1.SeccompProfile, in ContainerInput) *runtimeapi.SecurityProfile {
 	if p == nil && in.SeccompDefault {
 		p = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}

@@ -35,15 +35,6 @@ const (
 // ErrUnsupported says that a profile wants what this compiler, or this machine, cannot do.
 var ErrUnsupported = errors.New("unsupported seccomp profile")
 
-// Default compiles the profile that Docker and containerd use, as far as the capabilities ("CAP_...") let it widen.
-func Default(capabilities []string) ([]byte, error) {
-	profile, err := seccomp.GetDefaultProfile(specFor(capabilities))
-	if err != nil {
-		return nil, fmt.Errorf("default seccomp profile: %w", err)
-	}
-	return assemble(profile)
-}
-
 // Compile compiles a profile in its JSON form.
 func Compile(profile []byte, capabilities []string) ([]byte, error) {
 	loaded, err := seccomp.LoadProfile(string(profile), specFor(capabilities))

@@ -3,6 +3,8 @@ package seccomp
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 
 	"golang.org/x/net/bpf"
@@ -124,5 +126,29 @@ func TestCompileRefusesWhatItCannotDo(t *testing.T) {
 	}
 	if _, err := Compile([]byte("{"), nil); err == nil {
 		t.Error("compiled half a profile")
+	}
+}
+
+// TestDefaultsAreKept, each for its capabilities, and nobody's change reaches the next caller.
+func TestDefaultsAreKept(t *testing.T) {
+	plain, err := Default([]string{"CAP_KILL", "CAP_CHOWN"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Clone(plain)
+	clear(plain)
+	if again, err := Default([]string{"CAP_CHOWN", "CAP_KILL"}); err != nil || !slices.Equal(again, want) {
+		t.Errorf("not the same again: %v", err)
+	}
+	if wide, err := Default([]string{"CAP_CHOWN", "CAP_KILL", "CAP_SYS_ADMIN"}); err != nil || slices.Equal(wide, want) {
+		t.Errorf("SYS_ADMIN widens nothing: %v", err)
+	}
+	for i := range 3 * keptMax {
+		if _, err := Default([]string{fmt.Sprint("CAP_", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(kept.programs) > keptMax {
+		t.Errorf("%d are kept", len(kept.programs))
 	}
 }
