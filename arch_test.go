@@ -175,6 +175,7 @@ var allowedSkips = map[string]string{
 	"agent/cri/embedded/cgroup/group_test.go":       "cgroups need root",
 	"agent/network/network_test.go":                 "network namespaces need root; some kernels have no IPv6",
 	"agent/network/wireguard/device_test.go":        "network namespaces need root",
+	"agent/hostfirewall/table_test.go":              "network namespaces need root",
 	"agent/policy/table/main_test.go":               "network namespaces need root",
 }
 

@@ -190,9 +190,10 @@ func (a *agent) pods(
 	everywhere := informers.NewSharedInformerFactory(a.Client, 0)
 	a.translateServices(ctx, children, everywhere, nodes)
 	a.enforcePolicies(ctx, children)
-	a.serveIngresses(ctx, children, everywhere)
-	a.serveNames(ctx, children, everywhere)
 	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(a.boundHere))
+	closePorts, opened := a.closePorts(ctx, children, everywhere, bound)
+	a.serveIngresses(ctx, children, everywhere, opened)
+	a.serveNames(ctx, children, everywhere)
 	lookup := &objects{
 		client:   a.Client,
 		nodeName: a.NodeName,
@@ -231,6 +232,7 @@ func (a *agent) pods(
 	})
 	children.Go(func() { a.volumeStats.Run(ctx) })
 	return m, func(ctx context.Context) error {
+		closePorts()
 		informer := bound.Core().V1().Pods().Informer()
 		everywhere.StartWithContext(ctx)
 		defer everywhere.Shutdown()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/dns"
+	"github.com/setpoint-io/setpoint/agent/hostfirewall"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/node"
@@ -95,6 +96,8 @@ type Config struct {
 	Announce func([]netip.Addr)
 	// Policies is where NetworkPolicies are enforced. Nil: by something else, if at all.
 	Policies PolicyNetwork
+	// HostFirewall is where pods are kept from ports of this machine. Nil: they reach all of them.
+	HostFirewall hostfirewall.Network
 	// Ingress is where this node serves Ingresses. The zero Ports serve none.
 	Ingress router.Ports
 	// AccessLog gets a line for each request to these ports and those of Gateways. Nil: there is none.

@@ -14,12 +14,14 @@ import (
 )
 
 // serveIngresses serves them if this node is to.
-func (a *agent) serveIngresses(ctx context.Context, children *sync.WaitGroup, everywhere informers.SharedInformerFactory) {
+func (a *agent) serveIngresses(
+	ctx context.Context, children *sync.WaitGroup, everywhere informers.SharedInformerFactory, opened func([]int),
+) {
 	if !a.Ingress.Any() {
 		return
 	}
 	run, err := router.Watch(router.Config{
-		Informers: everywhere, Client: a.Client, Ports: a.Ingress, Gateways: a.Gateways, Metrics: a.asked, AccessLog: a.AccessLog,
+		Informers: everywhere, Client: a.Client, Ports: a.Ingress, Gateways: a.Gateways, Opened: opened, Metrics: a.asked, AccessLog: a.AccessLog,
 		Logger: a.Logger,
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/setpoint-io/setpoint/agent/hostfirewall"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
@@ -35,12 +36,16 @@ func (a *agent) dual() bool {
 	return a.NodeIP6 != nil && of != nil && of.Pods6.IsValid()
 }
 
-// networkAnnotations tell the other nodes how this one reaches them.
+// networkAnnotations tell the other nodes how this one reaches them, and those who trace packets what it refuses.
 func (a *agent) networkAnnotations() map[string]string {
 	if a.Network == nil {
 		return nil
 	}
-	return map[string]string{plan.Annotation: a.Network.Facts().String()}
+	firewall := hostfirewall.Off
+	if a.HostFirewall != nil {
+		firewall = hostfirewall.On
+	}
+	return map[string]string{plan.Annotation: a.Network.Facts().String(), hostfirewall.Annotation: firewall}
 }
 
 // networkConditions say which nodes' pods cannot be reached, and what else has addresses of the cluster.

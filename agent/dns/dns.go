@@ -55,8 +55,11 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Ports are where is listened; the zero value: 53 and 9153.
+// Ports are where is listened; the zero value: DefaultPorts.
 type Ports struct{ DNS, Metrics uint16 }
+
+// DefaultPorts are CoreDNS's.
+var DefaultPorts = Ports{DNS: 53, Metrics: 9153}
 
 // server is one running Watch.
 type server struct {
@@ -78,7 +81,7 @@ func Watch(c Config) (run func(context.Context)) { return newServer(c).run }
 
 func newServer(c Config) *server {
 	if c.Ports == (Ports{}) {
-		c.Ports = Ports{DNS: 53, Metrics: 9153}
+		c.Ports = DefaultPorts
 	}
 	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, ".")) + "."
 	s := &server{Config: c, changed: make(chan struct{}, 1), waiting: make(chan struct{}, waitingMax), probe: newProbe()}

@@ -114,6 +114,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	}
 	if own, ok := runtime.(*embedded.Runtime); ok {
 		config.Policies = policyNetwork{table.New(network.DefaultBridge), own}
+		config.HostFirewall = c.hostFirewall()
 		children.Go(func() { serveImages(ctx, c.DataDir, own, c.Logger) })
 	}
 	if c.Loopback != nil && !c.Loopback.Equal(c.IP) {

@@ -46,7 +46,8 @@ func ReadCredentials(config, dir string) (*credentials.Plugins, error) {
 // SharedMachineSettings are for machines whose owners have other work for them, and whose disks are often nearly full: no images
 // are removed before the disk is short of room, and only 5% of it have to be free.
 func SharedMachineSettings() Settings {
-	s := Settings{Eviction: eviction.DefaultPolicy()}
+	s := kubeletconfig.Default()
+	s.Images = collect.Policy{}
 	for i := range s.Eviction.Thresholds {
 		if t := &s.Eviction.Thresholds[i]; t.Signal == eviction.NodeFsAvailable || t.Signal == eviction.ImageFsAvailable {
 			t.Value = eviction.Amount{Fraction: .05}

@@ -55,7 +55,9 @@ type Settings struct {
 	SeccompDefault bool
 	// UserNamespaces says which pods have one; empty: those that ask. UsersPerPod is how many users each has; 0 is upstream's number.
 	UserNamespaces userns.Mode
-	UsersPerPod    uint32
+	// OpenHost leaves pods all ports of the machine; otherwise agent/hostfirewall closes those that nobody promised them.
+	OpenHost    bool
+	UsersPerPod uint32
 	// StatusCheckEvery and StatusReportEvery are between looks at the machine and between writes of an unchanged Node; ImagesMax
 	// bounds the images in its status, -1 does not.
 	StatusCheckEvery, StatusReportEvery time.Duration

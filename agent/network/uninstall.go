@@ -108,7 +108,7 @@ func (n *Network) ownTables(conn *nftables.Conn) ([]*nftables.Table, error) {
 		}
 		tables = append(tables, some...)
 	}
-	own := []string{n.table(), n.portsTable(), translationTable, n.guardTable().Name, tunnelTable(n.config.Bridge)}
+	own := []string{n.table(), n.portsTable(), translationTable, n.guardTable().Name, HostTable(n.config.Bridge), tunnelTable(n.config.Bridge)}
 	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
 		return !slices.Contains(own, t.Name) && !strings.HasPrefix(t.Name, PolicyTables(n.config.Bridge))
 	}), nil
@@ -116,6 +116,9 @@ func (n *Network) ownTables(conn *nftables.Conn) ([]*nftables.Table, error) {
 
 // PolicyTables is how the names of the tables begin in which agent/policy keeps what pods of a bridge may send and receive.
 func PolicyTables(bridge string) string { return "setpoint-" + bridge + "-policy-" }
+
+// HostTable is the name of the tables by which agent/hostfirewall keeps pods of a bridge from the machine's ports.
+func HostTable(bridge string) string { return "setpoint-" + bridge + "-host" }
 
 func (n *Network) uninstallRules() (removed []string, err error) {
 	for _, f := range []family{inet, inet6} {

@@ -96,6 +96,9 @@ func (r *router) open(ctx context.Context, wanted map[int]*gateway.Port) {
 		}
 		r.opened[number] = r.openOne(ctx, number, port.Secure)
 	}
+	if r.Opened != nil {
+		r.Opened(slices.Sorted(maps.Keys(r.opened)))
+	}
 }
 
 func (r *router) openOne(ctx context.Context, number int, secure bool) opened {

@@ -52,7 +52,9 @@ type Config struct {
 	Ports  Ports
 	// Gateways reads the objects of the Gateway API; nil: no Gateways are served.
 	Gateways dynamic.Interface
-	Metrics  *Metrics
+	// Opened is told the ports that are open for Gateways alone, after each change; nil: nobody is.
+	Opened  func(ports []int)
+	Metrics *Metrics
 	// AccessLog gets a line of JSON for each request. Nil: there is none.
 	AccessLog io.Writer
 	Logger    *slog.Logger

@@ -28,7 +28,7 @@ func newDev() *cobra.Command {
 	cmd.Flags().StringVar(&config.imagesDir, "images-dir", "", "folder of image archives to load (default <data-dir>/images)")
 	ingressFlags(cmd.Flags(), &config.ingress, &config.accessLog)
 	kubeletConfigFlag(cmd.Flags(), &config.kubeletConfig)
-	userNamespacesFlag(cmd.Flags(), &config.userNamespaces)
+	config.walls.add(cmd.Flags())
 	networkFlags(cmd.Flags(), &config.PodCIDR, &config.NodeMaskSize, &config.NodeMaskSize6, &config.ServiceCIDR)
 	balancerFlag(cmd.Flags(), &config.LoadBalancerAddresses)
 	dnsFlag(cmd.Flags(), &config.DNS)
@@ -55,7 +55,7 @@ func newDev() *cobra.Command {
 		if config.node, err = devSettings(config.kubeletConfig); err != nil {
 			return usageError{err}
 		}
-		if config.node.UserNamespaces, err = host.ParseUserNamespaces(config.userNamespaces); err != nil {
+		if err := config.walls.set(&config.node); err != nil {
 			return usageError{err}
 		}
 		return runDev(cmd.Context(), config)

@@ -9,15 +9,29 @@ import (
 // nodeFlags are those for which a KubeletConfiguration has fields too: a flag wins over the file.
 type nodeFlags struct {
 	file    string
-	users   string
+	walls   wallFlags
 	plugins struct{ config, dir string }
 	flagged host.Settings
 }
 
-// userNamespacesFlag says which pods get a user namespace; a KubeletConfiguration has no field for it.
-func userNamespacesFlag(flags *pflag.FlagSet, mode *string) {
-	flags.StringVar(mode, "user-namespaces", string(host.UserNamespacesAsked),
+// wallFlags are those about what keeps pods from their node for which a KubeletConfiguration has no fields.
+type wallFlags struct {
+	users        string
+	hostFirewall bool
+}
+
+func (w *wallFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&w.users, "user-namespaces", string(host.UserNamespacesAsked),
 		"which pods get a user namespace: asked (those with hostUsers: false), auto (also those in which nothing could need the host's users) or all (that can)")
+	flags.BoolVar(&w.hostFirewall, "host-firewall", true,
+		"keep pods from the ports of nodes that are no endpoint of a Service, no port of a pod with hostNetwork, and none of this program's that are for pods")
+}
+
+// set puts what the flags say into the settings.
+func (w *wallFlags) set(s *host.Settings) (err error) {
+	s.OpenHost = !w.hostFirewall
+	s.UserNamespaces, err = host.ParseUserNamespaces(w.users)
+	return err
 }
 
 // kubeletConfigFlag adds only the file.
@@ -28,7 +42,7 @@ func kubeletConfigFlag(flags *pflag.FlagSet, file *string) {
 // add gives flags the kubelet's names.
 func (n *nodeFlags) add(flags *pflag.FlagSet) {
 	kubeletConfigFlag(flags, &n.file)
-	userNamespacesFlag(flags, &n.users)
+	n.walls.add(flags)
 	flags.StringVar(&n.plugins.config, host.CredentialConfigFlag, "", "file or folder with a CredentialProviderConfig: plugins that have credentials of image registries")
 	flags.StringVar(&n.plugins.dir, host.CredentialDirFlag, "", "folder with the programs of those plugins")
 	flags.Int64Var(&n.flagged.MaxPods, "max-pods", host.DefaultMaxPods, "how many pods this node takes")
@@ -46,7 +60,7 @@ func (n *nodeFlags) read(flags *pflag.FlagSet) (host.Settings, error) {
 	if err != nil {
 		return s, err
 	}
-	if s.UserNamespaces, err = host.ParseUserNamespaces(n.users); err != nil {
+	if err := n.walls.set(&s); err != nil {
 		return s, err
 	}
 	if s.Credentials, err = host.ReadCredentials(n.plugins.config, n.plugins.dir); err != nil {

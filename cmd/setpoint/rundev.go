@@ -32,11 +32,11 @@ type devConfig struct {
 	setpoint.Config
 	imagesDir string
 	// kubeletConfig is the file that node was read from.
-	kubeletConfig  string
-	userNamespaces string
-	node           host.Settings
-	ingress        host.IngressPorts
-	accessLog      bool
+	kubeletConfig string
+	walls         wallFlags
+	node          host.Settings
+	ingress       host.IngressPorts
+	accessLog     bool
 	// out is told when the cluster is ready, for people.
 	out io.Writer
 }

@@ -17,6 +17,7 @@
 //	                   then; the page's end deletes it
 //	delete             delete the pod now, and wait until it is gone
 //	kubectl ARGS...    the embedded kubectl; it has to end within a time limit
+//	listen PORT        accept connections at this port on all addresses of the node, until the page's end
 //	[product]          the program of the shims is the whole product: no product that was built before is tested
 //
 // $SETPOINT is the product's file. The image links:v1 is the same with links where a runtime looks for directories (image_test.go).

@@ -89,6 +89,7 @@ func TestEscapes(t *testing.T) {
 			"start":     start,
 			"delete":    deletePod,
 			"kubectl":   kubectl,
+			"listen":    listen,
 		},
 		Condition: func(condition string) (bool, error) {
 			if condition != "product" { // the whole product is the program of shims, not the small helper in it

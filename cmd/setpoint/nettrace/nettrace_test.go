@@ -157,6 +157,25 @@ var deadEnds = map[string]deadEnd{
 		mend:    func(w *World) { w.service("web").Spec.Ports[0].TargetPort = intstr.FromInt32(8080) },
 		verdict: Unsure, step: "port", why: "nothing listens on port 81: its containers declare [8080]",
 	},
+	"a port that a node's firewall refuses": {
+		to:    "192.0.2.2:5432",
+		spoil: func(w *World) { w.Nodes[1].Annotations = map[string]string{"setpoint.io/host-firewall": "on"} },
+		mend: func(w *World) {
+			database := pod("shop", "database", "b", "192.0.2.2", nil)
+			database.Spec.HostNetwork, database.Spec.Containers[0].Ports[0].ContainerPort = true, 5432
+			w.Pods = append(w.Pods, database)
+		},
+		step: "node", why: "its firewall keeps pods from the port 5432: no Service leads there",
+	},
+	"a port that a node's firewall refuses if no Gateway has it": {
+		to: "192.0.2.2:5432",
+		spoil: func(w *World) {
+			w.Nodes[1].Annotations = map[string]string{"setpoint.io/host-firewall": "on"}
+			w.Nodes[1].Labels = map[string]string{"setpoint.io/ingress": "80-443"}
+		},
+		mend:    func(w *World) { w.Nodes[1].Annotations["setpoint.io/host-firewall"] = "off" },
+		verdict: Unsure, step: "node", why: "its firewall keeps pods from the port 5432, unless it is a Gateway's",
+	},
 	"wrong port": {
 		to:    "service/web:81",
 		spoil: func(*World) {}, mend: func(w *World) { w.service("web").Spec.Ports[0].Port = 81 },

@@ -228,29 +228,6 @@ func (t *tracer) notServed(s *corev1.Service, port uint16) {
 
 const proxyLabel = "service.kubernetes.io/service-proxy-name"
 
-// toMachine goes to a node's own address: a node port, or a process of the machine.
-func (t *tracer) toMachine(node *corev1.Node, address netip.Addr, port uint16) error {
-	own := t.sourceTo(address)
-	source, lookup := own, t.lookup
-	if node.Name != t.from.Spec.NodeName {
-		if !t.allowed("egress", netip.AddrPortFrom(address, port), own) {
-			return nil
-		}
-		lookup = t.seenFrom(node.Name)
-		source = nodeAddress(t.node(t.from.Spec.NodeName), address)
-	}
-	if to, holder, ok := lookup.At(t.at(everywhere(address), port)); ok {
-		if to.KeepsSource && source != own { // as from outside of the cluster
-			to.Endpoints, to.Silent = to.Outside, len(to.Outside) == 0
-		} else if source != own {
-			source = nodeAddress(node, address)
-		}
-		return t.translated(to, t.Service(holder.Namespace, holder.Name), source)
-	}
-	t.pass("node", "node/"+node.Name, "no Service has the port %d there, so a process of the machine answers, or none", port)
-	return nil
-}
-
 // elsewhere is an address that nothing of the cluster has.
 func (t *tracer) elsewhere(to netip.AddrPort) error {
 	for _, n := range t.Nodes {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -175,6 +176,14 @@ var steps = map[string]func(args []string) (string, error){
 		_, err = unix.KeyctlInt(unix.KEYCTL_LINK, number, unix.KEY_SPEC_SESSION_KEYRING, 0, 0)
 		return "", err
 	},
+	// dial a port of TCP
+	"dial": func(args []string) (string, error) {
+		conn, err := net.DialTimeout("tcp", args[0], dialTimeMax)
+		if err != nil {
+			return "", err
+		}
+		return "", conn.Close()
+	},
 	"id": func([]string) (string, error) { return fmt.Sprintf("uid=%d gid=%d", os.Getuid(), os.Getgid()), nil },
 	// wait until SIGTERM
 	"wait": func([]string) (string, error) {
@@ -188,6 +197,9 @@ var steps = map[string]func(args []string) (string, error){
 
 // huntTime is long enough for other containers of the pod to start meanwhile.
 const huntTime = time.Second
+
+// dialTimeMax is longer than any answer takes.
+const dialTimeMax = 10 * time.Second
 
 // descriptorMax is where given stops looking.
 const descriptorMax = 1024

@@ -1,0 +1,247 @@
+package hostfirewall
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
+	"github.com/setpoint-io/setpoint/agent/network"
+)
+
+const (
+	inputChain   = "input"
+	fromPodChain = "from-pod"
+	openSet      = "open"
+	// firstRegister is the first of the registers of 4 bytes, one behind the other, of which keys are made.
+	firstRegister uint32 = unix.NFT_REG32_00
+	// destinationPortOffset is the same in the headers of TCP, UDP and SCTP, in bytes.
+	destinationPortOffset, portBytes = 2, 2
+	// openMax bounds a transaction; with more ports the rules stay as they are.
+	openMax = 4096
+	// elementsPerMessage keeps a message of set elements below the 64 KiB that its length can tell.
+	elementsPerMessage = 400
+)
+
+var errTooMany = fmt.Errorf("more than %d ports of the node would be open to pods", openMax)
+
+// families have IANA's number of the protocol that tells of errors.
+var families = map[ipfamily.Family]byte{ipfamily.V4: unix.IPPROTO_ICMP, ipfamily.V6: unix.IPPROTO_ICMPV6}
+
+// Table is what the kernel enforces for the pods of a bridge. mu guards what it has.
+type Table struct {
+	bridge string
+	mu     sync.Mutex
+	has    *rules
+}
+
+// rules are what Apply was told.
+type rules struct {
+	pods []netip.Prefix
+	open []Port
+}
+
+func (r *rules) equal(pods []netip.Prefix, open []Port) bool {
+	return r != nil && slices.Equal(r.pods, pods) && slices.Equal(r.open, open)
+}
+
+// NewTable returns the table for the pods of a bridge. Nothing is changed before the first Apply.
+func NewTable(bridge string) *Table { return &Table{bridge: bridge} }
+
+// Apply implements Network. The tables are small and are made anew, each in one transaction.
+func (t *Table) Apply(pods []netip.Prefix, open []Port) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.has.equal(pods, open) {
+		return nil
+	}
+	if len(open) > openMax {
+		return errTooMany
+	}
+	t.has = nil
+	conn, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	for family, icmp := range families {
+		if of := ofFamily(family, pods); len(of) > 0 {
+			err = errors.Join(err, (&ruleset{conn: conn, family: family, icmp: icmp}).fill(t.name(), t.bridge, of, open))
+		}
+	}
+	if err := errors.Join(err, conn.Flush()); err != nil {
+		return fmt.Errorf("nftables table %s: %w", t.name(), err)
+	}
+	t.has = &rules{slices.Clone(pods), slices.Clone(open)}
+	return nil
+}
+
+// Exists implements Network. IPv4 is in every cluster.
+func (t *Table) Exists() (bool, error) {
+	conn, err := nftables.New()
+	if err != nil {
+		return false, err
+	}
+	return t.isFound(conn, ipfamily.V4)
+}
+
+// Intact implements Network.
+func (t *Table) Intact() (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	conn, err := nftables.New()
+	if err != nil {
+		return false, err
+	}
+	for family := range families {
+		if t.has == nil || len(ofFamily(family, t.has.pods)) == 0 {
+			continue
+		}
+		found, err := t.isFound(conn, family)
+		if err != nil {
+			return false, err
+		}
+		if !found {
+			t.has = nil
+		}
+	}
+	return t.has != nil, nil
+}
+
+func (t *Table) isFound(conn *nftables.Conn, family ipfamily.Family) (bool, error) {
+	chains, err := conn.ListChainsOfTableFamily(family.Tables)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == t.name() && c.Name == inputChain }), nil
+}
+
+// Clear removes what this agent or another one has made; without any it does nothing.
+func (t *Table) Clear() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.has = nil
+	var errs []error
+	for family := range families {
+		conn, err := nftables.New()
+		if err != nil {
+			return nil //nolint:nilerr // a machine without nftables has no table of ours
+		}
+		conn.DelTable(&nftables.Table{Family: family.Tables, Name: t.name()})
+		if err := conn.Flush(); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("nftables table %s: %w", t.name(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Table) name() string { return network.HostTable(t.bridge) }
+
+func ofFamily(family ipfamily.Family, all []netip.Prefix) (some []netip.Prefix) {
+	for _, p := range all {
+		if family.Has(p.Addr()) {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// ruleset is the table of one family in the making.
+type ruleset struct {
+	conn   *nftables.Conn
+	table  *nftables.Table
+	family ipfamily.Family
+	icmp   byte
+}
+
+// fill begins with an empty table: added, deleted, added, it replaces whatever there was.
+func (r *ruleset) fill(name, bridge string, pods []netip.Prefix, open []Port) error {
+	r.table = &nftables.Table{Family: r.family.Tables, Name: name}
+	r.conn.AddTable(r.table)
+	r.conn.DelTable(r.table)
+	r.conn.AddTable(r.table)
+	set := &nftables.Set{Table: r.table, Name: openSet, Concatenation: true,
+		KeyType: nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService)}
+	err := r.conn.AddSet(set, nil)
+	for some := range slices.Chunk(open, elementsPerMessage) {
+		err = errors.Join(err, r.conn.SetAddElements(set, elements(some)))
+	}
+	r.judge(r.conn.AddChain(&nftables.Chain{Name: fromPodChain, Table: r.table}))
+	input := r.conn.AddChain(&nftables.Chain{Name: inputChain, Table: r.table, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter})
+	jump := &expr.Verdict{Kind: expr.VerdictJump, Chain: fromPodChain}
+	r.add(input, append(from(bridge), jump)...)
+	for _, p := range pods {
+		r.add(input, append(r.within(p), jump)...)
+	}
+	return err
+}
+
+// judge makes the rules for what pods send.
+func (r *ruleset) judge(chain *nftables.Chain) {
+	accept := &expr.Verdict{Kind: expr.VerdictAccept}
+	r.add(chain,
+		&expr.Ct{Key: expr.CtKeySTATE, Register: firstRegister},
+		&expr.Bitwise{SourceRegister: firstRegister, DestRegister: firstRegister, Len: 4,
+			Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: firstRegister, Data: make([]byte, 4)}, accept)
+	r.add(chain, append(protocolIs(r.icmp), accept)...)
+	r.add(chain,
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
+		&expr.Payload{DestRegister: firstRegister + 1, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes},
+		&expr.Lookup{SourceRegister: firstRegister, SetName: openSet}, accept)
+	r.add(chain, append(protocolIs(unix.IPPROTO_TCP), &expr.Reject{Type: unix.NFT_REJECT_TCP_RST})...)
+	unreachable := &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 3} // RFC 792: port unreachable
+	if r.icmp == unix.IPPROTO_ICMPV6 {
+		unreachable.Code = 4 // RFC 4443: port unreachable
+	}
+	r.add(chain, unreachable)
+}
+
+func (r *ruleset) add(chain *nftables.Chain, expressions ...expr.Any) {
+	r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: chain, Exprs: expressions})
+}
+
+// within holds for packets from the range.
+func (r *ruleset) within(p netip.Prefix) []expr.Any {
+	mask := net.CIDRMask(p.Bits(), p.Addr().BitLen())
+	return []expr.Any{
+		r.family.Load(firstRegister, r.family.Source),
+		&expr.Bitwise{SourceRegister: firstRegister, DestRegister: firstRegister, Len: r.family.AddressBytes,
+			Mask: mask, Xor: make([]byte, r.family.AddressBytes)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: p.Masked().Addr().AsSlice()},
+	}
+}
+
+// from holds for packets that come by an interface.
+func from(name string) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: firstRegister},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: append([]byte(name), 0)},
+	}
+}
+
+func protocolIs(number byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: []byte{number}},
+	}
+}
+
+// elements are keys as the rule loads them: each part fills its register with zeros.
+func elements(open []Port) []nftables.SetElement {
+	all := make([]nftables.SetElement, len(open))
+	for i, p := range open {
+		all[i].Key = append(binary.BigEndian.AppendUint16([]byte{p.Protocol, 0, 0, 0}, p.Number), 0, 0)
+	}
+	return all
+}
