@@ -11,8 +11,8 @@ import (
 // Settings are what a KubeletConfiguration says.
 type Settings = kubeletconfig.Settings
 
-// UserNamespacesAsked gives user namespaces to the pods that ask for one.
-const UserNamespacesAsked = userns.Asked
+// UserNamespacesDefault gives user namespaces to the pods that ask for one, and to those in which nothing could need the host's users.
+const UserNamespacesDefault = userns.Auto
 
 // ParseUserNamespaces reads the flag --user-namespaces.
 func ParseUserNamespaces(text string) (userns.Mode, error) {

@@ -21,7 +21,7 @@ type wallFlags struct {
 }
 
 func (w *wallFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&w.users, "user-namespaces", string(host.UserNamespacesAsked),
+	flags.StringVar(&w.users, "user-namespaces", string(host.UserNamespacesDefault),
 		"which pods get a user namespace: asked (those with hostUsers: false), auto (also those in which nothing could need the host's users) or all (that can)")
 	flags.BoolVar(&w.hostFirewall, "host-firewall", true,
 		"keep pods from the ports of nodes that are no endpoint of a Service, no port of a pod with hostNetwork, and none of this program's that are for pods")
