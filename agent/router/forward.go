@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -15,9 +14,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/router/table"
 )
-
-// triesMax is how many endpoints are tried for one request.
-const triesMax = 3
 
 // errReadTimeout means that a backend did not begin to answer in time.
 var errReadTimeout = errors.New("the backend did not answer in time")
@@ -94,13 +90,9 @@ func (r *router) failed(w http.ResponseWriter, req *http.Request, err error) {
 	http.Error(w, http.StatusText(code), code)
 }
 
-// dial gives an endpoint the time that the Ingress says.
+// dial gives an endpoint the time that the Ingress says, or less while there are others.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	limit := table.DefaultConnectTimeout
-	if route := routeOf(ctx); route != nil {
-		limit = route.Options.ConnectTimeout
-	}
-	dialer := net.Dialer{Timeout: limit}
+	dialer := net.Dialer{Timeout: connectTime(ctx)}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, &dialError{err}
@@ -113,29 +105,9 @@ type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
 
-// RoundTrip implements http.RoundTripper: it asks a random endpoint, and others if that cannot be reached.
-func (t *transports) RoundTrip(req *http.Request) (*http.Response, error) {
-	route := routeOf(req.Context())
-	endpoints := route.Backend.Endpoints
-	first := mathrand.IntN(len(endpoints))
-	var failure error
-	for try := range min(triesMax, len(endpoints)) {
-		answer, err := t.ask(req, route, endpoints[(first+try)%len(endpoints)])
-		if err == nil {
-			return answer, nil
-		}
-		failure = err
-		var unreached *dialError
-		if !errors.As(err, &unreached) || req.Context().Err() != nil {
-			break
-		}
-	}
-	return nil, failure
-}
-
 // ask asks one endpoint. Only the time until it begins to answer is limited.
-func (t *transports) ask(req *http.Request, route *table.Route, at netip.AddrPort) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(req.Context())
+func (t *transports) ask(ctx context.Context, req *http.Request, route *table.Route, at netip.AddrPort) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(route.Options.ReadTimeout, func() { cancel(errReadTimeout) })
 	defer timer.Stop()
 	out := req.WithContext(ctx)

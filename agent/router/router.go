@@ -89,7 +89,7 @@ func newRouter(c Config, dial dialer) (*router, error) {
 	if r.unknown, err = selfSigned(); err != nil {
 		return nil, err
 	}
-	r.proxy = r.newProxy(newTransports(dial))
+	r.proxy = r.newProxy(newTransports(dial, r.endpointsNow))
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { r.look() }, UpdateFunc: func(any, any) { r.look() }, DeleteFunc: func(any) { r.look() },
 	}

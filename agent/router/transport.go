@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -21,7 +22,9 @@ const (
 // transports are the connections to endpoints, by what those speak, and by whom they trust: a connection whose endpoint was checked by one
 // policy is never used for another.
 type transports struct {
-	dial  dialer
+	dial dialer
+	// now are the endpoints of a backend at this moment.
+	now   func(*table.Backend) []netip.AddrPort
 	plain map[table.Protocol]*http.Transport
 
 	mu      sync.Mutex
@@ -36,8 +39,8 @@ type trusting struct {
 // dialer connects to an endpoint; errors are dialErrors.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-func newTransports(dial dialer) *transports {
-	t := &transports{dial: dial, plain: map[table.Protocol]*http.Transport{}, checked: map[trusting]*http.Transport{}}
+func newTransports(dial dialer, now func(*table.Backend) []netip.AddrPort) *transports {
+	t := &transports{dial: dial, now: now, plain: map[table.Protocol]*http.Transport{}, checked: map[trusting]*http.Transport{}}
 	for _, protocol := range []table.Protocol{table.HTTP, table.H2C, table.HTTPS} {
 		made := t.make(&tls.Config{InsecureSkipVerify: true}) //nolint:gosec // see table.HTTPS
 		made.Protocols.SetHTTP1(protocol != table.H2C)
