@@ -85,6 +85,8 @@ func podMain() {
 			fmt.Println(countDatagrams(forgedPort))
 		case "count tunnel":
 			fmt.Println(countDatagrams(plan.VXLANPort))
+		case "serve SCTP":
+			fmt.Println(errorText(serveSCTP()))
 		case "advertise":
 			fmt.Println(advertise())
 		case "heard":
@@ -99,6 +101,8 @@ func podMain() {
 				fmt.Println(errorText(send(words[1])))
 			case "claim":
 				fmt.Println(errorText(claim(words[1])))
+			case "sctp":
+				fmt.Println(askSCTP(words[1]))
 			case "as":
 				fmt.Println(askAs(words[1], words[2]))
 			default:
