@@ -57,6 +57,17 @@ func TestAppArmorConfines(t *testing.T) {
 	t.Run("in other namespaces", func(t *testing.T) { confinedInOtherNamespaces(t, r) })
 }
 
+// confinesAll says whether a container that names no profile has one. Other denials are then seen first, and a process is not
+// sent the signal of its parent's death.
+func confinesAll(t *testing.T, r *Runtime) bool {
+	t.Helper()
+	profile, err := r.apparmor.ProfileOf(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return profile != ""
+}
+
 // confinedByDefault: a container that names no profile, and its commands, cannot do what the profile forbids, whatever their rights.
 func confinedByDefault(t *testing.T, r *Runtime) {
 	p := runPod(t, r, nil)
