@@ -11,7 +11,7 @@ import (
 // first asked for, by a program of its distribution that is not here.
 var modules = []string{
 	// The disk, its file system, and what containers are made of.
-	"virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "quota_v2", "loop", "overlay", "fuse", "tun",
+	"virtio_pci", "virtio_blk", "virtio_console", "crc32c_generic", "ext4", "quota_v2", "loop", "overlay", "fuse", "tun",
 	// The network of pods and nodes.
 	"veth", "bridge", "br_netfilter", "dummy", "vxlan", "wireguard", "sctp", "sctp_diag", "tcp_diag", "udp_diag", "inet_diag",
 	"sch_tbf", "sch_htb", "sch_ingress", "sch_netem", "sch_fq", "act_police", "act_mirred", "cls_u32", "cls_matchall", "ifb",

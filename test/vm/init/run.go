@@ -14,8 +14,8 @@ import (
 
 const (
 	planFile = "/tests/packages.txt"
-	// logDevice is the second serial line, which run.sh keeps in a file: the whole output of the tests.
-	logDevice = "/dev/ttyS1"
+	// logDevice is the console that run.sh keeps in a file: the whole output of the tests.
+	logDevice = "/dev/hvc0"
 )
 
 // runPlan runs the test binaries one after the other.
