@@ -29,9 +29,11 @@ const (
 const (
 	caValidity   = 10 * 365 * 24 * time.Hour
 	leafValidity = 365 * 24 * time.Hour
-	// clockSkewAllowed is how far back certificates begin, so that a machine whose clock is behind can join.
-	clockSkewAllowed = time.Hour
-	serialBits       = 127
+	// clockSkewAllowed is how far back certificates begin, so that a machine whose clock is behind can join; but never more than
+	// a part of their life, since their holders renew them when some 80 % of what they say is over.
+	clockSkewAllowed    = time.Hour
+	clockSkewPartOfLife = 10
+	serialBits          = 127
 )
 
 // CA signs the certificates of one cluster. It is safe for concurrent use.
@@ -150,7 +152,7 @@ func (ca *CA) sign(template *x509.Certificate, public any, now time.Time) ([]byt
 		return nil, fmt.Errorf("serial number: %w", err)
 	}
 	template.SerialNumber = serial.Add(serial, big.NewInt(1))
-	template.NotBefore = now.Add(-clockSkewAllowed)
+	template.NotBefore = now.Add(-min(clockSkewAllowed, template.NotAfter.Sub(now)/clockSkewPartOfLife))
 	der, err := x509.CreateCertificate(rand.Reader, template, ca.certificate, public, ca.key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate of %s: %w", template.Subject.CommonName, err)
