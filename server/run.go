@@ -29,6 +29,9 @@ import (
 // server goes on trying.
 const readyTimeout = 30 * time.Second
 
+// signingDurationMin leaves clients the time to renew their certificates.
+const signingDurationMin = time.Minute
+
 // Options are the flags of `setpoint server`.
 type Options struct {
 	Name, DataDir, AdvertiseAddress, InitialServers string
@@ -42,6 +45,7 @@ type Options struct {
 	DNS                                             string
 	GatewayAPI                                      bool
 	LocalVolumes                                    bool
+	SigningDuration                                 time.Duration
 	Authentication                                  authconfig.Config
 	Encryption                                      encryption.Options
 	Audit                                           auditlog.Config
@@ -52,6 +56,7 @@ type Options struct {
 var (
 	errNoName    = errors.New("--name must not be empty")
 	errNoDataDir = errors.New("--data-dir must not be empty")
+	errSigning   = fmt.Errorf("--cluster-signing-duration must be at least %s", signingDurationMin)
 	errTokenFile = errors.New("the token does not belong to this cluster: 'setpoint token create' makes one that does")
 	errNoTrust   = errors.New(
 		"no trust material: run 'setpoint cluster init --servers ... --out DIR' once and give each server --trust-dir DIR",
@@ -65,6 +70,8 @@ func (o *Options) Validate() error {
 		return errNoName
 	case o.DataDir == "":
 		return errNoDataDir
+	case o.SigningDuration < signingDurationMin:
+		return errSigning
 	}
 	if _, err := o.servers(); err != nil {
 		return err
@@ -138,7 +145,8 @@ func Run(ctx context.Context, o Options) error {
 		Name: o.Name, DataDir: o.DataDir, Trust: cluster, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
 		ListenAddress: o.listenAddress(servers), Gossip: o.gossip(), Logger: o.Logger,
 		PodNetwork: pods, LoadBalancers: balancers, WithoutDNS: withoutDNS, GatewayAPI: o.GatewayAPI, LocalVolumes: o.LocalVolumes,
-		Scheduling: scheduling, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
+		SigningDuration: o.SigningDuration,
+		Scheduling:      scheduling, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
 	})
 	if err != nil {
 		return errors.Join(err, stopAudit())

@@ -103,6 +103,8 @@ type Config struct {
 	GatewayAPI bool
 	// LocalVolumes makes the class setpoint-local. All servers should have the same: the one that leads makes it.
 	LocalVolumes bool
+	// SigningDuration is how long certificates of CertificateSigningRequests are good at most; zero: a year. As with WithoutDNS.
+	SigningDuration time.Duration
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
 	Authentication authconfig.Config
 	// Encryption says how objects are encrypted that are stored, beside what the trust

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -15,6 +16,9 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/server"
 )
+
+// certificateLife is upstream's.
+const certificateLife = 365 * 24 * time.Hour
 
 func newServer() *cobra.Command {
 	var options server.Options
@@ -39,6 +43,8 @@ func newServer() *cobra.Command {
 	gatewayFlag(cmd.Flags(), &options.GatewayAPI)
 	schedulerFlag(cmd.Flags(), &options.SchedulerConfig)
 	localVolumesFlag(cmd.Flags(), &options.LocalVolumes)
+	cmd.Flags().DurationVar(&options.SigningDuration, "cluster-signing-duration", certificateLife,
+		"how long a certificate is valid that a CertificateSigningRequest asks for, at most; the leading server's counts")
 	accessFlags(cmd.Flags(), &options.Authentication, &options.Audit)
 	encryptionFlags(cmd.Flags(), &options.Encryption)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -1,6 +1,7 @@
 package certificates
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -36,6 +37,8 @@ type Authority struct {
 	// NodeKey is the hash of the key that a node joined with (hex of SHA-256 over the DER
 	// form of the public key); empty if it registered in another way.
 	NodeKey func(node *corev1.Node) string
+	// Life is how long certificates are good at most, and if nothing shorter is asked for; zero: DefaultLife.
+	Life time.Duration
 }
 
 // New answers requests.
@@ -114,9 +117,10 @@ func parse(csr *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequ
 }
 
 const (
-	// defaultLife is that of a certificate for which nothing shorter is asked, and the longest.
-	defaultLife = 365 * 24 * time.Hour
-	minLife     = 10 * time.Minute
+	// DefaultLife is upstream's.
+	DefaultLife = 365 * 24 * time.Hour
+	// minLife is the shortest that anybody gets by asking for it.
+	minLife = 10 * time.Minute
 )
 
 // sign certifies an approved request, or tells why it will not.
@@ -135,7 +139,7 @@ func (c *controller) sign(ctx context.Context, csr *certificatesv1.CertificateSi
 		})
 	} else {
 		extended, usage := usagesOf(csr.Spec.Usages)
-		if csr.Status.Certificate, err = c.authority(csr.Spec.SignerName).Sign(request, extended, usage, lifeOf(csr)); err != nil {
+		if csr.Status.Certificate, err = c.authority(csr.Spec.SignerName).Sign(request, extended, usage, c.lifeOf(csr)); err != nil {
 			return err
 		}
 	}
@@ -150,9 +154,11 @@ func (c *controller) authority(signer string) Signer {
 	return c.Signer
 }
 
-func lifeOf(csr *certificatesv1.CertificateSigningRequest) time.Duration {
+// lifeOf is as upstream's: Life may be shorter than what anybody may ask for.
+func (a *Authority) lifeOf(csr *certificatesv1.CertificateSigningRequest) time.Duration {
+	life := cmp.Or(a.Life, DefaultLife)
 	if csr.Spec.ExpirationSeconds == nil {
-		return defaultLife
+		return life
 	}
-	return max(minLife, min(defaultLife, time.Duration(*csr.Spec.ExpirationSeconds)*time.Second))
+	return min(life, max(minLife, time.Duration(*csr.Spec.ExpirationSeconds)*time.Second))
 }

@@ -186,13 +186,27 @@ func TestNamesOfNodes(t *testing.T) {
 }
 
 func TestLife(t *testing.T) {
-	for seconds, want := range map[int32]time.Duration{1: minLife, 3600: time.Hour, 1 << 30: defaultLife} {
-		csr := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{ExpirationSeconds: &seconds}}
-		if got := lifeOf(csr); got != want {
-			t.Errorf("%d s: %s, want %s", seconds, got, want)
+	for name, c := range map[string]struct {
+		longest time.Duration
+		asked   int32 // seconds; 0: nothing
+		want    time.Duration
+	}{
+		"nothing is asked":               {0, 0, DefaultLife},
+		"too little":                     {0, 1, minLife},
+		"an hour":                        {0, 3600, time.Hour},
+		"too much":                       {0, 1 << 30, DefaultLife},
+		"nothing, with a duration":       {24 * time.Hour, 0, 24 * time.Hour},
+		"an hour, with a duration":       {24 * time.Hour, 3600, time.Hour},
+		"too much, with a duration":      {24 * time.Hour, 1 << 30, 24 * time.Hour},
+		"more than a short duration":     {time.Minute, 3600, time.Minute},
+		"too little of a short duration": {time.Minute, 1, time.Minute},
+	} {
+		csr := &certificatesv1.CertificateSigningRequest{}
+		if c.asked != 0 {
+			csr.Spec.ExpirationSeconds = &c.asked
 		}
-	}
-	if got := lifeOf(&certificatesv1.CertificateSigningRequest{}); got != defaultLife {
-		t.Errorf("nothing asked: %s", got)
+		if got := (&Authority{Life: c.longest}).lifeOf(csr); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }

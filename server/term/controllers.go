@@ -69,7 +69,7 @@ func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwor
 		ClusterInfo: clusterInfo,
 		Objects:     c.clusterObjects(servicerange.Texts(pods.Services, pods.Services6)),
 		Authority: certificates.Authority{
-			Signer: c.Trust.CA, Serving: c.NodeServing,
+			Signer: c.Trust.CA, Serving: c.NodeServing, Life: c.SigningDuration,
 			NodeKey: func(node *corev1.Node) string { return node.Annotations[trust.NodeKeyAnnotation] },
 		},
 		Tokens: c.Tokens,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
@@ -63,6 +64,8 @@ type Config struct {
 	GatewayAPI bool
 	// LocalVolumes makes the class setpoint-local.
 	LocalVolumes bool
+	// SigningDuration is how long certificates of requests are good at most; zero: a year.
+	SigningDuration time.Duration
 	// Port is that of the API on every server.
 	Port int32
 	// APIOnly leaves out the loops and the scheduler, but what upstream's API server does itself.
