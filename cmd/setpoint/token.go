@@ -21,6 +21,9 @@ import (
 // tokenTimeout bounds how long one server may take to answer.
 const tokenTimeout = 10 * time.Second
 
+// outputKubeconfig is an output of `setpoint token create` alone.
+const outputKubeconfig = "kubeconfig"
+
 func newToken() *cobra.Command {
 	return group(&cobra.Command{Use: "token", Short: "Create, list and revoke the tokens with which machines join"},
 		newTokenCreate(), newTokenList(), newTokenDelete())
@@ -33,19 +36,27 @@ func newTokenCreate() *cobra.Command {
 		Use: "create", Short: "Print a new token for 'setpoint agent --token-file'",
 		Long: "Print a new token for 'setpoint agent --token-file'. Whoever has it may add machines under names that are free,\n" +
 			"as long as it lives: it is a secret.",
-		Example: "  setpoint token create --ttl 1h >node.token",
+		Example: "  setpoint token create --ttl 1h >node.token\n  setpoint token create -o kubeconfig >bootstrap.kubeconfig   # for a stock kubelet",
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table (the token alone), json or yaml")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table (the token alone), json, yaml, or kubeconfig (a stock kubelet's --bootstrap-kubeconfig)")
 	cmd.Flags().DurationVar(&ttl, "ttl", trust.TokenLife, "how long it is valid, at most 8760h")
 	cmd.Flags().StringVar(&description, "description", "", "what it is for, shown by 'setpoint token list'")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var token *jointoken.Token
+		var ofKubelet []byte
 		err := askAPI(cmd.Context(), kubeconfig, func(ctx context.Context, client kubernetes.Interface) (err error) {
 			token, err = jointoken.Create(ctx, client, ttl, description, time.Now())
+			if err == nil && output == outputKubeconfig {
+				ofKubelet, err = jointoken.Kubeconfig(ctx, client, token)
+			}
 			return err
 		})
 		if err != nil {
+			return err
+		}
+		if output == outputKubeconfig {
+			_, err := cmd.OutOrStdout().Write(ofKubelet)
 			return err
 		}
 		return printAs(cmd.OutOrStdout(), output, token, func(w io.Writer) error {

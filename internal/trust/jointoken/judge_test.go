@@ -3,6 +3,7 @@ package jointoken
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ func TestTheFirstTokenIsAwaited(t *testing.T) {
 
 func newToken(t *testing.T) trust.Token {
 	t.Helper()
-	token, err := trust.NewToken(trust.RoleNode, "pin")
+	token, err := trust.NewToken(trust.RoleNode, strings.Repeat("0", 64))
 	if err != nil {
 		t.Fatal(err)
 	}
