@@ -39,7 +39,8 @@ type cluster struct {
 	dynamic    *dynamic.DynamicClient
 }
 
-func startServers(t *testing.T) *cluster {
+// startServers starts them, each with more flags if there are any.
+func startServers(t *testing.T, flags ...string) *cluster {
 	t.Helper()
 	addresses := map[string]string{}
 	var list []string
@@ -58,8 +59,8 @@ func startServers(t *testing.T) *cluster {
 		p := &process{}
 		c.servers[name] = p
 		all.Go(func() {
-			*p = *mustStart(t, "is ready", nil, "setpoint", "server", "--name", name, "--data-dir", "data",
-				"--initial-servers", strings.Join(list, ","), "--trust-dir", trust, "--gossip-address=", "--log-level", "warn")
+			*p = *mustStart(t, "is ready", nil, "setpoint", append([]string{"server", "--name", name, "--data-dir", "data",
+				"--initial-servers", strings.Join(list, ","), "--trust-dir", trust, "--gossip-address=", "--log-level", "warn"}, flags...)...)
 		})
 	}
 	all.Wait()
@@ -141,6 +142,19 @@ func (c *cluster) killLeader(t *testing.T) {
 // await watches one object until it is as wanted; nil is an object that is not there.
 func (c *cluster) await(t *testing.T, resource schema.GroupVersionResource, namespace, name, want string, is func(*unstructured.Unstructured) bool) {
 	t.Helper()
+	c.awaitAny(t, resource, namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name), want, func(all []*unstructured.Unstructured) bool {
+		if len(all) == 0 {
+			return is(nil)
+		}
+		return is(all[0])
+	})
+}
+
+// awaitAny watches the objects of a selector until they are as wanted.
+func (c *cluster) awaitAny(
+	t *testing.T, resource schema.GroupVersionResource, namespace string, of fields.Selector, want string, are func([]*unstructured.Unstructured) bool,
+) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
 	defer cancel()
 	changed := make(chan struct{}, 1)
@@ -151,7 +165,7 @@ func (c *cluster) await(t *testing.T, resource schema.GroupVersionResource, name
 		}
 	}
 	informer := dynamicinformer.NewFilteredDynamicInformer(c.dynamic, resource, namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+		o.FieldSelector = of.String()
 	}).Informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { touch() }, UpdateFunc: func(any, any) { touch() }, DeleteFunc: func(any) { touch() },
@@ -162,17 +176,18 @@ func (c *cluster) await(t *testing.T, resource schema.GroupVersionResource, name
 	go informer.RunWithContext(ctx)
 	cache.WaitForCacheSync(ctx.Done(), informer.HasSynced)
 	for {
-		var last *unstructured.Unstructured
-		if all := informer.GetStore().List(); len(all) > 0 {
-			last = all[0].(*unstructured.Unstructured)
+		var last []*unstructured.Unstructured
+		for _, o := range informer.GetStore().List() {
+			last = append(last, o.(*unstructured.Unstructured))
 		}
-		if ctx.Err() == nil && is(last) {
+		if ctx.Err() == nil && are(last) {
 			return
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			t.Fatalf("%s %s/%s: not %s in time:\n%v", resource.Resource, namespace, name, want, last)
+			text, _ := json.MarshalIndent(last, "", "  ")
+			t.Fatalf("%s %s/%s: not %s in time:\n%s", resource.Resource, namespace, of, want, text)
 		}
 	}
 }

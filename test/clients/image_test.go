@@ -12,7 +12,7 @@ import (
 )
 
 // boxNames are what the box goes by; test is what kubectl cp calls.
-var boxNames = []string{"cat", "echo", "exit", "ls", "pause", "tar", "test"}
+var boxNames = []string{"cat", "echo", "exit", "ls", "owners", "pause", "tar", "test"}
 
 // writeBoxImage writes an archive, as of docker save, of an image with nothing but the
 // box in /bin.

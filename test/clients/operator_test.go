@@ -36,7 +36,6 @@ var (
 	sites      = schemaOf("web.example.com", "v1", "sites")
 	betaSites  = schemaOf("web.example.com", "v1beta1", "sites")
 	configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
-	slices     = discoveryv1.SchemeGroupVersion.WithResource("endpointslices")
 )
 
 func schemaOf(group, version, resource string) schema.GroupVersionResource {

@@ -7,13 +7,14 @@
 #   CLIENTS=DIR       where the programs are kept; default: ~/.cache/setpoint-clients
 #   TEST_FLAGS=...    more flags for go test
 #
-# As root, kubectl is also tried on a node with real containers.
+# As root, kubectl is also tried on a node with real containers, and upstream's kubelet is a node, in namespaces of its own.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 helm_versions=(v3.22.0 v4.3.1)
 kubectl_versions=(v0.35.10 v0.36.6 v0.37.2) # the library's: v0.37.2 is kubectl v1.37.2
 kwok_version=v0.8.0
+kubelet_version=v1.37.1
 
 export SETPOINT=${SETPOINT:-$PWD/../../bin/setpoint}
 export CLIENTS=${CLIENTS:-$HOME/.cache/setpoint-clients}
@@ -34,6 +35,19 @@ for version in "${kubectl_versions[@]}"; do
 done
 ln -sf "kubectl-${kubectl_versions[-1]}" "$CLIENTS/kubectl"
 
+# So is the kubelet's. It builds for five minutes of CPU, for root alone, who can run it.
+build_kubelet() {
+  local version=k8s.io/component-base/version
+  [[ -x $CLIENTS/kubelet-$kubelet_version ]] && return
+  echo "clients: building kubelet $kubelet_version" >&2
+  (cd kubelet && go build -trimpath -o "$CLIENTS/kubelet-$kubelet_version" \
+    -ldflags "-s -w -X $version.gitVersion=$kubelet_version -X $version.gitMajor=1 -X $version.gitMinor=37" .)
+}
+if ((EUID == 0)); then
+  build_kubelet
+  ln -sf "kubelet-$kubelet_version" "$CLIENTS/kubelet"
+fi
+
 # install PROGRAM PACKAGE VERSION builds a program with the modules that its makers chose.
 install() {
   [[ -x $CLIENTS/$1-$3 ]] && return
@@ -50,9 +64,9 @@ KWOK_SOURCE=$(go mod download -json "sigs.k8s.io/kwok@$kwok_version" | sed -n 's
 export KWOK_SOURCE
 go build -trimpath -o "$CLIENTS/" ./operator ./box
 
-export VERSIONS_helm="${helm_versions[*]}" VERSIONS_kubectl="${kubectl_versions[*]}"
+export KUBELET_VERSION=$kubelet_version VERSIONS_helm="${helm_versions[*]}" VERSIONS_kubectl="${kubectl_versions[*]}"
 skip=()
-((EUID == 0)) || skip=(-skip '^TestContainers$')
+((EUID == 0)) || skip=(-skip '^(TestContainers|TestKubelet)$')
 go vet ./...
 # shellcheck disable=SC2086 # several flags in one variable
 exec go test -count=1 -timeout 30m -run "${RUN:-.}" "${skip[@]}" ${TEST_FLAGS:-} .
