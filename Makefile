@@ -67,8 +67,8 @@ fuzz: ## arbitrary bytes to every decoder: FUZZTIME=1m for each target, FOCUS=re
 mutants: ## put bugs into the store, one after the other, and see which test catches each (FOCUS=name)
 	$(GO) test -count=1 -v -timeout 60m -tags mutants -run '^TestEveryMutantIsCaught$$' ./test/mutants
 
-conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A,B MUST_PASS= UPDATE=
-	FOCUS='$(FOCUS)' SKIP='$(SKIP)' TIMEOUT=$(TIMEOUT) CLASS=$(CLASS) MUST_PASS=$(MUST_PASS) UPDATE=$(UPDATE) PROCS=$(PROCS) SERVERS=$(SERVERS) KEEP=$(KEEP) test/conformance/run.sh
+conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A,B NODES=3 MUST_PASS= UPDATE=
+	FOCUS='$(FOCUS)' SKIP='$(SKIP)' TIMEOUT=$(TIMEOUT) CLASS=$(CLASS) MUST_PASS=$(MUST_PASS) UPDATE=$(UPDATE) PROCS=$(PROCS) SERVERS=$(SERVERS) NODES=$(NODES) KEEP=$(KEEP) test/conformance/run.sh
 
 critest: build ## upstream's suite for container runtimes against setpoint cri (root): FOCUS=regexp SKIP= UPDATE=1
 	FOCUS='$(FOCUS)' SKIP='$(SKIP)' UPDATE=$(UPDATE) KEEP=$(KEEP) STATIC=$(STATIC) test/critest/run.sh

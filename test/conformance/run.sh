@@ -12,6 +12,7 @@
 #   PROCS=3           cases at once
 #   TIMEOUT=3h        the longest that all may take
 #   SERVERS=1         replicas of the control plane
+#   NODES=3           three machines with a server and a real node each (root), as test/machines has them
 #   KUBECONFIG_OF=f   examine this cluster instead of one of its own
 #   LIST=DIR          the cases of cases.tsv there, and what is kept about them beside it (test/csi)
 #   SUITE_FLAG=flag   one more flag of the suite
@@ -30,7 +31,7 @@ ready_timeout_seconds=60
 empty_timeout_seconds=60
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 server_pid= beside_pid= real_node= all_well=
-[[ $class == *[CD]* ]] && real_node=1
+[[ $class == *[CD]* || ${NODES:-} == 3 ]] && real_node=1
 mkdir -p "$suite_dir" "$keep"
 
 # empty_node waits for sandboxes too: of a pod that a case deletes by force the API
@@ -127,6 +128,11 @@ pack_images() {
 if [[ ${BUILD_ONLY:-} == 1 ]]; then
   all_well=1
   exit
+fi
+
+if [[ ${NODES:-} == 3 ]]; then
+  cd ../..
+  IMAGES=$images_dir/conformance.tar KEEP=$keep CLASS=$class exec go test -count=1 -v -timeout 4h -tags conformance -run '^TestConformance$' ./test/machines
 fi
 
 # The kubectl that is built in, unless the tests shall call another one.

@@ -37,23 +37,31 @@ type Cluster struct {
 	segments []segment
 	// dual: addresses are of both families.
 	dual bool
+	// archives are loaded as images by all agents, from when they start.
+	archives []string
 }
 
 // New boots three machines on one link with the binary given. They end with the test.
 func New(t *testing.T, binary string) *Cluster {
 	t.Helper()
-	return boot3(t, binary, false, 1, 1, 1)
+	return boot3(t, &Cluster{binary: binary}, 1, 1, 1)
+}
+
+// NewWithImages boots machines as New does, with archives of images in their agents' folders.
+func NewWithImages(t *testing.T, binary string, archives ...string) *Cluster {
+	t.Helper()
+	return boot3(t, &Cluster{binary: binary, archives: archives}, 1, 1, 1)
 }
 
 // NewRouted boots three machines, the last one behind a router; dual, with addresses of both families.
 func NewRouted(t *testing.T, binary string, dual bool) *Cluster {
 	t.Helper()
-	return boot3(t, binary, dual, 1, 1, 2)
+	return boot3(t, &Cluster{binary: binary, dual: dual}, 1, 1, 2)
 }
 
-func boot3(t *testing.T, binary string, dual bool, at ...segment) *Cluster {
+func boot3(t *testing.T, c *Cluster, at ...segment) *Cluster {
 	t.Helper()
-	c := &Cluster{binary: binary, dir: t.TempDir(), segments: slices.Compact(slices.Clone(at)), dual: dual}
+	c.dir, c.segments = t.TempDir(), slices.Compact(slices.Clone(at))
 	for i := range machineCount {
 		c.Machines = append(c.Machines, &Machine{
 			Server: fmt.Sprintf("server-%d", i+1), IP: at[i].address(i + 1), segment: at[i],

@@ -45,6 +45,9 @@ func (m *Machine) PowerOn() error {
 			return err
 		}
 	}
+	if err := m.putImages(); err != nil {
+		return err
+	}
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Stdout, cmd.Stderr, cmd.Env = os.Stdout, os.Stderr, append(os.Environ(), bootEnv+"="+string(spec))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -59,6 +62,18 @@ func (m *Machine) PowerOn() error {
 	}
 	m.init = cmd
 	return errors.Join(m.plug(), plugged.Close())
+}
+
+// putImages links the archives into the agent's folder: they are large.
+func (m *Machine) putImages() error {
+	folder := filepath.Join(m.dataDir(), "images")
+	for _, archive := range m.cluster.archives {
+		err := errors.Join(os.MkdirAll(folder, 0o755), os.Link(archive, filepath.Join(folder, filepath.Base(archive))))
+		if err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *Machine) spec() bootSpec {
