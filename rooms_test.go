@@ -161,6 +161,7 @@ var rooms = []room{
 	{[]string{"agent/devices/devicestest"}, "a device plugin for tests", []string{"agent/registration/registrationtest"}, ""},
 	{[]string{"agent/pinning"}, "who has CPUs and memory of its own: the order of an admission, the state files, the CPUs of running containers", []string{"agent/{observed,private,topology}", "agent/topology/{cpus,memory}"}, "what a container has is on disk before it is made, so no CPU is given twice"},
 	{[]string{"agent/topology"}, "NUMA nodes: hints from where resources can come, and the policies that merge them", nil, "pure, so that it can be compared with a kubelet's managers on any machine"},
+	{[]string{"agent/noswap"}, "what to ask of a runtime so that a container does not swap", nil, "how a kernel counts swap is looked up once, and in one place"},
 	{[]string{"agent/hugepages"}, "huge pages: which the machine has, which limits containers get, which a volume is made of", nil, "the node, its containers and their volumes name sizes in one way"},
 	{[]string{"agent/topology/cpus", "agent/topology/memory"}, "which CPUs a container has for itself, and from which NUMA nodes its memory is", []string{"agent/hugepages", "agent/topology", "agent/topology/statefile"}, "pure, as the policies are"},
 	{[]string{"agent/topology/statefile"}, "the form of a kubelet's state files", nil, "both files have it"},

@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/logs"
 	"github.com/setpoint-io/setpoint/agent/measure"
 	"github.com/setpoint-io/setpoint/agent/node"
+	"github.com/setpoint-io/setpoint/agent/noswap"
 	"github.com/setpoint-io/setpoint/agent/pinning"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods"
@@ -216,6 +217,7 @@ func (a *agent) pods(
 		Pressure: a.pressure.Now, ShuttingDown: a.shutdown.Now, UnsafeSysctls: a.Settings.UnsafeSysctls,
 		SeccompDefault:  a.Settings.SeccompDefault,
 		Users:           a.users,
+		Swap:            noswap.OfThisMachine(),
 		RestartPauseMax: a.Settings.RestartPauseMax,
 		Allocatable:     watch.allocatable, RuntimeHandler: lookup.RuntimeHandler, UserAgent: "kube-probe/1.37", Logger: a.Logger,
 	}

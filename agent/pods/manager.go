@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/images"
+	"github.com/setpoint-io/setpoint/agent/noswap"
 	"github.com/setpoint-io/setpoint/agent/observed"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/probes"
@@ -60,6 +61,8 @@ type Config struct {
 	Devices Devices
 	// Pinning gives containers CPUs and memory of their own. Nil: they have none.
 	Pinning Pinning
+	// Swap is how the machine counts it: containers get none.
+	Swap noswap.Accounting
 	// Claims are those of DRA drivers. Nil: pods that have any cannot start.
 	Claims Claims
 	// RestartPauseMax is the longest pause of a container that keeps ending; 0 is upstream's.

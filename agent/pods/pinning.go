@@ -56,7 +56,9 @@ func reasonOf(err error) string {
 	return reasonAdmission
 }
 
+// pin completes the resources of a container with what the machine decides.
 func (w *worker) pin(container string, to *runtimeapi.LinuxContainerResources) {
+	w.m.Swap.Ask(to)
 	if w.m.Pinning != nil {
 		w.m.Pinning.Pin(w.uid, container, to)
 	}
@@ -70,11 +72,10 @@ func (w *worker) pinPod(to *runtimeapi.LinuxContainerResources) {
 
 // pinStarting notes that a container is about to be made, and says where it runs.
 func (w *worker) pinStarting(pod *corev1.Pod, c *corev1.Container, cfg *runtimeapi.ContainerConfig) error {
-	if w.m.Pinning == nil {
-		return nil
-	}
-	if err := w.m.Pinning.Starting(pod, c); err != nil {
-		return err
+	if w.m.Pinning != nil {
+		if err := w.m.Pinning.Starting(pod, c); err != nil {
+			return err
+		}
 	}
 	w.pin(c.Name, cfg.Linux.Resources)
 	return nil
