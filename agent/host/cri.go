@@ -77,7 +77,7 @@ func RunCRI(ctx context.Context, o CRIOptions) error {
 	}
 	defer listener.Close()
 	runtime, err := embedded.New(embedded.Config{
-		DataDir: runtimeDir(o.DataDir), ImagesDir: o.ImagesDir, NodeName: o.Name, PodCIDR: o.podCIDR, Logger: o.Logger,
+		DataDir: runtimeDir(o.DataDir), ImagesDir: o.ImagesDir, NodeName: o.Name, GivenCgroups: true, PodCIDR: o.podCIDR, Logger: o.Logger,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package clients
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -257,7 +258,8 @@ func askKubelet(t *testing.T, path, bearer string) (status int, served *x509.Cer
 	return answer.StatusCode, answer.TLS.PeerCertificates[0]
 }
 
-// measureUsage waits for kubectl top.
+// measureUsage waits for kubectl top, and for what the kubelet reads in the control groups that it made for pods: their limits
+// hold only if containers are there.
 func measureUsage(t *testing.T, c *cluster, _ *stockNode) {
 	for _, what := range [][]string{{"top", "node", stockName}, {"top", "pod", "-l", "app=web"}} {
 		look(t, measureTimeout, strings.Join(what, " "), func() (string, bool) {
@@ -265,6 +267,24 @@ func measureUsage(t *testing.T, c *cluster, _ *stockNode) {
 			return out, err == nil
 		})
 	}
+	look(t, measureTimeout, "usage of whole pods", func() (string, bool) {
+		out, err := c.try("get", "--raw", "/api/v1/nodes/"+stockName+"/proxy/stats/summary")
+		var summary struct {
+			Pods []struct {
+				Memory struct{ WorkingSetBytes int64 }
+			}
+		}
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &summary)
+		}
+		known := 0
+		for _, pod := range summary.Pods {
+			if pod.Memory.WorkingSetBytes > 0 {
+				known++
+			}
+		}
+		return fmt.Sprint(out, err), err == nil && known > 0 && known == len(summary.Pods)
+	})
 }
 
 // keepStaticPods: a pod of a file has a mirror, which comes back if it is deleted, and goes with the file.

@@ -33,8 +33,7 @@ func (s *sandboxRecord) check(name string) error { return checkIdentity(s.ID, s.
 func (c *containerRecord) check(name string) error { return checkIdentity(c.ID, c.CgroupPath, name) }
 
 func checkIdentity(id, cgroupPath, name string) error {
-	if id != name || filepath.Base(cgroupPath) != id || filepath.Clean(cgroupPath) != cgroupPath ||
-		!strings.HasPrefix(cgroupPath, cgroup.NodePrefix) {
+	if id != name || filepath.Base(cgroupPath) != id || filepath.Clean(cgroupPath) != cgroupPath || !filepath.IsAbs(cgroupPath) {
 		return fmt.Errorf("%w: it says %q and %q", errForeignRecord, id, cgroupPath)
 	}
 	return nil
@@ -79,7 +78,11 @@ func (r *Runtime) tellAbandoned(kind, id string, cause, err error) {
 
 // endGroups kills everything in the groups called name, and removes them.
 func (r *Runtime) endGroups(name string) error {
-	paths, err := cgroup.Find(r.cgroupRoot(), name)
+	root := r.cgroupRoot()
+	if r.config.GivenCgroups {
+		root = "/"
+	}
+	paths, err := cgroup.Find(root, name)
 	for _, path := range paths {
 		err = errors.Join(err, cgroup.End(path))
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"path"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -68,10 +67,14 @@ func mergeResources(before, update *runtimeapi.LinuxContainerResources) *runtime
 // cgroupRoot is this node's part of the hierarchy: several agents may share a machine.
 func (r *Runtime) cgroupRoot() string { return cgroup.NodePrefix + r.config.NodeName }
 
-// podCgroup is below the parent that the agent chose, or directly below the root; either way the sandbox owns it.
+// podCgroup is below the parent that the agent or kubelet chose, or directly below the root; either way the sandbox owns it.
 func (r *Runtime) podCgroup(id string, config *runtimeapi.PodSandboxConfig) string {
+	parent := path.Clean("/" + config.GetLinux().GetCgroupParent())
+	if !r.config.GivenCgroups || parent == "/" {
+		parent = r.cgroupRoot() + parent
+	}
 	// Always ending in the sandbox's id: while a pod is being replaced, two sandboxes share its parent.
-	return path.Join(r.cgroupRoot(), path.Clean("/"+config.GetLinux().GetCgroupParent()), id)
+	return path.Join(parent, id)
 }
 
 func (r *Runtime) createPodCgroup(s *sandbox) error {
@@ -96,7 +99,7 @@ func (r *Runtime) destroyPodCgroup(s *sandbox) error {
 	if err := s.pod.Destroy(); err != nil {
 		return err
 	}
-	s.pod.TrimParents(strings.Count(s.record.CgroupPath, "/") - 1)
+	s.pod.TrimParents()
 	return r.weighAbove(s, false)
 }
 

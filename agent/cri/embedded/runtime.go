@@ -43,6 +43,9 @@ type Config struct {
 	ImagesDir string
 	// NodeName keeps the cgroups of several agents on one machine apart.
 	NodeName string
+	// GivenCgroups: the cgroup parents of pods are the machine's, made and removed by whoever names them, as kubelets do. Otherwise
+	// they are below the node's group.
+	GivenCgroups bool
 	// PodCIDR may be set later, by SetPodCIDR or UpdateRuntimeConfig; until then pods need the host's network.
 	PodCIDR netip.Prefix
 	// ClusterCIDR covers the pods of all nodes; invalid means PodCIDR.

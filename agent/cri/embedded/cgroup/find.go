@@ -75,7 +75,7 @@ func Roots(prefix string) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-// End kills everything in the group at path and removes it, and its parents as far as nobody else is in them.
+// End kills everything in the group at path and removes it, and its parents as TrimParents does.
 func End(path string) error {
 	group, err := Open(path)
 	if err != nil {
@@ -85,7 +85,7 @@ func End(path string) error {
 		return err
 	}
 	err = group.Destroy()
-	group.TrimParents(strings.Count(path, "/") - 1)
+	group.TrimParents()
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/cgroups"
@@ -218,10 +219,14 @@ func (g *Group) Destroy() error {
 	return nil
 }
 
-// TrimParents removes up to levels parents of a destroyed group, as far as they are empty.
-func (g *Group) TrimParents(levels int) {
+// TrimParents removes the parents of a destroyed group, as far as they are empty; of a group that is not below a node's, such
+// as a kubelet's, they are others'.
+func (g *Group) TrimParents() {
+	if !strings.HasPrefix(g.path, NodePrefix) {
+		return
+	}
 	for _, dir := range g.dirs {
-		for range levels {
+		for range strings.Count(g.path, "/") - 1 {
 			dir = filepath.Dir(dir)
 			if os.Remove(dir) != nil {
 				break // another pod is in there

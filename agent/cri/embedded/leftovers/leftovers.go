@@ -173,21 +173,17 @@ func (l *search) ofShim(p machine.Process) (id string, isShim bool) {
 	return filepath.Base(dir), true
 }
 
-// byGroups looks at the groups of all nodes of this machine: whose they are, only what runs in them can tell.
+// byGroups looks at the groups of this machine, also those of kubelets: whose they are, only what runs in them can tell.
 func (l *search) byGroups() error {
-	roots, err := cgroup.Roots(cgroup.NodePrefix)
-	for _, root := range roots {
-		paths, findErr := cgroup.FindFunc(root, isID.MatchString)
-		err = errors.Join(err, findErr)
-		for _, at := range paths {
-			group, openErr := cgroup.Open(at)
-			if openErr != nil {
-				err = errors.Join(err, openErr)
-				continue
-			}
-			if id := path.Base(at); l.found[id] != nil || l.ownGroup(group) {
-				l.pod(id).group = append(l.pod(id).group, at)
-			}
+	paths, err := cgroup.FindFunc("/", isID.MatchString)
+	for _, at := range paths {
+		group, openErr := cgroup.Open(at)
+		if openErr != nil {
+			err = errors.Join(err, openErr)
+			continue
+		}
+		if id := path.Base(at); l.found[id] != nil || l.ownGroup(group) {
+			l.pod(id).group = append(l.pod(id).group, at)
 		}
 	}
 	return err

@@ -35,7 +35,7 @@ func Cgroup(path string) error {
 		err = fmt.Errorf("%w (is the devices controller mounted, or with cgroup v2, may this process load BPF programs?)", err)
 	}
 	_ = group.Destroy() // what could not be made is not there
-	group.TrimParents(1)
+	group.TrimParents()
 	return err
 }
 
