@@ -144,6 +144,7 @@ var rooms = []room{
 	{[]string{"agent/ipfamily"}, "the two versions of IP: offsets in their headers, their names in nftables, the ends of a range", nil, "pure; the network and the policies make their rules by one table"},
 	{[]string{"agent/network/link"}, "removing network interfaces", nil, "one that vanishes by itself meanwhile is no error, whoever made it"},
 	{[]string{"agent/network/plan"}, "how the pods of one node reach those of another, and why so", []string{"internal/wireguardkey"}, "pure; both nodes and those who explain it choose by the same facts"},
+	{[]string{"agent/images/peers"}, "layers of images from other nodes", nil, "what comes is checked by its digest, so it need not know whom it asks"},
 	{[]string{"agent/images/credentials"}, "credentials of image registries that plugins have", nil, "programs beside the agent, asked as a kubelet asks them; what they answer is bounded and kept in memory only"},
 	{[]string{"agent/kubeletapi/access"}, "who may ask a node's port", nil, "servers show a certificate, users a token that the servers judge"},
 	{[]string{"agent/network/wireguard"}, "one end of encrypted ways between nodes: the device, its key, and the process where the kernel has none", []string{"agent/network/link"}, "its process has no privileges and outlives the agent; the agent tells it its peers as it would tell the kernel"},

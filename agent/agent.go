@@ -136,6 +136,7 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	a.watch.Store(watch)
 	nodes.StartWithContext(ctx)
 	defer nodes.Shutdown()
+	a.shareLayers(watch)
 	manager, start := a.pods(ctx, children, watch, nodes)
 	children.Go(func() { a.serve(ctx, listener, manager) })
 	a.tellResources(ctx, children, manager)
@@ -451,15 +452,15 @@ func isSimulated(n *corev1.Node) bool {
 // serve answers on the kubelet's port until ctx ends.
 func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manager) {
 	guard := access.New(access.Config{
-		Node: a.NodeName, Client: a.Client, ServersOnly: kubeletapi.ServersOnly, NoTokens: a.Settings.NoTokens, TokenTTL: a.Settings.TokenTTL,
-		AllowedTTL: a.Settings.AllowedTTL, DeniedTTL: a.Settings.DeniedTTL, Logger: a.Logger,
+		Node: a.NodeName, Client: a.Client, ServersOnly: kubeletapi.ServersOnly, Nodes: kubeletapi.NodesToo,
+		NoTokens: a.Settings.NoTokens, TokenTTL: a.Settings.TokenTTL, AllowedTTL: a.Settings.AllowedTTL, DeniedTTL: a.Settings.DeniedTTL, Logger: a.Logger,
 	})
 	if a.ServerTLS == nil {
 		guard = nil
 	}
 	err := kubeletapi.Run(ctx, listener, kubeletapi.Config{
 		NodeName: a.NodeName, Runtime: a.Runtime, Pods: m, Dirs: podconfig.Dirs{Root: a.DataDir},
-		LocalVolumes: a.local, VolumeStats: a.volumeStats, Collectors: a.collectors(), RuntimeName: a.runtimeName(ctx),
+		LocalVolumes: a.local, VolumeStats: a.volumeStats, Collectors: a.collectors(), RuntimeName: a.runtimeName(ctx), Layers: a.Layers,
 		Configuration: func() any { return a.Settings.Effective() },
 		ProbeCounts:   m.ProbeCounts, TLS: a.ServerTLS, Guard: guard, Version: a.Version, Logger: a.Logger,
 	})

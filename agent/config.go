@@ -73,7 +73,10 @@ type Config struct {
 	Listener net.Listener
 	// Port of the endpoints when Listener is nil; 10250 when 0.
 	Port int
-	// ServerTLS must ask for and verify the certificates of servers. Nil means
+	// Layers are those of this node's images, which other nodes may have, and PeerTLS is how those are asked for theirs; nil: neither.
+	Layers  Layers
+	PeerTLS *tls.Config
+	// ServerTLS must ask for and verify the certificates of servers and nodes. Nil means
 	// no TLS at all and is meant for tests.
 	ServerTLS *tls.Config
 

@@ -144,6 +144,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	peerTLS, err := membership.Client().PeerConfig()
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		membership.Run(ctx)
@@ -157,7 +161,7 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
-			IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, Client: client, Session: true, Settings: o.Settings,
+			IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, Client: client, Session: true, Settings: o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork,
 			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, Logger: o.Logger,
 		})

@@ -54,7 +54,9 @@ type NodeConfig struct {
 	// Listener and ServerTLS are where servers reach the agent.
 	Listener  net.Listener
 	ServerTLS *tls.Config
-	Client    kubernetes.Interface
+	// PeerTLS is how other nodes' agents are asked for layers of images; nil: they are not.
+	PeerTLS *tls.Config
+	Client  kubernetes.Interface
 	// EndPodsOnStop ends the pods when the agent ends, within the times that Settings has for it.
 	EndPodsOnStop bool
 	// Settings are what a KubeletConfiguration says.
@@ -115,6 +117,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	if own, ok := runtime.(*embedded.Runtime); ok {
 		config.Policies = policyNetwork{table.New(network.DefaultBridge), own}
 		config.HostFirewall = c.hostFirewall()
+		config.Layers, config.PeerTLS = own.Images(), c.PeerTLS
 		children.Go(func() { serveImages(ctx, c.DataDir, own, c.Logger) })
 	}
 	if c.Loopback != nil && !c.Loopback.Equal(c.IP) {

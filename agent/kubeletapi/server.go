@@ -63,7 +63,7 @@ type VolumeStats interface {
 	All() []stats.VolumeStats
 }
 
-// Config of a server; all fields but LocalVolumes, VolumeStats, Collectors, TLS and Logger are required.
+// Config of a server; all fields but LocalVolumes, VolumeStats, Collectors, Layers, TLS and Logger are required.
 type Config struct {
 	NodeName string
 	Runtime  cri.Runtime
@@ -82,7 +82,9 @@ type Config struct {
 	VolumeStats VolumeStats
 	// Collectors are of other parts, for /metrics.
 	Collectors []prometheus.Collector
-	// TLS must accept no other certificates of clients than servers'. Nil serves plain HTTP, for tests.
+	// Layers are those of this node's images; nil has none.
+	Layers Layers
+	// TLS must accept no other certificates of clients than servers' and nodes'. Nil serves plain HTTP, for tests.
 	TLS *tls.Config
 	// Guard decides who may ask; nil lets everybody, for tests.
 	Guard  *access.Guard
@@ -133,9 +135,13 @@ type server struct {
 	samples samples
 	// dials has room for the connections to pods.
 	dials chan struct{}
+	// layers has room for those that are sent.
+	layers chan struct{}
 }
 
-func newServer(cfg Config) *server { return &server{Config: cfg, dials: make(chan struct{}, dialsMax)} }
+func newServer(cfg Config) *server {
+	return &server{Config: cfg, dials: make(chan struct{}, dialsMax), layers: make(chan struct{}, layersMax)}
+}
 
 // handler routes as the kubelet does.
 func (s *server) handler() http.Handler {
@@ -158,6 +164,7 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET /configz", s.configz)
 	mux.HandleFunc("POST /checkpoint/{namespace}/{pod}/{container}", s.checkpoint)
 	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET "+LayersPath+"{digest}", s.layer)
 	s.localVolumes(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry(), promhttp.HandlerOpts{}))
 	return mux

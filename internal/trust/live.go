@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -76,8 +77,9 @@ func (l *Live) NodeClientConfig(node string, serving *CA) (*tls.Config, error) {
 	return following(func() (*tls.Config, error) { return l.Identity().nodeClientConfig(node, serving) }, ownPair, l)
 }
 
-// AgentConfig is the TLS configuration of an agent's listener: who shows a certificate must be a server, with one of the
-// authority in caPEM. Who shows none has to prove otherwise who it is, to the handlers. l may have no identity yet.
+// AgentConfig is the TLS configuration of an agent's listener: who shows a certificate must be a server or a node (GroupNodes), with one
+// of the authority in caPEM; the handlers tell them apart. Who shows none has to prove otherwise who it is, to the handlers. l may have no
+// identity yet.
 func (l *Live) AgentConfig(caPEM []byte) (*tls.Config, error) {
 	return following(func() (*tls.Config, error) { return agentConfig(caPEM) }, ownPair, l)
 }
@@ -113,9 +115,26 @@ func agentConfig(caPEM []byte) (*tls.Config, error) {
 			if len(state.PeerCertificates) == 0 {
 				return nil
 			}
-			return RequireServer(state)
+			return requireMember(state)
 		},
 	}, nil
+}
+
+// requireMember fails unless the verified certificate of the other side is a server's or a node's.
+func requireMember(state tls.ConnectionState) error {
+	certificate, err := verifiedPeer(state)
+	if err != nil || slices.Contains(certificate.Subject.Organization, GroupNodes) {
+		return err
+	}
+	return RequireServer(state)
+}
+
+// PeerConfig is the TLS configuration with which a node asks other nodes for what needs no secrecy and is checked when it has come, such as
+// layers of images: it shows the node's newest certificate, and does not check the other side's, whose authority agents do not know.
+func (l *Live) PeerConfig() (*tls.Config, error) {
+	return following(func() (*tls.Config, error) {
+		return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, nil //nolint:gosec // see above
+	}, ownPair, l)
 }
 
 func (id *Identity) nodeClientConfig(node string, serving *CA) (*tls.Config, error) {

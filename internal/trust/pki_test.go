@@ -235,6 +235,7 @@ func TestConnections(t *testing.T) {
 	admin := must[*Identity](t)(ca.IssueAdmin(now))
 	expired := must[*Identity](t)(ca.IssueNode("a", now.Add(-2*leafValidity)))
 	stranger := must[*Identity](t)(newCA(t, now).IssueServer(testServer, now))
+	foreigner := must[*Identity](t)(newCA(t, now).IssueNode("a", now))
 	earlier := must[*Identity](t)(ca.issue(leaf{commonName: NodeUser("a"), group: GroupNodes, names: []string{"a"}, client: true, server: true}, now))
 	poser := must[*Identity](t)(serving.issue(leaf{commonName: NodeUser("a"), group: GroupNodes, names: []string{"server-1"}, server: true}, now))
 	poser.CAPEM = ca.CertPEM()
@@ -250,6 +251,7 @@ func TestConnections(t *testing.T) {
 	agent := func(id *Identity) *tls.Config {
 		return must[*tls.Config](t)(must[*Live](t)(NewLive(id)).AgentConfig(ca.CertPEM()))
 	}
+	peer := func(id *Identity) *tls.Config { return must[*tls.Config](t)(must[*Live](t)(NewLive(id)).PeerConfig()) }
 	kubelet := agent(must[*Identity](t)(serving.IssueNodeServing("a", ca, now)))
 	user := toServer(admin)
 	user.VerifyConnection = nil // as kubectl: it asks for the name alone
@@ -267,7 +269,9 @@ func TestConnections(t *testing.T) {
 		{"a server calls an agent", kubelet, toAgent(server, "a"), true},
 		{"a server calls the wrong agent", kubelet, toAgent(server, "b"), false},
 		{"a server calls an agent of the cluster's own authority", agent(earlier), toAgent(server, "a"), false},
-		{"a node calls an agent", kubelet, toAgent(node, "a"), false},
+		{"a node calls an agent", kubelet, peer(node), true},
+		{"a node of another cluster calls an agent", kubelet, peer(foreigner), false},
+		{"an expired node calls an agent", kubelet, peer(expired), false},
 		{"an administrator calls an agent", kubelet, toAgent(admin, "a"), false},
 		{"a server calls an agent without a certificate", must[*tls.Config](t)((&Live{}).AgentConfig(ca.CertPEM())), toAgent(server, "a"), false},
 	} {

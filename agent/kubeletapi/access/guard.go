@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,8 +42,8 @@ type Config struct {
 	Client kubernetes.Interface
 	// TokenTTL, AllowedTTL and DeniedTTL are how long answers are kept; 0 is upstream's.
 	TokenTTL, AllowedTTL, DeniedTTL time.Duration
-	// ServersOnly says which paths are the servers' alone.
-	ServersOnly func(path string) bool
+	// ServersOnly says which paths are the servers' alone; Nodes, which other nodes may ask for too, and users may not. Nil: none.
+	ServersOnly, Nodes func(path string) bool
 	// NoTokens refuses everybody but servers.
 	NoTokens bool
 	Logger   *slog.Logger
@@ -73,19 +75,34 @@ func New(c Config) *Guard {
 	}
 }
 
-// Handler passes on what the client may ask. That a certificate is a server's was found out when the connection began.
+// Handler passes on what the client may ask. That a certificate is a server's or a node's was found out when the connection began.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-			next.ServeHTTP(w, r)
-			return
+		var err error
+		switch forNodes := g.Nodes != nil && g.Nodes(r.URL.Path); {
+		case isNode(r.TLS):
+			if !forNodes {
+				err = errServersOnly
+			}
+		case r.TLS != nil && len(r.TLS.VerifiedChains) > 0:
+		case forNodes:
+			err = errNodesOnly
+		default:
+			err = g.admit(r)
 		}
-		if err := g.admit(r); err != nil {
+		if err != nil {
 			g.refuse(w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// nodesGroup is that of nodes' certificates; a server's is never in it.
+const nodesGroup = "system:nodes"
+
+func isNode(state *tls.ConnectionState) bool {
+	return state != nil && len(state.VerifiedChains) > 0 && slices.Contains(state.VerifiedChains[0][0].Subject.Organization, nodesGroup)
 }
 
 // refusal is an error with its HTTP status.
@@ -99,6 +116,7 @@ func (e *refusal) Error() string { return e.text }
 var (
 	errUnauthorized = &refusal{http.StatusUnauthorized, "Unauthorized"}
 	errBusy         = &refusal{http.StatusTooManyRequests, "too many clients are being looked up: try again"}
+	errNodesOnly    = &refusal{http.StatusForbidden, "Forbidden: this is for the cluster's servers and nodes"}
 	errServersOnly  = &refusal{http.StatusForbidden, "Forbidden: this is for the cluster's servers"}
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io"
@@ -96,6 +97,7 @@ func (s *servers) guard(t *testing.T) *Guard {
 	})
 	return New(Config{
 		Node: "one", Client: client, ServersOnly: func(path string) bool { return strings.HasPrefix(path, "/dial/") },
+		Nodes:  func(path string) bool { return strings.HasPrefix(path, "/layers/") },
 		Logger: slog.New(slog.DiscardHandler),
 	})
 }
@@ -210,4 +212,49 @@ func TestQuestionsAreBounded(t *testing.T) {
 			t.Errorf("%d questions are under way after the answer", len(g.reviews))
 		}
 	})
+}
+
+// TestWhoHasACertificate: servers ask for everything, nodes only for what is theirs, and that is no user's.
+func TestWhoHasACertificate(t *testing.T) {
+	guard := (&servers{allowed: []string{"admin get proxy"}}).guard(t)
+	handler := guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") }))
+	verified := func(groups ...string) *tls.ConnectionState {
+		leaf := &x509.Certificate{Subject: pkix.Name{Organization: groups}}
+		return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf}}}
+	}
+	shown := verified("setpoint:servers")
+	shown.VerifiedChains = nil
+	for _, c := range []struct {
+		who  string
+		with *tls.ConnectionState
+		path string
+		want int
+	}{
+		{"a server", verified("setpoint:servers"), "/exec/a/b/c", 200},
+		{"a server", verified("setpoint:servers"), "/layers/x", 200},
+		{"a server", verified("setpoint:servers"), "/dial/x", 200},
+		{"a node", verified("system:nodes"), "/layers/x", 200},
+		{"a node", verified("system:nodes"), "/exec/a/b/c", 403},
+		{"a node", verified("system:nodes"), "/dial/x", 403},
+		{"a node", verified("system:nodes"), "/layers", 403},
+		{"a node", verified("system:nodes"), "/pods", 403},
+		{"a node that is a server too", verified("setpoint:servers", "system:nodes"), "/pods", 403},
+		{"a certificate that was not verified", shown, "/pods", 401},
+		{"a certificate that was not verified", shown, "/layers/x", 403},
+		{"nobody", nil, "/layers/x", 403},
+	} {
+		r := httptest.NewRequest(http.MethodGet, c.path, nil)
+		r.TLS = c.with
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%s, %s: %d, want %d", c.who, c.path, w.Code, c.want)
+		}
+	}
+	if code, _ := ask(guard, http.MethodGet, "/layers/x", "Bearer token-of-admin"); code != 403 {
+		t.Errorf("a user with a token: %d", code)
+	}
+	if code, _ := ask(guard, http.MethodGet, "/anything", "Bearer token-of-admin"); code != 200 {
+		t.Errorf("that user elsewhere: %d", code)
+	}
 }

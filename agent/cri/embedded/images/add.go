@@ -27,6 +27,11 @@ func layerName(diffID v1.Hash) string { return diffID.Hex[:layerNameDigits] }
 
 // add unpacks the image's missing layers and records it under the names, all that is set in record.
 func (s *Store) add(image v1.Image, record Image) (Image, error) {
+	return s.addFrom(nil, image, record)
+}
+
+// addFrom asks the others for a layer before the image.
+func (s *Store) addFrom(others *others, image v1.Image, record Image) (Image, error) {
 	id, err := image.ConfigName()
 	if err != nil {
 		return Image{}, err
@@ -50,7 +55,7 @@ func (s *Store) add(image v1.Image, record Image) (Image, error) {
 		diffID := file.RootFS.DiffIDs[i]
 		record.Layers = append(record.Layers, layerName(diffID))
 		group.Go(func() error {
-			bytes, err := s.addLayer(diffID, layer)
+			bytes, err := s.addLayer(others, diffID, layer)
 			size.Add(bytes)
 			return err
 		})
@@ -63,11 +68,18 @@ func (s *Store) add(image v1.Image, record Image) (Image, error) {
 }
 
 // addLayer unpacks a layer unless it is there; equal layers of parallel pulls are unpacked once.
-func (s *Store) addLayer(diffID v1.Hash, layer v1.Layer) (uint64, error) {
+func (s *Store) addLayer(others *others, diffID v1.Hash, layer v1.Layer) (uint64, error) {
 	name := layerName(diffID)
 	size, err, _ := s.layers.Do(name, func() (any, error) {
 		return s.fillLayer(name, func(dir string) (uint64, error) {
-			return unpackVerified(dir, diffID, layer)
+			if size, ok, err := s.fromOthers(others, dir, diffID, layer); ok || err != nil {
+				return size, err
+			}
+			content, err := layer.Uncompressed()
+			if err != nil {
+				return 0, err
+			}
+			return s.unpackVerified(dir, diffID, content)
 		})
 	})
 	if err != nil {
@@ -107,26 +119,27 @@ func (s *Store) fillLayer(name string, fill func(dir string) (uint64, error)) (u
 
 func (s *Store) sizePath(name string) string { return filepath.Join(s.sizesDir(), name) }
 
-func unpackVerified(dir string, diffID v1.Hash, layer v1.Layer) (uint64, error) {
-	content, err := layer.Uncompressed()
+// unpackVerified unpacks a tar, closes it, and keeps notes of it.
+func (s *Store) unpackVerified(dir string, diffID v1.Hash, content io.ReadCloser) (uint64, error) {
+	defer content.Close()
+	hash := sha256.New()
+	notes, err := s.note(io.TeeReader(content, hash))
 	if err != nil {
 		return 0, err
 	}
-	defer content.Close()
-	hash := sha256.New()
-	tee := io.TeeReader(content, hash)
-	size, err := unpack(dir, tee)
+	defer notes.drop()
+	size, err := unpack(dir, notes.tar)
 	if err != nil {
 		return 0, err
 	}
 	// The digest covers the padding behind the last entry too.
-	if _, err := io.Copy(io.Discard, tee); err != nil {
+	if _, err := io.Copy(io.Discard, notes.tar); err != nil {
 		return 0, err
 	}
 	if sum := hex.EncodeToString(hash.Sum(nil)); sum != diffID.Hex {
 		return 0, fmt.Errorf("%w: got sha256:%s", ErrDigestMismatch, sum)
 	}
-	return size, nil
+	return size, notes.keep(s.tarPath(layerName(diffID)))
 }
 
 // Local is an image whose single layer is built on this machine instead of being unpacked from an archive.

@@ -3,7 +3,8 @@
 // It owns the images folder of the runtime's data directory. The embedded runtime calls it; it may call
 // go-containerregistry and the standard library. Images come from three places: tar archives in a folder (loaded at
 // start, and looked at again when a wanted image is missing), registries, and directories built on this machine.
-// Images leave as archives, packed anew.
+// Images leave as archives, packed anew, and layers for other nodes, as they came (tars.go). Other nodes are asked for layers before
+// a registry is (others.go).
 //
 // It promises: content is checked against its digest before it counts; unpacking never leaves the layer's directory;
 // a layer or record is visible only when complete (rename), so a crash leaves at worst a temporary directory that the

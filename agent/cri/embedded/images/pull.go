@@ -93,7 +93,7 @@ func (s *Store) fetch(ctx context.Context, normal string, auth Auth) (Image, err
 	if tag != "" {
 		tags = []string{normal}
 	}
-	return s.add(image, Image{Tags: tags, Digests: digests})
+	return s.addFrom(s.others(ctx, p), image, Image{Tags: tags, Digests: digests})
 }
 
 // splitName cuts a normalised reference; tag is empty for a reference by digest.

@@ -2,9 +2,11 @@ package images
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -60,7 +62,7 @@ type Image struct {
 	Pinned bool
 }
 
-// Store is the set of images on this node. mu guards images and pulling.
+// Store is the set of images on this node. mu guards images, pulling and peers.
 type Store struct {
 	config  Config
 	mu      sync.Mutex
@@ -70,12 +72,13 @@ type Store struct {
 	pulls   singleflight.Group
 	pulling map[*pulling]bool
 	loading sync.Mutex
+	peers   func(ctx context.Context, digest string) (io.ReadCloser, error)
 }
 
 // Open reads the records and removes what a crash left half done.
 func Open(config Config) (*Store, error) {
 	s := &Store{config: config, images: map[string]Image{}, seen: map[string]string{}, pulling: map[*pulling]bool{}}
-	for _, dir := range []string{config.Dir, s.LayersDir(), s.recordsDir(), s.sizesDir()} {
+	for _, dir := range []string{config.Dir, s.LayersDir(), s.recordsDir(), s.sizesDir(), s.tarsDir()} {
 		if err := private.Folder(dir); err != nil {
 			return nil, fmt.Errorf("image store: %w", err)
 		}
@@ -103,11 +106,15 @@ func (s *Store) sizesDir() string { return filepath.Join(s.config.Dir, "sizes") 
 const temporaryPrefix = ".tmp-"
 
 func (s *Store) removeTemporary() error {
-	leftovers, err := filepath.Glob(filepath.Join(s.LayersDir(), temporaryPrefix+"*"))
-	for _, leftover := range leftovers {
-		err = errors.Join(err, os.RemoveAll(leftover))
+	var errs error
+	for _, dir := range []string{s.LayersDir(), s.tarsDir()} {
+		leftovers, err := filepath.Glob(filepath.Join(dir, temporaryPrefix+"*"))
+		errs = errors.Join(errs, err)
+		for _, leftover := range leftovers {
+			errs = errors.Join(errs, os.RemoveAll(leftover))
+		}
 	}
-	return err
+	return errs
 }
 
 // readRecord takes a record whose layers are all there; any other is forgotten, so that the image is fetched again.
@@ -293,7 +300,7 @@ func (s *Store) removeLayers(names []string, inUse map[string]bool) error {
 	var errs error
 	for _, name := range names {
 		if !needed[name] && !inUse[name] {
-			errs = errors.Join(errs, os.RemoveAll(filepath.Join(s.LayersDir(), name)), os.RemoveAll(s.sizePath(name)))
+			errs = errors.Join(errs, os.RemoveAll(filepath.Join(s.LayersDir(), name)), os.RemoveAll(s.sizePath(name)), os.RemoveAll(s.tarPath(name)))
 		}
 	}
 	return errs

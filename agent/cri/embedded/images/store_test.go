@@ -174,7 +174,7 @@ func TestDigestIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.addLayer(diffID, lyingLayer{layers[0], layerTar(t, entry{name: "b", content: "b"})})
+	_, err = s.addLayer(nil, diffID, lyingLayer{layers[0], layerTar(t, entry{name: "b", content: "b"})})
 	if !errors.Is(err, ErrDigestMismatch) {
 		t.Errorf("error %v", err)
 	}

@@ -64,8 +64,11 @@ func unpack(dir string, layer io.Reader) (uint64, error) {
 	return u.bytes, nil
 }
 
+// entryName is a path in the layer, from a name in its tar.
+func entryName(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
+
 func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
-	name := strings.TrimPrefix(path.Clean("/"+header.Name), "/")
+	name := entryName(header.Name)
 	if strings.HasPrefix(path.Clean(header.Name), "..") {
 		return fmt.Errorf("path leads out of the layer: %w", fs.ErrInvalid)
 	}
@@ -139,7 +142,7 @@ func (u *unpacker) create(name string, header *tar.Header, content io.Reader) er
 	case tar.TypeSymlink:
 		return u.root.Symlink(header.Linkname, name)
 	case tar.TypeLink:
-		return u.root.Link(strings.TrimPrefix(path.Clean("/"+header.Linkname), "/"), name)
+		return u.root.Link(entryName(header.Linkname), name)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
 		return u.node(name, header)
 	}
