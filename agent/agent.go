@@ -453,7 +453,8 @@ func isSimulated(n *corev1.Node) bool {
 func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manager) {
 	guard := access.New(access.Config{
 		Node: a.NodeName, Client: a.Client, ServersOnly: kubeletapi.ServersOnly, Nodes: kubeletapi.NodesToo,
-		NoTokens: a.Settings.NoTokens, TokenTTL: a.Settings.TokenTTL, AllowedTTL: a.Settings.AllowedTTL, DeniedTTL: a.Settings.DeniedTTL, Logger: a.Logger,
+		NoTokens: a.Settings.NoTokens, TokenTTL: a.Settings.TokenTTL, AllowedTTL: a.Settings.AllowedTTL,
+		DeniedTTL: a.Settings.DeniedTTL, Logger: a.Logger,
 	})
 	if a.ServerTLS == nil {
 		guard = nil
