@@ -45,6 +45,7 @@ func newStockNode(t *testing.T, c *cluster) *stockNode {
 		"--images-dir", n.path("images"), "--name", stockName, "--log-level", "warn")
 	authority := c.kubectl(t, "", "-n", "kube-system", "get", "configmap", "kube-root-ca.crt", "-o", `jsonpath={.data.ca\.crt}`)
 	mustf(t, os.WriteFile(n.path("ca.crt"), []byte(authority), 0o644), "writing the authority")
+	mustf(t, os.WriteFile(n.path("resolv.conf"), []byte("nameserver 127.0.0.1\n"), 0o644), "naming nobody to ask for names")
 	n.writeConfig(t)
 	return n
 }
