@@ -32,8 +32,8 @@ import (
 )
 
 // patience bounds every wait for real containers; a healthy machine needs
-// milliseconds.
-const patience = 15 * time.Second
+// milliseconds, an emulated one that has other things to do many seconds.
+const patience = 45 * time.Second
 
 // insideEnv marks the process that already has namespaces of its own.
 const insideEnv = "SETPOINT_TEST_INSIDE"

@@ -150,13 +150,14 @@ whole=(-m "$memory" -smp "$processors"
 works() {
   local seconds=20
   : >"$keep/console"
-  timeout "$seconds" "$emulator" -accel "$1" -m 512M "${machine[@]}" -append "console=$console panic=-1" >/dev/null 2>&1 || return 1
+  # In a shell of its own, which says nothing if the emulator aborts.
+  (timeout "$seconds" "$emulator" -accel "$1" -m 512M "${machine[@]}" -append "console=$console panic=-1") >/dev/null 2>&1 || return 1
   grep -q 'vm: FAILED: boot' "$keep/console" # it has no disk
 }
 accel=${ACCEL:-}
 if [[ -z $accel ]]; then
   accel=tcg
-  if [[ -w /dev/kvm && $(dpkg --print-architecture) == "$arch" ]] && works kvm; then accel=kvm; fi
+  if [[ -w /dev/kvm && $(dpkg --print-architecture) == "$arch" ]] && works kvm 2>/dev/null; then accel=kvm; fi
 fi
 [[ $accel != tcg ]] || accel=tcg,thread=multi
 
