@@ -26,6 +26,8 @@ type CRIOptions struct {
 	// Listen is the endpoint, "unix:///path".
 	Listen                   string
 	DataDir, ImagesDir, Name string
+	// Registries is a file or folder that says from where images are fetched; empty: from their registries.
+	Registries string
 	// PodCIDR is the range of the pods' addresses; empty: the kubelet says it.
 	PodCIDR string
 	// Out learns when calls are taken.
@@ -76,8 +78,13 @@ func RunCRI(ctx context.Context, o CRIOptions) error {
 		return err
 	}
 	defer listener.Close()
+	places, err := openRegistries(o.Registries)
+	if err != nil {
+		return err
+	}
 	runtime, err := embedded.New(embedded.Config{
-		DataDir: runtimeDir(o.DataDir), ImagesDir: o.ImagesDir, NodeName: o.Name, GivenCgroups: true, PodCIDR: o.podCIDR, Logger: o.Logger,
+		DataDir: runtimeDir(o.DataDir), ImagesDir: o.ImagesDir, Registries: places,
+		NodeName: o.Name, GivenCgroups: true, PodCIDR: o.podCIDR, Logger: o.Logger,
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent"
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/registries"
 	"github.com/setpoint-io/setpoint/agent/cri/remote"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/machine"
@@ -166,8 +168,15 @@ func (c NodeConfig) runtime(ctx context.Context) (cri.Runtime, error) {
 	if c.RuntimeEndpoint != "" && c.Settings.PodPIDsMax > 0 {
 		return nil, errRemotePIDs
 	}
+	if c.RuntimeEndpoint != "" && c.Settings.Registries != "" {
+		return nil, errRemoteRegistries
+	}
 	if c.RuntimeEndpoint != "" {
 		return remote.New(ctx, remote.Config{Endpoint: c.RuntimeEndpoint})
+	}
+	places, err := openRegistries(c.Settings.Registries)
+	if err != nil {
+		return nil, err
 	}
 	images := c.ImagesDir
 	if images == "" {
@@ -177,11 +186,22 @@ func (c NodeConfig) runtime(ctx context.Context) (cri.Runtime, error) {
 		return nil, err
 	}
 	return embedded.New(embedded.Config{
-		DataDir: runtimeDir(c.DataDir), ImagesDir: images, NodeName: c.Name,
+		DataDir: runtimeDir(c.DataDir), ImagesDir: images, Registries: places, NodeName: c.Name,
 		PodPIDsMax:          c.Settings.PodPIDsMax,
 		ReservedMemoryBytes: c.Settings.Reserved.Memory().Value(), ReservedPIDs: c.Settings.ReservedPIDs(),
 		Logger: c.Logger,
 	})
 }
+
+// openRegistries reads what --registries names.
+func openRegistries(path string) (registries.Config, error) {
+	c, err := registries.Open(path)
+	if err != nil {
+		return c, fmt.Errorf("--registries: %w", err)
+	}
+	return c, nil
+}
+
+var errRemoteRegistries = errors.New("--registries: not supported with another container runtime, which has its own configuration")
 
 var errRemotePIDs = errors.New("podPidsLimit: not supported with another container runtime: it makes the groups of pods")

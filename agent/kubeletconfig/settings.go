@@ -55,6 +55,8 @@ type Settings struct {
 	SeccompDefault bool
 	// UserNamespaces says which pods have one; empty: those that ask. UsersPerPod is how many users each has; 0 is upstream's number.
 	UserNamespaces userns.Mode
+	// Registries is a file or folder that says from where images are fetched; "": from their registries.
+	Registries string
 	// OpenHost leaves pods all ports of the machine; otherwise agent/hostfirewall closes those that nobody promised them.
 	OpenHost    bool
 	UsersPerPod uint32

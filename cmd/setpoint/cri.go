@@ -26,6 +26,7 @@ func newCRI() *cobra.Command {
 	cmd.Flags().StringVar(&options.Listen, "listen", host.DefaultCRISocket, "the socket: unix:// and an absolute path")
 	cmd.Flags().StringVar(&options.DataDir, "data-dir", setpoint.DefaultDataDir, "where to keep images and containers; an agent with this directory excludes it")
 	cmd.Flags().StringVar(&options.ImagesDir, "images-dir", "", "folder of image archives to load at start; empty: none")
+	registriesFlag(cmd.Flags(), &options.Registries)
 	cmd.Flags().StringVar(&options.Name, "name", "", "name in the cgroups of pods for which the caller names none (default: the host's name)")
 	cmd.Flags().StringVar(&options.PodCIDR, "pod-cidr", "",
 		"addresses of pods; empty: those that a kubelet names, until when pods can have the host's network only")

@@ -29,6 +29,7 @@ func newDev() *cobra.Command {
 	ingressFlags(cmd.Flags(), &config.ingress, &config.accessLog)
 	kubeletConfigFlag(cmd.Flags(), &config.kubeletConfig)
 	config.walls.add(cmd.Flags())
+	registriesFlag(cmd.Flags(), &config.registries)
 	networkFlags(cmd.Flags(), &config.PodCIDR, &config.NodeMaskSize, &config.NodeMaskSize6, &config.ServiceCIDR)
 	balancerFlag(cmd.Flags(), &config.LoadBalancerAddresses)
 	dnsFlag(cmd.Flags(), &config.DNS)
@@ -55,6 +56,7 @@ func newDev() *cobra.Command {
 		if config.node, err = devSettings(config.kubeletConfig); err != nil {
 			return usageError{err}
 		}
+		config.node.Registries = config.registries
 		if err := config.walls.set(&config.node); err != nil {
 			return usageError{err}
 		}

@@ -34,6 +34,12 @@ func (w *wallFlags) set(s *host.Settings) (err error) {
 	return err
 }
 
+// registriesFlag says from where images are fetched; a KubeletConfiguration has no field for it.
+func registriesFlag(flags *pflag.FlagSet, path *string) {
+	flags.StringVar(path, "registries", "",
+		"from where images are fetched: a file like k3s's registries.yaml, or a folder like containerd's certs.d; empty: from the registries that they name")
+}
+
 // kubeletConfigFlag adds only the file.
 func kubeletConfigFlag(flags *pflag.FlagSet, file *string) {
 	flags.StringVar(file, "kubelet-config", "", "file with a KubeletConfiguration for this node")
@@ -43,6 +49,7 @@ func kubeletConfigFlag(flags *pflag.FlagSet, file *string) {
 func (n *nodeFlags) add(flags *pflag.FlagSet) {
 	kubeletConfigFlag(flags, &n.file)
 	n.walls.add(flags)
+	registriesFlag(flags, &n.flagged.Registries)
 	flags.StringVar(&n.plugins.config, host.CredentialConfigFlag, "", "file or folder with a CredentialProviderConfig: plugins that have credentials of image registries")
 	flags.StringVar(&n.plugins.dir, host.CredentialDirFlag, "", "folder with the programs of those plugins")
 	flags.Int64Var(&n.flagged.MaxPods, "max-pods", host.DefaultMaxPods, "how many pods this node takes")
@@ -63,6 +70,7 @@ func (n *nodeFlags) read(flags *pflag.FlagSet) (host.Settings, error) {
 	if err := n.walls.set(&s); err != nil {
 		return s, err
 	}
+	s.Registries = n.flagged.Registries
 	if s.Credentials, err = host.ReadCredentials(n.plugins.config, n.plugins.dir); err != nil {
 		return s, err
 	}

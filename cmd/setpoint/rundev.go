@@ -30,7 +30,8 @@ var (
 // devConfig is what `setpoint dev` runs.
 type devConfig struct {
 	setpoint.Config
-	imagesDir string
+	imagesDir  string
+	registries string
 	// kubeletConfig is the file that node was read from.
 	kubeletConfig string
 	walls         wallFlags

@@ -64,6 +64,8 @@ func (s *bootSpec) mount() error {
 	for _, dir := range []string{"/run", "/etc", "/var/lib"} {
 		err = errors.Join(err, unix.Mount("machine", dir, "tmpfs", 0, "mode=755"))
 	}
+	// Any machine has this file, and pods with its network share it.
+	err = errors.Join(err, os.WriteFile("/etc/hosts", []byte("127.0.0.1 localhost\n"), 0o644))
 	for from, to := range map[string]string{s.DataDir: "/var/lib/setpoint", s.TrustDir: "/etc/setpoint"} {
 		err = errors.Join(err, os.MkdirAll(to, 0o755), unix.Mount(from, to, "", unix.MS_BIND, ""))
 	}

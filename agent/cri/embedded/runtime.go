@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/demoimage"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/executable"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/registries"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/private"
@@ -41,6 +42,8 @@ type Config struct {
 	DataDir string
 	// ImagesDir is a folder with image archives to load; empty means none.
 	ImagesDir string
+	// Registries says from where images are fetched.
+	Registries registries.Config
 	// NodeName keeps the cgroups of several agents on one machine apart.
 	NodeName string
 	// GivenCgroups: the cgroup parents of pods are the machine's, made and removed by whoever names them, as kubelets do. Otherwise
@@ -188,7 +191,7 @@ func checkFileSystem(dir string) error {
 func (r *Runtime) openImages() error {
 	var err error
 	r.images, err = images.Open(images.Config{
-		Dir: filepath.Join(r.config.DataDir, "images"), ArchivesDir: r.config.ImagesDir, Logger: r.config.Logger,
+		Dir: filepath.Join(r.config.DataDir, "images"), ArchivesDir: r.config.ImagesDir, Registries: r.config.Registries, Logger: r.config.Logger,
 	})
 	if err != nil {
 		return err

@@ -14,6 +14,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/registries"
 )
 
 // Auth is what a registry may want; the zero value is anonymous.
@@ -66,12 +68,35 @@ func (s *Store) fetch(ctx context.Context, normal string, auth Auth) (Image, err
 	if err != nil {
 		return Image{}, fmt.Errorf("%w: %w", ErrInvalidName, err)
 	}
+	endpoints, err := s.config.Registries.Endpoints(ref.Context().RegistryStr())
+	if err != nil {
+		return Image{}, err
+	}
 	p := s.beginPull(normal)
 	defer s.endPull(p)
-	image, err := remote.Image(ref,
+	for i, endpoint := range endpoints {
+		image, err := s.fetchAt(ctx, endpoint, ref, auth, p)
+		if err == nil || i == len(endpoints)-1 || ctx.Err() != nil {
+			return image, err
+		}
+		s.config.Logger.Info("the next place is asked for an image", "image", normal, "asked", endpoint.String(), "err", err)
+	}
+	return Image{}, errNowhere
+}
+
+var errNowhere = errors.New("nothing is pulled from this registry")
+
+// fetchAt fetches the image from one of the places that may have it.
+func (s *Store) fetchAt(ctx context.Context, at registries.Endpoint, ref name.Reference, auth Auth, p *pulling) (Image, error) {
+	normal := ref.Name()
+	there, err := at.Reference(ref)
+	if err != nil {
+		return Image{}, err
+	}
+	image, err := remote.Image(there,
 		remote.WithContext(ctx),
-		remote.WithTransport(counting{remote.DefaultTransport, p}),
-		remote.WithAuth(authn.FromConfig(auth)),
+		remote.WithTransport(counting{at.Transport, p}),
+		remote.WithAuth(authn.FromConfig(at.Credentials(auth))),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
 	if err != nil {
 		return Image{}, err

@@ -19,6 +19,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/registries"
 	"github.com/setpoint-io/setpoint/agent/private"
 )
 
@@ -40,7 +41,9 @@ type Config struct {
 	Dir string
 	// ArchivesDir is the folder with docker-archive and OCI-layout tars; empty means none.
 	ArchivesDir string
-	Logger      *slog.Logger
+	// Registries says from where images are fetched; the zero Config: from the registries that their names have.
+	Registries registries.Config
+	Logger     *slog.Logger
 }
 
 // Image is one stored image. Values are shared: do not modify.
