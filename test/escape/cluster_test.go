@@ -2,10 +2,13 @@ package escape
 
 import (
 	"bufio"
+	"debug/buildinfo"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,9 +26,19 @@ const (
 	readyTimeMax = 60 * time.Second
 	// stopTimeMax bounds its orderly end.
 	stopTimeMax = 30 * time.Second
+	// inherited is how many descriptors setpoint is started with, beside the standard streams.
+	inherited = 20
 	// binaryVariable is the absolute path of a binary to test instead of one built here.
 	binaryVariable = "SETPOINT_TEST_BINARY"
+	// attackerVariable is the same of what attacks.
+	attackerVariable = "SETPOINT_TEST_ATTACKER"
 )
+
+// nodeSettings give a pod so few processes that reaching for more costs a machine nothing.
+const nodeSettings = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+podPidsLimit: 500
+`
 
 // cluster is one `setpoint dev` with one node of real containers.
 type cluster struct {
@@ -66,15 +79,19 @@ func (c *cluster) awaitAccount(t *testing.T) {
 // run starts the process and returns when it is ready. The test's end stops it, and that has to work.
 func (c *cluster) run(t *testing.T) {
 	t.Helper()
-	command := exec.Command(c.binary, "dev", "--port", "0", "--data-dir", c.dir)
+	settings := filepath.Join(t.TempDir(), "kubelet.yaml")
+	check(t, os.WriteFile(settings, []byte(nodeSettings), 0o600))
+	command := exec.Command(c.binary, "dev", "--port", "0", "--data-dir", c.dir, "--kubelet-config", settings,
+		"--user-namespaces", "asked") // else the user namespace stops nearly all, and nothing shows what the other walls are worth
 	output, err := command.StdoutPipe()
 	check(t, err)
 	command.Stderr = t.Output()
-	// Whoever starts a program may leave it a folder of the host, and a keyring.
+	// Whoever starts a program may leave it a folder of the host, and a keyring. Children are given some descriptors, which take the
+	// places of the first.
 	root, err := os.Open("/")
 	check(t, err)
 	defer root.Close()
-	command.ExtraFiles = []*os.File{root}
+	command.ExtraFiles = slices.Repeat([]*os.File{root}, inherited)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_, err = unix.KeyctlJoinSessionKeyring("escape")
@@ -108,6 +125,17 @@ func (c *cluster) run(t *testing.T) {
 	case <-time.After(readyTimeMax):
 		t.Fatal("setpoint dev is not ready")
 	}
+}
+
+// isProductAlone tells that the program of shims is the product itself: the small helper is in it only with a tag.
+func (c *cluster) isProductAlone() (bool, error) {
+	info, err := buildinfo.ReadFile(c.binary)
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool {
+		return s.Key == "-tags" && slices.Contains(strings.Split(s.Value, ","), "shimbinary")
+	}), nil
 }
 
 func goBuild(t *testing.T, to, folder string) {

@@ -37,6 +37,7 @@ type pageKey struct{}
 type page struct {
 	cluster *cluster
 	pod     string
+	timeMax time.Duration // bounds what the pod does
 	guarded []*guardedFile
 }
 
@@ -104,8 +105,14 @@ func followLog(to io.Writer, c *cluster, pod, container string) error {
 // launch creates the pod and waits until it is as wanted. It is named as its page and never restarts.
 func launch(ts *testscript.TestScript, neg bool, args []string, wanted func(*corev1.Pod) bool) *corev1.Pod {
 	p := pageOf(ts)
-	if neg || len(args) != 1 || p.pod != "" {
-		ts.Fatalf("attack FILE or start FILE: one pod at a time, and not with !")
+	if neg || len(args) < 1 || len(args) > 2 || p.pod != "" {
+		ts.Fatalf("attack FILE [LIMIT] or start FILE [LIMIT]: one pod at a time, and not with !")
+	}
+	p.timeMax = podTimeMax
+	if len(args) == 2 {
+		var err error
+		p.timeMax, err = time.ParseDuration(args[1])
+		ts.Check(err)
 	}
 	pod := &corev1.Pod{}
 	ts.Check(yaml.UnmarshalStrict([]byte(ts.ReadFile(args[0])), pod))
@@ -132,7 +139,7 @@ func launch(ts *testscript.TestScript, neg bool, args []string, wanted func(*cor
 
 // await returns the pod as it was last seen. already, which may be nil, says whether there is nothing to wait for.
 func (p *page) await(already watchtools.PreconditionFunc, wanted watchtools.ConditionFunc) (*corev1.Pod, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), podTimeMax)
+	ctx, cancel := context.WithTimeout(context.Background(), p.timeMax)
 	defer cancel()
 	one := fields.OneTermEqualSelector("metadata.name", p.pod).String()
 	pods := p.cluster.client.CoreV1().Pods(namespace)

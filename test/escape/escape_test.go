@@ -95,7 +95,7 @@ func TestEscapes(t *testing.T) {
 			if condition != "product" { // the whole product is the program of shims, not the small helper in it
 				return false, fmt.Errorf("no such condition: %s", condition)
 			}
-			return os.Getenv(binaryVariable) == "", nil
+			return c.isProductAlone()
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

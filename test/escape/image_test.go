@@ -32,8 +32,11 @@ var imageLinks = map[string]string{"proc": "/tmp", "outside": "/../../../../etc"
 // writeImages builds the attacker and packs it into archives in dir.
 func writeImages(t *testing.T, dir string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "attacker")
-	goBuild(t, program, "./attacker")
+	program := os.Getenv(attackerVariable)
+	if program == "" {
+		program = filepath.Join(t.TempDir(), "attacker")
+		goBuild(t, program, "./attacker")
+	}
 	content, err := os.ReadFile(program)
 	check(t, err)
 	check(t, os.MkdirAll(dir, 0o755))

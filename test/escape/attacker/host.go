@@ -75,12 +75,15 @@ func change(file *os.File, name string) string {
 // workingDirectory does not trust $PWD.
 func workingDirectory() (string, error) {
 	at, err := unix.Getwd()
-	entries, errList := os.ReadDir(".")
+	if err != nil {
+		at = "without a path" // and outside of the container
+	}
+	entries, err := os.ReadDir(".")
 	var names []string
 	for _, entry := range entries {
 		names = append(names, entry.Name())
 	}
-	return at + " " + strings.Join(names, " "), errors.Join(err, errList)
+	return at + " " + strings.Join(names, " "), err
 }
 
 // abstractSockets are in no file system: who shares a network namespace with their server reaches them (CVE-2020-15257).

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -113,6 +115,27 @@ var steps = map[string]func(args []string) (string, error){
 	"abstract": func([]string) (string, error) { return abstractSockets() },
 	// advertise: "I am your router"
 	"advertise": func([]string) (string, error) { return "", advertise() },
+	// claim ADDRESS, of IPv4: it is here
+	"claim": func(args []string) (string, error) { return "", claim(args[0]) },
+	// spoof ADDRESS, of IPv4: an echo request from there; without one from this pod
+	"spoof": func(args []string) (string, error) { return "", spoof(args[0]) },
+	// shout at all neighbours that the page's pods may be, past the host
+	"shout": func([]string) (string, error) { return "", shout() },
+	// hear what is shouted, until SIGTERM
+	"hear": func([]string) (string, error) { return "", hear() },
+	// copy FILE FILE
+	"copy": func(args []string) (string, error) {
+		content, err := os.ReadFile(args[0])
+		if err != nil {
+			return "", err
+		}
+		return "", os.WriteFile(args[1], content, 0o755)
+	},
+	// run FILE STEP: what it says
+	"run": func(args []string) (string, error) {
+		said, err := exec.Command(args[0], strings.TrimSpace(strings.Join(args[1:], " "))).CombinedOutput()
+		return strings.TrimSpace(string(said)), err
+	},
 	// hunt FILE: look for it below every process's root, again and again
 	"hunt": func(args []string) (string, error) {
 		found := map[string]bool{}
@@ -185,6 +208,33 @@ var steps = map[string]func(args []string) (string, error){
 		return "", conn.Close()
 	},
 	"id": func([]string) (string, error) { return fmt.Sprintf("uid=%d gid=%d", os.Getuid(), os.Getgid()), nil },
+	// threads N: a program that has as many
+	"threads": func(args []string) (string, error) {
+		said, err := exec.Command("/proc/self/exe", "hold "+args[0]).CombinedOutput()
+		if strings.Contains(string(said), "failed to create new OS thread") {
+			return "refused", nil
+		}
+		return "", err
+	},
+	// hold N threads at the same time
+	"hold": func(args []string) (string, error) {
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return "", err
+		}
+		var all sync.WaitGroup
+		all.Add(n)
+		for range n {
+			go func() {
+				runtime.LockOSThread()
+				all.Done()
+				all.Wait()
+			}()
+		}
+		all.Wait()
+		return "", nil
+	},
+	"effective": func([]string) (string, error) { return fmt.Sprintf("uid=%d", os.Geteuid()), nil },
 	// wait until SIGTERM
 	"wait": func([]string) (string, error) {
 		ended := make(chan os.Signal, 1)
