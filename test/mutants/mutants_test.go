@@ -10,17 +10,27 @@ const moduleRoot = "../.."
 // TestEveryMutantFitsTheSource: a list that no longer fits would catch nothing and
 // look as if it did.
 func TestEveryMutantFitsTheSource(t *testing.T) {
-	root := absoluteRoot(t)
 	names := map[string]bool{}
 	for _, m := range All() {
-		if _, err := m.mutate(root); err != nil {
-			t.Error(err)
+		fits(t, names, m.Name, m.Bug, m.changes())
+		if len(m.Checks) == 0 {
+			t.Errorf("mutant %s has no check", m.Name)
 		}
-		if names[m.Name] || len(m.Checks) == 0 || m.Bug == "" {
-			t.Errorf("mutant %q: named twice, or without a check or a bug", m.Name)
-		}
-		names[m.Name] = true
 	}
+	for _, w := range Walls() {
+		fits(t, names, w.Name, w.Bug, w.Changes)
+	}
+}
+
+func fits(t *testing.T, names map[string]bool, name, bug string, changes []Change) {
+	t.Helper()
+	if _, err := mutate(absoluteRoot(t), changes); err != nil {
+		t.Errorf("mutant %s: %v", name, err)
+	}
+	if names[name] || bug == "" || len(changes) == 0 {
+		t.Errorf("mutant %q: named twice, or without a bug or a change", name)
+	}
+	names[name] = true
 }
 
 // TestMutantsAreCaught runs two that are cheap; make mutants runs all.
@@ -28,12 +38,13 @@ func TestMutantsAreCaught(t *testing.T) {
 	for _, name := range []string{"fence-ignored", "watch-repeats-an-event"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v, err := named(t, name).try(t.Context(), absoluteRoot(t), t.TempDir())
+			m := named(t, name)
+			v, err := m.try(t.Context(), absoluteRoot(t), t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if v.CaughtBy == "" {
-				t.Errorf("survived: %s", v.Mutant.Bug)
+				t.Errorf("survived: %s", m.Bug)
 			}
 		})
 	}

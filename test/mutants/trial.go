@@ -21,10 +21,11 @@ const (
 
 // Verdict is what became of one mutant.
 type Verdict struct {
-	Mutant Mutant
-	// CaughtBy is package.Test, or "" for a survivor.
+	// CaughtBy is package.Test, or page:line, or "" for a survivor.
 	CaughtBy string
-	Took     time.Duration
+	// Why is what a page missed.
+	Why  string
+	Took time.Duration
 }
 
 var (
@@ -40,11 +41,11 @@ var (
 // that the mutant itself is no good.
 func (m Mutant) try(ctx context.Context, root, dir string) (Verdict, error) {
 	start := time.Now()
-	list, err := m.overlay(root, dir)
+	list, err := overlay(root, dir, m.changes())
 	if err != nil {
-		return Verdict{}, err
+		return Verdict{}, fmt.Errorf("mutant %s: %w", m.Name, err)
 	}
-	v := Verdict{Mutant: m}
+	var v Verdict
 	for _, c := range m.Checks {
 		test, err := c.run(ctx, root, list)
 		if err != nil {
