@@ -87,7 +87,7 @@ func TestLayersComeFromOtherNodes(t *testing.T) {
 	}
 }
 
-func openStore(t *testing.T) *images.Store {
+func openStore(t testing.TB) *images.Store {
 	t.Helper()
 	store, err := images.Open(images.Config{Dir: filepath.Join(t.TempDir(), "images"), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -108,7 +108,7 @@ func (idle) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilt
 }
 
 // serveLayers is the port of a node's agent.
-func serveLayers(t *testing.T, cluster *trust.CA, store *images.Store) (address string) {
+func serveLayers(t testing.TB, cluster *trust.CA, store *images.Store) (address string) {
 	t.Helper()
 	authority, err := cluster.NodeServing()
 	if err != nil {
@@ -144,7 +144,7 @@ func serveLayers(t *testing.T, cluster *trust.CA, store *images.Store) (address 
 }
 
 // peerOf is another node of the cluster, or somebody without a certificate.
-func peerOf(t *testing.T, cluster *trust.CA, at string) *peers.Client {
+func peerOf(t testing.TB, cluster *trust.CA, at string) *peers.Client {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true}
 	if cluster != nil {

@@ -3,6 +3,7 @@ package images
 import (
 	"bytes"
 	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -26,7 +27,7 @@ import (
 // published is a registry with the image as team/app:v1; first may answer in its place.
 func published(t *testing.T, image v1.Image, first func(w http.ResponseWriter, r *http.Request) bool) (host string) {
 	t.Helper()
-	handler := registry.New()
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead || !first(w, r) {
 			handler.ServeHTTP(w, r)
