@@ -28,7 +28,7 @@ func mountGroups(mode string) error {
 	return fmt.Errorf("vm.cgroup=%s: want v2, v1 or hybrid", mode)
 }
 
-// mountUnified leaves the runner in a group of its own, as systemd leaves no process in the root, and passes every controller on.
+// mountUnified passes every controller on, and puts this process into a group of its own, as systemd leaves none in the root.
 func mountUnified() error {
 	if err := mountAll([]mount{{"cgroup2", groupsRoot, "cgroup2", "nsdelegate"}}); err != nil {
 		return err
@@ -42,7 +42,11 @@ func mountUnified() error {
 			return fmt.Errorf("controller %s: %w", name, err)
 		}
 	}
-	return nil
+	own := filepath.Join(groupsRoot, "tests.service")
+	if err := os.Mkdir(own, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(own, "cgroup.procs"), []byte("0"), 0)
 }
 
 func mountSeparate() error {
