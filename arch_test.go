@@ -179,6 +179,7 @@ var allowedSkips = map[string]string{
 	"agent/network/network_test.go":                 "network namespaces need root; some kernels have no IPv6",
 	"agent/network/sctp_test.go":                    "some kernels have no SCTP; make vm has one that does",
 	"agent/network/wireguard/device_test.go":        "network namespaces need root",
+	"agent/host/layers_bench_test.go":               "owners of files need root",
 	"agent/host/layers_test.go":                     "owners of files need root",
 	"agent/hostfirewall/table_test.go":              "network namespaces need root",
 	"agent/policy/table/main_test.go":               "network namespaces need root",
