@@ -132,10 +132,19 @@ func TestExploreFindsALeaderCrash(t *testing.T) {
 		}
 	}
 	e.Only = findings[0].Fault
-	if again := setpointtest.Find(t, e); len(again) != 1 || again[0] != findings[0] {
+	var again []setpointtest.Finding
+	for range repeatsMax { // whether the watch ends before the origin is deleted is a race, which a busy machine may lose
+		if again = setpointtest.Find(t, e); len(again) > 0 {
+			break
+		}
+	}
+	if len(again) != 1 || again[0] != findings[0] {
 		t.Errorf("repeated by its name it is %v", again)
 	}
 }
+
+// repeatsMax is how often a world is played until its finding comes again.
+const repeatsMax = 5
 
 // TestExploreOnly: the careful operator passes where the careless one fails.
 func TestExploreOnly(t *testing.T) {

@@ -123,6 +123,9 @@ func (l *deploymentWorld) excuse(ours, upstream string) string {
 	if strings.ReplaceAll(ours, done, begun) == strings.ReplaceAll(upstream, done, begun) {
 		return "the reason of Progressing depends on counts that one side did not see"
 	}
+	if overdue := "Progressing=False ProgressDeadlineExceeded"; strings.ReplaceAll(ours, overdue, begun) == strings.ReplaceAll(upstream, overdue, begun) {
+		return seldomExcuse
+	}
 	if keepsItsMinimum(ours, upstream) {
 		return "upstream went below its own minimum of available pods"
 	}
