@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/client-go/informers"
 
-	"github.com/setpoint-io/setpoint/agent/dns"
 	"github.com/setpoint-io/setpoint/agent/hostfirewall"
 )
 
@@ -20,26 +19,12 @@ func (a *agent) closePorts(
 		return func() {}, nil
 	}
 	watch := hostfirewall.New(hostfirewall.Config{
-		Everywhere: everywhere, Here: bound, Own: a.ownAddresses, Pods: a.podRanges, Listening: a.listening(),
+		Everywhere: everywhere, Here: bound, Own: a.ownAddresses, Pods: a.podRanges,
+		Listening: hostfirewall.AgentPorts(a.port, a.DNS != nil, a.Ingress.HTTP, a.Ingress.HTTPS),
 		Network: a.HostFirewall, Logger: a.Logger,
 	})
 	children.Go(func() { watch.Run(ctx) })
 	return watch.Begin, watch.OpenGateways
-}
-
-// listening are the agent's own ports that pods reach: its own, names, and Ingresses.
-func (a *agent) listening() []hostfirewall.Port {
-	all := []hostfirewall.Port{hostfirewall.TCP(a.port)}
-	if a.DNS != nil {
-		names := dns.DefaultPorts
-		all = append(all, hostfirewall.UDP(int(names.DNS)), hostfirewall.TCP(int(names.DNS)), hostfirewall.TCP(int(names.Metrics)))
-	}
-	for _, number := range []int{a.Ingress.HTTP, a.Ingress.HTTPS} {
-		if number != 0 {
-			all = append(all, hostfirewall.TCP(number))
-		}
-	}
-	return all
 }
 
 func (a *agent) ownAddresses() (all []netip.Addr) {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"sync"
 
@@ -51,7 +50,7 @@ func (a *agent) nodeLabels() map[string]string {
 	}
 	labels[table.NodeLabel] = ""
 	if a.Ingress.Any() {
-		labels[table.NodeLabel] = fmt.Sprintf("%d-%d", a.Ingress.HTTP, a.Ingress.HTTPS)
+		labels[table.NodeLabel] = table.PortsLabel(a.Ingress.HTTP, a.Ingress.HTTPS)
 	}
 	return labels
 }

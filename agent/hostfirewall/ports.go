@@ -6,6 +6,10 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/ptr"
+
+	"github.com/setpoint-io/setpoint/agent/dns"
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
@@ -31,6 +35,20 @@ func TCP(number int) Port { return Port{unix.IPPROTO_TCP, uint16(number)} }
 
 // UDP is a port of that protocol.
 func UDP(number int) Port { return Port{unix.IPPROTO_UDP, uint16(number)} }
+
+// AgentPorts are those of an agent that pods reach: its own, those of names if it serves them, and those of Ingresses, 0 being none.
+func AgentPorts(own int, names bool, ingress ...int) []Port {
+	all := []Port{TCP(own)}
+	if at := dns.DefaultPorts; names {
+		all = append(all, UDP(int(at.DNS)), TCP(int(at.DNS)), TCP(int(at.Metrics)))
+	}
+	for _, number := range ingress {
+		if number != 0 {
+			all = append(all, TCP(number))
+		}
+	}
+	return all
+}
 
 // World is what decides which ports of a node are open.
 type World struct {
@@ -95,25 +113,12 @@ func endpointPorts(slice *discoveryv1.EndpointSlice) (all []Port) {
 		if p.Port == nil {
 			continue
 		}
-		protocol := corev1.ProtocolTCP
-		if p.Protocol != nil {
-			protocol = *p.Protocol
-		}
-		all = append(all, PortOf(protocol, uint16(*p.Port)))
+		all = append(all, PortOf(ptr.Deref(p.Protocol, ""), uint16(*p.Port)))
 	}
 	return all
 }
 
-// PortOf is the port of that number and protocol.
-func PortOf(p corev1.Protocol, number uint16) Port { return Port{protocolOf(p), number} }
-
-func protocolOf(p corev1.Protocol) byte {
-	switch p {
-	case corev1.ProtocolUDP:
-		return unix.IPPROTO_UDP
-	case corev1.ProtocolSCTP:
-		return unix.IPPROTO_SCTP
-	default:
-		return unix.IPPROTO_TCP
-	}
+// PortOf is the port of that number and protocol, TCP if none is named.
+func PortOf(p corev1.Protocol, number uint16) Port {
+	return Port{cmp.Or(ipfamily.Protocols[p], unix.IPPROTO_TCP), number}
 }

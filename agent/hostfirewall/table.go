@@ -4,14 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"sync"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
@@ -23,8 +21,6 @@ const (
 	inputChain   = "input"
 	fromPodChain = "from-pod"
 	openSet      = "open"
-	// firstRegister is the first of the registers of 4 bytes, one behind the other, of which keys are made.
-	firstRegister uint32 = unix.NFT_REG32_00
 	// destinationPortOffset is the same in the headers of TCP, UDP and SCTP, in bytes.
 	destinationPortOffset, portBytes = 2, 2
 	// openMax bounds a transaction; with more ports the rules stay as they are.
@@ -181,7 +177,7 @@ func (r *ruleset) fill(name, bridge string, pods []netip.Prefix, open []Port) er
 	jump := &expr.Verdict{Kind: expr.VerdictJump, Chain: fromPodChain}
 	r.add(input, append(from(bridge), jump)...)
 	for _, p := range pods {
-		r.add(input, append(r.within(p), jump)...)
+		r.add(input, append(r.family.Match(r.family.Source, expr.CmpOpEq, p), jump)...)
 	}
 	return err
 }
@@ -189,17 +185,14 @@ func (r *ruleset) fill(name, bridge string, pods []netip.Prefix, open []Port) er
 // judge makes the rules for what pods send.
 func (r *ruleset) judge(chain *nftables.Chain) {
 	accept := &expr.Verdict{Kind: expr.VerdictAccept}
+	r.add(chain, append(ipfamily.InState(expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED), accept)...)
+	r.add(chain, append(ipfamily.ProtocolIs(r.icmp), accept)...)
 	r.add(chain,
-		&expr.Ct{Key: expr.CtKeySTATE, Register: firstRegister},
-		&expr.Bitwise{SourceRegister: firstRegister, DestRegister: firstRegister, Len: 4,
-			Mask: binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED), Xor: make([]byte, 4)},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: firstRegister, Data: make([]byte, 4)}, accept)
-	r.add(chain, append(protocolIs(r.icmp), accept)...)
-	r.add(chain,
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
-		&expr.Payload{DestRegister: firstRegister + 1, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes},
-		&expr.Lookup{SourceRegister: firstRegister, SetName: openSet}, accept)
-	r.add(chain, append(protocolIs(unix.IPPROTO_TCP), &expr.Reject{Type: unix.NFT_REJECT_TCP_RST})...)
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: ipfamily.FirstRegister},
+		&expr.Payload{DestRegister: ipfamily.FirstRegister + 1, Base: expr.PayloadBaseTransportHeader,
+			Offset: destinationPortOffset, Len: portBytes},
+		&expr.Lookup{SourceRegister: ipfamily.FirstRegister, SetName: openSet}, accept)
+	r.add(chain, append(ipfamily.ProtocolIs(unix.IPPROTO_TCP), &expr.Reject{Type: unix.NFT_REJECT_TCP_RST})...)
 	unreachable := &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 3} // RFC 792: port unreachable
 	if r.icmp == unix.IPPROTO_ICMPV6 {
 		unreachable.Code = 4 // RFC 4443: port unreachable
@@ -211,29 +204,11 @@ func (r *ruleset) add(chain *nftables.Chain, expressions ...expr.Any) {
 	r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: chain, Exprs: expressions})
 }
 
-// within holds for packets from the range.
-func (r *ruleset) within(p netip.Prefix) []expr.Any {
-	mask := net.CIDRMask(p.Bits(), p.Addr().BitLen())
-	return []expr.Any{
-		r.family.Load(firstRegister, r.family.Source),
-		&expr.Bitwise{SourceRegister: firstRegister, DestRegister: firstRegister, Len: r.family.AddressBytes,
-			Mask: mask, Xor: make([]byte, r.family.AddressBytes)},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: p.Masked().Addr().AsSlice()},
-	}
-}
-
 // from holds for packets that come by an interface.
 func from(name string) []expr.Any {
 	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: firstRegister},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: append([]byte(name), 0)},
-	}
-}
-
-func protocolIs(number byte) []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: []byte{number}},
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: ipfamily.FirstRegister},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: ipfamily.FirstRegister, Data: append([]byte(name), 0)},
 	}
 }
 

@@ -66,18 +66,6 @@ func (f family) translateTo(register uint32) expr.Any {
 	}
 }
 
-// matchPrefix compares an address of the header with a range.
-func (f family) matchPrefix(offset uint32, op expr.CmpOp, prefix netip.Prefix) []expr.Any {
-	network := ipNet(prefix.Masked())
-	return []expr.Any{
-		f.Load(firstRegister, offset),
-		&expr.Bitwise{
-			SourceRegister: firstRegister, DestRegister: firstRegister, Len: f.AddressBytes, Mask: network.Mask, Xor: make([]byte, f.AddressBytes),
-		},
-		&expr.Cmp{Op: op, Register: firstRegister, Data: network.IP},
-	}
-}
-
 // HasIPv6 reports whether this machine's network namespace has IPv6 at all.
 func HasIPv6() bool {
 	_, err := os.Stat("/proc/self/net/if_inet6")

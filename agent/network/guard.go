@@ -140,7 +140,7 @@ func (r *ruleset) judgeFrames(bridge net.HardwareAddr) {
 		r.addRule(fromPod, join(protocolIs(protocol), r.fromOthers(inet, offset), []expr.Any{drop})...)
 	}
 	// Addresses that are good on the link only are not routed, nor is the unspecified one, by which a link begins.
-	routed := join(inet6.matchPrefix(inet6.Source, expr.CmpOpNeq, linkLocal), inet6.matchPrefix(inet6.Source, expr.CmpOpNeq, nobody))
+	routed := join(inet6.Match(inet6.Source, expr.CmpOpNeq, linkLocal), inet6.Match(inet6.Source, expr.CmpOpNeq, nobody))
 	r.addRule(fromPod, join(protocolIs(unix.ETH_P_IPV6), routed, r.fromOthers(inet6, inet6.Source), []expr.Any{drop})...)
 	prerouting := r.conn.AddChain(&nftables.Chain{Name: "prerouting", Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRef(beforeAll)})

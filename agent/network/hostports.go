@@ -227,7 +227,7 @@ func (r *ruleset) returnToMachine(bridge string, pods []netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	fromLoopback := append(r.family.matchPrefix(r.family.Source, expr.CmpOpEq, r.family.loopback), &expr.Masq{})
+	fromLoopback := append(r.family.Match(r.family.Source, expr.CmpOpEq, r.family.loopback), &expr.Masq{})
 	r.addRule(chain, append(interfaceIs(expr.MetaKeyOIFNAME, bridge), fromLoopback...)...)
 	return nil
 }

@@ -24,7 +24,7 @@ func (n *Network) masquerade(f family, pods, cluster netip.Prefix) error {
 		Name: "postrouting", Table: r.table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
 	})
-	leaves := join(f.matchPrefix(f.Source, expr.CmpOpEq, pods), f.matchPrefix(f.Destination, expr.CmpOpNeq, cluster))
+	leaves := join(f.Match(f.Source, expr.CmpOpEq, pods), f.Match(f.Destination, expr.CmpOpNeq, cluster))
 	r.addRule(chain, append(leaves, &expr.Masq{})...)
 	return conn.Flush()
 }

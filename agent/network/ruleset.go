@@ -82,7 +82,7 @@ func (r *ruleset) returnOwn(pods []netip.Addr) (*nftables.Chain, error) {
 func (r *ruleset) keepOffLoopback(bridge string) {
 	chain := r.conn.AddChain(&nftables.Chain{Name: "loopback", Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw})
-	toLoopback := append(r.family.matchPrefix(r.family.Destination, expr.CmpOpEq, r.family.loopback), &expr.Verdict{Kind: expr.VerdictDrop})
+	toLoopback := append(r.family.Match(r.family.Destination, expr.CmpOpEq, r.family.loopback), &expr.Verdict{Kind: expr.VerdictDrop})
 	r.addRule(chain, append(interfaceIs(expr.MetaKeyIIFNAME, bridge), toLoopback...)...)
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 )
 
 const (
@@ -91,11 +93,11 @@ func (r *ruleset) fromElsewhere(config TranslationConfig, cluster netip.Prefix) 
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest})
 	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	if cluster.IsValid() {
-		outside := f.matchPrefix(f.Source, expr.CmpOpNeq, cluster)
+		outside := f.Match(f.Source, expr.CmpOpNeq, cluster)
 		r.addRule(chain, join(outside, f.loadKey(), f.leadBy(outsideMap))...)
 		r.addRule(chain, join(outside, ports, f.loadPortKey(), f.leadBy(outsideMap))...)
 		if config.Services.IsValid() {
-			r.addRule(chain, join(outside, f.matchPrefix(f.Destination, expr.CmpOpEq, config.Services), mark())...)
+			r.addRule(chain, join(outside, f.Match(f.Destination, expr.CmpOpEq, config.Services), mark())...)
 		}
 	}
 	r.addRule(chain, join(f.loadKey(), f.isIn(masqueradedSet), mark())...)
@@ -111,7 +113,7 @@ func (r *ruleset) fromMachine(config TranslationConfig) {
 		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest})
 	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	if !config.LoopbackPorts {
-		ports = append(f.matchPrefix(f.Destination, expr.CmpOpNeq, f.loopback), ports...)
+		ports = append(f.Match(f.Destination, expr.CmpOpNeq, f.loopback), ports...)
 	}
 	for _, set := range []string{masqueradedSet, keepingSet} {
 		r.addRule(chain, join(f.loadKey(), f.isIn(set), mark())...)
@@ -126,7 +128,7 @@ func (r *ruleset) refuse(config TranslationConfig) {
 	f := r.family
 	drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 	input := r.filterChain("refuse-input", nftables.ChainHookInput, 0)
-	ports := append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), f.matchPrefix(f.Destination, expr.CmpOpNeq, f.loopback)...)
+	ports := append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), f.Match(f.Destination, expr.CmpOpNeq, f.loopback)...)
 	r.reject(input, begins(), ports, f.loadPortKey(), f.isIn(refusedSet))
 	r.addRule(input, join(begins(), ports, f.loadPortKey(), f.isIn(silentSet), drop)...)
 	chains := []*nftables.Chain{
@@ -139,7 +141,7 @@ func (r *ruleset) refuse(config TranslationConfig) {
 		r.addRule(chain, join(begins(), f.loadKey(), f.isIn(silentSet), drop)...)
 		if chain != input && config.Services.IsValid() {
 			// What has been translated is no longer in this range, and what the machine has is its own.
-			unknown := f.matchPrefix(f.Destination, expr.CmpOpEq, config.Services)
+			unknown := f.Match(f.Destination, expr.CmpOpEq, config.Services)
 			r.reject(chain, begins(), unknown, destinationIs(expr.CmpOpNeq, unix.RTN_LOCAL))
 		}
 	}
@@ -150,16 +152,9 @@ func (r *ruleset) refuse(config TranslationConfig) {
 func (r *ruleset) reject(chain *nftables.Chain, match ...[]expr.Any) {
 	if r.family.number == inet6.number {
 		reset := &expr.Reject{Type: unix.NFT_REJECT_TCP_RST}
-		r.addRule(chain, append(join(protocolOf(unix.IPPROTO_TCP), join(match...)), reset)...)
+		r.addRule(chain, append(join(ipfamily.ProtocolIs(unix.IPPROTO_TCP), join(match...)), reset)...)
 	}
 	r.addRule(chain, append(join(match...), &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: r.family.portUnreachable})...)
-}
-
-func protocolOf(number byte) []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: []byte{number}},
-	}
 }
 
 // replaceSources gives the machine's own address to what is marked, and to what a pod sends to itself.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
@@ -61,7 +62,7 @@ func (r *ruleset) filter(name string, hook *nftables.ChainHook) *nftables.Chain 
 
 // toTunnel holds for VXLAN packets of ours.
 func toTunnel() []expr.Any {
-	return append(protocolOf(unix.IPPROTO_UDP),
+	return append(ipfamily.ProtocolIs(unix.IPPROTO_UDP),
 		&expr.Payload{DestRegister: firstRegister, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: binaryutil.BigEndian.PutUint16(plan.VXLANPort)})
 }

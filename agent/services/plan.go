@@ -8,14 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 	"github.com/setpoint-io/setpoint/agent/network"
 )
 
 // proxyNameLabel names another program that serves a Service.
 const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
-
-// protocols have ports; their numbers are IANA's.
-var protocols = map[corev1.Protocol]uint8{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
 
 // planned is what one Service needs of this node: its addresses, and the port on which load balancers ask for endpoints here.
 type planned struct {
@@ -144,7 +142,7 @@ func balancerIPs(s *corev1.Service) []string {
 }
 
 func at(protocol corev1.Protocol, ip netip.Addr, port int32) network.ServiceAddress {
-	return network.ServiceAddress{Protocol: protocols[protocol], Address: netip.AddrPortFrom(ip, uint16(port))}
+	return network.ServiceAddress{Protocol: ipfamily.Protocols[protocol], Address: netip.AddrPortFrom(ip, uint16(port))}
 }
 
 // unspecified stands for all addresses of a machine.

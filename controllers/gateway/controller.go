@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -204,8 +203,7 @@ func (c *controller) forget(known *gatewayapi.Objects) {
 func sharedPorts(nodes []*corev1.Node) map[int]bool {
 	shared := map[int]bool{}
 	for _, node := range nodes {
-		var plain, secure int
-		if n, _ := fmt.Sscanf(node.Labels[table.NodeLabel], "%d-%d", &plain, &secure); n == 2 {
+		if plain, secure, ok := table.PortsOf(node); ok {
 			shared[plain], shared[secure] = false, true
 		}
 	}

@@ -59,8 +59,9 @@ func (c *Client) Layer(ctx context.Context, digest string) (io.ReadCloser, error
 	answer, err := c.ask(ctx, http.MethodGet, node, digest)
 	if err != nil {
 		stall.Stop()
+		err = cmp.Or(context.Cause(ctx), err)
 		cancel(nil)
-		return nil, cmp.Or(context.Cause(ctx), err)
+		return nil, err
 	}
 	return &body{answer.Body, ctx, cancel, stall}, nil
 }

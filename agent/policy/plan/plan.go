@@ -13,10 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-)
 
-// protocols have ports; their numbers are IANA's.
-var protocols = map[corev1.Protocol]uint8{corev1.ProtocolTCP: 6, corev1.ProtocolUDP: 17, corev1.ProtocolSCTP: 132}
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
+)
 
 // World is what a node knows.
 type World struct {
@@ -46,7 +45,9 @@ type NamedPort struct {
 }
 
 // Protocol is IANA's number of a protocol, TCP if it has no name; 0 for one that nobody knows.
-func Protocol(name corev1.Protocol) uint8 { return protocols[cmp.Or(name, corev1.ProtocolTCP)] }
+func Protocol(name corev1.Protocol) uint8 {
+	return ipfamily.Protocols[cmp.Or(name, corev1.ProtocolTCP)]
+}
 
 // Of plans for the pods of this node.
 func Of(w World) *Table {

@@ -5,9 +5,9 @@ import (
 	"net/netip"
 
 	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 	"github.com/setpoint-io/setpoint/agent/policy/plan"
 )
 
@@ -75,11 +75,11 @@ func (r *ruleset) forward() {
 		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter})
 	f := r.family
 	for _, offset := range []uint32{f.Source, f.Destination} {
-		r.addRule(chain, append(inState(expr.CtStateBitINVALID|expr.CtStateBitUNTRACKED),
+		r.addRule(chain, append(ipfamily.InState(expr.CtStateBitINVALID|expr.CtStateBitUNTRACKED),
 			f.Load(firstRegister, offset), in(isolatedSet), verdict(expr.VerdictDrop))...)
 	}
 	// What routers tell of a connection that was let through: that a packet was too large for a path, for one.
-	r.addRule(chain, append(append(inState(expr.CtStateBitRELATED), protocolIs(f.icmp)...), verdict(expr.VerdictAccept))...)
+	r.addRule(chain, append(append(ipfamily.InState(expr.CtStateBitRELATED), ipfamily.ProtocolIs(f.icmp)...), verdict(expr.VerdictAccept))...)
 	r.addRule(chain, f.Load(firstRegister, f.Source), f.Load(f.behindAddress(), f.Destination),
 		in(itselfSet), verdict(expr.VerdictAccept))
 	for _, w := range r.family.ways() {
@@ -94,23 +94,6 @@ func (w way) is() []expr.Any {
 	return []expr.Any{
 		&expr.Ct{Key: expr.CtKeyDIRECTION, Register: firstRegister},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: []byte{w.direction}},
-	}
-}
-
-// inState matches packets of any of the states that connection tracking finds.
-func inState(states uint32) []expr.Any {
-	return []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATE, Register: firstRegister},
-		&expr.Bitwise{SourceRegister: firstRegister, DestRegister: firstRegister, Len: 4,
-			Mask: binaryutil.NativeEndian.PutUint32(states), Xor: make([]byte, 4)},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: firstRegister, Data: make([]byte, 4)},
-	}
-}
-
-func protocolIs(number byte) []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: []byte{number}},
 	}
 }
 
@@ -160,7 +143,7 @@ func (w way) match(rule plan.Rule, peer uint32) []expr.Any {
 		}
 	}
 	if rule.Protocol != 0 {
-		all = append(all, protocolIs(rule.Protocol)...)
+		all = append(all, ipfamily.ProtocolIs(rule.Protocol)...)
 	}
 	if rule.Last != 0 {
 		all = append(all, w.port(firstRegister),

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/dns"
 	"github.com/setpoint-io/setpoint/agent/hostfirewall"
 	"github.com/setpoint-io/setpoint/agent/router/table"
 )
@@ -58,15 +57,8 @@ func (t *tracer) refused(node *corev1.Node, port uint16) bool {
 
 // open are the ports that the node's firewall leaves pods, as far as the API tells.
 func (t *tracer) open(node *corev1.Node) []hostfirewall.Port {
-	names := dns.DefaultPorts
-	listening := []hostfirewall.Port{
-		hostfirewall.TCP(int(node.Status.DaemonEndpoints.KubeletEndpoint.Port)),
-		hostfirewall.UDP(int(names.DNS)), hostfirewall.TCP(int(names.DNS)), hostfirewall.TCP(int(names.Metrics)),
-	}
-	var plain, secure int
-	if n, _ := fmt.Sscanf(node.Labels[table.NodeLabel], "%d-%d", &plain, &secure); n == 2 {
-		listening = append(listening, hostfirewall.TCP(plain), hostfirewall.TCP(secure))
-	}
+	plain, secure, _ := table.PortsOf(node)
+	listening := hostfirewall.AgentPorts(int(node.Status.DaemonEndpoints.KubeletEndpoint.Port), true, plain, secure)
 	return hostfirewall.World{
 		Own: internalAddresses(node), Listening: listening, Slices: t.EndpointSlices, Services: t.World.Services,
 		Pods: slices.DeleteFunc(slices.Clone(t.Pods), func(p *corev1.Pod) bool { return p.Spec.NodeName != node.Name }),

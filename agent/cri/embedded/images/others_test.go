@@ -140,6 +140,13 @@ func TestPeersAreAskedFirst(t *testing.T) {
 				io.Closer
 			}{io.LimitReader(whole, 1000), whole}, err
 		}, false},
+		"a tar without an end": {func(id v1.Hash) (io.ReadCloser, error) {
+			whole, err := given(id)
+			return struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(whole, zeros{}), whole}, err
+		}, false},
 		"no tar": {func(v1.Hash) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("hello")), nil }, false},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -155,6 +162,7 @@ func TestPeersAreAskedFirst(t *testing.T) {
 			}
 			sent.Store(0)
 			s := openStore(t, t.TempDir(), "")
+			s.tarBytesMax = 1 << 20
 			s.SetLayerPeers(func(_ context.Context, digest string) (io.ReadCloser, error) {
 				id, err := v1.NewHash(digest)
 				if err != nil {
@@ -180,6 +188,14 @@ func TestPeersAreAskedFirst(t *testing.T) {
 			}
 		})
 	}
+}
+
+// zeros has no end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 // FuzzNotes: a layer that is unpacked is handed out as it came, or not at all.

@@ -76,11 +76,13 @@ type Store struct {
 	pulling map[*pulling]bool
 	loading sync.Mutex
 	peers   func(ctx context.Context, digest string) (io.ReadCloser, error)
+	// tarBytesMax is how much is read of a peer's tar.
+	tarBytesMax int64
 }
 
 // Open reads the records and removes what a crash left half done.
 func Open(config Config) (*Store, error) {
-	s := &Store{config: config, images: map[string]Image{}, seen: map[string]string{}, pulling: map[*pulling]bool{}}
+	s := &Store{config: config, images: map[string]Image{}, seen: map[string]string{}, pulling: map[*pulling]bool{}, tarBytesMax: tarBytesMax}
 	for _, dir := range []string{config.Dir, s.LayersDir(), s.recordsDir(), s.sizesDir(), s.tarsDir()} {
 		if err := private.Folder(dir); err != nil {
 			return nil, fmt.Errorf("image store: %w", err)

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// certificateBytesMax bounds what is read of a file with certificates or a key.
-const certificateBytesMax = 1 << 20
+// fileBytesMax bounds a file of the configuration, or one with certificates or a key.
+const fileBytesMax = 1 << 20
 
 // Endpoint is one place that has the images of a registry.
 type Endpoint struct {
@@ -179,8 +179,8 @@ func readFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > certificateBytesMax {
-		return nil, fmt.Errorf("%s: want a file of at most %d bytes", name, certificateBytesMax)
+	if !info.Mode().IsRegular() || info.Size() > fileBytesMax {
+		return nil, fmt.Errorf("%s: want a file of at most %d bytes", name, fileBytesMax)
 	}
 	return os.ReadFile(name)
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// fileBytesMax bounds a file of the configuration.
-const fileBytesMax = 1 << 20
-
 // dockerHub is called so in configurations; its API is elsewhere.
 const dockerHub = "docker.io"
 
@@ -102,10 +99,7 @@ func endpoint(p place, registry string, auth *authn.AuthConfig) (Endpoint, error
 	if err != nil {
 		return Endpoint{}, err
 	}
-	return Endpoint{
-		Transport: transport, Auth: auth, text: p.url.String(),
-		Own: p.url.Host == hostOf(registry),
-	}, nil
+	return Endpoint{Transport: transport, Auth: auth, Own: p.url.Host == hostOf(registry), text: p.url.String()}, nil
 }
 
 // ownPlace is the registry itself.
@@ -117,20 +111,12 @@ func ownPlace(registry string) (place, error) {
 	return parsePlace(parsed.Scheme()+"://"+parsed.RegistryStr(), false)
 }
 
-func read(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if err == nil && len(text) > fileBytesMax {
-		err = fmt.Errorf("%s: more than %d bytes", path, fileBytesMax)
-	}
-	return text, err
-}
-
-// foldersOf are the registries with a hosts.toml.
+// foldersOf are the registries with a hosts.toml, and anyFolder if it has one.
 func foldersOf(dir string) (all []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, entry := range entries {
 		_, missing := os.Stat(filepath.Join(dir, entry.Name(), hostsFile))
-		if missing == nil && entry.Name() != anyFolder {
+		if missing == nil {
 			all = append(all, registryOf(entry.Name()))
 		}
 	}

@@ -145,6 +145,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"TOML with a bad ca": {"a/hosts.toml", "ca = 5", "ca: want a text"},
 		"TOML, bad client":   {"a/hosts.toml", "client = [['a', 'b', 'c']]", "client: want"},
 		"TOML, no TOML":      {"a/hosts.toml", "[[", "hosts.toml"},
+		"TOML for all":       {"_default/hosts.toml", "ca = 5", "ca: want a text"},
 		"TOML, no URL":       {"a/hosts.toml", "[host.'ftp://x']", `host "ftp://x"`},
 	} {
 		dir := write(t, map[string]string{test.file: test.text})

@@ -38,7 +38,7 @@ type hostTOML struct {
 func fromFolder(dir, registry string) ([]Endpoint, error) {
 	for _, folder := range []string{registry, strings.Replace(registry, ":", "_", 1) + "_", anyFolder} {
 		path := filepath.Join(dir, folder, hostsFile)
-		text, err := read(path)
+		text, err := readFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

@@ -40,7 +40,7 @@ type hostYAML struct {
 }
 
 func readYAML(path string) (*registriesYAML, error) {
-	text, err := read(path)
+	text, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
