@@ -21,7 +21,7 @@ func (a *agent) closePorts(
 	watch := hostfirewall.New(hostfirewall.Config{
 		Everywhere: everywhere, Here: bound, Own: a.ownAddresses, Pods: a.podRanges,
 		Listening: hostfirewall.AgentPorts(a.port, a.DNS != nil, a.Ingress.HTTP, a.Ingress.HTTPS),
-		Network: a.HostFirewall, Logger: a.Logger,
+		Network:   a.HostFirewall, Logger: a.Logger,
 	})
 	children.Go(func() { watch.Run(ctx) })
 	return watch.Begin, watch.OpenGateways
