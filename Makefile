@@ -104,8 +104,8 @@ operators: ## an operator of others, JobSet, in a fork of setpointtest; and the 
 clients: build ## kubectl, Helm, KWOK and an operator of others against bin/setpoint: RUN=regexp CLIENTS=dir
 	RUN='$(RUN)' CLIENTS=$(CLIENTS) TEST_FLAGS='$(TEST_FLAGS)' test/clients/run.sh
 
-vm: ## tests on Debian's kernel in qemu: KERNEL=backports CGROUP=v2|v1|hybrid ARCH=arm64 ONLY=regexp TESTS=regexp
-	KERNEL=$(KERNEL) CGROUP=$(CGROUP) ARCH=$(ARCH) ONLY='$(ONLY)' TESTS='$(TESTS)' TIME_LIMIT=$(TIME_LIMIT) KEEP=$(KEEP) test/vm/run.sh
+vm: ## tests on Debian's kernel in qemu: KERNEL=backports CGROUP=v2|v1|hybrid LSM=selinux ARCH=arm64 ONLY=regexp TESTS=regexp
+	KERNEL=$(KERNEL) CGROUP=$(CGROUP) LSM=$(LSM) ARCH=$(ARCH) ONLY='$(ONLY)' TESTS='$(TESTS)' TIME_LIMIT=$(TIME_LIMIT) KEEP=$(KEEP) test/vm/run.sh
 
 generate: ## remake generated code and data; a second run changes nothing
 	deploy/generate-setup.sh

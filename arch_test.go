@@ -172,6 +172,8 @@ var allowedSkips = map[string]string{
 	"agent/cri/embedded/harness_test.go":            "namespaces, mounts and cgroups need root",
 	"agent/embedded_swap_test.go":                   "some kernels do not count swap; make vm has one that does",
 	"agent/cri/embedded/apparmor_test.go":           "few kernels have AppArmor enabled; make vm has one that does",
+	"agent/cri/embedded/selinux_test.go":            "few kernels have a policy of SELinux loaded; make vm LSM=selinux has one that does",
+	"agent/cri/embedded/selinux/relabel_test.go":    "labels of files need root",
 	"agent/cri/embedded/images/store_test.go":       "owners and device nodes of unpacked files need root",
 	"agent/cri/embedded/imagesocket/socket_test.go": "owners of unpacked files need root",
 	"agent/cri/embedded/boot/become_test.go":        "a root directory of its own needs root",

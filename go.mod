@@ -76,12 +76,14 @@ require (
 
 require (
 	github.com/container-storage-interface/spec v1.13.0
+	github.com/opencontainers/selinux v1.15.1
 	github.com/vbatts/tar-split v0.12.3
 	golang.zx2c4.com/wireguard v0.0.0-20260522210424-ecfc5a8d5446
 	golang.zx2c4.com/wireguard/wgctrl v0.0.0-20241231184526-a9ab2273dd10
 )
 
 require (
+	cyphar.com/go-pathrs v0.2.5 // indirect
 	github.com/mdlayher/genetlink v1.3.2 // indirect
 	golang.zx2c4.com/wintun v0.0.0-20230126152724-0fa3db229ce2 // indirect
 )

@@ -122,8 +122,8 @@ func TestFind(t *testing.T) {
 			SecurityContext: &corev1.PodSecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}},
 			Containers:      []corev1.Container{{SecurityContext: &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost}}}}}, Node{},
 			[]string{"spec.containers[0].securityContext.appArmorProfile.type: Setpoint's agent refuses the pod: its kernel has no AppArmor"}},
-		"SELinux": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}}, Embedded,
-			[]string{"spec.securityContext.seLinuxOptions: Setpoint's agent refuses the pod: its runtime sets no SELinux labels " +
+		"SELinux": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}}, Node{},
+			[]string{"spec.securityContext.seLinuxOptions: Setpoint's agent refuses the pod: its SELinux policy has no labels for containers " +
 				"(on a kernel without SELinux it has no effect)"}},
 		"SELinux that the kernel has not": {
 			corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}}, Node{NoSELinux: true},

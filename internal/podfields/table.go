@@ -22,7 +22,7 @@ const (
 // Node is what a node's container runtime can do. The zero value is the least that any can.
 type Node struct {
 	// HostPorts6, SELinux, AppArmor: the runtime does it or says itself that it cannot. With the embedded one, AppArmor says that the
-	// kernel has it.
+	// kernel has it, SELinux that the kernel's policy is for containers too.
 	HostPorts6, SELinux, AppArmor bool
 	// NoSELinux: the kernel has none, so there are no labels that a runtime could set.
 	NoSELinux bool
@@ -33,7 +33,8 @@ type Node struct {
 }
 
 // Embedded is what the embedded runtime can do where the kernel can.
-var Embedded = Node{RecursiveReadOnly: true, SupplementalGroupsPolicy: true, UserNamespaces: true, HugePageLimits: true, AppArmor: true}
+var Embedded = Node{RecursiveReadOnly: true, SupplementalGroupsPolicy: true, UserNamespaces: true, HugePageLimits: true, AppArmor: true,
+	SELinux: true}
 
 // Type is all fields of one type, by their names in JSON; a field that is inlined counts as its own fields.
 type Type struct {
@@ -103,7 +104,8 @@ func specTypes() []Type {
 		},
 		{
 			Of:       corev1.PodSecurityContext{},
-			Enforced: "runAsUser runAsGroup runAsNonRoot supplementalGroups fsGroup fsGroupChangePolicy sysctls seccompProfile appArmorProfile",
+			Enforced: "runAsUser runAsGroup runAsNonRoot supplementalGroups fsGroup fsGroupChangePolicy sysctls seccompProfile " +
+				"appArmorProfile seLinuxChangePolicy",
 			Rules: []Rule{
 				seLinux,
 				{
@@ -114,7 +116,6 @@ func specTypes() []Type {
 					Values:  "`Strict`",
 					Unless:  func(n Node) bool { return n.SupplementalGroupsPolicy },
 				},
-				{Fields: "seLinuxChangePolicy", Verdict: Harmless, Why: "it is about labels, and who asks for labels is refused"},
 				{Fields: "windowsOptions", Verdict: Harmless, Why: windows},
 			},
 		},
@@ -141,7 +142,7 @@ func specTypes() []Type {
 	}
 }
 
-var seLinux = Rule{Fields: "seLinuxOptions", Verdict: Refused, Why: "its runtime sets no SELinux labels",
+var seLinux = Rule{Fields: "seLinuxOptions", Verdict: Refused, Why: "its SELinux policy has no labels for containers",
 	When: anySELinux, Unless: func(n Node) bool { return n.SELinux },
 	Pointless: func(n Node) bool { return n.NoSELinux }, On: "on a kernel without SELinux"}
 

@@ -1,6 +1,6 @@
 // Package vm runs tests of this module on another kernel: Debian's, in Debian's qemu, with a program of ours as init.
 //
-// It is for what the kernel at hand lacks: cgroup v2 with all its controllers, AppArmor, WireGuard's device, SCTP, huge
+// It is for what the kernel at hand lacks: cgroup v2 with all its controllers, AppArmor, SELinux, WireGuard's device, SCTP, huge
 // pages of cgroup v2, pressure, user namespaces on other file systems. `make vm` calls run.sh (README.md says how), which
 // builds the test binaries that packages.txt names, puts them on a disk, boots, and judges what the console says.
 //

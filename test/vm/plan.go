@@ -16,6 +16,7 @@ type Run struct {
 	Skip    string // -test.skip
 	Since   string // the first kernel that can: 6.3
 	Groups  string // the mode of cgroups that it is about: v2
+	Module  string // the security module that it is about: selinux
 }
 
 // TimeLimit ends a package whose tests do not. An emulated processor is ten times slower than the one below it.
@@ -36,9 +37,9 @@ func (r Run) Args() []string {
 	return args
 }
 
-// Fits says whether a kernel of this release (uname -r), with control groups of this mode, can run it.
-func (r Run) Fits(release, groups string) bool {
-	return (r.Since == "" || !older(release, r.Since)) && (r.Groups == "" || r.Groups == groups)
+// Fits says whether a kernel of this release (uname -r), with control groups of this mode and this security module, can run it.
+func (r Run) Fits(release, groups, module string) bool {
+	return (r.Since == "" || !older(release, r.Since)) && (r.Groups == "" || r.Groups == groups) && (r.Module == "" || r.Module == module)
 }
 
 // older compares the first two numbers of two versions.
@@ -51,7 +52,7 @@ func older(release, than string) bool {
 }
 
 // ParsePlan reads packages.txt. A line is a package and what it needs, such as "agent/userns run=^TestUsers skip=Slow since=6.3
-// groups=v2"; without run, all of its tests are run. "#" begins a comment.
+// groups=v2 lsm=selinux"; without run, all of its tests are run. "#" begins a comment.
 func ParsePlan(text string) ([]Run, error) {
 	var runs []Run
 	for line := range strings.Lines(text) {
@@ -74,12 +75,12 @@ func ParsePlan(text string) ([]Run, error) {
 
 func parseRun(fields []string) (Run, error) {
 	run := Run{Package: fields[0], Tests: "."}
-	settings := map[string]*string{"run": &run.Tests, "skip": &run.Skip, "since": &run.Since, "groups": &run.Groups}
+	settings := map[string]*string{"run": &run.Tests, "skip": &run.Skip, "since": &run.Since, "groups": &run.Groups, "lsm": &run.Module}
 	for _, field := range fields[1:] {
 		name, value, _ := strings.Cut(field, "=")
 		setting := settings[name]
 		if setting == nil || value == "" {
-			return Run{}, fmt.Errorf("%q: want run=, skip=, since= or groups=", field)
+			return Run{}, fmt.Errorf("%q: want run=, skip=, since=, groups= or lsm=", field)
 		}
 		*setting = value
 	}

@@ -5,6 +5,7 @@
 #   RELEASE=bookworm of Debian; bookworm is 12
 #   ARCH=amd64       arm64
 #   CGROUP=v2        v1, hybrid
+#   LSM=apparmor     selinux
 #   ONLY=regexp      only these packages
 #   TESTS=regexp     only these tests of them
 #   TIME_LIMIT=7200  seconds for everything that runs in the machine
@@ -17,6 +18,7 @@ kernel=${KERNEL:-stable}
 arch=${ARCH:-amd64}
 release=${RELEASE:-bookworm}
 cgroup=${CGROUP:-v2}
+lsm=${LSM:-apparmor}
 time_limit_seconds=${TIME_LIMIT:-7200}
 cache=${VM_CACHE:-$HOME/.cache/setpoint-vm}
 disk_size=6G
@@ -33,6 +35,7 @@ amd64) board=q35 emulator=qemu-system-x86_64 package=qemu-system-x86 console=tty
 arm64) board=virt emulator=qemu-system-aarch64 package=qemu-system-arm console=ttyAMA0 ;;
 *) die "ARCH=$arch: amd64 or arm64" ;;
 esac
+[[ $lsm == apparmor || $lsm == selinux ]] || die "LSM=$lsm: apparmor or selinux"
 need "$emulator" "$package"
 need dpkg-deb dpkg
 need apt-get apt
@@ -96,7 +99,7 @@ rm -rf --one-file-system "$root"
 mkdir -p "$root"/{dev,etc,proc,root,run,srv,sys,tests,tmp,usr/bin,usr/sbin,usr/lib,usr/lib64,var/lib,var/tmp}
 chmod 1777 "$root/tmp" "$root/var/tmp"
 for folder in bin sbin lib lib64; do ln -s "usr/$folder" "$root/$folder"; done
-programs=(busybox-static e2fsprogs apparmor)
+programs=(busybox-static e2fsprogs apparmor checkpolicy)
 mapfile -t libraries < <(debian "$release" apt-cache depends --recurse --important "${programs[@]}" |
   grep -E '^lib(c6|gcc|stdc|ext2fs|e2p|com-err|blkid|uuid|ss)[^:]*$' | sort -u)
 while read -r package; do
@@ -107,6 +110,10 @@ applets=(sh ls cat cp mv rm mkdir mount umount sleep ps kill ip id env echo touc
 for applet in "${applets[@]}"; do [[ -e $root/usr/bin/$applet ]] || ln -s busybox "$root/usr/bin/$applet"; done
 printf 'root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n' >"$root/etc/passwd"
 printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
+# The policy of SELinux, which init compiles: the categories are what is long about it.
+mkdir -p "$root/usr/share/containers/selinux"
+cp selinux/contexts "$root/usr/share/containers/selinux/"
+seq -f 'category c%g;' 0 1023 | sed '/^# run.sh puts the categories/r /dev/stdin' selinux/policy.conf >"$root/etc/policy.conf"
 printf '127.0.0.1 localhost vm\n::1 localhost\n' >"$root/etc/hosts"
 printf 'nameserver 192.0.2.53\n' >"$root/etc/resolv.conf"
 printf 'ID=debian\nPRETTY_NAME="virtual machine of the tests"\n' >"$root/etc/os-release"
@@ -144,7 +151,7 @@ machine=(-machine "$board" -cpu max -nodefaults -display none -no-reboot -kernel
 whole=(-m "$memory" -smp "$processors"
   -drive "file=$keep/disk,format=raw,if=virtio,cache=unsafe" -drive "file=$keep/swap,format=raw,if=virtio,cache=unsafe"
   -device virtio-serial -chardev "file,id=output,path=$keep/output" -device virtconsole,chardev=output
-  -append "console=$console panic=-1 quiet loglevel=4 hugepagesz=2M hugepages=$huge_pages vm.cgroup=$cgroup")
+  -append "console=$console panic=-1 quiet loglevel=4 hugepagesz=2M hugepages=$huge_pages vm.cgroup=$cgroup security=$lsm $lsm=1")
 
 # works says whether the first process comes up with an accelerator: /dev/kvm of a virtual machine may be there and do nothing.
 works() {
@@ -161,7 +168,7 @@ if [[ -z $accel ]]; then
 fi
 [[ $accel != tcg ]] || accel=tcg,thread=multi
 
-echo "vm: Linux $version, $arch, cgroup $cgroup, $accel; output in $keep"
+echo "vm: Linux $version, $arch, cgroup $cgroup, $lsm, $accel; output in $keep"
 started=$SECONDS
 rm -f "$keep/console" "$keep/output"
 timeout "$time_limit_seconds" "$emulator" -accel "$accel" "${machine[@]}" "${whole[@]}" &

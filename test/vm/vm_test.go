@@ -84,8 +84,8 @@ func TestWhatAModuleSaysItNeeds(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	got, err := ParsePlan("# all\nagent/userns run=^TestUsers|^TestA skip=Slow since=6.3 groups=v2 # why\n\nagent\n")
-	want := []Run{{"agent/userns", "^TestUsers|^TestA", "Slow", "6.3", "v2"}, {"agent", ".", "", "", ""}}
+	got, err := ParsePlan("# all\nagent/userns run=^TestUsers|^TestA skip=Slow since=6.3 groups=v2 lsm=selinux # why\n\nagent\n")
+	want := []Run{{"agent/userns", "^TestUsers|^TestA", "Slow", "6.3", "v2", "selinux"}, {"agent", ".", "", "", "", ""}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -103,12 +103,15 @@ func TestPlan(t *testing.T) {
 func TestRunsFit(t *testing.T) {
 	run := Run{Since: "6.3", Groups: "v2"}
 	for release, want := range map[string]bool{"6.1.0-56-amd64\n": false, "6.3.0": true, "6.12.95+deb12-amd64": true, "5.19": false, "7.0-rc1": true} {
-		if got := run.Fits(release, "v2"); got != want {
+		if got := run.Fits(release, "v2", "apparmor"); got != want {
 			t.Errorf("%s: %v", release, got)
 		}
 	}
-	if run.Fits("6.12", "v1") || !(Run{}).Fits("5.12", "hybrid") {
+	if run.Fits("6.12", "v1", "apparmor") || !(Run{}).Fits("5.12", "hybrid", "apparmor") {
 		t.Error("modes of cgroups")
+	}
+	if labels := (Run{Module: "selinux"}); labels.Fits("6.12", "v2", "apparmor") || !labels.Fits("6.12", "v2", "selinux") {
+		t.Error("security modules")
 	}
 }
 

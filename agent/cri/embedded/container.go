@@ -95,13 +95,18 @@ func (r *Runtime) newContainer(s *sandbox, config *runtimeapi.ContainerConfig) (
 	if err != nil {
 		return nil, err
 	}
+	labels, err := r.selinux.Container(s.labels(), config.GetLinux().GetSecurityContext())
+	if err != nil {
+		return nil, err
+	}
+	process.SELinux = labels.Process
 	volumes, err := r.volumesOf(config)
 	if err != nil {
 		return nil, err
 	}
 	record := containerRecord{
 		ID: newID(), Volumes: volumes, SandboxID: s.id, Config: encoded, ImageID: image.ID, Layers: image.Layers, CreatedAt: time.Now(),
-		StopSignal: stopSignalOf(config, image), Process: *process,
+		StopSignal: stopSignalOf(config, image), Process: *process, FileLabel: labels.Files,
 	}
 	record.CgroupPath = s.record.CgroupPath + "/" + record.ID
 	if config.GetLogPath() != "" && s.config.GetLogDirectory() != "" {
@@ -119,6 +124,7 @@ func (r *Runtime) newContainer(s *sandbox, config *runtimeapi.ContainerConfig) (
 	if err := writeRecord(c.dir, c.record); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(c.dir))
 	}
+	r.selinux.Hold(labels.Files)
 	return c, nil
 }
 
@@ -339,6 +345,7 @@ func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
 	delete(r.containers, c.id)
 	r.mu.Unlock()
 	if present {
+		r.selinux.Release(c.record.FileLabel)
 		r.announce(c, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 	}
 	return nil

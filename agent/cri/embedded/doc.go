@@ -3,7 +3,7 @@
 //
 // It owns the runtime's data directory (images, sandboxes, containers), the node's bridge and cgroup subtree (with
 // GivenCgroups the groups of pods, below their callers'), and the shims. The agent calls it as a cri.Runtime and
-// cri.Streamer; it may call its sub-packages (images, shim, executable, boot, trial, cgroup, seccomp), agent/network
+// cri.Streamer; it may call its sub-packages (images, shim, executable, boot, trial, cgroup, seccomp, selinux), agent/network
 // and agent/cri/embedded/demoimage. Programs that link it call [ReexecMain] first thing in main: shims, container inits
 // and execs are the same executable under other names.
 //

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/selinux"
 	"github.com/setpoint-io/setpoint/agent/network"
 )
 
@@ -34,8 +35,10 @@ func coded(err error) error {
 	switch {
 	case errors.Is(err, images.ErrNotFound):
 		code = codes.NotFound
-	case errors.Is(err, images.ErrInvalidName):
+	case errors.Is(err, images.ErrInvalidName), errors.Is(err, selinux.ErrInvalid):
 		code = codes.InvalidArgument
+	case errors.Is(err, selinux.ErrNoPolicy):
+		code = codes.Unimplemented
 	case errors.Is(err, network.ErrNoAddress):
 		code = codes.ResourceExhausted
 	case errors.Is(err, network.ErrNoPodCIDR):

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/selinux"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/private"
@@ -35,6 +36,8 @@ type sandboxRecord struct {
 	HolderPID  int
 	Endpoint   network.Endpoint
 	CgroupPath string
+	// Labels are those from which its containers' are made.
+	Labels selinux.Labels
 }
 
 // containerRecord is what a later process needs to know of a container.
@@ -53,8 +56,10 @@ type containerRecord struct {
 	LogPath    string
 	StopSignal string
 	Process    boot.Process
-	OOMKilled  bool
-	Exit       *shim.Exit
+	// FileLabel is the SELinux label of its files.
+	FileLabel string
+	OOMKilled bool
+	Exit      *shim.Exit
 }
 
 func newID() string {

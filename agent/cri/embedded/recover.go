@@ -48,6 +48,7 @@ func (r *Runtime) recoverSandboxes() error {
 			r.abandonSandbox(entry.Name(), err)
 			continue
 		}
+		r.selinux.Hold(record.Labels.Files)
 		r.sandboxes[s.id] = s
 	}
 	return nil
@@ -81,6 +82,7 @@ func (r *Runtime) recoverContainers() error {
 		if c.record.Exit != nil {
 			close(c.done)
 		}
+		r.selinux.Hold(record.FileLabel)
 		r.containers[c.id] = c
 	}
 	return nil

@@ -25,6 +25,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/executable"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/registries"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/selinux"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/private"
@@ -81,6 +82,7 @@ type Runtime struct {
 	network    *network.Network
 	executable *executable.Executable
 	apparmor   *apparmor.Host
+	selinux    *selinux.Host
 	events     *events
 	ctx        context.Context
 	cancel     context.CancelFunc
@@ -134,7 +136,7 @@ func New(config Config) (*Runtime, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // ends with Close: the watchers belong to no call
 	r := &Runtime{
-		config: config, ctx: ctx, cancel: cancel, events: newEvents(), apparmor: apparmor.New(),
+		config: config, ctx: ctx, cancel: cancel, events: newEvents(), apparmor: apparmor.New(), selinux: selinux.New(),
 		sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
 	}
 	if err := r.open(); err != nil {

@@ -13,7 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/selinux"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
@@ -97,7 +99,10 @@ func (r *Runtime) assembleSandbox(record sandboxRecord, config *runtimeapi.PodSa
 	}, nil
 }
 
-func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) error {
+func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) (err error) {
+	if s.record.Labels, err = r.selinux.Pod(s.config.GetLinux().GetSecurityContext()); err != nil {
+		return err
+	}
 	if err := private.Folder(s.dir); err != nil {
 		return err
 	}
@@ -185,7 +190,8 @@ func (s *sandbox) mountShm() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := unix.Mount("shm", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777,size=64m"); err != nil {
+	options := boot.Labelled("mode=1777,size=64m", s.record.Labels.Files)
+	if err := unix.Mount("shm", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
 		return fmt.Errorf("mount shared memory: %w", err)
 	}
 	return nil
@@ -301,7 +307,15 @@ func (r *Runtime) destroySandbox(s *sandbox) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	r.selinux.Release(s.record.Labels.Files)
+	s.record.Labels = selinux.Labels{}
 	return os.RemoveAll(s.dir)
+}
+
+func (s *sandbox) labels() selinux.Labels {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record.Labels
 }
 
 // isMountPoint compares devices: a tmpfs below a directory is on another one.

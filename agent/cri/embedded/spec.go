@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/seccomp"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/selinux"
 )
 
 // ErrNoCommand says that neither the pod nor the image names a command.
@@ -126,6 +127,7 @@ func (r *Runtime) specOf(c *container) (*boot.Spec, error) {
 		Privileged:  security.GetPrivileged(),
 		Cgroup:      c.cgroupSpec(),
 		OOMScoreAdj: int(c.limits().GetOomScoreAdj()),
+		Label:       c.record.FileLabel,
 		Users:       c.sandbox.users(),
 		Process:     c.record.Process,
 	}
@@ -166,6 +168,12 @@ func mountsOf(c *container) ([]boot.Mount, error) {
 	} {
 		readonly := security.GetReadonlyRootfs() && target != "/dev/shm"
 		mounts = append(mounts, boot.Mount{Type: "bind", Source: source, Target: target, Readonly: readonly})
+		if target == "/dev/shm" {
+			continue // the pod's, or the host's
+		}
+		if err := selinux.Relabel(source, c.record.FileLabel); err != nil {
+			return nil, err
+		}
 	}
 	for _, mount := range c.config.GetMounts() {
 		bound, err := c.podMount(mount)
@@ -210,7 +218,7 @@ func targetOf(mount *runtimeapi.Mount) string { return filepath.Clean("/" + moun
 // podMount is a mount that the pod asks for.
 func (c *container) podMount(mount *runtimeapi.Mount) (boot.Mount, error) {
 	if mount.GetImage().GetImage() == "" {
-		return bindMount(mount)
+		return bindMount(mount, c.record.FileLabel)
 	}
 	layers := slices.Clone(c.record.Volumes[targetOf(mount)])
 	slices.Reverse(layers)
@@ -219,7 +227,7 @@ func (c *container) podMount(mount *runtimeapi.Mount) (boot.Mount, error) {
 	}, nil
 }
 
-func bindMount(mount *runtimeapi.Mount) (boot.Mount, error) {
+func bindMount(mount *runtimeapi.Mount, label string) (boot.Mount, error) {
 	bound := boot.Mount{
 		Type: "bind", Source: mount.HostPath, Target: targetOf(mount),
 		Readonly: mount.Readonly, RecursiveReadonly: mount.RecursiveReadOnly,
@@ -235,6 +243,9 @@ func bindMount(mount *runtimeapi.Mount) (boot.Mount, error) {
 		if err := os.MkdirAll(bound.Source, 0o755); err != nil {
 			return boot.Mount{}, fmt.Errorf("mount source: %w", err)
 		}
+	}
+	if mount.SelinuxRelabel {
+		return bound, selinux.Relabel(bound.Source, label)
 	}
 	return bound, nil
 }

@@ -37,7 +37,7 @@ func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse,
 func (r *Runtime) Can() podfields.Node {
 	node := podfields.Embedded
 	node.AppArmor = r.apparmor.Enabled()
-	node.NoSELinux = !machine.HasSELinux()
+	node.SELinux, node.NoSELinux = r.selinux.Enabled(), !machine.HasSELinux()
 	node.UserNamespaces = r.hasUsers()
 	node.HostPorts6 = r.network.IsDual()
 	node.HugePageLimits = cgroup.HugePages()

@@ -10,21 +10,17 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network"
 )
 
 // What the runtime cannot do it refuses, for callers that do not ask before: a kubelet, or crictl.
 
 func validateSandbox(config *runtimeapi.PodSandboxConfig, handler string) error {
-	security := config.GetLinux().GetSecurityContext()
 	switch {
 	case config.GetMetadata().GetName() == "":
 		return status.Error(codes.InvalidArgument, "sandbox config has no metadata")
 	case handler != "":
 		return status.Errorf(codes.InvalidArgument, "no runtime for handler %q is configured", handler)
-	case labelled(security.GetSelinuxOptions()):
-		return errNoLabels
 	}
 	if _, err := hostPorts(config); err != nil {
 		return status.Error(codes.InvalidArgument, err.Error())
@@ -34,17 +30,6 @@ func validateSandbox(config *runtimeapi.PodSandboxConfig, handler string) error 
 	}
 	_, err := sysctlFiles(config)
 	return err
-}
-
-var errNoLabels = status.Error(codes.Unimplemented, "the embedded runtime sets no SELinux labels; use containerd")
-
-// labelled reports whether labels are asked for that mean something: a kernel without SELinux has none.
-func labelled(o *runtimeapi.SELinuxOption) bool {
-	return machine.HasSELinux() && asksForLabels(o)
-}
-
-func asksForLabels(o *runtimeapi.SELinuxOption) bool {
-	return o.GetUser() != "" || o.GetRole() != "" || o.GetType() != "" || o.GetLevel() != ""
 }
 
 // hostPorts are those that lead to a pod with a network of its own; in the host's network its ports are the host's.
@@ -77,8 +62,6 @@ func validateContainer(config *runtimeapi.ContainerConfig) error {
 	switch {
 	case config.GetMetadata().GetName() == "" || config.GetImage().GetImage() == "":
 		return status.Error(codes.InvalidArgument, "container config needs metadata and image")
-	case labelled(security.GetSelinuxOptions()):
-		return errNoLabels
 	case security.GetRunAsGroup() != nil && security.GetRunAsUser() == nil && security.GetRunAsUsername() == "":
 		return status.Error(codes.InvalidArgument, "a group needs a user")
 	}

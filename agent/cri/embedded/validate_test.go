@@ -6,8 +6,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"github.com/setpoint-io/setpoint/agent/machine"
 )
 
 func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
@@ -28,11 +26,7 @@ func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
 		config.Mounts = []*runtimeapi.Mount{m}
 		return validateContainer(config)
 	}
-	id, label := &runtimeapi.Int64Value{Value: 1}, &runtimeapi.SELinuxOption{Level: "s0"}
-	labels := codes.Unimplemented
-	if !machine.HasSELinux() {
-		labels = codes.OK
-	}
+	id := &runtimeapi.Int64Value{Value: 1}
 	ports := []*runtimeapi.PortMapping{
 		{HostPort: 80, ContainerPort: 80}, {HostPort: 81, ContainerPort: 81, HostIp: "::1"}, {HostPort: 82, ContainerPort: 82, HostIp: "fe80::1%eth0"},
 	}
@@ -51,8 +45,6 @@ func TestWhatTheRuntimeCannotDoIsRefused(t *testing.T) {
 			c.PortMappings = ports
 			c.Linux.SecurityContext.NamespaceOptions.Network = runtimeapi.NamespaceMode_NODE
 		}), codes.OK},
-		"labels of a pod":         {sandbox(func(c *runtimeapi.PodSandboxConfig) { c.Linux.SecurityContext.SelinuxOptions = label }), labels},
-		"labels of a container":   {container(func(s *runtimeapi.LinuxContainerSecurityContext) { s.SelinuxOptions = label }), labels},
 		"a group alone":           {container(func(s *runtimeapi.LinuxContainerSecurityContext) { s.RunAsGroup = id }), codes.InvalidArgument},
 		"a group of a user":       {container(func(s *runtimeapi.LinuxContainerSecurityContext) { s.RunAsGroup, s.RunAsUser = id, id }), codes.OK},
 		"recursive, but writable": {mount(&runtimeapi.Mount{RecursiveReadOnly: true}), codes.InvalidArgument},

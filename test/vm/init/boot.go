@@ -37,6 +37,7 @@ func boot() error {
 		loadModules,
 		enterDisk,
 		func() error { return mountAll(late) },
+		enforcePolicy,
 		func() error { return mountGroups(commandLine("vm.cgroup")) },
 		useSwap,
 		loopbackUp,

@@ -60,8 +60,8 @@ func readPlan() ([]vm.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups := commandLine("vm.cgroup")
-	runs = slices.DeleteFunc(runs, func(run vm.Run) bool { return !run.Fits(string(release), groups) })
+	groups, module := commandLine("vm.cgroup"), securityModule()
+	runs = slices.DeleteFunc(runs, func(run vm.Run) bool { return !run.Fits(string(release), groups, module) })
 	if len(runs) == 0 {
 		return nil, errors.New("the plan has nothing for this kernel")
 	}

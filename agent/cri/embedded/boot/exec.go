@@ -108,7 +108,7 @@ func startInside(spec *ExecSpec, command *command) error {
 	if err := joinCgroups(spec.Cgroup); err != nil {
 		return err
 	}
-	if err := confine(spec.Process.AppArmor); err != nil {
+	if err := confine(&spec.Process); err != nil {
 		return err
 	}
 	if err := enter(spec); err != nil {

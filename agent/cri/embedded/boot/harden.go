@@ -12,7 +12,7 @@ import (
 // host's: the container's own may be anything, and what lies over a masked path is what the container opens there.
 func hideHost(root rootDir, spec *Spec) error {
 	for _, name := range spec.MaskedPaths {
-		if err := mask(root, name); err != nil {
+		if err := mask(root, name, spec.Label); err != nil {
 			return fmt.Errorf("mask %s: %w", name, err)
 		}
 	}
@@ -25,14 +25,15 @@ func hideHost(root rootDir, spec *Spec) error {
 }
 
 // mask covers a file with /dev/null and a directory with an empty read-only tmpfs.
-func mask(root rootDir, name string) error {
+func mask(root rootDir, name, label string) error {
 	target, err := openTarget(root, name)
 	if err != nil || target.FD < 0 {
 		return err
 	}
 	defer unix.Close(target.FD)
 	if target.IsDir {
-		return unix.Mount("tmpfs", handle(target.FD), "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=0k")
+		const flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+		return unix.Mount("tmpfs", handle(target.FD), "tmpfs", flags, Labelled("size=0k", label))
 	}
 	null, err := openNullTree()
 	if err != nil {

@@ -16,7 +16,7 @@ func openImages(spec *Spec, trees map[string]tree) error {
 		if mount.Type != "image" {
 			continue
 		}
-		opened, err := openImage(spec.Rootfs.LowerBase, mount)
+		opened, err := openImage(spec, mount)
 		if err != nil {
 			return fmt.Errorf("image volume at %s: %w", mount.Target, err)
 		}
@@ -25,8 +25,8 @@ func openImages(spec *Spec, trees map[string]tree) error {
 	return nil
 }
 
-func openImage(lowerBase string, mount *Mount) (tree, error) {
-	if err := os.Chdir(lowerBase); err != nil {
+func openImage(spec *Spec, mount *Mount) (tree, error) {
+	if err := os.Chdir(spec.Rootfs.LowerBase); err != nil {
 		return tree{}, fmt.Errorf("image layers: %w", err)
 	}
 	var lowers []string
@@ -34,7 +34,8 @@ func openImage(lowerBase string, mount *Mount) (tree, error) {
 		lowers = append(lowers, overlayEscaper.Replace(lower))
 	}
 	const flags = unix.MS_RDONLY | unix.MS_NODEV | unix.MS_NOSUID | unix.MS_NOEXEC
-	if err := unix.Mount("overlay", mount.Source, "overlay", flags, "lowerdir="+strings.Join(lowers, ":")); err != nil {
+	options := Labelled("lowerdir="+strings.Join(lowers, ":"), spec.Label)
+	if err := unix.Mount("overlay", mount.Source, "overlay", flags, options); err != nil {
 		return tree{}, fmt.Errorf("mount layers: %w", err)
 	}
 	defer func() { _ = unix.Unmount(mount.Source, unix.MNT_DETACH) }() // the tree below is a mount of its own

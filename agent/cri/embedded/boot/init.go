@@ -40,7 +40,7 @@ func run(spec *Spec) error {
 	if spec.Users != nil {
 		return runInUsers(spec)
 	}
-	if err := confine(spec.Process.AppArmor); err != nil {
+	if err := confine(&spec.Process); err != nil {
 		return err
 	}
 	if err := newCgroupNamespace(spec.Cgroup); err != nil {

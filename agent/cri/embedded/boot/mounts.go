@@ -126,7 +126,7 @@ func mountRoot(spec *Spec) (rootDir, error) {
 	}
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(lowers, ":"),
 		overlayEscaper.Replace(rootfs.Upper), overlayEscaper.Replace(rootfs.Work))
-	err := unix.Mount("overlay", rootfs.Target, "overlay", flags, options)
+	err := unix.Mount("overlay", rootfs.Target, "overlay", flags, Labelled(options, spec.Label))
 	if errors.Is(err, unix.EINVAL) {
 		return 0, fmt.Errorf("mount root file system: %w (%w)", ErrOverlayOnOverlay, err)
 	}
@@ -142,7 +142,7 @@ func mountAll(root rootDir, spec *Spec, trees map[string]tree) error {
 	mounts := slices.Clone(spec.Mounts)
 	slices.SortStableFunc(mounts, func(a, b Mount) int { return depth(a.Target) - depth(b.Target) })
 	for _, mount := range mounts {
-		if err := mountOne(root, mount, trees); err != nil {
+		if err := mountOne(root, mount, spec.Label, trees); err != nil {
 			return fmt.Errorf("mount %s at %s: %w", mount.Type, mount.Target, err)
 		}
 		if mount.Target == "/dev" && mount.Type == "tmpfs" {
@@ -161,7 +161,7 @@ func mountAll(root rootDir, spec *Spec, trees map[string]tree) error {
 
 func depth(target string) int { return strings.Count(strings.Trim(target, "/"), "/") }
 
-func mountOne(root rootDir, mount Mount, trees map[string]tree) error {
+func mountOne(root rootDir, mount Mount, label string, trees map[string]tree) error {
 	if err := checkKernelTree(root, mount, trees); err != nil {
 		return err
 	}
@@ -173,7 +173,10 @@ func mountOne(root rootDir, mount Mount, trees map[string]tree) error {
 		return err
 	}
 	defer unix.Close(target)
-	return unix.Mount(mount.Source, handle(target), mount.Type, mount.Flags, mount.Data)
+	if err := unix.Mount(mount.Source, handle(target), mount.Type, mount.Flags, optionsOf(mount, label)); err != nil {
+		return err
+	}
+	return labelQueues(root, mount, label)
 }
 
 // place moves a detached tree to target, which is created as a file or directory to match.

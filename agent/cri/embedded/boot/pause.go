@@ -122,7 +122,7 @@ func enterEmptyRoot(spec *PauseSpec) error {
 
 func mountMaskedProc(root rootDir, masked []string) error {
 	proc := Mount{Type: "proc", Source: "proc", Target: "/proc", Flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC}
-	if err := mountOne(root, proc, nil); err != nil {
+	if err := mountOne(root, proc, "", nil); err != nil {
 		return fmt.Errorf("mount proc: %w", err)
 	}
 	return hideHost(root, &Spec{MaskedPaths: masked})

@@ -16,6 +16,8 @@ type Spec struct {
 	OOMScoreAdj int
 	// SharedPID, if not 0, is the process (the host's number) whose PID namespace the container joins.
 	SharedPID int
+	// Label is the SELinux label of the files that the container makes; empty is none.
+	Label string `json:",omitempty"`
 	// Users, if not nil, are the container's own; NewPID then asks for a PID namespace among them.
 	Users   *Users `json:",omitempty"`
 	NewPID  bool   `json:",omitempty"`
@@ -40,7 +42,9 @@ type Process struct {
 	Seccomp []byte
 	// AppArmor is the profile that execve takes on; empty means that of this process.
 	AppArmor string `json:",omitempty"`
-	Tty      bool
+	// SELinux is the label that execve takes on; empty means what the policy says.
+	SELinux string `json:",omitempty"`
+	Tty     bool
 }
 
 // User is the user to run as. UID and GID win over Name; names are looked up in the container's own files.

@@ -86,6 +86,9 @@ func (s *stage) open() (err error) {
 	if err := openSysfs(s.Spec, s.Trees); err != nil {
 		return err
 	}
+	if err := openQueues(s.Spec, s.Trees); err != nil {
+		return err
+	}
 	root, err := mountRoot(s.Spec)
 	if err != nil {
 		return err
@@ -141,7 +144,7 @@ func runInside() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("death signal: %w", err)
 	}
-	if err := confine(s.Spec.Process.AppArmor); err != nil {
+	if err := confine(&s.Spec.Process); err != nil {
 		return err
 	}
 	target, err := openNamespace(s.Spec.SharedPID)
