@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/selinux"
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes"
@@ -51,7 +52,7 @@ func (a *agent) openDrivers(ctx context.Context, children *sync.WaitGroup) (err 
 	dirs := podconfig.Dirs{Root: a.DataDir}
 	a.csi, err = csi.New(ctx, csi.Config{
 		NodeName: a.NodeName, Client: a.Client, Dirs: dirs, Nodes: a.csiNode, BuiltIn: []string{localvolume.Driver}, Node: a.ownNode,
-		Changed: a.look, Events: events.NewRecorder(ctx, a.Client, a.NodeName), Logger: a.Logger,
+		FileLabel: selinux.New().FilesOf, Changed: a.look, Events: events.NewRecorder(ctx, a.Client, a.NodeName), Logger: a.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)

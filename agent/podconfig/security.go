@@ -231,6 +231,11 @@ func capabilities(c *corev1.Capabilities) *runtimeapi.Capability {
 	return &runtimeapi.Capability{AddCapabilities: names(c.Add), DropCapabilities: names(c.Drop)}
 }
 
+// SELinux is what a container says of its label, or its pod for it; nil if neither does.
+func SELinux(pod *corev1.Pod, c *corev1.Container) *runtimeapi.SELinuxOption {
+	return selinux(effective(pod, c).SELinuxOptions)
+}
+
 func selinux(o *corev1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	if o == nil {
 		return nil

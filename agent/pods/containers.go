@@ -246,18 +246,18 @@ func (w *worker) containerConfig(
 	volumeImages map[string]*runtimeapi.Image,
 ) (*runtimeapi.ContainerConfig, error) {
 	w.mu.Lock()
-	paths := w.notes.paths
+	places := w.notes.places
 	w.mu.Unlock()
 	ips := podIPs(v.pod, v.runtime, w.m.HostIPs())
-	if lacks(paths, c) { // an earlier agent mounted them, or an ephemeral container is the first to have one
+	if lacks(places, c) { // an earlier agent mounted them, or an ephemeral container is the first to have one
 		var err error
-		if paths, err = w.mountVolumes(ctx, v, ips, false); err != nil {
+		if places, err = w.mountVolumes(ctx, v, ips, false); err != nil {
 			return nil, err
 		}
 	}
 	in := podconfig.ContainerInput{
 		EnvInput: podconfig.EnvInput{
-			Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs(), Allocatable: w.m.Allocatable(), File: fileOf(paths),
+			Pod: v.pod, Objects: w.m.Objects, PodIPs: ips, HostIPs: w.m.HostIPs(), Allocatable: w.m.Allocatable(), File: fileOf(places),
 		},
 		Container: c, Attempt: attempt, Image: image,
 		SeccompDir: w.m.Dirs.Seccomp(), SeccompDefault: w.m.SeccompDefault, Target: target(v, c.Name),
@@ -267,11 +267,11 @@ func (w *worker) containerConfig(
 	if err != nil {
 		return nil, err
 	}
-	cfg.Mounts, err = w.mounts(v, c, attempt, volumes.MountInput{Paths: paths, Images: volumeImages}, cfg.Envs)
+	cfg.Mounts, err = w.mounts(v, c, attempt, volumes.MountInput{Places: places, Images: volumeImages}, cfg.Envs)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Devices, err = w.m.Volumes.Devices(volumes.MountInput{Pod: v.pod, Container: c, Paths: paths})
+	cfg.Devices, err = w.m.Volumes.Devices(volumes.MountInput{Pod: v.pod, Container: c, Places: places})
 	if err != nil {
 		return nil, err
 	}
@@ -294,22 +294,22 @@ func (w *worker) containerConfig(
 	return cfg, os.MkdirAll(filepath.Join(w.m.Dirs.PodLogs(v.pod), c.Name), 0o755)
 }
 
-// lacks tells whether a container has volumes that are not at one of these paths.
-func lacks(paths map[string]string, c *corev1.Container) bool {
+// lacks tells whether a container has volumes that are not at one of these places.
+func lacks(places volumes.Places, c *corev1.Container) bool {
 	return slices.ContainsFunc(volumes.Used(c), func(name string) bool {
-		_, has := paths[name]
+		_, has := places[name]
 		return !has
 	})
 }
 
-// fileOf reads files of the volumes at these paths.
-func fileOf(paths map[string]string) func(volume, path string) ([]byte, error) {
+// fileOf reads files of the volumes at these places.
+func fileOf(places volumes.Places) func(volume, path string) ([]byte, error) {
 	return func(volume, path string) ([]byte, error) {
-		at, ok := paths[volume]
+		at, ok := places[volume]
 		if !ok {
 			return nil, fmt.Errorf("cannot find the volume %q", volume)
 		}
-		return volumes.ReadFile(at, path, podconfig.EnvFileSizeMax)
+		return volumes.ReadFile(at.Path, path, podconfig.EnvFileSizeMax)
 	}
 }
 
@@ -348,7 +348,7 @@ func (w *worker) mounts(
 		if err != nil {
 			return nil, err
 		}
-		mounts = append(mounts, &runtimeapi.Mount{ContainerPath: "/etc/hosts", HostPath: path})
+		mounts = append(mounts, &runtimeapi.Mount{ContainerPath: "/etc/hosts", HostPath: path, SelinuxRelabel: true})
 	}
 	if c.TerminationMessagePath == "" {
 		return mounts, nil
@@ -357,7 +357,7 @@ func (w *worker) mounts(
 	if err := createWritable(path); err != nil {
 		return nil, err
 	}
-	return append(mounts, &runtimeapi.Mount{ContainerPath: c.TerminationMessagePath, HostPath: path}), nil
+	return append(mounts, &runtimeapi.Mount{ContainerPath: c.TerminationMessagePath, HostPath: path, SelinuxRelabel: true}), nil
 }
 
 func mountsAt(c *corev1.Container, path string) bool {

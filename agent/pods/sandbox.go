@@ -151,8 +151,8 @@ func (w *worker) removeOldSandboxes(ctx context.Context, v view) {
 	}
 }
 
-// mountVolumes makes the volumes ready and remembers their paths; setup says that nothing of the pod runs.
-func (w *worker) mountVolumes(ctx context.Context, v view, ips []string, setup bool) (map[string]string, error) {
+// mountVolumes makes the volumes ready and remembers their places; setup says that nothing of the pod runs.
+func (w *worker) mountVolumes(ctx context.Context, v view, ips []string, setup bool) (volumes.Places, error) {
 	if w.m.Contents != nil { // before they are read, so that no change is missed
 		w.m.Contents.Follow(v.pod, w.contentChanged)
 	}
@@ -160,14 +160,14 @@ func (w *worker) mountVolumes(ctx context.Context, v view, ips []string, setup b
 	w.notes.stale = false
 	w.mu.Unlock()
 	in := volumes.Input{Pod: v.pod, PodIPs: ips, HostIPs: w.m.HostIPs(), Allocatable: w.m.Allocatable(), Setup: setup}
-	paths, err := w.m.Volumes.Mount(ctx, in)
+	places, err := w.m.Volumes.Mount(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.notes.paths, w.notes.refreshed = paths, time.Now()
-	return paths, nil
+	w.notes.places, w.notes.refreshed = places, time.Now()
+	return places, nil
 }
 
 // refresh brings volume content up to date; a failure leaves the old content.

@@ -66,7 +66,7 @@ type notes struct {
 	retries     map[string]int
 	podRetryAt  time.Time
 	podRetries  int
-	paths       map[string]string // of volumes, nil before the first mount
+	places      volumes.Places // nil before the first mount
 	refreshed   time.Time
 	stale       bool // the volumes may show what was
 	actuated    actuated

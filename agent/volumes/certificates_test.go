@@ -94,7 +94,7 @@ func TestKeysOfCertificates(t *testing.T) {
 			t.Parallel()
 			s := &shelf{}
 			m, p := certified(t, s, keyType)
-			dir := mount(t, m, p)["a"]
+			dir := mount(t, m, p)["a"].Path
 			request, err := x509.ParseCertificateRequest(s.signer.requests["req-1"].stub)
 			if err != nil || request.CheckSignature() != nil || request.PublicKeyAlgorithm != want {
 				t.Fatalf("request %+v: %v", request, err)
@@ -118,7 +118,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{signer: signer{after: 3 * time.Second}}
 		m, p := certified(t, s, "ECDSAP256")
-		dir := mount(t, m, p)["a"]
+		dir := mount(t, m, p)["a"].Path
 		first := read(t, dir+"/all.pem")
 		for range 17 * 60 { // as the pod's worker does, only less often
 			time.Sleep(time.Minute)
@@ -152,7 +152,7 @@ func TestASignerThatDoesNotAnswer(t *testing.T) {
 				t.Fatalf("after %v: %v", time.Since(before), err)
 			}
 		}
-		dir := mount(t, m, p)["a"]
+		dir := mount(t, m, p)["a"].Path
 		first := read(t, dir+"/all.pem")
 		s.signer.after = 1000 * time.Hour
 		for range 30 * 60 {

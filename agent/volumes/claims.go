@@ -24,31 +24,33 @@ type Local interface {
 	Release(handle string, used func() (bool, error)) error
 }
 
-// claim makes ready the volume of a claim: its path, or that of its block device.
-func (m *Manager) claim(ctx context.Context, in Input, v *corev1.Volume, name string) (string, error) {
+// claim makes ready the volume of a claim: its files, or its block device.
+func (m *Manager) claim(ctx context.Context, in Input, v *corev1.Volume, name string) (Place, error) {
 	var owner *corev1.Pod
 	if v.Ephemeral != nil { // the claim must have been made for the pod
 		owner = in.Pod
 	}
 	pv, err := m.Objects.Volume(ctx, in.Pod.Namespace, name, owner)
 	if err != nil {
-		return "", err
+		return Place{}, err
 	}
 	if err := m.mayUse(in.Pod, v, pv); err != nil {
-		return "", err
+		return Place{}, err
 	}
 	if m.hasDriver(pv) {
 		readOnly := v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
-		return m.byDriver(ctx, in, csi.Volume{Name: v.Name, PV: pv, ReadOnly: readOnly})
+		return m.byDriver(ctx, in, v, csi.Volume{PV: pv, ReadOnly: readOnly})
 	}
 	if isBlock(pv) {
-		return m.device(in.Pod, v, pv)
+		path, err := m.device(in.Pod, v, pv)
+		return Place{Path: path}, err
 	}
 	path, owned, err := m.folder(pv)
-	if err != nil || !owned || !in.Setup || readOnlySource(in.Pod, v.Name) {
-		return path, err
+	place := Place{path, owned && !readOnlySource(in.Pod, v.Name)}
+	if err != nil || !place.Relabel || !in.Setup {
+		return place, err
 	}
-	return path, m.setGroup(ctx, in.Pod, path)
+	return place, m.setGroup(ctx, in.Pod, path)
 }
 
 // mayUse: the scheduler saw to both, but a pod may have named its node itself.
@@ -88,7 +90,7 @@ func uses(pod *corev1.Pod, name string) (mounted, device bool) {
 	return mounted, device
 }
 
-// folder is where the files of a persistent volume are. Those of a hostPath keep their owner, as with a kubelet.
+// folder is where the files of a persistent volume are. Those of a hostPath keep their owner and label, as with a kubelet.
 func (m *Manager) folder(pv *corev1.PersistentVolume) (path string, owned bool, err error) {
 	switch {
 	case pv.Spec.HostPath != nil:

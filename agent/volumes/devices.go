@@ -20,7 +20,7 @@ const devicesDir = "volumeDevices"
 func (m *Manager) Devices(in MountInput) ([]*runtimeapi.Device, error) {
 	var out []*runtimeapi.Device
 	for _, d := range in.Container.VolumeDevices {
-		path, ok := in.Paths[d.Name]
+		place, ok := in.Places[d.Name]
 		if !ok {
 			return nil, fmt.Errorf("cannot find volume %q to pass into container %q", d.Name, in.Container.Name)
 		}
@@ -28,7 +28,7 @@ func (m *Manager) Devices(in MountInput) ([]*runtimeapi.Device, error) {
 		if readOnlySource(in.Pod, d.Name) {
 			permissions = "r"
 		}
-		out = append(out, &runtimeapi.Device{ContainerPath: d.DevicePath, HostPath: path, Permissions: permissions})
+		out = append(out, &runtimeapi.Device{ContainerPath: d.DevicePath, HostPath: place.Path, Permissions: permissions})
 	}
 	return out, nil
 }

@@ -24,17 +24,18 @@ type Drivers interface {
 }
 
 // byDriver has a CSI driver make a volume ready.
-func (m *Manager) byDriver(ctx context.Context, in Input, v csi.Volume) (string, error) {
-	v.Pod = in.Pod
+func (m *Manager) byDriver(ctx context.Context, in Input, of *corev1.Volume, v csi.Volume) (Place, error) {
+	v.Pod, v.Name = in.Pod, of.Name
 	v.Token = func(ctx context.Context, audience string, seconds int64) (string, time.Time, error) {
 		have, err := m.token(ctx, in.Pod, tokenKey{in.Pod.UID, v.Name, "csi/" + audience}, audience, seconds)
 		return have.token, have.expires, err
 	}
 	mounted, err := m.Drivers.Mount(ctx, v)
+	place := Place{mounted.Path, mounted.Relabel && !readOnlySource(in.Pod, of.Name)}
 	if err != nil || !mounted.GiveGroup || !in.Setup {
-		return mounted.Path, err
+		return place, err
 	}
-	return mounted.Path, m.setGroup(ctx, in.Pod, mounted.Path)
+	return place, m.setGroup(ctx, in.Pod, mounted.Path)
 }
 
 // hasDriver tells whether a volume is one of a CSI driver that registers.

@@ -20,8 +20,8 @@ import (
 type MountInput struct {
 	Pod       *corev1.Pod
 	Container *corev1.Container
-	// Paths are those that Mount returned.
-	Paths map[string]string
+	// Places are those that Mount returned.
+	Places Places
 	// Images are those of image volumes, by the volume's name.
 	Images map[string]*runtimeapi.Image
 	// Env expands subPathExpr.
@@ -34,7 +34,7 @@ func (m *Manager) Mounts(in MountInput) ([]*runtimeapi.Mount, error) {
 	var out []*runtimeapi.Mount
 	for i := range c.VolumeMounts {
 		vm := &c.VolumeMounts[i]
-		host, ok := in.Paths[vm.Name]
+		place, ok := in.Places[vm.Name]
 		if !ok {
 			return nil, fmt.Errorf("cannot find volume %q to mount into container %q", vm.Name, c.Name)
 		}
@@ -46,6 +46,7 @@ func (m *Manager) Mounts(in MountInput) ([]*runtimeapi.Mount, error) {
 			out = append(out, imageMount(vm, image, sub))
 			continue
 		}
+		host := place.Path
 		if sub != "" {
 			pinned, err := m.subPath(pod, c.Name, i, host, sub)
 			if err != nil {
@@ -55,7 +56,7 @@ func (m *Manager) Mounts(in MountInput) ([]*runtimeapi.Mount, error) {
 		}
 		out = append(out, &runtimeapi.Mount{
 			ContainerPath: vm.MountPath, HostPath: host,
-			Readonly: vm.ReadOnly || readOnlySource(pod, vm.Name), Propagation: propagation(vm.MountPropagation),
+			Readonly: vm.ReadOnly || readOnlySource(pod, vm.Name), Propagation: propagation(vm.MountPropagation), SelinuxRelabel: place.Relabel,
 		})
 	}
 	return out, nil

@@ -70,7 +70,7 @@ func TestTrustBundles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.projection.Path = "ca.pem"
 			p := podWith(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ClusterTrustBundle: &c.projection}}}})
-			paths, err := newManager(t, s).Mount(t.Context(), Input{Pod: p})
+			places, err := newManager(t, s).Mount(t.Context(), Input{Pod: p})
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("error %v, want %q", err, c.err)
@@ -81,7 +81,7 @@ func TestTrustBundles(t *testing.T) {
 				t.Fatal(err)
 			}
 			var words []string
-			content := read(t, paths["a"]+"/ca.pem")
+			content := read(t, places["a"].Path+"/ca.pem")
 			for _, b := range blocks([]byte(content)) {
 				words = append(words, string(b))
 			}

@@ -100,25 +100,36 @@ type Input struct {
 	Setup bool
 }
 
+// Place is where a volume is on the host.
+type Place struct {
+	// Path is that of the files, or of the block device.
+	Path string
+	// Relabel says that the files are to get the SELinux label of the container, as with a kubelet: they are the pod's.
+	Relabel bool
+}
+
+// Places are those of a pod's volumes, by the pod's names for them.
+type Places map[string]Place
+
 // Mount makes every volume ready that a container of the pod has, or brings its content up to date,
-// and returns the host's path of each by name. As with a kubelet, the others are left alone.
-func (m *Manager) Mount(ctx context.Context, in Input) (map[string]string, error) {
-	paths, used := map[string]string{}, usedBy(in.Pod)
+// and returns where each is. As with a kubelet, the others are left alone.
+func (m *Manager) Mount(ctx context.Context, in Input) (Places, error) {
+	places, used := Places{}, usedBy(in.Pod)
 	for i := range in.Pod.Spec.Volumes {
 		v := &in.Pod.Spec.Volumes[i]
 		if !used[v.Name] {
 			continue
 		}
-		path, err := m.mount(ctx, in, v)
+		place, err := m.mount(ctx, in, v)
 		if _, said := errors.AsType[*csi.StepError](err); said {
 			return nil, err
 		}
 		if err != nil {
 			return nil, &Error{Volume: v.Name, Err: err}
 		}
-		paths[v.Name] = path
+		places[v.Name] = place
 	}
-	return paths, nil
+	return places, nil
 }
 
 // Refreshes reports whether the pod has volumes that Mount brings up to date: their content follows API objects, or a driver
@@ -135,26 +146,29 @@ func (m *Manager) Refreshes(pod *corev1.Pod) bool {
 	return false
 }
 
-func (m *Manager) mount(ctx context.Context, in Input, v *corev1.Volume) (string, error) {
+func (m *Manager) mount(ctx context.Context, in Input, v *corev1.Volume) (Place, error) {
 	switch {
 	case v.HostPath != nil:
-		return v.HostPath.Path, checkHostPath(v.HostPath)
+		return Place{Path: v.HostPath.Path}, checkHostPath(v.HostPath)
 	case v.PersistentVolumeClaim != nil:
 		return m.claim(ctx, in, v, v.PersistentVolumeClaim.ClaimName)
 	case v.Ephemeral != nil:
 		return m.claim(ctx, in, v, in.Pod.Name+"-"+v.Name)
 	case v.Image != nil:
-		return "", nil // the runtime mounts it
+		return Place{}, nil // the runtime mounts it
 	case v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.Projected != nil:
-		return m.content(ctx, in, v)
+		return podsOwn(m.content(ctx, in, v))
 	case v.EmptyDir != nil:
-		return m.emptyDir(in.Pod, v)
+		return podsOwn(m.emptyDir(in.Pod, v))
 	case v.CSI != nil && m.Drivers != nil:
-		return m.byDriver(ctx, in, csi.Volume{Name: v.Name, Inline: v.CSI})
+		return m.byDriver(ctx, in, v, csi.Volume{Inline: v.CSI})
 	default:
-		return "", ErrUnsupported
+		return Place{}, ErrUnsupported
 	}
 }
+
+// podsOwn is the place of files that the agent makes for one pod.
+func podsOwn(path string, err error) (Place, error) { return Place{path, true}, err }
 
 // dir is where a volume lives, named as upstream's.
 func (m *Manager) dir(pod *corev1.Pod, plugin, name string) string {

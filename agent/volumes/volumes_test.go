@@ -33,6 +33,7 @@ type shelf struct {
 	bundles map[string]*certificatesv1.ClusterTrustBundle
 	signer  signer
 	claims  []string // that were looked up
+	volumes map[string]corev1.PersistentVolumeSource
 }
 
 func (s *shelf) ConfigMap(_ context.Context, _, name string) (*corev1.ConfigMap, error) {
@@ -61,6 +62,9 @@ func (s *shelf) Token(context.Context, *corev1.Pod, string, int64) (string, time
 
 func (s *shelf) Volume(_ context.Context, _, claim string, owner *corev1.Pod) (*corev1.PersistentVolume, error) {
 	s.claims = append(s.claims, fmt.Sprint(claim, " owned: ", owner != nil))
+	if source, ok := s.volumes[claim]; ok {
+		return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: source}}, nil
+	}
 	return &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/srv"}}}}, nil
 }
 
@@ -85,13 +89,13 @@ func configMap(name string, items ...corev1.KeyToPath) corev1.VolumeSource {
 	return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items}}
 }
 
-func mount(t *testing.T, m *Manager, p *corev1.Pod) map[string]string {
+func mount(t *testing.T, m *Manager, p *corev1.Pod) Places {
 	t.Helper()
-	paths, err := m.Mount(t.Context(), Input{Pod: p})
+	places, err := m.Mount(t.Context(), Input{Pod: p})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return paths
+	return places
 }
 
 func read(t *testing.T, path string) string {
@@ -122,7 +126,7 @@ func visible(t *testing.T, dir string) []string {
 func TestConfigMapUpdatesAtOnce(t *testing.T) {
 	s := &shelf{maps: map[string]map[string]string{"cm": {"a": "1", "b": "1", "gone": "1"}}}
 	m, p := newManager(t, s), podWith(configMap("cm"))
-	dir := mount(t, m, p)["a"]
+	dir := mount(t, m, p)["a"].Path
 	if read(t, dir+"/a") != "1" {
 		t.Error("first content")
 	}
@@ -160,7 +164,7 @@ func TestModesAndPaths(t *testing.T) {
 	s := &shelf{maps: map[string]map[string]string{"cm": {"k": "v"}}}
 	mode := int32(0o400)
 	m, p := newManager(t, s), podWith(configMap("cm", corev1.KeyToPath{Key: "k", Path: "deep/er/file", Mode: &mode}))
-	dir := mount(t, m, p)["a"]
+	dir := mount(t, m, p)["a"].Path
 	info, err := os.Stat(dir + "/deep/er/file")
 	if err != nil || info.Mode().Perm() != 0o400 {
 		t.Errorf("mode %v, %v", info, err)
@@ -189,7 +193,7 @@ func TestMissingObjects(t *testing.T) {
 		t.Error("a missing key was accepted")
 	}
 	optional := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "nope", Optional: &yes}}
-	if got := visible(t, mount(t, m, podWith(optional))["a"]); len(got) != 0 {
+	if got := visible(t, mount(t, m, podWith(optional))["a"].Path); len(got) != 0 {
 		t.Errorf("optional and missing: %v", got)
 	}
 	if _, err := m.Mount(t.Context(), Input{Pod: podWith(corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}})}); !errors.Is(err, ErrUnsupported) {
@@ -219,9 +223,9 @@ func TestOnlyVolumesThatContainersHaveAreMounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := podWith(configMap("nope"))
 			c.change(&p.Spec)
-			paths, err := newManager(t, &shelf{}).Mount(t.Context(), Input{Pod: p})
-			if tried := err != nil; tried != c.want || len(paths) != 0 {
-				t.Errorf("paths %v, err %v", paths, err)
+			places, err := newManager(t, &shelf{}).Mount(t.Context(), Input{Pod: p})
+			if tried := err != nil; tried != c.want || len(places) != 0 {
+				t.Errorf("paths %v, err %v", places, err)
 			}
 		})
 	}
@@ -234,7 +238,7 @@ func TestClaims(t *testing.T) {
 		corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}},
 		corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}},
 	)
-	if got := mount(t, newManager(t, s), p); got["a"] != "/srv" || got["b"] != "/srv" {
+	if got := mount(t, newManager(t, s), p); got["a"].Path != "/srv" || got["b"].Path != "/srv" {
 		t.Error(got)
 	}
 	if want := []string{"shared owned: false", "p-b owned: true"}; !slices.Equal(s.claims, want) {
@@ -247,7 +251,7 @@ func TestImageVolumes(t *testing.T) {
 	m, p := newManager(t, &shelf{}), podWith(corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "r"}})
 	c := &corev1.Container{VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/v", SubPathExpr: "x/$(POD)"}}}
 	mounts, err := m.Mounts(MountInput{
-		Pod: p, Container: c, Paths: mount(t, m, p), Env: map[string]string{"POD": "web-0"},
+		Pod: p, Container: c, Places: mount(t, m, p), Env: map[string]string{"POD": "web-0"},
 		Images: map[string]*runtimeapi.Image{"a": {Id: "sha256:1"}},
 	})
 	if err != nil {
@@ -267,7 +271,7 @@ func TestProjection(t *testing.T) {
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
 	}}})
 	m := newManager(t, s)
-	dir := mount(t, m, p)["a"]
+	dir := mount(t, m, p)["a"].Path
 	if got := visible(t, dir); !slices.Equal(got, []string{"k", "labels", "pw", "token"}) {
 		t.Errorf("visible = %v", got)
 	}
@@ -298,7 +302,7 @@ func TestTokensAreRenewed(t *testing.T) {
 		if !m.Refreshes(p) {
 			t.Fatal("nobody would come back to it")
 		}
-		dir := mount(t, m, p)["a"]
+		dir := mount(t, m, p)["a"].Path
 		for _, c := range []struct {
 			after time.Duration
 			want  string
@@ -314,7 +318,7 @@ func TestTokensAreRenewed(t *testing.T) {
 
 func TestEmptyDirAndUnmount(t *testing.T) {
 	m, p := newManager(t, &shelf{}), podWith(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
-	dir := mount(t, m, p)["a"]
+	dir := mount(t, m, p)["a"].Path
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o777 {
 		t.Errorf("%v %v", info, err)
 	}
@@ -371,7 +375,7 @@ func TestSubPathsStayInside(t *testing.T) {
 		"evil": false, "evil/passwd": false, "../x": false, "/etc": false, "inside": true, "made/deep": true, "pipe": true,
 	} {
 		c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPath: sub}}}
-		mounts, err := m.Mounts(MountInput{Pod: podWith(), Container: c, Paths: map[string]string{"a": volume}})
+		mounts, err := m.Mounts(MountInput{Pod: podWith(), Container: c, Places: Places{"a": {Path: volume}}})
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", sub, err)
 		}
@@ -387,7 +391,7 @@ func TestNewSubPathsHaveTheModeOfTheirVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPath: "made/deep"}}}
-	if _, err := m.Mounts(MountInput{Pod: podWith(), Container: c, Paths: map[string]string{"a": volume}}); err != nil {
+	if _, err := m.Mounts(MountInput{Pod: podWith(), Container: c, Places: Places{"a": {Path: volume}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"made", "made/deep"} {
@@ -401,7 +405,7 @@ func TestSubPathExpr(t *testing.T) {
 	m, volume := newManager(t, &shelf{}), t.TempDir()
 	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPathExpr: "logs/$(POD)", ReadOnly: true}}}
 	mounts, err := m.Mounts(MountInput{
-		Pod: podWith(), Container: c, Paths: map[string]string{"a": volume}, Env: map[string]string{"POD": "web-0"},
+		Pod: podWith(), Container: c, Places: Places{"a": {Path: volume}}, Env: map[string]string{"POD": "web-0"},
 	})
 	if err != nil || mounts[0].HostPath != filepath.Join(volume, "logs/web-0") || !mounts[0].Readonly {
 		t.Errorf("%v %v", mounts, err)
@@ -442,29 +446,29 @@ func TestRealMounts(t *testing.T) {
 			t.Errorf("mounts left: %v", left)
 		}
 	}()
-	paths := mount(t, m, p)
-	if !isMountPoint(paths["a"]) || !isMountPoint(paths["b"]) {
+	places := mount(t, m, p)
+	if !isMountPoint(places["a"].Path) || !isMountPoint(places["b"].Path) {
 		t.Error("memory volumes and secrets belong on tmpfs")
 	}
 	var huge unix.Statfs_t
-	if err := unix.Statfs(paths["c"], &huge); err != nil || huge.Type != unix.HUGETLBFS_MAGIC || huge.Bsize != 2<<20 || huge.Blocks != 4 {
+	if err := unix.Statfs(places["c"].Path, &huge); err != nil || huge.Type != unix.HUGETLBFS_MAGIC || huge.Bsize != 2<<20 || huge.Blocks != 4 {
 		t.Errorf("four huge pages: %+v, %v", huge, err)
 	}
-	if info, err := os.Stat(paths["c"]); err != nil || info.Mode().Perm() != 0o750 {
+	if info, err := os.Stat(places["c"].Path); err != nil || info.Mode().Perm() != 0o750 {
 		t.Error(info.Mode(), err)
 	}
 	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "b", MountPath: "/pw", SubPath: "pw"}, {Name: "a", MountPath: "/d", SubPath: "dir"}}}
-	mounts, err := m.Mounts(MountInput{Pod: p, Container: c, Paths: paths})
+	mounts, err := m.Mounts(MountInput{Pod: p, Container: c, Places: places})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if read(t, mounts[0].HostPath) != "x" {
 		t.Error("the pinned file has other content")
 	}
-	if err := os.Remove(paths["a"] + "/dir"); err != nil {
+	if err := os.Remove(places["a"].Path + "/dir"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("/etc", paths["a"]+"/dir"); err != nil {
+	if err := os.Symlink("/etc", places["a"].Path+"/dir"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(mounts[1].HostPath + "/passwd"); err == nil {
@@ -480,7 +484,7 @@ func TestKeysAreForTheirUser(t *testing.T) {
 	m, p := certified(t, &shelf{}, "ED25519")
 	user := int64(1234)
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: &user}
-	dir := mount(t, m, p)["a"]
+	dir := mount(t, m, p)["a"].Path
 	info, err := os.Stat(dir + "/key.pem")
 	if err != nil || info.Mode().Perm() != 0o600 || ownerOf(info) != 1234 {
 		t.Errorf("mode %v owner %d: %v", info.Mode(), ownerOf(info), err)

@@ -16,7 +16,7 @@ func (t *task) capability() *spec.VolumeCapability {
 		c.AccessType = &spec.VolumeCapability_Block{Block: &spec.VolumeCapability_BlockVolume{}}
 		return c
 	}
-	mount := &spec.VolumeCapability_MountVolume{FsType: t.source.fsType, MountFlags: t.source.options}
+	mount := &spec.VolumeCapability_MountVolume{FsType: t.source.fsType, MountFlags: t.mountOptions()}
 	if group := fsGroup(t.Pod); group != nil && t.can(spec.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP) {
 		mount.VolumeMountGroup = strconv.FormatInt(*group, 10)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/tools/cache"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
@@ -20,7 +21,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/volumes/csinode"
 )
 
-// Config of a Manager. All but Dial, BuiltIn and Changed is required.
+// Config of a Manager. All but Dial, BuiltIn, FileLabel and Changed is required.
 type Config struct {
 	NodeName string
 	Client   kubernetes.Interface
@@ -31,6 +32,8 @@ type Config struct {
 	BuiltIn []string
 	// Node is our Node, nil before it is known.
 	Node func() *corev1.Node
+	// FileLabel is the SELinux label of the files of containers that ask for this; "" if the runtime chooses it. nil has none.
+	FileLabel func(*runtimeapi.SELinuxOption) (string, error)
 	// Changed is called when InUse has changed.
 	Changed func()
 	Events  events.Recorder
@@ -103,8 +106,8 @@ type Volume struct {
 type Mounted struct {
 	// Path is that of the files, or of the block device.
 	Path string
-	// GiveGroup says that the files are to be given to the pod's fsGroup.
-	GiveGroup bool
+	// GiveGroup says that the files are to be given to the pod's fsGroup, Relabel that they are to get its SELinux label.
+	GiveGroup, Relabel bool
 }
 
 // Mount makes a volume ready for a pod, or does what is due for one that is.
@@ -121,7 +124,7 @@ func (m *Manager) Mount(ctx context.Context, v Volume) (Mounted, error) {
 	if err != nil {
 		return Mounted{}, err
 	}
-	return Mounted{Path: t.paths.target(v.Pod.UID), GiveGroup: t.givesGroup()}, nil
+	return Mounted{Path: t.paths.target(v.Pod.UID), GiveGroup: t.givesGroup(), Relabel: !t.paths.block && t.label == ""}, nil
 }
 
 // look tells whether the pod has the volume and nothing is due but that it may have grown. It needs no driver otherwise: pods run
@@ -159,6 +162,9 @@ func (m *Manager) mount(ctx context.Context, t *task, v *volume) (err error) {
 		return stepError("MountVolume.SetUp", t.specName(), fmt.Errorf("another call about the volume is under way: %w", err))
 	}
 	defer v.end()
+	if err := m.agree(ctx, t, v); err != nil {
+		return stepError("MountVolume.SetUp", t.specName(), err)
+	}
 	if err := m.stage(ctx, t, v); err != nil {
 		return stepError(t.step("MountVolume.MountDevice", "MapVolume.SetUpDevice"), t.specName(), err)
 	}

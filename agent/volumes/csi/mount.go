@@ -29,7 +29,7 @@ func (m *Manager) stage(ctx context.Context, t *task, v *volume) error {
 	if err != nil {
 		return err
 	}
-	data := t.paths.record(m.NodeName)
+	data := t.record(m.NodeName)
 	if err := data.save(t.paths.stagingRecord()); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (m *Manager) publish(ctx context.Context, t *task, v *volume) error {
 	if err != nil {
 		return err
 	}
-	data := t.paths.record(m.NodeName)
+	data := t.record(m.NodeName)
 	if err := data.save(t.paths.podRecord(t.Pod.UID)); err != nil {
 		return err
 	}

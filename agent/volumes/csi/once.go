@@ -19,12 +19,20 @@ func (m *Manager) onlyOne(t *task, v *volume) error {
 	if !slices.Contains(t.source.access, corev1.ReadWriteOncePod) {
 		return nil
 	}
-	for _, other := range m.others(v, t.Pod.UID) {
-		if _, err := os.Stat(t.paths.podRecord(other)); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(err, errInUse)
-		}
+	if taken, err := m.taken(t, v); taken || err != nil {
+		return errors.Join(err, errInUse)
 	}
 	return nil
+}
+
+// taken tells whether the record of another pod is there: the volume is published to it, or may be.
+func (m *Manager) taken(t *task, v *volume) (bool, error) {
+	for _, other := range m.others(v, t.Pod.UID) {
+		if _, err := os.Stat(t.paths.podRecord(other)); !errors.Is(err, fs.ErrNotExist) {
+			return true, err
+		}
+	}
+	return false, nil
 }
 
 // others are the pods beside one that have a volume, or want it.

@@ -22,10 +22,14 @@ type record struct {
 	Node         string                        `json:"nodeName,omitempty"`
 	AttachmentID string                        `json:"attachmentID,omitempty"`
 	Mode         storagev1.VolumeLifecycleMode `json:"volumeLifecycleMode,omitempty"`
+	Label        string                        `json:"seLinuxMountContext,omitempty"`
 }
 
-func (p paths) record(node string) record {
-	r := record{SpecName: p.specName, Handle: p.id.handle, Driver: p.id.driver, Node: node, Mode: storagev1.VolumeLifecyclePersistent}
+func (t *task) record(node string) record {
+	p := t.paths
+	r := record{
+		SpecName: p.specName, Handle: p.id.handle, Driver: p.id.driver, Node: node, Mode: storagev1.VolumeLifecyclePersistent, Label: t.label,
+	}
 	if p.inline {
 		r.Mode = storagev1.VolumeLifecycleEphemeral
 	}
@@ -64,9 +68,15 @@ func (m *Manager) pathsOf(i id, specName string, block, inline bool) paths {
 	return paths{root: m.root(), pods: m.Dirs.Pods(), id: i, specName: specName, block: block, inline: inline}
 }
 
+// recorded is what a record says of a volume: its places, and the SELinux label with which it is mounted.
+type recorded struct {
+	paths
+	label string
+}
+
 // publishedTo are the volumes of which there is a record in a pod's directory.
-func (m *Manager) publishedTo(pod types.UID) ([]paths, error) {
-	var found []paths
+func (m *Manager) publishedTo(pod types.UID) ([]recorded, error) {
+	var found []recorded
 	for _, kind := range []string{"volumes", blockFolder} {
 		files, err := filepath.Glob(filepath.Join(m.Dirs.Pods(), string(pod), kind, pluginFolder, "*", recordFile))
 		if err != nil {
@@ -78,7 +88,7 @@ func (m *Manager) publishedTo(pod types.UID) ([]paths, error) {
 				return nil, err
 			}
 			name, inline := filepath.Base(filepath.Dir(file)), r.Mode == storagev1.VolumeLifecycleEphemeral
-			found = append(found, m.pathsOf(id{r.Driver, r.Handle}, name, kind == blockFolder, inline))
+			found = append(found, recorded{m.pathsOf(id{r.Driver, r.Handle}, name, kind == blockFolder, inline), r.Label})
 		}
 	}
 	return found, nil
@@ -98,7 +108,7 @@ func (m *Manager) load() error {
 			continue
 		}
 		for _, p := range found {
-			m.known(p).pods[uid] = true
+			m.known(p.paths, p.label).pods[uid] = true
 		}
 	}
 	return m.loadStaged()
@@ -116,15 +126,16 @@ func (m *Manager) loadStaged() error {
 				m.Logger.Error("a staged CSI volume is not known any more", "err", err)
 				continue
 			}
-			m.known(m.pathsOf(id{r.Driver, r.Handle}, r.SpecName, filepath.Base(filepath.Dir(file)) == "data", false))
+			m.known(m.pathsOf(id{r.Driver, r.Handle}, r.SpecName, filepath.Base(filepath.Dir(file)) == "data", false), r.Label)
 		}
 	}
 	return nil
 }
 
-func (m *Manager) known(p paths) *volume {
+func (m *Manager) known(p paths, label string) *volume {
 	if m.volumes[p.id] == nil {
 		m.volumes[p.id] = newVolume(p)
+		m.volumes[p.id].label = label
 	}
 	return m.volumes[p.id]
 }

@@ -26,14 +26,16 @@ type task struct {
 	// source is what both forms of a volume say.
 	source         source
 	publishContext map[string]string
+	// label is the SELinux label with which it is mounted, "" for none.
+	label string
 }
 
 // driverInfo is what the cluster says of a driver in its CSIDriver object. The zero value is that of upstream's defaults for
 // a driver without one, but for attach.
 type driverInfo struct {
-	attach, podInfo, republish, tokensInSecrets bool
-	tokens                                      []storagev1.TokenRequest
-	group                                       storagev1.FSGroupPolicy
+	attach, podInfo, republish, tokensInSecrets, mountsLabelled bool
+	tokens                                                      []storagev1.TokenRequest
+	group                                                       storagev1.FSGroupPolicy
 }
 
 // source is what a volume says of itself, wherever it is written.
@@ -71,7 +73,8 @@ func (m *Manager) task(ctx context.Context, v Volume) (*task, error) {
 	}
 	t.info = infoOf(object)
 	t.info.attach = t.info.attach && v.PV != nil
-	return t, nil
+	t.label, err = m.mountLabel(t)
+	return t, err
 }
 
 func sourceOf(v *Volume) source {
@@ -125,6 +128,7 @@ func infoOf(object *storagev1.CSIDriver) driverInfo {
 	s := &object.Spec
 	info.attach = s.AttachRequired == nil || *s.AttachRequired
 	info.podInfo, info.republish = isTrue(s.PodInfoOnMount), isTrue(s.RequiresRepublish)
+	info.mountsLabelled = isTrue(s.SELinuxMount)
 	info.tokens, info.tokensInSecrets = s.TokenRequests, isTrue(s.ServiceAccountTokenInSecrets)
 	if s.FSGroupPolicy != nil {
 		info.group = *s.FSGroupPolicy

@@ -21,7 +21,7 @@ func (m *Manager) Unmount(ctx context.Context, pod types.UID) error {
 	}
 	var failed []error
 	for _, p := range found {
-		if err := m.unpublish(ctx, p, pod); err != nil {
+		if err := m.unpublish(ctx, p.paths, pod); err != nil {
 			failed = append(failed, fmt.Errorf("UnmountVolume.TearDown failed for volume %q : %w", p.specName, err))
 		}
 	}

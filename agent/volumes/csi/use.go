@@ -24,9 +24,10 @@ type volume struct {
 	paths paths
 	// turn holds one while a call about the volume is under way.
 	turn chan struct{}
-	// staged and published are what this run has seen done; whoever has the turn reads and writes them.
+	// staged and published are what this run has seen done, label is with which SELinux label; whoever has the turn reads and writes them.
 	staged    bool
 	published map[types.UID]bool
+	label     string
 	// pods use the volume, from before it is published to after it is unpublished. Manager.mu guards it.
 	pods map[types.UID]bool
 	// unstaging: a goroutine is about to. Manager.mu guards it.

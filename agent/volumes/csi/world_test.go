@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi"
@@ -70,6 +71,7 @@ func (w *world) start() {
 	m, err := csi.New(ctx, csi.Config{
 		NodeName: "n", Client: w.client, Dirs: w.dirs, Nodes: csinode.New(w.client, "n", logger), BuiltIn: []string{"ours"},
 		Node: func() *corev1.Node { return w.node }, Events: w.events, Logger: logger,
+		FileLabel: func(o *runtimeapi.SELinuxOption) (string, error) { return o.GetLevel(), nil },
 	})
 	if err != nil {
 		w.t.Fatal(err)
