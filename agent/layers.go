@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"io"
+	"iter"
 	"net"
 	"strconv"
 
@@ -16,8 +17,8 @@ import (
 // Layers is a store of images that shares their layers with other nodes'.
 type Layers interface {
 	kubeletapi.Layers
-	// SetLayerPeers says how layers of other nodes are had.
-	SetLayerPeers(func(ctx context.Context, digest string) (io.ReadCloser, error))
+	// SetLayerPeers says how layers of other nodes are had: as by peers.Client.Layer.
+	SetLayerPeers(func(ctx context.Context, digest string, claim func(fetching bool)) iter.Seq[io.ReadCloser])
 }
 
 // shareLayers has the store ask other nodes before registries.
@@ -29,20 +30,28 @@ func (a *agent) shareLayers(watch *nodeWatch) {
 	a.Layers.SetLayerPeers(client.Layer)
 }
 
-// agents are the addresses of the agents of other nodes that are Ready.
-func (w *nodeWatch) agents() (all []string) {
+// agents are the addresses of this node's agent and of those of other nodes that are Ready.
+func (w *nodeWatch) agents() (self string, others []string) {
 	nodes, _ := w.lister.List(labels.Everything()) // a cache knows no errors
 	for _, n := range nodes {
-		port := n.Status.DaemonEndpoints.KubeletEndpoint.Port
-		if n.Name == w.self || port == 0 || isSimulated(n) || !isReady(n) {
-			continue
-		}
-		for _, address := range n.Status.Addresses {
-			if address.Type == corev1.NodeInternalIP {
-				all = append(all, net.JoinHostPort(address.Address, strconv.Itoa(int(port))))
-				break
-			}
+		address := agentAddress(n)
+		switch {
+		case n.Name == w.self:
+			self = address
+		case address != "" && !isSimulated(n) && isReady(n):
+			others = append(others, address)
 		}
 	}
-	return all
+	return self, others
+}
+
+// agentAddress is empty if the Node tells of no agent.
+func agentAddress(n *corev1.Node) string {
+	port := n.Status.DaemonEndpoints.KubeletEndpoint.Port
+	for _, address := range n.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP && port != 0 {
+			return net.JoinHostPort(address.Address, strconv.Itoa(int(port)))
+		}
+	}
+	return ""
 }

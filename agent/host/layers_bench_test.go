@@ -4,18 +4,10 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"io"
-	"log"
 	"net"
-	"net/http/httptest"
 	"os"
 	"testing"
 	"time"
-
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/random"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -30,55 +22,28 @@ func BenchmarkLayerFromPeer(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("needs root: files of layers have owners")
 	}
-	cluster, err := trust.NewCA(time.Now())
-	if err != nil {
+	cluster := newCA(b)
+	registry := newLayerRegistry(b, layerBytes, 1)
+	store, digest := openStore(b), registry.layers[0].String()
+	if _, err := store.Pull(b.Context(), registry.ref, images.Auth{}); err != nil {
 		b.Fatal(err)
 	}
-	store, layer := stored(b)
-	client := peerOf(b, cluster, serveLayers(b, cluster, store))
+	client := peerOf(b, cluster, "", serveLayers(b, b.Context(), cluster, store))
 	var fromPeer, copied time.Duration
 	for b.Loop() {
 		began := time.Now()
-		content, err := client.Layer(b.Context(), layer.String())
-		if err != nil {
-			b.Fatal(err)
+		for content := range client.Layer(b.Context(), digest, func(bool) {}) {
+			if n, err := io.Copy(io.Discard, content); err != nil || n < layerBytes {
+				b.Fatal(n, err)
+			}
+			_ = content.Close()
+			break
 		}
-		if n, err := io.Copy(io.Discard, content); err != nil || n < layerBytes {
-			b.Fatal(n, err)
-		}
-		_ = content.Close()
 		fromPeer += time.Since(began)
 		copied += copyByTLS(b, cluster)
 	}
 	b.ReportMetric(copied.Seconds()/fromPeer.Seconds(), "x-tls-copy")
 	b.ReportMetric(layerBytes/1e6*float64(b.N)/fromPeer.Seconds(), "MB/s")
-}
-
-// stored is a store with an image of one layer.
-func stored(b *testing.B) (*images.Store, v1.Hash) {
-	b.Helper()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	b.Cleanup(server.Close)
-	image, err := random.Image(layerBytes, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
-	ref, err := name.ParseReference(server.Listener.Addr().String() + "/team/app:v1")
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := remote.Write(ref, image); err != nil {
-		b.Fatal(err)
-	}
-	store := openStore(b)
-	if _, err := store.Pull(b.Context(), ref.Name(), images.Auth{}); err != nil {
-		b.Fatal(err)
-	}
-	file, err := image.ConfigFile()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return store, file.RootFS.DiffIDs[0]
 }
 
 // copyByTLS is how long as many bytes take from memory to nowhere.

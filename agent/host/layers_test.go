@@ -3,14 +3,17 @@ package host
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -30,61 +34,120 @@ import (
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
-// TestLayersComeFromOtherNodes: the second node has all layers from the first one's port, by its certificate; a machine without one has
-// nothing there. The registry gives what an image is made of to both, and its layers once.
-func TestLayersComeFromOtherNodes(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: files of layers have owners")
-	}
-	server := &layerCounter{handler: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
-	remoteSide := httptest.NewServer(server)
-	defer remoteSide.Close()
-	image, err := random.Image(200_000, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref, err := name.ParseReference(strings.TrimPrefix(remoteSide.URL, "http://") + "/team/app:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.Write(ref, image); err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	cluster, err := trust.NewCA(now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, second := openStore(t), openStore(t)
-	at := serveLayers(t, cluster, first)
-	second.SetLayerPeers(peerOf(t, cluster, at).Layer)
-	for _, store := range []*images.Store{first, second} {
-		if _, err := store.Pull(t.Context(), ref.Name(), images.Auth{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if counts := server.counts(); len(counts) != 3 {
+// TestLayersAreFetchedOnce: five nodes that pull at once have each layer from the registry once, and a sixth that comes later none.
+func TestLayersAreFetchedOnce(t *testing.T) {
+	registry := newLayerRegistry(t, 200_000, 3)
+	cluster := newCA(t)
+	nodes := startNodes(t, cluster, 6)
+	pullAll(t, registry.ref, nodes[:5])
+	pullAll(t, registry.ref, nodes[5:])
+	counts := registry.counts()
+	if len(counts) != 3 {
 		t.Errorf("layers were fetched: %v", counts)
-	} else {
-		for digest, n := range counts {
-			if n != 1 {
-				t.Errorf("%s was fetched %d times", digest, n)
-			}
+	}
+	for digest, n := range counts {
+		if n != 1 {
+			t.Errorf("%s was fetched %d times", digest, n)
 		}
 	}
-	stranger, err := trust.NewCA(now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for who, authority := range map[string]*trust.CA{"a node of another cluster": stranger, "nobody": nil} {
-		if _, err := peerOf(t, authority, at).Layer(t.Context(), file.RootFS.DiffIDs[0].String()); err == nil {
+	for who, authority := range map[string]*trust.CA{"a node of another cluster": newCA(t), "nobody": nil} {
+		client := peerOf(t, authority, "other:1", nodes[0].address)
+		for range client.Layer(t.Context(), registry.layers[0].String(), func(bool) {}) {
 			t.Errorf("%s got a layer", who)
 		}
 	}
+}
+
+// TestTheNodeThatFetchesDies in the middle of a layer: another one begins, and the rest have it from that one.
+func TestTheNodeThatFetchesDies(t *testing.T) {
+	registry := newLayerRegistry(t, 200_000, 1)
+	var once sync.Once
+	begun := make(chan struct{})
+	registry.begins = func(r *http.Request) {
+		once.Do(func() {
+			close(begun)
+			<-r.Context().Done()
+		})
+	}
+	nodes := startNodes(t, newCA(t), 5)
+	for _, n := range nodes {
+		n.pull(registry.ref)
+	}
+	<-begun
+	for _, n := range nodes {
+		if n.store.LayerState(registry.layers[0].String()) == peers.Fetching {
+			n.die()
+		}
+	}
+	died := 0
+	for _, n := range nodes {
+		switch err := <-n.pulled; {
+		case errors.Is(err, context.Canceled):
+			died++
+		case err != nil:
+			t.Error(err)
+		}
+	}
+	if counts := registry.counts(); died != 1 || len(counts) != 1 || slices.Max(slices.Collect(maps.Values(counts))) != 2 {
+		t.Errorf("%d died, layers were fetched: %v", died, counts)
+	}
+}
+
+// layersNode is what of a node has to do with layers. die ends its pull and its port.
+type layersNode struct {
+	store   *images.Store
+	address string
+	ctx     context.Context
+	die     func()
+	pulled  chan error
+}
+
+func (n *layersNode) pull(ref string) {
+	go func() {
+		_, err := n.store.Pull(n.ctx, ref, images.Auth{})
+		n.pulled <- err
+	}()
+}
+
+func pullAll(t testing.TB, ref string, nodes []*layersNode) {
+	t.Helper()
+	for _, n := range nodes {
+		n.pull(ref)
+	}
+	for _, n := range nodes {
+		if err := <-n.pulled; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// startNodes starts nodes of a cluster that know each other.
+func startNodes(t testing.TB, cluster *trust.CA, count int) (all []*layersNode) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: files of layers have owners")
+	}
+	var addresses []string
+	for range count {
+		ctx, die := context.WithCancel(t.Context())
+		n := &layersNode{store: openStore(t), ctx: ctx, die: die, pulled: make(chan error, 1)}
+		n.address = serveLayers(t, ctx, cluster, n.store)
+		all, addresses = append(all, n), append(addresses, n.address)
+		t.Cleanup(die) // before it is waited for
+	}
+	for i, n := range all {
+		n.store.SetLayerPeers(peerOf(t, cluster, n.address, slices.Delete(slices.Clone(addresses), i, i+1)...).Layer)
+	}
+	return all
+}
+
+func newCA(t testing.TB) *trust.CA {
+	t.Helper()
+	ca, err := trust.NewCA(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
 }
 
 func openStore(t testing.TB) *images.Store {
@@ -107,8 +170,8 @@ func (idle) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilt
 	return nil, nil
 }
 
-// serveLayers is the port of a node's agent.
-func serveLayers(t testing.TB, cluster *trust.CA, store *images.Store) (address string) {
+// serveLayers is the port of a node's agent, until ctx ends.
+func serveLayers(t testing.TB, ctx context.Context, cluster *trust.CA, store *images.Store) (address string) {
 	t.Helper()
 	authority, err := cluster.NodeServing()
 	if err != nil {
@@ -130,21 +193,17 @@ func serveLayers(t testing.TB, cluster *trust.CA, store *images.Store) (address 
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
 	var served sync.WaitGroup
 	served.Go(func() {
 		guard := access.New(access.Config{ServersOnly: kubeletapi.ServersOnly, Nodes: kubeletapi.NodesToo, NoTokens: true})
 		_ = kubeletapi.Run(ctx, listener, kubeletapi.Config{Runtime: idle{}, Layers: store, TLS: config, Guard: guard})
 	})
-	t.Cleanup(func() {
-		cancel()
-		served.Wait()
-	})
+	t.Cleanup(served.Wait)
 	return listener.Addr().String()
 }
 
 // peerOf is another node of the cluster, or somebody without a certificate.
-func peerOf(t testing.TB, cluster *trust.CA, at string) *peers.Client {
+func peerOf(t testing.TB, cluster *trust.CA, self string, others ...string) *peers.Client {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true}
 	if cluster != nil {
@@ -160,43 +219,89 @@ func peerOf(t testing.TB, cluster *trust.CA, at string) *peers.Client {
 			t.Fatal(err)
 		}
 	}
-	return peers.New(peers.Config{Nodes: func() []string { return []string{at} }, Path: kubeletapi.LayersPath, TLS: config})
+	nodes := func() (string, []string) { return self, slices.Clone(others) }
+	return peers.New(peers.Config{Nodes: nodes, Path: kubeletapi.LayersPath, TLS: config})
 }
 
-// layerCounter counts how often each large blob is fetched.
-type layerCounter struct {
+// layerRegistry has one image, and counts how often each layer of it is fetched.
+type layerRegistry struct {
 	handler http.Handler
+	ref     string
+	layers  []v1.Hash           // as a node names them
+	begins  func(*http.Request) // if there is one, it is called when the first bytes of a layer have been sent
+
 	mu      sync.Mutex
 	fetched map[string]int
 }
 
-const configBytesMax = 20_000
+func newLayerRegistry(t testing.TB, layerBytes, layers int64) *layerRegistry {
+	t.Helper()
+	image, err := random.Image(layerBytes, layers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &layerRegistry{handler: registry.New(registry.Logger(log.New(io.Discard, "", 0))), layers: file.RootFS.DiffIDs, fetched: map[string]int{}}
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	ref, err := name.ParseReference(strings.TrimPrefix(server.URL, "http://") + "/team/app:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, image); err != nil {
+		t.Fatal(err)
+	}
+	r.ref = ref.Name()
+	return r
+}
 
-func (c *layerCounter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	sent := &sizeWriter{ResponseWriter: w}
-	c.handler.ServeHTTP(sent, r)
-	if r.Method == http.MethodGet && sent.bytes > configBytesMax {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.fetched == nil {
-			c.fetched = map[string]int{}
-		}
-		c.fetched[r.URL.Path]++
+// ServeHTTP implements http.Handler.
+func (l *layerRegistry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		w = &sizeWriter{ResponseWriter: w, large: func() { l.count(r) }}
+	}
+	l.handler.ServeHTTP(w, r)
+}
+
+func (l *layerRegistry) count(r *http.Request) {
+	l.mu.Lock()
+	l.fetched[r.URL.Path]++
+	l.mu.Unlock()
+	if l.begins != nil {
+		l.begins(r)
 	}
 }
 
-func (c *layerCounter) counts() map[string]int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.fetched
+func (l *layerRegistry) counts() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.fetched)
 }
 
+const configBytesMax = 20_000
+
+// sizeWriter tells of an answer that is larger than what an image has beside layers.
 type sizeWriter struct {
 	http.ResponseWriter
+	large func()
 	bytes int
 }
 
-func (w *sizeWriter) Write(p []byte) (int, error) {
-	w.bytes += len(p)
-	return w.ResponseWriter.Write(p)
+// Write implements io.Writer, in parts, so that large is called in the middle.
+func (w *sizeWriter) Write(p []byte) (written int, err error) {
+	for part := range slices.Chunk(p, configBytesMax) {
+		n, err := w.ResponseWriter.Write(part)
+		before := w.bytes
+		written, w.bytes = written+n, before+n
+		if err != nil {
+			return written, err
+		}
+		if before <= configBytesMax && w.bytes > configBytesMax {
+			w.large()
+		}
+	}
+	return written, nil
 }

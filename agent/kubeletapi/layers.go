@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/setpoint-io/setpoint/agent/images/peers"
 )
 
 // LayersPath is where other nodes ask for the tar of a layer, by the digest of that tar.
@@ -21,17 +23,21 @@ const (
 
 // Layers are those of a node's images.
 type Layers interface {
-	HasLayer(digest string) bool
+	LayerState(digest string) peers.State
 	WriteLayer(ctx context.Context, digest string, w io.Writer) error
 }
 
 // NodesToo says which paths other nodes may ask for.
 func NodesToo(path string) bool { return strings.HasPrefix(path, LayersPath) }
 
-// layer sends a layer, or for HEAD says whether there is one. A connection that ends in the middle says that it went wrong.
+// layer sends a layer, or for HEAD says what there is. A connection that ends in the middle says that it went wrong.
 func (s *server) layer(w http.ResponseWriter, r *http.Request) {
-	digest := r.PathValue("digest")
-	if s.Layers == nil || !s.Layers.HasLayer(digest) {
+	digest, state := r.PathValue("digest"), peers.None
+	if s.Layers != nil {
+		state = s.Layers.LayerState(digest)
+	}
+	w.Header().Set(peers.StateHeader, string(state))
+	if state != peers.Here {
 		http.NotFound(w, r)
 		return
 	}

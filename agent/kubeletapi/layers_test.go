@@ -7,12 +7,22 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/setpoint-io/setpoint/agent/images/peers"
 )
 
 // shelf has one layer; it sends half of the layer "broken", and of "waits" nothing before release is closed.
 type shelf struct{ begun, release chan struct{} }
 
-func (s shelf) HasLayer(digest string) bool { return digest != "sha256:none" }
+func (s shelf) LayerState(digest string) peers.State {
+	switch digest {
+	case "sha256:none":
+		return peers.None
+	case "sha256:comes":
+		return peers.Fetching
+	}
+	return peers.Here
+}
 
 func (s shelf) WriteLayer(_ context.Context, digest string, w io.Writer) error {
 	switch digest {

@@ -71,15 +71,18 @@ func (s *Store) addFrom(others *others, image v1.Image, record Image) (Image, er
 func (s *Store) addLayer(others *others, diffID v1.Hash, layer v1.Layer) (uint64, error) {
 	name := layerName(diffID)
 	size, err, _ := s.layers.Do(name, func() (any, error) {
+		coming, end := s.arrives(diffID)
+		defer end() // when it is there
 		return s.fillLayer(name, func(dir string) (uint64, error) {
-			if size, ok, err := s.fromOthers(others, dir, diffID, layer); ok || err != nil {
+			if size, ok, err := s.fromOthers(others, coming, dir, layer); ok || err != nil {
 				return size, err
 			}
+			coming.claim(true)
 			content, err := layer.Uncompressed()
 			if err != nil {
 				return 0, err
 			}
-			return s.unpackVerified(dir, diffID, content)
+			return s.unpackVerified(dir, diffID, fetched{content, coming})
 		})
 	})
 	if err != nil {

@@ -4,7 +4,7 @@
 // go-containerregistry and the standard library. Images come from three places: tar archives in a folder (loaded at
 // start, and looked at again when a wanted image is missing), registries, and directories built on this machine.
 // Images leave as archives, packed anew, and layers for other nodes, as they came (tars.go). Other nodes are asked for layers before
-// a registry is (others.go).
+// a registry is (others.go), and told which ones are about to come (arrivals.go), in the terms of agent/images/peers.
 //
 // It promises: content is checked against its digest before it counts; unpacking never leaves the layer's directory;
 // a layer or record is visible only when complete (rename), so a crash leaves at worst a temporary directory that the

@@ -4,59 +4,71 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// SetLayerPeers says who is asked for layers before a registry is, by the digest of the tar ("sha256:…"), from the next pull on. What
-// they give is checked against the digest that the registry's answers name, so they cannot change an image; and nobody gets a layer
-// here whom the registry gives no manifest.
-func (s *Store) SetLayerPeers(peers func(ctx context.Context, digest string) (io.ReadCloser, error)) {
+const (
+	// othersTime is how long a pull may be about other nodes: what they have not given by then comes from the registry. No node can delay a
+	// pull by more, whatever it says.
+	othersTime = 2 * time.Minute
+	// tarBytesMax is more than the tar of a layer has that may be unpacked: each file takes a header and some padding beside its content.
+	tarBytesMax = 2 * layerBytesMax
+)
+
+// askOthers gives what other nodes send as the tar of a digest, "sha256:…", until the caller has what it should be. It waits for nodes that
+// are about to have it, and says by claim whether it is this node's to fetch.
+type askOthers = func(ctx context.Context, digest string, claim func(fetching bool)) iter.Seq[io.ReadCloser]
+
+// SetLayerPeers says who is asked for layers before a registry is, from the next pull on. What they give is checked against the digest that
+// the registry's answers name, so they cannot change an image; and nobody gets a layer here whom the registry gives no manifest.
+func (s *Store) SetLayerPeers(peers askOthers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.peers = peers
 }
 
-// tarBytesMax is more than the tar of a layer has that may be unpacked: each file takes a header and some padding beside its content.
-const tarBytesMax = 2 * layerBytesMax
-
 // others are the peers for one pull; nil: there are none.
 type others struct {
-	layer func(v1.Hash) (io.ReadCloser, error)
-	pull  *pulling
+	ask  askOthers
+	ctx  context.Context // of what they are asked: it ends before the pull's
+	pull *pulling
 }
 
-func (s *Store) others(ctx context.Context, p *pulling) *others {
+// others may be asked until end.
+func (s *Store) others(ctx context.Context, p *pulling) (o *others, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	peers := s.peers
-	if peers == nil {
-		return nil
+	if s.peers == nil {
+		return nil, func() {}
 	}
-	return &others{func(diffID v1.Hash) (io.ReadCloser, error) { return peers(ctx, diffID.String()) }, p}
+	ctx, cancel := context.WithDeadline(ctx, p.since.Add(othersTime))
+	return &others{s.peers, ctx, p}, cancel
 }
 
-// fromOthers fills a layer's directory; if it is not ok, the directory is empty and the registry is to be asked.
-func (s *Store) fromOthers(others *others, dir string, diffID v1.Hash, layer v1.Layer) (size uint64, ok bool, err error) {
+// fromOthers fills a layer's directory, or says that the registry is to be asked; then the directory is empty.
+func (s *Store) fromOthers(others *others, coming *arrival, dir string, layer v1.Layer) (size uint64, ok bool, err error) {
 	if others == nil {
 		return 0, false, nil
 	}
-	content, err := others.layer(diffID)
-	if err != nil {
-		s.config.Logger.Debug("no other node gives the layer", "layer", diffID.String(), "err", err)
-		return 0, false, nil
+	for content := range others.ask(others.ctx, coming.diffID.String(), coming.claim) {
+		size, err := s.unpackVerified(dir, coming.diffID, &bounded{io.LimitReader(content, s.tarBytesMax), content})
+		if err == nil {
+			if bytes, err := layer.Size(); err == nil {
+				others.pull.bytes.Add(bytes) // as if they had come
+			}
+			return size, true, nil
+		}
+		s.config.Logger.Warn("another node did not give a layer as it should", "layer", coming.diffID.String(), "err", err)
+		if err := emptyFolder(dir); err != nil {
+			return 0, false, err
+		}
 	}
-	size, err = s.unpackVerified(dir, diffID, &bounded{io.LimitReader(content, s.tarBytesMax), content})
-	if err != nil {
-		s.config.Logger.Warn("the registry is asked for a layer that another node did not give as it should", "layer", diffID.String(), "err", err)
-		return 0, false, emptyFolder(dir)
-	}
-	if bytes, err := layer.Size(); err == nil {
-		others.pull.bytes.Add(bytes) // as if they had come
-	}
-	return size, true, nil
+	return 0, false, nil
 }
 
 // bounded is a tar of another node, which may have no end: only its digest says what it should be.

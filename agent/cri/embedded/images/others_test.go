@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"log"
 	"math/rand/v2"
 	"net/http"
@@ -15,11 +16,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/setpoint-io/setpoint/agent/images/peers"
 )
 
 func diffIDs(t *testing.T, image v1.Image) []v1.Hash {
@@ -53,7 +58,7 @@ func TestALayerIsHandedOutAsItCame(t *testing.T) {
 	}
 	id := diffIDs(t, image)[0]
 	var out bytes.Buffer
-	if err := s.WriteLayer(t.Context(), id.String(), &out); err != nil || !bytes.Equal(out.Bytes(), layer) || !s.HasLayer(id.String()) {
+	if err := s.WriteLayer(t.Context(), id.String(), &out); err != nil || !bytes.Equal(out.Bytes(), layer) || s.LayerState(id.String()) != peers.Here {
 		t.Errorf("%v; %d bytes of %d", err, out.Len(), len(layer))
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -64,7 +69,7 @@ func TestALayerIsHandedOutAsItCame(t *testing.T) {
 	if err := s.Remove(stored.ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.WriteLayer(t.Context(), id.String(), io.Discard); !errors.Is(err, ErrNotFound) || s.HasLayer(id.String()) {
+	if err := s.WriteLayer(t.Context(), id.String(), io.Discard); !errors.Is(err, ErrNotFound) || s.LayerState(id.String()) != peers.None {
 		t.Errorf("removed: %v", err)
 	}
 	if left, _ := os.ReadDir(s.tarsDir()); len(left) > 0 {
@@ -83,8 +88,8 @@ func TestALayerThatCannotBeNoted(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(s.LayersDir(), stored.Layers[0], "twice")); string(text) != "2" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if id := diffIDs(t, image)[0]; s.HasLayer(id.String()) {
-		t.Error("it is handed out")
+	if state := s.LayerState(diffIDs(t, image)[0].String()); state != peers.Unshared {
+		t.Errorf("others are told %q", state)
 	}
 	if left, _ := os.ReadDir(s.tarsDir()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -124,30 +129,33 @@ func TestPeersAreAskedFirst(t *testing.T) {
 		err := other.WriteLayer(t.Context(), id.String(), &out)
 		return io.NopCloser(&out), err
 	}
+	none := func(v1.Hash) (io.ReadCloser, error) { return nil, ErrNotFound }
 	for what, test := range map[string]struct {
 		layer     func(v1.Hash) (io.ReadCloser, error)
+		second    func(v1.Hash) (io.ReadCloser, error) // of another node
 		fromThere bool
 	}{
-		"as it should be": {given, true},
-		"none":            {func(v1.Hash) (io.ReadCloser, error) { return nil, ErrNotFound }, false},
+		"as it should be":              {given, none, true},
+		"none":                         {none, none, false},
+		"no tar, then as it should be": {func(v1.Hash) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("hello")), nil }, given, true},
 		"another layer": {func(v1.Hash) (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(layerTar(t, entry{name: "evil", content: "evil", mode: 0o4755}))), nil
-		}, false},
+		}, none, false},
 		"half of it": {func(id v1.Hash) (io.ReadCloser, error) {
 			whole, err := given(id)
 			return struct {
 				io.Reader
 				io.Closer
 			}{io.LimitReader(whole, 1000), whole}, err
-		}, false},
+		}, none, false},
 		"a tar without an end": {func(id v1.Hash) (io.ReadCloser, error) {
 			whole, err := given(id)
 			return struct {
 				io.Reader
 				io.Closer
 			}{io.MultiReader(whole, zeros{}), whole}, err
-		}, false},
-		"no tar": {func(v1.Hash) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("hello")), nil }, false},
+		}, none, false},
+		"no tar": {func(v1.Hash) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("hello")), nil }, none, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var sent atomic.Int64
@@ -163,12 +171,21 @@ func TestPeersAreAskedFirst(t *testing.T) {
 			sent.Store(0)
 			s := openStore(t, t.TempDir(), "")
 			s.tarBytesMax = 1 << 20
-			s.SetLayerPeers(func(_ context.Context, digest string) (io.ReadCloser, error) {
+			s.SetLayerPeers(func(ctx context.Context, digest string, _ func(bool)) iter.Seq[io.ReadCloser] {
 				id, err := v1.NewHash(digest)
 				if err != nil {
 					t.Error(err)
 				}
-				return test.layer(id)
+				if until, ok := ctx.Deadline(); !ok || time.Until(until) > othersTime {
+					t.Error("nothing ends the time for other nodes")
+				}
+				return func(yield func(io.ReadCloser) bool) {
+					for _, layer := range []func(v1.Hash) (io.ReadCloser, error){test.layer, test.second} {
+						if content, err := layer(id); err == nil && !yield(content) {
+							return
+						}
+					}
+				}
 			})
 			pulled, err := s.Pull(t.Context(), ref.Name(), Auth{})
 			if err != nil {
@@ -183,11 +200,37 @@ func TestPeersAreAskedFirst(t *testing.T) {
 			if entries, _ := os.ReadDir(filepath.Join(s.LayersDir(), pulled.Layers[0])); len(entries) != 1 {
 				t.Errorf("the layer has %v", entries)
 			}
-			if id := diffIDs(t, image)[0]; !s.HasLayer(id.String()) {
+			if id := diffIDs(t, image)[0]; s.LayerState(id.String()) != peers.Here {
 				t.Error("the next node cannot have it from this one")
 			}
 		})
 	}
+}
+
+// TestWhatOthersAreToldOfAFetch: they wait for as long as something comes.
+func TestWhatOthersAreToldOfAFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var coming *arrival
+		told := func(want peers.State) {
+			t.Helper()
+			if got := coming.state(); got != want {
+				t.Errorf("%q instead of %q", got, want)
+			}
+		}
+		told(peers.None)
+		coming = &arrival{}
+		told(peers.Wanted)
+		coming.claim(true)
+		told(peers.Fetching)
+		time.Sleep(newsTime + time.Second)
+		told(peers.None)
+		if _, err := (fetched{io.NopCloser(zeros{}), coming}).Read(make([]byte, 1)); err != nil {
+			t.Error(err)
+		}
+		told(peers.Fetching)
+		coming.claim(false)
+		told(peers.Wanted)
+	})
 }
 
 // zeros has no end.
@@ -208,7 +251,7 @@ func FuzzNotes(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		if id := diffIDs(t, image)[0]; s.HasLayer(id.String()) {
+		if id := diffIDs(t, image)[0]; s.LayerState(id.String()) == peers.Here {
 			if err := s.WriteLayer(t.Context(), id.String(), &out); err != nil || !bytes.Equal(out.Bytes(), layer) {
 				t.Errorf("%v: %d bytes of %d", err, out.Len(), len(layer))
 			}

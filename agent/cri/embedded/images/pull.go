@@ -118,7 +118,9 @@ func (s *Store) fetchAt(ctx context.Context, at registries.Endpoint, ref name.Re
 	if tag != "" {
 		tags = []string{normal}
 	}
-	return s.addFrom(s.others(ctx, p), image, Image{Tags: tags, Digests: digests})
+	others, end := s.others(ctx, p)
+	defer end()
+	return s.addFrom(others, image, Image{Tags: tags, Digests: digests})
 }
 
 // splitName cuts a normalised reference; tag is empty for a reference by digest.

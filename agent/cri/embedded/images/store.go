@@ -2,11 +2,9 @@ package images
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -65,7 +63,7 @@ type Image struct {
 	Pinned bool
 }
 
-// Store is the set of images on this node. mu guards images, pulling and peers.
+// Store is the set of images on this node. mu guards images, pulling, peers and coming.
 type Store struct {
 	config  Config
 	mu      sync.Mutex
@@ -75,14 +73,18 @@ type Store struct {
 	pulls   singleflight.Group
 	pulling map[*pulling]bool
 	loading sync.Mutex
-	peers   func(ctx context.Context, digest string) (io.ReadCloser, error)
+	peers   askOthers
+	coming  map[string]*arrival // by the layer's directory
 	// tarBytesMax is how much is read of a peer's tar.
 	tarBytesMax int64
 }
 
 // Open reads the records and removes what a crash left half done.
 func Open(config Config) (*Store, error) {
-	s := &Store{config: config, images: map[string]Image{}, seen: map[string]string{}, pulling: map[*pulling]bool{}, tarBytesMax: tarBytesMax}
+	s := &Store{
+		config: config, images: map[string]Image{}, seen: map[string]string{}, pulling: map[*pulling]bool{}, coming: map[string]*arrival{},
+		tarBytesMax: tarBytesMax,
+	}
 	for _, dir := range []string{config.Dir, s.LayersDir(), s.recordsDir(), s.sizesDir(), s.tarsDir()} {
 		if err := private.Folder(dir); err != nil {
 			return nil, fmt.Errorf("image store: %w", err)

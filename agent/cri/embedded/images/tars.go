@@ -100,17 +100,6 @@ func (n *notes) drop() {
 	_ = os.Remove(n.file.Name())
 }
 
-// HasLayer reports whether WriteLayer can write the layer whose tar has this digest, "sha256:…".
-func (s *Store) HasLayer(digest string) bool {
-	diffID, err := v1.NewHash(digest)
-	if err != nil || diffID.Algorithm != "sha256" {
-		return false
-	}
-	_, layerErr := os.Stat(filepath.Join(s.LayersDir(), layerName(diffID)))
-	_, notesErr := os.Stat(s.tarPath(layerName(diffID)))
-	return layerErr == nil && notesErr == nil
-}
-
 // WriteLayer writes the layer's tar, byte for byte as it came. Whoever reads it must check that: the disk may have failed meanwhile.
 func (s *Store) WriteLayer(ctx context.Context, digest string, w io.Writer) error {
 	diffID, err := v1.NewHash(digest) // of sha256 only: it has no other
