@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/imagesocket"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/registries"
 	"github.com/setpoint-io/setpoint/internal/process"
 )
 
@@ -44,22 +45,32 @@ func serveImages(ctx context.Context, dataDir string, runtime *embedded.Runtime,
 }
 
 // OpenImages reaches the images of a data directory: by the agent that runs with it, or, while none does, by opening
-// them here until close is called. Then an agent cannot start.
-func OpenImages(ctx context.Context, dataDir string, logger *slog.Logger) (client *ImageClient, closeAll func(), err error) {
+// them here until close is called. Then an agent cannot start, and images are fetched as registriesPath says; an agent
+// that runs has its own.
+func OpenImages(
+	ctx context.Context, dataDir, registriesPath string, logger *slog.Logger,
+) (client *ImageClient, closeAll func(), err error) {
 	if _, err := os.Stat(dataDir); err != nil {
 		return nil, nil, err // nobody's images, and no directory is made
+	}
+	places, err := openRegistries(registriesPath)
+	if err != nil {
+		return nil, nil, err
 	}
 	client = imagesocket.NewClient(runtimeDir(dataDir))
 	unlock, err := process.Lock(dataDir, process.AgentRole)
 	switch {
 	case errors.Is(err, process.ErrInUse):
+		if registriesPath != "" {
+			logger.Warn("--registries is not used: the agent that runs with the data directory has its own", "dataDir", dataDir)
+		}
 		return client, client.Close, answers(ctx, client, dataDir)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, nil, fmt.Errorf("the images of a node are root's: %w", err)
 	case err != nil:
 		return nil, nil, err
 	}
-	served, err := openOffline(ctx, dataDir, logger)
+	served, err := openOffline(ctx, dataDir, places, logger)
 	if err != nil {
 		unlock()
 		return nil, nil, err
@@ -78,9 +89,9 @@ func answers(ctx context.Context, client *ImageClient, dataDir string) error {
 }
 
 // openOffline serves the store from this process; the caller has the lock.
-func openOffline(ctx context.Context, dataDir string, logger *slog.Logger) (closeAll func(), err error) {
+func openOffline(ctx context.Context, dataDir string, places registries.Config, logger *slog.Logger) (closeAll func(), err error) {
 	dir := runtimeDir(dataDir)
-	store, err := images.Open(images.Config{Dir: filepath.Join(dir, "images"), Logger: logger})
+	store, err := images.Open(images.Config{Dir: filepath.Join(dir, "images"), Registries: places, Logger: logger})
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,8 @@ func imagesCommand(cmd *cobra.Command, check func(*cobra.Command) error, run onI
 		if err != nil {
 			return err
 		}
-		images, closeAll, err := host.OpenImages(cmd.Context(), absolute, logger)
+		registries, _ := cmd.Flags().GetString(registriesFlagName) // of those commands that fetch
+		images, closeAll, err := host.OpenImages(cmd.Context(), absolute, registries, logger)
 		if err != nil {
 			return err
 		}
@@ -175,7 +176,7 @@ func completeImages(cmd *cobra.Command, args []string, _ string) (names []string
 	dataDir, _ := cmd.Flags().GetString("data-dir")
 	ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
 	defer cancel()
-	images, closeAll, err := host.OpenImages(ctx, dataDir, logger)
+	images, closeAll, err := host.OpenImages(ctx, dataDir, "", logger)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

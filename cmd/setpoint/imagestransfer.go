@@ -21,13 +21,16 @@ const (
 )
 
 func newImagesPull() *cobra.Command {
-	var output, username string
+	var output, username, registries string
 	var passwordStdin bool
 	cmd := &cobra.Command{
 		Use: "pull IMAGE...", Short: "Fetch images from their registries, before a pod wants them",
+		Long: "Fetch images from their registries, before a pod wants them. An agent that runs with the data directory fetches them, as its own\n" +
+			"--registries says; the flag is for when none runs.",
 		Example: "  setpoint images pull nginx:1.29\n" +
 			"  setpoint images pull registry.example.com/shop/cart:3 --username robot --password-stdin <password",
 	}
+	registriesFlag(cmd.Flags(), &registries)
 	cmd.Flags().StringVar(&username, "username", "", "name for the registry")
 	cmd.Flags().BoolVar(&passwordStdin, "password-stdin", false, "read the password for the registry from standard input")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", outputUsage)

@@ -34,9 +34,11 @@ func (w *wallFlags) set(s *host.Settings) (err error) {
 	return err
 }
 
+const registriesFlagName = "registries"
+
 // registriesFlag says from where images are fetched; a KubeletConfiguration has no field for it.
 func registriesFlag(flags *pflag.FlagSet, path *string) {
-	flags.StringVar(path, "registries", "",
+	flags.StringVar(path, registriesFlagName, "",
 		"from where images are fetched: a file like k3s's registries.yaml, or a folder like containerd's certs.d; empty: from the registries that they name")
 }
 

@@ -106,6 +106,7 @@ var detectedScripts = []string{"dev", "evicted", "members", "minority"}
 //	visit TIME REGEXP URL    until the answer of this machine, "200 text" or "308 location", matches; of https
 //	                         URLs "200 text subject", the certificate's
 //	box-image ARCHIVE NAME   an image with cat, echo, ls, tar and a few more
+//	mirror FILE IMAGE        a registry that has the image; FILE, for --registries, says that it is a mirror of the image's own
 //	device-plugin DATA ID... example.com/dongle has these devices on the node with this data directory; !ID is ill
 //	dra-driver DATA          the driver dev.example.com is there
 //
@@ -163,6 +164,7 @@ func TestScripts(t *testing.T) {
 			"walk":        walk,
 			"own-network": ownNetwork,
 			"box-image":   boxImage,
+			"mirror":      mirror,
 			"visit":       visit,
 
 			"device-plugin": devicePlugin(t),
