@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 )
 
 const (
@@ -19,6 +19,28 @@ const (
 	openPort, shutPort = 8001, 8002
 	answerTime         = 5 * time.Second
 )
+
+// TestMain runs the tests in a network namespace of their own, which is the node.
+func TestMain(m *testing.M) { networktest.Main(m) }
+
+// neighbour is one of the node's, which has these addresses on the link.
+type neighbour struct {
+	*networktest.Neighbour
+	t    *testing.T
+	node []netip.Addr
+}
+
+// newNeighbour makes the link of this name; each pair are the addresses of the node and the neighbour.
+func newNeighbour(t *testing.T, name string, pairs ...[2]string) *neighbour {
+	t.Helper()
+	n := &neighbour{Neighbour: networktest.NewNeighbour(t, name), t: t}
+	for _, pair := range pairs {
+		node, there := netip.MustParsePrefix(pair[0]), netip.MustParsePrefix(pair[1])
+		n.Address(node, there)
+		n.node = append(n.node, node.Addr())
+	}
+	return n
+}
 
 // serve echoes at both ports, on all addresses of the node.
 func serve(t *testing.T) {
@@ -56,7 +78,7 @@ func serve(t *testing.T) {
 
 // ask returns what came of a question to the node: nil, or unix.ECONNREFUSED at once.
 func (n *neighbour) ask(protocol string, to netip.Addr, port int) error {
-	conn, err := inside(n, func() (net.Conn, error) {
+	conn, err := networktest.Inside(n.Neighbour, func() (net.Conn, error) {
 		return net.DialTimeout(protocol, netip.AddrPortFrom(to, uint16(port)).String(), answerTime)
 	})
 	if err != nil {
@@ -90,11 +112,8 @@ func (n *neighbour) expect(who string, shut bool) {
 
 // TestPacketsOfPods are judged by their interface or their address, and those of others are not. What the node begins is answered.
 func TestPacketsOfPods(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: network namespaces")
-	}
-	if !network.HasIPv6() {
-		t.Skip("needs a kernel with IPv6: pods have addresses of both families")
+	if missing := networktest.Missing(); missing != "" {
+		t.Skip(missing)
 	}
 	here := newNeighbour(t, bridge, [2]string{"10.42.0.1/24", "10.42.0.2/24"}, [2]string{"fd42::1/64", "fd42::2/64"})
 	foreign := newNeighbour(t, "elsewhere", [2]string{"10.42.1.1/24", "10.42.1.2/24"}, [2]string{"fd42:0:0:1::1/64", "fd42:0:0:1::2/64"})
@@ -144,8 +163,8 @@ func TestPacketsOfPods(t *testing.T) {
 // answersTheNode: the node's own connection to a port of the pod's gets its answers.
 func (n *neighbour) answersTheNode() {
 	n.t.Helper()
-	listener, err := inside(n, func() (net.Listener, error) { return net.Listen("tcp", "10.42.0.2:80") })
-	n.check(err)
+	listener, err := networktest.Inside(n.Neighbour, func() (net.Listener, error) { return net.Listen("tcp", "10.42.0.2:80") })
+	n.Check(err)
 	defer listener.Close()
 	conn, err := net.DialTimeout("tcp", "10.42.0.2:80", answerTime)
 	if err != nil {
