@@ -388,7 +388,7 @@ func (a *agent) nodeConfig(ctx context.Context) node.Config {
 	cfg := node.Config{
 		Name: a.NodeName, Client: a.Client, Addresses: a.addresses, Labels: a.nodeLabels(),
 		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port),
-		Annotations: a.annotations, Conditions: a.networkConditions,
+		Annotations: a.annotations, Conditions: func() []corev1.NodeCondition { return a.conditions(ctx) },
 		MaxPods: a.Settings.MaxPods, Allocatable: a.Settings.Allocatable,
 		Taints: a.Settings.Taints, CheckInterval: a.Settings.StatusCheckEvery, StatusInterval: a.Settings.StatusReportEvery,
 		ImagesMax: a.Settings.ImagesMax,

@@ -1,5 +1,5 @@
 // Package cri declares what the node agent asks of a container runtime: the Kubernetes Container Runtime Interface
-// as Go interfaces, and nothing else.
+// as Go interfaces, and what both sides call by name.
 //
 // It owns no state. The agent's pod workers, probes, stats and streaming endpoints call a [Runtime]; the two
 // implementations live in the sub-packages embedded (in-process, the default) and remote (containerd, CRI-O or any

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	internalapi "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/cri-streaming/pkg/streaming"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 
@@ -16,6 +17,20 @@ import (
 type Runtime interface {
 	internalapi.RuntimeService
 	internalapi.ImageManagerService
+}
+
+// Conditions that the embedded runtime's Status has beside CRI's own. One that is false says why this machine cannot give pods that wall.
+const (
+	AppArmorReady       = "AppArmorReady"
+	UserNamespacesReady = "UserNamespacesReady"
+)
+
+// Condition of a runtime's Status: true without an error.
+func Condition(kind, reason string, err error) *runtimeapi.RuntimeCondition {
+	if err == nil {
+		return &runtimeapi.RuntimeCondition{Type: kind, Status: true}
+	}
+	return &runtimeapi.RuntimeCondition{Type: kind, Reason: reason, Message: err.Error()}
 }
 
 // Streamer is implemented by runtimes that carry interactive streams in-process. Each call blocks until the stream

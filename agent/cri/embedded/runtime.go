@@ -165,6 +165,9 @@ func (r *Runtime) open() error {
 	if err := r.openImages(); err != nil {
 		return err
 	}
+	if err := r.apparmor.Prepare(); err != nil {
+		r.config.Logger.Warn("containers that name no AppArmor profile run without one", "err", err)
+	}
 	r.network = network.New(network.Config{
 		Bridge: r.config.Bridge, Ranges: network.Ranges{Pods: r.config.ClusterCIDR, Services: r.config.ServiceCIDR},
 		StateDir: r.config.DataDir, Logger: r.config.Logger,

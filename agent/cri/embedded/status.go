@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/filter"
@@ -46,17 +47,12 @@ func (r *Runtime) Can() podfields.Node {
 
 // Status reports RuntimeReady if this machine can run containers, and NetworkReady once the node has its pod CIDR.
 func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
-	ready := &runtimeapi.RuntimeCondition{Type: runtimeapi.RuntimeReady, Status: true}
-	if err := r.preflight.check(r); err != nil {
-		ready.Status, ready.Reason, ready.Message = false, "ContainersCannotRun", err.Error()
-	}
-	network := &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true}
-	if err := r.network.Ready(); err != nil {
-		network.Status, network.Reason, network.Message = false, "NetworkNotReady", err.Error()
-	}
 	return &runtimeapi.StatusResponse{
 		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
-			ready, network,
+			cri.Condition(runtimeapi.RuntimeReady, "ContainersCannotRun", r.preflight.check(r)),
+			cri.Condition(runtimeapi.NetworkReady, "NetworkNotReady", r.network.Ready()),
+			cri.Condition(cri.AppArmorReady, "NoAppArmorProfile", r.apparmor.Prepare()),
+			cri.Condition(cri.UserNamespacesReady, "NoUserNamespaces", r.usersProblem()),
 		}},
 		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{
 			RecursiveReadOnlyMounts: true, UserNamespaces: r.hasUsers(),

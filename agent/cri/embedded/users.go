@@ -33,15 +33,17 @@ func (s *sandbox) users() *boot.Users {
 	return users
 }
 
-// hasUsers tells whether this machine can run pods with user namespaces. It is tried once.
-func (r *Runtime) hasUsers() bool {
+// usersProblem says why this machine cannot run pods with user namespaces; nil if it can. It is tried once.
+func (r *Runtime) usersProblem() error {
 	r.usersOnce.Do(func() {
 		if r.usersErr = trial.Users(r.executable.Path, r.config.DataDir); r.usersErr != nil {
 			r.config.Logger.Warn("pods cannot have user namespaces", "err", r.usersErr)
 		}
 	})
-	return r.usersErr == nil
+	return r.usersErr
 }
+
+func (r *Runtime) hasUsers() bool { return r.usersProblem() == nil }
 
 // validateUsers accepts one range for users and groups alike, from 0 on, as a kubelet asks for.
 func validateUsers(options *runtimeapi.NamespaceOption) error {

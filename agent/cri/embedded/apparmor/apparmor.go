@@ -36,7 +36,7 @@ type Host struct {
 	err           error // of the last attempt to load the default profile
 }
 
-// New returns that of this machine. Nothing is loaded yet.
+// New returns that of this machine. Nothing is loaded yet; Prepare does that.
 func New() *Host {
 	return &Host{
 		enabledFile: "/sys/module/apparmor/parameters/enabled", policyDir: "/sys/kernel/security/apparmor",
@@ -54,6 +54,15 @@ func (h *Host) Enabled() bool {
 	return err == nil
 }
 
+// Prepare loads the default profile if the kernel has AppArmor. If that failed it says why, each time, and containers that name no profile
+// run without one.
+func (h *Host) Prepare() error {
+	if !h.Enabled() {
+		return nil
+	}
+	return h.loadDefault(false)
+}
+
 // ProfileOf returns the name of the profile under which a container is to run; "" is none. A privileged one has none unless it names
 // one of the node's.
 func (h *Host) ProfileOf(security *runtimeapi.LinuxContainerSecurityContext) (string, error) {
@@ -61,7 +70,7 @@ func (h *Host) ProfileOf(security *runtimeapi.LinuxContainerSecurityContext) (st
 	switch kind := wish.GetProfileType(); {
 	case kind == runtimeapi.SecurityProfile_Unconfined:
 		return "", nil
-	case wish == nil && (security.GetPrivileged() || !h.Enabled() || h.loadDefault(false) != nil):
+	case wish == nil && (security.GetPrivileged() || !h.Enabled() || h.Prepare() != nil):
 		return "", nil
 	case wish == nil:
 		return DefaultProfile, nil

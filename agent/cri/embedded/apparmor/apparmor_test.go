@@ -97,6 +97,9 @@ func TestWithoutADefault(t *testing.T) {
 	h, _ := newHost(t)
 	parser := h.parsers[1]
 	h.parsers = h.parsers[:1]
+	if err := h.Prepare(); err == nil || !strings.Contains(err.Error(), "apparmor_parser") {
+		t.Errorf("no parser, at the start: %v", err)
+	}
 	if got, err := h.ProfileOf(nil); got != "" || err != nil {
 		t.Errorf("no parser: %q %v", got, err)
 	}
@@ -109,15 +112,15 @@ func TestWithoutADefault(t *testing.T) {
 		t.Errorf("the parser fails: %v", err)
 	}
 	write(t, parser, "#!/bin/sh\ncat >/dev/null\n", 0o755)
-	if got, err := h.ProfileOf(by(byDefault, "")); got != DefaultProfile || err != nil {
-		t.Errorf("the parser was mended: %q %v", got, err)
+	if got, err := h.ProfileOf(by(byDefault, "")); got != DefaultProfile || err != nil || h.Prepare() != nil {
+		t.Errorf("the parser was mended: %q %v, %v", got, err, h.Prepare())
 	}
 }
 
 func TestNotEnabledWithoutSecurityfs(t *testing.T) {
 	h, _ := newHost(t)
 	h.policyDir = filepath.Join(h.policyDir, "elsewhere")
-	if h.Enabled() {
+	if h.Enabled() || h.Prepare() != nil {
 		t.Error("what profiles there are cannot be seen")
 	}
 }
