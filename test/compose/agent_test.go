@@ -45,6 +45,21 @@ func tainted(node *corev1.Node, effect corev1.TaintEffect) bool {
 	return false
 }
 
+// TestPodsHaveUsersOfTheirOwn, although Docker covers parts of the agents' /proc.
+func TestPodsHaveUsersOfTheirOwn(t *testing.T) {
+	c := connect(t)
+	for _, name := range []string{"agent-1", "agent-2", "agent-3"} {
+		node, err := c.node(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handlers := node.Status.RuntimeHandlers
+		if len(handlers) != 1 || handlers[0].Features == nil || !*handlers[0].Features.UserNamespaces {
+			t.Errorf("%s: %v, %v", name, handlers, node.Status.Conditions)
+		}
+	}
+}
+
 // TestAgentKilled: the node of a killed agent becomes NotReady and its pods are
 // replaced elsewhere.
 func TestAgentKilled(t *testing.T) {

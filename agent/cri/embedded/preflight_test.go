@@ -11,7 +11,22 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-const hiddenEnv = "SETPOINT_TEST_CGROUPS_HIDDEN"
+const aloneEnv = "SETPOINT_TEST_ALONE"
+
+// alone runs a test again in a mount namespace of its own, and says whether this is that run.
+func alone(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(aloneEnv) != "" {
+		return true
+	}
+	again := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	again.Env = append(os.Environ(), aloneEnv+"=1")
+	again.SysProcAttr = &unix.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
 
 // runtimeCondition returns RuntimeReady.
 func runtimeCondition(t *testing.T, r *Runtime) *runtimeapi.RuntimeCondition {
@@ -39,16 +54,10 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestPreflightCgroupsHidden runs itself again in a mount namespace without cgroups, as in a container that was given none.
+// TestPreflightCgroupsHidden: without cgroups, as in a container that was given none.
 func TestPreflightCgroupsHidden(t *testing.T) {
 	config := testConfig(t)
-	if os.Getenv(hiddenEnv) == "" {
-		again := exec.Command("/proc/self/exe", "-test.run=^TestPreflightCgroupsHidden$", "-test.v")
-		again.Env = append(os.Environ(), hiddenEnv+"=1")
-		again.SysProcAttr = &unix.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
-		if out, err := again.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !alone(t) {
 		return
 	}
 	if err := unix.Mount("none", "/sys/fs/cgroup", "tmpfs", 0, ""); err != nil {

@@ -1,14 +1,19 @@
 package embedded
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/leftovers"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/trial"
 )
 
 const (
@@ -225,5 +230,21 @@ func TestThisMachineHasUsers(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(r.config.DataDir, "preflight-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+// TestUsersWhereProcIsCovered, as Docker covers parts of it: the trial leaves one that is whole, without which it fails, and which is
+// removed with all that the runtime leaves.
+func TestUsersWhereProcIsCovered(t *testing.T) {
+	r := newRuntime(t)
+	if !alone(t) {
+		return
+	}
+	if err := errors.Join(unix.Mount("/dev/null", "/proc/version", "", unix.MS_BIND, ""), r.usersProblem()); err != nil {
+		t.Error(err)
+	}
+	whole := filepath.Join(r.config.DataDir, trial.Dir, "proc")
+	if _, _, mounts, err := leftovers.Remove(r.config.DataDir); err != nil || !slices.Equal(mounts, []string{whole}) {
+		t.Errorf("removed %v, %v", mounts, err)
 	}
 }

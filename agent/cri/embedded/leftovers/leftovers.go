@@ -20,6 +20,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/trial"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network"
 )
@@ -70,10 +71,14 @@ func Remove(dataDir string) (pods []Pod, cgroups, mounts []string, err error) {
 	}
 	trimmed, trimErr := trimRoots()
 	resolved, resolveErr := machine.Resolve(dataDir)
+	err = errors.Join(err, trimErr, resolveErr)
 	if resolveErr == nil {
-		mounts, resolveErr = machine.UnmountBelow(filepath.Join(resolved, "sandboxes"))
+		for _, dir := range []string{"sandboxes", trial.Dir} {
+			unmounted, unmountErr := machine.UnmountBelow(filepath.Join(resolved, dir))
+			mounts, err = append(mounts, unmounted...), errors.Join(err, unmountErr)
+		}
 	}
-	return pods, append(cgroups, trimmed...), mounts, errors.Join(err, trimErr, resolveErr)
+	return pods, append(cgroups, trimmed...), mounts, err
 }
 
 // trimRoots removes the groups of nodes of this machine on which nothing runs, if nobody is about to change that.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,6 +22,9 @@ const (
 	// firstUser is that of a namespace that is made to try, and how many users it has.
 	firstUser = 1 << 16
 )
+
+// Dir is where a trial leaves mounts, in the runtime's data directory.
+const Dir = "trial"
 
 // Cgroup makes a group as a pod's and a container's, with limits and without the host's devices, and removes it.
 func Cgroup(path string) error {
@@ -66,8 +70,30 @@ func mounts(executable, dataDir string, args ...string) error {
 	return nil
 }
 
-// Users does what Container does, for a pod with a user namespace.
+// Users does what Container does, for a pod with a user namespace. Where parts of /proc are covered, as in a container of Docker, the
+// kernel mounts none for users of a namespace unless it sees another that is whole: then one is left in dataDir.
 func Users(executable, dataDir string) error {
+	err := users(executable, dataDir)
+	if err == nil {
+		return nil
+	}
+	whole := filepath.Join(dataDir, Dir, "proc")
+	if mountProc(whole) != nil || users(executable, dataDir) != nil {
+		_ = unix.Unmount(whole, unix.MNT_DETACH)
+		_ = os.Remove(whole) // neither is there if nothing was mounted
+		return err
+	}
+	return nil
+}
+
+func mountProc(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return unix.Mount("proc", dir, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+}
+
+func users(executable, dataDir string) error {
 	var said strings.Builder
 	holder := &exec.Cmd{
 		Path: executable, Args: []string{shim.PreflightName}, Dir: "/", Env: []string{"GOMAXPROCS=1"}, Stderr: &said,
