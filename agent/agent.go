@@ -195,7 +195,7 @@ func (a *agent) pods(
 	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(a.boundHere))
 	closePorts, opened := a.closePorts(ctx, children, everywhere, bound)
 	a.serveIngresses(ctx, children, everywhere, opened)
-	a.serveNames(ctx, children, everywhere)
+	awaitNames := a.serveNames(ctx, children, everywhere)
 	lookup := &objects{
 		client:   a.Client,
 		nodeName: a.NodeName,
@@ -241,6 +241,7 @@ func (a *agent) pods(
 		defer everywhere.Shutdown()
 		bound.StartWithContext(ctx)
 		defer bound.Shutdown()
+		awaitNames(ctx)
 		return m.Run(ctx, informer)
 	}
 }

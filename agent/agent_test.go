@@ -62,6 +62,56 @@ func (l *silentListener) Close() error {
 
 func (l *silentListener) Addr() net.Addr { return &net.TCPAddr{Port: 10250} }
 
+// noAddress is the DNS's network on a machine that has none of its addresses yet.
+type noAddress struct{}
+
+func (noAddress) Hold(netip.Addr) error { return nil }
+func (noAddress) Held() netip.Addr      { return netip.Addr{} }
+
+// TestPodsWaitForNames until somebody answers, so that their first questions are not lost, and not for ever.
+func TestPodsWaitForNames(t *testing.T) {
+	for name, answered := range map[string]bool{"others answer": true, "nobody answers": false} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "u"},
+				Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "web"}}},
+			}
+			client, rt := fake.NewClientset(pod), podstest.New(map[string]podstest.Program{"web": {}})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				done <- Run(ctx, Config{
+					NodeName: "n1", Client: client, Runtime: rt, DataDir: dir, NodeIP: net.IPv4(192, 0, 2, 1), Listener: newSilentListener(),
+					WithoutMounts: true, DNS: noAddress{}, ClusterDomain: "cluster.local",
+				})
+			}()
+			time.Sleep(time.Second)
+			setPodCIDR(t, client, "n1", "10.42.7.0/24")
+			time.Sleep(namesTimeMax - time.Second)
+			if calls := rt.Calls(); !slices.Equal(calls, []string{"podcidr 10.42.7.0/24"}) {
+				t.Errorf("%s, at first: %v", name, calls)
+			}
+			if answered {
+				service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-dns"}}
+				if _, err := client.CoreV1().Services("kube-system").Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				time.Sleep(time.Second)
+			}
+			time.Sleep(100 * time.Millisecond)
+			if calls := rt.Calls(); !slices.Contains(calls, "start c/0") {
+				t.Errorf("%s: %v", name, calls)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestRunFromRegistrationToARunningPod(t *testing.T) {
 	dir := t.TempDir()
 	for _, sub := range []string{"pods", "logs"} { // made before, with modes of its maker's

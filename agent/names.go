@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
@@ -14,21 +15,37 @@ import (
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
-// serveNames answers the names of the cluster if this node has a network for that.
-func (a *agent) serveNames(ctx context.Context, children *sync.WaitGroup, everywhere informers.SharedInformerFactory) {
+// namesTimeMax is how long no pod starts because its first question to the cluster's DNS would be lost: as long as a resolver waits
+// before it asks again.
+const namesTimeMax = 5 * time.Second
+
+// serveNames answers the names of the cluster if this node has a network for that. wait returns when they are answered, by this node or
+// by others, or after namesTimeMax.
+func (a *agent) serveNames(
+	ctx context.Context, children *sync.WaitGroup, everywhere informers.SharedInformerFactory,
+) (wait func(context.Context)) {
 	if a.DNS == nil {
-		return
+		return func(context.Context) {}
 	}
+	answered := make(chan struct{})
 	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
 	run := dns.Watch(dns.Config{
 		Informers: everywhere, Client: a.Client, Network: a.DNS, Domain: a.ClusterDomain, ResolvConf: a.resolvConf(),
-		Kept: podconfig.Dirs{Root: a.DataDir}.Names(),
+		Kept: podconfig.Dirs{Root: a.DataDir}.Names(), Settled: func() { close(answered) },
 		Problem: func(about *corev1.ObjectReference, text string) {
 			recorder.Event(about, corev1.EventTypeWarning, events.UnsupportedCorefile, text)
 		},
 		Logger: a.Logger,
 	})
 	children.Go(func() { run(ctx) })
+	return func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+		case <-answered:
+		case <-time.After(namesTimeMax):
+			a.Logger.Warn("pods start although nobody answers names of the cluster")
+		}
+	}
 }
 
 // resolver says how pods ask for names: by the cluster's DNS, at the address that its range of Services gives it.

@@ -35,7 +35,7 @@ type Network interface {
 	Held() netip.Addr
 }
 
-// Config of Watch; all fields but Kept and Ports are required.
+// Config of Watch; all fields but Kept, Ports and Settled are required.
 type Config struct {
 	// Informers are of all namespaces and must not have started.
 	Informers informers.SharedInformerFactory
@@ -50,6 +50,8 @@ type Config struct {
 	Kept string
 	// Ports are those of the listeners.
 	Ports Ports
+	// Settled is told, once, that questions are answered from now on, or that others answer them.
+	Settled func()
 	// Problem is told what in the ConfigMap is not honoured.
 	Problem func(about *corev1.ObjectReference, text string)
 	Logger  *slog.Logger
@@ -74,6 +76,7 @@ type server struct {
 	probe   probe
 	told    map[string]bool // problems of the ConfigMap in force
 	unkept  atomic.Bool     // Services or slices changed since they were kept
+	settled func()
 }
 
 // Watch registers with the informers, before they start; run then serves until its context ends.
@@ -84,7 +87,12 @@ func newServer(c Config) *server {
 		c.Ports = DefaultPorts
 	}
 	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, ".")) + "."
-	s := &server{Config: c, changed: make(chan struct{}, 1), waiting: make(chan struct{}, waitingMax), probe: newProbe()}
+	s := &server{
+		Config: c, changed: make(chan struct{}, 1), waiting: make(chan struct{}, waitingMax), probe: newProbe(), settled: func() {},
+	}
+	if c.Settled != nil {
+		s.settled = sync.OnceFunc(c.Settled)
+	}
 	s.metrics = newMetrics(s)
 	s.view = newView(c.Informers)
 	s.configs = informers.NewSharedInformerFactoryWithOptions(c.Client, 0, informers.WithNamespace(metav1.NamespaceSystem),
@@ -164,10 +172,13 @@ const syncInterval = 100 * time.Millisecond
 
 // move serves where the Service is now.
 func (s *server) move(ctx context.Context, now serving) serving {
-	want := s.wanted()
+	want, there := s.wanted()
 	if err := s.Network.Hold(want); err != nil {
 		s.Logger.Warn("the DNS of the cluster cannot have its address", "address", want, "err", err)
 		return now // the next look tries again
+	}
+	if there && !want.IsValid() {
+		s.settled()
 	}
 	if want == now.at {
 		return now
@@ -176,15 +187,12 @@ func (s *server) move(ctx context.Context, now serving) serving {
 	return s.serve(ctx, want)
 }
 
-// wanted is the address to serve at; the zero Addr if others do.
-func (s *server) wanted() netip.Addr {
+// wanted is the address to serve at, and whether the Service is there; the zero Addr if others serve it, or nobody does.
+func (s *server) wanted() (at netip.Addr, there bool) {
 	service := s.view.objects().Service(metav1.NamespaceSystem, clusterdns.Service)
 	if service == nil || service.Labels[clusterdns.ProxyLabel] != clusterdns.ProxyName {
-		return netip.Addr{}
+		return netip.Addr{}, service != nil
 	}
-	address, err := netip.ParseAddr(service.Spec.ClusterIP)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return address
+	at, _ = netip.ParseAddr(service.Spec.ClusterIP) // the zero Addr for one without
+	return at, true
 }

@@ -99,6 +99,45 @@ func TestAnAgentThatComesBack(t *testing.T) {
 	}
 }
 
+// TestSettled: once it is told, the first question is answered; before, nobody knows of the Service. Where others answer it is told too.
+func TestSettled(t *testing.T) {
+	settledWith := func(address string) (settled chan struct{}, client *fake.Clientset) {
+		settled, client = make(chan struct{}), fake.NewClientset()
+		n := &node{t: t, client: client, address: address + ":15353"}
+		factory := informers.NewSharedInformerFactory(client, 0)
+		n.server = newServer(Config{
+			Informers: factory, Client: client, Network: &held{}, Domain: "cluster.local", Ports: Ports{DNS: 15353, Metrics: 19153},
+			Settled: func() { close(settled) }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		})
+		factory.StartWithContext(t.Context())
+		factory.WaitForCacheSync(t.Context().Done())
+		n.run()
+		return settled, client
+	}
+	create := func(client *fake.Clientset, s *corev1.Service) {
+		if _, err := client.CoreV1().Services(s.Namespace).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settled, client := settledWith("127.0.53.9")
+	select {
+	case <-settled:
+		t.Error("without the Service")
+	case <-time.After(2 * syncInterval):
+	}
+	create(client, own("127.0.53.9"))
+	<-settled
+	question := new(dns.Msg).SetQuestion("kubernetes.default.svc.cluster.local.", dns.TypeA)
+	if _, _, err := new(dns.Client).ExchangeContext(t.Context(), question, "127.0.53.9:15353"); err != nil {
+		t.Errorf("the first question: %v", err)
+	}
+	settled, client = settledWith("127.0.53.10")
+	others := own("127.0.53.10")
+	others.Labels = nil
+	create(client, others)
+	<-settled
+}
+
 // run runs the server until the test ends.
 func (n *node) run() {
 	ctx, cancel := context.WithCancel(n.t.Context())

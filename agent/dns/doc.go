@@ -8,7 +8,8 @@
 // Promises: it answers as long as that Service carries the label of the built-in DNS (clusterdns.ProxyLabel); without it the address is
 // given up at once, so that pods of others can serve it. Names of the cluster are answered from this node's own view, also while no
 // server can be reached; a restarted agent answers from what the earlier one kept in a file, at most [keepInterval] before it was
-// killed, and without such a file with SERVFAIL until it knows the Services. What a client can make it hold is bounded: connections
+// killed, and without such a file with SERVFAIL until it knows the Services. Config.Settled is told when it begins to answer, so that pods
+// can wait for it. What a client can make it hold is bounded: connections
 // ([connectionsMax]), questions that wait ([waitingMax]), the cache (forward). A port that is taken is told and tried again. Run blocks
 // until all its goroutines have ended.
 //

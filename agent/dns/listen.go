@@ -43,7 +43,10 @@ func (s *server) serve(ctx context.Context, at netip.Addr) serving {
 	s.zone.Store(&records.Zone{Domain: s.Domain, Address: at, Serial: uint32(time.Now().Unix())})
 	var children sync.WaitGroup
 	ready := make(chan struct{})
-	began := sync.OnceFunc(func() { close(ready) })
+	began := sync.OnceFunc(func() {
+		close(ready)
+		s.settled()
+	})
 	ctx, cancel := context.WithCancel(ctx)
 	for name, listen := range map[string]func(context.Context, netip.Addr, func()) error{"udp": s.udp, "tcp": s.tcp, "metrics": s.http} {
 		children.Go(func() { s.keep(ctx, name, func() error { return listen(ctx, at, began) }) })
