@@ -142,7 +142,7 @@ var rooms = []room{
 	{[]string{"agent/network/bandwidth"}, "limits of what a pod receives and sends", []string{"agent/network/link"}, "queues of the kernel, which know nothing of addresses"},
 	{[]string{"agent/hostfirewall"}, "which ports of nodes pods reach, and the rules that refuse the others", []string{"agent/dns", "agent/ipfamily", "agent/network", "agent/wait"}, "a machine's own services are not meant for pods; the list of ports is pure, so that `setpoint net trace` can ask it"},
 	{[]string{"agent/ipfamily"}, "the two versions of IP: offsets in their headers, their names in nftables, the ends of a range", nil, "pure; the network and the policies make their rules by one table"},
-	{[]string{"agent/network/networktest"}, "network namespaces for tests", []string{"agent/network"}, ""},
+	{[]string{"agent/network/networktest"}, "namespaces for tests that are root's", nil, ""},
 	{[]string{"agent/network/link"}, "removing network interfaces", nil, "one that vanishes by itself meanwhile is no error, whoever made it"},
 	{[]string{"agent/network/plan"}, "how the pods of one node reach those of another, and why so", []string{"internal/wireguardkey"}, "pure; both nodes and those who explain it choose by the same facts"},
 	{[]string{"agent/images/peers"}, "layers of images from other nodes", nil, "what comes is checked by its digest, so it need not know whom it asks"},

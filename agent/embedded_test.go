@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,13 +10,10 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,14 +25,12 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/demo"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 )
 
 // patience bounds every wait for real containers; a healthy machine needs
 // milliseconds, an emulated one that has other things to do many seconds.
 const patience = 45 * time.Second
-
-// insideEnv marks the process that already has namespaces of its own.
-const insideEnv = "SETPOINT_TEST_INSIDE"
 
 // TestMain lets this executable be the runtime's shim and the demo image's
 // only file, and runs the tests in a network and a mount namespace of their
@@ -64,41 +58,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "hugepages" {
 		os.Exit(takeHugePages(os.Args[2]))
 	}
-	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
-		os.Exit(inNamespaces())
-	}
+	networktest.Enter(unix.CLONE_NEWNET | unix.CLONE_NEWNS)
 	os.Exit(m.Run())
-}
-
-func inNamespaces() int {
-	command := exec.Command("/proc/self/exe", os.Args[1:]...)
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	command.Env = append(os.Environ(), insideEnv+"=1")
-	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	err := command.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "namespaces for the tests:", err)
-		return 1
-	}
-	return 0
-}
-
-// ownNamespaces finishes what inNamespaces began.
-func ownNamespaces(t *testing.T) {
-	t.Helper()
-	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		t.Fatal(err)
-	}
-	loopback, err := netlink.LinkByName("lo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := netlink.LinkSetUp(loopback); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // machine is an agent with the embedded runtime and a fake API.
@@ -122,7 +83,6 @@ func newMachine(t *testing.T) *machine {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: namespaces, mounts and cgroups")
 	}
-	ownNamespaces(t)
 	m := &machine{t: t, client: fake.NewClientset(), dir: t.TempDir(), name: fmt.Sprintf("agent-test-%d", os.Getpid())}
 	t.Cleanup(func() { machinetest.UnmountBelow(m.dir) })
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}, Spec: corev1.NodeSpec{PodCIDR: "10.199.9.0/24"}}

@@ -2,25 +2,19 @@ package network
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
-
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/network/wireguard"
 )
-
-const insideEnv = "SETPOINT_TEST_INSIDE"
 
 // TestMain runs the tests in a network namespace of their own. The executable is also the process inside each pod.
 func TestMain(m *testing.M) {
@@ -28,32 +22,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "pod" {
 		podMain()
 	}
-	if os.Geteuid() == 0 && os.Getenv(insideEnv) == "" {
-		os.Exit(inNamespace())
-	}
-	if os.Getenv(insideEnv) != "" { // a new namespace's loopback is down, and the host answers itself there
-		if err := loopbackUp(&netlink.Handle{}); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-	os.Exit(m.Run())
-}
-
-func inNamespace() int {
-	command := exec.Command("/proc/self/exe", os.Args[1:]...)
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	command.Env = append(os.Environ(), insideEnv+"=1")
-	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-	err := command.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
+	networktest.Main(m)
 }
 
 // podMain serves its peer's address on port 80 and dials whatever address it reads, until its input ends.

@@ -1,68 +1,28 @@
 package escape
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-)
 
-// insideEnv marks the process that already has namespaces of its own.
-const insideEnv = "SETPOINT_TEST_INSIDE"
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
+)
 
 // TestMain runs the tests in namespaces of their own: with the PID namespace end all processes, with the mount namespace
 // all mounts, with the network namespace all interfaces.
 func TestMain(m *testing.M) {
-	if os.Geteuid() != 0 {
-		os.Exit(m.Run())
-	}
-	if os.Getenv(insideEnv) == "" {
-		os.Exit(inNamespaces())
-	}
-	if err := prepareNamespaces(); err != nil {
-		fmt.Fprintln(os.Stderr, "namespaces for the tests:", err)
-		os.Exit(1)
+	networktest.Enter(unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID)
+	if os.Geteuid() == 0 {
+		if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NOEXEC|unix.MS_NODEV, ""); err != nil {
+			fmt.Fprintln(os.Stderr, "processes of the tests:", err)
+			os.Exit(1)
+		}
 	}
 	os.Exit(m.Run())
-}
-
-func inNamespaces() int {
-	command := exec.Command("/proc/self/exe", os.Args[1:]...)
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	command.Env = append(os.Environ(), insideEnv+"=1")
-	command.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL,
-	}
-	err := command.Run()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "namespaces for the tests:", err)
-		return 1
-	}
-	return 0
-}
-
-func prepareNamespaces() error {
-	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return err
-	}
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NOEXEC|unix.MS_NODEV, ""); err != nil {
-		return err
-	}
-	loopback, err := netlink.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	return netlink.LinkSetUp(loopback)
 }
 
 // TestEscapes runs the pages in testdata; the package's documentation says how to write one.

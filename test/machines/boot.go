@@ -72,17 +72,21 @@ func (s *bootSpec) mount() error {
 	return err
 }
 
-// network sets up what is plugged in.
-func (s *bootSpec) network() error {
+func loopbackUp() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
 		return err
 	}
+	return netlink.LinkSetUp(loopback)
+}
+
+// network sets up what is plugged in.
+func (s *bootSpec) network() error {
 	card, err := netlink.LinkByName(cardName)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(netlink.LinkSetUp(loopback), netlink.LinkSetUp(card))
+	err = errors.Join(loopbackUp(), netlink.LinkSetUp(card))
 	for _, text := range s.Addresses {
 		address, parseErr := netlink.ParseAddr(text)
 		if parseErr != nil {

@@ -14,53 +14,71 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
-
-	"github.com/setpoint-io/setpoint/agent/network"
 )
 
 const insideEnv = "SETPOINT_TEST_INSIDE"
 
 // Main runs the tests in a network namespace of their own if they are root's, and ends the process.
 func Main(m *testing.M) {
-	if os.Geteuid() != 0 {
-		os.Exit(m.Run())
-	}
-	if os.Getenv(insideEnv) == "" {
-		os.Exit(runInside())
-	}
-	lo, err := netlink.LinkByName("lo")
-	if err == nil {
-		err = netlink.LinkSetUp(lo) // else Go listens on no address of IPv6
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "no loopback:", err)
-		os.Exit(1)
-	}
+	Enter(unix.CLONE_NEWNET)
 	os.Exit(m.Run())
 }
 
-func runInside() (code int) {
+// Enter runs root's test binary again in namespaces of its own, of the kinds CLONE_NEW…, of which one is that of networks, and ends this
+// process as that one ends. There it returns; the loopback is up, and what is mounted from then on the machine does not see.
+func Enter(namespaces uintptr) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	if os.Getenv(insideEnv) == "" {
+		os.Exit(again(namespaces))
+	}
+	err := errors.Join(loopbackUp(), keepMounts(namespaces))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "namespaces for the tests:", err)
+		os.Exit(1)
+	}
+}
+
+func again(namespaces uintptr) (code int) {
 	command := exec.Command("/proc/self/exe", os.Args[1:]...)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	command.Env = append(os.Environ(), insideEnv+"=1")
-	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: syscall.SIGKILL}
 	err := command.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, "namespaces for the tests:", err)
 		return 1
 	}
 	return 0
 }
 
+// loopbackUp is what a machine has; without it Go listens on no address of IPv6.
+func loopbackUp() error {
+	loopback, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(loopback)
+}
+
+// keepMounts tells the machine nothing of mounts, where they have a namespace.
+func keepMounts(namespaces uintptr) error {
+	if namespaces&unix.CLONE_NEWNS == 0 {
+		return nil
+	}
+	return unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, "")
+}
+
 // Missing says what neighbours of both families need and is not here; "": nothing.
 func Missing() string {
-	switch {
-	case os.Geteuid() != 0:
+	if os.Geteuid() != 0 {
 		return "needs root: network namespaces"
-	case !network.HasIPv6():
+	}
+	if _, err := os.Stat("/proc/self/net/if_inet6"); err != nil {
 		return "needs a kernel with IPv6: pods have addresses of both families"
 	}
 	return ""
