@@ -28,9 +28,9 @@ func (r Run) Binary() string { return "/tests/" + strings.ReplaceAll(r.Package, 
 // Dir is where it runs, as `go test` runs it in the folder of the package: what it reads there is on the disk.
 func (r Run) Dir() string { return path.Join("/src", r.Package) }
 
-// Args are the arguments of the binary.
+// Args are the arguments of the binary. As with `go test`, one that ends by os.Exit(0) before its tests have is not one that passed.
 func (r Run) Args() []string {
-	args := []string{"-test.v", "-test.timeout=" + TimeLimit.String(), "-test.run=" + r.Tests}
+	args := []string{"-test.v", "-test.paniconexit0", "-test.timeout=" + TimeLimit.String(), "-test.run=" + r.Tests}
 	if r.Skip != "" {
 		args = append(args, "-test.skip="+r.Skip)
 	}
@@ -42,13 +42,13 @@ func (r Run) Fits(release, groups, module string) bool {
 	return (r.Since == "" || !older(release, r.Since)) && (r.Groups == "" || r.Groups == groups) && (r.Module == "" || r.Module == module)
 }
 
-// older compares the first two numbers of two versions.
-func older(release, than string) bool {
-	var have, want [2]int
-	for version, numbers := range map[string]*[2]int{release: &have, than: &want} {
-		_, _ = fmt.Sscanf(version, "%d.%d", &numbers[0], &numbers[1])
-	}
-	return slices.Compare(have[:], want[:]) < 0
+func older(release, than string) bool { return slices.Compare(numbers(release), numbers(than)) < 0 }
+
+// numbers are the first two of a version; one that is not there is 0.
+func numbers(version string) []int {
+	var major, minor int
+	_, _ = fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return []int{major, minor}
 }
 
 // ParsePlan reads packages.txt. A line is a package and what it needs, such as "agent/userns run=^TestUsers skip=Slow since=6.3

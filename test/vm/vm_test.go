@@ -102,7 +102,7 @@ func TestPlan(t *testing.T) {
 
 func TestRunsFit(t *testing.T) {
 	run := Run{Since: "6.3", Groups: "v2"}
-	for release, want := range map[string]bool{"6.1.0-56-amd64\n": false, "6.3.0": true, "6.12.95+deb12-amd64": true, "5.19": false, "7.0-rc1": true} {
+	for release, want := range map[string]bool{"6.1.0-56-amd64\n": false, "6.3": true, "6.3.0": true, "6.12.95+deb12-amd64": true, "5.19": false, "7.0-rc1": true} {
 		if got := run.Fits(release, "v2", "apparmor"); got != want {
 			t.Errorf("%s: %v", release, got)
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -116,11 +117,15 @@ func enterDisk() error {
 
 // useSwap turns the second disk into swap, if there is one.
 func useSwap() error {
-	disk := []byte("/dev/vdb\x00")
-	if _, err := os.Stat("/dev/vdb"); err != nil {
+	const disk = "/dev/vdb"
+	if _, err := os.Stat(disk); err != nil {
 		return nil
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_SWAPON, uintptrOf(disk), 0, 0); errno != 0 {
+	name, err := unix.BytePtrFromString(disk)
+	if err != nil {
+		return err
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_SWAPON, uintptr(unsafe.Pointer(name)), 0, 0); errno != 0 {
 		return fmt.Errorf("swapon: %w", errno)
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unsafe"
 )
 
 const groupsRoot = "/sys/fs/cgroup"
@@ -78,5 +77,3 @@ func v1Controllers() ([]string, error) {
 	}
 	return names, lines.Err()
 }
-
-func uintptrOf(zeroEnded []byte) uintptr { return uintptr(unsafe.Pointer(&zeroEnded[0])) }
