@@ -64,8 +64,8 @@ consistency-compose: ## the same on the containers of make compose-up
 fuzz: ## arbitrary bytes to every decoder: FUZZTIME=1m for each target, FOCUS=regexp
 	FUZZTIME=$(FUZZTIME) FOCUS='$(FOCUS)' test/fuzz.sh
 
-mutants: ## put bugs into the store, and walls between pods and the node (root) away, and see which test catches each: FOCUS=walls|name,name
-	$(GO) test -count=1 -v -timeout 120m -tags mutants -run '^TestEvery(MutantIsCaught|WallIsAttacked)$$' ./test/mutants
+mutants: ## put bugs into the store, and walls between pods and the node (root) away, and see which test catches each: FOCUS=store|walls|name,name
+	$(GO) test -count=1 -v -timeout 120m -tags mutants -run '^(TestFocusIsKnown|TestEvery(MutantIsCaught|WallIsAttacked))$$' ./test/mutants
 
 conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A,B NODES=3 MUST_PASS= UPDATE=
 	FOCUS='$(FOCUS)' SKIP='$(SKIP)' TIMEOUT=$(TIMEOUT) CLASS=$(CLASS) MUST_PASS=$(MUST_PASS) UPDATE=$(UPDATE) PROCS=$(PROCS) SERVERS=$(SERVERS) NODES=$(NODES) KEEP=$(KEEP) test/conformance/run.sh

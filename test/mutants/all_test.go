@@ -15,12 +15,31 @@ import (
 // caughtPercentMin is the least part of the store's mutants that must be caught.
 const caughtPercentMin = 95
 
-// focusWalls chooses all walls and nothing else.
-const focusWalls = "walls"
+// What FOCUS chooses beside names.
+const (
+	focusStore = "store"
+	focusWalls = "walls"
+)
+
+// TestFocusIsKnown: of a name that nobody has nothing would be tried, and nothing would fail.
+func TestFocusIsKnown(t *testing.T) {
+	known := []string{"", focusStore, focusWalls}
+	for _, m := range All() {
+		known = append(known, m.Name)
+	}
+	for _, w := range Walls() {
+		known = append(known, w.Name)
+	}
+	for name := range strings.SplitSeq(os.Getenv("FOCUS"), ",") {
+		if !slices.Contains(known, name) {
+			t.Errorf("FOCUS: there is no mutant %q", name)
+		}
+	}
+}
 
 // TestEveryMutantIsCaught prints a row for each mutant of the store as it goes.
 func TestEveryMutantIsCaught(t *testing.T) {
-	all := chosen(All(), func(m Mutant) string { return m.Name })
+	all := chosen(All(), focusStore, func(m Mutant) string { return m.Name })
 	if len(all) == 0 {
 		return // FOCUS names a wall
 	}
@@ -45,7 +64,7 @@ func TestEveryMutantIsCaught(t *testing.T) {
 
 // TestEveryWallIsAttacked takes one wall after the other away. No page may pass then. Meanwhile the next product is built.
 func TestEveryWallIsAttacked(t *testing.T) {
-	all := chosen(Walls(), func(w Wall) string { return w.Name })
+	all := chosen(Walls(), focusWalls, func(w Wall) string { return w.Name })
 	if len(all) == 0 {
 		return // FOCUS names a mutant of the store
 	}
@@ -113,10 +132,10 @@ func (v Verdict) print(name, bug string) {
 	fmt.Printf("%-34s %-56s %7.1f\n", name, strings.TrimSpace(by+" "+v.Why), v.Took.Round(time.Second/10).Seconds())
 }
 
-// chosen are those that FOCUS names: some by their names, all walls by "walls"; without FOCUS all.
-func chosen[T any](all []T, name func(T) string) []T {
+// chosen are those that FOCUS names: some by their names, all by that of their group; without FOCUS all.
+func chosen[T any](all []T, group string, name func(T) string) []T {
 	focus := os.Getenv("FOCUS")
-	if _, walls := any(all).([]Wall); focus == "" || walls && focus == focusWalls {
+	if focus == "" || focus == group {
 		return all
 	}
 	names := strings.Split(focus, ",")

@@ -19,5 +19,5 @@
 // without it is either not attacked, and the page is mended, or a second wall stops the attack, and the mutant takes both away.
 //
 // Tested by `go test`: every mutant still fits the source, every page has one, the cage is closed, and two mutants of the store
-// run. With the tag mutants all of them run, FOCUS=name one of them, FOCUS=walls the walls.
+// run. With the tag mutants all of them run, FOCUS=name one of them, FOCUS=store those of the store, FOCUS=walls the walls.
 package mutants
