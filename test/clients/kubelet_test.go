@@ -313,6 +313,10 @@ func (c *cluster) ids(t *testing.T, name string) ids {
 	t.Helper()
 	pod, err := c.client.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
 	mustf(t, err, "getting pod %s", name)
+	return idsOf(pod)
+}
+
+func idsOf(pod *corev1.Pod) ids {
 	found := ids{uid: string(pod.UID)}
 	for _, status := range pod.Status.ContainerStatuses {
 		found.containers += fmt.Sprintf("%s %s restarted %d\n", status.Name, status.ContainerID, status.RestartCount)
@@ -358,8 +362,8 @@ func (c *cluster) allIDs(t *testing.T) map[string]ids {
 	list, err := c.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
 	mustf(t, err, "listing pods")
 	all := map[string]ids{}
-	for _, pod := range list.Items {
-		all[pod.Name] = c.ids(t, pod.Name)
+	for i := range list.Items {
+		all[list.Items[i].Name] = idsOf(&list.Items[i])
 	}
 	return all
 }

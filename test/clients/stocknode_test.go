@@ -71,26 +71,33 @@ func (n *stockNode) start(t *testing.T) {
 		"--hostname-override", stockName, "--node-ip", aloneAddress, "--v=2")
 }
 
-// hierarchies are where control groups are: old ones of one controller each, and the unified one of all or none.
-func hierarchies() (old, unified []string) {
+// mountPoint is where something of a kind is mounted.
+type mountPoint struct{ path, kind string }
+
+// mountPoints are this machine's, in the order in which they were mounted.
+func mountPoints() (all []mountPoint) {
 	table, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(table)) {
 		before, after, _ := strings.Cut(line, " - ")
-		path := strings.Fields(before)[4]
-		switch kind, _, _ := strings.Cut(after, " "); kind {
-		case "cgroup":
-			old = append(old, path)
-		case "cgroup2":
-			unified = append(unified, path)
+		kind, _, _ := strings.Cut(after, " ")
+		all = append(all, mountPoint{strings.Fields(before)[4], kind})
+	}
+	return all
+}
+
+// hierarchies are where control groups are: old ones of one controller each, the unified one of all or none.
+func hierarchies() (all []string) {
+	for _, m := range mountPoints() {
+		if m.kind == "cgroup" || m.kind == "cgroup2" {
+			all = append(all, m.path)
 		}
 	}
-	return old, unified
+	return all
 }
 
 // makeCgroup makes the group below which all of the node's are, so that they disturb no others and are found.
 func (n *stockNode) makeCgroup() (err error) {
-	old, unified := hierarchies()
-	for _, hierarchy := range append(old, unified...) {
+	for _, hierarchy := range hierarchies() {
 		controllers, _ := os.ReadFile(filepath.Join(hierarchy, "cgroup.controllers")) // old ones have none
 		for name := range strings.FieldsSeq(string(controllers)) {
 			err = errors.Join(err, os.WriteFile(filepath.Join(hierarchy, "cgroup.subtree_control"), []byte("+"+name), 0o644))
@@ -102,8 +109,7 @@ func (n *stockNode) makeCgroup() (err error) {
 
 // cgroups are the node's, those inside others first.
 func (n *stockNode) cgroups() (found []string) {
-	old, unified := hierarchies()
-	for _, hierarchy := range append(old, unified...) {
+	for _, hierarchy := range hierarchies() {
 		var below []string
 		_ = filepath.WalkDir(hierarchy+n.cgroup, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {
@@ -132,10 +138,9 @@ func (n *stockNode) remove(t *testing.T) {
 
 // mounts are those below the node's folder, those inside others first.
 func (n *stockNode) mounts() (found []string) {
-	table, _ := os.ReadFile("/proc/self/mountinfo")
-	for line := range strings.Lines(string(table)) {
-		if path := strings.Fields(line)[4]; strings.HasPrefix(path, n.path("")) {
-			found = append([]string{path}, found...)
+	for _, m := range mountPoints() {
+		if strings.HasPrefix(m.path, n.dir+"/") {
+			found = append([]string{m.path}, found...)
 		}
 	}
 	return found
