@@ -52,10 +52,11 @@ type policy struct {
 
 // New returns that of this machine, which is looked at when it is first needed.
 func New() *Host {
-	return &Host{users: map[string]int{}, policy: policy{
-		inKernel: machine.HasSELinux, enabled: sync.OnceValue(labelsContainers),
-		first: first, check: lib.SecurityCheckContext, reserve: lib.ReserveLabelV2, release: lib.ReleaseLabel,
+	h := &Host{users: map[string]int{}, policy: policy{
+		inKernel: machine.HasSELinux, first: first, check: lib.SecurityCheckContext, reserve: lib.ReserveLabelV2, release: lib.ReleaseLabel,
 	}}
+	h.policy.enabled = sync.OnceValue(h.policy.labelsContainers)
+	return h
 }
 
 func first() (Labels, error) {
@@ -63,11 +64,15 @@ func first() (Labels, error) {
 	return Labels{process, files}, err
 }
 
-// labelsContainers: the kernel has a policy, and a file of the machine says which labels in it are for containers.
-func labelsContainers() bool {
-	made, err := first()
-	lib.ReleaseLabel(made.Files)
-	return err == nil && made.Process != "" && made.Files != ""
+// labelsContainers: a file of the machine says which labels are for containers, and the kernel's policy has them. Some distributions
+// have the file without the policy.
+func (p *policy) labelsContainers() bool {
+	made, err := p.first()
+	if err != nil || made.Process == "" || made.Files == "" {
+		return false
+	}
+	p.release(made.Files)
+	return p.check(made.Process) == nil && p.check(made.Files) == nil
 }
 
 // Enabled says whether containers on this machine have labels.

@@ -159,6 +159,24 @@ func TestWithoutAPolicyForContainers(t *testing.T) {
 	}
 }
 
+// TestWhetherThereIsAPolicyForContainers: Debian's file names labels that its policy lacks.
+func TestWhetherThereIsAPolicyForContainers(t *testing.T) {
+	const process, files = "system_u:system_r:container_t:s0:c1,c2", "system_u:object_r:container_file_t:s0:c1,c2"
+	for name, test := range map[string]struct {
+		first Labels
+		want  bool
+	}{
+		"a policy": {Labels{process, files}, true}, "no file": {Labels{}, false}, "no label of processes": {Labels{"", files}, false},
+		"unknown": {Labels{"system_u:system_r:no_such_t:s0", files}, false}, "files unknown": {Labels{process, "system_u:object_r:no_such_t:s0"}, false},
+	} {
+		h, f := newHost()
+		h.policy.first = func() (Labels, error) { return test.first, f.reserve(test.first.Files) }
+		if got := h.policy.labelsContainers(); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestLevels are reserved until the last who has them is gone, and again after a restart.
 func TestLevels(t *testing.T) {
 	h, f := newHost()
