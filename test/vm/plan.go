@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -16,7 +17,7 @@ type Run struct {
 	Skip    string // -test.skip
 	Since   string // the first kernel that can: 6.3
 	Groups  string // the mode of cgroups that it is about: v2
-	Module  string // the security module that it is about: selinux
+	Module  string // the security module: selinux; without, apparmor
 }
 
 // TimeLimit ends a package whose tests do not. An emulated processor is ten times slower than the one below it.
@@ -37,9 +38,12 @@ func (r Run) Args() []string {
 	return args
 }
 
-// Fits says whether a kernel of this release (uname -r), with control groups of this mode and this security module, can run it.
+// defaultModule is the security module of Debian's kernels. Most tests have files that no policy of SELinux knows.
+const defaultModule = "apparmor"
+
+// Fits says whether it is for a kernel of this release (uname -r), with control groups of this mode and this security module.
 func (r Run) Fits(release, groups, module string) bool {
-	return (r.Since == "" || !older(release, r.Since)) && (r.Groups == "" || r.Groups == groups) && (r.Module == "" || r.Module == module)
+	return (r.Since == "" || !older(release, r.Since)) && (r.Groups == "" || r.Groups == groups) && cmp.Or(r.Module, defaultModule) == module
 }
 
 func older(release, than string) bool { return slices.Compare(numbers(release), numbers(than)) < 0 }
