@@ -103,7 +103,7 @@ func specTypes() []Type {
 			},
 		},
 		{
-			Of:       corev1.PodSecurityContext{},
+			Of: corev1.PodSecurityContext{},
 			Enforced: "runAsUser runAsGroup runAsNonRoot supplementalGroups fsGroup fsGroupChangePolicy sysctls seccompProfile " +
 				"appArmorProfile seLinuxChangePolicy",
 			Rules: []Rule{
