@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -102,7 +103,7 @@ func playCluster(t *testing.T, dice *rand.Rand) {
 	began, failing, members := time.Now(), 0, map[string]*member{}
 	spread := time.Duration(dice.Int64N(int64(10*roundTrip))) << dice.IntN(12)
 	for i, node := range all {
-		others := append(append([]string{}, all[:i]...), all[i+1:]...)
+		others := slices.Delete(slices.Clone(all), i, i+1)
 		life, die := context.WithCancel(t.Context())
 		defer die()
 		m := &member{client: newClient(w, node, others...), life: life, hangs: dice.IntN(2) == 0}
@@ -115,7 +116,9 @@ func playCluster(t *testing.T, dice *rand.Rand) {
 			failing++
 		}
 		members[node], w[node] = m, m.answer
-		wait := time.Duration(dice.Int64N(int64(spread) + 1))
+	}
+	for _, node := range all {
+		m, wait := members[node], time.Duration(dice.Int64N(int64(spread) + 1))
 		pulls.Go(func() {
 			time.Sleep(wait)
 			m.pull(fetch, &fetched)
