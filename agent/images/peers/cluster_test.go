@@ -118,7 +118,7 @@ func playCluster(t *testing.T, dice *rand.Rand) {
 		members[node], w[node] = m, m.answer
 	}
 	for _, node := range all {
-		m, wait := members[node], time.Duration(dice.Int64N(int64(spread) + 1))
+		m, wait := members[node], time.Duration(dice.Int64N(int64(spread)+1))
 		pulls.Go(func() {
 			time.Sleep(wait)
 			m.pull(fetch, &fetched)
