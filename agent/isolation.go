@@ -21,7 +21,10 @@ func (a *agent) conditions(ctx context.Context) []corev1.NodeCondition {
 
 // isolationConditions say which walls the runtime cannot build on this machine; one that tells of none has no condition.
 func (a *agent) isolationConditions(ctx context.Context) []corev1.NodeCondition {
-	lacks := map[string]string{cri.AppArmorReady: "containers that name no AppArmor profile run without one"}
+	lacks := map[string]string{
+		cri.AppArmorReady: "containers that name no AppArmor profile run without one",
+		cri.SELinuxReady:  "containers have the agent's SELinux label",
+	}
 	if a.Settings.UserNamespaces != userns.Asked {
 		lacks[cri.UserNamespacesReady] = "pods that do not ask for a user namespace have the host's users"
 	}

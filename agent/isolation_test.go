@@ -43,6 +43,7 @@ func TestMissingWallsAreTold(t *testing.T) {
 		"all":                      {userns.Auto, []*runtimeapi.RuntimeCondition{ready, is(cri.AppArmorReady, true), is(cri.UserNamespacesReady, true)}, "False", []string{"all"}},
 		"no users":                 {userns.Auto, []*runtimeapi.RuntimeCondition{is(cri.AppArmorReady, true), is(cri.UserNamespacesReady, false)}, "True", []string{"host's users: why User"}},
 		"no users, and not wanted": {userns.Asked, []*runtimeapi.RuntimeCondition{is(cri.AppArmorReady, true), is(cri.UserNamespacesReady, false)}, "False", nil},
+		"no labels":                {userns.Auto, []*runtimeapi.RuntimeCondition{is(cri.SELinuxReady, false)}, "True", []string{"agent's SELinux label: why SELinux"}},
 		"neither":                  {userns.All, []*runtimeapi.RuntimeCondition{is(cri.AppArmorReady, false), is(cri.UserNamespacesReady, false)}, "True", []string{"why AppArmor", "why User"}},
 	} {
 		a := &agent{Config: Config{Runtime: walls{conditions: test.told}, Settings: kubeletconfig.Settings{UserNamespaces: test.mode}}}

@@ -22,6 +22,7 @@ type Runtime interface {
 // Conditions that the embedded runtime's Status has beside CRI's own. One that is false says why this machine cannot give pods that wall.
 const (
 	AppArmorReady       = "AppArmorReady"
+	SELinuxReady        = "SELinuxReady"
 	UserNamespacesReady = "UserNamespacesReady"
 )
 

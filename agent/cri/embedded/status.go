@@ -52,6 +52,7 @@ func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 			cri.Condition(runtimeapi.RuntimeReady, "ContainersCannotRun", r.preflight.check(r)),
 			cri.Condition(runtimeapi.NetworkReady, "NetworkNotReady", r.network.Ready()),
 			cri.Condition(cri.AppArmorReady, "NoAppArmorProfile", r.apparmor.Prepare()),
+			cri.Condition(cri.SELinuxReady, "NoSELinuxLabels", r.selinux.Problem()),
 			cri.Condition(cri.UserNamespacesReady, "NoUserNamespaces", r.usersProblem()),
 		}},
 		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	// ErrNoPolicy says that a label is asked for which nobody would know what to do with.
+	// ErrNoPolicy says why containers have no labels.
 	ErrNoPolicy = errors.New("the node's SELinux policy has no labels for containers: install its distribution's container-selinux")
 	// ErrInvalid says that the policy has no such label.
 	ErrInvalid = errors.New("invalid SELinux label")
@@ -77,6 +77,14 @@ func (p *policy) labelsContainers() bool {
 
 // Enabled says whether containers on this machine have labels.
 func (h *Host) Enabled() bool { return h.policy.enabled() }
+
+// Problem is ErrNoPolicy on a kernel with SELinux where containers have no labels.
+func (h *Host) Problem() error {
+	if h.policy.inKernel() && !h.Enabled() {
+		return ErrNoPolicy
+	}
+	return nil
+}
 
 // Pod returns the labels of a new pod, whose level is in use until Release.
 func (h *Host) Pod(security *runtimeapi.LinuxSandboxSecurityContext) (Labels, error) {

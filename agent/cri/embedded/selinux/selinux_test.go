@@ -153,7 +153,7 @@ func TestWithoutAPolicyForContainers(t *testing.T) {
 		h.Release(pod.Files)
 		_, ofPod := h.Pod(&runtimeapi.LinuxSandboxSecurityContext{SelinuxOptions: &options{Level: "s0"}})
 		_, ofContainer := h.Container(pod, container(&options{User: "u"}))
-		if errors.Is(ofPod, ErrNoPolicy) != inKernel || errors.Is(ofContainer, ErrNoPolicy) != inKernel {
+		if errors.Is(h.Problem(), ErrNoPolicy) != inKernel || errors.Is(ofPod, ErrNoPolicy) != inKernel || errors.Is(ofContainer, ErrNoPolicy) != inKernel {
 			t.Errorf("in the kernel %v: %v, %v", inKernel, ofPod, ofContainer)
 		}
 	}
@@ -174,6 +174,17 @@ func TestWhetherThereIsAPolicyForContainers(t *testing.T) {
 		if got := h.policy.labelsContainers(); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestAPodWithoutLabels, which an earlier agent has made: none of its containers can have one.
+func TestAPodWithoutLabels(t *testing.T) {
+	h, _ := newHost()
+	if got, err := h.Container(Labels{}, nil); got != (Labels{}) || err != nil {
+		t.Errorf("%v %v", got, err)
+	}
+	if _, err := h.Container(Labels{}, container(&options{Level: "s0"})); !errors.Is(err, ErrNoPolicy) {
+		t.Error(err)
 	}
 }
 
