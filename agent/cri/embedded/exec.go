@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -147,7 +148,7 @@ func (r *Runtime) startExec(c *container, req execRequest) (*execSession, error)
 	}
 	childEnds, err := s.connectStreams(req)
 	if err == nil {
-		err = s.helper.Start()
+		err = s.start(cgroupSpec(c.group))
 	}
 	for _, end := range childEnds {
 		end.Close()
@@ -169,6 +170,16 @@ func (r *Runtime) startExec(c *container, req execRequest) (*execSession, error)
 	return s, nil
 }
 
+func (s *execSession) start(cgroup boot.Cgroup) error {
+	s.helper.SysProcAttr = &syscall.SysProcAttr{}
+	group, err := cgroup.ForkInto(s.helper.SysProcAttr)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	return s.helper.Start()
+}
+
 func (c *container) execSpec(req execRequest) boot.ExecSpec {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +190,7 @@ func (c *container) execSpec(req execRequest) boot.ExecSpec {
 		process.Env = append(slices.Clone(process.Env), "TERM=xterm")
 	}
 	return boot.ExecSpec{
-		PID: c.record.PID, Cgroup: c.cgroupSpec(), Users: c.sandbox.users(), Process: process,
+		PID: c.record.PID, Cgroup: cgroupSpec(c.group), Users: c.sandbox.users(), Process: process,
 	}
 }
 

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,19 @@ func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) (err error) {
 	return nil
 }
 
+// finishSandbox moves the shim into its group meanwhile, which can take as long as all the rest.
 func (r *Runtime) finishSandbox(ctx context.Context, s *sandbox, started *startedShim) error {
+	moved := make(chan error, 1)
+	go func() { moved <- s.leaf.Adopt(started.pid) }()
+	if err := cmp.Or(r.furnishSandbox(ctx, s, started), <-moved); err != nil {
+		return err
+	}
+	s.record.Ready = true
+	return writeRecord(s.dir, s.record)
+}
+
+// furnishSandbox gives the pod its network and files.
+func (r *Runtime) furnishSandbox(ctx context.Context, s *sandbox, started *startedShim) error {
 	s.record.HolderPID = started.pid
 	var connected error
 	if usersOf(s.config) == nil {
@@ -154,14 +167,7 @@ func (r *Runtime) finishSandbox(ctx context.Context, s *sandbox, started *starte
 	if connected != nil {
 		return connected
 	}
-	if err := s.writeFiles(); err != nil {
-		return err
-	}
-	if err := s.leaf.Add(started.pid); err != nil {
-		return err
-	}
-	s.record.Ready = true
-	return writeRecord(s.dir, s.record)
+	return s.writeFiles()
 }
 
 func (r *Runtime) connectSandbox(ctx context.Context, s *sandbox) error {

@@ -54,7 +54,12 @@ func (r *Runtime) startShim(s *sandbox) (*startedShim, error) {
 			Cloneflags: shimNamespaces(s.config),
 		},
 	}
-	if err := command.Start(); err != nil {
+	group, err := cgroupSpec(s.leaf).ForkInto(command.SysProcAttr)
+	if err == nil {
+		err = command.Start()
+		group.Close()
+	}
+	if err != nil {
 		ready.Close()
 		return nil, fmt.Errorf("start shim: %w", err)
 	}
@@ -142,7 +147,7 @@ func (s *sandbox) writeShimConfig() error {
 	if err != nil {
 		return err
 	}
-	config := shim.Config{PodSettings: boot.PodSettings{Sysctls: sysctls}, Users: usersOf(s.config), Cgroups: s.leaf.Dirs()}
+	config := shim.Config{PodSettings: boot.PodSettings{Sysctls: sysctls}, Users: usersOf(s.config), Cgroup: cgroupSpec(s.leaf)}
 	if !hostNetwork(s.config) {
 		config.Hostname = s.config.GetHostname()
 	}

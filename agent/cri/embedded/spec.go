@@ -125,7 +125,7 @@ func (r *Runtime) specOf(c *container) (*boot.Spec, error) {
 		},
 		Mounts:      mounts,
 		Privileged:  security.GetPrivileged(),
-		Cgroup:      c.cgroupSpec(),
+		Cgroup:      cgroupSpec(c.group),
 		OOMScoreAdj: int(c.limits().GetOomScoreAdj()),
 		Label:       c.record.FileLabel,
 		Users:       c.sandbox.users(),
@@ -140,8 +140,8 @@ func (r *Runtime) specOf(c *container) (*boot.Spec, error) {
 	return spec, nil
 }
 
-func (c *container) cgroupSpec() boot.Cgroup {
-	return boot.Cgroup{Dirs: c.group.Dirs(), Mounts: c.group.Mounts(), V2: cgroup.V2()}
+func cgroupSpec(group *cgroup.Group) boot.Cgroup {
+	return boot.Cgroup{Dirs: group.Dirs(), Unified: group.Unified(), Mounts: group.Mounts(), V2: cgroup.V2()}
 }
 
 // hiddenPaths takes the agent's lists; without any, what every runtime hides.

@@ -3,7 +3,6 @@ package boot
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 
@@ -34,7 +33,7 @@ func run(spec *Spec) error {
 		return err
 	}
 	setOOMScore(spec.OOMScoreAdj)
-	if err := joinCgroups(spec.Cgroup); err != nil {
+	if err := spec.Cgroup.Join(); err != nil {
 		return err
 	}
 	if spec.Users != nil {
@@ -91,27 +90,6 @@ func ownPID() (int, error) {
 // setOOMScore raises freely; lowering needs CAP_SYS_RESOURCE, and a machine without it keeps the inherited value.
 func setOOMScore(value int) {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(value)), 0)
-}
-
-// joinCgroups writes "0", the writing process itself, so no parent needs to know our pid in its namespace.
-func joinCgroups(cgroup Cgroup) error {
-	for _, dir := range cgroup.Dirs {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0); err != nil {
-			return fmt.Errorf("join cgroup: %w", err)
-		}
-	}
-	return nil
-}
-
-// newCgroupNamespace makes the process's cgroup the root of those that it sees (v2).
-func newCgroupNamespace(cgroup Cgroup) error {
-	if !cgroup.V2 {
-		return nil
-	}
-	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
-		return fmt.Errorf("new cgroup namespace: %w", err)
-	}
-	return nil
 }
 
 // enterRoot builds the container's file tree and makes it the only one this process can see. target is the owner of the

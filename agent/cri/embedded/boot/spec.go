@@ -106,12 +106,13 @@ type Device struct {
 	ContainerPath string
 }
 
-// Cgroup says where the process belongs. Dirs are host directories whose cgroup.procs it enters; Mounts maps a
-// controller to its directory for the container's /sys/fs/cgroup (v1); V2 asks for a cgroup namespace instead.
+// Cgroup says where the process belongs. Dirs are the group's directories of v1 on the host, Unified that of v2; a hybrid machine has
+// both. Mounts maps a controller to its directory for the container's /sys/fs/cgroup (v1); V2 asks for a cgroup namespace instead.
 type Cgroup struct {
-	Dirs   []string
-	Mounts map[string]string
-	V2     bool
+	Dirs    []string
+	Unified string
+	Mounts  map[string]string
+	V2      bool
 }
 
 // ExecSpec describes a command inside the container whose main process is PID (as seen on the host).

@@ -3,15 +3,17 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/opencontainers/cgroups"
-	"github.com/opencontainers/cgroups/fs"
+	fs1 "github.com/opencontainers/cgroups/fs"
 	"github.com/opencontainers/cgroups/fs2"
 	"github.com/opencontainers/cgroups/manager"
 	"golang.org/x/sys/unix"
@@ -105,14 +107,19 @@ func (g *Group) Set(limits Limits) error {
 	return nil
 }
 
-// Dirs are the directories whose cgroup.procs a process writes itself into.
+// Dirs are its directories of v1, one of each controller.
 func (g *Group) Dirs() []string {
 	var dirs []string
-	for _, dir := range g.dirs {
-		dirs = append(dirs, dir)
+	for controller, dir := range g.dirs {
+		if controller != "" {
+			dirs = append(dirs, dir)
+		}
 	}
 	return dirs
 }
+
+// Unified is its directory of v2, empty on a machine that has v1 alone.
+func (g *Group) Unified() string { return g.dirs[""] }
 
 // Mounts maps each v1 controller to its directory; nil on v2.
 func (g *Group) Mounts() map[string]string {
@@ -128,6 +135,14 @@ func (g *Group) Mounts() map[string]string {
 	return mounts
 }
 
+// Adopt puts a process that could not be forked into the group there, with all its threads (v1); on v2 it was.
+func (g *Group) Adopt(pid int) error {
+	if V2() {
+		return nil
+	}
+	return g.Add(pid)
+}
+
 // Add puts a process into the group.
 func (g *Group) Add(pid int) error {
 	if err := g.manager.Apply(pid); err != nil {
@@ -138,7 +153,7 @@ func (g *Group) Add(pid int) error {
 
 // OOMKills counts the processes of this group which the kernel killed for lack of memory; 0 when it cannot be known.
 func (g *Group) OOMKills() uint64 {
-	read, dir := fs.OOMKillCount, g.dirs["memory"]
+	read, dir := fs1.OOMKillCount, g.dirs["memory"]
 	if V2() {
 		read, dir = fs2.OOMKillCount, g.dirs[""]
 	}
@@ -179,12 +194,12 @@ func (g *Group) Usage() (Usage, error) {
 // Kill ends every process of the group and its children and waits until they are gone.
 func (g *Group) Kill() error {
 	for deadline := time.Now().Add(KillTimeMax); ; {
-		pids, err := cgroups.GetAllPids(g.anyDir())
-		if errors.Is(err, os.ErrNotExist) || (err == nil && len(pids) == 0) {
-			return nil
-		}
+		pids, err := g.members()
 		if err != nil {
 			return fmt.Errorf("cgroup %s: %w", g.path, err)
+		}
+		if len(pids) == 0 {
+			return nil
 		}
 		for _, pid := range pids {
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -196,6 +211,35 @@ func (g *Group) Kill() error {
 		}
 		time.Sleep(killPollInterval)
 	}
+}
+
+// members are the numbers of the processes of the group and its children. With v1 alone they are those of threads, which end their
+// process just as well: one that boots a container has only one thread in here.
+func (g *Group) members() (all []int, err error) {
+	file := "cgroup.procs"
+	if g.Unified() == "" {
+		file = "tasks"
+	}
+	err = filepath.WalkDir(g.anyDir(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != file {
+			return ignoreGone(err)
+		}
+		content, err := os.ReadFile(path)
+		for number := range strings.FieldsSeq(string(content)) {
+			pid, bad := strconv.Atoi(number)
+			all, err = append(all, pid), errors.Join(err, bad)
+		}
+		return ignoreGone(err)
+	})
+	return all, err
+}
+
+// ignoreGone is nil for a group that was removed meanwhile; the kernel says ENODEV of files that are open then.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	return err
 }
 
 // anyDir is one directory of the group: its processes are in all of them.

@@ -102,11 +102,13 @@ func (s *server) fork(c *container, launch *launch) error {
 	if c.request.NewPID && !c.request.Spec.NewPID {
 		flags |= unix.CLONE_NEWPID
 	}
-	pid, err := syscall.ForkExec(SelfExecutable, []string{InitName}, &syscall.ProcAttr{
-		Dir:   "/",
-		Files: launch.childFiles(),
-		Sys:   &syscall.SysProcAttr{Cloneflags: flags},
-	})
+	attr := &syscall.SysProcAttr{Cloneflags: flags}
+	group, err := c.request.Spec.Cgroup.ForkInto(attr)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	pid, err := syscall.ForkExec(SelfExecutable, []string{InitName}, &syscall.ProcAttr{Dir: "/", Files: launch.childFiles(), Sys: attr})
 	if err != nil {
 		return fmt.Errorf("fork container: %w", err)
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -44,11 +42,6 @@ func startPause(config *Config) (int, error) {
 	childReports.Close()
 	if err != nil {
 		return 0, fmt.Errorf("fork: %w", err)
-	}
-	for _, dir := range config.Cgroups {
-		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
-			return 0, fmt.Errorf("join cgroup: %w", err)
-		}
 	}
 	if err := json.NewEncoder(specWriter).Encode(config.Pause); err != nil {
 		return 0, err

@@ -22,8 +22,8 @@ type Config struct {
 	Pause *boot.PauseSpec `json:",omitempty"`
 	// Users are the pod's own, Holder yet unknown.
 	Users *boot.Users `json:",omitempty"`
-	// Cgroups are the directories whose cgroup.procs the pause process is put into.
-	Cgroups []string
+	// Cgroup is the shim's own, and that of the pause process.
+	Cgroup boot.Cgroup
 }
 
 // StartRequest starts one container.
