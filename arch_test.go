@@ -428,9 +428,14 @@ func eachFunction(f *sourceFile, visit func(name string, lines int)) {
 	}
 }
 
+// initFunctions are files that may have one, and why.
+var initFunctions = map[string]string{
+	"cmd/setpoint/translations/translations.go": "kubectl's hook must be set before kubectl's packages are initialised",
+}
+
 func TestHouseNothingHappensByImporting(t *testing.T) {
 	eachSource(t, func(f *sourceFile) {
-		if f.generated {
+		if f.generated || initFunctions[f.path] != "" {
 			return
 		}
 		eachFunction(f, func(name string, _ int) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/plugin"
 
 	"github.com/setpoint-io/setpoint"
+	_ "github.com/setpoint-io/setpoint/cmd/setpoint/translations" // kubectl's, for its commands alone
 )
 
 // kubectl's own limits for reading what a server offers.
