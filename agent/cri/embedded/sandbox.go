@@ -136,7 +136,7 @@ func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) (err error) {
 	return nil
 }
 
-// finishSandbox moves the shim into its group meanwhile, which can take as long as all the rest.
+// finishSandbox moves the shim into its group of v2 meanwhile, which waits for an RCU grace period.
 func (r *Runtime) finishSandbox(ctx context.Context, s *sandbox, started *startedShim) error {
 	moved := make(chan error, 1)
 	go func() { moved <- s.leaf.Adopt(started.pid) }()

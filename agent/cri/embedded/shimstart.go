@@ -17,6 +17,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 )
 
@@ -54,18 +55,27 @@ func (r *Runtime) startShim(s *sandbox) (*startedShim, error) {
 			Cloneflags: shimNamespaces(s.config),
 		},
 	}
-	group, err := cgroupSpec(s.leaf).ForkInto(command.SysProcAttr)
-	if err == nil {
-		err = command.Start()
-		group.Close()
-	}
-	if err != nil {
+	if err := s.startInGroup(command); err != nil {
 		ready.Close()
 		return nil, fmt.Errorf("start shim: %w", err)
 	}
 	r.background.Go(func() { r.reapShim(command, s) })
 	kill := func() { _ = command.Process.Kill() } // it may have ended by itself
 	return &startedShim{pid: command.Process.Pid, ready: ready, kill: kill}, nil
+}
+
+// startInGroup starts the shim in its group of a hybrid machine's v2, where there are no limits. Into its groups of v1 it goes by
+// itself, and into that of v2 by finishSandbox: it starts sooner than under its pod's limits.
+func (s *sandbox) startInGroup(command *exec.Cmd) error {
+	if cgroup.V2() {
+		return command.Start()
+	}
+	group, err := cgroupSpec(s.leaf).ForkInto(command.SysProcAttr)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	return command.Start()
 }
 
 // reapShim waits for a shim of our own making to end, but not beyond Close: it is meant to outlive us.

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,11 +29,32 @@ func (c Cgroup) ForkInto(attr *syscall.SysProcAttr) (*os.File, error) {
 }
 
 // Join puts this thread into the groups of v1, and with it what it forks and what it executes; the process's other threads stay.
-func (c Cgroup) Join() error {
+func (c Cgroup) Join() error { return c.join(syscall.Syscall) }
+
+// JoinWhole does that for all threads of this process.
+func (c Cgroup) JoinWhole() error { return c.join(syscall.AllThreadsSyscall) }
+
+func (c Cgroup) join(call func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)) error {
 	for _, dir := range c.Dirs {
-		if err := os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0); err != nil {
+		if err := writeSelf(filepath.Join(dir, "tasks"), call); err != nil {
 			return fmt.Errorf("join cgroup: %w", err)
 		}
+	}
+	return nil
+}
+
+// writeSelf writes "0", which is whoever writes it.
+func writeSelf(path string, call func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	zero := []byte("0")
+	_, _, errno := call(unix.SYS_WRITE, file.Fd(), uintptr(unsafe.Pointer(&zero[0])), 1)
+	runtime.KeepAlive(zero)
+	if errno != 0 {
+		return &os.PathError{Op: "write", Path: path, Err: errno}
 	}
 	return nil
 }

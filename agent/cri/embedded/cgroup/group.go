@@ -135,9 +135,9 @@ func (g *Group) Mounts() map[string]string {
 	return mounts
 }
 
-// Adopt puts a process that could not be forked into the group there, with all its threads (v1); on v2 it was.
+// Adopt puts a process into the group, unless it goes there by itself (v1).
 func (g *Group) Adopt(pid int) error {
-	if V2() {
+	if !V2() {
 		return nil
 	}
 	return g.Add(pid)

@@ -65,8 +65,7 @@ func serve(dir string, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// The agent moves all threads of this process, but not yet: what this one forks must not begin in the agent's group.
-	if err := config.Cgroup.Join(); err != nil {
+	if err := config.Cgroup.JoinWhole(); err != nil {
 		return err
 	}
 	if config.Users == nil {
