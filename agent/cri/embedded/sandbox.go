@@ -138,6 +138,7 @@ func (r *Runtime) runSandbox(ctx context.Context, s *sandbox) (err error) {
 
 // finishSandbox moves the shim into its group of v2 meanwhile, which waits for an RCU grace period.
 func (r *Runtime) finishSandbox(ctx context.Context, s *sandbox, started *startedShim) error {
+	defer started.ready.Close()
 	moved := make(chan error, 1)
 	go func() { moved <- s.leaf.Adopt(started.pid) }()
 	if err := cmp.Or(r.furnishSandbox(ctx, s, started), <-moved); err != nil {
@@ -150,19 +151,17 @@ func (r *Runtime) finishSandbox(ctx context.Context, s *sandbox, started *starte
 // furnishSandbox gives the pod its network and files.
 func (r *Runtime) furnishSandbox(ctx context.Context, s *sandbox, started *startedShim) error {
 	s.record.HolderPID = started.pid
-	var connected error
-	if usersOf(s.config) == nil {
-		connected = r.connectSandbox(ctx, s) // meanwhile the shim starts
+	if usersOf(s.config) != nil {
+		var err error
+		if s.record.HolderPID, err = s.await(ctx, started); err != nil {
+			return err
+		}
 	}
+	connected := r.connectSandbox(ctx, s) // meanwhile the shim and its pause process start
 	// A shim that could not prepare may be gone before it is connected: its own reason
 	// says more than that there is no such process.
-	pause, err := started.wait(ctx)
-	if err != nil {
-		return fmt.Errorf("%w%s", err, s.shimLog())
-	}
-	if usersOf(s.config) != nil {
-		s.record.HolderPID = pause
-		connected = r.connectSandbox(ctx, s)
+	if _, err := s.await(ctx, started); err != nil {
+		return err
 	}
 	if connected != nil {
 		return connected

@@ -135,9 +135,15 @@ func podPID(pod *runtimeapi.PodSandboxConfig, config *runtimeapi.ContainerConfig
 	return options.GetPid() == runtimeapi.NamespaceMode_POD && sharesPID(pod)
 }
 
-// wait returns when the shim listens, with the number of its pause process, or 0.
+// await returns when the shim says the next thing of itself (shim.ReadyFD): the number of its pause process, or 0.
+func (s *sandbox) await(ctx context.Context, started *startedShim) (pause int, err error) {
+	if pause, err = started.wait(ctx); err != nil {
+		return 0, fmt.Errorf("%w%s", err, s.shimLog())
+	}
+	return pause, nil
+}
+
 func (s *startedShim) wait(ctx context.Context) (pause int, err error) {
-	defer s.ready.Close()
 	deadline := time.Now().Add(shimStartTimeMax)
 	if limit, ok := ctx.Deadline(); ok && limit.Before(deadline) {
 		deadline = limit

@@ -19,7 +19,8 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 )
 
-// ReadyFD receives an int32 when the shim listens: the number of its pause process, or 0.
+// ReadyFD receives an int32 when the shim listens: the number of its pause process, or 0. That of a pod with users of its own it
+// receives once before: the pod's namespaces exist then.
 const ReadyFD = 3
 
 // server is the shim's whole state. mu guards containers, watchers, strays and booting; it is held across fork and
@@ -76,7 +77,9 @@ func serve(dir string, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	pause, err := startPause(config)
+	ready := os.NewFile(ReadyFD, "ready")
+	defer ready.Close()
+	pause, err := startPause(config, ready)
 	if err != nil {
 		return fmt.Errorf("pause process: %w", err)
 	}
@@ -99,7 +102,7 @@ func serve(dir string, logger *slog.Logger) error {
 	}
 	go s.reap()
 	go s.accept(listener)
-	if err := ready(pause); err != nil {
+	if err := tell(ready, pause); err != nil {
 		return err
 	}
 	s.forkLoop()
@@ -135,11 +138,9 @@ func prepare() (*Config, error) {
 	return &config, nil
 }
 
-// ready tells the pause process's number, 0 if there is none.
-func ready(pause int) error {
-	file := os.NewFile(ReadyFD, "ready")
-	defer file.Close()
-	return binary.Write(file, binary.NativeEndian, int32(pause))
+// tell sends the pause process's number, 0 if there is none.
+func tell(ready *os.File, pause int) error {
+	return binary.Write(ready, binary.NativeEndian, int32(pause))
 }
 
 // reap collects every child, containers and adopted orphans alike.

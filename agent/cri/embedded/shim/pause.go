@@ -14,7 +14,7 @@ import (
 
 // startPause makes the namespaces that config asks for, if any, and returns the process that holds them. This process stays outside
 // of the PID and user namespaces: it has the host's files and every capability, and a container that may trace would have them too.
-func startPause(config *Config) (int, error) {
+func startPause(config *Config, ready *os.File) (int, error) {
 	if config.Pause == nil {
 		return 0, nil
 	}
@@ -42,6 +42,11 @@ func startPause(config *Config) (int, error) {
 	childReports.Close()
 	if err != nil {
 		return 0, fmt.Errorf("fork: %w", err)
+	}
+	if config.Users != nil {
+		if err := tell(ready, pid); err != nil {
+			return 0, err
+		}
 	}
 	if err := json.NewEncoder(specWriter).Encode(config.Pause); err != nil {
 		return 0, err
