@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/network/wireguard"
 )
@@ -85,20 +86,20 @@ func (r *Routes) encryptedPeers(wanted map[netip.Prefix]way) (wireguard.Config, 
 
 // readyEncrypted gives the device what any link has. Its address is the first of this node's range, which no pod gets; one
 // of a range that the node had before goes.
-func (r *Routes) readyEncrypted(link netlink.Link, mtu int) (err error) {
-	if link.Attrs().MTU != mtu {
-		err = netlink.LinkSetMTU(link, mtu)
+func (r *Routes) readyEncrypted(device netlink.Link, mtu int) (err error) {
+	if device.Attrs().MTU != mtu {
+		err = netlink.LinkSetMTU(device, mtu)
 	}
 	own := tunnelAddress(r.own.PodCIDR)
 	address := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(own, own.BitLen()))}
-	present, listErr := netlink.AddrList(link, netlink.FAMILY_V4)
-	err = errors.Join(err, listErr, ignoreRouters(WireGuardDevice), netlink.AddrReplace(link, address))
+	present, listErr := link.Addresses(device, netlink.FAMILY_V4)
+	err = errors.Join(err, listErr, ignoreRouters(WireGuardDevice), netlink.AddrReplace(device, address))
 	for _, other := range present {
 		if !other.IP.Equal(address.IP) {
-			err = errors.Join(err, netlink.AddrDel(link, &other))
+			err = errors.Join(err, netlink.AddrDel(device, &other))
 		}
 	}
-	return errors.Join(err, netlink.LinkSetUp(link))
+	return errors.Join(err, netlink.LinkSetUp(device))
 }
 
 // route leads to a node, or nowhere if there is no device: packets that should be encrypted must not find another way.

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
 // OwnAddress is an address of a Service that this machine itself has, beside its others: pods and the machine reach who listens there,
@@ -53,11 +55,11 @@ func (OwnAddress) Held() netip.Addr {
 }
 
 func ownAddresses() (netlink.Link, []netlink.Addr, error) {
-	link, err := netlink.LinkByName(loopbackInterface)
+	loopback, err := netlink.LinkByName(loopbackInterface)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", loopbackInterface, err)
 	}
-	all, err := netlink.AddrList(link, netlink.FAMILY_V4)
+	all, err := link.Addresses(loopback, netlink.FAMILY_V4)
 	if err != nil {
 		return nil, nil, fmt.Errorf("addresses of %s: %w", loopbackInterface, err)
 	}
@@ -67,7 +69,7 @@ func ownAddresses() (netlink.Link, []netlink.Addr, error) {
 			own = append(own, a)
 		}
 	}
-	return link, own, nil
+	return loopback, own, nil
 }
 
 func addressOf(a netlink.Addr) netip.Addr {

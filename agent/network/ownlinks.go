@@ -8,12 +8,13 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
 // localAddresses are this machine's.
 func (f family) localAddresses() (map[netip.Addr]bool, error) {
-	list, err := netlink.AddrList(nil, int(f.number))
+	list, err := link.Addresses(nil, int(f.number))
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +27,7 @@ func (f family) localAddresses() (map[netip.Addr]bool, error) {
 
 // linkSubnets are the subnets of this machine's links, without those of pods.
 func linkSubnets(bridge string) ([]netip.Prefix, error) {
-	list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	list, err := link.Addresses(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func relevant(subnets []netip.Prefix, own plan.Node, peers []plan.Node) []netip.
 
 // SecondAddress is an address of IPv6 that others can reach, of the link that has an address of IPv4; nil if there is none.
 func SecondAddress(first net.IP) (net.IP, error) {
-	list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	list, err := link.Addresses(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, err
 	}

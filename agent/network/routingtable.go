@@ -7,6 +7,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
 // routingTable is the kernel's main one, of both families.
@@ -14,7 +16,7 @@ type routingTable []netlink.Route
 
 // readRoutes has the kernel send the whole table, which may be long: it has no other way to tell of routes by who made them.
 func readRoutes() (routingTable, error) {
-	return netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	return link.Routes(netlink.FAMILY_ALL, unix.RT_TABLE_MAIN)
 }
 
 // installed are our routes, for those who need no others.
@@ -36,7 +38,7 @@ func (t routingTable) installed() map[netip.Prefix]netlink.Route {
 
 // foreign are those that neither we nor the kernel for one of our devices made.
 func (t routingTable) foreign(bridge string) (all []foreignRoute, err error) {
-	links, err := netlink.LinkList()
+	links, err := link.List()
 	if err != nil {
 		return nil, err
 	}

@@ -18,20 +18,20 @@ import (
 
 // Connected are the host interfaces of the pods that are on the bridge.
 func Connected(bridge string) ([]string, error) {
-	link, err := netlink.LinkByName(bridge)
+	device, err := netlink.LinkByName(bridge)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("bridge %s: %w", bridge, err)
 	}
-	links, err := netlink.LinkList()
+	links, err := link.List()
 	if err != nil {
 		return nil, fmt.Errorf("interfaces of bridge %s: %w", bridge, err)
 	}
 	var names []string
 	for _, l := range links {
-		if l.Attrs().MasterIndex == link.Attrs().Index {
+		if l.Attrs().MasterIndex == device.Attrs().Index {
 			names = append(names, l.Attrs().Name)
 		}
 	}

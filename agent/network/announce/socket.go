@@ -9,6 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
 // listening is what a socket hears of a link: the frames of a type that the filter lets through; nil lets all through.
@@ -59,12 +61,12 @@ func setFilter(fd int, filter []bpf.Instruction) error {
 }
 
 func linkOf(nodeIP netip.Addr) (self, error) {
-	links, err := netlink.LinkList()
+	links, err := link.List()
 	if err != nil {
 		return self{}, err
 	}
 	for _, l := range links {
-		addresses, err := netlink.AddrList(l, netlink.FAMILY_ALL)
+		addresses, err := link.Addresses(l, netlink.FAMILY_ALL)
 		if err != nil {
 			return self{}, err
 		}

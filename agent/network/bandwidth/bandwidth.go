@@ -131,7 +131,7 @@ func Remove(hostInterface string) error {
 
 // RemoveAll removes the devices of pods that ended without an agent; bytes is how long the names of host interfaces are.
 func RemoveAll(bytes int) (removed []string, err error) {
-	links, err := netlink.LinkList()
+	links, err := link.List()
 	if err != nil {
 		return nil, err
 	}
