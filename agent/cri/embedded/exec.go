@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -148,7 +147,7 @@ func (r *Runtime) startExec(c *container, req execRequest) (*execSession, error)
 	}
 	childEnds, err := s.connectStreams(req)
 	if err == nil {
-		err = s.start(cgroupSpec(c.group))
+		err = cgroupSpec(c.group).Start(s.helper)
 	}
 	for _, end := range childEnds {
 		end.Close()
@@ -168,16 +167,6 @@ func (r *Runtime) startExec(c *container, req execRequest) (*execSession, error)
 		return nil, fmt.Errorf("start exec: %w", err)
 	}
 	return s, nil
-}
-
-func (s *execSession) start(cgroup boot.Cgroup) error {
-	s.helper.SysProcAttr = &syscall.SysProcAttr{}
-	group, err := cgroup.ForkInto(s.helper.SysProcAttr)
-	if err != nil {
-		return err
-	}
-	defer group.Close()
-	return s.helper.Start()
 }
 
 func (c *container) execSpec(req execRequest) boot.ExecSpec {

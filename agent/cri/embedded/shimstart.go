@@ -70,12 +70,7 @@ func (s *sandbox) startInGroup(command *exec.Cmd) error {
 	if cgroup.V2() {
 		return command.Start()
 	}
-	group, err := cgroupSpec(s.leaf).ForkInto(command.SysProcAttr)
-	if err != nil {
-		return err
-	}
-	defer group.Close()
-	return command.Start()
+	return cgroupSpec(s.leaf).Start(command)
 }
 
 // reapShim waits for a shim of our own making to end, but not beyond Close: it is meant to outlive us.

@@ -3,6 +3,7 @@ package boot
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -26,6 +27,19 @@ func (c Cgroup) ForkInto(attr *syscall.SysProcAttr) (*os.File, error) {
 	}
 	attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
 	return dir, nil
+}
+
+// Start starts a command in the group of v2.
+func (c Cgroup) Start(command *exec.Cmd) error {
+	if command.SysProcAttr == nil {
+		command.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	group, err := c.ForkInto(command.SysProcAttr)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	return command.Start()
 }
 
 // Join puts this thread into the groups of v1, and with it what it forks and what it executes; the process's other threads stay.
