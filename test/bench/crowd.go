@@ -23,10 +23,13 @@ const (
 	creatorsMax = 16
 	// fileLookInterval is how often each pod's file is read; what is measured is no finer.
 	fileLookInterval = 5 * time.Millisecond
+	// settleTime is how long what a pod had may be there when it is gone: the kernel ends namespaces by and by.
+	settleTime = 3 * time.Second
 )
 
 // runCrowd starts many real pods at once on a node, leaves them alone, changes a ConfigMap that all of them have as a volume, and
-// deletes them all. With -pids of an agent its use is that of the time in which nothing happens but probes.
+// deletes them all; what is left of them on this machine is counted. With -pids of an agent its use is that of the time in which
+// nothing happens but probes.
 func runCrowd(ctx context.Context, args []string) {
 	o := newOptions("crowd")
 	crowd := &crowd{}
@@ -46,13 +49,15 @@ func runCrowd(ctx context.Context, args []string) {
 	defer stop()
 	go watchPods(watching, crowd.cluster, ns, crowd.see)
 
-	m := metrics{"pods": float64(crowd.pods)}
+	m, before := metrics{"pods": float64(crowd.pods)}, lookAround()
 	steps := []func(context.Context, metrics) error{crowd.start, crowd.idleFor(*idle), crowd.update, crowd.end}
 	for _, step := range steps {
 		if err := step(ctx, m); err != nil {
 			fatalf("crowd: %v", err)
 		}
 	}
+	sleep(ctx, settleTime)
+	lookAround().since(before, m)
 	emit("crowd", fmt.Sprint(crowd.pods), crowd.cluster.target, map[string]any{"image": crowd.image}, []metrics{m})
 }
 
