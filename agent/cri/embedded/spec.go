@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/capabilities"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/seccomp"
@@ -28,11 +29,11 @@ func (r *Runtime) processOf(s *sandbox, config *runtimeapi.ContainerConfig, imag
 		return nil, fmt.Errorf("%w: image %s has neither entrypoint nor command", ErrNoCommand, image.ID)
 	}
 	security := config.GetLinux().GetSecurityContext()
-	bounding, err := capabilitiesOf(security)
+	bounding, err := capabilities.Of(security)
 	if err != nil {
 		return nil, err
 	}
-	filter, err := seccomp.For(security, capabilityList(bounding))
+	filter, err := seccomp.For(security, capabilities.Names(bounding))
 	if err != nil {
 		return nil, err
 	}

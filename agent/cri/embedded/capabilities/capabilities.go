@@ -1,4 +1,4 @@
-package embedded
+package capabilities
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// capabilityNames in the order of their numbers in the kernel's interface.
-func capabilityNames() []string {
+// names in the order of their numbers in the kernel's interface.
+func names() []string {
 	return []string{"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
 		"LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER", "SYS_MODULE",
 		"SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE", "SYS_RESOURCE", "SYS_TIME",
@@ -18,38 +18,38 @@ func capabilityNames() []string {
 }
 
 const (
-	allCapabilities = 1<<41 - 1
-	// defaultCapabilities is the set that container runtimes have agreed on: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL,
+	all = 1<<41 - 1
+	// byDefault is the set that container runtimes have agreed on: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL,
 	// SETGID, SETUID, SETPCAP, NET_BIND_SERVICE, NET_RAW, SYS_CHROOT, MKNOD, AUDIT_WRITE, SETFCAP.
-	defaultCapabilities = 0xa80425fb
+	byDefault = 0xa80425fb
 )
 
-// capabilitiesOf applies adds and drops; ALL comes first, so that single names refine it.
-func capabilitiesOf(security *runtimeapi.LinuxContainerSecurityContext) (uint64, error) {
+// Of are a container's, as a mask (bit n is capability n): adds and drops are applied, ALL first, so that single names refine it.
+func Of(security *runtimeapi.LinuxContainerSecurityContext) (uint64, error) {
 	if security.GetPrivileged() {
-		return allCapabilities, nil
+		return all, nil
 	}
-	mask := uint64(defaultCapabilities)
+	mask := uint64(byDefault)
 	changes := security.GetCapabilities()
 	if slices.ContainsFunc(changes.GetAddCapabilities(), isAll) {
-		mask = allCapabilities
+		mask = all
 	}
 	if slices.ContainsFunc(changes.GetDropCapabilities(), isAll) {
 		mask = 0
 	}
 	for _, name := range changes.GetAddCapabilities() {
-		bit, err := capabilityBit(name)
+		one, err := bit(name)
 		if err != nil {
 			return 0, err
 		}
-		mask |= bit
+		mask |= one
 	}
 	for _, name := range changes.GetDropCapabilities() {
-		bit, err := capabilityBit(name)
+		one, err := bit(name)
 		if err != nil {
 			return 0, err
 		}
-		mask &^= bit
+		mask &^= one
 	}
 	return mask, nil
 }
@@ -58,20 +58,21 @@ func isAll(name string) bool {
 	return strings.EqualFold(name, "ALL") || strings.EqualFold(name, "CAP_ALL")
 }
 
-func capabilityBit(name string) (uint64, error) {
+func bit(name string) (uint64, error) {
 	if isAll(name) {
 		return 0, nil
 	}
-	number := slices.Index(capabilityNames(), strings.TrimPrefix(strings.ToUpper(name), "CAP_"))
+	number := slices.Index(names(), strings.TrimPrefix(strings.ToUpper(name), "CAP_"))
 	if number < 0 {
 		return 0, fmt.Errorf("unknown capability %q", name)
 	}
 	return 1 << number, nil
 }
 
-func capabilityList(mask uint64) []string {
+// Names are those of a mask, with the prefix CAP_.
+func Names(mask uint64) []string {
 	var list []string
-	for number, name := range capabilityNames() {
+	for number, name := range names() {
 		if mask&(1<<number) != 0 {
 			list = append(list, "CAP_"+name)
 		}
