@@ -142,7 +142,8 @@ func (r *Runtime) specOf(c *container) (*boot.Spec, error) {
 }
 
 func cgroupSpec(group *cgroup.Group) boot.Cgroup {
-	return boot.Cgroup{Dirs: group.Dirs(), Unified: group.Unified(), Mounts: group.Mounts(), V2: cgroup.V2()}
+	v1 := slices.DeleteFunc(group.Dirs(), func(dir string) bool { return dir == group.Unified() })
+	return boot.Cgroup{Dirs: v1, Unified: group.Unified(), Mounts: group.Mounts(), V2: cgroup.V2()}
 }
 
 // hiddenPaths takes the agent's lists; without any, what every runtime hides.

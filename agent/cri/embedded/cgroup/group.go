@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,16 +108,8 @@ func (g *Group) Set(limits Limits) error {
 	return nil
 }
 
-// Dirs are its directories of v1, one of each controller.
-func (g *Group) Dirs() []string {
-	var dirs []string
-	for controller, dir := range g.dirs {
-		if controller != "" {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
-}
+// Dirs are its directories: one of each controller of v1, and that of v2.
+func (g *Group) Dirs() []string { return slices.Collect(maps.Values(g.dirs)) }
 
 // Unified is its directory of v2, empty on a machine that has v1 alone.
 func (g *Group) Unified() string { return g.dirs[""] }
