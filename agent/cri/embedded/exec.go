@@ -147,7 +147,7 @@ func (r *Runtime) startExec(c *container, req execRequest) (*execSession, error)
 	}
 	childEnds, err := s.connectStreams(req)
 	if err == nil {
-		err = cgroupSpec(c.group).Start(s.helper)
+		err = s.helper.Start()
 	}
 	for _, end := range childEnds {
 		end.Close()

@@ -70,7 +70,12 @@ func (s *sandbox) startInGroup(command *exec.Cmd) error {
 	if cgroup.V2() {
 		return command.Start()
 	}
-	return cgroupSpec(s.leaf).Start(command)
+	group, err := cgroupSpec(s.leaf).ForkInto(command.SysProcAttr)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	return command.Start()
 }
 
 // reapShim waits for a shim of our own making to end, but not beyond Close: it is meant to outlive us.

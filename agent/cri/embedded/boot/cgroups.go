@@ -3,7 +3,6 @@ package boot
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"syscall"
@@ -29,24 +28,23 @@ func (c Cgroup) ForkInto(attr *syscall.SysProcAttr) (*os.File, error) {
 	return dir, nil
 }
 
-// Start starts a command in the group of v2.
-func (c Cgroup) Start(command *exec.Cmd) error {
-	if command.SysProcAttr == nil {
-		command.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	group, err := c.ForkInto(command.SysProcAttr)
-	if err != nil {
-		return err
-	}
-	defer group.Close()
-	return command.Start()
-}
-
 // Join puts this thread into the groups of v1, and with it what it forks and what it executes; the process's other threads stay.
 func (c Cgroup) Join() error { return c.join(syscall.Syscall) }
 
-// JoinWhole does that for all threads of this process.
+// JoinWhole does so for all threads of this process.
 func (c Cgroup) JoinWhole() error { return c.join(syscall.AllThreadsSyscall) }
+
+// enter puts this thread there too, and all of this process into the group of v2. That waits; but a process that is forked into a group
+// that is frozen keeps whoever forked it waiting, and commands are started by the agent.
+func (c Cgroup) enter() error {
+	if err := c.Join(); err != nil || c.Unified == "" {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(c.Unified, "cgroup.procs"), []byte("0"), 0); err != nil {
+		return fmt.Errorf("join cgroup: %w", err)
+	}
+	return nil
+}
 
 func (c Cgroup) join(call func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)) error {
 	for _, dir := range c.Dirs {

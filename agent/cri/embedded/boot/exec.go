@@ -46,7 +46,7 @@ func readExecSpec(spec *ExecSpec) error {
 
 // execInUsers does what only the host's root may, starts Exec again among the container's users, and ends with it.
 func execInUsers(spec *ExecSpec) error {
-	if err := spec.Cgroup.Join(); err != nil {
+	if err := spec.Cgroup.enter(); err != nil {
 		return err
 	}
 	giveStreams(spec.Users)
@@ -105,7 +105,7 @@ func startInside(spec *ExecSpec, command *command) error {
 	if err := unix.CloseRange(SpecFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}
-	if err := spec.Cgroup.Join(); err != nil {
+	if err := spec.Cgroup.enter(); err != nil {
 		return err
 	}
 	if err := confine(&spec.Process); err != nil {
