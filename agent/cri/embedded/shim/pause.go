@@ -34,10 +34,16 @@ func startPause(config *Config, ready *os.File) (int, error) {
 		return 0, err
 	}
 	defer unix.Close(reports)
+	attr := pauseNamespaces(config.Users)
+	group, err := config.Cgroup.ForkInto(attr) // this process may come there later
+	if err != nil {
+		return 0, err
+	}
+	defer group.Close()
 	pid, err := syscall.ForkExec(SelfExecutable, []string{PauseName}, &syscall.ProcAttr{
 		Env:   []string{"GOMAXPROCS=1"},
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), specReader.Fd(), childReports.Fd()},
-		Sys:   pauseNamespaces(config.Users),
+		Sys:   attr,
 	})
 	childReports.Close()
 	if err != nil {
