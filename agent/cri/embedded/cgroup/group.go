@@ -159,7 +159,7 @@ func (g *Group) OOMKills() uint64 {
 
 // Usage reads the counters.
 func (g *Group) Usage() (Usage, error) {
-	stats, err := g.manager.GetStats()
+	stats, err := g.manager.Stats(&cgroups.StatsOptions{Controllers: cgroups.CPU | cgroups.Memory | cgroups.Pids})
 	if err != nil {
 		return Usage{}, fmt.Errorf("cgroup %s: %w", g.path, err)
 	}
