@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,10 +30,17 @@ func (c Cgroup) ForkInto(attr *syscall.SysProcAttr) (*os.File, error) {
 }
 
 // Join puts this thread into the groups of v1, and with it what it forks and what it executes; the process's other threads stay.
-func (c Cgroup) Join() error { return c.join(syscall.Syscall) }
+func (c Cgroup) Join() error { return c.join("tasks", syscall.Syscall) }
 
-// JoinWhole does so for all threads of this process.
-func (c Cgroup) JoinWhole() error { return c.join(syscall.AllThreadsSyscall) }
+// JoinWhole does so for all threads of this process. One with cgo, as built for the race detector, may have threads that are not Go's, and
+// waits.
+func (c Cgroup) JoinWhole() error {
+	err := c.join("tasks", syscall.AllThreadsSyscall)
+	if errors.Is(err, unix.ENOTSUP) {
+		return c.join("cgroup.procs", syscall.Syscall)
+	}
+	return err
+}
 
 // enter puts this thread there too, and all of this process into the group of v2. That waits; but a process that is forked into a group
 // that is frozen keeps whoever forked it waiting, and commands are started by the agent.
@@ -46,9 +54,9 @@ func (c Cgroup) enter() error {
 	return nil
 }
 
-func (c Cgroup) join(call func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)) error {
+func (c Cgroup) join(file string, call func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)) error {
 	for _, dir := range c.Dirs {
-		if err := writeSelf(filepath.Join(dir, "tasks"), call); err != nil {
+		if err := writeSelf(filepath.Join(dir, file), call); err != nil {
 			return fmt.Errorf("join cgroup: %w", err)
 		}
 	}
