@@ -117,11 +117,15 @@ type node struct {
 	watch   *Watch
 }
 
-func inBubble(t *testing.T, network *fakeNetwork, objects []runtime.Object, check func(*node)) {
+// inBubble checks a node that runs; prepare sees it before.
+func inBubble(t *testing.T, network *fakeNetwork, objects []runtime.Object, check func(*node), prepare ...func(*node)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{T: t, client: fake.NewClientset(objects...), network: network}
 		ctx, cancel := context.WithCancel(t.Context())
 		n.watch = New(Config{Client: n.client, Network: network, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		for _, f := range prepare {
+			f(n)
+		}
 		var children sync.WaitGroup
 		children.Go(func() { n.watch.Run(ctx) })
 		defer children.Wait()
@@ -211,9 +215,8 @@ func TestAPodHasItsRulesBeforeItIsConnected(t *testing.T) {
 // TestAPolicyThatIsNotSeenYet: a pod that was made after a policy waits until this node knows the policy.
 func TestAPolicyThatIsNotSeenYet(t *testing.T) {
 	network := &fakeNetwork{}
+	var late *watch.FakeWatcher
 	inBubble(t, network, world(), func(n *node) {
-		late := watch.NewFake()
-		n.client.PrependWatchReactor("networkpolicies", func(clienttesting.Action) (bool, watch.Interface, error) { return true, late, nil })
 		n.settle()
 		n.create(fromFriends())
 		admitted := make(chan error, 1)
@@ -236,6 +239,9 @@ func TestAPolicyThatIsNotSeenYet(t *testing.T) {
 		if n.watch.knows([]networkingv1.NetworkPolicy{*newer}) {
 			n.Error("a newer version counts as known")
 		}
+	}, func(n *node) {
+		late = watch.NewFake()
+		n.client.PrependWatchReactor("networkpolicies", func(clienttesting.Action) (bool, watch.Interface, error) { return true, late, nil })
 	})
 }
 
