@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -103,7 +104,6 @@ func users(executable, dataDir string) error {
 	if err != nil {
 		return err
 	}
-	defer stdin.Close()
 	stdout, err := holder.StdoutPipe()
 	if err != nil {
 		return err
@@ -111,11 +111,13 @@ func users(executable, dataDir string) error {
 	if err := holder.Start(); err != nil {
 		return fmt.Errorf("start a process in a user namespace: %w", err)
 	}
-	defer func() {
+	end := sync.OnceFunc(func() {
 		stdin.Close()
 		_ = holder.Wait() // it has said what there is to say
-	}()
+	})
+	defer end()
 	if _, err := stdout.Read(make([]byte, 1)); err != nil {
+		end()
 		return fmt.Errorf("prepare a user namespace: %s: %w", strings.TrimSpace(said.String()), err)
 	}
 	return mounts(executable, dataDir, strconv.Itoa(holder.Process.Pid))
