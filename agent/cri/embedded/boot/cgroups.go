@@ -42,8 +42,8 @@ func (c Cgroup) JoinWhole() error {
 	return err
 }
 
-// enter puts this thread there too, and all of this process into the group of v2. That waits; but a process that is forked into a group
-// that is frozen keeps whoever forked it waiting, and commands are started by the agent.
+// enter puts this thread into the groups of v1, and all of this process into that of v2, which waits. It is for commands: the agent forks
+// them, and would itself be kept waiting by a process that it forked into a frozen group.
 func (c Cgroup) enter() error {
 	if err := c.Join(); err != nil || c.Unified == "" {
 		return err
