@@ -146,12 +146,11 @@ func noRoom(node string, left int64) string {
 }
 
 func (c *controller) take(v *corev1.PersistentVolume, node *corev1.Node, bytes int64) (left int64, ok bool, err error) {
-	all, err := c.volumes.List("", labels.Everything())
-	if err != nil {
-		return 0, false, err
-	}
-	left, ok = c.ledger.take(v.Name, node.Name, bytes, totalOf(node), all)
-	return left, ok, nil
+	return c.ledger.take(v.Name, node.Name, bytes, totalOf(node), c.allVolumes)
+}
+
+func (c *controller) allVolumes() ([]*corev1.PersistentVolume, error) {
+	return c.volumes.List("", labels.Everything())
 }
 
 func (c *controller) make(ctx context.Context, node *corev1.Node, v *corev1.PersistentVolume, bytes int64) (localvolume.Volume, error) {

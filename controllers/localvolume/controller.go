@@ -1,6 +1,7 @@
 package localvolume
 
 import (
+	"cmp"
 	"context"
 
 	"golang.org/x/sync/errgroup"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/newest"
+	"github.com/setpoint-io/setpoint/internal/localvolume"
 )
 
 // Config of the controller.
@@ -75,7 +77,7 @@ func run(ctx context.Context, env *reconcile.Env, config Config) error {
 
 func (c *controller) loops() []reconcile.Config {
 	claims := []reconcile.Source{reconcile.Self(c.claims), reconcile.Changes(c.volumes, claimsOfVolume)}
-	volumes := []reconcile.Source{reconcile.Self(c.volumes), reconcile.Changes(c.claims, volumesOfClaim)}
+	volumes := []reconcile.Source{reconcile.Self(c.volumes), reconcile.Changes(c.claims, c.volumesOfClaim)}
 	nodes := []reconcile.Source{reconcile.Changes(c.csiNodes, whenNew)}
 	classes := []reconcile.Source{reconcile.Changes(c.classes, ownClasses)}
 	return []reconcile.Config{
@@ -99,13 +101,18 @@ func claimsOfVolume(before, after metav1.Object) []reconcile.Key {
 	return []reconcile.Key{{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name}}
 }
 
-// volumesOfClaim is the volume of a claim that goes.
-func volumesOfClaim(before, after metav1.Object) []reconcile.Key {
+// volumesOfClaim is the volume of a claim that goes: the bound one, or the one that was provisioned and not bound yet. One that
+// the cache does not show yet finds its claim gone when it appears.
+func (c *controller) volumesOfClaim(before, after metav1.Object) []reconcile.Key {
 	claim, ok := before.(*corev1.PersistentVolumeClaim)
-	if !ok || after != nil || claim.Spec.VolumeName == "" {
+	if !ok || after != nil {
 		return nil
 	}
-	return []reconcile.Key{{Name: claim.Spec.VolumeName}}
+	name := cmp.Or(claim.Spec.VolumeName, localvolume.Handle(claim.UID))
+	if found(c.volumes, name) == nil {
+		return nil
+	}
+	return []reconcile.Key{{Name: name}}
 }
 
 func whenNew(before, after metav1.Object) []reconcile.Key {

@@ -233,6 +233,25 @@ func TestAnEmptyFolderOfACrashIsSwept(t *testing.T) {
 	})
 }
 
+// TestAClaimThatWasNeverBound takes its volume along, even if the volume is seen to be released before the claim is seen to be gone.
+func TestAClaimThatWasNeverBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := aWorld(t)
+		claim := reconciletest.Add(w, aClaim())
+		w.Settle()
+		reconciletest.Edit(w, volumeOf(t, w), func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeReleased })
+		w.Settle()
+		if volumeOf(t, w) == nil {
+			t.Fatal("its claim is there, and it is gone")
+		}
+		w.Delete(claim)
+		w.Settle()
+		if volumeOf(t, w) != nil {
+			t.Errorf("it is still there: %v", w.Events.List())
+		}
+	})
+}
+
 func TestANodeThatLeftTookTheDataAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, disks := aWorld(t)

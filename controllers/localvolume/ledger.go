@@ -24,8 +24,11 @@ func bytesOf(v *corev1.PersistentVolume) int64 {
 }
 
 // ledger knows how much of each node is taken: what the cache shows, and what was written since. The zero value is ready.
+//
+// Its methods are given how to list the cache rather than a list: an entry is dropped once a list shows its volume, so a list that
+// is older than another worker's would show the volume neither there nor here.
 type ledger struct {
-	mu  sync.Mutex
+	mu  sync.Mutex       // held while the cache is listed
 	own map[string]entry // by the volume's name, until the cache shows as much
 }
 
@@ -34,19 +37,26 @@ type entry struct {
 	bytes int64
 }
 
+// lister lists the cache's volumes.
+type lister func() ([]*corev1.PersistentVolume, error)
+
 // take reserves that a volume has so many bytes, if the node's volumes stay within total; otherwise it gives what is left for it.
-func (l *ledger) take(name, node string, bytes, total int64, volumes []*corev1.PersistentVolume) (left int64, ok bool) {
+func (l *ledger) take(name, node string, bytes, total int64, list lister) (left int64, ok bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left = total - l.used(node, name, volumes)
+	used, err := l.used(node, name, list)
+	if err != nil {
+		return 0, false, err
+	}
+	left = total - used
 	if bytes > left {
-		return max(left, 0), false
+		return max(left, 0), false, nil
 	}
 	if l.own == nil {
 		l.own = map[string]entry{}
 	}
 	l.own[name] = entry{node, bytes}
-	return left, true
+	return left, true, nil
 }
 
 // giveBack ends a reservation: nothing came of it, or the volume is gone.
@@ -57,14 +67,19 @@ func (l *ledger) giveBack(name string) {
 }
 
 // free is what is left of a node.
-func (l *ledger) free(node string, total int64, volumes []*corev1.PersistentVolume) int64 {
+func (l *ledger) free(node string, total int64, list lister) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(total-l.used(node, "", volumes), 0)
+	used, err := l.used(node, "", list)
+	return max(total-used, 0), err
 }
 
 // used is what all volumes of a node but one have. Its caller holds mu.
-func (l *ledger) used(node, but string, volumes []*corev1.PersistentVolume) (sum int64) {
+func (l *ledger) used(node, but string, list lister) (sum int64, err error) {
+	volumes, err := list()
+	if err != nil {
+		return 0, err
+	}
 	for _, v := range volumes {
 		if !isOurs(v) || nodeOf(v) != node {
 			continue
@@ -82,5 +97,5 @@ func (l *ledger) used(node, but string, volumes []*corev1.PersistentVolume) (sum
 			sum += own.bytes
 		}
 	}
-	return sum
+	return sum, nil
 }

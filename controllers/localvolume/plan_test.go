@@ -146,11 +146,12 @@ func TestLedger(t *testing.T) {
 		return v
 	}
 	cache := []*corev1.PersistentVolume{sized("a", "n", "30"), sized("elsewhere", "m", "90"), {}}
+	list := func() ([]*corev1.PersistentVolume, error) { return cache, nil }
 	var l ledger
 	take := func(name string, bytes, wantLeft int64, want bool) {
 		t.Helper()
-		if left, ok := l.take(name, "n", bytes, 100, cache); left != wantLeft || ok != want {
-			t.Errorf("%s: %d %v, want %d %v", name, left, ok, wantLeft, want)
+		if left, ok, err := l.take(name, "n", bytes, 100, list); left != wantLeft || ok != want || err != nil {
+			t.Errorf("%s: %d %v %v, want %d %v", name, left, ok, err, wantLeft, want)
 		}
 	}
 	take("b", 60, 70, true)
@@ -162,10 +163,10 @@ func TestLedger(t *testing.T) {
 	take("c", 1, 0, false)
 	l.giveBack("a")
 	take("c", 10, 10, true)
-	if free := l.free("n", 100, cache); free != 0 || len(l.own) != 1 {
-		t.Errorf("%d free, %v", free, l.own)
+	if free, err := l.free("n", 100, list); free != 0 || len(l.own) != 1 || err != nil {
+		t.Errorf("%d free, %v, %v", free, l.own, err)
 	}
-	if free := l.free("n", 10, cache); free != 0 {
-		t.Errorf("a smaller disk: %d", free)
+	if free, err := l.free("n", 10, list); free != 0 || err != nil {
+		t.Errorf("a smaller disk: %d, %v", free, err)
 	}
 }

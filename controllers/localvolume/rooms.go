@@ -68,7 +68,7 @@ func (c *controller) reconcileRoom(ctx context.Context, key reconcile.Key) (time
 	if node == nil {
 		return 0, nil
 	}
-	volumes, err := c.volumes.List("", labels.Everything())
+	free, err := c.ledger.free(node.Name, totalOf(node), c.allVolumes)
 	if err != nil {
 		return 0, err
 	}
@@ -82,7 +82,7 @@ func (c *controller) reconcileRoom(ctx context.Context, key reconcile.Key) (time
 	}
 	var wanted []*storagev1.CSIStorageCapacity
 	if c.hosts(node) {
-		wanted = roomsFor(node, classes, c.ledger.free(node.Name, totalOf(node), volumes))
+		wanted = roomsFor(node, classes, free)
 	}
 	return 0, c.writeRooms(reconcile.WithCause(ctx, node), mine, wanted)
 }
