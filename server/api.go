@@ -31,6 +31,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/usage"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/profiles"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/access"
@@ -214,7 +215,7 @@ func (a *api) addOtherKinds(codecs serializer.CodecFactory) (err error) {
 func (a *api) newDiscovery(fair *flowcontrol.Fairness) (*discovery.Handler, error) {
 	documents := maps.Clone(a.access.Documents)
 	maps.Copy(documents, fair.Documents())
-	maps.Copy(documents, profiles())
+	maps.Copy(documents, profiles.Handlers())
 	return discovery.New(discovery.Config{
 		Kinds: a.offered, Custom: a.custom.Kinds, Remotes: a.aggregation.Remotes, Priority: kinds.Priorities,
 		Address: a.config.identity.self.Endpoint, Version: process.Version, Logger: a.config.Logger,

@@ -28,6 +28,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/probes"
 	"github.com/setpoint-io/setpoint/internal/localvolume"
 	"github.com/setpoint-io/setpoint/internal/poddial"
+	"github.com/setpoint-io/setpoint/internal/profiles"
 )
 
 const (
@@ -63,7 +64,7 @@ type VolumeStats interface {
 	All() []stats.VolumeStats
 }
 
-// Config of a server; all fields but LocalVolumes, VolumeStats, Collectors, Layers, TLS and Logger are required.
+// Config of a server; all fields but NoProfiles, LocalVolumes, VolumeStats, Collectors, Layers, TLS and Logger are required.
 type Config struct {
 	NodeName string
 	Runtime  cri.Runtime
@@ -82,6 +83,8 @@ type Config struct {
 	VolumeStats VolumeStats
 	// Collectors are of other parts, for /metrics.
 	Collectors []prometheus.Collector
+	// NoProfiles leaves those of this process out.
+	NoProfiles bool
 	// Layers are those of this node's images; nil has none.
 	Layers Layers
 	// TLS must accept no other certificates of clients than servers' and nodes'. Nil serves plain HTTP, for tests.
@@ -166,8 +169,21 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET "+LayersPath+"{digest}", s.layer)
 	s.localVolumes(mux)
+	s.profiles(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry(), promhttp.HandlerOpts{}))
 	return mux
+}
+
+// profiles are served at every method, as by a kubelet: POST asks for symbols.
+func (s *server) profiles(mux *http.ServeMux) {
+	if s.NoProfiles {
+		return
+	}
+	all := profiles.Handlers()
+	for path, handler := range all {
+		mux.Handle(path, handler)
+	}
+	mux.Handle(profiles.Path+"/{$}", all[profiles.Path])
 }
 
 func (s *server) healthz(w http.ResponseWriter, r *http.Request) {

@@ -353,6 +353,23 @@ func TestSmallEndpoints(t *testing.T) {
 	}
 }
 
+func TestProfiles(t *testing.T) {
+	n := newNode(t)
+	for path, want := range map[string]string{"": "goroutine", "/": "goroutine", "/goroutine?debug=1": "goroutine profile: total", "/cmdline": "test"} {
+		if code, body := n.get(t, "/debug/pprof"+path); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%q: %d %q", path, code, body)
+		}
+	}
+	without := newServer(Config{NoProfiles: true}).handler()
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap"} {
+		w := httptest.NewRecorder()
+		without.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != http.StatusNotFound {
+			t.Errorf("turned off, %s: %d", path, w.Code)
+		}
+	}
+}
+
 func TestSummaryRatesComeFromTwoSamples(t *testing.T) {
 	s := newServer(Config{NodeName: "n1", Runtime: podstest.New(nil), Pods: onePod{&corev1.Pod{}}, Dirs: podconfig.Dirs{Root: t.TempDir()}})
 	read := func(second, cpuSeconds int64) reading {

@@ -14,7 +14,7 @@ import (
 var honoured = []string{
 	"allowedUnsafeSysctls", "authentication.webhook", "authorization.webhook",
 	"clusterDNS", "clusterDomain", "containerLogMaxFiles", "containerLogMaxSize", "containerLogMonitorInterval",
-	"cpuManagerPolicy", "cpuManagerPolicyOptions", "cpuManagerReconcilePeriod",
+	"cpuManagerPolicy", "cpuManagerPolicyOptions", "cpuManagerReconcilePeriod", "enableProfilingHandler",
 	"containerRuntimeEndpoint", "crashLoopBackOff", "evictionHard", "evictionMaxPodGracePeriod", "evictionMinimumReclaim",
 	"evictionPressureTransitionPeriod", "evictionSoft", "evictionSoftGracePeriod", "imageGCHighThresholdPercent",
 	"imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge", "kubeReserved", "imagePullCredentialsVerificationPolicy",
@@ -40,7 +40,6 @@ var fixed = map[string][]string{
 	"cpuCFSQuotaPeriod":             {`"100ms"`},
 	"enableControllerAttachDetach":  {"false"},
 	"enableDebuggingHandlers":       {"true"},
-	"enableProfilingHandler":        {"false"},
 	"enableDebugFlagsHandler":       {"false"},
 	"enableServer":                  {"true"},
 	"enableSystemLogHandler":        {"false"},

@@ -96,6 +96,7 @@ allowedUnsafeSysctls: [net/core/somaxconn, 'kernel.msg*']
 maxParallelImagePulls: 3
 nodeStatusUpdateFrequency: 30s
 seccompDefault: false
+enableProfilingHandler: false
 authentication: {webhook: {enabled: false, cacheTTL: 1m}}
 authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 2m, cacheUnauthorizedTTL: 3s}}
 `))
@@ -112,6 +113,9 @@ authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 2m, cacheUnauthoriz
 		t.Errorf("%+v", s)
 	}
 	in := s.Effective()
+	if !s.NoProfiles || *in.EnableProfilingHandler || !*Default().Effective().EnableProfilingHandler {
+		t.Error("profiles are not turned off, or are by default")
+	}
 	if *in.Authentication.Webhook.Enabled || in.Authorization.Mode != "Webhook" || !*Default().Effective().Authentication.Webhook.Enabled {
 		t.Errorf("in force: %+v, %+v", in.Authentication, in.Authorization)
 	}

@@ -80,6 +80,8 @@ type Settings struct {
 	// their rights are kept, 0 as upstream.
 	NoTokens                        bool
 	TokenTTL, AllowedTTL, DeniedTTL time.Duration
+	// NoProfiles turns the profiles of the agent's process on the node's port off.
+	NoProfiles bool
 	// Port and RuntimeEndpoint are as the agent's flags.
 	Port            int
 	RuntimeEndpoint string
@@ -139,6 +141,7 @@ func settings(c *kubeletv1beta1.KubeletConfiguration) (Settings, error) {
 	s := Settings{
 		file: *c.DeepCopy(), MaxPods: maxPods(c), LogLookEvery: duration(c.ContainerLogMonitorInterval), UnsafeSysctls: c.AllowedUnsafeSysctls,
 		Taints: c.RegisterWithTaints, SeccompDefault: c.SeccompDefault == nil || *c.SeccompDefault,
+		NoProfiles:       c.EnableProfilingHandler != nil && !*c.EnableProfilingHandler,
 		StatusCheckEvery: c.NodeStatusUpdateFrequency.Duration, StatusReportEvery: c.NodeStatusReportFrequency.Duration,
 		ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, ResolvConf: c.ResolverConfig,
 		Port: int(c.Port), RuntimeEndpoint: c.ContainerRuntimeEndpoint,

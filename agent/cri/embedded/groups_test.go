@@ -13,23 +13,22 @@ import (
 
 // TestEveryProcessIsInItsGroup: all threads of a pod's shim, its pause process and its container, in each hierarchy that their groups
 // are in.
-func TestEveryProcessIsInItsGroup(t *testing.T) {
-	for name, change := range map[string]func(*runtimeapi.PodSandboxConfig){
-		"users of the host": nil, "users of its own": ownUsers,
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRuntime(t)
-			p := runPod(t, r, change)
-			id := p.start(containerConfig("sleep"))
-			c, err := r.container(id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			inGroup(t, c.record.PID, c.record.CgroupPath, len(c.group.Dirs()))
-			for _, pid := range []int{c.sandbox.record.ShimPID, c.sandbox.record.HolderPID} {
-				inGroup(t, pid, c.sandbox.record.CgroupPath+"/sandbox", len(c.sandbox.leaf.Dirs()))
-			}
-		})
+func TestEveryProcessIsInItsGroup(t *testing.T) { inGroups(t, nil) }
+
+func TestEveryProcessOfUsersIsInItsGroup(t *testing.T) { inGroups(t, ownUsers) }
+
+func inGroups(t *testing.T, change func(*runtimeapi.PodSandboxConfig)) {
+	t.Helper()
+	r := newRuntime(t)
+	p := runPod(t, r, change)
+	id := p.start(containerConfig("sleep"))
+	c, err := r.container(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inGroup(t, c.record.PID, c.record.CgroupPath, len(c.group.Dirs()))
+	for _, pid := range []int{c.sandbox.record.ShimPID, c.sandbox.record.HolderPID} {
+		inGroup(t, pid, c.sandbox.record.CgroupPath+"/sandbox", len(c.sandbox.leaf.Dirs()))
 	}
 }
 
