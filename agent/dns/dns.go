@@ -140,7 +140,8 @@ func (s *server) run(ctx context.Context) {
 	serving := s.serve(ctx, s.Network.Held())
 	defer func() { serving.stop() }()
 	for probed := (*routes)(nil); ; {
-		if s.view.synced() {
+		known := s.view.synced()
+		if known {
 			s.view.forget()
 			serving = s.move(ctx, serving)
 		}
@@ -154,14 +155,14 @@ func (s *server) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.changed:
-		case <-time.After(s.patience()):
+		case <-time.After(patience(known)):
 		}
 	}
 }
 
-// patience is short until the Services are known.
-func (s *server) patience() time.Duration {
-	if !s.view.synced() {
+// patience is short after a look that did not know the Services yet; whether they are known by now is for the next look.
+func patience(known bool) time.Duration {
+	if !known {
 		return syncInterval
 	}
 	return lookInterval
