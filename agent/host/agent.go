@@ -118,6 +118,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := machine.Prepare(); err != nil {
 		return err
 	}
+	process.AgentGC()
 	unlock, err := process.Lock(o.DataDir, process.AgentRole)
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Package kubeletapi answers on the kubelet's port: logs, exec, attach,
 // port-forward, connections to pods, pods, stats, metrics, health, local volumes.
 //
-// It owns: the HTTP server of one agent and the samples behind its rates. Called
+// It owns: the HTTP server of one agent and the samples behind its rates, which are taken while somebody asks for them. Called
 // by: agent.Run; its clients are the API servers, and programs that read a node's metrics. It may call: CRI, the pod list
 // in Config, and the runtime's log files.
 //

@@ -63,15 +63,15 @@ func TestSummaryOfTheMachine(t *testing.T) {
 		return out.Node
 	}
 	begin := time.Now()
-	s.samples.addMachine(&machineUse{begin, 10e9, 4096})
+	s.samples.add(sample{machine: &machineUse{begin, 10e9, 4096}})
 	if n := get(); n.CPU.UsageNanoCores != nil || *n.CPU.UsageCoreNanoSeconds != 10e9 || *n.Memory.WorkingSetBytes != 4096 {
 		t.Errorf("%+v", n.CPU)
 	}
-	s.samples.addMachine(&machineUse{begin.Add(10 * time.Second), 15e9, 8192})
+	s.samples.add(sample{machine: &machineUse{begin.Add(10 * time.Second), 15e9, 8192}})
 	if n := get(); n.CPU.UsageNanoCores == nil || *n.CPU.UsageNanoCores != 5e8 || *n.Memory.WorkingSetBytes != 8192 {
 		t.Errorf("%+v", n.CPU)
 	}
-	s.samples.addMachine(nil) // it cannot be read any more
+	s.samples.add(sample{}) // it cannot be read any more
 	if n := get(); n.CPU != nil || n.Memory != nil {
 		t.Errorf("%+v", n)
 	}

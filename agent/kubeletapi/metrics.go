@@ -52,9 +52,8 @@ func (k *sink) serve(w http.ResponseWriter, r *http.Request) {
 // resourceMetrics are /metrics/resource: what a metrics-server reads, under upstream's names.
 func (s *server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 	var k sink
-	s.samples.mu.Lock()
-	now, machine := s.samples.now, s.samples.machine
-	s.samples.mu.Unlock()
+	_, latest := s.latest(r.Context())
+	now, machine := latest.use, latest.machine
 	failed := 0.0
 	if machine != nil {
 		k.put("node_cpu_usage_seconds_total", "Cumulative cpu time consumed by the node in core-seconds",
@@ -134,9 +133,8 @@ func (k *sink) pod(p *podSum, whole *runtimeapi.LinuxPodSandboxStats) {
 // cadvisorMetrics are /metrics/cadvisor: under cAdvisor's names what the runtime tells of containers and pods.
 func (s *server) cadvisorMetrics(w http.ResponseWriter, r *http.Request) {
 	var k sink
-	s.samples.mu.Lock()
-	now, machine := s.samples.now, s.samples.machine
-	s.samples.mu.Unlock()
+	_, latest := s.latest(r.Context())
+	now, machine := latest.use, latest.machine
 	k.put("machine_cpu_cores", "Number of logical CPU cores.", prometheus.GaugeValue, float64(runtime.NumCPU()), time.Time{}, series{})
 	if memory, err := measure.ReadMemory(measure.Proc); err == nil {
 		k.put("machine_memory_bytes", "Amount of memory installed on the machine.", prometheus.GaugeValue, float64(memory.Total), time.Time{}, series{})

@@ -85,8 +85,7 @@ func measuredServer(t *testing.T, m measured) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.samples.add(now)
-	s.samples.addMachine(&machineUse{time.Unix(100, 0), 5e9, 1 << 20})
+	s.samples.add(sample{use: now, machine: &machineUse{time.Unix(100, 0), 5e9, 1 << 20}})
 	return s
 }
 

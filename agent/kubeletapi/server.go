@@ -114,7 +114,6 @@ func Run(ctx context.Context, listener net.Listener, cfg Config) error {
 	}
 	var children sync.WaitGroup
 	defer children.Wait()
-	children.Go(func() { s.sample(ctx) })
 	children.Go(func() {
 		<-ctx.Done()
 		_ = httpServer.Close()
@@ -143,7 +142,10 @@ type server struct {
 }
 
 func newServer(cfg Config) *server {
-	return &server{Config: cfg, dials: make(chan struct{}, dialsMax), layers: make(chan struct{}, layersMax)}
+	return &server{
+		Config: cfg, dials: make(chan struct{}, dialsMax), layers: make(chan struct{}, layersMax),
+		samples: samples{seat: make(chan struct{}, 1)},
+	}
 }
 
 // handler routes as the kubelet does.

@@ -372,12 +372,12 @@ func TestProfiles(t *testing.T) {
 
 func TestSummaryRatesComeFromTwoSamples(t *testing.T) {
 	s := newServer(Config{NodeName: "n1", Runtime: podstest.New(nil), Pods: onePod{&corev1.Pod{}}, Dirs: podconfig.Dirs{Root: t.TempDir()}})
-	read := func(second, cpuSeconds int64) reading {
-		return reading{containers: map[string]*runtimeapi.ContainerStats{"x": {
+	read := func(second, cpuSeconds int64) sample {
+		return sample{use: reading{containers: map[string]*runtimeapi.ContainerStats{"x": {
 			Attributes: &runtimeapi.ContainerAttributes{Id: "x", Metadata: &runtimeapi.ContainerMetadata{Name: "c"}, Labels: map[string]string{observed.LabelPodUID: "u", observed.LabelPodName: "p"}},
 			Cpu:        &runtimeapi.CpuUsage{Timestamp: second * 1e9, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: uint64(cpuSeconds) * 1e9}},
 			Memory:     &runtimeapi.MemoryUsage{WorkingSetBytes: &runtimeapi.UInt64Value{Value: 4096}},
-		}}}
+		}}}}
 	}
 	s.samples.add(read(100, 10))
 	get := func() stats.Summary {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,54 +16,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/observed"
 )
-
-// sampleEvery is the window of CPU rates: the runtime's own rates depend on
-// who asked last.
-const sampleEvery = 15 * time.Second
-
-// procDir is where the machine tells what it uses.
-const procDir = "/proc"
-
-// samples are the two latest readings of all containers, by id, and of the machine.
-type samples struct {
-	mu        sync.Mutex
-	last, now reading
-	// machine is nil while it cannot be read.
-	machineLast, machine *machineUse
-}
-
-// sample reads the runtime until ctx ends.
-func (s *server) sample(ctx context.Context) {
-	for {
-		if now, err := readUse(ctx, s.Runtime); err == nil {
-			s.samples.add(now)
-		}
-		machine, err := readMachine(procDir, time.Now())
-		if err != nil {
-			s.Logger.Debug("the machine does not tell what it uses", "err", err)
-		}
-		s.samples.addMachine(machine)
-		t := time.NewTimer(sampleEvery)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return
-		case <-t.C:
-		}
-	}
-}
-
-func (s *samples) add(next reading) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last, s.now = s.now, next
-}
-
-func (s *samples) addMachine(use *machineUse) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.machineLast, s.machine = s.machine, use
-}
 
 // rate is a container's CPU use in nanocores over the last window; ok is false
 // before there are two readings.
@@ -79,27 +30,24 @@ func rate(last, now *runtimeapi.ContainerStats) (nanocores uint64, ok bool) {
 
 // summary is what metrics servers read.
 func (s *server) summary(w http.ResponseWriter, r *http.Request) {
-	s.samples.mu.Lock()
-	last, now := s.samples.last, s.samples.now
-	machineLast, machine := s.samples.machineLast, s.samples.machine
-	s.samples.mu.Unlock()
+	last, now := s.latest(r.Context())
 	pods := map[string]*stats.PodStats{}
 	var node containerSum
 	out := stats.Summary{Node: stats.NodeStats{NodeName: s.NodeName}, Pods: []stats.PodStats{}}
 	s.machineParts(r.Context(), &out.Node)
 	started := s.started()
-	for _, id := range slices.Sorted(maps.Keys(now.containers)) {
-		c := now.containers[id]
+	for _, id := range slices.Sorted(maps.Keys(now.use.containers)) {
+		c := now.use.containers[id]
 		p := podStats(pods, c)
-		converted := convert(last.containers[id], c)
+		converted := convert(last.use.containers[id], c)
 		converted.StartTime = metav1.NewTime(started[id])
 		converted.Rootfs = rootfsOf(c.GetWritableLayer(), imageFs(&out.Node))
 		p.Containers = append(p.Containers, converted)
 		node.add(converted)
 	}
 	out.Node.CPU, out.Node.Memory = node.cpu, node.memory
-	if machine != nil {
-		out.Node.CPU, out.Node.Memory = machine.stats(machineLast)
+	if now.machine != nil {
+		out.Node.CPU, out.Node.Memory = now.machine.stats(last.machine)
 		out.Node.CPU.PSI, out.Node.Memory.PSI = pressureOf(procDir, "cpu"), pressureOf(procDir, "memory")
 	}
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
@@ -109,7 +57,7 @@ func (s *server) summary(w http.ResponseWriter, r *http.Request) {
 			sum.add(c)
 		}
 		p.CPU, p.Memory = sum.cpu, sum.memory
-		wholePod(p, now.pods[uid])
+		wholePod(p, now.use.pods[uid])
 		if s.VolumeStats != nil {
 			p.VolumeStats = s.VolumeStats.Of(types.UID(uid))
 		}

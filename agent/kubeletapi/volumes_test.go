@@ -35,8 +35,8 @@ func (o oneVolume) Of(pod types.UID) []stats.VolumeStats {
 func TestVolumesOfClaims(t *testing.T) {
 	s := newServer(Config{NodeName: "n", Runtime: podstest.New(nil), Pods: onePod{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}},
 		Dirs: podconfig.Dirs{Root: t.TempDir()}, VolumeStats: oneVolume{}})
-	s.samples.add(reading{containers: map[string]*runtimeapi.ContainerStats{"x": {
-		Attributes: &runtimeapi.ContainerAttributes{Id: "x", Labels: map[string]string{observed.LabelPodUID: "u"}}}}})
+	s.samples.add(sample{use: reading{containers: map[string]*runtimeapi.ContainerStats{"x": {
+		Attributes: &runtimeapi.ContainerAttributes{Id: "x", Labels: map[string]string{observed.LabelPodUID: "u"}}}}}})
 	get := func(path string) string {
 		t.Helper()
 		rec := httptest.NewRecorder()

@@ -2,7 +2,7 @@
 // collects garbage, how often its threads wake, that it alone writes a data directory, that it
 // waits for files of other programs, and how it opens its port.
 //
-// cmd, server and agent/host call it: GC and WakeLess once, at the start of a server, Lock for every command
+// cmd, server and agent/host call it: GC and WakeLess once, at the start of a server, AgentGC at that of an agent, Lock for every command
 // that writes to a data directory; agent/reset looks for who keeps a LockFile open. It calls nothing of ours.
 //
 // Promises: of two processes in the same role the second is refused (Lock), and the lock

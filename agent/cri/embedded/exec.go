@@ -14,12 +14,12 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/reap"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 )
 
@@ -120,7 +120,7 @@ func (r *Runtime) exec(ctx context.Context, c *container, req execRequest) error
 // execSession is a command that runs. reports is ours to read; closing it tells the helper to kill the command.
 type execSession struct {
 	helper   *exec.Cmd
-	reports  int
+	reports  *os.File
 	hung     sync.Once
 	output   sync.WaitGroup
 	closers  []io.Closer
@@ -135,7 +135,7 @@ func (r *Runtime) startExec(c *container, req execRequest) (*execSession, error)
 	defer childReports.Close()
 	specReader, specWriter, err := os.Pipe()
 	if err != nil {
-		unix.Close(reports)
+		reports.Close()
 		return nil, err
 	}
 	defer specReader.Close()
@@ -154,7 +154,7 @@ func (r *Runtime) startExec(c *container, req execRequest) (*execSession, error)
 	}
 	if err != nil {
 		s.closeFiles()
-		unix.Close(reports)
+		reports.Close()
 		return nil, fmt.Errorf("start exec: %w", err)
 	}
 	// It would keep this process's score, by which it is spared; it waits for its spec yet.
@@ -220,9 +220,20 @@ func (s *execSession) connectStreams(req execRequest) (childEnds []*os.File, err
 		}
 		*stream.child, childEnds = writer, append(childEnds, writer)
 		s.closers = append(s.closers, reader)
-		s.output.Go(func() { _, _ = io.Copy(stream.to, reader) }) // ends with the pipe; a client that left loses the rest
+		s.output.Go(func() { copyOutput(stream.to, reader) }) // ends with the pipe; a client that left loses the rest
 	}
 	return childEnds, nil
+}
+
+// outputBytes are copied at a time. Most commands are probes, which say little: they share buffers.
+const outputBytes = 32 << 10
+
+var outputBuffers = sync.Pool{New: func() any { return new([outputBytes]byte) }}
+
+func copyOutput(to io.Writer, from io.Reader) {
+	buffer := outputBuffers.Get().(*[outputBytes]byte)
+	defer outputBuffers.Put(buffer)
+	_, _ = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buffer[:])
 }
 
 // follow returns the command's exit code, or why there is none.
@@ -283,7 +294,7 @@ func (s *execSession) drain() {
 
 // hangUp makes the helper kill the command. Shutting down, not closing: follow may be reading.
 func (s *execSession) hangUp() {
-	s.hung.Do(func() { _ = unix.Shutdown(s.reports, unix.SHUT_RDWR) }) // fails only when the helper is gone
+	s.hung.Do(func() { boot.HangUp(s.reports) })
 }
 
 // close returns in time whatever the container does. What is left then ends with the container's cgroup.
@@ -291,7 +302,7 @@ func (s *execSession) close() {
 	s.hangUp()
 	ended := make(chan struct{})
 	go func() {
-		_ = s.helper.Wait() // the report, not the helper's exit code, was the result
+		_ = reap.Wait(s.helper) // the report, not the helper's exit code, was the result
 		close(ended)
 	}()
 	select {
@@ -299,7 +310,7 @@ func (s *execSession) close() {
 	case <-time.After(execEndTimeMax):
 		_ = s.helper.Process.Kill() // it may have ended just now
 	}
-	unix.Close(s.reports)
+	s.reports.Close()
 	s.closeFiles()
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/reap"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/shim"
 )
 
@@ -59,7 +60,10 @@ func (r *Runtime) startShim(s *sandbox) (*startedShim, error) {
 		ready.Close()
 		return nil, fmt.Errorf("start shim: %w", err)
 	}
-	r.background.Go(func() { r.reapShim(command, s) })
+	go func() { // nobody waits for this: a shim is meant to outlive us
+		_ = reap.Wait(command) // its exit code says nothing its socket did not say
+		s.closeGone()
+	}()
 	kill := func() { _ = command.Process.Kill() } // it may have ended by itself
 	return &startedShim{pid: command.Process.Pid, ready: ready, kill: kill}, nil
 }
@@ -76,20 +80,6 @@ func (s *sandbox) startInGroup(command *exec.Cmd) error {
 	}
 	defer group.Close()
 	return command.Start()
-}
-
-// reapShim waits for a shim of our own making to end, but not beyond Close: it is meant to outlive us.
-func (r *Runtime) reapShim(command *exec.Cmd, s *sandbox) {
-	ended := make(chan struct{})
-	go func() {
-		_ = command.Wait() // its exit code says nothing its socket did not say
-		close(ended)
-		s.closeGone()
-	}()
-	select {
-	case <-ended:
-	case <-r.ctx.Done():
-	}
 }
 
 // shimNamespaces are the pod's, which are made with its shim; those of a pod with users of its own belong to these, and are made

@@ -76,6 +76,9 @@ func (r *Runtime) ListPodSandbox(_ context.Context, by *runtimeapi.PodSandboxFil
 	r.mu.Unlock()
 	var list []*runtimeapi.PodSandbox
 	for _, s := range all {
+		if !filter.Labels(s.config.GetLabels(), by.GetLabelSelector()) {
+			continue // most of them: each pod is asked for by its labels
+		}
 		if item := s.item(); filter.Sandbox(item, by) {
 			list = append(list, item)
 		}
@@ -144,6 +147,9 @@ func (r *Runtime) ListContainers(_ context.Context, by *runtimeapi.ContainerFilt
 	r.mu.Unlock()
 	var list []*runtimeapi.Container
 	for _, c := range all {
+		if !filter.Labels(c.config.GetLabels(), by.GetLabelSelector()) {
+			continue
+		}
 		if item := c.item(); filter.Container(item, by) {
 			list = append(list, item)
 		}

@@ -1,12 +1,14 @@
 package boot
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,30 +59,55 @@ func fail(err error) {
 	os.Exit(code)
 }
 
-// ReadReport reads the next report from the socket; io.EOF after execve or the end of the process. A received
-// terminal is returned as file.
-func ReadReport(socket int) (report Report, terminal *os.File, err error) {
-	data, rights := make([]byte, reportBytesMax), make([]byte, unix.CmsgSpace(4))
-	var n, oobn int
-	for {
-		n, oobn, _, _, err = unix.Recvmsg(socket, data, rights, unix.MSG_CMSG_CLOEXEC)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+// reportBuffers are of reportBytesMax: most reports are small, and each probe that runs a command reads some.
+var reportBuffers = sync.Pool{New: func() any { return new([reportBytesMax]byte) }}
+
+// ReadReport reads the next report from our end of [NewReportSocket]; io.EOF after execve or the end of the process. A received
+// terminal is returned as file. No thread waits meanwhile.
+func ReadReport(socket *os.File) (report Report, terminal *os.File, err error) {
+	buffer := reportBuffers.Get().(*[reportBytesMax]byte)
+	defer reportBuffers.Put(buffer)
+	rights := make([]byte, unix.CmsgSpace(4))
+	n, oobn, err := receive(socket, buffer[:], rights)
 	if err != nil {
 		return Report{}, nil, fmt.Errorf("read report: %w", err)
 	}
 	if n == 0 {
 		return Report{}, nil, io.EOF
 	}
-	if err := json.Unmarshal(data[:n], &report); err != nil {
+	if err := json.Unmarshal(buffer[:n], &report); err != nil {
 		return Report{}, nil, fmt.Errorf("read report: %w", err)
 	}
 	if report.Terminal {
 		terminal, err = receivedFile(rights[:oobn])
 	}
 	return report, terminal, err
+}
+
+func receive(socket *os.File, data, rights []byte) (n, oobn int, err error) {
+	conn, err := socket.SyscallConn()
+	if err != nil {
+		return 0, 0, err
+	}
+	var received error
+	err = conn.Read(func(fd uintptr) bool {
+		for {
+			n, oobn, _, _, received = unix.Recvmsg(int(fd), data, rights, unix.MSG_CMSG_CLOEXEC)
+			if !errors.Is(received, unix.EINTR) {
+				return !errors.Is(received, unix.EAGAIN)
+			}
+		}
+	})
+	return n, oobn, cmp.Or(err, received)
+}
+
+// HangUp ends the reports while they may be being read: our end reads io.EOF, and the child's process sees it.
+func HangUp(socket *os.File) {
+	conn, err := socket.SyscallConn()
+	if err != nil {
+		return // it is closed
+	}
+	_ = conn.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) }) // fails only when the child is gone
 }
 
 func receivedFile(rights []byte) (*os.File, error) {
@@ -100,10 +127,13 @@ func receivedFile(rights []byte) (*os.File, error) {
 }
 
 // NewReportSocket makes the two ends: ours to read with [ReadReport], the child's to pass as ReportFD.
-func NewReportSocket() (ours int, child *os.File, err error) {
+func NewReportSocket() (ours, child *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, nil, fmt.Errorf("report socket: %w", err)
+	if err == nil {
+		err = unix.SetNonblock(pair[0], true) // the runtime's poller waits for it
 	}
-	return pair[0], os.NewFile(uintptr(pair[1]), "report"), nil
+	if err != nil {
+		return nil, nil, fmt.Errorf("report socket: %w", err)
+	}
+	return os.NewFile(uintptr(pair[0]), "reports"), os.NewFile(uintptr(pair[1]), "report"), nil
 }

@@ -138,7 +138,7 @@ func (s *server) follow(c *container, launch *launch) error {
 		case report.Forked != 0:
 			s.adopt(c, report.Forked)
 			unknown = false
-			_, _ = unix.Write(launch.reports, []byte{1}) // it may have been killed meanwhile
+			_, _ = launch.reports.Write([]byte{1}) // it may have been killed meanwhile
 		case report.Identity != nil:
 			c.state.Identity = report.Identity
 		case report.PID != 0:
@@ -160,7 +160,7 @@ func (s *server) abandon(c *container, launch *launch) {
 
 // collect copies output to the log and to attached clients.
 func (c *container) collect(launch *launch) {
-	unix.Close(launch.reports)
+	launch.reports.Close()
 	c.stdin = launch.stdin
 	if c.terminal != nil {
 		c.stdin = c.terminal

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/boot"
 )
 
@@ -14,7 +12,7 @@ type launch struct {
 	child                 []*os.File
 	stdin, stdout, stderr *os.File // ours
 	spec                  *os.File // ours
-	reports               int      // ours
+	reports               *os.File // ours
 }
 
 func newLaunch(req *StartRequest) (*launch, error) {
@@ -89,13 +87,10 @@ func (l *launch) closeOutput() {
 }
 
 func (l *launch) closeOurEnds() {
-	for _, file := range []*os.File{l.stdin, l.stdout, l.stderr} {
+	for _, file := range []*os.File{l.stdin, l.stdout, l.stderr, l.reports} {
 		if file != nil {
 			file.Close()
 		}
-	}
-	if l.reports > 0 {
-		unix.Close(l.reports)
 	}
 }
 

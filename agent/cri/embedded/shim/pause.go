@@ -33,7 +33,7 @@ func startPause(config *Config, ready *os.File) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer unix.Close(reports)
+	defer reports.Close()
 	attr := pauseNamespaces(config.Users)
 	group, err := config.Cgroup.ForkInto(attr) // this process may come there later
 	if err != nil {
