@@ -66,8 +66,8 @@ if [[ $(id -u) -eq 0 ]]; then
   start real dev --port 0
   echo "bench: idle for $settle" >&2
   bench idle -target setpoint -pids "$server_pid" -settle "$settle" -window 10s
-  echo "bench: real pods" >&2
-  bench podstart -target setpoint -kubeconfig "$kubeconfig" -pids "$server_pid" -samples "$samples"
+  stop_server
+  SAMPLES=$samples test/alone.sh unshare --pid --fork --kill-child --mount-proc test/bench/node.sh "$dir/bench" "$results"
 else
   echo "bench: not root: no real pods; idle memory is that of simulated nodes" >&2
   start idle dev --port 0 --simulated-nodes 1
