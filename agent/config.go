@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/dns"
@@ -162,15 +164,21 @@ func (c *Config) setDefaults() error {
 // DefaultPort is the kubelet's port.
 const DefaultPort = 10250
 
-// runtimeReady fails while the runtime cannot start pods.
+// runtimeReady fails while the runtime cannot start pods. As for a kubelet only CRI's two conditions count: those that runtimes have
+// beside them, such as containerd's of deprecations and our own of walls, keep no pod from starting.
 func runtimeReady(ctx context.Context, rt cri.Runtime) error {
 	resp, err := rt.Status(ctx, false)
 	if err != nil {
 		return errors.New("container runtime is down: " + err.Error())
 	}
-	for _, c := range resp.GetStatus().GetConditions() {
-		if !c.Status {
-			return errors.New("container runtime: " + c.Type + " is false: " + c.Reason + " " + c.Message)
+	for _, required := range []string{runtimeapi.RuntimeReady, runtimeapi.NetworkReady} {
+		all := resp.GetStatus().GetConditions()
+		at := slices.IndexFunc(all, func(c *runtimeapi.RuntimeCondition) bool { return c.GetType() == required })
+		switch {
+		case at < 0:
+			return errors.New("container runtime: does not say " + required)
+		case !all[at].GetStatus():
+			return errors.New("container runtime: " + required + " is false: " + all[at].GetReason() + " " + all[at].GetMessage())
 		}
 	}
 	return nil

@@ -27,6 +27,32 @@ func (w walls) Status(context.Context, bool) (*runtimeapi.StatusResponse, error)
 	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: w.conditions}}, nil
 }
 
+// TestWhatANodeNeedsToBeReady of its runtime are CRI's conditions, and no others.
+func TestWhatANodeNeedsToBeReady(t *testing.T) {
+	is := func(kind string, status bool) *runtimeapi.RuntimeCondition {
+		return &runtimeapi.RuntimeCondition{Type: kind, Status: status, Message: "why"}
+	}
+	runtime, network := is(runtimeapi.RuntimeReady, true), is(runtimeapi.NetworkReady, true)
+	for name, test := range map[string]struct {
+		told []*runtimeapi.RuntimeCondition
+		says string // "": it is ready
+	}{
+		"no answer":            {nil, "not there"},
+		"nothing":              {[]*runtimeapi.RuntimeCondition{}, "does not say RuntimeReady"},
+		"only one":             {[]*runtimeapi.RuntimeCondition{runtime}, "does not say NetworkReady"},
+		"both":                 {[]*runtimeapi.RuntimeCondition{network, runtime}, ""},
+		"no runtime":           {[]*runtimeapi.RuntimeCondition{network, is(runtimeapi.RuntimeReady, false)}, "RuntimeReady is false:  why"},
+		"no network":           {[]*runtimeapi.RuntimeCondition{runtime, is(runtimeapi.NetworkReady, false)}, "NetworkReady is false:  why"},
+		"a wall is missing":    {[]*runtimeapi.RuntimeCondition{runtime, network, is(cri.UserNamespacesReady, false)}, ""},
+		"containerd's warning": {[]*runtimeapi.RuntimeCondition{is("ContainerdHasNoDeprecationWarnings", false), runtime, network}, ""},
+	} {
+		err := runtimeReady(t.Context(), walls{conditions: test.told})
+		if err == nil && test.says != "" || err != nil && (test.says == "" || !strings.Contains(err.Error(), test.says)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestMissingWallsAreTold(t *testing.T) {
 	is := func(kind string, status bool) *runtimeapi.RuntimeCondition {
 		return &runtimeapi.RuntimeCondition{Type: kind, Status: status, Message: "why " + kind}

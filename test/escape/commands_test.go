@@ -62,12 +62,33 @@ func attack(ts *testscript.TestScript, neg bool, args []string) {
 // describe says why a pod, or a container of it, did not run.
 func describe(to io.Writer, pod *corev1.Pod) {
 	fmt.Fprintln(to, pod.Status.Phase, pod.Status.Reason, pod.Status.Message)
+	for _, c := range pod.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			fmt.Fprintln(to, c.Type, c.Reason, c.Message)
+		}
+	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if ended := status.State.Terminated; ended != nil {
 			fmt.Fprintln(to, status.Name, ended.ExitCode, ended.Reason, ended.Message)
 		}
 		if waiting := status.State.Waiting; waiting != nil {
 			fmt.Fprintln(to, status.Name, waiting.Reason, waiting.Message)
+		}
+	}
+}
+
+// describeNodes says which of the cluster's nodes is not ready, and why.
+func describeNodes(to io.Writer, c *cluster) {
+	nodes, err := c.client.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		fmt.Fprintln(to, err)
+		return
+	}
+	for i := range nodes.Items {
+		for _, condition := range nodes.Items[i].Status.Conditions {
+			if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+				fmt.Fprintln(to, nodes.Items[i].Name, condition.Reason, condition.Message)
+			}
 		}
 	}
 }
@@ -132,6 +153,7 @@ func launch(ts *testscript.TestScript, neg bool, args []string, wanted func(*cor
 	last, err := p.await(nil, func(event watch.Event) (bool, error) { return wanted(event.Object.(*corev1.Pod)), nil })
 	if err != nil {
 		describe(ts.Stderr(), last)
+		describeNodes(ts.Stderr(), p.cluster)
 		ts.Fatalf("pod %s: %v", pod.Name, err)
 	}
 	return last

@@ -16,7 +16,9 @@ func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse,
 
 // Status is always ready.
 func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
-	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{}}, nil
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+		{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: true},
+	}}}, nil
 }
 
 // UpdateRuntimeConfig takes any.
