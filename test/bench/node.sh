@@ -8,6 +8,7 @@ cd "$(dirname "$0")/../.."
 
 bench_binary=$1
 results=$2
+image=bench.local/idle:v1
 ready_timeout_seconds=60
 
 setpoint=${SETPOINT:-$PWD/bin/setpoint}
@@ -20,6 +21,19 @@ mount --make-rprivate "$dir"
 cd "$dir"
 trap finish EXIT
 
+# pack makes the image of a program that does nothing, so that what is measured is the node.
+pack() {
+  mkdir "$dir/pack"
+  (cd "$OLDPWD/test/bench" && CGO_ENABLED=0 go build -ldflags='-s -w' -o "$dir/pack/idle" ./idle)
+  cd "$dir/pack"
+  tar -cf layer.tar idle
+  printf '{"architecture":"%s","os":"linux","config":{"Entrypoint":["/idle"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+    "$(go env GOARCH)" "$(sha256sum layer.tar | cut -d' ' -f1)" >config.json
+  printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":["layer.tar"]}]' "$image" >manifest.json
+  mkdir -p "$dir/agent/images"
+  tar -cf "$dir/agent/images/idle.tar" manifest.json config.json layer.tar
+  cd "$dir"
+}
 await() {
   local what=$1 deadline=$((SECONDS + ready_timeout_seconds))
   shift
@@ -29,6 +43,7 @@ await() {
   done
 }
 
+pack
 "$setpoint" server --data-dir "$dir/server" --advertise-address 127.0.0.1:16443 --gossip-address "" --log-level error >"$dir/server.log" 2>&1 &
 await "the server" grep -q 'is ready' "$dir/server.log"
 "$setpoint" token create >"$dir/token"
@@ -39,6 +54,6 @@ await "the agent" "$setpoint" kubectl wait --for=condition=Ready node/node --tim
 
 measure=(-target setpoint -kubeconfig "$KUBECONFIG" -pids "$agent")
 echo "bench: real pods, one after another" >&2
-"$bench_binary" podstart "${measure[@]}" -samples "${SAMPLES:-20}" >>"$results"
+"$bench_binary" podstart "${measure[@]}" -image "$image" -samples "${SAMPLES:-20}" >>"$results"
 echo "bench: real pods at once" >&2
-"$bench_binary" crowd "${measure[@]}" -pods "${PODS:-100}" -idle "${IDLE:-60s}" -pods-dir "$dir/agent/pods" >>"$results"
+"$bench_binary" crowd "${measure[@]}" -image "$image" -probe "/idle no" -pods "${PODS:-100}" -idle "${IDLE:-60s}" -pods-dir "$dir/agent/pods" >>"$results"
