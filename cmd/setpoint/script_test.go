@@ -322,6 +322,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// unexpected is output that no check waits for: a regular expression that is found in it cannot fail.
+const unexpected = "something/else\n"
+
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 3 {
 		ts.Fatalf("usage: eventually TIME REGEXP COMMAND...")
@@ -330,6 +333,9 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	want, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
+	if want.MatchString(unexpected) {
+		ts.Fatalf("eventually: %s is found in any output: no output is \\A\\z", args[1])
+	}
 	deadline := time.Now().Add(limit)
 	for {
 		out, err := capture(ts, args[2:])
