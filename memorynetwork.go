@@ -8,20 +8,15 @@ import (
 	"sync"
 	"syscall"
 
-	"google.golang.org/grpc/test/bufconn"
-
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server"
 )
-
-// connBytes is how much one end of a connection may have sent that the other has not read.
-const connBytes = 64 << 10
 
 // memoryNetwork connects the replicas of a cluster in memory. It waits for nothing but its users, so it works in a
 // bubble of testing/synctest.
 type memoryNetwork struct {
 	mu        sync.Mutex
-	listeners map[string]*bufconn.Listener
+	listeners map[string]*memoryListener
 	conns     map[*memoryConn]struct{}
 }
 
@@ -34,7 +29,7 @@ type memoryConn struct {
 
 // listenInMemory opens the replicas to each other; one that is alone needs no listener.
 func (c *Cluster) listenInMemory() (listeners []net.Listener, servers []trust.Server) {
-	c.network = &memoryNetwork{listeners: map[string]*bufconn.Listener{}, conns: map[*memoryConn]struct{}{}}
+	c.network = &memoryNetwork{listeners: map[string]*memoryListener{}, conns: map[*memoryConn]struct{}{}}
 	for i := range c.config.Replicas {
 		servers = append(servers, trust.Server{Name: "server-" + strconv.Itoa(i+1), Endpoint: c.endpoint(i)})
 		if c.config.Replicas == 1 {
@@ -53,7 +48,7 @@ func (c *Cluster) endpoint(i int) string {
 func (n *memoryNetwork) listen(address string) net.Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.listeners[address] = bufconn.Listen(connBytes)
+	n.listeners[address] = listenAt(address)
 	return n.listeners[address]
 }
 
@@ -70,7 +65,7 @@ func (n *memoryNetwork) dialer(from string) func(ctx context.Context, network, a
 		if listener == nil {
 			return nil, refused
 		}
-		conn, err := listener.DialContext(ctx)
+		conn, err := listener.dial(ctx)
 		if err != nil {
 			return nil, refused
 		}
