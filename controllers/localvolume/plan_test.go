@@ -146,8 +146,14 @@ func TestLedger(t *testing.T) {
 		return v
 	}
 	cache := []*corev1.PersistentVolume{sized("a", "n", "30"), sized("elsewhere", "m", "90"), {}}
-	list := func() ([]*corev1.PersistentVolume, error) { return cache, nil }
 	var l ledger
+	list := func() ([]*corev1.PersistentVolume, error) {
+		if l.mu.TryLock() {
+			t.Error("the cache is listed while another worker may drop what its list shows")
+			l.mu.Unlock()
+		}
+		return cache, nil
+	}
 	take := func(name string, bytes, wantLeft int64, want bool) {
 		t.Helper()
 		if left, ok, err := l.take(name, "n", bytes, 100, list); left != wantLeft || ok != want || err != nil {

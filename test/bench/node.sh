@@ -5,6 +5,7 @@
 #   SAMPLES=20 PODS=100 IDLE=60s          pods one after another; pods at once, and how long they are left alone
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+root=$PWD
 
 bench_binary=$1
 results=$2
@@ -24,7 +25,7 @@ trap finish EXIT
 # pack makes the image of a program that does nothing, so that what is measured is the node.
 pack() {
   mkdir "$dir/pack"
-  (cd "$OLDPWD/test/bench" && CGO_ENABLED=0 go build -ldflags='-s -w' -o "$dir/pack/idle" ./idle)
+  (cd "$root/test/bench" && CGO_ENABLED=0 go build -ldflags='-s -w' -o "$dir/pack/idle" ./idle)
   cd "$dir/pack"
   tar -cf layer.tar idle
   printf '{"architecture":"%s","os":"linux","config":{"Entrypoint":["/idle"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \

@@ -3,9 +3,8 @@
 //
 // It owns the runtime's data directory (images, sandboxes, containers), the node's bridge and cgroup subtree (with
 // GivenCgroups the groups of pods, below their callers'), and the shims. The agent calls it as a cri.Runtime and
-// cri.Streamer; it may call its sub-packages (images, shim, executable, boot, trial, cgroup, seccomp, selinux), agent/network
-// and agent/cri/embedded/demoimage. Programs that link it call [ReexecMain] first thing in main: shims, container inits
-// and execs are the same executable under other names.
+// cri.Streamer; it may call its sub-packages and agent/network. Programs that link it call [ReexecMain] first thing in main: shims,
+// container inits and execs are the same executable under other names.
 //
 // It promises: containers, their logs and exit codes survive a restart of the agent (New finds them again); an
 // exit is announced at once through GetContainerEvents; a container whose shim died is reported as exited with

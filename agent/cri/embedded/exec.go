@@ -121,7 +121,6 @@ func (r *Runtime) exec(ctx context.Context, c *container, req execRequest) error
 type execSession struct {
 	helper   *exec.Cmd
 	reports  *os.File
-	hung     sync.Once
 	output   sync.WaitGroup
 	closers  []io.Closer
 	terminal *os.File
@@ -293,9 +292,7 @@ func (s *execSession) drain() {
 }
 
 // hangUp makes the helper kill the command. Shutting down, not closing: follow may be reading.
-func (s *execSession) hangUp() {
-	s.hung.Do(func() { boot.HangUp(s.reports) })
-}
+func (s *execSession) hangUp() { boot.HangUp(s.reports) }
 
 // close returns in time whatever the container does. What is left then ends with the container's cgroup.
 func (s *execSession) close() {

@@ -101,7 +101,8 @@ func receive(socket *os.File, data, rights []byte) (n, oobn int, err error) {
 	return n, oobn, cmp.Or(err, received)
 }
 
-// HangUp ends the reports while they may be being read: our end reads io.EOF, and the child's process sees it.
+// HangUp ends the reports while they may be being read: our end reads io.EOF, and the child's process sees it. A second time, or after
+// the socket was closed, it does nothing.
 func HangUp(socket *os.File) {
 	conn, err := socket.SyscallConn()
 	if err != nil {
