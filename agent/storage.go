@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/selinux"
 	"github.com/setpoint-io/setpoint/agent/events"
@@ -52,13 +53,21 @@ func (a *agent) openDrivers(ctx context.Context, children *sync.WaitGroup) (err 
 	dirs := podconfig.Dirs{Root: a.DataDir}
 	a.csi, err = csi.New(ctx, csi.Config{
 		NodeName: a.NodeName, Client: a.Client, Dirs: dirs, Nodes: a.csiNode, BuiltIn: []string{localvolume.Driver}, Node: a.ownNode,
-		FileLabel: selinux.New().FilesOf, Changed: a.look, Events: events.NewRecorder(ctx, a.Client, a.NodeName), Logger: a.Logger,
+		FileLabel: selinux.New().FilesOf, Changed: a.look, Affected: a.volumesChanged,
+		Events: events.NewRecorder(ctx, a.Client, a.NodeName), Logger: a.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	children.Go(func() { a.csi.Run(ctx) })
 	return nil
+}
+
+// volumesChanged has the volumes of a pod looked at, once pods are run.
+func (a *agent) volumesChanged(pod types.UID) {
+	if manager := a.manager.Load(); manager != nil {
+		manager.VolumesChanged(pod)
+	}
 }
 
 // ownNode is our Node, nil before it is known.

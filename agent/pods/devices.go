@@ -103,6 +103,3 @@ func (w *worker) healthOf(pod *corev1.Pod, container string) []corev1.ResourceSt
 	}
 	return out
 }
-
-// Look has the pod looked at: something that its status shows has changed.
-func (m *Manager) Look(pod types.UID) { m.wake(pod) }

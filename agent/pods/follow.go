@@ -37,7 +37,7 @@ func (m *Manager) followEvents(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case e := <-queue:
-				m.wake(podOf(e))
+				m.Look(podOf(e))
 			}
 		}
 	}()
@@ -81,7 +81,7 @@ func (m *Manager) relist(ctx context.Context) {
 			continue
 		}
 		for uid := range changed(last, now) {
-			m.wake(uid)
+			m.Look(uid)
 		}
 		last = now
 	}

@@ -253,12 +253,17 @@ func (m *Manager) Pod(namespace, name string) (*corev1.Pod, bool) {
 	return found, found != nil
 }
 
-func (m *Manager) wake(uid types.UID) {
-	m.mu.Lock()
-	w := m.workers[uid]
-	m.mu.Unlock()
-	if w != nil {
+// Look has a pod looked at: something that its status shows has changed.
+func (m *Manager) Look(uid types.UID) {
+	if w := m.worker(uid); w != nil {
 		w.poke()
+	}
+}
+
+// VolumesChanged has the volumes of a pod mounted or brought up to date at once.
+func (m *Manager) VolumesChanged(uid types.UID) {
+	if w := m.worker(uid); w != nil {
+		w.contentChanged()
 	}
 }
 

@@ -94,10 +94,10 @@ func (w *worker) set(pod *corev1.Pod, gone bool) {
 	w.poke()
 }
 
-// contentChanged has the volumes brought up to date at once.
+// contentChanged has the volumes mounted or brought up to date at once.
 func (w *worker) contentChanged() {
 	w.mu.Lock()
-	w.notes.stale, w.notes.podRetryAt = true, time.Time{} // a pod that waits for an object has it now
+	w.notes.stale, w.notes.podRetryAt = true, time.Time{} // a pod may have waited for this
 	w.mu.Unlock()
 	w.poke()
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/volumes/csinode"
 )
 
-// Config of a Manager. All but Dial, BuiltIn, FileLabel and Changed is required.
+// Config of a Manager. All but Dial, BuiltIn, FileLabel, Changed and Affected is required.
 type Config struct {
 	NodeName string
 	Client   kubernetes.Interface
@@ -36,8 +36,10 @@ type Config struct {
 	FileLabel func(*runtimeapi.SELinuxOption) (string, error)
 	// Changed is called when InUse has changed.
 	Changed func()
-	Events  events.Recorder
-	Logger  *slog.Logger
+	// Affected is called with each pod that has a volume of a driver that has registered: it may have waited for the driver.
+	Affected func(pod types.UID)
+	Events   events.Recorder
+	Logger   *slog.Logger
 	// Dial connects to a driver's socket; nil is gRPC over unix sockets.
 	Dial func(endpoint string) (*grpc.ClientConn, error)
 }
@@ -65,6 +67,9 @@ func New(ctx context.Context, cfg Config) (*Manager, error) {
 	}
 	if cfg.Changed == nil {
 		cfg.Changed = func() {}
+	}
+	if cfg.Affected == nil {
+		cfg.Affected = func(types.UID) {}
 	}
 	m := &Manager{Config: cfg, drivers: drivers{byName: map[string]*driver{}}, volumes: map[id]*volume{}}
 	m.work, m.stop = context.WithCancel(ctx)

@@ -17,6 +17,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/agent/volumes/csi"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi/csitest"
@@ -99,6 +100,22 @@ func TestAnAgentThatWasKilled(t *testing.T) {
 		calls[i], _, _ = strings.Cut(calls[i], " csi-")
 	}
 	if diff := cmp.Diff([]string{"Unpublish", "Unpublish disk", "Unpublish vol", "Unstage disk", "Unstage vol"}, calls); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestADriverThatComes: the pods that waited for it are told, and those that have its volumes from an earlier agent.
+func TestADriverThatComes(t *testing.T) {
+	w := newWorld(t, capable(stages), csiDriver(nil))
+	if _, err := w.mount("one", pv(nil)); err == nil || !strings.Contains(err.Error(), "driver name d not found") {
+		t.Errorf("without the driver: %v", err)
+	}
+	w.register()
+	w.mustMount("one", pv(nil))
+	w.end()
+	w.start()
+	w.register()
+	if diff := cmp.Diff([]types.UID{"one", "one"}, w.affected); diff != "" {
 		t.Error(diff)
 	}
 }

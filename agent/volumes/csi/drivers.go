@@ -127,6 +127,9 @@ func (m *Manager) Register(ctx context.Context, name, endpoint string, versions 
 	}
 	m.drivers.put(d)
 	m.Nodes.Set(entry)
+	for _, pod := range m.podsOf(name) {
+		m.Affected(pod)
+	}
 	return nil
 }
 

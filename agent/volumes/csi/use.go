@@ -2,6 +2,7 @@ package csi
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -154,6 +155,18 @@ func (m *Manager) InUse() []corev1.UniqueVolumeName {
 	}
 	slices.SortFunc(names, func(a, b corev1.UniqueVolumeName) int { return strings.Compare(string(a), string(b)) })
 	return names
+}
+
+// podsOf are those that use volumes of a driver, or wait for them.
+func (m *Manager) podsOf(driver string) (pods []types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, v := range m.volumes {
+		if i.driver == driver {
+			pods = slices.AppendSeq(pods, maps.Keys(v.pods))
+		}
+	}
+	return pods
 }
 
 // attaches tells whether a driver's volumes have to be attached to a node. As upstream, one without a CSIDriver object's are.

@@ -41,6 +41,8 @@ type world struct {
 	events *record.FakeRecorder
 	m      *csi.Manager
 	end    func() // ends the agent
+	// affected are the pods that a registration affected.
+	affected []types.UID
 }
 
 func to[T any](v T) *T { return &v }
@@ -71,6 +73,7 @@ func (w *world) start() {
 	m, err := csi.New(ctx, csi.Config{
 		NodeName: "n", Client: w.client, Dirs: w.dirs, Nodes: csinode.New(w.client, "n", logger), BuiltIn: []string{"ours"},
 		Node: func() *corev1.Node { return w.node }, Events: w.events, Logger: logger,
+		Affected:  func(pod types.UID) { w.affected = append(w.affected, pod) },
 		FileLabel: func(o *runtimeapi.SELinuxOption) (string, error) { return o.GetLevel(), nil },
 	})
 	if err != nil {
