@@ -35,7 +35,7 @@ func openImage(spec *Spec, mount *Mount) (tree, error) {
 	}
 	const flags = unix.MS_RDONLY | unix.MS_NODEV | unix.MS_NOSUID | unix.MS_NOEXEC
 	options := Labelled("lowerdir="+strings.Join(lowers, ":"), spec.Label)
-	if err := unix.Mount("overlay", mount.Source, "overlay", flags, options); err != nil {
+	if err := mountOverlay(mount.Source, flags, options); err != nil {
 		return tree{}, fmt.Errorf("mount layers: %w", err)
 	}
 	defer func() { _ = unix.Unmount(mount.Source, unix.MNT_DETACH) }() // the tree below is a mount of its own

@@ -126,7 +126,7 @@ func mountRoot(spec *Spec) (rootDir, error) {
 	}
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(lowers, ":"),
 		overlayEscaper.Replace(rootfs.Upper), overlayEscaper.Replace(rootfs.Work))
-	err := unix.Mount("overlay", rootfs.Target, "overlay", flags, Labelled(options, spec.Label))
+	err := mountOverlay(rootfs.Target, flags, Labelled(options, spec.Label))
 	if errors.Is(err, unix.EINVAL) {
 		return 0, fmt.Errorf("mount root file system: %w (%w)", ErrOverlayOnOverlay, err)
 	}
@@ -135,6 +135,14 @@ func mountRoot(spec *Spec) (rootDir, error) {
 	}
 	fd, err := unix.Open(rootfs.Target, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	return rootDir(fd), err
+}
+
+// mountOverlay refuses options of which the kernel would take the beginning only.
+func mountOverlay(target string, flags uintptr, options string) error {
+	if len(options) >= os.Getpagesize() {
+		return fmt.Errorf("the names of layers and folders: %w", unix.ENAMETOOLONG)
+	}
+	return unix.Mount("overlay", target, "overlay", flags, options)
 }
 
 // mountAll mounts parents before children, whatever order the caller chose.

@@ -27,11 +27,11 @@ func layerName(diffID v1.Hash) string { return diffID.Hex[:layerNameDigits] }
 
 // add unpacks the image's missing layers and records it under the names, all that is set in record.
 func (s *Store) add(image v1.Image, record Image) (Image, error) {
-	return s.addFrom(nil, image, record)
+	return s.addFrom(nil, image, v1.Layer.Uncompressed, record)
 }
 
-// addFrom asks the others for a layer before the image.
-func (s *Store) addFrom(others *others, image v1.Image, record Image) (Image, error) {
+// addFrom asks the others for a layer before it opens the image's.
+func (s *Store) addFrom(others *others, image v1.Image, open openLayer, record Image) (Image, error) {
 	id, err := image.ConfigName()
 	if err != nil {
 		return Image{}, err
@@ -44,6 +44,9 @@ func (s *Store) addFrom(others *others, image v1.Image, record Image) (Image, er
 	if err != nil {
 		return Image{}, err
 	}
+	if len(layers) > layersMax {
+		return Image{}, errTooManyLayers
+	}
 	if len(layers) != len(file.RootFS.DiffIDs) {
 		return Image{}, fmt.Errorf("%w: %d layers, %d diff ids", ErrDigestMismatch, len(layers), len(file.RootFS.DiffIDs))
 	}
@@ -55,7 +58,7 @@ func (s *Store) addFrom(others *others, image v1.Image, record Image) (Image, er
 		diffID := file.RootFS.DiffIDs[i]
 		record.Layers = append(record.Layers, layerName(diffID))
 		group.Go(func() error {
-			bytes, err := s.addLayer(others, diffID, layer)
+			bytes, err := s.addLayer(others, diffID, layer, open)
 			size.Add(bytes)
 			return err
 		})
@@ -67,8 +70,11 @@ func (s *Store) addFrom(others *others, image v1.Image, record Image) (Image, er
 	return s.put(record)
 }
 
+// openLayer gives the tar of a layer.
+type openLayer = func(v1.Layer) (io.ReadCloser, error)
+
 // addLayer unpacks a layer unless it is there; equal layers of parallel pulls are unpacked once.
-func (s *Store) addLayer(others *others, diffID v1.Hash, layer v1.Layer) (uint64, error) {
+func (s *Store) addLayer(others *others, diffID v1.Hash, layer v1.Layer, open openLayer) (uint64, error) {
 	name := layerName(diffID)
 	size, err, _ := s.layers.Do(name, func() (any, error) {
 		coming, end := s.arrives(diffID)
@@ -78,7 +84,7 @@ func (s *Store) addLayer(others *others, diffID v1.Hash, layer v1.Layer) (uint64
 				return size, err
 			}
 			coming.claim(true)
-			content, err := layer.Uncompressed()
+			content, err := open(layer)
 			if err != nil {
 				return 0, err
 			}
@@ -126,12 +132,13 @@ func (s *Store) sizePath(name string) string { return filepath.Join(s.sizesDir()
 func (s *Store) unpackVerified(dir string, diffID v1.Hash, content io.ReadCloser) (uint64, error) {
 	defer content.Close()
 	hash := sha256.New()
-	notes, err := s.note(io.TeeReader(content, hash))
+	bounded := &atMost{content, s.limits.tarBytes, fmt.Errorf("%w: the tar of a layer has more than %d bytes", errTooLarge, s.limits.tarBytes)}
+	notes, err := s.note(io.TeeReader(bounded, hash))
 	if err != nil {
 		return 0, err
 	}
 	defer notes.drop()
-	size, err := unpack(dir, notes.tar)
+	size, err := unpack(&room{dir: dir, statfs: s.statfs}, s.limits, notes.tar)
 	if err != nil {
 		return 0, err
 	}

@@ -1,10 +1,13 @@
 // Package images is the embedded runtime's image store: records of images and their layers, unpacked once each.
 //
 // It owns the images folder of the runtime's data directory. The embedded runtime calls it; it may call
-// go-containerregistry and the standard library. Images come from three places: tar archives in a folder (loaded at
+// go-containerregistry, klauspost/compress and the standard library. Images come from three places: tar archives in a folder (loaded at
 // start, and looked at again when a wanted image is missing), registries, and directories built on this machine.
 // Images leave as archives, packed anew, and layers for other nodes, as they came (tars.go). Other nodes are asked for layers before
 // a registry is (others.go), and told which ones are about to come (arrivals.go), in the terms of agent/images/peers.
+//
+// Images and registries may lie. What they may be is in limits.go, how long a registry may take in patience.go; what is beyond is an error
+// of its pull, whose reason a pod's events tell, and costs neither the disk nor the agent's memory.
 //
 // It promises: content is checked against its digest before it counts; unpacking never leaves the layer's directory;
 // a layer or record is visible only when complete (rename), so a crash leaves at worst a temporary directory that the

@@ -12,13 +12,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-const (
-	// othersTime is how long a pull may be about other nodes: what they have not given by then comes from the registry. No node can delay a
-	// pull by more, whatever it says.
-	othersTime = 2 * time.Minute
-	// tarBytesMax is more than the tar of a layer has that may be unpacked: each file takes a header and some padding beside its content.
-	tarBytesMax = 2 * layerBytesMax
-)
+// othersTime is how long a pull may be about other nodes: what they have not given by then comes from the registry. No node can delay a
+// pull by more, whatever it says.
+const othersTime = 2 * time.Minute
 
 // askOthers gives what other nodes send as the tar of a digest, "sha256:…", until the caller has what it should be. It waits for nodes that
 // are about to have it, and says by claim whether it is this node's to fetch.
@@ -56,12 +52,15 @@ func (s *Store) fromOthers(others *others, coming *arrival, dir string, layer v1
 		return 0, false, nil
 	}
 	for content := range others.ask(others.ctx, coming.diffID.String(), coming.claim) {
-		size, err := s.unpackVerified(dir, coming.diffID, &bounded{io.LimitReader(content, s.tarBytesMax), content})
+		size, err := s.unpackVerified(dir, coming.diffID, content)
 		if err == nil {
 			if bytes, err := layer.Size(); err == nil {
 				others.pull.bytes.Add(bytes) // as if they had come
 			}
 			return size, true, nil
+		}
+		if errors.Is(err, errNoRoom) {
+			return 0, false, err
 		}
 		s.config.Logger.Warn("another node did not give a layer as it should", "layer", coming.diffID.String(), "err", err)
 		if err := emptyFolder(dir); err != nil {
@@ -69,12 +68,6 @@ func (s *Store) fromOthers(others *others, coming *arrival, dir string, layer v1
 		}
 	}
 	return 0, false, nil
-}
-
-// bounded is a tar of another node, which may have no end: only its digest says what it should be.
-type bounded struct {
-	io.Reader
-	io.Closer
 }
 
 func emptyFolder(dir string) error {

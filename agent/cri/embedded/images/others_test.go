@@ -170,7 +170,7 @@ func TestPeersAreAskedFirst(t *testing.T) {
 			}
 			sent.Store(0)
 			s := openStore(t, t.TempDir(), "")
-			s.tarBytesMax = 1 << 20
+			s.limits.tarBytes = 1 << 20
 			s.SetLayerPeers(func(ctx context.Context, digest string, _ func(bool)) iter.Seq[io.ReadCloser] {
 				id, err := v1.NewHash(digest)
 				if err != nil {

@@ -95,7 +95,7 @@ func (s *Store) fetchAt(ctx context.Context, at registries.Endpoint, ref name.Re
 	}
 	image, err := remote.Image(there,
 		remote.WithContext(ctx),
-		remote.WithTransport(counting{at.Transport, p}),
+		remote.WithTransport(counting{impatient{at.Transport}, p}),
 		remote.WithAuth(authn.FromConfig(at.Credentials(auth))),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}))
 	if err != nil {
@@ -103,6 +103,9 @@ func (s *Store) fetchAt(ctx context.Context, at registries.Endpoint, ref name.Re
 	}
 	digest, err := image.Digest()
 	if err != nil {
+		return Image{}, err
+	}
+	if err := checkManifest(image); err != nil {
 		return Image{}, err
 	}
 	if err := s.expect(p, image); err != nil {
@@ -120,7 +123,7 @@ func (s *Store) fetchAt(ctx context.Context, at registries.Endpoint, ref name.Re
 	}
 	others, end := s.others(ctx, p)
 	defer end()
-	return s.addFrom(others, image, Image{Tags: tags, Digests: digests})
+	return s.addFrom(others, image, plain, Image{Tags: tags, Digests: digests})
 }
 
 // splitName cuts a normalised reference; tag is empty for a reference by digest.

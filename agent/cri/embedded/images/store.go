@@ -16,6 +16,7 @@ import (
 	"github.com/distribution/reference"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/registries"
 	"github.com/setpoint-io/setpoint/agent/private"
@@ -75,15 +76,16 @@ type Store struct {
 	loading sync.Mutex
 	peers   askOthers
 	coming  map[string]*arrival // by the layer's directory
-	// tarBytesMax is how much is read of a peer's tar.
-	tarBytesMax int64
+	limits  limits
+	// statfs is asked what the disk has left.
+	statfs func(dir string, into *unix.Statfs_t) error
 }
 
 // Open reads the records and removes what a crash left half done.
 func Open(config Config) (*Store, error) {
 	s := &Store{
 		config: config, images: map[string]Image{}, seen: map[string]string{}, pulling: map[*pulling]bool{}, coming: map[string]*arrival{},
-		tarBytesMax: tarBytesMax,
+		limits: defaultLimits, statfs: unix.Statfs,
 	}
 	for _, dir := range []string{config.Dir, s.LayersDir(), s.recordsDir(), s.sizesDir(), s.tarsDir()} {
 		if err := private.Folder(dir); err != nil {

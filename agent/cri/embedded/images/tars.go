@@ -15,9 +15,12 @@ import (
 	"github.com/vbatts/tar-split/tar/storage"
 )
 
-// notesBytesMax bounds what is noted of one layer's tar, compressed: some hundred thousand files. Of a layer with more nothing is kept,
-// so it is fetched from the registry everywhere.
-const notesBytesMax = 32 << 20
+// notesBytesMax bounds what is noted of one layer's tar, compressed, and notesEntriesMax how many of its entries: their names are in memory
+// meanwhile. Of a layer with more nothing is kept, so it is fetched from the registry everywhere.
+const (
+	notesBytesMax   = 32 << 20
+	notesEntriesMax = 500_000
+)
 
 // errNoNotes says that a layer cannot be handed out: it is not here, or it did not come as a tar.
 var errNoNotes = fmt.Errorf("%w: no layer that can be handed out", ErrNotFound)
@@ -36,6 +39,8 @@ type notes struct {
 	tar  io.ReadCloser
 	done <-chan error
 	left int64 // of notesBytesMax; negative: they are not kept
+	// entries have come, files and what is between them.
+	entries int
 }
 
 // lenient ends no unpacking for what cannot be noted, such as a name that a tar has twice.
@@ -46,6 +51,9 @@ type lenient struct {
 
 // AddEntry implements storage.Packer.
 func (l *lenient) AddEntry(entry storage.Entry) (int, error) {
+	if l.notes.entries++; l.notes.entries > notesEntriesMax {
+		l.notes.left = -1
+	}
 	if l.notes.left < 0 {
 		return 0, nil
 	}

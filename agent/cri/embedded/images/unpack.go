@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,29 +22,36 @@ const (
 	xattrRecord     = "SCHILY.xattr."
 )
 
-// layerBytesMax bounds what one layer may unpack to; more is an error, not a full disk.
-const layerBytesMax = 32 << 30
-
-// errLayerTooLarge says that a layer exceeds layerBytesMax.
-var errLayerTooLarge = errors.New("layer unpacks to more than 32 GiB")
+// copyBufferBytes is how much of a file is copied at a time.
+const copyBufferBytes = 128 << 10
 
 // unpacker writes one layer's tar below root. Every path is resolved by os.Root: neither ".." nor a symlink of the
 // layer's own making leads out.
 type unpacker struct {
-	root  *os.Root
-	bytes uint64
+	root   *os.Root
+	limits limits
+	room   *room
+	buffer []byte
+	// parent is the folder parentName, kept open: most entries lie beside the one before them.
+	parent     *os.Root
+	parentName string
+
+	bytes       uint64
+	entries     int
+	folderBytes int
 	// Directories get their times last: adding entries changes them.
 	dirTimes map[string]time.Time
 }
 
-// unpack writes the layer into the existing directory dir and returns its size.
-func unpack(dir string, layer io.Reader) (uint64, error) {
-	root, err := os.OpenRoot(dir)
+// unpack writes the layer into the existing directory of the room and returns its size.
+func unpack(room *room, limits limits, layer io.Reader) (uint64, error) {
+	root, err := os.OpenRoot(room.dir)
 	if err != nil {
 		return 0, err
 	}
 	defer root.Close()
-	u := &unpacker{root: root, dirTimes: map[string]time.Time{}}
+	u := &unpacker{root: root, limits: limits, room: room, buffer: make([]byte, copyBufferBytes), dirTimes: map[string]time.Time{}}
+	defer u.leave()
 	for archive := tar.NewReader(layer); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -53,7 +61,7 @@ func unpack(dir string, layer io.Reader) (uint64, error) {
 			return 0, fmt.Errorf("read layer: %w", err)
 		}
 		if err := u.entry(header, archive); err != nil {
-			return 0, fmt.Errorf("unpack %s: %w", header.Name, err)
+			return 0, fmt.Errorf("unpack %.200s: %w", header.Name, err)
 		}
 	}
 	for name, modified := range u.dirTimes {
@@ -64,59 +72,126 @@ func unpack(dir string, layer io.Reader) (uint64, error) {
 	return u.bytes, nil
 }
 
+// kinds are those of entries that are files.
+var kinds = []byte{tar.TypeDir, tar.TypeReg, tar.TypeSymlink, tar.TypeLink, tar.TypeChar, tar.TypeBlock, tar.TypeFifo}
+
 // entryName is a path in the layer, from a name in its tar.
 func entryName(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
 func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
+	if err := u.count(header); err != nil {
+		return err
+	}
+	if !slices.Contains(kinds, header.Typeflag) {
+		return nil // formats grow: an unknown entry type carries no file
+	}
 	name := entryName(header.Name)
 	if strings.HasPrefix(path.Clean(header.Name), "..") {
 		return fmt.Errorf("path leads out of the layer: %w", fs.ErrInvalid)
 	}
 	if name == "" {
 		u.dirTimes["."] = header.ModTime
-		return u.setMode(".", header)
+		return setMode(u.root, ".", header)
 	}
-	if parent := path.Dir(name); parent != "." {
-		if err := u.root.MkdirAll(parent, 0o755); err != nil {
-			return err
-		}
-	}
-	if base := path.Base(name); strings.HasPrefix(base, whiteoutPrefix) {
-		return u.whiteout(path.Dir(name), base)
-	}
-	if err := u.makeRoom(name, header); err != nil {
+	dir, base := path.Dir(name), path.Base(name)
+	at, err := u.in(dir)
+	if err != nil {
 		return err
 	}
-	if err := u.create(name, header, content); err != nil {
+	if strings.HasPrefix(base, whiteoutPrefix) {
+		return whiteout(at, base)
+	}
+	if err := makeRoom(at, base, header); err != nil {
 		return err
 	}
-	return u.finish(name, header)
+	if err := u.create(at, base, header, content); err != nil {
+		return err
+	}
+	if header.Typeflag == tar.TypeDir {
+		u.dirTimes[name] = header.ModTime
+	}
+	return finish(at, base, header)
+}
+
+// count refuses a layer that goes on for too long.
+func (u *unpacker) count(header *tar.Header) error {
+	if u.entries++; u.entries > u.limits.entries {
+		return fmt.Errorf("%w: a layer of more than %d files", errTooLarge, u.limits.entries)
+	}
+	if header.Typeflag == tar.TypeReg {
+		u.bytes += uint64(max(header.Size, 0))
+	}
+	if u.bytes > u.limits.bytes {
+		return fmt.Errorf("%w: a layer of more than %d bytes", errTooLarge, u.limits.bytes)
+	}
+	if header.Typeflag == tar.TypeDir {
+		u.folderBytes += len(header.Name)
+	}
+	if u.folderBytes > u.limits.folderBytes {
+		return fmt.Errorf("%w: a layer whose folders have names of more than %d bytes", errTooLarge, u.limits.folderBytes)
+	}
+	if len(header.Name) > nameBytesMax || len(header.Linkname) > nameBytesMax {
+		return fmt.Errorf("a name of more than %d bytes: %w", nameBytesMax, unix.ENAMETOOLONG)
+	}
+	return u.room.take(roomEntryBytes * int64(1+strings.Count(header.Name, "/"))) // its folders may be new
+}
+
+// in opens a folder of the layer, and makes it if need be.
+func (u *unpacker) in(dir string) (*os.Root, error) {
+	if dir == "." {
+		return u.root, nil
+	}
+	if u.parent != nil && u.parentName == dir {
+		return u.parent, nil
+	}
+	u.leave()
+	if err := u.root.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	opened, err := u.root.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	u.parent, u.parentName = opened, dir
+	return opened, nil
+}
+
+// leave closes the folder that is open. What is removed lies in it, so it is never that one itself.
+func (u *unpacker) leave() {
+	if u.parent != nil {
+		_ = u.parent.Close() // it was opened for its path only
+	}
+	u.parent = nil
 }
 
 // whiteout translates the image format's markers into overlayfs's own: a 0/0 character device hides a name, an
 // attribute makes a directory opaque.
-func (u *unpacker) whiteout(dir, base string) error {
-	parent, err := u.root.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer parent.Close()
+func whiteout(at *os.Root, base string) error {
 	if base == opaqueMarker {
-		return unix.Fsetxattr(int(parent.Fd()), opaqueAttribute, []byte("y"), 0)
+		return withFD(at, ".", func(fd int) error { return unix.Fsetxattr(fd, opaqueAttribute, []byte("y"), 0) })
 	}
 	hidden := strings.TrimPrefix(base, whiteoutPrefix)
 	if hidden == "" || hidden == "." || hidden == ".." {
 		return fmt.Errorf("whiteout of %q: %w", hidden, fs.ErrInvalid)
 	}
-	if err := u.root.RemoveAll(path.Join(dir, hidden)); err != nil {
+	if err := at.RemoveAll(hidden); err != nil {
 		return err
 	}
-	return unix.Mknodat(int(parent.Fd()), hidden, unix.S_IFCHR, 0)
+	return withFD(at, ".", func(fd int) error { return unix.Mknodat(fd, hidden, unix.S_IFCHR, 0) })
+}
+
+// withFD opens a file or folder for what os.Root does not have.
+func withFD(at *os.Root, name string, do func(fd int) error) error {
+	file, err := at.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(int(file.Fd())), file.Close())
 }
 
 // makeRoom removes what an earlier entry of the same name left, unless both are directories.
-func (u *unpacker) makeRoom(name string, header *tar.Header) error {
-	info, err := u.root.Lstat(name)
+func makeRoom(at *os.Root, base string, header *tar.Header) error {
+	info, err := at.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -126,84 +201,82 @@ func (u *unpacker) makeRoom(name string, header *tar.Header) error {
 	if info.IsDir() && header.Typeflag == tar.TypeDir {
 		return nil
 	}
-	return u.root.RemoveAll(name)
+	return at.RemoveAll(base)
 }
 
-func (u *unpacker) create(name string, header *tar.Header, content io.Reader) error {
+func (u *unpacker) create(at *os.Root, base string, header *tar.Header, content io.Reader) error {
 	switch header.Typeflag {
 	case tar.TypeDir:
-		err := u.root.Mkdir(name, 0o755)
+		err := at.Mkdir(base, 0o755)
 		if errors.Is(err, fs.ErrExist) {
 			return nil
 		}
 		return err
 	case tar.TypeReg:
-		return u.file(name, header, content)
+		return u.file(at, base, content)
 	case tar.TypeSymlink:
-		return u.root.Symlink(header.Linkname, name)
+		return at.Symlink(header.Linkname, base)
 	case tar.TypeLink:
-		return u.root.Link(entryName(header.Linkname), name)
-	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
-		return u.node(name, header)
+		return u.root.Link(entryName(header.Linkname), entryName(header.Name))
+	default:
+		return node(at, base, header)
 	}
-	return nil // formats grow: an unknown entry type carries no file
 }
 
-func (u *unpacker) file(name string, header *tar.Header, content io.Reader) error {
-	u.bytes += uint64(header.Size)
-	if u.bytes > layerBytesMax {
-		return errLayerTooLarge
-	}
-	file, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+func (u *unpacker) file(at *os.Root, base string, content io.Reader) error {
+	file, err := at.OpenFile(base, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(file, content); err != nil {
-		return errors.Join(err, file.Close())
-	}
-	return file.Close()
+	_, err = io.CopyBuffer(roomy{file, u.room}, content, u.buffer)
+	return errors.Join(err, file.Close())
 }
 
-func (u *unpacker) node(name string, header *tar.Header) error {
-	parent, err := u.root.Open(path.Dir(name))
-	if err != nil {
-		return err
+// roomy is a file that is written while there is room.
+type roomy struct {
+	file *os.File
+	room *room
+}
+
+// Write implements io.Writer.
+func (r roomy) Write(p []byte) (int, error) {
+	if err := r.room.take(int64(len(p))); err != nil {
+		return 0, err
 	}
-	defer parent.Close()
-	kinds := map[byte]uint32{tar.TypeChar: unix.S_IFCHR, tar.TypeBlock: unix.S_IFBLK, tar.TypeFifo: unix.S_IFIFO}
+	return r.file.Write(p)
+}
+
+func node(at *os.Root, base string, header *tar.Header) error {
+	modes := map[byte]uint32{tar.TypeChar: unix.S_IFCHR, tar.TypeBlock: unix.S_IFBLK, tar.TypeFifo: unix.S_IFIFO}
 	device := unix.Mkdev(uint32(header.Devmajor), uint32(header.Devminor))
-	return unix.Mknodat(int(parent.Fd()), path.Base(name), kinds[header.Typeflag]|0o600, int(device))
+	return withFD(at, ".", func(fd int) error { return unix.Mknodat(fd, base, modes[header.Typeflag]|0o600, int(device)) })
 }
 
 // finish sets owner, mode, attributes and time: owner first, because changing it clears set-user-id and capabilities.
-func (u *unpacker) finish(name string, header *tar.Header) error {
+func finish(at *os.Root, base string, header *tar.Header) error {
 	if header.Typeflag == tar.TypeLink {
 		return nil // it is the other name's file
 	}
-	if err := u.root.Lchown(name, header.Uid, header.Gid); err != nil {
+	if err := at.Lchown(base, header.Uid, header.Gid); err != nil {
 		return err
 	}
 	if header.Typeflag == tar.TypeSymlink {
 		return nil
 	}
-	if err := u.setMode(name, header); err != nil {
+	if err := setMode(at, base, header); err != nil {
 		return err
 	}
-	if err := u.setAttributes(name, header); err != nil {
+	if err := setAttributes(at, base, header); err != nil || header.Typeflag == tar.TypeDir {
 		return err
 	}
-	if header.Typeflag == tar.TypeDir {
-		u.dirTimes[name] = header.ModTime
-		return nil
-	}
-	return u.root.Chtimes(name, header.ModTime, header.ModTime)
+	return at.Chtimes(base, header.ModTime, header.ModTime)
 }
 
-func (u *unpacker) setMode(name string, header *tar.Header) error {
-	return u.root.Chmod(name, header.FileInfo().Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
+func setMode(at *os.Root, base string, header *tar.Header) error {
+	return at.Chmod(base, header.FileInfo().Mode()&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
 }
 
-func (u *unpacker) setAttributes(name string, header *tar.Header) error {
+func setAttributes(at *os.Root, base string, header *tar.Header) error {
 	if header.Typeflag != tar.TypeReg && header.Typeflag != tar.TypeDir {
 		return nil
 	}
@@ -213,12 +286,7 @@ func (u *unpacker) setAttributes(name string, header *tar.Header) error {
 		if !ok || strings.HasPrefix(attribute, "trusted.") {
 			continue
 		}
-		file, err := u.root.Open(name)
-		if err != nil {
-			return err
-		}
-		err = unix.Fsetxattr(int(file.Fd()), attribute, []byte(value), 0)
-		file.Close()
+		err := withFD(at, base, func(fd int) error { return unix.Fsetxattr(fd, attribute, []byte(value), 0) })
 		if err != nil && !errors.Is(err, unix.ENOTSUP) {
 			return err
 		}
