@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/agent/machine/machinetest/leftovers"
 )
 
 const (
@@ -49,7 +51,7 @@ func runCrowd(ctx context.Context, args []string) {
 	defer stop()
 	go watchPods(watching, crowd.cluster, ns, crowd.see)
 
-	m, before := metrics{"pods": float64(crowd.pods)}, lookAround()
+	m, before := metrics{"pods": float64(crowd.pods)}, leftovers.Scope{}.Look()
 	steps := []func(context.Context, metrics) error{crowd.start, crowd.idleFor(*idle), crowd.update, crowd.end}
 	for _, step := range steps {
 		if err := step(ctx, m); err != nil {
@@ -57,7 +59,7 @@ func runCrowd(ctx context.Context, args []string) {
 		}
 	}
 	sleep(ctx, settleTime)
-	lookAround().since(before, m)
+	countLeft(before, m)
 	emit("crowd", fmt.Sprint(crowd.pods), crowd.cluster.target, map[string]any{"image": crowd.image}, []metrics{m})
 }
 
