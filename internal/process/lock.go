@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,7 +32,7 @@ func Lock(dir, role string) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(file); err != nil {
 		_ = file.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("%s: %w", dir, ErrInUse)
@@ -39,4 +40,19 @@ func Lock(dir, role string) (release func(), err error) {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	return func() { _ = file.Close() }, nil
+}
+
+// lockPatience is how long the lock of a process that was killed may outlast it: a child that it was just starting has the file open
+// too, until it runs its own program.
+const lockPatience = time.Second
+
+const lockPollInterval = 10 * time.Millisecond
+
+func flock(file *os.File) error {
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPollInterval) {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
+		}
+	}
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"testing"
+	"time"
 )
 
 func TestADataDirectoryIsForOneProcess(t *testing.T) {
@@ -26,4 +27,19 @@ func TestADataDirectoryIsForOneProcess(t *testing.T) {
 	} else {
 		release()
 	}
+}
+
+// TestALockThatIsAboutToEndIsWaitedFor: an agent that was killed while it started a pod's process leaves the lock to that one for a moment.
+func TestALockThatIsAboutToEndIsWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	release, err := Lock(dir, "agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(lockPatience/10, release)
+	next, err := Lock(dir, "agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next()
 }
