@@ -42,10 +42,14 @@ type Container struct {
 }
 
 // Read takes a snapshot of the pod with the given uid. An unknown uid gives an
-// empty Pod.
+// empty Pod. Sandboxes are read after containers: one that has ended with its
+// sandbox must not seem to have ended in one that is ready.
 func Read(ctx context.Context, rt criapi.RuntimeService, uid types.UID) (*Pod, error) {
 	pod := &Pod{UID: uid}
 	labels := map[string]string{LabelPodUID: string(uid)}
+	if err := pod.readContainers(ctx, rt, labels); err != nil {
+		return nil, err
+	}
 	sandboxes, err := rt.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: labels})
 	if err != nil {
 		return nil, err
@@ -59,9 +63,6 @@ func Read(ctx context.Context, rt criapi.RuntimeService, uid types.UID) (*Pod, e
 			return nil, err
 		}
 		pod.Sandboxes = append(pod.Sandboxes, resp.Status)
-	}
-	if err := pod.readContainers(ctx, rt, labels); err != nil {
-		return nil, err
 	}
 	pod.sort()
 	return pod, nil

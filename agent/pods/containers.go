@@ -136,11 +136,11 @@ func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container
 		return fail(reasonConfig, err)
 	}
 	w.removeOldIncarnations(ctx, v, c.Name)
-	w.countRestart(v, c.Name)
 	id, err := w.m.Runtime.CreateContainer(ctx, sandbox.Id, cfg, sandboxCfg)
 	if err != nil {
 		return fail(reasonCreate, err)
 	}
+	w.countRestart(v, c.Name) // not before, or a look meanwhile would find it in its back-off
 	ref := events.Container(v.pod, c.Name)
 	w.m.Events.Event(ref, corev1.EventTypeNormal, events.Created, "Container created")
 	if err := w.m.Runtime.StartContainer(ctx, id); err != nil {

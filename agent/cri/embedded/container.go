@@ -181,7 +181,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 		err = c.recordStart(state)
 	}
 	c.mu.Unlock()
-	if err != nil {
+	if err = r.judge(c.sandbox, err); err != nil {
 		r.failStart(c, err)
 		return coded(fmt.Errorf("failed to start container %q: %w", c.config.GetMetadata().GetName(), err))
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,7 +134,7 @@ func (s *sandbox) await(ctx context.Context, started *startedShim) (pause int, e
 	return pause, nil
 }
 
-func (s *startedShim) wait(ctx context.Context) (pause int, err error) {
+func (s *startedShim) wait(ctx context.Context) (pause int, _ error) {
 	deadline := time.Now().Add(shimStartTimeMax)
 	if limit, ok := ctx.Deadline(); ok && limit.Before(deadline) {
 		deadline = limit
@@ -142,7 +143,11 @@ func (s *startedShim) wait(ctx context.Context) (pause int, err error) {
 		return 0, err
 	}
 	var number int32
-	if err := binary.Read(s.ready, binary.NativeEndian, &number); err != nil {
+	err := binary.Read(s.ready, binary.NativeEndian, &number)
+	if errors.Is(err, io.EOF) {
+		err = errShimEnded
+	}
+	if err != nil {
 		return 0, fmt.Errorf("shim did not start: %w", err)
 	}
 	return int(number), nil

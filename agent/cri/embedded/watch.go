@@ -56,8 +56,30 @@ func (r *Runtime) observe(state shim.State) {
 	}
 }
 
-// shimGone judges the containers of a shim that ended: the kernel killed what still ran.
+// errShimEnded is why a call to a shim failed that is no more.
+var errShimEnded = errors.New("the pod's shim has ended")
+
+// judge says what an error of a call to a shim means. If the shim has ended, the sandbox is over when this returns, so that nobody tries
+// the same again in it.
+func (r *Runtime) judge(s *sandbox, err error) error {
+	if err == nil || s.shimAlive(s.probe(r.ctx)) {
+		return err
+	}
+	r.shimGone(s)
+	return errShimEnded
+}
+
+// shimGone ends a sandbox whose shim ended, and then judges its containers: the kernel killed what still ran. Whoever sees the end
+// of a container would start it again in a sandbox that seems to be ready.
 func (r *Runtime) shimGone(s *sandbox) {
+	s.mu.Lock()
+	wasReady := s.record.Ready
+	s.record.Ready = false
+	err := writeRecord(s.dir, s.record)
+	s.mu.Unlock()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.config.Logger.Error("record sandbox", "sandbox", s.id, "err", err)
+	}
 	for _, c := range r.containersOf(s.id) {
 		if !c.isRunning() {
 			continue
@@ -66,14 +88,6 @@ func (r *Runtime) shimGone(s *sandbox) {
 			r.config.Logger.Error("kill container without shim", "container", c.id, "err", err)
 		}
 		r.exited(c, lostExit(c.dir))
-	}
-	s.mu.Lock()
-	wasReady := s.record.Ready
-	s.record.Ready = false
-	err := writeRecord(s.dir, s.record)
-	s.mu.Unlock()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.config.Logger.Error("record sandbox", "sandbox", s.id, "err", err)
 	}
 	s.closeGone()
 	if wasReady {
