@@ -1,6 +1,7 @@
 package pinning
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -86,7 +87,7 @@ func (m *Manager) save() error {
 	}
 	file, err := cpus.Encode(cpuPolicy, m.cpuState)
 	if err == nil {
-		err = private.WriteFile(filepath.Join(m.Dir, cpuFile), file)
+		err = m.write(cpuFile, file)
 	}
 	if err != nil {
 		return err
@@ -96,10 +97,19 @@ func (m *Manager) save() error {
 		file, err = m.memory.Encode(m.memoryState)
 	}
 	if err == nil {
-		err = private.WriteFile(filepath.Join(m.Dir, memoryFile), file)
+		err = m.write(memoryFile, file)
 	}
 	m.Reconcile()
 	return err
+}
+
+// write leaves a file alone that is as it should be: on a full disk an agent that is started again has to start.
+func (m *Manager) write(name string, content []byte) error {
+	path := filepath.Join(m.Dir, name)
+	if was, err := os.ReadFile(path); err == nil && bytes.Equal(was, content) {
+		return nil
+	}
+	return private.WriteFile(path, content)
 }
 
 func (m *Manager) saveOrWarn() {

@@ -394,3 +394,14 @@ func TestNoPolicy(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestANewAgentNeedsNoRoom: on a full disk it starts, since nothing has changed since the last one.
+func TestANewAgentNeedsNoRoom(t *testing.T) {
+	w := newWorld(t, all)
+	for _, file := range []string{cpuFile, memoryFile} {
+		if err := os.Mkdir(filepath.Join(w.cfg.Dir, file+".tmp"), 0o700); err != nil { // where it would be written
+			t.Fatal(err)
+		}
+	}
+	w.again(t)
+}

@@ -247,7 +247,11 @@ func (r *Runtime) targetPID(c *container) (int, error) {
 	return target.record.PID, nil
 }
 
+// failStart ends what a start that failed may have left running, and then the container: another one is made soon.
 func (r *Runtime) failStart(c *container, cause error) {
+	if err := c.group.Kill(); err != nil {
+		r.config.Logger.Error("kill container that failed to start", "container", c.id, "err", err)
+	}
 	exit := &shim.Exit{Code: 128, FinishedAt: time.Now(), Reason: reasonStartError, Message: cause.Error()}
 	if failed := (*shim.StartError)(nil); errors.As(cause, &failed) {
 		exit.Code = failed.Code

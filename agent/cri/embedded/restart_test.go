@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -89,18 +91,83 @@ func TestDeadShimMeansExitUnknown(t *testing.T) {
 			if full := p.exit(id); full.ExitCode != 137 || full.Reason != "Unknown" {
 				t.Errorf("exit %d, reason %s", full.ExitCode, full.Reason)
 			}
+			p.isOver() // at once: else somebody starts the container again in there
 			eventually(t, func() error { return gone(victim) })
-			eventually(t, func() error {
-				response, err := r.PodSandboxStatus(t.Context(), p.id, false)
-				if err == nil && response.Status.State == runtimeapi.PodSandboxState_SANDBOX_READY {
-					err = fmt.Errorf("sandbox is still ready")
-				}
-				return err
-			})
 			if _, err := r.CreateContainer(t.Context(), p.id, containerConfig("say", "0"), p.config); err == nil {
 				t.Error("created a container in a dead sandbox")
 			}
 		})
+	}
+}
+
+// isOver says that the pod's sandbox is not ready any more.
+func (p *pod) isOver() {
+	p.t.Helper()
+	response, err := p.runtime.PodSandboxStatus(p.t.Context(), p.id, false)
+	if err != nil || response.Status.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+		p.t.Errorf("sandbox is still ready: %v", err)
+	}
+}
+
+func TestAShimThatDiesBeforeAContainerStarts(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	id := p.create(containerConfig("stubborn"))
+	if err := syscall.Kill(p.shimPID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err := r.StartContainer(t.Context(), id)
+	if err == nil {
+		t.Fatal("started a container without a shim")
+	}
+	p.isOver()
+	if status.Code(err) == codes.FailedPrecondition { // it was known already
+		return
+	}
+	if full := p.exit(id); !strings.HasSuffix(full.Message, "the pod's shim has ended") || full.Reason != reasonStartError {
+		t.Errorf("reason %s, message %q", full.Reason, full.Message)
+	}
+}
+
+// TestAStartThatCannotBeRecordedLeavesNothing: the container that is made instead must not run beside it.
+func TestAStartThatCannotBeRecordedLeavesNothing(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	id := p.create(containerConfig("stubborn"))
+	c, err := r.container(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(c.dir, recordName+".tmp"), 0o700); err != nil { // where the next record would be written
+		t.Fatal(err)
+	}
+	if err := r.StartContainer(t.Context(), id); err == nil || !strings.Contains(err.Error(), "write record") {
+		t.Errorf("start: %v", err)
+	}
+	if full := p.exit(id); full.Reason != reasonStartError {
+		t.Errorf("reason %s, message %q", full.Reason, full.Message)
+	}
+	if running, err := c.group.Processes(); len(running) > 0 || err != nil {
+		t.Errorf("still runs: %d %v", running, err)
+	}
+}
+
+func TestASandboxIsRemovedThoughNothingCanBeWritten(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	p.start(containerConfig("stubborn"))
+	dir := filepath.Join(r.sandboxesDir(), p.id)
+	if err := os.Mkdir(filepath.Join(dir, recordName+".tmp"), 0o700); err != nil { // where the next record would be written
+		t.Fatal(err)
+	}
+	if err := r.StopPodSandbox(t.Context(), p.id); err == nil || !strings.Contains(err.Error(), errUnrecorded.Error()) {
+		t.Errorf("stop: %v", err)
+	}
+	if err := r.RemovePodSandbox(t.Context(), p.id); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("left behind: %s (%v)", dir, err)
 	}
 }
 

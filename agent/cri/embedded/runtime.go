@@ -215,8 +215,9 @@ func (r *Runtime) openImages() error {
 		return err
 	}
 	for _, demo := range demos {
-		if _, err := r.images.AddLocal(demo); err != nil {
-			return err
+		if _, err := r.images.AddLocal(demo); err != nil { // on a full disk an agent has to start all the same
+			r.config.Logger.Warn("demo images", "err", err)
+			break
 		}
 	}
 	return nil

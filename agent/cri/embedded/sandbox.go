@@ -236,6 +236,9 @@ func (r *Runtime) stopSandbox(ctx context.Context, s *sandbox) error {
 	return err
 }
 
+// errUnrecorded says that a sandbox is over, but not on the disk.
+var errUnrecorded = errors.New("cannot record that the pod has ended")
+
 // retire gives the network back and records that the sandbox is over.
 func (r *Runtime) retire(s *sandbox) (wasReady bool, err error) {
 	s.mu.Lock()
@@ -245,7 +248,10 @@ func (r *Runtime) retire(s *sandbox) (wasReady bool, err error) {
 	}
 	wasReady = s.record.Ready
 	s.record.Ready = false
-	return wasReady, writeRecord(s.dir, s.record)
+	if err := writeRecord(s.dir, s.record); err != nil {
+		return wasReady, fmt.Errorf("%w: %w", errUnrecorded, err)
+	}
+	return wasReady, nil
 }
 
 func (r *Runtime) disconnect(record *sandboxRecord) error {
@@ -285,7 +291,8 @@ func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	if err != nil {
 		return nil // CRI: removing is idempotent
 	}
-	if err := r.stopSandbox(ctx, s); err != nil {
+	// On a full disk a removal may be what makes room, and it needs no record.
+	if err := r.stopSandbox(ctx, s); err != nil && !errors.Is(err, errUnrecorded) {
 		return coded(err)
 	}
 	for _, c := range r.containersOf(id) {
