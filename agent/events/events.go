@@ -28,6 +28,7 @@ const (
 	Unhealthy                       = "Unhealthy"
 	ProbeWarning                    = "ProbeWarning"
 	FailedMount                     = "FailedMount"
+	FailedUnmount                   = "FailedUnMount"
 	FailedCreateSandbox             = "FailedCreatePodSandBox"
 	FailedPrepareDynamicResources   = "FailedPrepareDynamicResources"
 	FailedUnprepareDynamicResources = "FailedUnprepareDynamicResources"

@@ -145,7 +145,7 @@ func (w *worker) sweep(ctx context.Context, v view) {
 }
 
 func (w *worker) sweepAll(ctx context.Context, v view) error {
-	if err := w.m.Volumes.Unmount(ctx, w.uid); err != nil {
+	if err := w.m.Volumes.Unmount(ctx, v.pod); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(w.m.Dirs.PodLogs(v.pod)); err != nil {

@@ -80,6 +80,7 @@ func (w *worker) remove(ctx context.Context, v view) {
 	if err := w.clean(ctx, v); err != nil {
 		if ctx.Err() == nil {
 			w.logger.Warn("cannot remove the pod yet", "err", err)
+			w.m.Events.Eventf(events.Pod(v.pod), corev1.EventTypeWarning, events.FailedKillPod, "error killing pod: %v", err)
 			wait.For(ctx, lookRetry)
 		}
 		return
@@ -104,7 +105,7 @@ func (w *worker) clean(ctx context.Context, v view) error {
 	if err := w.removeFromRuntime(ctx, v); err != nil {
 		return err
 	}
-	if err := w.m.Volumes.Unmount(ctx, w.uid); err != nil {
+	if err := w.m.Volumes.Unmount(ctx, v.pod); err != nil {
 		return err
 	}
 	w.m.Users.Free(w.uid)

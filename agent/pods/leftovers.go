@@ -37,7 +37,7 @@ func (m *Manager) has(uid types.UID) bool {
 
 func (m *Manager) removeLeftover(ctx context.Context, uid types.UID) {
 	for pause := startRetryMin; ; pause = min(2*pause, startRetryMax) {
-		err := m.Volumes.Unmount(ctx, uid)
+		err := m.Volumes.UnmountUnknown(ctx, uid)
 		if err == nil {
 			m.Users.Free(uid)
 			return

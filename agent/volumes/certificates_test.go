@@ -198,7 +198,7 @@ func TestRefusedAndLostRequests(t *testing.T) {
 		}
 		s.signer.after = 0
 		mount(t, m, p)
-		if err := m.Unmount(t.Context(), p.UID); err != nil || len(m.certificates.all) != 0 {
+		if err := m.Unmount(t.Context(), p); err != nil || len(m.certificates.all) != 0 {
 			t.Errorf("%v; keys of a pod that is gone: %d", err, len(m.certificates.all))
 		}
 	})

@@ -15,8 +15,8 @@ import (
 type Drivers interface {
 	// Mount makes a volume ready for a pod, or does what is due for one that is.
 	Mount(ctx context.Context, v csi.Volume) (csi.Mounted, error)
-	// Unmount takes all volumes from a pod.
-	Unmount(ctx context.Context, pod types.UID) error
+	// Unmount takes all volumes from a pod, of which its UID is enough.
+	Unmount(ctx context.Context, pod *corev1.Pod) error
 	// Follows tells whether a pod has volumes at which Mount has to look from time to time.
 	Follows(pod types.UID) bool
 	// Stats asks a driver how full a pod's volume is.

@@ -203,13 +203,18 @@ func isMountPoint(dir string) bool {
 	return a.Dev != b.Dev
 }
 
+// UnmountUnknown does for a pod of which nothing else is known what Unmount does.
+func (m *Manager) UnmountUnknown(ctx context.Context, uid types.UID) error {
+	return m.Unmount(ctx, &corev1.Pod{ObjectMeta: metaWithUID(uid)})
+}
+
 // Unmount removes the pod's directory and every mount below it. CSI drivers take away what they mounted.
-func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
-	m.tokens.forget(uid)
-	m.certificates.forget(uid)
-	dir := m.Dirs.Pod(&corev1.Pod{ObjectMeta: metaWithUID(uid)})
+func (m *Manager) Unmount(ctx context.Context, pod *corev1.Pod) error {
+	m.tokens.forget(pod.UID)
+	m.certificates.forget(pod.UID)
+	dir := m.Dirs.Pod(pod)
 	if m.Drivers != nil {
-		if err := m.Drivers.Unmount(ctx, uid); err != nil {
+		if err := m.Drivers.Unmount(ctx, pod); err != nil {
 			return err
 		}
 	}

@@ -328,7 +328,7 @@ func TestEmptyDirAndUnmount(t *testing.T) {
 	if mount(t, m, p); !slices.Equal(visible(t, dir), []string{"kept"}) {
 		t.Error("mounting again must not empty it")
 	}
-	if err := m.Unmount(t.Context(), p.UID); err != nil {
+	if err := m.Unmount(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(m.Dirs.Pod(p)); !errors.Is(err, os.ErrNotExist) {
@@ -439,7 +439,7 @@ func TestRealMounts(t *testing.T) {
 		corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumHugePages, SizeLimit: &limit, Mode: &mode}})
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"hugepages-2Mi": limit}
 	defer func() {
-		if err := m.Unmount(t.Context(), p.UID); err != nil {
+		if err := m.Unmount(t.Context(), p); err != nil {
 			t.Error(err)
 		}
 		if left, _ := mountsBelow(m.Dirs.Root); len(left) != 0 {

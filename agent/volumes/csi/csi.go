@@ -1,10 +1,12 @@
 package csi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +23,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/volumes/csinode"
 )
 
-// Config of a Manager. All but Dial, BuiltIn, FileLabel, Changed and Affected is required.
+// Config of a Manager. All but Patience, Dial, BuiltIn, FileLabel, Changed and Affected is required.
 type Config struct {
 	NodeName string
 	Client   kubernetes.Interface
@@ -40,6 +42,8 @@ type Config struct {
 	Affected func(pod types.UID)
 	Events   events.Recorder
 	Logger   *slog.Logger
+	// Patience is how long a driver may take until the pod is told that it waits for it; 0: 10 s.
+	Patience time.Duration
 	// Dial connects to a driver's socket; nil is gRPC over unix sockets.
 	Dial func(endpoint string) (*grpc.ClientConn, error)
 }
@@ -65,6 +69,7 @@ func New(ctx context.Context, cfg Config) (*Manager, error) {
 	if cfg.Dial == nil {
 		cfg.Dial = registration.Dial
 	}
+	cfg.Patience = cmp.Or(cfg.Patience, patience)
 	if cfg.Changed == nil {
 		cfg.Changed = func() {}
 	}

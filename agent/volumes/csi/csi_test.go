@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
@@ -355,4 +356,38 @@ func TestADriverThatHangs(t *testing.T) {
 		t.Error(err)
 	}
 	w.eventually("what may be under way is taken back", func() bool { return w.driver.Saw("Unstage vol") })
+}
+
+// TestAPodIsToldForWhomItWaits: a driver may take its time, but a pod that starts or ends meanwhile is told which driver that is.
+func TestAPodIsToldForWhomItWaits(t *testing.T) {
+	w := newWorld(t, capable(stages), csiDriver(nil))
+	w.end()
+	w.patience = time.Millisecond
+	w.start()
+	w.register()
+	waits := func(method, want string) {
+		t.Helper()
+		if told := <-w.events.Events; told != want {
+			t.Errorf("the pod was told %q, want %q", told, want)
+		}
+		w.driver.GoOn(method)
+	}
+	for _, method := range []string{"Stage", "Publish", "Unpublish"} {
+		w.driver.Hang(method, true)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := w.m.Mount(t.Context(), csi.Volume{Pod: pod("one"), Name: "data", PV: pv(nil)})
+		done <- err
+	}()
+	waits("Stage", `Warning FailedMount the CSI driver d has not answered NodeStageVolume for volume "pv" for 1ms; it may take 2m0s`)
+	waits("Publish", `Warning FailedMount the CSI driver d has not answered NodePublishVolume for volume "pv" for 1ms; it may take 2m0s`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	go func() { done <- w.unmount("one") }()
+	waits("Unpublish", `Warning FailedUnMount the CSI driver d has not answered NodeUnpublishVolume for volume "pv" for 1ms; it may take 2m0s`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }

@@ -6,12 +6,12 @@
 // plugins' registration (Handler), agent/node (InUse). It may call: client-go, the drivers' sockets.
 //
 // Promises: what is asked of a driver is on disk before it is asked, so an agent that was killed finds what it has to take away;
-// a volume is staged before any pod's is published, and unstaged, by a goroutine of its own, after the last is unpublished. It stays
-// in InUse until then, and nothing is published before the Node says so, if the volume has to be attached. Every call has a
-// limit (CallTimeout), calls about one volume come one after another, and no volume waits for another one's driver. Mount may be
-// repeated: a driver hears it again only if it asked for that (requiresRepublish) or if nothing is mounted any more. When a driver
-// registers, Affected hears of the pods that may have waited for it. No folder is removed with what is
-// in it: what a driver left mounted stays, and is an error.
+// a volume is staged before any pod's is published, and unstaged, by a goroutine of its own, after the last is unpublished. It
+// stays in InUse until then, and nothing is published before the Node says so, if the volume has to be attached. Every call has a
+// limit (CallTimeout), of one that takes longer than Patience the pod is told, calls about one volume come one after another, and
+// no volume waits for another one's driver. Mount may be repeated: a driver hears it again only if it asked for that
+// (requiresRepublish) or if nothing is mounted any more. When a driver registers, Affected hears of the pods that may have waited
+// for it. No folder is removed with what is in it: what a driver left mounted stays, and is an error.
 //
 // Locks: Manager.mu is held for reading and changing maps only; a volume's turn is taken before it, and held during calls.
 //

@@ -10,6 +10,7 @@ import (
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/machine"
 )
 
@@ -36,6 +37,7 @@ func (m *Manager) stage(ctx context.Context, t *task, v *volume) error {
 	if err := os.MkdirAll(t.paths.staging(), 0o750); err != nil {
 		return err
 	}
+	defer m.tellSlow(t.Pod, t.paths, events.FailedMount, "NodeStageVolume")()
 	_, err = call(ctx, t.driver.node.NodeStageVolume, &spec.NodeStageVolumeRequest{
 		VolumeId: t.id.handle, PublishContext: t.publishContext, StagingTargetPath: t.paths.staging(),
 		VolumeCapability: t.capability(), Secrets: secrets, VolumeContext: t.source.attributes,
@@ -67,6 +69,7 @@ func (m *Manager) publish(ctx context.Context, t *task, v *volume) error {
 	if err := os.MkdirAll(filepath.Dir(request.TargetPath), 0o750); err != nil {
 		return err
 	}
+	defer m.tellSlow(t.Pod, t.paths, events.FailedMount, "NodePublishVolume")()
 	_, err = call(ctx, t.driver.node.NodePublishVolume, request)
 	switch {
 	case err == nil:

@@ -10,12 +10,16 @@ import (
 	"slices"
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/agent/events"
 )
 
-// Unmount takes all volumes from a pod. One of whose driver nothing is heard keeps the others from nothing; the errors are joined.
-func (m *Manager) Unmount(ctx context.Context, pod types.UID) error {
-	found, err := m.publishedTo(pod)
+// Unmount takes all volumes from a pod, of which nothing but its UID need be known. One of whose driver nothing is heard keeps the
+// others from nothing; the errors are joined.
+func (m *Manager) Unmount(ctx context.Context, pod *corev1.Pod) error {
+	found, err := m.publishedTo(pod.UID)
 	if err != nil {
 		return err
 	}
@@ -28,8 +32,8 @@ func (m *Manager) Unmount(ctx context.Context, pod types.UID) error {
 	if len(failed) > 0 {
 		return errors.Join(failed...)
 	}
-	for _, i := range m.usedBy(pod) { // also those that were never published
-		m.disuse(i, pod)
+	for _, i := range m.usedBy(pod.UID) { // also those that were never published
+		m.disuse(i, pod.UID)
 	}
 	return nil
 }
@@ -45,8 +49,8 @@ func (m *Manager) usedBy(pod types.UID) (used []id) {
 	return used
 }
 
-func (m *Manager) unpublish(ctx context.Context, p paths, pod types.UID) error {
-	v := m.use(p.id, pod, p)
+func (m *Manager) unpublish(ctx context.Context, p paths, pod *corev1.Pod) error {
+	v := m.use(p.id, pod.UID, p)
 	if err := v.begin(ctx); err != nil {
 		return err
 	}
@@ -55,12 +59,13 @@ func (m *Manager) unpublish(ctx context.Context, p paths, pod types.UID) error {
 	if err != nil {
 		return fmt.Errorf("kubernetes.io/csi: Unmounter.TearDownAt failed to get CSI client: %w", err)
 	}
-	request := &spec.NodeUnpublishVolumeRequest{VolumeId: p.id.handle, TargetPath: p.target(pod)}
+	request := &spec.NodeUnpublishVolumeRequest{VolumeId: p.id.handle, TargetPath: p.target(pod.UID)}
+	defer m.tellSlow(pod, p, events.FailedUnmount, "NodeUnpublishVolume")()
 	if _, err := call(ctx, d.node.NodeUnpublishVolume, request); err != nil {
 		return fmt.Errorf("kubernetes.io/csi: Unmounter.TearDownAt failed: %w", err)
 	}
-	delete(v.published, pod)
-	return p.clearTarget(pod)
+	delete(v.published, pod.UID)
+	return p.clearTarget(pod.UID)
 }
 
 // unstage takes the volume from this node. The caller has the turn.

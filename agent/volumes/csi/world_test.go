@@ -41,6 +41,8 @@ type world struct {
 	events *record.FakeRecorder
 	m      *csi.Manager
 	end    func() // ends the agent
+	// patience of the node with the driver.
+	patience time.Duration
 	// affected are the pods that a registration affected.
 	affected []types.UID
 }
@@ -72,7 +74,7 @@ func (w *world) start() {
 	logger := slog.New(slog.DiscardHandler)
 	m, err := csi.New(ctx, csi.Config{
 		NodeName: "n", Client: w.client, Dirs: w.dirs, Nodes: csinode.New(w.client, "n", logger), BuiltIn: []string{"ours"},
-		Node: func() *corev1.Node { return w.node }, Events: w.events, Logger: logger,
+		Node: func() *corev1.Node { return w.node }, Events: w.events, Logger: logger, Patience: w.patience,
 		Affected:  func(pod types.UID) { w.affected = append(w.affected, pod) },
 		FileLabel: func(o *runtimeapi.SELinuxOption) (string, error) { return o.GetLevel(), nil },
 	})
@@ -168,4 +170,4 @@ func (w *world) mustMount(uid types.UID, v *corev1.PersistentVolume) csi.Mounted
 	return mounted
 }
 
-func (w *world) unmount(uid types.UID) error { return w.m.Unmount(w.t.Context(), uid) }
+func (w *world) unmount(uid types.UID) error { return w.m.Unmount(w.t.Context(), pod(uid)) }

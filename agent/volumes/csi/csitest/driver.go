@@ -32,7 +32,7 @@ type Driver struct {
 	calls    []string
 	requests map[string]proto.Message
 	fail     map[string]error
-	hang     map[string]bool
+	hang     map[string]chan struct{}
 }
 
 // Mounter makes volumes appear and go.
@@ -51,14 +51,27 @@ func (d *Driver) Fail(method string, err error) {
 	d.fail[method] = err
 }
 
-// Hang makes a method wait for the end of its call until that is taken back.
+// Hang makes a method wait for the end of its call until that is taken back, for calls that come later.
 func (d *Driver) Hang(method string, hangs bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.hang == nil {
-		d.hang = map[string]bool{}
+		d.hang = map[string]chan struct{}{}
 	}
-	d.hang[method] = hangs
+	d.hang[method] = nil
+	if hangs {
+		d.hang[method] = make(chan struct{})
+	}
+}
+
+// GoOn takes Hang back, and calls that wait are answered.
+func (d *Driver) GoOn(method string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if hung := d.hang[method]; hung != nil {
+		close(hung)
+		d.hang[method] = nil
+	}
 }
 
 // Calls are the methods that were called for volumes since the last Calls, each with its volume.
@@ -91,13 +104,17 @@ func (d *Driver) called(ctx context.Context, method, volume string, request prot
 		d.requests = map[string]proto.Message{}
 	}
 	d.requests[method] = request
-	err, hangs := d.fail[method], d.hang[method]
+	err, hung := d.fail[method], d.hang[method]
 	d.mu.Unlock()
-	if hangs {
-		<-ctx.Done()
+	if hung == nil {
+		return err
+	}
+	select {
+	case <-hung:
+		return err
+	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return err
 }
 
 // NodeGetInfo is the driver's.
