@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/netip"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -23,11 +25,14 @@ type policyNetwork struct {
 func (n policyNetwork) Connected(ctx context.Context) (all []policy.Sandbox, err error) {
 	listed, err := n.runtime.ListPodSandbox(ctx, nil)
 	for _, s := range listed {
-		status, err := n.runtime.PodSandboxStatus(ctx, s.Id, false)
+		found, err := n.runtime.PodSandboxStatus(ctx, s.Id, false)
+		if status.Code(err) == codes.NotFound {
+			continue // it was removed meanwhile
+		}
 		if err != nil {
 			return nil, err
 		}
-		if addresses := addressesOf(status.GetStatus().GetNetwork()); len(addresses) > 0 {
+		if addresses := addressesOf(found.GetStatus().GetNetwork()); len(addresses) > 0 {
 			all = append(all, sandboxOf(s.Metadata, s.Labels, addresses))
 		}
 	}
