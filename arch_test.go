@@ -163,6 +163,8 @@ var allowedSkips = map[string]string{
 	"test/clockskew/clockskew_test.go":              "writing another process's memory needs root; the code is for amd64",
 	"test/powercut/powercut_test.go":                "mounting needs root and FUSE",
 	"test/escape/escape_test.go":                    "real containers need root",
+	"test/nodefaults/faults_test.go":                "real containers need root",
+	"test/nodefaults/clock_test.go":                 "the code that sets the clock of one process is for amd64",
 	"test/mutants/cage_test.go":                     "namespaces need root",
 	"test/mutants/all_test.go":                      "namespaces and real containers need root",
 	"agent/machine/machinetest/unmount_test.go":     "mounts need root",

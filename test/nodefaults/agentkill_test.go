@@ -1,0 +1,60 @@
+package nodefaults
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	killRounds = 8
+	killPods   = 4
+	// killTimeMax is within which random moments lie: a pod has started and ended by then on a quiet machine.
+	killTimeMax = 500 * time.Millisecond
+)
+
+// agentIsKilled: the agent dies while pods start, and again while they end, and a new one takes over. All pods run in the end, none of
+// them twice at any time, and all are gone once they are deleted. What runs is not restarted.
+func agentIsKilled(t *testing.T, n *node) {
+	for round := range killRounds {
+		var names []string
+		for i := range killPods {
+			pod := killPod(fmt.Sprintf("killed-%d-%d", round, i), i)
+			names = append(names, pod.Name)
+			n.create(t, pod)
+		}
+		n.pause(t, killTimeMax)
+		n.killAgent(t)
+		n.startAgent(t)
+		n.awaitReady(t, names...)
+		n.delete(t, names...)
+		n.pause(t, killTimeMax)
+		n.killAgent(t)
+		n.startAgent(t)
+		n.awaitGone(t)
+	}
+}
+
+// killPod has, one after the other, what makes pods differ below: nothing, a pause process, users, the host's network.
+func killPod(name string, i int) *corev1.Pod {
+	pod, yes, no := newPod(name), true, false
+	switch i % 4 {
+	case 1:
+		pod.Spec.ShareProcessNamespace = &yes
+	case 2:
+		pod.Spec.HostUsers = &no
+	case 3:
+		pod.Spec.HostNetwork = true
+	}
+	return pod
+}
+
+// pause is a random time, to be somewhere in the middle of what happens.
+func (n *node) pause(t *testing.T, most time.Duration) {
+	select {
+	case <-time.After(time.Duration(n.random.Int64N(int64(most)))):
+	case <-t.Context().Done():
+	}
+}
