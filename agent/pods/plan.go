@@ -442,11 +442,13 @@ func (v view) stoppedForResize(name string) bool {
 
 // ended is when the last incarnation did, or the zero time.
 func (v view) ended(name string) time.Time {
-	at := v.startFailed[name]
-	if c := v.runtime.Latest(name); c != nil && c.Exited() && c.FinishedAt > 0 {
-		if t := time.Unix(0, c.FinishedAt); t.After(at) {
-			return t
-		}
+	at, c := v.startFailed[name], v.runtime.Latest(name)
+	switch {
+	case c == nil:
+	case c.Exited() && c.FinishedAt > 0 && time.Unix(0, c.FinishedAt).After(at):
+		return time.Unix(0, c.FinishedAt)
+	case !c.Exited() && time.Unix(0, c.CreatedAt).After(at):
+		return time.Time{} // another one is being started
 	}
 	return at
 }

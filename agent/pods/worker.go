@@ -267,7 +267,7 @@ func (w *worker) status(v view, s step) corev1.PodStatus {
 func (w *worker) announceBackOff(v view, s step) {
 	for name := range s.waiting {
 		c := v.runtime.Latest(name)
-		if c == nil || w.announced[name] == c.Id {
+		if c == nil || w.announced[name] == c.Id || w.task != nil { // a task may be what ends the wait
 			continue
 		}
 		w.announced[name] = c.Id

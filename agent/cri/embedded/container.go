@@ -247,24 +247,34 @@ func (r *Runtime) targetPID(c *container) (int, error) {
 	return target.record.PID, nil
 }
 
-// failStart ends what a start that failed may have left running, and then the container: another one is made soon.
+// failStart ends the container, and what the start may have left running: another one is made soon.
 func (r *Runtime) failStart(c *container, cause error) {
-	if err := c.group.Kill(); err != nil {
-		r.config.Logger.Error("kill container that failed to start", "container", c.id, "err", err)
-	}
 	exit := &shim.Exit{Code: 128, FinishedAt: time.Now(), Reason: reasonStartError, Message: cause.Error()}
 	if failed := (*shim.StartError)(nil); errors.As(cause, &failed) {
 		exit.Code = failed.Code
 	}
-	r.exited(c, exit)
+	first := r.recordExit(c, exit) // before the shim reports what is killed
+	if err := c.group.Kill(); err != nil {
+		r.config.Logger.Error("kill container that failed to start", "container", c.id, "err", err)
+	}
+	if first {
+		r.announce(c, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	}
 }
 
 // exited records an exit once, whoever reports it first.
 func (r *Runtime) exited(c *container, exit *shim.Exit) {
+	if r.recordExit(c, exit) {
+		r.announce(c, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	}
+}
+
+// recordExit tells whether it is the first of the container.
+func (r *Runtime) recordExit(c *container, exit *shim.Exit) (first bool) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.record.Exit != nil {
-		c.mu.Unlock()
-		return
+		return false
 	}
 	c.record.OOMKilled = exit.Code == codeUnknown && c.group.OOMKills() > 0
 	c.record.Exit = exit
@@ -273,8 +283,7 @@ func (r *Runtime) exited(c *container, exit *shim.Exit) {
 		r.config.Logger.Error("record exit", "container", c.id, "err", err)
 	}
 	close(c.done)
-	c.mu.Unlock()
-	r.announce(c, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	return true
 }
 
 // StopContainer sends the stop signal, waits timeout seconds, then kills.

@@ -94,7 +94,7 @@ func (r *Runtime) resume(s *sandbox) {
 	if s.record.Endpoint.Address.IsValid() {
 		r.network.Adopt(s.record.Endpoint)
 	}
-	alive := s.shimAlive(s.probe(r.ctx))
+	alive := s.shim.Alive(r.ctx)
 	switch {
 	case alive && s.record.Ready:
 		r.background.Go(func() { r.watch(s) })

@@ -181,8 +181,3 @@ func (s *sandbox) shimLog() string {
 	}
 	return ": " + strings.TrimSpace(string(data[max(0, len(data)-1024):]))
 }
-
-// shimAlive tells whether the shim answers.
-func (s *sandbox) shimAlive(err error) bool {
-	return err == nil || !(errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist))
-}

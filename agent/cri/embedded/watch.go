@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"time"
@@ -21,20 +20,13 @@ func (r *Runtime) watch(s *sandbox) {
 		if r.ctx.Err() != nil {
 			return
 		}
-		if !s.shimAlive(s.probe(r.ctx)) {
+		if !s.shim.Alive(r.ctx) {
 			r.shimGone(s)
 			return
 		}
 		r.config.Logger.Debug("watching shim again", "sandbox", s.id, "err", err)
 		time.Sleep(reconnectDelay)
 	}
-}
-
-// probe opens a connection that asks nothing.
-func (s *sandbox) probe(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return s.shim.Watch(ctx, cancel, func(shim.State) {})
 }
 
 // observe takes what the shim says about a container. A start that this process does not know of was made by its
@@ -62,7 +54,7 @@ var errShimEnded = errors.New("the pod's shim has ended")
 // judge says what an error of a call to a shim means. If the shim has ended, the sandbox is over when this returns, so that nobody tries
 // the same again in it.
 func (r *Runtime) judge(s *sandbox, err error) error {
-	if err == nil || s.shimAlive(s.probe(r.ctx)) {
+	if err == nil || !s.shim.HasEnded(r.ctx, err) {
 		return err
 	}
 	r.shimGone(s)

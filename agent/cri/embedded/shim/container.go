@@ -205,10 +205,27 @@ func (s *server) finish(c *container) {
 	c.streams.close()
 	c.log.close()
 	c.closeStdin()
+	if c.request.PodPID && exit.Signal == int(syscall.SIGKILL) && s.endsSoon() {
+		return // what is recorded is read when this process is gone
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.state.Exit = exit
 	s.publish(c.state)
+}
+
+// pauseEndTimeMax is how long after the containers of its PID namespace process 1 of a pod is seen to have ended.
+const pauseEndTimeMax = 100 * time.Millisecond
+
+// endsSoon tells whether process 1 of the pod has ended: the kernel kills its containers then, before it says so. Whoever heard of
+// such a container would start it again in a pod that is over.
+func (s *server) endsSoon() bool {
+	select {
+	case <-s.done:
+		return true
+	case <-time.After(pauseEndTimeMax):
+		return false
+	}
 }
 
 func (c *container) drain() {
