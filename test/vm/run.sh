@@ -128,8 +128,8 @@ while read -r package _; do
   [[ ! -d ../../$package/testdata ]] || cp -r "../../$package/testdata" "$root/src/$package/"
 done < <(sort -u -k 1,1 "$root/tests/packages.txt")
 # Tests that build programs find them built: this "go" knows `go build -o FILE FOLDER`, for these folders.
-commands=(cmd/setpoint test/escape/attacker)
-if [[ -d $root/src/test/escape ]]; then
+commands=(cmd/setpoint test/escape/attacker test/nodefaults/workload)
+if [[ -d $root/src/test ]]; then
   for folder in "${commands[@]}"; do
     mkdir -p "$root/src/$folder"
     (cd ../.. && go build "${flags[@]}" -o "$root/src/$folder/built" "./$folder")
