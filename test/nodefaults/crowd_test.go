@@ -24,11 +24,14 @@ const (
 	creators = 8
 	// stayEach is how many pods there are for each that is not deleted while it starts.
 	stayEach = 5
+	// crowdKillTimeMax is within which the agent is killed, once all pods are created.
+	crowdKillTimeMax = 5 * time.Second
 	// crowdTimeMax bounds each half, on a machine that does much else.
 	crowdTimeMax = 5 * time.Minute
 )
 
-// crowd: many pods are created at once, and most are deleted while they start. Those that stay are ready in the end, and then all go.
+// crowd: many pods are created at once, and most are deleted while they start; the agent is killed in the middle. Those that stay are ready
+// in the end, and then all go.
 func crowd(t *testing.T, n *node) {
 	pods := crowdPods
 	if text := os.Getenv(podsVariable); text != "" {
@@ -44,6 +47,9 @@ func crowd(t *testing.T, n *node) {
 	go func() { defer close(gone); n.deleteStarting(t, watcher, pods-(pods+stayEach-1)/stayEach) }()
 	n.createCrowd(t, pods)
 	t.Logf("created after %v", time.Since(began))
+	n.pause(t, crowdKillTimeMax)
+	n.killAgent(t)
+	n.startAgent(t)
 	select {
 	case <-gone:
 	case <-time.After(crowdTimeMax):

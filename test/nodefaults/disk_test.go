@@ -22,7 +22,8 @@ const (
 )
 
 // diskIsReadOnly: the agent's disk takes no more writes, as after an error of it. Pods that run go on, also with exec; one that is to
-// start says why it does not, and so does one that is to end; once the disk is as before all of them get where they were to be.
+// start says why it does not, and so does one that is to end; an agent that is started then says why it cannot, and ends. Once the
+// disk is as before all of them get where they were to be.
 //
 // The disk is mounted again on itself for that: what is open stays open for writing, as no file system lets go of its writers.
 func diskIsReadOnly(t *testing.T, n *node) {
@@ -36,7 +37,11 @@ func diskIsReadOnly(t *testing.T, n *node) {
 	n.awaitTold(t, "ends", "read-only file system")
 	n.mustExec(t, "runs")
 	n.bystander.awaitProbes(t)
+	n.killAgent(t)
+	n.startAgent(t)
+	n.agentGivesUp(t, "read-only file system")
 	check(t, unix.Unmount(n.data(), unix.MNT_DETACH))
+	n.startAgent(t)
 	n.awaitReady(t, "new", "runs")
 	n.awaitDeleted(t, "ends")
 }

@@ -18,7 +18,7 @@ import (
 const driverName = "folders"
 
 // driverHangs: a CSI driver takes calls and does not answer them. Pods that wait for it say for what, those that start and those that
-// end; other pods start and end meanwhile; and when the driver goes on, all of them get where they were to be.
+// end; other pods start and end meanwhile, also with an agent that is started then; and when the driver goes on, all of them get where they were to be.
 func driverHangs(t *testing.T, n *node) {
 	driver := n.startDriver(t)
 	for _, name := range []string{"stages", "publishes", "ends"} {
@@ -40,6 +40,9 @@ func driverHangs(t *testing.T, n *node) {
 	n.awaitTold(t, "stages", `has not answered NodeStageVolume for volume "stages"`)
 	n.awaitTold(t, "publishes", `has not answered NodePublishVolume for volume "publishes"`)
 	n.awaitTold(t, "ends", `has not answered NodeUnpublishVolume for volume "ends"`)
+	n.killAgent(t)
+	n.startAgent(t)
+	n.othersComeAndGo(t, "beside-another-agent")
 	for _, method := range []string{"Stage", "Publish", "Unpublish"} {
 		driver.GoOn(method)
 	}

@@ -130,8 +130,26 @@ func (n *node) startAgent(t *testing.T) {
 // killAgent returns when it is dead.
 func (n *node) killAgent(t *testing.T) {
 	t.Helper()
-	check(t, n.agent.Process.Kill())
-	_ = n.agent.Wait() // it was killed
+	_ = n.agent.Process.Kill() // it may have ended
+	_ = n.agent.Wait()
+}
+
+// agentGivesUp waits until the agent has ended by itself, with a last word that says why.
+func (n *node) agentGivesUp(t *testing.T, why string) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- n.agent.Wait() }()
+	select {
+	case err := <-ended:
+		log, readErr := os.ReadFile(n.log)
+		check(t, readErr)
+		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+		if last := lines[len(lines)-1]; err == nil || !strings.HasPrefix(last, "setpoint: ") || !strings.Contains(last, why) {
+			t.Errorf("the agent ended: %v: %s", err, last)
+		}
+	case <-time.After(readyTimeMax):
+		t.Fatal("the agent neither works nor ends")
+	}
 }
 
 // end ends the agent and all pods, and says what it wrote if a test has failed.
