@@ -7,8 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/backoff"
+	"github.com/setpoint-io/setpoint/agent/observed"
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
+	"github.com/setpoint-io/setpoint/agent/status"
 )
 
 func TestRestartPolicies(t *testing.T) {
@@ -81,5 +85,36 @@ func TestOwnRestartPolicies(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestAContainerThatIsBeingStartedIsInNoBackOff: what the one before it died of, or that it could not be started, is past.
+func TestAContainerThatIsBeingStartedIsInNoBackOff(t *testing.T) {
+	now := time.Now()
+	at := func(state runtimeapi.ContainerState, created time.Duration) *observed.Pod {
+		return &observed.Pod{Containers: []*observed.Container{{ContainerStatus: &runtimeapi.ContainerStatus{
+			Id:       "id",
+			Metadata: &runtimeapi.ContainerMetadata{Name: "c0"}, Labels: map[string]string{observed.LabelContainerName: "c0"},
+			State: state, CreatedAt: now.Add(created).UnixNano(),
+		}}}}
+	}
+	for name, c := range map[string]struct {
+		runtime *observed.Pod
+		due     bool
+	}{
+		"its start failed":                       {at(runtimeapi.ContainerState_CONTAINER_CREATED, -time.Second), false},
+		"another one is there, and is starting":  {at(runtimeapi.ContainerState_CONTAINER_CREATED, time.Second), true},
+		"another one was there, and has ended":   {at(runtimeapi.ContainerState_CONTAINER_EXITED, time.Second), false},
+		"none is there, the start of one failed": {&observed.Pod{}, false},
+	} {
+		v := view{
+			pod: newPod("p", "web"), runtime: c.runtime, now: now.Add(2 * time.Second),
+			startFailed: map[string]time.Time{"c0": now}, crashes: map[string]*backoff.Backoff{"c0": {}},
+		}
+		v.crashes["c0"].Next(now, now)
+		s := step{waiting: map[string]status.Waiting{}}
+		if due := v.due(&s, &v.pod.Spec.Containers[0]); due != c.due || len(s.waiting) > 0 == c.due {
+			t.Errorf("%s: due %v, waiting %v", name, due, s.waiting)
+		}
 	}
 }
