@@ -159,9 +159,15 @@ func (n *node) end(t *testing.T) {
 		t.Logf("the agent's log:\n%s", log[max(0, len(log)-1<<16):])
 	}
 	n.killPods()
+	for loop := range n.look()["loops"] {
+		if device, err := os.Open("/dev/" + strings.Split(loop, "/")[3]); err == nil {
+			_ = unix.IoctlSetInt(int(device.Fd()), unix.LOOP_CLR_FD, 0) // a test has failed, and this is all that can be done
+			_ = device.Close()
+		}
+	}
 }
 
-// killPods ends what the agent leaves running, as it should; the groups are all that would outlive the tests.
+// killPods ends what the agent leaves running, as it should; groups and loop devices are all that would outlive the tests.
 func (n *node) killPods() {
 	for range 100 {
 		left := leftovers.Scope{Node: n.name}.Look()
@@ -219,7 +225,7 @@ func (n *node) await(t *testing.T, limit time.Duration, what string, check func(
 // scope is what is looked at for leftovers.
 func (n *node) scope() leftovers.Scope {
 	return leftovers.Scope{Node: n.name, Dir: n.dir, Programs: []string{"/workload"}, Folders: []string{
-		filepath.Join(n.data(), "pods"), filepath.Join(n.data(), "logs"),
+		filepath.Join(n.data(), "pods"), filepath.Join(n.data(), "logs"), filepath.Join(n.data(), "local-volumes"),
 		filepath.Join(n.data(), "runtime", "sandboxes"), filepath.Join(n.data(), "runtime", "containers"),
 	}}
 }
