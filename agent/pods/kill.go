@@ -49,10 +49,23 @@ func (w *worker) killContainer(ctx context.Context, v view, c victim, began time
 		w.preStop(ctx, v, c)
 	}
 	left := max(graceMinSeconds, c.grace-int64(time.Since(began)/time.Second))
-	if err := w.m.Runtime.StopContainer(ctx, c.container.Id, left); err != nil && ctx.Err() == nil {
-		w.logger.Warn("cannot stop a container yet", "container", describe(c.container), "err", err)
-		wait.For(ctx, lookRetry) // the next look plans it again
+	if err := w.m.Runtime.StopContainer(ctx, c.container.Id, left); err != nil {
+		w.cannotEnd(ctx, v, "cannot stop a container yet", err, "container", describe(c.container))
 	}
+}
+
+// cannotEnd says why, and waits until it is time to look and plan again, longer each time: what is in the way may be there for long.
+func (w *worker) cannotEnd(ctx context.Context, v view, what string, err error, about ...any) {
+	if ctx.Err() != nil {
+		return
+	}
+	w.logger.Warn(what, append(about, "err", err)...)
+	w.m.Events.Eventf(events.Pod(v.pod), corev1.EventTypeWarning, events.FailedKillPod, "error killing pod: %v", err)
+	w.mu.Lock()
+	pause := retryDelay(w.notes.podRetries)
+	w.notes.podRetries++
+	w.mu.Unlock()
+	wait.For(ctx, pause)
 }
 
 // stopSandboxes releases the pod's network.
@@ -61,10 +74,8 @@ func (w *worker) stopSandboxes(ctx context.Context, v view) {
 		if s.State != 0 {
 			continue
 		}
-		if err := w.m.Runtime.StopPodSandbox(ctx, s.Id); err != nil && ctx.Err() == nil {
-			w.logger.Warn("cannot stop a sandbox yet", "sandbox", s.Id, "err", err)
-			w.m.Events.Eventf(events.Pod(v.pod), corev1.EventTypeWarning, events.FailedKillPod, "error killing pod: %v", err)
-			wait.For(ctx, lookRetry)
+		if err := w.m.Runtime.StopPodSandbox(ctx, s.Id); err != nil {
+			w.cannotEnd(ctx, v, "cannot stop a sandbox yet", err, "sandbox", s.Id)
 		}
 	}
 }
@@ -78,11 +89,7 @@ func (w *worker) remove(ctx context.Context, v view) {
 		}
 	}
 	if err := w.clean(ctx, v); err != nil {
-		if ctx.Err() == nil {
-			w.logger.Warn("cannot remove the pod yet", "err", err)
-			w.m.Events.Eventf(events.Pod(v.pod), corev1.EventTypeWarning, events.FailedKillPod, "error killing pod: %v", err)
-			wait.For(ctx, lookRetry)
-		}
+		w.cannotEnd(ctx, v, "cannot remove the pod yet", err)
 		return
 	}
 	if !v.gone {

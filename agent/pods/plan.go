@@ -166,15 +166,8 @@ func (s *step) soon(d time.Duration) {
 // takeDown stops what runs, then the sandboxes, and has drivers end what they prepared; after that the pod has ended.
 func (v view) takeDown(s *step) {
 	for _, c := range v.runtime.Running() {
-		s.kill = append(
-			s.kill,
-			victim{
-				container: c,
-				message:   "Stopping container " + c.ContainerName(),
-				grace:     v.grace(),
-				sidecar:   v.isSidecar(c.ContainerName()),
-			},
-		)
+		name := c.ContainerName()
+		s.kill = append(s.kill, victim{container: c, message: "Stopping container " + name, grace: v.grace(), sidecar: v.isSidecar(name)})
 	}
 	s.graceSeconds, s.over = v.grace(), len(s.kill) == 0
 	switch {
@@ -258,10 +251,7 @@ func (v view) startIfDue(s *step, c *corev1.Container) {
 // replaceSandbox removes what is left in a dead sandbox and makes a new one.
 func (v view) replaceSandbox(s *step) {
 	for _, c := range v.runtime.Running() {
-		s.kill = append(
-			s.kill,
-			victim{container: c, message: "Pod sandbox changed, it will be killed and re-created.", grace: graceMinSeconds},
-		)
+		s.kill = append(s.kill, victim{container: c, message: "Pod sandbox changed, it will be killed and re-created.", grace: graceMinSeconds})
 	}
 	switch {
 	case len(s.kill) > 0:

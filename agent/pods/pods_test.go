@@ -303,6 +303,26 @@ func TestPullFailures(t *testing.T) {
 	})
 }
 
+// TestAPodThatCannotBeRemovedSaysSo, and more and more seldom.
+func TestAPodThatCannotBeRemovedSaysSo(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.create(newPod("p", "web"))
+		w.runtime.Keep("c0")
+		w.delete("p", 1)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if told := strings.Count(w.events.String(), "FailedKillPod error killing pod: c0 is kept"); told < 3 || told > 15 {
+			t.Errorf("told %d times in\n%s", told, w.events)
+		}
+		w.runtime.Keep("")
+		time.Sleep(startRetryMax)
+		synctest.Wait()
+		if w.exists("p") {
+			t.Error("the pod is there")
+		}
+	})
+}
+
 func TestStartError(t *testing.T) {
 	boom := errors.New("exec: \"nope\": executable file not found in $PATH")
 	inBubble(t, map[string]podstest.Program{"nope": {StartError: boom}}, func(w *world) {
