@@ -22,6 +22,7 @@ var faults = []struct {
 }{
 	{"agent is killed", agentIsKilled},
 	{"shim and pause are killed", shimIsKilled},
+	{"shim hangs", shimHangs},
 	{"cgroups are lost", groupsAreLost},
 	{"disk is read-only", diskIsReadOnly},
 	{"disk is full", diskIsFull},
@@ -42,8 +43,11 @@ const (
 func TestMain(m *testing.M) {
 	networktest.Enter(unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID)
 	if os.Geteuid() == 0 && os.Getenv(beneathVariable) == "" {
-		if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NOEXEC|unix.MS_NODEV, ""); err != nil {
-			fmt.Fprintln(os.Stderr, "processes of the tests:", err)
+		// What the machine mounts meanwhile is no pod's.
+		err := errors.Join(unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""),
+			unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NOEXEC|unix.MS_NODEV, ""))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "mounts and processes of the tests:", err)
 			os.Exit(1)
 		}
 		os.Exit(beneathInit())

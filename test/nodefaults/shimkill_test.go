@@ -41,6 +41,21 @@ func shimIsKilled(t *testing.T, n *node) {
 	}
 }
 
+// shimHangs: the process that holds a pod is stopped, and answers nobody. An agent that is started then starts, other pods come and go
+// under it, and the pod is not restarted when its shim goes on.
+func shimHangs(t *testing.T, n *node) {
+	n.create(t, newPod("hangs"))
+	n.awaitReady(t, "hangs")
+	shim := shimOf(t, "hangs")
+	check(t, unix.Kill(shim, unix.SIGSTOP))
+	n.killAgent(t)
+	n.startAgent(t)
+	n.othersComeAndGo(t, "beside")
+	check(t, unix.Kill(shim, unix.SIGCONT))
+	n.mustExec(t, "hangs")
+	n.notRestarted(t, "hangs")
+}
+
 // victim is a pod that shares processes, or not, and that restarts, or not.
 func victim(name string, i int) *corev1.Pod {
 	pod, share := newPod(name), i%2 == 1

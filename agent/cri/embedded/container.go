@@ -312,6 +312,12 @@ func (r *Runtime) kill(ctx context.Context, c *container) error {
 	if err := c.group.Kill(); err != nil {
 		return err
 	}
+	// A shim that hangs reports nothing: what is known without it counts.
+	if !c.waitExit(ctx, c.sandbox.shim.Patience) && ctx.Err() == nil {
+		if err := c.sandbox.leaf.Kill(); err != nil {
+			return err
+		}
+	}
 	select {
 	case <-c.done:
 		return nil
@@ -320,13 +326,17 @@ func (r *Runtime) kill(ctx context.Context, c *container) error {
 	}
 }
 
-func (c *container) waitExit(ctx context.Context, limit time.Duration) {
+// waitExit tells whether the container has ended before the limit and before ctx.
+func (c *container) waitExit(ctx context.Context, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-c.done:
+		return true
 	case <-timer.C:
+		return false
 	case <-ctx.Done():
+		return false
 	}
 }
 

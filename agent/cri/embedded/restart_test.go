@@ -100,6 +100,37 @@ func TestDeadShimMeansExitUnknown(t *testing.T) {
 	}
 }
 
+// TestAShimThatHangs keeps neither another runtime from opening nor its pod from ending.
+func TestAShimThatHangs(t *testing.T) {
+	config := testConfig(t)
+	r := open(t, config)
+	p := runPod(t, r, nil)
+	id := p.start(containerConfig("stubborn"))
+	if err := syscall.Kill(p.shimPID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	r = open(t, config)
+	t.Cleanup(func() { removeAll(t, r) })
+	p.runtime = r
+	s, err := r.sandbox(p.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.shim.Patience = 20 * time.Millisecond
+	if err := r.StopContainer(t.Context(), id, 1); err != nil {
+		t.Error(err)
+	}
+	if full := p.exit(id); full.ExitCode != 137 || full.Reason != reasonUnknown {
+		t.Errorf("exit %d, reason %s", full.ExitCode, full.Reason)
+	}
+	if err := r.RemovePodSandbox(t.Context(), p.id); err != nil {
+		t.Error(err)
+	}
+}
+
 // isOver says that the pod's sandbox is not ready any more.
 func (p *pod) isOver() {
 	p.t.Helper()

@@ -15,11 +15,12 @@ const (
 	endLookEvery = 10 * time.Millisecond
 )
 
-// Alive tells whether the shim takes calls. It opens a connection and asks nothing.
+// Alive tells whether the shim takes calls, whether or not it answers them.
 func (c *Client) Alive(ctx context.Context) bool {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	err := c.Watch(ctx, cancel, func(State) {})
+	conn, _, err := c.open(ctx, request{Op: opWatch})
+	if err == nil {
+		_ = conn.Close()
+	}
 	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist)
 }
 

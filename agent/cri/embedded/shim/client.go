@@ -11,13 +11,24 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 // Client asks the shim of one sandbox. Its methods are safe for concurrent use; each opens its own connection.
-type Client struct{ dir string }
+type Client struct {
+	// Patience is how long a shim may take for what it does at once; starts and streams take as long as they take.
+	Patience time.Duration
+	dir      string
+}
+
+// patience is generous: a shim answers in milliseconds unless the machine is badly overloaded, and one that does not is killed.
+const patience = 30 * time.Second
+
+// ErrSilent says that a shim has not answered within the Client's Patience: it hangs, somebody has stopped it perhaps.
+var ErrSilent = errors.New("the pod's shim does not answer")
 
 // NewClient speaks to the shim in the sandbox directory dir.
-func NewClient(dir string) *Client { return &Client{dir: dir} }
+func NewClient(dir string) *Client { return &Client{dir: dir, Patience: patience} }
 
 // Start starts a container; a [StartError] says why its command could not run.
 func (c *Client) Start(ctx context.Context, req *StartRequest) (*State, error) {
@@ -27,25 +38,25 @@ func (c *Client) Start(ctx context.Context, req *StartRequest) (*State, error) {
 
 // Signal sends a signal to a container's main process; one that has ended is no error.
 func (c *Client) Signal(ctx context.Context, id string, signal syscall.Signal) error {
-	_, err := c.call(ctx, request{Op: opSignal, ID: id, Signal: int(signal)})
+	_, err := c.ask(ctx, request{Op: opSignal, ID: id, Signal: int(signal)})
 	return err
 }
 
 // ReopenLog opens the container's log file anew after a rotation.
 func (c *Client) ReopenLog(ctx context.Context, id string) error {
-	_, err := c.call(ctx, request{Op: opReopen, ID: id})
+	_, err := c.ask(ctx, request{Op: opReopen, ID: id})
 	return err
 }
 
 // Resize sets the size of a container's terminal, in characters.
 func (c *Client) Resize(ctx context.Context, id string, width, height uint16) error {
-	_, err := c.call(ctx, request{Op: opResize, ID: id, Width: width, Height: height})
+	_, err := c.ask(ctx, request{Op: opResize, ID: id, Width: width, Height: height})
 	return err
 }
 
 // Shutdown ends a shim that has no running container.
 func (c *Client) Shutdown(ctx context.Context) error {
-	_, err := c.call(ctx, request{Op: opShutdown})
+	_, err := c.ask(ctx, request{Op: opShutdown})
 	return err
 }
 
@@ -116,6 +127,17 @@ func readFrames(reader io.Reader, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
+}
+
+// ask is a call whose answer comes at once.
+func (c *Client) ask(ctx context.Context, req request) (response, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Patience, ErrSilent)
+	defer cancel()
+	answer, err := c.call(ctx, req)
+	if err != nil && errors.Is(context.Cause(ctx), ErrSilent) {
+		return answer, ErrSilent
+	}
+	return answer, err
 }
 
 func (c *Client) call(ctx context.Context, req request) (response, error) {
