@@ -101,10 +101,7 @@ func TestRestartAllContainers(t *testing.T) {
 		w.runtime.Crash("c1", 42)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		var got []string
-		for _, call := range w.runtime.Calls()[calls:] {
-			got = append(got, call)
-		}
+		got := w.runtime.Calls()[calls:]
 		want := []string{"stop c0/0 2s", "stop side/0 2s", "remove c0/0", "remove first/0", "remove side/0", "remove c1/0",
 			"start first/1", "start side/1", "start c0/1", "start c1/1"}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -306,14 +306,14 @@ func (r *Runtime) kill(ctx context.Context, c *container) error {
 		return nil
 	}
 	// The main process first: with a PID namespace of its own the kernel ends the rest at once.
-	if err := c.sandbox.shim.Signal(ctx, c.id, syscall.SIGKILL); err != nil {
-		r.config.Logger.Debug("kill by shim", "container", c.id, "err", err)
+	failed := c.sandbox.shim.Signal(ctx, c.id, syscall.SIGKILL)
+	if failed != nil {
+		r.config.Logger.Debug("kill by shim", "container", c.id, "err", failed)
 	}
 	if err := c.group.Kill(); err != nil {
 		return err
 	}
-	// A shim that hangs reports nothing: what is known without it counts.
-	if !c.waitExit(ctx, c.sandbox.shim.Patience) && ctx.Err() == nil {
+	if errors.Is(failed, shim.ErrSilent) { // it reports nothing, so the pod is over
 		if err := c.sandbox.leaf.Kill(); err != nil {
 			return err
 		}
@@ -326,17 +326,13 @@ func (r *Runtime) kill(ctx context.Context, c *container) error {
 	}
 }
 
-// waitExit tells whether the container has ended before the limit and before ctx.
-func (c *container) waitExit(ctx context.Context, limit time.Duration) bool {
+func (c *container) waitExit(ctx context.Context, limit time.Duration) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-c.done:
-		return true
 	case <-timer.C:
-		return false
 	case <-ctx.Done():
-		return false
 	}
 }
 
