@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -43,8 +44,8 @@ func crowd(t *testing.T, n *node) {
 	watcher, err := n.pods().Watch(t.Context(), metav1.ListOptions{LabelSelector: faultLabel})
 	check(t, err)
 	defer watcher.Stop()
-	gone := make(chan struct{})
-	go func() { defer close(gone); n.deleteStarting(t, watcher, pods-(pods+stayEach-1)/stayEach) }()
+	gone, random := make(chan struct{}), rand.New(rand.NewPCG(n.random.Uint64(), 0)) // one goroutine each
+	go func() { defer close(gone); n.deleteStarting(t, watcher, random, pods-(pods+stayEach-1)/stayEach) }()
 	n.createCrowd(t, pods)
 	t.Logf("created after %v", time.Since(began))
 	n.pause(t, crowdKillTimeMax)
@@ -89,7 +90,7 @@ func (n *node) createCrowd(t *testing.T, pods int) {
 }
 
 // deleteStarting deletes pods some time after they have got their node, until so many of them are gone.
-func (n *node) deleteStarting(t *testing.T, watcher watch.Interface, count int) {
+func (n *node) deleteStarting(t *testing.T, watcher watch.Interface, random *rand.Rand, count int) {
 	seen := map[string]bool{}
 	for event := range watcher.ResultChan() {
 		pod, ok := event.Object.(*corev1.Pod)
@@ -101,7 +102,7 @@ func (n *node) deleteStarting(t *testing.T, watcher watch.Interface, count int) 
 			}
 		case pod.Spec.NodeName != "" && !seen[pod.Name]:
 			seen[pod.Name] = true
-			time.AfterFunc(time.Duration(n.random.Int64N(int64(killTimeMax))), func() {
+			time.AfterFunc(time.Duration(random.Int64N(int64(killTimeMax))), func() {
 				if err := n.pods().Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil && t.Context().Err() == nil {
 					t.Error(err)
 				}
