@@ -9,8 +9,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // withoutEnd asks for two billion pods where five may be: five run, the Deployment says why there are no more, and it
@@ -99,11 +101,15 @@ func refusedByWebhook(s *scene) {
 // allowPods sets how many pods may be in the namespace.
 func (s *scene) allowPods(n int64) {
 	s.Helper()
-	quotas := s.client.CoreV1().ResourceQuotas(s.namespace)
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "room"}}
-	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(n, resource.DecimalSI)}
-	s.must(quotas.DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	_, err := quotas.Create(s.Context(), quota, metav1.CreateOptions{})
+	quotas, pods := s.client.CoreV1().ResourceQuotas(s.namespace), *resource.NewQuantity(n, resource.DecimalSI)
+	// One object throughout: without a quota, for a moment only, there would be more pods than the next one allows.
+	patch := fmt.Appendf(nil, `{"spec": {"hard": {"pods": %q}}}`, pods.String())
+	_, err := quotas.Patch(s.Context(), "room", types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "room"}}
+		quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: pods}
+		_, err = quotas.Create(s.Context(), quota, metav1.CreateOptions{})
+	}
 	s.must(err)
 }
 
