@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,7 +17,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/sys/unix"
 )
@@ -118,18 +123,22 @@ func TestRegistriesThatLie(t *testing.T) {
 			types.DockerManifestSchema2, types.DockerConfigJSON, size, 0, strings.TrimSuffix(strings.Repeat(layer+",", layers), ","))
 	}
 	for name, c := range map[string]struct {
-		manifest io.Reader
-		says     string
+		manifest  io.Reader
+		elsewhere bool // the registry sends who asks for it to another place
+		says      string
 	}{
-		"a manifest without end":          {zeros{}, "a manifest of more than 4 MiB"},
-		"a config of 100 GiB":             {strings.NewReader(manifest(100<<30, 1)), "a config of 107374182400 bytes"},
-		"a config of nobody knows":        {strings.NewReader(manifest(-1, 1)), "a config of -1 bytes"},
-		"a config that is not its digest": {strings.NewReader(manifest(10, 1)), "error verifying sha256 checksum"},
+		"a manifest without end":            {zeros{}, false, "a manifest of more than 4 MiB"},
+		"a manifest without end, elsewhere": {zeros{}, true, "a manifest of more than 4 MiB"},
+		"a config of 100 GiB":               {strings.NewReader(manifest(100<<30, 1)), false, "a config of 107374182400 bytes"},
+		"a config of nobody knows":          {strings.NewReader(manifest(-1, 1)), false, "a config of -1 bytes"},
+		"a config that is not its digest":   {strings.NewReader(manifest(10, 1)), false, "error verifying sha256 checksum"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch {
-				case strings.Contains(r.URL.Path, "/manifests/"):
+				case c.elsewhere && strings.Contains(r.URL.Path, "/manifests/"):
+					http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+				case r.URL.Path == "/elsewhere", strings.Contains(r.URL.Path, "/manifests/"):
 					w.Header().Set("Content-Type", string(types.DockerManifestSchema2))
 					_, _ = io.Copy(w, c.manifest) // until the client has enough
 				case strings.Contains(r.URL.Path, "/blobs/"):
@@ -144,6 +153,26 @@ func TestRegistriesThatLie(t *testing.T) {
 			}
 			nothingLeft(t, s)
 		})
+	}
+}
+
+// TestARepositoryCalledManifests has layers as large as others.
+func TestARepositoryCalledManifests(t *testing.T) {
+	content := make([]byte, manifestBytesMax+1)
+	for i := range content {
+		content[i] = byte(rand.Uint32()) // so that it stays as large when it is compressed
+	}
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	ref, err := name.ParseReference(strings.TrimPrefix(server.URL, "http://") + "/team/manifests/app:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(ref, imageOf(t, layerTar(t, entry{name: "large", content: string(content)}))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStore(t, t.TempDir(), "").Pull(t.Context(), ref.Name(), Auth{}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -34,10 +34,10 @@ type limits struct {
 var defaultLimits = limits{bytes: 32 << 30, tarBytes: 64 << 30, entries: 4_000_000, folderBytes: 64 << 20}
 
 var (
-	errTooLarge       = errors.New("the image is larger than is allowed")
-	errNoRoom         = errors.New("no room for the image: the disk is nearly full")
-	errTooManyLayers  = fmt.Errorf("%w: more than %d layers", errTooLarge, layersMax)
-	errManifestLength = fmt.Errorf("%w: a manifest of more than %d MiB", errTooLarge, manifestBytesMax>>20)
+	errTooLarge         = errors.New("the image is larger than is allowed")
+	errNoRoom           = errors.New("no room for the image: the disk is nearly full")
+	errTooManyLayers    = fmt.Errorf("%w: more than %d layers", errTooLarge, layersMax)
+	errManifestTooLarge = fmt.Errorf("%w: a manifest of more than %d MiB", errTooLarge, manifestBytesMax>>20)
 )
 
 // checkManifest is called before the config is read, which is read whole.

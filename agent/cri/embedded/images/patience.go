@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
+	"path"
 	"time"
 )
 
@@ -35,10 +35,19 @@ func (i impatient) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	body := &impatientBody{ReadCloser: response.Body, ctx: ctx, cancel: cancel}
 	response.Body = body
-	if strings.Contains(request.URL.Path, "/manifests/") {
-		response.Body = &closing{io.NopCloser(&atMost{body, manifestBytesMax, errManifestLength}), body}
+	if asksManifest(request) {
+		response.Body = &closing{io.NopCloser(&atMost{body, manifestBytesMax, errManifestTooLarge}), body}
 	}
 	return response, nil
+}
+
+// asksManifest tells whether a manifest is asked for, also after the registry has sent the request elsewhere. Repositories may have
+// "manifests" in their names; of a manifest it is the last part but one.
+func asksManifest(request *http.Request) bool {
+	for request.Response != nil {
+		request = request.Response.Request
+	}
+	return path.Base(path.Dir(request.URL.Path)) == "manifests"
 }
 
 // reason is why a request has ended.

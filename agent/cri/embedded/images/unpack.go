@@ -101,7 +101,7 @@ func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	if strings.HasPrefix(base, whiteoutPrefix) {
 		return whiteout(at, base)
 	}
-	if err := makeRoom(at, base, header); err != nil {
+	if err := removeEarlier(at, base, header); err != nil {
 		return err
 	}
 	if err := u.create(at, base, header, content); err != nil {
@@ -189,8 +189,8 @@ func withFD(at *os.Root, name string, do func(fd int) error) error {
 	return errors.Join(do(int(file.Fd())), file.Close())
 }
 
-// makeRoom removes what an earlier entry of the same name left, unless both are directories.
-func makeRoom(at *os.Root, base string, header *tar.Header) error {
+// removeEarlier removes what an earlier entry of the same name left, unless both are directories.
+func removeEarlier(at *os.Root, base string, header *tar.Header) error {
 	info, err := at.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
