@@ -132,3 +132,28 @@ func TestLongestUnusedSessionMakesRoom(t *testing.T) {
 		t.Errorf("next session: %v", got.Code)
 	}
 }
+
+// TestARetryWithinTheWindowTakesEffectOnce: a command whose answer was lost may be sent again after as many later ones
+// as the window has; until the session says TooOld, it remembers.
+func TestARetryWithinTheWindowTakesEffectOnce(t *testing.T) {
+	l := newLog(state.Options{})
+	session := l.apply(openSession())[0].Revision
+	straggler := inSession(session, 1, put("a", "straggler"))
+	first := l.apply(straggler)[0]
+	l.mustOp(t, put("a", "newer")) // somebody else has overwritten it since
+	for n := uint64(2); n <= state.SessionWindow; n++ {
+		l.apply(inSession(session, n, put("b", "")))
+		if n == state.SessionWindow/2 || n == state.SessionWindow {
+			if diff := cmp.Diff(first, l.apply(straggler)[0]); diff != "" {
+				t.Fatalf("the retry after %d commands is judged again: %s", n, diff)
+			}
+		}
+	}
+	l.apply(inSession(session, state.SessionWindow+1, put("b", "")))
+	if got := l.apply(straggler)[0]; got.Code != command.TooOld {
+		t.Errorf("beyond the window: %v", got.Code)
+	}
+	if r, _ := l.Root().Get("a"); string(r.Value) != "newer" {
+		t.Errorf("a is %q: a retry took effect", r.Value)
+	}
+}

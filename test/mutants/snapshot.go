@@ -57,4 +57,18 @@ var ofSnapshot = []Mutant{
 		New:    "",
 		Checks: []Check{{"raftstore/state", "TestRestoreForgetsThePast"}, {"test/simulation", "TestSimulation"}},
 	},
+	{
+		Name: "results-pruned-early", Bug: "a retry within the window takes effect again, and is not told that it is too old",
+		File:   "raftstore/state/session.go",
+		Old:    "\t\tif !ok || !ses.hasForgotten(oldest.sequence) {",
+		New:    "\t\tif !ok || ses.highest < SessionWindow/4 || oldest.sequence > ses.highest-SessionWindow/4 {",
+		Checks: []Check{{"raftstore/state", "TestARetryWithinTheWindowTakesEffectOnce"}},
+	},
+	{
+		Name: "half-a-snapshot-counts", Bug: "a snapshot that failed half written counts as taken, and the log behind it is deleted",
+		File:   "raftstore/replica/machine.go",
+		Old:    "\tif _, err := s.snapshot.WriteTo(slow); err != nil {",
+		New:    "\tif _, err := s.snapshot.WriteTo(slow); err != nil && sink == nil {",
+		Checks: []Check{{"raftstore/replica", "TestAFailedSnapshotKeepsTheLog"}},
+	},
 }

@@ -3,6 +3,6 @@
 // It owns how much goes when; the caller deletes. It is called by raftstore/replica
 // and imports nothing of ours.
 //
-// Promises: entries go in order, each once; any goroutine may call it. Tested with
+// Promises: entries go in order, each once, and what could not be deleted is tried again; any goroutine may call it. Tested here and with
 // the log of raftstore/replica.
 package logtrim

@@ -6,5 +6,5 @@
 // Promises: a snapshot that is not what was written is never read as if it were, and hides no older one; one that
 // fails leaves no file behind.
 //
-// Tested through raftstore/replica, with files that are damaged byte by byte.
+// Tested here, and through raftstore/replica with files that are damaged byte by byte.
 package sealed
