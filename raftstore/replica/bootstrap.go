@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -17,11 +18,8 @@ const (
 	slowBytes = 512 << 10
 )
 
-// clusterIDKey and memberIDKey are where the stable store keeps whose data this is.
-var (
-	clusterIDKey = []byte("setpoint/cluster-id")
-	memberIDKey  = []byte("setpoint/member-id")
-)
+// clusterIDKey is where the stable store keeps which cluster's data this is.
+var clusterIDKey = []byte("setpoint/cluster-id")
 
 // inspect verifies all that is stored before raft sees it, and reports whether there is a log. Raft panics on
 // an entry it cannot read; here the same becomes one clear error.
@@ -74,11 +72,11 @@ func (r *Replica) adopt(mark *marks.Marker, exists bool) error {
 		return fmt.Errorf("%w: noticed while it was in use", ErrCorrupt)
 	case exists && mark == nil:
 		// The last start ended between its first write and the marker.
-		id, err := r.storedID()
+		id, err := writerOf(r.stable)
 		if err != nil {
 			return err
 		}
-		return r.saveMark(&marks.Marker{ServerID: id, ClusterID: r.cfg.ClusterID})
+		return r.saveMark(&marks.Marker{ServerID: cmp.Or(id, r.cfg.ID), ClusterID: r.cfg.ClusterID})
 	case mark != nil && mark.State == marks.Restored:
 		r.remember(mark)
 		if mark.Life != "" && !exists {
@@ -102,22 +100,13 @@ func (r *Replica) memberID() string {
 	return r.cfg.ID
 }
 
-// storedID is the member id that wrote the log.
-func (r *Replica) storedID() (string, error) {
-	stored, err := r.stable.Get(memberIDKey)
-	if err != nil && !isNotFound(err) {
-		return "", err
-	}
-	if len(stored) > 0 {
-		return string(stored), nil
-	}
-	return r.cfg.ID, nil
-}
-
 // checkIdentity compares who wrote the data with who opens it.
 func (r *Replica) checkIdentity(mark *marks.Marker) error {
 	if mark != nil && MemberName(mark.ServerID) != r.cfg.ID {
 		return fmt.Errorf("%w: it belongs to server %q, this is %q", ErrForeignData, MemberName(mark.ServerID), r.cfg.ID)
+	}
+	if err := checkWriter(r.stable, r.cfg.ID, mark); err != nil {
+		return err
 	}
 	if r.cfg.ClusterID == "" {
 		return nil

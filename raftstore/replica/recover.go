@@ -41,7 +41,7 @@ type Stored struct {
 }
 
 // Examine reads and verifies all that a stopped server has stored, and changes
-// nothing. Errors wrap ErrNoState, ErrCorrupt, ErrStateLost or ErrDiverged.
+// nothing. Errors wrap ErrNoState, ErrCorrupt, ErrStateLost, ErrForeignData or ErrDiverged.
 func Examine(ctx context.Context, storage *Storage) (*Stored, error) {
 	e := newExaminer(storage)
 	mark, err := storage.marks.Load()
@@ -56,6 +56,11 @@ func Examine(ctx context.Context, storage *Storage) (*Stored, error) {
 	}
 	if e.last == 0 && e.newest == nil {
 		return nil, emptyError(mark)
+	}
+	if mark != nil {
+		if err := checkWriter(e.stable, MemberName(mark.ServerID), mark); err != nil {
+			return nil, err
+		}
 	}
 	if err := caught(func() error { return e.replay(ctx) }); err != nil {
 		return nil, err

@@ -179,10 +179,8 @@ func (r *Replica) start(id string) error {
 
 // prepare writes what must be on disk before raft runs.
 func (r *Replica) prepare(conf *raft.Config) error {
-	if r.id != r.cfg.ID {
-		if err := r.stable.Set(memberIDKey, []byte(r.id)); err != nil {
-			return err
-		}
+	if err := r.signLog(); err != nil {
+		return err
 	}
 	if !r.founding {
 		return nil

@@ -55,7 +55,7 @@ var ofDisk = []Mutant{
 		File:   "raftstore/replica/bootstrap.go",
 		Old:    `	if mark != nil && MemberName(mark.ServerID) != r.cfg.ID {`,
 		New:    `	if mark != nil && mark.ServerID == "" {`,
-		Checks: []Check{{"raftstore/replica", "TestDataOfOthersIsRefused"}},
+		Checks: []Check{{"raftstore/replica", "TestDataOfOthersIsRefused|TestALogOfAnOlderRelease"}},
 	},
 	{
 		Name: "full-disks-not-counted", Bug: "user writes are taken while most disks are nearly full",
@@ -98,5 +98,12 @@ var ofDisk = []Mutant{
 		Old:    "	s.bytes -= weight(prev)\n	if _, ok",
 		New:    "	if _, ok",
 		Checks: []Check{{"raftstore", "TestObjectsHaveALimit"}, {"raftstore/state", "TestModel|TestApply"}},
+	},
+	{
+		Name: "log-of-another-member", Bug: "term and vote of another member are taken for one's own",
+		File:   "raftstore/replica/writer.go",
+		Old:    `	case err != nil || stored == "":`,
+		New:    `	case err != nil || mark != nil:`,
+		Checks: []Check{{"raftstore/replica", "TestTheLogOfAnotherMemberIsRefused"}},
 	},
 }
