@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose conformance critest csi gateway differential envtest envtest-suites envtest-compare operators sweep metrics clients vm generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose stress conformance critest csi gateway differential envtest envtest-suites envtest-compare operators sweep metrics clients vm generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -66,6 +66,9 @@ fuzz: ## arbitrary bytes to every decoder: FUZZTIME=1m for each target, FOCUS=re
 
 mutants: ## put bugs into the store, and walls between pods and the node (root) away, and see which test catches each: FOCUS=store|walls|name,name
 	$(GO) test -count=1 -v -timeout 120m -tags mutants -run '^(TestFocusIsKnown|TestEvery(MutantIsCaught|WallIsAttacked))$$' ./test/mutants
+
+stress: ## a test many times beside busy processors and disks: PKG=./agent/pods RUN=regexp COUNT=20 LOAD=2
+	PKG='$(PKG)' RUN='$(RUN)' COUNT='$(COUNT)' LOAD='$(LOAD)' RACE='$(RACE)' TEST_FLAGS='$(TEST_FLAGS)' test/stress.sh
 
 conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A,B NODES=3 MUST_PASS= UPDATE=
 	FOCUS='$(FOCUS)' SKIP='$(SKIP)' TIMEOUT=$(TIMEOUT) CLASS=$(CLASS) MUST_PASS=$(MUST_PASS) UPDATE=$(UPDATE) PROCS=$(PROCS) SERVERS=$(SERVERS) NODES=$(NODES) KEEP=$(KEEP) test/conformance/run.sh

@@ -181,6 +181,7 @@ var rooms = []room{
 	{[]string{"controllers/ingress"}, "the status and the events of Ingresses", []string{"agent/router/table", "controllers/reconcile"}, "nodes and the loop judge by one table"},
 	{[]string{"agent/machine"}, "init and mounts when the agent is PID 1 of a container; processes and mounts of this machine", nil, ""},
 	{[]string{"agent/machine/machinetest"}, "unmounting before a test's directory is deleted", []string{"agent/machine"}, ""},
+	{[]string{"agent/machine/machinetest/nodestate"}, "what is wrong with nodes, for tests that wait for pods", nil, ""},
 	{[]string{"agent/machine/machinetest/leftovers"}, "what pods have left behind on a machine", nil, "it finds things in other ways than the agent, and the load harness, a module of its own, imports it without our libraries"},
 	{[]string{"agent/cri/embedded/{boot,shim}/..."}, "processes that run once per container and pod", []string{"agent/cri/embedded/{boot,shim}"}, "standard library and x/sys only: every pod pays for what they link"},
 

@@ -21,4 +21,9 @@ fi
 
 trap 'make --no-print-directory compose-down >/dev/null 2>&1' EXIT
 make --no-print-directory compose-up
-CGO_ENABLED=0 go test -count=1 -vet=off -timeout 10m -tags compose ./test/compose
+# make test says how failed tests are run again.
+if [[ -n ${AGAIN:-} ]]; then
+  CGO_ENABLED=0 "$AGAIN" -count=1 -vet=off -timeout 10m -tags compose -- ./test/compose
+else
+  CGO_ENABLED=0 go test -count=1 -vet=off -timeout 10m -tags compose ./test/compose
+fi

@@ -36,6 +36,12 @@ compiler_gogc=400
 
 failed=0 # everything runs, whatever fails before
 
+# What fails is run again, alone: test/again says what that excuses, and adds to this list.
+again_dir=$(mktemp -d)
+trap 'rm -rf "$again_dir"' EXIT
+export NEEDED_ANOTHER_RUN=$again_dir/needed AGAIN=$again_dir/again
+CGO_ENABLED=0 GOGC=$compiler_gogc go build -o "$AGAIN" ./test/again || exit 1
+
 # Asked the same way everywhere, without the race detector, vet uses what is built for
 # bin/setpoint; go test need not have it look again.
 VET=$(go tool -n vet)
@@ -46,7 +52,7 @@ vet ./... || failed=1
 
 # The load harness, the conformance suite, the comparison with upstream and the place of envtest are modules of their own.
 for module in test/bench test/conformance test/differential test/differential/topology setpointtest/envtest; do
-  (cd "$module" && vet . && CGO_ENABLED=0 go test -count=1 -vet=off .) || failed=1
+  (cd "$module" && vet . && CGO_ENABLED=0 "$AGAIN" -count=1 -vet=off -- .) || failed=1
 done
 # What follows waits more than it computes: meanwhile the tests' libraries are compiled for the race detector.
 compiling=
@@ -60,7 +66,7 @@ SUITE=short CLASS=A PROCS=6 test/conformance/run.sh || failed=1
 # The tests of others' clients run with programs that take long to build (make clients).
 (cd test/clients && vet ./...) || failed=1
 (cd test/envtest && vet ./...) || failed=1
-(cd test/operators && vet . && CGO_ENABLED=0 go test -count=1 -vet=off -run '^TestPages' .) || failed=1
+(cd test/operators && vet . && CGO_ENABLED=0 "$AGAIN" -count=1 -vet=off -run '^TestPages' -- .) || failed=1
 
 vet -tags compose ./test/compose || failed=1
 test/compose.sh || failed=1
@@ -78,7 +84,7 @@ test_flags+=(${TEST_FLAGS:-})
 shortened=()
 if [[ ${RACE:-1} != 0 && ${RACE:-1} != full ]]; then
   mapfile -t shortened < <(grep -rl --include='*_test.go' 'testing\.Short()' . | xargs -r dirname | sort -u)
-  CGO_ENABLED=0 go test "${test_flags[@]}" "${shortened[@]}" || failed=1
+  CGO_ENABLED=0 "$AGAIN" "${test_flags[@]}" -- "${shortened[@]}" || failed=1
   test_flags+=(-short)
 fi
 
@@ -96,7 +102,7 @@ without=()
 if [[ ${RACE:-1} != 0 ]]; then
   mapfile -t without < <(alone)
   mapfile -t unseen < <(printf '%s\n' "${without[@]}" | comm -23 - <(((${#shortened[@]} == 0)) || go list "${shortened[@]}" | sort))
-  CGO_ENABLED=0 go test "${test_flags[@]}" "${unseen[@]}" || failed=1
+  CGO_ENABLED=0 "$AGAIN" "${test_flags[@]}" -- "${unseen[@]}" || failed=1
 fi
 
 mapfile -t others < <(comm -23 <(go list ./... | sort) <({ go list "${static_packages[@]}"; printf '%s\n' "${without[@]}"; } | sort))
@@ -106,6 +112,11 @@ if ((${#others[@]} == 0)); then
 fi
 
 [[ ${RACE:-1} == 0 ]] || export GOGC=$compiler_gogc
-go test "${race_flags[@]}" "${static_flags[@]}" "${test_flags[@]}" "${static_packages[@]}" || failed=1
-go test "${race_flags[@]}" "${linker_flags[@]}" "${test_flags[@]}" "${others[@]}" || failed=1
+"$AGAIN" "${race_flags[@]}" "${static_flags[@]}" "${test_flags[@]}" -- "${static_packages[@]}" || failed=1
+"$AGAIN" "${race_flags[@]}" "${linker_flags[@]}" "${test_flags[@]}" -- "${others[@]}" || failed=1
+
+if [[ -s $NEEDED_ANOTHER_RUN ]]; then
+  echo "needed another run (each wants a line in test/chance.md: seen when, cause or suspicion):"
+  sort -u "$NEEDED_ANOTHER_RUN" | sed -E 's/^([^ ]+) ?(.*)$/| `\1` | `\2` | | |/'
+fi
 exit "$failed"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,9 +17,11 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
+	"github.com/setpoint-io/setpoint/agent/machine/machinetest/nodestate"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi/csitest"
 )
@@ -71,11 +74,23 @@ func build(path string) error {
 }
 
 func TestMain(m *testing.M) {
+	if err := shareDisk(); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if b, err := underTest(); err == nil {
 		_ = os.RemoveAll(b.dir)
 	}
 	os.Exit(code)
+}
+
+// shareDisk keeps scripts from depending on how full the machine's disk is.
+func shareDisk() error {
+	path, err := filepath.Abs(filepath.Join("..", "..", "deploy", "kubelet-shared-disk.yaml"))
+	if err != nil {
+		return err
+	}
+	return os.Setenv("SETPOINT_KUBELET_CONFIG", path)
 }
 
 // detectedScripts are those that run with the race detector in short: servers together, and an agent. Without it all run.
@@ -302,8 +317,24 @@ func killDev(ts *testscript.TestScript, _ bool, _ []string) {
 func kubectl(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec("setpoint", append([]string{"kubectl"}, args...)...)
 	if (err != nil) != neg {
-		ts.Fatalf("kubectl: unexpected result: %v", err)
+		ts.Fatalf("kubectl: unexpected result: %v\n%s", err, nodesUnwell(ts))
 	}
+}
+
+// nodesUnwell says what is wrong with the nodes of the script's cluster: the usual reason why pods do not come.
+func nodesUnwell(ts *testscript.TestScript) string {
+	if ts.Getenv("KUBECONFIG") == "" {
+		return ""
+	}
+	out, err := capture(ts, []string{"kubectl", "--request-timeout=5s", "get", "nodes", "-o", "json"})
+	var nodes corev1.NodeList
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &nodes)
+	}
+	if err != nil {
+		return fmt.Sprintf("the nodes are not known: %v", err)
+	}
+	return nodestate.Unwell(nodes.Items)
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -343,7 +374,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("eventually: not within %s: %v\n%s", limit, err, out)
+			ts.Fatalf("eventually: not within %s: %v\n%s\n%s", limit, err, nodesUnwell(ts), out)
 		}
 		time.Sleep(pollInterval)
 	}

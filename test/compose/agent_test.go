@@ -98,7 +98,7 @@ func TestAgentKilled(t *testing.T) {
 			}
 		}
 		if elsewhere < 3 {
-			return fmt.Sprintf("%d of 3 pods are ready elsewhere: %s", elsewhere, describe(pods))
+			return fmt.Sprintf("%s\n%d of 3 pods are ready elsewhere: %s", c.unwell(ctx), elsewhere, describe(pods))
 		}
 		return ""
 	})

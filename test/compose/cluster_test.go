@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/setpoint-io/setpoint/agent/machine/machinetest/nodestate"
 )
 
 const (
@@ -165,10 +167,21 @@ func (c *cluster) waitReady(t *testing.T, app string, want int, limit time.Durat
 			return err.Error()
 		}
 		if n := len(ready(pods)); n < want {
-			return fmt.Sprintf("%d of %d pods are ready: %s", n, want, describe(pods))
+			return fmt.Sprintf("%s\n%d of %d pods are ready: %s", c.unwell(ctx), n, want, describe(pods))
 		}
 		return ""
 	})
+}
+
+// unwell says what is wrong with the nodes.
+func (c *cluster) unwell(ctx context.Context) string {
+	nodes, err := answer(ctx, c, func(client kubernetes.Interface) (*corev1.NodeList, error) {
+		return client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return nodestate.Unwell(nodes.Items)
 }
 
 func ready(pods []corev1.Pod) []corev1.Pod {

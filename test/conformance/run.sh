@@ -145,7 +145,7 @@ if [[ -z $kubeconfig ]]; then
   [[ -x $setpoint ]] || { echo "conformance: no bin/setpoint: run 'make build', or 'make conformance'" >&2; exit 2; }
   nodes=(--simulated-nodes 2)
   [[ -z $real_node ]] || nodes=(--images-dir "$images_dir")
-  "$setpoint" dev --data-dir "$keep/cluster" --port 0 --servers "${SERVERS:-1}" "${nodes[@]}" --log-level warn >"$keep/setpoint.log" 2>&1 &
+  "$setpoint" dev --kubelet-config ../../deploy/kubelet-shared-disk.yaml --data-dir "$keep/cluster" --port 0 --servers "${SERVERS:-1}" "${nodes[@]}" --log-level warn >"$keep/setpoint.log" 2>&1 &
   server_pid=$!
   kubeconfig=$keep/cluster/admin.kubeconfig
   deadline=$((SECONDS + ready_timeout_seconds))

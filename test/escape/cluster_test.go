@@ -38,6 +38,7 @@ const (
 const nodeSettings = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 podPidsLimit: 500
+evictionHard: {memory.available: 100Mi} # the machine's disk may be full
 `
 
 // cluster is one `setpoint dev` with one node of real containers.

@@ -84,6 +84,14 @@ func boot3(t *testing.T, c *Cluster, at ...segment) *Cluster {
 	return c
 }
 
+// kubeletConfig is that of deploy/kubelet-shared-disk.yaml: the machines share the disk of this one, which may be full.
+const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+evictionHard: {memory.available: 100Mi}
+imageGCHighThresholdPercent: 100
+imageGCLowThresholdPercent: 99
+`
+
 func (c *Cluster) start() error {
 	if err := addSegments(c.segments); err != nil {
 		return err
@@ -92,6 +100,9 @@ func (c *Cluster) start() error {
 	out, err := exec.Command(c.binary, "cluster", "init", "--out", c.trustDir(), "--servers", servers).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("cluster init: %w: %s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(c.trustDir(), "kubelet.yaml"), []byte(kubeletConfig), 0o644); err != nil {
+		return err
 	}
 	for _, m := range c.Machines {
 		if err := errors.Join(m.PowerOn(), c.connect(m)); err != nil {

@@ -78,7 +78,8 @@ func (m *Machine) putImages() error {
 
 func (m *Machine) spec() bootSpec {
 	servers, endpoints := m.cluster.servers()
-	agent := []string{m.cluster.binary, "agent", "--servers", endpoints, "--token-file", "/etc/setpoint/join/node.token"}
+	agent := []string{m.cluster.binary, "agent", "--servers", endpoints, "--token-file", "/etc/setpoint/join/node.token",
+		"--kubelet-config", "/etc/setpoint/kubelet.yaml"}
 	server := []string{m.cluster.binary, "server", "--name", m.Server, "--trust-dir", "/etc/setpoint", "--initial-servers", servers}
 	addresses := []string{m.IP + networkBits}
 	if m.cluster.dual {

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/agent/machine/machinetest/nodestate"
 )
 
 const (
@@ -118,13 +120,13 @@ func (c *Cluster) cutLeader(t *testing.T) {
 		return ""
 	})
 	notReady := time.Since(start)
-	Until(t, patience, func(context.Context) string {
+	Until(t, patience, func(ctx context.Context) string {
 		pods, err := c.pods("web")
 		if err != nil {
 			return err.Error()
 		}
 		if n := readyElsewhere(pods, m.Node); n < 3 {
-			return fmt.Sprintf("%d of 3 pods are ready elsewhere:\n%s", n, describe(pods))
+			return fmt.Sprintf("%s\n%d of 3 pods are ready elsewhere:\n%s", c.unwell(ctx), n, describe(pods))
 		}
 		return ""
 	})
@@ -171,6 +173,17 @@ func (c *Cluster) nodesNotReady(ctx context.Context) string {
 	return ""
 }
 
+// unwell says what is wrong with the nodes.
+func (c *Cluster) unwell(ctx context.Context) string {
+	nodes, err := Ask(c, func(client kubernetes.Interface) (*corev1.NodeList, error) {
+		return client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return nodestate.Unwell(nodes.Items)
+}
+
 func (c *Cluster) nodeReady(ctx context.Context, name string) (bool, error) {
 	node, err := Ask(c, func(client kubernetes.Interface) (*corev1.Node, error) {
 		return client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -198,10 +211,10 @@ func (c *Cluster) deploy(t *testing.T, name string, replicas int32) {
 		}
 		return ""
 	})
-	Until(t, patience, func(context.Context) string {
+	Until(t, patience, func(ctx context.Context) string {
 		pods, err := c.pods(name)
 		if n := readyElsewhere(pods, ""); err != nil || n < int(replicas) {
-			return fmt.Sprintf("%d of %d pods are ready: %v\n%s", n, replicas, err, describe(pods))
+			return fmt.Sprintf("%s\n%d of %d pods are ready: %v\n%s", c.unwell(ctx), n, replicas, err, describe(pods))
 		}
 		return ""
 	})
