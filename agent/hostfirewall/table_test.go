@@ -155,6 +155,7 @@ func TestPacketsOfPods(t *testing.T) {
 		t.Errorf("made again: %v, %v", intact, err)
 	}
 	here.expect("after it was made again", true)
+	networktest.Listable(t)
 	if removed, err := network.Uninstall(bridge); err != nil || len(removed) != 3 { // two tables and the link
 		t.Errorf("uninstalled %v, %v", removed, err)
 	}

@@ -43,9 +43,11 @@ func (f family) loadKey() []expr.Any {
 	return append([]expr.Any{f.loadDestination(f.addressRegister())}, f.loadPort()...)
 }
 
-// loadPortKey is loadKey for node ports, whose address is unspecified.
+// loadPortKey is loadKey for node ports, whose address is unspecified. It is made of one that is an address, since nft knows no kind of
+// a plain constant, and could not read what it prints.
 func (f family) loadPortKey() []expr.Any {
-	return append([]expr.Any{&expr.Immediate{Register: f.addressRegister(), Data: make([]byte, f.AddressBytes)}}, f.loadPort()...)
+	none := become(f.addressRegister(), f.unspecified.AsSlice())
+	return append([]expr.Any{f.loadDestination(f.addressRegister()), none}, f.loadPort()...)
 }
 
 func (f family) loadPort() []expr.Any {

@@ -63,8 +63,6 @@ const (
 	keepingSet     = "keeping"     // external, and the source is kept
 	restrictedSet  = "restricted"  // some sources only: those in allowed
 	allowedSet     = "allowed"
-	membersSet     = "members"         // which endpoints a client may stay with
-	outsideMembers = "outside-members" // the same, for what comes from outside
 )
 
 // element is one of a set or map. chain is the value in maps of verdicts, value in others; end is the last key of a range.
@@ -93,18 +91,24 @@ func (s Service) elements() []element {
 		elements = append(elements, element{set: allowedSet, key: key + string(first.AsSlice()), end: key + string(last.AsSlice())})
 	}
 	if len(s.Endpoints) > 0 {
-		elements = append(elements, s.spread(false).elements(servicesMap, membersSet, key, s.Endpoints)...)
+		elements = append(elements, s.spread(false).elements(servicesMap, key, s.Endpoints)...)
 	}
 	if s.External && s.KeepsSource && len(s.Endpoints) > 0 {
-		elements = append(elements, s.spread(true).elements(outsideMap, outsideMembers, key, s.Outside)...)
+		elements = append(elements, s.spread(true).elements(outsideMap, key, s.Outside)...)
 	}
 	return elements
 }
 
 func (s Service) spread(outside bool) spread {
-	to := spread{everywhere: s.everywhere(), outside: outside, count: len(s.Endpoints), affinity: s.Affinity}
+	endpoints := s.Endpoints
 	if outside {
-		to.count = len(s.Outside)
+		endpoints = s.Outside
+	}
+	to := spread{everywhere: s.everywhere(), outside: outside, count: len(endpoints), affinity: s.Affinity}
+	if s.Affinity > 0 {
+		for _, endpoint := range endpoints {
+			to.stay += string(concatenated(endpoint))
+		}
 	}
 	return to
 }

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -12,21 +13,19 @@ import (
 )
 
 const (
-	affinityMap = "affinity"
-	// affinityMax is how many clients of Services with session affinity are remembered; further ones go to any endpoint.
-	affinityMax = 1 << 17
 	// outsideOffset keeps the endpoints for what comes from outside apart from the others of the same Service.
 	outsideOffset = 1 << 16
-	// forgetOperation of dynamic sets is missing in x/sys.
-	forgetOperation = 2
+	// nameBytes of a hash tell chains of different endpoints apart.
+	nameBytes = 8
 )
 
-// spread is a chain that leads to one of count endpoints. All Services with the same number of endpoints, the same affinity and
-// the same kind of address share it. A chain for 0 endpoints drops.
+// spread is a chain that leads to one of count endpoints. All Services with the same number of endpoints and the same kind of address
+// share it; where clients stay with their endpoint, those with the same endpoints, which are in stay. A chain for 0 endpoints drops.
 type spread struct {
 	everywhere, outside bool
 	count               int
 	affinity            time.Duration
+	stay                string // the endpoints, as concatenated has them, one behind the other
 }
 
 func (s spread) name() string {
@@ -38,7 +37,8 @@ func (s spread) name() string {
 		name = "outside-" + name
 	}
 	if s.affinity > 0 {
-		name += fmt.Sprintf("-%ds", int(s.affinity.Seconds()))
+		sum := sha256.Sum256([]byte(s.stay))
+		name += fmt.Sprintf("-%ds-%x", int(s.affinity.Seconds()), sum[:nameBytes])
 	}
 	return name
 }
@@ -53,15 +53,11 @@ func (s spread) verdict() *expr.Verdict {
 func endpointsMap(count int) string { return fmt.Sprintf("endpoints-%d", count) }
 
 // elements lead from a Service's key to the chain, and from there to the endpoints.
-func (s spread) elements(verdicts, members, key string, endpoints []netip.AddrPort) []element {
+func (s spread) elements(verdicts, key string, endpoints []netip.AddrPort) []element {
 	elements := []element{{set: verdicts, key: key, chain: s}}
 	for i, endpoint := range endpoints {
 		index := binary.NativeEndian.AppendUint32(nil, s.offset()+uint32(i))
-		value := string(concatenated(endpoint))
-		elements = append(elements, element{set: endpointsMap(s.count), key: key + string(index), value: value})
-		if s.affinity > 0 {
-			elements = append(elements, element{set: members, key: key + value})
-		}
+		elements = append(elements, element{set: endpointsMap(s.count), key: key + string(index), value: string(concatenated(endpoint))})
 	}
 	return elements
 }
@@ -73,15 +69,27 @@ func (s spread) offset() uint32 {
 	return 0
 }
 
-// addSpread makes the chain. Where clients stay with their endpoint, the first rule looks the client up, and the second one is for
-// clients that are new or whose endpoint is gone. The last one needs no memory.
+// addSpread makes the chain. Where clients stay with their endpoint, rules for those come first; see affinity.go.
 func (r *ruleset) addSpread(s spread) {
 	chain, f := r.conn.AddChain(&nftables.Chain{Name: s.name(), Table: r.table}), r.family
 	if s.affinity > 0 {
-		r.addRule(chain, s.stay(f)...)
-		r.addRule(chain, s.remember(f)...)
+		r.addAffinity(chain, s)
 	}
 	r.addRule(chain, append(s.draw(f), f.translateTo(f.indexRegister()))...)
+}
+
+// removeSpread removes the chain: no element leads there any more.
+func (r *ruleset) removeSpread(s spread) {
+	r.rules -= s.rules()
+	r.conn.DelChain(&nftables.Chain{Name: s.name(), Table: r.table})
+}
+
+// rules are how many addSpread makes.
+func (s spread) rules() int {
+	if s.affinity > 0 {
+		return 2*s.count + 1
+	}
+	return 1
 }
 
 // draw takes any endpoint: it is in the registers from the index's on.
@@ -98,35 +106,4 @@ func (s spread) load(f family) []expr.Any {
 		return f.loadPortKey()
 	}
 	return f.loadKey()
-}
-
-func (s spread) stay(f family) []expr.Any {
-	members := membersSet
-	if s.outside {
-		members = outsideMembers
-	}
-	return append(append([]expr.Any{f.loadSource(f.sourceRegister())}, s.load(f)...),
-		&expr.Lookup{SourceRegister: f.sourceRegister(), DestRegister: f.indexRegister(), IsDestRegSet: true, SetName: affinityMap},
-		&expr.Lookup{SourceRegister: f.addressRegister(), SetName: members},
-		s.affinityOperation(f, unix.NFT_DYNSET_OP_UPDATE),
-		f.translateTo(f.indexRegister()))
-}
-
-func (s spread) remember(f family) []expr.Any {
-	return append(append(s.draw(f), f.loadSource(f.sourceRegister())), s.affinityOperation(f, forgetOperation),
-		s.affinityOperation(f, unix.NFT_DYNSET_OP_UPDATE), f.translateTo(f.indexRegister()))
-}
-
-func (s spread) affinityOperation(f family, operation uint32) expr.Any {
-	return &expr.Dynset{
-		SrcRegKey: f.sourceRegister(), SrcRegData: f.indexRegister(), SetName: affinityMap, Operation: operation, Timeout: s.affinity,
-	}
-}
-
-func (r *ruleset) affinitySet() *nftables.Set {
-	return &nftables.Set{
-		Table: r.table, Name: affinityMap, IsMap: true, Concatenation: true, Dynamic: true, HasTimeout: true, Size: affinityMax,
-		KeyType:  nftables.MustConcatSetType(r.family.Key, r.family.Key, nftables.TypeInetProto, nftables.TypeInetService),
-		DataType: r.family.destinationType(),
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
-	"time"
 
 	"github.com/google/nftables"
 	"github.com/mdlayher/netlink"
@@ -29,8 +28,8 @@ type translation struct {
 	outdated bool
 	// here counts the Services of each pod of this node.
 	here map[netip.Addr]int
-	// spreads and maps are the chains and the maps of endpoints that are there.
-	spreads map[spread]bool
+	// spreads and maps are the chains and the maps of endpoints that are there. Of a chain it is counted how many elements lead there.
+	spreads map[spread]int
 	maps    map[int]bool
 	rules   int
 	// generation is the kernel's count of changes after the last one of ours.
@@ -57,12 +56,12 @@ func (t *translation) replace(services []Service) error {
 	if err != nil {
 		return err
 	}
-	clients := rememberedClients(conn, t.family)
+	clients := rememberedClients(conn, t.family, placesOf(services))
 	rules := newRuleset(conn, t.family, translationTable)
 	if err := errors.Join(rules.frame(t.config, t.cluster), inParts(conn.SetAddElements, rules.affinitySet(), clients)); err != nil {
 		return tableError(err)
 	}
-	t.here, t.spreads, t.maps, t.rules = map[netip.Addr]int{}, map[spread]bool{}, map[int]bool{}, 0
+	t.here, t.spreads, t.maps, t.rules = map[netip.Addr]int{}, map[spread]int{}, map[int]bool{}, 0
 	if err := t.commit(rules, nil, services); err != nil {
 		return err
 	}
@@ -108,21 +107,20 @@ func (t *translation) change(now []Service, gone []ServiceAddress) error {
 	return nil
 }
 
-// commit changes the elements and makes the chains and maps that they need. Those that nothing needs any more stay: they are few.
+// commit changes the elements, makes the chains and maps that they need, and removes chains that nothing needs any more. Maps stay: they
+// are few.
 func (t *translation) commit(rules *ruleset, before, now []Service) error {
 	gone, added := difference(before, now)
 	t.countHere(before, now, gone, added)
-	var err error
-	for _, elements := range added {
-		for e := range elements {
-			err = errors.Join(err, t.ensure(rules, e.chain))
-		}
-	}
+	unused, err := t.countSpreads(rules, gone, added)
 	for set, elements := range gone {
 		err = errors.Join(err, inParts(rules.conn.SetDeleteElements, rules.set(set), keysOf(elements)))
 	}
 	for set, elements := range added {
 		err = errors.Join(err, inParts(rules.conn.SetAddElements, rules.set(set), valuesOf(elements)))
+	}
+	for _, s := range unused {
+		rules.removeSpread(s)
 	}
 	if err != nil {
 		return tableError(err)
@@ -135,15 +133,31 @@ func (t *translation) commit(rules *ruleset, before, now []Service) error {
 	if generation, err := generation(); err == nil {
 		t.generation = generation
 	}
-	return t.family.forgetFlows(flowsOf(before, now))
+	return errors.Join(t.family.forgetClients(before, now), t.family.forgetFlows(flowsOf(before, now)))
 }
 
-// ensure makes a chain, and the map of endpoints that it reads, if they are not there.
-func (t *translation) ensure(rules *ruleset, s spread) error {
-	if s.count == 0 || t.spreads[s] {
-		return nil
+// countSpreads makes the chains to which elements lead for the first time, and finds those to which none leads any more.
+func (t *translation) countSpreads(rules *ruleset, gone, added changes) (unused []spread, err error) {
+	for s, change := range spreadsOf(gone, added) {
+		was := t.spreads[s]
+		switch is := was + change; {
+		case is == 0:
+			delete(t.spreads, s)
+			if was > 0 {
+				unused = append(unused, s)
+			}
+		default:
+			t.spreads[s] = is
+			if was == 0 {
+				err = errors.Join(err, t.add(rules, s))
+			}
+		}
 	}
-	t.spreads[s] = true
+	return unused, err
+}
+
+// add makes a chain, and the map of endpoints that it reads.
+func (t *translation) add(rules *ruleset, s spread) error {
 	var err error
 	if !t.maps[s.count] {
 		t.maps[s.count] = true
@@ -216,19 +230,3 @@ func largeBuffers(conn *netlink.Conn) error {
 }
 
 func tableError(err error) error { return fmt.Errorf("nftables table %s: %w", translationTable, err) }
-
-// rememberedClients are those of Services with session affinity in the table that is there, with the time that they have left. A
-// table that cannot be read has none: it is about to be replaced.
-func rememberedClients(conn *nftables.Conn, f family) []nftables.SetElement {
-	elements, err := conn.GetSetElements(f.ruleset(conn, translationTable).affinitySet())
-	if err != nil {
-		return nil
-	}
-	kept := elements[:0]
-	for _, e := range elements {
-		if e.Expires >= time.Second && len(kept) < affinityMax {
-			kept = append(kept, nftables.SetElement{Key: e.Key, Val: e.Val, Timeout: e.Expires})
-		}
-	}
-	return kept
-}

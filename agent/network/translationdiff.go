@@ -57,3 +57,18 @@ func valuesOf(elements map[element]bool) []nftables.SetElement {
 	}
 	return values
 }
+
+// spreadsOf says of each chain how many elements more lead there; fewer is below 0.
+func spreadsOf(gone, added changes) map[spread]int {
+	count := map[spread]int{}
+	for by, all := range map[int]changes{-1: gone, 1: added} {
+		for _, elements := range all {
+			for e := range elements {
+				if e.chain.count > 0 {
+					count[e.chain] += by
+				}
+			}
+		}
+	}
+	return count
+}

@@ -46,17 +46,15 @@ func (f family) translationSets() []*nftables.Set {
 			Name: name, IsMap: true, Concatenation: true, KeyType: f.serviceKey(), DataType: nftables.TypeVerdict,
 		})
 	}
-	for _, name := range []string{membersSet, outsideMembers} {
-		sets = append(sets, &nftables.Set{Name: name, Concatenation: true, KeyType: nftables.MustConcatSetType(
-			f.Key, nftables.TypeInetProto, nftables.TypeInetService, f.Key, nftables.TypeInetService)})
-	}
 	ranges := nftables.MustConcatSetType(f.Key, nftables.TypeInetProto, nftables.TypeInetService, f.Key)
 	return append(sets, &nftables.Set{Name: allowedSet, Concatenation: true, Interval: true, KeyType: ranges})
 }
 
+// endpointsSet is a map by a Service's key and a number. Marks are the kind of number of which nft knows the length: it ends
+// abnormally where plain integers are part of a key.
 func (f family) endpointsSet(count int) *nftables.Set {
 	return &nftables.Set{Name: endpointsMap(count), IsMap: true, Concatenation: true, DataType: f.destinationType(),
-		KeyType: nftables.MustConcatSetType(f.Key, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInteger)}
+		KeyType: nftables.MustConcatSetType(f.Key, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeMark)}
 }
 
 // set is one of the table's, to change its elements.

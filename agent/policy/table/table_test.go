@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 	"github.com/setpoint-io/setpoint/agent/policy/plan"
 )
 
@@ -250,6 +251,7 @@ func TestChangesLeadToTheSameTable(t *testing.T) {
 			changed := dump(t, table)
 			fresh := New("test")
 			apply(t, fresh, worlds[j])
+			networktest.Listable(t)
 			if diff := cmp.Diff(dump(t, fresh), changed); diff != "" {
 				t.Errorf("from %d to %d: - fresh, + changed:\n%s", i, j, diff)
 			}
