@@ -29,7 +29,7 @@ var processTime = map[string]string{
 	"apiserver/requestmetrics":                 "how long requests take",
 	"apiserver/storage":                        "bookmarks, pages and pauses: the memory and the connections of this process",
 	"apiserver/usage":                          "what real nodes use",
-	"apiserver/watchlimits.go":                 "how long connections live",
+	"apiserver/impatientwriter.go":             "how long connections live",
 	"apiserver/written.go":                     "how long requests take",
 
 	"controllers/reconcile/reconciletest": "tests of loops, in bubbles",

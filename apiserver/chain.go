@@ -28,7 +28,7 @@ const privateHeaderPrefix = "Setpoint-"
 // newChain builds what every request passes, from the outside to the route.
 func (s *Server) newChain(route http.Handler) http.Handler {
 	h := s.withWritten(s.withAuthorization(route))
-	h = s.withWatchLimits(h, maxWatchesPerUser, maxWatches)
+	h = s.withShares(h)
 	h = s.withFairness(h)
 	h = s.withImpersonation(h)
 	h = s.withAudit(h)

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -67,6 +68,8 @@ type Config struct {
 	Services []Service
 	// Fairness queues requests by priority and flow; nil: no request waits.
 	Fairness *flowcontrol.Fairness
+	// Shares divide watches and streams among tenants; nil: new ones.
+	Shares *Shares
 	// Written, if any, is told of the writes of clients. It must not wait.
 	Written Written
 	// Requests counts what is answered; nil: nothing does.
@@ -114,6 +117,7 @@ type Server struct {
 // New builds the handlers of all kinds and the chain before them.
 func New(config Config) (*Server, error) {
 	s := &Server{config: config, codecs: NewCodecs(config.Scheme)}
+	s.config.Shares = cmp.Or(config.Shares, NewShares())
 	s.config.Services = s.guarded(config.Services)
 	var err error
 	s.endpoints, err = rest.NewEndpoints(rest.Config{

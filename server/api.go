@@ -82,6 +82,8 @@ type api struct {
 	remote parts.Remote
 	// requests counts what this server answers.
 	requests *requestmetrics.Requests
+	// shares divide its watches and streams.
+	shares *apiserver.Shares
 	// offered are the built-in kinds, reviews included.
 	offered []*resource.Any
 	// typeChecker tells whether policies fit what they are about.
@@ -93,6 +95,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 	scheme, all := kinds.NewScheme(), kinds.All()
 	a := &api{
 		config: config, door: inprocess.NewDoor(config.Intercept), numbers: &numbers.Ledger{}, requests: requestmetrics.New(),
+		shares:  apiserver.NewShares(),
 		storage: storage.NewWithClock(config.log, scheme, all, config.Clock),
 	}
 	clients, err := newClients(a.door)
@@ -134,6 +137,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		Services:      a.services(clients.typed),
 		Fairness:      fair,
 		Requests:      a.requests,
+		Shares:        a.shares,
 		Streams:       config.drain.Streams(),
 		Audit:         a.audit(),
 		Written:       a.noteWrite,

@@ -18,7 +18,8 @@ func (a *api) metrics(fair *flowcontrol.Fairness) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(a.room().Metrics()...)
-	registry.MustRegister(fair, a.requests, a.door, loops.Metrics{Ledger: a.numbers, Now: a.config.Clock.Now}, buildInfo(), storeMetrics{a})
+	registry.MustRegister(fair, a.requests, a.shares.Metrics(), a.door)
+	registry.MustRegister(loops.Metrics{Ledger: a.numbers, Now: a.config.Clock.Now}, buildInfo(), storeMetrics{a})
 	if a.config.AuditLog != nil {
 		registry.MustRegister(a.config.AuditLog.Lost())
 	}

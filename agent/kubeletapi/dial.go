@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// dialsMax bounds the connections to pods that servers have through this node at once.
-	dialsMax = 1024
 	// dialTimeout bounds connecting to a pod.
 	dialTimeout = 5 * time.Second
 	// ownedTimeout and ownedInterval bound the wait for news of a pod that a server has seen already.
@@ -35,17 +33,17 @@ func (s *server) dial(w http.ResponseWriter, r *http.Request) {
 		refuse(w, badRequest("want GET %sADDRESS:PORT with Upgrade: %s", poddial.Path, poddial.Protocol))
 		return
 	}
-	if !s.awaitOwned(r.Context(), to.Addr()) {
+	owner := s.awaitOwner(r.Context(), to.Addr())
+	if owner == nil {
 		refuse(w, &statusError{http.StatusForbidden, fmt.Sprintf("no pod of node %s has the address %s", s.NodeName, to.Addr())})
 		return
 	}
-	select {
-	case s.dials <- struct{}{}:
-		defer func() { <-s.dials }()
-	default:
-		refuse(w, &statusError{http.StatusTooManyRequests, fmt.Sprintf("node %s has %d connections from servers to pods", s.NodeName, dialsMax)})
+	leave, refused := s.dials.enter(owner)
+	if refused != nil {
+		refuse(w, refused)
 		return
 	}
+	defer leave()
 	pod, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(r.Context(), "tcp", to.String())
 	if err != nil {
 		refuse(w, &statusError{http.StatusBadGateway, err.Error()})
@@ -62,16 +60,19 @@ func (s *server) dial(w http.ResponseWriter, r *http.Request) {
 	join(client, pod)
 }
 
-// awaitOwned reports whether a pod of this node has the address. A server may know so a moment earlier than its agent.
-func (s *server) awaitOwned(ctx context.Context, address netip.Addr) bool {
+// awaitOwner finds the pod of this node that has the address, or nil. A server may know of it a moment earlier than its agent.
+func (s *server) awaitOwner(ctx context.Context, address netip.Addr) *corev1.Pod {
 	ctx, cancel := context.WithTimeout(ctx, ownedTimeout)
 	defer cancel()
-	for !slices.ContainsFunc(s.Pods.Pods(), func(p *corev1.Pod) bool { return owns(p, address) }) {
+	for {
+		pods := s.Pods.Pods()
+		if i := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return owns(p, address) }); i >= 0 {
+			return pods[i]
+		}
 		if !wait.For(ctx, ownedInterval) {
-			return false
+			return nil
 		}
 	}
-	return true
 }
 
 // owns leaves out the node's own addresses, and those that pods that have ended may have given back.

@@ -135,15 +135,17 @@ func http1Only(c *tls.Config) *tls.Config {
 type server struct {
 	Config
 	samples samples
-	// dials has room for the connections to pods.
-	dials chan struct{}
+	// dials are connections of servers to pods, streams what users do with pods.
+	dials, streams sharing
 	// layers has room for those that are sent.
 	layers chan struct{}
 }
 
 func newServer(cfg Config) *server {
 	return &server{
-		Config: cfg, dials: make(chan struct{}, dialsMax), layers: make(chan struct{}, layersMax),
+		Config: cfg, layers: make(chan struct{}, layersMax),
+		dials:   newSharing("connections of servers to pods of this node", dialsMax, podDialsMax),
+		streams: newSharing("streams of pods of this node", streamsMax, podStreamsMax),
 		samples: samples{seat: make(chan struct{}, 1)},
 	}
 }
@@ -151,14 +153,14 @@ func newServer(cfg Config) *server {
 // handler routes as the kubelet does.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.shared(s.logs))
 	for _, verb := range []string{"GET ", "POST "} { // WebSocket and SPDY clients
-		mux.HandleFunc(verb+"/exec/{namespace}/{pod}/{container}", s.exec)
-		mux.HandleFunc(verb+"/exec/{namespace}/{pod}/{uid}/{container}", s.exec)
-		mux.HandleFunc(verb+"/attach/{namespace}/{pod}/{container}", s.attach)
-		mux.HandleFunc(verb+"/attach/{namespace}/{pod}/{uid}/{container}", s.attach)
-		mux.HandleFunc(verb+"/portForward/{namespace}/{pod}", s.portForward)
-		mux.HandleFunc(verb+"/portForward/{namespace}/{pod}/{uid}", s.portForward)
+		mux.HandleFunc(verb+"/exec/{namespace}/{pod}/{container}", s.shared(s.exec))
+		mux.HandleFunc(verb+"/exec/{namespace}/{pod}/{uid}/{container}", s.shared(s.exec))
+		mux.HandleFunc(verb+"/attach/{namespace}/{pod}/{container}", s.shared(s.attach))
+		mux.HandleFunc(verb+"/attach/{namespace}/{pod}/{uid}/{container}", s.shared(s.attach))
+		mux.HandleFunc(verb+"/portForward/{namespace}/{pod}", s.shared(s.portForward))
+		mux.HandleFunc(verb+"/portForward/{namespace}/{pod}/{uid}", s.shared(s.portForward))
 	}
 	mux.HandleFunc("GET "+poddial.Path+"{address}", s.dial)
 	mux.HandleFunc("GET /pods", s.pods)

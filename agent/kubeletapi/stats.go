@@ -15,6 +15,7 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/observed"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // rate is a container's CPU use in nanocores over the last window; ok is false
@@ -170,6 +171,7 @@ func (s *server) registry() *prometheus.Registry {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_running_pods", Help: "Number of pods that have a worker."},
 			func() float64 { return float64(len(s.Pods.Pods())) }),
+		shares.Metrics{s.dials.namespaces, s.streams.namespaces},
 	)
 	if s.VolumeStats != nil {
 		r.MustRegister(volumeCollector{s.VolumeStats})

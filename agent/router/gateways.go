@@ -43,16 +43,12 @@ func (r *router) gatewayObjects() (gatewayapi.Objects, bool) {
 	return r.objects.Objects()
 }
 
-// certificateOf is what a Secret has, if it is known.
-func (r *router) certificateOf(namespace, secret string) (*tls.Certificate, error) {
-	certificate, _, err := r.secrets.Value(namespace, secret)
-	return certificate, err
-}
-
-// authoritiesOf are those of a ConfigMap, if it is known.
-func (r *router) authoritiesOf(namespace, configMap string) (*table.Authorities, error) {
-	authorities, _, err := r.authorities.Value(namespace, configMap)
-	return authorities, err
+// known looks up what was made of a Secret or ConfigMap, if it is known.
+func known[V any](named *gatewayapi.Named[V]) func(namespace, name string) (V, error) {
+	return func(namespace, name string) (V, error) {
+		value, _, err := named.Value(namespace, name)
+		return value, err
+	}
 }
 
 // buildGateways makes what Gateways serve, and opens their ports. The statuses are written by controllers/gateway, once for all nodes.
@@ -60,7 +56,7 @@ func (r *router) buildGateways(ctx context.Context, objects gatewayapi.Objects) 
 	r.authorities.Want(ctx, gatewayapi.Authorities(&objects))
 	namespaces := r.Informers.Core().V1().Namespaces().Lister()
 	built := gateway.Build(gateway.Input{
-		Objects: objects, Slices: r.slices, Certificate: r.certificateOf, Authorities: r.authoritiesOf,
+		Objects: objects, Slices: r.slices, Certificate: known(r.ofGateways), Authorities: known(r.authorities),
 		Shared:  r.Ports.byNumber(),
 		Service: table.ServiceFrom(r.Informers.Core().V1().Services().Lister()),
 		Namespace: func(name string) map[string]string {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // routesMax is how many Ingresses and routes have series of their own; what others are asked is counted as of the kind "other".
@@ -21,6 +22,7 @@ type Metrics struct {
 	connections prometheus.Gauge
 	streams     prometheus.Gauge
 	unlogged    prometheus.Counter
+	cut         prometheus.Gauge
 
 	mu sync.RWMutex
 	// routes have series of their own.
@@ -48,12 +50,15 @@ func NewMetrics() *Metrics {
 		unlogged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "setpoint_router_access_log_dropped_total", Help: "Requests that are not in the access log, because it was not written fast enough.",
 		}),
+		cut: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "setpoint_router_named_left_out", Help: "Secrets and ConfigMaps that Ingresses and Gateways name and that are not read, because too many are named.",
+		}),
 		routes: map[owner]bool{},
 	}
 }
 
 func (m *Metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.took, m.connections, m.streams, m.unlogged}
+	return []prometheus.Collector{m.requests, m.took, m.connections, m.streams, m.unlogged, m.cut}
 }
 
 // Describe implements prometheus.Collector.
@@ -70,10 +75,11 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// keep gives the first routesMax of these series of their own, and ends those of others.
+// keep gives routesMax of these series of their own, of each namespace as many, and ends those of others.
 func (m *Metrics) keep(owners []owner) {
 	routes := map[owner]bool{}
-	for _, o := range owners[:min(len(owners), routesMax)] {
+	kept, _ := shares.Divide(owners, routesMax, func(o owner) string { return o.namespace })
+	for _, o := range kept {
 		routes[o] = true
 	}
 	m.mu.Lock()

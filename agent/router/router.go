@@ -84,6 +84,7 @@ func newRouter(c Config, dial dialer) (*router, error) {
 		r.access = newAccessLog(c.AccessLog, c.Metrics)
 	}
 	r.secrets = gatewayapi.NamedSecrets(c.Client, table.CertificateOf, r.look, c.Logger)
+	r.ofGateways = gatewayapi.NamedSecrets(c.Client, table.CertificateOf, r.look, c.Logger)
 	r.authorities = gatewayapi.NamedConfigMaps(c.Client, table.AuthoritiesOf, r.look, c.Logger)
 	var err error
 	if r.unknown, err = selfSigned(); err != nil {
@@ -167,6 +168,7 @@ func (r *router) logAccess(ctx context.Context) (end func()) {
 func (r *router) follow(ctx context.Context) {
 	defer r.authorities.Stop()
 	defer r.secrets.Stop()
+	defer r.ofGateways.Stop()
 	defer r.open(ctx, nil) // closes them
 	for took := time.Duration(0); ; {
 		select {
@@ -188,18 +190,20 @@ func (r *router) build(ctx context.Context) {
 	classes, _ := r.Informers.Networking().V1().IngressClasses().Lister().List(labels.Everything())
 	all, _ := r.Informers.Networking().V1().Ingresses().Lister().List(labels.Everything())
 	ours := table.Ours(classes, all)
-	objects, known := r.gatewayObjects()
-	r.secrets.Want(ctx, append(table.Secrets(ours), gatewayapi.SecretNames(&objects)...))
+	objects, served := r.gatewayObjects()
+	r.secrets.Want(ctx, table.Secrets(ours))
+	r.ofGateways.Want(ctx, gatewayapi.SecretNames(&objects))
 	services := r.Informers.Core().V1().Services().Lister()
 	built, _ := table.Build(table.Input{
-		Classes: classes, Ingresses: ours, Slices: r.slices, Certificate: r.certificateOf,
+		Classes: classes, Ingresses: ours, Slices: r.slices, Certificate: known(r.secrets),
 		Service: table.ServiceFrom(services),
 	})
 	r.table.Store(built)
 	r.Metrics.keep(owners(ours, &objects))
-	if known {
+	if served {
 		r.buildGateways(ctx, objects)
 	}
+	r.Metrics.cut.Set(float64(r.secrets.Cut() + r.ofGateways.Cut() + r.authorities.Cut()))
 }
 
 // owners are all that requests may be for, in an order that stays.

@@ -44,7 +44,8 @@ type router struct {
 	// opened are the ports that are open for Gateways alone; only follow touches them.
 	opened      map[int]opened
 	listening   sync.WaitGroup
-	secrets     *gatewayapi.Named[*tls.Certificate]
+	secrets     *gatewayapi.Named[*tls.Certificate] // of Ingresses
+	ofGateways  *gatewayapi.Named[*tls.Certificate] // apart, since the loops tell of either what is cut
 	authorities *gatewayapi.Named[*table.Authorities]
 	proxy       *httputil.ReverseProxy
 	access      *accessLog // nil: none

@@ -12,15 +12,19 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
 
 const (
 	controllerName = "ingress-controller"
 	// ClassName is that of the class that is made.
 	ClassName = "setpoint"
+	// eventsMax is how many problems of one Ingress have an event: events of all namespaces wait in one queue.
+	eventsMax = 20
 	// secretsInterval is how often Secrets of certificates are looked at, which nothing follows.
 	secretsInterval = time.Minute
 )
@@ -165,7 +169,8 @@ func (c *controller) setStatus(ctx context.Context, i *networkingv1.Ingress, add
 func (c *controller) problems(
 	ctx context.Context, known []*networkingv1.IngressClass, ours []*networkingv1.Ingress,
 ) []table.Problem {
-	_, problems := table.Build(table.Input{
+	tooMany, problems := leftOut(ours)
+	_, found := table.Build(table.Input{
 		Classes: known, Ingresses: ours,
 		Service: func(namespace, name string) *corev1.Service {
 			service, err := c.services.Get(reconcile.Key{Namespace: namespace, Name: name})
@@ -174,10 +179,38 @@ func (c *controller) problems(
 			}
 			return service
 		},
-		Slices:      table.NoSlices,
-		Certificate: func(namespace, name string) (*tls.Certificate, error) { return c.certificate(ctx, namespace, name) },
+		Slices: table.NoSlices,
+		Certificate: func(namespace, name string) (*tls.Certificate, error) {
+			if tooMany[types.NamespacedName{Namespace: namespace, Name: name}] {
+				return nil, gatewayapi.ErrCut
+			}
+			return c.certificate(ctx, namespace, name)
+		},
 	})
-	return problems
+	return append(problems, found...)
+}
+
+// leftOut are the Secrets that no node reads, because too many are named, and what is to be told of it.
+func leftOut(ours []*networkingv1.Ingress) (cut map[types.NamespacedName]bool, problems []table.Problem) {
+	_, names := gatewayapi.Divide(table.Secrets(ours))
+	cut = map[types.NamespacedName]bool{}
+	for _, name := range names {
+		cut[name] = true
+	}
+	for _, i := range ours {
+		count := 0
+		for _, t := range i.Spec.TLS {
+			if cut[types.NamespacedName{Namespace: i.Namespace, Name: t.SecretName}] {
+				count++
+			}
+		}
+		if count > 0 {
+			problems = append(problems, table.Problem{Ingress: i, Reason: "TooManySecrets", Message: fmt.Sprintf(
+				"%d of its Secrets are not read: more than %d are named in the cluster, and namespace %s has its share of them", count, gatewayapi.NamedMax, i.Namespace,
+			)})
+		}
+	}
+	return cut, problems
 }
 
 func (c *controller) certificate(ctx context.Context, namespace, name string) (*tls.Certificate, error) {
@@ -188,15 +221,24 @@ func (c *controller) certificate(ctx context.Context, namespace, name string) (*
 	return table.CertificateOf(secret)
 }
 
-// tell writes an event of each problem that is new.
+// tell writes an event of each problem that is new, eventsMax of one Ingress.
 func (c *controller) tell(problems []table.Problem) {
-	told := map[problem]bool{}
-	for _, p := range problems {
-		key := problem{string(p.Ingress.UID), p.Reason, p.Message}
+	told, ofOne := map[problem]bool{}, map[types.UID]int{}
+	event := func(of *networkingv1.Ingress, reason, message string) {
+		key := problem{string(of.UID), reason, message}
 		if !told[key] && !c.told[key] {
-			c.env.Events.Event(p.Ingress, corev1.EventTypeWarning, p.Reason, p.Message)
+			c.env.Events.Event(of, corev1.EventTypeWarning, reason, message)
 		}
 		told[key] = true
+	}
+	for _, p := range problems {
+		ofOne[p.Ingress.UID]++
+		switch n := ofOne[p.Ingress.UID]; {
+		case n <= eventsMax:
+			event(p.Ingress, p.Reason, p.Message)
+		case n == eventsMax+1:
+			event(p.Ingress, "ManyProblems", fmt.Sprintf("it has more than %d problems: the others have no event", eventsMax))
+		}
 	}
 	c.told = told
 }

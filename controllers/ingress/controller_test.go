@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -94,6 +96,32 @@ func TestAnotherDefaultClass(t *testing.T) {
 		class, err := w.Client.NetworkingV1().IngressClasses().Get(t.Context(), ClassName, metav1.GetOptions{})
 		if err != nil || class.Annotations[networkingv1.AnnotationIsDefaultIngressClass] != "" {
 			t.Errorf("%v %+v", err, class)
+		}
+	})
+}
+
+// TestTooManySecrets: a namespace that names more Secrets than nodes read is told, in few words, and takes nothing from another.
+func TestTooManySecrets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		greedy, small := anIngress("greedy", ClassName, "web"), anIngress("small", ClassName, "web")
+		greedy.UID, small.UID, small.Namespace = "greedy", "small", "other"
+		for n := range 1100 {
+			greedy.Spec.TLS = append(greedy.Spec.TLS, networkingv1.IngressTLS{SecretName: fmt.Sprint("missing-", n), Hosts: []string{fmt.Sprint(n, ".com")}})
+		}
+		small.Spec.TLS = []networkingv1.IngressTLS{{SecretName: "missing", Hosts: []string{"small.com"}}}
+		small.CreationTimestamp = metav1.Now() // and after the other
+		reconciletest.Add(w, greedy)
+		reconciletest.Add(w, small)
+		reconciletest.Add(w, node("a", "10.0.0.1", "", "80-443", corev1.ConditionTrue))
+		w.Run(New())
+		w.Settle()
+		events := w.Events.List()
+		has := func(text string) bool {
+			return slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, text) })
+		}
+		if !has("Secret missing: secrets") || !has("TooManySecrets 101 of its Secrets are not read") || !has("ManyProblems") || len(events) > 30 {
+			t.Errorf("%d events: %q", len(events), events)
 		}
 	})
 }

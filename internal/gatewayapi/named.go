@@ -3,7 +3,9 @@ package gatewayapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,13 +15,31 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
-// NamedMax is how many objects of a kind are followed at once; those beyond it in the order of Want are not.
+// NamedMax is how many objects of a kind are followed at once.
 const NamedMax = 1000
 
-// ErrUnknown means that an object does not exist, or is not known yet.
-var ErrUnknown = errors.New("it does not exist, or is not known yet")
+var (
+	// ErrUnknown means that an object does not exist, or is not known yet.
+	ErrUnknown = errors.New("it does not exist, or is not known yet")
+	// ErrCut means that an object is not read, because its namespace has as many as it gets.
+	ErrCut = fmt.Errorf("it is not read: more than %d are named, and its namespace has its share of them", NamedMax)
+)
+
+// Divide splits the names, those that matter most first, into those that are followed and those that are too many: namespaces have equally
+// many of NamedMax, so that none of them keeps others from being served. Nodes and loops find the same.
+func Divide(names []types.NamespacedName) (followed, cut []types.NamespacedName) {
+	once := map[types.NamespacedName]bool{}
+	names = slices.DeleteFunc(slices.Clone(names), func(n types.NamespacedName) bool {
+		again := once[n]
+		once[n] = true
+		return again
+	})
+	return shares.Divide(names, NamedMax, func(n types.NamespacedName) string { return n.Namespace })
+}
 
 // Named follows single objects, each by a watch of its own: a node may read no others. V is what is made of one.
 type Named[V any] struct {
@@ -31,6 +51,7 @@ type Named[V any] struct {
 
 	mu       sync.Mutex
 	followed map[types.NamespacedName]*followed[V]
+	cut      map[types.NamespacedName]bool
 }
 
 type followed[V any] struct {
@@ -78,18 +99,16 @@ func newNamed[T, V any](
 	}
 }
 
-// Want follows these objects and no others, until ctx ends.
+// Want follows these objects and no others, until ctx ends, as far as Divide lets it.
 func (n *Named[V]) Want(ctx context.Context, names []types.NamespacedName) {
-	if len(names) > NamedMax {
-		n.log.Warn("too many objects are named by Ingresses and Gateways", "objects", len(names), "limit", NamedMax)
-		names = names[:NamedMax]
-	}
-	wanted := map[types.NamespacedName]bool{}
-	for _, name := range names {
-		wanted[name] = true
-	}
+	kept, cut := Divide(names)
+	wanted := setOf(kept)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if len(cut) != len(n.cut) && len(cut) > 0 {
+		n.log.Warn("Ingresses and Gateways name too many objects", "limit", NamedMax, "left out", len(cut), "first", cut[0].String())
+	}
+	n.cut = setOf(cut)
 	for name, f := range n.followed {
 		if !wanted[name] {
 			f.cancel()
@@ -101,6 +120,14 @@ func (n *Named[V]) Want(ctx context.Context, names []types.NamespacedName) {
 			n.followed[name] = n.follow(ctx, name)
 		}
 	}
+}
+
+func setOf(names []types.NamespacedName) map[types.NamespacedName]bool {
+	set := make(map[types.NamespacedName]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 func (n *Named[V]) follow(ctx context.Context, name types.NamespacedName) *followed[V] {
@@ -126,12 +153,23 @@ func (n *Named[V]) Followed() int {
 	return len(n.followed)
 }
 
+// Cut is how many are wanted and not followed.
+func (n *Named[V]) Cut() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.cut)
+}
+
 // Value is what was made of an object that is followed, the same one as long as the object is. It is not final before the object was
-// looked for.
+// looked for. One that is too many is ErrCut.
 func (n *Named[V]) Value(namespace, name string) (value V, final bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	f := n.followed[types.NamespacedName{Namespace: namespace, Name: name}]
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	f := n.followed[key]
+	if n.cut[key] {
+		return value, true, ErrCut
+	}
 	if f == nil {
 		return value, false, ErrUnknown
 	}

@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -90,4 +91,35 @@ func TestSecretNames(t *testing.T) {
 	if got := o.Named("secrets"); len(got) != 1 || got[0].String() != "x/own" {
 		t.Errorf("%v", got)
 	}
+}
+
+// TestANamespaceDoesNotTakeAll: names of a greedy namespace are cut, its youngest first, and those of others are followed whenever they come.
+func TestANamespaceDoesNotTakeAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewSimpleClientset()
+		n := NamedConfigMaps(client, func(m *corev1.ConfigMap) (string, error) { return m.Data["a"], nil }, func() {}, slog.New(slog.DiscardHandler))
+		var names []types.NamespacedName
+		for i := range NamedMax + 100 {
+			names = append(names, types.NamespacedName{Namespace: "greedy", Name: fmt.Sprint(i)})
+		}
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "m", ResourceVersion: "1"}, Data: map[string]string{"a": "one"}}
+		if _, err := client.CoreV1().ConfigMaps("other").Create(t.Context(), m, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		n.Want(t.Context(), append(names, names[0], types.NamespacedName{Namespace: "other", Name: "m"}))
+		synctest.Wait()
+		if got, known, err := n.Value("other", "m"); got != "one" || !known || err != nil {
+			t.Errorf("another namespace's: %q, %t, %v", got, known, err)
+		}
+		if _, known, err := n.Value("greedy", "0"); !known || !errors.Is(err, ErrUnknown) {
+			t.Errorf("the first of the greedy one: %t, %v", known, err)
+		}
+		if _, known, err := n.Value("greedy", fmt.Sprint(NamedMax)); !known || !errors.Is(err, ErrCut) {
+			t.Errorf("one that is too many: %t, %v", known, err)
+		}
+		if n.Followed() != NamedMax || n.Cut() != 101 {
+			t.Errorf("%d are followed, %d cut", n.Followed(), n.Cut())
+		}
+		n.Stop()
+	})
 }

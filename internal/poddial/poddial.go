@@ -24,6 +24,9 @@ const (
 	answerLimit = 16 << 10
 )
 
+// ErrBusy is why an agent refuses that has as many connections to the pod, or to pods of its namespace, as it allows.
+var ErrBusy = errors.New("too many connections")
+
 // ErrRefused is returned by Open when the agent answers no; the text has its reason.
 var ErrRefused = errors.New("the agent refuses")
 
@@ -59,7 +62,11 @@ func ask(conn net.Conn, to netip.AddrPort) (net.Conn, error) {
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols {
 		reason, _ := io.ReadAll(answer.Body)
-		return nil, fmt.Errorf("%w: %s: %s", ErrRefused, answer.Status, strings.TrimSpace(string(reason)))
+		text := strings.TrimSpace(string(reason))
+		if answer.StatusCode == http.StatusTooManyRequests {
+			return nil, fmt.Errorf("%w: %w: %s", ErrRefused, ErrBusy, text)
+		}
+		return nil, fmt.Errorf("%w: %s: %s", ErrRefused, answer.Status, text)
 	}
 	rest, err := reader.Peek(reader.Buffered()) // the pod may have spoken first
 	return &joined{Conn: conn, rest: rest}, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -12,12 +13,17 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-io/setpoint/internal/poddial"
 )
 
-// podDialTimeout bounds connecting to a pod, its node's agent included.
-const podDialTimeout = 30 * time.Second
+const (
+	// podDialTimeout bounds connecting to a pod, its node's agent included.
+	podDialTimeout = 30 * time.Second
+	// busyRetrySeconds is when a client may come again whose pod has too many connections.
+	busyRetrySeconds = 1
+)
 
 // Pods connects to pods. A server need not have a route to them, so it is the agent of a pod's node that connects; the
 // pods of nodes without such an agent, stock kubelets' and simulated ones, are dialled from here.
@@ -45,9 +51,18 @@ func (p Pods) DialContext(ctx context.Context, network, address string) (net.Con
 	}
 	conn, err := p.through(ctx, node, to)
 	if err != nil {
-		return nil, fmt.Errorf("connect to pod %s by the agent of node %s: %w", to, node.Name, err)
+		return nil, failedDial(node.Name, to, err)
 	}
 	return conn, nil
+}
+
+// failedDial is what a client of a proxy is told.
+func failedDial(node string, to netip.AddrPort, err error) error {
+	text := fmt.Sprintf("connect to pod %s by the agent of node %s: ", to, node)
+	if errors.Is(err, poddial.ErrBusy) {
+		return apierrors.NewTooManyRequests(text+err.Error(), busyRetrySeconds)
+	}
+	return fmt.Errorf("%s%w", text, err)
 }
 
 // through asks the node's agent, which proves that it is that node's.

@@ -1,12 +1,18 @@
 package peers
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
 	"github.com/setpoint-io/setpoint/internal/poddial"
 )
@@ -37,5 +43,17 @@ func TestWhoseAgentConnectsToAPod(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: by the agent of %q, want %q", address, got, want)
 		}
+	}
+}
+
+// TestABusyPodIsTold: a client of a proxy gets 429 with the agent's reason, as from any limit, and keeps other errors.
+func TestABusyPodIsTold(t *testing.T) {
+	to := netip.MustParseAddrPort("10.42.0.7:80")
+	busy := failedDial("n1", to, fmt.Errorf("%w: %w: 256 belong to pod ten/greedy", poddial.ErrRefused, poddial.ErrBusy))
+	if !apierrors.IsTooManyRequests(busy) || !strings.Contains(busy.Error(), "256 belong to pod ten/greedy") || responsewriters.ErrorToAPIStatus(busy).Code != 429 {
+		t.Errorf("%#v", busy)
+	}
+	if other := failedDial("n1", to, io.EOF); !errors.Is(other, io.EOF) || apierrors.IsTooManyRequests(other) {
+		t.Errorf("%#v", other)
 	}
 }

@@ -4,8 +4,8 @@
 // of its pods only. Called by: agent/pods. It may call: client-go.
 //
 // Promises: a pod is told within moments of each change, and once after each gap in a watch, since something may have been
-// missed; no watch outlives the last pod that uses its object, nor the context that the Objects were made with. Objects that do
-// not exist are watched too: they may come.
+// missed; objects beyond a namespace's share of the watches are told of every retryMax; no watch outlives the last pod that uses its
+// object, nor the context that the Objects were made with. Objects that do not exist are watched too: they may come.
 //
 // Tested in a synctest bubble over client-go's fake clientset.
 package watched
@@ -23,12 +23,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 const (
 	// retryMin and retryMax bound the pauses before a watch is opened again.
 	retryMin = time.Second
 	retryMax = 30 * time.Second
+	// watchesMax is how many objects are watched at once, shared by namespaces: one pod can name thousands. Pods are told every retryMax
+	// that an object may have changed which is not watched.
+	watchesMax = 1000
 )
 
 // Objects are those that volumes of this node's pods have. It is safe for concurrent use.
@@ -36,6 +40,7 @@ type Objects struct {
 	ctx     context.Context
 	client  kubernetes.Interface
 	watches sync.WaitGroup
+	places  *shares.Places
 
 	mu    sync.Mutex
 	used  map[object]*use
@@ -56,7 +61,8 @@ type use struct {
 
 // New watches until ctx ends; Wait then waits for the last watch.
 func New(ctx context.Context, client kubernetes.Interface) *Objects {
-	return &Objects{ctx: ctx, client: client, used: map[object]*use{}, byPod: map[types.UID][]object{}}
+	places := shares.New("watches of ConfigMaps and Secrets on this node", shares.Limits{All: watchesMax})
+	return &Objects{ctx: ctx, client: client, places: places, used: map[object]*use{}, byPod: map[types.UID][]object{}}
 }
 
 // Wait returns when ctx has ended, and the last watch after it.
@@ -135,18 +141,33 @@ func objectsOf(pod *corev1.Pod) (all []object) {
 
 // watch tells of each event until ctx ends. The first events are the object as it is.
 func (o *Objects) watch(ctx context.Context, of object) {
-	pause := retryMin
-	for {
-		w, err := o.open(ctx, of)
-		if err == nil {
+	for pause := retryMin; ; pause = min(2*pause, retryMax) {
+		switch began, err := o.watchOnce(ctx, of); {
+		case err != nil:
+			pause = retryMax
+			o.told(of)
+		case began:
 			pause = retryMin
-			o.relay(ctx, w, of)
 		}
 		if !wait.For(ctx, pause) {
 			return
 		}
-		pause = min(2*pause, retryMax)
 	}
+}
+
+// watchOnce watches until something ends it. The error says that the namespace has its share of watches.
+func (o *Objects) watchOnce(ctx context.Context, of object) (began bool, err error) {
+	leave, err := o.places.Enter(shares.Holder{Name: "namespace " + of.namespace, Privileged: of.namespace == metav1.NamespaceSystem})
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	w, err := o.open(ctx, of)
+	if err != nil {
+		return false, nil // the server does not answer: tried again
+	}
+	o.relay(ctx, w, of)
+	return true, nil
 }
 
 func (o *Objects) open(ctx context.Context, of object) (watch.Interface, error) {

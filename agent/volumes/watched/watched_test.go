@@ -2,6 +2,8 @@ package watched
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -31,6 +33,7 @@ func configMap(name string) corev1.VolumeSource {
 // server hands out watches that the test feeds.
 type server struct {
 	*fake.Clientset
+	mu      sync.Mutex
 	watches []*watch.FakeWatcher
 	of      []string
 }
@@ -39,6 +42,8 @@ func newServer() *server {
 	s := &server{Clientset: fake.NewClientset()}
 	s.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
 		w := watch.NewFake()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.watches = append(s.watches, w)
 		s.of = append(s.of, a.GetResource().Resource+" "+a.(clienttesting.WatchAction).GetWatchRestrictions().Fields.String())
 		return true, w, nil
@@ -95,5 +100,38 @@ func TestPodsAreToldOfChanges(t *testing.T) {
 		}
 		cancel()
 		o.Follow(pod, func() {})
+	})
+}
+
+// TestAPodWithManyObjectsLeavesOthersTheirWatches: what it has too many of it is told of now and then.
+func TestAPodWithManyObjectsLeavesOthersTheirWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := newServer()
+		o := New(ctx, s)
+		defer o.Wait()
+		defer cancel()
+		var greedy []corev1.VolumeSource
+		for n := range watchesMax + 1 {
+			greedy = append(greedy, configMap(fmt.Sprint(n)))
+		}
+		var told atomic.Int32
+		o.Follow(podOf("greedy", greedy...), func() { told.Add(1) })
+		synctest.Wait()
+		if got := len(s.of); got != watchesMax/2 || told.Load() != watchesMax/2+1 {
+			t.Errorf("%d watches, told %d times", got, told.Load())
+		}
+		other := podOf("other", configMap("x"))
+		other.Namespace = "another"
+		o.Follow(other, func() {})
+		synctest.Wait()
+		if got := s.of[len(s.of)-1]; got != "configmaps metadata.name=x" {
+			t.Errorf("the last watch is of %q", got)
+		}
+		time.Sleep(retryMax)
+		synctest.Wait()
+		if told.Load() != 2*(watchesMax/2+1) {
+			t.Errorf("later told %d times", told.Load())
+		}
 	})
 }

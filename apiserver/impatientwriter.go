@@ -6,24 +6,11 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/endpoints/request"
-
-	"github.com/setpoint-io/setpoint/apiserver/auth"
 )
 
 const (
-	// maxWatchesPerUser bounds the watches of one user on one server, maxWatches those of
-	// all users; more get 429. A watch costs about 100 KB, a goroutine and its
-	// connection's buffers: 100 MB a user, 500 MB all together. Nodes count for
-	// themselves only: they must get on whatever others do.
-	maxWatchesPerUser = 1000
-	maxWatches        = 5000
 	// stalledTimeout is how long the client of a watch may take nothing of what is
 	// sent to it: then, or at most stalledInterval later, its watch ends. Events are
 	// never kept for it meanwhile.
@@ -31,71 +18,6 @@ const (
 	// stalledInterval is how often each watch is looked at.
 	stalledInterval = 5 * time.Second
 )
-
-// tooManyRetryAfterSeconds is when a client that has too many may come again.
-const tooManyRetryAfterSeconds = 1
-
-// withWatchLimits bounds what watches may hold. The loops of this process are not
-// counted, and read what they are sent.
-func (s *Server) withWatchLimits(next http.Handler, perUser, all int) http.Handler {
-	watches := watchCounts{perUser: perUser, limit: all, byUser: map[string]int{}}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		info, ok := request.RequestInfoFrom(r.Context())
-		_, inProcess := r.Context().Value(callerKey{}).(user.Info)
-		who, known := request.UserFrom(r.Context())
-		if !ok || info.Verb != "watch" || inProcess || !known {
-			next.ServeHTTP(w, r)
-			return
-		}
-		if refusal := watches.enter(who); refusal != "" {
-			s.refuse(w, r, apierrors.NewTooManyRequests(refusal, tooManyRetryAfterSeconds))
-			return
-		}
-		defer watches.leave(who)
-		writer := newImpatientWriter(r.Context(), w)
-		defer writer.looks.Stop()
-		next.ServeHTTP(writer, r)
-	})
-}
-
-// watchCounts are how many watches each user has open, and all who are not nodes.
-type watchCounts struct {
-	perUser, limit int
-
-	mu     sync.Mutex
-	byUser map[string]int
-	all    int
-}
-
-// enter says why a watch of the user may not begin, or "".
-func (c *watchCounts) enter(who user.Info) (refusal string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, node := auth.NodeOf(who)
-	switch {
-	case c.byUser[who.GetName()] >= c.perUser:
-		return "too many watches of this user are open"
-	case !node && c.all >= c.limit:
-		return "too many watches are open on this server"
-	}
-	c.byUser[who.GetName()]++
-	if !node {
-		c.all++
-	}
-	return ""
-}
-
-func (c *watchCounts) leave(who user.Info) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, node := auth.NodeOf(who); !node {
-		c.all--
-	}
-	name := who.GetName()
-	if c.byUser[name]--; c.byUser[name] == 0 {
-		delete(c.byUser, name)
-	}
-}
 
 // impatientWriter ends the connection, or the stream, of a client that takes nothing.
 // The socket's deadline is only set then, as in limitReading. A watch may write
