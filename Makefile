@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release test check bench fuzz mutants consistency consistency-compose stress conformance critest csi gateway differential envtest envtest-suites envtest-compare operators sweep metrics clients vm generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test check bench fuzz mutants consistency consistency-compose stress conformance critest csi gateway differential envtest envtest-suites envtest-compare operators sweep metrics clients vm generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -34,8 +34,11 @@ FORCE:
 dev: build ## run a cluster on this machine (root: real containers)
 	$(BIN) dev $(DEV_FLAGS)
 
-release: ## static binaries for linux/amd64 and linux/arm64 in dist/, with SHA256SUMS
+release: ## static binaries for linux/amd64 and linux/arm64 in dist/, with what they are made of (SBOM) and SHA256SUMS
 	@GO='$(GO)' GOGC=$(COMPILE_GOGC) deploy/release.sh '$(LDFLAGS)'
+
+vulnerabilities: ## known vulnerabilities of what is linked; asks the data base at vuln.go.dev, so it needs the internet
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.6.0 ./cmd/setpoint .
 
 test: build ## all tests: pure, bubbles, scripts, the compose cluster if Docker is there
 	deploy/test-setup.sh

@@ -104,6 +104,7 @@ func (o *Options) servers() ([]trust.Server, error) {
 func Run(ctx context.Context, o Options) error {
 	process.GC()
 	process.WakeLess()
+	process.MemoryLimit(o.Logger)
 	servers, err := o.servers()
 	if err != nil {
 		return err

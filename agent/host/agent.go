@@ -119,6 +119,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	process.AgentGC()
+	process.MemoryLimit(o.Logger)
 	unlock, err := process.Lock(o.DataDir, process.AgentRole)
 	if err != nil {
 		return err
