@@ -180,6 +180,8 @@ var allowedSkips = map[string]string{
 	"agent/cri/embedded/imagesocket/socket_test.go": "owners of unpacked files need root",
 	"agent/cri/embedded/boot/become_test.go":        "a root directory of its own needs root",
 	"agent/cri/embedded/cgroup/group_test.go":       "cgroups need root",
+	"agent/network/guard/guard_test.go":             "network namespaces need root",
+	"agent/network/nft/conn_test.go":                "network namespaces need root",
 	"agent/network/network_test.go":                 "network namespaces need root; some kernels have no IPv6",
 	"agent/network/sctp_test.go":                    "some kernels have no SCTP; make vm has one that does",
 	"agent/network/wireguard/device_test.go":        "network namespaces need root",
@@ -460,6 +462,18 @@ func TestHouseStateStartsNoGoroutine(t *testing.T) {
 			}
 			return true
 		})
+	})
+}
+
+// A connection of the library itself says ENOBUFS about a transaction that the kernel took, from some 250 messages on.
+func TestHouseOneWayToNftables(t *testing.T) {
+	eachSource(t, func(f *sourceFile) {
+		if f.test || f.dir == "agent/network/nft" || f.dir == "agent/network/networktest" {
+			return
+		}
+		for _, at := range calls(f, "nftables", "New") {
+			t.Errorf("%s: nftables.New\n\twhy not: agent/network/nft knows how large a transaction may be, and what became of it", at)
+		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/ipfamily"
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
 const (
@@ -25,8 +26,6 @@ const (
 	destinationPortOffset, portBytes = 2, 2
 	// openMax bounds a transaction; with more ports the rules stay as they are.
 	openMax = 4096
-	// elementsPerMessage keeps a message of set elements below the 64 KiB that its length can tell.
-	elementsPerMessage = 400
 )
 
 var errTooMany = fmt.Errorf("more than %d ports of the node would be open to pods", openMax)
@@ -65,7 +64,7 @@ func (t *Table) Apply(pods []netip.Prefix, open []Port) error {
 		return errTooMany
 	}
 	t.has = nil
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return err
 	}
@@ -83,7 +82,7 @@ func (t *Table) Apply(pods []netip.Prefix, open []Port) error {
 
 // Exists implements Network. IPv4 is in every cluster.
 func (t *Table) Exists() (bool, error) {
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return false, err
 	}
@@ -94,7 +93,7 @@ func (t *Table) Exists() (bool, error) {
 func (t *Table) Intact() (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return false, err
 	}
@@ -113,7 +112,7 @@ func (t *Table) Intact() (bool, error) {
 	return t.has != nil, nil
 }
 
-func (t *Table) isFound(conn *nftables.Conn, family ipfamily.Family) (bool, error) {
+func (t *Table) isFound(conn *nft.Conn, family ipfamily.Family) (bool, error) {
 	chains, err := conn.ListChainsOfTableFamily(family.Tables)
 	if err != nil {
 		return false, err
@@ -128,7 +127,7 @@ func (t *Table) Clear() error {
 	t.has = nil
 	var errs []error
 	for family := range families {
-		conn, err := nftables.New()
+		conn, err := nft.Open()
 		if err != nil {
 			return nil //nolint:nilerr // a machine without nftables has no table of ours
 		}
@@ -153,24 +152,18 @@ func ofFamily(family ipfamily.Family, all []netip.Prefix) (some []netip.Prefix) 
 
 // ruleset is the table of one family in the making.
 type ruleset struct {
-	conn   *nftables.Conn
+	conn   *nft.Conn
 	table  *nftables.Table
 	family ipfamily.Family
 	icmp   byte
 }
 
-// fill begins with an empty table: added, deleted, added, it replaces whatever there was.
+// fill begins with an empty table, in place of whatever there was.
 func (r *ruleset) fill(name, bridge string, pods []netip.Prefix, open []Port) error {
-	r.table = &nftables.Table{Family: r.family.Tables, Name: name}
-	r.conn.AddTable(r.table)
-	r.conn.DelTable(r.table)
-	r.conn.AddTable(r.table)
+	r.table = r.conn.ReplaceTable(&nftables.Table{Family: r.family.Tables, Name: name})
 	set := &nftables.Set{Table: r.table, Name: openSet, Concatenation: true,
 		KeyType: nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService)}
-	err := r.conn.AddSet(set, nil)
-	for some := range slices.Chunk(open, elementsPerMessage) {
-		err = errors.Join(err, r.conn.SetAddElements(set, elements(some)))
-	}
+	err := r.conn.AddSet(set, elements(open))
 	r.judge(r.conn.AddChain(&nftables.Chain{Name: fromPodChain, Table: r.table}))
 	input := r.conn.AddChain(&nftables.Chain{Name: inputChain, Table: r.table, Type: nftables.ChainTypeFilter,
 		Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter})

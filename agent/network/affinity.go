@@ -6,6 +6,8 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
 const (
@@ -109,7 +111,7 @@ func placesOf(services []Service) map[string]bool {
 
 // rememberedClients are those of the table that is there, with the time that they have left. A table that cannot be read has none: it
 // is about to be replaced.
-func rememberedClients(conn *nftables.Conn, f family, places map[string]bool) []nftables.SetElement {
+func rememberedClients(conn *nft.Conn, f family, places map[string]bool) []nftables.SetElement {
 	elements, err := conn.GetSetElements(f.ruleset(conn, translationTable).affinitySet())
 	if err != nil {
 		return nil
@@ -138,7 +140,7 @@ func (f family) forgetClients(before, now []Service) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	conn, err := transaction()
+	conn, err := nft.Open()
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (f family) forgetClients(before, now []Service) error {
 			stale = append(stale, nftables.SetElement{Key: e.Key})
 		}
 	}
-	if err := inParts(conn.SetDeleteElements, set, stale); err != nil {
+	if err := conn.SetDeleteElements(set, stale); err != nil {
 		return tableError(err)
 	}
 	if err := conn.Flush(); err != nil {

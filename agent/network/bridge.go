@@ -101,7 +101,7 @@ func (n *Network) Remove() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.addresses = nil
-	err := errors.Join(n.removeTables(), n.removeGuard(), n.removeForwarding())
+	err := errors.Join(n.removeTables(), n.guard.Delete(), n.removeForwarding())
 	_, linkErr := link.Remove(n.config.Bridge)
 	return errors.Join(err, linkErr)
 }

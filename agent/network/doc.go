@@ -3,7 +3,7 @@
 // leaves the cluster, and the translation of Services' addresses.
 //
 // It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number, the devices of VXLAN and
-// WireGuard, three nftables tables of each family, two that judge frames and the tunnel's packets, and two rules in iptables' FORWARD
+// WireGuard, three nftables tables of each family, one that judges the tunnel's packets, and two rules in iptables' FORWARD
 // chain where there is one (Docker makes that drop what it does not know). The embedded runtime calls [Network]; the agent's wiring
 // calls [Routes] with the other nodes' addresses, which names routes of the machine that overlap the cluster's ranges, and
 // [Translation] with the Services; agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no
@@ -15,7 +15,8 @@
 // It promises: a pod is given a /32 and an on-link gateway, so all traffic between pods, even of one bridge, is
 // routed by the host and seen by its connection tracking (Service translation needs no br_netfilter); the MAC
 // address is derived from the IP, so a reused address is reachable at once; freed addresses are reused last.
-// A pod sends IP and ARP from its own addresses only, and to the bridge only, with raw frames too: nothing gets round the host.
+// A pod sends IP and ARP from its own addresses only, and to the bridge only, with raw frames too: nothing gets round the host, and where
+// agent/network/guard cannot say so a pod is not connected.
 // The host and the pods ignore router advertisements from pods. An address of a Service is a few elements of maps, so the cost for
 // a packet does not depend on the number of Services, nor does that of a change. Bit 0x4000 of a packet's mark is ours, as it is
 // kube-proxy's. Calls block for a few netlink round trips; state that must survive a restart is the kernel's (which client of a

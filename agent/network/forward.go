@@ -7,12 +7,14 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
+
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
 // acceptForwarding lets the pods' traffic pass where something else made the machine refuse to forward: Docker sets
 // the policy of iptables' FORWARD chain to drop, and a verdict in a table of our own cannot overrule that.
 func (n *Network) acceptForwarding(f family) error {
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return err
 	}
@@ -36,7 +38,7 @@ func (n *Network) acceptForwarding(f family) error {
 func (n *Network) removeForwarding() error {
 	var errs []error
 	for _, f := range []family{inet, inet6} {
-		conn, err := nftables.New()
+		conn, err := nft.Open()
 		if err != nil {
 			return nil // a machine without nftables has no rules of ours
 		}
@@ -47,7 +49,7 @@ func (n *Network) removeForwarding() error {
 }
 
 // withoutForwarding finds the chain and plans the deletion of our rules, count of them; the chain is nil where there is none.
-func (n *Network) withoutForwarding(conn *nftables.Conn, f family) (chain *nftables.Chain, count int, err error) {
+func (n *Network) withoutForwarding(conn *nft.Conn, f family) (chain *nftables.Chain, count int, err error) {
 	chains, err := conn.ListChainsOfTableFamily(f.Tables)
 	if err = ignoreMissing("chains of iptables", err); err != nil {
 		return nil, 0, err

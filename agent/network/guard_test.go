@@ -11,6 +11,8 @@ import (
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/guard"
 )
 
 const (
@@ -74,7 +76,7 @@ func removeGuardTable(t *testing.T, n *Network) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn.DelTable(n.guardTable())
+	conn.DelTable(&nftables.Table{Family: nftables.TableFamilyBridge, Name: guard.TableName(n.config.Bridge)})
 	if err := conn.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,7 @@ func forge(hardware, from, to string) error {
 	frame := append(append([]byte{}, destination...), link.Attrs().HardwareAddr...)
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_IP)
 	frame = append(frame, datagram(netip.MustParseAddr(from), netip.MustParseAddr(to))...)
-	return unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Halen: hardwareBytes})
+	return unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Halen: uint8(len(destination))})
 }
 
 // datagram is an IPv4 packet without a checksum of UDP, which may be left out.

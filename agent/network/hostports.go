@@ -13,6 +13,8 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
 // ErrPortInUse says that a host port belongs to a process of the machine or to another pod.
@@ -133,7 +135,7 @@ func (n *Network) closePorts(endpoint Endpoint) error {
 
 // setPorts tells the kernel, in one transaction, and forgets flows of UDP to ports that are closed. n.mu is held.
 func (n *Network) setPorts(next map[netip.Addr]Endpoint) error {
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}

@@ -6,13 +6,15 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
+
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
 func (n *Network) table() string { return "setpoint-" + n.config.Bridge }
 
 // masquerade rewrites the source of what leaves the cluster: from a pod of ours to anything outside the range of all pods.
 func (n *Network) masquerade(f family, pods, cluster netip.Prefix) error {
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return err
 	}
@@ -32,7 +34,7 @@ func (n *Network) masquerade(f family, pods, cluster netip.Prefix) error {
 func (n *Network) removeTables() error {
 	var errs []error
 	for _, f := range []family{inet, inet6} {
-		conn, err := nftables.New()
+		conn, err := nft.Open()
 		if err != nil {
 			return nil // a machine without nftables has no table of ours
 		}

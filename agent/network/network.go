@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
+	"github.com/setpoint-io/setpoint/agent/network/guard"
 	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
@@ -39,15 +40,14 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Network is the pod network of one node. It works once SetPodCIDR has been called. mu guards all but config; hostPorts are the pods
-// that have some, by their addresses.
+// Network is the pod network of one node. It works once SetPodCIDR has been called. mu guards all but config and guard; connected are
+// the pods by their host interfaces, and hostPorts those that have some, by their addresses.
 type Network struct {
 	config    Config
+	guard     *guard.Guard
 	mu        sync.Mutex
 	addresses *addresses
-	// connected are the pods by their host interfaces; guards: what they send is judged by the table of setGuard.
 	connected map[string]Endpoint
-	guards    bool
 	hostPorts map[netip.Addr]Endpoint
 }
 
@@ -65,7 +65,7 @@ func New(config Config) *Network {
 	if config.Bridge == "" {
 		config.Bridge = DefaultBridge
 	}
-	return &Network{config: config, connected: map[string]Endpoint{}}
+	return &Network{config: config, guard: guard.New(config.Bridge), connected: map[string]Endpoint{}}
 }
 
 // SetPodCIDR gives the node its addresses and sets the bridge up; second is its range of IPv6, if the cluster has any. Calling it
@@ -114,7 +114,7 @@ func joinPrefixes(first, second netip.Prefix) string {
 	return first.String() + "," + second.String()
 }
 
-// setUpTables makes what nftables does for pods. Without it they still reach each other.
+// setUpTables makes what nftables does for pods. Those that run reach each other without it; new ones wait for the guard.
 func (n *Network) setUpTables(pool *addresses) {
 	for _, f := range pool.families() {
 		pods := pool.of(f)
@@ -128,8 +128,8 @@ func (n *Network) setUpTables(pool *addresses) {
 	if err := n.setPorts(n.hostPorts); err != nil { // those of the pods that run
 		n.config.Logger.Warn("host ports lead nowhere: nftables is not usable", "err", err)
 	}
-	if err := n.setGuard(pool.gateway()); err != nil {
-		n.config.Logger.Warn("pods that send raw frames reach each other past network policies: nftables is not usable", "err", err)
+	if err := n.guard.Set(macOf(pool.gateway())); err != nil {
+		n.config.Logger.Warn("no pod is connected until the frames that it sends can be judged: nftables is not usable", "err", err)
 	}
 }
 
@@ -172,6 +172,7 @@ func (n *Network) Adopt(endpoint Endpoint) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.connected[endpoint.HostInterface] = endpoint
+	n.guard.Adopt(endpoint.guarded())
 	if len(endpoint.HostPorts) > 0 {
 		if n.hostPorts == nil {
 			n.hostPorts = map[netip.Addr]Endpoint{}
@@ -209,7 +210,7 @@ func (n *Network) Attach(pod Pod) (Endpoint, error) {
 		err = pod.Admit(endpoint)
 	}
 	if err == nil {
-		err = n.guardPod(endpoint, pool.gateway())
+		err = n.guard.Add(endpoint.guarded())
 	}
 	if err == nil {
 		err = n.connect(pod, endpoint, pool)
@@ -220,13 +221,24 @@ func (n *Network) Attach(pod Pod) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, errors.Join(fmt.Errorf("connect pod: %w", err), n.Detach(endpoint))
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.connected[endpoint.HostInterface] = endpoint
 	return endpoint, nil
+}
+
+func (e Endpoint) guarded() guard.Pod {
+	return guard.Pod{Interface: e.HostInterface, Addresses: e.Addresses()}
 }
 
 // Detach closes the pod's host ports, removes its interface pair and frees its address. Doing it again is no error.
 func (n *Network) Detach(endpoint Endpoint) error {
+	n.mu.Lock()
+	delete(n.connected, endpoint.HostInterface)
+	n.mu.Unlock()
 	_, err := link.Remove(endpoint.HostInterface) // it vanishes by itself when the pod's namespace goes
-	err = errors.Join(n.closePorts(endpoint), err, bandwidth.Remove(endpoint.HostInterface), n.unguardPod(endpoint), n.forgetSecond(endpoint))
+	err = errors.Join(n.closePorts(endpoint), err, bandwidth.Remove(endpoint.HostInterface), n.guard.Remove(endpoint.HostInterface),
+		n.forgetSecond(endpoint))
 	if err != nil {
 		return fmt.Errorf("disconnect pod: %w", err)
 	}

@@ -1,37 +1,31 @@
 package network
 
 import (
-	"errors"
 	"net/netip"
-	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
-)
 
-// elementsPerMessage keeps a message of set elements below the 64 KiB that its length can tell.
-const elementsPerMessage = 400
+	"github.com/setpoint-io/setpoint/agent/network/nft"
+)
 
 // ruleset is a table in the making.
 type ruleset struct {
-	conn   *nftables.Conn
+	conn   *nft.Conn
 	table  *nftables.Table
 	family family
 	rules  int
 }
 
-// newRuleset begins with an empty table: added, deleted, added, it replaces whatever there was.
-func newRuleset(conn *nftables.Conn, f family, name string) *ruleset {
-	table := &nftables.Table{Family: f.Tables, Name: name}
-	conn.AddTable(table)
-	conn.DelTable(table)
-	return &ruleset{conn: conn, table: conn.AddTable(table), family: f}
+// newRuleset begins with an empty table, in place of whatever there was.
+func newRuleset(conn *nft.Conn, f family, name string) *ruleset {
+	return &ruleset{conn: conn, table: conn.ReplaceTable(&nftables.Table{Family: f.Tables, Name: name}), family: f}
 }
 
 // ruleset is for changes of a table that is there.
-func (f family) ruleset(conn *nftables.Conn, name string) *ruleset {
+func (f family) ruleset(conn *nft.Conn, name string) *ruleset {
 	return &ruleset{conn: conn, table: &nftables.Table{Family: f.Tables, Name: name}, family: f}
 }
 
@@ -42,16 +36,7 @@ func (r *ruleset) addRule(chain *nftables.Chain, expressions ...expr.Any) {
 
 func (r *ruleset) addSet(set *nftables.Set, elements []nftables.SetElement) error {
 	set.Table = r.table
-	return errors.Join(r.conn.AddSet(set, nil), inParts(r.conn.SetAddElements, set, elements))
-}
-
-// inParts hands the elements on, as many as a message can hold.
-func inParts(do func(*nftables.Set, []nftables.SetElement) error, set *nftables.Set, elements []nftables.SetElement) error {
-	var err error
-	for some := range slices.Chunk(elements, elementsPerMessage) {
-		err = errors.Join(err, do(set, some))
-	}
-	return err
+	return r.conn.AddSet(set, elements)
 }
 
 // itselfSet lets a pod reach itself by an address that is translated: it takes no packet from its own address, so the

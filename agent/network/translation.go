@@ -6,15 +6,10 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/google/nftables"
-	"github.com/mdlayher/netlink"
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
-const (
-	translationTable = "setpoint-services"
-	// translationBytesMax is the largest transaction: about 100,000 endpoints. A larger one is refused whole.
-	translationBytesMax = 64 << 20
-)
+const translationTable = "setpoint-services"
 
 // translation is the table of one family. mu guards the rest, which is what the kernel was told: current is nil before the first
 // replace and after a failure.
@@ -52,13 +47,13 @@ func (t *translation) replace(services []Service) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.current = nil
-	conn, err := transaction()
+	conn, err := nft.Open()
 	if err != nil {
 		return err
 	}
 	clients := rememberedClients(conn, t.family, placesOf(services))
 	rules := newRuleset(conn, t.family, translationTable)
-	if err := errors.Join(rules.frame(t.config, t.cluster), inParts(conn.SetAddElements, rules.affinitySet(), clients)); err != nil {
+	if err := errors.Join(rules.frame(t.config, t.cluster), conn.SetAddElements(rules.affinitySet(), clients)); err != nil {
 		return tableError(err)
 	}
 	t.here, t.spreads, t.maps, t.rules = map[netip.Addr]int{}, map[spread]int{}, map[int]bool{}, 0
@@ -80,7 +75,7 @@ func (t *translation) change(now []Service, gone []ServiceAddress) error {
 	if t.current == nil {
 		return ErrNotReplaced
 	}
-	conn, err := transaction()
+	conn, err := nft.Open()
 	if err != nil {
 		return err
 	}
@@ -114,10 +109,10 @@ func (t *translation) commit(rules *ruleset, before, now []Service) error {
 	t.countHere(before, now, gone, added)
 	unused, err := t.countSpreads(rules, gone, added)
 	for set, elements := range gone {
-		err = errors.Join(err, inParts(rules.conn.SetDeleteElements, rules.set(set), keysOf(elements)))
+		err = errors.Join(err, rules.conn.SetDeleteElements(rules.set(set), keysOf(elements)))
 	}
 	for set, elements := range added {
-		err = errors.Join(err, inParts(rules.conn.SetAddElements, rules.set(set), valuesOf(elements)))
+		err = errors.Join(err, rules.conn.SetAddElements(rules.set(set), valuesOf(elements)))
 	}
 	for _, s := range unused {
 		rules.removeSpread(s)
@@ -130,7 +125,7 @@ func (t *translation) commit(rules *ruleset, before, now []Service) error {
 	}
 	t.rules += rules.rules
 	t.generation = 0
-	if generation, err := generation(); err == nil {
+	if generation, err := nft.Generation(); err == nil {
 		t.generation = generation
 	}
 	return errors.Join(t.family.forgetClients(before, now), t.family.forgetFlows(flowsOf(before, now)))
@@ -203,7 +198,7 @@ func (t *translation) damaged() (bool, error) {
 	if t.current == nil || t.outdated {
 		return true, nil
 	}
-	now, err := generation()
+	now, err := nft.Generation()
 	if err != nil || now == t.generation {
 		return false, err
 	}
@@ -215,18 +210,6 @@ func (t *translation) damaged() (bool, error) {
 		t.generation = now
 	}
 	return rules != t.rules, nil
-}
-
-func transaction() (*nftables.Conn, error) {
-	conn, err := nftables.New(nftables.WithSockOptions(largeBuffers))
-	if err != nil {
-		return nil, fmt.Errorf("nftables: %w", err)
-	}
-	return conn, nil
-}
-
-func largeBuffers(conn *netlink.Conn) error {
-	return errors.Join(conn.SetWriteBuffer(translationBytesMax), conn.SetReadBuffer(translationBytesMax))
 }
 
 func tableError(err error) error { return fmt.Errorf("nftables table %s: %w", translationTable, err) }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/ipfamily"
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
@@ -25,7 +26,7 @@ func tunnelTable(bridge string) string {
 // guardTunnel keeps others out of the tunnel: what comes in by it passes for a pod of another node, and VXLAN itself
 // asks nobody who he is. Packets are taken from nodes that are reached by it, and no pod sends any, to this node or another.
 func guardTunnel(bridge string, nodes []netip.Addr) error {
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func toTunnel() []expr.Any {
 }
 
 func unguardTunnel(bridge string) error {
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return nil // a machine without nftables has no table of ours
 	}

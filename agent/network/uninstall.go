@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
+	"github.com/setpoint-io/setpoint/agent/network/guard"
 	"github.com/setpoint-io/setpoint/agent/network/link"
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
 // Connected are the host interfaces of the pods that are on the bridge.
@@ -52,7 +54,7 @@ func Installed(bridge string) bool {
 	if err != nil || len(routes) > 0 || (OwnAddress{}).Held().IsValid() {
 		return true
 	}
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return false // without nftables there is no table of ours
 	}
@@ -79,7 +81,7 @@ func Uninstall(bridge string) (removed []string, err error) {
 }
 
 func (n *Network) uninstallTables() ([]string, error) {
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return nil, nil //nolint:nilerr // a machine without nftables has no table of ours
 	}
@@ -99,7 +101,7 @@ func (n *Network) uninstallTables() ([]string, error) {
 }
 
 // ownTables are those of our tables that are there.
-func (n *Network) ownTables(conn *nftables.Conn) ([]*nftables.Table, error) {
+func (n *Network) ownTables(conn *nft.Conn) ([]*nftables.Table, error) {
 	var tables []*nftables.Table
 	for _, family := range []nftables.TableFamily{inet.Tables, inet6.Tables, nftables.TableFamilyBridge} {
 		some, err := conn.ListTablesOfFamily(family)
@@ -108,7 +110,7 @@ func (n *Network) ownTables(conn *nftables.Conn) ([]*nftables.Table, error) {
 		}
 		tables = append(tables, some...)
 	}
-	own := []string{n.table(), n.portsTable(), translationTable, n.guardTable().Name, HostTable(n.config.Bridge), tunnelTable(n.config.Bridge)}
+	own := []string{n.table(), n.portsTable(), translationTable, guard.TableName(n.config.Bridge), HostTable(n.config.Bridge), tunnelTable(n.config.Bridge)}
 	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
 		return !slices.Contains(own, t.Name) && !strings.HasPrefix(t.Name, PolicyTables(n.config.Bridge))
 	}), nil
@@ -122,7 +124,7 @@ func HostTable(bridge string) string { return "setpoint-" + bridge + "-host" }
 
 func (n *Network) uninstallRules() (removed []string, err error) {
 	for _, f := range []family{inet, inet6} {
-		conn, err := nftables.New()
+		conn, err := nft.Open()
 		if err != nil {
 			return nil, nil //nolint:nilerr // a machine without nftables has no rules of ours
 		}

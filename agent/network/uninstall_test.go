@@ -9,6 +9,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 
+	"github.com/setpoint-io/setpoint/agent/network/guard"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
@@ -47,7 +48,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	}
 	removed, err := Uninstall(bridge)
 	want := []string{"nftables table setpoint-" + bridge, "nftables table " + n.portsTable(), "nftables table " + translationTable,
-		"nftables table " + tunnelTable(bridge), "nftables table " + n.guardTable().Name, "2 rules in iptables' FORWARD chain",
+		"nftables table " + tunnelTable(bridge), "nftables table " + guard.TableName(bridge), "2 rules in iptables' FORWARD chain",
 		"route to 10.199.8.0/24 via 10.199.7.8",
 		"route to 10.199.9.0/24 via 10.199.9.0", "device " + VXLANDevice, "address 10.197.0.10", "bridge " + bridge}
 	if diff := cmp.Diff(want, removed); diff != "" || err != nil {

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,17 +10,13 @@ import (
 	"time"
 
 	"github.com/google/nftables"
-	"github.com/mdlayher/netlink"
 
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 	"github.com/setpoint-io/setpoint/agent/policy/plan"
 )
 
-const (
-	// transactionBytesMax is the largest transaction: about 500,000 elements. A larger one is refused whole.
-	transactionBytesMax = 64 << 20
-	// packetTime is longer than the kernel takes to judge one packet.
-	packetTime = 5 * time.Millisecond
-)
+// packetTime is longer than the kernel takes to judge one packet.
+const packetTime = 5 * time.Millisecond
 
 // familyTable is what the kernel enforces for one family. mu guards the rest: number is that of the table in the kernel, and current
 // what it has; nil: not known.
@@ -96,7 +91,7 @@ func (t *familyTable) clear() error {
 }
 
 func (t *familyTable) remove(numbers []int) error {
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return err
 	}
@@ -110,7 +105,7 @@ func (t *familyTable) name() string { return t.prefix + strconv.Itoa(t.number) }
 
 // numbers are those of the tables that are in the kernel.
 func (t *familyTable) numbers() (all []int, err error) {
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +139,7 @@ func (t *familyTable) exists() bool {
 func (t *familyTable) intact() (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	conn, err := nftables.New()
+	conn, err := nft.Open()
 	if err != nil {
 		return false, fmt.Errorf("nftables: %w", err)
 	}
@@ -164,7 +159,7 @@ func (t *familyTable) intact() (bool, error) {
 
 // tell makes one transaction.
 func (t *familyTable) tell(fill func(*ruleset) error) error {
-	conn, err := nftables.New(nftables.WithSockOptions(largeBuffers))
+	conn, err := nft.Open()
 	if err != nil {
 		return err
 	}
@@ -173,8 +168,4 @@ func (t *familyTable) tell(fill func(*ruleset) error) error {
 		return err
 	}
 	return conn.Flush()
-}
-
-func largeBuffers(conn *netlink.Conn) error {
-	return errors.Join(conn.SetWriteBuffer(transactionBytesMax), conn.SetReadBuffer(transactionBytesMax))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/nftables"
 
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 	"github.com/setpoint-io/setpoint/agent/policy/plan"
 )
 
@@ -21,12 +22,9 @@ const (
 	egressMap    = "egress"
 )
 
-// elementsPerMessage keeps a message of set elements below the 64 KiB that its length can tell.
-const elementsPerMessage = 400
-
 // ruleset is a transaction in the making.
 type ruleset struct {
-	conn   *nftables.Conn
+	conn   *nft.Conn
 	table  *nftables.Table
 	family family
 }
@@ -61,8 +59,8 @@ func (r *ruleset) lead(before, next *plan.Table) error {
 	gone, fresh := difference(isolated(before), isolated(next), netip.Addr.Compare)
 	return errors.Join(
 		r.changeMap(ingressMap, before.Ingress, next.Ingress), r.changeMap(egressMap, before.Egress, next.Egress),
-		r.remove(r.addressSet(isolatedSet), podElements(gone)), r.add(r.addressSet(isolatedSet), podElements(fresh)),
-		r.remove(r.pairSet(), pairElements(gone)), r.add(r.pairSet(), pairElements(fresh)))
+		r.conn.SetDeleteElements(r.addressSet(isolatedSet), podElements(gone)), r.conn.SetAddElements(r.addressSet(isolatedSet), podElements(fresh)),
+		r.conn.SetDeleteElements(r.pairSet(), pairElements(gone)), r.conn.SetAddElements(r.pairSet(), pairElements(fresh)))
 }
 
 // leaves reports whether there is something for tidy.
@@ -102,7 +100,7 @@ func changeSets[T any](r *ruleset, before, next map[string][]T, set func(string)
 			err = errors.Join(err, r.conn.AddSet(set(name), nil))
 		}
 		gone, fresh := difference(before[name], next[name], compare)
-		err = errors.Join(err, r.remove(set(name), elements(gone)), r.add(set(name), elements(fresh)))
+		err = errors.Join(err, r.conn.SetDeleteElements(set(name), elements(gone)), r.conn.SetAddElements(set(name), elements(fresh)))
 	}
 	return err
 }
@@ -110,7 +108,7 @@ func changeSets[T any](r *ruleset, before, next map[string][]T, set func(string)
 // addBlocks makes the sets that are new; a set of blocks is named after them, so it never changes.
 func (r *ruleset) addBlocks(before, next map[string][]plan.Block) (err error) {
 	for _, name := range onlyIn(next, before) {
-		err = errors.Join(err, r.conn.AddSet(r.blockSet(name), nil), r.add(r.blockSet(name), blockElements(next[name])))
+		err = errors.Join(err, r.conn.AddSet(r.blockSet(name), nil), r.conn.SetAddElements(r.blockSet(name), blockElements(next[name])))
 	}
 	return err
 }
@@ -146,7 +144,7 @@ func isolated(t *plan.Table) []netip.Addr {
 func (r *ruleset) changeMap(name string, before, next map[netip.Addr]string) (err error) {
 	for _, w := range r.family.ways() {
 		set := r.verdictMap(name + w.suffix)
-		err = errors.Join(err, r.remove(set, verdictElements(before, next, w)), r.add(set, verdictElements(next, before, w)))
+		err = errors.Join(err, r.conn.SetDeleteElements(set, verdictElements(before, next, w)), r.conn.SetAddElements(set, verdictElements(next, before, w)))
 	}
 	return err
 }
@@ -159,20 +157,6 @@ func verdictElements(of, other map[netip.Addr]string, w way) (elements []nftable
 		}
 	}
 	return elements
-}
-
-func (r *ruleset) add(set *nftables.Set, elements []nftables.SetElement) (err error) {
-	for some := range slices.Chunk(elements, elementsPerMessage) {
-		err = errors.Join(err, r.conn.SetAddElements(set, some))
-	}
-	return err
-}
-
-func (r *ruleset) remove(set *nftables.Set, elements []nftables.SetElement) (err error) {
-	for some := range slices.Chunk(elements, elementsPerMessage) {
-		err = errors.Join(err, r.conn.SetDeleteElements(set, some))
-	}
-	return err
 }
 
 func podElements(pods []netip.Addr) []nftables.SetElement {
