@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -22,7 +23,9 @@ func (c *container) restrictDevices() error {
 		if err != nil {
 			return err
 		}
-		own = append(own, known)
+		if known.Access != "" { // without any it is a name in /dev, and no more
+			own = append(own, known)
+		}
 	}
 	return c.group.AllowDevices(own)
 }
@@ -35,6 +38,9 @@ func deviceOf(device *runtimeapi.Device) (cgroup.Device, error) {
 	kind := stat.Mode & unix.S_IFMT
 	if kind != unix.S_IFBLK && kind != unix.S_IFCHR {
 		return cgroup.Device{}, fmt.Errorf("device %s: not a device", device.HostPath)
+	}
+	if strings.Trim(device.Permissions, "rwm") != "" {
+		return cgroup.Device{}, fmt.Errorf("device %s: permissions %q: want some of r, w and m", device.HostPath, device.Permissions)
 	}
 	return cgroup.Device{
 		Block: kind == unix.S_IFBLK, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev), Access: device.Permissions,

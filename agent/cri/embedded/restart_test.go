@@ -131,12 +131,15 @@ func TestAShimThatHangs(t *testing.T) {
 	}
 }
 
-// isOver says that the pod's sandbox is not ready any more.
+// isOver says that the pod's sandbox is not ready any more, and that nobody has its addresses.
 func (p *pod) isOver() {
 	p.t.Helper()
 	response, err := p.runtime.PodSandboxStatus(p.t.Context(), p.id, false)
 	if err != nil || response.Status.State == runtimeapi.PodSandboxState_SANDBOX_READY {
 		p.t.Errorf("sandbox is still ready: %v", err)
+	}
+	if network := response.GetStatus().GetNetwork(); network.GetIp() != "" || len(network.GetAdditionalIps()) > 0 {
+		p.t.Errorf("a dead sandbox has the address %s", network)
 	}
 }
 

@@ -103,18 +103,23 @@ func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
 	if record.Ready {
 		state = runtimeapi.PodSandboxState_SANDBOX_READY
 	}
-	network := &runtimeapi.PodSandboxNetworkStatus{}
-	if record.Endpoint.Address.IsValid() {
-		network.Ip = record.Endpoint.Address.String()
-	}
-	if second := record.Endpoint.Second; second.IsValid() {
-		network.AdditionalIps = []*runtimeapi.PodIP{{Ip: second.String()}}
-	}
 	return &runtimeapi.PodSandboxStatus{
-		Id: s.id, Metadata: s.config.GetMetadata(), State: state, CreatedAt: record.CreatedAt.UnixNano(), Network: network,
+		Id: s.id, Metadata: s.config.GetMetadata(), State: state, CreatedAt: record.CreatedAt.UnixNano(), Network: record.network(),
 		Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations(), RuntimeHandler: record.Handler,
 		Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: namespaces(s.config)}},
 	}
+}
+
+// network has no addresses once the sandbox is over, as containerd's: nobody is there, and they are given away when it is cleared away.
+func (r sandboxRecord) network() *runtimeapi.PodSandboxNetworkStatus {
+	if !r.Ready || !r.Endpoint.Address.IsValid() {
+		return &runtimeapi.PodSandboxNetworkStatus{}
+	}
+	status := &runtimeapi.PodSandboxNetworkStatus{Ip: r.Endpoint.Address.String()}
+	if second := r.Endpoint.Second; second.IsValid() {
+		status.AdditionalIps = []*runtimeapi.PodIP{{Ip: second.String()}}
+	}
+	return status
 }
 
 // PodSandboxStatus reports one sandbox; verbose adds its shim's pid.

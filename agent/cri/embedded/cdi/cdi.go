@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -27,38 +28,59 @@ func Resolve(config *runtimeapi.ContainerConfig, dirs []string) (*runtimeapi.Con
 	if err != nil {
 		return nil, fmt.Errorf("CDI: %w", err)
 	}
+	edits, err := editsOf(cache, config.CDIDevices)
+	if err != nil {
+		return nil, err
+	}
 	config = proto.CloneOf(config)
-	var seen []*cdi.Spec
-	for _, name := range config.CDIDevices {
-		device := cache.GetDevice(name.GetName())
-		if device == nil {
-			return nil, unresolved(cache, name.GetName())
-		}
-		edits := []*specs.ContainerEdits{&device.ContainerEdits}
-		if spec := device.GetSpec(); !slices.Contains(seen, spec) {
-			seen, edits = append(seen, spec), append(edits, &spec.ContainerEdits)
-		}
-		for _, e := range edits {
-			if err := apply(config, e); err != nil {
-				return nil, fmt.Errorf("CDI device %s: %w", name.GetName(), err)
-			}
+	for _, e := range edits {
+		if err := apply(config, e.edits); err != nil {
+			return nil, fmt.Errorf("CDI device %s: %w", e.device, err)
 		}
 	}
 	config.CDIDevices = nil
 	return config, nil
 }
 
-// unresolved says which specs could not be read: the device may be in one of them.
-func unresolved(cache *cdi.Cache, name string) error {
+// edit is what a device, or the spec that has it, changes of a container.
+type edit struct {
+	device string
+	edits  *specs.ContainerEdits
+}
+
+// editsOf are those of the devices in order, each after the edits of its spec, which come once: of two that say something about the same
+// variable, node or mount the later one counts, so a device's count more than its spec's.
+func editsOf(cache *cdi.Cache, names []*runtimeapi.CDIDevice) (all []edit, err error) {
+	var seen []*cdi.Spec
+	var missing []string
+	for _, n := range names {
+		device := cache.GetDevice(n.GetName())
+		if device == nil {
+			missing = append(missing, n.GetName())
+			continue
+		}
+		if spec := device.GetSpec(); !slices.Contains(seen, spec) {
+			seen, all = append(seen, spec), append(all, edit{n.GetName(), &spec.ContainerEdits})
+		}
+		all = append(all, edit{n.GetName(), &device.ContainerEdits})
+	}
+	if len(missing) > 0 {
+		return nil, unresolved(cache, strings.Join(missing, ", "))
+	}
+	return all, nil
+}
+
+// unresolved says which specs could not be read: the devices may be in them.
+func unresolved(cache *cdi.Cache, names string) error {
 	var why []string
 	for path, errs := range cache.GetErrors() {
 		why = append(why, fmt.Sprintf("%s: %v", path, errs))
 	}
 	slices.Sort(why)
 	if len(why) > 0 {
-		return fmt.Errorf("unresolvable CDI devices %s (%s)", name, strings.Join(why, "; "))
+		return fmt.Errorf("unresolvable CDI devices %s (%s)", names, strings.Join(why, "; "))
 	}
-	return fmt.Errorf("unresolvable CDI devices %s", name)
+	return fmt.Errorf("unresolvable CDI devices %s", names)
 }
 
 func apply(config *runtimeapi.ContainerConfig, e *specs.ContainerEdits) error {
@@ -79,18 +101,29 @@ func apply(config *runtimeapi.ContainerConfig, e *specs.ContainerEdits) error {
 		if err != nil {
 			return err
 		}
-		config.Devices = append(config.Devices, device)
+		config.Devices = replace(config.Devices, device)
 	}
 	for _, m := range e.Mounts {
 		mount, err := mountOf(m)
 		if err != nil {
 			return err
 		}
-		config.Mounts = append(config.Mounts, mount)
+		config.Mounts = replace(config.Mounts, mount)
+	}
+	if len(e.Mounts) > 0 { // what is mounted below another mount comes behind it
+		slices.SortStableFunc(config.Mounts, func(a, b *runtimeapi.Mount) int { return cmp.Compare(depth(a), depth(b)) })
 	}
 	addGroups(config, e.AdditionalGIDs)
 	return nil
 }
+
+// replace appends what is at a path of the container, in place of what was there.
+func replace[T interface{ GetContainerPath() string }](all []T, latest T) []T {
+	all = slices.DeleteFunc(all, func(a T) bool { return path.Clean(a.GetContainerPath()) == path.Clean(latest.GetContainerPath()) })
+	return append(all, latest)
+}
+
+func depth(m *runtimeapi.Mount) int { return strings.Count(path.Clean(m.GetContainerPath()), "/") }
 
 // deviceOf: the container sees the host's node itself, so its owner and mode cannot be others.
 func deviceOf(node *specs.DeviceNode) (*runtimeapi.Device, error) {
@@ -107,7 +140,15 @@ func deviceOf(node *specs.DeviceNode) (*runtimeapi.Device, error) {
 	case node.Major != 0 && (unix.Mkdev(uint32(node.Major), uint32(node.Minor)) != stat.Rdev):
 		return nil, fmt.Errorf("device %s has the number %d:%d, not %d:%d", host, unix.Major(stat.Rdev), unix.Minor(stat.Rdev), node.Major, node.Minor)
 	}
-	return &runtimeapi.Device{ContainerPath: node.Path, HostPath: host, Permissions: cmp.Or(node.Permissions, "rwm")}, nil
+	return &runtimeapi.Device{ContainerPath: node.Path, HostPath: host, Permissions: permissionsOf(node)}, nil
+}
+
+// permissionsOf are those that CRI has: "none" of CDI is no letter at all, and nothing said is everything.
+func permissionsOf(node *specs.DeviceNode) string {
+	if node.Permissions == cdi.NoPermissions {
+		return ""
+	}
+	return cmp.Or(node.Permissions, "rwm")
 }
 
 // mountOf: a source that is missing would be made, as for a pod's mount; of a driver's mount it is a mistake.
@@ -146,7 +187,10 @@ func addGroups(config *runtimeapi.ContainerConfig, groups []uint32) {
 	if config.Linux.SecurityContext == nil {
 		config.Linux.SecurityContext = &runtimeapi.LinuxContainerSecurityContext{}
 	}
+	security := config.Linux.SecurityContext
 	for _, gid := range groups {
-		config.Linux.SecurityContext.SupplementalGroups = append(config.Linux.SecurityContext.SupplementalGroups, int64(gid))
+		if id := int64(gid); gid != 0 && !slices.Contains(security.SupplementalGroups, id) { // root's group is given by nobody
+			security.SupplementalGroups = append(security.SupplementalGroups, id)
+		}
 	}
 }

@@ -1,14 +1,19 @@
 package cdi
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	oci "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/testing/protocmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"tags.cncf.io/container-device-interface/pkg/cdi"
 )
 
 func asking(names ...string) *runtimeapi.ContainerConfig {
@@ -44,7 +49,7 @@ func TestWhatASpecSays(t *testing.T) {
 		return &runtimeapi.KeyValue{Key: key, Value: []byte(value)}
 	}
 	want := &runtimeapi.ContainerConfig{
-		Envs: []*runtimeapi.KeyValue{env("A", "pod's"), env("A", "driver's"), env("B", "all"), env("H", "1")},
+		Envs: []*runtimeapi.KeyValue{env("A", "pod's"), env("B", "all"), env("A", "driver's"), env("H", "1")},
 		Devices: []*runtimeapi.Device{{ContainerPath: "/dev/gpu", HostPath: "/dev/null", Permissions: "r"},
 			{ContainerPath: "/dev/zero", HostPath: "/dev/zero", Permissions: "rwm"}},
 		Mounts: []*runtimeapi.Mount{{ContainerPath: "/lib/gpu", HostPath: lib, Readonly: true}},
@@ -75,6 +80,7 @@ func TestWhatIsRefused(t *testing.T) {
 		"tmpfs":     {`{"mounts": [{"hostPath": "tmpfs", "containerPath": "/x", "type": "tmpfs"}]}`, "g", "no mounts of type tmpfs"},
 		"option":    {`{"mounts": [{"hostPath": "/", "containerPath": "/x", "options": ["noexec"]}]}`, "g", "does not know the option noexec"},
 		"unknown":   {`{"env": ["A=1"]}`, "i", "unresolvable CDI devices example.com/gpu=i"},
+		"access":    {`{"deviceNodes": [{"path": "/dev/null", "permissions": "rx"}]}`, "g", `invalid permissions "rx"`},
 		"bad spec":  {`{"env": 1}`, "g", "unresolvable CDI devices example.com/gpu=g ("},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,4 +90,92 @@ func TestWhatIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAsTheLibrary gives the same devices to the library, which edits a container of OCI. Each device has what its spec has too: what it
+// says itself counts.
+func TestAsTheLibrary(t *testing.T) {
+	dir, own, other := t.TempDir(), t.TempDir(), t.TempDir()
+	text := `{"cdiVersion": "1.1.0", "kind": "example.com/gpu", "containerEdits": {"env": ["WHO=spec", "ONLY=spec"],
+		"deviceNodes": [{"path": "/dev/gpu", "hostPath": "/dev/null"}, {"path": "/dev/all", "hostPath": "/dev/zero"}],
+		"mounts": [{"hostPath": "` + own + `", "containerPath": "/lib/gpu/own"}, {"hostPath": "` + own + `", "containerPath": "/lib/gpu"}],
+		"additionalGids": [7, 0]}, "devices": [
+		{"name": "a", "containerEdits": {"env": ["WHO=a"], "deviceNodes": [{"path": "/dev/gpu", "hostPath": "/dev/zero"},
+			{"path": "/dev/none", "hostPath": "/dev/full", "permissions": "none"}],
+			"mounts": [{"hostPath": "` + other + `", "containerPath": "/lib/gpu"}], "additionalGids": [7, 8]}},
+		{"name": "b", "containerEdits": {"env": ["WHO=b"]}}]}`
+	if err := os.WriteFile(filepath.Join(dir, "gpu.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cache, err := cdi.NewCache(cdi.WithAutoRefresh(false), cdi.WithSpecDirs(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, names := range [][]string{
+		{"example.com/gpu=a"}, {"example.com/gpu=b"}, {"example.com/gpu=a", "example.com/gpu=b"}, {"example.com/gpu=b", "example.com/gpu=a"},
+	} {
+		t.Run(strings.Join(names, " "), func(t *testing.T) {
+			spec := &oci.Spec{Process: &oci.Process{Env: []string{"A=pod's"}}, Mounts: []oci.Mount{{Source: own, Destination: "/lib/gpu"}}}
+			if _, err := cache.InjectDevices(spec, names...); err != nil {
+				t.Fatal(err)
+			}
+			config := asking(names...)
+			config.Mounts = []*runtimeapi.Mount{{HostPath: own, ContainerPath: "/lib/gpu"}}
+			got, err := Resolve(config, []string{dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(factsOfOCI(spec), factsOf(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// facts are what a container gets, in the order in which it counts.
+type facts struct {
+	Variables map[string]string
+	Nodes     []string // path, number and access
+	Mounts    []string
+	Groups    []int64
+}
+
+func factsOf(config *runtimeapi.ContainerConfig) facts {
+	f := facts{Variables: map[string]string{}, Groups: config.GetLinux().GetSecurityContext().GetSupplementalGroups()}
+	for _, e := range config.Envs {
+		f.Variables[e.Key] = string(e.Value)
+	}
+	for _, d := range config.Devices {
+		var stat unix.Stat_t
+		_ = unix.Stat(d.HostPath, &stat)
+		f.Nodes = append(f.Nodes, fmt.Sprintf("%s %d:%d %s", d.ContainerPath, unix.Major(stat.Rdev), unix.Minor(stat.Rdev), d.Permissions))
+	}
+	for _, m := range config.Mounts {
+		f.Mounts = append(f.Mounts, m.HostPath+" "+m.ContainerPath)
+	}
+	slices.Sort(f.Nodes)
+	return f
+}
+
+func factsOfOCI(spec *oci.Spec) facts {
+	f := facts{Variables: map[string]string{}}
+	for _, pair := range spec.Process.Env {
+		key, value, _ := strings.Cut(pair, "=")
+		f.Variables[key] = value
+	}
+	access := map[string]string{}
+	for _, rule := range spec.Linux.Resources.Devices {
+		access[fmt.Sprint(*rule.Major, ":", *rule.Minor)] = rule.Access
+	}
+	for _, d := range spec.Linux.Devices {
+		f.Nodes = append(f.Nodes, fmt.Sprintf("%s %d:%d %s", d.Path, d.Major, d.Minor, access[fmt.Sprint(d.Major, ":", d.Minor)]))
+	}
+	for _, m := range spec.Mounts {
+		f.Mounts = append(f.Mounts, m.Source+" "+m.Destination)
+	}
+	for _, gid := range spec.Process.User.AdditionalGids {
+		f.Groups = append(f.Groups, int64(gid))
+	}
+	slices.Sort(f.Nodes)
+	return f
 }
