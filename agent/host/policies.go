@@ -23,7 +23,8 @@ type policyNetwork struct {
 
 // Connected implements policy.Network.
 func (n policyNetwork) Connected(ctx context.Context) (all []policy.Sandbox, err error) {
-	listed, err := n.runtime.ListPodSandbox(ctx, nil)
+	ready := &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}
+	listed, err := n.runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{State: ready})
 	for _, s := range listed {
 		found, err := n.runtime.PodSandboxStatus(ctx, s.Id, false)
 		if status.Code(err) == codes.NotFound {

@@ -45,7 +45,7 @@ type Network interface {
 	Clear() error
 	// Intact reports whether what Apply made is still there.
 	Intact() (bool, error)
-	// Connected are the pods that are on the network.
+	// Connected are the pods that run on the network: one that has ended has no address, even if nobody has cleared it away.
 	Connected(context.Context) ([]Sandbox, error)
 }
 

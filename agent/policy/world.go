@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -125,26 +126,43 @@ func (s Sandbox) first() netip.Addr { return s.Addresses[0] }
 // pods joins what the API says with what this node knows better: which pods are on its network. A pod may still run when the API
 // has ended or deleted it.
 func (h here) pods(all []*corev1.Pod) []*plan.Pod {
-	own := make(map[types.UID]*known, len(h))
-	for _, k := range h {
-		own[k.UID] = k
-	}
+	own := h.byUID()
 	pods := make([]*plan.Pod, 0, len(all)+len(h))
 	for _, p := range all {
 		pod := plannedPod(p)
-		if k := own[p.UID]; k != nil {
-			k.seen, k.Labels = true, p.Labels
-			pod.Addresses, pod.Here = k.Addresses, true
+		if sandboxes := own[p.UID]; len(sandboxes) > 0 {
+			pod.Addresses, pod.Here = nil, true
+			for _, k := range sandboxes {
+				k.seen, k.Labels = true, p.Labels
+				pod.Addresses = append(pod.Addresses, k.Addresses...)
+			}
 			delete(own, p.UID)
 		} else if !hasAddress(p) || len(pod.Addresses) == 0 || h[pod.Addresses[0]] != nil {
 			continue
 		}
 		pods = append(pods, pod)
 	}
-	for _, k := range own {
-		pods = append(pods, k.planned())
+	for _, sandboxes := range own {
+		for _, k := range sandboxes {
+			pods = append(pods, k.planned())
+		}
 	}
 	return pods
+}
+
+// byUID are the sandboxes of each pod, the newest first. There are several for a while after a pod was given a new one: the rules hold at
+// the address of the former until the network says that it is gone, and at the new one before it is connected.
+func (h here) byUID() map[types.UID][]*known {
+	own := make(map[types.UID][]*known, len(h))
+	for _, k := range h {
+		own[k.UID] = append(own[k.UID], k)
+	}
+	for _, sandboxes := range own {
+		slices.SortFunc(sandboxes, func(a, b *known) int {
+			return cmp.Or(b.since.Compare(a.since), a.first().Compare(b.first()))
+		})
+	}
+	return own
 }
 
 // prune forgets pods that are no longer on the network.

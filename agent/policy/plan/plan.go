@@ -30,7 +30,7 @@ type World struct {
 type Pod struct {
 	Namespace string
 	Labels    labels.Set
-	// Addresses are one, or one of each family.
+	// Addresses are one, or one of each family; of a pod that has just been given a new sandbox those of the former too.
 	Addresses []netip.Addr
 	// Here says that it runs on this node.
 	Here  bool
