@@ -169,6 +169,7 @@ var allowedSkips = map[string]string{
 	"test/mutants/all_test.go":                      "namespaces and real containers need root",
 	"agent/machine/machinetest/unmount_test.go":     "mounts need root",
 	"agent/embedded_test.go":                        "namespaces, mounts and cgroups need root",
+	"agent/network/upkeep/notifications_test.go":    "network namespaces need root",
 	"agent/volumes/volumes_test.go":                 "mounts need root",
 	"agent/volumes/local/store_test.go":             "loop devices and mounts need root",
 	"agent/cri/embedded/harness_test.go":            "namespaces, mounts and cgroups need root",

@@ -298,7 +298,7 @@ func (a *agent) translateServices(ctx context.Context, children *sync.WaitGroup,
 		return
 	}
 	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
-	run := services.Watch(services.Config{
+	run, thing := services.Watch(services.Config{
 		NodeName: a.NodeName, Informers: everywhere, Nodes: nodes, Network: a.Services, Announce: a.Announce, Logger: a.Logger,
 		HealthFailed: func(service types.NamespacedName, port uint16, err error) {
 			about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name}
@@ -306,6 +306,7 @@ func (a *agent) translateServices(ctx context.Context, children *sync.WaitGroup,
 				fmt.Sprintf("node %s failed to start healthcheck %q on port %d: %v", a.NodeName, service, port, err))
 		},
 	})
+	a.Upkeep.Hold(thing)
 	children.Go(func() { run(ctx) })
 }
 
@@ -316,6 +317,7 @@ func (a *agent) enforcePolicies(ctx context.Context, children *sync.WaitGroup) {
 	}
 	watch := policy.New(policy.Config{Client: a.Client, Network: a.Policies, Logger: a.Logger})
 	a.Policies.Admit(watch.Admit)
+	a.Upkeep.Hold(watch.Thing())
 	children.Go(func() { watch.Run(ctx) })
 }
 

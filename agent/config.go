@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/hostfirewall"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/policy"
 	"github.com/setpoint-io/setpoint/agent/router"
@@ -103,6 +104,8 @@ type Config struct {
 	Policies PolicyNetwork
 	// HostFirewall is where pods are kept from ports of this machine. Nil: they reach all of them.
 	HostFirewall hostfirewall.Network
+	// Upkeep holds what of these is on the machine. Nil: nobody does.
+	Upkeep *upkeep.Keeper
 	// Ingress is where this node serves Ingresses. The zero Ports serve none.
 	Ingress router.Ports
 	// AccessLog gets a line for each request to these ports and those of Gateways. Nil: there is none.

@@ -23,6 +23,7 @@ func (a *agent) closePorts(
 		Listening: hostfirewall.AgentPorts(a.port, a.DNS != nil, a.Ingress.HTTP, a.Ingress.HTTPS),
 		Network:   a.HostFirewall, Logger: a.Logger,
 	})
+	a.Upkeep.Hold(watch.Thing())
 	children.Go(func() { watch.Run(ctx) })
 	return watch.Begin, watch.OpenGateways
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
-// PodNetworkProblem is True on a Node while its pods cannot reach those of another node, or the machine uses addresses of the
-// cluster for something else. It takes no pods away from the node, which NetworkUnavailable would: the others are reached.
+// PodNetworkProblem is True on a Node while its pods cannot reach those of another node, the machine uses addresses of the
+// cluster for something else, or other software takes away again and again what pods need. It takes no pods away from the node,
+// which NetworkUnavailable would: the others are reached.
 const PodNetworkProblem corev1.NodeConditionType = "PodNetworkProblem"
 
 // addresses are the Node's: with that of IPv6 once the cluster is known to have such addresses.
@@ -48,7 +49,8 @@ func (a *agent) networkAnnotations() map[string]string {
 	return map[string]string{plan.Annotation: a.Network.Facts().String(), hostfirewall.Annotation: firewall}
 }
 
-// networkConditions say which nodes' pods cannot be reached, and what else has addresses of the cluster.
+// networkConditions say what other software does to the network, which nodes' pods cannot be reached, and what else has addresses of the
+// cluster.
 func (a *agent) networkConditions() []corev1.NodeCondition {
 	if a.Network == nil {
 		return nil
@@ -56,8 +58,10 @@ func (a *agent) networkConditions() []corev1.NodeCondition {
 	c := corev1.NodeCondition{
 		Type: PodNetworkProblem, Status: corev1.ConditionFalse, Reason: "AllNodesReached", Message: "there is a way to the pods of all nodes",
 	}
-	problems, overlaps := a.Network.Problems(), a.Network.Overlaps()
+	problems, overlaps, changed := a.Network.Problems(), a.Network.Overlaps(), a.Upkeep.Problems()
 	switch {
+	case len(changed) > 0:
+		c.Status, c.Reason = corev1.ConditionTrue, "MachineChanged"
 	case len(problems) > 0:
 		c.Status, c.Reason = corev1.ConditionTrue, "NodesNotReached"
 	case len(overlaps) > 0:
@@ -65,6 +69,6 @@ func (a *agent) networkConditions() []corev1.NodeCondition {
 	default:
 		return []corev1.NodeCondition{c}
 	}
-	c.Message = strings.Join(slices.Concat(problems, overlaps), "; ")
+	c.Message = strings.Join(slices.Concat(changed, problems, overlaps), "; ")
 	return []corev1.NodeCondition{c}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/cri/serve"
 	"github.com/setpoint-io/setpoint/agent/machine"
+	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
@@ -95,6 +96,9 @@ func RunCRI(ctx context.Context, o CRIOptions) error {
 	defer children.Wait()
 	defer cancel()
 	children.Go(func() { serveImages(ctx, o.DataDir, runtime, o.Logger) })
+	keeper := upkeep.New(upkeep.Config{Changes: upkeep.Notifications(o.Logger), Logger: o.Logger})
+	keeper.Hold(runtime.Network().Things()...)
+	children.Go(func() { keeper.Run(ctx) })
 	err = serve.Run(ctx, listener, serve.Config{
 		Runtime: runtime, Logger: o.Logger, Ready: func() { fmt.Fprintln(o.Out, "CRI runtime ready on", o.Listen) },
 	})

@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/announce"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 	"github.com/setpoint-io/setpoint/agent/policy/table"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
@@ -105,6 +106,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	defer cancel()
 	children.Go(func() { announcer.Run(ctx) })
 	children.Go(func() { routes.Run(ctx) })
+	keeper := upkeep.New(upkeep.Config{Changes: upkeep.Notifications(c.Logger), Logger: c.Logger})
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: secondIP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
@@ -114,11 +116,12 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 			return c.podNetwork(ctx, runtime, translation, routes)
 		},
 		SetPeers: func(own plan.Node, peers []plan.Node) { _ = routes.SetPeers(own, peers) }, // it has said what is wrong
-		Network:  routes, Services: translation, Announce: announcer.Set,
+		Network:  routes, Services: translation, Announce: announcer.Set, Upkeep: keeper,
 	}
 	if own, ok := runtime.(*embedded.Runtime); ok {
 		config.Policies = policyNetwork{table.New(network.DefaultBridge), own}
 		config.HostFirewall = c.hostFirewall()
+		keeper.Hold(own.Network().Things()...)
 		config.Layers, config.PeerTLS = own.Images(), c.PeerTLS
 		children.Go(func() { serveImages(ctx, c.DataDir, own, c.Logger) })
 	}
@@ -128,6 +131,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 			{Type: corev1.NodeHostName, Address: c.Name},
 		}
 	}
+	children.Go(func() { keeper.Run(ctx) })
 	if c.Session {
 		config.LeaseInterval = sessionLeaseInterval
 	}

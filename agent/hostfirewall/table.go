@@ -113,11 +113,8 @@ func (t *Table) Intact() (bool, error) {
 }
 
 func (t *Table) isFound(conn *nft.Conn, family ipfamily.Family) (bool, error) {
-	chains, err := conn.ListChainsOfTableFamily(family.Tables)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == t.name() && c.Name == inputChain }), nil
+	rules, err := conn.CountRules(&nftables.Table{Family: family.Tables, Name: t.name()})
+	return rules[inputChain] > 0 && rules[fromPodChain] > 0, err
 }
 
 // Clear removes what this agent or another one has made; without any it does nothing.

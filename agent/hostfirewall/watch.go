@@ -6,12 +6,14 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
@@ -53,6 +55,7 @@ type Watch struct {
 	changed  chan struct{} // holds one: more would say the same
 	mu       sync.Mutex
 	gateways []Port
+	known    atomic.Bool // the cluster's Services were applied once
 }
 
 // New registers with the informers, before they start.
@@ -83,6 +86,21 @@ func (w *Watch) Begin() {
 	if err := w.Network.Apply(w.Pods(), World{Listening: w.Listening}.Ports()); err != nil {
 		w.Logger.Warn("pods reach all ports of this node", "err", err)
 	}
+}
+
+// Thing is what the node has to hold. Before the cluster's Services are known, the rules are those of Begin or of a former agent.
+func (w *Watch) Thing() upkeep.Thing {
+	return upkeep.Thing{
+		Name: "the rules that keep pods from the node's ports", Guards: true, Whole: w.whole,
+		PutBack: func(context.Context) error { return w.Network.Apply(w.Pods(), w.open()) },
+	}
+}
+
+func (w *Watch) whole() (bool, error) {
+	if !w.known.Load() {
+		return true, nil
+	}
+	return w.Network.Intact()
 }
 
 // OpenGateways opens these ports of TCP instead of those that it opened before. Any goroutine may call it.
@@ -136,6 +154,7 @@ func (w *Watch) Run(ctx context.Context) {
 func (w *Watch) apply(ctx context.Context) bool {
 	err := w.Network.Apply(w.Pods(), w.open())
 	if err == nil {
+		w.known.Store(true)
 		return true
 	}
 	w.Logger.Warn("pods reach ports of this node as they did before", "err", err)

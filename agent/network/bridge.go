@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -63,15 +64,38 @@ func (n *Network) routeServices(link netlink.Link, pool *addresses) error {
 
 // enableForwarding lets the host route, and keeps it from telling two pods of one bridge to bypass it.
 func (n *Network) enableForwarding() error {
-	if err := sysctl("net/ipv4/ip_forward", "1"); err != nil {
-		return err
-	}
-	for _, device := range []string{"all", n.config.Bridge} {
-		if err := sysctl("net/ipv4/conf/"+device+"/send_redirects", "0"); err != nil {
+	for _, s := range n.settings() {
+		if err := s.set(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// setting is one of the kernel's, by its path in /proc/sys.
+type setting struct{ name, value string }
+
+// settings are what pods need of IPv4. n.mu is held.
+func (n *Network) settings() []setting {
+	all := []setting{{"net/ipv4/ip_forward", "1"}}
+	for _, device := range []string{"all", n.config.Bridge} {
+		all = append(all, setting{"net/ipv4/conf/" + device + "/send_redirects", "0"})
+	}
+	if len(n.hostPorts) > 0 {
+		all = append(all, localnet(n.config.Bridge))
+	}
+	return all
+}
+
+// localnet lets the bridge have replies to what the machine itself sends to 127.0.0.1; pods' own packets to there are dropped.
+func localnet(bridge string) setting {
+	return setting{"net/ipv4/conf/" + bridge + "/route_localnet", "1"}
+}
+
+// holds reports whether the kernel has it so.
+func (s setting) holds() bool {
+	data, err := os.ReadFile("/proc/sys/" + s.name)
+	return err == nil && strings.TrimSpace(string(data)) == s.value
 }
 
 // ignoreRouters keeps a pod from giving other machines IPv6 addresses and a default route through itself (CVE-2020-10749): any pod may
@@ -87,14 +111,15 @@ func ignoreRouters(device string) error {
 	return nil
 }
 
-// sysctl writes only what differs: in a container the files may be read-only and already right.
-func sysctl(name, value string) error {
-	file := "/proc/sys/" + name
-	if data, err := os.ReadFile(file); err == nil && len(data) > 0 && string(data[:len(data)-1]) == value {
+// set writes only what differs: in a container the files may be read-only and already right.
+func (s setting) set() error {
+	if s.holds() {
 		return nil
 	}
-	return os.WriteFile(file, []byte(value), 0)
+	return os.WriteFile("/proc/sys/"+s.name, []byte(s.value), 0)
 }
+
+func sysctl(name, value string) error { return setting{name, value}.set() }
 
 // Remove takes the bridge, the nftables table and our rules in others' away; the pods must be gone. The next SetPodCIDR makes them again.
 func (n *Network) Remove() error {

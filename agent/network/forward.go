@@ -3,6 +3,7 @@ package network
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -50,30 +51,30 @@ func (n *Network) removeForwarding() error {
 
 // withoutForwarding finds the chain and plans the deletion of our rules, count of them; the chain is nil where there is none.
 func (n *Network) withoutForwarding(conn *nft.Conn, f family) (chain *nftables.Chain, count int, err error) {
+	chain, rules, err := n.forwarding(conn, f)
+	for _, rule := range rules {
+		err = errors.Join(err, conn.DelRule(rule))
+	}
+	return chain, len(rules), err
+}
+
+// forwarding finds the chain, which is nil where there is none, and our rules in it.
+func (n *Network) forwarding(conn *nft.Conn, f family) (chain *nftables.Chain, own []*nftables.Rule, err error) {
 	chains, err := conn.ListChainsOfTableFamily(f.Tables)
 	if err = ignoreMissing("chains of iptables", err); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	for _, chain := range chains {
-		if chain.Table.Name != "filter" || chain.Name != "FORWARD" {
-			continue
-		}
-		rules, err := conn.GetRules(chain.Table, chain)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, rule := range rules {
-			if !bytes.Equal(rule.UserData, n.mark()) {
-				continue
-			}
-			if err := conn.DelRule(rule); err != nil {
-				return nil, 0, err
-			}
-			count++
-		}
-		return chain, count, nil
+	i := slices.IndexFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == "filter" && c.Name == "FORWARD" })
+	if i < 0 {
+		return nil, nil, nil
 	}
-	return nil, 0, nil
+	rules, err := conn.GetRules(chains[i].Table, chains[i])
+	for _, rule := range rules {
+		if bytes.Equal(rule.UserData, n.mark()) {
+			own = append(own, rule)
+		}
+	}
+	return chains[i], own, err
 }
 
 // mark is the comment by which we know our rules.

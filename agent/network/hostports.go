@@ -88,8 +88,7 @@ func (n *Network) openPorts(endpoint Endpoint) error {
 			return fmt.Errorf("host port %d: %w", port.Port, err)
 		}
 	}
-	// Replies to what the machine itself sends to 127.0.0.1 come through the bridge; pods' own packets to there are dropped.
-	if err := sysctl("net/ipv4/conf/"+n.config.Bridge+"/route_localnet", "1"); err != nil {
+	if err := localnet(n.config.Bridge).set(); err != nil {
 		return err
 	}
 	next := maps.Clone(n.hostPorts)

@@ -114,23 +114,24 @@ func joinPrefixes(first, second netip.Prefix) string {
 	return first.String() + "," + second.String()
 }
 
-// setUpTables makes what nftables does for pods. Those that run reach each other without it; new ones wait for the guard.
+// setUpTables makes what nftables does for pods. Those that run reach each other without it; new ones wait for the guard. What is missing
+// is tried again; see Things.
 func (n *Network) setUpTables(pool *addresses) {
-	for _, f := range pool.families() {
-		pods := pool.of(f)
-		if err := n.masquerade(f, pods, n.config.Ranges.pods(f)); err != nil {
-			n.config.Logger.Warn("no masquerading: nftables is not usable", "err", err)
-		}
-		if err := n.acceptForwarding(f); err != nil {
-			n.config.Logger.Warn("pods may not reach each other: the rules of iptables could not be changed", "err", err)
-		}
-	}
-	if err := n.setPorts(n.hostPorts); err != nil { // those of the pods that run
-		n.config.Logger.Warn("host ports lead nowhere: nftables is not usable", "err", err)
-	}
 	if err := n.guard.Set(macOf(pool.gateway())); err != nil {
 		n.config.Logger.Warn("no pod is connected until the frames that it sends can be judged: nftables is not usable", "err", err)
 	}
+	if err := n.openTables(pool); err != nil {
+		n.config.Logger.Warn("pods may not reach each other or the outside, and host ports may lead nowhere: nftables is not usable", "err", err)
+	}
+}
+
+// openTables makes what lets packets pass.
+func (n *Network) openTables(pool *addresses) error {
+	var errs []error
+	for _, f := range pool.families() {
+		errs = append(errs, n.masquerade(f, pool.of(f), n.config.Ranges.pods(f)), n.acceptForwarding(f))
+	}
+	return errors.Join(append(errs, n.setPorts(n.hostPorts))...) // those of the pods that run
 }
 
 // families are those of the node's pods. n.mu is held.

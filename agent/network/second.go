@@ -77,11 +77,12 @@ func addSecondGateway(bridge netlink.Link, pool *addresses) error {
 	return forwardSecond()
 }
 
+const forwarding6 = "net/ipv6/conf/all/forwarding"
+
 // forwardSecond lets the machine route IPv6. A machine that does takes no routes from routers' advertisements any more, unless it is
 // told to: an interface that did goes on doing so.
 func forwardSecond() error {
-	const forwarding = "net/ipv6/conf/all/forwarding"
-	if data, err := os.ReadFile("/proc/sys/" + forwarding); err == nil && len(data) > 0 && data[0] == '1' {
+	if (setting{forwarding6, "1"}).holds() {
 		return nil
 	}
 	interfaces, err := filepath.Glob("/proc/sys/net/ipv6/conf/*/accept_ra")
@@ -95,7 +96,7 @@ func forwardSecond() error {
 			}
 		}
 	}
-	return sysctl(forwarding, "1")
+	return sysctl(forwarding6, "1")
 }
 
 // connectSecond gives a pod its second address, with the bridge behind it. Each end knows the other's hardware address for good, so

@@ -195,7 +195,7 @@ func (t *translation) countHere(before, now []Service, gone, added changes) {
 func (t *translation) damaged() (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.current == nil || t.outdated {
+	if t.current == nil || t.outdated || t.config.LoopbackPorts && !localnet(t.config.Bridge).holds() {
 		return true, nil
 	}
 	now, err := nft.Generation()

@@ -27,7 +27,7 @@ func (r *ruleset) frame(config TranslationConfig, cluster netip.Prefix) error {
 	}
 	if config.LoopbackPorts {
 		r.keepOffLoopback(config.Bridge)
-		err = errors.Join(err, answerOnLoopback(config.Bridge))
+		err = errors.Join(err, localnet(config.Bridge).set())
 	}
 	r.restrict()
 	r.fromElsewhere(config, cluster)
@@ -59,11 +59,6 @@ func (f family) endpointsSet(count int) *nftables.Set {
 
 // set is one of the table's, to change its elements.
 func (r *ruleset) set(name string) *nftables.Set { return &nftables.Set{Table: r.table, Name: name} }
-
-// answerOnLoopback: replies to what the machine itself sends to 127.0.0.1 come through the bridge.
-func answerOnLoopback(bridge string) error {
-	return sysctl("net/ipv4/conf/"+bridge+"/route_localnet", "1")
-}
 
 func (r *ruleset) filterChain(name string, hook *nftables.ChainHook, priority nftables.ChainPriority) *nftables.Chain {
 	return r.conn.AddChain(&nftables.Chain{Name: name, Table: r.table, Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: &priority})

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 	"github.com/setpoint-io/setpoint/agent/policy/plan"
 	"github.com/setpoint-io/setpoint/agent/wait"
 )
@@ -157,6 +158,16 @@ func (w *Watch) findConnected(ctx context.Context) bool {
 			return false
 		}
 	}
+}
+
+// Thing is what the node has to hold: the rules of policies. Before the first policy there are none.
+func (w *Watch) Thing() upkeep.Thing {
+	return upkeep.Thing{Name: "the rules of network policies", Guards: true, PutBack: w.enforce, Whole: func() (bool, error) {
+		if !w.started.Load() {
+			return true, nil
+		}
+		return w.Network.Intact()
+	}}
 }
 
 // check forgets pods that are gone, and makes rules that somebody removed come back. Before the first policy there are none.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
@@ -52,10 +54,11 @@ type Config struct {
 	Logger       *slog.Logger
 }
 
-// Watch registers with the informers, before they start; run then works until its context ends.
-func Watch(c Config) (run func(context.Context)) {
+// Watch registers with the informers, before they start; run then works until its context ends. thing is what the node has to hold.
+func Watch(c Config) (run func(context.Context), thing upkeep.Thing) {
 	w := &watch{
-		Config: c, changed: make(chan struct{}, 1), dirty: map[types.NamespacedName]bool{}, announcing: map[string]announcer{}, book: newBook(),
+		Config: c, changed: make(chan struct{}, 1), again: make(chan chan error), dirty: map[types.NamespacedName]bool{},
+		announcing: map[string]announcer{}, book: newBook(),
 	}
 	_ = w.slices().AddIndexers(cache.Indexers{ofService: serviceOfSlice})
 	w.follow(w.Informers.Core().V1().Services().Informer(), func(o any) {
@@ -73,7 +76,27 @@ func Watch(c Config) (run func(context.Context)) {
 			w.seeNode(n.Name)
 		}
 	})
-	return w.run
+	return w.run, upkeep.Thing{Name: "the rules of Services", Whole: w.whole, PutBack: w.putBack}
+}
+
+// whole looks at the rules once there are any.
+func (w *watch) whole() (bool, error) {
+	if !w.toldOnce.Load() {
+		return true, nil
+	}
+	damaged, err := w.Network.Damaged()
+	return !damaged, err
+}
+
+// putBack has run set everything again, and returns once it has.
+func (w *watch) putBack(ctx context.Context) error {
+	done := make(chan error, 1)
+	select {
+	case w.again <- done:
+		return <-done
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // follow looks at each object that comes, was or goes.
@@ -103,7 +126,10 @@ func serviceOfSlice(o any) ([]string, error) {
 type watch struct {
 	Config
 	changed chan struct{}
-	synced  []cache.InformerSynced // all objects that were there have been looked at
+	// again asks run to set everything again, and to tell how that went; toldOnce says that there is something.
+	again    chan chan error
+	toldOnce atomic.Bool
+	synced   []cache.InformerSynced // all objects that were there have been looked at
 
 	mu         sync.Mutex
 	dirty      map[types.NamespacedName]bool
@@ -172,6 +198,9 @@ func (w *watch) run(ctx context.Context) {
 			if w.told {
 				continue
 			}
+		case done := <-w.again:
+			w.told = false
+			done <- w.tell()
 		case <-w.changed:
 			if !wait.For(ctx, settleTime) {
 				return
@@ -232,7 +261,9 @@ func (w *watch) tell() error {
 	switch {
 	case !w.told:
 		err := w.Network.Replace(w.book.all())
-		w.told = err == nil
+		if w.told = err == nil; w.told {
+			w.toldOnce.Store(true)
+		}
 		return err
 	case len(now)+len(gone) > 0:
 		err := w.Network.Change(now, gone)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 )
 
 // table is a network that remembers what leads where, and how it was told.
@@ -87,14 +88,19 @@ type world struct {
 	t      *testing.T
 	client *fake.Clientset
 	net    *table
+	thing  upkeep.Thing
 }
 
 func inBubble(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t, fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.Node}}), &table{}}
+		w := &world{t, fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.Node}}), &table{}, upkeep.Thing{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		factory := informers.NewSharedInformerFactory(w.client, 0)
-		run := Watch(Config{NodeName: here.Node, Informers: factory, Nodes: factory, Network: w.net, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		run, thing := Watch(Config{NodeName: here.Node, Informers: factory, Nodes: factory, Network: w.net, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		w.thing = thing
+		if whole, err := thing.Whole(); !whole || err != nil {
+			t.Errorf("before there is anything: whole %v, %v", whole, err)
+		}
 		var children sync.WaitGroup
 		children.Go(func() { run(ctx) })
 		defer children.Wait()
@@ -218,4 +224,22 @@ func TestTheOldestServiceHasTheAddress(t *testing.T) {
 	if touched := b.put(name("young"), entry{}); len(touched) != 1 || len(b.all()) != 0 || len(b.holders) != 0 {
 		t.Errorf("both are gone: %v", touched)
 	}
+}
+
+// TestRulesArePutBackAtOnce where somebody asks for it, and not only when the watch looks.
+func TestRulesArePutBackAtOnce(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.net.set(nil, true)
+		if whole, err := w.thing.Whole(); whole || err != nil {
+			t.Errorf("damaged, and whole %v, %v", whole, err)
+		}
+		if err := w.thing.PutBack(w.t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.expect("put back", []string{"replace"})
+		w.net.set(errors.New("refused"), true)
+		if err := w.thing.PutBack(w.t.Context()); err == nil {
+			t.Error("put back, and the network has refused it")
+		}
+	})
 }

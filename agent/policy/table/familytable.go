@@ -143,15 +143,12 @@ func (t *familyTable) intact() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("nftables: %w", err)
 	}
-	chains, err := conn.ListChainsOfTableFamily(t.family.Tables)
+	rules, err := conn.CountRules(&nftables.Table{Family: t.family.Tables, Name: t.name()})
 	if err != nil {
-		return false, fmt.Errorf("nftables: %w", err)
+		return false, err
 	}
-	found := map[string]bool{}
-	for _, c := range chains {
-		found[c.Name] = found[c.Name] || c.Table.Name == t.name()
-	}
-	if t.current == nil || !found[forwardChain] || slices.ContainsFunc(chainNames(t.current), func(name string) bool { return !found[name] }) {
+	empty := func(chain string) bool { return rules[chain] == 0 }
+	if t.current == nil || empty(forwardChain) || slices.ContainsFunc(chainNames(t.current), empty) {
 		t.current = nil
 	}
 	return t.current != nil, nil

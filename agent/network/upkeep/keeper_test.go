@@ -1,0 +1,118 @@
+package upkeep
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fake is a thing of the tests.
+type fake struct {
+	name   string
+	broken bool
+	err    error // of putting it back
+	log    *[]string
+}
+
+func (f *fake) thing(guards bool) Thing {
+	return Thing{
+		Name: f.name, Guards: guards, Whole: func() (bool, error) { return !f.broken, nil },
+		PutBack: func(context.Context) error {
+			*f.log = append(*f.log, f.name)
+			f.broken = f.err != nil
+			return f.err
+		},
+	}
+}
+
+// started runs a keeper until the test ends. Times are the bubble's.
+func started(t *testing.T, out *bytes.Buffer, things ...Thing) (k *Keeper) {
+	t.Helper()
+	k = New(Config{
+		Changes: func(ctx context.Context, _ func()) { <-ctx.Done() }, Logger: slog.New(slog.NewTextHandler(out, nil)),
+	})
+	k.Hold(things...)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go k.Run(ctx)
+	return k
+}
+
+// TestGuardsComeFirst, and while one is missing nothing that opens something comes back.
+func TestGuardsComeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		opens, guards := &fake{name: "opens", log: &log}, &fake{name: "guards", log: &log}
+		k := started(t, new(bytes.Buffer), opens.thing(false), guards.thing(true))
+		time.Sleep(time.Second)
+		opens.broken, guards.broken = true, true
+		k.wake()
+		time.Sleep(time.Second)
+		if want := []string{"guards", "opens"}; !slices.Equal(log, want) {
+			t.Errorf("put back %v, want %v", log, want)
+		}
+		log = nil
+		opens.broken, guards.broken, guards.err = true, true, errors.New("refused")
+		k.wake()
+		time.Sleep(5 * time.Second)
+		if slices.Contains(log, "opens") || len(log) < 3 {
+			t.Errorf("put back %v while the guard cannot be", log)
+		}
+		if p := k.Problems(); len(p) != 1 || p[0] != "guards cannot be put back: refused" {
+			t.Errorf("problems %q", p)
+		}
+		guards.err = nil
+		time.Sleep(3 * time.Second)
+		if opens.broken || len(k.Problems()) > 0 {
+			t.Errorf("still open %v, problems %q", opens.broken, k.Problems())
+		}
+	})
+}
+
+// TestWhatIsNotToldIsNoticed within lookInterval.
+func TestWhatIsNotToldIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		thing := &fake{name: "thing", log: new([]string)}
+		started(t, new(bytes.Buffer), thing.thing(false))
+		time.Sleep(time.Second)
+		thing.broken = true
+		time.Sleep(lookInterval + restTime)
+		if thing.broken {
+			t.Error("it was not looked at")
+		}
+	})
+}
+
+// TestAnOpponent removes a thing whenever it is back: that is told once, and costs less and less.
+func TestAnOpponent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		var out bytes.Buffer
+		thing := &fake{name: "bridge", log: &log}
+		k := started(t, &out, thing.thing(false))
+		for range 600 {
+			thing.broken = true
+			k.wake()
+			time.Sleep(time.Second)
+		}
+		if many := len(log); many < contestedAfter+10 || many > 40 {
+			t.Errorf("put back %d times in 10 minutes", many)
+		}
+		if p := k.Problems(); len(p) != 1 || !strings.Contains(p[0], "again and again") {
+			t.Errorf("problems %q", p)
+		}
+		if lines := strings.Count(out.String(), "\n"); lines != 2 {
+			t.Errorf("%d lines of the log:\n%s", lines, out.String())
+		}
+		time.Sleep(calmTime + 2*lookInterval)
+		if p := k.Problems(); len(p) > 0 {
+			t.Errorf("long after: %q", p)
+		}
+	})
+}
