@@ -110,7 +110,9 @@ func (n *Network) ownTables(conn *nft.Conn) ([]*nftables.Table, error) {
 		}
 		tables = append(tables, some...)
 	}
-	own := []string{n.table(), n.portsTable(), translationTable, guard.TableName(n.config.Bridge), HostTable(n.config.Bridge), tunnelTable(n.config.Bridge)}
+	own := []string{
+		n.table(), n.portsTable(), translationTable, guard.TableName(n.config.Bridge), HostTable(n.config.Bridge), tunnelTable(n.config.Bridge),
+	}
 	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
 		return !slices.Contains(own, t.Name) && !strings.HasPrefix(t.Name, PolicyTables(n.config.Bridge))
 	}), nil

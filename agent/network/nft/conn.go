@@ -31,7 +31,8 @@ type Conn struct {
 	made []madeTable
 }
 
-// madeTable is a table that the transaction makes, with the handle of the one that had its name before: the kernel never gives a handle again.
+// madeTable is a table that the transaction makes, with the handle of the one that had its name before: the kernel never gives a
+// handle again.
 type madeTable struct {
 	table  *nftables.Table
 	handle uint64 // 0: there was none

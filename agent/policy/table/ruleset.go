@@ -59,7 +59,8 @@ func (r *ruleset) lead(before, next *plan.Table) error {
 	gone, fresh := difference(isolated(before), isolated(next), netip.Addr.Compare)
 	return errors.Join(
 		r.changeMap(ingressMap, before.Ingress, next.Ingress), r.changeMap(egressMap, before.Egress, next.Egress),
-		r.conn.SetDeleteElements(r.addressSet(isolatedSet), podElements(gone)), r.conn.SetAddElements(r.addressSet(isolatedSet), podElements(fresh)),
+		r.conn.SetDeleteElements(r.addressSet(isolatedSet), podElements(gone)),
+		r.conn.SetAddElements(r.addressSet(isolatedSet), podElements(fresh)),
 		r.conn.SetDeleteElements(r.pairSet(), pairElements(gone)), r.conn.SetAddElements(r.pairSet(), pairElements(fresh)))
 }
 
@@ -144,7 +145,8 @@ func isolated(t *plan.Table) []netip.Addr {
 func (r *ruleset) changeMap(name string, before, next map[netip.Addr]string) (err error) {
 	for _, w := range r.family.ways() {
 		set := r.verdictMap(name + w.suffix)
-		err = errors.Join(err, r.conn.SetDeleteElements(set, verdictElements(before, next, w)), r.conn.SetAddElements(set, verdictElements(next, before, w)))
+		err = errors.Join(err, r.conn.SetDeleteElements(set, verdictElements(before, next, w)),
+			r.conn.SetAddElements(set, verdictElements(next, before, w)))
 	}
 	return err
 }
