@@ -9,8 +9,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// Written is told of each answered write of a client, for who watches this server.
-type Written func(who user.Info, info *request.RequestInfo, code int, took time.Duration)
+// Written is told of each answered write of a client at an address, for who watches this server. Texts of who and info may be as long as a
+// request: what is kept of them must be copied and cut.
+type Written func(who user.Info, address string, info *request.RequestInfo, code int, took time.Duration)
 
 // unwritten are resources whose writes are not told: they say that somebody is alive, or what somebody else has told already.
 var unwritten = map[string]bool{"leases": true, "events": true}
@@ -33,7 +34,7 @@ func (s *Server) withWritten(next http.Handler) http.Handler {
 		begun, answer := time.Now(), &coded{ResponseWriter: w, code: http.StatusOK}
 		next.ServeHTTP(answer, r)
 		who, _ := request.UserFrom(r.Context())
-		s.config.Written(who, info, answer.code, time.Since(begun))
+		s.config.Written(who, r.RemoteAddr, info, answer.code, time.Since(begun))
 	})
 }
 

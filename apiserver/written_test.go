@@ -21,7 +21,7 @@ import (
 func TestWritesOfClientsAreTold(t *testing.T) {
 	var told []string
 	config := serverConfig(t, raftstoretest.NewLocal(state.Options{}))
-	config.Written = func(who user.Info, info *request.RequestInfo, code int, _ time.Duration) {
+	config.Written = func(who user.Info, _ string, info *request.RequestInfo, code int, _ time.Duration) {
 		told = append(told, fmt.Sprint(who.GetName(), " ", info.Verb, " ", info.Resource, " ", info.Name, " ", code))
 	}
 	server, _ := startServer(t, config) // whose client is in this process

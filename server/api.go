@@ -32,6 +32,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/profiles"
+	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/access"
@@ -84,6 +85,8 @@ type api struct {
 	requests *requestmetrics.Requests
 	// shares divide its watches and streams.
 	shares *apiserver.Shares
+	// refusals chooses which refused writes of clients without a name are noted.
+	refusals sampled.Sampler
 	// offered are the built-in kinds, reviews included.
 	offered []*resource.Any
 	// typeChecker tells whether policies fit what they are about.

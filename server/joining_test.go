@@ -36,6 +36,12 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	return newSiteOf(t, Config{Logger: slog.New(slog.DiscardHandler)})
+}
+
+// newSiteOf has what the config says beside names, folders and addresses.
+func newSiteOf(t *testing.T, config Config) *site {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -44,11 +50,9 @@ func newSite(t *testing.T) *site {
 	if s.cluster, err = trust.InitCluster(t.TempDir(), []trust.Server{s.self}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	s.server, err = Start(context.Background(), Config{
-		Name: s.self.Name, DataDir: t.TempDir(), Trust: s.cluster, InitialServers: []trust.Server{s.self},
-		Listener: listener, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
+	config.Name, config.DataDir, config.Trust, config.Listener = s.self.Name, t.TempDir(), s.cluster, listener
+	config.InitialServers = []trust.Server{s.self}
+	if s.server, err = Start(context.Background(), config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.server.Stop() })

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -11,7 +12,9 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/kubernetesservice"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
 	"github.com/setpoint-io/setpoint/controllers/serverpods"
+	"github.com/setpoint-io/setpoint/internal/clip"
 	names "github.com/setpoint-io/setpoint/internal/parts"
+	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/liveness"
 	"github.com/setpoint-io/setpoint/server/parts"
@@ -41,24 +44,46 @@ func (a *api) checkStore(ctx context.Context) error {
 	return a.checkLog(ctx)
 }
 
-// noteWrite adds the write of a client to the log of this server's API.
-func (a *api) noteWrite(who user.Info, info *request.RequestInfo, code int, took time.Duration) {
-	line := actions.Line{At: time.Now(), Verb: info.Verb, Object: info.Resource, Code: code, Took: took}
+// noteBytesMax is how much is kept of each name in a client's request: more than any object's has.
+const noteBytesMax = 256
+
+// noteWrite adds the write of a client to the log of this server's API. Of what is refused to clients without a name one is kept now and
+// then: whoever reaches the port can make as many as he likes.
+func (a *api) noteWrite(who user.Info, address string, info *request.RequestInfo, code int, took time.Duration) {
+	line := actions.Line{At: time.Now(), Verb: clip.Copy(info.Verb, noteBytesMax), Object: objectOf(info), Code: code, Took: took}
 	if who != nil {
-		line.User = who.GetName()
+		line.User = clip.Copy(who.GetName(), noteBytesMax)
 	}
+	if line.User == user.Anonymous && code >= http.StatusBadRequest {
+		source := sampled.Source(address)
+		skipped, tell := a.refusals.Tell(source, line.At)
+		if !tell {
+			return
+		}
+		line.Failure = fmt.Sprintf("%d, of %s", code, source)
+		if skipped > 0 {
+			line.Failure += fmt.Sprintf(", which was refused %d more since the last line of it", skipped)
+		}
+	}
+	a.config.parts.Log(names.APIServer).Add(line)
+}
+
+// objectOf is what a request is about, as in "pods/status default/web", in memory of its own.
+func objectOf(info *request.RequestInfo) string {
+	short := func(text string) string { return clip.Text(text, noteBytesMax) }
+	object := clip.Copy(info.Resource, noteBytesMax)
 	if info.Subresource != "" {
-		line.Object += "/" + info.Subresource
+		object += "/" + short(info.Subresource)
 	}
 	switch {
 	case info.Namespace != "" && info.Name != "":
-		line.Object += " " + info.Namespace + "/" + info.Name
+		object += " " + short(info.Namespace) + "/" + short(info.Name)
 	case info.Name != "":
-		line.Object += " " + info.Name
+		object += " " + short(info.Name)
 	case info.Namespace != "":
-		line.Object += " in " + info.Namespace
+		object += " in " + short(info.Namespace)
 	}
-	a.config.parts.Log(names.APIServer).Add(line)
+	return object
 }
 
 // termParts are where the loops of this server show what they do.

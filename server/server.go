@@ -35,6 +35,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	names "github.com/setpoint-io/setpoint/internal/parts"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/admin"
@@ -155,6 +156,8 @@ type Server struct {
 	parts    *parts.Parts
 	// strangers limits connections that have not authenticated.
 	strangers *strangers.Door
+	// noServers chooses which connections are told of that are not servers'.
+	noServers sampled.Sampler
 
 	fatal  chan error
 	cancel context.CancelFunc
@@ -283,7 +286,7 @@ func (s *Server) serve() error {
 	s.http.TLSConfig.NextProtos = append(s.http.TLSConfig.NextProtos, peers.RaftProtocol)
 	s.http.TLSNextProto[peers.RaftProtocol] = func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
 		if err := trust.RequireServer(conn.ConnectionState()); err != nil {
-			s.config.Logger.Warn("raft connection refused", "remote", conn.RemoteAddr().String(), "err", err)
+			s.noteNoServer(conn.RemoteAddr().String(), err)
 			return
 		}
 		strangers.Known(conn)
@@ -301,6 +304,13 @@ func (s *Server) serve() error {
 		}
 	}
 	return nil
+}
+
+// noteNoServer tells of who wants to speak as servers do and is none.
+func (s *Server) noteNoServer(address string, err error) {
+	if skipped, tell := s.noServers.Tell(sampled.Source(address), time.Now()); tell {
+		s.config.Logger.Warn("raft connection refused", "remote", address, "err", err, "skipped", skipped)
+	}
 }
 
 // RESTConfig is a client of this server as the user, without a socket.

@@ -7,12 +7,14 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/clip"
 )
 
 const (
 	// accessQueueMax is how many requests wait to be written to the access log; more are dropped, and counted.
 	accessQueueMax = 4096
-	// accessFieldBytesMax is how long what a client says may be in the log; the rest is cut.
+	// accessFieldBytesMax is how long what a client says may be in the log; of a longer one the line says how long it was.
 	accessFieldBytesMax = 1024
 )
 
@@ -84,4 +86,5 @@ func (a *access) record() slog.Record {
 	return line
 }
 
-func cut(text string) string { return text[:min(len(text), accessFieldBytesMax)] }
+// cut has memory of its own: a line that waits must not keep the whole header.
+func cut(text string) string { return clip.Copy(text, accessFieldBytesMax) }

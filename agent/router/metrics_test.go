@@ -87,7 +87,7 @@ func TestAccessLog(t *testing.T) {
 	}
 	for key, want := range map[string]any{
 		"port": 80.0, "client": "192.0.2.1", "method": "GET", "host": "a.com", "path": "/path", "code": 200.0, "bytes": 7.0, "seconds": 1.0, "kind": "Ingress",
-		"namespace": "n", "name": "web", "requestID": "id", "tls": false, "userAgent": strings.Repeat("x", accessFieldBytesMax),
+		"namespace": "n", "name": "web", "requestID": "id", "tls": false, "userAgent": strings.Repeat("x", accessFieldBytesMax) + "…(2,048 bytes)",
 	} {
 		if line[key] != want {
 			t.Errorf("%s: %v, want %v", key, line[key], want)

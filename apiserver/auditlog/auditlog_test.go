@@ -13,6 +13,10 @@ import (
 	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	authnv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -54,7 +58,8 @@ func newTestLog(t *testing.T, d *disk) (l *Log, said *bytes.Buffer) {
 }
 
 func event(id string, bodyBytes int) *auditapi.Event {
-	return &auditapi.Event{Level: auditapi.LevelMetadata, AuditID: "x", RequestURI: "/" + id + strings.Repeat("y", bodyBytes)}
+	body := &runtime.Unknown{Raw: []byte(`"` + strings.Repeat("y", bodyBytes) + `"`), ContentType: runtime.ContentTypeJSON}
+	return &auditapi.Event{Level: auditapi.LevelRequest, AuditID: "x", RequestURI: "/" + id, RequestObject: body}
 }
 
 // run writes until stop is called, which returns when all that waited is written.
@@ -88,6 +93,33 @@ func TestEventsAreLines(t *testing.T) {
 		var read struct{ Kind, APIVersion, RequestURI string }
 		if err := json.Unmarshal([]byte(lines[0]), &read); err != nil || read.Kind != "Event" || read.APIVersion != "audit.k8s.io/v1" || read.RequestURI != "/a" {
 			t.Errorf("%+v, %v", read, err)
+		}
+	})
+}
+
+// TestTextsOfRequestsAreBounded: whatever a client sends as a name, a header or a query, an event has room for it; the request's own is not
+// changed.
+func TestTextsOfRequestsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{}
+		l, _ := newTestLog(t, d)
+		stop := run(t, l)
+		long := strings.Repeat("x", 700_000)
+		lists := strings.Split(strings.Repeat("x,", 100_000), ",")
+		who := authnv1.UserInfo{Username: long, UID: long, Groups: lists, Extra: map[string]authnv1.ExtraValue{long: {long}, "k": lists}}
+		e := &auditapi.Event{
+			Level: auditapi.LevelMetadata, AuditID: types.UID(long), RequestURI: long, Verb: long, UserAgent: long, SourceIPs: lists, User: who, ImpersonatedUser: &who,
+			ObjectRef:      &auditapi.ObjectReference{Resource: long, Namespace: long, Name: long, UID: types.UID(long), APIGroup: long, APIVersion: long, ResourceVersion: long, Subresource: long},
+			ResponseStatus: &metav1.Status{Message: long, Reason: metav1.StatusReason(long), Details: &metav1.StatusDetails{Name: long}},
+			Annotations:    map[string]string{long: long},
+		}
+		l.Sink().ProcessEvents(e)
+		stop()
+		if n := d.Len(); n == 0 || n > 32*textBytesMax {
+			t.Errorf("an event of %d bytes", n)
+		}
+		if e.RequestURI != long || e.ObjectRef.Name != long || e.ResponseStatus.Details == nil || len(e.User.Groups) != len(lists) {
+			t.Error("the request's own event was changed")
 		}
 	})
 }

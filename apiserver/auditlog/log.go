@@ -113,7 +113,7 @@ func newLog(rules audit.PolicyRuleEvaluator, out io.WriteCloser, logger *slog.Lo
 	b := newBuffer(out, logger)
 	return &Log{
 		policy: rules, buffer: b, out: out,
-		sink: pluginlog.NewBackend(b, pluginlog.FormatJson, auditv1.SchemeGroupVersion),
+		sink: bounded{pluginlog.NewBackend(b, pluginlog.FormatJson, auditv1.SchemeGroupVersion)},
 	}
 }
 

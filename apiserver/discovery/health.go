@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/sampled"
 )
 
 // checkTimeout bounds one health check: a check that hangs has failed.
@@ -35,6 +37,8 @@ type health struct {
 	checks     []Check
 	log        *slog.Logger
 	indicators *indicators
+	// failures chooses which failed checks are logged.
+	failures sampled.Sampler
 }
 
 func newHealth(checks []Check, log *slog.Logger) *health {
@@ -105,7 +109,9 @@ func (h *health) run(ctx context.Context, endpoint string, checks []Check, exclu
 		}
 		if err != nil {
 			healthy = false
-			h.log.Warn("health check failed", "endpoint", endpoint, "check", check.Name, "err", err)
+			if skipped, tell := h.failures.Tell(endpoint+" "+check.Name, time.Now()); tell { // everybody may ask, and does
+				h.log.Warn("health check failed", "endpoint", endpoint, "check", check.Name, "err", err, "skipped", skipped)
+			}
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", check.Name)
 			continue
 		}

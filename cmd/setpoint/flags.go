@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-io/setpoint/internal/clip"
 )
 
 const envPrefix = "SETPOINT_"
@@ -102,7 +104,7 @@ func readConfig(path string) (map[string]string, error) {
 	return values, nil
 }
 
-// newLogger logs to standard error. Levels are checked here, so that a wrong one
+// newLogger logs to standard error, no more than clip.ValueBytesMax of one value. Levels are checked here, so that a wrong one
 // is a usage error.
 func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 	text, _ := cmd.Flags().GetString("log-level")
@@ -110,7 +112,7 @@ func newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 	if err := level.UnmarshalText([]byte(text)); err != nil {
 		return nil, usageError{fmt.Errorf("--log-level %q: use debug, info, warn or error", text)}
 	}
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	logger := slog.New(clip.Handler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 	quietLibraries(logger)
 	return logger, nil
 }

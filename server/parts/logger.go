@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
+	"github.com/setpoint-io/setpoint/internal/clip"
 )
 
-// Logger is the server's logger, but what it is told from level Info on is also kept in the log of a part.
+// Logger is the server's logger, but what it is told from level Info on is also kept in the log of a part. Values are cut, in both, to
+// clip.ValueBytesMax.
 func (p *Parts) Logger(part string) *slog.Logger {
 	kept := slog.NewTextHandler(notes{p.logs[part]}, &slog.HandlerOptions{
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
@@ -18,7 +20,7 @@ func (p *Parts) Logger(part string) *slog.Logger {
 			return a
 		},
 	})
-	return slog.New(slog.NewMultiHandler(p.logger.Handler(), kept))
+	return slog.New(clip.Handler(slog.NewMultiHandler(p.logger.Handler(), kept)))
 }
 
 // notes adds each line that is written to it to a log.

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/setpoint-io/setpoint/internal/sampled"
 )
 
 const (
@@ -55,6 +57,8 @@ type Guard struct {
 	users   *cache.LRUExpireCache // by tokenKey: *authenticationv1.UserInfo, nil of one that the servers do not know
 	access  *cache.LRUExpireCache // by accessKey: bool
 	reviews chan struct{}
+	// failures chooses which clients are logged that could not be looked up.
+	failures sampled.Sampler
 }
 
 // tokenKey is a token's hash.
@@ -123,7 +127,9 @@ var (
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	refused, ok := errors.AsType[*refusal](err)
 	if !ok { // the servers do not answer
-		g.Logger.Warn("a client of this node could not be looked up", "path", r.URL.Path, "err", err)
+		if skipped, tell := g.failures.Tell(sampled.Source(r.RemoteAddr), time.Now()); tell {
+			g.Logger.Warn("a client of this node could not be looked up", "path", r.URL.Path, "err", err, "skipped", skipped)
+		}
 		refused = &refusal{http.StatusInternalServerError, "the servers could not be asked who this is"}
 	}
 	w.Header().Set("Connection", "close") // connections are for those who may ask

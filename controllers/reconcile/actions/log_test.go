@@ -58,6 +58,45 @@ func TestTheOldestLinesGo(t *testing.T) {
 	}
 }
 
+// TestLongTextsAreCut: names of others come from paths and bodies of a megabyte.
+func TestLongTextsAreCut(t *testing.T) {
+	log, long := &Log{}, strings.Repeat("x", 700_000)
+	log.Note(noon, long)
+	log.Add(Line{
+		At: noon, User: long, Verb: long, Object: long, Failure: long, Wanted: Text(long), Observed: Text(long), Loop: long,
+		Cause: Cause{Kind: long, Namespace: long, Name: long, Version: long},
+	})
+	into := make([]Line, 2)
+	log.Read(0, into)
+	for i := range into {
+		if text := string(into[i].Append(nil)); len(text) > 12*textBytesMax || !strings.Contains(text, "…(700,000 bytes)") {
+			t.Errorf("a line of %d bytes: %.100s", len(text), text)
+		}
+	}
+}
+
+// TestAllLinesTogetherAreBounded: before there are LinesMax of them, the bytes of their texts count.
+func TestAllLinesTogetherAreBounded(t *testing.T) {
+	log, long := &Log{}, strings.Repeat("x", noteBytesMax)
+	for i := range 3 * LinesMax {
+		log.Note(noon, long)
+		if log.bytes > BytesMax {
+			t.Fatalf("%d bytes after %d lines", log.bytes, i)
+		}
+	}
+	const kept = BytesMax / noteBytesMax
+	if got := log.next - log.Last(-1); got != kept {
+		t.Errorf("%d lines are kept, want %d", got, kept)
+	}
+	_, _, missed, _ := log.Read(0, make([]Line, 1))
+	for range LinesMax {
+		log.Note(noon, "short")
+	}
+	if got := log.next - log.Last(-1); missed != 3*LinesMax-kept || got != LinesMax || log.bytes != LinesMax*len("short") {
+		t.Errorf("%d were missed; %d short lines of %d bytes", missed, got, log.bytes)
+	}
+}
+
 func TestNobodyNeedsALog(t *testing.T) {
 	var log *Log
 	log.Note(noon, "x")

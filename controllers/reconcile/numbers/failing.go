@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/setpoint-io/setpoint/internal/clip"
 )
 
 const (
@@ -82,11 +84,7 @@ func (f *failing) sorted() []FailingKey {
 	return keys
 }
 
-// clip keeps the beginning of a text, in one line.
-func clip(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= errorBytesMax {
-		return text
-	}
-	return strings.ToValidUTF8(text[:errorBytesMax], "") + "…"
+// inOneLine keeps the beginning of a text.
+func inOneLine(text string) string {
+	return clip.Text(strings.Join(strings.Fields(text), " "), errorBytesMax)
 }

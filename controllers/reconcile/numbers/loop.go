@@ -127,7 +127,7 @@ func (l *Loop) Failed(now time.Time, key string, tries int, next time.Time, err 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.failing.add(now, FailingKey{Key: key, Tries: tries, Next: timeOrNil(next), Error: clip(err.Error()), At: now})
+	return l.failing.add(now, FailingKey{Key: key, Tries: tries, Next: timeOrNil(next), Error: inOneLine(err.Error()), At: now})
 }
 
 // Succeeded forgets that a key failed. The key is asked for its name only if some fail.

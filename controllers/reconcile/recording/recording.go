@@ -19,12 +19,16 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
+	"github.com/setpoint-io/setpoint/internal/clip"
 )
 
 const (
 	// eventsMax is how many events wait to be sent; of more, the new ones are dropped and counted. It is less than what the broadcaster
 	// keeps, which drops without a word.
 	eventsMax = 900
+	// messageBytesMax is how much of a message is sent, and kept to find those alike: errors in it may repeat a whole object. With the
+	// mark it is within the 1,024 bytes of events.k8s.io.
+	messageBytesMax = 1000
 	// eventTries is how often an event is sent that no answer came for, eventRetryInterval the pause between.
 	eventTries         = 12
 	eventRetryInterval = 10 * time.Second
@@ -70,6 +74,7 @@ func (s *sender) send(event *corev1.Event) {
 	made := *event                                      // the correlator changes it
 	made.FirstTimestamp = metav1.NewTime(s.clock.Now()) // client-go's recorders go by the process's time
 	made.LastTimestamp = made.FirstTimestamp
+	made.Message = clip.Text(made.Message, messageBytesMax)
 	result, err := s.correlator.EventCorrelate(&made)
 	if err != nil {
 		s.refused(event, err)

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-io/setpoint/internal/clip"
+	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -24,6 +26,17 @@ const Path = "/setpoint.v1.JoinService/Join"
 
 // bodyMaxBytes bounds a request; a real one has about 1 KiB.
 const bodyMaxBytes = 64 << 10
+
+const (
+	// joinsMax is how many requests are judged at the same time; more wait, up to judgeTimeout from their beginning, and get 429 then.
+	joinsMax     = 16
+	judgeTimeout = 10 * time.Second
+	// bodyTimeout is how long a body may take to arrive: until then it keeps nobody waiting.
+	bodyTimeout = 10 * time.Second
+)
+
+// nameBytesMax is how much of a name is logged: more than any node's has.
+const nameBytesMax = 256
 
 // request and response are what travels. The field names are part of the protocol.
 type request struct {
@@ -64,12 +77,16 @@ type HandlerConfig struct {
 type handler struct {
 	config HandlerConfig
 	log    *slog.Logger
+	// refusals chooses which refusals are logged: anybody can make them.
+	refusals sampled.Sampler
+	// seats has an entry for each request that is judged now.
+	seats chan struct{}
 }
 
 // NewHandler returns the server's side. It needs no authentication in front of it, and
 // a listener that verifies the certificates it is shown (trust.Live.ServerConfig).
 func NewHandler(config HandlerConfig) http.Handler {
-	h := &handler{config: config, log: config.Logger}
+	h := &handler{config: config, log: config.Logger, seats: make(chan struct{}, joinsMax)}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -80,7 +97,9 @@ func NewHandler(config HandlerConfig) http.Handler {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, node, err := h.join(w, r)
 	if err != nil {
-		h.log.Warn("a machine may not join", "node", node, "address", r.RemoteAddr, "err", err)
+		if skipped, tell := h.refusals.Tell(sampled.Source(r.RemoteAddr), time.Now()); tell {
+			h.log.Warn("a machine may not join", "node", clip.Text(node, nameBytesMax), "address", r.RemoteAddr, "err", err, "skipped", skipped)
+		}
 		writeStatus(w, err)
 		return
 	}
@@ -92,12 +111,29 @@ func (h *handler) join(w http.ResponseWriter, r *http.Request) (answer response,
 	if r.Method != http.MethodPost {
 		return answer, "", newRefusal(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "only POST is answered here")
 	}
-	var asked request
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyMaxBytes)).Decode(&asked); err != nil {
+	asked, err := read(w, r)
+	if err != nil {
 		return answer, "", apierrors.NewBadRequest("the body is not a join request in JSON of at most 64 KiB: " + err.Error())
 	}
-	answer, err = h.certify(r, &asked)
+	ctx, cancel := context.WithTimeout(r.Context(), judgeTimeout)
+	defer cancel()
+	select {
+	case h.seats <- struct{}{}:
+		defer func() { <-h.seats }()
+	case <-ctx.Done():
+		return answer, asked.NodeName, apierrors.NewTooManyRequestsError("too many machines join at this moment: try again")
+	}
+	answer, err = h.certify(r.WithContext(ctx), asked)
 	return answer, asked.NodeName, err
+}
+
+// read reads the body.
+func read(w http.ResponseWriter, r *http.Request) (*request, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // of a connection that has none, the context ends the request
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	asked := &request{}
+	return asked, json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyMaxBytes)).Decode(asked)
 }
 
 // certify judges the token before anything that costs more than a look.
