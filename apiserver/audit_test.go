@@ -211,11 +211,12 @@ func TestWatchesAreAuditedWhenTheyBegin(t *testing.T) {
 	w.Stop()
 }
 
-// TestPartsAreNotAudited among each other, but what people ask of them is.
+// TestPartsAreNotAudited among each other, but what people ask of them is, and what somebody asks as another.
 func TestPartsAreNotAudited(t *testing.T) {
 	fine := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	noJane := func(u user.Info) bool { return u.GetName() != "jane" }
-	server, recorded := newAuditedServer(t, wholeAnswers, Service{Prefix: "/part/", Handler: fine}, Service{Prefix: "/backup/", Handler: fine, Allow: noJane, Audited: true})
+	server, recorded := newAuditedServer(t, wholeAnswers,
+		Service{Prefix: "/part/", Handler: fine, Allow: noJane, Traffic: Parts}, Service{Prefix: "/backup/", Handler: fine, Allow: noJane, Traffic: Streams})
 	call{path: "/part/x"}.do(t, server)
 	if e := recorded.take(); len(e) > 0 {
 		t.Errorf("%s", inJSON(e))
@@ -225,9 +226,12 @@ func TestPartsAreNotAudited(t *testing.T) {
 	if len(started) == 0 || started[0].RequestURI != "/backup/x" || started[0].User.Username != "admin" {
 		t.Errorf("%s", inJSON(started))
 	}
-	call{path: "/backup/x", as: &user.DefaultInfo{Name: "jane"}}.do(t, server)
-	refused := recorded.take()
-	if len(refused) == 0 || refused[len(refused)-1].ResponseStatus.Code != http.StatusForbidden {
-		t.Errorf("who is refused: %s", inJSON(refused))
+	for _, path := range []string{"/backup/x", "/part/x"} {
+		call{path: path, as: &user.DefaultInfo{Name: "jane"}}.do(t, server)
+		refused := recorded.take()
+		if len(refused) == 0 || refused[len(refused)-1].ResponseStatus.Code != http.StatusForbidden ||
+			refused[len(refused)-1].Annotations["authorization.k8s.io/decision"] != "forbid" {
+			t.Errorf("%s: who is refused: %s", path, inJSON(refused))
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,10 +28,11 @@ const privateHeaderPrefix = "Setpoint-"
 func (s *Server) newChain(route http.Handler) http.Handler {
 	h := s.withWritten(s.withAuthorization(route))
 	h = s.withShares(h)
+	h = s.withServices(h)
 	h = s.withFairness(h)
 	h = s.withImpersonation(h)
 	h = s.withAudit(h)
-	h = s.withServices(h)
+	h = s.withTraffic(h)
 	h = s.withEntry(h)
 	h = withoutPrivateHeaders(h)
 	return s.withRecovery(h)
@@ -59,44 +59,6 @@ func (s *Server) withFairness(next http.Handler) http.Handler {
 	})
 }
 
-// withServices hands requests of the parts among each other to their service.
-func (s *Server) withServices(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		service := s.service(r.URL.Path)
-		if service == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		service.Handler.ServeHTTP(w, r)
-	})
-}
-
-// guarded are the services behind the judgement of their callers, and recorded if they
-// want to be: also who is refused.
-func (s *Server) guarded(services []Service) []Service {
-	all := slices.Clone(services)
-	for i := range all {
-		all[i].Handler = guard(services[i])
-		if all[i].Audited {
-			all[i].Handler = s.withAudit(all[i].Handler)
-		}
-	}
-	return all
-}
-
-func guard(service Service) http.Handler {
-	if service.Allow == nil {
-		return service.Handler
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if u, ok := request.UserFrom(r.Context()); !ok || !service.Allow(u) {
-			http.Error(w, "this service is for other parts of the control plane only", http.StatusForbidden)
-			return
-		}
-		service.Handler.ServeHTTP(w, r)
-	})
-}
-
 // withAudit records requests as the policy says. Without a log it costs nothing.
 func (s *Server) withAudit(next http.Handler) http.Handler {
 	if s.config.Audit == nil {
@@ -115,7 +77,11 @@ func (s *Server) longRunning(r *http.Request, info *request.RequestInfo) bool {
 	case "log", "exec", "attach", "portforward", "proxy":
 		return true
 	}
-	return !info.IsResourceRequest && s.service(r.URL.Path) != nil
+	if info.IsResourceRequest {
+		return false
+	}
+	service := s.service(r.URL.Path)
+	return service != nil && service.Traffic != Calls
 }
 
 // withReadDeadline ends the reading of a body with the request.

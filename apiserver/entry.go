@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -203,11 +204,14 @@ func hasPrefixFold(name, prefix string) bool {
 func (s *Server) withImpersonation(next http.Handler) http.Handler {
 	impersonate := impersonation.WithConstrainedImpersonation(next, s.config.Authorizer, s.codecs)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if impersonates(r.Header) {
+		switch {
+		case !impersonates(r.Header):
+			next.ServeHTTP(w, r)
+		case impersonationBytes(r.Header) > impersonationBytesMax:
+			s.refuse(w, r, apierrors.NewBadRequest(fmt.Sprintf("the headers %s* have more than %d KiB", impersonationPrefix, impersonationBytesMax>>10)))
+		default:
 			impersonate.ServeHTTP(w, r)
-			return
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 
@@ -230,8 +234,24 @@ func (s *Server) withAuthorization(next http.Handler) http.Handler {
 	})
 }
 
-// impersonationPrefix begins all headers that ask to act as another.
-const impersonationPrefix = "Impersonate-"
+const (
+	// impersonationPrefix begins all headers that ask to act as another.
+	impersonationPrefix = "Impersonate-"
+	// impersonationBytesMax is how long they may be together: upstream's filter remembers for 10 s whom somebody acted as.
+	impersonationBytesMax = 64 << 10
+)
+
+func impersonationBytes(h http.Header) (bytes int) {
+	for name, values := range h {
+		if hasPrefixFold(name, impersonationPrefix) {
+			bytes += len(name)
+			for _, value := range values {
+				bytes += len(value)
+			}
+		}
+	}
+	return bytes
+}
 
 func impersonates(h http.Header) bool {
 	for name := range h {

@@ -23,9 +23,8 @@ import (
 
 // upstreamChain is the chain of upstream's own filters.
 func upstreamChain(s *Server, route http.Handler) http.Handler {
-	h := filters.WithAuthorization(route, s.config.Authorizer, s.codecs)
+	h := s.withServices(filters.WithAuthorization(route, s.config.Authorizer, s.codecs))
 	h = impersonation.WithConstrainedImpersonation(h, s.config.Authorizer, s.codecs)
-	h = s.withServices(h)
 	h = filters.WithAuthentication(h, s.authenticator(), filters.Unauthorized(s.codecs), nil, nil)
 	h = filters.WithRequestDeadline(h, nil, nil, s.longRunning, s.codecs, requestTimeout)
 	h = filters.WithWarningRecorder(h)

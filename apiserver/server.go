@@ -19,7 +19,6 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -95,17 +94,6 @@ type Elsewhere interface {
 	CatchUp(ctx context.Context) error
 }
 
-// Service is an endpoint outside the Kubernetes API.
-type Service struct {
-	// Prefix is the path it lives under, such as "/setpoint.v1.Session/".
-	Prefix  string
-	Handler http.Handler
-	// Allow judges the caller. Nil lets everybody in: the service checks its own credentials.
-	Allow func(u user.Info) bool
-	// Audited services are recorded: those that people call, not the parts all the time.
-	Audited bool
-}
-
 // Server answers requests. It is safe for concurrent use.
 type Server struct {
 	config    Config
@@ -118,7 +106,6 @@ type Server struct {
 func New(config Config) (*Server, error) {
 	s := &Server{config: config, codecs: NewCodecs(config.Scheme)}
 	s.config.Shares = cmp.Or(config.Shares, NewShares())
-	s.config.Services = s.guarded(config.Services)
 	var err error
 	s.endpoints, err = rest.NewEndpoints(rest.Config{
 		Kinds: config.Kinds, Scheme: config.Scheme, Codecs: s.codecs, Storage: config.Storage, Kubelets: config.Kubelets, Servers: config.Servers,
@@ -208,16 +195,6 @@ func unserved(code int) error {
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	responsewriters.ErrorNegotiated(err, s.codecs, schema.GroupVersion{Version: "v1"}, w, r)
-}
-
-// service returns the service that a path belongs to.
-func (s *Server) service(path string) *Service {
-	for i := range s.config.Services {
-		if strings.HasPrefix(path, s.config.Services[i].Prefix) {
-			return &s.config.Services[i]
-		}
-	}
-	return nil
 }
 
 // requestTimeout bounds every request that is no watch, log or stream.

@@ -246,7 +246,7 @@ func (a *api) audit() apiserver.Audit {
 // services are what the parts say to each other on the API's port.
 func (a *api) services(client kubernetes.Interface) []apiserver.Service {
 	pattern, handler := a.config.log.Handler()
-	services := []apiserver.Service{{Prefix: pattern, Handler: handler, Allow: auth.IsServer}, a.joinService(client)}
+	services := []apiserver.Service{{Prefix: pattern, Handler: handler, Allow: auth.IsServer, Traffic: apiserver.Parts}, a.joinService(client)}
 	services = append(services, a.admin.Services()...)
 	services = append(services, a.config.parts.Services()...)
 	return append(services, a.config.liveness.Services()...)

@@ -16,7 +16,8 @@ import (
 // joinService certifies machines that join and nodes that renew.
 func (a *api) joinService(client kubernetes.Interface) apiserver.Service {
 	tokens := auth.NewBootstrapTokens(a.storage)
-	return apiserver.Service{Prefix: join.Path, Handler: join.NewHandler(join.HandlerConfig{
+	// It has seats of its own: those of clients without a name are anybody's.
+	return apiserver.Service{Prefix: join.Path, Traffic: apiserver.Streams, Handler: join.NewHandler(join.HandlerConfig{
 		Authority: a.config.Trust.CA, Serving: a.config.identity.nodeServing, GossipKey: a.config.Trust.GossipKey,
 		Services: a.config.PodNetwork.ServiceRanges(),
 		Admits: func(ctx context.Context, token trust.Token) (bool, error) {

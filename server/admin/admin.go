@@ -53,15 +53,15 @@ type Admin struct{ config Config }
 // New returns the service.
 func New(c Config) *Admin { return &Admin{config: c} }
 
-// Services are where it is reached. Orders and backups are for administrators.
+// Services are where it is reached. Orders and backups are for administrators, and may take minutes.
 func (a *Admin) Services() []apiserver.Service {
 	return []apiserver.Service{
 		{Prefix: statusPath, Handler: answer(func(*http.Request) any { return a.Status() }), Allow: auth.IsServer},
 		{Prefix: membersPath, Handler: answer(func(r *http.Request) any { return a.members(r.Context()) }), Allow: auth.IsServer},
 		{Prefix: loopsPath, Handler: http.HandlerFunc(a.serveLoops), Allow: auth.IsServer},
-		{Prefix: whyPath, Handler: http.HandlerFunc(a.serveWhy), Allow: mayAsk, Audited: true},
-		{Prefix: changePath, Handler: http.HandlerFunc(a.serveChange), Allow: auth.IsAdmin, Audited: true},
-		{Prefix: backupPath, Handler: a.backupHandler(), Allow: auth.IsAdmin, Audited: true},
+		{Prefix: whyPath, Handler: http.HandlerFunc(a.serveWhy), Allow: mayAsk},
+		{Prefix: changePath, Handler: http.HandlerFunc(a.serveChange), Allow: auth.IsAdmin, Traffic: apiserver.Streams},
+		{Prefix: backupPath, Handler: a.backupHandler(), Allow: auth.IsAdmin, Traffic: apiserver.Streams},
 	}
 }
 

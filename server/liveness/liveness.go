@@ -144,8 +144,8 @@ func (l *Liveness) Services() []apiserver.Service {
 	sessionPrefix, sessions := l.sessions.Handler()
 	digestPrefix, digests := l.exchange.Handler()
 	return []apiserver.Service{
-		{Prefix: sessionPrefix, Handler: sessions, Allow: auth.IsNode},
-		{Prefix: digestPrefix, Handler: digests, Allow: auth.IsServer},
+		{Prefix: sessionPrefix, Handler: sessions, Allow: auth.IsNode, Traffic: apiserver.Parts},
+		{Prefix: digestPrefix, Handler: digests, Allow: auth.IsServer, Traffic: apiserver.Parts},
 	}
 }
 

@@ -69,8 +69,8 @@ func (p *Parts) Report(ctx context.Context) Report {
 // Services are where other servers ask.
 func (p *Parts) Services() []apiserver.Service {
 	return []apiserver.Service{
-		{Prefix: reportPath, Handler: http.HandlerFunc(p.serveReport), Allow: auth.IsServer},
-		{Prefix: logsPath, Handler: http.HandlerFunc(p.serveLogs), Allow: auth.IsServer},
+		{Prefix: reportPath, Handler: http.HandlerFunc(p.serveReport), Allow: auth.IsServer, Traffic: apiserver.Parts},
+		{Prefix: logsPath, Handler: http.HandlerFunc(p.serveLogs), Allow: auth.IsServer, Traffic: apiserver.Parts},
 	}
 }
 
