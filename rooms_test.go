@@ -64,6 +64,7 @@ var rooms = []room{
 	{[]string{"internal/failover"}, "connections to servers, and the choice of a server that answers", []string{"internal/trust"}, "agents and servers reach servers in one way"},
 
 	{[]string{"raftstore"}, "the store's face: Propose, ReadIndex, Watch, Leadership", nil, "does not know Kubernetes, so that a fault in the API cannot damage what is stored"},
+	{[]string{"raftstore/contact"}, "whether this server still has a leader", nil, "requests, watches, sessions and health follow one verdict"},
 	{[]string{"raftstore/replica"}, "raft, files, checksums", []string{"raftstore/command", "raftstore/state"}, "the only importer of hashicorp/raft and bbolt: one package knows what their API really promises"},
 	{[]string{"raftstore/replica/transport"}, "raft's network connections, and the member id that each one calls", nil, "part of the one importer of hashicorp/raft"},
 	{[]string{"raftstore/replica/marks"}, "who a server is and how far its log was committed, apart from the log", nil, "a log that was put back to an earlier state shows no damage, so what was committed is recorded elsewhere too"},

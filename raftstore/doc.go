@@ -5,7 +5,7 @@
 // sessions that make retried writes take effect once, group commit, forwarding of
 // writes and reads to the leader, the comparison of the replicas' states (compare.go), who is a
 // member (founding, joining, coming back, leaving), the early election after the leader
-// was killed, the refusal of writes before most disks are full, feature levels, and what is
+// was killed, whether this server has a leader (contact.go), the refusal of writes before most disks are full, feature levels, and what is
 // done offline: restore and recovery, which begin a new life of the cluster. It is called by apiserver/storage and by the
 // wiring. It may import the packages below it and connectrpc.com/connect; nothing of
 // ours beside, and nothing of Kubernetes.
@@ -16,6 +16,7 @@
 //     the error wraps ErrOutcomeUnknown.
 //   - ReadIndex, on any replica, returns a state with every write that was
 //     acknowledged before the call, by whichever replica.
+//   - Led ends within seconds after this server has lost its leader; then nothing waits for one longer than a second.
 //   - Root, RootAt, WaitRevision and Watch are local and may lag behind.
 //   - Leadership reports Leader only when reads and fenced writes may begin.
 //   - Shutdown hands leadership over and returns after all goroutines ended, or, when

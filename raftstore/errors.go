@@ -1,8 +1,7 @@
 package raftstore
 
 import (
-	"errors"
-
+	"github.com/setpoint-io/setpoint/raftstore/contact"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
@@ -16,8 +15,9 @@ var (
 	// ErrOutcomeUnknown: the command may or may not have taken effect, now or
 	// later. It wraps the reason.
 	ErrOutcomeUnknown = forward.ErrOutcomeUnknown
-	// ErrNoLeader: no leader was found in time. The command did not take effect.
-	ErrNoLeader = errors.New("no leader")
+	// ErrNoLeader: no leader was found in time, or this server is without one; see Store.Led. The command did not
+	// take effect.
+	ErrNoLeader = contact.ErrNoLeader
 	// ErrNotLeader: only the leader can do this, and this replica is not it.
 	ErrNotLeader = replica.ErrNotLeader
 	// ErrUnsafe: the change of membership could cost the quorum, or a live server its

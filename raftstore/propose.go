@@ -61,6 +61,8 @@ func (s *Store) Propose(ctx context.Context, c command.Command) (command.Result,
 // deliver sends a command until it has a result. resent says that an earlier try
 // may have taken effect. Errors are those of Propose.
 func (s *Store) deliver(ctx context.Context, c command.Command) (result command.Result, resent bool, err error) {
+	over, done := s.patience()
+	defer done()
 	for {
 		if err := s.check(); err != nil {
 			return result, resent, outcomeError(resent, err)
@@ -92,6 +94,8 @@ func (s *Store) deliver(ctx context.Context, c command.Command) (result command.
 		select {
 		case <-retry:
 		case <-changed:
+		case <-over:
+			return result, resent, outcomeError(resent, fmt.Errorf("%w (%w)", errLeaderless, err))
 		case <-s.stopping:
 		case <-s.replica.Failing():
 		case <-ctx.Done():

@@ -33,6 +33,8 @@ func (s *Store) ReadIndex(ctx context.Context) (*state.Root, error) {
 
 // readRevision asks until some leader answers.
 func (s *Store) readRevision(ctx context.Context) (revision uint64, err error) {
+	over, done := s.patience()
+	defer done()
 	for {
 		if err := s.check(); err != nil {
 			return 0, err
@@ -50,6 +52,8 @@ func (s *Store) readRevision(ctx context.Context) (revision uint64, err error) {
 		case <-changed:
 		case <-s.stopping:
 		case <-s.replica.Failing():
+		case <-over:
+			return 0, fmt.Errorf("%w (%w)", errLeaderless, err)
 		case <-ctx.Done():
 			return 0, fmt.Errorf("%w: %w (%w)", ErrNoLeader, ctx.Err(), err)
 		}
@@ -124,6 +128,9 @@ func (s *Store) askRevision(int) (uint64, error) {
 	answer, err := s.peers.ReadIndex(ctx, forward.Peer{ID: l.LeaderID, Address: l.LeaderAddress}, word)
 	if err != nil && errors.Is(context.Cause(ctx), ErrNotLeader) {
 		return 0, ErrNotLeader
+	}
+	if err == nil {
+		s.contact.Prove()
 	}
 	if err == nil && answer.Round != 0 {
 		s.seen.Store(&seenRound{term: word.Term, round: answer.Round})

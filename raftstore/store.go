@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/contact"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -37,6 +38,8 @@ type Store struct {
 	local, remote *batcher
 	// confirm asks a quorum whether this replica leads, ask asks the leader.
 	confirm, ask coalescer
+	// contact says whether this server has a leader.
+	contact *contact.Contact
 	// quorum saves confirm its messages; seen is what a follower's words name.
 	quorum quorumProof
 	seen   atomic.Pointer[seenRound]
@@ -89,7 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{cfg: cfg, replica: r, stopping: make(chan struct{}), changing: make(chan struct{}, 1), hungUp: make(chan struct{}, 1),
-		claims: found, compareAsked: make(chan struct{}, 1)}
+		claims: found, compareAsked: make(chan struct{}, 1), contact: contact.New()}
 	s.objectsLimit = cfg.objectsLimit()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.peers = forward.NewClient(cfg.peerClient())
@@ -98,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.remote = newBatcher(s.ctx, s.shipToLeader)
 	s.confirm.fetch, s.ask.fetch = s.confirmRevision, s.askRevision
 	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.compareAnew, s.followDoubts,
-		s.nameCluster, s.raiseLevel, s.followRoom, s.rejoin, s.electEarly, s.followLoss} {
+		s.nameCluster, s.raiseLevel, s.followRoom, s.rejoin, s.electEarly, s.followLoss, s.followContact} {
 		s.children.Go(child)
 	}
 	return s, nil

@@ -60,7 +60,6 @@ func (t *Table) merge(d *sessionpb.Digest) error {
 		return fmt.Errorf("%w: %q", ErrUnknownPeer, d.GetServer())
 	}
 	now := time.Now()
-	p.reached = now
 	if d.GetInstance() == p.instance && d.GetSequence() <= p.sequence {
 		return nil
 	}

@@ -7,8 +7,8 @@ var (
 	ErrNotNode = errors.New("only nodes hold sessions: the caller's certificate is not a node's")
 	// ErrStopping ends the sessions of a server that stops.
 	ErrStopping = errors.New("the server stops: hold the session elsewhere")
-	// ErrIsolated refuses sessions at a server that reaches no majority.
-	ErrIsolated = errors.New("the server reaches no majority of servers: hold the session elsewhere")
+	// ErrNoLeader refuses sessions at a server that has no leader.
+	ErrNoLeader = errors.New("the server has no leader: hold the session elsewhere")
 	// ErrTooMany refuses a session beyond the limit of nodes.
 	ErrTooMany = errors.New("too many nodes hold sessions")
 	// ErrUnknownPeer refuses a digest from a server that is not a peer.

@@ -156,6 +156,9 @@ type host struct {
 	*Table
 	name    string
 	network *network
+	// led ends when lose is called: the server has no leader any more.
+	led     context.Context
+	lose    context.CancelFunc
 	cancel  context.CancelFunc
 	http    *http.Server
 	running sync.WaitGroup
@@ -167,7 +170,8 @@ func (n *network) server(name string, all ...string) *host {
 	logger := slog.New(slog.NewTextHandler(n.t.Output(), nil)).With("server", name)
 	h.Table = NewTable(name, nil)
 	h.among(all...)
-	service := NewService(ServiceConfig{Table: h.Table, Node: callingHost, Logger: logger, GossipAddresses: func() []string {
+	h.led, h.lose = context.WithCancel(n.t.Context())
+	service := NewService(ServiceConfig{Table: h.Table, Led: func() context.Context { return h.led }, Node: callingHost, Logger: logger, GossipAddresses: func() []string {
 		return append(h.GossipAddresses(), name+":7946")
 	}})
 	exchange := NewExchange(ExchangeConfig{Table: h.Table, Logger: logger, View: func() View {

@@ -1,9 +1,6 @@
 package session
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // SetServers takes the present membership. What a removed server has told of its
 // sessions counts as if it had fallen silent.
@@ -19,7 +16,7 @@ func (t *Table) SetServers(servers Servers) {
 	for _, other := range servers.Peers {
 		p := t.peers[other.Name]
 		if p == nil {
-			p = &peer{records: map[string]record{}, reached: time.Now()}
+			p = &peer{records: map[string]record{}}
 			t.peers[other.Name] = p
 		}
 		p.Peer, p.removed = other, false

@@ -21,6 +21,8 @@ const messageLimitBytes = 4 << 10
 // ServiceConfig is the server's side of sessions.
 type ServiceConfig struct {
 	Table *Table
+	// Led ends while this server has no leader; nil: it always has one.
+	Led func() context.Context
 	// Node names the node that calls, by its certificate; false for anybody else.
 	Node func(ctx context.Context) (name string, ok bool)
 	// GossipAddresses are where the servers gossip, for the agents; nil: nowhere.
@@ -47,6 +49,9 @@ type streamKey struct{}
 
 // NewService makes the service; its Run must run.
 func NewService(config ServiceConfig) *Service {
+	if config.Led == nil {
+		config.Led = context.Background
+	}
 	return &Service{config: config, held: map[*stream]struct{}{}}
 }
 
@@ -64,7 +69,7 @@ func (s *Service) Handler() (prefix string, handler http.Handler) {
 	})
 }
 
-// Run sends agents elsewhere when ctx ends or this server is isolated.
+// Run sends agents elsewhere when ctx ends, and while this server has no leader.
 func (s *Service) Run(ctx context.Context) error {
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
@@ -74,8 +79,8 @@ func (s *Service) Run(ctx context.Context) error {
 			s.welcome(ErrStopping)
 			return nil
 		case <-ticker.C:
-			if s.config.Table.isolated(time.Now()) {
-				s.welcome(ErrIsolated)
+			if s.config.Led().Err() != nil {
+				s.welcome(ErrNoLeader)
 			} else {
 				s.welcome(nil)
 			}

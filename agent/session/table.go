@@ -14,9 +14,6 @@ const (
 	nodesLimit = 10_000
 	// sweepInterval is how often deadlines are looked at.
 	sweepInterval = 250 * time.Millisecond
-	// contactLimit is how long a server may be without a majority before it
-	// sends its agents elsewhere.
-	contactLimit = 10 * time.Second
 )
 
 // Opinion is what one server's gossip holds of a node.
@@ -67,7 +64,6 @@ type peer struct {
 	instance string
 	sequence uint64
 	heard    time.Time // zero: never
-	reached  time.Time // when it last answered or called, or the table began
 	records  map[string]record
 	view     View
 }
@@ -208,22 +204,6 @@ func (t *Table) endLocked(node string, how phase, now time.Time) {
 func (t *Table) isCurrent(node string, r record) bool {
 	have := t.own[node]
 	return have.phase == open && have.instance == r.instance && have.counter == r.counter
-}
-
-// isolated reports whether this server has been without a majority for too long.
-func (t *Table) isolated(now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	reached, voters := 0, t.votersLocked()
-	if t.votes {
-		reached++
-	}
-	for _, p := range t.peers {
-		if p.Voter && now.Sub(p.reached) < contactLimit {
-			reached++
-		}
-	}
-	return 2*reached <= voters
 }
 
 // sweep finds what has changed by time alone, and forgets what is old.

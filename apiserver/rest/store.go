@@ -170,7 +170,7 @@ func (s *Store) Watch(ctx context.Context, o *internalversion.ListOptions) (watc
 	return s.table.Watch(ctx, storage.WatchOptions{
 		Selection:       s.selection(ctx, o),
 		ResourceVersion: o.ResourceVersion, SendInitialEvents: o.SendInitialEvents, Bookmarks: o.AllowWatchBookmarks,
-		FirstApart: !takesWholeObjects(ctx),
+		FirstApart: !takesWholeObjects(ctx), Led: true,
 	})
 }
 

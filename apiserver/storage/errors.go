@@ -40,6 +40,8 @@ func unavailable(err error) error {
 		return noSpace(err)
 	case errors.Is(err, command.ErrInvalid):
 		return apierrors.NewBadRequest(err.Error())
+	case errors.Is(err, raftstore.ErrNoLeader) && !errors.Is(err, context.DeadlineExceeded):
+		return noLeader()
 	case errors.Is(err, context.DeadlineExceeded):
 		return apierrors.NewTimeoutError(
 			"the store did not answer in time: is a majority of the servers running?",
@@ -50,6 +52,19 @@ func unavailable(err error) error {
 		unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: unavailableRetryAfterSeconds}
 		return unavailable
 	}
+}
+
+// CauseNoLeader is the cause in the details of a 503 of a server that has no leader: another may have one.
+const CauseNoLeader metav1.CauseType = "NoLeader"
+
+func noLeader() error {
+	const message = "this server has no leader: ask another server; if none has, start more of them, a majority must run"
+	status := apierrors.NewServiceUnavailable(message)
+	status.ErrStatus.Details = &metav1.StatusDetails{
+		RetryAfterSeconds: unavailableRetryAfterSeconds,
+		Causes:            []metav1.StatusCause{{Type: CauseNoLeader, Message: message}},
+	}
+	return status
 }
 
 // reasonNoSpace is the reason beside status 507; Kubernetes has none for it.

@@ -37,6 +37,8 @@ type Log interface {
 	// EventAt returns the change that made a revision, unless it left the ring.
 	EventAt(revision uint64) (watch.Event, bool)
 	Watch(prefix string, after uint64) (*watch.Watcher, error)
+	// Led ends while this replica has no leader, and so may miss changes for as long.
+	Led() context.Context
 }
 
 // Store holds the tables of all kinds.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 
+	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/raftstore/record"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 	ring "github.com/setpoint-io/setpoint/raftstore/watch"
@@ -30,6 +31,9 @@ type WatchOptions struct {
 	// nil means: only if ResourceVersion is "" or "0".
 	SendInitialEvents *bool
 	Bookmarks         bool
+	// Led watches begin and go on only while this replica has a leader: without one it would tell of nothing for ever,
+	// and its clients would not know. They end with an ERROR event, 503.
+	Led bool
 	// Nudged watches, if they send bookmarks, send one whenever Store.Nudge is called.
 	Nudged bool
 	// Plain watches hand out the shared objects themselves, which nobody may change,
@@ -88,6 +92,10 @@ func (w *watcher) streamingList() bool {
 }
 
 func (w *watcher) open(ctx context.Context, revision uint64) (err error) {
+	led := w.table.store.log.Led()
+	if w.options.Led && led.Err() != nil {
+		return unavailable(context.Cause(led))
+	}
 	fromNow := revision == 0
 	noInitial := w.options.SendInitialEvents != nil && !*w.options.SendInitialEvents
 	if fromNow || w.streamingList() {
@@ -121,6 +129,9 @@ func (w *watcher) run(ctx context.Context) {
 	defer w.events.Close()
 	if d := w.table.dynamic; d != nil {
 		defer context.AfterFunc(d.Until, w.cancel)()
+	}
+	if w.options.Led {
+		defer context.AfterFunc(w.table.store.log.Led(), w.events.Close)()
 	}
 	w.bookmarks.schedule(ctx)
 	if w.options.Nudged {
@@ -163,6 +174,8 @@ func (w *watcher) sendNext(ctx context.Context) bool {
 		return w.sendBatch(ctx, events) && w.sendBookmarkIfDue(ctx)
 	case ctx.Err() != nil:
 		return false
+	case errors.Is(err, ring.ErrClosed):
+		return w.fail(ctx, unavailable(raftstore.ErrNoLeader))
 	case errors.Is(err, errCompacted):
 		return w.fail(ctx, expired("the watch fell behind and its history is gone: list again"))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

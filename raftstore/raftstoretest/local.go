@@ -26,6 +26,8 @@ type Store interface {
 	RootAt(revision uint64) (*state.Root, error)
 	// Watch follows changes, or fails with watch.ErrCompacted.
 	Watch(prefix string, after uint64) (*watch.Watcher, error)
+	// Led ends while this replica has no leader.
+	Led() context.Context
 }
 
 var _ Store = (*Local)(nil)
@@ -98,6 +100,9 @@ func (l *Local) EventAt(revision uint64) (watch.Event, bool) { return l.state.Ri
 func (l *Local) Watch(prefix string, after uint64) (*watch.Watcher, error) {
 	return l.state.Ring().Watch(prefix, after)
 }
+
+// Led never ends: a lone replica leads.
+func (l *Local) Led() context.Context { return context.Background() }
 
 // State returns the state machine, for tests that look closer.
 func (l *Local) State() *state.State { return l.state }

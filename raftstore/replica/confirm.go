@@ -44,7 +44,7 @@ func (r *Replica) ConfirmLeader(ctx context.Context, term uint64) error {
 		if now := r.raft.CurrentTerm(); now != term {
 			return fmt.Errorf("%w: term %d has become %d", ErrNotLeader, term, now)
 		}
-		if r.quorumSince(term, start) {
+		if r.QuorumSince(term, start) {
 			return nil
 		}
 	}
@@ -77,9 +77,9 @@ func (r *Replica) VouchedFor(term uint64, member string) bool {
 		r.quorum(func(id raft.ServerID) bool { return id == raft.ServerID(member) })
 }
 
-// quorumSince reports whether most voters took this replica for the leader of the
+// QuorumSince reports whether most voters took this replica for the leader of the
 // term at some time after start.
-func (r *Replica) quorumSince(term uint64, start time.Time) bool {
+func (r *Replica) QuorumSince(term uint64, start time.Time) bool {
 	return r.quorum(func(id raft.ServerID) bool { return r.transport.AcceptedSince(id, term, start) })
 }
 

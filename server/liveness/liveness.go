@@ -46,7 +46,9 @@ type Config struct {
 	// Name and Endpoint are this server's.
 	Name, Endpoint string
 	// Members are the servers of the log now, this one included.
-	Members  func() []Server
+	Members func() []Server
+	// Led ends while this server has no leader; nil: it always has one.
+	Led      func() context.Context
 	Identity *trust.Live
 	// Dial reaches the others; nil: over the network.
 	Dial peers.Dial
@@ -92,7 +94,7 @@ func New(ctx context.Context, c Config) (*Liveness, error) {
 	l.table = session.NewTable(c.Name, l.feed.add)
 	l.table.SetServers(l.servers(c.Members()))
 	l.sessions = session.NewService(session.ServiceConfig{
-		Table: l.table, Node: callingNode, GossipAddresses: l.GossipAddresses, Logger: c.Logger,
+		Table: l.table, Led: c.Led, Node: callingNode, GossipAddresses: l.GossipAddresses, Logger: c.Logger,
 	})
 	l.exchange = session.NewExchange(session.ExchangeConfig{Table: l.table, View: l.view, Logger: c.Logger})
 	l.pool = c.Gossip.Join(gossip.Config{

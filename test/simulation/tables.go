@@ -177,6 +177,9 @@ type tableLog struct {
 
 var _ storage.Log = (*tableLog)(nil)
 
+// Led never ends.
+func (l *tableLog) Led() context.Context { return context.Background() }
+
 func (l *tableLog) interleave() error {
 	l.world.depth++
 	defer func() { l.world.depth-- }()

@@ -1,0 +1,68 @@
+package failover
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// servers answer what the test says of their hosts.
+type servers map[string]int
+
+// RoundTrip answers with the code of the host; 0 is a server that is not reached.
+func (s servers) RoundTrip(r *http.Request) (*http.Response, error) {
+	code := s[r.URL.Host]
+	if code == 0 {
+		return nil, &net.OpError{Op: "dial"}
+	}
+	return &http.Response{StatusCode: code, Request: r, Body: io.NopCloser(strings.NewReader(""))}, nil
+}
+
+// TestWhoCannotServeIsLeft: the next request goes elsewhere, and stays where it is answered.
+func TestWhoCannotServeIsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		codes servers
+		want  []string // where four requests are answered
+	}{
+		"all serve":              {servers{"a": 200, "b": 200, "c": 200}, []string{"a", "a", "a", "a"}},
+		"a refusal is an answer": {servers{"a": 403, "b": 200, "c": 200}, []string{"a", "a", "a", "a"}},
+		"no leader":              {servers{"a": 503, "b": 200, "c": 200}, []string{"a", "b", "b", "b"}},
+		"no leader in time":      {servers{"a": 504, "b": 503, "c": 200}, []string{"a", "b", "c", "c"}},
+		"not reached":            {servers{"a": 0, "b": 503, "c": 200}, []string{"b", "c", "c", "c"}},
+		"nobody has a leader":    {servers{"a": 503, "b": 503, "c": 503}, []string{"a", "b", "c", "a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &Failover{servers: []string{"a", "b", "c"}, transport: c.codes}
+			var got []string
+			for range 4 {
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://any/", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response, err := f.RoundTrip(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = response.Body.Close()
+				got = append(got, response.Request.URL.Host)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("answered by %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestAgentsBeginAtAnyServer: a thousand agents that begin at the same one would leave it together too.
+func TestAgentsBeginAtAnyServer(t *testing.T) {
+	begun := map[uint32]bool{}
+	for range 200 {
+		begun[anyOf(3)] = true
+	}
+	if len(begun) != 3 {
+		t.Errorf("of three servers some are never the first: %v", begun)
+	}
+}

@@ -1,0 +1,82 @@
+package raftstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// contactInterval is how often a read is proved when nobody has asked for one.
+	contactInterval = time.Second
+	// searchInterval is how often the verdict is looked at while no leader is known.
+	searchInterval = 250 * time.Millisecond
+	// lostWait is how long a request waits at a server that is without a leader already: the leader may be back at
+	// any moment, and who is refused asks again after as long.
+	lostWait = time.Second
+)
+
+// Led is a context that ends when this server is without a leader; while it is, one that has ended: reads and writes
+// soon fail then, and whoever follows changes here is not told of any. Its cause is ErrNoLeader.
+func (s *Store) Led() context.Context { return s.contact.Led() }
+
+// Leaderless is why this server cannot serve, or nil. It wraps ErrNoLeader.
+func (s *Store) Leaderless() error {
+	if !s.contact.Lost() {
+		return nil
+	}
+	return errLeaderless
+}
+
+// errLeaderless is what a server without a leader answers.
+var errLeaderless = fmt.Errorf("%w: ask another server, or start more of them if no majority runs", ErrNoLeader)
+
+// patience says until when a request that begins now may wait for a leader: until this server is without one, and if it
+// is already, for lostWait. The function it returns must be called.
+func (s *Store) patience() (over <-chan struct{}, done func()) {
+	if !s.contact.Lost() {
+		return s.Led().Done(), func() {}
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, lostWait)
+	return ctx.Done(), cancel
+}
+
+// followContact keeps the contact until the store ends: it proves a read when there was none for a while, and judges
+// whenever the leadership changes or may have been lost for too long.
+func (s *Store) followContact() {
+	for {
+		l, changed := s.replica.Leadership()
+		if s.contact.Age() >= contactInterval && s.proves(l) {
+			s.contact.Prove()
+		}
+		l, _ = s.replica.Leadership()
+		if s.contact.Judge(l.Ready) {
+			s.cfg.Logger.Warn("without a leader: clients are sent to other servers", "term", l.Term, "known", l.LeaderID)
+		}
+		pause := contactInterval
+		if !l.Ready {
+			pause = searchInterval
+		}
+		select {
+		case <-time.After(pause):
+		case <-changed:
+		case <-s.stopping:
+			return
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// proves reports whether a read can be proved now. A leader has its followers' answers to heartbeats, which
+// come all the time; a follower asks, for no longer than forwardLimit or until the leader is another.
+func (s *Store) proves(l Leadership) bool {
+	switch {
+	case l.Leader:
+		return s.replica.QuorumSince(l.Term, time.Now().Add(-contactInterval))
+	case l.Ready:
+		_, err := s.ask.get(s.ctx)
+		return err == nil
+	}
+	return false
+}
