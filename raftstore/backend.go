@@ -59,7 +59,7 @@ func (b backend) Status() forward.Status {
 		Leader: s.LeaderID, LeaderAddress: s.LeaderAddress, Since: b.store.replica.LeaderSince(),
 		Term: s.Term, Revision: s.Revision,
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
-		LogBytes: s.LogBytes, SyncP99: s.SyncP99, Space: forward.Space{FreeBytes: s.Space.FreeBytes,
+		LogBytes: s.LogBytes, SyncP99: s.SyncP99, SyncSlowest: s.SyncSlowest, Space: forward.Space{FreeBytes: s.Space.FreeBytes,
 			HeadroomBytes: s.Space.HeadroomBytes, Low: s.Space.Low},
 		FeatureLevel: b.store.cfg.FeatureLevel, Life: beginning.Life, Backup: beginning.Backup,
 	}

@@ -32,6 +32,8 @@ type Status struct {
 	LogBytes int64
 	// SyncP99 is the time within which 99 of 100 recent writes were on disk.
 	SyncP99 time.Duration
+	// SyncSlowest is the longest of the last few writes, or of one that is under way.
+	SyncSlowest time.Duration
 	// ApplyMax is the longest that one of the recent entries, or taking a snapshot,
 	// kept the state machine busy.
 	ApplyMax time.Duration
@@ -65,7 +67,7 @@ func (s *Store) Status() Status {
 		LeaderAddress: r.Leadership.LeaderAddress, Term: r.Leadership.Term,
 		Revision: root.Revision, AppliedIndex: root.Index, CommitIndex: r.CommitIndex,
 		LastIndex: r.LastIndex, SnapshotIndex: r.SnapshotIndex,
-		LogBytes: r.LogBytes, SyncP99: r.SyncP99, ApplyMax: r.ApplyMax,
+		LogBytes: r.LogBytes, SyncP99: r.SyncP99, SyncSlowest: r.SyncSlowest, ApplyMax: r.ApplyMax,
 		StepDowns: s.stepDowns.Load(), Elections: r.Leadership.Elections, Space: s.replica.Space(),
 		ObjectsBytes: root.Bytes(), ObjectsLimitBytes: s.objectsLimit, Failure: s.replica.Failed(),
 	}

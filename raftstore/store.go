@@ -101,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.remote = newBatcher(s.ctx, s.shipToLeader)
 	s.confirm.fetch, s.ask.fetch = s.confirmRevision, s.askRevision
 	for _, child := range []func(){s.local.run, s.remote.run, s.compareStates, s.compareAnew, s.followDoubts,
-		s.nameCluster, s.raiseLevel, s.followRoom, s.rejoin, s.electEarly, s.followLoss, s.followContact} {
+		s.nameCluster, s.raiseLevel, s.followRoom, s.rejoin, s.electEarly, s.followLoss, s.followContact, s.followDisk} {
 		s.children.Go(child)
 	}
 	return s, nil

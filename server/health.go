@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,13 +23,13 @@ func (a *api) check(ctx context.Context) error {
 }
 
 // checks are what /readyz asks: "encryption" fails while this server cannot read
-// something, "disk" while this server falls behind because its disk is full, "kms-providers", as upstream's, while a plugin does not work.
+// something, "disk" while this server falls behind because its disk is full or slow, "kms-providers", as upstream's, while a plugin does not work.
 func (a *api) checks() []discovery.Check {
 	checks := []discovery.Check{
 		{
 			Name:  "log",
 			Check: a.checkLog,
-		}, {Name: "disk", Check: a.room().Check}, {Name: "system-objects", Check: a.checkSystem},
+		}, {Name: "disk", Check: a.checkDisk}, {Name: "system-objects", Check: a.checkSystem},
 		{Name: "shutdown", Check: a.config.drain.Check}, {Name: "encryption", Check: a.atRest.Check},
 	}
 	if a.config.Encryption.File != "" {
@@ -48,6 +50,14 @@ func (a *api) checkSystem(context.Context) error {
 		return errNoSystemObjects
 	}
 	return nil
+}
+
+// checkDisk fails while a write has been under way for so long that a leader gives way, and while there is no room.
+func (a *api) checkDisk(ctx context.Context) error {
+	if waits, slow := a.config.log.DiskWaits(); slow {
+		return fmt.Errorf("a write to the disk is not done after %v", waits.Round(time.Millisecond))
+	}
+	return a.room().Check(ctx)
 }
 
 func (a *api) room() diskroom.Room {

@@ -24,6 +24,8 @@ type Status struct {
 	LogBytes                                         int64
 	// SyncP99 is the time within which 99 of 100 recent writes were on disk.
 	SyncP99 time.Duration
+	// SyncSlowest is the longest of the last few writes, or of one that is under way; 0 of an earlier release.
+	SyncSlowest time.Duration
 	// Space is the room on its disk.
 	Space Space
 	// FeatureLevel is the highest that it can apply, 0 of a release before levels.
@@ -47,7 +49,8 @@ func (s Status) toWire() *forwardpb.StatusResponse {
 		Term: s.Term, Revision: s.Revision,
 		AppliedIndex: s.AppliedIndex, LastIndex: s.LastIndex, SnapshotIndex: s.SnapshotIndex,
 		LogBytes: s.LogBytes, SyncP99Microseconds: s.SyncP99.Microseconds(),
-		FreeBytes: s.Space.FreeBytes, HeadroomBytes: s.Space.HeadroomBytes, LowSpace: s.Space.Low,
+		SyncSlowestMicroseconds: s.SyncSlowest.Microseconds(),
+		FreeBytes:               s.Space.FreeBytes, HeadroomBytes: s.Space.HeadroomBytes, LowSpace: s.Space.Low,
 		FeatureLevel: s.FeatureLevel, Life: s.Life, Backup: s.Backup,
 	}
 }
@@ -59,6 +62,7 @@ func statusFromWire(m *forwardpb.StatusResponse) Status {
 		Term: m.GetTerm(), Revision: m.GetRevision(),
 		AppliedIndex: m.GetAppliedIndex(), LastIndex: m.GetLastIndex(), SnapshotIndex: m.GetSnapshotIndex(),
 		LogBytes: m.GetLogBytes(), SyncP99: time.Duration(m.GetSyncP99Microseconds()) * time.Microsecond,
+		SyncSlowest:  time.Duration(m.GetSyncSlowestMicroseconds()) * time.Microsecond,
 		Space:        Space{FreeBytes: m.GetFreeBytes(), HeadroomBytes: m.GetHeadroomBytes(), Low: m.GetLowSpace()},
 		FeatureLevel: m.GetFeatureLevel(), Life: m.GetLife(), Backup: m.GetBackup(),
 	}

@@ -2,6 +2,7 @@ package raftstoretest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,6 +187,11 @@ func (c *Cluster) Name(i int) string { return c.members[i].name }
 
 // Stall makes a server's disk hang until Resume.
 func (c *Cluster) Stall(i int) { c.members[i].disk.Stall() }
+
+// SlowDown sets how long each write of a server's disk takes from the next on; 0 is as long as at the start.
+func (c *Cluster) SlowDown(i int, delay time.Duration) {
+	c.members[i].disk.SetSyncDelay(cmp.Or(delay, syncDelay))
+}
 
 // Resume ends a Stall.
 func (c *Cluster) Resume(i int) { c.members[i].disk.Resume() }

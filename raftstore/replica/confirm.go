@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/setpoint-io/setpoint/raftstore/replica/quorum"
 )
 
 // ConfirmLeader returns nil if this replica led in the given term until some moment during the call, so no
@@ -85,21 +87,5 @@ func (r *Replica) QuorumSince(term uint64, start time.Time) bool {
 
 // quorum asks the members of the newest configuration.
 func (r *Replica) quorum(accepted func(raft.ServerID) bool) bool {
-	return mostVoters(r.raft.GetConfiguration().Configuration().Servers, raft.ServerID(r.id), accepted)
-}
-
-// mostVoters reports whether self, if it has a vote, and the other voters that accepted
-// are most of all voters. Members without a vote prove nothing.
-func mostVoters(servers []raft.Server, self raft.ServerID, accepted func(raft.ServerID) bool) bool {
-	voters, count := 0, 0
-	for _, s := range servers {
-		if s.Suffrage != raft.Voter {
-			continue
-		}
-		voters++
-		if s.ID == self || accepted(s.ID) {
-			count++
-		}
-	}
-	return count > voters/2
+	return quorum.Most(r.raft.GetConfiguration().Configuration().Servers, raft.ServerID(r.id), accepted)
 }

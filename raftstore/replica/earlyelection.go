@@ -43,7 +43,7 @@ func (r *Replica) Succeeded(term uint64) bool { return r.transport.TermHeard() >
 
 // Stand makes a voter, this one or another, stand for election at once, as a leader does that hands over. The
 // others vote for it if its log is complete enough, even if they still follow a leader, so call it only when
-// the majority has lost its leader.
+// the majority has lost its leader, or when that leader gives way.
 func (r *Replica) Stand(id string) error {
 	request := &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{
 		ProtocolVersion: raft.ProtocolVersionMax,

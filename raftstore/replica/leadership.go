@@ -90,7 +90,7 @@ func (t *leadershipTracker) run(ctx context.Context) {
 				t.publish(t.follower())
 			}
 		case term := <-t.barriers:
-			if leads && t.replica.leads(term) {
+			if leads && t.replica.Leads(term) {
 				t.publish(Leadership{Leader: true, Ready: true, Term: term,
 					LeaderID: t.replica.id, LeaderAddress: t.replica.cfg.AdvertiseAddress})
 			}
@@ -103,7 +103,7 @@ func (t *leadershipTracker) run(ctx context.Context) {
 // looks, it may be won after all.
 func (t *leadershipTracker) barrier(ctx context.Context) {
 	term := t.replica.Term()
-	for t.replica.leads(term) {
+	for t.replica.Leads(term) {
 		if t.replica.await(ctx, func() raft.Future { return t.replica.raft.Barrier(0) }) == nil {
 			select {
 			case t.barriers <- term:

@@ -89,6 +89,13 @@ func (m *Memory) Stall() {
 	}
 }
 
+// SetSyncDelay changes SyncDelay while the disk is in use.
+func (m *Memory) SetSyncDelay(delay time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.SyncDelay = delay
+}
+
 // Resume ends a Stall.
 func (m *Memory) Resume() {
 	m.mu.Lock()
@@ -199,18 +206,18 @@ func (h *memoryHandle) StoreLog(l *raft.Log) error { return h.StoreLogs([]*raft.
 
 // StoreLogs implements raft.LogStore.
 func (h *memoryHandle) StoreLogs(logs []*raft.Log) error {
+	var delay time.Duration
 	err := h.with(func(m *Memory) error {
 		for _, l := range logs {
 			m.logs.put(l)
 		}
+		delay = m.SyncDelay
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if h.disk.SyncDelay > 0 {
-		time.Sleep(h.disk.SyncDelay)
-	}
+	time.Sleep(delay)
 	return h.with(func(m *Memory) error {
 		m.durable = logs[len(logs)-1].Index
 		return nil

@@ -43,6 +43,7 @@ type Replica struct {
 	changeMu sync.Mutex
 	space    *spaceWatch
 	applies  latencies.Recent
+	diskSlow chan struct{}
 
 	transport *transport.Transport
 	tracker   *leadershipTracker
@@ -75,7 +76,7 @@ func Open(ctx context.Context, cfg Config) (*Replica, error) {
 		return nil, err
 	}
 	cfg.Timing = cfg.Timing.withDefaults()
-	r := &Replica{cfg: cfg, failing: make(chan struct{}), ended: make(chan struct{}), space: newSpaceWatch()}
+	r := &Replica{cfg: cfg, failing: make(chan struct{}), ended: make(chan struct{}), space: newSpaceWatch(), diskSlow: make(chan struct{}, 1)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.state = state.New(state.Options{RingBytes: cfg.RingBytes, OnComparison: cfg.Compared})
 	r.tracker = newLeadershipTracker(r)
@@ -119,7 +120,7 @@ func (r *Replica) attach(storage *Storage) error {
 	if err := r.openSpace(); err != nil {
 		return err
 	}
-	guard := &diskGuard{fail: r.fail, limit: r.cfg.Timing.DiskStall, relieve: r.space.Relieve}
+	guard := &diskGuard{fail: r.fail, limit: r.cfg.Timing.DiskStall, slow: r.diskSlow, relieve: r.space.Relieve}
 	r.log = newCheckedLog(storage.logs, guard, r.cfg.Timing.SnapshotBytes)
 	r.log.grew, r.log.committed = r.space.Wrote, r.committed
 	r.stable = storage.terms(guard)
@@ -130,7 +131,7 @@ func (r *Replica) attach(storage *Storage) error {
 func (r *Replica) start(id string) error {
 	r.id = id
 	r.transport = transport.New(transport.Config{
-		ID: id, Address: r.cfg.AdvertiseAddress, Dial: r.cfg.Dial, Name: MemberName, Addresses: r.addresses, Leads: r.leads,
+		ID: id, Address: r.cfg.AdvertiseAddress, Dial: r.cfg.Dial, Name: MemberName, Addresses: r.addresses, Leads: r.Leads,
 		Follows: r.follows, IsMember: r.isMember,
 		Introduce: r.introduce, Meet: r.meet, Refuses: r.refuses, Stopped: r.Failed,
 		Logger: r.cfg.Logger, Raft: logbridge.New(r.cfg.Logger),
@@ -300,8 +301,8 @@ func (r *Replica) Failed() error {
 	return nil
 }
 
-// leads reports whether raft leads here in the term.
-func (r *Replica) leads(term uint64) bool {
+// Leads reports whether raft leads here in the term.
+func (r *Replica) Leads(term uint64) bool {
 	instance := r.running.Load()
 	return instance != nil && instance.State() == raft.Leader && instance.CurrentTerm() == term
 }

@@ -18,9 +18,23 @@ type Status struct {
 	LogBytes int64
 	// SyncP99 is the time within which 99 of 100 recent writes were on disk.
 	SyncP99 time.Duration
+	// SyncSlowest is the longest of the last few writes, or of one that is under way.
+	SyncSlowest time.Duration
 	// ApplyMax is the longest that one of the recent entries, or taking a snapshot,
 	// kept the state machine busy.
 	ApplyMax time.Duration
+}
+
+// DiskSlow has a value when a write to disk has taken slowAfter and is not done.
+func (r *Replica) DiskSlow() <-chan struct{} { return r.diskSlow }
+
+// DiskWaits is how long a write to disk has been under way, 0 if none is, and whether that is too long for a leader.
+func (r *Replica) DiskWaits() (time.Duration, bool) {
+	if !r.started() {
+		return 0, false
+	}
+	waits := r.log.guard.writes.Waiting()
+	return waits, waits >= slowAfter
 }
 
 // ServerStatus is one member as this replica sees it.
@@ -41,7 +55,8 @@ func (r *Replica) Status() Status {
 	s := Status{
 		Leadership: leadership, LastIndex: r.raft.LastIndex(), CommitIndex: r.raft.CommitIndex(),
 		SnapshotIndex: snapshotIndex(r.raft), LogBytes: r.cfg.Storage.sizeBytes(), SyncP99: r.log.guard.writes.P99(),
-		ApplyMax: r.applies.Longest(),
+		SyncSlowest: r.log.guard.writes.Slowest(),
+		ApplyMax:    r.applies.Longest(),
 	}
 	s.Servers = r.servers(leadership)
 	return s

@@ -485,6 +485,8 @@ type StatusResponse struct {
 	FreeBytes     int64 `protobuf:"varint,20,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
 	HeadroomBytes int64 `protobuf:"varint,21,opt,name=headroom_bytes,json=headroomBytes,proto3" json:"headroom_bytes,omitempty"`
 	LowSpace      bool  `protobuf:"varint,22,opt,name=low_space,json=lowSpace,proto3" json:"low_space,omitempty"`
+	// The longest of the last few writes to disk, or of one that is under way.
+	SyncSlowestMicroseconds int64 `protobuf:"varint,23,opt,name=sync_slowest_microseconds,json=syncSlowestMicroseconds,proto3" json:"sync_slowest_microseconds,omitempty"`
 	// The highest feature level that the server can apply.
 	FeatureLevel uint64 `protobuf:"varint,30,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`
 	// The life of the cluster that the server's data belong to, and, while it waits to
@@ -649,6 +651,13 @@ func (x *StatusResponse) GetLowSpace() bool {
 		return x.LowSpace
 	}
 	return false
+}
+
+func (x *StatusResponse) GetSyncSlowestMicroseconds() int64 {
+	if x != nil {
+		return x.SyncSlowestMicroseconds
+	}
+	return 0
 }
 
 func (x *StatusResponse) GetFeatureLevel() uint64 {
@@ -1024,7 +1033,7 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\x11ReadIndexResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x12\x14\n" +
 	"\x05round\x18\x02 \x01(\x04R\x05round\"\x0f\n" +
-	"\rStatusRequest\"\x8d\x06\n" +
+	"\rStatusRequest\"\xc9\x06\n" +
 	"\x0eStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -1046,7 +1055,8 @@ const file_raftstore_forward_forwardpb_forward_proto_rawDesc = "" +
 	"\n" +
 	"free_bytes\x18\x14 \x01(\x03R\tfreeBytes\x12%\n" +
 	"\x0eheadroom_bytes\x18\x15 \x01(\x03R\rheadroomBytes\x12\x1b\n" +
-	"\tlow_space\x18\x16 \x01(\bR\blowSpace\x12#\n" +
+	"\tlow_space\x18\x16 \x01(\bR\blowSpace\x12:\n" +
+	"\x19sync_slowest_microseconds\x18\x17 \x01(\x03R\x17syncSlowestMicroseconds\x12#\n" +
 	"\rfeature_level\x18\x1e \x01(\x04R\ffeatureLevel\x12\x12\n" +
 	"\x04life\x18\x1f \x01(\tR\x04life\x12\x16\n" +
 	"\x06backup\x18  \x01(\tR\x06backup\x1a;\n" +

@@ -2,6 +2,7 @@ package latencies
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -25,4 +26,30 @@ func TestTheLastOnesCount(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatIsUnderWayCounts: of thousands that were quick nobody would see that one hangs now.
+func TestWhatIsUnderWayCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d Recent
+		for range 2 * kept {
+			d.Record(time.Millisecond)
+		}
+		first, second := d.Begin(), d.Begin()
+		time.Sleep(3 * time.Second)
+		if d.Waiting() != 3*time.Second || d.Slowest() != 3*time.Second || d.P99() != 3*time.Second {
+			t.Errorf("while it runs: waiting %v, slowest %v, p99 %v", d.Waiting(), d.Slowest(), d.P99())
+		}
+		first()
+		second()
+		if d.Waiting() != 0 || d.Slowest() != 3*time.Second || d.P99() != time.Millisecond {
+			t.Errorf("when it is done: waiting %v, slowest %v, p99 %v", d.Waiting(), d.Slowest(), d.P99())
+		}
+		for range few {
+			d.Record(time.Millisecond)
+		}
+		if d.Slowest() != time.Millisecond {
+			t.Errorf("after a few others: slowest %v", d.Slowest())
+		}
+	})
 }

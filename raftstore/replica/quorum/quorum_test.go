@@ -1,4 +1,4 @@
-package replica
+package quorum
 
 import (
 	"slices"
@@ -35,7 +35,7 @@ func TestOnlyVotersProve(t *testing.T) {
 			servers = append(servers, s)
 		}
 		accepted := func(id raft.ServerID) bool { return slices.Contains([]rune(c.accepted), []rune(id)[0]) }
-		if got := mostVoters(servers, servers[0].ID, accepted); got != c.proved {
+		if got := Most(servers, servers[0].ID, accepted); got != c.proved {
 			t.Errorf("%s: proved = %v", c.name, got)
 		}
 	}
