@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore"
@@ -30,6 +31,7 @@ func TestOneCutLinkLeavesAServerWithoutALeader(t *testing.T) {
 				cutOff, third := others(leader)[0], others(leader)[1]
 				mustPut(t, c.Store(leader), "/k", "v")
 				time.Sleep(time.Minute) // a quiet cluster stays led
+				synctest.Wait()
 				for i := range c.Size() {
 					if err := c.Store(i).Leaderless(); err != nil {
 						t.Fatalf("server %d: %v", i, err)
@@ -68,11 +70,13 @@ func TestLeaderCutOffIsWithoutALeader(t *testing.T) {
 		mustPut(t, c.Store(old), "/k", "v")
 		c.Isolate(old)
 		time.Sleep(noticeMax)
+		synctest.Wait()
 		wantRefused(t, c.Store(old))
 		next := c.Leader(others(old)...)
 		mustPut(t, c.Store(next), "/k", "w")
 		c.Isolate(next)
 		time.Sleep(noticeMax)
+		synctest.Wait()
 		for i := range c.Size() {
 			wantRefused(t, c.Store(i))
 		}

@@ -211,8 +211,8 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	s.liveness, err = liveness.New(ctx, liveness.Config{
-		Name: s.config.Name, Endpoint: s.identity.self.Endpoint, Members: s.clusterServers, Led: s.log.Led, Identity: s.identity.live, Dial: s.config.Dial,
-		Gossip: s.config.Gossip, Key: s.config.Trust.GossipKey, Logger: s.config.Logger,
+		Name: s.config.Name, Endpoint: s.identity.self.Endpoint, Members: s.clusterServers, Led: s.log.Led,
+		Identity: s.identity.live, Dial: s.config.Dial, Gossip: s.config.Gossip, Key: s.config.Trust.GossipKey, Logger: s.config.Logger,
 	})
 	if err != nil {
 		return err
