@@ -109,6 +109,8 @@ type agent struct {
 	volumeStats *volumestats.Keeper
 	// asked counts what is asked of the ports of Ingresses and Gateways.
 	asked *router.Metrics
+	// ingressPorts are those of Ingresses, as they are on this machine.
+	ingressPorts ingressPorts
 	// users are those of the pods with user namespaces.
 	users *userns.Ranges
 	// podNetwork is where pods and Services have their addresses from, once it is known.

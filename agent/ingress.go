@@ -21,7 +21,7 @@ func (a *agent) serveIngresses(
 	}
 	run, err := router.Watch(router.Config{
 		Informers: everywhere, Client: a.Client, Ports: a.Ingress, Gateways: a.Gateways, Opened: opened, Metrics: a.asked, AccessLog: a.AccessLog,
-		Logger: a.Logger,
+		Listening: a.ingressListening(ctx), Logger: a.Logger,
 	})
 	if err != nil {
 		a.Logger.Error("Ingresses are not served", "err", err)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ const PodIsolationProblem corev1.NodeConditionType = "PodIsolationProblem"
 
 // conditions are those of the Node beside upstream's.
 func (a *agent) conditions(ctx context.Context) []corev1.NodeCondition {
-	return append(a.networkConditions(), a.isolationConditions(ctx)...)
+	return slices.Concat(a.networkConditions(), a.ingressConditions(), a.isolationConditions(ctx))
 }
 
 // isolationConditions say which walls the runtime cannot build on this machine; one that tells of none has no condition.

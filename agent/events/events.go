@@ -48,6 +48,7 @@ const (
 	ResizeError                     = "ResizeError"
 	DNSConfigForming                = "DNSConfigForming"
 	UnsupportedCorefile             = "UnsupportedCorefile"
+	IngressPortTaken                = "IngressPortTaken"
 )
 
 // Recorder records events on pods and containers.

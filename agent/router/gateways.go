@@ -99,7 +99,7 @@ func (r *router) open(ctx context.Context, wanted map[int]*gateway.Port) {
 
 func (r *router) openOne(ctx context.Context, number int, secure bool) opened {
 	ctx, cancel := context.WithCancel(ctx)
-	r.listening.Go(func() { r.listen(ctx, number, secure) })
+	r.listening.Go(func() { r.listen(ctx, number, secure, nil) })
 	return opened{secure: secure, close: cancel}
 }
 

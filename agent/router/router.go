@@ -52,6 +52,8 @@ type Config struct {
 	Ports  Ports
 	// Gateways reads the objects of the Gateway API; nil: no Gateways are served.
 	Gateways dynamic.Interface
+	// Listening is told whether a port of Ports is open, at first and when that changes; err says why it is not. Nil: nobody is.
+	Listening func(port int, err error)
 	// Opened is told the ports that are open for Gateways alone, after each change; nil: nobody is.
 	Opened  func(ports []int)
 	Metrics *Metrics
@@ -149,7 +151,7 @@ func (r *router) run(ctx context.Context) {
 	}
 	r.build(ctx) // before anybody asks
 	for port, secure := range r.Ports.byNumber() {
-		children.Go(func() { r.listen(ctx, port, secure) })
+		children.Go(func() { r.listen(ctx, port, secure, r.Listening) })
 	}
 	r.follow(ctx)
 	r.listening.Wait()

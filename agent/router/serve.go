@@ -57,10 +57,13 @@ type router struct {
 	unknown *tls.Certificate
 }
 
-// listen serves one port until ctx ends.
-func (r *router) listen(ctx context.Context, port int, secure bool) {
+// listen serves one port until ctx ends. tell, if it is not nil, learns whether it is open.
+func (r *router) listen(ctx context.Context, port int, secure bool, tell func(int, error)) {
 	for told := ""; ; {
 		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if tell != nil {
+			tell(port, err)
+		}
 		if err == nil {
 			r.serve(ctx, listener, port, secure)
 			return

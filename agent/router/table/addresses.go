@@ -24,7 +24,7 @@ func Addresses(nodes []*corev1.Node) []string {
 
 // Address is where a node serves; "" if it does not, is not ready, or is nil. The address for those outside comes first.
 func Address(node *corev1.Node) string {
-	if node == nil || node.Labels[NodeLabel] == "" || !isReady(node) {
+	if node == nil || node.Labels[NodeLabel] == "" || !has(node, corev1.NodeReady) || has(node, NodeProblem) {
 		return ""
 	}
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeExternalIP, corev1.NodeInternalIP} {
@@ -37,8 +37,8 @@ func Address(node *corev1.Node) string {
 	return ""
 }
 
-func isReady(node *corev1.Node) bool {
+func has(node *corev1.Node, kind corev1.NodeConditionType) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		return c.Type == kind && c.Status == corev1.ConditionTrue
 	})
 }

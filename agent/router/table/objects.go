@@ -54,6 +54,10 @@ func CertificateOf(secret *corev1.Secret) (*tls.Certificate, error) {
 // NodeLabel is on nodes that serve Ingresses; its value is their ports, as PortsLabel writes and PortsOf reads them.
 const NodeLabel = "setpoint.io/ingress"
 
+// NodeProblem is True on a Node where other software has a port of Ingresses: who asks there meets that, so the node's address is none of
+// theirs.
+const NodeProblem corev1.NodeConditionType = "IngressProblem"
+
 // PortsLabel is the value of NodeLabel for these ports: "80-443".
 func PortsLabel(plain, secure int) string { return fmt.Sprintf("%d-%d", plain, secure) }
 
