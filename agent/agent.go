@@ -109,8 +109,8 @@ type agent struct {
 	volumeStats *volumestats.Keeper
 	// asked counts what is asked of the ports of Ingresses and Gateways.
 	asked *router.Metrics
-	// ingressPorts are those of Ingresses, as they are on this machine.
-	ingressPorts ingressPorts
+	// ingressPorts and namePorts are those of Ingresses and of the cluster's DNS that other software has.
+	ingressPorts, namePorts takenPorts
 	// users are those of the pods with user namespaces.
 	users *userns.Ranges
 	// podNetwork is where pods and Services have their addresses from, once it is known.

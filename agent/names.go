@@ -35,7 +35,7 @@ func (a *agent) serveNames(
 		Problem: func(about *corev1.ObjectReference, text string) {
 			recorder.Event(about, corev1.EventTypeWarning, events.UnsupportedCorefile, text)
 		},
-		Logger: a.Logger,
+		Listening: a.namesListening(ctx), Logger: a.Logger,
 	})
 	children.Go(func() { run(ctx) })
 	return func(ctx context.Context) {

@@ -35,7 +35,7 @@ type Network interface {
 	Held() netip.Addr
 }
 
-// Config of Watch; all fields but Kept, Ports and Settled are required.
+// Config of Watch; all fields but Kept, Listening, Ports and Settled are required.
 type Config struct {
 	// Informers are of all namespaces and must not have started.
 	Informers informers.SharedInformerFactory
@@ -52,6 +52,9 @@ type Config struct {
 	Ports Ports
 	// Settled is told, once, that questions are answered from now on, or that others answer them.
 	Settled func()
+	// Listening is told whether a socket is open, by its name ("udp 10.96.0.10:53"), at first and when that changes; err says why it is
+	// not. Any goroutine calls it. Nil: nobody is told.
+	Listening func(socket string, err error)
 	// Problem is told what in the ConfigMap is not honoured.
 	Problem func(about *corev1.ObjectReference, text string)
 	Logger  *slog.Logger
@@ -89,6 +92,9 @@ func newServer(c Config) *server {
 	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, ".")) + "."
 	s := &server{
 		Config: c, changed: make(chan struct{}, 1), waiting: make(chan struct{}, waitingMax), probe: newProbe(), settled: func() {},
+	}
+	if s.Listening == nil {
+		s.Listening = func(string, error) {}
 	}
 	if c.Settled != nil {
 		s.settled = sync.OnceFunc(c.Settled)

@@ -48,8 +48,18 @@ func (s *server) serve(ctx context.Context, at netip.Addr) serving {
 		s.settled()
 	})
 	ctx, cancel := context.WithCancel(ctx)
-	for name, listen := range map[string]func(context.Context, netip.Addr, func()) error{"udp": s.udp, "tcp": s.tcp, "metrics": s.http} {
-		children.Go(func() { s.keep(ctx, name, func() error { return listen(ctx, at, began) }) })
+	for _, l := range []struct {
+		protocol string
+		port     uint16
+		listen   func(context.Context, string, func()) error
+	}{
+		{"udp", s.Ports.DNS, func(ctx context.Context, address string, open func()) error { return s.udp(ctx, address, open, began) }},
+		{"tcp", s.Ports.DNS, s.tcp}, {"tcp", s.Ports.Metrics, s.http},
+	} {
+		address := netip.AddrPortFrom(at, l.port).String()
+		socket := l.protocol + " " + address
+		open := func() { s.Listening(socket, nil) }
+		children.Go(func() { s.keep(ctx, socket, func() error { return l.listen(ctx, address, open) }) })
 	}
 	return serving{at, ready, func() {
 		cancel()
@@ -58,32 +68,36 @@ func (s *server) serve(ctx context.Context, at netip.Addr) serving {
 }
 
 // keep listens until ctx ends. A port may be taken now and free later.
-func (s *server) keep(ctx context.Context, protocol string, listen func() error) {
+func (s *server) keep(ctx context.Context, socket string, listen func() error) {
 	for {
 		err := listen()
 		if ctx.Err() != nil {
+			s.Listening(socket, nil) // the next one may have another address
 			return
 		}
-		s.Logger.Warn("the DNS of the cluster does not listen", "protocol", protocol, "err", err)
+		s.Listening(socket, err)
+		s.Logger.Warn("the DNS of the cluster does not listen", "socket", socket, "err", err)
 		if !wait.For(ctx, retryInterval) {
 			return
 		}
 	}
 }
 
-func (s *server) udp(ctx context.Context, at netip.Addr, began func()) error {
-	conn, err := net.ListenPacket("udp", netip.AddrPortFrom(at, s.Ports.DNS).String())
+func (s *server) udp(ctx context.Context, address string, open, began func()) error {
+	conn, err := net.ListenPacket("udp", address)
 	if err != nil {
 		return err
 	}
+	open()
 	return s.answerOn(ctx, &dns.Server{PacketConn: conn, UDPSize: questionBytesMax}, conn, began)
 }
 
-func (s *server) tcp(ctx context.Context, at netip.Addr, _ func()) error {
-	listener, err := net.Listen("tcp", netip.AddrPortFrom(at, s.Ports.DNS).String())
+func (s *server) tcp(ctx context.Context, address string, open func()) error {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
+	open()
 	listener = netutil.LimitListener(listener, connectionsMax)
 	return s.answerOn(ctx, &dns.Server{
 		Listener: listener, ReadTimeout: readMax, WriteTimeout: readMax, MaxTCPQueries: questionsMax,
@@ -120,11 +134,12 @@ func (s *server) answerOn(ctx context.Context, on *dns.Server, socket interface{
 }
 
 // http shows the metrics.
-func (s *server) http(ctx context.Context, at netip.Addr, _ func()) error {
-	listener, err := net.Listen("tcp", netip.AddrPortFrom(at, s.Ports.Metrics).String())
+func (s *server) http(ctx context.Context, address string, open func()) error {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
+	open()
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.metrics.handler())
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: readMax, ReadTimeout: readMax, IdleTimeout: idleMax, MaxHeaderBytes: questionBytesMax}

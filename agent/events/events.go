@@ -49,6 +49,7 @@ const (
 	DNSConfigForming                = "DNSConfigForming"
 	UnsupportedCorefile             = "UnsupportedCorefile"
 	IngressPortTaken                = "IngressPortTaken"
+	DNSPortTaken                    = "DNSPortTaken"
 )
 
 // Recorder records events on pods and containers.

@@ -11,7 +11,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
@@ -56,7 +55,7 @@ func TestStatusAndEvents(t *testing.T) {
 		reconciletest.Add(w, node("silent", "10.0.0.3", "", "80-443", corev1.ConditionUnknown))
 		reconciletest.Add(w, node("other", "10.0.0.4", "", "", corev1.ConditionTrue))
 		taken := node("taken", "10.0.0.5", "", "80-443", corev1.ConditionTrue) // another program answers there
-		taken.Status.Conditions = append(taken.Status.Conditions, corev1.NodeCondition{Type: table.NodeProblem, Status: corev1.ConditionTrue})
+		taken.Status.Conditions = append(taken.Status.Conditions, corev1.NodeCondition{Type: "IngressProblem", Status: corev1.ConditionTrue})
 		reconciletest.Add(w, taken)
 		w.Settle()
 		class, err := w.Client.NetworkingV1().IngressClasses().Get(t.Context(), ClassName, metav1.GetOptions{})
