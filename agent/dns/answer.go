@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -12,12 +13,13 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/dns/corefile"
 	"github.com/setpoint-io/setpoint/agent/dns/records"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // Limits of answers.
 const (
-	// waitingMax is how many questions may wait for other servers; further ones are refused.
-	waitingMax = 4096
+	// waitingMax is how many questions may wait for other servers, waitingEach how many of one client; further ones are refused.
+	waitingMax, waitingEach = 4096, 1024
 	// aliasesMax is how many names an ExternalName may lead through within the cluster.
 	aliasesMax = 8
 	// Sizes of answers by UDP, in bytes: of clients that say nothing, and the most that passes any network whole.
@@ -28,7 +30,7 @@ const (
 // handle answers one question; the library has seen that there is one.
 func (s *server) handle(ctx context.Context, w dns.ResponseWriter, asked *dns.Msg) {
 	begun := time.Now()
-	reply := s.reply(ctx, asked)
+	reply := s.reply(context.WithValue(ctx, clientKey{}, clientOf(w)), asked)
 	protocol := "udp"
 	size := plainBytes
 	if _, ok := w.RemoteAddr().(*net.TCPAddr); ok {
@@ -41,6 +43,16 @@ func (s *server) handle(ctx context.Context, w dns.ResponseWriter, asked *dns.Ms
 	reply.Compress = true
 	s.metrics.count(protocol, asked.Question[0].Qtype, reply.Rcode, time.Since(begun))
 	_ = w.WriteMsg(reply) // a client that is gone needs no answer
+}
+
+// clientKey finds who asks, by the address alone: each pod has its own.
+type clientKey struct{}
+
+func clientOf(w dns.ResponseWriter) string {
+	if at, err := netip.ParseAddrPort(w.RemoteAddr().String()); err == nil {
+		return at.Addr().Unmap().String()
+	}
+	return ""
 }
 
 // reply is the whole answer, however large.
@@ -153,21 +165,21 @@ func rotated(all []dns.RR) []dns.RR {
 
 // forward asks other servers. What they say of their own authority and options is left out.
 func (s *server) forward(ctx context.Context, reply *dns.Msg, q dns.Question, block *corefile.Block) {
-	select {
-	case s.waiting <- struct{}{}:
-		defer func() { <-s.waiting }()
-	default:
+	client, _ := ctx.Value(clientKey{}).(string)
+	leave, err := s.waiting.Enter(shares.Holder{Name: "client " + client})
+	if err != nil {
 		s.metrics.forwarded.Busy.Add(1)
 		reply.Answer, reply.Rcode = nil, dns.RcodeRefused
 		return
 	}
+	defer leave()
 	to := s.routes.Load().forwarder(block, strings.ToLower(q.Name))
 	if to == nil {
 		reply.Rcode = dns.RcodeRefused
 		return
 	}
 	opt := reply.IsEdns0()
-	got, err := to.Ask(ctx, q, opt != nil && opt.Do())
+	got, err := to.Ask(ctx, client, q, opt != nil && opt.Do())
 	if err != nil {
 		s.Logger.Debug("no server answers", "name", q.Name, "err", err)
 		reply.Answer, reply.Rcode = nil, dns.RcodeServerFailure

@@ -18,6 +18,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/dns/records"
 	"github.com/setpoint-io/setpoint/internal/clusterdns"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 const (
@@ -74,7 +75,7 @@ type server struct {
 	zone    atomic.Pointer[records.Zone] // set before anything listens
 	routes  atomic.Pointer[routes]
 	configs informers.SharedInformerFactory
-	waiting chan struct{} // seats for questions to other servers
+	waiting *shares.Places // of questions to other servers
 	metrics *metrics
 	probe   probe
 	told    map[string]bool // problems of the ConfigMap in force
@@ -91,7 +92,8 @@ func newServer(c Config) *server {
 	}
 	c.Domain = strings.ToLower(strings.TrimSuffix(c.Domain, ".")) + "."
 	s := &server{
-		Config: c, changed: make(chan struct{}, 1), waiting: make(chan struct{}, waitingMax), probe: newProbe(), settled: func() {},
+		Config: c, changed: make(chan struct{}, 1), probe: newProbe(), settled: func() {},
+		waiting: shares.New("questions to other servers", shares.Limits{All: waitingMax, Each: waitingEach}),
 	}
 	if s.Listening == nil {
 		s.Listening = func(string, error) {}

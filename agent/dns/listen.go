@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"golang.org/x/net/netutil"
 
 	"github.com/setpoint-io/setpoint/agent/dns/records"
 	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/internal/strangers"
 )
 
 // Limits of the listeners.
 const (
-	// connectionsMax is how many TCP connections are served; further ones wait in the kernel.
+	// connectionsMax is how many TCP connections are served. Beyond it the oldest of the same client goes, if that has half of them.
 	connectionsMax = 256
 	// idleMax ends connections that ask nothing, questionsMax those that ask too long.
 	idleMax      = 8 * time.Second
@@ -98,7 +98,7 @@ func (s *server) tcp(ctx context.Context, address string, open func()) error {
 		return err
 	}
 	open()
-	listener = netutil.LimitListener(listener, connectionsMax)
+	listener = strangers.NewDoor(connectionsMax).Listener(listener)
 	return s.answerOn(ctx, &dns.Server{
 		Listener: listener, ReadTimeout: readMax, WriteTimeout: readMax, MaxTCPQueries: questionsMax,
 		IdleTimeout: func() time.Duration { return idleMax },
@@ -144,7 +144,7 @@ func (s *server) http(ctx context.Context, address string, open func()) error {
 	mux.Handle("GET /metrics", s.metrics.handler())
 	web := &http.Server{Handler: mux, ReadHeaderTimeout: readMax, ReadTimeout: readMax, IdleTimeout: idleMax, MaxHeaderBytes: questionBytesMax}
 	defer context.AfterFunc(ctx, func() { web.Close() })()
-	err = web.Serve(netutil.LimitListener(listener, connectionsMax))
+	err = web.Serve(strangers.NewDoor(connectionsMax).Listener(listener))
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

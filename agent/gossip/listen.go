@@ -15,7 +15,13 @@ func (p *Pool) listen(c *memberlist.Config) (err error) {
 	if c.BindPort != 0 && c.Transport == nil && taken(c.BindAddr, c.BindPort) {
 		c.BindPort, c.AdvertisePort = 0, 0
 	}
+	if c.Transport == nil {
+		if c.Transport, err = newGuarded(c); err != nil {
+			return err
+		}
+	}
 	if p.list, err = memberlist.Create(c); err != nil {
+		_ = c.Transport.Shutdown() // it is of no use
 		return err
 	}
 	if _, wanted, _ := splitAddress(p.config.BindAddr); wanted != 0 && c.BindPort != wanted {

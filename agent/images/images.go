@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/backoff"
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/images/credentials"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // Waiting reasons of a container whose image is not there.
@@ -60,7 +61,7 @@ type Config struct {
 // Puller pulls images for all pods of a node. It is safe for concurrent use.
 type Puller struct {
 	Config
-	slots chan struct{}
+	turns *shares.Turns
 
 	mu       sync.Mutex
 	failures map[key]*failure
@@ -80,8 +81,14 @@ type failure struct {
 
 // New returns a Puller.
 func New(cfg Config) *Puller {
-	return &Puller{Config: cfg, slots: make(chan struct{}, cmp.Or(cfg.PullsMax, DefaultPullsMax)),
+	cfg.PullsMax = cmp.Or(cfg.PullsMax, DefaultPullsMax)
+	return &Puller{Config: cfg, turns: shares.NewTurns(pullLimits(cfg.PullsMax)),
 		failures: map[key]*failure{}, pulling: map[string]chan struct{}{}}
+}
+
+// pullLimits leave one pull to other namespaces, if there are several: a registry that gives a byte now and then keeps its pulls for long.
+func pullLimits(most int) shares.Limits {
+	return shares.Limits{All: most, Factor: most - 1, Privileged: most}
 }
 
 // Ensure returns the runtime's reference of c's image, pulling it if the policy
@@ -249,7 +256,7 @@ func (p *Puller) download(
 	image string,
 	sandbox *runtimeapi.PodSandboxConfig,
 ) (began time.Time, by *grant, err error) {
-	release, err := p.enter(ctx, image)
+	release, err := p.enter(ctx, pod.Namespace, image)
 	if err != nil {
 		return time.Now(), nil, err
 	}
@@ -269,29 +276,30 @@ func (p *Puller) download(
 	return began, nil, err
 }
 
-// enter lets one pull of an image run at a time, and PullsMax in all.
-func (p *Puller) enter(ctx context.Context, image string) (release func(), err error) {
+// enter lets one pull of an image run at a time, and PullsMax in all. Who waits for another pull of his image holds no place, and who waits
+// for a place keeps nobody from the image.
+func (p *Puller) enter(ctx context.Context, namespace, image string) (release func(), err error) {
+	tenant := shares.Namespace(namespace)
+	tenant.Privileged = tenant.Privileged && p.PullsMax > 1 // one at a time means everybody's
 	for {
+		leave, err := p.turns.Wait(ctx, tenant)
+		if err != nil {
+			return nil, err
+		}
 		p.mu.Lock()
 		other := p.pulling[image]
 		if other == nil {
 			p.pulling[image] = make(chan struct{})
 			p.mu.Unlock()
-			break
+			return func() { leave(); p.leave(image) }, nil
 		}
 		p.mu.Unlock()
+		leave()
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-other:
 		}
-	}
-	select {
-	case <-ctx.Done():
-		p.leave(image)
-		return nil, ctx.Err()
-	case p.slots <- struct{}{}:
-		return func() { <-p.slots; p.leave(image) }, nil
 	}
 }
 

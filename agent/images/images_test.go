@@ -3,6 +3,7 @@ package images
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -153,6 +154,43 @@ func TestPullsAreBounded(t *testing.T) {
 		if r.most > DefaultPullsMax {
 			t.Errorf("%d pulls at once, limit %d", r.most, DefaultPullsMax)
 		}
+	})
+}
+
+// TestOneNamespaceLeavesAPull: a registry that never ends its answers keeps those who use it waiting, and nobody else; who waits for a
+// place does not keep others from the image that he wants.
+func TestOneNamespaceLeavesAPull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{took: time.Hour}
+		p := newPuller(t, r, nil)
+		pull := func(namespace, image string) (err error) {
+			pod := &corev1.Pod{}
+			pod.Namespace = namespace
+			_, err = p.Ensure(t.Context(), pod, &corev1.Container{Image: image}, nil)
+			return err
+		}
+		var all sync.WaitGroup
+		for i := range 3 * DefaultPullsMax {
+			all.Go(func() {
+				if err := pull("greedy", fmt.Sprint("remote", i)); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // the first ones have the places
+		}
+		if r.most != DefaultPullsMax-1 {
+			t.Errorf("one namespace has %d pulls", r.most)
+		}
+		began := time.Now()
+		for _, namespace := range []string{"other", "kube-system"} {
+			if err := pull(namespace, fmt.Sprint("remote", 3*DefaultPullsMax-1)); err != nil {
+				t.Error(err)
+			}
+			if namespace == "other" && time.Since(began) > time.Hour {
+				t.Errorf("another namespace had to wait for %v", time.Since(began)-time.Hour)
+			}
+		}
+		all.Wait()
 	})
 }
 

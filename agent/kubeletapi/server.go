@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/localvolume"
 	"github.com/setpoint-io/setpoint/internal/poddial"
 	"github.com/setpoint-io/setpoint/internal/profiles"
+	"github.com/setpoint-io/setpoint/internal/strangers"
 )
 
 const (
@@ -99,16 +100,19 @@ func Run(ctx context.Context, listener net.Listener, cfg Config) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := newServer(cfg)
-	handler := s.handler()
+	handler := admitted(newServer(cfg).handler())
 	if cfg.Guard != nil {
 		handler = cfg.Guard.Handler(handler)
 	}
 	httpServer := &http.Server{
 		Handler: handler, MaxHeaderBytes: headerBytesMax, ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    log.New(io.Discard, "", 0), // refused handshakes are the network's noise
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, c)
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // refused handshakes are the network's noise
 	}
+	listener = strangers.NewDoor(strangers.Limit()).Listener(listener)
 	if cfg.TLS != nil {
 		listener = tls.NewListener(listener, http1Only(cfg.TLS))
 	}
@@ -123,6 +127,19 @@ func Run(ctx context.Context, listener net.Listener, cfg Config) error {
 		return nil
 	}
 	return err
+}
+
+// connectionKey finds the connection of a request.
+type connectionKey struct{}
+
+// admitted notes that the client of a connection is no stranger: its request was let in.
+func admitted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connectionKey{}).(net.Conn); ok {
+			strangers.Known(c)
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // http1Only: HTTP/2 connections cannot be upgraded to streams.

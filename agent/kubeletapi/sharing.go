@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/internal/shares"
 )
@@ -28,12 +27,12 @@ func newSharing(what string, all, ofPod int) sharing {
 
 // enter takes a place for a pod, or says with 429 why there is none. What runs in kube-system does not wait for tenants.
 func (s sharing) enter(p *corev1.Pod) (leave func(), refused *statusError) {
-	system := p.Namespace == metav1.NamespaceSystem
-	leavePod, err := s.pods.Enter(shares.Holder{Name: "pod " + p.Namespace + "/" + p.Name, Privileged: system})
+	namespace := shares.Namespace(p.Namespace)
+	leavePod, err := s.pods.Enter(shares.Holder{Name: "pod " + p.Namespace + "/" + p.Name, Privileged: namespace.Privileged})
 	if err != nil {
 		return nil, &statusError{http.StatusTooManyRequests, err.Error()}
 	}
-	leaveNamespace, err := s.namespaces.Enter(shares.Holder{Name: "namespace " + p.Namespace, Privileged: system})
+	leaveNamespace, err := s.namespaces.Enter(namespace)
 	if err != nil {
 		leavePod()
 		return nil, &statusError{http.StatusTooManyRequests, err.Error()}

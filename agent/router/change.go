@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 const (
-	// mirrorsMax is how many copies of requests are under way at once; more are not sent.
+	// mirrorsMax is how many copies of requests are under way at once, shared by the namespaces of their routes; more are not sent.
 	mirrorsMax = 256
 	// mirrorBytesMax is the largest body that is copied; requests with larger ones, or of unknown size, are not.
 	mirrorBytesMax = 1 << 20
@@ -49,13 +50,13 @@ func (r *router) answered(answer *http.Response) error {
 func (r *router) RoundTrip(req *http.Request) (*http.Response, error) {
 	route := routeOf(req.Context())
 	if route.Change != nil && len(route.Change.Mirrors) > 0 {
-		r.mirror(req, route.Change.Mirrors)
+		r.mirror(req, route)
 	}
 	return r.transports.RoundTrip(req)
 }
 
 // mirror sends copies of a request, as it goes to its backend.
-func (r *router) mirror(req *http.Request, to []table.Mirror) {
+func (r *router) mirror(req *http.Request, route *table.Route) {
 	if req.ContentLength < 0 || req.ContentLength > mirrorBytesMax {
 		return
 	}
@@ -68,9 +69,10 @@ func (r *router) mirror(req *http.Request, to []table.Mirror) {
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
 	}
+	to := route.Change.Mirrors
 	for i := range to {
 		if rand.Int32N(to[i].Denominator) < to[i].Numerator && len(to[i].Backend.Endpoints) > 0 {
-			r.copyTo(to[i].Backend, req, body)
+			r.copyTo(route.Ingress.Namespace, to[i].Backend, req, body)
 		}
 	}
 }
@@ -81,10 +83,9 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // copyTo sends one copy, unless too many are under way.
-func (r *router) copyTo(backend *table.Backend, req *http.Request, body []byte) {
-	select {
-	case r.mirrors <- struct{}{}:
-	default:
+func (r *router) copyTo(namespace string, backend *table.Backend, req *http.Request, body []byte) {
+	leave, err := r.mirrors.Enter(shares.Namespace(namespace))
+	if err != nil {
 		return
 	}
 	route := &table.Route{Backend: backend, Options: table.Options{ConnectTimeout: table.DefaultConnectTimeout, ReadTimeout: mirrorTimeout}}
@@ -95,8 +96,8 @@ func (r *router) copyTo(backend *table.Backend, req *http.Request, body []byte) 
 	if len(body) > 0 {
 		duplicate.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	go func() {
-		defer func() { <-r.mirrors }()
+	r.mirroring.Go(func() {
+		defer leave()
 		defer cancel()
 		answer, err := r.transports.RoundTrip(duplicate)
 		if err != nil {
@@ -105,12 +106,5 @@ func (r *router) copyTo(backend *table.Backend, req *http.Request, body []byte) 
 		}
 		_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, mirrorBytesMax))
 		_ = answer.Body.Close()
-	}()
-}
-
-// waitForMirrors returns when no copy is under way: each ends by mirrorTimeout.
-func (r *router) waitForMirrors() {
-	for range mirrorsMax {
-		r.mirrors <- struct{}{}
-	}
+	})
 }

@@ -54,5 +54,8 @@ type replayed struct {
 
 func (r *replayed) Read(p []byte) (int, error) { return r.read.Read(p) }
 
+// NetConn is the connection below, which the door knows.
+func (r *replayed) NetConn() net.Conn { return r.Conn }
+
 // CloseWrite ends the direction to the client.
 func (r *replayed) CloseWrite() error { return closeWrite(r.Conn) }

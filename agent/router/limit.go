@@ -3,57 +3,70 @@ package router
 import (
 	"context"
 	"net"
+	"net/http"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/internal/shares"
+	"github.com/setpoint-io/setpoint/internal/strangers"
 )
 
-// limited is a listener with a number of connections at most; others wait to be accepted. Unlike those of netutil its connections can
-// end in one direction alone, which streams need.
-type limited struct {
-	net.Listener
-	slots  chan struct{}
-	open   prometheus.Gauge
-	closed context.Context
-	close  context.CancelFunc
+// requestLimits are those of all ports of this node.
+func requestLimits() shares.Limits { return shares.Limits{All: shares.OfFiles(2*requestsMax, 2) / 2} }
+
+func newDoor() *strangers.Door { return strangers.NewDoor(shares.OfFiles(silentMax, silentFilesPart)) }
+
+// enter takes a place for a request or stream to a route; one that goes nowhere is answered at once and needs none.
+func (r *router) enter(route *table.Route) (leave func(), err error) {
+	if route == nil {
+		return func() {}, nil
+	}
+	return r.requests.Enter(shares.Namespace(route.Ingress.Namespace))
 }
 
-func newLimited(inner net.Listener, limit int, open prometheus.Gauge) *limited {
-	l := &limited{Listener: inner, slots: make(chan struct{}, limit), open: open}
-	l.closed, l.close = context.WithCancel(context.Background())
-	return l
+// connectionKey finds the connection of a request.
+type connectionKey struct{}
+
+func withConnection(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+// began takes a request's connection from those that the door may close: the request counts for its namespace.
+func began(req *http.Request) {
+	if c, ok := req.Context().Value(connectionKey{}).(net.Conn); ok {
+		strangers.Known(c)
+	}
+}
+
+// idleAgain gives a connection back to the door when it waits for its next request.
+func idleAgain(c net.Conn, state http.ConnState) {
+	if state == http.StateIdle {
+		strangers.Forgotten(c)
+	}
+}
+
+// counting is a listener whose open connections a metric shows. They can end in one direction alone, which streams need.
+type counting struct {
+	net.Listener
+	open prometheus.Gauge
 }
 
 // Accept implements net.Listener.
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed.Done():
-		return nil, net.ErrClosed
-	}
+func (l counting) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
-		<-l.slots
 		return nil, err
 	}
 	l.open.Inc()
-	release := sync.OnceFunc(func() {
-		l.open.Dec()
-		<-l.slots
-	})
-	return &counted{conn, release}, nil
+	return &counted{conn, sync.OnceFunc(l.open.Dec)}, nil
 }
 
-// Close implements net.Listener.
-func (l *limited) Close() error {
-	l.close()
-	return l.Listener.Close()
-}
-
-// counted is a connection of a limited listener.
+// counted is a connection of a counting listener.
 type counted struct {
 	net.Conn
-	release func()
+	closed func()
 }
 
 // CloseWrite ends the direction to the client.
@@ -61,6 +74,6 @@ func (c *counted) CloseWrite() error { return closeWrite(c.Conn) }
 
 // Close implements net.Conn.
 func (c *counted) Close() error {
-	defer c.release()
+	defer c.closed()
 	return c.Conn.Close()
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/agent/wait"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // settleTime collects changes that come together.
@@ -73,7 +74,10 @@ func Watch(c Config) (run func(context.Context), err error) {
 
 func newRouter(c Config, dial dialer) (*router, error) {
 	r := &router{
-		Config: c, dial: dial, changed: make(chan struct{}, 1), mirrors: make(chan struct{}, mirrorsMax), opened: map[int]opened{},
+		Config: c, dial: dial, changed: make(chan struct{}, 1), opened: map[int]opened{},
+		mirrors:  shares.New("copies of requests", shares.Limits{All: mirrorsMax, Privileged: mirrorsMax}),
+		requests: shares.New("requests at ports of this node", requestLimits()),
+		door:     newDoor(),
 	}
 	r.table.Store(&table.Table{})
 	r.ports.Store(&ports{})
@@ -155,7 +159,7 @@ func (r *router) run(ctx context.Context) {
 	}
 	r.follow(ctx)
 	r.listening.Wait()
-	r.waitForMirrors()
+	r.mirroring.Wait() // each ends by mirrorTimeout
 }
 
 // logAccess writes the access log until it is told that nobody asks any more.

@@ -17,11 +17,17 @@ import (
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/agent/wait"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+	"github.com/setpoint-io/setpoint/internal/shares"
+	"github.com/setpoint-io/setpoint/internal/strangers"
 )
 
 const (
-	// connectionsMax is how many clients are connected to one port at once; others wait to be accepted.
-	connectionsMax = 16384
+	// requestsMax is how many requests and streams of all ports are under way at once, shared by the namespaces of their routes. Each takes
+	// two connections; all have at most half of the files that the process may open.
+	requestsMax = 16384
+	// silentMax is how many connections of clients wait for their next request at once, or have not sent their first one yet; beyond it the
+	// oldest goes, as package strangers says. They have at most an eighth of the files.
+	silentMax, silentFilesPart = 4096, 8
 	// headerTimeout is how long a client may take for a request's headers, idleTimeout how long a connection waits for the next request.
 	headerTimeout = 30 * time.Second
 	idleTimeout   = 75 * time.Second
@@ -52,7 +58,11 @@ type router struct {
 	dial        dialer
 	// transports are those of proxy; mirrors has one for each copy of a request under way.
 	transports *transports
-	mirrors    chan struct{}
+	mirrors    *shares.Places
+	mirroring  sync.WaitGroup
+	// requests are those under way; door is before all ports.
+	requests *shares.Places
+	door     *strangers.Door
 	// unknown is the certificate for hosts that have none.
 	unknown *tls.Certificate
 }
@@ -81,11 +91,11 @@ func (r *router) listen(ctx context.Context, port int, secure bool, tell func(in
 // serve serves one listener until ctx ends, and then lets requests under way end.
 func (r *router) serve(ctx context.Context, listener net.Listener, at int, secure bool) {
 	answer := func(w http.ResponseWriter, req *http.Request) { r.answer(w, req, at) }
-	sorted := newSorter(newLimited(listener, connectionsMax, r.Metrics.connections), r, at)
+	sorted := newSorter(r.door.Listener(counting{listener, r.Metrics.connections}), r, at)
 	server := &http.Server{
 		Handler: http.HandlerFunc(answer), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
 		ErrorLog: slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug), Protocols: new(http.Protocols),
-		TLSConfig: r.tlsConfig(at),
+		TLSConfig: r.tlsConfig(at), ConnContext: withConnection, ConnState: idleAgain,
 	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(secure)
@@ -134,6 +144,14 @@ func (r *router) handle(w *answer, req *http.Request, at int) {
 	name := hostname(req.Host)
 	w.route = r.find(at, name, req)
 	route := w.route
+	leave, err := r.enter(route)
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
+		return
+	}
+	defer leave()
+	began(req)
 	client, _ := netip.ParseAddrPort(req.RemoteAddr)
 	switch {
 	case route == nil:

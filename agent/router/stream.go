@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/router/gateway"
 	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/internal/strangers"
 )
 
 // streamIdleTimeout is how long nothing may come from either side of a connection that is copied.
@@ -56,6 +57,13 @@ func (r *router) copyStream(ctx context.Context, client net.Conn, to stream, at 
 	if to.route == nil || to.route.Code != 0 || len(to.route.Backend.Endpoints) == 0 || to.terminate && to.route.Backend.Refused {
 		return
 	}
+	leave, err := r.enter(to.route)
+	if err != nil {
+		r.Logger.Debug("a connection has no place", "route", to.route.Ingress.String(), "err", err)
+		return
+	}
+	defer leave()
+	strangers.Known(client)
 	backend, err := r.dialAny(ctx, to.route)
 	if err != nil {
 		r.Logger.Debug("no endpoint takes a connection", "route", to.route.Ingress.String(), "err", err)

@@ -208,7 +208,7 @@ func TestDrain(t *testing.T) {
 	s, _ := newStreamSite(t)
 	inner := listen(t)
 	at := s.router.Ports.HTTPS
-	sorted := newSorter(newLimited(inner, 2, s.router.Metrics.connections), s.router, at)
+	sorted := newSorter(counting{inner, s.router.Metrics.connections}, s.router, at)
 	conn, err := tls.Dial("tcp", inner.Addr().String(), &tls.Config{ServerName: "ended.com", InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
@@ -242,42 +242,5 @@ func TestDrain(t *testing.T) {
 	<-drained
 	if text, _ := io.ReadAll(conn); len(text) > 0 {
 		t.Errorf("after the cut: %q", text)
-	}
-}
-
-// TestLimited: of more connections than the limit the rest wait until one ends.
-func TestLimited(t *testing.T) {
-	inner := listen(t)
-	l := newLimited(inner, 1, NewMetrics().connections)
-	defer l.Close()
-	for range 2 {
-		conn, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-	}
-	first, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := make(chan error, 1)
-	go func() {
-		conn, err := l.Accept()
-		if err == nil {
-			err = conn.Close()
-		}
-		second <- err
-	}()
-	select {
-	case err := <-second:
-		t.Fatalf("a second one was accepted: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	if err := errors.Join(first.Close(), first.Close()); err == nil {
-		t.Error("a connection was closed twice without an error")
-	}
-	if err := <-second; err != nil {
-		t.Error(err)
 	}
 }

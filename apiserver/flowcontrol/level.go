@@ -1,12 +1,20 @@
 package flowcontrol
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
+
+// tenantFactor bounds one tenant: he gets another seat, or place to wait, if he then has no more of them than this many
+// times what was free. So he leaves an eighth of a level to others, also if all his requests take as long as a request
+// may; fewer than eight seats may be all his.
+const tenantFactor = 7
 
 // level is where requests of one priority execute and wait. It is safe for concurrent use.
 type level struct {
@@ -18,7 +26,8 @@ type level struct {
 	seats, waitLimit, flowLimit int
 	// executing requests hold taken seats.
 	executing, taken, waiting int
-	flows                     map[flowKey]*flow // those with a request here
+	flows                     map[flowKey]*flow   // those with a request here
+	tenants                   map[flowKey]*tenant // of these flows
 	counts                    counts
 }
 
@@ -28,8 +37,15 @@ type flowKey struct{ schema, distinguisher string }
 // flow is one client's, as far as the schema can tell.
 type flow struct {
 	key     flowKey
+	tenant  *tenant
 	taken   int // seats that its executing requests hold
 	waiting []*ticket
+}
+
+// tenant is whoever has several flows: the service accounts of a namespace are one, everybody else is another one in each flow.
+type tenant struct {
+	key                   flowKey
+	flows, taken, waiting int
 }
 
 // grant is what an executing request holds until it leaves.
@@ -49,7 +65,7 @@ type ticket struct {
 type counts struct{ dispatched, rejected, timedOut, arrived uint64 }
 
 func newLevel(name string) *level {
-	return &level{name: name, flows: map[flowKey]*flow{}}
+	return &level{name: name, flows: map[flowKey]*flow{}, tenants: map[flowKey]*tenant{}}
 }
 
 // configure sets what the object says. Who waits may go on if there are more seats now.
@@ -84,23 +100,43 @@ func (l *level) enter(key flowKey, width int) (grant, *flow, *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts.arrived++
-	f := l.flows[key]
-	if f == nil {
-		f = &flow{key: key}
-	}
-	if l.waiting == 0 && l.hasRoom(width) {
-		l.flows[key] = f
+	f := l.flow(key)
+	if l.waiting == 0 && l.hasRoom(width) && l.mayHaveMore(f.tenant) {
 		return l.execute(f, width), f, nil
 	}
-	if l.waiting >= l.waitLimit || len(f.waiting) >= l.flowLimit {
+	if len(f.waiting) >= l.flowLimit || !(shares.Limits{All: l.waitLimit, Factor: tenantFactor}).Fits(f.tenant.waiting, l.waiting, 1) {
 		l.counts.rejected++
+		l.forget(f)
 		return grant{}, nil, nil
 	}
 	t := &ticket{order: l.counts.arrived, width: width, admit: make(chan grant, 1)}
-	l.flows[key] = f
 	f.waiting = append(f.waiting, t)
+	f.tenant.waiting++
 	l.waiting++
+	l.dispatch() // all who wait already may have their share
 	return grant{}, f, t
+}
+
+// flow finds or makes the one of a key. It is forgotten again if nothing comes of it.
+func (l *level) flow(key flowKey) *flow {
+	if f := l.flows[key]; f != nil {
+		return f
+	}
+	of := key.tenant()
+	t := l.tenants[of]
+	if t == nil {
+		t = &tenant{key: of}
+		l.tenants[of] = t
+	}
+	t.flows++
+	f := &flow{key: key, tenant: t}
+	l.flows[key] = f
+	return f
+}
+
+// mayHaveMore says whether a tenant may have another seat, if there is one.
+func (l *level) mayHaveMore(t *tenant) bool {
+	return l.exempt || t.taken == 0 || shares.Limits{All: l.seats, Factor: tenantFactor}.Fits(t.taken, l.taken, 1)
 }
 
 // hasRoom: a request that wants more seats than there are gets all of them.
@@ -113,6 +149,7 @@ func (l *level) execute(f *flow, width int) grant {
 	l.executing++
 	l.taken += g.seats
 	f.taken += g.seats
+	f.tenant.taken += g.seats
 	l.counts.dispatched++
 	return g
 }
@@ -131,6 +168,7 @@ func (l *level) wait(ctx context.Context, f *flow, t *ticket) (grant, bool) {
 		return <-t.admit, true // its turn came at the same moment
 	}
 	f.waiting = slices.Delete(f.waiting, place, place+1)
+	f.tenant.waiting--
 	l.waiting--
 	l.counts.timedOut++
 	l.forget(f)
@@ -145,14 +183,19 @@ func (l *level) leave(g grant) {
 	l.executing--
 	l.taken -= g.seats
 	g.flow.taken -= g.seats
+	g.flow.tenant.taken -= g.seats
 	l.forget(g.flow)
 	l.dispatch()
 }
 
-// forget drops a flow of which no request is here.
+// forget drops a flow of which no request is here, and its tenant with the last one.
 func (l *level) forget(f *flow) {
-	if f.taken == 0 && len(f.waiting) == 0 {
-		delete(l.flows, f.key)
+	if f.taken > 0 || len(f.waiting) > 0 {
+		return
+	}
+	delete(l.flows, f.key)
+	if f.tenant.flows--; f.tenant.flows == 0 {
+		delete(l.tenants, f.tenant.key)
 	}
 }
 
@@ -160,28 +203,32 @@ func (l *level) forget(f *flow) {
 func (l *level) dispatch() {
 	for l.waiting > 0 {
 		f := l.next()
-		t := f.waiting[0]
-		if !l.hasRoom(t.width) {
-			return // nobody overtakes: a wide request would wait for ever
+		if f == nil || !l.hasRoom(f.waiting[0].width) {
+			return // nobody overtakes whose turn it is: a wide request would wait for ever
 		}
+		t := f.waiting[0]
 		f.waiting = f.waiting[1:]
+		f.tenant.waiting--
 		l.waiting--
 		t.admit <- l.execute(f, t.width)
 	}
 }
 
-// next is the waiting flow with the fewest seats taken; of several, the one that
-// has waited longest.
+// next is the waiting flow of the tenant with the fewest seats taken; of his flows, and of such tenants', the one with
+// the fewest seats, and then the one that has waited longest. It is nil if all who wait have their share.
 func (l *level) next() *flow {
 	var best *flow
 	for _, f := range l.flows {
-		if len(f.waiting) == 0 {
-			continue
-		}
-		if best == nil || f.taken < best.taken ||
-			f.taken == best.taken && f.waiting[0].order < best.waiting[0].order {
+		if len(f.waiting) > 0 && l.mayHaveMore(f.tenant) && (best == nil || f.before(best)) {
 			best = f
 		}
 	}
 	return best
+}
+
+func (f *flow) before(other *flow) bool {
+	return cmp.Or(
+		cmp.Compare(f.tenant.taken, other.tenant.taken), cmp.Compare(f.taken, other.taken),
+		cmp.Compare(f.waiting[0].order, other.waiting[0].order),
+	) < 0
 }

@@ -109,3 +109,12 @@ func flowOf(schema *flowcontrolv1.FlowSchema, who user.Info, info *request.Reque
 		return info.Namespace
 	}
 }
+
+// tenant is whose flow it is: all service accounts of a namespace are one tenant, however many a user makes of them.
+func (k flowKey) tenant() flowKey {
+	const separator = serviceaccount.ServiceAccountUsernameSeparator
+	if strings.HasPrefix(k.distinguisher, serviceaccount.ServiceAccountUsernamePrefix) {
+		k.distinguisher = k.distinguisher[:strings.LastIndex(k.distinguisher, separator)]
+	}
+	return k
+}

@@ -76,12 +76,12 @@ func withMandatory[T interface{ GetName() string }](have, mandatory []T) []T {
 
 func totalShares(levels []*flowcontrolv1.PriorityLevelConfiguration) (total int32) {
 	for _, l := range levels {
-		total += shares(l)
+		total += sharesOf(l)
 	}
 	return total
 }
 
-func shares(l *flowcontrolv1.PriorityLevelConfiguration) int32 {
+func sharesOf(l *flowcontrolv1.PriorityLevelConfiguration) int32 {
 	switch {
 	case l.Spec.Limited != nil && l.Spec.Limited.NominalConcurrencyShares != nil:
 		return *l.Spec.Limited.NominalConcurrencyShares
@@ -99,7 +99,7 @@ func seats(l *flowcontrolv1.PriorityLevelConfiguration, total int32) int {
 	if total == 0 {
 		return 0
 	}
-	return int(math.Ceil(concurrencyLimit * float64(shares(l)) / float64(total)))
+	return int(math.Ceil(concurrencyLimit * float64(sharesOf(l)) / float64(total)))
 }
 
 // classify finds the schema of a request. The last one, catch-all, takes everybody; for

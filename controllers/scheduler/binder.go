@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // bindLimit bounds the bindings under way at once; the scheduling loop waits when it is reached. Many at once is what
@@ -35,7 +36,7 @@ type binder struct {
 	scheduler *scheduler
 	api       Binder
 	slots     chan struct{}
-	waits     chan struct{} // of pods that wait for their volumes or devices
+	waits     *shares.Places // of pods that wait for their volumes or devices
 	volumes   *volumeWriter
 	devices   *devices.Writer
 	children  sync.WaitGroup
@@ -46,7 +47,8 @@ func newBinder(s *scheduler, api Binder) *binder {
 		api = ClientBinder{s.client}
 	}
 	return &binder{
-		scheduler: s, api: api, slots: make(chan struct{}, bindLimit), waits: make(chan struct{}, volumeWaitLimit),
+		scheduler: s, api: api, slots: make(chan struct{}, bindLimit),
+		waits:   shares.New("pods that wait for volumes or devices", shares.Limits{All: volumeWaitLimit}),
 		volumes: &volumeWriter{client: s.client, clock: s.queue.clock, pods: s.pods, claims: s.claims.volumeClaims, volumes: s.claims.volumes},
 		devices: &devices.Writer{Client: s.client, Clock: s.queue.clock},
 	}
@@ -80,13 +82,11 @@ func (b *binder) bindVolumes(ctx context.Context, t task, d decision) error {
 	if d.volumes.Empty() {
 		return nil
 	}
-	err := errTooManyWait
-	select {
-	case b.waits <- struct{}{}:
+	leave, err := b.waits.Enter(shares.Namespace(t.pod.Namespace))
+	if err == nil {
 		longest := b.scheduler.engines[t.profile()].profile.VolumeWaitMax
 		err = b.volumes.bind(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.node, d.volumes, longest)
-		<-b.waits
-	default:
+		leave()
 	}
 	b.scheduler.release(d.volumes)
 	if err != nil {
@@ -100,12 +100,11 @@ func (b *binder) bindDevices(ctx context.Context, t task, d decision) ([]*resour
 	if len(d.devices) == 0 {
 		return nil, nil
 	}
-	select {
-	case b.waits <- struct{}{}:
-		defer func() { <-b.waits }()
-	default:
-		return nil, errTooManyWait
+	leave, err := b.waits.Enter(shares.Namespace(t.pod.Namespace))
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	claims, err := b.devices.Reserve(reconcile.WithCause(ctx, t.pod), t.pod.Pod, d.devices)
 	if err == nil && devices.Pending(claims) {
 		b.scheduler.report.recorder(t.pod.Pod).Eventf(t.pod.Pod, corev1.EventTypeNormal, "BindingConditionsPending",

@@ -21,12 +21,12 @@ import (
 const (
 	// volumeLookInterval is how often a waiting pod looks whether its claims are bound. Upstream's.
 	volumeLookInterval = time.Second
-	// volumeWaitLimit bounds the pods that wait for their volumes or devices at once; the next one is tried again later.
+	// volumeWaitLimit bounds the pods that wait for their volumes or devices at once, shared by namespaces; the next one is tried
+	// again later.
 	volumeWaitLimit = 1024
 )
 
 var (
-	errTooManyWait  = errors.New("too many pods are waiting for their volumes or devices")
 	errVolumesLate  = errors.New("timed out waiting for volumes to be bound")
 	errNodeForgone  = errors.New("another node was selected for the claim, or none")
 	errPodGone      = errors.New("the pod is gone")

@@ -25,3 +25,16 @@ type Holder struct {
 	// Privileged holders do not count among the tenants.
 	Privileged bool
 }
+
+// Namespace is the tenant of what runs in a namespace, or belongs to it. What is in kube-system is the cluster's own, and privileged.
+func Namespace(name string) Holder {
+	return Holder{Name: "namespace " + name, Privileged: name == "kube-system"}
+}
+
+// fits is the rule for a holder that has some of its places, when tenants have taken some.
+func (l Limits) fits(h Holder, has, taken int) bool {
+	if h.Privileged {
+		return l.Privileged == 0 || has < l.Privileged
+	}
+	return l.Fits(has, taken, 1)
+}

@@ -51,7 +51,7 @@ func (p *Places) Enter(h Holder) (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	has := p.holders[h]
-	if !p.fits(h, has) {
+	if !p.limits.fits(h, has, p.taken) {
 		p.refused++
 		return nil, &FullError{What: p.what, Holder: h.Name, Has: has, Taken: p.taken, All: p.limits.All, Privileged: h.Privileged}
 	}
@@ -60,13 +60,6 @@ func (p *Places) Enter(h Holder) (leave func(), err error) {
 		p.taken++
 	}
 	return func() { p.leave(h) }, nil
-}
-
-func (p *Places) fits(h Holder, has int) bool {
-	if h.Privileged {
-		return p.limits.Privileged == 0 || has < p.limits.Privileged
-	}
-	return p.limits.Fits(has, p.taken, 1)
 }
 
 func (p *Places) leave(h Holder) {

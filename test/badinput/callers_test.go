@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-io/setpoint/apiserver/strangers"
+	"github.com/setpoint-io/setpoint/internal/strangers"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
 )

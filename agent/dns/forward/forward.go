@@ -11,12 +11,14 @@ import (
 
 	"github.com/miekg/dns"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // Limits of a Forwarder.
 const (
-	// flightsMax is how many questions are asked at a time.
-	flightsMax = 1000
+	// flightsMax is how many questions are asked at a time, flightsEach how many that one client asked first.
+	flightsMax, flightsEach = 1000, 250
 	// tryTimeout is of one server, answerTimeout of all of them: resolvers of pods wait 5 s.
 	tryTimeout    = 2 * time.Second
 	answerTimeout = 4500 * time.Millisecond
@@ -62,7 +64,7 @@ type Forwarder struct {
 	config  Config
 	cache   *cache
 	flights singleflight.Group
-	seats   chan struct{}
+	seats   *shares.Places
 	good    atomic.Int32 // which upstream answered last
 }
 
@@ -75,12 +77,16 @@ func New(life context.Context, c Config) *Forwarder {
 	if c.Counts == nil {
 		c.Counts = &Counts{}
 	}
-	return &Forwarder{life: life, config: c, cache: newCache(), seats: make(chan struct{}, flightsMax)}
+	return &Forwarder{life: life, config: c, cache: newCache(), seats: newSeats(flightsMax, flightsEach)}
 }
 
-// Ask answers from the cache or from a server. The message is the caller's own: it has no header of the client's question. checked
-// asks for signatures too.
-func (f *Forwarder) Ask(ctx context.Context, q dns.Question, checked bool) (*dns.Msg, error) {
+func newSeats(all, each int) *shares.Places {
+	return shares.New("questions under way", shares.Limits{All: all, Each: each})
+}
+
+// Ask answers a client from the cache or from a server. Clients share what is asked at a time. The message is the caller's own:
+// it has no header of the client's question. checked asks for signatures too.
+func (f *Forwarder) Ask(ctx context.Context, client string, q dns.Question, checked bool) (*dns.Msg, error) {
 	key := keyOf(q, checked)
 	known, fresh := f.cache.get(key, time.Now())
 	if fresh {
@@ -94,7 +100,7 @@ func (f *Forwarder) Ask(ctx context.Context, q dns.Question, checked bool) (*dns
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	result := f.flights.DoChan(key.String(), func() (any, error) { return f.refresh(key, q, checked) })
+	result := f.flights.DoChan(key.String(), func() (any, error) { return f.refresh(client, key, q, checked) })
 	select {
 	case got := <-result:
 		if got.Err == nil {
@@ -115,14 +121,13 @@ func (f *Forwarder) orStale(known *dns.Msg, err error) (*dns.Msg, error) {
 }
 
 // refresh asks for all that wait, and keeps the answer.
-func (f *Forwarder) refresh(key cacheKey, q dns.Question, checked bool) (*dns.Msg, error) {
-	select {
-	case f.seats <- struct{}{}:
-		defer func() { <-f.seats }()
-	default:
+func (f *Forwarder) refresh(client string, key cacheKey, q dns.Question, checked bool) (*dns.Msg, error) {
+	leave, err := f.seats.Enter(shares.Holder{Name: "client " + client})
+	if err != nil {
 		f.config.Counts.Busy.Add(1)
 		return nil, ErrBusy
 	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(f.life, answerTimeout)
 	defer cancel()
 	got, err := f.ask(ctx, q, checked)

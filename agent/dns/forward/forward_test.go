@@ -2,8 +2,11 @@ package forward
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,7 +60,7 @@ func TestTheNextServerIsAsked(t *testing.T) {
 	})
 	f := New(t.Context(), Config{Upstreams: []netip.AddrPort{broken, whole}})
 	for _, name := range []string{"a.", "b.", "A."} {
-		got, err := f.Ask(t.Context(), about(name), false)
+		got, err := f.Ask(t.Context(), "c", about(name), false)
 		if err != nil || len(got.Answer) != 1 {
 			t.Fatalf("%v %v", got, err)
 		}
@@ -81,7 +84,7 @@ func TestTruncatedAnswersAreAskedForByTCP(t *testing.T) {
 		}
 		_ = w.WriteMsg(reply)
 	})
-	got, err := New(t.Context(), Config{Upstreams: []netip.AddrPort{at}}).Ask(t.Context(), about("large."), false)
+	got, err := New(t.Context(), Config{Upstreams: []netip.AddrPort{at}}).Ask(t.Context(), "c", about("large."), false)
 	if err != nil || len(got.Answer) != 100 {
 		t.Errorf("%v", err)
 	}
@@ -93,10 +96,10 @@ func TestAnAnswerToAnotherQuestionIsNone(t *testing.T) {
 		reply.Question[0].Name = "other."
 		_ = w.WriteMsg(reply)
 	})
-	if got, err := New(t.Context(), Config{Upstreams: []netip.AddrPort{at}}).Ask(t.Context(), about("a."), false); err == nil {
+	if got, err := New(t.Context(), Config{Upstreams: []netip.AddrPort{at}}).Ask(t.Context(), "c", about("a."), false); err == nil {
 		t.Errorf("%v", got)
 	}
-	if _, err := New(t.Context(), Config{}).Ask(t.Context(), about("a."), false); err == nil {
+	if _, err := New(t.Context(), Config{}).Ask(t.Context(), "c", about("a."), false); err == nil {
 		t.Error("nobody to ask, and an answer")
 	}
 }
@@ -116,7 +119,7 @@ func TestEqualQuestionsAreAskedOnce(t *testing.T) {
 	var waiting sync.WaitGroup
 	for range 20 {
 		waiting.Go(func() {
-			if _, err := f.Ask(t.Context(), about("a."), false); err == nil {
+			if _, err := f.Ask(t.Context(), "c", about("a."), false); err == nil {
 				t.Error("an answer")
 			}
 		})
@@ -179,4 +182,37 @@ func TestNegativeAnswersLiveAsTheirSOASays(t *testing.T) {
 	if got := lifeOf(&dns.Msg{}); got != 0 {
 		t.Errorf("%s", got)
 	}
+}
+
+// TestOneClientDoesNotAskForAll: whose questions nobody answers has his share of those under way, and others go on.
+func TestOneClientDoesNotAskForAll(t *testing.T) {
+	arrived, ended := make(chan struct{}, 10), make(chan struct{})
+	at := upstream(t, func(w dns.ResponseWriter, m *dns.Msg) {
+		if strings.HasPrefix(m.Question[0].Name, "slow") {
+			arrived <- struct{}{}
+			<-ended
+			return
+		}
+		reply := new(dns.Msg)
+		reply.SetReply(m)
+		_ = w.WriteMsg(reply)
+	})
+	t.Cleanup(func() { close(ended) })
+	life, cancel := context.WithCancel(t.Context())
+	f := New(life, Config{Upstreams: []netip.AddrPort{at}})
+	f.seats = newSeats(4, 3)
+	var waiting sync.WaitGroup
+	for n := range 2 {
+		waiting.Go(func() { _, _ = f.Ask(life, "greedy", about(fmt.Sprint("slow", n, ".")), false) })
+	}
+	<-arrived
+	<-arrived
+	if _, err := f.Ask(life, "greedy", about("fast."), false); !errors.Is(err, ErrBusy) {
+		t.Errorf("a third question of one client: %v", err)
+	}
+	if _, err := f.Ask(life, "other", about("fast."), false); err != nil {
+		t.Errorf("another client: %v", err)
+	}
+	cancel()
+	waiting.Wait()
 }

@@ -157,7 +157,7 @@ func (o *Objects) watch(ctx context.Context, of object) {
 
 // watchOnce watches until something ends it. The error says that the namespace has its share of watches.
 func (o *Objects) watchOnce(ctx context.Context, of object) (began bool, err error) {
-	leave, err := o.places.Enter(shares.Holder{Name: "namespace " + of.namespace, Privileged: of.namespace == metav1.NamespaceSystem})
+	leave, err := o.places.Enter(shares.Namespace(of.namespace))
 	if err != nil {
 		return false, err
 	}

@@ -1,0 +1,13 @@
+// Package strangers limits how many connections a port keeps whose clients have not shown who they are.
+//
+// The owner of a port puts a Door before its listener, and reports when the client of a connection is known (Known): by a certificate, a
+// token, or whatever else the port asks for. Called by: server (the API's port), agent/kubeletapi, agent/gossip, agent/dns, agent/router.
+//
+// It promises: unauthenticated connections use at most a part of the process's file descriptors, and a new connection
+// is always accepted: beyond the limit the oldest unauthenticated one of the same address goes if that has its share
+// (internal/shares), or else the oldest of all. So idle connections keep out neither clients nor other servers, and one
+// address does not push out the others. What an unauthenticated client may request, and how long it may be idle, is
+// limited elsewhere.
+//
+// Tests: listeners without sockets; the attack itself in test/badinput.
+package strangers
