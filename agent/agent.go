@@ -301,7 +301,8 @@ func (a *agent) translateServices(ctx context.Context, children *sync.WaitGroup,
 	}
 	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
 	run, thing := services.Watch(services.Config{
-		NodeName: a.NodeName, Informers: everywhere, Nodes: nodes, Network: a.Services, Announce: a.Announce, Logger: a.Logger,
+		NodeName: a.NodeName, Informers: everywhere, Nodes: nodes, Network: a.Services, Announce: a.Announce, Servers: a.SetServers,
+		Logger: a.Logger,
 		HealthFailed: func(service types.NamespacedName, port uint16, err error) {
 			about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name}
 			recorder.Event(about, corev1.EventTypeWarning, "FailedToStartServiceHealthcheck",

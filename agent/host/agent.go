@@ -129,6 +129,8 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	traffic := o.traffic()
+	traffic.Look(ctx) // what an earlier agent has left may keep this one from the servers
 	membership, err := o.Join(ctx)
 	if err != nil {
 		return err
@@ -157,7 +159,8 @@ func Run(ctx context.Context, o Options) error {
 	})
 	group.Go(func() error {
 		return RunLiveness(ctx, LivenessConfig{
-			NodeName: o.Name, Servers: o.Servers, Identity: membership.Client(), Gossip: o.gossip(ip), GossipKey: own.GossipKey, Logger: o.Logger,
+			NodeName: o.Name, Servers: o.Servers, Identity: membership.Client(), Gossip: o.gossip(ip), GossipKey: own.GossipKey,
+			GossipAddresses: traffic.Gossip, Logger: o.Logger,
 		})
 	})
 	group.Go(func() error {
@@ -165,7 +168,7 @@ func Run(ctx context.Context, o Options) error {
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
 			IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, Client: client, Session: true, Settings: o.Settings,
 			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork,
-			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, Logger: o.Logger,
+			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, traffic: traffic, Logger: o.Logger,
 		})
 	})
 	return group.Wait()

@@ -30,7 +30,9 @@ type LivenessConfig struct {
 	// Gossip joins the pool; nil: sessions alone.
 	Gossip    *gossip.Membership
 	GossipKey []byte
-	Logger    *slog.Logger
+	// GossipAddresses is told where servers gossip, and this agent. Nil is allowed.
+	GossipAddresses func([]string)
+	Logger          *slog.Logger
 }
 
 // RunLiveness keeps a session and membership in the pool until ctx ends, and
@@ -46,7 +48,9 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 	pool := c.Gossip.Join(gossip.Config{
 		Name: c.NodeName, Role: gossip.RoleNode, Key: c.GossipKey, Seeds: seeds.get, Logger: c.Logger,
 	})
+	c.tellGossip(pool, nil)
 	client := &session.Client{HTTP: &http.Client{Transport: transport}, Logger: c.Logger, GossipAddresses: func(addresses []string) {
+		c.tellGossip(pool, addresses)
 		if seeds.set(addresses) && pool != nil {
 			pool.Rejoin()
 		}
@@ -66,6 +70,17 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 		})
 	}
 	return group.Wait()
+}
+
+func (c *LivenessConfig) tellGossip(pool *gossip.Pool, servers []string) {
+	if c.GossipAddresses == nil {
+		return
+	}
+	all := slices.Clone(servers)
+	if pool != nil {
+		all = append(all, pool.Address())
+	}
+	c.GossipAddresses(all)
 }
 
 // gossipSeeds is where the servers gossip, as the server of the session says: they

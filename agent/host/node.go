@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/announce"
+	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 	"github.com/setpoint-io/setpoint/agent/policy/table"
@@ -60,6 +61,8 @@ type NodeConfig struct {
 	// PeerTLS is how other nodes' agents are asked for layers of images; nil: they are not.
 	PeerTLS *tls.Config
 	Client  kubernetes.Interface
+	// Servers are "host:port".
+	Servers []string
 	// EndPodsOnStop ends the pods when the agent ends, within the times that Settings has for it.
 	EndPodsOnStop bool
 	// Settings are what a KubeletConfiguration says.
@@ -76,6 +79,8 @@ type NodeConfig struct {
 	PodNetwork plan.Mode
 	// Session says that a session proves the node's life, so that Leases are renewed seldom.
 	Session bool
+	// traffic is what Services have no part in, with the network that is told so; nil: RunNode makes it.
+	traffic *traffic
 	Logger  *slog.Logger
 }
 
@@ -87,9 +92,11 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	}
 	defer runtime.Close(context.WithoutCancel(ctx))
 	machine.SpareFromOOM(c.Logger)
-	translation := network.NewTranslation(network.TranslationConfig{
-		Services: servicerange.Default, Bridge: network.DefaultBridge, LoopbackPorts: c.NodePortsOnLoopback,
-	})
+	if c.traffic == nil {
+		c.traffic = newTraffic(c.NodePortsOnLoopback, c.Servers, c.ports(), c.Logger)
+		c.traffic.Look(ctx)
+	}
+	translation := c.traffic.network
 	ip, _ := netip.AddrFromSlice(c.IP)
 	secondIP := c.secondIP()
 	ip6, _ := netip.AddrFromSlice(secondIP)
@@ -106,17 +113,22 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	defer cancel()
 	children.Go(func() { announcer.Run(ctx) })
 	children.Go(func() { routes.Run(ctx) })
+	children.Go(func() { c.traffic.Run(ctx) })
 	keeper := upkeep.New(upkeep.Config{Changes: upkeep.Notifications(c.Logger), Logger: c.Logger})
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: secondIP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
 		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
-		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: network.OwnAddress{},
+		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: ownaddress.Holder{},
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) {
 			return c.podNetwork(ctx, runtime, translation, routes)
 		},
-		SetPeers: func(own plan.Node, peers []plan.Node) { _ = routes.SetPeers(own, peers) }, // it has said what is wrong
-		Network:  routes, Services: translation, Announce: announcer.Set, Upkeep: keeper,
+		SetPeers: func(own plan.Node, peers []plan.Node) {
+			c.traffic.setPeers(peers)
+			_ = routes.SetPeers(own, peers) // it has said what is wrong
+		},
+		SetServers: c.traffic.Servers,
+		Network:    routes, Services: translation, Announce: announcer.Set, Upkeep: keeper,
 	}
 	if own, ok := runtime.(*embedded.Runtime); ok {
 		config.Policies = policyNetwork{table.New(network.DefaultBridge), own}

@@ -18,8 +18,9 @@
 // A pod sends IP and ARP from its own addresses only, and to the bridge only, with raw frames too: nothing gets round the host, and where
 // agent/network/guard cannot say so a pod is not connected.
 // The host and the pods ignore router advertisements from pods. An address of a Service is a few elements of maps, so the cost for
-// a packet does not depend on the number of Services, nor does that of a change. Bit 0x4000 of a packet's mark is ours, as it is
-// kube-proxy's. Calls block for a few netlink round trips; state that must survive a restart is the kernel's (which client of a
-// Service with session affinity stays where, too), plus one small file. The translation stays when the agent
+// a packet does not depend on the number of Services, nor does that of a change. What is for the cluster's own
+// programs no Service touches (Translation.SetOwn), also while only rules of an earlier agent are there. Bit 0x4000 of a packet's mark is
+// ours, as it is kube-proxy's. Calls block for a few netlink round trips; state that must survive a restart is the kernel's (which client
+// of a Service with session affinity stays where, too), plus one small file. The translation stays when the agent
 // ends, as pods do: [Uninstall] takes everything away. Tested in network namespaces made by the tests, with real packets.
 package network

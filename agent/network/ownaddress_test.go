@@ -4,13 +4,15 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 )
 
 // TestPodsReachAnAddressOfTheMachine: what listens there answers pods and the machine, from that address.
 func TestPodsReachAnAddressOfTheMachine(t *testing.T) {
 	n := newNetwork(t)
 	pod := startPod(t, n, "one")
-	var own OwnAddress
+	var own ownaddress.Holder
 	first, second := netip.MustParseAddr("10.197.0.9"), netip.MustParseAddr("10.197.0.10")
 	for _, address := range []netip.Addr{first, second, second} {
 		if err := own.Hold(address); err != nil {

@@ -20,7 +20,7 @@ func (f family) localAddresses() (map[netip.Addr]bool, error) {
 	}
 	own := map[netip.Addr]bool{}
 	for _, entry := range list {
-		own[addressOf(entry)] = true
+		own[link.AddressOf(entry)] = true
 	}
 	return own, nil
 }
@@ -39,7 +39,7 @@ func linkSubnets(bridge string) ([]netip.Prefix, error) {
 	}
 	var subnets []netip.Prefix
 	for _, entry := range list {
-		address := addressOf(entry)
+		address := link.AddressOf(entry)
 		local := address.IsLoopback() || address.IsLinkLocalUnicast() && address.Is6()
 		if bits, _ := entry.Mask.Size(); !ours[entry.LinkIndex] && !local && bits < address.BitLen() {
 			subnets = append(subnets, netip.PrefixFrom(address, bits).Masked())

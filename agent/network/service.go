@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"encoding/binary"
 	"net/netip"
 	"slices"
@@ -45,6 +46,11 @@ func (s Service) Equal(t Service) bool {
 		s.Affinity == t.Affinity && slices.Equal(s.Sources, t.Sources) && slices.Equal(s.Here, t.Here)
 }
 
+// Compare orders addresses: by address and port, then by protocol.
+func (a ServiceAddress) Compare(b ServiceAddress) int {
+	return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Protocol, b.Protocol))
+}
+
 func (a ServiceAddress) everywhere() bool { return a.Address.Addr().IsUnspecified() }
 
 // key is the address as loadKey or loadPortKey loads it: each part fills its register with zeros.
@@ -64,6 +70,9 @@ const (
 	restrictedSet  = "restricted"  // some sources only: those in allowed
 	allowedSet     = "allowed"
 )
+
+// setsByAddress are those whose keys are an address and nothing else.
+var setsByAddress = []string{servicesMap, outsideMap, refusedSet, silentSet, masqueradedSet, keepingSet, restrictedSet}
 
 // element is one of a set or map. chain is the value in maps of verdicts, value in others; end is the last key of a range.
 type element struct {

@@ -21,6 +21,8 @@ type translation struct {
 	current map[ServiceAddress]Service
 	// outdated: the table was made with other ranges.
 	outdated bool
+	// own are the addresses that are not translated.
+	own []ServiceAddress
 	// here counts the Services of each pod of this node.
 	here map[netip.Addr]int
 	// spreads and maps are the chains and the maps of endpoints that are there. Of a chain it is counted how many elements lead there.
@@ -53,7 +55,8 @@ func (t *translation) replace(services []Service) error {
 	}
 	clients := rememberedClients(conn, t.family, placesOf(services))
 	rules := newRuleset(conn, t.family, translationTable)
-	if err := errors.Join(rules.frame(t.config, t.cluster), conn.SetAddElements(rules.affinitySet(), clients)); err != nil {
+	err = errors.Join(rules.frame(t.config, t.cluster), rules.addOwn(t.own), conn.SetAddElements(rules.affinitySet(), clients))
+	if err != nil {
 		return tableError(err)
 	}
 	t.here, t.spreads, t.maps, t.rules = map[netip.Addr]int{}, map[spread]int{}, map[int]bool{}, 0

@@ -38,7 +38,7 @@ func (r *ruleset) frame(config TranslationConfig, cluster netip.Prefix) error {
 
 func (f family) translationSets() []*nftables.Set {
 	var sets []*nftables.Set
-	for _, name := range []string{refusedSet, silentSet, masqueradedSet, keepingSet, restrictedSet} {
+	for _, name := range []string{ownSet, refusedSet, silentSet, masqueradedSet, keepingSet, restrictedSet} {
 		sets = append(sets, &nftables.Set{Name: name, Concatenation: true, KeyType: f.serviceKey()})
 	}
 	for _, name := range []string{servicesMap, outsideMap} {
@@ -70,6 +70,7 @@ func (r *ruleset) restrict() {
 	hooks := map[string]*nftables.ChainHook{"restrict": nftables.ChainHookPrerouting, "restrict-output": nftables.ChainHookOutput}
 	for name, hook := range hooks {
 		chain := r.filterChain(name, hook, beforeTranslation)
+		r.passOwn(chain, begins()...)
 		r.addRule(chain, join(begins(), f.loadKey(), []expr.Any{
 			&expr.Lookup{SourceRegister: f.addressRegister(), SetName: restrictedSet},
 			f.loadSource(f.indexRegister()),
@@ -84,6 +85,7 @@ func (r *ruleset) fromElsewhere(config TranslationConfig, cluster netip.Prefix) 
 	f := r.family
 	chain := r.conn.AddChain(&nftables.Chain{Name: "prerouting", Table: r.table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest})
+	r.passOwn(chain)
 	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	if cluster.IsValid() {
 		outside := f.Match(f.Source, expr.CmpOpNeq, cluster)
@@ -104,6 +106,7 @@ func (r *ruleset) fromMachine(config TranslationConfig) {
 	f := r.family
 	chain := r.conn.AddChain(&nftables.Chain{Name: "output", Table: r.table, Type: nftables.ChainTypeNAT,
 		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest})
+	r.passOwn(chain)
 	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	if !config.LoopbackPorts {
 		ports = append(f.Match(f.Destination, expr.CmpOpNeq, f.loopback), ports...)
@@ -122,13 +125,16 @@ func (r *ruleset) refuse(config TranslationConfig) {
 	drop := []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 	input := r.filterChain("refuse-input", nftables.ChainHookInput, 0)
 	ports := append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL), f.Match(f.Destination, expr.CmpOpNeq, f.loopback)...)
-	r.reject(input, begins(), ports, f.loadPortKey(), f.isIn(refusedSet))
-	r.addRule(input, join(begins(), ports, f.loadPortKey(), f.isIn(silentSet), drop)...)
 	chains := []*nftables.Chain{
 		input,
 		r.filterChain("refuse-forward", nftables.ChainHookForward, 0),
 		r.filterChain("refuse-output", nftables.ChainHookOutput, 0),
 	}
+	for _, chain := range chains {
+		r.passOwn(chain, begins()...)
+	}
+	r.reject(input, begins(), ports, f.loadPortKey(), f.isIn(refusedSet))
+	r.addRule(input, join(begins(), ports, f.loadPortKey(), f.isIn(silentSet), drop)...)
 	for _, chain := range chains {
 		r.reject(chain, begins(), f.loadKey(), f.isIn(refusedSet))
 		r.addRule(chain, join(begins(), f.loadKey(), f.isIn(silentSet), drop)...)

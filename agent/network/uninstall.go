@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
 	"github.com/setpoint-io/setpoint/agent/network/guard"
 	"github.com/setpoint-io/setpoint/agent/network/link"
+	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
@@ -51,7 +52,7 @@ func Installed(bridge string) bool {
 		}
 	}
 	routes, err := installed()
-	if err != nil || len(routes) > 0 || (OwnAddress{}).Held().IsValid() {
+	if err != nil || len(routes) > 0 || (ownaddress.Holder{}).Held().IsValid() {
 		return true
 	}
 	conn, err := nft.Open()
@@ -175,11 +176,11 @@ func uninstallRoutes() (removed []string, err error) {
 }
 
 func uninstallOwnAddress() ([]string, error) {
-	held := OwnAddress{}.Held()
+	held := ownaddress.Holder{}.Held()
 	if !held.IsValid() {
 		return nil, nil
 	}
-	if err := (OwnAddress{}).Hold(netip.Addr{}); err != nil {
+	if err := (ownaddress.Holder{}).Hold(netip.Addr{}); err != nil {
 		return nil, err
 	}
 	return []string{"address " + held.String()}, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/setpoint-io/setpoint/agent/network/guard"
+	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
@@ -31,7 +32,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	if err := routes.SetPeers(plan.Node{PodCIDR: netip.MustParsePrefix("10.199.7.0/24")}, []plan.Node{near, far}); err != nil {
 		t.Fatal(err)
 	}
-	if err := (OwnAddress{}).Hold(netip.MustParseAddr("10.197.0.10")); err != nil {
+	if err := (ownaddress.Holder{}).Hold(netip.MustParseAddr("10.197.0.10")); err != nil {
 		t.Fatal(err)
 	}
 	bridge := n.config.Bridge

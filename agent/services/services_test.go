@@ -3,8 +3,10 @@ package services
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -89,14 +91,19 @@ type world struct {
 	client *fake.Clientset
 	net    *table
 	thing  upkeep.Thing
+	// servers is what was told of them last.
+	servers string
 }
 
 func inBubble(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t, fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.Node}}), &table{}, upkeep.Thing{}}
+		w := &world{t: t, client: fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.Node}}), net: &table{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		factory := informers.NewSharedInformerFactory(w.client, 0)
-		run, thing := Watch(Config{NodeName: here.Node, Informers: factory, Nodes: factory, Network: w.net, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		run, thing := Watch(Config{
+			NodeName: here.Node, Informers: factory, Nodes: factory, Network: w.net, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			Servers: func(all []netip.AddrPort) { w.servers = fmt.Sprint(all) },
+		})
 		w.thing = thing
 		if whole, err := thing.Whole(); !whole || err != nil {
 			t.Errorf("before there is anything: whole %v, %v", whole, err)
@@ -173,6 +180,28 @@ func TestTheNetworkIsToldOfChangesOnly(t *testing.T) {
 		w.expect("deleted", []string{"change"})
 		w.after(time.Hour)
 		w.expect("quiet", nil)
+	})
+}
+
+// TestWhereServersAre: the Service of the API tells, and no other of its name.
+func TestWhereServersAre(t *testing.T) {
+	inBubble(t, func(w *world) {
+		api, behind := serviceOf("kubernetes", "10.96.0.1"), sliceOf("kubernetes", "kubernetes", 6443, ready("192.0.2.1"), ready("192.0.2.2"))
+		w.put(api.DeepCopy())
+		w.put(behind.DeepCopy())
+		w.after(settleTime)
+		synctest.Wait()
+		if w.servers != "" {
+			t.Errorf("a tenant says that servers are at %s", w.servers)
+		}
+		api.Namespace, behind.Namespace = "default", "default"
+		w.put(api)
+		w.put(behind)
+		w.after(settleTime)
+		synctest.Wait()
+		if w.servers != "[192.0.2.1:6443 192.0.2.2:6443]" {
+			t.Errorf("servers are at %s", w.servers)
+		}
 	})
 }
 

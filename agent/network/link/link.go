@@ -2,6 +2,7 @@ package link
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 
 	"github.com/vishvananda/netlink"
@@ -31,4 +32,10 @@ func Delete(found netlink.Link) error {
 // IsGone reports an error that says that an interface, or what is named after it, is not there.
 func IsGone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV)
+}
+
+// AddressOf is an interface's address without its range.
+func AddressOf(a netlink.Addr) netip.Addr {
+	address, _ := netip.AddrFromSlice(a.IP)
+	return address.Unmap()
 }

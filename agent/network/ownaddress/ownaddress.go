@@ -1,8 +1,9 @@
-package network
+package ownaddress
 
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
@@ -10,9 +11,8 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
-// OwnAddress is an address of a Service that this machine itself has, beside its others: pods and the machine reach who listens there,
-// and no translation is needed. It is on the loopback interface, under a label that says that it is ours.
-type OwnAddress struct{}
+// Holder holds the address, on the loopback interface, under a label that says that it is ours. It has no state.
+type Holder struct{}
 
 const (
 	loopbackInterface = "lo"
@@ -20,23 +20,24 @@ const (
 )
 
 // Hold makes address the machine's, and takes away an earlier one. The zero Addr: none. It changes nothing if all is so already.
-func (OwnAddress) Hold(address netip.Addr) error {
-	link, have, err := ownAddresses()
+func (Holder) Hold(address netip.Addr) error {
+	loopback, have, err := ownAddresses()
 	if err != nil {
 		return err
 	}
 	held := false
 	var errs []error
 	for _, a := range have {
-		if addressOf(a) == address {
+		if link.AddressOf(a) == address {
 			held = true
 			continue
 		}
-		errs = append(errs, netlink.AddrDel(link, &a))
+		errs = append(errs, netlink.AddrDel(loopback, &a))
 	}
 	if address.IsValid() && !held {
-		errs = append(errs, netlink.AddrAdd(link, &netlink.Addr{
-			IPNet: ipNet(netip.PrefixFrom(address, address.BitLen())), Label: ownLabel, Scope: int(netlink.SCOPE_HOST),
+		errs = append(errs, netlink.AddrAdd(loopback, &netlink.Addr{
+			IPNet: &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(address.BitLen(), address.BitLen())},
+			Label: ownLabel, Scope: int(netlink.SCOPE_HOST),
 		}))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -46,12 +47,12 @@ func (OwnAddress) Hold(address netip.Addr) error {
 }
 
 // Held is the address that the machine has; the zero Addr if there is none.
-func (OwnAddress) Held() netip.Addr {
+func (Holder) Held() netip.Addr {
 	_, have, err := ownAddresses()
 	if err != nil || len(have) == 0 {
 		return netip.Addr{}
 	}
-	return addressOf(have[0])
+	return link.AddressOf(have[0])
 }
 
 func ownAddresses() (netlink.Link, []netlink.Addr, error) {
@@ -70,9 +71,4 @@ func ownAddresses() (netlink.Link, []netlink.Addr, error) {
 		}
 	}
 	return loopback, own, nil
-}
-
-func addressOf(a netlink.Addr) netip.Addr {
-	address, _ := netip.AddrFromSlice(a.IP)
-	return address.Unmap()
 }
