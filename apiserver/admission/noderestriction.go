@@ -12,6 +12,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -48,6 +49,8 @@ type nodeRestriction struct {
 	drivers    objects[*storagev1.CSIDriver]
 	claims     objects[*corev1.PersistentVolumeClaim]
 	volumes    objects[*corev1.PersistentVolume]
+	services   objects[*corev1.Service]
+	ranges     objects[*networkingv1.ServiceCIDR]
 }
 
 func newNodeRestriction(store *storage.Store, judge authorizer.Authorizer) nodeRestriction {
@@ -60,6 +63,8 @@ func newNodeRestriction(store *storage.Store, judge authorizer.Authorizer) nodeR
 		drivers:    objectsOf[*storagev1.CSIDriver](store, storagev1.SchemeGroupVersion.WithResource("csidrivers")),
 		claims:     objectsOf[*corev1.PersistentVolumeClaim](store, core.WithResource("persistentvolumeclaims")),
 		volumes:    objectsOf[*corev1.PersistentVolume](store, core.WithResource("persistentvolumes")),
+		services:   objectsOf[*corev1.Service](store, core.WithResource("services")),
+		ranges:     objectsOf[*networkingv1.ServiceCIDR](store, networkingv1.SchemeGroupVersion.WithResource("servicecidrs")),
 	}
 }
 
@@ -114,6 +119,9 @@ func (r nodeRestriction) judgeNode(ctx context.Context, node string, a admission
 		return r.judgePods(ctx, node, a)
 	case nodesResource:
 		if err := judgeNodeObject(node, a); err != nil {
+			return err
+		}
+		if err := r.judgeAddresses(ctx, node, a); err != nil {
 			return err
 		}
 		return r.judgeTunnelKey(ctx, node, a)

@@ -43,6 +43,8 @@ var worldKinds = map[string]struct {
 	"storageclasses":         {&storagev1.StorageClass{}, &storagev1.StorageClassList{}, true},
 	"ingresses":              {&networkingv1.Ingress{}, &networkingv1.IngressList{}, false},
 	"ingressclasses":         {&networkingv1.IngressClass{}, &networkingv1.IngressClassList{}, true},
+	"services":               {&corev1.Service{}, &corev1.ServiceList{}, false},
+	"servicecidrs":           {&networkingv1.ServiceCIDR{}, &networkingv1.ServiceCIDRList{}, true},
 	"runtimeclasses":         {&nodev1.RuntimeClass{}, &nodev1.RuntimeClassList{}, true},
 
 	"podcertificaterequests":     {&certificatesv1.PodCertificateRequest{}, &certificatesv1.PodCertificateRequestList{}, false},

@@ -118,12 +118,12 @@ func balances(n *corev1.Node) bool {
 	return !excluded && !simulated && ready && n.DeletionTimestamp == nil
 }
 
-// internalAddresses are the node's first ones of each family.
+// internalAddresses are the node's first ones of each family. What would be each machine's own, such as 127.0.0.1, is none.
 func internalAddresses(n *corev1.Node, families ...corev1.IPFamily) (addresses []string) {
 	for _, family := range families {
 		at := slices.IndexFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {
 			ip, err := netip.ParseAddr(a.Address)
-			return a.Type == corev1.NodeInternalIP && err == nil && ip.Is4() == (family == corev1.IPv4Protocol)
+			return a.Type == corev1.NodeInternalIP && err == nil && ip.IsGlobalUnicast() && ip.Is4() == (family == corev1.IPv4Protocol)
 		})
 		if at >= 0 {
 			addresses = append(addresses, n.Status.Addresses[at].Address)

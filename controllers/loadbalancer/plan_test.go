@@ -62,6 +62,7 @@ func TestPlan(t *testing.T) {
 		node("b", "192.0.2.2"), node("a", "192.0.2.1"), node("six", "2001:db8::1"),
 		node("down", "192.0.2.3", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }),
 		node("excluded", "192.0.2.4", func(n *corev1.Node) { n.Labels[corev1.LabelNodeExcludeBalancers] = "" }),
+		node("loopback", "127.0.0.1"), node("link", "169.254.169.254"), node("group", "224.0.0.1"), node("none", "0.0.0.0"),
 		node("simulated", "192.0.2.5", func(n *corev1.Node) { n.Labels[simulatedLabel] = "x" }),
 	}
 	const both, four, six = "192.0.2.1 192.0.2.2", corev1.IPv4Protocol, corev1.IPv6Protocol
@@ -72,6 +73,7 @@ func TestPlan(t *testing.T) {
 		want     map[string]string // the addresses of each Service, or why it has none
 	}{
 		"nodes":                   {"", []*corev1.Service{balanced("x", 1)}, map[string]string{"x": both}},
+		"no machine's address":    {"", []*corev1.Service{balanced("x", 1)}, map[string]string{"x": both}},
 		"nodes of IPv6":           {"", []*corev1.Service{balanced("x", 1, families(six))}, map[string]string{"x": "2001:db8::1"}},
 		"nodes of both families":  {"", []*corev1.Service{balanced("x", 1, families(six, four))}, map[string]string{"x": both + " 2001:db8::1"}},
 		"a pool and both":         {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, families(four, six))}, map[string]string{"x": "198.51.100.8NoIPv6InPool"}},

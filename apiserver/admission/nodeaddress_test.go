@@ -1,0 +1,63 @@
+package admission
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// TestNoNodeHasAnothersAddress: Services of the type LoadBalancer would get it, and all nodes would lead what is sent there to them.
+func TestNoNodeHasAnothersAddress(t *testing.T) {
+	at := func(name string, ready corev1.ConditionStatus, addresses ...string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+		for _, ip := range addresses {
+			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
+		}
+		return n
+	}
+	ready := func(name string, addresses ...string) *corev1.Node {
+		return at(name, corev1.ConditionTrue, addresses...)
+	}
+	external := func(ip string) *corev1.Node {
+		n := ready("a", ip)
+		n.Status.Addresses[0].Type = corev1.NodeExternalIP
+		return n
+	}
+	other := ready("b", "192.0.2.2", "2001:db8::2")
+	other.Spec.PodCIDR, other.Spec.PodCIDRs = "10.42.1.0/24", []string{"10.42.1.0/24", "fd42:0:0:1::/64"}
+	pooled := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	pooled.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "198.51.100.8"}}
+	pooled.Status.Conditions = []metav1.Condition{{Type: addressFromPool, Status: metav1.ConditionTrue}}
+	balanced := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nodes"}}
+	balanced.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+	ranges := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}
+	w := newWorld(t, allowAll, ready("a"), other, at("gone", corev1.ConditionUnknown, "192.0.2.3"), pooled, balanced, ranges)
+	for name, c := range map[string]nodeWrite{
+		"registers":                     {nodeA, admission.Create, ready("a", "192.0.2.1"), nil, true},
+		"two families and loopback":     {nodeA, admission.Create, ready("a", "192.0.2.1", "2001:db8::1", "127.0.0.1"), nil, true},
+		"changes":                       {nodeA, admission.Update, ready("a", "192.0.2.9"), ready("a", "192.0.2.1"), true},
+		"another node's":                {nodeA, admission.Update, ready("a", "192.0.2.2"), ready("a", "192.0.2.1"), false},
+		"another node's, beside its":    {nodeA, admission.Update, ready("a", "192.0.2.1", "192.0.2.2"), ready("a", "192.0.2.1"), false},
+		"another node's, at first":      {nodeA, admission.Create, ready("a", "192.0.2.2"), nil, false},
+		"another node's second":         {nodeA, admission.Update, ready("a", "2001:db8::2"), ready("a"), false},
+		"another node's, written so":    {nodeA, admission.Update, ready("a", "::ffff:192.0.2.2"), ready("a"), false},
+		"another node's, external":      {nodeA, admission.Update, external("192.0.2.2"), ready("a"), false},
+		"of a node that is away":        {nodeA, admission.Update, ready("a", "192.0.2.3"), ready("a"), true},
+		"had it before the rule was":    {nodeA, admission.Update, ready("a", "192.0.2.2"), ready("a", "192.0.2.2"), true},
+		"a pod's":                       {nodeA, admission.Update, ready("a", "10.42.1.7"), ready("a"), false},
+		"a pod's second":                {nodeA, admission.Update, ready("a", "fd42:0:0:1::7"), ready("a"), false},
+		"a Service's":                   {nodeA, admission.Update, ready("a", "10.96.0.10"), ready("a"), false},
+		"of the pool":                   {nodeA, admission.Update, ready("a", "198.51.100.8"), ready("a"), false},
+		"all of them":                   {nodeA, admission.Update, ready("a", "0.0.0.0"), ready("a"), false},
+		"a group's":                     {nodeA, admission.Update, ready("a", "224.0.0.1"), ready("a"), false},
+		"link-local":                    {nodeA, admission.Update, ready("a", "169.254.169.254"), ready("a"), false},
+		"a name":                        {nodeA, admission.Update, ready("a", "b"), ready("a"), false},
+		"an administrator says so of a": {someone, admission.Update, ready("a", "192.0.2.2"), ready("a"), true},
+	} {
+		c.check(t, name, newNodeRestriction(w.store, nil))
+	}
+}
