@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/agent/router/gateway"
+	"github.com/setpoint-io/setpoint/agent/router/hosts"
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
@@ -52,12 +53,12 @@ func known[V any](named *gatewayapi.Named[V]) func(namespace, name string) (V, e
 }
 
 // buildGateways makes what Gateways serve, and opens their ports. The statuses are written by controllers/gateway, once for all nodes.
-func (r *router) buildGateways(ctx context.Context, objects gatewayapi.Objects) {
+func (r *router) buildGateways(ctx context.Context, objects gatewayapi.Objects, claims []hosts.Claim) *gateway.Result {
 	r.authorities.Want(ctx, gatewayapi.Authorities(&objects))
 	namespaces := r.Informers.Core().V1().Namespaces().Lister()
 	built := gateway.Build(gateway.Input{
 		Objects: objects, Slices: r.slices, Certificate: known(r.ofGateways), Authorities: known(r.authorities),
-		Shared:  r.Ports.byNumber(),
+		Shared: r.Ports.byNumber(), Hosts: claims,
 		Service: table.ServiceFrom(r.Informers.Core().V1().Services().Lister()),
 		Namespace: func(name string) map[string]string {
 			namespace, err := namespaces.Get(name)
@@ -67,6 +68,11 @@ func (r *router) buildGateways(ctx context.Context, objects gatewayapi.Objects) 
 			return namespace.Labels
 		},
 	})
+	return built
+}
+
+// serveGateways opens the ports of what was built, and closes others.
+func (r *router) serveGateways(ctx context.Context, built *gateway.Result) {
 	r.ports.Store((*ports)(&built.Ports))
 	r.transports.keep(built.Trusting)
 	r.open(ctx, built.Ports)
@@ -111,26 +117,26 @@ func (r *router) asked(at int) int {
 	return at
 }
 
-// find is the route of a request to a port: one of a Gateway, or else of an Ingress.
-func (r *router) find(at int, name string, req *http.Request) *table.Route {
+// find is the route of a request to a port: the one for the more specific host, of a Gateway rather than of an Ingress.
+func (r *router) find(at int, name string, req *http.Request) (found *table.Route) {
+	var host hosts.Host
 	if port := (*r.ports.Load())[at]; port != nil {
-		if found := port.Find(name, req); found != nil {
-			return found
-		}
+		found, host = port.Lookup(name, req)
 	}
 	if at != r.Ports.HTTP && at != r.Ports.HTTPS {
-		return nil
+		return found
 	}
-	return r.table.Load().Find(name, req.URL.Path)
+	if other, its := r.table.Load().Lookup(name, req.URL.Path); found == nil || other != nil && its.Specificity() > host.Specificity() {
+		return other
+	}
+	return found
 }
 
-// certificate is that of a listener for the name, of an Ingress, or of a listener for all names, in this order.
+// certificate is the one for the more specific host, of a listener rather than of an Ingress, and at last of a listener for all names.
 func (r *router) certificate(hello *tls.ClientHelloInfo, at int) *tls.Certificate {
 	port := (*r.ports.Load())[at]
-	if port == nil || !port.Named(hello.ServerName) {
-		if c := r.ofIngress(at, hello.ServerName); c != nil {
-			return c
-		}
+	if c := r.ofIngress(at, hello.ServerName, port); c != nil {
+		return c
 	}
 	if port != nil {
 		if c := port.Certificate(hello); c != nil {
@@ -140,20 +146,23 @@ func (r *router) certificate(hello *tls.ClientHelloInfo, at int) *tls.Certificat
 	return r.unknown
 }
 
-func (r *router) ofIngress(at int, name string) *tls.Certificate {
+// ofIngress is the certificate of an Ingress for the name, nil if a listener of the port, which may be nil, is as much for it.
+func (r *router) ofIngress(at int, name string, port *gateway.Port) *tls.Certificate {
 	if at != r.Ports.HTTPS {
 		return nil
 	}
-	return r.table.Load().Certificate(name)
+	found, host := r.table.Load().CertificateAt(name)
+	if port != nil && port.Named(name).Specificity() >= host.Specificity() {
+		return nil
+	}
+	return found
 }
 
 // owner is equal for two names if a connection for one may be used for the other.
 func (r *router) owner(at int, name string) any {
 	port := (*r.ports.Load())[at]
-	if port == nil || !port.Named(name) {
-		if c := r.ofIngress(at, name); c != nil {
-			return c
-		}
+	if c := r.ofIngress(at, name, port); c != nil {
+		return c
 	}
 	if port != nil {
 		return port.Listener(name)

@@ -199,15 +199,18 @@ func (r *router) build(ctx context.Context) {
 	objects, served := r.gatewayObjects()
 	r.secrets.Want(ctx, table.Secrets(ours))
 	r.ofGateways.Want(ctx, gatewayapi.SecretNames(&objects))
-	services := r.Informers.Core().V1().Services().Lister()
+	gateways, claims := &gateway.Result{}, table.Claims(ours)
+	if served {
+		gateways = r.buildGateways(ctx, objects, claims)
+	}
 	built, _ := table.Build(table.Input{
 		Classes: classes, Ingresses: ours, Slices: r.slices, Certificate: known(r.secrets),
-		Service: table.ServiceFrom(services),
+		Service: table.ServiceFrom(r.Informers.Core().V1().Services().Lister()), Hosts: gateways.Hosts,
 	})
 	r.table.Store(built)
 	r.Metrics.keep(owners(ours, &objects))
 	if served {
-		r.buildGateways(ctx, objects)
+		r.serveGateways(ctx, gateways)
 	}
 	r.Metrics.cut.Set(float64(r.secrets.Cut() + r.ofGateways.Cut() + r.authorities.Cut()))
 }

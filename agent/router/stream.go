@@ -34,13 +34,16 @@ func (r *router) streams(at int) bool {
 	return port != nil && port.Streams
 }
 
-// stream prefers a listener for the name, an Ingress with a certificate for it, and a listener for all names, in this order.
+// stream is for the more specific host: that of a listener and its route, or of an Ingress, with rules or a certificate.
 func (r *router) stream(at int, serverName string) stream {
 	port := (*r.ports.Load())[at]
-	if port == nil || !port.Named(serverName) && r.ofIngress(at, serverName) != nil {
+	if port == nil {
 		return stream{}
 	}
-	mode, route, known := port.Stream(serverName)
+	mode, route, host, known := port.Stream(serverName)
+	if at == r.Ports.HTTPS && r.table.Load().Named(serverName).Specificity() > host.Specificity() {
+		return stream{}
+	}
 	switch {
 	case known:
 		return stream{copied: mode != gateway.HTTP, terminate: mode == gateway.Terminate, route: route}

@@ -43,8 +43,8 @@ func newStreamSite(t *testing.T) (s *site, secure *httptest.Server) {
 	}
 	s.until("streams", func() bool {
 		for _, port := range *s.router.ports.Load() {
-			_, one, _ := port.Stream("a.passed.com")
-			_, two, _ := port.Stream("ended.com")
+			_, one, _, _ := port.Stream("a.passed.com")
+			_, two, _, _ := port.Stream("ended.com")
 			return one != nil && two != nil && len(one.Backend.Endpoints) > 0
 		}
 		return false

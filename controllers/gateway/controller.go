@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -24,7 +25,9 @@ const controllerName = "gateway-controller"
 // New keeps the statuses. With ownAddresses each Gateway has an address of its own, of the pool of load balancers.
 func New(ownAddresses bool) reconcile.Controller {
 	return reconcile.Controller{
-		Name: controllerName, Reads: []reconcile.Read{reconcile.Services, reconcile.EndpointSlices, reconcile.Nodes, reconcile.Namespaces},
+		Name: controllerName, Reads: []reconcile.Read{
+			reconcile.Services, reconcile.EndpointSlices, reconcile.Nodes, reconcile.Namespaces, ingresses, classes,
+		},
 		Run: func(ctx context.Context, env *reconcile.Env) error {
 			if env.REST == nil {
 				return reconcile.Idle(ctx)
@@ -55,6 +58,10 @@ type controller struct {
 	slices      reconcile.Cache[*discoveryv1.EndpointSlice]
 	nodes       reconcile.Cache[*corev1.Node]
 	namespaces  reconcile.Cache[*corev1.Namespace]
+	ingresses   reconcile.Cache[*networkingv1.Ingress]
+	classes     reconcile.Cache[*networkingv1.IngressClass]
+	// told are the events of hosts that others have, of the last pass.
+	told map[loss]bool
 	// written are the versions of objects whose status was written, or that were too old for it: the next version comes by itself.
 	written map[types.UID]string
 }
@@ -64,12 +71,14 @@ func run(ctx context.Context, env *reconcile.Env, client dynamic.Interface, ownA
 		env: env, client: client, ownAddresses: ownAddresses, written: map[types.UID]string{},
 		services: reconcile.Services.From(env), slices: reconcile.EndpointSlices.From(env),
 		nodes: reconcile.Nodes.From(env), namespaces: reconcile.Namespaces.From(env),
+		ingresses: ingresses.From(env), classes: classes.From(env),
 	}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name: "gateway", Reconcile: c.reconcile, Workers: 1, Env: env, Feeds: []reconcile.Feed{c.follow},
 		Sources: []reconcile.Source{
 			reconcile.Changes(c.services, c.serviceChanged), reconcile.Changes(c.nodes, c.nodeChanged),
-			reconcile.Changes(c.namespaces, c.namespaceChanged), reconcile.Filled(c.slices),
+			reconcile.Changes(c.namespaces, c.ifUsed), reconcile.Filled(c.slices),
+			reconcile.Changes(c.ingresses, c.ifUsed), reconcile.Changes(c.classes, c.ifUsed),
 		},
 	})
 }
@@ -111,7 +120,7 @@ func (c *controller) serviceChanged(before, after metav1.Object) []reconcile.Key
 	return []reconcile.Key{everything}
 }
 
-func (c *controller) namespaceChanged(_, _ metav1.Object) []reconcile.Key {
+func (c *controller) ifUsed(_, _ metav1.Object) []reconcile.Key {
 	if !c.used() {
 		return nil
 	}
@@ -140,10 +149,14 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	c.forget(&objects)
 	c.secrets.Want(c.live, gatewayapi.SecretNames(&objects))
 	c.authorities.Want(c.live, gatewayapi.Authorities(&objects))
+	served, err := c.served()
+	if err != nil {
+		return 0, err
+	}
 	addresses := table.Addresses(nodes)
-	failed := c.classes(ctx, objects.Classes, len(addresses) > 0)
+	failed := c.keepClasses(ctx, objects.Classes, len(addresses) > 0)
 	result := gateway.Build(gateway.Input{
-		Objects: objects, Namespace: c.labelsOf, Service: c.service, Shared: sharedPorts(nodes),
+		Objects: objects, Namespace: c.labelsOf, Service: c.service, Shared: sharedPorts(nodes), Hosts: table.Claims(served),
 		Slices:      func(string, string) []*discoveryv1.EndpointSlice { return nil },
 		Certificate: func(namespace, name string) (*tls.Certificate, error) { return c.certificate(ctx, namespace, name) },
 		Authorities: func(namespace, name string) (*table.Authorities, error) { return c.authority(ctx, namespace, name) },
@@ -164,6 +177,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	for i := range result.Policies {
 		failed = errors.Join(failed, c.setPolicy(ctx, &result.Policies[i]))
 	}
+	c.tell(result, served)
 	return 0, failed
 }
 

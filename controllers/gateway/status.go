@@ -22,8 +22,8 @@ import (
 // ancestorsMax is how many ancestors the status of a policy has at most, by its schema.
 const ancestorsMax = 16
 
-// classes makes the class if nodes serve it and it is not there, and tells of all that are ours.
-func (c *controller) classes(ctx context.Context, known []*v1.GatewayClass, served bool) error {
+// keepClasses makes the class if nodes serve it and it is not there, and tells of all that are ours.
+func (c *controller) keepClasses(ctx context.Context, known []*v1.GatewayClass, served bool) error {
 	if served && !slices.ContainsFunc(known, func(class *v1.GatewayClass) bool { return class.Name == gatewayapi.ClassName }) {
 		class := &v1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: gatewayapi.ClassName}}
 		class.Spec.ControllerName = gatewayapi.Controller

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/setpoint-io/setpoint/agent/router/hosts"
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
@@ -27,6 +28,8 @@ type Input struct {
 	Certificate func(namespace, secret string) (*tls.Certificate, error)
 	// Authorities returns those of a ConfigMap, or what is wrong with it.
 	Authorities func(namespace, configMap string) (*table.Authorities, error)
+	// Hosts are the claims of Ingresses to hosts, at the Shared ports.
+	Hosts []hosts.Claim
 	// Shared are the ports at which Ingresses are served, with TLS or without.
 	Shared map[int]bool
 }
@@ -41,6 +44,10 @@ type Result struct {
 	Policies []PolicyState
 	// Trusting are the keys of all TLS in use.
 	Trusting map[string]bool
+	// Hosts knows who has each host, Ingresses too.
+	Hosts *hosts.Book
+	// Taken are the claims of Gateways and routes to hosts that others have.
+	Taken []Taken
 }
 
 // GatewayState is what a Gateway's status says. Conditions have no times and generations.
@@ -63,11 +70,18 @@ type RouteState struct {
 func Build(in Input) *Result {
 	b := &builder{
 		Input: in, result: &Result{Ports: map[int]*Port{}, Trusting: map[string]bool{}},
-		backends: map[backendKey]*backend{}, parent: map[parentKey]*parent{},
+		backends: map[backendKey]*backend{}, parent: map[parentKey]*parent{}, parents: map[*v1.Gateway][]*parent{},
 	}
+	b.ordered = gatewayapi.Ours(&b.Objects)
+	slices.SortFunc(b.ordered, func(a, b *v1.Gateway) int { return older(a, b) })
+	for _, g := range b.ordered {
+		b.listeners(g)
+	}
+	routes := b.routes()
+	b.result.Hosts = hosts.New(append(b.claims(routes), in.Hosts...))
 	b.gateways()
 	b.judgePolicies()
-	for _, r := range b.routes() {
+	for _, r := range routes {
 		b.route(r)
 	}
 	for _, port := range b.result.Ports {
@@ -88,6 +102,7 @@ type builder struct {
 	Input
 	result   *Result
 	parent   map[parentKey]*parent
+	parents  map[*v1.Gateway][]*parent
 	ordered  []*v1.Gateway
 	sets     []*parent
 	backends map[backendKey]*backend

@@ -10,6 +10,8 @@
 // together: a request goes to the listener with the most specific hostname, and among the routes of listeners with the same hostname
 // by the precedence of the Gateway API. Of two protocols that cannot share a port, the one of the older Gateway stays.
 //
+// A host is one namespace's among all that are served at a port, Ingresses too: agent/router/hosts has the rule.
+//
 // With TLS a hostname also decides what becomes of a connection: its requests are routed, or it is copied.
 //
 // Promises: Build and every lookup are pure, and a Result never changes. What is not served as it says has a condition that says so. A

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/setpoint-io/setpoint/agent/router/hosts"
 )
 
 // gateway has one listener for HTTP at port 80.
@@ -370,8 +372,8 @@ spec:
 		if got := port.Certificate(&tls.ClientHelloInfo{ServerName: name}); got == nil || string(got.Certificate[0]) != want {
 			t.Errorf("%s: %v, want %s", name, got, want)
 		}
-		if named := port.Named(name); named != (want == "wild") {
-			t.Errorf("%s: %t", name, named)
+		if named := port.Named(name); named != map[string]hosts.Host{"wild": "*.a.com"}[want] {
+			t.Errorf("%s: %q", name, named)
 		}
 	}
 	if port.Listener("x.a.com") == port.Listener("b.com") || port.Listener("x.a.com") != port.Listener("y.a.com") {

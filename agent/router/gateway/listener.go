@@ -77,14 +77,11 @@ func (l *listener) served() bool {
 
 // gateways judges the listeners of all Gateways that are ours, the oldest first, and opens their ports.
 func (b *builder) gateways() {
-	b.ordered = gatewayapi.Ours(&b.Objects)
-	slices.SortFunc(b.ordered, func(a, b *v1.Gateway) int { return older(a, b) })
 	for _, g := range b.ordered {
 		var all []*listener
 		shut := refused(g).any()
-		for _, p := range b.parents(g) {
+		for _, p := range b.parents[g] {
 			for _, l := range p.listeners {
-				l.number, l.own = b.portOf(l)
 				b.judge(l, all)
 				all = append(all, l)
 				if l.served() && !shut && l.number != 0 {
@@ -110,9 +107,19 @@ func (b *builder) judge(l *listener, before []*listener) {
 		}
 		return
 	}
-	b.judgeKinds(l)
 	if l.terminates() {
 		b.judgeTLS(l)
+	}
+}
+
+// judgeHost: a listener with a hostname takes its connections, so the name must be its namespace's.
+func (b *builder) judgeHost(l *listener) {
+	if l.hostname() == "" {
+		return
+	}
+	if c := b.claim(l, l.hostname(), l.object(), l.kind()); b.taken(c) != "" {
+		l.conflicted = fault{string(v1.ListenerReasonHostnameConflict), b.taken(c)}
+		b.lose(c)
 	}
 }
 
@@ -158,6 +165,7 @@ func (b *builder) judgePort(l *listener, before []*listener) {
 			fmt.Sprintf("nodes serve Ingresses at port %d by another protocol", l.spec.Port),
 		}
 	}
+	b.judgeHost(l)
 	if open := b.result.Ports[l.number]; open != nil && !open.speaks(l) {
 		l.conflicted = fault{
 			string(v1.ListenerReasonProtocolConflict), fmt.Sprintf("port %d has another protocol in %s", l.spec.Port, open.first),

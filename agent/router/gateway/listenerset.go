@@ -40,8 +40,8 @@ func (b *builder) setsOf(g *v1.Gateway) (found []*v1.ListenerSet) {
 	return found
 }
 
-// parents are the Gateway and its ListenerSets, in the order of precedence: of listeners that conflict, the first stays.
-func (b *builder) parents(g *v1.Gateway) []*parent {
+// listeners makes those of the Gateway and its ListenerSets, in the order of precedence: of listeners that conflict, the first stays.
+func (b *builder) listeners(g *v1.Gateway) {
 	own := &parent{gateway: g}
 	for i := range g.Spec.Listeners {
 		own.listeners = append(own.listeners, &listener{gateway: g, spec: &g.Spec.Listeners[i]})
@@ -60,7 +60,15 @@ func (b *builder) parents(g *v1.Gateway) []*parent {
 		b.parent[keyOf("ListenerSet", set)] = p
 		all = append(all, p)
 	}
-	return all
+	for _, p := range all {
+		for _, l := range p.listeners {
+			l.number, l.own = b.portOf(l)
+			if l.known() {
+				b.judgeKinds(l)
+			}
+		}
+	}
+	b.parents[g] = all
 }
 
 // allows tells whether ListenerSets of a namespace may add to the Gateway.

@@ -9,6 +9,7 @@ import (
 
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/setpoint-io/setpoint/agent/router/hosts"
 	"github.com/setpoint-io/setpoint/agent/router/table"
 )
 
@@ -27,14 +28,16 @@ type Port struct {
 
 // site is the listeners with one hostname.
 type site struct {
+	name         string // "" is any
 	mode         Mode
 	gateways     []*v1.Gateway
 	certificates []*tls.Certificate
 	hosts        names[*host]
 }
 
-// host is the rules for one hostname of routes. Lists are in the order of precedence.
+// host is the rules for one hostname of routes, its name. Lists are in the order of precedence.
 type host struct {
+	name          string
 	exact, prefix map[string][]entry
 	patterns      []entry
 }
@@ -111,9 +114,13 @@ func (b *builder) open(l *listener) {
 		b.result.Ports[l.number] = port
 	}
 	port.Streams, port.Requests = port.Streams || l.mode() != HTTP, port.Requests || l.mode() == HTTP
-	at := port.sites.at(l.hostname(), func() *site { return &site{mode: l.mode()} })
+	at := port.siteOf(l)
 	at.gateways = append(at.gateways, l.gateway)
 	at.certificates = append(at.certificates, l.certificates...)
+}
+
+func (p *Port) siteOf(l *listener) *site {
+	return p.sites.at(l.hostname(), func() *site { return &site{name: l.hostname(), mode: l.mode()} })
 }
 
 // speaks tells whether a listener's protocol is that of the port, and its mode that of its hostname's other listeners.
@@ -128,9 +135,9 @@ func (b *builder) serve(l *listener, hostnames []string, rules []*rule) {
 	if port == nil || !l.served() || refused(l.gateway).any() {
 		return
 	}
-	at := port.sites.at(l.hostname(), func() *site { return &site{mode: l.mode()} })
+	at := port.siteOf(l)
 	for _, name := range hostnames {
-		h := at.hosts.at(name, func() *host { return &host{exact: map[string][]entry{}, prefix: map[string][]entry{}} })
+		h := at.hosts.at(name, func() *host { return &host{name: name, exact: map[string][]entry{}, prefix: map[string][]entry{}} })
 		for _, r := range rules {
 			for _, m := range r.matches {
 				h.add(entry{m, l.gateway})
@@ -182,7 +189,13 @@ func preferred(a, b entry) int {
 }
 
 // Find returns the route of a request, or nil. The host is without a port.
-func (p *Port) Find(hostname string, req *http.Request) (found *table.Route) {
+func (p *Port) Find(hostname string, req *http.Request) *table.Route {
+	found, _ := p.Lookup(hostname, req)
+	return found
+}
+
+// Lookup is Find, with the host that the route is for.
+func (p *Port) Lookup(hostname string, req *http.Request) (found *table.Route, at hosts.Host) {
 	name, path := lower(hostname), table.Clean(req.URL.Path)
 	a := &asked{Request: req}
 	var passed []*v1.Gateway // with a more specific listener, to which the request belongs
@@ -192,14 +205,14 @@ func (p *Port) Find(hostname string, req *http.Request) (found *table.Route) {
 		}
 		s.hosts.each(name, func(h *host) bool {
 			if m := h.find(path, a, passed); m != nil {
-				found = m.choose()
+				found, at = m.choose(), hosts.Host(h.name)
 			}
 			return found != nil
 		})
 		passed = append(passed, s.gateways...)
 		return found != nil
 	})
-	return found
+	return found, at
 }
 
 func lower(hostname string) string { return strings.ToLower(strings.TrimSuffix(hostname, ".")) }
@@ -235,9 +248,10 @@ func first(list []entry, a *asked, passed []*v1.Gateway) *match {
 	return nil
 }
 
-// Named tells whether a listener is for the name itself or a wildcard above it.
-func (p *Port) Named(hostname string) bool {
-	return p.sites.each(lower(hostname), func(s *site) bool { return p.sites.any == nil || s != *p.sites.any })
+// Named is the hostname of the listener for a name; "" if there is only one for all names, or none.
+func (p *Port) Named(hostname string) (at hosts.Host) {
+	p.sites.each(lower(hostname), func(s *site) bool { at = hosts.Host(s.name); return true })
+	return at
 }
 
 // Listener is something that is equal for hosts that the same listeners serve; nil if none does.

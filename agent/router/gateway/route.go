@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/setpoint-io/setpoint/agent/router/hosts"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
 
@@ -72,30 +73,51 @@ func parentOf(r *route, ref *v1.ParentReference) parentKey {
 
 // attach adds the route's rules to each listener that the reference means and that takes them. Otherwise it says why none does.
 func (b *builder) attach(r *route, ref *v1.ParentReference, all []*listener, compiled []*rule) fault {
-	meant := slices.DeleteFunc(slices.Clone(all), func(l *listener) bool {
-		return ref.SectionName != nil && *ref.SectionName != l.spec.Name || ref.Port != nil && *ref.Port != l.spec.Port
-	})
-	if len(meant) == 0 {
-		return fault{string(v1.RouteReasonNoMatchingParent), "it has no listener of that name and port"}
+	allowing, wrong := b.allowing(r, ref, all)
+	if wrong.any() {
+		return wrong
 	}
-	allowing := slices.DeleteFunc(meant, func(l *listener) bool { return !slices.Contains(l.kinds, r.kind) || !b.takes(l, r.namespace()) })
-	if len(allowing) == 0 {
-		return fault{string(v1.RouteReasonNotAllowedByListeners), fmt.Sprintf("no listener takes a %s of this namespace", r.kind)}
-	}
-	attached := false
+	attached, taken := false, ""
 	for _, l := range allowing {
 		names := intersect(l.hostname(), r.hostnames)
-		if len(names) == 0 {
+		free := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			c := b.claim(l, name, r.object, r.kind)
+			by := b.taken(c)
+			if by != "" {
+				taken = by
+				b.lose(c)
+			}
+			return by != ""
+		})
+		if len(free) == 0 {
 			continue
 		}
 		attached = true
 		l.attached++
-		b.serve(l, names, compiled)
+		b.serve(l, free, compiled)
 	}
-	if !attached {
-		return fault{string(v1.RouteReasonNoMatchingListenerHostname), "none of its hostnames is one of the listener's"}
+	switch {
+	case attached:
+		return fault{}
+	case taken != "":
+		return fault{hosts.Reason, taken}
 	}
-	return fault{}
+	return fault{string(v1.RouteReasonNoMatchingListenerHostname), "none of its hostnames is one of the listener's"}
+}
+
+// allowing are the listeners that the reference means and that take the route.
+func (b *builder) allowing(r *route, ref *v1.ParentReference, all []*listener) ([]*listener, fault) {
+	meant := slices.DeleteFunc(slices.Clone(all), func(l *listener) bool {
+		return ref.SectionName != nil && *ref.SectionName != l.spec.Name || ref.Port != nil && *ref.Port != l.spec.Port
+	})
+	if len(meant) == 0 {
+		return nil, fault{string(v1.RouteReasonNoMatchingParent), "it has no listener of that name and port"}
+	}
+	allowing := slices.DeleteFunc(meant, func(l *listener) bool { return !slices.Contains(l.kinds, r.kind) || !b.takes(l, r.namespace()) })
+	if len(allowing) == 0 {
+		return nil, fault{string(v1.RouteReasonNotAllowedByListeners), fmt.Sprintf("no listener takes a %s of this namespace", r.kind)}
+	}
+	return allowing, fault{}
 }
 
 // intersect are the names at which a route is served by a listener; "" is any name.

@@ -3,6 +3,7 @@ package gateway
 import (
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/setpoint-io/setpoint/agent/router/hosts"
 	"github.com/setpoint-io/setpoint/agent/router/table"
 )
 
@@ -44,20 +45,21 @@ func ofTLS(r *v1.TLSRoute) *route {
 }
 
 // Stream says what becomes of a connection for a server name, which the listeners with the most specific hostname decide. The route is
-// that of a connection that is copied, nil if there is none. A name for which there is no listener is not known.
-func (p *Port) Stream(serverName string) (mode Mode, to *table.Route, known bool) {
+// that of a connection that is copied, nil if there is none, and at the hostname that it is for. A name for which there is no listener is
+// not known.
+func (p *Port) Stream(serverName string) (mode Mode, to *table.Route, at hosts.Host, known bool) {
 	name := lower(serverName)
 	known = p.sites.each(name, func(s *site) bool {
-		if mode = s.mode; mode == HTTP {
+		if mode, at = s.mode, hosts.Host(s.name); mode == HTTP {
 			return true
 		}
 		s.hosts.each(name, func(h *host) bool {
 			if all := h.prefix[""]; len(all) > 0 {
-				to = all[0].choose()
+				to, at = all[0].choose(), hosts.Host(h.name)
 			}
 			return true
 		})
 		return true
 	})
-	return mode, to, known
+	return mode, to, at, known
 }

@@ -38,7 +38,7 @@ spec: {parentRefs: [{name: g}], hostnames: [lost.example.com], rules: [{backendR
 		var name string
 		_, _ = fmt.Sscanf(asked, "%d %s", &port, &name)
 		got := "unknown"
-		if mode, to, known := built.Ports[port].Stream(name); known {
+		if mode, to, _, known := built.Ports[port].Stream(name); known {
 			got = fmt.Sprint(int(mode))
 			if to != nil && to.Code != 0 {
 				got += fmt.Sprint(" ", to.Code)

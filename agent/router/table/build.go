@@ -12,6 +12,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/agent/router/hosts"
 )
 
 // Controller is that of the IngressClasses that are served here.
@@ -33,6 +35,8 @@ type Input struct {
 	Slices func(namespace, service string) []*discoveryv1.EndpointSlice
 	// Certificate returns that of a Secret, or what is wrong with it.
 	Certificate func(namespace, secret string) (*tls.Certificate, error)
+	// Hosts knows who has which host; nil: of these Ingresses, by Claims.
+	Hosts *hosts.Book
 }
 
 // Problem is something in an Ingress that is not served as it says.
@@ -48,6 +52,9 @@ func Build(in Input) (*Table, []Problem) {
 		table: &Table{exact: map[string]*host{}, wildcard: map[string]*host{}, certificates: map[string]*tls.Certificate{}},
 	}
 	ours := Ours(in.Classes, in.Ingresses)
+	if b.Hosts == nil {
+		b.Hosts = hosts.New(Claims(ours))
+	}
 	for _, i := range ours {
 		b.ingress(i)
 	}
@@ -98,6 +105,9 @@ func (b *builder) ingress(i *networkingv1.Ingress) {
 		}
 	}
 	for _, rule := range i.Spec.Rules {
+		if b.taken(i, rule.Host) {
+			continue
+		}
 		h := b.host(strings.ToLower(rule.Host))
 		ruled := options
 		ruled.RedirectTLS = options.ForceTLS || options.RedirectTLS && secure[strings.ToLower(rule.Host)]
@@ -121,17 +131,19 @@ func (b *builder) host(name string) *host {
 	}
 	if name == "" {
 		if b.table.any == nil {
-			b.table.any = newHost()
+			b.table.any = newHost("")
 		}
 		return b.table.any
 	}
 	if byName[key] == nil {
-		byName[key] = newHost()
+		byName[key] = newHost(name)
 	}
 	return byName[key]
 }
 
-func newHost() *host { return &host{exact: map[string]*Route{}, prefix: map[string]*Route{}} }
+func newHost(name string) *host {
+	return &host{name: hosts.Host(name), exact: map[string]*Route{}, prefix: map[string]*Route{}}
+}
 
 // path adds one path of a rule.
 func (b *builder) path(i *networkingv1.Ingress, h *host, hostname string, p *networkingv1.HTTPIngressPath, options Options) {
@@ -181,13 +193,13 @@ func (b *builder) route(i *networkingv1.Ingress, options Options, backend *netwo
 func (b *builder) certificates(i *networkingv1.Ingress) map[string]bool {
 	secure := map[string]bool{}
 	for _, t := range i.Spec.TLS {
-		hosts := t.Hosts
-		if len(hosts) == 0 {
+		named := t.Hosts
+		if len(named) == 0 {
 			for _, rule := range i.Spec.Rules {
-				hosts = append(hosts, rule.Host)
+				named = append(named, rule.Host)
 			}
 		}
-		for _, h := range hosts {
+		for _, h := range named {
 			secure[strings.ToLower(h)] = true
 		}
 		if t.SecretName == "" {
@@ -198,8 +210,10 @@ func (b *builder) certificates(i *networkingv1.Ingress) map[string]bool {
 			b.problem(i, "InvalidCertificate", "Secret %s: %v", t.SecretName, err)
 			continue
 		}
-		for _, h := range hosts {
-			b.certificate(i, strings.ToLower(h), certificate)
+		for _, h := range named {
+			if _, taken := b.Hosts.Taken(claim(i, h)); !taken { // its rule says so
+				b.certificate(i, strings.ToLower(h), certificate)
+			}
 		}
 	}
 	return secure

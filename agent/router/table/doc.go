@@ -5,8 +5,9 @@
 // Problems of the same Build. It imports API types only.
 //
 // Promises: Build and every lookup are pure, and a Table never changes. Of two Ingresses that claim the same, the older wins, and the
-// other has a Problem. What cannot be honoured is left out with a Problem, never guessed; an access rule that cannot be read
-// refuses everybody. A lookup costs the same with any number of hosts, and grows with the depth of the path.
+// other has a Problem; a host is one namespace's (agent/router/hosts). What cannot be honoured is left out with a Problem, never
+// guessed; an access rule that cannot be read refuses everybody. A lookup costs the same with any number of hosts, and grows with the
+// depth of the path.
 //
 // Tested with tables of the API's documentation, and a property that compares lookups with a plain search.
 package table

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/setpoint-io/setpoint/agent/router/hosts"
 )
 
 // Table is what is served at one moment.
@@ -38,6 +40,7 @@ type Route struct {
 
 // host is the routes of one host.
 type host struct {
+	name          hosts.Host
 	exact, prefix map[string]*Route
 	patterns      []*Route // the longest first
 	fallback      *Route
@@ -45,13 +48,19 @@ type host struct {
 
 // Find returns the route of a request, or nil. The path is a decoded one; it is looked up as Clean gives it.
 func (t *Table) Find(hostname, requestPath string) *Route {
+	found, _ := t.Lookup(hostname, requestPath)
+	return found
+}
+
+// Lookup is Find, with the host that the route is for.
+func (t *Table) Lookup(hostname, requestPath string) (*Route, hosts.Host) {
 	h := t.host(strings.ToLower(strings.TrimSuffix(hostname, ".")))
 	if h != nil {
 		if found := h.find(Clean(requestPath)); found != nil {
-			return found
+			return found, h.name
 		}
 	}
-	return t.fallback
+	return t.fallback, ""
 }
 
 // host is the one whose rules apply: the name itself, a wildcard for its first label, or the rules for all hosts.
@@ -65,6 +74,18 @@ func (t *Table) host(name string) *host {
 		}
 	}
 	return t.any
+}
+
+// Named is the most specific host for a name that has rules or a certificate; "" if there is only what is for all.
+func (t *Table) Named(name string) (most hosts.Host) {
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if h := t.host(name); h != nil {
+		most = h.name
+	}
+	if _, at := t.CertificateAt(name); at.Specificity() > most.Specificity() {
+		most = at
+	}
+	return most
 }
 
 // find prefers an exact path, then a pattern, then the longest prefix.
@@ -89,14 +110,20 @@ func (h *host) find(p string) *Route {
 
 // Certificate returns the certificate for a server name, or nil.
 func (t *Table) Certificate(serverName string) *tls.Certificate {
+	c, _ := t.CertificateAt(serverName)
+	return c
+}
+
+// CertificateAt is Certificate, with the host that the certificate is for.
+func (t *Table) CertificateAt(serverName string) (*tls.Certificate, hosts.Host) {
 	name := strings.ToLower(serverName)
 	if c := t.certificates[name]; c != nil {
-		return c
+		return c, hosts.Host(name)
 	}
-	if _, parent, ok := strings.Cut(name, "."); ok {
-		return t.certificates["*."+parent]
+	if _, parent, ok := strings.Cut(name, "."); ok && t.certificates["*."+parent] != nil {
+		return t.certificates["*."+parent], hosts.Host("*." + parent)
 	}
-	return nil
+	return nil, ""
 }
 
 // Target is the path that the backend gets for one that was matched.
