@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/raftstore/backup"
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 	"github.com/setpoint-io/setpoint/raftstore/replica/birth"
 	"github.com/setpoint-io/setpoint/raftstore/state"
@@ -48,6 +49,8 @@ type RestoreConfig struct {
 	Servers []Server
 	// Time is that of the restore: the revision and the log begin with it.
 	Time time.Time
+	// Founded is where the founding is written down, if anywhere: what is restored comes of the archive's life too.
+	Founded founded.Keeper
 	// ClusterID, if set, must be the archive's. NewCluster drops the archive's, so
 	// that the cluster that starts with it gives it its own.
 	ClusterID  string
@@ -95,10 +98,21 @@ func Restore(ctx context.Context, archive io.Reader, cfg RestoreConfig) (Restore
 	if err := life.Found(ctx, disk); err != nil {
 		return Restored{}, err
 	}
+	if err := cfg.adopt(root.Life); err != nil {
+		return Restored{}, err
+	}
 	if !life.HasData() {
 		return Restored{Report: report, Encrypted: encrypted(root)}, nil
 	}
 	return Restored{Report: report, Revision: life.Revision(), Life: life.Life, Encrypted: encrypted(root)}, nil
+}
+
+// adopt notes the life of the archive: nodes that have pinned it may follow.
+func (c *RestoreConfig) adopt(life string) error {
+	if c.NewCluster {
+		return nil
+	}
+	return founded.Open(c.Founded).Adopt(life)
 }
 
 func encrypted(root *state.Root) (n int) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
@@ -31,6 +32,9 @@ type Config struct {
 	// not in the list asks those in it to be admitted. Later, its addresses win over
 	// those that the cluster has stored.
 	InitialServers []Server
+	// Founded keeps, outside of DataDir, that the cluster was founded, so that it is not founded again when servers lose
+	// their data; nil: nothing does, as for clusters that end with their process.
+	Founded founded.Keeper
 	// AdvertiseAddress is where the other servers reach this one, host:port.
 	AdvertiseAddress string
 	// Dial opens a connection to a peer's HandleRaftConn. It must authenticate the

@@ -3,6 +3,7 @@ package raftstore
 import (
 	"github.com/setpoint-io/setpoint/raftstore/contact"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
@@ -25,6 +26,10 @@ var (
 	ErrUnsafe = forward.ErrUnsafe
 	// ErrUnknownServer: no member has the name.
 	ErrUnknownServer = forward.ErrUnknownServer
+	// ErrRemoved: this server was removed from the cluster, perhaps while it was down, or another one has taken its place.
+	ErrRemoved = errors.New("this server was removed from the cluster")
+	// ErrFoundedBefore: see founded.ErrBefore.
+	ErrFoundedBefore = founded.ErrBefore
 	// ErrBadChange: the change of membership makes no sense.
 	ErrBadChange = forward.ErrBadChange
 	// ErrStopped: the store was shut down or stopped itself.

@@ -3,10 +3,12 @@ package raftstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/forward"
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
@@ -33,7 +35,7 @@ func (s *Store) decide() bool {
 		if !b.Undecided() {
 			return true
 		}
-		v := judge(b, s.cfg, s.askPeers(), time.Since(start))
+		v := judge(b, s.cfg, s.book, s.askPeers(), time.Since(start))
 		if v.act == wait {
 			if time.Since(start) > foundingGrace && time.Since(told) >= waitingTellInterval {
 				told = time.Now()
@@ -89,18 +91,28 @@ func (s *Store) enter(v verdict) error {
 	return err
 }
 
-// askPeers asks all other founders how they are; those that do not answer within
-// askLimit are missing.
+// askPeers asks all other servers that are known how they are; those that do not answer within
+// askLimit, at any address that is known, are missing.
 func (s *Store) askPeers() map[string]forward.Status {
-	ctx, cancel := context.WithTimeout(s.ctx, askLimit)
-	defer cancel()
-	return askEach(s.cfg.InitialServers, s.cfg.Name, func(server Server) (forward.Status, error) {
-		status, err := s.peers.Status(ctx, forward.Peer(server))
-		if err == nil && status.Name != server.ID {
-			err = fmt.Errorf("%s answers for %s", status.Name, server.ID)
+	places := s.known()
+	return askEach(places.names, s.cfg.Name, func(server Server) (status forward.Status, err error) {
+		for _, address := range places.of[server.ID] {
+			if status, err = s.askName(Server{ID: server.ID, Address: address}); err == nil {
+				break
+			}
 		}
 		return status, err
 	})
+}
+
+func (s *Store) askName(server Server) (forward.Status, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, askLimit)
+	defer cancel()
+	status, err := s.peers.Status(ctx, forward.Peer(server))
+	if err == nil && status.Name != server.ID {
+		err = fmt.Errorf("%s answers for %s", status.Name, server.ID)
+	}
+	return status, err
 }
 
 // act is what a server that takes no part yet does.
@@ -180,7 +192,7 @@ func hasBackup(b replica.Beginning) bool { return b.Phase == replica.Restored &&
 //
 // A restored backup is founded so too, but one server alone counts the others: the one
 // that has the data. The others begin with its life and without data.
-func judge(b replica.Beginning, cfg Config, peers map[string]forward.Status, waited time.Duration) verdict {
+func judge(b replica.Beginning, cfg Config, book *founded.Book, peers map[string]forward.Status, waited time.Duration) verdict {
 	if v, counted := countedIn(b, cfg, peers); counted {
 		return v
 	}
@@ -199,10 +211,24 @@ func judge(b replica.Beginning, cfg Config, peers map[string]forward.Status, wai
 	case len(a.restored) > 0:
 		return verdict{act: wait, because: becauseRestored, servers: a.restored}
 	}
-	a.fresh[cfg.Name] = b.Nonce
+	return foundWith(b, cfg, book, a.fresh, waited)
+}
+
+// foundWith founds the cluster with those who may, if they are enough.
+func foundWith(b replica.Beginning, cfg Config, book *founded.Book, fresh map[string]string, waited time.Duration) verdict {
+	fresh[cfg.Name] = b.Nonce
+	if !hasBackup(b) { // a restored one is a new life, whatever there was before
+		var err error
+		if fresh, err = countedAt(book, cfg.Name, b.Nonce, fresh); err != nil {
+			return verdict{act: wait, because: err.Error()}
+		}
+	}
+	maps.DeleteFunc(fresh, func(name, _ string) bool {
+		return !slices.ContainsFunc(cfg.InitialServers, func(s Server) bool { return s.ID == name })
+	})
 	all, majority := len(cfg.InitialServers), len(cfg.InitialServers)/2+1
-	if len(a.fresh) == all || len(a.fresh) >= majority && waited >= foundingGrace {
-		return verdict{act: found, founders: a.fresh, life: b.Life}
+	if len(fresh) == all || len(fresh) >= majority && waited >= foundingGrace {
+		return verdict{act: found, founders: fresh, life: b.Life}
 	}
 	return verdict{act: wait}
 }

@@ -301,6 +301,9 @@ func (s *Store) admitServer(ctx context.Context, c forward.Change) error {
 		return nil
 	}
 	if known == nil {
+		if err := s.notRemoved(ctx, server); err != nil {
+			return err
+		}
 		if err := s.mayTakePlace(ctx, lives, c.ID); err != nil {
 			return err
 		}
@@ -312,6 +315,19 @@ func (s *Store) admitServer(ctx context.Context, c forward.Change) error {
 		return s.replica.AddServer(ctx, server)
 	}
 	return s.takeIn(ctx, server)
+}
+
+// notRemoved tells a server with data of this cluster that is no member that it was removed, or that another server has taken
+// its place. Only a leader whom most voters follow may say that somebody is none.
+func (s *Store) notRemoved(ctx context.Context, server Server) error {
+	if err := s.replica.ConfirmLeader(ctx, s.Leadership().Term); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+	status, err := s.statusAt(ctx, server)
+	if err != nil || status.Phase != string(replica.Held) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s was removed from the cluster: empty its data directory to let it come back", ErrUnknownServer, server.ID)
 }
 
 // mayTakePlace refuses a newcomer that nobody ordered where a live server has its
@@ -339,7 +355,7 @@ func (s *Store) reached(ctx context.Context, server Server, known bool) error {
 		return fmt.Errorf("%w: %s is not reached at %s: %w", ErrBadChange, server.ID, server.Address, err)
 	}
 	if !known && status.Phase != string(replica.Joining) {
-		return fmt.Errorf("%w: %s was removed: empty its data directory to let it come back", ErrUnsafe, server.ID)
+		return fmt.Errorf("%w: %s does not wait to be a member: it is %s", ErrUnsafe, server.ID, status.Phase)
 	}
 	return nil
 }

@@ -2,7 +2,10 @@ package raftstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/forward"
@@ -21,25 +24,44 @@ const (
 
 // rejoin brings this replica into the cluster and keeps its place there: it asks
 // the leader for it when it is new or back under a new id, when it has no vote yet,
-// and when its address has changed.
+// when its address has changed, and when it hears of no leader, who may have removed it.
 func (s *Store) rejoin() {
 	if !s.decide() {
 		return
 	}
 	var told time.Time
-	for {
+	for voter := false; ; {
+		settled := s.settled()
+		voter = voter || s.votes()
 		pause := attendInterval
-		if !s.settled() {
+		switch {
+		case settled && s.Leadership().Ready:
+			s.keepPresent()
+		case s.removed(voter, &told):
+			return
+		case !settled:
 			pause = admitPause
-			if err := s.askAdmission(); err != nil && time.Since(told) > admitTellInterval {
-				told = time.Now()
-				s.cfg.Logger.Info("waiting to be a member", "id", s.id(), "address", s.cfg.AdvertiseAddress, "reason", err)
-			}
 		}
 		if !s.sleep(pause) {
 			return
 		}
 	}
+}
+
+// removed asks the leader for this server's place, and stops the server if it was a voter and has none any more. A newcomer
+// whose place was not yet committed waits.
+func (s *Store) removed(voter bool, told *time.Time) bool {
+	err := s.askAdmission()
+	if voter && errors.Is(err, ErrUnknownServer) {
+		s.replica.Stop(fmt.Errorf("%w: run 'setpoint reset' on this machine; or, to let it come back, empty its data directory, start it and run "+
+			"'setpoint cluster join %s=%s'", ErrRemoved, s.cfg.Name, s.cfg.AdvertiseAddress))
+		return true
+	}
+	if err != nil && !voter && time.Since(*told) > admitTellInterval {
+		*told = time.Now()
+		s.cfg.Logger.Info("waiting to be a member", "id", s.id(), "address", s.cfg.AdvertiseAddress, "reason", err)
+	}
+	return false
 }
 
 // settled reports whether this server is a voter at its present address.
@@ -51,6 +73,16 @@ func (s *Store) settled() bool {
 		}
 	}
 	return false
+}
+
+// votes reports whether this server is a voter, or has been one. Who bears its name as its id has founded the cluster.
+func (s *Store) votes() bool {
+	id := s.id()
+	if id == s.cfg.Name {
+		return true
+	}
+	isOwn := func(member Server) bool { return member.ID == id }
+	return slices.ContainsFunc(s.voters(), isOwn) || slices.Contains(s.book.IDs(), id)
 }
 
 func (s *Store) askAdmission() error {
@@ -67,8 +99,9 @@ func (s *Store) askAdmission() error {
 
 // leaderByPeers finds the leader that this replica has not heard of itself.
 func (s *Store) leaderByPeers() Leadership {
+	own := s.replica.Beginning().Life
 	for _, status := range s.askPeers() {
-		if status.Leader != "" {
+		if ofOneLife := own == "" || status.Life == "" || status.Life == own; status.Leader != "" && ofOneLife {
 			return Leadership{LeaderID: status.Leader, LeaderAddress: status.LeaderAddress, Ready: true}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/forward"
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
@@ -60,7 +61,7 @@ func TestWhoFoundsAndWhoWaits(t *testing.T) {
 			if c.own.Phase == replica.Fresh && c.want == wait {
 				peers["server-3"] = freshPeer // with it they were a majority
 			}
-			v := judge(c.own, cfg, peers, time.Hour)
+			v := judge(c.own, cfg, founded.Open(nil), peers, time.Hour)
 			if v.act != c.want || v.life != c.life {
 				t.Errorf("judged %+v, want act %d, life %q", v, c.want, c.life)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-io/setpoint/raftstore/command"
 	"github.com/setpoint-io/setpoint/raftstore/contact"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 	"github.com/setpoint-io/setpoint/raftstore/state"
 	"github.com/setpoint-io/setpoint/raftstore/watch"
@@ -31,6 +32,11 @@ type Store struct {
 	cfg     Config
 	replica *replica.Replica
 	peers   *forward.Client
+
+	// book remembers, outside of the data directory, that there is a cluster.
+	book *founded.Book
+	// toldRecord: a record that could not be written was told of.
+	toldRecord bool
 
 	sessions sessionKeeper
 	// local packs commands into log entries while this replica leads, remote
@@ -75,25 +81,29 @@ type Store struct {
 // Open starts the replica and returns; see Leadership for when it serves. A founder
 // without data asks its peers first, and one with damaged data waits for a leader
 // and comes back under a new id: both while Handler is served. Errors wrap ErrStateLost, ErrForeignData or ErrCorrupt where the data
-// directory must not be used.
+// directory must not be used, and founded.ErrBefore where an empty one must not found a cluster.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	cfg.FeatureLevel = cmp.Or(cfg.FeatureLevel, FeatureLevel)
 	found := newClaims()
+	book := founded.Open(cfg.Founded)
 	r, err := replica.Open(ctx, replica.Config{
 		FeatureLevel: cfg.FeatureLevel,
 		ID:           cfg.Name, AdvertiseAddress: cfg.AdvertiseAddress, ClusterID: cfg.ClusterID,
 		InitialServers: cfg.InitialServers, Disk: cfg.disk(), Storage: cfg.Storage, Dial: cfg.Dial, Fatal: cfg.Fatal,
 		Timing: cfg.Timing, RingBytes: cfg.RingBytes, Compared: found.applied, Applying: cfg.Applying, Logger: cfg.Logger,
+		Founds: func(founders map[string]string) error { return writeFounded(book, cfg, founders) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, replica: r, stopping: make(chan struct{}), changing: make(chan struct{}, 1), hungUp: make(chan struct{}, 1),
+	s := &Store{cfg: cfg, replica: r, book: book, stopping: make(chan struct{}),
+		changing: make(chan struct{}, 1), hungUp: make(chan struct{}, 1),
 		claims: found, compareAsked: make(chan struct{}, 1), contact: contact.New()}
 	s.objectsLimit = cfg.objectsLimit()
+	s.keepOld()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.peers = forward.NewClient(cfg.peerClient())
 	s.sessions.open = s.openSession

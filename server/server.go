@@ -32,12 +32,14 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
+	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	names "github.com/setpoint-io/setpoint/internal/parts"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/strangers"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/server/admin"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 	"github.com/setpoint-io/setpoint/server/liveness"
@@ -251,10 +253,19 @@ func openLog(ctx context.Context, config Config, i *identity, logger *slog.Logge
 		servers[n] = raftstore.Server{ID: server.Name, Address: server.Endpoint}
 	}
 	return raftstore.Open(ctx, raftstore.Config{
-		Name: i.self.Name, ClusterID: config.Trust.CA.Pin(), DataDir: config.DataDir, InitialServers: servers, AdvertiseAddress: i.self.Endpoint,
+		Name: i.self.Name, ClusterID: config.Trust.CA.Pin(), DataDir: config.DataDir, Founded: foundedIn(config),
+		InitialServers: servers, AdvertiseAddress: i.self.Endpoint,
 		Dial: dial, HTTPClient: clients, AuthorizePeer: peers.Authorize,
 		Logger: logger, Fatal: config.Fatal, Disk: diskOf(config.Memory),
 	})
+}
+
+// foundedIn is where the founding is written down, nil for a cluster that ends with its process.
+func foundedIn(config Config) founded.Keeper {
+	if file := config.Trust.Founded(); file != "" && config.Memory == nil {
+		return file
+	}
+	return nil
 }
 
 // diskOf is nil, not an interface of nothing, without a Memory.
@@ -272,7 +283,7 @@ func (s *Server) serve() error {
 		return err
 	}
 	s.http = &http.Server{
-		Handler: s.drain.Count(s.api.server), TLSConfig: config,
+		Handler: s.drain.Count(clusterlife.Guard(s.api.server, s.log.Lives)), TLSConfig: config,
 		BaseContext: func(net.Listener) context.Context { return s.drain.Requests() },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return auth.WithConnection(ctx, func() { strangers.Known(c) })

@@ -21,7 +21,9 @@ import (
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/node"
+	"github.com/setpoint-io/setpoint/agent/private"
 	"github.com/setpoint-io/setpoint/agent/router"
+	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/failover"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -135,8 +137,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	life, err := clusterlife.Open(o.DataDir, private.WriteFile, o.Logger)
+	if err != nil {
+		return err
+	}
 	own := membership.Node()
-	client, gateways, err := failoverClients(membership.Client(), o.Servers)
+	client, gateways, err := failoverClients(membership.Client(), o.Servers, life)
 	if err != nil {
 		return err
 	}
@@ -159,8 +165,8 @@ func Run(ctx context.Context, o Options) error {
 	})
 	group.Go(func() error {
 		return RunLiveness(ctx, LivenessConfig{
-			NodeName: o.Name, Servers: o.Servers, Identity: membership.Client(), Gossip: o.gossip(ip), GossipKey: own.GossipKey,
-			GossipAddresses: traffic.Gossip, Logger: o.Logger,
+			NodeName: o.Name, Servers: o.Servers, Identity: membership.Client(), Life: life,
+			Gossip: o.gossip(ip), GossipKey: own.GossipKey, GossipAddresses: traffic.Gossip, Logger: o.Logger,
 		})
 	})
 	group.Go(func() error {
@@ -207,15 +213,15 @@ func parseNodeIP(text string) (first, second net.IP, err error) {
 	return first, second, nil
 }
 
-// failoverClients talk to whichever of the servers answers: the second one is for custom resources.
-func failoverClients(identity *trust.Live, servers []string) (kubernetes.Interface, dynamic.Interface, error) {
+// failoverClients talk to whichever of the servers of the node's life of the cluster answers: the second one is for custom resources.
+func failoverClients(identity *trust.Live, servers []string, life *clusterlife.Pin) (kubernetes.Interface, dynamic.Interface, error) {
 	transport, err := failover.New(identity, servers)
 	if err != nil {
 		return nil, nil, err
 	}
 	config := &rest.Config{
 		Host: "https://" + servers[0], QPS: -1, UserAgent: "setpoint-agent/" + process.Version,
-		Transport: transport,
+		Transport: transport.Through(life.Through),
 		ContentConfig: rest.ContentConfig{
 			AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json",
 			ContentType:        "application/vnd.kubernetes.protobuf",

@@ -4,13 +4,19 @@ import (
 	"context"
 	"os"
 
+	"github.com/setpoint-io/setpoint/agent/private"
+	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust/join"
 )
 
-// Join returns what the agent holds, or makes it a node.
+// Join returns what the agent holds, or makes it a node, by servers of the life of the cluster that its data directory has pinned.
 func (o *Options) Join(ctx context.Context) (*join.Membership, error) {
-	config := join.MembershipConfig{NodeName: o.Name, DataDir: o.DataDir, Servers: o.Servers, Logger: o.Logger}
+	life, err := clusterlife.Open(o.DataDir, private.WriteFile, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	config := join.MembershipConfig{NodeName: o.Name, DataDir: o.DataDir, Servers: o.Servers, Through: life.Through, Logger: o.Logger}
 	if o.TokenFile != "" {
 		config.Token = o.token
 	}

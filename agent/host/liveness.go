@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/gossip"
 	"github.com/setpoint-io/setpoint/agent/session"
+	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/failover"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
@@ -27,6 +28,8 @@ type LivenessConfig struct {
 	Servers []string
 	// Identity is the node's; only servers are trusted.
 	Identity *trust.Live
+	// Life is that of the cluster: no session is held elsewhere.
+	Life *clusterlife.Pin
 	// Gossip joins the pool; nil: sessions alone.
 	Gossip    *gossip.Membership
 	GossipKey []byte
@@ -49,12 +52,13 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 		Name: c.NodeName, Role: gossip.RoleNode, Key: c.GossipKey, Seeds: seeds.get, Logger: c.Logger,
 	})
 	c.tellGossip(pool, nil)
-	client := &session.Client{HTTP: &http.Client{Transport: transport}, Logger: c.Logger, GossipAddresses: func(addresses []string) {
+	client := &session.Client{HTTP: &http.Client{Transport: c.Life.Through(transport)}, Logger: c.Logger}
+	client.GossipAddresses = func(addresses []string) {
 		c.tellGossip(pool, addresses)
 		if seeds.set(addresses) && pool != nil {
 			pool.Rejoin()
 		}
-	}}
+	}
 	for _, server := range c.Servers {
 		client.Servers = append(client.Servers, "https://"+server)
 	}

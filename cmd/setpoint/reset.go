@@ -26,7 +26,8 @@ func newReset() *cobra.Command {
 			"again is harmless. It refuses while a server or an agent runs with the directory. The pods of other data directories\n" +
 			"go on; while there are some, the network stays.\n\n" +
 			"A server that others go on without: 'setpoint cluster remove' first. A node: 'setpoint kubectl delete node' after it.\n" +
-			"A trust folder elsewhere stays.",
+			"A trust folder elsewhere stays, with the note that the cluster was founded: to begin anew on all servers, remove\n" +
+			"pki/founded.json there too.",
 		Example: "  sudo setpoint reset\n  setpoint reset --data-dir /tmp/cluster --yes",
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", defaultDataDir(), "the data directory of dev, server or agent")

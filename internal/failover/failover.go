@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -56,6 +57,12 @@ func impatient(config *tls.Config) *http.Transport {
 	return t
 }
 
+// Through has requests go through what wrap makes of the transport, and returns f.
+func (f *Failover) Through(wrap func(http.RoundTripper) http.RoundTripper) *Failover {
+	f.transport = wrap(f.transport)
+	return f
+}
+
 // Transport keeps connections to servers, and notices when one is gone.
 func Transport(config *tls.Config) *http.Transport {
 	return &http.Transport{
@@ -91,6 +98,11 @@ func (f *Failover) towards(r *http.Request, n uint32) *http.Request {
 	to := r.Clone(r.Context())
 	to.URL.Host = f.servers[int(n)%len(f.servers)]
 	to.Host = to.URL.Host
+	if r.GetBody != nil {
+		if body, err := r.GetBody(); err == nil { // a try before may have read of it
+			to.Body = body
+		}
+	}
 	return to
 }
 
@@ -99,10 +111,10 @@ func cannotServe(response *http.Response) bool {
 	return response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout
 }
 
-// neverSent reports that no connection was made, so nothing can have happened.
+// neverSent reports that no connection was made, or only to a server of another cluster's life, so nothing can have happened.
 func neverSent(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, clusterlife.ErrOther)
 }
 
 // SessionTransport is not shared with other requests: a session must not wait

@@ -45,6 +45,8 @@ type Cluster struct {
 type member struct {
 	name, host string
 	disk       *replica.Memory
+	// trust is its trust folder, which outlives the disk.
+	trust TrustFolder
 
 	mu    sync.Mutex
 	store *raftstore.Store
@@ -86,7 +88,7 @@ func (c *Cluster) add(name, host string) {
 func (c *Cluster) config(m *member) raftstore.Config {
 	client := c.httpClient(m)
 	cfg := raftstore.Config{
-		Name: m.name, AdvertiseAddress: m.host, Disk: replica.MemoryDisk{Memory: m.disk}, ClusterID: "test",
+		Name: m.name, AdvertiseAddress: m.host, Disk: replica.MemoryDisk{Memory: m.disk}, ClusterID: "test", Founded: &m.trust,
 		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})),
 		Dial: func(ctx context.Context, address, to string) (net.Conn, error) {
 			if c.nameAt(address) != to {
@@ -121,17 +123,25 @@ func (c *Cluster) nameAt(address string) string {
 }
 
 func (c *Cluster) start(i int) {
+	if err := c.Try(i); err != nil {
+		c.t.Fatalf("starting %s: %v", c.members[i].name, err)
+	}
+}
+
+// Try starts a server that is down, or returns why it does not start.
+func (c *Cluster) Try(i int) error {
 	m := c.members[i]
 	cfg := c.config(m)
 	m.failed(nil)
 	store, err := raftstore.Open(c.t.Context(), cfg)
 	if err != nil {
-		c.t.Fatalf("starting %s: %v", m.name, err)
+		return err
 	}
 	m.mu.Lock()
 	m.store = store
 	m.mu.Unlock()
 	c.serve(m)
+	return nil
 }
 
 // httpClient returns a client whose connections come from the member.

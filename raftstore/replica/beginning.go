@@ -88,15 +88,18 @@ func (r *Replica) begin(exists bool) error {
 	if mark == nil {
 		mark = &marks.Marker{ServerID: r.cfg.ID, ClusterID: r.cfg.ClusterID, State: marks.Fresh}
 	}
-	if !r.hasPeers() {
-		r.remember(mark)
-		return r.foundAs(mark)
-	}
 	if mark.Nonce == "" {
 		mark.Nonce = randomHex(nonceBytes)
-		return r.saveMark(mark)
+		if err := r.saveMark(mark); err != nil {
+			return err
+		}
 	}
-	return nil
+	if r.hasPeers() {
+		return nil
+	}
+	mark.Founders = map[string]string{r.cfg.ID: mark.Nonce}
+	r.remember(mark)
+	return r.foundAs(mark)
 }
 
 // Found makes a Fresh or Restored replica a founder of the cluster, together with those
@@ -126,6 +129,11 @@ func (r *Replica) Found(founders map[string]string, life string) error {
 }
 
 func (r *Replica) foundAs(mark *marks.Marker) error {
+	if r.cfg.Founds != nil {
+		if err := r.cfg.Founds(maps.Clone(mark.Founders)); err != nil {
+			return err
+		}
+	}
 	r.founding = true
 	return r.start(mark.ServerID)
 }

@@ -32,6 +32,9 @@ type Config struct {
 	// are given the same list. A server not in it waits to be added. Its addresses
 	// are tried before those of the replicated configuration.
 	InitialServers []Server
+	// Founds, if not nil, is called before raft runs on a server that founds a cluster, with the nonces that were
+	// counted; its error ends the founding. Of an interrupted founding it is called again.
+	Founds func(founders map[string]string) error
 	// Disk is where the storage is opened; damaged data is set aside there.
 	Disk Disk
 	// Storage, if set, is used instead: opened by the caller, closed by Close. With

@@ -3,8 +3,11 @@ package offline
 import (
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 )
 
 // Options say which server's data directory is worked on, as the flags of `setpoint server`.
@@ -36,6 +39,14 @@ func (o *Options) Validate() error {
 
 func (o *Options) servers() ([]trust.Server, error) {
 	return trust.ServersOf(o.Name, o.AdvertiseAddress, o.InitialServers)
+}
+
+// founded is where the trust folder says that the cluster was founded, nil if there is no such folder.
+func (o *Options) founded() founded.Keeper {
+	if _, err := os.Stat(filepath.Join(o.trustDir(), "pki")); err != nil {
+		return nil
+	}
+	return trust.FoundedIn(o.trustDir())
 }
 
 func (o *Options) trustDir() string {

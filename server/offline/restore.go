@@ -58,7 +58,8 @@ func RestoreBackup(ctx context.Context, path string, o Options, newCluster bool)
 		founders[i] = raftstore.Server{ID: server.Name, Address: server.Endpoint}
 	}
 	restored, err := raftstore.Restore(ctx, file, raftstore.RestoreConfig{
-		DataDir: o.DataDir, Name: o.Name, Servers: founders, ClusterID: clusterID, NewCluster: newCluster, Time: time.Now(), Logger: o.Logger,
+		DataDir: o.DataDir, Founded: o.founded(), Name: o.Name, Servers: founders, ClusterID: clusterID,
+		NewCluster: newCluster, Time: time.Now(), Logger: o.Logger,
 	})
 	return restored, restoreError(path, o.DataDir, err)
 }

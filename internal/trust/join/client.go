@@ -29,6 +29,8 @@ type question struct {
 	pin string
 	// shown is the certificate that the connection shows, if any.
 	shown []tls.Certificate
+	// through, if not nil, wraps the transport.
+	through func(http.RoundTripper) http.RoundTripper
 }
 
 func newQuestion(node string, keyPEM []byte, pin string) (*question, error) {
@@ -62,6 +64,9 @@ func (q *question) post(ctx context.Context, server string) (answer response, er
 	call.Header.Set("Content-Type", "application/json")
 	client, done := pinnedClient(server, q.pin, false, q.shown)
 	defer done()
+	if q.through != nil {
+		client.Transport = q.through(client.Transport)
+	}
 	reply, err := client.Do(call)
 	if err != nil {
 		return answer, err

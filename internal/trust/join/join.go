@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -28,6 +29,8 @@ type Config struct {
 	NodeName string
 	// KeyPEM is the machine's private key (trust.NodeKey).
 	KeyPEM []byte
+	// Through, if not nil, wraps the transport of each request.
+	Through func(http.RoundTripper) http.RoundTripper
 	// Logger gets failed attempts. Nil: they are not logged.
 	Logger *slog.Logger
 }
@@ -46,7 +49,7 @@ func Join(ctx context.Context, config Config) (*trust.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask.Token = token.Text()
+	ask.Token, ask.through = token.Text(), config.Through
 	log := config.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -68,6 +71,12 @@ func Join(ctx context.Context, config Config) (*trust.Node, error) {
 // Renew has a node's key certified anew, by whichever server answers first. The
 // certificate that the node holds is the proof, so it must not have ended.
 func Renew(ctx context.Context, servers []string, name string, node *trust.Node) (*trust.Node, error) {
+	return renew(ctx, servers, name, node, nil)
+}
+
+func renew(
+	ctx context.Context, servers []string, name string, node *trust.Node, through func(http.RoundTripper) http.RoundTripper,
+) (*trust.Node, error) {
 	authority, err := trust.ParseCertificate(node.Identity.CAPEM)
 	if err != nil {
 		return nil, err
@@ -80,7 +89,7 @@ func Renew(ctx context.Context, servers []string, name string, node *trust.Node)
 	if err != nil {
 		return nil, err
 	}
-	ask.shown = []tls.Certificate{pair}
+	ask.shown, ask.through = []tls.Certificate{pair}, through
 	return round(ctx, servers, ask)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -32,6 +33,8 @@ type MembershipConfig struct {
 	// Token returns the text of a join token; it is asked only when one is needed.
 	// Nil: there is none.
 	Token func(context.Context) (string, error)
+	// Through, if not nil, wraps the transport of each request to a server.
+	Through func(http.RoundTripper) http.RoundTripper
 	// Logger hears of renewals and of what fails. It is required.
 	Logger *slog.Logger
 }
@@ -68,7 +71,9 @@ func (m *Membership) join(ctx context.Context, token string) error {
 	if err != nil {
 		return err
 	}
-	node, err := Join(ctx, Config{Servers: c.Servers, Token: token, NodeName: c.NodeName, KeyPEM: keyPEM, Logger: c.Logger})
+	node, err := Join(ctx, Config{
+		Servers: c.Servers, Token: token, NodeName: c.NodeName, KeyPEM: keyPEM, Through: c.Through, Logger: c.Logger,
+	})
 	if err != nil {
 		return err
 	}
@@ -130,7 +135,7 @@ func (m *Membership) renew(ctx context.Context, now time.Time) error {
 	if !m.held.Valid(m.config.NodeName, now) {
 		return ErrCertificateEnded
 	}
-	node, err := Renew(ctx, m.config.Servers, m.config.NodeName, m.held)
+	node, err := renew(ctx, m.config.Servers, m.config.NodeName, m.held, m.config.Through)
 	if err != nil {
 		return err
 	}
