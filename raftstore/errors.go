@@ -1,6 +1,8 @@
 package raftstore
 
 import (
+	"errors"
+
 	"github.com/setpoint-io/setpoint/raftstore/contact"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
 	"github.com/setpoint-io/setpoint/raftstore/founded"

@@ -15,8 +15,8 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
 	"github.com/setpoint-io/setpoint/agent/network/guard"
 	"github.com/setpoint-io/setpoint/agent/network/link"
-	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 	"github.com/setpoint-io/setpoint/agent/network/nft"
+	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 )
 
 // Connected are the host interfaces of the pods that are on the bridge.
