@@ -21,7 +21,7 @@ import (
 // all is the value under which byBalancer files Services.
 const all = "all"
 
-// byBalancer finds the Services of the type, and those that were of it.
+// byBalancer finds the Services of the type, those that were of it, and those with external addresses.
 var byBalancer = reconcile.Index{Name: "setpoint/balancer", Keys: func(o metav1.Object) []string {
 	if s, ok := o.(*corev1.Service); ok && concerned(s) {
 		return []string{all}
@@ -30,7 +30,8 @@ var byBalancer = reconcile.Index{Name: "setpoint/balancer", Keys: func(o metav1.
 }}
 
 func concerned(s *corev1.Service) bool {
-	return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(s.Status.LoadBalancer.Ingress) > 0
+	return s.Spec.Type == corev1.ServiceTypeLoadBalancer || len(s.Status.LoadBalancer.Ingress) > 0 || len(s.Spec.ExternalIPs) > 0 ||
+		meta.FindStatusCondition(s.Status.Conditions, AddressTaken) != nil
 }
 
 // byService finds the slices of a Service, whoever keeps them.
@@ -72,9 +73,6 @@ type controller struct {
 var everything = []reconcile.Key{{Name: all}}
 
 func run(ctx context.Context, c *controller) error {
-	if c.source.None {
-		return reconcile.Idle(ctx)
-	}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name: "loadbalancer", Queue: "service", Reconcile: c.reconcile, Env: c.env,
 		Sources: []reconcile.Source{
@@ -134,14 +132,22 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	}
 	var errs []error
 	told := map[types.UID]string{}
+	wrote := map[*corev1.Service]bool{}
 	for _, d := range c.source.plan(world{found, nodes, c.hasEndpoint}) {
-		errs = append(errs, c.write(ctx, d))
+		changed, err := c.write(ctx, d)
+		errs, wrote[d.service] = append(errs, err), changed
 		if d.reason != "" {
 			told[d.service.UID] = d.message
 			c.tell(d)
 		}
 	}
 	c.told = told
+	lost := losers(found)
+	for _, s := range found {
+		if !wrote[s] { // else its next version comes by itself
+			errs = append(errs, c.writeTaken(ctx, s, lost[s]))
+		}
+	}
 	return 0, errors.Join(errs...)
 }
 
@@ -162,7 +168,7 @@ func (c *controller) hasEndpoint(s *corev1.Service, node string) bool {
 }
 
 // write changes the status if it says something else.
-func (c *controller) write(ctx context.Context, d decision) error {
+func (c *controller) write(ctx context.Context, d decision) (changed bool, err error) {
 	next := d.service.DeepCopy()
 	next.Status.LoadBalancer.Ingress = ingress(d.addresses)
 	if d.fromPool {
@@ -173,11 +179,18 @@ func (c *controller) write(ctx context.Context, d decision) error {
 	} else {
 		meta.RemoveStatusCondition(&next.Status.Conditions, FromPool)
 	}
-	if same(d.service, next) {
-		return nil
+	if d.reason != "" {
+		meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+			Type: AddressMissing, Status: metav1.ConditionTrue, Reason: d.reason, ObservedGeneration: d.service.Generation, Message: d.message,
+		})
+	} else {
+		meta.RemoveStatusCondition(&next.Status.Conditions, AddressMissing)
 	}
-	_, err := c.env.Client.CoreV1().Services(next.Namespace).UpdateStatus(reconcile.WithCause(ctx, d.service), next, metav1.UpdateOptions{})
-	return err
+	if same(d.service, next) {
+		return false, nil
+	}
+	_, err = c.env.Client.CoreV1().Services(next.Namespace).UpdateStatus(reconcile.WithCause(ctx, d.service), next, metav1.UpdateOptions{})
+	return true, err
 }
 
 func ingress(addresses []string) []corev1.LoadBalancerIngress {
@@ -193,5 +206,15 @@ func same(a, b *corev1.Service) bool {
 		return x.IP == y.IP && x.Hostname == y.Hostname && ptr.Equal(x.IPMode, y.IPMode) && len(x.Ports) == len(y.Ports)
 	}
 	return slices.EqualFunc(a.Status.LoadBalancer.Ingress, b.Status.LoadBalancer.Ingress, equal) &&
-		meta.IsStatusConditionTrue(a.Status.Conditions, FromPool) == meta.IsStatusConditionTrue(b.Status.Conditions, FromPool)
+		meta.IsStatusConditionTrue(a.Status.Conditions, FromPool) == meta.IsStatusConditionTrue(b.Status.Conditions, FromPool) &&
+		missing(a) == missing(b)
+}
+
+// missing is why a Service lacks an address, as its status says.
+func missing(s *corev1.Service) string {
+	c := meta.FindStatusCondition(s.Status.Conditions, AddressMissing)
+	if c == nil {
+		return ""
+	}
+	return c.Reason + " " + c.Message
 }

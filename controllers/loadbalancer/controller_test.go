@@ -52,6 +52,44 @@ func TestServicesGetTheirAddresses(t *testing.T) {
 	})
 }
 
+// TestWhoLacksAnAddressIsTold who has it, for as long as that is so.
+func TestWhoLacksAnAddressIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		reconciletest.Add(w, node("n", "192.0.2.1"))
+		reconciletest.Add(w, balanced("first", 2))
+		reconciletest.Add(w, balanced("second", 1))
+		w.Run(New(Source{}))
+		w.Settle()
+		condition := func() *metav1.Condition {
+			s, err := w.Client.CoreV1().Services("ns").Get(t.Context(), "second", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return meta.FindStatusCondition(s.Status.Conditions, AddressMissing)
+		}
+		const want = "port 80/TCP of the nodes belongs to Service ns/first"
+		if c := condition(); c == nil || c.Reason != "PortTaken" || c.Message != want {
+			t.Errorf("%v", c)
+		}
+		if events := w.Events.List(); len(events) != 1 || !strings.Contains(events[0], want) {
+			t.Errorf("%q", events)
+		}
+		w.Writes()
+		w.Settle()
+		if n := len(w.Writes()); n != 0 {
+			t.Errorf("%d writes although nothing changed", n)
+		}
+		if err := w.Client.CoreV1().Services("ns").Delete(t.Context(), "first", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		if c := condition(); c != nil {
+			t.Errorf("the first has gone: %v", c)
+		}
+	})
+}
+
 func TestServicesOfTwoFamiliesGetTwoAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := reconciletest.New(t)
@@ -72,4 +110,50 @@ func TestServicesOfTwoFamiliesGetTwoAddresses(t *testing.T) {
 			t.Errorf("%v, %v", ingress, condition)
 		}
 	})
+}
+
+// TestOneExternalAddressOfTwoServices: the younger one is told, of whichever type it is, until the older has gone.
+func TestOneExternalAddressOfTwoServices(t *testing.T) {
+	external := func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.5"} }
+	for name, source := range map[string]Source{"nodes": {}, "none": {None: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := reconciletest.New(t)
+			reconciletest.Add(w, balanced("old", 3, plain, external))
+			reconciletest.Add(w, balanced("young", 2, plain, external))
+			reconciletest.Add(w, balanced("apart", 1, plain, external, port(81, corev1.ProtocolTCP)))
+			w.Run(New(source))
+			w.Settle()
+			told := func() (all []string) {
+				for _, name := range []string{"old", "young", "apart"} {
+					s, err := w.Client.CoreV1().Services("ns").Get(t.Context(), name, metav1.GetOptions{})
+					if err != nil {
+						continue
+					}
+					if c := meta.FindStatusCondition(s.Status.Conditions, AddressTaken); c != nil {
+						all = append(all, name+": "+c.Message)
+					}
+				}
+				return all
+			}
+			const want = "young: 203.0.113.5:80/TCP belongs to Service ns/old, which is older"
+			if got := told(); len(got) != 1 || got[0] != want {
+				t.Errorf("%s: %q", name, got)
+			}
+			if events := w.Events.List(); len(events) != 1 || !strings.Contains(events[0], "belongs to Service ns/old") {
+				t.Errorf("%s: %q", name, events)
+			}
+			w.Writes()
+			w.Settle()
+			if n := len(w.Writes()); n != 0 {
+				t.Errorf("%s: %d writes although nothing changed", name, n)
+			}
+			if err := w.Client.CoreV1().Services("ns").Delete(t.Context(), "old", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.Settle()
+			if got := told(); len(got) != 0 {
+				t.Errorf("%s: the older has gone: %q", name, got)
+			}
+		})
+	}
 }

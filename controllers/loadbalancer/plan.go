@@ -18,6 +18,8 @@ const (
 	Class = "setpoint.io/load-balancer"
 	// FromPool is the condition of a Service whose address agents announce.
 	FromPool = "setpoint.io/AddressFromPool"
+	// AddressMissing is the condition of a Service that has no address, or none of one of its families: who has what it asks for.
+	AddressMissing = "setpoint.io/AddressMissing"
 )
 
 // world is what a plan is made of.
@@ -38,6 +40,9 @@ type decision struct {
 
 // plan decides for all Services that are ours, the oldest first.
 func (s Source) plan(w world) []decision {
+	if s.None {
+		return nil
+	}
 	services := slices.Clone(w.services)
 	slices.SortFunc(services, func(a, b *corev1.Service) int {
 		byName := cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
