@@ -51,7 +51,7 @@ func newGuardedServer(t *testing.T) (*Server, kubernetes.Interface) {
 	follow(t, workloads.Run)
 	config.Tokens = tokens.NewIssuer(keys, tokens.DefaultIssuer)
 	bearer := auth.NewTokens(tokens.NewAuthenticator(config.Tokens, config.Storage))
-	config.Authenticator = auth.NewAuthenticator(nil, auth.Bearer(bearer))
+	config.Authenticator = auth.NewAuthenticator(nil, nil, auth.Bearer(bearer))
 	catchUp := func(ctx context.Context) error {
 		if err := roles.CatchUp(ctx, config.Storage.Revision()); err != nil {
 			return err

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	auditheader "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
@@ -20,6 +23,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 // entered is the context of a request: one value with all that upstream's filters
@@ -209,6 +214,8 @@ func (s *Server) withImpersonation(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		case impersonationBytes(r.Header) > impersonationBytesMax:
 			s.refuse(w, r, apierrors.NewBadRequest(fmt.Sprintf("the headers %s* have more than %d KiB", impersonationPrefix, impersonationBytesMax>>10)))
+		case slices.ContainsFunc(r.Header[authenticationv1.ImpersonateGroupHeader], trust.ReservedGroup):
+			s.refuse(w, r, apierrors.NewForbidden(schema.GroupResource{Resource: "groups"}, trust.GroupServers, errNoServer))
 		default:
 			impersonate.ServeHTTP(w, r)
 		}
@@ -233,6 +240,8 @@ func (s *Server) withAuthorization(next http.Handler) http.Handler {
 		judge.ServeHTTP(w, r)
 	})
 }
+
+var errNoServer = errors.New("nobody acts as a server of the cluster")
 
 const (
 	// impersonationPrefix begins all headers that ask to act as another.

@@ -89,7 +89,7 @@ func serverConfig(t testing.TB, log storage.Log) Config {
 		Kubelets:      noKubelets{},
 		Admission:     admit,
 		Quota:         quota.New(store),
-		Authenticator: auth.NewAuthenticator(nil),
+		Authenticator: auth.NewAuthenticator(nil, nil),
 		Authorizer:    authorizer,
 		TypeConverter: converter,
 		Discovery:     http.NotFoundHandler(),

@@ -159,7 +159,8 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 		return err
 	}
 	a.access, err = access.New(ctx, access.Config{
-		Storage: a.storage, AccountKey: a.config.Trust.AccountKey, Authentication: a.config.Authentication, Logger: a.config.Logger,
+		Storage: a.storage, Authority: a.config.Trust.CA,
+		AccountKey: a.config.Trust.AccountKey, Authentication: a.config.Authentication, Logger: a.config.Logger,
 	})
 	if err != nil {
 		return err

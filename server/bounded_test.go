@@ -104,7 +104,7 @@ func header(name, begin string) func(string) *http.Request {
 }
 
 // shown is what the handshake with a certificate leaves; nil: none was shown.
-func shown(t *testing.T, id *trust.Identity) *tls.ConnectionState {
+func (s *site) shown(t *testing.T, id *trust.Identity) *tls.ConnectionState {
 	t.Helper()
 	if id == nil {
 		return &tls.ConnectionState{}
@@ -113,7 +113,11 @@ func shown(t *testing.T, id *trust.Identity) *tls.ConnectionState {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{certificate}, VerifiedChains: [][]*x509.Certificate{{certificate}}}
+	authority, err := trust.ParseCertificate(s.cluster.CA.CertPEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{certificate, authority}}}
 }
 
 func heapBytes() int64 {
@@ -157,7 +161,7 @@ func TestTheLargestRequestsLeaveNothing(t *testing.T) {
 	requests := int64(0)
 	before, loggedBefore := heapBytes(), logged.bytes.Load()
 	for _, id := range []*trust.Identity{nil, s.cluster.Admin} {
-		state := shown(t, id)
+		state := s.shown(t, id)
 		for _, path := range s.routes() {
 			for _, form := range largest {
 				send(form(path), state)
@@ -166,8 +170,8 @@ func TestTheLargestRequestsLeaveNothing(t *testing.T) {
 		}
 	}
 	for range 100 { // the attack that filled a server: refused, and each with another name
-		send(ask(http.MethodDelete, "/api/v1/namespaces/default/configmaps/"+strings.Repeat("x", largestBytes), ""), shown(t, nil))
-		send(largest["a node's name"]("/setpoint.v1.JoinService/Join"), shown(t, nil))
+		send(ask(http.MethodDelete, "/api/v1/namespaces/default/configmaps/"+strings.Repeat("x", largestBytes), ""), s.shown(t, nil))
+		send(largest["a node's name"]("/setpoint.v1.JoinService/Join"), s.shown(t, nil))
 		requests += 2
 	}
 	if kept := heapBytes() - before; kept > memoryMax {
@@ -189,7 +193,7 @@ func TestTheLargestRequestsLeaveNothing(t *testing.T) {
 func (s *site) testRefusalsAreCounted(t *testing.T) {
 	w := httptest.NewRecorder()
 	r := ask(http.MethodGet, "/api/v1/namespaces/kube-system/pods/"+parts.PodName(parts.APIServer, s.self.Name)+"/log", "")
-	r.TLS = shown(t, s.cluster.Admin)
+	r.TLS = s.shown(t, s.cluster.Admin)
 	s.server.api.server.ServeHTTP(w, r.WithContext(t.Context()))
 	lines := slices.DeleteFunc(strings.Split(w.Body.String(), "\n"), func(line string) bool { return !strings.Contains(line, "user=system:anonymous") })
 	if len(lines) == 0 || len(lines) > 20 || !strings.Contains(lines[0], "of 192.0.2.1") {

@@ -23,9 +23,14 @@ func (a *api) joinService(client kubernetes.Interface) apiserver.Service {
 		Admits: func(ctx context.Context, token trust.Token) (bool, error) {
 			return jointoken.Judge(ctx, client, a.config.Trust.NodeToken, token, tokens.Admits)
 		},
-		Claim: join.Names{Nodes: client.CoreV1().Nodes()}.Claim,
-		// All founders, whether they are still members or not, and all members.
-		Servers: func() []trust.Server { return slices.Concat(a.config.InitialServers, a.config.servers()) },
+		Take:    func(ctx context.Context, id, node string) error { return jointoken.Take(ctx, client, id, node) },
+		Claim:   join.Names{Nodes: client.CoreV1().Nodes()}.Claim,
+		Servers: a.namesOfServers,
 		Logger:  a.config.Logger,
 	})}
+}
+
+// namesOfServers are those whose names no node gets: all founders, whether they are still members or not, and all members.
+func (a *api) namesOfServers() []trust.Server {
+	return slices.Concat(a.config.InitialServers, a.config.servers())
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -13,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/setpoint-io/setpoint/agent/host"
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -79,8 +82,14 @@ func (s *site) options(t *testing.T, name, dataDir, token string) *host.Options 
 
 func (s *site) token(t *testing.T) *jointoken.Token {
 	t.Helper()
+	return s.tokenFor(t, jointoken.NodesDefault)
+}
+
+// tokenFor takes so many names.
+func (s *site) tokenFor(t *testing.T, nodes int) *jointoken.Token {
+	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		token, err := jointoken.Create(t.Context(), s.client, time.Hour, "test", time.Now())
+		token, err := jointoken.Create(t.Context(), s.client, jointoken.Wanted{TTL: time.Hour, Nodes: nodes, Description: "test"}, time.Now())
 		if err == nil {
 			return token
 		}
@@ -96,6 +105,8 @@ func TestJoiningServer(t *testing.T) {
 	s := newSite(t)
 	t.Run("tokens end", s.testTokensEnd)
 	t.Run("names", s.testNames)
+	t.Run("so many names", s.testSoManyNames)
+	t.Run("names by request", s.testNamesByRequest)
 	t.Run("the first token", s.testFirstToken)
 }
 
@@ -141,7 +152,14 @@ func (s *site) testTokensEnd(t *testing.T) {
 	}{
 		{func() error { _, err := jointoken.Delete(t.Context(), s.client, "abcdef"); return err }(), jointoken.ErrNone},
 		{func() error { _, err := jointoken.Delete(t.Context(), s.client, "../x"); return err }(), jointoken.ErrID},
-		{func() error { _, err := jointoken.Create(t.Context(), s.client, 0, "", time.Now()); return err }(), jointoken.ErrLife},
+		{func() error {
+			_, err := jointoken.Create(t.Context(), s.client, jointoken.Wanted{Nodes: 1}, time.Now())
+			return err
+		}(), jointoken.ErrLife},
+		{func() error {
+			_, err := jointoken.Create(t.Context(), s.client, jointoken.Wanted{TTL: time.Hour, Nodes: jointoken.NodesMax + 1}, time.Now())
+			return err
+		}(), jointoken.ErrNodes},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%v, want %v", c.err, c.want)
@@ -195,6 +213,93 @@ func (s *site) testNames(t *testing.T) {
 		t.Errorf("the former owner of the name: %v", err)
 	}
 	s.testRecord(t)
+}
+
+// testSoManyNames: a token takes its number of names, and each of them again.
+func (s *site) testSoManyNames(t *testing.T) {
+	token, first := s.tokenFor(t, 2), t.TempDir()
+	for _, c := range []struct{ name, dir, refusal string }{
+		{"one", first, ""},
+		{"two", t.TempDir(), ""},
+		{"three", t.TempDir(), "as many nodes as it may (2)"},
+	} {
+		_, err := s.options(t, c.name, c.dir, token.Token).Join(t.Context())
+		if c.refusal == "" && err != nil || c.refusal != "" && (!errors.Is(err, join.ErrRefused) || !strings.Contains(err.Error(), c.refusal)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.refusal)
+		}
+	}
+	s.endCertificate(t, first, "one")
+	if _, err := s.options(t, "one", first, token.Token).Join(t.Context()); err != nil {
+		t.Errorf("a name that it took: %v", err)
+	}
+	listed, err := jointoken.List(t.Context(), s.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range listed {
+		if other.ID == token.ID && (other.Nodes != 2 || other.NodesMax != 2) {
+			t.Errorf("%+v", other)
+		}
+	}
+}
+
+// testNamesByRequest: whoever asks by a CertificateSigningRequest gets no other names than who joins, and counts for the same token.
+func (s *site) testNamesByRequest(t *testing.T) {
+	token := s.tokenFor(t, 1)
+	parsed, err := trust.ParseToken(token.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(&rest.Config{
+		Host: "https://" + s.self.Endpoint, BearerToken: parsed.ID() + "." + parsed.Key(), TLSClientConfig: rest.TLSClientConfig{CAData: s.cluster.CA.CertPEM()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, want string }{
+		{s.self.Name, "no node's"},
+		{"localhost", "no node's"},
+		{"kubernetes.default", "no node's"},
+		{strings.Repeat("a", 64), "63 bytes"},
+		{"by-request", "Approved"},
+		{"by-another-request", "as many nodes as it may (1)"},
+	} {
+		if got := askForCertificate(t, client, s.client, c.name); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// askForCertificate is the answer to a kubelet that asks for its first certificate.
+func askForCertificate(t *testing.T, kubelet, admin kubernetes.Interface, node string) (answer string) {
+	t.Helper()
+	keyPEM, err := trust.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	requestPEM, err := trust.NewNodeRequest(node, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	csr := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request: requestPEM, SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName,
+			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}
+	if csr, err = kubelet.CertificatesV1().CertificateSigningRequests().Create(t.Context(), csr, metav1.CreateOptions{}); err != nil {
+		return err.Error()
+	}
+	within10s(t, func() string {
+		now, err := admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), csr.Name, metav1.GetOptions{})
+		if err != nil || len(now.Status.Conditions) == 0 {
+			return fmt.Sprint("no answer: ", err)
+		}
+		answer = fmt.Sprint(now.Status.Conditions[0].Type, " ", now.Status.Conditions[0].Message)
+		return ""
+	})
+	return answer
 }
 
 // testRecord: a node that joined before names had keys gets its record with its certificate.

@@ -22,32 +22,32 @@ import (
 
 // judged says for each route of the port whom it lets in: "-" is 401 or 403, "+" any other answer. Columns are the personas in their order.
 const judged = `
-                                                                       admin server tina as-tina as-node node account stranger
-POST /setpoint.v1.ClusterService/Status                                +     +      -    -       -       -    -       -
-POST /setpoint.v1.ClusterService/Members                               +     +      -    -       -       -    -       -
-POST /setpoint.v1.ClusterService/Loops                                 +     +      -    -       -       -    -       -
-POST /setpoint.v1.ClusterService/Why                                   +     +      -    -       -       -    -       -
-POST /setpoint.v1.ClusterService/Change                                +     -      -    -       -       -    -       -
-GET /setpoint.v1.ClusterService/Backup                                 +     -      -    -       -       -    -       -
-POST /setpoint.v1.PartsService/Report                                  +     +      -    -       -       -    -       -
-GET /setpoint.v1.PartsService/containerLogs/                           +     +      -    -       -       -    -       -
-POST /setpoint.raftstore.forward.v1.PeerService/                       -     +      -    -       -       -    -       -
-POST /setpoint.session.v1.SessionService/                              -     -      -    -       +       +    -       -
-POST /setpoint.session.v1.DigestService/                               +     +      -    -       -       -    -       -
-POST /setpoint.v1.JoinService/Join                                     +     +      +    +       +       +    +       +
-GET /healthz                                                           +     +      +    +       +       +    +       +
-GET /metrics                                                           +     +      -    -       -       -    -       -
-GET /debug/pprof/cmdline                                               +     +      -    -       -       -    -       -
-GET /debug/api_priority_and_fairness/dump_requests                     +     +      -    -       -       -    -       -
-GET /version                                                           +     +      +    +       +       +    +       +
-GET /apis                                                              +     +      +    +       +       +    +       -
-GET /openapi/v3                                                        +     +      +    +       +       +    +       -
-GET /openid/v1/jwks                                                    +     +      -    -       -       -    +       -
-GET /api/v1/namespaces/default/secrets                                 +     +      -    -       -       -    -       -
-GET /api/v1/nodes/node-1                                               +     +      -    -       +       +    -       -
-POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews            +     +      +    +       +       +    +       -
-GET /apis/nobody.example.com/v1/things                                 +     +      -    -       -       -    -       -
-GET /nothing                                                           +     +      -    -       -       -    -       -
+                                                                       admin server tina as-tina as-node as-server node account stranger
+POST /setpoint.v1.ClusterService/Status                                +     +      -    -       -       -         -    -       -
+POST /setpoint.v1.ClusterService/Members                               +     +      -    -       -       -         -    -       -
+POST /setpoint.v1.ClusterService/Loops                                 +     +      -    -       -       -         -    -       -
+POST /setpoint.v1.ClusterService/Why                                   +     +      -    -       -       -         -    -       -
+POST /setpoint.v1.ClusterService/Change                                +     -      -    -       -       -         -    -       -
+GET /setpoint.v1.ClusterService/Backup                                 +     -      -    -       -       -         -    -       -
+POST /setpoint.v1.PartsService/Report                                  +     +      -    -       -       -         -    -       -
+GET /setpoint.v1.PartsService/containerLogs/                           +     +      -    -       -       -         -    -       -
+POST /setpoint.raftstore.forward.v1.PeerService/                       -     +      -    -       -       -         -    -       -
+POST /setpoint.session.v1.SessionService/                              -     -      -    -       +       -         +    -       -
+POST /setpoint.session.v1.DigestService/                               +     +      -    -       -       -         -    -       -
+POST /setpoint.v1.JoinService/Join                                     +     +      +    +       +       -         +    +       +
+GET /healthz                                                           +     +      +    +       +       -         +    +       +
+GET /metrics                                                           +     +      -    -       -       -         -    -       -
+GET /debug/pprof/cmdline                                               +     +      -    -       -       -         -    -       -
+GET /debug/api_priority_and_fairness/dump_requests                     +     +      -    -       -       -         -    -       -
+GET /version                                                           +     +      +    +       +       -         +    +       +
+GET /apis                                                              +     +      +    +       +       -         +    +       -
+GET /openapi/v3                                                        +     +      +    +       +       -         +    +       -
+GET /openid/v1/jwks                                                    +     +      -    -       -       -         -    +       -
+GET /api/v1/namespaces/default/secrets                                 +     +      -    -       -       -         -    -       -
+GET /api/v1/nodes/node-1                                               +     +      -    -       +       -         +    -       -
+POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews            +     +      +    +       +       -         +    +       -
+GET /apis/nobody.example.com/v1/things                                 +     +      -    -       -       -         -    -       -
+GET /nothing                                                           +     +      -    -       -       -         -    -       -
 `
 
 // personas ask as somebody, in the order of the columns.
@@ -57,15 +57,20 @@ func (s *site) personas(t *testing.T) []func(*http.Request) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return shown(t, id)
+		return s.shown(t, id)
 	}
 	now := time.Now()
-	admin := shown(t, s.cluster.Admin)
-	tina := shown(t, s.person(t, "tina"))
-	token, err := s.client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := s.shown(t, s.cluster.Admin)
+	tina := s.shown(t, s.person(t, "tina"))
+	var token *authenticationv1.TokenRequest
+	within10s(t, func() string { // a loop makes the account
+		var err error
+		token, err = s.client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	as := func(state *tls.ConnectionState, headers ...string) func(*http.Request) {
 		return func(r *http.Request) {
 			r.TLS = state
@@ -77,6 +82,7 @@ func (s *site) personas(t *testing.T) []func(*http.Request) {
 	return []func(*http.Request){
 		as(admin), as(issue(s.cluster.CA.IssueServer(s.self, now))), as(tina), as(admin, "Impersonate-User", "tina"),
 		as(admin, "Impersonate-User", "system:node:node-1", "Impersonate-Group", "system:nodes"),
+		as(admin, "Impersonate-User", "system:setpoint:server:server-1", "Impersonate-Group", trust.GroupServers),
 		as(issue(s.cluster.CA.IssueNode("node-1", now))), as(nil, "Authorization", "Bearer "+token.Status.Token), as(nil),
 	}
 }

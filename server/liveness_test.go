@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,7 +91,10 @@ func serveTLS(t *testing.T, listener net.Listener, identity *trust.Identity, l *
 	for _, s := range l.Services() {
 		mux.Handle(s.Prefix, s.Handler)
 	}
-	authenticator := auth.NewAuthenticator(nil)
+	isServer := func(chain []*x509.Certificate) bool {
+		return strings.HasPrefix(chain[0].Subject.CommonName, "system:setpoint:server:")
+	}
+	authenticator := auth.NewAuthenticator(isServer, nil)
 	server := &http.Server{TLSConfig: config, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		response, ok, err := authenticator.AuthenticateRequest(r)
 		if err != nil || !ok {

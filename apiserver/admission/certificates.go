@@ -16,6 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 var csrResource = schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}
@@ -95,6 +97,9 @@ func (certificateSubjectRestriction) Validate(_ context.Context, a admission.Att
 	asked, err := parseRequest(csr.Spec.Request)
 	if err != nil {
 		return admission.NewForbidden(a, fmt.Errorf("failed to parse CSR: %w", err))
+	}
+	if slices.ContainsFunc(asked.Subject.Organization, trust.ReservedGroup) {
+		return admission.NewForbidden(a, fmt.Errorf("use of %s signer with the group of the cluster's servers is not allowed", csr.Spec.SignerName))
 	}
 	if slices.Contains(asked.Subject.Organization, user.SystemPrivilegedGroup) {
 		return admission.NewForbidden(

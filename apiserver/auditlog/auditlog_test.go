@@ -193,7 +193,7 @@ func TestOwnPolicyKeepsBodiesOut(t *testing.T) {
 	l, _ := newTestLog(t, &disk{})
 	person := &user.DefaultInfo{Name: "jane", Groups: []string{user.AllAuthenticated}}
 	node := &user.DefaultInfo{Name: "system:node:a", Groups: []string{user.NodesGroup}}
-	loop := &user.DefaultInfo{Name: user.KubeScheduler, Groups: []string{"setpoint:servers"}}
+	loop := &user.DefaultInfo{Name: user.KubeScheduler, Groups: []string{"system:setpoint:servers"}}
 	for _, c := range []struct {
 		who                         user.Info
 		verb, group, resource, path string

@@ -2,8 +2,12 @@ package auth_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"io"
@@ -35,7 +39,7 @@ func TestCertificatesBecomeUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := whoAmI(t, serve)
+	address := whoAmI(t, ca, serve)
 
 	for name, c := range map[string]struct {
 		issue  func() (*trust.Identity, error)
@@ -45,7 +49,7 @@ func TestCertificatesBecomeUsers(t *testing.T) {
 	}{
 		"administrator":    {issue: func() (*trust.Identity, error) { return ca.IssueAdmin(now) }, name: "admin", groups: []string{"system:masters", "system:authenticated"}},
 		"node":             {issue: func() (*trust.Identity, error) { return ca.IssueNode("a", now) }, name: "system:node:a", groups: []string{"system:nodes", "system:authenticated"}},
-		"server":           {issue: func() (*trust.Identity, error) { return serve, nil }, name: "system:setpoint:server:server-1", groups: []string{"setpoint:servers", "system:authenticated"}},
+		"server":           {issue: func() (*trust.Identity, error) { return serve, nil }, name: "system:setpoint:server:server-1", groups: []string{"system:setpoint:servers", "system:authenticated"}},
 		"expired":          {issue: func() (*trust.Identity, error) { return ca.IssueAdmin(now.Add(-2 * 365 * 24 * time.Hour)) }, fails: true},
 		"another's admin":  {issue: func() (*trust.Identity, error) { return foreignAdmin(ca, now) }, fails: true},
 		"certificate-less": {issue: func() (*trust.Identity, error) { return nil, nil }, name: "system:anonymous", groups: []string{"system:unauthenticated"}},
@@ -87,13 +91,13 @@ func TestCertificatesBecomeUsers(t *testing.T) {
 }
 
 // whoAmI serves the name and groups of whoever asks, or 401, and returns the URL.
-func whoAmI(t *testing.T, serve *trust.Identity) string {
+func whoAmI(t *testing.T, ca *trust.CA, serve *trust.Identity) string {
 	t.Helper()
 	config, err := serve.ServerConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	who := auth.NewAuthenticator(nil)
+	who := auth.NewAuthenticator(ca.IsServer, nil)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		response, ok, err := who.AuthenticateRequest(r)
 		if !ok || err != nil {
@@ -161,7 +165,7 @@ func TestAnonymous(t *testing.T) {
 			request.Header.Set("Authorization", c.authorization)
 		}
 		got := ""
-		response, ok, err := auth.NewAuthenticator(nil, token).AuthenticateRequest(request)
+		response, ok, err := auth.NewAuthenticator(nil, nil, token).AuthenticateRequest(request)
 		if ok && err == nil {
 			got = response.User.GetName()
 		}
@@ -171,18 +175,86 @@ func TestAnonymous(t *testing.T) {
 	}
 }
 
+// certified is the verified chain of a certificate that the authority has signed for a subject.
+func certified(t *testing.T, ca *trust.CA, subject pkix.Name) []*x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := &x509.CertificateRequest{Subject: subject, PublicKey: &key.PublicKey}
+	leafPEM, err := ca.Sign(asked, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, x509.KeyUsageDigitalSignature, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, leafErr := trust.ParseCertificate(leafPEM)
+	root, rootErr := trust.ParseCertificate(ca.CertPEM())
+	if err := errors.Join(leafErr, rootErr); err != nil {
+		t.Fatal(err)
+	}
+	return []*x509.Certificate{leaf, root}
+}
+
+// TestOnlyServersAreServers: the group that may do everything comes from a server's certificate of the cluster's authority and from
+// nothing else, under its present and its former name.
+func TestOnlyServersAreServers(t *testing.T) {
+	var authorities [2]*trust.CA
+	for i := range authorities {
+		ca, err := trust.NewCA(time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		authorities[i] = ca
+	}
+	const server, present, former = "system:setpoint:server:server-1", "system:setpoint:servers", "setpoint:servers"
+	for name, c := range map[string]struct {
+		ca      *trust.CA
+		subject pkix.Name
+		groups  []string
+		err     error
+	}{
+		"a server":                     {authorities[0], pkix.Name{CommonName: server, Organization: []string{present, former}}, []string{present, user.AllAuthenticated}, nil},
+		"a server of before":           {authorities[0], pkix.Name{CommonName: server, Organization: []string{former}}, []string{present, user.AllAuthenticated}, nil},
+		"another authority's":          {authorities[1], pkix.Name{CommonName: server, Organization: []string{present}}, nil, auth.ErrReservedGroup},
+		"another authority's former":   {authorities[1], pkix.Name{CommonName: server, Organization: []string{former}}, nil, auth.ErrReservedGroup},
+		"a user's name":                {authorities[0], pkix.Name{CommonName: "jane", Organization: []string{present}}, nil, auth.ErrReservedGroup},
+		"a user's name, former":        {authorities[0], pkix.Name{CommonName: "jane", Organization: []string{"dev", former}}, nil, auth.ErrReservedGroup},
+		"a server's name, other group": {authorities[0], pkix.Name{CommonName: server, Organization: []string{"dev"}}, []string{"dev", user.AllAuthenticated}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := httptest.NewRequest(http.MethodGet, "/api", nil)
+			request.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{certified(t, c.ca, c.subject)}}
+			response, ok, err := auth.NewAuthenticator(authorities[0].IsServer, nil).AuthenticateRequest(request)
+			if !errors.Is(err, c.err) || ok != (c.err == nil) {
+				t.Fatalf("%v, %v, want %v", ok, err, c.err)
+			}
+			if ok && !slices.Equal(response.User.GetGroups(), c.groups) {
+				t.Errorf("groups %q, want %q", response.User.GetGroups(), c.groups)
+			}
+		})
+	}
+	for _, group := range []string{present, former} {
+		issued := authenticator.TokenFunc(func(context.Context, string) (*authenticator.Response, bool, error) {
+			return &authenticator.Response{User: &user.DefaultInfo{Name: "jane", Groups: []string{"dev", group}}}, true, nil
+		})
+		if _, ok, err := auth.NewTokens(issued).AuthenticateToken(t.Context(), "x"); ok || !errors.Is(err, auth.ErrReservedGroup) {
+			t.Errorf("a token that says %s: %v, %v", group, ok, err)
+		}
+	}
+}
+
 func TestCertificateThatExpiredMeanwhile(t *testing.T) {
 	request := httptest.NewRequest(http.MethodGet, "/api", nil)
 	old := &x509.Certificate{NotAfter: time.Now().Add(-time.Second)}
 	request.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{old}}}
-	if _, ok, err := auth.NewAuthenticator(nil).AuthenticateRequest(request); ok || !errors.Is(err, auth.ErrCertificateExpired) {
+	if _, ok, err := auth.NewAuthenticator(nil, nil).AuthenticateRequest(request); ok || !errors.Is(err, auth.ErrCertificateExpired) {
 		t.Errorf("%v, %v", ok, err)
 	}
 }
 
 var (
 	admin   = &user.DefaultInfo{Name: "admin", Groups: []string{"system:masters", "system:authenticated"}}
-	server  = &user.DefaultInfo{Name: "system:setpoint:server:s", Groups: []string{"setpoint:servers", "system:authenticated"}}
+	server  = &user.DefaultInfo{Name: "system:setpoint:server:s", Groups: []string{"system:setpoint:servers", "system:authenticated"}}
 	nodeA   = &user.DefaultInfo{Name: "system:node:a", Groups: []string{"system:nodes", "system:authenticated"}}
 	poser   = &user.DefaultInfo{Name: "system:node:a", Groups: []string{"system:authenticated"}}
 	grouped = &user.DefaultInfo{Name: "eve", Groups: []string{"system:nodes", "system:authenticated"}}

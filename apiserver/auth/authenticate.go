@@ -1,23 +1,31 @@
 package auth
 
 import (
+	"crypto/x509"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/request/x509"
+	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 // ErrCertificateExpired says that a client certificate has run out during its connection.
 var ErrCertificateExpired = errors.New("the client certificate has expired: renew it and connect again")
 
+// Servers reports whether a verified chain is that of a server (trust.CA.IsServer). Nil: nobody is one.
+type Servers func(chain []*x509.Certificate) bool
+
 // NewAuthenticator tries further authenticators (tokens) after the client certificate,
 // and the anonymous user last, where admits is nil or agrees. Its listener must verify client certificates
-// (trust.Identity.ServerConfig); a request none of them knows must be answered with 401.
-func NewAuthenticator(admits func(*http.Request) bool, further ...authenticator.Request) authenticator.Request {
-	chain := append([]authenticator.Request{authenticator.RequestFunc(byCertificate)}, further...)
+// (trust.Identity.ServerConfig); a request none of them knows must be answered with 401. Only whom servers
+// knows by a certificate is in the servers' group: one who has it in another way is refused.
+func NewAuthenticator(servers Servers, admits func(*http.Request) bool, further ...authenticator.Request) authenticator.Request {
+	chain := append([]authenticator.Request{authenticator.RequestFunc(servers.byCertificate)}, further...)
 	return authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
 		for _, next := range chain {
 			if response, ok, err := next.AuthenticateRequest(request); ok || err != nil {
@@ -38,7 +46,7 @@ func NewAuthenticator(admits func(*http.Request) bool, further ...authenticator.
 // byCertificate takes the user from the certificate that the handshake has verified. The
 // chain is not verified again: a signature check for each request costs more than most
 // reads. Expiry is checked, because connections outlive certificates.
-func byCertificate(request *http.Request) (*authenticator.Response, bool, error) {
+func (servers Servers) byCertificate(request *http.Request) (*authenticator.Response, bool, error) {
 	if request.TLS == nil || len(request.TLS.VerifiedChains) == 0 {
 		return nil, false, nil
 	}
@@ -50,22 +58,26 @@ func byCertificate(request *http.Request) (*authenticator.Response, bool, error)
 	if known := connection.known(chain[0]); known != nil {
 		return known, true, nil
 	}
-	response, ok, err := x509.CommonNameUserConversion.User(chain)
+	response, ok, err := x509request.CommonNameUserConversion.User(chain)
 	if !ok || err != nil {
 		return nil, false, err
 	}
-	response = withGroup(response, user.AllAuthenticated)
+	if servers != nil && servers(chain) { // also one whose certificate says the group's former name
+		response = withGroups(response, trust.GroupServers, user.AllAuthenticated)
+	} else if err := refuseReserved(response.User); err != nil {
+		return nil, false, err
+	} else {
+		response = withGroups(response, append(slices.Clone(response.User.GetGroups()), user.AllAuthenticated)...)
+	}
 	connection.remember(chain[0], response)
 	return response, true, nil
 }
 
-// withGroup copies: the conversion's user may share its groups with the certificate.
-func withGroup(response *authenticator.Response, group string) *authenticator.Response {
+// withGroups copies: the conversion's user may share its groups with the certificate.
+func withGroups(response *authenticator.Response, groups ...string) *authenticator.Response {
 	who := response.User
-	groups := make([]string, 0, len(who.GetGroups())+1)
-	groups = append(append(groups, who.GetGroups()...), group)
 	return &authenticator.Response{Audiences: response.Audiences, User: &user.DefaultInfo{
-		Name: who.GetName(), UID: who.GetUID(), Groups: groups, Extra: who.GetExtra(),
+		Name: who.GetName(), UID: who.GetUID(), Groups: slices.Clone(groups), Extra: who.GetExtra(),
 	}}
 }
 

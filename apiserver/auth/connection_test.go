@@ -20,7 +20,7 @@ func TestAConnectionsCertificateIsReadOnce(t *testing.T) {
 	certificate := func(name string) *x509.Certificate {
 		return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), Raw: []byte(name)}
 	}
-	authenticate := auth.NewAuthenticator(nil)
+	authenticate := auth.NewAuthenticator(nil, nil)
 	named := 0
 	connection := auth.WithConnection(t.Context(), func() { named++ })
 	ask := func(c *x509.Certificate) (*authenticator.Response, error) {

@@ -32,21 +32,23 @@ func newToken() *cobra.Command {
 func newTokenCreate() *cobra.Command {
 	var kubeconfig, output, description string
 	var ttl time.Duration
+	var nodes int
 	cmd := &cobra.Command{
 		Use: "create", Short: "Print a new token for 'setpoint agent --token-file'",
 		Long: "Print a new token for 'setpoint agent --token-file'. Whoever has it may add machines under names that are free,\n" +
-			"as long as it lives: it is a secret.",
+			"as long as it lives, and at most --nodes of them: it is a secret.",
 		Example: "  setpoint token create --ttl 1h >node.token\n  setpoint token create -o kubeconfig >bootstrap.kubeconfig   # for a stock kubelet",
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table (the token alone), json, yaml, or kubeconfig (a stock kubelet's --bootstrap-kubeconfig)")
 	cmd.Flags().DurationVar(&ttl, "ttl", trust.TokenLife, "how long it is valid, at most 8760h")
+	cmd.Flags().IntVar(&nodes, "nodes", jointoken.NodesDefault, fmt.Sprintf("how many names of nodes it may take, at most %d", jointoken.NodesMax))
 	cmd.Flags().StringVar(&description, "description", "", "what it is for, shown by 'setpoint token list'")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var token *jointoken.Token
 		var ofKubelet []byte
 		err := askAPI(cmd.Context(), kubeconfig, func(ctx context.Context, client kubernetes.Interface) (err error) {
-			token, err = jointoken.Create(ctx, client, ttl, description, time.Now())
+			token, err = jointoken.Create(ctx, client, jointoken.Wanted{TTL: ttl, Nodes: nodes, Description: description}, time.Now())
 			if err == nil && output == outputKubeconfig {
 				ofKubelet, err = jointoken.Kubeconfig(ctx, client, token)
 			}
@@ -91,13 +93,13 @@ func listTokens(ctx context.Context, kubeconfig string) (tokens []jointoken.Toke
 
 func printTokens(w io.Writer, tokens []jointoken.Token) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "ID\tEXPIRES\tDESCRIPTION")
+	fmt.Fprintln(t, "ID\tNODES\tEXPIRES\tDESCRIPTION")
 	for _, token := range tokens {
 		expires := "never"
 		if token.Expires != nil {
 			expires = token.Expires.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", token.ID, expires, token.Description)
+		fmt.Fprintf(t, "%s\t%d/%d\t%s\t%s\n", token.ID, token.Nodes, token.NodesMax, expires, token.Description)
 	}
 	return t.Flush()
 }
@@ -160,7 +162,7 @@ func askAPI(ctx context.Context, kubeconfig string, ask func(context.Context, ku
 		ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 		err = ask(ctx, client)
 		cancel()
-		if errors.Is(err, jointoken.ErrLife) || errors.Is(err, jointoken.ErrID) {
+		if errors.Is(err, jointoken.ErrLife) || errors.Is(err, jointoken.ErrNodes) || errors.Is(err, jointoken.ErrID) {
 			return usageError{err}
 		}
 		if !errors.As(err, new(interface{ Timeout() bool })) || errors.As(err, new(apierrors.APIStatus)) {

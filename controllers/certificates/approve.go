@@ -2,6 +2,7 @@ package certificates
 
 import (
 	"context"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -30,11 +31,33 @@ func (c *controller) approve(ctx context.Context, csr *certificatesv1.Certificat
 	if err != nil || !allowed {
 		return err
 	}
-	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+	why, err := c.refusal(ctx, csr.Spec.Username, strings.TrimPrefix(request.Subject.CommonName, nodePrefix))
+	if err != nil {
+		return err
+	}
+	answer := certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "AutoApproved", Message: message,
-	})
+	}
+	if why != "" {
+		answer.Type, answer.Reason, answer.Message = certificatesv1.CertificateDenied, "NameRefused", why
+	}
+	csr.Status.Conditions = append(csr.Status.Conditions, answer)
 	_, err = c.env.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
 	return err
+}
+
+// bootstrapPrefix begins the user name of who shows a bootstrap token; the token's id follows.
+const bootstrapPrefix = "system:bootstrap:"
+
+// refusal is why a node may not have the name, or "". A bootstrap token takes only so many names.
+func (c *controller) refusal(ctx context.Context, author, node string) (why string, err error) {
+	if err := c.JudgeName(node); err != nil {
+		return err.Error(), nil
+	}
+	if token, ok := strings.CutPrefix(author, bootstrapPrefix); ok {
+		return c.Take(ctx, token, node)
+	}
+	return "", nil
 }
 
 func (c *controller) mayAsk(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, permission string) (bool, error) {

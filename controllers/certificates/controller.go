@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -37,6 +38,10 @@ type Authority struct {
 	// NodeKey is the hash of the key that a node joined with (hex of SHA-256 over the DER
 	// form of the public key); empty if it registered in another way.
 	NodeKey func(node *corev1.Node) string
+	// JudgeName refuses names that no node may have.
+	JudgeName func(node string) error
+	// Take counts a name for the bootstrap token with an id; why says that the token takes no more.
+	Take func(ctx context.Context, tokenID, node string) (why string, err error)
 	// Life is how long certificates are good at most, and if nothing shorter is asked for; zero: DefaultLife.
 	Life time.Duration
 }
@@ -132,6 +137,9 @@ func (c *controller) sign(ctx context.Context, csr *certificatesv1.CertificateSi
 	request, err := parse(csr)
 	if err == nil {
 		err = rule(request, csr.Spec.Usages)
+	}
+	if err == nil && csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName {
+		err = c.JudgeName(strings.TrimPrefix(request.Subject.CommonName, nodePrefix))
 	}
 	if err != nil {
 		csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{

@@ -1,12 +1,14 @@
 package certificates
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -28,6 +30,23 @@ type stamp string
 
 func (s stamp) Sign(request *x509.CertificateRequest, _ []x509.ExtKeyUsage, _ x509.KeyUsage, _ time.Duration) ([]byte, error) {
 	return []byte(string(s) + " " + request.Subject.CommonName), nil
+}
+
+// authority knows one server, and tokens that take no name that begins with "more".
+var authority = Authority{
+	Signer: stamp("signed"), Serving: stamp("served"), NodeKey: nodeKey,
+	JudgeName: func(node string) error {
+		if node == "server-1" {
+			return errors.New("a server's name")
+		}
+		return nil
+	},
+	Take: func(_ context.Context, token, node string) (string, error) {
+		if strings.HasPrefix(node, "more") {
+			return "token " + token + " takes no more", nil
+		}
+		return "", nil
+	},
 }
 
 func nodeKey(node *corev1.Node) string { return node.Annotations["key"] }
@@ -70,7 +89,9 @@ func TestRequests(t *testing.T) {
 		"a client waits":               {"kube-apiserver-client", "jane", "dev", nil, client, false, ""},
 		"a client is signed":           {"kube-apiserver-client", "jane", "dev", nil, client, true, "signed jane"},
 		"nobody becomes a master":      {"kube-apiserver-client", "jane", "system:masters", nil, client, true, "reserved: system:masters"},
-		"nobody becomes a server":      {"kube-apiserver-client", "jane", "setpoint:servers", nil, client, true, "reserved: setpoint:servers"},
+		"nobody becomes a server":      {"kube-apiserver-client", "jane", "system:setpoint:servers", nil, client, true, "reserved: system:setpoint:servers"},
+		"nor one of an early version":  {"kube-apiserver-client", "jane", "setpoint:servers", nil, client, true, "reserved: setpoint:servers"},
+		"no node has a server's name":  {"kube-apiserver-client-kubelet", "system:node:server-1", "system:nodes", nil, client, true, "a server's name"},
 		"a client does not serve":      {"kube-apiserver-client", "jane", "dev", nil, serving, true, "usages do not match"},
 		"a node joins":                 {"kube-apiserver-client-kubelet", "system:node:a", "system:nodes", nil, client, false, "update certificatesigningrequests/approval /r"},
 		"a node with names waits":      {"kube-apiserver-client-kubelet", "system:node:a", "system:nodes", []string{"a"}, client, false, ""},
@@ -94,7 +115,7 @@ func TestRequests(t *testing.T) {
 					csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
 				}
 				reconciletest.Add(w, csr)
-				w.Run(New(Authority{Signer: stamp("signed"), Serving: stamp("served"), NodeKey: nodeKey}))
+				w.Run(New(authority))
 				w.Settle()
 				got, err := w.Client.CertificatesV1().CertificateSigningRequests().Get(t.Context(), "r", metav1.GetOptions{})
 				if err != nil {
@@ -175,10 +196,45 @@ func TestNamesOfNodes(t *testing.T) {
 				csr.UID, csr.Spec.Username = "asked", c.user
 				c.before(w, csr)
 				reconciletest.Add(w, csr)
-				w.Run(New(Authority{Signer: stamp("signed"), Serving: stamp("served"), NodeKey: nodeKey}))
+				w.Run(New(authority))
 				w.Settle()
 				if got := strings.Contains(strings.Join(w.Writes(), " "), "certificatesigningrequests/approval /r"); got != c.approved {
 					t.Errorf("approved %v, want %v", got, c.approved)
+				}
+			})
+		})
+	}
+}
+
+// TestNamesAreRefused: nobody waits for an administrator who asks for a server's name, or with a token that has taken its number of names.
+func TestNamesAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ user, node, want string }{
+		"a server's name":           {"boot", "server-1", "a server's name"},
+		"a token that took enough":  {"system:bootstrap:abcdef", "more-1", "token abcdef takes no more"},
+		"a token that takes more":   {"system:bootstrap:abcdef", "one", ""},
+		"somebody without a number": {"boot", "more-1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := reconciletest.New(t)
+				w.Client.PrependReactor("create", "subjectaccessreviews", func(a ktesting.Action) (bool, runtime.Object, error) {
+					review := a.(ktesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+					review.Status.Allowed = true
+					return true, review, nil
+				})
+				var answer certificatesv1.CertificateSigningRequestCondition
+				w.Client.PrependReactor("update", "certificatesigningrequests", func(a ktesting.Action) (bool, runtime.Object, error) {
+					csr := a.(ktesting.UpdateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
+					answer = csr.Status.Conditions[0]
+					return false, nil, nil
+				})
+				csr := request(t, "kube-apiserver-client-kubelet", "system:node:"+c.node, "system:nodes", nil, client)
+				csr.Spec.Username = c.user
+				reconciletest.Add(w, csr)
+				w.Run(New(authority))
+				w.Settle()
+				if denied := answer.Type == certificatesv1.CertificateDenied; denied != (c.want != "") || denied && answer.Message != c.want {
+					t.Errorf("%+v, want %q", answer, c.want)
 				}
 			})
 		})

@@ -17,7 +17,7 @@ const (
 
 // reservedGroups are powers that no request gets: they stand for the cluster's own
 // parts, which are certified when they are set up.
-var reservedGroups = []string{"system:masters", "setpoint:servers"}
+var reservedGroups = []string{"system:masters", "system:setpoint:servers", "setpoint:servers"}
 
 var (
 	errGroups = errors.New("subject organization is reserved")

@@ -17,7 +17,7 @@ import (
 
 // Names that authorization knows.
 const (
-	GroupServers = "setpoint:servers"
+	GroupServers = "system:setpoint:servers"
 	GroupNodes   = "system:nodes"
 	GroupMasters = "system:masters"
 
@@ -100,7 +100,8 @@ func Pin(certificate *x509.Certificate) string {
 
 // leaf is what the authority puts into a certificate that is not its own.
 type leaf struct {
-	commonName, group string
+	commonName string
+	groups     []string
 	// names are DNS names and IP addresses; empty for clients.
 	names []string
 	// client and server are what it may be used for.
@@ -126,7 +127,7 @@ func (ca *CA) issue(l leaf, now time.Time) (*Identity, error) {
 
 func (ca *CA) signLeaf(l leaf, public any, now time.Time) ([]byte, error) {
 	template := &x509.Certificate{
-		Subject:  pkix.Name{CommonName: l.commonName, Organization: []string{l.group}},
+		Subject:  pkix.Name{CommonName: l.commonName, Organization: l.groups},
 		NotAfter: earlier(now.Add(leafValidity), ca.certificate.NotAfter),
 		KeyUsage: x509.KeyUsageDigitalSignature,
 	}

@@ -7,7 +7,7 @@
 //
 // The certificate's subject says who its holder is, as Kubernetes reads it:
 //
-//	server         CN system:setpoint:server:<name>  O setpoint:servers
+//	server         CN system:setpoint:server:<name>  O system:setpoint:servers
 //	node           CN system:node:<name>             O system:nodes (as a client)
 //	administrator  CN admin                          O system:masters
 //

@@ -19,5 +19,5 @@ func (ca *CA) FrontProxy() (*CA, error) { return ca.derive(frontProxyAuthority) 
 // IssueFrontProxy makes the client identity of a server towards the servers behind it;
 // ca is a FrontProxy.
 func (ca *CA) IssueFrontProxy(now time.Time) (*Identity, error) {
-	return ca.issue(leaf{commonName: FrontProxyName, group: groupFrontProxies, client: true}, now)
+	return ca.issue(leaf{commonName: FrontProxyName, groups: []string{groupFrontProxies}, client: true}, now)
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -72,7 +71,7 @@ func RequireServer(state tls.ConnectionState) error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(certificate.Subject.Organization, GroupServers) {
+	if !saysServer(certificate) {
 		return fmt.Errorf("%w: it is %q", ErrNotServer, certificate.Subject.CommonName)
 	}
 	return nil

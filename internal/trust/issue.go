@@ -1,14 +1,10 @@
 package trust
 
 import (
-	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // apiNames are the names by which every server is reached besides its own, and the address of the API's Service:
@@ -24,14 +20,14 @@ func (ca *CA) IssueServer(server Server, now time.Time) (*Identity, error) {
 		return nil, err
 	}
 	return ca.issue(leaf{
-		commonName: serverPrefix + server.Name, group: GroupServers,
+		commonName: serverPrefix + server.Name, groups: []string{GroupServers, formerGroupServers},
 		names: server.Names(), client: true, server: true,
 	}, now)
 }
 
 // IssueAdmin makes the client identity that may do everything.
 func (ca *CA) IssueAdmin(now time.Time) (*Identity, error) {
-	return ca.issue(leaf{commonName: adminName, group: GroupMasters, client: true}, now)
+	return ca.issue(leaf{commonName: adminName, groups: []string{GroupMasters}, client: true}, now)
 }
 
 // IssueNode makes the client identity of a node inside this process (tests). Agents
@@ -58,12 +54,12 @@ func (ca *CA) IssueNodeServing(node string, clients *CA, now time.Time) (*Identi
 }
 
 func nodeClient(node string) leaf {
-	return leaf{commonName: nodePrefix + node, group: GroupNodes, client: true}
+	return leaf{commonName: nodePrefix + node, groups: []string{GroupNodes}, client: true}
 }
 
 // nodeServer bears the node's name, and the address from which a server saw it call, but none of the Services.
 func nodeServer(node, seen string, services []netip.Prefix) leaf {
-	l := leaf{commonName: nodePrefix + node, group: GroupNodes, names: []string{node}, server: true}
+	l := leaf{commonName: nodePrefix + node, groups: []string{GroupNodes}, names: []string{node}, server: true}
 	ip, err := netip.ParseAddr(seen)
 	ip = ip.Unmap()
 	isOfService := slices.ContainsFunc(services, func(p netip.Prefix) bool { return p.Contains(ip) })
@@ -71,18 +67,6 @@ func nodeServer(node, seen string, services []netip.Prefix) leaf {
 		l.names = append(l.names, ip.String())
 	}
 	return l
-}
-
-// ValidateNodeName refuses names that no node can have: not a DNS subdomain, an IP
-// address, or a name by which the API is reached.
-func ValidateNodeName(node string) error {
-	if problems := validation.IsDNS1123Subdomain(node); len(problems) > 0 {
-		return fmt.Errorf("%w: node name %q: %s", ErrBadRequest, node, strings.Join(problems, "; "))
-	}
-	if slices.Contains(apiNames, node) || net.ParseIP(node) != nil {
-		return fmt.Errorf("%w: node name %q is reserved", ErrBadRequest, node)
-	}
-	return nil
 }
 
 // NodeUser is the user name of a node's certificate.

@@ -17,11 +17,14 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
 // Config is what the judges need.
 type Config struct {
 	Storage *storage.Store
+	// Authority is the cluster's: it certifies the servers.
+	Authority *trust.CA
 	// AccountKey signs the tokens of service accounts.
 	AccountKey *ecdsa.PrivateKey
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
@@ -68,7 +71,7 @@ func New(ctx context.Context, c Config) (*Access, error) {
 	}
 	a.accounts = tokens.NewAuthenticator(a.Issuer, c.Storage)
 	bearer := auth.NewTokens(a.accounts, auth.NewBootstrapTokens(c.Storage), a.configured)
-	a.Authenticator = auth.NewAuthenticator(a.configured.AdmitsAnonymous, auth.Bearer(bearer))
+	a.Authenticator = auth.NewAuthenticator(c.Authority.IsServer, a.configured.AdmitsAnonymous, auth.Bearer(bearer))
 	a.Authorizer = auth.NewAuthorizer(auth.Config{Workloads: a.workloads, Next: a.roles, CatchUp: a.catchUp})
 	a.Escalation = rbac.NewEscalation(a.roles, a.Authorizer)
 	a.Reviews = reviews.New(reviews.Config{

@@ -2,6 +2,7 @@ package term
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
@@ -17,6 +18,8 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/trust/join"
+	"github.com/setpoint-io/setpoint/internal/trust/jointoken"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 	"github.com/setpoint-io/setpoint/server/loops"
 	"github.com/setpoint-io/setpoint/server/monitors"
@@ -70,10 +73,20 @@ func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwor
 		Objects:     c.clusterObjects(servicerange.Texts(pods.Services, pods.Services6)),
 		Authority: certificates.Authority{
 			Signer: c.Trust.CA, Serving: c.NodeServing, Life: c.SigningDuration,
-			NodeKey: func(node *corev1.Node) string { return node.Annotations[trust.NodeKeyAnnotation] },
+			NodeKey:   func(node *corev1.Node) string { return node.Annotations[trust.NodeKeyAnnotation] },
+			JudgeName: func(node string) error { return trust.JudgeNodeName(node, c.NamesOfServers()) },
+			Take:      func(ctx context.Context, token, node string) (string, error) { return take(ctx, client, token, node) },
 		},
 		Tokens: c.Tokens,
 	})
+}
+
+// take is jointoken.Take, whose refusal is no error.
+func take(ctx context.Context, client kubernetes.Interface, token, node string) (why string, err error) {
+	if err = jointoken.Take(ctx, client, token, node); errors.Is(err, join.ErrNoMoreNames) {
+		return err.Error(), nil
+	}
+	return "", err
 }
 
 func (c *Config) runScheduler(ctx context.Context, term uint64) error {

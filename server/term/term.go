@@ -36,6 +36,8 @@ type Config struct {
 	// Self is this server as the others know it, Servers are all of them now.
 	Self    trust.Server
 	Servers func() []trust.Server
+	// NamesOfServers are all servers whose names no node gets: the founders, whether they are still members or not, and all members.
+	NamesOfServers func() []trust.Server
 	// Elections tells of changes of leadership until ctx ends.
 	Elections func(ctx context.Context) <-chan leader.Leadership
 	Door      *inprocess.Door

@@ -222,7 +222,7 @@ func TestWhoHasACertificate(t *testing.T) {
 		leaf := &x509.Certificate{Subject: pkix.Name{Organization: groups}}
 		return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf}}}
 	}
-	shown := verified("setpoint:servers")
+	shown := verified("system:setpoint:servers")
 	shown.VerifiedChains = nil
 	for _, c := range []struct {
 		who  string
@@ -230,15 +230,15 @@ func TestWhoHasACertificate(t *testing.T) {
 		path string
 		want int
 	}{
-		{"a server", verified("setpoint:servers"), "/exec/a/b/c", 200},
-		{"a server", verified("setpoint:servers"), "/layers/x", 200},
-		{"a server", verified("setpoint:servers"), "/dial/x", 200},
+		{"a server", verified("system:setpoint:servers"), "/exec/a/b/c", 200},
+		{"a server", verified("system:setpoint:servers"), "/layers/x", 200},
+		{"a server", verified("system:setpoint:servers"), "/dial/x", 200},
 		{"a node", verified("system:nodes"), "/layers/x", 200},
 		{"a node", verified("system:nodes"), "/exec/a/b/c", 403},
 		{"a node", verified("system:nodes"), "/dial/x", 403},
 		{"a node", verified("system:nodes"), "/layers", 403},
 		{"a node", verified("system:nodes"), "/pods", 403},
-		{"a node that is a server too", verified("setpoint:servers", "system:nodes"), "/pods", 403},
+		{"a node that is a server too", verified("system:setpoint:servers", "system:nodes"), "/pods", 403},
 		{"a certificate that was not verified", shown, "/pods", 401},
 		{"a certificate that was not verified", shown, "/layers/x", 403},
 		{"nobody", nil, "/layers/x", 403},

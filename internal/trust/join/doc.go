@@ -12,7 +12,7 @@
 // never leaves the machine; certificates are for a node and nothing else, whatever the request asks for: one to
 // call servers with, without a name that could be called, and one to serve with, of an authority that only
 // servers trust. A name belongs to the key that first joined under it, until its Node is deleted: a token alone
-// gets a new name, never one of a node that exists.
+// gets a new name, never one of a node that exists, and only so many.
 //
 // The tests run both sides over real TLS on loopback; clocks that differ are made by
 // certificates issued in the past or future.

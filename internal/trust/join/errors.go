@@ -12,6 +12,8 @@ var (
 	ErrRefused = errors.New("the server refuses the request")
 	// ErrNameTaken says that a node of that name exists, with another key.
 	ErrNameTaken = errors.New("there is a node of that name, and this machine does not hold its key")
+	// ErrNoMoreNames says that the token has let in as many nodes as it may.
+	ErrNoMoreNames = errors.New("the join token has let in as many nodes as it may")
 	// ErrWrongCluster says that a server's authority is not the one in the token.
 	ErrWrongCluster = errors.New(
 		"the server's certificate authority is not the one in the join token: this server belongs to another cluster, or somebody is in between",

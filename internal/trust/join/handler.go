@@ -64,6 +64,8 @@ type HandlerConfig struct {
 	// Claim gives a name to a key, or fails with ErrNameTaken if the name belongs to
 	// another. shown: the connection has shown a certificate of the name with this key.
 	Claim func(ctx context.Context, node, keyHash string, shown bool) error
+	// Take counts a name for the token with an id, once, or fails with ErrNoMoreNames.
+	Take func(ctx context.Context, tokenID, node string) error
 	// GossipKey is handed to every node that joins.
 	GossipKey []byte
 	// Services are the ranges of Services. No node serves at an address of them.
@@ -144,8 +146,8 @@ func (h *handler) certify(r *http.Request, asked *request) (answer response, err
 			return answer, err
 		}
 	}
-	if h.reserved(asked.NodeName) {
-		return answer, forbidden("the node name " + asked.NodeName + " is that of a server: start the agent with another --name")
+	if err := judgeName(asked.NodeName, h.config.Servers()); err != nil {
+		return answer, err
 	}
 	request, err := trust.ParseNodeRequest([]byte(asked.CSRPEM), asked.NodeName)
 	if err != nil {
@@ -153,6 +155,11 @@ func (h *handler) certify(r *http.Request, asked *request) (answer response, err
 	}
 	if shown != nil && trust.KeyHash(shown.RawSubjectPublicKeyInfo) != request.KeyHash() {
 		return answer, forbidden("the certificate that the connection shows is of another key than the request")
+	}
+	if shown == nil {
+		if err := h.take(r.Context(), asked); err != nil {
+			return answer, err
+		}
 	}
 	err = h.config.Claim(r.Context(), request.Node, request.KeyHash(), shown != nil)
 	if errors.Is(err, ErrNameTaken) {
@@ -211,8 +218,30 @@ func (h *handler) judge(ctx context.Context, text string) error {
 	return nil
 }
 
-func (h *handler) reserved(name string) bool {
-	return slices.ContainsFunc(h.config.Servers(), func(s trust.Server) bool { return slices.Contains(s.Names(), name) })
+// judgeName is trust.JudgeNodeName in an answer.
+func judgeName(node string, servers []trust.Server) error {
+	switch err := trust.JudgeNodeName(node, servers); {
+	case errors.Is(err, trust.ErrReservedName):
+		return forbidden(err.Error() + ": start the agent with another --name")
+	case err != nil:
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// take counts the name for the token, which judge has admitted.
+func (h *handler) take(ctx context.Context, asked *request) error {
+	token, err := trust.ParseToken(asked.Token)
+	if err != nil {
+		return apierrors.NewUnauthorized(ErrTokenRefused.Error())
+	}
+	switch err := h.config.Take(ctx, token.ID(), asked.NodeName); {
+	case errors.Is(err, ErrNoMoreNames):
+		return forbidden(err.Error())
+	case err != nil:
+		return apierrors.NewServiceUnavailable("the names that the join token let in cannot be counted: " + err.Error())
+	}
+	return nil
 }
 
 func forbidden(message string) error {

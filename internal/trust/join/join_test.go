@@ -56,7 +56,7 @@ func newSite(t *testing.T, issued time.Time) *site {
 		t.Fatal(err)
 	}
 	mux.Handle(join.Path, join.NewHandler(join.HandlerConfig{
-		Authority: cluster.CA, Serving: serving, Admits: s.admits, Claim: s.claim,
+		Authority: cluster.CA, Serving: serving, Admits: s.admits, Claim: s.claim, Take: func(context.Context, string, string) error { return nil },
 		GossipKey: cluster.GossipKey, Servers: func() []trust.Server { return servers }, Logger: slog.New(slog.NewTextHandler(s.log, nil)),
 	}))
 	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
@@ -303,6 +303,7 @@ func TestHandlerRefusals(t *testing.T) {
 		Authority: cluster.CA, Serving: cluster.CA, GossipKey: cluster.GossipKey,
 		Admits:  func(_ context.Context, token trust.Token) (bool, error) { return token == cluster.NodeToken, down },
 		Claim:   func(context.Context, string, string, bool) error { return nil },
+		Take:    func(context.Context, string, string) error { return nil },
 		Servers: func() []trust.Server { return []trust.Server{{Name: "server-1", Endpoint: "one.example:6443"}} },
 	})
 	token := cluster.NodeToken.Text()
@@ -311,13 +312,15 @@ func TestHandlerRefusals(t *testing.T) {
 		code         int32
 		message      string
 	}{
-		"GET":             {"GET", "", 405, "only POST"},
-		"no JSON":         {"POST", "<", 400, "not a join request"},
-		"too large":       {"POST", `{"token":"` + strings.Repeat("a", 65<<10) + `"}`, 400, "too large"},
-		"no token":        {"POST", `{"nodeName":"a"}`, 401, "setpoint token create"},
-		"another cluster": {"POST", `{"token":"` + strings.Replace(token, cluster.CA.Pin(), strings.Repeat("0", 64), 1) + `","nodeName":"a"}`, 401, "setpoint token create"},
-		"a server's name": {"POST", `{"token":"` + token + `","nodeName":"one.example"}`, 403, "is that of a server"},
-		"no request":      {"POST", `{"token":"` + token + `","nodeName":"a"}`, 400, "CERTIFICATE REQUEST"},
+		"GET":               {"GET", "", 405, "only POST"},
+		"no JSON":           {"POST", "<", 400, "not a join request"},
+		"too large":         {"POST", `{"token":"` + strings.Repeat("a", 65<<10) + `"}`, 400, "too large"},
+		"no token":          {"POST", `{"nodeName":"a"}`, 401, "setpoint token create"},
+		"another cluster":   {"POST", `{"token":"` + strings.Replace(token, cluster.CA.Pin(), strings.Repeat("0", 64), 1) + `","nodeName":"a"}`, 401, "setpoint token create"},
+		"a server's name":   {"POST", `{"token":"` + token + `","nodeName":"one.example"}`, 403, "no node's"},
+		"a name of the API": {"POST", `{"token":"` + token + `","nodeName":"localhost"}`, 403, "no node's"},
+		"a long label":      {"POST", `{"token":"` + token + `","nodeName":"` + strings.Repeat("a", 64) + `"}`, 400, "63 bytes"},
+		"no request":        {"POST", `{"token":"` + token + `","nodeName":"a"}`, 400, "CERTIFICATE REQUEST"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := httptest.NewRecorder()

@@ -7,6 +7,7 @@
 // internal/trust; whether a token is good is
 // judged by auth.BootstrapTokens, and Judge says whether a refusal would come too early.
 //
-// Promises: a secret is returned once, by Create; every token it makes ends. Tested
+// Promises: a secret is returned once, by Create; every token it makes ends, and takes so many
+// names of nodes (Take), whichever way they join. Tested
 // by a table, against a whole server in package server, and by a script.
 package jointoken

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,15 +53,27 @@ type Token struct {
 	// Token is the text for --token-file: a secret, there only when it was just made.
 	Token string `json:"token,omitempty"`
 	// Expires is nil for one without end, which others may make.
-	Expires     *time.Time `json:"expires,omitempty"`
-	Description string     `json:"description,omitempty"`
+	Expires *time.Time `json:"expires,omitempty"`
+	// Nodes are how many names of nodes it has taken, of NodesMax that it may take.
+	Nodes       int    `json:"nodes"`
+	NodesMax    int    `json:"nodesMax"`
+	Description string `json:"description,omitempty"`
 }
 
-// Create makes a token that lets machines join for ttl, from MaxLife down
-// to a minute.
-func Create(ctx context.Context, client kubernetes.Interface, ttl time.Duration, description string, now time.Time) (*Token, error) {
-	if ttl < minLife || ttl > MaxLife {
+// Wanted is a token that somebody wants: for TTL, from MaxLife down to a minute, and for so many names of nodes, up to NodesMax.
+type Wanted struct {
+	TTL         time.Duration
+	Nodes       int
+	Description string
+}
+
+// Create makes a token that lets machines join from now on.
+func Create(ctx context.Context, client kubernetes.Interface, wanted Wanted, now time.Time) (*Token, error) {
+	if wanted.TTL < minLife || wanted.TTL > MaxLife {
 		return nil, ErrLife
+	}
+	if wanted.Nodes < 1 || wanted.Nodes > NodesMax {
+		return nil, ErrNodes
 	}
 	pin, err := awaitPin(ctx, client)
 	if err != nil {
@@ -72,7 +85,7 @@ func Create(ctx context.Context, client kubernetes.Interface, ttl time.Duration,
 	}
 	secret, err := client.CoreV1().
 		Secrets(metav1.NamespaceSystem).
-		Create(ctx, secretOf(token, now.Add(ttl), description), metav1.CreateOptions{})
+		Create(ctx, secretOf(token, wanted, now), metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -107,19 +120,20 @@ func clusterPin(ctx context.Context, client kubernetes.Interface) (string, error
 	return trust.Pin(authority), nil
 }
 
-func secretOf(token trust.Token, expires time.Time, description string) *corev1.Secret {
+func secretOf(token trust.Token, wanted Wanted, now time.Time) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: bootstrapapi.BootstrapTokenSecretPrefix + token.ID()},
 		Type:       bootstrapapi.SecretTypeBootstrapToken,
 		Data: map[string][]byte{
 			bootstrapapi.BootstrapTokenIDKey:               []byte(token.ID()),
 			bootstrapapi.BootstrapTokenSecretKey:           []byte(token.Key()),
-			bootstrapapi.BootstrapTokenExpirationKey:       []byte(expires.UTC().Format(time.RFC3339)),
+			bootstrapapi.BootstrapTokenExpirationKey:       []byte(now.Add(wanted.TTL).UTC().Format(time.RFC3339)),
 			bootstrapapi.BootstrapTokenUsageAuthentication: []byte("true"),
+			nodesMaxKey: []byte(strconv.Itoa(wanted.Nodes)),
 		},
 	}
-	if description != "" {
-		secret.Data[bootstrapapi.BootstrapTokenDescriptionKey] = []byte(description)
+	if wanted.Description != "" {
+		secret.Data[bootstrapapi.BootstrapTokenDescriptionKey] = []byte(wanted.Description)
 	}
 	return secret
 }
@@ -147,6 +161,7 @@ func read(secret *corev1.Secret) Token {
 	t := Token{
 		ID:          string(secret.Data[bootstrapapi.BootstrapTokenIDKey]),
 		Description: string(secret.Data[bootstrapapi.BootstrapTokenDescriptionKey]),
+		Nodes:       len(namesOf(secret)), NodesMax: nodesMaxOf(secret),
 	}
 	if end, err := time.Parse(time.RFC3339, string(secret.Data[bootstrapapi.BootstrapTokenExpirationKey])); err == nil {
 		t.Expires = &end
@@ -213,7 +228,8 @@ func EnsureFirst(ctx context.Context, client kubernetes.Interface, token trust.T
 	if !firstMissing(system) {
 		return nil
 	}
-	secret := secretOf(token, time.Now().Add(trust.TokenLife), "written by 'setpoint cluster init'")
+	wanted := Wanted{TTL: trust.TokenLife, Nodes: NodesDefault, Description: "written by 'setpoint cluster init'"}
+	secret := secretOf(token, wanted, time.Now())
 	_, err = client.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, secret, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
