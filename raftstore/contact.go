@@ -14,6 +14,9 @@ const (
 	// lostWait is how long a request waits at a server that is without a leader already: the leader may be back at
 	// any moment, and who is refused asks again after as long.
 	lostWait = time.Second
+	// electionWait is how long a request goes on waiting that began before: together with contact.LostAfter the five
+	// seconds and two elections of etcd. A write that was sent already has no better place to learn its outcome.
+	electionWait = 4 * time.Second
 )
 
 // Led is a context that ends when this server is without a leader; while it is, one that has ended: reads and writes
@@ -31,14 +34,20 @@ func (s *Store) Leaderless() error {
 // errLeaderless is what a server without a leader answers.
 var errLeaderless = fmt.Errorf("%w: ask another server, or start more of them if no majority runs", ErrNoLeader)
 
-// patience says until when a request that begins now may wait for a leader: until this server is without one, and if it
-// is already, for lostWait. The function it returns must be called.
+// patience says until when a request may wait that has found no leader: at a server that is without one already for
+// lostWait, else for electionWait from when it is. The function it returns must be called.
 func (s *Store) patience() (over <-chan struct{}, done func()) {
-	if !s.contact.Lost() {
-		return s.Led().Done(), func() {}
+	if s.contact.Lost() {
+		ctx, cancel := context.WithTimeout(s.ctx, lostWait)
+		return ctx.Done(), cancel
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, lostWait)
-	return ctx.Done(), cancel
+	ctx, cancel := context.WithCancel(s.ctx)
+	stop := context.AfterFunc(s.Led(), func() {
+		if s.sleep(electionWait) && s.contact.Lost() {
+			cancel()
+		}
+	})
+	return ctx.Done(), func() { stop(); cancel() }
 }
 
 // followContact keeps the contact until the store ends: it proves a read when there was none for a while, and judges

@@ -61,8 +61,7 @@ func (s *Store) Propose(ctx context.Context, c command.Command) (command.Result,
 // deliver sends a command until it has a result. resent says that an earlier try
 // may have taken effect. Errors are those of Propose.
 func (s *Store) deliver(ctx context.Context, c command.Command) (result command.Result, resent bool, err error) {
-	over, done := s.patience()
-	defer done()
+	var over <-chan struct{}
 	for {
 		if err := s.check(); err != nil {
 			return result, resent, outcomeError(resent, err)
@@ -90,6 +89,11 @@ func (s *Store) deliver(ctx context.Context, c command.Command) (result command.
 		}
 		if l.Ready {
 			retry = time.After(retryPause)
+		}
+		if over == nil {
+			var done func()
+			over, done = s.patience()
+			defer done()
 		}
 		select {
 		case <-retry:

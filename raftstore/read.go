@@ -33,8 +33,7 @@ func (s *Store) ReadIndex(ctx context.Context) (*state.Root, error) {
 
 // readRevision asks until some leader answers.
 func (s *Store) readRevision(ctx context.Context) (revision uint64, err error) {
-	over, done := s.patience()
-	defer done()
+	var over <-chan struct{}
 	for {
 		if err := s.check(); err != nil {
 			return 0, err
@@ -42,6 +41,11 @@ func (s *Store) readRevision(ctx context.Context) (revision uint64, err error) {
 		l, changed := s.replica.Leadership()
 		if revision, err = s.readRevisionFrom(ctx, l); err == nil {
 			return revision, nil
+		}
+		if over == nil {
+			var done func()
+			over, done = s.patience()
+			defer done()
 		}
 		var retry <-chan time.Time
 		if l.Ready {
