@@ -23,7 +23,8 @@ func (a *api) check(ctx context.Context) error {
 }
 
 // checks are what /readyz asks: "encryption" fails while this server cannot read
-// something, "disk" while this server falls behind because its disk is full or slow, "kms-providers", as upstream's, while a plugin does not work.
+// something, "disk" while this server falls behind because its disk is full or slow, "kms-providers", as upstream's, while a
+// plugin does not work.
 func (a *api) checks() []discovery.Check {
 	checks := []discovery.Check{
 		{
@@ -38,8 +39,11 @@ func (a *api) checks() []discovery.Check {
 	return checks
 }
 
-// checkLog fails while no majority answers.
+// checkLog fails while this server has no leader, which says why, and while no majority answers.
 func (a *api) checkLog(ctx context.Context) error {
+	if err := a.config.log.Leaderless(); err != nil {
+		return err
+	}
 	_, err := a.config.log.ReadIndex(ctx)
 	return err
 }

@@ -58,8 +58,8 @@ func TestNodeOutlivesItsServer(t *testing.T) {
 	}
 }
 
-// startThree runs three whole servers; who gossips with them may bind as they do.
-func startThree(t *testing.T) (*trust.Cluster, []trust.Server, []*Server, *gossip.Membership) {
+// startThree runs three whole servers, with what changes say; who gossips with them may bind as they do.
+func startThree(t *testing.T, changes ...func(*Config)) (*trust.Cluster, []trust.Server, []*Server, *gossip.Membership) {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	var addresses []trust.Server
@@ -79,10 +79,14 @@ func startThree(t *testing.T) (*trust.Cluster, []trust.Server, []*Server, *gossi
 	gossipConfig := &gossip.Membership{BindAddress: "127.0.0.1:0"}
 	var servers []*Server
 	for i, address := range addresses {
-		s, err := Start(context.Background(), Config{
+		config := Config{
 			Name: address.Name, DataDir: t.TempDir(), Trust: cluster, InitialServers: addresses,
 			Listener: listeners[i], Gossip: gossipConfig, Logger: logger,
-		})
+		}
+		for _, change := range changes {
+			change(&config)
+		}
+		s, err := Start(context.Background(), config)
 		if err != nil {
 			t.Fatal(err)
 		}
