@@ -98,21 +98,15 @@ func Restore(ctx context.Context, archive io.Reader, cfg RestoreConfig) (Restore
 	if err := life.Found(ctx, disk); err != nil {
 		return Restored{}, err
 	}
-	if err := cfg.adopt(root.Life); err != nil {
-		return Restored{}, err
+	if !cfg.NewCluster { // nodes that have pinned the life of the archive may follow
+		if err := founded.Open(cfg.Founded).Adopt(root.Life); err != nil {
+			return Restored{}, err
+		}
 	}
 	if !life.HasData() {
 		return Restored{Report: report, Encrypted: encrypted(root)}, nil
 	}
 	return Restored{Report: report, Revision: life.Revision(), Life: life.Life, Encrypted: encrypted(root)}, nil
-}
-
-// adopt notes the life of the archive: nodes that have pinned it may follow.
-func (c *RestoreConfig) adopt(life string) error {
-	if c.NewCluster {
-		return nil
-	}
-	return founded.Open(c.Founded).Adopt(life)
 }
 
 func encrypted(root *state.Root) (n int) {

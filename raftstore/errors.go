@@ -5,7 +5,6 @@ import (
 
 	"github.com/setpoint-io/setpoint/raftstore/contact"
 	"github.com/setpoint-io/setpoint/raftstore/forward"
-	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/raftstore/replica"
 )
 
@@ -30,8 +29,6 @@ var (
 	ErrUnknownServer = forward.ErrUnknownServer
 	// ErrRemoved: this server was removed from the cluster, perhaps while it was down, or another one has taken its place.
 	ErrRemoved = errors.New("this server was removed from the cluster")
-	// ErrFoundedBefore: see founded.ErrBefore.
-	ErrFoundedBefore = founded.ErrBefore
 	// ErrBadChange: the change of membership makes no sense.
 	ErrBadChange = forward.ErrBadChange
 	// ErrStopped: the store was shut down or stopped itself.

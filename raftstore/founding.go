@@ -95,8 +95,12 @@ func (s *Store) enter(v verdict) error {
 // askLimit, at any address that is known, are missing.
 func (s *Store) askPeers() map[string]forward.Status {
 	places := s.known()
-	return askEach(places.names, s.cfg.Name, func(server Server) (status forward.Status, err error) {
-		for _, address := range places.of[server.ID] {
+	var servers []Server
+	for _, name := range places.Names() {
+		servers = append(servers, Server{ID: name})
+	}
+	return askEach(servers, s.cfg.Name, func(server Server) (status forward.Status, err error) {
+		for _, address := range places.Of(server.ID) {
 			if status, err = s.askName(Server{ID: server.ID, Address: address}); err == nil {
 				break
 			}
@@ -219,7 +223,7 @@ func foundWith(b replica.Beginning, cfg Config, book *founded.Book, fresh map[st
 	fresh[cfg.Name] = b.Nonce
 	if !hasBackup(b) { // a restored one is a new life, whatever there was before
 		var err error
-		if fresh, err = countedAt(book, cfg.Name, b.Nonce, fresh); err != nil {
+		if fresh, err = book.Among(cfg.Name, b.Nonce, fresh); err != nil {
 			return verdict{act: wait, because: err.Error()}
 		}
 	}

@@ -58,48 +58,17 @@ func (s *Store) Lives() (life string, former []string) {
 	return root.Life, former
 }
 
-// places are servers by their names, and the addresses at which each may be, the best first.
-type places struct {
-	names []Server
-	of    map[string][]string
-}
-
 // known are all servers that may tell of the cluster: of the operator's list, of the log, and of the record.
-func (s *Store) known() places {
-	p := places{of: map[string][]string{}}
+func (s *Store) known() founded.Places {
+	var p founded.Places
 	for _, server := range s.cfg.InitialServers {
-		p.add(server.ID, server.Address)
+		p.Add(server.ID, server.Address)
 	}
 	for _, member := range s.replica.Servers() {
-		p.add(member.ID, member.Address)
+		p.Add(replica.MemberName(member.ID), member.Address)
 	}
 	for _, member := range s.book.Servers() {
-		p.add(member.ID, member.Address)
+		p.Add(replica.MemberName(member.ID), member.Address)
 	}
 	return p
-}
-
-func (p *places) add(id, address string) {
-	name := replica.MemberName(id)
-	if _, known := p.of[name]; !known {
-		p.names = append(p.names, Server{ID: name})
-	}
-	if !slices.Contains(p.of[name], address) {
-		p.of[name] = append(p.of[name], address)
-	}
-}
-
-// countedAt leaves those founders that were counted when the cluster was founded. Another one, as this server itself, may
-// have voted and lost that.
-func countedAt(book *founded.Book, name, nonce string, fresh map[string]string) (counted map[string]string, err error) {
-	if err := book.MayFound(name, nonce); err != nil {
-		return nil, err
-	}
-	counted = map[string]string{}
-	for peer, its := range fresh {
-		if book.Counted(peer, its) {
-			counted[peer] = its
-		}
-	}
-	return counted, nil
 }

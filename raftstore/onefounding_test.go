@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/raftstore/founded"
 	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 )
 
@@ -224,7 +225,7 @@ func TestALoneServerIsFoundedOnce(t *testing.T) {
 		c.Restart(0)
 		c.Stop(0)
 		c.Wipe(0)
-		if err := c.Try(0); !errors.Is(err, raftstore.ErrFoundedBefore) {
+		if err := c.Try(0); !errors.Is(err, founded.ErrBefore) {
 			t.Errorf("it starts empty: %v", err)
 		}
 		c.Trust(0).Forget()

@@ -229,11 +229,17 @@ func (b *Book) IDs() []string {
 	return ids
 }
 
-// Counted reports whether a data directory was counted at the founding that is recorded, or there is no record.
-func (b *Book) Counted(name, nonce string) bool {
+// Among leaves those founders that were counted when the cluster was founded, all if it was not yet: another one, as the
+// server itself, may have voted and lost that. Errors are those of MayFound.
+func (b *Book) Among(name, nonce string, fresh map[string]string) (map[string]string, error) {
+	if err := b.MayFound(name, nonce); err != nil {
+		return nil, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.record == nil || b.record.Founders[name] == nonce
+	counted := maps.Clone(fresh)
+	maps.DeleteFunc(counted, func(peer, its string) bool { return b.record != nil && b.record.Founders[peer] != its })
+	return counted, nil
 }
 
 // FormerLives are those that a life comes of, the oldest first; none if it is not the present one of the record.

@@ -72,7 +72,7 @@ func (r *Replica) adopt(mark *marks.Marker, exists bool) error {
 		return fmt.Errorf("%w: noticed while it was in use", ErrCorrupt)
 	case exists && mark == nil:
 		// The last start ended between its first write and the marker.
-		id, err := writerOf(r.stable)
+		id, err := r.stable.Writer()
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
+	"github.com/setpoint-io/setpoint/raftstore/replica/termstore"
 )
 
 // TestSetAsideIncludesTheWatermark: a damaged watermark was left where it was, so the new member
@@ -44,7 +45,7 @@ func TestEveryStableKeyIsKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := storage.stable.Set(memberIDKey, []byte("a+1")); err != nil {
+		if err := storage.stable.Set([]byte(termstore.WriterKey), []byte("a+1")); err != nil {
 			t.Fatal(err)
 		}
 		if err := storage.Close(); err != nil {

@@ -180,7 +180,7 @@ func (r *Replica) start(id string) error {
 
 // prepare writes what must be on disk before raft runs.
 func (r *Replica) prepare(conf *raft.Config) error {
-	if err := r.signLog(); err != nil {
+	if err := r.stable.Sign(r.id); err != nil {
 		return err
 	}
 	if !r.founding {

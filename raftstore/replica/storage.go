@@ -93,7 +93,7 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 }
 
 // stableKeys are those that raft and this package keep beside the log.
-var stableKeys = []string{termstore.TermKey, termstore.VoteTermKey, termstore.VoteCandidateKey, string(clusterIDKey), string(memberIDKey)}
+var stableKeys = []string{termstore.TermKey, termstore.VoteTermKey, termstore.VoteCandidateKey, string(clusterIDKey), termstore.WriterKey}
 
 // openBolt opens the database. Its commits reach the disk before they return;
 // there is no setting by which they would not.

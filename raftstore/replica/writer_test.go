@@ -74,11 +74,11 @@ func unsign(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	defer storage.Close()
-	id, err := writerOf(termsOf(storage))
+	id, err := termsOf(storage).Writer()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := termsOf(storage).Set(memberIDKey, nil); err != nil {
+	if err := termsOf(storage).Set([]byte(termstore.WriterKey), nil); err != nil {
 		t.Fatal(err)
 	}
 	return id
