@@ -188,6 +188,7 @@ var allowedSkips = map[string]string{
 	"agent/network/wireguard/device_test.go":        "network namespaces need root",
 	"agent/host/layers_bench_test.go":               "owners of files need root",
 	"agent/host/layers_test.go":                     "owners of files need root",
+	"agent/hostfirewall/nodes_test.go":              "network namespaces need root",
 	"agent/hostfirewall/table_test.go":              "network namespaces need root",
 	"agent/policy/table/main_test.go":               "network namespaces need root",
 }

@@ -125,6 +125,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 		},
 		SetPeers: func(own plan.Node, peers []plan.Node) {
 			c.traffic.setPeers(peers)
+			translation.SetPods(own.PodCIDR, own.PodCIDR6)
 			_ = routes.SetPeers(own, peers) // it has said what is wrong
 		},
 		SetServers: c.traffic.Servers,

@@ -8,7 +8,9 @@
 // and Gateways. Node ports and host ports need no opening: they are translated before. Answers to what the machine began, and ICMP,
 // pass. All else is refused at once, by a reset or an ICMP error, so that clients do not hang.
 //
-// It judges what comes from the bridge of this machine's pods, and what comes from addresses of pods: those of other nodes. It promises:
+// It judges what comes from the bridge of this machine's pods, by addresses of the link too, so there is a table of IPv6 whatever ranges
+// the cluster has; and what comes from addresses of pods: those of other nodes, which agent/network/nodeway lets reach a node as
+// themselves. It promises:
 // rules stay while no agent runs; what others remove comes back within checkInterval; a change of ports is one transaction. On a node
 // without rules only the agent's own ports are open until it knows the cluster's Services, from before the first pod on.
 //

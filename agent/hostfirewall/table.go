@@ -33,6 +33,15 @@ var errTooMany = fmt.Errorf("more than %d ports of the node would be open to pod
 // families have IANA's number of the protocol that tells of errors.
 var families = map[ipfamily.Family]byte{ipfamily.V4: unix.IPPROTO_ICMP, ipfamily.V6: unix.IPPROTO_ICMPV6}
 
+// present are the families that this machine has. A pod reaches the machine by addresses of the link, of IPv6, whatever ranges the
+// cluster has.
+func present() []ipfamily.Family {
+	if network.HasIPv6() {
+		return []ipfamily.Family{ipfamily.V4, ipfamily.V6}
+	}
+	return []ipfamily.Family{ipfamily.V4}
+}
+
 // Table is what the kernel enforces for the pods of a bridge. mu guards what it has.
 type Table struct {
 	bridge string
@@ -64,50 +73,51 @@ func (t *Table) Apply(pods []netip.Prefix, open []Port) error {
 		return errTooMany
 	}
 	t.has = nil
-	conn, err := nft.Open()
-	if err != nil {
-		return err
+	var errs []error
+	for _, family := range present() {
+		errs = append(errs, t.replace(family, ofFamily(family, pods), open))
 	}
-	for family, icmp := range families {
-		if of := ofFamily(family, pods); len(of) > 0 {
-			err = errors.Join(err, (&ruleset{conn: conn, family: family, icmp: icmp}).fill(t.name(), t.bridge, of, open))
-		}
-	}
-	if err := errors.Join(err, conn.Flush()); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("nftables table %s: %w", t.name(), err)
 	}
 	t.has = &rules{slices.Clone(pods), slices.Clone(open)}
 	return nil
 }
 
-// Exists implements Network. IPv4 is in every cluster.
+// replace makes the table of one family anew.
+func (t *Table) replace(family ipfamily.Family, pods []netip.Prefix, open []Port) error {
+	conn, err := nft.Open()
+	if err != nil {
+		return err
+	}
+	err = (&ruleset{conn: conn, family: family, icmp: families[family]}).fill(t.name(), t.bridge, pods, open)
+	return errors.Join(err, conn.Flush())
+}
+
+// Exists implements Network.
 func (t *Table) Exists() (bool, error) {
 	conn, err := nft.Open()
 	if err != nil {
 		return false, err
 	}
-	return t.isFound(conn, ipfamily.V4)
+	for _, family := range present() {
+		if found, err := t.isFound(conn, family); err != nil || !found {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // Intact implements Network.
 func (t *Table) Intact() (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	conn, err := nft.Open()
+	exists, err := t.Exists()
 	if err != nil {
 		return false, err
 	}
-	for family := range families {
-		if t.has == nil || len(ofFamily(family, t.has.pods)) == 0 {
-			continue
-		}
-		found, err := t.isFound(conn, family)
-		if err != nil {
-			return false, err
-		}
-		if !found {
-			t.has = nil
-		}
+	if !exists {
+		t.has = nil
 	}
 	return t.has != nil, nil
 }
@@ -124,16 +134,22 @@ func (t *Table) Clear() error {
 	t.has = nil
 	var errs []error
 	for family := range families {
-		conn, err := nft.Open()
-		if err != nil {
-			return nil //nolint:nilerr // a machine without nftables has no table of ours
-		}
-		conn.DelTable(&nftables.Table{Family: family.Tables, Name: t.name()})
-		if err := conn.Flush(); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("nftables table %s: %w", t.name(), err))
-		}
+		errs = append(errs, t.drop(family))
 	}
 	return errors.Join(errs...)
+}
+
+// drop removes the table of one family, if it is there.
+func (t *Table) drop(family ipfamily.Family) error {
+	conn, err := nft.Open()
+	if err != nil {
+		return nil //nolint:nilerr // a machine without nftables has no table of ours
+	}
+	conn.DelTable(&nftables.Table{Family: family.Tables, Name: t.name()})
+	if err := conn.Flush(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("nftables table %s: %w", t.name(), err)
+	}
+	return nil
 }
 
 func (t *Table) name() string { return network.HostTable(t.bridge) }

@@ -10,8 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/networktest"
+	"github.com/setpoint-io/setpoint/agent/network/wireguard"
 )
 
 const (
@@ -21,7 +23,10 @@ const (
 )
 
 // TestMain runs the tests in a network namespace of their own, which is the node.
-func TestMain(m *testing.M) { networktest.Main(m) }
+func TestMain(m *testing.M) {
+	wireguard.ReexecMain()
+	networktest.Main(m)
+}
 
 // neighbour is one of the node's, which has these addresses on the link.
 type neighbour struct {
@@ -158,6 +163,32 @@ func TestPacketsOfPods(t *testing.T) {
 	networktest.Listable(t)
 	if removed, err := network.Uninstall(bridge); err != nil || len(removed) != 3 { // two tables and the link
 		t.Errorf("uninstalled %v, %v", removed, err)
+	}
+}
+
+// TestAddressesOfTheLink: in a cluster of IPv4 pods have addresses of IPv6 too, and so has the bridge: those of the link.
+func TestAddressesOfTheLink(t *testing.T) {
+	if missing := networktest.Missing(); missing != "" {
+		t.Skip(missing)
+	}
+	here := newNeighbour(t, bridge, [2]string{"10.42.0.1/24", "10.42.0.2/24"}, [2]string{"fe80::1/64", "fe80::2/64"})
+	here.node[1] = here.node[1].WithZone("eth0")
+	serve(t)
+	table := NewTable(bridge)
+	if err := table.Apply([]netip.Prefix{netip.MustParsePrefix("10.42.0.0/16")}, []Port{TCP(openPort), UDP(openPort)}); err != nil {
+		t.Fatal(err)
+	}
+	here.expect("a pod of a cluster of IPv4", true)
+	if err := table.drop(ipfamily.V6); err != nil {
+		t.Fatal(err)
+	}
+	exists, err := NewTable(bridge).Exists()
+	intact, err2 := table.Intact()
+	if err := errors.Join(err, err2); err != nil || exists || intact {
+		t.Errorf("without the table of IPv6 they exist %v, and are intact %v: %v", exists, intact, err)
+	}
+	if err := table.Clear(); err != nil {
+		t.Fatal(err)
 	}
 }
 

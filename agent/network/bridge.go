@@ -30,6 +30,9 @@ func (n *Network) setUpBridge(pool *addresses) error {
 	if err != nil {
 		return err
 	}
+	if err := n.bridge(pool).Mend(link); err != nil {
+		return err
+	}
 	gateway := netip.PrefixFrom(pool.gateway(), pool.prefix.Bits())
 	if err := netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(gateway)}); err != nil {
 		return fmt.Errorf("address %s: %w", gateway, err)

@@ -62,13 +62,18 @@ func (r *Routes) openEncrypted(wanted map[netip.Prefix]way) (e encrypted, err er
 	return e, nil
 }
 
-// encryptedPeers are the other nodes' ends. What comes from one is taken only from addresses of that node's ranges.
+// encryptedPeers are the other nodes' ends. What comes from one is taken only from addresses of that node's ranges, and from its own.
 func (r *Routes) encryptedPeers(wanted map[netip.Prefix]way) (wireguard.Config, error) {
 	ranges := map[string][]netip.Prefix{}
 	nodes := map[string]plan.Node{}
 	for prefix, w := range wanted {
 		if w.by == plan.ByWireGuard {
 			ranges[w.node.Name], nodes[w.node.Name] = append(ranges[w.node.Name], prefix), w.node
+		}
+	}
+	for address, prefix := range nodeAddresses(wanted) {
+		if w := wanted[prefix]; w.by == plan.ByWireGuard {
+			ranges[w.node.Name] = append(ranges[w.node.Name], netip.PrefixFrom(address, address.BitLen()))
 		}
 	}
 	config := wireguard.Config{Key: r.key, Port: plan.WireGuardPort}

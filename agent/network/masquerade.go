@@ -32,14 +32,5 @@ func (n *Network) masquerade(f family, pods, cluster netip.Prefix) error {
 }
 
 func (n *Network) removeTables() error {
-	var errs []error
-	for _, f := range []family{inet, inet6} {
-		conn, err := nft.Open()
-		if err != nil {
-			return nil // a machine without nftables has no table of ours
-		}
-		conn.DelTable(f.ruleset(conn, n.table()).table)
-		errs = append(errs, ignoreMissing("nftables table "+n.table(), conn.Flush()))
-	}
-	return errors.Join(errs...)
+	return errors.Join(inet.dropTable(n.table()), inet6.dropTable(n.table()))
 }

@@ -90,6 +90,9 @@ func (n *Network) SetPodCIDR(prefix, second netip.Prefix) error {
 	if err := n.setUpBridge(pool); err != nil {
 		return fmt.Errorf("bridge %s: %w", n.config.Bridge, err)
 	}
+	if err := n.adoptPods(); err != nil {
+		return fmt.Errorf("pods of an earlier agent: %w", err)
+	}
 	for _, endpoint := range n.connected {
 		pool.reserve(endpoint.Address)
 	}
@@ -117,6 +120,9 @@ func joinPrefixes(first, second netip.Prefix) string {
 // setUpTables makes what nftables does for pods. Those that run reach each other without it; new ones wait for the guard. What is missing
 // is tried again; see Things.
 func (n *Network) setUpTables(pool *addresses) {
+	if err := n.forgetSecondRange(pool); err != nil {
+		n.config.Logger.Warn("rules of a range that the node has no more are still there", "err", err)
+	}
 	if err := n.guard.Set(macOf(pool.gateway())); err != nil {
 		n.config.Logger.Warn("no pod is connected until the frames that it sends can be judged: nftables is not usable", "err", err)
 	}

@@ -12,9 +12,14 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
-// localAddresses are this machine's.
-func (f family) localAddresses() (map[netip.Addr]bool, error) {
-	list, err := link.Addresses(nil, int(f.number))
+// localAddresses are this machine's, of the family.
+func (f family) localAddresses() (map[netip.Addr]bool, error) { return addressesOfLinks(int(f.number)) }
+
+// localAddresses are this machine's, of both.
+func localAddresses() (map[netip.Addr]bool, error) { return addressesOfLinks(netlink.FAMILY_ALL) }
+
+func addressesOfLinks(family int) (map[netip.Addr]bool, error) {
+	list, err := link.Addresses(nil, family)
 	if err != nil {
 		return nil, err
 	}
@@ -74,4 +79,9 @@ func SecondAddress(first net.IP) (net.IP, error) {
 		}
 	}
 	return nil, nil
+}
+
+func addressOf(a netlink.Addr) netip.Addr {
+	address, _ := netip.AddrFromSlice(a.IP)
+	return address.Unmap()
 }

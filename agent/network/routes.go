@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"github.com/setpoint-io/setpoint/agent/network/nodeway"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
@@ -49,6 +51,7 @@ type Routes struct {
 	read func() (routingTable, error)
 
 	mu       sync.Mutex
+	nodes    *nodeway.Ways
 	own      plan.Node
 	peers    []plan.Node
 	ranges   Ranges
@@ -62,7 +65,8 @@ func NewRoutes(config RoutesConfig) (*Routes, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Routes{config: config, read: readRoutes, own: plan.Node{Name: config.Node, IP: config.IP, Facts: plan.Facts{Mode: config.Mode}}}
+	r := &Routes{config: config, read: readRoutes, nodes: nodeway.New(cmp.Or(config.Bridge, DefaultBridge)),
+		own: plan.Node{Name: config.Node, IP: config.IP, Facts: plan.Facts{Mode: config.Mode}}}
 	if config.Mode == plan.Routes {
 		return r, nil
 	}
@@ -263,16 +267,24 @@ func (r *Routes) apply(wanted map[netip.Prefix]way) (routingTable, error) {
 	if err != nil {
 		return nil, errors.Join(errs, fmt.Errorf("routes to other nodes: %w", err))
 	}
-	present := table.installed()
+	local, err := localAddresses()
+	errs = errors.Join(errs, err)
+	present, reached := table.installed(), map[netip.Prefix]way{}
 	for prefix, w := range wanted {
 		route, err := routeOf(prefix, w, vxlan, wireguard)
+		if err == nil && route.Type != unix.RTN_UNREACHABLE {
+			route.Src = r.source(prefix, local)
+		}
 		if err == nil && !sameRoute(present[prefix], route) {
 			err = netlink.RouteReplace(route)
 		}
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("node %s: %s to %s via %s: %w", w.node.Name, w.by, prefix, w.via(prefix), err))
+			continue
 		}
+		reached[prefix] = w
 	}
+	errs = errors.Join(errs, r.reachNodes(reached, vxlan, wireguard))
 	for prefix, route := range present {
 		if _, ok := wanted[prefix]; ok {
 			continue
@@ -296,10 +308,24 @@ func routeOf(prefix netip.Prefix, w way, vxlan tunnel, wireguard encrypted) (*ne
 	return plainRoute(prefix, w.via(prefix)), nil
 }
 
+// source is the address from which this machine speaks to pods of another node: that which it has for them. One who answers without saying
+// from where would take another, of this node's pods. Nil: the kernel chooses, as where the node's address is not the machine's own.
+func (r *Routes) source(to netip.Prefix, local map[netip.Addr]bool) net.IP {
+	address := r.own.IP
+	if to.Addr().Is6() {
+		address = r.own.IP6
+	}
+	if !local[address] {
+		return nil
+	}
+	return address.AsSlice()
+}
+
 // sameRoute: of a route through a link the kernel chose the link.
 func sameRoute(present netlink.Route, wanted *netlink.Route) bool {
 	unreachable := func(r *netlink.Route) bool { return r.Type == unix.RTN_UNREACHABLE }
 	return unreachable(&present) == unreachable(wanted) && present.Gw.Equal(wanted.Gw) && present.MTU == wanted.MTU &&
+		present.Src.Equal(wanted.Src) &&
 		(wanted.LinkIndex == present.LinkIndex || wanted.LinkIndex == 0 && present.Flags&int(netlink.FLAG_ONLINK) == 0)
 }
 

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/network/vxlanends"
 )
 
 var ownOfTwo = plan.Node{
@@ -58,14 +59,14 @@ func TestSecondWays(t *testing.T) {
 	if diff := cmp.Diff(want, gateways(t)); diff != "" {
 		t.Error(diff)
 	}
-	ends, err := presentEnds(linkNamed(t, VXLANDevice).Attrs().Index)
+	ends, err := vxlanends.Present(linkNamed(t, VXLANDevice).Attrs().Index)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for end, mac := range map[string]string{"10.199.9.0": "10.199.9.0", "fd99:0:0:9::": "10.199.9.0", "fd99:0:0:a::": "10.199.10.0"} {
-		key := endKey{unix.AF_INET, netip.MustParseAddr(end), macOf(netip.MustParseAddr(mac)).String()}
-		if key.ip.Is6() {
-			key.family = unix.AF_INET6
+		key := vxlanends.Key{Family: unix.AF_INET, IP: netip.MustParseAddr(end), MAC: macOf(netip.MustParseAddr(mac)).String()}
+		if key.IP.Is6() {
+			key.Family = unix.AF_INET6
 		}
 		if !ends[key] {
 			t.Errorf("no entry %+v in %v", key, ends)
@@ -102,7 +103,7 @@ func TestSecondWaysEncrypted(t *testing.T) {
 		expectLinks(t, map[string]int{"10.199.8.0/24": device, "fd99:0:0:8::/64": device, "10.199.9.0/24": 0, "fd99:0:0:9::/64": 0})
 	}
 	config, err := routes.encryptedPeers(map[netip.Prefix]way{near.PodCIDR: {near, plan.ByWireGuard}, near.PodCIDR6: {near, plan.ByWireGuard}})
-	if err != nil || len(config.Peers) != 1 || len(config.Peers[0].Ranges) != 2 {
+	if err != nil || len(config.Peers) != 1 || len(config.Peers[0].Ranges) != 4 { // those of pods, and the node's addresses
 		t.Errorf("peers %+v, %v", config.Peers, err)
 	}
 	if err := routes.SetPeers(ownOfTwo, nil); err != nil {

@@ -143,11 +143,7 @@ func (n *Network) mendBridge(pool *addresses) error {
 	if err != nil {
 		return err
 	}
-	if hardware := macOf(pool.gateway()); !slices.Equal(bridge.Attrs().HardwareAddr, hardware) {
-		err = netlink.LinkSetHardwareAddr(bridge, hardware)
-	}
-	list, listErr := link.List()
-	err = errors.Join(err, listErr)
+	list, err := link.List()
 	for _, l := range list {
 		if endpoint, ours := n.connected[l.Attrs().Name]; ours {
 			err = errors.Join(err, reattach(l, bridge, endpoint))

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -14,11 +15,12 @@ const translationTable = "setpoint-services"
 // translation is the table of one family. mu guards the rest, which is what the kernel was told: current is nil before the first
 // replace and after a failure.
 type translation struct {
-	family  family
-	config  TranslationConfig
-	mu      sync.Mutex
-	cluster netip.Prefix
-	current map[ServiceAddress]Service
+	family family
+	config TranslationConfig
+	mu     sync.Mutex
+	// cluster is the range from which nobody is outside: that of pods, once it is known.
+	cluster, pods netip.Prefix
+	current       map[ServiceAddress]Service
 	// outdated: the table was made with other ranges.
 	outdated bool
 	// own are the addresses that are not translated.
@@ -36,8 +38,18 @@ type translation struct {
 func (t *translation) setRanges(pods, services netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.outdated = t.outdated || pods != t.cluster || services != t.config.Services
-	t.cluster, t.config.Services = pods, services
+	inside := cmp.Or(t.pods, pods)
+	t.outdated = t.outdated || inside != t.cluster || services != t.config.Services
+	t.cluster, t.config.Services = inside, services
+}
+
+func (t *translation) setPods(pods netip.Prefix) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if pods.IsValid() {
+		t.outdated = t.outdated || pods != t.cluster
+		t.pods, t.cluster = pods, pods
+	}
 }
 
 // ErrNotReplaced is what Change returns when the table's content is not known: Replace comes first.

@@ -37,12 +37,19 @@ func (t *Translation) SetRanges(ranges Ranges) {
 	t.dual.Store(ranges.dual())
 }
 
+// SetPods says which ranges this node's own pods have. Those of other nodes, which come with their own addresses, are outside then: this
+// node is not on the way of what answers them. It holds as SetRanges does.
+func (t *Translation) SetPods(pods, pods6 netip.Prefix) {
+	t.inet.setPods(pods)
+	t.inet6.setPods(pods6)
+}
+
 // Replace makes new tables, each in one transaction: no packet meets half of it. Connections that are there stay with their
 // endpoint, and clients with theirs; what is sent by UDP leaves an endpoint that is gone.
 func (t *Translation) Replace(services []Service) error {
 	err := t.inet.replace(servicesOf(inet, services))
-	if !t.dual.Load() {
-		return err
+	if !t.dual.Load() { // an earlier life of the node may have had both
+		return errors.Join(err, inet6.dropTable(translationTable))
 	}
 	return errors.Join(err, t.inet6.replace(servicesOf(inet6, services)))
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/network/vxlanends"
 )
 
 // VXLANDevice is this node's end of VXLAN. It is there while another node is reached by it.
@@ -88,13 +88,16 @@ func (r *Routes) openTunnel(wanted map[netip.Prefix]way) (t tunnel, err error) {
 		return t, fmt.Errorf("%s: %w", VXLANDevice, err)
 	}
 	t.index = link.Attrs().Index
-	return t, addEnds(t.index, ends)
+	if err := vxlanends.Add(t.index, ends); err != nil {
+		return t, fmt.Errorf("%s: %w", VXLANDevice, err)
+	}
+	return t, nil
 }
 
 // closeTunnel removes what leads nowhere any more: entries, or the device with all of them.
 func (r *Routes) closeTunnel(t tunnel, wanted map[netip.Prefix]way) error {
 	if t.index != 0 {
-		return removeEnds(t.index, endsOf(wanted))
+		return vxlanends.Remove(t.index, endsOf(wanted))
 	}
 	if len(endsOf(wanted)) > 0 {
 		return nil // it could not be made, which was said
@@ -103,18 +106,12 @@ func (r *Routes) closeTunnel(t tunnel, wanted map[netip.Prefix]way) error {
 	return err
 }
 
-// far is the other end of VXLAN: a node's address, and the hardware address that follows from its first range.
-type far struct {
-	node netip.Addr
-	mac  string
-}
-
 // endsOf are the nodes that are reached by VXLAN, by the addresses of their ends.
-func endsOf(wanted map[netip.Prefix]way) map[netip.Addr]far {
-	ends := map[netip.Addr]far{}
+func endsOf(wanted map[netip.Prefix]way) vxlanends.Ends {
+	ends := vxlanends.Ends{}
 	for prefix, w := range wanted {
 		if w.by == plan.ByVXLAN {
-			ends[tunnelAddress(prefix)] = far{w.node.IP, macOf(tunnelAddress(w.node.PodCIDR)).String()}
+			ends[tunnelAddress(prefix)] = vxlanends.Far{Node: w.node.IP, MAC: macOf(tunnelAddress(w.node.PodCIDR)).String()}
 		}
 	}
 	return ends
@@ -153,90 +150,6 @@ func sameTunnel(link netlink.Link, wanted *netlink.Vxlan) bool {
 	present, ok := link.(*netlink.Vxlan)
 	return ok && present.VxlanId == wanted.VxlanId && present.Port == wanted.Port && present.SrcAddr.Equal(wanted.SrcAddr) &&
 		present.Learning == wanted.Learning && slices.Equal(present.HardwareAddr, wanted.HardwareAddr)
-}
-
-// addEnds tells the kernel which hardware address an end has, and behind which node's address it is.
-func addEnds(device int, ends map[netip.Addr]far) error {
-	present, err := presentEnds(device)
-	if err != nil {
-		return err
-	}
-	for end, to := range ends {
-		for _, entry := range entriesOf(device, end, to) {
-			if present[keyOf(entry)] {
-				continue
-			}
-			if failed := netlink.NeighSet(entry); failed != nil {
-				err = errors.Join(err, fmt.Errorf("%s: entry for %s at %s: %w", VXLANDevice, end, to.node, failed))
-			}
-		}
-	}
-	return err
-}
-
-// removeEnds removes the entries of other ends.
-func removeEnds(device int, ends map[netip.Addr]far) error {
-	present, err := presentEnds(device)
-	for end, to := range ends {
-		for _, entry := range entriesOf(device, end, to) {
-			delete(present, keyOf(entry))
-		}
-	}
-	for key := range present {
-		if failed := netlink.NeighDel(key.entry(device)); failed != nil && !errors.Is(failed, os.ErrNotExist) {
-			err = errors.Join(err, fmt.Errorf("%s: stale entry for %s: %w", VXLANDevice, key.ip, failed))
-		}
-	}
-	return err
-}
-
-// entriesOf are an end's: its hardware address, and the node's address behind that.
-func entriesOf(device int, end netip.Addr, to far) [2]*netlink.Neigh {
-	family := unix.AF_INET
-	if end.Is6() {
-		family = unix.AF_INET6
-	}
-	return [2]*netlink.Neigh{
-		endKey{family, end, to.mac}.entry(device), endKey{unix.AF_BRIDGE, to.node, to.mac}.entry(device),
-	}
-}
-
-// endKey is an entry of the kernel, as far as it differs from others.
-type endKey struct {
-	family int
-	ip     netip.Addr
-	mac    string
-}
-
-func (k endKey) entry(device int) *netlink.Neigh {
-	mac, _ := net.ParseMAC(k.mac) // it is one of ours or the kernel's
-	entry := &netlink.Neigh{LinkIndex: device, Family: k.family, State: netlink.NUD_PERMANENT, IP: k.ip.AsSlice(), HardwareAddr: mac}
-	if k.family == unix.AF_BRIDGE {
-		entry.Flags = netlink.NTF_SELF
-	}
-	return entry
-}
-
-func keyOf(entry *netlink.Neigh) endKey {
-	ip, _ := netip.AddrFromSlice(entry.IP)
-	return endKey{entry.Family, ip.Unmap(), entry.HardwareAddr.String()}
-}
-
-// presentEnds are the entries of the device that somebody made: the kernel learns none.
-func presentEnds(device int) (map[endKey]bool, error) {
-	present := map[endKey]bool{}
-	for _, family := range []int{unix.AF_INET, unix.AF_INET6, unix.AF_BRIDGE} {
-		list, err := netlink.NeighList(device, family)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", VXLANDevice, err)
-		}
-		for i := range list {
-			if list[i].Family = family; list[i].IP != nil && list[i].State&netlink.NUD_PERMANENT != 0 {
-				present[keyOf(&list[i])] = true
-			}
-		}
-	}
-	return present, nil
 }
 
 // removeTunnel removes the device and its table; removed says what there was.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/network/vxlanends"
 )
 
 const (
@@ -145,13 +146,14 @@ func expectTunnel(t *testing.T, want map[string]string, mtu int, node, end strin
 	if link.Attrs().MTU != mtu || link.(*netlink.Vxlan).Learning || link.(*netlink.Vxlan).VxlanId != plan.VXLANID {
 		t.Errorf("device: %+v", link)
 	}
-	ends, err := presentEnds(link.Attrs().Index)
+	ends, err := vxlanends.Present(link.Attrs().Index)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mac := macOf(netip.MustParseAddr(end)).String()
-	wanted := map[endKey]bool{
-		{unix.AF_INET, netip.MustParseAddr(end), mac}: true, {unix.AF_BRIDGE, netip.MustParseAddr(node), mac}: true,
+	wanted := map[vxlanends.Key]bool{
+		{Family: unix.AF_INET, IP: netip.MustParseAddr(end), MAC: mac}:    true,
+		{Family: unix.AF_BRIDGE, IP: netip.MustParseAddr(node), MAC: mac}: true,
 	}
 	for key := range wanted {
 		if !ends[key] {

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network/guard"
 	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/nft"
+	"github.com/setpoint-io/setpoint/agent/network/nodeway"
 	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 )
 
@@ -72,13 +73,14 @@ func Uninstall(bridge string) (removed []string, err error) {
 	tables, err := n.uninstallTables()
 	rules, rulesErr := n.uninstallRules()
 	routes, routesErr := uninstallRoutes()
+	nodes, nodesErr := nodeway.Remove(bridge)
 	tunnels, tunnelErr := removeTunnel(bridge)
 	encrypted, encryptedErr := removeEncrypted()
 	addresses, addressErr := uninstallOwnAddress()
 	delays, delayErr := bandwidth.RemoveAll(len(HostInterface("")))
 	bridges, bridgeErr := n.uninstallBridge()
-	return slices.Concat(tables, rules, routes, tunnels, encrypted, addresses, delays, bridges),
-		errors.Join(err, rulesErr, routesErr, tunnelErr, encryptedErr, addressErr, delayErr, bridgeErr)
+	return slices.Concat(tables, rules, routes, nodes, tunnels, encrypted, addresses, delays, bridges),
+		errors.Join(err, rulesErr, routesErr, tunnelErr, encryptedErr, nodesErr, addressErr, delayErr, bridgeErr)
 }
 
 func (n *Network) uninstallTables() ([]string, error) {
@@ -113,6 +115,7 @@ func (n *Network) ownTables(conn *nft.Conn) ([]*nftables.Table, error) {
 	}
 	own := []string{
 		n.table(), n.portsTable(), translationTable, guard.TableName(n.config.Bridge), HostTable(n.config.Bridge), tunnelTable(n.config.Bridge),
+		nodeway.TableName(n.config.Bridge),
 	}
 	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
 		return !slices.Contains(own, t.Name) && !strings.HasPrefix(t.Name, PolicyTables(n.config.Bridge))

@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/setpoint-io/setpoint/agent/network/guard"
+	"github.com/setpoint-io/setpoint/agent/network/nodeway"
 	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
@@ -49,9 +50,9 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	}
 	removed, err := Uninstall(bridge)
 	want := []string{"nftables table setpoint-" + bridge, "nftables table " + n.portsTable(), "nftables table " + translationTable,
-		"nftables table " + tunnelTable(bridge), "nftables table " + guard.TableName(bridge), "2 rules in iptables' FORWARD chain",
+		"nftables table " + tunnelTable(bridge), "nftables table " + nodeway.TableName(bridge), "nftables table " + guard.TableName(bridge), "2 rules in iptables' FORWARD chain",
 		"route to 10.199.8.0/24 via 10.199.7.8",
-		"route to 10.199.9.0/24 via 10.199.9.0", "device " + VXLANDevice, "address 10.197.0.10", "bridge " + bridge}
+		"route to 10.199.9.0/24 via 10.199.9.0", "1 rules of routing", "1 routes of pods to nodes", "device " + VXLANDevice, "address 10.197.0.10", "bridge " + bridge}
 	if diff := cmp.Diff(want, removed); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}

@@ -100,6 +100,29 @@ func TestDeadShimMeansExitUnknown(t *testing.T) {
 	}
 }
 
+// TestAPodOfAnotherRange: a node that was made anew has another range. A pod that runs at an address of the former one ends, and one that is
+// made instead is reached.
+func TestAPodOfAnotherRange(t *testing.T) {
+	config := testConfig(t)
+	r := open(t, config)
+	p := runPod(t, r, nil)
+	id := p.start(containerConfig("stubborn"))
+	p.waitLog(id, "stubborn")
+	victim := p.pid(id)
+	if err := r.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	config.PodCIDR = netip.MustParsePrefix("10.199.8.0/24")
+	r = open(t, config)
+	t.Cleanup(func() { removeAll(t, r) })
+	p.runtime = r
+	p.isOver()
+	eventually(t, func() error { return gone(victim) })
+	if again := runPod(t, r, nil); !config.PodCIDR.Contains(netip.MustParseAddr(again.ip())) {
+		t.Errorf("the next pod has the address %s", again.ip())
+	}
+}
+
 // TestAShimThatHangs keeps neither another runtime from opening nor its pod from ending.
 func TestAShimThatHangs(t *testing.T) {
 	config := testConfig(t)

@@ -223,9 +223,36 @@ func (r *Runtime) openImages() error {
 	return nil
 }
 
-// SetPodCIDR gives the node its pod addresses, those of IPv6 from second if it is valid; the same prefixes again do nothing.
+// SetPodCIDR gives the node its pod addresses, those of IPv6 from second if it is valid; the same prefixes again do nothing. Pods that an
+// earlier life of the node gave others end: nobody reaches them. Whoever wants them makes them anew.
 func (r *Runtime) SetPodCIDR(prefix, second netip.Prefix) error {
-	return r.network.SetPodCIDR(prefix, second)
+	if err := r.network.SetPodCIDR(prefix, second); err != nil {
+		return err
+	}
+	var errs []error
+	for _, s := range r.unreachable() {
+		r.config.Logger.Warn("a pod ends whose address is not of this node's range", "sandbox", s.id, "address", s.endpoint().Address)
+		errs = append(errs, r.stopSandbox(r.ctx, s))
+	}
+	return errors.Join(errs...)
+}
+
+// unreachable are the sandboxes with addresses of other ranges than the node's.
+func (r *Runtime) unreachable() (all []*sandbox) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.sandboxes {
+		if endpoint := s.endpoint(); endpoint.Address.IsValid() && !r.network.Has(endpoint) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (s *sandbox) endpoint() network.Endpoint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record.Endpoint
 }
 
 // SetRanges says where pods and Services have their addresses from, before SetPodCIDR; later it changes nothing.

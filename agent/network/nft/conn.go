@@ -54,7 +54,7 @@ func open(answerBytes int) (*Conn, error) {
 
 // AddTable makes a table, if it is not there. By a table that is new Flush knows whether the transaction took effect.
 func (c *Conn) AddTable(table *nftables.Table) *nftables.Table {
-	handle, _ := tableHandle(table) // 0 if it cannot be read: Flush errs on the safe side then
+	handle, _ := Handle(table) // 0 if it cannot be read: Flush errs on the safe side then
 	c.made = append(c.made, madeTable{table, handle})
 	return c.Conn.AddTable(table)
 }
@@ -107,7 +107,7 @@ func outcome(made []madeTable, lost error) error {
 	if len(made) == 0 {
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, lost)
 	}
-	now, err := tableHandle(made[0].table)
+	now, err := Handle(made[0].table)
 	if err != nil {
 		return errors.Join(fmt.Errorf("%w: %w", ErrOutcomeUnknown, lost), err)
 	}

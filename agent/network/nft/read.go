@@ -70,8 +70,8 @@ func Generation() (uint32, error) {
 
 var errNoGeneration = errors.New("nftables tells no generation")
 
-// tableHandle is the number of a table; each that is made has another one. 0: there is no such table.
-func tableHandle(table *nftables.Table) (uint64, error) {
+// Handle is the number of a table; each that is made has another one. 0: there is no such table.
+func Handle(table *nftables.Table) (uint64, error) {
 	name, err := netlink.MarshalAttributes([]netlink.Attribute{{Type: unix.NFTA_TABLE_NAME, Data: []byte(table.Name + "\x00")}})
 	if err != nil {
 		return 0, err

@@ -2,10 +2,12 @@ package cgroup
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/opencontainers/cgroups"
 	_ "github.com/opencontainers/cgroups/devices" // teaches the managers to restrict devices
 	"github.com/opencontainers/cgroups/devices/config"
+	"golang.org/x/sys/unix"
 )
 
 // Device is a device node that a group may use.
@@ -13,8 +15,24 @@ type Device struct {
 	// Block tells a block device from a character device.
 	Block        bool
 	Major, Minor uint32
-	// Access is any of "r", "w" and "m" (make the node).
+	// Access is any of "r", "w" and "m" (make the node); without any a node is a name, and no more.
 	Access string
+}
+
+// DeviceAt is the node at a path of the machine.
+func DeviceAt(path, access string) (Device, error) {
+	var stat unix.Stat_t
+	if err := unix.Stat(path, &stat); err != nil {
+		return Device{}, fmt.Errorf("device %s: %w", path, err)
+	}
+	kind := stat.Mode & unix.S_IFMT
+	if kind != unix.S_IFBLK && kind != unix.S_IFCHR {
+		return Device{}, fmt.Errorf("device %s: not a device", path)
+	}
+	if strings.Trim(access, allAccess) != "" {
+		return Device{}, fmt.Errorf("device %s: permissions %q: want some of r, w and m", path, access)
+	}
+	return Device{Block: kind == unix.S_IFBLK, Major: unix.Major(stat.Rdev), Minor: unix.Minor(stat.Rdev), Access: access}, nil
 }
 
 const allAccess = "rwm"
@@ -24,7 +42,9 @@ const allAccess = "rwm"
 func (g *Group) AllowDevices(more []Device) error {
 	rules := standardRules()
 	for _, device := range more {
-		rules = append(rules, ruleOf(device))
+		if device.Access != "" {
+			rules = append(rules, ruleOf(device))
+		}
 	}
 	if err := g.manager.Set(&cgroups.Resources{Devices: rules}); err != nil {
 		return fmt.Errorf("restrict devices of cgroup %s: %w", g.path, err)
