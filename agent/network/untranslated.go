@@ -33,10 +33,12 @@ func (t *translation) setOwn(all []ServiceAddress) error {
 		return err
 	}
 	rules := t.family.ruleset(conn, translationTable)
+	tables, err := conn.ListTablesOfFamily(t.family.Tables)
+	if err != nil || !slices.ContainsFunc(tables, func(table *nftables.Table) bool { return table.Name == translationTable }) {
+		return err // without a table nothing is translated
+	}
 	sets, err := conn.GetSets(rules.table)
 	switch has := func(s *nftables.Set) bool { return s.Name == ownSet }; {
-	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAFNOSUPPORT) || err == nil && len(sets) == 0:
-		return nil // there is no table: nothing is translated
 	case err != nil:
 		return tableError(err)
 	case slices.ContainsFunc(sets, has):

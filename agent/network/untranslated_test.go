@@ -144,6 +144,15 @@ func TestServersAreReachedWhateverServicesClaim(t *testing.T) {
 	}
 }
 
+// TestNothingIsTranslatedYet: on a new machine there is no table, and in a cluster of IPv4 never one of IPv6.
+func TestNothingIsTranslatedYet(t *testing.T) {
+	needRoot(t)
+	if _, err := Uninstall("sptest0"); err != nil { // the tables of tests before
+		t.Fatal(err)
+	}
+	check(t, dualTranslation(t).SetOwn(ownOf(unix.IPPROTO_TCP, serverThere, serverSix)))
+}
+
 // TestRulesOfAnOlderRelease has tables without the set: what they say of the cluster's own addresses is taken out of them, nothing else.
 func TestRulesOfAnOlderRelease(t *testing.T) {
 	n := newNetwork(t)
