@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/claims"
@@ -42,6 +43,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/userns"
 	"github.com/setpoint-io/setpoint/agent/volumestats"
 	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // Run is the agent until ctx ends. It returns early only when its own Config or
@@ -67,7 +69,8 @@ func Run(ctx context.Context, cfg Config) error {
 	defer children.Wait()
 	defer cancel()
 	a := &agent{
-		Config: cfg, port: portOf(listener), changed: make(chan struct{}, 1), stopping: stopping, cancel: cancel, asked: router.NewMetrics(),
+		Config: cfg, port: portOf(listener), changed: make(chan struct{}, 1), stopping: stopping, cancel: cancel,
+		asked: router.NewMetrics(), book: reserved.New(),
 	}
 	if err := a.openStorage(ctx, &children); err != nil {
 		return err
@@ -113,6 +116,8 @@ type agent struct {
 	ingressPorts, namePorts takenPorts
 	// users are those of the pods with user namespaces.
 	users *userns.Ranges
+	// book knows which addresses and ports of machines are the cluster's own.
+	book *reserved.Book
 	// podNetwork is where pods and Services have their addresses from, once it is known.
 	podNetwork atomic.Pointer[PodNetwork]
 }
@@ -192,7 +197,7 @@ func (a *agent) pods(
 	ctx context.Context, children *sync.WaitGroup, watch *nodeWatch, nodes informers.SharedInformerFactory,
 ) (m *pods.Manager, start func(context.Context) error) {
 	everywhere := informers.NewSharedInformerFactory(a.Client, 0)
-	a.translateServices(ctx, children, everywhere, nodes)
+	a.translateServices(ctx, children, everywhere, nodes, a.keepBook(everywhere, nodes))
 	a.enforcePolicies(ctx, children)
 	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(a.boundHere))
 	closePorts, opened := a.closePorts(ctx, children, everywhere, bound)
@@ -294,18 +299,25 @@ func warnOn(recorder events.Recorder) func(pod *corev1.Pod, reason, message stri
 	}
 }
 
-// translateServices follows the Services if something shall lead to them.
-func (a *agent) translateServices(ctx context.Context, children *sync.WaitGroup, everywhere, nodes informers.SharedInformerFactory) {
+// translateServices follows the Services if something shall lead to them. known tell when the book is complete.
+func (a *agent) translateServices(
+	ctx context.Context, children *sync.WaitGroup, everywhere, nodes informers.SharedInformerFactory, known []cache.InformerSynced,
+) {
 	if a.Services == nil {
 		return
 	}
 	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
+	warn := func(service types.NamespacedName, reason, message string) {
+		about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name}
+		recorder.Event(about, corev1.EventTypeWarning, reason, message)
+	}
 	run, thing := services.Watch(services.Config{
 		NodeName: a.NodeName, Informers: everywhere, Nodes: nodes, Network: a.Services, Announce: a.Announce, Servers: a.SetServers,
-		Logger: a.Logger,
+		Logger:   a.Logger,
+		Reserved: a.book, Known: known,
+		Refused: func(service types.NamespacedName, why string) { warn(service, "Reserved", why) },
 		HealthFailed: func(service types.NamespacedName, port uint16, err error) {
-			about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name}
-			recorder.Event(about, corev1.EventTypeWarning, "FailedToStartServiceHealthcheck",
+			warn(service, "FailedToStartServiceHealthcheck",
 				fmt.Sprintf("node %s failed to start healthcheck %q on port %d: %v", a.NodeName, service, port, err))
 		},
 	})
@@ -382,6 +394,7 @@ func (a *agent) usePodCIDR(ctx context.Context, watch *nodeWatch, cidrs string) 
 	}
 	watch.believe(podNetwork)
 	a.podNetwork.Store(&podNetwork)
+	a.reserveRanges(podNetwork)
 	a.look() // the Node has a second address now, maybe
 	if !podNetwork.has(cidrs) {
 		return fmt.Errorf("%w: %s is not %s", errForeignRange, cidrs, podNetwork)

@@ -116,6 +116,8 @@ type Config struct {
 	Gateways dynamic.Interface
 	// DNS gives this machine the address of the cluster's DNS, which the agent serves. Nil: others do.
 	DNS dns.Network
+	// GossipPort is where this machine's agent gossips, 0 if it does not or not yet. Nil: it does not.
+	GossipPort func() int32
 	// Registered is called once the Node exists. Nil is allowed.
 	Registered func(*corev1.Node)
 

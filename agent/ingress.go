@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/setpoint-io/setpoint/agent/router"
-	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // serveIngresses serves them if this node is to.
@@ -20,8 +20,8 @@ func (a *agent) serveIngresses(
 		return
 	}
 	run, err := router.Watch(router.Config{
-		Informers: everywhere, Client: a.Client, Ports: a.Ingress, Gateways: a.Gateways, Opened: opened, Metrics: a.asked, AccessLog: a.AccessLog,
-		Listening: a.ingressListening(ctx), Logger: a.Logger,
+		Informers: everywhere, Client: a.Client, Ports: a.Ingress, Gateways: a.Gateways, Reserved: a.book, Opened: opened,
+		Metrics: a.asked, AccessLog: a.AccessLog, Listening: a.ingressListening(ctx), Logger: a.Logger,
 	})
 	if err != nil {
 		a.Logger.Error("Ingresses are not served", "err", err)
@@ -48,9 +48,9 @@ func (a *agent) nodeLabels() map[string]string {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[table.NodeLabel] = ""
+	labels[reserved.IngressLabel] = ""
 	if a.Ingress.Any() {
-		labels[table.NodeLabel] = table.PortsLabel(a.Ingress.HTTP, a.Ingress.HTTPS)
+		labels[reserved.IngressLabel] = reserved.IngressPortsText(a.Ingress.HTTP, a.Ingress.HTTPS)
 	}
 	return labels
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/volumes/local"
 	"github.com/setpoint-io/setpoint/agent/volumes/watched"
 	"github.com/setpoint-io/setpoint/internal/localvolume"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // storage is from where pods have persistent volumes.
@@ -112,6 +113,7 @@ const attachedByController = "volumes.kubernetes.io/controller-managed-attach-de
 func (a *agent) annotations() map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, a.networkAnnotations())
+	all[reserved.Annotation] = a.reservedAnnotation()
 	if a.Plugins {
 		all[attachedByController] = "true"
 	}

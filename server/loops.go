@@ -21,7 +21,7 @@ func (s *Server) runLoops(ctx context.Context) {
 		s.wg.Go(func() { run(ctx) })
 	}
 	config := term.Config{
-		Self: s.identity.self, Servers: s.servers, NamesOfServers: api.namesOfServers,
+		Self: s.identity.self, Servers: s.servers, NamesOfServers: api.namesOfServers, Gossiping: s.liveness.Gossiping,
 		Elections: s.elections, Door: api.door, Caches: api.caches, Storage: api.storage,
 		Custom: api.custom, Aggregation: api.aggregation, Offered: api.offered, FrontProxy: api.frontProxy,
 		Trust: s.config.Trust, NodeServing: s.identity.nodeServing, Tokens: api.access.Issuer, Liveness: s.liveness,

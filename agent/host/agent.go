@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/dynamic"
@@ -26,6 +27,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/failover"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -158,6 +160,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	var gossipPort atomic.Int32
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		membership.Run(ctx)
@@ -167,13 +170,14 @@ func Run(ctx context.Context, o Options) error {
 		return RunLiveness(ctx, LivenessConfig{
 			NodeName: o.Name, Servers: o.Servers, Identity: membership.Client(), Life: life,
 			Gossip: o.gossip(ip), GossipKey: own.GossipKey, GossipAddresses: traffic.Gossip, Logger: o.Logger,
+			Joined: func(address string) { gossipPort.Store(reserved.PortOf(address)) },
 		})
 	})
 	group.Go(func() error {
 		return RunNode(ctx, NodeConfig{
 			Name: o.Name, DataDir: o.DataDir, ImagesDir: o.ImagesDir, RuntimeEndpoint: o.RuntimeEndpoint,
 			IP: ip, IP6: ip6, Listener: listener, ServerTLS: serverTLS, PeerTLS: peerTLS, Client: client, Session: true, Settings: o.Settings,
-			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork,
+			EndPodsOnStop: o.EndPodsOnStop, PodNetwork: o.PodNetwork, GossipPort: gossipPort.Load,
 			Cluster: o.Cluster, Ingress: o.Ingress, AccessLog: o.AccessLog, Gateways: gateways, traffic: traffic, Logger: o.Logger,
 		})
 	})

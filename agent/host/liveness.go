@@ -35,7 +35,9 @@ type LivenessConfig struct {
 	GossipKey []byte
 	// GossipAddresses is told where servers gossip, and this agent. Nil is allowed.
 	GossipAddresses func([]string)
-	Logger          *slog.Logger
+	// Joined is told where the pool's member is, once. Nil is allowed.
+	Joined func(address string)
+	Logger *slog.Logger
 }
 
 // RunLiveness keeps a session and membership in the pool until ctx ends, and
@@ -51,6 +53,9 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 	pool := c.Gossip.Join(gossip.Config{
 		Name: c.NodeName, Role: gossip.RoleNode, Key: c.GossipKey, Seeds: seeds.get, Logger: c.Logger,
 	})
+	if pool != nil && c.Joined != nil {
+		c.Joined(pool.Address())
+	}
 	c.tellGossip(pool, nil)
 	client := &session.Client{HTTP: &http.Client{Transport: c.Life.Through(transport)}, Logger: c.Logger}
 	client.GossipAddresses = func(addresses []string) {

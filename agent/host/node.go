@@ -77,6 +77,8 @@ type NodeConfig struct {
 	Gateways dynamic.Interface
 	// PodNetwork is how pods of other nodes are reached; empty means auto.
 	PodNetwork plan.Mode
+	// GossipPort is that of the pool's member in this process, 0 before there is one; nil: there is none.
+	GossipPort func() int32
 	// Session says that a session proves the node's life, so that Leases are renewed seldom.
 	Session bool
 	// traffic is what Services have no part in, with the network that is told so; nil: RunNode makes it.
@@ -118,7 +120,8 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: secondIP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
-		EndPodsOnStop: c.EndPodsOnStop, Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
+		EndPodsOnStop: c.EndPodsOnStop, GossipPort: c.GossipPort,
+		Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
 		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: ownaddress.Holder{},
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) {
 			return c.podNetwork(ctx, runtime, translation, routes)

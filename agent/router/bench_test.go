@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 const (
@@ -86,7 +87,7 @@ func benchRouter(b *testing.B, hosts int, backend string) string {
 	port := l.Addr().(*net.TCPAddr).Port
 	client := fake.NewSimpleClientset()
 	r, err := newRouter(Config{
-		Ports: Ports{HTTP: port}, Informers: informers.NewSharedInformerFactory(client, 0), Client: client, Metrics: NewMetrics(),
+		Ports: Ports{HTTP: port}, Informers: informers.NewSharedInformerFactory(client, 0), Client: client, Metrics: NewMetrics(), Reserved: reserved.New(),
 		Logger: slog.New(slog.DiscardHandler),
 	}, dialBackend)
 	if err != nil {

@@ -58,7 +58,7 @@ func (r *router) buildGateways(ctx context.Context, objects gatewayapi.Objects, 
 	namespaces := r.Informers.Core().V1().Namespaces().Lister()
 	built := gateway.Build(gateway.Input{
 		Objects: objects, Slices: r.slices, Certificate: known(r.ofGateways), Authorities: known(r.authorities),
-		Shared: r.Ports.byNumber(), Hosts: claims,
+		Reserved: r.Reserved, Shared: r.Ports.byNumber(), Hosts: claims,
 		Service: table.ServiceFrom(r.Informers.Core().V1().Services().Lister()),
 		Namespace: func(name string) map[string]string {
 			namespace, err := namespaces.Get(name)

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/agent/wait"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
@@ -55,6 +56,8 @@ type Config struct {
 	Gateways dynamic.Interface
 	// Listening is told whether a port of Ports is open, at first and when that changes; err says why it is not. Nil: nobody is.
 	Listening func(port int, err error)
+	// Reserved are ports of machines that Gateways do not get.
+	Reserved *reserved.Book
 	// Opened is told the ports that are open for Gateways alone, after each change; nil: nobody is.
 	Opened  func(ports []int)
 	Metrics *Metrics
@@ -97,6 +100,7 @@ func newRouter(c Config, dial dialer) (*router, error) {
 		return nil, err
 	}
 	r.proxy = r.newProxy(newTransports(dial, r.endpointsNow))
+	r.Reserved.OnChange(r.look)
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { r.look() }, UpdateFunc: func(any, any) { r.look() }, DeleteFunc: func(any) { r.look() },
 	}

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // site is a router over a fake cluster, with its ports on loopback, and backends at addresses of pods.
@@ -51,7 +52,7 @@ func newSite(t *testing.T, objects ...any) *site {
 	port := func(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 	s.plain, s.secure = listeners[0].Addr().String(), listeners[1].Addr().String()
 	ports := Ports{HTTP: port(listeners[0]), HTTPS: port(listeners[1])}
-	config := Config{Ports: ports, Informers: factory, Client: s.client, Gateways: s.gateways(), Metrics: NewMetrics(), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	config := Config{Ports: ports, Informers: factory, Client: s.client, Gateways: s.gateways(), Metrics: NewMetrics(), Reserved: reserved.New(), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	r, err := newRouter(config, s.dial)
 	if err != nil {
 		t.Fatal(err)

@@ -79,15 +79,15 @@ func (p pooled) winner(ip netip.Addr, nodes map[string]announcer) (winner string
 		if !may.any || ip.Is6() && !may.second || p.near && !slices.Contains(p.at, name) {
 			continue
 		}
-		if winner == "" || compareWeights(ip, name, winner) > 0 {
+		if winner == "" || compareWeights(ip.String(), name, winner) > 0 {
 			winner = name
 		}
 	}
 	return winner
 }
 
-// compareWeights orders nodes for one address, as if by lot.
-func compareWeights(ip netip.Addr, a, b string) int {
-	x, y := sha256.Sum256([]byte(ip.String()+"/"+a)), sha256.Sum256([]byte(ip.String()+"/"+b))
+// compareWeights orders nodes for one address or Service, as if by lot.
+func compareWeights(of, a, b string) int {
+	x, y := sha256.Sum256([]byte(of+"/"+a)), sha256.Sum256([]byte(of+"/"+b))
 	return slices.Compare(x[:], y[:])
 }

@@ -2,10 +2,10 @@
 // external addresses and those of load balancers.
 //
 // It owns: which endpoints stand behind an address, as the Services and EndpointSlices of the cluster say and as seen from this
-// node and its zone; which of several Services has an address that they all claim (the oldest); and the servers on
-// healthCheckNodePorts. The agent calls Watch with its informers, and agent/host gives it the network (a [Network], which is
-// agent/network's Translation). It may call client-go and knows the network's types only. `setpoint net trace` asks NewLookup
-// for the same plans.
+// node and its zone; which of several Services has an address that they all claim (the oldest); what of a Service is not served because it
+// is the cluster's own (internal/reserved); and the servers on healthCheckNodePorts. The agent calls Watch with its informers, and
+// agent/host gives it the network (a [Network], which is agent/network's Translation). It may call client-go and knows the network's types
+// only. `setpoint net trace` asks NewLookup for the same plans.
 //
 // Promises: a change reaches the network within [settleTime] of being seen; many at once are one change, its cost depends on what
 // changed, and what changes nothing for the network is not handed on. While the API is away the last known state holds. Rules that

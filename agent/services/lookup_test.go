@@ -20,7 +20,7 @@ func TestLookup(t *testing.T) {
 		}
 	}
 	all := []*corev1.Service{named("young", "10.96.0.2", 2), named("old", "10.96.0.1", 1)}
-	l := NewLookup(all, func(*corev1.Service) []*discoveryv1.EndpointSlice { return nil }, Place{Node: "a"})
+	l := NewLookup(all, func(*corev1.Service) []*discoveryv1.EndpointSlice { return nil }, Place{Node: "a"}, nil)
 	for address, want := range map[string]string{"0.0.0.0:30080": "old", "10.96.0.1:80": "old", "10.96.0.2:80": "young", "10.96.0.3:80": ""} {
 		at := network.ServiceAddress{Protocol: 6, Address: netip.MustParseAddrPort(address)}
 		s, holder, ok := l.At(at)

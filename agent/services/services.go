@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 const (
@@ -45,17 +46,22 @@ type Network interface {
 	Damaged() (bool, error)
 }
 
-// Config of Watch; all fields but HealthFailed are required.
+// Config of Watch; fields are required unless they say what nil is.
 type Config struct {
 	NodeName string
 	// Informers must not have started. Nodes have at least our own Node.
 	Informers, Nodes informers.SharedInformerFactory
 	Network          Network
+	// Reserved knows what no Service takes of the machines, once Known say that it knows all. Nil: Services may take everything.
+	Reserved *reserved.Book
+	Known    []cache.InformerSynced
+	// Refused is told, on one node of the cluster, what of a Service is not served and why. Nil is allowed.
+	Refused func(service types.NamespacedName, why string)
 	// Announce is told which addresses of load balancers this node announces; nil: none are announced.
 	Announce func([]netip.Addr)
 	// Servers is told where the Service of the API leads: there the servers are. Nil: nobody is.
 	Servers func([]netip.AddrPort)
-	// HealthFailed is told of a Service whose health port cannot be opened.
+	// HealthFailed is told of a Service whose health port cannot be opened. Nil is allowed.
 	HealthFailed func(service types.NamespacedName, port uint16, err error)
 	Logger       *slog.Logger
 }
@@ -65,6 +71,10 @@ func Watch(c Config) (run func(context.Context), thing upkeep.Thing) {
 	w := &watch{
 		Config: c, changed: make(chan struct{}, 1), again: make(chan chan error), dirty: map[types.NamespacedName]bool{},
 		announcing: map[string]announcer{}, book: newBook(),
+		refused: map[types.NamespacedName]string{}, toldRefused: map[types.NamespacedName]string{},
+	}
+	if w.Reserved != nil {
+		w.Reserved.OnChange(w.bookChanged)
 	}
 	_ = w.slices().AddIndexers(cache.Indexers{ofService: serviceOfSlice})
 	w.follow(w.Informers.Core().V1().Services().Informer(), func(o any) {
@@ -141,10 +151,13 @@ type watch struct {
 	dirty      map[types.NamespacedName]bool
 	announcing map[string]announcer // what each node may announce
 	moved      bool                 // our Node is in another zone: all Services may lead elsewhere
+	rebooked   bool                 // something else is reserved
 	zone       string
 
 	book *book
 	told bool // the network has what the book says
+	// refused are the Services of which not all is served, toldRefused what was told of them.
+	refused, toldRefused map[types.NamespacedName]string
 }
 
 func (w *watch) slices() cache.SharedIndexInformer {
@@ -187,7 +200,7 @@ func (w *watch) look() {
 }
 
 func (w *watch) run(ctx context.Context) {
-	if !cache.WaitForCacheSync(ctx.Done(), w.synced...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(w.synced, w.Known...)...) {
 		return
 	}
 	answers := newHealthAnswers(w.HealthFailed)
@@ -221,6 +234,7 @@ func (w *watch) run(ctx context.Context) {
 		}
 		answers.set(w.book.healthPorts())
 		w.elect()
+		w.tellRefused()
 	}
 }
 
@@ -295,6 +309,7 @@ func (w *watch) replan() map[network.ServiceAddress]network.Service {
 			}
 		}
 		w.book.put(name, next)
+		w.noteRefused(name, next.refused)
 	}
 	return before
 }
@@ -312,6 +327,10 @@ func (w *watch) take() (names map[types.NamespacedName]bool, here Place) {
 			names[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = true
 		}
 	}
+	if w.rebooked {
+		w.rebooked = false
+		w.addClaiming(names)
+	}
 	return names, here
 }
 
@@ -327,5 +346,5 @@ func (w *watch) entry(name types.NamespacedName, here Place) entry {
 			behind = append(behind, slice)
 		}
 	}
-	return entry{plan(s, behind, here), s.CreationTimestamp.Unix()}
+	return entry{plan(s, behind, here).withoutReserved(w.Reserved), s.CreationTimestamp.Unix()}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/upkeep"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // table is a network that remembers what leads where, and how it was told.
@@ -93,15 +94,21 @@ type world struct {
 	thing  upkeep.Thing
 	// servers is what was told of them last.
 	servers string
+	book    *reserved.Book
+	// refused is what was told of Services that are not served, since it was last looked at.
+	refused []string
 }
 
 func inBubble(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, client: fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.Node}}), net: &table{}}
+		w := &world{t: t, client: fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.Node}}), net: &table{}, book: reserved.New()}
 		ctx, cancel := context.WithCancel(t.Context())
 		factory := informers.NewSharedInformerFactory(w.client, 0)
 		run, thing := Watch(Config{
-			NodeName: here.Node, Informers: factory, Nodes: factory, Network: w.net, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			NodeName: here.Node, Informers: factory, Nodes: factory, Network: w.net, Reserved: w.book, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			Refused: func(service types.NamespacedName, why string) {
+				w.refused = append(w.refused, service.String()+": "+why)
+			},
 			Servers: func(all []netip.AddrPort) { w.servers = fmt.Sprint(all) },
 		})
 		w.thing = thing

@@ -65,6 +65,19 @@ func (t *Table) GossipAddresses() []string {
 	return addresses
 }
 
+// Gossiping says where each peer gossips, by its name, as far as they have said.
+func (t *Table) Gossiping() map[string]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	addresses := map[string]string{}
+	for name, p := range t.peers {
+		if p.view.Address != "" {
+			addresses[name] = p.view.Address
+		}
+	}
+	return addresses
+}
+
 // present are the peers there are now; changed is closed when there are others.
 func (t *Table) present() (peers map[string]Peer, changed <-chan struct{}) {
 	t.mu.Lock()

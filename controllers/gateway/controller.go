@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 const controllerName = "gateway-controller"
@@ -77,7 +78,7 @@ func run(ctx context.Context, env *reconcile.Env, client dynamic.Interface, ownA
 		Name: "gateway", Reconcile: c.reconcile, Workers: 1, Env: env, Feeds: []reconcile.Feed{c.follow},
 		Sources: []reconcile.Source{
 			reconcile.Changes(c.services, c.serviceChanged), reconcile.Changes(c.nodes, c.nodeChanged),
-			reconcile.Changes(c.namespaces, c.ifUsed), reconcile.Filled(c.slices),
+			reconcile.Changes(c.namespaces, c.ifUsed), reconcile.Changes(c.slices, c.sliceChanged),
 			reconcile.Changes(c.ingresses, c.ifUsed), reconcile.Changes(c.classes, c.ifUsed),
 		},
 	})
@@ -131,7 +132,15 @@ func (c *controller) ifUsed(_, _ metav1.Object) []reconcile.Key {
 func (c *controller) nodeChanged(before, after metav1.Object) []reconcile.Key {
 	was, _ := before.(*corev1.Node)
 	is, _ := after.(*corev1.Node)
-	if table.Address(was) == table.Address(is) {
+	if table.Address(was) == table.Address(is) && !(c.used() && reserved.Changed(before, after)) {
+		return nil
+	}
+	return []reconcile.Key{everything}
+}
+
+// sliceChanged: only which ports servers have matters.
+func (c *controller) sliceChanged(before, after metav1.Object) []reconcile.Key {
+	if !c.used() || !reserved.Changed(before, after) {
 		return nil
 	}
 	return []reconcile.Key{everything}
@@ -157,6 +166,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	failed := c.keepClasses(ctx, objects.Classes, len(addresses) > 0)
 	result := gateway.Build(gateway.Input{
 		Objects: objects, Namespace: c.labelsOf, Service: c.service, Shared: sharedPorts(nodes), Hosts: table.Claims(served),
+		Reserved:    c.book(nodes),
 		Slices:      func(string, string) []*discoveryv1.EndpointSlice { return nil },
 		Certificate: func(namespace, name string) (*tls.Certificate, error) { return c.certificate(ctx, namespace, name) },
 		Authorities: func(namespace, name string) (*table.Authorities, error) { return c.authority(ctx, namespace, name) },
@@ -217,12 +227,18 @@ func (c *controller) forget(known *gatewayapi.Objects) {
 func sharedPorts(nodes []*corev1.Node) map[int]bool {
 	shared := map[int]bool{}
 	for _, node := range nodes {
-		if plain, secure, ok := table.PortsOf(node); ok {
+		if plain, secure, ok := reserved.IngressPorts(node); ok {
 			shared[plain], shared[secure] = false, true
 		}
 	}
 	delete(shared, 0)
 	return shared
+}
+
+// book knows which ports of machines no Gateway has.
+func (c *controller) book(nodes []*corev1.Node) *reserved.Book {
+	servers, _ := c.slices.Get(reserved.Servers) // without them the usual ports are reserved
+	return reserved.Of(nodes, servers)
 }
 
 func (c *controller) labelsOf(name string) map[string]string {

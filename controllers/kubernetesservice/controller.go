@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 const (
@@ -35,10 +36,13 @@ const (
 
 // Server is where one API server is.
 type Server struct {
+	Name string
 	// Endpoint is host:port.
 	Endpoint string
 	// Addresses are further hosts with the same port.
 	Addresses []string
+	// Gossip is host:port where it gossips; empty: that is not known.
+	Gossip string
 }
 
 // New keeps the Service, at the address given. servers are all API servers that there are now, targetPort is shown in
@@ -105,7 +109,9 @@ func (c *controller) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.keepEndpoints(ctx, servers, endpointsOf(byPort)), c.keepSlices(ctx, slicesOf(byPort)))
+	wanted := slicesOf(byPort)
+	c.tellReserved(ctx, wanted[0], servers)
+	return errors.Join(c.keepEndpoints(ctx, servers, endpointsOf(byPort)), c.keepSlices(ctx, wanted))
 }
 
 // keepService leaves the one that is there as it is: people may annotate it.
@@ -186,11 +192,15 @@ func (c *controller) keepSlice(ctx context.Context, stored []*discoveryv1.Endpoi
 		return ignoreExisting(err)
 	}
 	have := stored[i]
-	if apiequality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) && apiequality.Semantic.DeepEqual(have.Ports, want.Ports) {
+	same := have.Annotations[reserved.Annotation] == want.Annotations[reserved.Annotation]
+	if same && apiequality.Semantic.DeepEqual(have.Endpoints, want.Endpoints) && apiequality.Semantic.DeepEqual(have.Ports, want.Ports) {
 		return nil
 	}
 	next := have.DeepCopy()
 	next.Endpoints, next.Ports = want.Endpoints, want.Ports
+	if text, ok := want.Annotations[reserved.Annotation]; ok {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, reserved.Annotation, text)
+	}
 	_, err := client.Update(ctx, next, metav1.UpdateOptions{})
 	return err
 }

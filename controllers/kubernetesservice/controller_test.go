@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 func TestPodsAreToldWhereTheAPIIs(t *testing.T) {
@@ -50,6 +51,39 @@ func slicesIn(t *testing.T, w *reconciletest.World) (all []string) {
 		}
 	}
 	return all
+}
+
+// TestItTellsWhatServersHave: nobody takes their ports, also while one does not answer.
+func TestItTellsWhatServersHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		var servers atomic.Pointer[[]Server]
+		told := func(want string) {
+			t.Helper()
+			time.Sleep(membershipPollInterval)
+			w.Settle()
+			slice, err := w.Client.DiscoveryV1().EndpointSlices("default").Get(t.Context(), Name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := reserved.TextOf(reserved.ServersOf(slice)); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		servers.Store(&[]Server{
+			{Name: "b", Endpoint: "192.0.2.2:7443", Addresses: []string{"2001:db8::2", "127.0.0.1"}, Gossip: "192.0.2.2:9000"},
+			{Name: "a", Endpoint: "192.0.2.1:6443"},
+		})
+		w.Run(New(func() []Server { return *servers.Load() }, address, 6443))
+		told(`[{"name":"a","addresses":["192.0.2.1"],"port":6443},{"name":"b","addresses":["192.0.2.2","2001:db8::2"],"port":7443,"gossip":9000}]`)
+		servers.Store(&[]Server{{Name: "b", Endpoint: "192.0.2.2:8443"}})
+		told(`[{"name":"b","addresses":["192.0.2.2"],"port":8443,"gossip":9000}]`)
+		w.Writes()
+		time.Sleep(time.Hour)
+		if writes := w.Writes(); len(writes) > 0 {
+			t.Errorf("an unchanged world was written to: %v", writes)
+		}
+	})
 }
 
 var address = netip.MustParseAddr("172.30.0.1")

@@ -6,7 +6,8 @@
 //
 // Reads: Services, Endpoints, EndpointSlices; the servers that it is told of. Writes:
 // the Service (create), its Endpoints and EndpointSlices (create, update, delete).
-// Owns: the addresses and ports of those.
+// Owns: the addresses and ports of those, and the annotation by which the slice tells which ports of machines the servers have
+// (internal/reserved).
 //
 // It promises: servers that pods can reach are listed within seconds after the membership changes; what
 // somebody deleted comes back; servers with different ports, as on one machine, get one slice and one subset

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // all is the value under which byBalancer files Services.
@@ -91,7 +92,7 @@ func serviceChanged(before, after metav1.Object) []reconcile.Key {
 }
 
 func nodeChanged(before, after metav1.Object) []reconcile.Key {
-	if addressOf(before) == addressOf(after) {
+	if addressOf(before) == addressOf(after) && !reserved.Changed(before, after) {
 		return nil
 	}
 	return everything
@@ -108,11 +109,14 @@ func addressOf(o metav1.Object) string {
 	return strings.Join(internalAddresses(n, corev1.IPv4Protocol, corev1.IPv6Protocol), " ")
 }
 
-// sliceChanged matters for Services that want nodes with endpoints only.
+// sliceChanged matters for Services that want nodes with endpoints only, and if it tells of other servers.
 func (c *controller) sliceChanged(before, after metav1.Object) []reconcile.Key {
 	o := after
 	if o == nil {
 		o = before
+	}
+	if reserved.Changed(before, after) {
+		return everything
 	}
 	s, err := c.services.Get(reconcile.Key{Namespace: o.GetNamespace(), Name: o.GetLabels()[discoveryv1.LabelServiceName]})
 	if err != nil || !concerned(s) || s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
@@ -130,10 +134,11 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	if err != nil {
 		return 0, err
 	}
+	servers, _ := c.slices.Get(reserved.Servers) // without them the usual ports are reserved
 	var errs []error
 	told := map[types.UID]string{}
 	wrote := map[*corev1.Service]bool{}
-	for _, d := range c.source.plan(world{found, nodes, c.hasEndpoint}) {
+	for _, d := range c.source.plan(world{found, nodes, c.hasEndpoint, reserved.Of(nodes, servers)}) {
 		changed, err := c.write(ctx, d)
 		errs, wrote[d.service] = append(errs, err), changed
 		if d.reason != "" {

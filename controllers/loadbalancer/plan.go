@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
-	"github.com/setpoint-io/setpoint/internal/ownports"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 const (
@@ -28,6 +28,8 @@ type world struct {
 	nodes    []*corev1.Node
 	// endpoints tells whether a Service has a ready endpoint on a node.
 	endpoints func(service *corev1.Service, node string) bool
+	// book knows which ports of the nodes' addresses no Service has.
+	book *reserved.Book
 }
 
 // decision is what a Service shall have; reason and message say why it has nothing, or no address of one of its families.
@@ -68,7 +70,8 @@ func isOurs(s *corev1.Service) bool {
 	return s.Spec.LoadBalancerClass == nil || *s.Spec.LoadBalancerClass == Class
 }
 
-// ofNodes gives each Service the addresses of all nodes; of those with a local policy, of the nodes that have endpoints.
+// ofNodes gives each Service the addresses of all nodes where its ports are not the cluster's own; of those with a local policy, of the
+// nodes that have endpoints.
 func ofNodes(services []*corev1.Service, w world) []decision {
 	type port struct {
 		protocol corev1.Protocol
@@ -79,23 +82,48 @@ func ofNodes(services []*corev1.Service, w world) []decision {
 	for _, s := range services {
 		d := decision{service: s}
 		for _, p := range s.Spec.Ports {
-			if ownports.HasTCP(p.Port) && p.Protocol == corev1.ProtocolTCP {
-				d.reason, d.message = "PortReserved", fmt.Sprintf("port %d of the nodes is the cluster's own", p.Port)
-			}
 			if holder := holders[port{p.Protocol, p.Port}]; holder != nil {
 				d.reason = "PortTaken"
 				d.message = fmt.Sprintf("port %d/%s of the nodes belongs to Service %s", p.Port, p.Protocol, reconcile.KeyOf(holder))
 			}
 		}
 		if d.reason == "" {
+			d.addresses, d.reason, d.message = w.free(s, nodeAddresses(s, w))
+		}
+		if d.reason == "" {
 			for _, p := range s.Spec.Ports {
 				holders[port{p.Protocol, p.Port}] = s
 			}
-			d.addresses = nodeAddresses(s, w)
 		}
 		decisions = append(decisions, d)
 	}
 	return decisions
+}
+
+// free are the addresses at which no port of the Service is reserved. A Service for which none is left is told why.
+func (w world) free(s *corev1.Service, addresses []string) (left []string, reason, message string) {
+	for _, text := range addresses {
+		ip, _ := netip.ParseAddr(text) // internalAddresses returns nothing else
+		holding, taken := w.reserved(s, ip)
+		if !taken {
+			left = append(left, text)
+			continue
+		}
+		reason, message = "PortReserved", holding.String()
+	}
+	if len(left) > 0 {
+		return left, "", ""
+	}
+	return nil, reason, message
+}
+
+func (w world) reserved(s *corev1.Service, ip netip.Addr) (reserved.Holding, bool) {
+	for _, p := range s.Spec.Ports {
+		if holding, taken := w.book.At(ip, reserved.Port{Protocol: p.Protocol, Number: p.Port}); taken {
+			return holding, true
+		}
+	}
+	return reserved.Holding{}, false
 }
 
 func nodeAddresses(s *corev1.Service, w world) []string {

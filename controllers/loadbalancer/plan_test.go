@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 type change = func(*corev1.Service)
@@ -57,9 +59,13 @@ func node(name, ip string, changes ...func(*corev1.Node)) *corev1.Node {
 	return n
 }
 
+func servesIngresses(n *corev1.Node) {
+	n.Labels[reserved.IngressLabel] = reserved.IngressPortsText(8080, 0)
+}
+
 func TestPlan(t *testing.T) {
 	nodes := []*corev1.Node{
-		node("b", "192.0.2.2"), node("a", "192.0.2.1"), node("six", "2001:db8::1"),
+		node("b", "192.0.2.2"), node("a", "192.0.2.1", servesIngresses), node("six", "2001:db8::1", servesIngresses),
 		node("down", "192.0.2.3", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }),
 		node("excluded", "192.0.2.4", func(n *corev1.Node) { n.Labels[corev1.LabelNodeExcludeBalancers] = "" }),
 		node("loopback", "127.0.0.1"), node("link", "169.254.169.254"), node("group", "224.0.0.1"), node("none", "0.0.0.0"),
@@ -90,6 +96,11 @@ func TestPlan(t *testing.T) {
 		"one port twice":          {"", []*corev1.Service{balanced("x", 1), balanced("y", 2)}, map[string]string{"x": "PortTaken", "y": both}},
 		"one port, two protocols": {"", []*corev1.Service{balanced("x", 1), balanced("y", 2, port(80, corev1.ProtocolUDP))}, map[string]string{"x": both, "y": both}},
 		"the API's port":          {"", []*corev1.Service{balanced("x", 1, port(6443, corev1.ProtocolTCP))}, map[string]string{"x": "PortReserved"}},
+		"gossip":                  {"", []*corev1.Service{balanced("x", 1, port(7947, corev1.ProtocolUDP))}, map[string]string{"x": "PortReserved"}},
+		"VXLAN":                   {"", []*corev1.Service{balanced("x", 1, port(8472, corev1.ProtocolUDP)), balanced("y", 2, port(8472, corev1.ProtocolTCP))}, map[string]string{"x": "PortReserved", "y": both}},
+		"a port of Ingresses":     {"", []*corev1.Service{balanced("x", 1, port(8080, corev1.ProtocolTCP))}, map[string]string{"x": "192.0.2.2"}},
+		"of all nodes":            {"", []*corev1.Service{balanced("x", 1, port(8080, corev1.ProtocolTCP), families(six))}, map[string]string{"x": "PortReserved"}},
+		"in a pool":               {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, port(6443, corev1.ProtocolTCP))}, map[string]string{"x": "198.51.100.8"}},
 		"another class":           {"", []*corev1.Service{balanced("x", 2, ofClass("example.com/lb"), has("1.2.3.4")), balanced("y", 1)}, map[string]string{"y": both}},
 		"our class":               {"", []*corev1.Service{balanced("x", 2, ofClass(Class))}, map[string]string{"x": both}},
 		"no longer of the type":   {"", []*corev1.Service{balanced("x", 2, plain, has("192.0.2.1")), balanced("y", 1)}, map[string]string{"x": "", "y": both}},
@@ -106,7 +117,7 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := map[string]string{}
-		for _, d := range source.plan(world{c.services, nodes, func(_ *corev1.Service, node string) bool { return node == "b" || node == "down" }}) {
+		for _, d := range source.plan(world{c.services, nodes, func(_ *corev1.Service, node string) bool { return node == "b" || node == "down" }, reserved.Of(nodes)}) {
 			got[d.service.Name] = strings.Join(d.addresses, " ") + d.reason
 			if d.fromPool != (len(source.Pool) > 0 && len(d.addresses) > 0) {
 				t.Errorf("%s: from the pool: %v", name, d.fromPool)

@@ -138,6 +138,15 @@ func (l *Liveness) GossipAddresses() []string {
 	return addresses
 }
 
+// Gossiping says where each server gossips, by its name, as far as that is known.
+func (l *Liveness) Gossiping() map[string]string {
+	addresses := l.table.Gossiping()
+	if l.pool != nil {
+		addresses[l.config.Name] = l.pool.Address()
+	}
+	return addresses
+}
+
 // Held is how many sessions of nodes this server holds.
 func (l *Liveness) Held() int { return l.sessions.Held() }
 

@@ -95,8 +95,9 @@ func (c *Config) ensureRoles(ctx context.Context, term uint64) error {
 // publishAPI keeps the Service by which pods find the API, until ctx ends.
 func (c *Config) publishAPI(ctx context.Context, client kubernetes.Interface, address netip.Addr) error {
 	servers := func() (all []kubernetesservice.Server) {
+		gossiping := c.Gossiping()
 		for _, s := range c.Servers() {
-			all = append(all, kubernetesservice.Server{Endpoint: s.Endpoint, Addresses: s.Addresses})
+			all = append(all, kubernetesservice.Server{Name: s.Name, Endpoint: s.Endpoint, Addresses: s.Addresses, Gossip: gossiping[s.Name]})
 		}
 		return all
 	}

@@ -38,6 +38,8 @@ type Config struct {
 	Servers func() []trust.Server
 	// NamesOfServers are all servers whose names no node gets: the founders, whether they are still members or not, and all members.
 	NamesOfServers func() []trust.Server
+	// Gossiping says where each of them gossips, by its name, as far as that is known.
+	Gossiping func() map[string]string
 	// Elections tells of changes of leadership until ctx ends.
 	Elections func(ctx context.Context) <-chan leader.Leadership
 	Door      *inprocess.Door

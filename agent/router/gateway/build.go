@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/router/hosts"
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // Input is what a Result is built from. Objects are not changed.
@@ -30,6 +31,8 @@ type Input struct {
 	Authorities func(namespace, configMap string) (*table.Authorities, error)
 	// Hosts are the claims of Ingresses to hosts, at the Shared ports.
 	Hosts []hosts.Claim
+	// Reserved are the ports of machines that are the cluster's.
+	Reserved *reserved.Book
 	// Shared are the ports at which Ingresses are served, with TLS or without.
 	Shared map[int]bool
 }

@@ -13,7 +13,7 @@ import (
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
-	"github.com/setpoint-io/setpoint/internal/ownports"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // Kinds of routes.
@@ -146,8 +146,8 @@ func (b *builder) judgeKinds(l *listener) {
 // judgePort: a port speaks TLS, or it does not; with TLS, each hostname has one protocol and mode. The cluster's own
 // are nobody's: while a server is away, its port would be a Gateway's.
 func (b *builder) judgePort(l *listener, before []*listener) {
-	if !l.own && ownports.HasTCP(l.spec.Port) {
-		l.accepted = fault{string(v1.ListenerReasonPortUnavailable), fmt.Sprintf("port %d of nodes is the cluster's own", l.spec.Port)}
+	if holding, taken := b.Reserved.Everywhere(reserved.TCP(l.spec.Port)); !l.own && taken {
+		l.accepted = fault{string(v1.ListenerReasonPortUnavailable), holding.String()}
 		return
 	}
 	for _, other := range before {

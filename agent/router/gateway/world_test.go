@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // world reads objects from YAML, each younger than the one before; all Services but "missing" are there, and none has endpoints.
@@ -41,7 +42,7 @@ func world(t *testing.T, text string) Input {
 			}
 			return &table.Authorities{PEM: configMap}, nil
 		},
-		Shared: map[int]bool{8443: true},
+		Reserved: reserved.New(), Shared: map[int]bool{8443: true},
 	}
 	in.Classes = []*v1.GatewayClass{{ObjectMeta: metav1.ObjectMeta{Name: "ours"}, Spec: v1.GatewayClassSpec{ControllerName: gatewayapi.Controller}}}
 	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // addressesMax is how many addresses a status has at most: those that sort first.
@@ -24,7 +26,7 @@ func Addresses(nodes []*corev1.Node) []string {
 
 // Address is where a node serves; "" if it does not, is not ready, or is nil. The address for those outside comes first.
 func Address(node *corev1.Node) string {
-	if node == nil || node.Labels[NodeLabel] == "" || !has(node, corev1.NodeReady) || has(node, NodeProblem) {
+	if node == nil || node.Labels[reserved.IngressLabel] == "" || !has(node, corev1.NodeReady) || has(node, NodeProblem) {
 		return ""
 	}
 	for _, kind := range []corev1.NodeAddressType{corev1.NodeExternalIP, corev1.NodeInternalIP} {

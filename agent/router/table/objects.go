@@ -51,21 +51,9 @@ func CertificateOf(secret *corev1.Secret) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// NodeLabel is on nodes that serve Ingresses; its value is their ports, as PortsLabel writes and PortsOf reads them.
-const NodeLabel = "setpoint.io/ingress"
-
 // NodeProblem is True on a Node where other software has a port of Ingresses: who asks there meets that, so the node's address is none of
 // theirs.
 const NodeProblem corev1.NodeConditionType = "IngressProblem"
-
-// PortsLabel is the value of NodeLabel for these ports: "80-443".
-func PortsLabel(plain, secure int) string { return fmt.Sprintf("%d-%d", plain, secure) }
-
-// PortsOf are the ports on which a node serves Ingresses; ok is false for one that serves none.
-func PortsOf(node *corev1.Node) (plain, secure int, ok bool) {
-	n, _ := fmt.Sscanf(node.Labels[NodeLabel], "%d-%d", &plain, &secure)
-	return plain, secure, n == 2
-}
 
 // NoSlices is an Input's Slices for who wants the Problems only.
 func NoSlices(string, string) []*discoveryv1.EndpointSlice { return nil }

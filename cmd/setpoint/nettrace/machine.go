@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-io/setpoint/agent/hostfirewall"
-	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // toMachine goes to a node's own address: a node port, or a process of the machine.
@@ -47,7 +47,7 @@ func (t *tracer) refused(node *corev1.Node, port uint16) bool {
 		Step: "node", Object: "node/" + node.Name, Verdict: Stops, Says: fmt.Sprintf("its firewall keeps pods from the port %d: no Service leads there", port),
 		Change: "make it an endpoint of a Service, or start the agent with --host-firewall=false",
 	}
-	if node.Labels[table.NodeLabel] != "" {
+	if node.Labels[reserved.IngressLabel] != "" {
 		step.Verdict = Unsure
 		step.Says = fmt.Sprintf("its firewall keeps pods from the port %d, unless it is a Gateway's: no Service leads there", port)
 	}
@@ -57,7 +57,7 @@ func (t *tracer) refused(node *corev1.Node, port uint16) bool {
 
 // open are the ports that the node's firewall leaves pods, as far as the API tells.
 func (t *tracer) open(node *corev1.Node) []hostfirewall.Port {
-	plain, secure, _ := table.PortsOf(node)
+	plain, secure, _ := reserved.IngressPorts(node)
 	listening := hostfirewall.AgentPorts(int(node.Status.DaemonEndpoints.KubeletEndpoint.Port), true, plain, secure)
 	return hostfirewall.World{
 		Own: internalAddresses(node), Listening: listening, Slices: t.EndpointSlices, Services: t.World.Services,

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/policy"
 	policyplan "github.com/setpoint-io/setpoint/agent/policy/plan"
 	"github.com/setpoint-io/setpoint/agent/services"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // ErrPort says that a target has several ports or none, and none was named.
@@ -257,7 +258,7 @@ func (t *tracer) seenFrom(node string) services.Lookup {
 	if n := t.node(node); n != nil {
 		here.Zone = n.Labels[corev1.LabelTopologyZone]
 	}
-	return services.NewLookup(t.Services, t.behind, here)
+	return services.NewLookup(t.Services, t.behind, here, reserved.Of(t.Nodes, t.EndpointSlices...))
 }
 
 // planned are the policies of all nodes in one table.

@@ -1,0 +1,260 @@
+package reserved
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// Book knows what is reserved. Make it with New.
+type Book struct {
+	mu       sync.RWMutex
+	machines map[key]Machine
+	at       map[netip.Addr][]key
+	uses     map[Port]map[Use]int // how many machines have the port for that
+	ranges   []Range
+	changed  []func()
+}
+
+// key is under which name a machine is told of.
+type key struct {
+	server bool
+	name   string
+}
+
+// Range is a range whose addresses the cluster gives out.
+type Range struct {
+	Prefix netip.Prefix
+	// Of is whose addresses they are.
+	Of string
+}
+
+// Whose addresses ranges have.
+const (
+	Services = "Services"
+	Pods     = "pods"
+)
+
+// New returns a Book of the ports that a machine has if nobody says otherwise. A server or a node may come at any time.
+func New() *Book {
+	b := &Book{machines: map[key]Machine{}, at: map[netip.Addr][]key{}, uses: map[Port]map[Use]int{}}
+	usual := Machine{Ports: map[Port]Use{}}
+	usual.use(VXLAN, UDP(vxlanPort))
+	usual.use(WireGuard, UDP(wireGuardPort))
+	usual.use(API, TCP(apiPort))
+	usual.use(Agent, TCP(agentPort))
+	usual.use(Gossip, TCP(serverGossipPort), UDP(serverGossipPort), TCP(nodeGossipPort), UDP(nodeGossipPort))
+	b.set(key{}, usual)
+	return b
+}
+
+// Of returns the Book of these nodes and of the servers that one of the slices tells of. A slice may be nil.
+func Of(nodes []*corev1.Node, slices ...*discoveryv1.EndpointSlice) *Book {
+	b := New()
+	for _, n := range nodes {
+		b.SetNode(n.Name, OfNode(n))
+	}
+	for _, s := range slices {
+		if servers := OfServers(s); len(servers) > 0 {
+			b.SetServers(servers)
+		}
+	}
+	return b
+}
+
+// OnChange has f called after each change of what is reserved that comes later.
+func (b *Book) OnChange(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.changed = append(b.changed, f)
+}
+
+// SetNode tells of a node; nil: there is none of that name.
+func (b *Book) SetNode(name string, m *Machine) {
+	if b.replace(key{name: name}, m) {
+		b.tell()
+	}
+}
+
+// SetServers tells of all servers.
+func (b *Book) SetServers(all []Machine) {
+	changed := false
+	for _, k := range b.formerServers(all) {
+		changed = b.replace(k, nil) || changed
+	}
+	for _, m := range all {
+		changed = b.replace(key{true, m.Name}, &m) || changed
+	}
+	if changed {
+		b.tell()
+	}
+}
+
+// formerServers are those that are not among all.
+func (b *Book) formerServers(all []Machine) (former []key) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for k := range b.machines {
+		if k.server && !slices.ContainsFunc(all, func(m Machine) bool { return m.Name == k.name }) {
+			former = append(former, k)
+		}
+	}
+	return former
+}
+
+// SetRanges tells of the ranges whose addresses the cluster gives out. One that is not valid counts as none.
+func (b *Book) SetRanges(all ...Range) {
+	all = slices.DeleteFunc(all, func(r Range) bool { return !r.Prefix.IsValid() })
+	b.mu.Lock()
+	same := slices.Equal(b.ranges, all)
+	b.ranges = all
+	b.mu.Unlock()
+	if !same {
+		b.tell()
+	}
+}
+
+func (b *Book) tell() {
+	b.mu.RLock()
+	all := slices.Clone(b.changed)
+	b.mu.RUnlock()
+	for _, f := range all {
+		f()
+	}
+}
+
+// replace reports whether that changed anything.
+func (b *Book) replace(k key, m *Machine) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was, had := b.machines[k]
+	if m == nil && !had || m != nil && had && was.equal(*m) {
+		return false
+	}
+	b.forget(k)
+	if m != nil {
+		b.set(k, *m)
+	}
+	return true
+}
+
+// set needs b.mu, and that nothing is known under the key.
+func (b *Book) set(k key, m Machine) {
+	b.machines[k] = m
+	for _, ip := range m.Addresses {
+		b.at[ip] = append(b.at[ip], k)
+	}
+	for port, use := range m.Ports {
+		if b.uses[port] == nil {
+			b.uses[port] = map[Use]int{}
+		}
+		b.uses[port][use]++
+	}
+}
+
+// forget needs b.mu.
+func (b *Book) forget(k key) {
+	m := b.machines[k]
+	delete(b.machines, k)
+	for _, ip := range m.Addresses {
+		if b.at[ip] = slices.DeleteFunc(b.at[ip], func(other key) bool { return other == k }); len(b.at[ip]) == 0 {
+			delete(b.at, ip)
+		}
+	}
+	for port, use := range m.Ports {
+		if b.uses[port][use]--; b.uses[port][use] == 0 {
+			delete(b.uses[port], use)
+		}
+		if len(b.uses[port]) == 0 {
+			delete(b.uses, port)
+		}
+	}
+}
+
+// Holding is what is reserved, and for what.
+type Holding struct {
+	// Port has number 0 where the address is reserved with all ports.
+	Port Port
+	Use  Use
+	// By is the machine that is meant, or the range.
+	By string
+}
+
+// String is the middle of a sentence: "port 6443/TCP of server a is for the API".
+func (h Holding) String() string {
+	if h.Port.Number == 0 {
+		return h.By
+	}
+	return fmt.Sprintf("port %s of %s is for %s", h.Port, h.By, h.Use)
+}
+
+// At returns who has a port of an address. A loopback address is one of every machine, and so is an unspecified one.
+func (b *Book) At(ip netip.Addr, port Port) (Holding, bool) {
+	if ip = normal(ip); ip.IsUnspecified() || ip.IsLoopback() {
+		return b.Anywhere(port)
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, r := range b.ranges {
+		if r.Prefix.Contains(ip) {
+			return Holding{By: fmt.Sprintf("addresses of %s are given out by the cluster, to %s", r.Prefix, r.Of)}, true
+		}
+	}
+	here := b.at[ip]
+	if len(here) == 0 {
+		return Holding{}, false
+	}
+	for _, k := range here {
+		if use, ok := b.machines[k].Ports[port]; ok {
+			return Holding{port, use, b.machines[k].Name}, true
+		}
+	}
+	return b.everywhere(port, b.machines[here[0]].Name)
+}
+
+// Everywhere returns what a port is reserved for on all machines.
+func (b *Book) Everywhere(port Port) (Holding, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.everywhere(port, "every machine of the cluster")
+}
+
+// Anywhere returns what a port is reserved for on all machines or on some.
+func (b *Book) Anywhere(port Port) (Holding, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if h, ok := b.everywhere(port, "every machine of the cluster"); ok {
+		return h, true
+	}
+	for use := range b.uses[port] {
+		return Holding{port, use, "some machines of the cluster"}, true
+	}
+	return Holding{}, false
+}
+
+// everywhere needs b.mu. Of several uses the first one by its text is told.
+func (b *Book) everywhere(port Port, by string) (h Holding, ok bool) {
+	for use := range b.uses[port] {
+		if use.everywhere() && (!ok || cmp.Less(use, h.Use)) {
+			h, ok = Holding{port, use, by}, true
+		}
+	}
+	return h, ok
+}
+
+// Closed reports whether a port of an address is one that only machines of the cluster have to reach.
+func (b *Book) Closed(ip netip.Addr, port Port) (Holding, bool) {
+	b.mu.RLock()
+	known := len(b.at[normal(ip)]) > 0
+	b.mu.RUnlock()
+	if !known {
+		return Holding{}, false
+	}
+	h, ok := b.At(ip, port)
+	return h, ok && h.Use.Closed()
+}
