@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-io/setpoint/agent/simulated"
+	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
@@ -77,6 +78,8 @@ type Config struct {
 	ServiceCIDR string
 	// LoadBalancerAddresses is where Services of that type get their addresses from, as the flag has it; "": the nodes' addresses.
 	LoadBalancerAddresses string
+	// ServiceExternalIPs are the namespaces whose Services may have external addresses, or "all" or "none" alone; nil: none.
+	ServiceExternalIPs []string
 	// DNS is "builtin" or "none", as the flag; "": builtin.
 	DNS string
 	// GatewayAPI makes the definitions of the Gateway API, as the flag, which is on by default.
@@ -116,7 +119,10 @@ func (c *Config) Validate() error {
 	_, schedulingErr := profile.Read(c.SchedulerConfig)
 	_, balancersErr := loadbalancer.Parse(c.LoadBalancerAddresses)
 	_, dnsErr := dnsservice.Parse(c.DNS)
-	return errors.Join(err, schedulingErr, balancersErr, dnsErr, c.Authentication.Validate(), c.Audit.Validate(), c.Encryption.Validate())
+	externalErr := admission.ExternalIPs(c.ServiceExternalIPs).Validate()
+	return errors.Join(
+		err, schedulingErr, balancersErr, dnsErr, externalErr, c.Authentication.Validate(), c.Audit.Validate(), c.Encryption.Validate(),
+	)
 }
 
 // A Cluster runs in this process. Its methods may be called from any goroutine.
@@ -253,7 +259,8 @@ func (c *Cluster) startServers(ctx context.Context) error {
 			Name: address.Name, DataDir: c.serverDir(i), Trust: c.trust, InitialServers: addresses,
 			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Loops: c.config.Loops,
 			Clock: c.Clock(), Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission, Logger: c.config.Logger,
-			PodNetwork: pods, LoadBalancers: balancers, WithoutDNS: withoutDNS, GatewayAPI: c.config.GatewayAPI, LocalVolumes: c.config.LocalVolumes,
+			PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: c.config.ServiceExternalIPs,
+			WithoutDNS: withoutDNS, GatewayAPI: c.config.GatewayAPI, LocalVolumes: c.config.LocalVolumes,
 			Scheduling: scheduling, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
 		}
 		if c.config.InMemory {

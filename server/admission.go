@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
 
@@ -40,8 +41,10 @@ func newClients(door *inprocess.Door) (clients, error) {
 // policies read the caches that the control loops read.
 func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interface, error) {
 	judge := a.access.Authorizer
+	book := reserved.New()
+	book.Follow(a.caches.Core().V1().Nodes().Informer(), a.caches.Discovery().V1().EndpointSlices().Informer())
 	return admission.New(admission.Config{
-		Store: a.storage, Authorizer: judge, Disabled: a.config.DisabledAdmission,
+		Store: a.storage, Authorizer: judge, Disabled: a.config.DisabledAdmission, ExternalIPs: a.config.ServiceExternalIPs, Reserved: book,
 		Last: append([]k8sadmission.Interface{a.access.Escalation}, dynamic.New(dynamic.Config{
 			Store: a.storage, Informers: a.caches, Client: c.typed, Dynamic: c.any,
 			Mapper: c.mapper, Dial: a.dialPods, Authorizer: judge, Stop: ctx.Done(),

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/agent/gossip"
+	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
@@ -41,6 +42,7 @@ type Options struct {
 	NodeMaskSize, NodeMaskSize6                     int
 	ServiceCIDR                                     string
 	LoadBalancerAddresses                           string
+	ServiceExternalIPs                              []string
 	SchedulerConfig                                 string
 	DNS                                             string
 	GatewayAPI                                      bool
@@ -80,7 +82,10 @@ func (o *Options) Validate() error {
 	_, schedulingErr := profile.Read(o.SchedulerConfig)
 	_, balancersErr := loadbalancer.Parse(o.LoadBalancerAddresses)
 	_, dnsErr := dnsservice.Parse(o.DNS)
-	return errors.Join(err, schedulingErr, balancersErr, dnsErr, o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate())
+	return errors.Join(
+		err, schedulingErr, balancersErr, dnsErr, admission.ExternalIPs(o.ServiceExternalIPs).Validate(),
+		o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
+	)
 }
 
 // podNetwork is what the flags say of where pods and Services have their addresses from.
@@ -145,9 +150,9 @@ func Run(ctx context.Context, o Options) error {
 	server, err := Start(ctx, Config{
 		Name: o.Name, DataDir: o.DataDir, Trust: cluster, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
 		ListenAddress: o.listenAddress(servers), Gossip: o.gossip(), Logger: o.Logger,
-		PodNetwork: pods, LoadBalancers: balancers, WithoutDNS: withoutDNS, GatewayAPI: o.GatewayAPI, LocalVolumes: o.LocalVolumes,
-		SigningDuration: o.SigningDuration,
-		Scheduling:      scheduling, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
+		PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: o.ServiceExternalIPs,
+		WithoutDNS: withoutDNS, GatewayAPI: o.GatewayAPI, LocalVolumes: o.LocalVolumes, SigningDuration: o.SigningDuration,
+		Scheduling: scheduling, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
 	})
 	if err != nil {
 		return errors.Join(err, stopAudit())

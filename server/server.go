@@ -138,6 +138,8 @@ type Config struct {
 	// Clock is the time of the cluster, by which objects are stamped and judged and its loops act; nil is the real one. All
 	// servers of a cluster need the same.
 	Clock clock.WithTicker
+	// ServiceExternalIPs are the namespaces whose Services may have external addresses, or "all" or "none" alone; nil: none.
+	ServiceExternalIPs []string
 	// DisabledAdmission are admission plugins, by upstream's names, that are left out.
 	DisabledAdmission []string
 	Logger            *slog.Logger

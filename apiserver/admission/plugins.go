@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // Config is what the plugins decide by.
@@ -18,6 +19,10 @@ type Config struct {
 	Store *storage.Store
 	// Authorizer judges what a plugin asks beyond the request, such as who may sign.
 	Authorizer authorizer.Authorizer
+	// ExternalIPs says whose Services may have external addresses.
+	ExternalIPs ExternalIPs
+	// Reserved knows what no object may claim; nil: the usual ports of the cluster.
+	Reserved *reserved.Book
 	// Disabled are plugins, by upstream's names, that are left out.
 	Disabled []string
 	// Last run after the plugins of this package, in order: what users configure.
@@ -32,6 +37,9 @@ type known struct {
 
 // New returns the chain of all plugins. A new plugin is one file and one line.
 func New(config Config) (admission.Interface, error) {
+	if err := config.ExternalIPs.Validate(); err != nil {
+		return nil, err
+	}
 	store := config.Store
 	podSecurity, err := newPodSecurity(store)
 	if err != nil {
@@ -59,6 +67,8 @@ func New(config Config) (admission.Interface, error) {
 		{"PodTopologyLabels", newPodTopologyLabels(store)},
 		{"AdminAccess", newAdminAccess(store)},
 		{"ClaimStatus", claimStatus{authorizer: config.Authorizer}},
+		{"DenyServiceExternalIPs", denyServiceExternalIPs{config.ExternalIPs}},
+		{"ReservedAddresses", newReservedAddresses(store, config.Reserved)},
 	})
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	nodev1 "k8s.io/api/node/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -34,6 +35,11 @@ var worldKinds = map[string]struct {
 	"namespaces":             {&corev1.Namespace{}, &corev1.NamespaceList{}, true},
 	"nodes":                  {&corev1.Node{}, &corev1.NodeList{}, true},
 	"pods":                   {&corev1.Pod{}, &corev1.PodList{}, false},
+	"services":               {&corev1.Service{}, &corev1.ServiceList{}, false},
+	"configmaps":             {&corev1.ConfigMap{}, &corev1.ConfigMapList{}, false},
+	"endpoints":              {&corev1.Endpoints{}, &corev1.EndpointsList{}, false},
+	"endpointslices":         {&discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}, false},
+	"servicecidrs":           {&networkingv1.ServiceCIDR{}, &networkingv1.ServiceCIDRList{}, true},
 	"serviceaccounts":        {&corev1.ServiceAccount{}, &corev1.ServiceAccountList{}, false},
 	"limitranges":            {&corev1.LimitRange{}, &corev1.LimitRangeList{}, false},
 	"persistentvolumeclaims": {&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}, false},
@@ -65,7 +71,7 @@ type world struct {
 func newWorld(t testing.TB, allowed authorizer.AuthorizerFunc, given ...resource.Object) *world {
 	t.Helper()
 	w := &world{types: runtime.NewScheme(), names: map[schema.GroupVersionKind]schema.GroupVersionResource{}}
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, schedulingv1.AddToScheme, storagev1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, certificatesv1.AddToScheme, resourcev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, schedulingv1.AddToScheme, storagev1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, certificatesv1.AddToScheme, resourcev1.AddToScheme} {
 		if err := add(w.types); err != nil {
 			t.Fatal(err)
 		}
@@ -85,11 +91,18 @@ func newWorld(t testing.TB, allowed authorizer.AuthorizerFunc, given ...resource
 	for _, obj := range given {
 		w.put(t, obj)
 	}
+	w.configure(t, Config{Authorizer: allowed})
+	return w
+}
+
+// configure makes the chain anew.
+func (w *world) configure(t testing.TB, c Config) {
+	t.Helper()
 	var err error
-	if w.chain, err = New(Config{Store: w.store, Authorizer: allowed}); err != nil {
+	c.Store = w.store
+	if w.chain, err = New(c); err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 func fresh(obj runtime.Object) runtime.Object {

@@ -58,6 +58,14 @@ func dnsFlag(flags *pflag.FlagSet, by *string) {
 		"(you make the Service and what serves it, such as CoreDNS, at the tenth address of --service-cidr)")
 }
 
+// externalIPsFlag says whose Services may take addresses of others.
+func externalIPsFlag(flags *pflag.FlagSet, namespaces *[]string) {
+	inGroup(flags, "Addresses of pods and Services", func() {
+		flags.StringSliceVar(namespaces, "service-external-ips", nil,
+			"namespaces in which a Service may get spec.externalIPs, or 'all' or 'none'; the same on all servers (default none)")
+	})
+}
+
 // gatewayFlag says whether the definitions of the Gateway API are made.
 func gatewayFlag(flags *pflag.FlagSet, made *bool) {
 	flags.BoolVar(made, "gateway-api", true, "make the CustomResourceDefinitions of the Gateway API (standard channel), unless they are there; "+

@@ -32,6 +32,7 @@ func newDev() *cobra.Command {
 	registriesFlag(cmd.Flags(), &config.registries)
 	networkFlags(cmd.Flags(), &config.PodCIDR, &config.NodeMaskSize, &config.NodeMaskSize6, &config.ServiceCIDR)
 	balancerFlag(cmd.Flags(), &config.LoadBalancerAddresses)
+	externalIPsFlag(cmd.Flags(), &config.ServiceExternalIPs)
 	dnsFlag(cmd.Flags(), &config.DNS)
 	gatewayFlag(cmd.Flags(), &config.GatewayAPI)
 	schedulerFlag(cmd.Flags(), &config.SchedulerConfig)

@@ -39,6 +39,7 @@ func newServer() *cobra.Command {
 		StringVar(&options.GossipAddress, "gossip-address", ":7946", "address of gossip, tcp and udp; another port if it is taken; empty: no gossip")
 	networkFlags(cmd.Flags(), &options.PodCIDR, &options.NodeMaskSize, &options.NodeMaskSize6, &options.ServiceCIDR)
 	balancerFlag(cmd.Flags(), &options.LoadBalancerAddresses)
+	externalIPsFlag(cmd.Flags(), &options.ServiceExternalIPs)
 	dnsFlag(cmd.Flags(), &options.DNS)
 	gatewayFlag(cmd.Flags(), &options.GatewayAPI)
 	schedulerFlag(cmd.Flags(), &options.SchedulerConfig)

@@ -22,7 +22,7 @@ const (
 	// Name of the ConfigMap in kube-system that says which network is in force.
 	Name = servicerange.ConfigMap
 
-	cidrKey          = "podCIDR"
+	cidrKey          = servicerange.ConfigMapPodsKey
 	nodeMaskSizeKey  = "nodeCIDRMaskSize"
 	nodeMaskSize6Key = "nodeCIDRMaskSizeIPv6"
 	servicesKey      = servicerange.ConfigMapKey

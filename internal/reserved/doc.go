@@ -1,12 +1,12 @@
 // Package reserved says which addresses and ports of a cluster's machines are the cluster's own, so that no Service, load balancer,
 // Gateway, host port or endpoint takes them: whoever has the port of a server at its address is asked in its place.
 //
-// It owns the Book of that, what the Book reads from Nodes and from what the leader tells of the servers (OfNode, OfServers,
-// Servers.Text), and what objects claim (OfService, OfPod, OfSlice, OfEndpoints).
+// It owns the Book of that, what the Book reads from Nodes and from what the leader tells of the servers (OfNode, OfServers), and
+// what objects claim (OfService, OfPod, OfSlice, OfEndpoints).
 //
-// Called by: apiserver/admission, which refuses claims; agent/services and agent/hostfirewall, which program none; controllers/loadbalancer
+// Called by: apiserver/admission, which refuses claims; agent/services, which programs none; controllers/loadbalancer
 // and controllers/gateway, which give none; controllers/kubernetesservice, which tells of the servers. It may call
-// internal/servicerange.
+// client-go.
 //
 // Promises: nothing but what it is told, in memory; a Book may be used by several goroutines; to ask costs the same whatever the
 // number of machines, Services and claims. Tables test it.

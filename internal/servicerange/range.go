@@ -21,6 +21,8 @@ const (
 const (
 	ConfigMap    = "pod-network"
 	ConfigMapKey = "serviceCIDR"
+	// ConfigMapPodsKey has the ranges of pods, in the same form.
+	ConfigMapPodsKey = "podCIDR"
 )
 
 // Default is the range of a cluster whose servers were not told another.

@@ -136,7 +136,9 @@ func StartAPIServer(ctx context.Context, args []string, out, errOut io.Writer) (
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := setpoint.Start(ctx, setpoint.Config{InMemory: true, APIOnly: !o.anyLoops, DisabledAdmission: o.admission()})
+	cluster, err := setpoint.Start(ctx, setpoint.Config{
+		InMemory: true, APIOnly: !o.anyLoops, DisabledAdmission: o.admission(), ServiceExternalIPs: []string{"all"}, // as upstream by default
+	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
