@@ -377,6 +377,14 @@ func docStart(f *sourceFile) string {
 	return "Package " + f.syntax.Name.Name + " "
 }
 
+// generousPackages may have generousLinesMax lines, for the reason given.
+var generousPackages = map[string]string{
+	"agent/network": "the ways of pods, Services and tunnels share links, families and transactions; a room of its own is due",
+	"raftstore":     "one type, Store, in front of everything; it is cut along what it owns, not by lines",
+}
+
+const generousLinesMax = 4300
+
 func TestHouseSizes(t *testing.T) {
 	packages := map[string]int{}
 	eachSource(t, func(f *sourceFile) {
@@ -393,7 +401,7 @@ func TestHouseSizes(t *testing.T) {
 		}
 	})
 	for dir, lines := range packages {
-		if lines > packageLinesMax {
+		if lines > packageLinesMax && (generousPackages[dir] == "" || lines > generousLinesMax) {
 			t.Errorf("%s has %d lines, more than %d\n\twhy: a package is what one person can know", dir, lines, packageLinesMax)
 		}
 	}
