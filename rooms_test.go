@@ -157,6 +157,7 @@ var rooms = []room{
 	{[]string{"agent/network/adopt"}, "what a bridge of an earlier life of the node becomes", []string{"agent/network/link"}, "what is there when an agent starts is compared, and not believed"},
 	{[]string{"agent/network/ownaddress"}, "an address of a Service that the machine itself has", []string{"agent/network/link"}, "who listens there needs no translation"},
 	{[]string{"agent/network/vxlanends"}, "where the other ends of VXLAN are", []string{"agent/network/link"}, "the kernel learns nothing by itself that a pod could tell it"},
+	{[]string{"agent/network/iptables"}, "rules of ours in iptables' chain FORWARD", []string{"agent/network/nft"}, "others make the chain, and may make it drop"},
 	{[]string{"agent/network/nodeway"}, "how pods reach the addresses of other nodes: with their own", []string{"agent/ipfamily", "agent/network/link", "agent/network/nft"}, "the firewall of a node sees that a pod asks; the ways are chosen elsewhere"},
 	{[]string{"agent/network/networktest"}, "namespaces for tests that are root's", nil, ""},
 	{[]string{"agent/owntraffic"}, "which traffic of a node no Service may touch: to servers, agents and tunnels", []string{"agent/network"}, "it is known before any server has answered, so that nothing that is stored can cut a node off"},

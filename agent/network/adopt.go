@@ -77,7 +77,7 @@ func (f family) dropTable(name string) error {
 		return nil //nolint:nilerr // a machine without nftables has no table of ours
 	}
 	conn.DelTable(f.ruleset(conn, name).table)
-	return ignoreMissing("nftables table "+name, conn.Flush())
+	return nft.IgnoreMissing("nftables table "+name, conn.Flush())
 }
 
 // Has reports whether a pod's addresses are of the node's ranges. A pod that has others, of an earlier life of the node, is reached by

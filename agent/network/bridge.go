@@ -10,6 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/agent/network/iptables"
 	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
@@ -129,7 +130,8 @@ func (n *Network) Remove() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.addresses = nil
-	err := errors.Join(n.removeTables(), n.guard.Delete(), n.removeForwarding())
+	_, err := iptables.Forward(n.config.Bridge).Remove()
+	err = errors.Join(err, n.removeTables(), n.guard.Delete())
 	_, linkErr := link.Remove(n.config.Bridge)
 	return errors.Join(err, linkErr)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
 	"github.com/setpoint-io/setpoint/agent/network/guard"
+	"github.com/setpoint-io/setpoint/agent/network/iptables"
 	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
@@ -135,7 +136,7 @@ func (n *Network) setUpTables(pool *addresses) {
 func (n *Network) openTables(pool *addresses) error {
 	var errs []error
 	for _, f := range pool.families() {
-		errs = append(errs, n.masquerade(f, pool.of(f), n.config.Ranges.pods(f)), n.acceptForwarding(f))
+		errs = append(errs, n.masquerade(f, pool.of(f), n.config.Ranges.pods(f)), iptables.Forward(n.config.Bridge).Accept(f.Tables))
 	}
 	return errors.Join(append(errs, n.setPorts(n.hostPorts))...) // those of the pods that run
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 
+	"github.com/setpoint-io/setpoint/agent/network/iptables"
 	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
@@ -108,7 +109,7 @@ func TestPodsReachEachOtherWhereForwardingIsRefused(t *testing.T) {
 	if err := again.SetPodCIDR(netip.MustParsePrefix("10.199.7.0/24"), netip.Prefix{}); err != nil || rules() != 2 {
 		t.Errorf("%d rules, %v; want one for each direction", rules(), err)
 	}
-	if err := again.removeForwarding(); err != nil || rules() != 0 {
+	if _, err := iptables.Forward(again.config.Bridge).Remove(); err != nil || rules() != 0 {
 		t.Errorf("%d rules left, %v", rules(), err)
 	}
 }

@@ -80,8 +80,3 @@ func SecondAddress(first net.IP) (net.IP, error) {
 	}
 	return nil, nil
 }
-
-func addressOf(a netlink.Addr) netip.Addr {
-	address, _ := netip.AddrFromSlice(a.IP)
-	return address.Unmap()
-}

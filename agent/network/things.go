@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/agent/network/iptables"
 	"github.com/setpoint-io/setpoint/agent/network/link"
-	"github.com/setpoint-io/setpoint/agent/network/nft"
 	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 )
 
@@ -176,19 +176,9 @@ func (n *Network) tablesWhole(pool *addresses) (bool, error) {
 		if err != nil || len(n.hostPorts) > 0 && ports == 0 {
 			return false, err
 		}
-		if accepted, err := n.acceptsForwarding(f); !accepted || err != nil {
+		if accepted, err := iptables.Forward(n.config.Bridge).Accepts(f.Tables); !accepted || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
-}
-
-// acceptsForwarding reports whether iptables' FORWARD chain has our rules, if it is there.
-func (n *Network) acceptsForwarding(f family) (bool, error) {
-	conn, err := nft.Open()
-	if err != nil {
-		return false, err
-	}
-	chain, rules, err := n.forwarding(conn, f) // what it plans is not sent
-	return chain == nil || len(rules) == 2, err
 }

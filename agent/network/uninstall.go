@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/network/bandwidth"
 	"github.com/setpoint-io/setpoint/agent/network/guard"
+	"github.com/setpoint-io/setpoint/agent/network/iptables"
 	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/nft"
 	"github.com/setpoint-io/setpoint/agent/network/nodeway"
@@ -71,7 +71,7 @@ func Installed(bridge string) bool {
 func Uninstall(bridge string) (removed []string, err error) {
 	n := New(Config{Bridge: bridge})
 	tables, err := n.uninstallTables()
-	rules, rulesErr := n.uninstallRules()
+	rules, rulesErr := iptables.Forward(bridge).Remove()
 	routes, routesErr := uninstallRoutes()
 	nodes, nodesErr := nodeway.Remove(bridge)
 	tunnels, tunnelErr := removeTunnel(bridge)
@@ -108,7 +108,7 @@ func (n *Network) ownTables(conn *nft.Conn) ([]*nftables.Table, error) {
 	var tables []*nftables.Table
 	for _, family := range []nftables.TableFamily{inet.Tables, inet6.Tables, nftables.TableFamilyBridge} {
 		some, err := conn.ListTablesOfFamily(family)
-		if err = ignoreMissing("nftables", err); err != nil {
+		if err = nft.IgnoreMissing("nftables", err); err != nil {
 			return nil, err
 		}
 		tables = append(tables, some...)
@@ -127,40 +127,6 @@ func PolicyTables(bridge string) string { return "setpoint-" + bridge + "-policy
 
 // HostTable is the name of the tables by which agent/hostfirewall keeps pods of a bridge from the machine's ports.
 func HostTable(bridge string) string { return "setpoint-" + bridge + "-host" }
-
-func (n *Network) uninstallRules() (removed []string, err error) {
-	for _, f := range []family{inet, inet6} {
-		conn, err := nft.Open()
-		if err != nil {
-			return nil, nil //nolint:nilerr // a machine without nftables has no rules of ours
-		}
-		_, count, err := n.withoutForwarding(conn, f)
-		if err != nil || count == 0 {
-			if err = ignoreMissing("rules of iptables", err); err != nil {
-				return removed, err
-			}
-			continue
-		}
-		if err := conn.Flush(); err != nil {
-			return removed, fmt.Errorf("rules of iptables: %w", err)
-		}
-		removed = append(removed, fmt.Sprintf("%d rules in iptables' FORWARD chain", count))
-	}
-	return removed, nil
-}
-
-// ignoreMissing: a kernel without what is asked for has nothing of ours in it.
-func ignoreMissing(what string, err error) error {
-	for _, missing := range []error{os.ErrNotExist, unix.EPROTONOSUPPORT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT} {
-		if errors.Is(err, missing) {
-			return nil
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return nil
-}
 
 func uninstallRoutes() (removed []string, err error) {
 	present, err := installed()

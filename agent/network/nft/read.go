@@ -117,3 +117,16 @@ func ask(message uint16, data []byte) (*netlink.AttributeDecoder, error) {
 }
 
 var errNoAnswer = errors.New("nftables answers nothing")
+
+// IgnoreMissing: a kernel without what is asked for has nothing of ours in it.
+func IgnoreMissing(what string, err error) error {
+	for _, missing := range []error{os.ErrNotExist, unix.EPROTONOSUPPORT, unix.EOPNOTSUPP, unix.EAFNOSUPPORT} {
+		if errors.Is(err, missing) {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
