@@ -27,7 +27,7 @@ type level struct {
 	// executing requests hold taken seats.
 	executing, taken, waiting int
 	flows                     map[flowKey]*flow   // those with a request here
-	tenants                   map[flowKey]*tenant // of these flows
+	tenants                   map[flowKey]*tenant // that several flows may have
 	counts                    counts
 }
 
@@ -37,7 +37,8 @@ type flowKey struct{ schema, distinguisher string }
 // flow is one client's, as far as the schema can tell.
 type flow struct {
 	key     flowKey
-	tenant  *tenant
+	tenant  *tenant // own, or one that it has together with other flows
+	own     tenant
 	taken   int // seats that its executing requests hold
 	waiting []*ticket
 }
@@ -122,16 +123,25 @@ func (l *level) flow(key flowKey) *flow {
 	if f := l.flows[key]; f != nil {
 		return f
 	}
-	of := key.tenant()
+	f := &flow{key: key}
+	f.tenant = l.tenantOf(f)
+	f.tenant.flows++
+	l.flows[key] = f
+	return f
+}
+
+// tenantOf is the flow's own, unless others share it: nothing else is made for most requests.
+func (l *level) tenantOf(f *flow) *tenant {
+	of := f.key.tenant()
+	if of == f.key {
+		return &f.own
+	}
 	t := l.tenants[of]
 	if t == nil {
 		t = &tenant{key: of}
 		l.tenants[of] = t
 	}
-	t.flows++
-	f := &flow{key: key, tenant: t}
-	l.flows[key] = f
-	return f
+	return t
 }
 
 // mayHaveMore says whether a tenant may have another seat, if there is one.
