@@ -7,14 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 	"github.com/setpoint-io/setpoint/agent/router"
 	"github.com/setpoint-io/setpoint/agent/router/table"
 )
 
 // TestPortsThatOthersHave are told once, and for as long as that is so.
 func TestPortsThatOthersHave(t *testing.T) {
-	a := &agent{Config: Config{Ingress: router.Ports{HTTP: 80, HTTPS: 443}, DNS: network.OwnAddress{}}}
+	a := &agent{Config: Config{Ingress: router.Ports{HTTP: 80, HTTPS: 443}, DNS: ownaddress.Holder{}}}
 	taken := errors.New("address already in use")
 	for i, step := range []struct {
 		port int

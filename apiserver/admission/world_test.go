@@ -39,7 +39,6 @@ var worldKinds = map[string]struct {
 	"configmaps":             {&corev1.ConfigMap{}, &corev1.ConfigMapList{}, false},
 	"endpoints":              {&corev1.Endpoints{}, &corev1.EndpointsList{}, false},
 	"endpointslices":         {&discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}, false},
-	"servicecidrs":           {&networkingv1.ServiceCIDR{}, &networkingv1.ServiceCIDRList{}, true},
 	"serviceaccounts":        {&corev1.ServiceAccount{}, &corev1.ServiceAccountList{}, false},
 	"limitranges":            {&corev1.LimitRange{}, &corev1.LimitRangeList{}, false},
 	"persistentvolumeclaims": {&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}, false},
@@ -49,7 +48,6 @@ var worldKinds = map[string]struct {
 	"storageclasses":         {&storagev1.StorageClass{}, &storagev1.StorageClassList{}, true},
 	"ingresses":              {&networkingv1.Ingress{}, &networkingv1.IngressList{}, false},
 	"ingressclasses":         {&networkingv1.IngressClass{}, &networkingv1.IngressClassList{}, true},
-	"services":               {&corev1.Service{}, &corev1.ServiceList{}, false},
 	"servicecidrs":           {&networkingv1.ServiceCIDR{}, &networkingv1.ServiceCIDRList{}, true},
 	"runtimeclasses":         {&nodev1.RuntimeClass{}, &nodev1.RuntimeClassList{}, true},
 
