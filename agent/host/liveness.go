@@ -28,7 +28,7 @@ type LivenessConfig struct {
 	Servers []string
 	// Identity is the node's; only servers are trusted.
 	Identity *trust.Live
-	// Life is that of the cluster: no session is held elsewhere.
+	// Life is that of the cluster: no session is held elsewhere. Nil: any life will do.
 	Life *clusterlife.Pin
 	// Gossip joins the pool; nil: sessions alone.
 	Gossip    *gossip.Membership

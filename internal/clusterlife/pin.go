@@ -68,8 +68,13 @@ func (p *Pin) Life() string {
 }
 
 // Through returns a transport that sends requests for the pinned life only: the error of one that went elsewhere wraps
-// ErrOther.
-func (p *Pin) Through(next http.RoundTripper) http.RoundTripper { return &transport{next, p} }
+// ErrOther. A nil Pin pins nothing.
+func (p *Pin) Through(next http.RoundTripper) http.RoundTripper {
+	if p == nil {
+		return next
+	}
+	return &transport{next, p}
+}
 
 type transport struct {
 	http.RoundTripper
