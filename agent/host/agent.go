@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -22,7 +23,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/node"
-	"github.com/setpoint-io/setpoint/agent/private"
 	"github.com/setpoint-io/setpoint/agent/router"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/failover"
@@ -135,11 +135,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	traffic := o.traffic()
 	traffic.Look(ctx) // what an earlier agent has left may keep this one from the servers
-	membership, err := o.Join(ctx)
+	life, err := o.life()
 	if err != nil {
 		return err
 	}
-	life, err := clusterlife.Open(o.DataDir, private.WriteFile, o.Logger)
+	membership, err := o.join(ctx, life)
 	if err != nil {
 		return err
 	}
@@ -169,8 +169,11 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error {
 		return RunLiveness(ctx, LivenessConfig{
 			NodeName: o.Name, Servers: o.Servers, Identity: membership.Client(), Life: life,
-			Gossip: o.gossip(ip), GossipKey: own.GossipKey, GossipAddresses: traffic.Gossip, Logger: o.Logger,
-			Joined: func(address string) { gossipPort.Store(reserved.PortOf(address)) },
+			Gossip: o.gossip(ip), GossipKey: own.GossipKey, Logger: o.Logger,
+			Gossiping: func(here string, servers []string) {
+				gossipPort.Store(reserved.PortOf(here))
+				traffic.Gossip(slices.Concat(servers, []string{here}))
+			},
 		})
 	})
 	group.Go(func() error {

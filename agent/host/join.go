@@ -12,10 +12,19 @@ import (
 
 // Join returns what the agent holds, or makes it a node, by servers of the life of the cluster that its data directory has pinned.
 func (o *Options) Join(ctx context.Context) (*join.Membership, error) {
-	life, err := clusterlife.Open(o.DataDir, private.WriteFile, o.Logger)
+	life, err := o.life()
 	if err != nil {
 		return nil, err
 	}
+	return o.join(ctx, life)
+}
+
+// life is the one that the data directory has pinned.
+func (o *Options) life() (*clusterlife.Pin, error) {
+	return clusterlife.Open(o.DataDir, private.WriteFile, o.Logger)
+}
+
+func (o *Options) join(ctx context.Context, life *clusterlife.Pin) (*join.Membership, error) {
 	config := join.MembershipConfig{NodeName: o.Name, DataDir: o.DataDir, Servers: o.Servers, Through: life.Through, Logger: o.Logger}
 	if o.TokenFile != "" {
 		config.Token = o.token

@@ -33,11 +33,9 @@ type LivenessConfig struct {
 	// Gossip joins the pool; nil: sessions alone.
 	Gossip    *gossip.Membership
 	GossipKey []byte
-	// GossipAddresses is told where servers gossip, and this agent. Nil is allowed.
-	GossipAddresses func([]string)
-	// Joined is told where the pool's member is, once. Nil is allowed.
-	Joined func(address string)
-	Logger *slog.Logger
+	// Gossiping is told where this agent gossips, "" if it does not, and where servers do, as far as they have said. Nil is allowed.
+	Gossiping func(here string, servers []string)
+	Logger    *slog.Logger
 }
 
 // RunLiveness keeps a session and membership in the pool until ctx ends, and
@@ -53,17 +51,13 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 	pool := c.Gossip.Join(gossip.Config{
 		Name: c.NodeName, Role: gossip.RoleNode, Key: c.GossipKey, Seeds: seeds.get, Logger: c.Logger,
 	})
-	if pool != nil && c.Joined != nil {
-		c.Joined(pool.Address())
-	}
 	c.tellGossip(pool, nil)
-	client := &session.Client{HTTP: &http.Client{Transport: c.Life.Through(transport)}, Logger: c.Logger}
-	client.GossipAddresses = func(addresses []string) {
+	client := &session.Client{HTTP: &http.Client{Transport: c.Life.Through(transport)}, Logger: c.Logger, GossipAddresses: func(addresses []string) {
 		c.tellGossip(pool, addresses)
 		if seeds.set(addresses) && pool != nil {
 			pool.Rejoin()
 		}
-	}
+	}}
 	for _, server := range c.Servers {
 		client.Servers = append(client.Servers, "https://"+server)
 	}
@@ -82,14 +76,14 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 }
 
 func (c *LivenessConfig) tellGossip(pool *gossip.Pool, servers []string) {
-	if c.GossipAddresses == nil {
+	if c.Gossiping == nil {
 		return
 	}
-	all := slices.Clone(servers)
+	here := ""
 	if pool != nil {
-		all = append(all, pool.Address())
+		here = pool.Address()
 	}
-	c.GossipAddresses(all)
+	c.Gossiping(here, servers)
 }
 
 // gossipSeeds is where the servers gossip, as the server of the session says: they
