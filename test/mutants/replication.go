@@ -25,8 +25,8 @@ var ofReplication = []Mutant{
 	{
 		Name: "verify-leader-only", Bug: "a read is proved by answers to heartbeats sent before it",
 		File:   "raftstore/replica/confirm.go",
-		Old:    `if r.quorumSince(term, start) {`,
-		New:    `if r.quorumSince(term, start) || true {`,
+		Old:    `if r.QuorumSince(term, start) {`,
+		New:    `if r.QuorumSince(term, start) || true {`,
 		Checks: []Check{{"raftstore", "TestAnswersFromBeforeTheReadProveNothing"}},
 	},
 	{
@@ -87,10 +87,10 @@ var ofReplication = []Mutant{
 	},
 	{
 		Name: "learners-prove-reads", Bug: "a member without a vote proves that the leader still leads",
-		File:   "raftstore/replica/confirm.go",
+		File:   "raftstore/replica/quorum/quorum.go",
 		Old:    `		if s.Suffrage != raft.Voter {`,
 		New:    `		if s.Suffrage != raft.Voter && !accepted(s.ID) {`,
-		Checks: []Check{{"raftstore/replica", "TestOnlyVotersProve"}},
+		Checks: []Check{{"raftstore/replica/quorum", "TestOnlyVotersProve"}},
 	},
 	{
 		Name: "revision-after-the-proof", Bug: "the leader reads its revision after the proof that it leads",

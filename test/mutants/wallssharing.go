@@ -100,18 +100,18 @@ var ofSharing = []Wall{
 	{
 		Name: "past-the-host", Bug: "a pod sends frames to another pod", Page: "neighbours",
 		Changes: []Change{{
-			File: "agent/network/guard.go",
-			Old: "\tr.addRule(fromPod, append(unicast(expr.CmpOpEq), " +
-				"&expr.Cmp{Op: expr.CmpOpNeq, Register: firstRegister, Data: bridge}, drop)...)\n",
+			File: "agent/network/guard/ruleset.go",
+			Old: "\tr.add(fromPod, unicast(expr.CmpOpEq), " +
+				"[]expr.Any{&expr.Cmp{Op: expr.CmpOpNeq, Register: firstRegister, Data: bridge}, drop})\n",
 			New: "",
 		}},
 	},
 	{
 		Name: "frames-to-all", Bug: "a pod sends frames to all others at once", Page: "neighbours",
 		Changes: []Change{{
-			File: "agent/network/guard.go",
-			Old:  "\tr.addRule(forward, append(append(fromGuarded(), unicast(expr.CmpOpNeq)...), drop)...)\n",
-			New:  "\t_ = forward\n",
+			File: "agent/network/guard/ruleset.go",
+			Old:  "\tr.add(r.chain(\"forward\", nftables.ChainHookForward), fromGuarded(), unicast(expr.CmpOpNeq), []expr.Any{drop})\n",
+			New:  "",
 		}},
 	},
 	{
@@ -125,16 +125,16 @@ var ofSharing = []Wall{
 	{
 		Name: "arp-of-others", Bug: "a pod claims the address of another", Page: "frames",
 		Changes: []Change{{
-			File: "agent/network/guard.go",
-			Old:  `map[uint16]uint32{unix.ETH_P_IP: inet.Source, unix.ETH_P_ARP: arpSenderOffset}`,
-			New:  `map[uint16]uint32{unix.ETH_P_IP: inet.Source}`,
+			File: "agent/network/guard/ruleset.go",
+			Old:  `map[uint16]uint32{unix.ETH_P_IP: four.Source, unix.ETH_P_ARP: arpSenderOffset}`,
+			New:  `map[uint16]uint32{unix.ETH_P_IP: four.Source}`,
 		}},
 	},
 	{
 		Name: "packets-of-others", Bug: "a pod sends packets in the name of another", Page: "frames",
 		Changes: []Change{{
-			File: "agent/network/guard.go",
-			Old:  `map[uint16]uint32{unix.ETH_P_IP: inet.Source, unix.ETH_P_ARP: arpSenderOffset}`,
+			File: "agent/network/guard/ruleset.go",
+			Old:  `map[uint16]uint32{unix.ETH_P_IP: four.Source, unix.ETH_P_ARP: arpSenderOffset}`,
 			New:  `map[uint16]uint32{unix.ETH_P_ARP: arpSenderOffset}`,
 		}},
 	},
