@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +17,17 @@ import (
 
 // world is a network that writes down what it is told, and a resolver.
 type world struct {
+	mu    sync.Mutex
 	names map[string]string
 	lists []string
 	fails bool
+}
+
+// set changes it while a Keeper looks at it.
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
 }
 
 var errTest = errors.New("not now")
@@ -28,6 +37,8 @@ func (w *world) tell(all []network.ServiceAddress) error {
 	for _, a := range all {
 		texts = append(texts, fmt.Sprintf("%d %s", a.Protocol, a.Address))
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.lists = append(w.lists, strings.Join(texts, ", "))
 	if w.fails {
 		return errTest
@@ -39,6 +50,8 @@ func (w *world) resolve(_ context.Context, host string) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{ip}, nil
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if ip, err := netip.ParseAddr(w.names[host]); err == nil {
 		return []netip.Addr{ip}, nil
 	}
@@ -47,6 +60,8 @@ func (w *world) resolve(_ context.Context, host string) ([]netip.Addr, error) {
 
 // next is the list that was told since, "" if there was none, or several.
 func (w *world) next() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	lists := w.lists
 	w.lists = nil
 	return strings.Join(lists, " | ")
@@ -62,6 +77,12 @@ func start(t *testing.T, w *world, servers ...string) *Keeper {
 	go func() { defer close(ended); k.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	return k
+}
+
+// pass lets time pass, and what it brings end.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 const ofPorts = "17 0.0.0.0:8472, 6 0.0.0.0:10250, %s17 [::]:8472, 6 [::]:10250"
@@ -90,18 +111,18 @@ func TestTheListFollowsNamesNodesAndServers(t *testing.T) {
 			}
 		}
 		expect("nothing is known", fmt.Sprintf(ofPorts, ""))
-		time.Sleep(3 * lookInterval)
+		pass(3 * lookInterval)
 		expect("nothing is new", "")
 		k.Nodes([]netip.Addr{netip.MustParseAddr("10.0.0.9")})
 		expect("a node", fmt.Sprintf(ofPorts, "17 10.0.0.9:8472, 6 10.0.0.9:10250, "))
 		k.Nodes(nil)
 		expect("it has gone", fmt.Sprintf(ofPorts, ""))
-		w.names["server1"] = "10.0.0.1"
-		time.Sleep(lookInterval + 1)
+		w.set(func() { w.names["server1"] = "10.0.0.1" })
+		pass(lookInterval + 1)
 		const one = "6 0.0.0.0:6443, 17 0.0.0.0:8472, 6 0.0.0.0:10250, 6 10.0.0.1:6443, 6 [::]:6443, 17 [::]:8472, 6 [::]:10250"
 		expect("the name is known", one)
-		delete(w.names, "server1")
-		time.Sleep(lookInterval)
+		w.set(func() { delete(w.names, "server1") })
+		pass(lookInterval)
 		expect("the name is not known any more", "")
 		k.Servers([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:6443")})
 		expect("the API says the same", "")
@@ -115,15 +136,16 @@ func TestWhatTheNetworkRefusedIsToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{fails: true}
 		start(t, w)
+		synctest.Wait()
 		w.next()
-		time.Sleep(lookInterval + 1)
+		pass(lookInterval + 1)
 		if got := w.next(); got != fmt.Sprintf(ofPorts, "") {
 			t.Errorf("after a failure: %s", got)
 		}
-		w.fails = false
-		time.Sleep(lookInterval)
+		w.set(func() { w.fails = false })
+		pass(lookInterval)
 		w.next()
-		time.Sleep(lookInterval)
+		pass(lookInterval)
 		if got := w.next(); got != "" {
 			t.Errorf("after success: %s", got)
 		}

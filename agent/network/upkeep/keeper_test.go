@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,20 +16,42 @@ import (
 // fake is a thing of the tests.
 type fake struct {
 	name   string
+	log    *[]string
+	mu     sync.Mutex
 	broken bool
 	err    error // of putting it back
-	log    *[]string
+}
+
+func (f *fake) isBroken() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.broken
+}
+
+// fails breaks it, so that putting it back returns err.
+func (f *fake) fails(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broken, f.err = true, err
 }
 
 func (f *fake) thing(guards bool) Thing {
 	return Thing{
-		Name: f.name, Guards: guards, Whole: func() (bool, error) { return !f.broken, nil },
+		Name: f.name, Guards: guards, Whole: func() (bool, error) { return !f.isBroken(), nil },
 		PutBack: func(context.Context) error {
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			*f.log = append(*f.log, f.name)
 			f.broken = f.err != nil
 			return f.err
 		},
 	}
+}
+
+// pass lets time pass, and what it brings end.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 // started runs a keeper until the test ends. Times are the bubble's.
@@ -50,27 +73,29 @@ func TestGuardsComeFirst(t *testing.T) {
 		var log []string
 		opens, guards := &fake{name: "opens", log: &log}, &fake{name: "guards", log: &log}
 		k := started(t, new(bytes.Buffer), opens.thing(false), guards.thing(true))
-		time.Sleep(time.Second)
-		opens.broken, guards.broken = true, true
+		pass(time.Second)
+		opens.fails(nil)
+		guards.fails(nil)
 		k.wake()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if want := []string{"guards", "opens"}; !slices.Equal(log, want) {
 			t.Errorf("put back %v, want %v", log, want)
 		}
 		log = nil
-		opens.broken, guards.broken, guards.err = true, true, errors.New("refused")
+		opens.fails(nil)
+		guards.fails(errors.New("refused"))
 		k.wake()
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		if slices.Contains(log, "opens") || len(log) < 3 {
 			t.Errorf("put back %v while the guard cannot be", log)
 		}
 		if p := k.Problems(); len(p) != 1 || p[0] != "guards cannot be put back: refused" {
 			t.Errorf("problems %q", p)
 		}
-		guards.err = nil
-		time.Sleep(3 * time.Second)
-		if opens.broken || len(k.Problems()) > 0 {
-			t.Errorf("still open %v, problems %q", opens.broken, k.Problems())
+		guards.fails(nil)
+		pass(3 * time.Second)
+		if opens.isBroken() || len(k.Problems()) > 0 {
+			t.Errorf("still open %v, problems %q", opens.isBroken(), k.Problems())
 		}
 	})
 }
@@ -80,10 +105,10 @@ func TestWhatIsNotToldIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		thing := &fake{name: "thing", log: new([]string)}
 		started(t, new(bytes.Buffer), thing.thing(false))
-		time.Sleep(time.Second)
-		thing.broken = true
-		time.Sleep(lookInterval + restTime)
-		if thing.broken {
+		pass(time.Second)
+		thing.fails(nil)
+		pass(lookInterval + restTime)
+		if thing.isBroken() {
 			t.Error("it was not looked at")
 		}
 	})
@@ -97,9 +122,9 @@ func TestAnOpponent(t *testing.T) {
 		thing := &fake{name: "bridge", log: &log}
 		k := started(t, &out, thing.thing(false))
 		for range 600 {
-			thing.broken = true
+			thing.fails(nil)
 			k.wake()
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		if many := len(log); many < contestedAfter+10 || many > 40 {
 			t.Errorf("put back %d times in 10 minutes", many)
@@ -110,7 +135,7 @@ func TestAnOpponent(t *testing.T) {
 		if lines := strings.Count(out.String(), "\n"); lines != 2 {
 			t.Errorf("%d lines of the log:\n%s", lines, out.String())
 		}
-		time.Sleep(calmTime + 2*lookInterval)
+		pass(calmTime + 2*lookInterval)
 		if p := k.Problems(); len(p) > 0 {
 			t.Errorf("long after: %q", p)
 		}

@@ -43,7 +43,8 @@ func TestTheKernelTells(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "told"})
+			table := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "told"})
+			t.Cleanup(func() { conn.DelTable(table); _ = conn.Flush() })
 			return conn.Flush()
 		},
 		"forwarding": func() error { return turn("/proc/sys/net/ipv4/ip_forward") },
