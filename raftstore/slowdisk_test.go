@@ -23,9 +23,15 @@ func TestALeaderWithASlowDiskGivesWay(t *testing.T) {
 			begun := time.Now()
 			var writing sync.WaitGroup
 			for i := range servers {
+				atMost := slowSync // for an answer from the next leader
+				if i == slow {
+					atMost = 2*slowSync + time.Second // its own write may come in a second batch, after the first
+				}
 				writing.Go(func() {
 					mustPut(t, c.Store(i), "/k", "w")
-					t.Logf("%d servers: a write by server %d of the slow %d took %v", servers, i, slow, time.Since(begun))
+					if took := time.Since(begun); took > atMost {
+						t.Errorf("%d servers: a write by server %d of the slow %d took %v", servers, i, slow, took)
+					}
 				})
 			}
 			time.Sleep(2 * time.Second)
@@ -34,15 +40,13 @@ func TestALeaderWithASlowDiskGivesWay(t *testing.T) {
 			}
 			next := c.Leader(without(servers, slow)...)
 			writing.Wait()
-			if took := time.Since(begun); took > slowSync+time.Second {
-				t.Errorf("the writes took %v", took)
-			}
+			begun = time.Now()
 			for range 20 {
 				for i := range servers {
 					mustPut(t, c.Store(i), "/k", "x")
 				}
 			}
-			if took := time.Since(begun); took > 2*slowSync {
+			if took := time.Since(begun); took > slowSync {
 				t.Errorf("with another leader the writes took %v", took)
 			}
 			if now := c.Leader(); now != next {

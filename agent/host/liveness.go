@@ -52,12 +52,13 @@ func RunLiveness(ctx context.Context, c LivenessConfig) error {
 		Name: c.NodeName, Role: gossip.RoleNode, Key: c.GossipKey, Seeds: seeds.get, Logger: c.Logger,
 	})
 	c.tellGossip(pool, nil)
-	client := &session.Client{HTTP: &http.Client{Transport: c.Life.Through(transport)}, Logger: c.Logger, GossipAddresses: func(addresses []string) {
+	client := &session.Client{HTTP: &http.Client{Transport: c.Life.Through(transport)}, Logger: c.Logger}
+	client.GossipAddresses = func(addresses []string) {
 		c.tellGossip(pool, addresses)
 		if seeds.set(addresses) && pool != nil {
 			pool.Rejoin()
 		}
-	}}
+	}
 	for _, server := range c.Servers {
 		client.Servers = append(client.Servers, "https://"+server)
 	}
