@@ -379,7 +379,7 @@ func docStart(f *sourceFile) string {
 
 // generousPackages may have generousLinesMax lines, for the reason given.
 var generousPackages = map[string]string{
-	"agent/network": "the ways of pods, Services and tunnels share links, families and transactions; a room of its own is due",
+	"agent/network": "the ways of pods, Services and tunnels share links, families and transactions",
 	"raftstore":     "one type, Store, in front of everything; it is cut along what it owns, not by lines",
 }
 

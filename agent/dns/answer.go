@@ -30,7 +30,7 @@ const (
 // handle answers one question; the library has seen that there is one.
 func (s *server) handle(ctx context.Context, w dns.ResponseWriter, asked *dns.Msg) {
 	begun := time.Now()
-	reply := s.reply(context.WithValue(ctx, clientKey{}, clientOf(w)), asked)
+	reply := s.reply(context.WithValue(ctx, clientKey{}, w.RemoteAddr()), asked)
 	protocol := "udp"
 	size := plainBytes
 	if _, ok := w.RemoteAddr().(*net.TCPAddr); ok {
@@ -48,11 +48,16 @@ func (s *server) handle(ctx context.Context, w dns.ResponseWriter, asked *dns.Ms
 // clientKey finds who asks, by the address alone: each pod has its own.
 type clientKey struct{}
 
-func clientOf(w dns.ResponseWriter) string {
-	if at, err := netip.ParseAddrPort(w.RemoteAddr().String()); err == nil {
-		return at.Addr().Unmap().String()
+func clientOf(ctx context.Context) string {
+	from, ok := ctx.Value(clientKey{}).(net.Addr)
+	if !ok {
+		return ""
 	}
-	return ""
+	at, err := netip.ParseAddrPort(from.String())
+	if err != nil {
+		return ""
+	}
+	return at.Addr().Unmap().String()
 }
 
 // reply is the whole answer, however large.
@@ -165,8 +170,7 @@ func rotated(all []dns.RR) []dns.RR {
 
 // forward asks other servers. What they say of their own authority and options is left out.
 func (s *server) forward(ctx context.Context, reply *dns.Msg, q dns.Question, block *corefile.Block) {
-	client, _ := ctx.Value(clientKey{}).(string)
-	leave, err := s.waiting.Enter(shares.Holder{Name: "client " + client})
+	leave, err := s.waiting.Enter(shares.Holder{Name: "client " + clientOf(ctx)})
 	if err != nil {
 		s.metrics.forwarded.Busy.Add(1)
 		reply.Answer, reply.Rcode = nil, dns.RcodeRefused
@@ -179,7 +183,7 @@ func (s *server) forward(ctx context.Context, reply *dns.Msg, q dns.Question, bl
 		return
 	}
 	opt := reply.IsEdns0()
-	got, err := to.Ask(ctx, client, q, opt != nil && opt.Do())
+	got, err := to.Ask(ctx, clientOf(ctx), q, opt != nil && opt.Do())
 	if err != nil {
 		s.Logger.Debug("no server answers", "name", q.Name, "err", err)
 		reply.Answer, reply.Rcode = nil, dns.RcodeServerFailure

@@ -36,12 +36,6 @@ func AdvertiseIP(ctx context.Context, endpoint string, logger *slog.Logger) stri
 	return addresses[0].Unmap().String()
 }
 
-// PortOf is the port of a bind address; ok is false if it has none that is known before it is bound.
-func PortOf(address string) (port int, ok bool) {
-	_, port, err := splitAddress(address)
-	return port, err == nil && port != 0
-}
-
 // BindsAll reports whether a bind address is for all addresses of the machine, so
 // that it does not say where others find it.
 func BindsAll(address string) bool {

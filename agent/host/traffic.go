@@ -6,10 +6,10 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/setpoint-io/setpoint/agent/gossip"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/owntraffic"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
@@ -34,7 +34,7 @@ func newTraffic(loopbackPorts bool, servers []string, ports []owntraffic.Port, l
 // traffic is that of an agent with these flags.
 func (o *Options) traffic() *traffic {
 	ports := append(tunnels(), owntraffic.TCP(o.Port))
-	if number, ok := gossip.PortOf(o.GossipAddress); ok {
+	if number := int(reserved.PortOf(o.GossipAddress)); number != 0 {
 		ports = append(ports, owntraffic.TCP(number), owntraffic.UDP(number))
 	}
 	return newTraffic(false, o.Servers, ports, o.Logger)

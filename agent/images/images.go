@@ -52,7 +52,8 @@ type Config struct {
 	Verification Verification
 	// Plugins give credentials of the node; nil gives none.
 	Plugins *credentials.Plugins
-	// PullsMax bounds the pulls in flight; 0 is DefaultPullsMax.
+	// PullsMax bounds the pulls in flight of all namespaces but kube-system, which has as many of its own, unless it is 1; 0 is
+	// DefaultPullsMax.
 	PullsMax int
 	// Progress says how many bytes have come of a pull that is under way, of how many; 0: that is not known yet. Nil knows of none.
 	Progress func(image string) (bytes, total int64, underway bool)
@@ -276,8 +277,8 @@ func (p *Puller) download(
 	return began, nil, err
 }
 
-// enter lets one pull of an image run at a time, and PullsMax in all. Who waits for another pull of his image holds no place, and who waits
-// for a place keeps nobody from the image.
+// enter lets one pull of an image run at a time, and PullsMax of tenants, beside as many of kube-system; with PullsMax 1 all share it. Who
+// waits for another pull of his image holds no place, and who waits for a place keeps nobody from the image.
 func (p *Puller) enter(ctx context.Context, namespace, image string) (release func(), err error) {
 	tenant := shares.Namespace(namespace)
 	tenant.Privileged = tenant.Privileged && p.PullsMax > 1 // one at a time means everybody's

@@ -107,10 +107,8 @@ func Run(ctx context.Context, listener net.Listener, cfg Config) error {
 	httpServer := &http.Server{
 		Handler: handler, MaxHeaderBytes: headerBytesMax, ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connectionKey{}, c)
-		},
-		ErrorLog: log.New(io.Discard, "", 0), // refused handshakes are the network's noise
+		ConnContext: strangers.WithConnection,
+		ErrorLog:    log.New(io.Discard, "", 0), // refused handshakes are the network's noise
 	}
 	listener = strangers.NewDoor(strangers.Limit()).Listener(listener)
 	if cfg.TLS != nil {
@@ -129,15 +127,10 @@ func Run(ctx context.Context, listener net.Listener, cfg Config) error {
 	return err
 }
 
-// connectionKey finds the connection of a request.
-type connectionKey struct{}
-
 // admitted notes that the client of a connection is no stranger: its request was let in.
 func admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, ok := r.Context().Value(connectionKey{}).(net.Conn); ok {
-			strangers.Known(c)
-		}
+		strangers.KnownIn(r.Context())
 		next.ServeHTTP(w, r)
 	})
 }

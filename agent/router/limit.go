@@ -1,7 +1,6 @@
 package router
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"sync"
@@ -24,20 +23,6 @@ func (r *router) enter(route *table.Route) (leave func(), err error) {
 		return func() {}, nil
 	}
 	return r.requests.Enter(shares.Namespace(route.Ingress.Namespace))
-}
-
-// connectionKey finds the connection of a request.
-type connectionKey struct{}
-
-func withConnection(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connectionKey{}, c)
-}
-
-// began takes a request's connection from those that the door may close: the request counts for its namespace.
-func began(req *http.Request) {
-	if c, ok := req.Context().Value(connectionKey{}).(net.Conn); ok {
-		strangers.Known(c)
-	}
 }
 
 // idleAgain gives a connection back to the door when it waits for its next request.

@@ -95,7 +95,7 @@ func (r *router) serve(ctx context.Context, listener net.Listener, at int, secur
 	server := &http.Server{
 		Handler: http.HandlerFunc(answer), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytesMax,
 		ErrorLog: slog.NewLogLogger(r.Logger.Handler(), slog.LevelDebug), Protocols: new(http.Protocols),
-		TLSConfig: r.tlsConfig(at), ConnContext: withConnection, ConnState: idleAgain,
+		TLSConfig: r.tlsConfig(at), ConnContext: strangers.WithConnection, ConnState: idleAgain,
 	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(secure)
@@ -151,7 +151,7 @@ func (r *router) handle(w *answer, req *http.Request, at int) {
 		return
 	}
 	defer leave()
-	began(req)
+	strangers.KnownIn(req.Context()) // it counts for its namespace now
 	client, _ := netip.ParseAddrPort(req.RemoteAddr)
 	switch {
 	case route == nil:

@@ -6,7 +6,8 @@
 // concurrencyLimit say. A request takes one; a list takes more, by the objects and bytes that it reads (width.go).
 // Beyond that, a level that queues serves the tenant with the fewest seats first, and of his flows the one with the
 // fewest, so a client that sends many requests delays only itself. The service accounts of a namespace are one tenant,
-// who leaves an eighth of the seats, and of the waiting room, to others. A level that rejects, or whose queue is full,
+// who leaves an eighth of the seats, and of the waiting room, to others; a list, which takes several seats at once, may
+// take some of them. A level that rejects, or whose queue is full,
 // answers 429 with Retry-After. A watch counts while it begins (WatchBegun), a log or a stream never, nor do the loops
 // of this process, which must get on.
 //

@@ -13,7 +13,7 @@ import (
 
 // tenantFactor bounds one tenant: he gets another seat, or place to wait, if he then has no more of them than this many
 // times what was free. So he leaves an eighth of a level to others, also if all his requests take as long as a request
-// may; fewer than eight seats may be all his.
+// may; fewer than eight seats may be all his. A list takes several seats at once, and so may take some of that eighth.
 const tenantFactor = 7
 
 // level is where requests of one priority execute and wait. It is safe for concurrent use.

@@ -59,7 +59,7 @@ func clipped(v slog.Value) (short slog.Value, cut bool) {
 			return slog.StringValue(Text(text, ValueBytesMax)), true
 		}
 	case slog.KindAny:
-		if text := textOf(v.Any()); len(text) > ValueBytesMax {
+		if text := fmt.Sprintf("%+v", v.Any()); len(text) > ValueBytesMax { // as slog's text handler writes it
 			return slog.StringValue(Text(text, ValueBytesMax)), true
 		}
 	case slog.KindGroup:
@@ -71,12 +71,4 @@ func clipped(v slog.Value) (short slog.Value, cut bool) {
 		return slog.GroupValue(attrs...), cut
 	}
 	return v, false
-}
-
-// textOf is about how a handler would write a value that is no text.
-func textOf(value any) string {
-	if err, ok := value.(error); ok {
-		return err.Error()
-	}
-	return fmt.Sprintf("%+v", value)
 }

@@ -3,6 +3,8 @@ package shares
 import (
 	"fmt"
 	"sync"
+
+	"github.com/setpoint-io/setpoint/internal/clip"
 )
 
 // nameBytesMax is how much of a holder's name a refusal repeats.
@@ -35,7 +37,7 @@ type FullError struct {
 
 // Error implements error.
 func (e *FullError) Error() string {
-	name := e.Holder[:min(len(e.Holder), nameBytesMax)]
+	name := clip.Text(e.Holder, nameBytesMax)
 	switch {
 	case e.Privileged:
 		return fmt.Sprintf("too many %s: %d belong to %s", e.What, e.Has, name)

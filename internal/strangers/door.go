@@ -2,8 +2,9 @@ package strangers
 
 import (
 	"container/list"
+	"context"
+	"errors"
 	"net"
-	"net/netip"
 	"sync"
 
 	"github.com/setpoint-io/setpoint/internal/shares"
@@ -16,6 +17,8 @@ const (
 	filesShare = 4
 )
 
+var errNoHalf = errors.New("strangers: this connection cannot end in one direction alone")
+
 // Limit is how many unauthenticated connections this process can keep: a quarter of its file descriptors, 1,000
 // at most.
 func Limit() int { return shares.OfFiles(maxStrangers, filesShare) }
@@ -25,13 +28,13 @@ type Door struct {
 	limits shares.Limits
 
 	mu        sync.Mutex
-	strangers *list.List                  // of *conn, the longest here first
-	sources   map[netip.Prefix]*list.List // the same by where they come from; none is empty
+	strangers *list.List            // of *conn, the longest here first
+	sources   map[string]*list.List // the same by where they come from; none is empty
 }
 
 // NewDoor keeps at most limit unauthenticated connections.
 func NewDoor(limit int) *Door {
-	return &Door{limits: shares.Limits{All: limit}, strangers: list.New(), sources: map[netip.Prefix]*list.List{}}
+	return &Door{limits: shares.Limits{All: limit}, strangers: list.New(), sources: map[string]*list.List{}}
 }
 
 // Listener accepts the connections of another listener.
@@ -55,7 +58,7 @@ func (l listener) Accept() (net.Conn, error) {
 type conn struct {
 	net.Conn
 	door   *Door
-	source netip.Prefix
+	source string
 	// place and own are where it stands among all strangers and among those of its source; nil: it is none, or gone. The door guards them.
 	place, own *list.Element
 	closed     bool // guarded by the door, too
@@ -88,7 +91,7 @@ func (d *Door) admit(c *conn) {
 }
 
 // tooMany is who has to go before another one comes from the source, or nil. It is called with the lock held, as those below are.
-func (d *Door) tooMany(source netip.Prefix) *conn {
+func (d *Door) tooMany(source string) *conn {
 	own, has := d.sources[source], 0
 	if own != nil {
 		has = own.Len()
@@ -155,6 +158,21 @@ func (c *conn) known() {
 func Known(c net.Conn) {
 	if entered := find(c); entered != nil {
 		entered.known()
+	}
+}
+
+// connectionKey finds the connection of a request.
+type connectionKey struct{}
+
+// WithConnection is for http.Server.ConnContext: by it KnownIn finds the connection of a request.
+func WithConnection(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+// KnownIn is Known for the connection of a request, which the context is of.
+func KnownIn(ctx context.Context) {
+	if c, ok := ctx.Value(connectionKey{}).(net.Conn); ok {
+		Known(c)
 	}
 }
 

@@ -108,8 +108,8 @@ func TestOneAddressDoesNotPushOutOthers(t *testing.T) {
 // TestSources: the addresses of one machine are one source.
 func TestSources(t *testing.T) {
 	for from, want := range map[string]string{
-		"192.0.2.1:1":            "192.0.2.1/32",
-		"[::ffff:192.0.2.1]:1":   "192.0.2.1/32",
+		"192.0.2.1:1":            "192.0.2.1",
+		"[::ffff:192.0.2.1]:1":   "192.0.2.1",
 		"[2001:db8::1]:1":        "2001:db8::/64",
 		"[2001:db8::ffff:1]:2":   "2001:db8::/64",
 		"[fe80::1%lo]:2":         "fe80::/64",
@@ -119,11 +119,11 @@ func TestSources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := sourceOf(&visitor{from: address}).String(); got != want {
+		if got := sourceOf(&visitor{from: address}); got != want {
 			t.Errorf("%s is %s, want %s", from, got, want)
 		}
 	}
-	if got := sourceOf(&visitor{from: &net.UnixAddr{}}); got.IsValid() {
+	if got := sourceOf(&visitor{from: &net.UnixAddr{}}); got != "others" {
 		t.Errorf("a socket without an address is of %s", got)
 	}
 }
