@@ -1,6 +1,9 @@
 package raftstore
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // askEach asks all servers but self at once and returns what those said that had an
 // answer, by their ids. ask bounds itself.
@@ -35,4 +38,10 @@ func (s *Store) voters() []Server {
 		}
 	}
 	return voters
+}
+
+// isVoter reports whether this server has a vote, as it knows itself.
+func (s *Store) isVoter() bool {
+	id := s.id()
+	return slices.ContainsFunc(s.voters(), func(v Server) bool { return v.ID == id })
 }

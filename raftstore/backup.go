@@ -100,7 +100,8 @@ func Restore(ctx context.Context, archive io.Reader, cfg RestoreConfig) (Restore
 	}
 	if !cfg.NewCluster { // nodes that have pinned the life of the archive may follow
 		if err := founded.Open(cfg.Founded).Adopt(root.Life); err != nil {
-			return Restored{}, err
+			return Restored{}, fmt.Errorf("the data directory is restored, and its server may be started, but nodes that belong to the backup's life "+
+				"will not follow it until they are reset: %w", err)
 		}
 	}
 	if !life.HasData() {

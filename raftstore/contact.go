@@ -35,19 +35,35 @@ func (s *Store) Leaderless() error {
 var errLeaderless = fmt.Errorf("%w: ask another server, or start more of them if no majority runs", ErrNoLeader)
 
 // patience says until when a request may wait that has found no leader: at a server that is without one already for
-// lostWait, else for electionWait from when it is. The function it returns must be called.
+// lostWait, else for electionWait from when it is, each time that it is. The function it returns must be called.
 func (s *Store) patience() (over <-chan struct{}, done func()) {
 	if s.contact.Lost() {
 		ctx, cancel := context.WithTimeout(s.ctx, lostWait)
 		return ctx.Done(), cancel
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
-	stop := context.AfterFunc(s.Led(), func() {
-		if s.sleep(electionWait) && s.contact.Lost() {
-			cancel()
+	go func() {
+		for s.ledUntil(ctx) {
 		}
-	})
-	return ctx.Done(), func() { stop(); cancel() }
+		cancel()
+	}()
+	return ctx.Done(), cancel
+}
+
+// ledUntil waits until this server has lost its leader, and then for an election; it reports whether there is a leader again. It ends with
+// the context, too.
+func (s *Store) ledUntil(ctx context.Context) bool {
+	select {
+	case <-s.Led().Done():
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-time.After(electionWait):
+		return !s.contact.Lost()
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // followContact keeps the contact until the store ends: it proves a read when there was none for a while, and judges

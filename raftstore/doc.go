@@ -17,7 +17,8 @@
 //     the error wraps ErrOutcomeUnknown.
 //   - ReadIndex, on any replica, returns a state with every write that was
 //     acknowledged before the call, by whichever replica.
-//   - Led ends within seconds after this server has lost its leader; then nothing waits for one longer than a second.
+//   - Led ends within seconds after this server has lost its leader; then nothing waits for one longer than a
+//     second, beside a try that has begun (forwardLimit).
 //   - Root, RootAt, WaitRevision and Watch are local and may lag behind.
 //   - Leadership reports Leader only when reads and fenced writes may begin.
 //   - Shutdown hands leadership over and returns after all goroutines ended, or, when

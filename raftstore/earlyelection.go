@@ -106,7 +106,7 @@ func (s *Store) followLoss() {
 
 func (s *Store) standAgain(l Leadership) {
 	s.stepDowns.Add(1)
-	isVoter := slices.ContainsFunc(s.voters(), func(v Server) bool { return v.ID == s.id() })
+	isVoter := s.isVoter()
 	s.cfg.Logger.Warn("stopped leading: most servers did not answer in time", "term", l.Term, "stands again", isVoter)
 	if !isVoter { // it has left the cluster
 		return

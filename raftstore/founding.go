@@ -197,7 +197,7 @@ func hasBackup(b replica.Beginning) bool { return b.Phase == replica.Restored &&
 // A restored backup is founded so too, but one server alone counts the others: the one
 // that has the data. The others begin with its life and without data.
 func judge(b replica.Beginning, cfg Config, book *founded.Book, peers map[string]forward.Status, waited time.Duration) verdict {
-	if v, counted := countedIn(b, cfg, peers); counted {
+	if v, counted := countedIn(b, cfg, peers); counted && (v.life != "" || book.MayFound(cfg.Name, b.Nonce) == nil) {
 		return v
 	}
 	a := sortAnswers(b, peers)

@@ -66,6 +66,7 @@ func (recordOf) String() string { return "the record" }
 func TestWhatARecordOfTheFoundingAllows(t *testing.T) {
 	fresh := func(nonce string) forward.Status { return forward.Status{Phase: string(replica.Fresh), Nonce: nonce} }
 	all := map[string]forward.Status{"b": fresh("2"), "c": fresh("3")}
+	counted := forward.Status{Founders: map[string]string{"a": "1", "b": "2", "c": "3"}}
 	cfg := Config{Name: "a", InitialServers: []Server{{ID: "a"}, {ID: "b"}, {ID: "c"}}}
 	for _, c := range []struct {
 		name    string
@@ -82,6 +83,9 @@ func TestWhatARecordOfTheFoundingAllows(t *testing.T) {
 		{"one has another disk now", `{"founders":{"a":"1","b":"2","c":"before"}}`, all, found, 2},
 		{"most have other disks now", `{"founders":{"a":"1","b":"before","c":"before"}}`, all, wait, 0},
 		{"this one has another disk now", `{"founders":{"a":"before","b":"2","c":"3"}}`, all, wait, 0},
+		{"a peer counted this disk, where others had been before", `{"founders":{"a":"before","b":"before"}}`,
+			map[string]forward.Status{"b": counted, "c": fresh("3")}, wait, 0},
+		{"a peer counted this disk", "", map[string]forward.Status{"b": counted, "c": fresh("3")}, found, 3},
 		{"members elsewhere do not count", "", map[string]forward.Status{"d": fresh("4"), "e": fresh("5")}, wait, 0},
 	} {
 		got := judge(replica.Beginning{Phase: replica.Fresh, ID: "a", Nonce: "1"}, cfg, founded.Open(c.record), c.answers, time.Minute)

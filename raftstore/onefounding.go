@@ -48,14 +48,13 @@ func (s *Store) keepRecord(life string, servers []founded.Server) {
 	}
 }
 
-// Lives are the name of the present life, "" while it has none, and those that it comes of.
-func (s *Store) Lives() (life string, former []string) {
+// Lives are the name of the present life, "" while it has none, and what says whether it comes of another one: that may wait while the
+// record is written.
+func (s *Store) Lives() (life string, comesOf func(former string) bool) {
 	root := s.Root()
-	former = s.book.FormerLives(root.Life)
-	if root.FormerLife != "" && !slices.Contains(former, root.FormerLife) {
-		former = append(former, root.FormerLife)
+	return root.Life, func(former string) bool {
+		return former != "" && former == root.FormerLife || slices.Contains(s.book.FormerLives(root.Life), former)
 	}
-	return root.Life, former
 }
 
 // known are all servers that may tell of the cluster: of the operator's list, of the log, and of the record.

@@ -37,7 +37,7 @@ func (s *Store) rejoin() {
 		switch {
 		case settled && s.Leadership().Ready:
 			s.keepPresent()
-		case s.removed(voter, &told):
+		case s.removed(voter, settled, &told):
 			return
 		case !settled:
 			pause = admitPause
@@ -49,15 +49,15 @@ func (s *Store) rejoin() {
 }
 
 // removed asks the leader for this server's place, and stops the server if it was a voter and has none any more. A newcomer
-// whose place was not yet committed waits.
-func (s *Store) removed(voter bool, told *time.Time) bool {
+// whose place was not yet committed waits. Now and then it is said why a server waits that is not settled.
+func (s *Store) removed(voter, settled bool, told *time.Time) bool {
 	err := s.askAdmission()
 	if voter && errors.Is(err, ErrUnknownServer) {
 		s.replica.Stop(fmt.Errorf("%w: run 'setpoint reset' on this machine; or, to let it come back, empty its data directory, start it and run "+
 			"'setpoint cluster join %s=%s'", ErrRemoved, s.cfg.Name, s.cfg.AdvertiseAddress))
 		return true
 	}
-	if err != nil && !voter && time.Since(*told) > admitTellInterval {
+	if err != nil && !settled && time.Since(*told) > admitTellInterval {
 		*told = time.Now()
 		s.cfg.Logger.Info("waiting to be a member", "id", s.id(), "address", s.cfg.AdvertiseAddress, "reason", err)
 	}
@@ -75,14 +75,11 @@ func (s *Store) settled() bool {
 	return false
 }
 
-// votes reports whether this server is a voter, or has been one. Who bears its name as its id has founded the cluster.
+// votes reports whether this server has had a place: as a voter, or in the record as a member. Who bears its name as its id has founded
+// the cluster.
 func (s *Store) votes() bool {
 	id := s.id()
-	if id == s.cfg.Name {
-		return true
-	}
-	isOwn := func(member Server) bool { return member.ID == id }
-	return slices.ContainsFunc(s.voters(), isOwn) || slices.Contains(s.book.IDs(), id)
+	return id == s.cfg.Name || s.isVoter() || slices.Contains(s.book.IDs(), id)
 }
 
 func (s *Store) askAdmission() error {

@@ -25,7 +25,9 @@ func newServer(t *testing.T, life string, former ...string) *serving {
 	s.Server = httptest.NewServer(Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		s.through++
 		_, _ = io.Copy(io.Discard, r.Body)
-	}), func() (string, []string) { return s.life, s.former }))
+	}), func() (string, []string) {
+		return s.life, func(life string) bool { return slices.Contains(s.former, life) }
+	}))
 	t.Cleanup(s.Close)
 	return s
 }

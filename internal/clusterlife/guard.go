@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -18,8 +17,8 @@ const (
 	nameBytesMax = 64
 )
 
-// Lives returns the name of a server's life, "" while it has none, and those that it comes of.
-type Lives func() (life string, former []string)
+// Lives returns the name of a server's life, "" while it has none, and what says whether that life comes of another one.
+type Lives func() (life string, comesOf func(former string) bool)
 
 // Guard refuses requests of agents that have pinned another life than the server's, before anything is read of them. Requests
 // without Header pass at the cost of a look.
@@ -34,14 +33,14 @@ func Guard(next http.Handler, lives Lives) http.Handler {
 
 // admit says what the server's life is, and refuses a request of another.
 func admit(w http.ResponseWriter, pinned string, lives Lives) bool {
-	life, former := lives()
+	life, comesOf := lives()
 	switch {
 	case life == "" && pinned == unknown:
 		return true
 	case life == "":
 		refuse(w, unknown, "this server does not know yet which life of the cluster its data are of")
 		return false
-	case pinned != unknown && pinned != life && !slices.Contains(former, pinned):
+	case pinned != unknown && pinned != life && !comesOf(pinned):
 		refuse(w, life, fmt.Sprintf("this server has the life %s of the cluster, the node belongs to %q: one of them was founded or restored "+
 			"apart from the other, and the node's pods would be unknown here", life, pinned[:min(len(pinned), nameBytesMax)]))
 		return false

@@ -98,8 +98,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if life != "" && response.StatusCode == http.StatusMisdirectedRequest {
 		return nil, t.pin.refused(r.URL.Host, response)
 	}
-	if life != "" && life != pinned && len(life) <= nameBytesMax {
-		t.pin.follow(pinned, life)
+	if life != "" && life != pinned && len(life) <= nameBytesMax && !t.pin.follow(pinned, life) {
+		_ = response.Body.Close() // no ErrOther: that server has read the request
+		return nil, fmt.Errorf("%s answers for the life %s of the cluster, another server came first with %s", r.URL.Host, life, t.pin.Life())
 	}
 	return response, nil
 }
@@ -129,12 +130,12 @@ func (p *Pin) refused(server string, response *http.Response) error {
 	return fmt.Errorf("%w: %s: %s", ErrOther, server, status.Message)
 }
 
-// follow pins the life that a server has, which comes of the one before, if there was one.
-func (p *Pin) follow(before, life string) {
+// follow pins the life that a server has, which comes of the one before, if there was one, and reports whether that is pinned now.
+func (p *Pin) follow(before, life string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.life != before {
-		return // another answer came first
+		return p.life == life // another answer came first
 	}
 	if before != "" {
 		p.logger.Warn("the cluster was restored or recovered: this node follows it into its next life", "life", life, "before", before)
@@ -143,6 +144,7 @@ func (p *Pin) follow(before, life string) {
 	if err := p.save(); err != nil {
 		p.logger.Warn("after a restart this agent may take another cluster's servers for its own", "err", err)
 	}
+	return true
 }
 
 func (p *Pin) save() error {

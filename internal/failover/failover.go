@@ -27,8 +27,9 @@ const (
 
 // Failover sends requests to one of several servers, and to the next when that one cannot be reached or cannot serve:
 // one that has no leader, or that stops, answers 503, or 504 if a write may have taken effect. Only requests for which
-// no connection could be made are sent again here; an answer goes to the caller, who sees what may be repeated
-// (Retry-After, which client-go follows), and its next request goes to the next server.
+// no connection could be made, or that a server of another life refused, are sent again here; an answer goes to the
+// caller, who sees what may be repeated (Retry-After, which client-go follows), and its next request goes to the next
+// server.
 type Failover struct {
 	servers   []string
 	current   atomic.Uint32

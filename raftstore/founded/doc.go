@@ -3,7 +3,7 @@
 //
 // It owns the record: whose empty data directories were counted, the name of the cluster's present life and of those it
 // comes of, and where its members are. Package raftstore reads and writes it through a Keeper, which says where it lies (a
-// file in the trust folder). It imports nothing of ours.
+// file in the trust folder). Places merges what a flag, the log and the record say of where servers are. It imports nothing of ours.
 //
 // Promises: of servers whose record exists, only those found the cluster whose data directories were counted then, and a
 // record is durable before its server can have voted. A record that cannot be read founds nothing. Lives are chained: the

@@ -157,8 +157,7 @@ func (r *Record) follow(life string, servers []Server) *Record {
 	if life != "" && life != r.Life {
 		next.Life = life
 		if r.Life != "" {
-			next.FormerLives = append(slices.Clone(r.FormerLives), r.Life)
-			next.FormerLives = next.FormerLives[max(0, len(next.FormerLives)-formerLivesMax):]
+			next.FormerLives = chain(r.FormerLives, r.Life)
 		}
 	}
 	if len(servers) > 0 {
@@ -168,6 +167,12 @@ func (r *Record) follow(life string, servers []Server) *Record {
 		return nil
 	}
 	return &next
+}
+
+// chain adds a life to those that come before, of which the oldest go first.
+func chain(former []string, life string) []string {
+	former = append(slices.Clone(former), life)
+	return former[max(0, len(former)-formerLivesMax):]
 }
 
 // Adopt notes that the next life comes of this one too: that of a backup which is restored here.
@@ -184,7 +189,7 @@ func (b *Book) Adopt(life string) error {
 	if record.Life == life || slices.Contains(record.FormerLives, life) {
 		return nil
 	}
-	record.FormerLives = append(slices.Clone(record.FormerLives), life)
+	record.FormerLives = chain(record.FormerLives, life)
 	return b.save(&record)
 }
 
