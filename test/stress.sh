@@ -6,7 +6,7 @@
 #   COUNT=20           how often
 #   LOAD=2             programs that compute, for each processor; and as many that write and sync 16 MiB at a time; 0: none
 #   RACE=0             without the race detector
-#   TEST_FLAGS=...     more flags for go test
+#   TEST_FLAGS=...     more flags for the test's program, such as -test.v -test.short
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,12 +21,14 @@ finish() {
 }
 trap finish EXIT
 
-race=()
+race=() link=()
 export CGO_ENABLED=0
 if [[ ${RACE:-1} != 0 ]]; then
   CGO_ENABLED=1 race=(-race)
+  # Its own executable is the demo image, as test/run.sh says.
+  [[ $PKG != ./agent ]] || link=(-ldflags '-s -w -linkmode external -extldflags -static')
 fi
-go test "${race[@]}" -c -vet=off -o "$dir/tests" "$PKG"
+go test "${race[@]}" "${link[@]}" -c -vet=off -o "$dir/tests" "$PKG"
 
 compute() { while :; do :; done; }
 write() { while :; do dd if=/dev/zero of="$dir/written.$1" bs=1M count=16 conv=fsync status=none; done; }

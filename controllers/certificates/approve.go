@@ -8,6 +8,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 )
 
 // approve says yes to the request of a node for its client certificate, if its author
@@ -46,15 +47,12 @@ func (c *controller) approve(ctx context.Context, csr *certificatesv1.Certificat
 	return err
 }
 
-// bootstrapPrefix begins the user name of who shows a bootstrap token; the token's id follows.
-const bootstrapPrefix = "system:bootstrap:"
-
 // refusal is why a node may not have the name, or "". A bootstrap token takes only so many names.
 func (c *controller) refusal(ctx context.Context, author, node string) (why string, err error) {
 	if err := c.JudgeName(node); err != nil {
 		return err.Error(), nil
 	}
-	if token, ok := strings.CutPrefix(author, bootstrapPrefix); ok {
+	if token, ok := strings.CutPrefix(author, bootstrapapi.BootstrapUserPrefix); ok { // the token's id follows
 		return c.Take(ctx, token, node)
 	}
 	return "", nil

@@ -77,6 +77,7 @@ func TestWhatIsChance(t *testing.T) {
 		"a race is no chance":              {runs: []string{say("p", "!TestA race")}},
 		"a race in one run of two":         {runs: []string{say("p", "!TestA"), say("p", "TestA"), say("p", "!TestA race")}},
 		"seen before":                      {runs: []string{say("p", "!TestA/x", "!TestA")}, known: "| `p` | `TestA` | then | slow |"},
+		"a panic, seen before":             {runs: []string{say("p", "!TestA", "panic")}, known: "| `p` | `TestA` | then | slow |"},
 		"another's line":                   {runs: []string{say("p", "!TestA"), say("p", "TestA"), say("p", "TestA")}, known: "| `p` | `TestAB` | then | slow |", needed: "p TestA", ok: true},
 		"two packages":                     {runs: []string{say("p", "!TestA") + say("q", "!TestB"), say("p", "TestA"), say("p", "TestA"), say("q", "!TestB")}, needed: "p TestA"},
 		"too many":                         {runs: []string{say("p", "!TestA") + many(failuresMax)}},

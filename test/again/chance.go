@@ -9,13 +9,10 @@ import (
 	"strings"
 )
 
-// readChance reads the tests of a table whose rows begin "| `package` | `test` |". Without a path it is chanceFile in this folder or the
-// nearest above: modules of their own lie below.
-func readChance(path string) ([]test, error) {
-	if path == "" {
-		path = above(chanceFile)
-	}
-	text, err := os.ReadFile(path)
+// readChance reads the tests of a table whose rows begin "| `package` | `test` |". It reads chanceFile in this folder or the nearest above:
+// modules of their own lie below.
+func readChance() ([]test, error) {
+	text, err := os.ReadFile(above(chanceFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New(chanceFile + " is missing: tests that needed another run are written down there")
 	}
@@ -45,9 +42,10 @@ func parseChance(text string) (tests []test) {
 	return tests
 }
 
-// known reports whether the test, one of its subtests, or the test that it belongs to has a line.
+// known reports whether the test, one of its subtests, or the test that it belongs to has a line; of a package that ended early, any of its
+// tests.
 func known(lines []test, t test) bool {
 	return slices.ContainsFunc(lines, func(l test) bool {
-		return l.pkg == t.pkg && (l.name == t.name || strings.HasPrefix(t.name, l.name+"/") || strings.HasPrefix(l.name, t.name+"/"))
+		return l.pkg == t.pkg && (t.name == "" || l.name == t.name || strings.HasPrefix(t.name, l.name+"/") || strings.HasPrefix(l.name, t.name+"/"))
 	})
 }

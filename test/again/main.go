@@ -41,7 +41,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: again FLAGS OF GO TEST -- PACKAGES")
 		os.Exit(2)
 	}
-	known, err := readChance(os.Getenv("CHANCE_FILE"))
+	known, err := readChance()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "again:", err)
 		os.Exit(2)

@@ -141,8 +141,9 @@ func read(w http.ResponseWriter, r *http.Request) (*request, error) {
 // certify judges the token before anything that costs more than a look.
 func (h *handler) certify(r *http.Request, asked *request) (answer response, err error) {
 	shown := shownFor(r, asked.NodeName)
+	var token trust.Token
 	if shown == nil {
-		if err := h.judge(r.Context(), asked.Token); err != nil {
+		if token, err = h.judge(r.Context(), asked.Token); err != nil {
 			return answer, err
 		}
 	}
@@ -157,7 +158,7 @@ func (h *handler) certify(r *http.Request, asked *request) (answer response, err
 		return answer, forbidden("the certificate that the connection shows is of another key than the request")
 	}
 	if shown == nil {
-		if err := h.take(r.Context(), asked); err != nil {
+		if err := h.take(r.Context(), token.ID(), asked.NodeName); err != nil {
 			return answer, err
 		}
 	}
@@ -203,19 +204,19 @@ func shownFor(r *http.Request, node string) *x509.Certificate {
 	return leaf
 }
 
-func (h *handler) judge(ctx context.Context, text string) error {
+func (h *handler) judge(ctx context.Context, text string) (trust.Token, error) {
 	token, err := trust.ParseToken(text)
 	if err != nil || token.Pin != h.config.Authority.Pin() {
-		return apierrors.NewUnauthorized(ErrTokenRefused.Error())
+		return trust.Token{}, apierrors.NewUnauthorized(ErrTokenRefused.Error())
 	}
 	admitted, err := h.config.Admits(ctx, token)
 	if err != nil {
-		return apierrors.NewServiceUnavailable("the join token cannot be looked up: " + err.Error())
+		return trust.Token{}, apierrors.NewServiceUnavailable("the join token cannot be looked up: " + err.Error())
 	}
 	if !admitted {
-		return apierrors.NewUnauthorized(ErrTokenRefused.Error())
+		return trust.Token{}, apierrors.NewUnauthorized(ErrTokenRefused.Error())
 	}
-	return nil
+	return token, nil
 }
 
 // judgeName is trust.JudgeNodeName in an answer.
@@ -230,12 +231,8 @@ func judgeName(node string, servers []trust.Server) error {
 }
 
 // take counts the name for the token, which judge has admitted.
-func (h *handler) take(ctx context.Context, asked *request) error {
-	token, err := trust.ParseToken(asked.Token)
-	if err != nil {
-		return apierrors.NewUnauthorized(ErrTokenRefused.Error())
-	}
-	switch err := h.config.Take(ctx, token.ID(), asked.NodeName); {
+func (h *handler) take(ctx context.Context, tokenID, node string) error {
+	switch err := h.config.Take(ctx, tokenID, node); {
 	case errors.Is(err, ErrNoMoreNames):
 		return forbidden(err.Error())
 	case err != nil:
