@@ -19,7 +19,7 @@ const (
 	// that a machine on which something always changes is not kept busy.
 	settleTime = 100 * time.Millisecond
 	restTime   = 500 * time.Millisecond
-	// retryInterval is the pause after something could not be put back.
+	// retryInterval is the pause after something could not be looked at, or not be put back.
 	retryInterval = time.Second
 	// atOnceMax is how often something is put back without a pause; the pauses after that begin with pauseMin and double.
 	atOnceMax = 5
@@ -157,7 +157,7 @@ func (k *Keeper) hold(ctx context.Context, h *held, now time.Time) (whole bool, 
 	switch {
 	case err != nil:
 		k.failed(h, fmt.Sprintf("%s cannot be looked at: %v", h.Name, err))
-		return false, lookInterval
+		return false, retryInterval
 	case whole:
 		if now.Sub(h.last) >= calmTime {
 			h.times = 0

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,6 +111,32 @@ func TestWhatIsNotToldIsNoticed(t *testing.T) {
 		pass(lookInterval + restTime)
 		if thing.isBroken() {
 			t.Error("it was not looked at")
+		}
+	})
+}
+
+// TestAfterALookThatFailed the thing is looked at again soon.
+func TestAfterALookThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := &fake{name: "thing", log: new([]string), broken: true}
+		thing, busy := broken.thing(false), atomic.Bool{}
+		busy.Store(true)
+		whole := thing.Whole
+		thing.Whole = func() (bool, error) {
+			if busy.Load() {
+				return false, errors.New("busy")
+			}
+			return whole()
+		}
+		k := started(t, new(bytes.Buffer), thing)
+		pass(5 * time.Second) // the keeper is at rest
+		if p := k.Problems(); len(p) != 1 || p[0] != "thing cannot be looked at: busy" {
+			t.Errorf("problems %q", p)
+		}
+		busy.Store(false)
+		pass(2 * (retryInterval + restTime))
+		if broken.isBroken() || len(k.Problems()) > 0 {
+			t.Errorf("still broken %v, problems %q", broken.isBroken(), k.Problems())
 		}
 	})
 }
