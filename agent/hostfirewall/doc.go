@@ -10,9 +10,9 @@
 //
 // It judges what comes from the bridge of this machine's pods, by addresses of the link too, so there is a table of IPv6 whatever ranges
 // the cluster has; and what comes from addresses of pods: those of other nodes, which agent/network/nodeway lets reach a node as
-// themselves. It promises:
-// rules stay while no agent runs; what others remove comes back within checkInterval; a change of ports is one transaction. On a node
-// without rules only the agent's own ports are open until it knows the cluster's Services, from before the first pod on.
+// themselves. It promises: rules stay while no agent runs; the keeper of agent/network/upkeep puts back what others remove (Watch.Thing),
+// once the cluster's Services are known; a change of ports is one transaction of each table, and no older list replaces a newer one. On a
+// node without rules only the agent's own ports are open until it knows the cluster's Services, from before the first pod on.
 //
 // Ports is tested as a table, the rules with real packets between network namespaces, Watch in a bubble.
 package hostfirewall

@@ -22,8 +22,6 @@ const (
 	settleTime = 20 * time.Millisecond
 	// retryInterval is the pause after the kernel refused.
 	retryInterval = 5 * time.Second
-	// checkInterval is how often the rules in the kernel are looked at.
-	checkInterval = 30 * time.Second
 )
 
 // Network is where ports are closed.
@@ -49,10 +47,12 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
-// Watch keeps the ports closed. mu guards gateways.
+// Watch keeps the ports closed. mu guards gateways. applying comes before mu, and is held from where a list is computed until the network
+// has it: else an older list could replace a newer one.
 type Watch struct {
 	Config
 	changed  chan struct{} // holds one: more would say the same
+	applying sync.Mutex
 	mu       sync.Mutex
 	gateways []Port
 	known    atomic.Bool // the cluster's Services were applied once
@@ -80,6 +80,8 @@ func (w *Watch) informers() []cache.SharedIndexInformer {
 // Begin leaves pods the agent's own ports only, until Run knows of others; it is called before the first pod starts. Rules of a former
 // agent stay: they know more.
 func (w *Watch) Begin() {
+	w.applying.Lock()
+	defer w.applying.Unlock()
 	if exists, err := w.Network.Exists(); err == nil && exists {
 		return
 	}
@@ -92,7 +94,7 @@ func (w *Watch) Begin() {
 func (w *Watch) Thing() upkeep.Thing {
 	return upkeep.Thing{
 		Name: "the rules that keep pods from the node's ports", Guards: true, Whole: w.whole,
-		PutBack: func(context.Context) error { return w.Network.Apply(w.Pods(), w.open()) },
+		PutBack: func(context.Context) error { return w.tell() },
 	}
 }
 
@@ -129,19 +131,11 @@ func (w *Watch) Run(ctx context.Context) {
 			return
 		}
 	}
-	check := time.NewTicker(checkInterval)
-	defer check.Stop()
 	w.look()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-check.C:
-			if intact, err := w.Network.Intact(); err == nil && !intact {
-				w.Logger.Warn("somebody removed the rules that keep pods from the node's ports: they are made again")
-				w.look()
-			}
-			continue
 		case <-w.changed:
 		}
 		if !wait.For(ctx, settleTime) || !w.apply(ctx) {
@@ -152,14 +146,24 @@ func (w *Watch) Run(ctx context.Context) {
 
 // apply returns false when ctx has ended.
 func (w *Watch) apply(ctx context.Context) bool {
-	err := w.Network.Apply(w.Pods(), w.open())
+	err := w.tell()
 	if err == nil {
-		w.known.Store(true)
 		return true
 	}
 	w.Logger.Warn("pods reach ports of this node as they did before", "err", err)
 	w.look()
 	return wait.For(ctx, retryInterval)
+}
+
+// tell computes the list and applies it, in one step.
+func (w *Watch) tell() error {
+	w.applying.Lock()
+	defer w.applying.Unlock()
+	err := w.Network.Apply(w.Pods(), w.open())
+	if err == nil {
+		w.known.Store(true)
+	}
+	return err
 }
 
 func (w *Watch) open() []Port {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 )
 
@@ -24,9 +25,14 @@ type kernel struct {
 	applied int
 	refuses bool
 	gone    bool
+	// asked is called with each list, before it is taken.
+	asked func()
 }
 
 func (k *kernel) Apply(_ []netip.Prefix, open []Port) error {
+	if k.asked != nil {
+		k.asked()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.refuses {
@@ -64,18 +70,51 @@ func (k *kernel) has(t *testing.T, want ...Port) {
 	}
 }
 
+// newWatch registers with informers of the client, which have not started.
+func newWatch(client kubernetes.Interface, k *kernel, own func() []netip.Addr) (w *Watch, everywhere, here informers.SharedInformerFactory) {
+	everywhere, here = informers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(client, 0)
+	return New(Config{
+		Everywhere: everywhere, Here: here, Own: own, Pods: func() []netip.Prefix { return nil },
+		Listening: []Port{TCP(10250)}, Network: k, Logger: slog.New(slog.DiscardHandler),
+	}), everywhere, here
+}
+
+// TestOneListAtATime: from where a list is computed until the kernel has it nobody computes another one.
+func TestOneListAtATime(t *testing.T) {
+	var w *Watch
+	steps := 0
+	alone := func() {
+		if steps++; w.applying.TryLock() {
+			w.applying.Unlock()
+			t.Errorf("step %d of telling a list leaves others the way", steps)
+		}
+	}
+	k := &kernel{asked: alone}
+	w, _, _ = newWatch(fake.NewClientset(), k, func() []netip.Addr { alone(); return nil })
+	w.Begin()
+	if err := w.Thing().PutBack(t.Context()); err != nil || !w.apply(t.Context()) {
+		t.Error(err)
+	}
+	if steps != 5 { // the first list is of no objects
+		t.Errorf("%d steps", steps)
+	}
+}
+
 // TestWatch: what pods reach follows the objects; the kernel's refusal is tried again, and rules that are gone come back.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		client := fake.NewClientset()
-		everywhere, here := informers.NewSharedInformerFactory(client, 0), informers.NewSharedInformerFactory(client, 0)
 		k := &kernel{}
-		w := New(Config{
-			Everywhere: everywhere, Here: here, Own: func() []netip.Addr { return nil }, Pods: func() []netip.Prefix { return nil },
-			Listening: []Port{TCP(10250)}, Network: k, Logger: slog.New(slog.DiscardHandler),
-		})
+		w, everywhere, here := newWatch(client, k, func() []netip.Addr { return nil })
+		whole := func(want bool, when string) {
+			if whole, err := w.Thing().Whole(); whole != want || err != nil {
+				t.Errorf("%s: whole %v, %v", when, whole, err)
+			}
+		}
 		w.Begin()
+		k.set(func() { k.gone = true })
+		whole(true, "before the cluster's Services are known")
 		k.has(t, TCP(10250))
 		k.set(func() { k.open = []Port{TCP(1)} })
 		w.Begin() // finds rules
@@ -105,7 +144,11 @@ func TestWatch(t *testing.T) {
 		k.has(t, TCP(8080), TCP(9100), TCP(10250))
 
 		k.set(func() { k.gone, k.applied = true, 0 })
-		pass(2 * checkInterval)
+		whole(false, "somebody removed the rules")
+		if err := w.Thing().PutBack(ctx); err != nil {
+			t.Error(err)
+		}
+		whole(true, "put back")
 		k.set(func() {
 			if k.applied != 1 {
 				t.Errorf("applied %d times after somebody removed the rules, want once", k.applied)
