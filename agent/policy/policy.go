@@ -27,8 +27,8 @@ const (
 	settleTime = 20 * time.Millisecond
 	// retryInterval is the pause after the network refused.
 	retryInterval = 5 * time.Second
-	// checkInterval is how often the rules in the kernel are looked at.
-	checkInterval = 30 * time.Second
+	// pruneInterval is how often pods that are gone are looked for, and how long a new one may not be on the network yet.
+	pruneInterval = 30 * time.Second
 	// listTimeout bounds the question which policies a new pod's namespace has, and knownTimeout the wait until they, and
 	// the pods and namespaces that they speak of, are known here.
 	listTimeout   = 2 * time.Second
@@ -65,6 +65,7 @@ type Watch struct {
 	others  informers.SharedInformerFactory
 	started atomic.Bool
 	ready   atomic.Bool   // the pods of a former agent are known
+	applied atomic.Bool   // the network has once had the rules of policies
 	changed chan struct{} // holds one: more would say the same
 
 	mu   sync.Mutex
@@ -114,15 +115,15 @@ func (w *Watch) Run(ctx context.Context) {
 	if !w.findConnected(ctx) {
 		return
 	}
-	check := time.NewTicker(checkInterval)
-	defer check.Stop()
+	prune := time.NewTicker(pruneInterval)
+	defer prune.Stop()
 	w.look() // a cluster without policies is known too
 	for delay := settleTime; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-check.C:
-			w.check(ctx)
+		case <-prune.C:
+			w.prune(ctx)
 			continue
 		case <-w.changed:
 		}
@@ -160,40 +161,30 @@ func (w *Watch) findConnected(ctx context.Context) bool {
 	}
 }
 
-// Thing is what the node has to hold: the rules of policies. Before the first policy there are none.
+// Thing is what the node has to hold: the rules of policies. Before the first policy there are none, and until they are in force for the
+// first time nobody else has taken them away: Run tries that again.
 func (w *Watch) Thing() upkeep.Thing {
 	return upkeep.Thing{Name: "the rules of network policies", Guards: true, PutBack: w.enforce, Whole: func() (bool, error) {
-		if !w.started.Load() {
+		if !w.applied.Load() {
 			return true, nil
 		}
 		return w.Network.Intact()
 	}}
 }
 
-// check forgets pods that are gone, and makes rules that somebody removed come back. Before the first policy there are none.
-func (w *Watch) check(ctx context.Context) {
+// prune forgets pods that are gone.
+func (w *Watch) prune(ctx context.Context) {
 	if connected, err := w.Network.Connected(ctx); err == nil {
 		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.here.prune(connected, time.Now())
-		w.mu.Unlock()
-	}
-	if !w.started.Load() {
-		return
-	}
-	if intact, err := w.Network.Intact(); err != nil || !intact {
-		w.Logger.Warn("the rules of network policies are gone and made again", "err", err)
-		w.look()
 	}
 }
 
 // enforce plans with all that is known, and tells the network. Without a policy it follows nobody.
 func (w *Watch) enforce(ctx context.Context) error {
-	policies, err := w.policies.Networking().V1().NetworkPolicies().Lister().List(labels.Everything())
-	switch {
-	case err != nil:
+	if cleared, err := w.clear(); cleared || err != nil {
 		return err
-	case len(policies) == 0 && !w.started.Load():
-		return w.Network.Clear()
 	}
 	w.others.StartWithContext(ctx)
 	w.started.Store(true)
@@ -208,6 +199,18 @@ func (w *Watch) enforce(ctx context.Context) error {
 	return w.tell()
 }
 
+// clear removes what another agent has left, if there is and was no policy. To look and to remove is one step: a pod that is admitted
+// meanwhile keeps its rules.
+func (w *Watch) clear() (cleared bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	policies, err := w.policies.Networking().V1().NetworkPolicies().Lister().List(labels.Everything())
+	if err != nil || len(policies) > 0 || w.started.Load() {
+		return false, err
+	}
+	return true, w.Network.Clear()
+}
+
 func (w *Watch) synced() bool {
 	return w.policies.Networking().V1().NetworkPolicies().Informer().HasSynced() &&
 		w.others.Core().V1().Pods().Informer().HasSynced() && w.others.Core().V1().Namespaces().Informer().HasSynced()
@@ -220,7 +223,10 @@ func (w *Watch) tell() error {
 	if err != nil {
 		return err
 	}
-	return w.Network.Apply(plan.Of(world))
+	if err = w.Network.Apply(plan.Of(world)); err == nil {
+		w.applied.Store(true)
+	}
+	return err
 }
 
 // world is what the caches have. mu is held.

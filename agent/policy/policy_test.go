@@ -63,6 +63,13 @@ func (n *fakeNetwork) damage() {
 	n.damaged = true
 }
 
+// recover ends that it fails.
+func (n *fakeNetwork) recover() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fails = nil
+}
+
 func (n *fakeNetwork) Connected(context.Context) ([]Sandbox, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -252,9 +259,7 @@ func TestWhereRulesCannotBeMadeNoPodIsConnected(t *testing.T) {
 		if err := n.watch.Admit(n.Context(), sandboxOf("web", webAddress)); !errors.Is(err, network.fails) {
 			n.Errorf("admitted: %v", err)
 		}
-		network.mu.Lock()
-		network.fails = nil
-		network.mu.Unlock()
+		network.recover()
 		time.Sleep(retryInterval)
 		n.settle()
 		n.expect("tried again", true, false)
@@ -294,19 +299,39 @@ func TestRulesThatSomebodyRemovedComeBack(t *testing.T) {
 	network := &fakeNetwork{connected: []Sandbox{sandboxOf("web", webAddress)}}
 	inBubble(t, network, append(world(), fromFriends()), func(n *node) {
 		n.settle()
+		n.expectWhole(true, "in force")
 		before := network.applied
 		network.damage()
-		time.Sleep(checkInterval)
-		n.settle()
-		if network.damaged || network.applied != before+1 {
-			n.Errorf("damaged %v, applied %d times more", network.damaged, network.applied-before)
+		n.expectWhole(false, "damaged")
+		if err := n.watch.Thing().PutBack(n.Context()); err != nil || network.applied != before+1 {
+			n.Errorf("applied %d times more: %v", network.applied-before, err)
 		}
-		time.Sleep(3 * checkInterval)
-		n.settle()
-		if network.applied != before+1 {
-			n.Error("rules are made again although they are there")
-		}
+		n.expectWhole(true, "put back")
 	})
+}
+
+// TestRulesThatWereNeverThereAreNotGone: until they are in force for the first time nobody is told that somebody has taken them away.
+func TestRulesThatWereNeverThereAreNotGone(t *testing.T) {
+	network := &fakeNetwork{fails: errors.New("no nftables"), damaged: true} // as where there is no table yet
+	inBubble(t, network, append(world(), fromFriends()), func(n *node) {
+		n.settle()
+		if !n.watch.started.Load() {
+			n.Error("the policy is not followed")
+		}
+		n.expectWhole(true, "never in force")
+		network.recover()
+		time.Sleep(retryInterval)
+		n.settle()
+		network.damage()
+		n.expectWhole(false, "damaged")
+	})
+}
+
+func (n *node) expectWhole(want bool, when string) {
+	n.Helper()
+	if whole, err := n.watch.Thing().Whole(); whole != want || err != nil {
+		n.Errorf("%s: whole %v, %v", when, whole, err)
+	}
 }
 
 func TestWhatIsKeptOfPods(t *testing.T) {
@@ -360,11 +385,11 @@ func TestAPodThatTheAPIForgot(t *testing.T) {
 				if err := forget(n); err != nil {
 					n.Fatal(err)
 				}
-				time.Sleep(3 * checkInterval)
+				time.Sleep(3 * pruneInterval)
 				n.settle()
 				n.expect("it is still on the network", true, false)
 				network.disconnect()
-				time.Sleep(3 * checkInterval)
+				time.Sleep(3 * pruneInterval)
 				n.watch.look()
 				n.settle()
 				n.expect("it is off", true, true)

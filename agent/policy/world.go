@@ -172,7 +172,7 @@ func (h here) prune(connected []Sandbox, now time.Time) {
 		on[s.first()] = s.UID
 	}
 	for address, k := range h {
-		if on[address] != k.UID && now.Sub(k.since) >= checkInterval {
+		if on[address] != k.UID && now.Sub(k.since) >= pruneInterval {
 			delete(h, address)
 		}
 	}

@@ -164,12 +164,12 @@ func (g *generated) reboot() {
 	g.here = here{}
 }
 
-// checked is what happens every checkInterval.
+// checked is what happens every pruneInterval.
 func (g *generated) checked() {
-	g.now = g.now.Add(checkInterval)
+	g.now = g.now.Add(pruneInterval)
 	g.here.prune(g.connected(), g.now)
 	for address := range g.here {
-		if g.runs[address] == "" && g.now.Sub(g.here[address].since) >= checkInterval {
+		if g.runs[address] == "" && g.now.Sub(g.here[address].since) >= pruneInterval {
 			g.t.Errorf("%s is still known, and nobody runs there", address)
 		}
 	}
