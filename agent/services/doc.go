@@ -7,10 +7,10 @@
 // agent/host gives it the network (a [Network], which is agent/network's Translation). It may call client-go and knows the network's types
 // only. `setpoint net trace` asks NewLookup for the same plans.
 //
-// Promises: a change reaches the network within [settleTime] of being seen; many at once are one change, its cost depends on what
-// changed, and what changes nothing for the network is not handed on. While the API is away the last known state holds. Rules that
-// somebody else takes away are back within [checkInterval]. As upstream: endpoints that are ready, or, if none is, those that still
-// serve while they end; topology hints; traffic policies; Services without a cluster address, of another proxy (label
-// service.kubernetes.io/service-proxy-name) or headless by label are not its business. Not yet: IPv6. Tested: the plan as a table,
+// Promises: a change reaches the network within [settleTime] of being seen; many at once are one change, its cost depends on what changed,
+// and what changes nothing for the network is not handed on. While the API is away the last known state holds. The keeper of
+// agent/network/upkeep has rules set again that somebody else takes away (the Thing of Watch). As upstream: endpoints that are ready, or,
+// if none is, those that still serve while they end; topology hints; traffic policies; Services without a cluster address, of another proxy
+// (label service.kubernetes.io/service-proxy-name) or headless by label are not its business. Not yet: IPv6. Tested: the plan as a table,
 // Watch in a bubble.
 package services

@@ -28,8 +28,6 @@ const (
 	settleTime = 20 * time.Millisecond
 	// retryInterval is the pause after the network refused.
 	retryInterval = 5 * time.Second
-	// checkInterval is how often the network is asked whether somebody has taken its rules away.
-	checkInterval = 10 * time.Second
 	// ofService indexes slices by the Service they belong to.
 	ofService = "setpoint/service"
 )
@@ -205,18 +203,11 @@ func (w *watch) run(ctx context.Context) {
 	}
 	answers := newHealthAnswers(w.HealthFailed)
 	defer answers.close()
-	check := time.NewTicker(checkInterval)
-	defer check.Stop()
 	w.look() // a cluster without Services is known too
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-check.C:
-			w.check()
-			if w.told {
-				continue
-			}
 		case done := <-w.again:
 			w.told = false
 			done <- w.tell()
@@ -253,17 +244,6 @@ func (w *watch) elect() {
 		}
 	}
 	w.Announce(elected(all, nodes, w.NodeName))
-}
-
-// check has everything set again where somebody took it away.
-func (w *watch) check() {
-	switch damaged, err := w.Network.Damaged(); {
-	case err != nil:
-		w.Logger.Warn("cannot see whether the rules of Services are there", "err", err)
-	case damaged && w.told:
-		w.Logger.Warn("the rules of Services are not as they should be: setting them again")
-		w.told = false
-	}
 }
 
 // tell hands on what is different from what was told last.

@@ -225,8 +225,15 @@ func TestAfterAFailureAllIsSetAgain(t *testing.T) {
 		w.after(retryInterval + settleTime)
 		w.expect("again", []string{"replace"}, leads("10.96.0.9:80", "10.42.0.4:8080"))
 		w.net.set(nil, true)
-		w.after(checkInterval)
-		w.expect("somebody flushed the rules", []string{"replace"}, leads("10.96.0.9:80", "10.42.0.4:8080"))
+		w.after(time.Hour)
+		w.expect("somebody flushed the rules: the watch does not look", nil, leads("10.96.0.9:80", "10.42.0.4:8080"))
+		if err := w.thing.PutBack(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.expect("put back", []string{"replace"}, leads("10.96.0.9:80", "10.42.0.4:8080"))
+		if whole, err := w.thing.Whole(); !whole || err != nil {
+			t.Errorf("put back, and whole %v, %v", whole, err)
+		}
 	})
 }
 
@@ -262,7 +269,7 @@ func TestTheOldestServiceHasTheAddress(t *testing.T) {
 	}
 }
 
-// TestRulesArePutBackAtOnce where somebody asks for it, and not only when the watch looks.
+// TestRulesArePutBackAtOnce where somebody asks for it.
 func TestRulesArePutBackAtOnce(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.net.set(nil, true)
