@@ -3,6 +3,7 @@ package nft
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/google/nftables"
@@ -19,7 +20,8 @@ const (
 )
 
 var (
-	// ErrOutcomeUnknown says that a transaction may have taken effect. One that makes a table never ends with it.
+	// ErrOutcomeUnknown says that a transaction may have taken effect: the answers are lost, and no table tells what became of it. Whoever
+	// meets it has to make what it wants anew.
 	ErrOutcomeUnknown = errors.New("nftables: whether the kernel took the changes is not known")
 	// ErrRefused says that the kernel refused a transaction, and that its reasons are lost: there were too many answers.
 	ErrRefused = errors.New("nftables: the kernel refused the changes")
@@ -31,8 +33,8 @@ type Conn struct {
 	made []madeTable
 }
 
-// madeTable is a table that the transaction makes, with the handle of the one that had its name before: the kernel never gives a
-// handle again.
+// madeTable is a table that the transaction makes, with the handle of the one that had its name before, as the kernel has told it: it
+// never gives a handle again.
 type madeTable struct {
 	table  *nftables.Table
 	handle uint64 // 0: there was none
@@ -52,10 +54,12 @@ func open(answerBytes int) (*Conn, error) {
 	return &Conn{Conn: conn}, nil
 }
 
-// AddTable makes a table, if it is not there. By a table that is new Flush knows whether the transaction took effect.
+// AddTable makes a table, if it is not there. By a table that is new Flush knows whether the transaction took effect; one whose handle of
+// before cannot be read tells nothing, and does not count.
 func (c *Conn) AddTable(table *nftables.Table) *nftables.Table {
-	handle, _ := Handle(table) // 0 if it cannot be read: Flush errs on the safe side then
-	c.made = append(c.made, madeTable{table, handle})
+	if handle, err := Handle(table); err == nil {
+		c.made = append(c.made, madeTable{table, handle})
+	}
 	return c.Conn.AddTable(table)
 }
 
@@ -95,10 +99,16 @@ func (c *Conn) Flush() error {
 	made := c.made
 	c.made = nil
 	err := c.Conn.Flush()
-	if errors.Is(err, unix.ENOBUFS) {
+	if isLost(err) {
 		return outcome(made, err)
 	}
 	return err
+}
+
+// isLost reports an error by which an answer did not come, in contrast to an answer that refuses. The kernel may have taken what was sent.
+func isLost(err error) bool {
+	failed, ok := errors.AsType[*os.SyscallError](err)
+	return errors.Is(err, unix.ENOBUFS) || ok && failed.Syscall == "recvmsg"
 }
 
 // outcome tells what became of a transaction whose acknowledgements are lost. They are as many as its messages, so it can be one that is

@@ -2,12 +2,15 @@ package nft
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/networktest"
@@ -128,6 +131,38 @@ func TestNewTable(t *testing.T) {
 				t.Errorf("%d rules", got)
 			}
 		})
+	}
+}
+
+// TestATableWhoseHandleCannotBeRead tells nothing of what became of its transaction.
+func TestATableWhoseHandleCannotBeRead(t *testing.T) {
+	needRoot(t)
+	conn := opened(t, bytesMax)
+	unreadable := &nftables.Table{Family: nftables.TableFamilyIPv4, Name: strings.Repeat("x", unix.NFT_TABLE_MAXNAMELEN)}
+	if _, err := Handle(unreadable); err == nil {
+		t.Fatal("the kernel reads a name that is too long")
+	}
+	conn.AddTable(unreadable)
+	if err := outcome(conn.made, unix.ENOBUFS); !errors.Is(err, ErrOutcomeUnknown) {
+		t.Errorf("%v, want %v", err, ErrOutcomeUnknown)
+	}
+}
+
+// TestLostAnswers are those that did not come; one that refuses is none of them.
+func TestLostAnswers(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		lost bool
+	}{
+		{nil, false},
+		{&netlink.OpError{Op: "receive", Err: os.NewSyscallError("recvmsg", unix.ENOBUFS)}, true},
+		{fmt.Errorf("conn.Receive: %w", &netlink.OpError{Op: "receive", Err: os.NewSyscallError("recvmsg", unix.ENOMEM)}), true},
+		{fmt.Errorf("conn.Receive: %w", &netlink.OpError{Op: "receive", Err: unix.ENOENT}), false},
+		{fmt.Errorf("SendMessages: %w", &netlink.OpError{Op: "send-messages", Err: os.NewSyscallError("sendmsg", unix.EMSGSIZE)}), false},
+	} {
+		if got := isLost(test.err); got != test.lost {
+			t.Errorf("%v: lost %v", test.err, got)
+		}
 	}
 }
 
