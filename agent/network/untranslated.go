@@ -26,15 +26,13 @@ func (t *Translation) SetOwn(all []ServiceAddress) error {
 func (t *translation) setOwn(all []ServiceAddress) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before := t.own
 	t.own = all
 	conn, err := nft.Open()
 	if err != nil {
 		return err
 	}
 	rules := t.family.ruleset(conn, translationTable)
-	tables, err := conn.ListTablesOfFamily(t.family.Tables)
-	if err != nil || !slices.ContainsFunc(tables, func(table *nftables.Table) bool { return table.Name == translationTable }) {
+	if handle, err := nft.Handle(rules.table); err != nil || handle == 0 {
 		return err // without a table nothing is translated
 	}
 	sets, err := conn.GetSets(rules.table)
@@ -50,7 +48,7 @@ func (t *translation) setOwn(all []ServiceAddress) error {
 	if err = errors.Join(err, conn.Flush()); err != nil {
 		return tableError(fmt.Errorf("the cluster's own addresses: %w", err))
 	}
-	return t.family.forgetFlows(t.family.astray(before, all))
+	return t.family.forgetFlows(t.family.astray(all))
 }
 
 func (r *ruleset) addOwn(all []ServiceAddress) error {
@@ -79,11 +77,12 @@ func (r *ruleset) leave(sets []*nftables.Set, all []ServiceAddress) error {
 	return failed
 }
 
-// astray are the flows of UDP to addresses that are new among the cluster's own, and which do not end there.
-func (f family) astray(before, all []ServiceAddress) staleFlows {
+// astray are the flows of UDP to the cluster's own addresses which do not end there. That an address was among them before says nothing:
+// there may have been no table then, or the flows could not be forgotten.
+func (f family) astray(all []ServiceAddress) staleFlows {
 	stale := staleFlows{}
 	for _, a := range all {
-		if a.Protocol != unix.IPPROTO_UDP || slices.Contains(before, a) {
+		if a.Protocol != unix.IPPROTO_UDP {
 			continue
 		}
 		if !a.everywhere() {

@@ -204,6 +204,9 @@ func TestDatagramsComeBackToTheirOwner(t *testing.T) {
 	tunnel, thief := listenUDP(t), listenUDP(t)
 	translation := newTranslation(t)
 	address := tunnel.LocalAddr().String()
+	own := []ServiceAddress{{unix.IPPROTO_UDP, netip.AddrPortFrom(netip.IPv4Unspecified(), netip.MustParseAddrPort(address).Port())}}
+	told := newTranslation(t) // of the addresses, before there are Services
+	check(t, told.SetOwn(own))
 	translate(t, translation, udp(address, thief.LocalAddr().String()))
 	client, err := net.Dial("udp", address)
 	check(t, err)
@@ -215,8 +218,7 @@ func TestDatagramsComeBackToTheirOwner(t *testing.T) {
 		if _, err := reader.Read(got[:]); err != nil || got[0] != byte(i) {
 			t.Errorf("reader %d: %v %v", i, got, err)
 		}
-		port := netip.MustParseAddrPort(address).Port()
-		check(t, translation.SetOwn([]ServiceAddress{{unix.IPPROTO_UDP, netip.AddrPortFrom(netip.IPv4Unspecified(), port)}}))
+		check(t, told.SetOwn(own))
 	}
 }
 
