@@ -15,8 +15,9 @@ import (
 const (
 	// outsideOffset keeps the endpoints for what comes from outside apart from the others of the same Service.
 	outsideOffset = 1 << 16
-	// nameBytes of a hash tell chains of different endpoints apart.
-	nameBytes = 8
+	// nameBytes of a hash tell chains of different endpoints apart, also those that somebody makes up to get the name of another's, as
+	// agent/policy/plan's. The name stays far below the 255 bytes that the kernel allows.
+	nameBytes = 16
 )
 
 // spread is a chain that leads to one of count endpoints. All Services with the same number of endpoints and the same kind of address
