@@ -140,7 +140,7 @@ func bridgeState(t *testing.T, n *Network) (s state) {
 	}
 	for _, r := range routes {
 		if r.LinkIndex == bridge.Attrs().Index && r.Protocol != unix.RTPROT_KERNEL {
-			s.routes = append(s.routes, prefixOf(r.Dst).String())
+			s.routes = append(s.routes, link.PrefixOf(r.Dst).Masked().String())
 		}
 	}
 	neighbours, err := link.Neighbours(bridge.Attrs().Index, netlink.FAMILY_V6)

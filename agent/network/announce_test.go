@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/announce"
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 )
 
 const (
@@ -100,7 +101,7 @@ func addSecond(t *testing.T, h *netlink.Handle, name, ip string) netlink.Link {
 	link, err := h.LinkByName(name)
 	check(t, err)
 	prefix := netip.PrefixFrom(netip.MustParseAddr(ip), 64)
-	network := ipNet(prefix)
+	network := networktest.IPNet(prefix)
 	network.IP = net.ParseIP(ip)
 	check(t, h.AddrAdd(link, &netlink.Addr{IPNet: network, Flags: unix.IFA_F_NODAD}))
 	return link

@@ -27,24 +27,24 @@ func (n *Network) setUpBridge(pool *addresses) error {
 	if err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	link, err := netlink.LinkByName(n.config.Bridge)
+	bridge, err := netlink.LinkByName(n.config.Bridge)
 	if err != nil {
 		return err
 	}
-	if err := n.bridge(pool).Mend(link); err != nil {
+	if err := n.bridge(pool).Mend(bridge); err != nil {
 		return err
 	}
 	gateway := netip.PrefixFrom(pool.gateway(), pool.prefix.Bits())
-	if err := netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(gateway)}); err != nil {
+	if err := netlink.AddrReplace(bridge, &netlink.Addr{IPNet: link.IPNet(gateway)}); err != nil {
 		return fmt.Errorf("address %s: %w", gateway, err)
 	}
-	if err := errors.Join(ignoreRouters(n.config.Bridge), addSecondGateway(link, pool)); err != nil {
+	if err := errors.Join(ignoreRouters(n.config.Bridge), addSecondGateway(bridge, pool)); err != nil {
 		return err
 	}
-	if err := netlink.LinkSetUp(link); err != nil {
+	if err := netlink.LinkSetUp(bridge); err != nil {
 		return err
 	}
-	if err := n.routeServices(link, pool); err != nil {
+	if err := n.routeServices(bridge, pool); err != nil {
 		return err
 	}
 	return n.enableForwarding()
@@ -52,13 +52,13 @@ func (n *Network) setUpBridge(pool *addresses) error {
 
 // routeServices leads the machine's own packets to Services to the bridge. None arrives there: the translation of what
 // leaves the machine sends them elsewhere, but only those that have a route. The route goes with the bridge.
-func (n *Network) routeServices(link netlink.Link, pool *addresses) error {
+func (n *Network) routeServices(bridge netlink.Link, pool *addresses) error {
 	for _, f := range pool.families() {
 		services := n.config.Ranges.services(f)
 		if !services.IsValid() {
 			continue
 		}
-		route := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(services.Masked()), Scope: netlink.SCOPE_LINK}
+		route := &netlink.Route{LinkIndex: bridge.Attrs().Index, Dst: link.IPNet(services.Masked()), Scope: netlink.SCOPE_LINK}
 		if err := netlink.RouteAdd(route); err != nil && !errors.Is(err, os.ErrExist) {
 			return fmt.Errorf("route to Services %s: %w", services, err)
 		}

@@ -96,7 +96,7 @@ func (r *Routes) readyEncrypted(device netlink.Link, mtu int) (err error) {
 		err = netlink.LinkSetMTU(device, mtu)
 	}
 	own := tunnelAddress(r.own.PodCIDR)
-	address := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(own, own.BitLen()))}
+	address := &netlink.Addr{IPNet: link.HostNet(own)}
 	present, listErr := link.Addresses(device, netlink.FAMILY_V4)
 	err = errors.Join(err, listErr, ignoreRouters(WireGuardDevice), netlink.AddrReplace(device, address))
 	for _, other := range present {
@@ -113,12 +113,12 @@ func (e encrypted) route(prefix netip.Prefix, w way) (*netlink.Route, error) {
 		return nowhere(prefix), nil
 	}
 	return &netlink.Route{
-		Dst: ipNet(prefix), LinkIndex: e.index, Scope: netlink.SCOPE_LINK, Protocol: routeProtocol, MTU: e.mtu[w.node.IP],
+		Dst: link.IPNet(prefix), LinkIndex: e.index, Scope: netlink.SCOPE_LINK, Protocol: routeProtocol, MTU: e.mtu[w.node.IP],
 	}, nil
 }
 
 func nowhere(prefix netip.Prefix) *netlink.Route {
-	return &netlink.Route{Dst: ipNet(prefix), Type: unix.RTN_UNREACHABLE, Protocol: routeProtocol}
+	return &netlink.Route{Dst: link.IPNet(prefix), Type: unix.RTN_UNREACHABLE, Protocol: routeProtocol}
 }
 
 // closeEncrypted removes the device when no node is reached by it.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 )
 
 // hostPort leads to what each pod of the tests serves. An empty address means all of them.
@@ -90,7 +92,7 @@ func leaveLoopback() error {
 		return err
 	}
 	own, _ := netlink.ParseAddr("127.0.0.1/8")
-	route := &netlink.Route{LinkIndex: eth0.Attrs().Index, Dst: ipNet(netip.MustParsePrefix("127.0.0.1/32")),
+	route := &netlink.Route{LinkIndex: eth0.Attrs().Index, Dst: networktest.IPNet(netip.MustParsePrefix("127.0.0.1/32")),
 		Gw: net.ParseIP(gatewayOfTest), Flags: int(netlink.FLAG_ONLINK)}
 	return errors.Join(netlink.AddrDel(lo, own), sysctl("net/ipv4/conf/all/route_localnet", "1"), netlink.RouteAdd(route))
 }

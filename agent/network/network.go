@@ -368,17 +368,17 @@ func configurePod(handle *netlink.Handle, address, gateway netip.Addr) error {
 	if err := loopbackUp(handle); err != nil {
 		return err
 	}
-	link, err := handle.LinkByName(PodInterface)
+	eth0, err := handle.LinkByName(PodInterface)
 	if err != nil {
 		return fmt.Errorf("%s: %w", PodInterface, err)
 	}
-	if err := handle.AddrAdd(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(address, 32))}); err != nil {
+	if err := handle.AddrAdd(eth0, &netlink.Addr{IPNet: link.HostNet(address)}); err != nil {
 		return fmt.Errorf("address %s: %w", address, err)
 	}
-	if err := handle.LinkSetUp(link); err != nil {
+	if err := handle.LinkSetUp(eth0); err != nil {
 		return fmt.Errorf("%s up: %w", PodInterface, err)
 	}
-	route := netlink.Route{LinkIndex: link.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
+	route := netlink.Route{LinkIndex: eth0.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
 	if err := handle.RouteAdd(&route); err != nil {
 		return fmt.Errorf("default route: %w", err)
 	}
@@ -396,8 +396,4 @@ const hostInterfacePrefix = "sp"
 func HostInterface(podID string) string {
 	sum := sha256.Sum256([]byte(podID))
 	return hostInterfacePrefix + hex.EncodeToString(sum[:])[:12]
-}
-
-func ipNet(prefix netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
 
@@ -61,7 +62,8 @@ func TestOverlapsOfThisMachine(t *testing.T) {
 	if routes.SetRanges(ranges); len(routes.Overlaps()) != 0 {
 		t.Errorf("before: %v", routes.Overlaps())
 	}
-	foreign := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(netip.MustParsePrefix("10.199.100.0/24")), Scope: netlink.SCOPE_LINK}
+	elsewhere := networktest.IPNet(netip.MustParsePrefix("10.199.100.0/24"))
+	foreign := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: elsewhere, Scope: netlink.SCOPE_LINK}
 	if err := netlink.RouteAdd(foreign); err != nil {
 		t.Fatal(err)
 	}

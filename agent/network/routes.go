@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/nodeway"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 )
@@ -330,5 +331,5 @@ func sameRoute(present netlink.Route, wanted *netlink.Route) bool {
 }
 
 func plainRoute(prefix netip.Prefix, via netip.Addr) *netlink.Route {
-	return &netlink.Route{Dst: ipNet(prefix), Gw: via.AsSlice(), Protocol: routeProtocol}
+	return &netlink.Route{Dst: link.IPNet(prefix), Gw: via.AsSlice(), Protocol: routeProtocol}
 }

@@ -1,7 +1,6 @@
 package network
 
 import (
-	"net"
 	"net/netip"
 	"slices"
 
@@ -30,7 +29,7 @@ func (t routingTable) installed() map[netip.Prefix]netlink.Route {
 	present := map[netip.Prefix]netlink.Route{}
 	for _, route := range t {
 		if route.Dst != nil && route.Protocol == routeProtocol {
-			present[prefixOf(route.Dst)] = route
+			present[link.PrefixOf(route.Dst).Masked()] = route
 		}
 	}
 	return present
@@ -54,16 +53,9 @@ func (t routingTable) foreign(bridge string) (all []foreignRoute, err error) {
 		}
 		// A route of IPv6 to machines on the link has no scope, and no gateway.
 		direct := route.Scope == netlink.SCOPE_LINK || route.Family == unix.AF_INET6 && route.Gw == nil
-		if to := prefixOf(route.Dst); to.Bits() > 0 && !(to.Addr().Is6() && to.Addr().IsLinkLocalUnicast()) {
+		if to := link.PrefixOf(route.Dst).Masked(); to.Bits() > 0 && !(to.Addr().Is6() && to.Addr().IsLinkLocalUnicast()) {
 			all = append(all, foreignRoute{to, device, direct})
 		}
 	}
 	return all, nil
-}
-
-// prefixOf is a range as this package has it.
-func prefixOf(network *net.IPNet) netip.Prefix {
-	address, _ := netip.AddrFromSlice(network.IP)
-	bits, _ := network.Mask.Size()
-	return netip.PrefixFrom(address.Unmap(), bits).Masked()
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
 // inSecond is the address with the same number in the second range as the first one has in its own: who has one alone has the other
@@ -71,7 +73,7 @@ func addSecondGateway(bridge netlink.Link, pool *addresses) error {
 		return nil
 	}
 	gateway := netip.PrefixFrom(pool.inSecond(pool.gateway()), pool.second.Bits())
-	if err := netlink.AddrReplace(bridge, &netlink.Addr{IPNet: ipNet(gateway), Flags: unix.IFA_F_NODAD}); err != nil {
+	if err := netlink.AddrReplace(bridge, &netlink.Addr{IPNet: link.IPNet(gateway), Flags: unix.IFA_F_NODAD}); err != nil {
 		return fmt.Errorf("address %s: %w", gateway, err)
 	}
 	return forwardSecond()
@@ -105,19 +107,19 @@ func connectSecond(pod *netlink.Handle, bridge netlink.Link, endpoint Endpoint, 
 	if !endpoint.Second.IsValid() {
 		return nil
 	}
-	link, err := pod.LinkByName(PodInterface)
+	eth0, err := pod.LinkByName(PodInterface)
 	if err != nil {
 		return fmt.Errorf("%s: %w", PodInterface, err)
 	}
 	gateway := pool.inSecond(pool.gateway())
-	address := &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(endpoint.Second, 128)), Flags: unix.IFA_F_NODAD}
-	if err := errors.Join(pod.AddrAdd(link, address), takeAtOnce(pod, link, endpoint.Second)); err != nil {
+	address := &netlink.Addr{IPNet: link.HostNet(endpoint.Second), Flags: unix.IFA_F_NODAD}
+	if err := errors.Join(pod.AddrAdd(eth0, address), takeAtOnce(pod, eth0, endpoint.Second)); err != nil {
 		return fmt.Errorf("address %s: %w", endpoint.Second, err)
 	}
-	if err := pod.NeighSet(neighbour(link, gateway, bridge.Attrs().HardwareAddr)); err != nil {
+	if err := pod.NeighSet(neighbour(eth0, gateway, bridge.Attrs().HardwareAddr)); err != nil {
 		return fmt.Errorf("neighbour %s: %w", gateway, err)
 	}
-	route := netlink.Route{LinkIndex: link.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
+	route := netlink.Route{LinkIndex: eth0.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
 	if err := pod.RouteAdd(&route); err != nil {
 		return fmt.Errorf("default route by %s: %w", gateway, err)
 	}
@@ -129,9 +131,9 @@ func connectSecond(pod *netlink.Handle, bridge netlink.Link, endpoint Endpoint, 
 
 // takeAtOnce makes the kernel take packets to an address that it was just given. It makes such a route itself, some time later: until
 // then packets to it are lost.
-func takeAtOnce(pod *netlink.Handle, link netlink.Link, address netip.Addr) error {
+func takeAtOnce(pod *netlink.Handle, eth0 netlink.Link, address netip.Addr) error {
 	return pod.RouteAdd(&netlink.Route{
-		LinkIndex: link.Attrs().Index, Dst: ipNet(netip.PrefixFrom(address, address.BitLen())), Table: unix.RT_TABLE_LOCAL,
+		LinkIndex: eth0.Attrs().Index, Dst: link.HostNet(address), Table: unix.RT_TABLE_LOCAL,
 		Type: unix.RTN_LOCAL, Scope: netlink.SCOPE_HOST,
 	})
 }

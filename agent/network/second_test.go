@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 )
 
 const secondGatewayOfTest = "fd99:0:0:7::1"
@@ -106,7 +108,7 @@ func claim(address string) error {
 		return err
 	}
 	prefix := netip.PrefixFrom(netip.MustParseAddr(address), 128)
-	return netlink.AddrAdd(link, &netlink.Addr{IPNet: ipNet(prefix), Flags: unix.IFA_F_NODAD})
+	return netlink.AddrAdd(link, &netlink.Addr{IPNet: networktest.IPNet(prefix), Flags: unix.IFA_F_NODAD})
 }
 
 func TestSecondAddressesOfServices(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/network/vxlanends"
 )
@@ -21,7 +22,7 @@ func addOwnLink6(t *testing.T) {
 	t.Helper()
 	needIPv6(t)
 	link := addOwnLink(t)
-	address := &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("fd98::1/64")), Flags: unix.IFA_F_NODAD}
+	address := &netlink.Addr{IPNet: networktest.IPNet(netip.MustParsePrefix("fd98::1/64")), Flags: unix.IFA_F_NODAD}
 	if err := netlink.AddrAdd(link, address); err != nil {
 		t.Fatal(err)
 	}

@@ -108,7 +108,7 @@ func (n *Network) servicesRouted(bridge netlink.Link, pool *addresses) (bool, er
 			return false, err
 		}
 		if !slices.ContainsFunc(table, func(r netlink.Route) bool {
-			return r.Dst != nil && r.LinkIndex == bridge.Attrs().Index && prefixOf(r.Dst) == services.Masked()
+			return r.Dst != nil && r.LinkIndex == bridge.Attrs().Index && link.PrefixOf(r.Dst).Masked() == services.Masked()
 		}) {
 			return false, nil
 		}

@@ -125,25 +125,25 @@ func (r *Routes) addTunnel(mtu int) (netlink.Link, error) {
 	wanted := &netlink.Vxlan{
 		LinkAttrs: attributes, VxlanId: plan.VXLANID, Port: plan.VXLANPort, SrcAddr: r.own.IP.AsSlice(), Learning: false,
 	}
-	link, err := netlink.LinkByName(VXLANDevice)
-	if err == nil && !sameTunnel(link, wanted) {
-		if err = netlink.LinkDel(link); err == nil {
+	device, err := netlink.LinkByName(VXLANDevice)
+	if err == nil && !sameTunnel(device, wanted) {
+		if err = netlink.LinkDel(device); err == nil {
 			err = netlink.LinkNotFoundError{}
 		}
 	}
 	if errors.As(err, new(netlink.LinkNotFoundError)) {
 		if err = netlink.LinkAdd(wanted); err == nil {
-			link, err = netlink.LinkByName(VXLANDevice)
+			device, err = netlink.LinkByName(VXLANDevice)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if link.Attrs().MTU != mtu {
-		err = netlink.LinkSetMTU(link, mtu)
+	if device.Attrs().MTU != mtu {
+		err = netlink.LinkSetMTU(device, mtu)
 	}
-	return link, errors.Join(err, ignoreRouters(VXLANDevice),
-		netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(address, address.BitLen()))}))
+	return device, errors.Join(err, ignoreRouters(VXLANDevice),
+		netlink.AddrReplace(device, &netlink.Addr{IPNet: link.HostNet(address)}))
 }
 
 func sameTunnel(link netlink.Link, wanted *netlink.Vxlan) bool {

@@ -43,7 +43,7 @@ func (b Bridge) Mend(bridge netlink.Link) error {
 func (b Bridge) forgetAddresses(bridge netlink.Link) error {
 	present, err := link.Addresses(bridge, netlink.FAMILY_ALL)
 	for _, a := range present {
-		if a.Scope != unix.RT_SCOPE_LINK && !slices.Contains(b.Addresses, prefixOf(a.IPNet)) {
+		if a.Scope != unix.RT_SCOPE_LINK && !slices.Contains(b.Addresses, link.PrefixOf(a.IPNet)) {
 			err = errors.Join(err, netlink.AddrDel(bridge, &a))
 		}
 	}
@@ -55,7 +55,7 @@ func (b Bridge) forgetRoutes(bridge netlink.Link) error {
 	present, err := link.Routes(netlink.FAMILY_ALL, unix.RT_TABLE_MAIN)
 	for _, route := range present {
 		ours := route.LinkIndex == bridge.Attrs().Index && route.Protocol != unix.RTPROT_KERNEL && route.Dst != nil && route.Gw == nil
-		if ours && !slices.Contains(b.Routes, prefixOf(route.Dst)) {
+		if ours && !slices.Contains(b.Routes, link.PrefixOf(route.Dst)) {
 			err = errors.Join(err, ignoreGone(netlink.RouteDel(&route)))
 		}
 	}
@@ -79,10 +79,4 @@ func ignoreGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-func prefixOf(network *net.IPNet) netip.Prefix {
-	address, _ := netip.AddrFromSlice(network.IP)
-	bits, _ := network.Mask.Size()
-	return netip.PrefixFrom(address.Unmap(), bits)
 }

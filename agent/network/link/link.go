@@ -2,6 +2,7 @@ package link
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 
@@ -38,4 +39,21 @@ func IsGone(err error) bool {
 func AddressOf(a netlink.Addr) netip.Addr {
 	address, _ := netip.AddrFromSlice(a.IP)
 	return address.Unmap()
+}
+
+// PrefixOf is a range as netip has it. An address of the range stays as it is: whoever wants none asks for Masked.
+func PrefixOf(network *net.IPNet) netip.Prefix {
+	address, _ := netip.AddrFromSlice(network.IP)
+	bits, _ := network.Mask.Size()
+	return netip.PrefixFrom(address.Unmap(), bits)
+}
+
+// IPNet is a range as netlink has it.
+func IPNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+// HostNet is the range of one address, as netlink has it.
+func HostNet(address netip.Addr) *net.IPNet {
+	return IPNet(netip.PrefixFrom(address, address.BitLen()))
 }

@@ -3,7 +3,6 @@ package nodeway
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/ipfamily"
 	"github.com/setpoint-io/setpoint/agent/network/link"
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
 const (
@@ -65,27 +65,22 @@ func routesOf(ways []Way) map[netip.Addr]*netlink.Route {
 			continue
 		}
 		route := *w.Route
-		route.Dst, route.Table, route.Protocol = hostNet(w.Node), Table, routeProtocol
+		route.Dst, route.Table, route.Protocol = link.HostNet(w.Node), Table, routeProtocol
 		routes[w.Node] = &route
 	}
 	return routes
 }
 
-func hostNet(address netip.Addr) *net.IPNet {
-	return &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(address.BitLen(), address.BitLen())}
-}
-
-// present are the routes that the table has.
+// present are the routes that the table has; none on a machine that has no such tables.
 func present() (map[netip.Addr]netlink.Route, error) {
 	list, err := link.Routes(netlink.FAMILY_ALL, Table)
-	if err != nil && !link.IsGone(err) {
-		return nil, fmt.Errorf("routing table %d: %w", Table, err)
+	if err = nft.IgnoreMissing(fmt.Sprintf("routing table %d", Table), err); err != nil && !link.IsGone(err) {
+		return nil, err
 	}
 	routes := map[netip.Addr]netlink.Route{}
 	for _, route := range list {
 		if route.Dst != nil {
-			address, _ := netip.AddrFromSlice(route.Dst.IP)
-			routes[address.Unmap()] = route
+			routes[link.PrefixOf(route.Dst).Addr()] = route
 		}
 	}
 	return routes, nil
@@ -122,19 +117,17 @@ func removeRoutes(wanted map[netip.Addr]*netlink.Route) error {
 	return err
 }
 
-// rules are those that lead to the table, by the ranges from which.
+// rules are those that lead to the table, by the ranges from which; none on a machine that has no rules of routing.
 func rules() (map[netip.Prefix]netlink.Rule, error) {
 	list, err := link.Rules(netlink.FAMILY_ALL, Table)
-	if err != nil {
-		return nil, fmt.Errorf("rules of routing: %w", err)
+	if err = nft.IgnoreMissing("rules of routing", err); err != nil {
+		return nil, err
 	}
 	found := map[netip.Prefix]netlink.Rule{}
 	for _, rule := range list {
 		var from netip.Prefix // invalid: from everywhere, which is none of ours
 		if rule.Src != nil {
-			address, _ := netip.AddrFromSlice(rule.Src.IP)
-			bits, _ := rule.Src.Mask.Size()
-			from = netip.PrefixFrom(address.Unmap(), bits)
+			from = link.PrefixOf(rule.Src)
 		}
 		found[from] = rule
 	}
@@ -152,7 +145,7 @@ func addRules(pods []netip.Prefix) error {
 		}
 		rule := netlink.NewRule()
 		rule.Table, rule.Priority, rule.Family = Table, rulePriority, familyNumber(from)
-		rule.Src = &net.IPNet{IP: from.Addr().AsSlice(), Mask: net.CIDRMask(from.Bits(), from.Addr().BitLen())}
+		rule.Src = link.IPNet(from)
 		if failed := netlink.RuleAdd(rule); failed != nil {
 			err = errors.Join(err, fmt.Errorf("rule of routing for pods of %s: %w", from, failed))
 		}

@@ -3,7 +3,6 @@ package ownaddress
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
@@ -35,10 +34,8 @@ func (Holder) Hold(address netip.Addr) error {
 		errs = append(errs, netlink.AddrDel(loopback, &a))
 	}
 	if address.IsValid() && !held {
-		errs = append(errs, netlink.AddrAdd(loopback, &netlink.Addr{
-			IPNet: &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(address.BitLen(), address.BitLen())},
-			Label: ownLabel, Scope: int(netlink.SCOPE_HOST),
-		}))
+		own := &netlink.Addr{IPNet: link.HostNet(address), Label: ownLabel, Scope: int(netlink.SCOPE_HOST)}
+		errs = append(errs, netlink.AddrAdd(loopback, own))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("own address %s: %w", address, err)

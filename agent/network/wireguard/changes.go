@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"github.com/setpoint-io/setpoint/agent/network/link"
 )
 
 // Config is what a device should be.
@@ -69,7 +71,7 @@ func (p Peer) config() wgtypes.PeerConfig {
 
 func (p Peer) allowed() (all []net.IPNet) {
 	for _, prefix := range p.Ranges {
-		all = append(all, *ipNet(prefix))
+		all = append(all, *link.IPNet(prefix))
 	}
 	return all
 }
@@ -90,7 +92,3 @@ func texts(networks []net.IPNet) (all []string) {
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
-}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 )
 
 func key(b byte) (k wgtypes.Key) {
@@ -36,7 +38,7 @@ func TestChanges(t *testing.T) {
 	moved.Endpoint, ranged.Ranges = netip.MustParseAddrPort("192.0.2.9:51820"), []netip.Prefix{netip.MustParsePrefix("10.42.9.0/24")}
 	mapped, two4 := told(one), told(one)
 	mapped.Endpoint = net.UDPAddrFromAddrPort(netip.MustParseAddrPort("[::ffff:192.0.2.1]:51820"))
-	two4.AllowedIPs = append(two4.AllowedIPs, *ipNet(netip.MustParsePrefix("10.42.3.0/24")))
+	two4.AllowedIPs = append(two4.AllowedIPs, *networktest.IPNet(netip.MustParsePrefix("10.42.3.0/24")))
 	silent := told(one)
 	silent.Endpoint = nil
 	for name, c := range map[string]struct {

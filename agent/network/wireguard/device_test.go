@@ -19,6 +19,8 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"github.com/setpoint-io/setpoint/agent/network/networktest"
 )
 
 const (
@@ -163,7 +165,7 @@ func up(name string, address netip.Prefix) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(address)}), netlink.LinkSetUp(link))
+	return errors.Join(netlink.AddrReplace(link, &netlink.Addr{IPNet: networktest.IPNet(address)}), netlink.LinkSetUp(link))
 }
 
 // join makes the host's device with one peer.
@@ -189,7 +191,7 @@ func (h *host) tryJoin(peer *host) error {
 		if err != nil {
 			return err
 		}
-		return netlink.RouteReplace(&netlink.Route{Dst: ipNet(peer.pods), LinkIndex: d.Link.Attrs().Index, Scope: netlink.SCOPE_LINK})
+		return netlink.RouteReplace(&netlink.Route{Dst: networktest.IPNet(peer.pods), LinkIndex: d.Link.Attrs().Index, Scope: netlink.SCOPE_LINK})
 	})
 }
 
