@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
 
@@ -96,12 +95,8 @@ func (t *Table) replace(family ipfamily.Family, pods []netip.Prefix, open []Port
 
 // Exists implements Network.
 func (t *Table) Exists() (bool, error) {
-	conn, err := nft.Open()
-	if err != nil {
-		return false, err
-	}
 	for _, family := range present() {
-		if found, err := t.isFound(conn, family); err != nil || !found {
+		if found, err := t.isFound(family); err != nil || !found {
 			return false, err
 		}
 	}
@@ -122,8 +117,8 @@ func (t *Table) Intact() (bool, error) {
 	return t.has != nil, nil
 }
 
-func (t *Table) isFound(conn *nft.Conn, family ipfamily.Family) (bool, error) {
-	rules, err := conn.CountRules(&nftables.Table{Family: family.Tables, Name: t.name()})
+func (t *Table) isFound(family ipfamily.Family) (bool, error) {
+	rules, err := nft.CountRules(&nftables.Table{Family: family.Tables, Name: t.name()})
 	return rules[inputChain] > 0 && rules[fromPodChain] > 0, err
 }
 
@@ -134,22 +129,9 @@ func (t *Table) Clear() error {
 	t.has = nil
 	var errs []error
 	for family := range families {
-		errs = append(errs, t.drop(family))
+		errs = append(errs, nft.DropTable(family.Tables, t.name()))
 	}
 	return errors.Join(errs...)
-}
-
-// drop removes the table of one family, if it is there.
-func (t *Table) drop(family ipfamily.Family) error {
-	conn, err := nft.Open()
-	if err != nil {
-		return nil //nolint:nilerr // a machine without nftables has no table of ours
-	}
-	conn.DelTable(&nftables.Table{Family: family.Tables, Name: t.name()})
-	if err := conn.Flush(); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("nftables table %s: %w", t.name(), err)
-	}
-	return nil
 }
 
 func (t *Table) name() string { return network.HostTable(t.bridge) }

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/ipfamily"
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/networktest"
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 	"github.com/setpoint-io/setpoint/agent/network/wireguard"
 )
 
@@ -179,7 +180,7 @@ func TestAddressesOfTheLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	here.expect("a pod of a cluster of IPv4", true)
-	if err := table.drop(ipfamily.V6); err != nil {
+	if err := nft.DropTable(ipfamily.V6.Tables, table.name()); err != nil {
 		t.Fatal(err)
 	}
 	exists, err := NewTable(bridge).Exists()

@@ -67,17 +67,7 @@ func (n *Network) forgetSecondRange(pool *addresses) error {
 	if pool.second.IsValid() {
 		return nil
 	}
-	return errors.Join(inet6.dropTable(n.table()), inet6.dropTable(n.portsTable()))
-}
-
-// dropTable removes a table, if it is there.
-func (f family) dropTable(name string) error {
-	conn, err := nft.Open()
-	if err != nil {
-		return nil //nolint:nilerr // a machine without nftables has no table of ours
-	}
-	conn.DelTable(f.ruleset(conn, name).table)
-	return nft.IgnoreMissing("nftables table "+name, conn.Flush())
+	return errors.Join(nft.DropTable(inet6.Tables, n.table()), nft.DropTable(inet6.Tables, n.portsTable()))
 }
 
 // Has reports whether a pod's addresses are of the node's ranges. A pod that has others, of an earlier life of the node, is reached by

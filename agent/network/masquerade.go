@@ -32,5 +32,5 @@ func (n *Network) masquerade(f family, pods, cluster netip.Prefix) error {
 }
 
 func (n *Network) removeTables() error {
-	return errors.Join(inet.dropTable(n.table()), inet6.dropTable(n.table()))
+	return errors.Join(nft.DropTable(inet.Tables, n.table()), nft.DropTable(inet6.Tables, n.table()))
 }

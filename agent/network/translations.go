@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/netip"
 	"sync/atomic"
+
+	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
 // TranslationConfig of a Translation. The zero value is usable.
@@ -49,7 +51,7 @@ func (t *Translation) SetPods(pods, pods6 netip.Prefix) {
 func (t *Translation) Replace(services []Service) error {
 	err := t.inet.replace(servicesOf(inet, services))
 	if !t.dual.Load() { // an earlier life of the node may have had both
-		return errors.Join(err, inet6.dropTable(translationTable))
+		return errors.Join(err, nft.DropTable(inet6.Tables, translationTable))
 	}
 	return errors.Join(err, t.inet6.replace(servicesOf(inet6, services)))
 }

@@ -2,10 +2,8 @@ package network
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -68,14 +66,4 @@ func toTunnel() []expr.Any {
 		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: binaryutil.BigEndian.PutUint16(plan.VXLANPort)})
 }
 
-func unguardTunnel(bridge string) error {
-	conn, err := nft.Open()
-	if err != nil {
-		return nil // a machine without nftables has no table of ours
-	}
-	conn.DelTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: tunnelTable(bridge)})
-	if err := conn.Flush(); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("nftables table %s: %w", tunnelTable(bridge), err)
-	}
-	return nil
-}
+func unguardTunnel(bridge string) error { return nft.DropTable(inet.Tables, tunnelTable(bridge)) }

@@ -49,7 +49,7 @@ func (g *Guard) Adopt(pod Pod) {
 }
 
 // Set makes the table, with all pods, in place of whatever is there. to is the bridge's hardware address. After an error what was there is
-// still in force.
+// still in force, or the new one is if nobody knows ([nft.ErrOutcomeUnknown]); the next call makes it again.
 func (g *Guard) Set(to net.HardwareAddr) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,15 +93,7 @@ func (g *Guard) Delete() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.made = false
-	conn, err := nft.Open()
-	if err != nil {
-		return nil //nolint:nilerr // a machine without nftables has no table of ours
-	}
-	conn.DelTable(g.table)
-	if err := conn.Flush(); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("nftables table %s: %w", g.table.Name, err)
-	}
-	return nil
+	return nft.DropTable(g.table.Family, g.table.Name)
 }
 
 // make replaces the table. mu is held.

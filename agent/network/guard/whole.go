@@ -20,16 +20,12 @@ func (g *Guard) Whole() (bool, error) {
 	if g.to == nil {
 		return true, nil
 	}
+	rules, err := nft.CountRules(g.table) // none if there is no such table
+	if err != nil || !maps.Equal(rules, ruleCounts) {
+		return false, err
+	}
 	conn, err := nft.Open()
 	if err != nil {
-		return false, err
-	}
-	tables, err := conn.ListTablesOfFamily(g.table.Family)
-	if err != nil || !slices.ContainsFunc(tables, func(t *nftables.Table) bool { return t.Name == g.table.Name }) {
-		return false, err
-	}
-	rules, err := conn.CountRules(g.table)
-	if err != nil || !maps.Equal(rules, ruleCounts) {
 		return false, err
 	}
 	r := &ruleset{conn: conn, table: g.table}

@@ -72,11 +72,11 @@ var errNoGeneration = errors.New("nftables tells no generation")
 
 // Handle is the number of a table; each that is made has another one. 0: there is no such table.
 func Handle(table *nftables.Table) (uint64, error) {
-	name, err := netlink.MarshalAttributes([]netlink.Attribute{{Type: unix.NFTA_TABLE_NAME, Data: []byte(table.Name + "\x00")}})
+	data, err := about(table)
 	if err != nil {
 		return 0, err
 	}
-	attributes, err := ask(unix.NFT_MSG_GETTABLE, append([]byte{byte(table.Family), unix.NFNETLINK_V0, 0, 0}, name...))
+	attributes, err := ask(unix.NFT_MSG_GETTABLE, data)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
@@ -91,24 +91,47 @@ func Handle(table *nftables.Table) (uint64, error) {
 	return 0, attributes.Err()
 }
 
+// about is what a question about a table says: the attribute with the table's name is the first one of tables and of rules.
+func about(table *nftables.Table) ([]byte, error) {
+	name, err := netlink.MarshalAttributes([]netlink.Attribute{{Type: unix.NFTA_TABLE_NAME, Data: append([]byte(table.Name), 0)}})
+	return append([]byte{byte(table.Family), unix.NFNETLINK_V0, 0, 0}, name...), err
+}
+
 // ask sends one question and returns the attributes of the answer.
 func ask(message uint16, data []byte) (*netlink.AttributeDecoder, error) {
+	replies, err := execute(message, 0, data)
+	if err != nil {
+		return nil, err
+	}
+	if len(replies) == 0 {
+		return nil, errNoAnswer
+	}
+	return attributesOf(replies[0])
+}
+
+// execute sends one question and returns all answers. The connection is the question's own.
+func execute(message uint16, flags netlink.HeaderFlags, data []byte) ([]netlink.Message, error) {
 	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}
 	defer conn.Close()
 	replies, err := conn.Execute(netlink.Message{
-		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | message), Flags: netlink.Request},
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | message), Flags: netlink.Request | flags},
 		Data:   data,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}
-	if len(replies) == 0 || len(replies[0].Data) < familyHeaderBytes {
+	return replies, nil
+}
+
+// attributesOf are those of one answer. Numbers of nftables are in network order.
+func attributesOf(reply netlink.Message) (*netlink.AttributeDecoder, error) {
+	if len(reply.Data) < familyHeaderBytes {
 		return nil, errNoAnswer
 	}
-	attributes, err := netlink.NewAttributeDecoder(replies[0].Data[familyHeaderBytes:])
+	attributes, err := netlink.NewAttributeDecoder(reply.Data[familyHeaderBytes:])
 	if err != nil {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}

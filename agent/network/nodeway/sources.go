@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 
 	"github.com/google/nftables"
@@ -53,12 +52,12 @@ func (s *sources) set(pods []netip.Prefix, ways []Way) error {
 		}
 	}
 	slices.SortFunc(next.nodes, netip.Addr.Compare)
+	if len(next.pods) == 0 || len(next.nodes) == 0 {
+		return s.drop()
+	}
 	handle, err := nft.Handle(s.table())
 	if err != nil {
 		return s.failed(err)
-	}
-	if len(next.pods) == 0 || len(next.nodes) == 0 {
-		return s.drop(handle)
 	}
 	if handle != 0 && handle == s.handle && slices.Equal(next.pods, s.content.pods) && slices.Equal(next.nodes, s.content.nodes) {
 		return nil
@@ -68,21 +67,10 @@ func (s *sources) set(pods []netip.Prefix, ways []Way) error {
 
 func (s *sources) failed(err error) error { return fmt.Errorf("nftables table %s: %w", s.name, err) }
 
-// drop removes the table.
-func (s *sources) drop(handle uint64) error {
+// drop removes the table, if it is there: a machine without nftables needs none.
+func (s *sources) drop() error {
 	s.handle = 0
-	if handle == 0 {
-		return nil
-	}
-	conn, err := nft.Open()
-	if err != nil {
-		return err
-	}
-	conn.DelTable(s.table())
-	if err := conn.Flush(); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return s.failed(err)
-	}
-	return nil
+	return nft.DropTable(s.family.Tables, s.name)
 }
 
 func (s *sources) replace(next content) error {

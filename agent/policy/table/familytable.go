@@ -1,6 +1,7 @@
 package table
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -90,15 +91,12 @@ func (t *familyTable) clear() error {
 	return t.remove(numbers)
 }
 
-func (t *familyTable) remove(numbers []int) error {
-	conn, err := nft.Open()
-	if err != nil {
-		return err
-	}
+// remove removes these tables. That somebody else removes one of them meanwhile is no error.
+func (t *familyTable) remove(numbers []int) (err error) {
 	for _, number := range numbers {
-		conn.DelTable(&nftables.Table{Family: t.family.Tables, Name: t.prefix + strconv.Itoa(number)})
+		err = errors.Join(err, nft.DropTable(t.family.Tables, t.prefix+strconv.Itoa(number)))
 	}
-	return conn.Flush()
+	return err
 }
 
 func (t *familyTable) name() string { return t.prefix + strconv.Itoa(t.number) }
@@ -139,11 +137,7 @@ func (t *familyTable) exists() bool {
 func (t *familyTable) intact() (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	conn, err := nft.Open()
-	if err != nil {
-		return false, fmt.Errorf("nftables: %w", err)
-	}
-	rules, err := conn.CountRules(&nftables.Table{Family: t.family.Tables, Name: t.name()})
+	rules, err := nft.CountRules(&nftables.Table{Family: t.family.Tables, Name: t.name()})
 	if err != nil {
 		return false, err
 	}

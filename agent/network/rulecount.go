@@ -8,11 +8,7 @@ import (
 
 // countRules is how many rules a table has; none if it is not there.
 func countRules(f family, table string) (sum int, err error) {
-	conn, err := nft.Open()
-	if err != nil {
-		return 0, err
-	}
-	counts, err := conn.CountRules(&nftables.Table{Family: f.Tables, Name: table})
+	counts, err := nft.CountRules(&nftables.Table{Family: f.Tables, Name: table})
 	for _, count := range counts {
 		sum += count
 	}
