@@ -2,12 +2,13 @@
 // and encrypted ways to the pods of other nodes, host ports, masquerading for traffic that
 // leaves the cluster, and the translation of Services' addresses.
 //
-// It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number, the devices of VXLAN and
-// WireGuard, three nftables tables of each family, one that judges the tunnel's packets, and two rules in iptables' FORWARD
-// chain where there is one (Docker makes that drop what it does not know). The embedded runtime calls [Network]; the agent's wiring
-// calls [Routes] with the other nodes' addresses, which names routes of the machine that overlap the cluster's ranges, and
-// [Translation] with the Services; agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no
-// iptables.
+// It owns the bridge, the pods' host interfaces, the routes it marks with its own protocol number, the devices of VXLAN and WireGuard, and
+// the nftables tables of masquerading, host ports and Services, each of both families, and of the tunnel's packets, of IPv4. Packages below
+// it own the rest: the table of what pods may send (guard), the tables, rules and routes of pods that ask nodes (nodeway), two rules of
+// each family in iptables' FORWARD chain where there is one (iptables: Docker makes that drop what it does not know), the limits of pods
+// (bandwidth), and the address at which the machine serves names (ownaddress). The embedded runtime calls [Network]; the agent's wiring
+// calls [Routes] with the other nodes' addresses, which names routes of the machine that overlap the cluster's ranges, and [Translation]
+// with the Services; agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no iptables.
 //
 // Where the node has a second range, of IPv6, each pod has an address of it, with the same number as its first one. A table of
 // nftables is made for a family; those of IPv6 stand beside those of IPv4.
