@@ -14,7 +14,7 @@ import (
 
 // TestPortsThatOthersHave are told once, and for as long as that is so.
 func TestPortsThatOthersHave(t *testing.T) {
-	a := &agent{Config: Config{Ingress: router.Ports{HTTP: 80, HTTPS: 443}, DNS: ownaddress.Holder{}}}
+	a := &agent{Config: Config{Ingress: router.Ports{HTTP: 80, HTTPS: 443}, DNS: new(ownaddress.Holder)}}
 	taken := errors.New("address already in use")
 	for i, step := range []struct {
 		port int
@@ -38,10 +38,10 @@ func TestPortsThatOthersHave(t *testing.T) {
 			t.Errorf("step %d: %s", i, all[0].Message)
 		}
 	}
-	const socket = "udp 10.96.0.10:53"
+	const socket = "udp 10.96.0.10:9053"
 	a.namePorts.note(socket, namesProblem(socket, taken))
 	names := a.portConditions()[1]
-	if names.Type != DNSProblem || names.Status != corev1.ConditionTrue || !strings.Contains(names.Message, "sport = :53") {
+	if names.Type != DNSProblem || names.Status != corev1.ConditionTrue || !strings.Contains(names.Message, "sport = :9053") {
 		t.Errorf("names: %+v", names)
 	}
 	if all := (&agent{}).portConditions(); len(all) != 0 {

@@ -28,7 +28,7 @@ const (
 	retryInterval = 5 * time.Second
 )
 
-// Network gives this machine the address of the Service.
+// Network gives this machine the address of the Service, and leads what is sent to its Port to Ports.DNS.
 type Network interface {
 	// Hold makes it the machine's, and no other of ours; the zero Addr: none. Doing it again is no error.
 	Hold(netip.Addr) error
@@ -53,7 +53,7 @@ type Config struct {
 	Ports Ports
 	// Settled is told, once, that questions are answered from now on, or that others answer them.
 	Settled func()
-	// Listening is told whether a socket is open, by its name ("udp 10.96.0.10:53"), at first and when that changes; err says why it is
+	// Listening is told whether a socket is open, by its name ("udp 10.96.0.10:9053"), at first and when that changes; err says why it is
 	// not. Any goroutine calls it. Nil: nobody is told.
 	Listening func(socket string, err error)
 	// Problem is told what in the ConfigMap is not honoured.
@@ -64,8 +64,11 @@ type Config struct {
 // Ports are where is listened; the zero value: DefaultPorts.
 type Ports struct{ DNS, Metrics uint16 }
 
-// DefaultPorts are CoreDNS's.
-var DefaultPorts = Ports{DNS: 53, Metrics: 9153}
+// Port is where clients ask: what they send there is led to Ports.DNS, so that DNS servers of the machine may have it.
+const Port = 53
+
+// DefaultPorts: the metrics are where CoreDNS has them.
+var DefaultPorts = Ports{DNS: 9053, Metrics: 9153}
 
 // server is one running Watch.
 type server struct {

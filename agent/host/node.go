@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/registries"
 	"github.com/setpoint-io/setpoint/agent/cri/remote"
+	"github.com/setpoint-io/setpoint/agent/dns"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network"
@@ -117,12 +118,14 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	children.Go(func() { routes.Run(ctx) })
 	children.Go(func() { c.traffic.Run(ctx) })
 	keeper := upkeep.New(upkeep.Config{Changes: upkeep.Notifications(c.Logger), Logger: c.Logger})
+	names := ownaddress.New(dns.Port, dns.DefaultPorts.DNS)
+	keeper.Hold(names.Thing())
 	config := agent.Config{
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: secondIP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
 		EndPodsOnStop: c.EndPodsOnStop, GossipPort: c.GossipPort,
 		Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
-		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: ownaddress.Holder{},
+		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: names,
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) {
 			return c.podNetwork(ctx, runtime, translation, routes)
 		},

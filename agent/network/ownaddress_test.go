@@ -4,6 +4,9 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"time"
+
+	"github.com/google/nftables"
 
 	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 )
@@ -12,7 +15,7 @@ import (
 func TestPodsReachAnAddressOfTheMachine(t *testing.T) {
 	n := newNetwork(t)
 	pod := startPod(t, n, "one")
-	var own ownaddress.Holder
+	own := ownaddress.New(53, 53)
 	first, second := netip.MustParseAddr("10.197.0.9"), netip.MustParseAddr("10.197.0.10")
 	for _, address := range []netip.Addr{first, second, second} {
 		if err := own.Hold(address); err != nil {
@@ -40,6 +43,121 @@ func TestPodsReachAnAddressOfTheMachine(t *testing.T) {
 	if _, err := net.Listen("tcp", "10.197.0.10:81"); err == nil {
 		t.Error("the machine still has the address")
 	}
+}
+
+// TestAPortThatOthersHave: a DNS server of the machine has port 53 of all addresses, and what is sent to that port of ours arrives at
+// another port all the same, also after somebody has flushed the table or taken the address away.
+func TestAPortThatOthersHave(t *testing.T) {
+	n := newNetwork(t)
+	pod := startPod(t, n, "one")
+	others, err := net.Listen("tcp", "0.0.0.0:53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer others.Close()
+	go answerWithPeer(others)
+	own, address := ownaddress.New(53, 9053), netip.MustParseAddr("10.197.0.10")
+	thing := own.Thing()
+	if whole, err := thing.Whole(); !whole || err != nil {
+		t.Errorf("nothing is wanted: %v %v", whole, err)
+	}
+	if err := own.Hold(address); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := own.Hold(netip.Addr{}); err != nil {
+			t.Error(err)
+		}
+	})
+	listenNamed(t, "10.197.0.10:9053")
+	reached := func(when string) {
+		t.Helper()
+		if whole, err := thing.Whole(); !whole || err != nil {
+			t.Errorf("%s: not whole: %v", when, err)
+		}
+		for who, got := range map[string]string{
+			"a pod": pod.say("10.197.0.10:53"), "the machine": ask("10.197.0.10:53"), "the machine over UDP": askUDP(t, "10.197.0.10:53"),
+		} {
+			if got != "ours" {
+				t.Errorf("%s: %s reaches %q", when, who, got)
+			}
+		}
+	}
+	reached("at first")
+	if got := ask("127.0.0.1:53"); got != "127.0.0.1" {
+		t.Errorf("the others' server says %q", got)
+	}
+	for what, change := range map[string]func() error{
+		"no table": func() error {
+			conn := new(nftables.Conn)
+			conn.DelTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: ownaddress.TableName})
+			return conn.Flush()
+		},
+		"no address": func() error { return ownaddress.New(0, 0).Hold(netip.Addr{}) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if whole, _ := thing.Whole(); whole {
+			t.Errorf("%s: whole", what)
+		}
+		if err := thing.PutBack(t.Context()); err != nil {
+			t.Error(err)
+		}
+		reached("after " + what)
+	}
+}
+
+// listenNamed answers "ours" at the address, over TCP and UDP.
+func listenNamed(t *testing.T, address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packets, err := net.ListenPacket("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close(); packets.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte("ours"))
+			conn.Close()
+		}
+	}()
+	go func() {
+		for {
+			_, from, err := packets.ReadFrom(make([]byte, 1))
+			if err != nil {
+				return
+			}
+			_, _ = packets.WriteTo([]byte("ours"), from)
+		}
+	}()
+}
+
+func askUDP(t *testing.T, address string) string {
+	t.Helper()
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := conn.Write([]byte{0}); err != nil {
+		return err.Error()
+	}
+	answer := make([]byte, 16)
+	read, err := conn.Read(answer)
+	if err != nil {
+		return err.Error()
+	}
+	return string(answer[:read])
 }
 
 // answerWithPeer says to each client where it comes from.

@@ -53,7 +53,7 @@ func Installed(bridge string) bool {
 		}
 	}
 	routes, err := installed()
-	if err != nil || len(routes) > 0 || (ownaddress.Holder{}).Held().IsValid() {
+	if err != nil || len(routes) > 0 || new(ownaddress.Holder).Held().IsValid() {
 		return true
 	}
 	conn, err := nft.Open()
@@ -115,7 +115,7 @@ func (n *Network) ownTables(conn *nft.Conn) ([]*nftables.Table, error) {
 	}
 	own := []string{
 		n.table(), n.portsTable(), translationTable, guard.TableName(n.config.Bridge), HostTable(n.config.Bridge), tunnelTable(n.config.Bridge),
-		nodeway.TableName(n.config.Bridge),
+		nodeway.TableName(n.config.Bridge), ownaddress.TableName,
 	}
 	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
 		return !slices.Contains(own, t.Name) && !strings.HasPrefix(t.Name, PolicyTables(n.config.Bridge))
@@ -145,11 +145,11 @@ func uninstallRoutes() (removed []string, err error) {
 }
 
 func uninstallOwnAddress() ([]string, error) {
-	held := ownaddress.Holder{}.Held()
+	held := new(ownaddress.Holder).Held()
 	if !held.IsValid() {
 		return nil, nil
 	}
-	if err := (ownaddress.Holder{}).Hold(netip.Addr{}); err != nil {
+	if err := new(ownaddress.Holder).Hold(netip.Addr{}); err != nil {
 		return nil, err
 	}
 	return []string{"address " + held.String()}, nil

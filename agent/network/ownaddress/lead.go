@@ -1,0 +1,109 @@
+package ownaddress
+
+import (
+	"maps"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
+	"github.com/setpoint-io/setpoint/agent/network/nft"
+)
+
+// TableName is that of the table which leads to the port.
+const TableName = "setpoint-own-address"
+
+// hooks are where packets of pods and of other machines are led, and those of this machine.
+var hooks = map[string]*nftables.ChainHook{"prerouting": nftables.ChainHookPrerouting, "output": nftables.ChainHookOutput}
+
+// protocols are led, in a rule each.
+var protocols = []byte{unix.IPPROTO_UDP, unix.IPPROTO_TCP}
+
+// Where packets of these protocols have the port that they are sent to.
+const (
+	portOffset = 2
+	portBytes  = 2
+)
+
+func table() *nftables.Table { return &nftables.Table{Family: ipfamily.V4.Tables, Name: TableName} }
+
+// lead makes the table that the wanted address needs, or none. mu is held.
+func (h *Holder) lead() error {
+	if whole, err := h.leads(); whole && err == nil {
+		return nil
+	}
+	if !h.wanted.IsValid() || h.from == h.to {
+		h.led = h.wanted
+		return nft.IgnoreMissing(TableName, unlead())
+	}
+	conn, err := nft.Open()
+	if err != nil {
+		return err
+	}
+	conn.ReplaceTable(table())
+	for name, hook := range hooks {
+		h.addChain(conn, name, hook)
+	}
+	if err := conn.Flush(); err != nil {
+		return err
+	}
+	h.led = h.wanted
+	return nil
+}
+
+func unlead() error {
+	conn, err := nft.Open()
+	if err != nil {
+		return err
+	}
+	conn.DelTable(table())
+	return conn.Flush()
+}
+
+// leads reports whether the kernel has the table as this Holder has made it. mu is held.
+func (h *Holder) leads() (bool, error) {
+	if h.led != h.wanted {
+		return false, nil
+	}
+	conn, err := nft.Open()
+	if err != nil {
+		return false, err
+	}
+	rules, err := conn.CountRules(table())
+	if err != nil {
+		return false, err
+	}
+	want := map[string]int{}
+	if h.wanted.IsValid() && h.from != h.to {
+		for name := range hooks {
+			want[name] = len(protocols)
+		}
+	}
+	return maps.Equal(rules, want), nil
+}
+
+func (h *Holder) addChain(conn *nft.Conn, name string, hook *nftables.ChainHook) {
+	chain := conn.AddChain(&nftables.Chain{
+		Name: name, Table: table(), Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: nftables.ChainPriorityNATDest,
+	})
+	for _, protocol := range protocols {
+		conn.AddRule(&nftables.Rule{Table: table(), Chain: chain, Exprs: h.rule(protocol)})
+	}
+}
+
+// rule leads what is sent to the address at one port to its other port.
+func (h *Holder) rule(protocol byte) []expr.Any {
+	const first, second = ipfamily.FirstRegister, ipfamily.FirstRegister + 1
+	exprs := ipfamily.ProtocolIs(protocol)
+	exprs = append(exprs, ipfamily.V4.Match(ipfamily.V4.Destination, expr.CmpOpEq, netip.PrefixFrom(h.wanted, h.wanted.BitLen()))...)
+	return append(exprs,
+		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseTransportHeader, Offset: portOffset, Len: portBytes},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: first, Data: binaryutil.BigEndian.PutUint16(h.from)},
+		&expr.Immediate{Register: first, Data: h.wanted.AsSlice()},
+		&expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(h.to)},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: first, RegProtoMin: second, Specified: true},
+	)
+}
