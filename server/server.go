@@ -36,6 +36,7 @@ import (
 	names "github.com/setpoint-io/setpoint/internal/parts"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/sampled"
+	"github.com/setpoint-io/setpoint/internal/shares"
 	"github.com/setpoint-io/setpoint/internal/strangers"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
@@ -288,7 +289,7 @@ func (s *Server) serve() error {
 		Handler: s.drain.Count(clusterlife.Guard(s.api.server, s.log.Lives)), TLSConfig: config,
 		BaseContext: func(net.Listener) context.Context { return s.drain.Requests() },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return auth.WithConnection(ctx, func() { strangers.Known(c) })
+			return auth.WithConnection(ctx, func(tenant shares.Holder) { strangers.KnownAs(c, tenant) })
 		},
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
@@ -310,7 +311,7 @@ func (s *Server) serve() error {
 			return err
 		}
 	}
-	s.strangers = strangers.NewDoor(strangers.Limit())
+	s.strangers = strangers.NewSharedDoor(strangers.Limit(), strangers.TenantsLimit())
 	for _, listener := range []net.Listener{s.config.Listener, s.config.PodListener} {
 		if listener != nil {
 			s.Accept(listener)

@@ -31,7 +31,7 @@ func NewAuthenticator(servers Servers, admits func(*http.Request) bool, further 
 			if response, ok, err := next.AuthenticateRequest(request); ok || err != nil {
 				if ok && err == nil {
 					connection, _ := request.Context().Value(connectionKey{}).(*connection)
-					connection.isNamed()
+					connection.isNamed(response.User)
 				}
 				return response, ok, err
 			}

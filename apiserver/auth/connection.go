@@ -3,22 +3,20 @@ package auth
 import (
 	"context"
 	"crypto/x509"
-	"sync"
 	"sync/atomic"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // WithConnection lets the requests of one connection share what its certificate says:
 // reading the name and hashing the certificate anew costs more than most reads. It is
 // for http.Server.ConnContext; without it each request reads the certificate. named, if
-// any, is called when the client of the connection has first said who it is.
-func WithConnection(ctx context.Context, named func()) context.Context {
-	c := &connection{}
-	if named != nil {
-		c.named = sync.OnceFunc(named)
-	}
-	return context.WithValue(ctx, connectionKey{}, c)
+// any, is told whose the connection is when its client has first said who it is, and when it is another user.
+func WithConnection(ctx context.Context, named func(shares.Holder)) context.Context {
+	return context.WithValue(ctx, connectionKey{}, &connection{named: named})
 }
 
 type connectionKey struct{}
@@ -26,13 +24,19 @@ type connectionKey struct{}
 // connection remembers the user of one certificate. A nil connection remembers nobody.
 type connection struct {
 	last  atomic.Pointer[certified]
-	named func() // may be nil
+	named func(shares.Holder) // may be nil
+	user  atomic.Pointer[string]
 }
 
 // isNamed says that the client is known.
-func (c *connection) isNamed() {
-	if c != nil && c.named != nil {
-		c.named()
+func (c *connection) isNamed(u user.Info) {
+	if c == nil || c.named == nil {
+		return
+	}
+	name := u.GetName()
+	if before := c.user.Load(); before == nil || *before != name {
+		c.user.Store(&name)
+		c.named(Tenant(u))
 	}
 }
 

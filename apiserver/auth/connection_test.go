@@ -6,12 +6,14 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // TestAConnectionsCertificateIsReadOnce: the user is that of the certificate now, and an
@@ -21,8 +23,8 @@ func TestAConnectionsCertificateIsReadOnce(t *testing.T) {
 		return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), Raw: []byte(name)}
 	}
 	authenticate := auth.NewAuthenticator(nil, nil)
-	named := 0
-	connection := auth.WithConnection(t.Context(), func() { named++ })
+	var named []string
+	connection := auth.WithConnection(t.Context(), func(tenant shares.Holder) { named = append(named, tenant.Name) })
 	ask := func(c *x509.Certificate) (*authenticator.Response, error) {
 		r, err := http.NewRequestWithContext(connection, http.MethodGet, "/api", http.NoBody)
 		if err != nil {
@@ -50,7 +52,7 @@ func TestAConnectionsCertificateIsReadOnce(t *testing.T) {
 	if _, err := ask(carol); !errors.Is(err, auth.ErrCertificateExpired) {
 		t.Errorf("expired: %v", err)
 	}
-	if named != 1 {
-		t.Errorf("the client was named %d times", named)
+	if want := []string{"user carol", "user dave", "user carol"}; !slices.Equal(named, want) {
+		t.Errorf("the connection was told to be of %q, want %q", named, want)
 	}
 }

@@ -3,6 +3,9 @@
 // The owner of a port puts a Door before its listener, and reports when the client of a connection is known (Known): by a certificate, a
 // token, or whatever else the port asks for. Called by: server (the API's port), agent/kubeletapi, agent/gossip, agent/dns, agent/router.
 //
+// Where tenants come too, as at the API's port, it is told whose a connection is (KnownAs): then a tenant has his share of all of theirs,
+// and with one more he loses his oldest. A connection is of who has said last who he is.
+//
 // It promises: unauthenticated connections use at most a part of the process's file descriptors, and a new connection
 // is always accepted: beyond the limit the oldest unauthenticated one of the same address goes if that has its share
 // (internal/shares), or else the oldest of all. So idle connections keep out neither clients nor other servers, and one

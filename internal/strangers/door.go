@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// maxStrangers bounds connections whose clients have not authenticated.
+	// maxStrangers bounds connections whose clients have not authenticated, maxTenants those of tenants.
 	maxStrangers = 1000
-	// filesShare is the part of the files that the process may open that they have: one in so many.
+	maxTenants   = 4000
+	// filesShare is the part of the files that the process may open that each of these have: one in so many.
 	filesShare = 4
 )
 
@@ -23,18 +24,23 @@ var errNoHalf = errors.New("strangers: this connection cannot end in one directi
 // at most.
 func Limit() int { return shares.OfFiles(maxStrangers, filesShare) }
 
-// Door accepts connections. Its listeners share the limit. It is safe for concurrent use.
-type Door struct {
-	limits shares.Limits
+// TenantsLimit is how many connections of tenants this process can keep: a quarter of its file descriptors, 4,000 at most. One tenant has
+// half of them.
+func TenantsLimit() int { return shares.OfFiles(maxTenants, filesShare) }
 
+// Door accepts connections. Its listeners share the limits. It is safe for concurrent use.
+type Door struct {
 	mu        sync.Mutex
-	strangers *list.List            // of *conn, the longest here first
-	sources   map[string]*list.List // the same by where they come from; none is empty
+	strangers *room // by where they come from
+	tenants   *room // by their names; nil: they do not count
 }
 
 // NewDoor keeps at most limit unauthenticated connections.
-func NewDoor(limit int) *Door {
-	return &Door{limits: shares.Limits{All: limit}, strangers: list.New(), sources: map[string]*list.List{}}
+func NewDoor(limit int) *Door { return &Door{strangers: newRoom(limit)} }
+
+// NewSharedDoor keeps also at most so many connections of tenants, whose names it is told (KnownAs).
+func NewSharedDoor(limit, tenants int) *Door {
+	return &Door{strangers: newRoom(limit), tenants: newRoom(tenants)}
 }
 
 // Listener accepts the connections of another listener.
@@ -54,86 +60,50 @@ func (l listener) Accept() (net.Conn, error) {
 	return l.door.Enter(c), nil
 }
 
-// conn is a connection that came in through a door.
+// conn is a connection that came in through a door. The door guards what it is now.
 type conn struct {
 	net.Conn
 	door   *Door
 	source string
-	// place and own are where it stands among all strangers and among those of its source; nil: it is none, or gone. The door guards them.
+	in     *room  // nil: it does not count, or is gone
+	whose  string // there
+	// place and own are where it stands in the room among all, and among those that are whose.
 	place, own *list.Element
-	closed     bool // guarded by the door, too
+	closed     bool
 }
 
 // Enter lets a connection in as a stranger, and closes another one if there are too many: the oldest of the same source if that has its
 // share, or else the oldest of all.
 func (d *Door) Enter(c net.Conn) net.Conn {
 	entered := &conn{Conn: c, door: d, source: sourceOf(c)}
-	d.admit(entered)
+	entered.move(d.strangers, entered.source)
 	return entered
 }
 
-// admit makes a connection a stranger, unless it is one or has ended.
-func (d *Door) admit(c *conn) {
-	d.mu.Lock()
-	if c.place != nil || c.closed {
-		d.mu.Unlock()
+// move puts the connection into a room, and closes who has to go for it.
+func (c *conn) move(to *room, whose string) {
+	c.door.mu.Lock()
+	if c.closed || c.in == to && c.whose == whose {
+		c.door.mu.Unlock()
 		return
 	}
-	first := d.tooMany(c.source)
+	c.leave()
+	first := to.tooMany(whose)
 	if first != nil {
-		d.leave(first)
+		first.leave()
 	}
-	d.add(c)
-	d.mu.Unlock()
+	to.add(c, whose)
+	c.door.mu.Unlock()
 	if first != nil {
 		_ = first.Conn.Close()
 	}
-}
-
-// tooMany is who has to go before another one comes from the source, or nil. It is called with the lock held, as those below are.
-func (d *Door) tooMany(source string) *conn {
-	own, has := d.sources[source], 0
-	if own != nil {
-		has = own.Len()
-	}
-	switch {
-	case d.limits.Fits(has, d.strangers.Len(), 1):
-		return nil
-	case own != nil:
-		return own.Front().Value.(*conn)
-	default:
-		return d.strangers.Front().Value.(*conn)
-	}
-}
-
-func (d *Door) add(c *conn) {
-	c.place = d.strangers.PushBack(c)
-	own := d.sources[c.source]
-	if own == nil {
-		own = list.New()
-		d.sources[c.source] = own
-	}
-	c.own = own.PushBack(c)
-}
-
-func (d *Door) leave(c *conn) {
-	if c.place == nil {
-		return
-	}
-	own := d.sources[c.source]
-	d.strangers.Remove(c.place)
-	own.Remove(c.own)
-	if own.Len() == 0 {
-		delete(d.sources, c.source)
-	}
-	c.place, c.own = nil, nil
 }
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
 	c.door.mu.Lock()
 	c.closed = true
-	c.door.leave(c)
+	c.leave()
 	c.door.mu.Unlock()
 	return c.Conn.Close()
 }
@@ -146,18 +116,24 @@ func (c *conn) CloseWrite() error {
 	return errNoHalf
 }
 
-// known takes the connection from the strangers.
-func (c *conn) known() {
-	c.door.mu.Lock()
-	defer c.door.mu.Unlock()
-	c.door.leave(c)
-}
-
 // Known marks the client of a connection as authenticated, so that the connection does not count any more. The
 // argument may be a connection over one from a Door that tells it (NetConn), as TLS does; others are ignored.
 func Known(c net.Conn) {
 	if entered := find(c); entered != nil {
-		entered.known()
+		entered.door.mu.Lock()
+		defer entered.door.mu.Unlock()
+		entered.leave()
+	}
+}
+
+// KnownAs is Known, but the connection of a tenant counts as his: if he has his share, the oldest of his is closed.
+func KnownAs(c net.Conn, tenant shares.Holder) {
+	switch entered := find(c); {
+	case entered == nil:
+	case tenant.Privileged || entered.door.tenants == nil:
+		Known(c)
+	default:
+		entered.move(entered.door.tenants, tenant.Name)
 	}
 }
 
@@ -179,7 +155,7 @@ func KnownIn(ctx context.Context) {
 // Forgotten makes the client of a connection a stranger again, the newest one.
 func Forgotten(c net.Conn) {
 	if entered := find(c); entered != nil {
-		entered.door.admit(entered)
+		entered.move(entered.door.strangers, entered.source)
 	}
 }
 

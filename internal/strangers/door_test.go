@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"testing"
+
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // visitor is a connection that remembers whether it was closed.
@@ -33,7 +35,7 @@ type street struct {
 }
 
 func newStreet(t *testing.T, limit int) *street {
-	return &street{t, NewDoor(limit), &arrivals{}}
+	return &street{t, NewSharedDoor(limit, limit), &arrivals{}}
 }
 
 func (s *street) come(from string) net.Conn {
@@ -81,8 +83,8 @@ func TestTheFirstStrangerGoes(t *testing.T) {
 	s.gone(1, 2)
 	s.come(from)
 	s.gone(1, 2, 3)
-	if s.door.strangers.Len() != 2 {
-		t.Errorf("%d strangers", s.door.strangers.Len())
+	if s.door.strangers.all.Len() != 2 {
+		t.Errorf("%d strangers", s.door.strangers.all.Len())
 	}
 	Known(&visitor{}) // came in by another way
 }
@@ -94,14 +96,47 @@ func TestOneAddressDoesNotPushOutOthers(t *testing.T) {
 	for port := range 20 {
 		s.come(fmt.Sprint("192.0.2.1:", 1000+port))
 	}
-	if s.arrivals.all[0].closed || s.door.strangers.Len() > 4 {
-		t.Errorf("the only one of its address is gone, or there are %d strangers", s.door.strangers.Len())
+	if s.arrivals.all[0].closed || s.door.strangers.all.Len() > 4 {
+		t.Errorf("the only one of its address is gone, or there are %d strangers", s.door.strangers.all.Len())
 	}
 	for host := 10; host < 16; host++ {
 		s.come(fmt.Sprintf("192.0.2.%d:1", host))
 	}
-	if s.door.strangers.Len() != 4 || !s.arrivals.all[0].closed || len(s.door.sources) != 4 {
-		t.Errorf("%d strangers of %d addresses", s.door.strangers.Len(), len(s.door.sources))
+	if s.door.strangers.all.Len() != 4 || !s.arrivals.all[0].closed || len(s.door.strangers.of) != 4 {
+		t.Errorf("%d strangers of %d addresses", s.door.strangers.all.Len(), len(s.door.strangers.of))
+	}
+}
+
+// TestATenantHasHisShare: who is known by a name loses his own connections, the oldest first; others, and strangers, lose none for it.
+func TestATenantHasHisShare(t *testing.T) {
+	s := newStreet(t, 8)
+	tenant := func(name string) shares.Holder { return shares.Holder{Name: name, Privileged: name == "admin"} }
+	var came []net.Conn
+	for _, name := range []string{"otto", "admin", "anna", "anna", "anna"} { // three are anna's, and four are left
+		came = append(came, s.come("192.0.2.1:1"))
+		KnownAs(tls.Server(came[len(came)-1], nil), tenant(name))
+	}
+	s.come("192.0.2.3:1")                          // 5, a stranger
+	KnownAs(came[3], tenant("anna"))               // it is hers already
+	KnownAs(s.come("192.0.2.1:1"), tenant("anna")) // 6
+	s.gone()
+	KnownAs(s.come("192.0.2.1:1"), tenant("anna"))
+	s.gone(2)
+	KnownAs(s.come("192.0.2.1:1"), tenant("anna"))
+	s.gone(2, 3)
+	for range 20 {
+		KnownAs(s.come("192.0.2.1:1"), tenant("admin"))
+	}
+	KnownAs(came[4], tenant("otto")) // another's now
+	KnownAs(came[0], tenant("admin"))
+	s.gone(2, 3)
+	if anna, otto := s.door.tenants.of["anna"].Len(), s.door.tenants.of["otto"].Len(); anna != 3 || otto != 1 {
+		t.Errorf("anna has %d, otto %d", anna, otto)
+	}
+	door := NewDoor(1) // of a port without tenants
+	KnownAs(door.Enter(&visitor{from: &net.TCPAddr{}}), tenant("anna"))
+	if door.strangers.all.Len() != 0 {
+		t.Error("known, and a stranger")
 	}
 }
 
@@ -158,7 +193,7 @@ func TestForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	Forgotten(first)
-	if s.door.strangers.Len() != 1 {
-		t.Errorf("%d strangers", s.door.strangers.Len())
+	if s.door.strangers.all.Len() != 1 {
+		t.Errorf("%d strangers", s.door.strangers.all.Len())
 	}
 }
