@@ -1,12 +1,15 @@
 package failover
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-io/setpoint/internal/clusterlife"
 )
 
 // servers answer what the test says of their hosts.
@@ -15,8 +18,11 @@ type servers map[string]int
 // RoundTrip answers with the code of the host; 0 is a server that is not reached.
 func (s servers) RoundTrip(r *http.Request) (*http.Response, error) {
 	code := s[r.URL.Host]
-	if code == 0 {
+	switch code {
+	case 0:
 		return nil, &net.OpError{Op: "dial"}
+	case http.StatusMisdirectedRequest: // as a transport with a pin has it
+		return nil, fmt.Errorf("%s: %w", r.URL.Host, clusterlife.ErrOther)
 	}
 	return &http.Response{StatusCode: code, Request: r, Body: io.NopCloser(strings.NewReader(""))}, nil
 }
@@ -27,12 +33,14 @@ func TestWhoCannotServeIsLeft(t *testing.T) {
 		codes servers
 		want  []string // where four requests are answered
 	}{
-		"all serve":              {servers{"a": 200, "b": 200, "c": 200}, []string{"a", "a", "a", "a"}},
-		"a refusal is an answer": {servers{"a": 403, "b": 200, "c": 200}, []string{"a", "a", "a", "a"}},
-		"no leader":              {servers{"a": 503, "b": 200, "c": 200}, []string{"a", "b", "b", "b"}},
-		"no leader in time":      {servers{"a": 504, "b": 503, "c": 200}, []string{"a", "b", "c", "c"}},
-		"not reached":            {servers{"a": 0, "b": 503, "c": 200}, []string{"b", "c", "c", "c"}},
-		"nobody has a leader":    {servers{"a": 503, "b": 503, "c": 503}, []string{"a", "b", "c", "a"}},
+		"all serve":               {servers{"a": 200, "b": 200, "c": 200}, []string{"a", "a", "a", "a"}},
+		"a refusal is an answer":  {servers{"a": 403, "b": 200, "c": 200}, []string{"a", "a", "a", "a"}},
+		"no leader":               {servers{"a": 503, "b": 200, "c": 200}, []string{"a", "b", "b", "b"}},
+		"no leader in time":       {servers{"a": 504, "b": 503, "c": 200}, []string{"a", "b", "c", "c"}},
+		"not reached":             {servers{"a": 0, "b": 503, "c": 200}, []string{"b", "c", "c", "c"}},
+		"another life":            {servers{"a": 421, "b": 200, "c": 200}, []string{"b", "b", "b", "b"}},
+		"another life, no leader": {servers{"a": 421, "b": 503, "c": 200}, []string{"b", "c", "c", "c"}},
+		"nobody has a leader":     {servers{"a": 503, "b": 503, "c": 503}, []string{"a", "b", "c", "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &Failover{servers: []string{"a", "b", "c"}, transport: c.codes}
