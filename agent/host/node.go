@@ -117,7 +117,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	children.Go(func() { announcer.Run(ctx) })
 	children.Go(func() { routes.Run(ctx) })
 	children.Go(func() { c.traffic.Run(ctx) })
-	keeper := upkeep.New(upkeep.Config{Changes: upkeep.Notifications(c.Logger), Logger: c.Logger})
+	keeper := upkeep.New(upkeep.Config{Changes: changes(c.Logger, routes), Logger: c.Logger})
 	names := ownaddress.New(dns.Port, dns.DefaultPorts.DNS)
 	keeper.Hold(names.Thing())
 	config := agent.Config{
@@ -155,6 +155,17 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 		config.LeaseInterval = sessionLeaseInterval
 	}
 	return agent.Run(ctx, config)
+}
+
+// changes wake the keeper, and the ways to other nodes.
+func changes(logger *slog.Logger, routes *network.Routes) func(context.Context, func()) {
+	follow := upkeep.Notifications(logger)
+	return func(ctx context.Context, wake func()) {
+		follow(ctx, func() {
+			wake()
+			routes.Changed()
+		})
+	}
 }
 
 // podNetwork asks the servers, and tells the runtime, the translation of Services and the routes what is inside the cluster.

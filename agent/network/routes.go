@@ -20,13 +20,16 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network/link"
 	"github.com/setpoint-io/setpoint/agent/network/nodeway"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
 const (
 	// routeProtocol marks our routes, so that a later process can tell them from the administrator's.
 	routeProtocol = 83
-	// routesInterval is after how long a route that somebody removed, or an address or MTU of a link that changed, is noticed.
+	// routesInterval is after how long a route that somebody removed, or an address or MTU of a link that changed, is noticed if nobody
+	// tells of it. Changes that are told within routesPause are one.
 	routesInterval = 10 * time.Second
+	routesPause    = 500 * time.Millisecond
 )
 
 // RoutesConfig of Routes.
@@ -50,6 +53,8 @@ type Routes struct {
 	key    wgtypes.Key
 	// read is readRoutes, except in tests.
 	read func() (routingTable, error)
+	// told holds one: something on the machine has changed.
+	told chan struct{}
 
 	mu       sync.Mutex
 	nodes    *nodeway.Ways
@@ -66,7 +71,7 @@ func NewRoutes(config RoutesConfig) (*Routes, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Routes{config: config, read: readRoutes, nodes: nodeway.New(cmp.Or(config.Bridge, DefaultBridge)),
+	r := &Routes{config: config, read: readRoutes, told: make(chan struct{}, 1), nodes: nodeway.New(cmp.Or(config.Bridge, DefaultBridge)),
 		own: plan.Node{Name: config.Node, IP: config.IP, Facts: plan.Facts{Mode: config.Mode}}}
 	if config.Mode == plan.Routes {
 		return r, nil
@@ -104,10 +109,22 @@ func (r *Routes) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return
 		case <-tick.C:
-			r.check()
+		case <-r.told:
+			wait.For(ctx, routesPause)
 		}
+		if ctx.Err() != nil {
+			return
+		}
+		r.check()
+	}
+}
+
+// Changed has Run look soon: something on the machine has changed. It returns at once, and any goroutine may call it.
+func (r *Routes) Changed() {
+	select {
+	case r.told <- struct{}{}:
+	default:
 	}
 }
 

@@ -37,7 +37,7 @@ func (h *Holder) lead() error {
 	}
 	if !h.wanted.IsValid() || h.from == h.to {
 		h.led = h.wanted
-		return nft.IgnoreMissing(TableName, unlead())
+		return nft.DropTable(ipfamily.V4.Tables, TableName)
 	}
 	conn, err := nft.Open()
 	if err != nil {
@@ -54,25 +54,12 @@ func (h *Holder) lead() error {
 	return nil
 }
 
-func unlead() error {
-	conn, err := nft.Open()
-	if err != nil {
-		return err
-	}
-	conn.DelTable(table())
-	return conn.Flush()
-}
-
 // leads reports whether the kernel has the table as this Holder has made it. mu is held.
 func (h *Holder) leads() (bool, error) {
 	if h.led != h.wanted {
 		return false, nil
 	}
-	conn, err := nft.Open()
-	if err != nil {
-		return false, err
-	}
-	rules, err := conn.CountRules(table())
+	rules, err := nft.CountRules(table())
 	if err != nil {
 		return false, err
 	}
