@@ -227,7 +227,7 @@ func TestAfterAFailureAllIsSetAgain(t *testing.T) {
 		w.net.set(nil, true)
 		w.after(time.Hour)
 		w.expect("somebody flushed the rules: the watch does not look", nil, leads("10.96.0.9:80", "10.42.0.4:8080"))
-		if err := w.thing.PutBack(t.Context()); err != nil {
+		if err := w.thing.PutBack(w.t.Context()); err != nil {
 			t.Error(err)
 		}
 		w.expect("put back", []string{"replace"}, leads("10.96.0.9:80", "10.42.0.4:8080"))
