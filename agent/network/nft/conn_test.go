@@ -143,6 +143,9 @@ func TestATableWhoseHandleCannotBeRead(t *testing.T) {
 		t.Fatal("the kernel reads a name that is too long")
 	}
 	conn.AddTable(unreadable)
+	if len(conn.made) > 0 {
+		t.Error("it counts as one that was not there")
+	}
 	if err := outcome(conn.made, unix.ENOBUFS); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Errorf("%v, want %v", err, ErrOutcomeUnknown)
 	}
