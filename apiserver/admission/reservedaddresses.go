@@ -50,10 +50,10 @@ func (r reservedAddresses) Validate(ctx context.Context, a admission.Attributes,
 	if len(claims) == 0 {
 		return nil
 	}
-	if err := r.readRanges(ctx); err != nil {
+	judge, err := r.judgeOf(ctx, a.GetObject())
+	if err != nil {
 		return err
 	}
-	judge := r.judgeOf(a.GetObject())
 	var errs field.ErrorList
 	for _, c := range claims {
 		if holding, taken := judge(c); taken {
@@ -105,16 +105,19 @@ func claimsOf(o runtime.Object, a admission.Attributes) []reserved.Claim {
 	return nil
 }
 
+type judge func(reserved.Claim) (reserved.Holding, bool)
+
 // judgeOf is how claims of such an object are judged: a Service takes what is sent to an address, a host port what is sent to any address
-// of its node, and an endpoint gets what others send there.
-func (r reservedAddresses) judgeOf(o runtime.Object) func(reserved.Claim) (reserved.Holding, bool) {
+// of its node, and an endpoint gets what others send there. A node refuses host ports that it has itself, so what one node says keeps no
+// pod from the others.
+func (r reservedAddresses) judgeOf(ctx context.Context, o runtime.Object) (judge, error) {
 	switch o.(type) {
 	case *corev1.Service:
-		return func(c reserved.Claim) (reserved.Holding, bool) { return r.book.At(c.Address, c.Port) }
+		return func(c reserved.Claim) (reserved.Holding, bool) { return r.book.At(c.Address, c.Port) }, r.readRanges(ctx)
 	case *corev1.Pod:
-		return func(c reserved.Claim) (reserved.Holding, bool) { return r.book.Everywhere(c.Port) }
+		return func(c reserved.Claim) (reserved.Holding, bool) { return r.book.Everywhere(c.Port) }, nil
 	}
-	return func(c reserved.Claim) (reserved.Holding, bool) { return r.book.Closed(c.Address, c.Port) }
+	return func(c reserved.Claim) (reserved.Holding, bool) { return r.book.Closed(c.Address, c.Port) }, nil
 }
 
 // readRanges tells the book from where Services and pods have their addresses.

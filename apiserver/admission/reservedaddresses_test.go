@@ -3,6 +3,7 @@ package admission
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,7 @@ var (
 func bookOfNode() *reserved.Book {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{reserved.IngressLabel: "80-443"}}}
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeInternalIP, Address: "2001:db8::1"}}
+	n.Status.DaemonEndpoints.KubeletEndpoint.Port = 30250
 	servers := []reserved.Server{{Name: "s", Addresses: []string{"192.0.2.9"}, Port: 30443, Gossip: 9000}}
 	return reserved.Of([]*corev1.Node{n}, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "kubernetes", Annotations: map[string]string{reserved.Annotation: reserved.TextOf(servers)},
@@ -128,11 +130,17 @@ func TestNobodyClaimsWhatIsTheClusters(t *testing.T) {
 		"a health port": {
 			request{obj: serviceWith(80, tcp, asksFor(""), func(s *corev1.Service) { s.Spec.HealthCheckNodePort = 30443 })}, "spec.healthCheckNodePort: ",
 		},
-		"another node port":     {request{obj: serviceWith(80, tcp, atNodePort(30444))}, ""},
-		"a host port":           {request{obj: withHostPort(30443, tcp, false)}, "spec.containers[0].ports[0].hostPort: Invalid value: 30443"},
-		"a host port for VXLAN": {request{obj: withHostPort(8472, udp, false)}, "is for VXLAN"},
-		"of Ingresses":          {request{obj: withHostPort(80, tcp, false)}, ""}, // a node that serves them refuses it
-		"on the host":           {request{obj: withHostPort(30443, tcp, true)}, ""},
+		"a node port of one node's agent": {
+			request{obj: serviceWith(80, tcp, atNodePort(30250))}, "Invalid value: 30250: port 30250/TCP of some machines of the cluster is for the node agent",
+		},
+		"an agent's port there":     {request{obj: serviceWith(30250, tcp, externally("192.0.2.1"))}, "port 30250/TCP of node n1 is for the node agent"},
+		"and at another machine":    {request{obj: serviceWith(30250, tcp, externally("192.0.2.9"))}, ""},
+		"a host port of one node's": {request{obj: withHostPort(30250, tcp, false)}, ""}, // that node refuses it
+		"another node port":         {request{obj: serviceWith(80, tcp, atNodePort(30444))}, ""},
+		"a host port":               {request{obj: withHostPort(30443, tcp, false)}, "spec.containers[0].ports[0].hostPort: Invalid value: 30443"},
+		"a host port for VXLAN":     {request{obj: withHostPort(8472, udp, false)}, "is for VXLAN"},
+		"of Ingresses":              {request{obj: withHostPort(80, tcp, false)}, ""}, // a node that serves them refuses it
+		"on the host":               {request{obj: withHostPort(30443, tcp, true)}, ""},
 		"an endpoint": {
 			request{obj: sliceAt("192.0.2.1", 8472, udp), who: tina}, `endpoints[0].addresses[0]: Invalid value: "192.0.2.1": port 8472/UDP of node n1 is for VXLAN`,
 		},
@@ -149,6 +157,22 @@ func TestNobodyClaimsWhatIsTheClusters(t *testing.T) {
 		if c.words != "" && !apierrors.IsInvalid(err) {
 			t.Errorf("%s: %v is no 422", name, err)
 		}
+	}
+}
+
+// TestRangesMatterForServices: nobody else's writes read them.
+func TestRangesMatterForServices(t *testing.T) {
+	w, book := worldWithBook(t), bookOfNode()
+	w.configure(t, Config{Authorizer: authorizer.AuthorizerFunc(allowAll), ExternalIPs: ExternalIPs{"all"}, Reserved: book})
+	known := func() bool { _, taken := book.At(netip.MustParseAddr("10.96.0.10"), reserved.UDP(53)); return taken }
+	check(t, w.admit(t, request{obj: withHostPort(80, corev1.ProtocolTCP, false), who: tina}), "")
+	check(t, w.admit(t, request{obj: sliceAt("192.0.2.1", 10250, corev1.ProtocolTCP), who: tina}), "")
+	if known() {
+		t.Error("a pod or an endpoint has them read")
+	}
+	check(t, w.admit(t, request{obj: serviceWith(80, corev1.ProtocolTCP, externally("192.0.2.1")), who: tina}), "is for Ingresses")
+	if !known() {
+		t.Error("a Service is judged without them")
 	}
 }
 

@@ -16,7 +16,7 @@ type Book struct {
 	mu       sync.RWMutex
 	machines map[key]Machine
 	at       map[netip.Addr][]key
-	uses     map[Port]map[Use]int // how many machines have the port for that
+	uses     map[Port]map[source]int // how many machines have the port by that
 	ranges   []Range
 	changed  []func()
 }
@@ -25,6 +25,15 @@ type Book struct {
 type key struct {
 	server bool
 	name   string
+}
+
+// node tells of a Node's own words: they count for its own machine, so that a node cannot keep ports of the others from anybody.
+func (k key) node() bool { return !k.server && k.name != "" }
+
+// source is what a port is for, and who says so.
+type source struct {
+	use  Use
+	node bool
 }
 
 // Range is a range whose addresses the cluster gives out.
@@ -42,7 +51,7 @@ const (
 
 // New returns a Book of the ports that a machine has if nobody says otherwise. A server or a node may come at any time.
 func New() *Book {
-	b := &Book{machines: map[key]Machine{}, at: map[netip.Addr][]key{}, uses: map[Port]map[Use]int{}}
+	b := &Book{machines: map[key]Machine{}, at: map[netip.Addr][]key{}, uses: map[Port]map[source]int{}}
 	usual := Machine{Ports: map[Port]Use{}}
 	usual.use(VXLAN, UDP(vxlanPort))
 	usual.use(WireGuard, UDP(wireGuardPort))
@@ -151,9 +160,9 @@ func (b *Book) set(k key, m Machine) {
 	}
 	for port, use := range m.Ports {
 		if b.uses[port] == nil {
-			b.uses[port] = map[Use]int{}
+			b.uses[port] = map[source]int{}
 		}
-		b.uses[port][use]++
+		b.uses[port][source{use, k.node()}]++
 	}
 }
 
@@ -167,8 +176,9 @@ func (b *Book) forget(k key) {
 		}
 	}
 	for port, use := range m.Ports {
-		if b.uses[port][use]--; b.uses[port][use] == 0 {
-			delete(b.uses[port], use)
+		from := source{use, k.node()}
+		if b.uses[port][from]--; b.uses[port][from] == 0 {
+			delete(b.uses[port], from)
 		}
 		if len(b.uses[port]) == 0 {
 			delete(b.uses, port)
@@ -195,7 +205,7 @@ func (h Holding) String() string {
 
 // At returns who has a port of an address. A loopback address is one of every machine, and so is an unspecified one.
 func (b *Book) At(ip netip.Addr, port Port) (Holding, bool) {
-	if ip = normal(ip); ip.IsUnspecified() || ip.IsLoopback() {
+	if ip = normal(ip); ofAll(ip) {
 		return b.Anywhere(port)
 	}
 	b.mu.RLock()
@@ -205,6 +215,27 @@ func (b *Book) At(ip netip.Addr, port Port) (Holding, bool) {
 			return Holding{By: fmt.Sprintf("addresses of %s are given out by the cluster, to %s", r.Prefix, r.Of)}, true
 		}
 	}
+	return b.ofMachine(ip, port)
+}
+
+// From is At as a node sees it: the loopback and unspecified addresses are its own.
+func (b *Book) From(node string, ip netip.Addr, port Port) (Holding, bool) {
+	if !ofAll(normal(ip)) {
+		return b.At(ip, port)
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	here := b.machines[key{name: node}]
+	if use, ok := here.Ports[port]; ok {
+		return Holding{port, use, here.Name}, true
+	}
+	return b.everywhere(port)
+}
+
+func ofAll(ip netip.Addr) bool { return ip.IsUnspecified() || ip.IsLoopback() }
+
+// ofMachine needs b.mu, and a normal address.
+func (b *Book) ofMachine(ip netip.Addr, port Port) (Holding, bool) {
 	here := b.at[ip]
 	if len(here) == 0 {
 		return Holding{}, false
@@ -214,34 +245,37 @@ func (b *Book) At(ip netip.Addr, port Port) (Holding, bool) {
 			return Holding{port, use, b.machines[k].Name}, true
 		}
 	}
-	return b.everywhere(port, b.machines[here[0]].Name)
+	return b.first(port, false, b.machines[here[0]].Name)
 }
 
-// Everywhere returns what a port is reserved for on all machines.
+// Everywhere returns what a port is reserved for on all machines: that is of servers, of which one may come to any machine, and what a
+// machine has if nobody says otherwise.
 func (b *Book) Everywhere(port Port) (Holding, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return b.everywhere(port, "every machine of the cluster")
+	return b.everywhere(port)
 }
 
 // Anywhere returns what a port is reserved for on all machines or on some.
 func (b *Book) Anywhere(port Port) (Holding, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	if h, ok := b.everywhere(port, "every machine of the cluster"); ok {
+	if h, ok := b.everywhere(port); ok {
 		return h, true
 	}
-	for use := range b.uses[port] {
-		return Holding{port, use, "some machines of the cluster"}, true
-	}
-	return Holding{}, false
+	return b.first(port, true, "some machines of the cluster")
 }
 
-// everywhere needs b.mu. Of several uses the first one by its text is told.
-func (b *Book) everywhere(port Port, by string) (h Holding, ok bool) {
-	for use := range b.uses[port] {
-		if use.everywhere() && (!ok || cmp.Less(use, h.Use)) {
-			h, ok = Holding{port, use, by}, true
+// everywhere needs b.mu.
+func (b *Book) everywhere(port Port) (Holding, bool) {
+	return b.first(port, false, "every machine of the cluster")
+}
+
+// first is the first use by its text, so that the same is told each time: of those that nodes say, or of the others. It needs b.mu.
+func (b *Book) first(port Port, node bool, by string) (h Holding, ok bool) {
+	for from := range b.uses[port] {
+		if from.node == node && (!ok || cmp.Less(from.use, h.Use)) {
+			h, ok = Holding{port, from.use, by}, true
 		}
 	}
 	return h, ok
@@ -250,11 +284,7 @@ func (b *Book) everywhere(port Port, by string) (h Holding, ok bool) {
 // Closed reports whether a port of an address is one that only machines of the cluster have to reach.
 func (b *Book) Closed(ip netip.Addr, port Port) (Holding, bool) {
 	b.mu.RLock()
-	known := len(b.at[normal(ip)]) > 0
-	b.mu.RUnlock()
-	if !known {
-		return Holding{}, false
-	}
-	h, ok := b.At(ip, port)
+	defer b.mu.RUnlock()
+	h, ok := b.ofMachine(normal(ip), port)
 	return h, ok && h.Use.Closed()
 }

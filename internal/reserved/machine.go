@@ -19,13 +19,8 @@ const (
 	Gossip    Use = "gossip between servers and nodes"
 	VXLAN     Use = "VXLAN between nodes"
 	WireGuard Use = "WireGuard between nodes"
-	// Ingress ports are served by some machines; on the others everybody may have them.
-	Ingress Use = "Ingresses"
+	Ingress   Use = "Ingresses"
 )
-
-// everywhere reports whether a port that one machine has for this use is reserved on all machines: a server may come to any of them, and
-// every node reaches every other one.
-func (u Use) everywhere() bool { return u != Ingress }
 
 // Closed reports whether only machines of the cluster have to reach a port of this use. The others ask who is there, or are for
 // everybody.

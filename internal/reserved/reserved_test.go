@@ -121,7 +121,7 @@ func TestMachinesComeChangeAndGo(t *testing.T) {
 	b.SetNode("n3", OfNode(n3))
 	b.SetNode("n3", OfNode(n3))
 	has("198.51.100.7", TCP(10250), true)
-	has("192.0.2.2", TCP(20250), true)
+	has("192.0.2.2", TCP(20250), false) // a node says what its own machine has
 	b.SetNode("n1", nil)
 	has("192.0.2.1", TCP(10250), true) // n3 says that it is its own too
 	has("2001:db8::1", TCP(10250), false)
@@ -131,6 +131,53 @@ func TestMachinesComeChangeAndGo(t *testing.T) {
 	has("192.0.2.2", UDP(8472), true)
 	if want := 6; changes != want {
 		t.Errorf("%d changes told, want %d", changes, want)
+	}
+}
+
+// TestANodeSpeaksForItself: a stolen node keeps nobody from a port of the other machines, whatever it says.
+func TestANodeSpeaksForItself(t *testing.T) {
+	b := bookOf(t)
+	b.SetNode("stolen", OfNode(node("stolen", func(n *corev1.Node) {
+		n.Annotations[Annotation] = Told{Gossip: 30080}.String()
+		n.Status.DaemonEndpoints.KubeletEndpoint.Port = 30443
+	}, "192.0.2.66")))
+	everywhere, here := netip.IPv4Unspecified(), netip.MustParseAddr("192.0.2.66")
+	for _, port := range []Port{TCP(30080), UDP(30080), TCP(30443)} {
+		if h, taken := b.Everywhere(port); taken {
+			t.Errorf("%s is reserved everywhere", h)
+		}
+		for _, ip := range []string{"192.0.2.1", "192.0.2.9"} {
+			if h, taken := b.At(netip.MustParseAddr(ip), port); taken {
+				t.Errorf("%s: %s", ip, h)
+			}
+		}
+		if h, taken := b.From("n1", everywhere, port); taken {
+			t.Errorf("on n1 %s", h)
+		}
+		if h, taken := b.From("stolen", everywhere, port); !taken || h.By != "node stolen" {
+			t.Errorf("its own: %v", h)
+		}
+		if h, taken := b.At(here, port); !taken || h.By != "node stolen" {
+			t.Errorf("its own: %v", h)
+		}
+		if h, taken := b.Anywhere(port); !taken || h.By != "some machines of the cluster" {
+			t.Errorf("anywhere: %v", h)
+		}
+	}
+	if _, closed := b.Closed(netip.MustParseAddr("192.0.2.1"), UDP(30080)); closed {
+		t.Error("a port of another node is closed")
+	}
+	if _, taken := b.From("n1", netip.MustParseAddr("127.0.0.1"), TCP(6443)); !taken {
+		t.Error("what all machines have is free on one of them")
+	}
+}
+
+// TestRangesOpenNoPort: a machine whose address is one of a range has the same closed ports.
+func TestRangesOpenNoPort(t *testing.T) {
+	b := bookOf(t)
+	b.SetRanges(Range{netip.MustParsePrefix("192.0.2.0/24"), Pods})
+	if _, closed := b.Closed(netip.MustParseAddr("192.0.2.1"), UDP(8472)); !closed {
+		t.Error("the port of VXLAN is open")
 	}
 }
 
