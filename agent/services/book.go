@@ -35,7 +35,7 @@ func (b *book) put(name types.NamespacedName, now entry) (touched []network.Serv
 		}
 	}
 	delete(b.plans, name)
-	if len(now.addresses) > 0 || now.claims {
+	if len(now.addresses) > 0 {
 		b.plans[name] = now
 	}
 	for _, s := range now.addresses {

@@ -17,7 +17,7 @@ func NewLookup(all []*corev1.Service, behind func(*corev1.Service) []*discoveryv
 	l := Lookup{newBook()}
 	for _, s := range all {
 		name := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
-		l.book.put(name, entry{plan(s, behind(s), here).withoutReserved(book), s.CreationTimestamp.Unix()})
+		l.book.put(name, entry{plan(s, behind(s), here).withoutReserved(book, here.Node), s.CreationTimestamp.Unix()})
 	}
 	return l
 }

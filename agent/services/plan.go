@@ -21,9 +21,8 @@ type planned struct {
 	healthPort uint16
 	local      int // ready endpoints here
 	pooled     pooled
-	// refused says what of the Service is not served, claims that this depends on what is reserved.
+	// refused says what of the Service is not served.
 	refused string
-	claims  bool
 }
 
 // plan says what each address of a Service leads to, seen from here. The same objects give the same plan.

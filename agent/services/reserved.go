@@ -15,36 +15,43 @@ import (
 
 // withoutReserved leaves out of a plan what is the cluster's own: addresses that would take a port of a machine, and endpoints to which
 // nobody but machines sends. Servers refuse such Services, but may have stored one before the machine came.
-func (p planned) withoutReserved(book *reserved.Book) planned {
+func (p planned) withoutReserved(book *reserved.Book, node string) planned {
 	if book == nil {
 		return p
 	}
 	var kept []network.Service
 	for _, s := range p.addresses {
-		if holding, taken := taken(book, s); taken {
-			p.claims, p.refused = true, fmt.Sprintf("%s is not served: %s", described(s.ServiceAddress), holding)
-			continue
+		if !p.refuse(book, node, s) {
+			kept = append(kept, p.withoutEndpoints(book, s))
 		}
-		p.claims = p.claims || s.External
-		kept = append(kept, p.withoutEndpoints(book, s))
 	}
 	p.addresses = kept
 	return p
 }
 
-func taken(book *reserved.Book, s network.Service) (reserved.Holding, bool) {
+// refuse reports whether the node does not serve an address. A node port that other nodes have for themselves is served here; what is
+// told of it is the same on all nodes, of which one tells.
+func (p *planned) refuse(book *reserved.Book, node string, s network.Service) bool {
 	if !s.External {
-		return reserved.Holding{}, false
+		return false
 	}
-	return book.At(s.Address.Addr(), portOf(s.ServiceAddress, s.Address))
+	ip, port := s.Address.Addr(), portOf(s.ServiceAddress, s.Address)
+	holding, taken := book.At(ip, port)
+	if !taken {
+		return false
+	}
+	where := ""
+	if _, all := book.Everywhere(port); !all && (ip.IsUnspecified() || ip.IsLoopback()) {
+		where = " on some nodes"
+	}
+	p.refused = fmt.Sprintf("%s is not served%s: %s", described(s.ServiceAddress), where, holding)
+	_, here := book.From(node, ip, port)
+	return here
 }
 
 func (p *planned) withoutEndpoints(book *reserved.Book, s network.Service) network.Service {
 	closed := func(to netip.AddrPort) bool {
 		holding, closed := book.Closed(to.Addr(), portOf(s.ServiceAddress, to))
-		if _, may := book.Everywhere(portOf(s.ServiceAddress, to)); may {
-			p.claims = true
-		}
 		if closed {
 			p.refused = fmt.Sprintf("endpoint %s is not used: %s", to, holding)
 		}
@@ -80,21 +87,12 @@ func described(a network.ServiceAddress) string {
 	return fmt.Sprintf("%s/%s", a.Address, protocolOf(a))
 }
 
-// bookChanged has all Services looked at again that depend on what is reserved.
+// bookChanged has all Services looked at again. Machines come and go seldom.
 func (w *watch) bookChanged() {
 	w.mu.Lock()
-	w.rebooked = true
+	w.moved = true
 	w.mu.Unlock()
 	w.look()
-}
-
-// addClaiming adds the Services that depend on what is reserved.
-func (w *watch) addClaiming(names map[types.NamespacedName]bool) {
-	for name, p := range w.book.plans {
-		if p.claims {
-			names[name] = true
-		}
-	}
 }
 
 func (w *watch) noteRefused(name types.NamespacedName, why string) {

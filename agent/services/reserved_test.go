@@ -93,6 +93,34 @@ func TestWhatElseIsNotServed(t *testing.T) {
 	})
 }
 
+// TestANodePortThatOneNodeHas is served on the others: what a node says keeps nobody's node port from them.
+func TestANodePortThatOneNodeHas(t *testing.T) {
+	inBubble(t, func(w *world) {
+		agentAt := func(port int32) *reserved.Machine {
+			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+			n.Status.DaemonEndpoints.KubeletEndpoint.Port = port
+			return reserved.OfNode(n)
+		}
+		w.put(serviceOf("a", "10.96.0.9", nodePort))
+		w.put(sliceOf("x", "a", 8080, ready("10.42.0.3")))
+		w.after(settleTime)
+		inside, atNodes := leads("10.96.0.9:80", "10.42.0.3:8080"), with(leads("0.0.0.0:30080", "10.42.0.3:8080"), isExternal)
+		w.expect("a node port", []string{"change"}, atNodes, inside)
+		const some = "ns/a: node port 30080/TCP is not served on some nodes: port 30080/TCP of some machines of the cluster is for the node agent"
+		w.book.SetNode("stolen", agentAt(30080))
+		w.after(settleTime)
+		w.expect("another node has it", nil, atNodes, inside)
+		w.expectRefused("another node has it", some)
+		w.book.SetNode(here.Node, agentAt(30080))
+		w.after(settleTime)
+		w.expect("this node has it", []string{"change"}, inside)
+		w.expectRefused("told already")
+		w.book.SetNode(here.Node, nil)
+		w.after(settleTime)
+		w.expect("this node has it no longer", []string{"change"}, atNodes, inside)
+	})
+}
+
 // TestOneNodeTells: a thousand nodes do not write a thousand events.
 func TestOneNodeTells(t *testing.T) {
 	tellers := map[string]int{}

@@ -148,8 +148,7 @@ type watch struct {
 	mu         sync.Mutex
 	dirty      map[types.NamespacedName]bool
 	announcing map[string]announcer // what each node may announce
-	moved      bool                 // our Node is in another zone: all Services may lead elsewhere
-	rebooked   bool                 // something else is reserved
+	moved      bool                 // our Node is in another zone, or something else is reserved: all Services may lead elsewhere
 	zone       string
 
 	book *book
@@ -307,10 +306,6 @@ func (w *watch) take() (names map[types.NamespacedName]bool, here Place) {
 			names[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = true
 		}
 	}
-	if w.rebooked {
-		w.rebooked = false
-		w.addClaiming(names)
-	}
 	return names, here
 }
 
@@ -326,5 +321,5 @@ func (w *watch) entry(name types.NamespacedName, here Place) entry {
 			behind = append(behind, slice)
 		}
 	}
-	return entry{plan(s, behind, here).withoutReserved(w.Reserved), s.CreationTimestamp.Unix()}
+	return entry{plan(s, behind, here).withoutReserved(w.Reserved, here.Node), s.CreationTimestamp.Unix()}
 }
