@@ -14,7 +14,8 @@ import (
 )
 
 // withoutReserved leaves out of a plan what is the cluster's own: addresses that would take a port of a machine, and endpoints to which
-// nobody but machines sends. Servers refuse such Services, but may have stored one before the machine came.
+// nobody but machines sends. An address of which nothing is left is not announced. Servers refuse such Services, but may have stored one
+// before the machine came.
 func (p planned) withoutReserved(book *reserved.Book, node string) planned {
 	if book == nil {
 		return p
@@ -26,6 +27,9 @@ func (p planned) withoutReserved(book *reserved.Book, node string) planned {
 		}
 	}
 	p.addresses = kept
+	p.pooled.ips = slices.DeleteFunc(slices.Clone(p.pooled.ips), func(ip netip.Addr) bool {
+		return !slices.ContainsFunc(kept, func(s network.Service) bool { return s.Address.Addr() == ip })
+	})
 	return p
 }
 

@@ -93,6 +93,26 @@ func TestWhatElseIsNotServed(t *testing.T) {
 	})
 }
 
+// TestAnAddressOfWhichNothingIsServed is not announced: its owner would be asked in the machine's place.
+func TestAnAddressOfWhichNothingIsServed(t *testing.T) {
+	book := reserved.New()
+	book.SetNode("n1", nodeAt("n1", "192.0.2.9"))
+	for name, test := range map[string]struct {
+		ports []int32
+		want  int
+	}{"all ports are refused": {[]int32{6443, 10250}, 0}, "one is left": {[]int32{6443, 80}, 1}, "none is refused": {[]int32{80}, 1}} {
+		s := serviceOf("a", "10.96.0.9", balanced, fromThePool, func(s *corev1.Service) {
+			s.Spec.Ports = nil
+			for _, port := range test.ports {
+				s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Port: port, Protocol: corev1.ProtocolTCP})
+			}
+		})
+		if got := plan(s, nil, here).withoutReserved(book, here.Node).pooled.ips; len(got) != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestANodePortThatOneNodeHas is served on the others: what a node says keeps nobody's node port from them.
 func TestANodePortThatOneNodeHas(t *testing.T) {
 	inBubble(t, func(w *world) {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -197,25 +198,29 @@ func (w *watch) look() {
 }
 
 func (w *watch) run(ctx context.Context) {
-	if !cache.WaitForCacheSync(ctx.Done(), append(w.synced, w.Known...)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), slices.Concat(w.synced, w.Known)...) {
 		return
 	}
 	answers := newHealthAnswers(w.HealthFailed)
 	defer answers.close()
 	w.look() // a cluster without Services is known too
 	for {
+		var done chan<- error // of who waits for this round; it holds one
 		select {
 		case <-ctx.Done():
 			return
-		case done := <-w.again:
+		case done = <-w.again:
 			w.told = false
-			done <- w.tell()
 		case <-w.changed:
 			if !wait.For(ctx, settleTime) {
 				return
 			}
 		}
-		if err := w.tell(); err != nil {
+		err := w.tell()
+		if done != nil {
+			done <- err
+		}
+		if err != nil {
 			w.Logger.Warn("Services cannot be reached at their addresses", "err", err)
 			if !wait.For(ctx, retryInterval) {
 				return
@@ -282,7 +287,7 @@ func (w *watch) replan() map[network.ServiceAddress]network.Service {
 		if name == ofAPI && w.Servers != nil {
 			w.Servers(next.endpoints())
 		}
-		for _, s := range append(next.addresses, w.book.plans[name].addresses...) {
+		for _, s := range slices.Concat(next.addresses, w.book.plans[name].addresses) {
 			if _, seen := before[s.ServiceAddress]; !seen {
 				before[s.ServiceAddress], _ = w.book.at(s.ServiceAddress)
 			}

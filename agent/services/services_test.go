@@ -284,5 +284,6 @@ func TestRulesArePutBackAtOnce(t *testing.T) {
 		if err := w.thing.PutBack(w.t.Context()); err == nil {
 			t.Error("put back, and the network has refused it")
 		}
+		w.expect("one try for one question", []string{"replace"})
 	})
 }
