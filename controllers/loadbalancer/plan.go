@@ -1,11 +1,9 @@
 package loadbalancer
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,6 +18,9 @@ const (
 	FromPool = "setpoint.io/AddressFromPool"
 	// AddressMissing is the condition of a Service that has no address, or none of one of its families: who has what it asks for.
 	AddressMissing = "setpoint.io/AddressMissing"
+
+	// portReserved is the reason for no address where a port of the Service is the cluster's own.
+	portReserved = "PortReserved"
 )
 
 // world is what a plan is made of.
@@ -45,14 +46,9 @@ func (s Source) plan(w world) []decision {
 	if s.None {
 		return nil
 	}
-	services := slices.Clone(w.services)
-	slices.SortFunc(services, func(a, b *corev1.Service) int {
-		byName := cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), byName)
-	})
 	var ours []*corev1.Service
 	var decisions []decision
-	for _, service := range services {
+	for _, service := range slices.SortedFunc(slices.Values(w.services), olderFirst) {
 		switch {
 		case service.Spec.Type != corev1.ServiceTypeLoadBalancer:
 			decisions = append(decisions, decision{service: service})
@@ -61,7 +57,7 @@ func (s Source) plan(w world) []decision {
 		}
 	}
 	if len(s.Pool) > 0 {
-		return append(decisions, s.fromPool(ours)...)
+		return append(decisions, s.fromPool(ours, w)...)
 	}
 	return append(decisions, ofNodes(ours, w)...)
 }
@@ -109,7 +105,7 @@ func (w world) free(s *corev1.Service, addresses []string) (left []string, reaso
 			left = append(left, text)
 			continue
 		}
-		reason, message = "PortReserved", holding.String()
+		reason, message = portReserved, holding.String()
 	}
 	if len(left) > 0 {
 		return left, "", ""

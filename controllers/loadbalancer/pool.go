@@ -8,31 +8,42 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// fromPool gives each Service one address of each of its families: the one it has, else the one it asks for, else any.
-func (s Source) fromPool(services []*corev1.Service) []decision {
-	taken := map[netip.Addr]bool{}
+// pool is the source while its addresses are given out.
+type pool struct {
+	source Source
+	world  world
+	taken  map[netip.Addr]bool
+}
+
+// fromPool gives each Service one address of each of its families: the one it has, else the one it asks for, else any. None is one at which
+// a port of the Service is the cluster's own.
+func (s Source) fromPool(services []*corev1.Service, w world) []decision {
+	p := pool{s, w, map[netip.Addr]bool{}}
 	kept := make([]map[corev1.IPFamily]netip.Addr, len(services))
 	for i, service := range services {
 		kept[i] = map[corev1.IPFamily]netip.Addr{}
-		for _, ip := range s.had(service) {
-			if family := familyOf(ip); !taken[ip] && !kept[i][family].IsValid() {
-				taken[ip], kept[i][family] = true, ip
+		for _, ip := range p.had(service) {
+			if family := familyOf(ip); !p.taken[ip] && !kept[i][family].IsValid() {
+				p.taken[ip], kept[i][family] = true, ip
 			}
 		}
 	}
 	decisions := make([]decision, len(services))
 	for i, service := range services {
-		decisions[i] = s.decide(service, kept[i], taken)
+		decisions[i] = p.decide(service, kept[i])
 	}
 	return decisions
 }
 
-// had are the addresses that a Service has and may keep: of its families, and it asks for no others.
-func (s Source) had(service *corev1.Service) (ips []netip.Addr) {
+// had are the addresses that a Service has and may keep: of its families, free for its ports, and it asks for no others.
+func (p *pool) had(service *corev1.Service) (ips []netip.Addr) {
 	asked, _ := netip.ParseAddr(service.Spec.LoadBalancerIP)
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		ip, err := netip.ParseAddr(ingress.IP)
-		if err != nil || !s.has(ip) || !slices.Contains(familiesOf(service), familyOf(ip)) {
+		if err != nil || !p.source.has(ip) || !slices.Contains(familiesOf(service), familyOf(ip)) {
+			continue
+		}
+		if _, taken := p.world.reserved(service, ip); taken {
 			continue
 		}
 		if !asked.IsValid() || asked == ip || familyOf(asked) != familyOf(ip) {
@@ -43,50 +54,67 @@ func (s Source) had(service *corev1.Service) (ips []netip.Addr) {
 }
 
 // decide chooses what the Service does not have yet. A Service that cannot have the address that it asks for has none.
-func (s Source) decide(service *corev1.Service, kept map[corev1.IPFamily]netip.Addr, taken map[netip.Addr]bool) decision {
+func (p *pool) decide(service *corev1.Service, kept map[corev1.IPFamily]netip.Addr) decision {
 	d := decision{service: service}
-	if d.reason, d.message = s.objection(service, kept, taken); d.reason != "" {
+	if d.reason, d.message = p.objection(service, kept); d.reason != "" {
 		for _, ip := range kept {
-			delete(taken, ip)
+			delete(p.taken, ip)
 		}
 		return d
 	}
 	for _, family := range familiesOf(service) {
-		ip, ok := kept[family], true
+		ip := kept[family]
 		if !ip.IsValid() {
-			ip, ok = s.choose(service, family, taken)
+			var reason, message string
+			if ip, reason, message = p.choose(service, family); reason != "" {
+				d.reason, d.message = reason, message
+				continue
+			}
 		}
-		if !ok {
-			d.reason, d.message = s.lack(family)
-			continue
-		}
-		taken[ip], d.fromPool = true, true
+		p.taken[ip], d.fromPool = true, true
 		d.addresses = append(d.addresses, ip.String())
 	}
 	return d
 }
 
-func (s Source) choose(service *corev1.Service, family corev1.IPFamily, taken map[netip.Addr]bool) (netip.Addr, bool) {
+// choose returns an address of the family, or says why there is none.
+func (p *pool) choose(service *corev1.Service, family corev1.IPFamily) (ip netip.Addr, reason, message string) {
 	if asked, err := netip.ParseAddr(service.Spec.LoadBalancerIP); err == nil && familyOf(asked) == family {
-		return asked, true
+		return asked, "", ""
 	}
-	return s.free(family, taken)
+	ip, ok := p.source.free(family, func(ip netip.Addr) bool {
+		holding, taken := p.world.reserved(service, ip)
+		if !p.taken[ip] && taken {
+			reason, message = portReserved, holding.String()
+		}
+		return !p.taken[ip] && !taken
+	})
+	switch {
+	case ok:
+		return ip, "", ""
+	case reason == "":
+		reason, message = p.source.lack(family)
+	}
+	return ip, reason, message
 }
 
 // objection says why a Service cannot have the address that it asks for.
-func (s Source) objection(of *corev1.Service, kept map[corev1.IPFamily]netip.Addr, taken map[netip.Addr]bool) (reason, message string) {
+func (p *pool) objection(of *corev1.Service, kept map[corev1.IPFamily]netip.Addr) (reason, message string) {
 	asked := of.Spec.LoadBalancerIP
 	if asked == "" {
 		return "", ""
 	}
 	ip, err := netip.ParseAddr(asked)
 	switch {
-	case err != nil || !s.has(ip):
+	case err != nil || !p.source.has(ip):
 		return "AddressNotInPool", fmt.Sprintf("spec.loadBalancerIP %s is not in the pool of load balancer addresses", asked)
 	case !slices.Contains(familiesOf(of), familyOf(ip)):
 		return "AddressOfOtherFamily", fmt.Sprintf("spec.loadBalancerIP %s is of %s, which spec.ipFamilies lacks", asked, familyOf(ip))
-	case taken[ip] && kept[familyOf(ip)] != ip:
+	case p.taken[ip] && kept[familyOf(ip)] != ip:
 		return "AddressTaken", fmt.Sprintf("spec.loadBalancerIP %s belongs to another Service", asked)
+	}
+	if holding, taken := p.world.reserved(of, ip); taken {
+		return portReserved, holding.String()
 	}
 	return "", ""
 }

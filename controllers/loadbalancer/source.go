@@ -63,9 +63,9 @@ func (s Source) serves(family corev1.IPFamily) bool {
 	return slices.ContainsFunc(s.Pool, func(p netip.Prefix) bool { return familyOf(p.Addr()) == family })
 }
 
-// free is the first address of the family that is not taken. Network and broadcast address count: they need be no subnet's. The first
+// free is the first address of the family that may be given. Network and broadcast address count: they need be no subnet's. The first
 // of a range of IPv6 does not: if the range is a subnet's, all its routers have it.
-func (s Source) free(family corev1.IPFamily, taken map[netip.Addr]bool) (netip.Addr, bool) {
+func (s Source) free(family corev1.IPFamily, may func(netip.Addr) bool) (netip.Addr, bool) {
 	for _, p := range s.Pool {
 		if familyOf(p.Addr()) != family {
 			continue
@@ -75,7 +75,7 @@ func (s Source) free(family corev1.IPFamily, taken map[netip.Addr]bool) (netip.A
 			first = first.Next()
 		}
 		for ip := first; p.Contains(ip); ip = ip.Next() {
-			if !taken[ip] {
+			if may(ip) {
 				return ip, true
 			}
 		}
