@@ -312,7 +312,7 @@ func (a *agent) translateServices(
 		recorder.Event(about, corev1.EventTypeWarning, reason, message)
 	}
 	run, thing := services.Watch(services.Config{
-		NodeName: a.NodeName, Informers: everywhere, Nodes: nodes, Network: a.Services, Announce: a.Announce, Servers: a.SetServers,
+		NodeName: a.NodeName, Informers: everywhere, Nodes: nodes, Network: a.Services, Announce: a.Announce,
 		Logger:   a.Logger,
 		Reserved: a.book, Known: known,
 		Refused: func(service types.NamespacedName, why string) { warn(service, "Reserved", why) },

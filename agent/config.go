@@ -98,7 +98,7 @@ type Config struct {
 	Network NodeNetwork
 	// Services leads the addresses of Services to their endpoints. Nil: something else does.
 	Services services.Network
-	// SetServers is told where the API says that servers are. Nil is allowed.
+	// SetServers is told where the leader says that servers are, in what only servers write. Nil is allowed.
 	SetServers func([]netip.AddrPort)
 	// Announce is told which addresses of load balancers this node announces. Nil: none are announced.
 	Announce func([]netip.Addr)

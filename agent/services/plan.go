@@ -52,14 +52,6 @@ func plan(s *corev1.Service, behind []*discoveryv1.EndpointSlice, here Place) pl
 	return p
 }
 
-// endpoints are those of all addresses.
-func (p planned) endpoints() (all []netip.AddrPort) {
-	for _, s := range p.addresses {
-		all = append(all, s.Endpoints...)
-	}
-	return all
-}
-
 func isOurs(s *corev1.Service) bool {
 	_, otherProxy := s.Labels[proxyNameLabel]
 	_, headless := s.Labels[corev1.IsHeadlessService]

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -32,9 +31,6 @@ const (
 	// ofService indexes slices by the Service they belong to.
 	ofService = "setpoint/service"
 )
-
-// ofAPI is the Service of the API; servers keep it, and what is behind it.
-var ofAPI = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
 
 // Network is what leads addresses to endpoints; network.Translation is one.
 type Network interface {
@@ -58,8 +54,6 @@ type Config struct {
 	Refused func(service types.NamespacedName, why string)
 	// Announce is told which addresses of load balancers this node announces; nil: none are announced.
 	Announce func([]netip.Addr)
-	// Servers is told where the Service of the API leads: there the servers are. Nil: nobody is.
-	Servers func([]netip.AddrPort)
 	// HealthFailed is told of a Service whose health port cannot be opened. Nil is allowed.
 	HealthFailed func(service types.NamespacedName, port uint16, err error)
 	Logger       *slog.Logger
@@ -284,9 +278,6 @@ func (w *watch) replan() map[network.ServiceAddress]network.Service {
 	before := map[network.ServiceAddress]network.Service{}
 	for name := range names {
 		next := w.entry(name, here)
-		if name == ofAPI && w.Servers != nil {
-			w.Servers(next.endpoints())
-		}
 		for _, s := range slices.Concat(next.addresses, w.book.plans[name].addresses) {
 			if _, seen := before[s.ServiceAddress]; !seen {
 				before[s.ServiceAddress], _ = w.book.at(s.ServiceAddress)

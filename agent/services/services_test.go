@@ -3,10 +3,8 @@ package services
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"testing"
@@ -92,9 +90,7 @@ type world struct {
 	client *fake.Clientset
 	net    *table
 	thing  upkeep.Thing
-	// servers is what was told of them last.
-	servers string
-	book    *reserved.Book
+	book   *reserved.Book
 	// refused is what was told of Services that are not served, since it was last looked at.
 	refused []string
 }
@@ -109,7 +105,6 @@ func inBubble(t *testing.T, test func(w *world)) {
 			Refused: func(service types.NamespacedName, why string) {
 				w.refused = append(w.refused, service.String()+": "+why)
 			},
-			Servers: func(all []netip.AddrPort) { w.servers = fmt.Sprint(all) },
 		})
 		w.thing = thing
 		if whole, err := thing.Whole(); !whole || err != nil {
@@ -187,28 +182,6 @@ func TestTheNetworkIsToldOfChangesOnly(t *testing.T) {
 		w.expect("deleted", []string{"change"})
 		w.after(time.Hour)
 		w.expect("quiet", nil)
-	})
-}
-
-// TestWhereServersAre: the Service of the API tells, and no other of its name.
-func TestWhereServersAre(t *testing.T) {
-	inBubble(t, func(w *world) {
-		api, behind := serviceOf("kubernetes", "10.96.0.1"), sliceOf("kubernetes", "kubernetes", 6443, ready("192.0.2.1"), ready("192.0.2.2"))
-		w.put(api.DeepCopy())
-		w.put(behind.DeepCopy())
-		w.after(settleTime)
-		synctest.Wait()
-		if w.servers != "" {
-			t.Errorf("a tenant says that servers are at %s", w.servers)
-		}
-		api.Namespace, behind.Namespace = "default", "default"
-		w.put(api)
-		w.put(behind)
-		w.after(settleTime)
-		synctest.Wait()
-		if w.servers != "[192.0.2.1:6443 192.0.2.2:6443]" {
-			t.Errorf("servers are at %s", w.servers)
-		}
 	})
 }
 

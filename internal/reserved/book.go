@@ -104,6 +104,24 @@ func (b *Book) SetServers(all []Machine) {
 	}
 }
 
+// Servers are where the API is served, in order.
+func (b *Book) Servers() (all []netip.AddrPort) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for k, m := range b.machines {
+		for port, use := range m.Ports {
+			if !k.server || use != API {
+				continue
+			}
+			for _, ip := range m.Addresses {
+				all = append(all, netip.AddrPortFrom(ip, uint16(port.Number)))
+			}
+		}
+	}
+	slices.SortFunc(all, netip.AddrPort.Compare)
+	return slices.Compact(all)
+}
+
 // formerServers are those that are not among all.
 func (b *Book) formerServers(all []Machine) (former []key) {
 	b.mu.RLock()
