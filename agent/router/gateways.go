@@ -146,13 +146,14 @@ func (r *router) certificate(hello *tls.ClientHelloInfo, at int) *tls.Certificat
 	return r.unknown
 }
 
-// ofIngress is the certificate of an Ingress for the name, nil if a listener of the port, which may be nil, is as much for it.
+// ofIngress is the certificate of an Ingress for the name, nil if a listener of the port, which may be nil, is as much for it. Without a
+// name it is that of rules without a host, unless there is a listener for all names.
 func (r *router) ofIngress(at int, name string, port *gateway.Port) *tls.Certificate {
 	if at != r.Ports.HTTPS {
 		return nil
 	}
 	found, host := r.table.Load().CertificateAt(name)
-	if port != nil && port.Named(name).Specificity() >= host.Specificity() {
+	if port != nil && port.Listener(name) != nil && port.Named(name).Specificity() >= host.Specificity() {
 		return nil
 	}
 	return found

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +19,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-io/setpoint/agent/router/table"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
 
@@ -213,6 +216,37 @@ func (s *site) reached(wanted bool) {
 			s.t.Fatalf("listening: %v, want %t", err, wanted)
 		}
 	}
+}
+
+// TestWhoAsksWithoutAName gets the certificate of a listener for all names, or of an Ingress without a host if no listener is for that.
+func TestWhoAsksWithoutAName(t *testing.T) {
+	all, one, mine := certificate(t, "all", "1"), certificate(t, "one", "1"), certificate(t, "mine", "1")
+	plain := ingress("web")
+	plain.Spec.Rules[0].Host = ""
+	plain.Spec.TLS = []networkingv1.IngressTLS{{SecretName: "all"}}
+	s := newSite(t, plain, service("web"), slice("web", "10.0.0.1"), all, one, mine)
+	s.declare("gatewayclasses", "kind: GatewayClass\nmetadata: {name: setpoint}\nspec: {controllerName: "+gatewayapi.Controller+"}")
+	s.known("the certificate of the Ingress", func(t *table.Table) bool { return t.Certificate("") != nil })
+	expect := func(what string, want *corev1.Secret) {
+		t.Helper()
+		again, limit := time.NewTicker(time.Millisecond), time.After(20*time.Second)
+		defer again.Stop()
+		for s.shown("one.com") != raw(one) || s.shown("") != raw(want) {
+			select {
+			case <-again.C:
+			case <-limit:
+				t.Fatalf("%s: another certificate is shown", what)
+			}
+		}
+	}
+	listener := func(gateway, host, secret string) {
+		s.declare("gateways", "kind: Gateway\nmetadata: {name: "+gateway+", namespace: \"n\"}\nspec: {gatewayClassName: setpoint, listeners: ["+
+			"{name: l, port: SECURE, protocol: HTTPS, "+host+"tls: {certificateRefs: [{name: "+secret+"}]}}]}")
+	}
+	listener("one", "hostname: one.com, ", "one")
+	expect("only a listener with a name", all)
+	listener("any", "", "mine")
+	expect("a listener for all names", mine)
 }
 
 // TestCertificatesOfGateways: by server name, and a connection for one listener does not reach another.
