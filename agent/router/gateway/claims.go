@@ -49,17 +49,15 @@ func (b *builder) claim(l *listener, name string, o metav1.Object, kind string) 
 	return c
 }
 
-// taken says who has the host of the claim; "" if nobody else does.
+// taken says who has the host of the claim, and records it; "" if nobody else does.
 func (b *builder) taken(c hosts.Claim) string {
 	by, taken := b.result.Hosts.Taken(c)
 	if !taken {
 		return ""
 	}
-	return c.Message(by)
-}
-
-func (b *builder) lose(c hosts.Claim) {
-	b.result.Taken = append(b.result.Taken, Taken{c, b.taken(c)})
+	message := c.Message(by)
+	b.result.Taken = append(b.result.Taken, Taken{c, message})
+	return message
 }
 
 // kind is that of the listener's object.

@@ -117,9 +117,8 @@ func (b *builder) judgeHost(l *listener) {
 	if l.hostname() == "" {
 		return
 	}
-	if c := b.claim(l, l.hostname(), l.object(), l.kind()); b.taken(c) != "" {
-		l.conflicted = fault{string(v1.ListenerReasonHostnameConflict), b.taken(c)}
-		b.lose(c)
+	if by := b.taken(b.claim(l, l.hostname(), l.object(), l.kind())); by != "" {
+		l.conflicted = fault{string(v1.ListenerReasonHostnameConflict), by}
 	}
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,12 +82,8 @@ func (b *builder) attach(r *route, ref *v1.ParentReference, all []*listener, com
 	for _, l := range allowing {
 		names := intersect(l.hostname(), r.hostnames)
 		free := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-			c := b.claim(l, name, r.object, r.kind)
-			by := b.taken(c)
-			if by != "" {
-				taken = by
-				b.lose(c)
-			}
+			by := b.taken(b.claim(l, name, r.object, r.kind))
+			taken = cmp.Or(by, taken)
 			return by != ""
 		})
 		if len(free) == 0 {
