@@ -29,12 +29,12 @@ type takenPorts struct {
 func (p *takenPorts) note(port, problem string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before, known := p.known[port]
+	before := p.known[port]
 	if p.known == nil {
 		p.known = map[string]string{}
 	}
 	p.known[port] = problem
-	return before != problem || !known && problem != ""
+	return before != problem
 }
 
 // problems are in the order of the names.
