@@ -2,6 +2,7 @@ package kubernetesservice
 
 import (
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,6 +85,25 @@ func TestItTellsWhatServersHave(t *testing.T) {
 			t.Errorf("an unchanged world was written to: %v", writes)
 		}
 	})
+}
+
+// TestANameThatIsNotFound: the server keeps the addresses that it had, beside those that are found.
+func TestANameThatIsNotFound(t *testing.T) {
+	former := []reserved.Server{{Name: "a", Addresses: []string{"192.0.2.1"}}, {Name: "b", Addresses: []string{"192.0.2.2", "2001:db8::2"}}}
+	const noName = "no name" // no resolver is asked for it
+	for name, test := range map[string]struct {
+		server Server
+		want   []string
+	}{
+		"all are found":   {Server{Name: "b", Endpoint: "192.0.2.3:6443"}, []string{"192.0.2.3"}},
+		"one is not":      {Server{Name: "b", Endpoint: "192.0.2.3:6443", Addresses: []string{noName}}, []string{"192.0.2.2", "192.0.2.3", "2001:db8::2"}},
+		"none is":         {Server{Name: "b", Endpoint: noName + ":6443"}, []string{"192.0.2.2", "2001:db8::2"}},
+		"of a new server": {Server{Name: "c", Endpoint: "192.0.2.3:6443", Addresses: []string{noName}}, []string{"192.0.2.3"}},
+	} {
+		if got := addressesNow(t.Context(), test.server, former); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
 }
 
 var address = netip.MustParseAddr("172.30.0.1")
