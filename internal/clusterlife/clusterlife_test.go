@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,7 +26,7 @@ func newServer(t *testing.T, life string, former ...string) *serving {
 	s.Server = httptest.NewServer(Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		s.through++
 		_, _ = io.Copy(io.Discard, r.Body)
-	}), func() (string, []string) {
+	}), func() (string, func(string) bool) {
 		return s.life, func(life string) bool { return slices.Contains(s.former, life) }
 	}))
 	t.Cleanup(s.Close)
