@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/networktest"
 )
@@ -31,6 +32,8 @@ const (
 	// passTime is how long a packet may take that passes, and lostTime how long one is awaited that must not.
 	passTime = 5 * time.Second
 	lostTime = 150 * time.Millisecond
+	// tryTime is after how long a packet is sent again.
+	tryTime = time.Second
 )
 
 // testPod is a network namespace behind the node, which routes. It echoes on TCP and counts what it hears by UDP, on servePort.
@@ -75,6 +78,23 @@ func (p *testPod) plug(name string) {
 	}
 	_, err := netlink.LinkByName(name) // makes the kernel see that the link is up
 	p.Check(err)
+	for _, address := range []netip.Addr{p.address, p.in("6")} {
+		p.settle(address)
+	}
+}
+
+// settle waits until the pod knows an address for its own: the kernel adds one of IPv6 first, and the route to it later.
+func (p *testPod) settle(address netip.Addr) {
+	p.t.Helper()
+	for end := time.Now().Add(passTime); ; time.Sleep(time.Millisecond) {
+		routes, err := p.Netlink.RouteGet(address.AsSlice())
+		if err == nil && len(routes) == 1 && routes[0].Type == unix.RTN_LOCAL {
+			return
+		}
+		if time.Now().After(end) {
+			p.t.Fatalf("%s is not the pod's own: %v %v", address, routes, err)
+		}
+	}
 }
 
 // only is a range of one address.
@@ -150,11 +170,21 @@ func (p *testPod) reaches(network string, to netip.Addr, want bool) bool {
 	return conn != nil && echoes(conn, within)
 }
 
+// echoes asks until there is an answer: nothing sends a lost packet of UDP again.
 func echoes(conn net.Conn, within time.Duration) bool {
-	_ = conn.SetDeadline(time.Now().Add(within))
-	if _, err := conn.Write([]byte("x")); err != nil {
-		return false
+	for end := time.Now().Add(within); time.Now().Before(end); {
+		try := time.Now().Add(tryTime)
+		if try.After(end) {
+			try = end
+		}
+		_ = conn.SetDeadline(try)
+		if _, err := conn.Write([]byte("x")); err != nil {
+			return false
+		}
+		n, err := conn.Read(make([]byte, 64))
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err == nil && n > 0
+		}
 	}
-	n, err := conn.Read(make([]byte, 64))
-	return err == nil && n > 0
+	return false
 }
