@@ -22,8 +22,9 @@ const (
 	calmShare   = 6 // of the duration, the calm act is one part in so many
 	calmMax     = 15 * time.Second
 	healLength  = 4 * time.Second
-	// calmRateMin is how many operations a second the calm act must have had.
+	// calmRateMin is how many operations a second the calm act must have had, had it taken one epoch of at most calmEpochsMax.
 	calmRateMin   = 50
+	calmEpochsMax = 4
 	agreeInterval = 100 * time.Millisecond
 )
 
@@ -87,12 +88,16 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return r.report, errors.Join(ctx.Err(), history.SaveFaults(filepath.Join(cfg.Dir, "faults.jsonl"), r.nemesis.Done))
 }
 
+// calm goes on, on a busy machine, until there was enough to examine.
 func (r *run) calm(ctx context.Context) {
 	length := min(r.Duration/calmShare, calmMax)
-	operations := r.epoch(ctx, length)
-	if least := int(length.Seconds() * calmRateMin); operations < least {
-		r.report.find("the calm act had %d operations, fewer than %d: too little to examine anything", operations, least)
+	operations, least := 0, int(length.Seconds()*calmRateMin)
+	for range calmEpochsMax {
+		if operations += r.epoch(ctx, length); operations >= least {
+			return
+		}
 	}
+	r.report.find("the calm act had %d operations, fewer than %d: too little to examine anything", operations, least)
 }
 
 // faults runs epochs until the nemesis ends, by time or by its number of leader kills.
