@@ -291,7 +291,7 @@ func askForCertificate(t *testing.T, kubelet, admin kubernetes.Interface, node s
 	if csr, err = kubelet.CertificatesV1().CertificateSigningRequests().Create(t.Context(), csr, metav1.CreateOptions{}); err != nil {
 		return err.Error()
 	}
-	within10s(t, func() string {
+	soon(t, func() string {
 		now, err := admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), csr.Name, metav1.GetOptions{})
 		if err != nil || len(now.Status.Conditions) == 0 {
 			return fmt.Sprint("no answer: ", err)

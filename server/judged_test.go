@@ -63,7 +63,7 @@ func (s *site) personas(t *testing.T) []func(*http.Request) {
 	admin := s.shown(t, s.cluster.Admin)
 	tina := s.shown(t, s.person(t, "tina"))
 	var token *authenticationv1.TokenRequest
-	within10s(t, func() string { // a loop makes the account
+	soon(t, func() string { // a loop makes the account
 		var err error
 		token, err = s.client.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 		if err != nil {

@@ -73,7 +73,7 @@ func TestAgentsAndClientsLeaveAServerThatLosesItsLeader(t *testing.T) {
 	for follower.liveness.Held() == 0 { // agents choose by chance
 		nodes = append(nodes, fmt.Sprintf("n%d", len(nodes)+1))
 		defer startAgentLiveness(t, nodes[len(nodes)-1], cluster, addresses, nil)()
-		within10s(t, func() string { return unless(held(servers) == len(nodes), "not all agents have a session") })
+		soon(t, func() string { return unless(held(servers) == len(nodes), "not all agents have a session") })
 	}
 	client, err := kubernetes.NewForConfig(follower.RESTConfig(inprocess.Server))
 	if err != nil {
@@ -85,7 +85,7 @@ func TestAgentsAndClientsLeaveAServerThatLosesItsLeader(t *testing.T) {
 	}
 	begun := time.Now()
 	l.between(leader, follower, true)
-	within10s(t, func() string {
+	soon(t, func() string {
 		for _, node := range nodes {
 			if signal := leader.liveness.Node(node); signal.Session == nodelifecycle.SessionLost {
 				t.Fatalf("after %v the leader has lost %s", time.Since(begun), node)
@@ -106,14 +106,14 @@ func TestAgentsAndClientsLeaveAServerThatLosesItsLeader(t *testing.T) {
 		t.Errorf("ready: %v", err)
 	}
 	l.between(leader, follower, false)
-	within10s(t, func() string {
+	soon(t, func() string {
 		return unless(follower.api.checkLog(t.Context()) == nil, "the server is not ready though the link is there again")
 	})
 }
 
 func leaderAndFollower(t *testing.T, servers []*Server) (leader, follower *Server) {
 	t.Helper()
-	within10s(t, func() string {
+	soon(t, func() string {
 		for i, s := range servers {
 			if s.log.Leadership().Leader {
 				leader, follower = s, servers[(i+1)%len(servers)]

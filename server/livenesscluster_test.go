@@ -33,7 +33,7 @@ func TestNodeOutlivesItsServer(t *testing.T) {
 		{Name: "mute", Role: "node", State: "absent"},
 		{Name: "n1", Role: "node", State: "alive"},
 	}
-	within10s(t, func() string { return cmp.Diff(want, servers[1].liveness.GossipMembers()) })
+	soon(t, func() string { return cmp.Diff(want, servers[1].liveness.GossipMembers()) })
 	stopMute()
 	for i, s := range servers {
 		if s.holdsSessions() {
@@ -124,9 +124,13 @@ func startAgentLiveness(t *testing.T, name string, cluster *trust.Cluster, addre
 }
 
 // within10s asks until the answer is "".
-func within10s(t *testing.T, ask func() string) {
+// patience is how long these tests wait for what comes within seconds on a machine that has nothing else to do.
+const patience = time.Minute
+
+// soon asks until the answer is "".
+func soon(t *testing.T, ask func() string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		answer := ask()
 		if answer == "" {
 			return
@@ -139,7 +143,7 @@ func within10s(t *testing.T, ask func() string) {
 
 func eventually(t *testing.T, s *Server, session nodelifecycle.SessionState, gossip ...nodelifecycle.GossipState) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		signal := s.liveness.Node("n1")
 		if signal.Session == session && slices.Contains(gossip, signal.Gossip) {
 			return

@@ -102,7 +102,7 @@ func deployment(name string) *appsv1.Deployment {
 func TestThePartsOfThreeServers(t *testing.T) {
 	_, _, servers, _ := startThree(t)
 	var leader, other *Server
-	within10s(t, func() string {
+	soon(t, func() string {
 		list, err := adminOf(t, servers[0]).CoreV1().Pods(parts.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "tier=control-plane"})
 		if err != nil || len(list.Items) != len(servers)*len(parts.All()) {
 			return fmt.Sprint(list, err)
@@ -151,7 +151,7 @@ func TestThePartsOfThreeServers(t *testing.T) {
 		}
 	}
 	var next string
-	within10s(t, func() string {
+	soon(t, func() string {
 		for _, s := range servers {
 			if s != leader && s.log.Leadership().Leader {
 				next = s.config.Name
