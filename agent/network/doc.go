@@ -8,7 +8,8 @@
 // each family in iptables' FORWARD chain where there is one (iptables: Docker makes that drop what it does not know), the limits of pods
 // (bandwidth), and the address at which the machine serves names (ownaddress). The embedded runtime calls [Network]; the agent's wiring
 // calls [Routes] with the other nodes' addresses, which names routes of the machine that overlap the cluster's ranges, and [Translation]
-// with the Services; agent/reset calls [Uninstall]. It may call netlink and nftables only: no CNI executables, no iptables.
+// with the Services; agent/reset calls [Uninstall]; a probe of firewalls (agent/network/probe) is lent an address that no pod has
+// ([Network.Lend]). It may call netlink and nftables only: no CNI executables, no iptables.
 //
 // Where the node has a second range, of IPv6, each pod has an address of it, with the same number as its first one. A table of
 // nftables is made for a family; those of IPv6 stand beside those of IPv4.

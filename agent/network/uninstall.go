@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network/nft"
 	"github.com/setpoint-io/setpoint/agent/network/nodeway"
 	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
+	"github.com/setpoint-io/setpoint/agent/network/probe"
 )
 
 // Connected are the host interfaces of the pods that are on the bridge.
@@ -35,7 +36,7 @@ func Connected(bridge string) ([]string, error) {
 	}
 	var names []string
 	for _, l := range links {
-		if l.Attrs().MasterIndex == device.Attrs().Index {
+		if l.Attrs().MasterIndex == device.Attrs().Index && l.Attrs().Name != probe.PodInterface {
 			names = append(names, l.Attrs().Name)
 		}
 	}
@@ -80,7 +81,7 @@ func Uninstall(bridge string) (removed []string, err error) {
 	delays, delayErr := bandwidth.RemoveAll(len(HostInterface("")))
 	bridges, bridgeErr := n.uninstallBridge()
 	return slices.Concat(tables, rules, routes, nodes, tunnels, encrypted, addresses, delays, bridges),
-		errors.Join(err, rulesErr, routesErr, tunnelErr, encryptedErr, nodesErr, addressErr, delayErr, bridgeErr)
+		errors.Join(err, rulesErr, routesErr, tunnelErr, encryptedErr, nodesErr, addressErr, delayErr, bridgeErr, probe.Remove())
 }
 
 func (n *Network) uninstallTables() ([]string, error) {

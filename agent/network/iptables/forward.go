@@ -100,5 +100,10 @@ func (bridge Forward) find(conn *nft.Conn, family nftables.TableFamily) (chain *
 
 // mark is the comment by which we know our rules.
 func (bridge Forward) mark() []byte {
-	return userdata.AppendString(nil, userdata.TypeComment, "setpoint pods of "+string(bridge))
+	return userdata.AppendString(nil, userdata.TypeComment, comment+string(bridge))
 }
+
+const comment = "setpoint pods of "
+
+// IsOwn reports whether a rule is one of ours, for the pods of any bridge.
+func IsOwn(rule *nftables.Rule) bool { return bytes.Contains(rule.UserData, []byte(comment)) }
