@@ -37,12 +37,12 @@ import (
 	"github.com/setpoint-io/setpoint/agent/router"
 	"github.com/setpoint-io/setpoint/agent/services"
 	"github.com/setpoint-io/setpoint/agent/shutdown"
-	"github.com/setpoint-io/setpoint/agent/simulated"
 	"github.com/setpoint-io/setpoint/agent/staticpods"
 	"github.com/setpoint-io/setpoint/agent/status"
 	"github.com/setpoint-io/setpoint/agent/userns"
 	"github.com/setpoint-io/setpoint/agent/volumestats"
 	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/internal/nodefirewall"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
@@ -118,6 +118,8 @@ type agent struct {
 	users *userns.Ranges
 	// book knows which addresses and ports of machines are the cluster's own.
 	book *reserved.Book
+	// firewall is what other software of this machine blocks; nil: that is not known.
+	firewall atomic.Pointer[nodefirewall.Problem]
 	// podNetwork is where pods and Services have their addresses from, once it is known.
 	podNetwork atomic.Pointer[PodNetwork]
 }
@@ -249,6 +251,7 @@ func (a *agent) pods(
 		bound.StartWithContext(ctx)
 		defer bound.Shutdown()
 		awaitNames(ctx)
+		a.probeFirewall(ctx, children)
 		return m.Run(ctx, informer)
 	}
 }
@@ -460,12 +463,6 @@ func (a *agent) images(ctx context.Context) []corev1.ContainerImage {
 		)
 	}
 	return out
-}
-
-// isSimulated: such a node has no network to route to.
-func isSimulated(n *corev1.Node) bool {
-	_, ok := n.Labels[simulated.Label]
-	return ok
 }
 
 // serve answers on the kubelet's port until ctx ends.

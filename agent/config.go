@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/hostfirewall"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/network/probe"
 	"github.com/setpoint-io/setpoint/agent/network/upkeep"
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/policy"
@@ -106,6 +107,8 @@ type Config struct {
 	Policies PolicyNetwork
 	// HostFirewall is where pods are kept from ports of this machine. Nil: they reach all of them.
 	HostFirewall hostfirewall.Network
+	// PodPlace lends a place of a pod, from which is probed what firewalls of this machine block. Nil: that is not probed.
+	PodPlace func() (place probe.Place, giveBack func(), err error)
 	// Upkeep holds what of these is on the machine. Nil: nobody does.
 	Upkeep *upkeep.Keeper
 	// Ingress is where this node serves Ingresses. The zero Ports serve none.

@@ -17,7 +17,7 @@ const PodIsolationProblem corev1.NodeConditionType = "PodIsolationProblem"
 
 // conditions are those of the Node beside upstream's.
 func (a *agent) conditions(ctx context.Context) []corev1.NodeCondition {
-	return slices.Concat(a.networkConditions(), a.portConditions(), a.isolationConditions(ctx))
+	return slices.Concat(a.networkConditions(), a.firewallConditions(), a.portConditions(), a.isolationConditions(ctx))
 }
 
 // isolationConditions say which walls the runtime cannot build on this machine; one that tells of none has no condition.

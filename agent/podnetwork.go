@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/network"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/simulated"
 )
 
 // PodNetwork is where the pods of all nodes have their addresses from: each node has a part of the ranges of pods, with a prefix of
@@ -99,4 +100,10 @@ func compareAge(self string, a, b *corev1.Node) int {
 		return 1
 	}
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+}
+
+// isSimulated: such a node has no network to route to.
+func isSimulated(n *corev1.Node) bool {
+	_, ok := n.Labels[simulated.Label]
+	return ok
 }

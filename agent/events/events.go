@@ -50,6 +50,8 @@ const (
 	UnsupportedCorefile             = "UnsupportedCorefile"
 	IngressPortTaken                = "IngressPortTaken"
 	DNSPortTaken                    = "DNSPortTaken"
+	FirewallBlocksPods              = "FirewallBlocksPods"
+	FirewallLetsPodsPass            = "FirewallLetsPodsPass"
 )
 
 // Recorder records events on pods and containers.

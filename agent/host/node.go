@@ -139,7 +139,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 	}
 	if own, ok := runtime.(*embedded.Runtime); ok {
 		config.Policies = policyNetwork{table.New(network.DefaultBridge), own}
-		config.HostFirewall = c.hostFirewall()
+		config.HostFirewall, config.PodPlace = c.hostFirewall(), own.Network().Lend
 		keeper.Hold(own.Network().Things()...)
 		config.Layers, config.PeerTLS = own.Images(), c.PeerTLS
 		children.Go(func() { serveImages(ctx, c.DataDir, own, c.Logger) })
