@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-io/setpoint/apiserver/rest/disruption"
+	"github.com/setpoint-io/setpoint/internal/nodefirewall"
 )
 
 // budgetsOf blames the budgets that refuse the eviction of a pod, as the API would, and clears the others of its namespace.
@@ -100,6 +101,10 @@ func (e *explainer) node(name Object, node *corev1.Node) finding {
 	if !nodeReady(node) {
 		f.blame(Cause{Object: name, What: notReadyBecause(node), Change: "start the agent of the node"})
 		return f.conclude(name.String()+" is not Ready", "")
+	}
+	if p := nodefirewall.Of(node); p.Any() && !node.Spec.Unschedulable {
+		f.blame(blockedBy(name, p))
+		return f.conclude(name.String()+" is Ready, but a firewall of its machine blocks its pods", "")
 	}
 	if !node.Spec.Unschedulable {
 		f.clear(name, "it is Ready and takes pods")

@@ -11,7 +11,7 @@ import (
 // notReady explains a pod that has a node and is not ready.
 func (e *explainer) notReady(name Object, pod *corev1.Pod) finding {
 	f := finding{}
-	e.clearNode(&f, pod)
+	e.packetsPass(&f, pod)
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	for i := range statuses {
 		e.container(&f, name, pod, &statuses[i], i < len(pod.Status.InitContainerStatuses))

@@ -206,7 +206,9 @@ func (n *JudgedNode) steps() (steps int) {
 func (e *explainer) evictable(name Object, pod *corev1.Pod) finding {
 	f := finding{}
 	e.budgetsOf(&f, pod)
-	e.clearNode(&f, pod)
+	if !e.packetsPass(&f, pod) {
+		return f.conclude(name.String()+" is ready, but a firewall blocks its packets", "")
+	}
 	return f.conclude(name.String()+" is ready, but an eviction would be refused", name.String()+" is ready, and may be evicted")
 }
 

@@ -34,7 +34,7 @@ type Answer struct {
 
 // Step is one thing that decides about the packet.
 type Step struct {
-	// Step is what decides: dns, service, endpoint, egress, ingress, route, port.
+	// Step is what decides: dns, service, endpoint, egress, ingress, route, firewall, port.
 	Step    string  `json:"step"`
 	Verdict Verdict `json:"verdict"`
 	Object  string  `json:"object"`

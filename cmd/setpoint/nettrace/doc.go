@@ -9,6 +9,7 @@
 // Where both ends have addresses of both families, both ways are followed: a connection takes one of them.
 //
 // Promises: Trace is pure but for names that are not the cluster's, which it asks of the function that it is given; it sends no
-// packet and changes nothing. It knows what the API says, so a process that does not listen, or rules that somebody else made, it
-// cannot see. Tested as tables, each dead end with what mends it, and by the script nettrace against real packets.
+// packet and changes nothing. It knows what the API says, so a process that does not listen it cannot see, and of rules that somebody
+// else made only what the agent of the pod's node tells of them (internal/nodefirewall). Tested as tables, each dead end with
+// what mends it, and by the script nettrace against real packets.
 package nettrace

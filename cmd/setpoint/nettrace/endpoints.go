@@ -121,7 +121,8 @@ func (t *tracer) deliver(to netip.AddrPort, source netip.Addr) error {
 // deliverElsewhere is for endpoints that are no pods, or pods on their node's network.
 func (t *tracer) deliverElsewhere(to netip.AddrPort) error {
 	if n := t.nodeAt(to.Addr()); n != nil {
-		if n.Name == t.from.Spec.NodeName || t.allowed("egress", to, t.sourceTo(to.Addr())) {
+		permitted := n.Name == t.from.Spec.NodeName || t.allowed("egress", to, t.sourceTo(to.Addr()))
+		if permitted && t.letIn(n, to.Port()) {
 			t.pass("endpoint", "node/"+n.Name, "%s is an address of the machine", to)
 		}
 		return nil
@@ -131,6 +132,9 @@ func (t *tracer) deliverElsewhere(to netip.AddrPort) error {
 
 // routed asks how the pods of two nodes reach each other, at an address of the second.
 func (t *tracer) routed(pod *corev1.Pod, address netip.Addr) bool {
+	if !t.forwarded(pod.Spec.NodeName) {
+		return false
+	}
 	if pod.Spec.NodeName == t.from.Spec.NodeName {
 		return true
 	}

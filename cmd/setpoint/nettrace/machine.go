@@ -30,7 +30,7 @@ func (t *tracer) toMachine(node *corev1.Node, address netip.Addr, port uint16) e
 		}
 		return t.translated(to, t.Service(holder.Namespace, holder.Name), source)
 	}
-	if t.refused(node, port) {
+	if t.refused(node, port) || !t.letIn(node, port) {
 		return nil
 	}
 	t.pass("node", "node/"+node.Name, "no Service has the port %d there, so a process of the machine answers, or none", port)

@@ -29,6 +29,9 @@ func (t *tracer) toName(name string) error {
 		t.stop("dns", podName(t.from), fmt.Sprintf("its dnsPolicy %s does not ask the cluster's DNS", t.from.Spec.DNSPolicy), "use dnsPolicy: ClusterFirst")
 		return nil
 	}
+	if !t.asksDNS() {
+		return nil
+	}
 	for _, candidate := range candidates(name, config.Searches, dotsOf(config.Options)) {
 		addresses, found := t.resolve(candidate, aliasesMax)
 		if !found {

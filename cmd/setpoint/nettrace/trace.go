@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/policy"
 	policyplan "github.com/setpoint-io/setpoint/agent/policy/plan"
 	"github.com/setpoint-io/setpoint/agent/services"
+	"github.com/setpoint-io/setpoint/internal/clusterdns"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
@@ -216,6 +217,9 @@ func (t *tracer) toAddress(address netip.Addr) error {
 // notServed is for a cluster address whose port leads nowhere.
 func (t *tracer) notServed(s *corev1.Service, port uint16) {
 	if name, other := s.Labels[proxyLabel]; other {
+		if name == clusterdns.ProxyName && !t.asksDNS() {
+			return
+		}
 		t.pass("service", serviceName(s), "%s serves it, which is not traced", name)
 		return
 	}
@@ -246,6 +250,9 @@ func (t *tracer) elsewhere(to netip.AddrPort) error {
 	if to.Addr().Is6() && !nodeAddress(t.node(node), to.Addr()).IsValid() {
 		t.steps = append(t.steps, Step{Step: "route", Verdict: Unsure, Object: to.Addr().String(), Change: "give the machine an address of IPv6",
 			Says: "it is not of the cluster, and node " + node + " lists no address of IPv6 to leave with"})
+		return nil
+	}
+	if !t.forwarded("") {
 		return nil
 	}
 	t.pass("route", to.Addr().String(), "it is not of the cluster: packets leave node %s with the node's address", node)
