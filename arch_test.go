@@ -182,6 +182,7 @@ var allowedSkips = map[string]string{
 	"agent/cri/embedded/boot/become_test.go":        "a root directory of its own needs root",
 	"agent/cri/embedded/cgroup/group_test.go":       "cgroups need root",
 	"agent/network/guard/guard_test.go":             "network namespaces need root",
+	"agent/network/probe/probe_test.go":             "network namespaces need root",
 	"agent/network/nft/conn_test.go":                "network namespaces need root",
 	"agent/network/network_test.go":                 "network namespaces need root; some kernels have no IPv6",
 	"agent/network/sctp_test.go":                    "some kernels have no SCTP; make vm has one that does",
