@@ -114,10 +114,13 @@ func New(cfg Config) *Manager {
 // informer must be restricted to this node and be started by the caller.
 func (m *Manager) Run(ctx context.Context, informer cache.SharedIndexInformer) error {
 	registration, err := informer.AddEventHandler(m.handler(ctx))
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	defer m.children.Wait()
+	if err != nil {
+		return nil //nolint:nilerr // an informer that has ended with ctx takes no handler
+	}
 	if !cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		return nil
 	}
