@@ -115,6 +115,7 @@ var detectedScripts = []string{"dev", "evicted", "members", "minority"}
 //	                         until the output of setpoint COMMAND matches; ! until it does not
 //	walk PAGE HEADING        the commands below a heading of a page print what the page says
 //	own-network              a network namespace for what follows (root)
+//	forbid input|nothing     a firewall of the machine there that drops what others send it, or none
 //	start-cri FLAGS...       setpoint cri on $WORK/run/cri.sock, data in $WORK/data, until it is ready
 //	stop-cri, kill-cri       end it by SIGTERM (it must end well) or SIGKILL
 //	cri STEP                 one step of a pod's life, asked of that socket (cri_test.go)
@@ -178,6 +179,7 @@ func TestScripts(t *testing.T) {
 
 			"walk":        walk,
 			"own-network": ownNetwork,
+			"forbid":      forbid,
 			"box-image":   boxImage,
 			"mirror":      mirror,
 			"visit":       visit,
