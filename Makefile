@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test check bench fuzz mutants consistency consistency-compose stress conformance critest csi gateway differential envtest envtest-suites envtest-compare operators sweep metrics clients vm generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test check bench fuzz mutants consistency consistency-compose stress conformance critest csi gateway differential envtest envtest-suites envtest-compare operators sweep metrics clients beside vm generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -109,6 +109,9 @@ operators: ## an operator of others, JobSet, in a fork of setpointtest; and the 
 
 clients: build ## kubectl, Helm, KWOK and an operator of others against bin/setpoint: RUN=regexp CLIENTS=dir
 	RUN='$(RUN)' CLIENTS=$(CLIENTS) TEST_FLAGS='$(TEST_FLAGS)' test/clients/run.sh
+
+beside: ## what the agent finds of ufw, firewalld and iptables, if they are installed (root)
+	test/beside/run.sh
 
 vm: ## tests on Debian's kernel in qemu: KERNEL=backports CGROUP=v2|v1|hybrid LSM=selinux ARCH=arm64 ONLY=regexp TESTS=regexp
 	KERNEL=$(KERNEL) CGROUP=$(CGROUP) LSM=$(LSM) ARCH=$(ARCH) ONLY='$(ONLY)' TESTS='$(TESTS)' TIME_LIMIT=$(TIME_LIMIT) KEEP=$(KEEP) test/vm/run.sh

@@ -183,6 +183,7 @@ var allowedSkips = map[string]string{
 	"agent/cri/embedded/cgroup/group_test.go":       "cgroups need root",
 	"agent/network/guard/guard_test.go":             "network namespaces need root",
 	"agent/network/probe/probe_test.go":             "network namespaces need root",
+	"agent/network/probe/beside_test.go":            "firewalls that people have: make beside",
 	"agent/network/nft/conn_test.go":                "network namespaces need root",
 	"agent/network/network_test.go":                 "network namespaces need root; some kernels have no IPv6",
 	"agent/network/sctp_test.go":                    "some kernels have no SCTP; make vm has one that does",

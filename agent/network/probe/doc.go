@@ -19,5 +19,6 @@
 // of the machine's outer interface alone do not let the probe out, whose outside is at another one. Who forbids is a guess by the chains
 // of nftables, since no rule says which one has dropped a packet.
 //
-// Probes are tested between network namespaces beside rules that drop, the loop in a bubble, the texts as tables.
+// Probes are tested between network namespaces beside rules that drop, the loop in a bubble, the texts as tables;
+// `make beside` tries real firewalls.
 package probe
