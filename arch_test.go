@@ -124,6 +124,7 @@ var generousFiles = map[string]string{}
 // realSleeps are test files that sleep outside a bubble, and why they must.
 var realSleeps = map[string]string{
 	"agent/embedded_test.go":               "waits for real containers, polling with a deadline",
+	"agent/policy/table/main_test.go":      "waits for the kernel of a network namespace, polling with a deadline",
 	"apiserver/dynamic_test.go":            "waits for informers over a real socket, polling with a deadline",
 	"server/atrest_test.go":                "waits for servers over real sockets, polling with a deadline",
 	"cluster_test.go":                      "waits for a cluster over real sockets, polling with a deadline",

@@ -31,7 +31,7 @@ func (a *agent) probeFirewall(ctx context.Context, children *sync.WaitGroup) {
 // probed are ports of this machine that pods may reach: those of the cluster's DNS, or the agent's own if the DNS is elsewhere.
 func (a *agent) probed() []probe.Target {
 	if a.DNS != nil && a.DNS.Held().IsValid() {
-		at := netip.AddrPortFrom(a.DNS.Held(), dns.DefaultPorts.DNS)
+		at := netip.AddrPortFrom(a.DNS.Held(), dns.Port)
 		return []probe.Target{{Network: "udp", At: at}, {Network: "tcp", At: at}}
 	}
 	own := a.ownAddresses()

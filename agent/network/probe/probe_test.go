@@ -254,7 +254,7 @@ func serveDNS(t *testing.T, at netip.AddrPort) {
 }
 
 func address(text string) *netlink.Addr {
-	return &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix(text))}
+	return &netlink.Addr{IPNet: link.IPNet(netip.MustParsePrefix(text))}
 }
 
 // base makes a chain at a hook. What the machine sends itself passes, as with all firewalls.

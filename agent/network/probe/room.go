@@ -71,7 +71,7 @@ func openOutside() (*room, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.unless(netlink.AddrAdd(r.link, &netlink.Addr{IPNet: ipNet(machineAddress)}))
+	return r.unless(netlink.AddrAdd(r.link, &netlink.Addr{IPNet: link.IPNet(machineAddress)}))
 }
 
 // open makes a namespace with an address, and a link to it; what does not lie at the link is reached by gateway.
@@ -117,7 +117,7 @@ func (r *room) configure(own netip.Prefix, gateway netip.Addr) error {
 	if err := errors.Join(netlink.LinkSetUp(r.link), r.netlink.LinkSetUp(r.inner)); err != nil {
 		return err
 	}
-	if err := r.netlink.AddrAdd(r.inner, &netlink.Addr{IPNet: ipNet(own)}); err != nil {
+	if err := r.netlink.AddrAdd(r.inner, &netlink.Addr{IPNet: link.IPNet(own)}); err != nil {
 		return fmt.Errorf("address %s: %w", own, err)
 	}
 	way := netlink.Route{LinkIndex: r.inner.Attrs().Index, Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)}
@@ -152,10 +152,6 @@ func (r *room) close() {
 	if r.ns.IsOpen() {
 		_ = r.ns.Close()
 	}
-}
-
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
 // within runs do in the room's namespace. Sockets stay where they were made.
