@@ -57,6 +57,13 @@ func (f family) loadPort() []expr.Any {
 	}
 }
 
+// Where translation of what is sent to an address begins: first the machine's own address of a Service, then Services, then host ports. So
+// no pod takes what a Service has, whichever table was made last.
+const (
+	servicesPriority  = -100 // dstnat
+	hostPortsPriority = servicesPriority + 5
+)
+
 func (f family) loadSource(register uint32) expr.Any { return f.Load(register, f.Source) }
 
 func (f family) loadDestination(register uint32) expr.Any { return f.Load(register, f.Destination) }

@@ -108,6 +108,9 @@ func (n *Network) mayOpen(port HostPort, endpoint Endpoint) error {
 		if !port.in(f) {
 			continue
 		}
+		if s := n.config.Ranges.services(f); s.IsValid() && s.Contains(port.on(f)) {
+			return fmt.Errorf("%w: %s is an address of Services", ErrPortInUse, port.Address)
+		}
 		if err := port.free(f); err != nil {
 			return err
 		}
@@ -142,7 +145,7 @@ func (n *Network) setPorts(next map[netip.Addr]Endpoint) error {
 		rules := newRuleset(conn, f, n.portsTable())
 		if len(next) == 0 {
 			conn.DelTable(rules.table)
-		} else if err := rules.open(n.config.Bridge, next); err != nil {
+		} else if err := rules.open(n.config.Bridge, n.config.Ranges.services(f), next); err != nil {
 			return fmt.Errorf("nftables table %s: %w", n.portsTable(), err)
 		}
 	}
@@ -159,8 +162,9 @@ func (n *Network) setPorts(next map[netip.Addr]Endpoint) error {
 
 func (n *Network) portsTable() string { return "setpoint-" + n.config.Bridge + "-ports" }
 
-// open makes the rules. The maps have the same keys as those of Services, without the address for ports on all addresses.
-func (r *ruleset) open(bridge string, pods map[netip.Addr]Endpoint) error {
+// open makes the rules. The maps have the same keys as those of Services, without the address for ports on all addresses. An address of a
+// Service that the machine has is none of those.
+func (r *ruleset) open(bridge string, services netip.Prefix, pods map[netip.Addr]Endpoint) error {
 	f := r.family
 	everywhere := &nftables.Set{Name: "everywhere", IsMap: true, Concatenation: true,
 		KeyType: nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService), DataType: f.destinationType()}
@@ -194,9 +198,9 @@ func (r *ruleset) open(bridge string, pods map[netip.Addr]Endpoint) error {
 	}
 	for name, hook := range map[string]*nftables.ChainHook{"prerouting": nftables.ChainHookPrerouting, "output": nftables.ChainHookOutput} {
 		chain := r.conn.AddChain(&nftables.Chain{Name: name, Table: r.table, Type: nftables.ChainTypeNAT, Hooknum: hook,
-			Priority: nftables.ChainPriorityNATDest})
+			Priority: nftables.ChainPriorityRef(hostPortsPriority)})
 		r.addRule(chain, append(f.loadKey(), f.lead(addressed, f.addressRegister())...)...)
-		r.addRule(chain, append(loadLocalPort(), f.lead(everywhere, firstRegister)...)...)
+		r.addRule(chain, join(f.notIn(services), loadLocalPort(), f.lead(everywhere, firstRegister))...)
 	}
 	return r.returnToMachine(bridge, own)
 }
@@ -211,6 +215,14 @@ func loadLocalPort() []expr.Any {
 	return append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL),
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
 		&expr.Payload{DestRegister: secondRegister, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes})
+}
+
+// notIn holds for what is sent elsewhere than to a range; for everything if there is none.
+func (f family) notIn(prefix netip.Prefix) []expr.Any {
+	if !prefix.IsValid() {
+		return nil
+	}
+	return f.Match(f.Destination, expr.CmpOpNeq, prefix)
 }
 
 // lead sends a packet to where its key, which begins in the register, leads in the map.

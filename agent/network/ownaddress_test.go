@@ -1,12 +1,15 @@
 package network
 
 import (
+	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
 
 	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 )
@@ -105,6 +108,45 @@ func TestAPortThatOthersHave(t *testing.T) {
 			t.Error(err)
 		}
 		reached("after " + what)
+	}
+}
+
+// TestHostPortsTakeNothingOfServices: a pod whose host port has the number of a node port, or of the DNS, gets neither, and none of an
+// address of Services that is the machine's, whichever table was made last.
+func TestHostPortsTakeNothingOfServices(t *testing.T) {
+	n := newNetwork(t) // 10.197.0.0/16 are Services
+	own, address := ownaddress.New(53, 9053), netip.MustParseAddr("10.197.0.10")
+	if err := own.Hold(address); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = own.Hold(netip.Addr{}) })
+	listenNamed(t, "10.197.0.10:9053")
+	served := startPod(t, n, "served")
+	translation := NewTranslation(TranslationConfig{})
+	translate(t, translation, tcp("0.0.0.0:31000", netip.AddrPortFrom(served.endpoint.Address, 80).String()))
+	closed := func(port uint16) HostPort { return HostPort{Protocol: unix.IPPROTO_TCP, Port: port, PodPort: 81} } // nobody listens there
+	taker := startPod(t, n, "taker", closed(53), closed(31000), hostPort("", 9153))
+	check := func(when string) {
+		t.Helper()
+		for at, want := range map[string]string{"10.197.0.10:53": "ours", "10.199.7.1:31000": ask("10.199.7.2:80"), "10.197.0.10:9153": "refused"} {
+			if got := ask(at); !strings.HasSuffix(got, want) {
+				t.Errorf("%s: %s answers %q, want %q", when, at, got, want)
+			}
+		}
+		if got := served.say("10.197.0.10:53"); got != "ours" {
+			t.Errorf("%s: a pod asks the DNS and reaches %q", when, got)
+		}
+	}
+	check("at first")
+	n.mu.Lock()
+	err := n.setPorts(n.hostPorts) // made last
+	n.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("made anew")
+	if err := n.openPorts(Endpoint{Address: taker.endpoint.Address, HostPorts: []HostPort{hostPort("10.197.0.10", 54)}}); !errors.Is(err, ErrPortInUse) {
+		t.Errorf("a port of an address of Services: %v", err)
 	}
 }
 

@@ -84,7 +84,7 @@ func (r *ruleset) restrict() {
 func (r *ruleset) fromElsewhere(config TranslationConfig, cluster netip.Prefix) {
 	f := r.family
 	chain := r.conn.AddChain(&nftables.Chain{Name: "prerouting", Table: r.table, Type: nftables.ChainTypeNAT,
-		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityNATDest})
+		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRef(servicesPriority)})
 	r.passOwn(chain)
 	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	if cluster.IsValid() {
@@ -105,7 +105,7 @@ func (r *ruleset) fromElsewhere(config TranslationConfig, cluster netip.Prefix) 
 func (r *ruleset) fromMachine(config TranslationConfig) {
 	f := r.family
 	chain := r.conn.AddChain(&nftables.Chain{Name: "output", Table: r.table, Type: nftables.ChainTypeNAT,
-		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest})
+		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityRef(servicesPriority)})
 	r.passOwn(chain)
 	ports := destinationIs(expr.CmpOpEq, unix.RTN_LOCAL)
 	if !config.LoopbackPorts {

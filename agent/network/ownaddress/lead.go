@@ -22,6 +22,9 @@ var hooks = map[string]*nftables.ChainHook{"prerouting": nftables.ChainHookPrero
 // protocols are led, in a rule each.
 var protocols = []byte{unix.IPPROTO_UDP, unix.IPPROTO_TCP}
 
+// priority is before the translation of Services and of host ports, which might be made to lead the port elsewhere.
+const priority = -110
+
 // Where packets of these protocols have the port that they are sent to.
 const (
 	portOffset = 2
@@ -74,7 +77,7 @@ func (h *Holder) leads() (bool, error) {
 
 func (h *Holder) addChain(conn *nft.Conn, name string, hook *nftables.ChainHook) {
 	chain := conn.AddChain(&nftables.Chain{
-		Name: name, Table: table(), Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: nftables.ChainPriorityNATDest,
+		Name: name, Table: table(), Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: nftables.ChainPriorityRef(priority),
 	})
 	for _, protocol := range protocols {
 		conn.AddRule(&nftables.Rule{Table: table(), Chain: chain, Exprs: h.rule(protocol)})
