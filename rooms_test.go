@@ -128,7 +128,7 @@ var rooms = []room{
 	{[]string{"controllers/reconcile/..."}, "what all control loops share: the loop, its Env, caches; adoption, pod state, conditions", []string{"internal/clip"}, "each rule of them has one place"},
 	{[]string{"controllers/*/..."}, "one control loop each", []string{"controllers/podnetwork", "controllers/reconcile/...", "internal/{clusterclock,parts,servicerange,shares,unattended}"}, "a control loop does not import another one"},
 	{[]string{"controllers/dnsservice"}, "the Service by which pods ask for names", []string{"controllers/reconcile", "internal/clusterdns"}, ""},
-	{[]string{"controllers/loadbalancer"}, "the addresses of Services of the type LoadBalancer", []string{"controllers/reconcile", "internal/reserved"}, ""},
+	{[]string{"controllers/loadbalancer"}, "the addresses of Services of the type LoadBalancer", []string{"controllers/reconcile", "internal/{reserved,servicerange}"}, ""},
 	{[]string{"controllers/kubernetesservice"}, "the Service by which pods find the API, and what is told of the servers", []string{"controllers/reconcile", "internal/reserved"}, ""},
 	{[]string{"controllers/localvolume"}, "PersistentVolumes on the disks of nodes", []string{"controllers/reconcile/...", "internal/localvolume"}, "it asks agents through the API, so it needs no connection of its own"},
 	{[]string{"controllers/replicationcontroller"}, "ReplicationControllers, as ReplicaSets", []string{"controllers/{reconcile,replicaset}"}, "one loop keeps both"},

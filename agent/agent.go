@@ -116,6 +116,8 @@ type agent struct {
 	ingressPorts, namePorts takenPorts
 	// users are those of the pods with user namespaces.
 	users *userns.Ranges
+	// ports are what pods and Gateways have of this machine's.
+	ports ownPorts
 	// book knows which addresses and ports of machines are the cluster's own.
 	book *reserved.Book
 	// firewall is what other software of this machine blocks; nil: that is not known.
@@ -203,7 +205,8 @@ func (a *agent) pods(
 	a.enforcePolicies(ctx, children)
 	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(a.boundHere))
 	closePorts, opened := a.closePorts(ctx, children, everywhere, bound)
-	a.serveIngresses(ctx, children, everywhere, opened)
+	a.followPorts(bound)
+	a.serveIngresses(ctx, children, everywhere, a.gatewaysOpened(opened))
 	awaitNames := a.serveNames(ctx, children, everywhere)
 	lookup := &objects{
 		client:   a.Client,

@@ -40,5 +40,6 @@ func (a *agent) reservedAnnotation() string {
 	if a.GossipPort != nil {
 		told.Gossip = a.GossipPort()
 	}
+	told.Pods, told.Gateways = a.ports.told()
 	return told.String()
 }

@@ -3,6 +3,7 @@ package loadbalancer
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -109,7 +110,8 @@ func addressOf(o metav1.Object) string {
 	return strings.Join(internalAddresses(n, corev1.IPv4Protocol, corev1.IPv6Protocol), " ")
 }
 
-// sliceChanged matters for Services that want nodes with endpoints only, and if it tells of other servers.
+// sliceChanged matters for Services that want nodes with endpoints only, or whose endpoints may be who has their port, and if it tells of
+// other servers.
 func (c *controller) sliceChanged(before, after metav1.Object) []reconcile.Key {
 	o := after
 	if o == nil {
@@ -119,7 +121,11 @@ func (c *controller) sliceChanged(before, after metav1.Object) []reconcile.Key {
 		return everything
 	}
 	s, err := c.services.Get(reconcile.Key{Namespace: o.GetNamespace(), Name: o.GetLabels()[discoveryv1.LabelServiceName]})
-	if err != nil || !concerned(s) || s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
+	if err != nil || !concerned(s) {
+		return nil
+	}
+	missing := meta.FindStatusCondition(s.Status.Conditions, AddressMissing) != nil
+	if !missing && s.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
 		return nil
 	}
 	return everything
@@ -138,7 +144,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	var errs []error
 	told := map[types.UID]string{}
 	wrote := map[*corev1.Service]bool{}
-	for _, d := range c.source.plan(world{found, nodes, c.hasEndpoint, reserved.Of(nodes, servers)}) {
+	for _, d := range c.source.plan(world{found, nodes, c.hasEndpoint, c.isEndpoint, reserved.Of(nodes, servers)}) {
 		changed, err := c.write(ctx, d)
 		errs, wrote[d.service] = append(errs, err), changed
 		if d.reason != "" {
@@ -169,6 +175,13 @@ func (c *controller) hasEndpoint(s *corev1.Service, node string) bool {
 		return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool {
 			return ptr.Deref(e.NodeName, "") == node && ptr.Deref(e.Conditions.Ready, true)
 		})
+	})
+}
+
+func (c *controller) isEndpoint(s *corev1.Service, ip netip.Addr, port reserved.Port) bool {
+	found, err := c.slices.ByIndex(byService, s.Namespace+"/"+s.Name)
+	return err == nil && slices.ContainsFunc(found, func(slice *discoveryv1.EndpointSlice) bool {
+		return slices.ContainsFunc(reserved.OfSlice(slice), func(c reserved.Claim) bool { return c.ID() == reserved.ID{Address: ip, Port: port} })
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/internal/reserved"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 const (
@@ -29,6 +30,8 @@ type world struct {
 	nodes    []*corev1.Node
 	// endpoints tells whether a Service has a ready endpoint on a node.
 	endpoints func(service *corev1.Service, node string) bool
+	// isEndpoint tells whether that port is one of a Service's own endpoints.
+	isEndpoint func(*corev1.Service, netip.Addr, reserved.Port) bool
 	// book knows which ports of the nodes' addresses no Service has.
 	book *reserved.Book
 }
@@ -84,6 +87,9 @@ func ofNodes(services []*corev1.Service, w world) []decision {
 			}
 		}
 		if d.reason == "" {
+			d.reason, d.message = amongNodePorts(s)
+		}
+		if d.reason == "" {
 			d.addresses, d.reason, d.message = w.free(s, nodeAddresses(s, w))
 		}
 		if d.reason == "" {
@@ -94,6 +100,17 @@ func ofNodes(services []*corev1.Service, w world) []decision {
 		decisions = append(decisions, d)
 	}
 	return decisions
+}
+
+// amongNodePorts is why a Service does not get the nodes' addresses: one of its ports is, or may become, another's node port.
+func amongNodePorts(s *corev1.Service) (reason, message string) {
+	for _, p := range s.Spec.Ports {
+		if p.Port >= servicerange.NodePortMin && p.Port <= servicerange.NodePortMax {
+			return portReserved, fmt.Sprintf("port %d/%s of the nodes is one of the node ports, %d to %d",
+				p.Port, p.Protocol, servicerange.NodePortMin, servicerange.NodePortMax)
+		}
+	}
+	return "", ""
 }
 
 // free are the addresses at which no port of the Service is reserved. A Service for which none is left is told why.
@@ -113,9 +130,11 @@ func (w world) free(s *corev1.Service, addresses []string) (left []string, reaso
 	return nil, reason, message
 }
 
+// reserved tells who has a port of a Service at an address. A pod that has it of its node, and is an endpoint of the Service, is no other.
 func (w world) reserved(s *corev1.Service, ip netip.Addr) (reserved.Holding, bool) {
 	for _, p := range s.Spec.Ports {
-		if holding, taken := w.book.At(ip, reserved.Port{Protocol: p.Protocol, Number: p.Port}); taken {
+		port := reserved.Port{Protocol: p.Protocol, Number: p.Port}
+		if holding, taken := w.book.At(ip, port); taken && (holding.Use != reserved.Pod || !w.isEndpoint(s, ip, port)) {
 			return holding, true
 		}
 	}

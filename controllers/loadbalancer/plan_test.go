@@ -3,6 +3,7 @@ package loadbalancer
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -63,9 +64,21 @@ func servesIngresses(n *corev1.Node) {
 	n.Labels[reserved.IngressLabel] = reserved.IngressPortsText(8080, 0)
 }
 
+// hasPorts has pods with ports of the machine, and a Gateway.
+func hasPorts(n *corev1.Node) {
+	told := reserved.Told{Pods: []reserved.Port{reserved.TCP(8600), reserved.UDP(53)}, Gateways: []int32{8700}}
+	n.Annotations = map[string]string{reserved.Annotation: told.String()}
+}
+
+// onB is where all Services have endpoints; the Service self is that of the pod at port 8600.
+func onB(_ *corev1.Service, node string) bool { return node == "b" || node == "down" }
+func isSelf(s *corev1.Service, ip netip.Addr, port reserved.Port) bool {
+	return s.Name == "self" && ip.String() == "192.0.2.2" && port == reserved.TCP(8600)
+}
+
 func TestPlan(t *testing.T) {
 	nodes := []*corev1.Node{
-		node("b", "192.0.2.2"), node("a", "192.0.2.1", servesIngresses), node("six", "2001:db8::1", servesIngresses),
+		node("b", "192.0.2.2", hasPorts), node("a", "192.0.2.1", servesIngresses), node("six", "2001:db8::1", servesIngresses),
 		node("down", "192.0.2.3", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }),
 		node("excluded", "192.0.2.4", func(n *corev1.Node) { n.Labels[corev1.LabelNodeExcludeBalancers] = "" }),
 		node("loopback", "127.0.0.1"), node("link", "169.254.169.254"), node("group", "224.0.0.1"), node("none", "0.0.0.0"),
@@ -100,6 +113,13 @@ func TestPlan(t *testing.T) {
 		"VXLAN":                   {"", []*corev1.Service{balanced("x", 1, port(8472, corev1.ProtocolUDP)), balanced("y", 2, port(8472, corev1.ProtocolTCP))}, map[string]string{"x": "PortReserved", "y": both}},
 		"a port of Ingresses":     {"", []*corev1.Service{balanced("x", 1, port(8080, corev1.ProtocolTCP))}, map[string]string{"x": "192.0.2.2"}},
 		"of all nodes":            {"", []*corev1.Service{balanced("x", 1, port(8080, corev1.ProtocolTCP), families(six))}, map[string]string{"x": "PortReserved"}},
+		"a port of a pod":         {"", []*corev1.Service{balanced("x", 1, port(8600, corev1.ProtocolTCP))}, map[string]string{"x": "192.0.2.1"}},
+		"another protocol":        {"", []*corev1.Service{balanced("x", 1, port(8600, corev1.ProtocolUDP))}, map[string]string{"x": both}},
+		"a port of its own pod":   {"", []*corev1.Service{balanced("self", 1, port(8600, corev1.ProtocolTCP))}, map[string]string{"self": both}},
+		"a port of a Gateway":     {"", []*corev1.Service{balanced("x", 1, port(8700, corev1.ProtocolTCP))}, map[string]string{"x": "192.0.2.1"}},
+		"of a pod, nowhere else":  {"", []*corev1.Service{balanced("x", 1, port(53, corev1.ProtocolUDP), local)}, map[string]string{"x": "PortReserved"}},
+		"a node port":             {"", []*corev1.Service{balanced("x", 1, port(31000, corev1.ProtocolTCP))}, map[string]string{"x": "PortReserved"}},
+		"a node port in a pool":   {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, port(31000, corev1.ProtocolTCP))}, map[string]string{"x": "198.51.100.8"}},
 		"in a pool":               {"198.51.100.8/31", []*corev1.Service{balanced("x", 1, port(6443, corev1.ProtocolTCP))}, map[string]string{"x": "198.51.100.8"}},
 		"a pool with a machine":   {"192.0.2.2/31", []*corev1.Service{balanced("x", 1, port(6443, corev1.ProtocolTCP)), balanced("y", 2)}, map[string]string{"x": "PortReserved", "y": "192.0.2.2"}},
 		"the machine's is passed": {"192.0.2.3/32,192.0.2.9/32", []*corev1.Service{balanced("x", 1, port(6443, corev1.ProtocolTCP))}, map[string]string{"x": "192.0.2.9"}},
@@ -121,7 +141,7 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := map[string]string{}
-		for _, d := range source.plan(world{c.services, nodes, func(_ *corev1.Service, node string) bool { return node == "b" || node == "down" }, reserved.Of(nodes)}) {
+		for _, d := range source.plan(world{c.services, nodes, onB, isSelf, reserved.Of(nodes)}) {
 			got[d.service.Name] = strings.Join(d.addresses, " ") + d.reason
 			if d.fromPool != (len(source.Pool) > 0 && len(d.addresses) > 0) {
 				t.Errorf("%s: from the pool: %v", name, d.fromPool)

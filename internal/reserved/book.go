@@ -244,7 +244,7 @@ func (b *Book) From(node string, ip netip.Addr, port Port) (Holding, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	here := b.machines[key{name: node}]
-	if use, ok := here.Ports[port]; ok {
+	if use, ok := here.Ports[port]; ok && !use.ofOne() {
 		return Holding{port, use, here.Name}, true
 	}
 	return b.everywhere(port)
@@ -292,7 +292,7 @@ func (b *Book) everywhere(port Port) (Holding, bool) {
 // first is the first use by its text, so that the same is told each time: of those that nodes say, or of the others. It needs b.mu.
 func (b *Book) first(port Port, node bool, by string) (h Holding, ok bool) {
 	for from := range b.uses[port] {
-		if from.node == node && (!ok || cmp.Less(from.use, h.Use)) {
+		if from.node == node && !from.use.ofOne() && (!ok || cmp.Less(from.use, h.Use)) {
 			h, ok = Holding{port, from.use, by}, true
 		}
 	}

@@ -1,6 +1,7 @@
 package reserved
 
 import (
+	"cmp"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,6 +90,21 @@ func OfPod(pod *corev1.Pod) (all []Claim) {
 	}
 	look(pod.Spec.InitContainers, field.NewPath("spec", "initContainers"))
 	look(pod.Spec.Containers, field.NewPath("spec", "containers"))
+	return all
+}
+
+// PortsOf are the ports that a pod has of its machine: host ports, which a pod with the machine's network has for each port that it
+// declares. One at a loopback address is nobody's from outside.
+func PortsOf(pod *corev1.Pod) (all []Port) {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			for _, p := range list[i].Ports {
+				if at, err := netip.ParseAddr(p.HostIP); p.HostPort != 0 && (err != nil || !at.IsLoopback()) {
+					all = append(all, Port{cmp.Or(p.Protocol, corev1.ProtocolTCP), p.HostPort})
+				}
+			}
+		}
+	}
 	return all
 }
 

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -20,7 +22,13 @@ const (
 	VXLAN     Use = "VXLAN between nodes"
 	WireGuard Use = "WireGuard between nodes"
 	Ingress   Use = "Ingresses"
+	// Pod and Gateway ports are of a machine that says so itself.
+	Pod     Use = "a pod of that machine"
+	Gateway Use = "Gateways"
 )
+
+// ofOne reports whether a port of this use says nothing of that port elsewhere: a node port of the same number is another thing.
+func (u Use) ofOne() bool { return u == Pod || u == Gateway }
 
 // Closed reports whether only machines of the cluster have to reach a port of this use. The others ask who is there, or are for
 // everybody.
@@ -40,6 +48,17 @@ const (
 type Port struct {
 	Protocol corev1.Protocol
 	Number   int32
+}
+
+// MarshalText is String.
+func (p Port) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads that.
+func (p *Port) UnmarshalText(text []byte) error {
+	number, protocol, _ := strings.Cut(string(text), "/")
+	n, err := strconv.ParseUint(number, 10, 16)
+	p.Number, p.Protocol = int32(n), corev1.Protocol(protocol)
+	return err
 }
 
 // String is as users see ports of Services: "53/UDP".

@@ -172,6 +172,35 @@ func TestANodeSpeaksForItself(t *testing.T) {
 	}
 }
 
+// TestPortsOfPodsAndGateways are a machine's own: a node port of the same number is another thing.
+func TestPortsOfPodsAndGateways(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{
+		{ContainerPort: 80, HostPort: 31000}, {ContainerPort: 53, HostPort: 53, Protocol: corev1.ProtocolUDP}, {ContainerPort: 81},
+		{ContainerPort: 82, HostPort: 82, HostIP: "127.0.0.1"},
+	}}}}}
+	told := Told{Gossip: 53, Pods: PortsOf(pod), Gateways: []int32{8700}}
+	if want := `{"gossip":53,"pods":["31000/TCP","53/UDP"],"gateways":[8700]}`; told.String() != want {
+		t.Errorf("told %s, want %s", told, want)
+	}
+	b := bookOf(t)
+	b.SetNode("n9", OfNode(node("n9", func(n *corev1.Node) { n.Annotations[Annotation] = told.String() }, "192.0.2.99")))
+	for port, want := range map[Port]Use{TCP(31000): Pod, UDP(53): Gossip, TCP(8700): Gateway, TCP(82): "", TCP(81): ""} {
+		if h, _ := b.At(netip.MustParseAddr("192.0.2.99"), port); h.Use != want {
+			t.Errorf("%s is for %q, want %q", port, h.Use, want)
+		}
+		_, elsewhere := b.At(netip.MustParseAddr("192.0.2.1"), port)
+		_, anywhere := b.Anywhere(port)
+		_, here := b.From("n9", netip.IPv4Unspecified(), port)
+		if gossips := want == Gossip; elsewhere || anywhere != gossips || here != gossips {
+			t.Errorf("%s: elsewhere %v, as a node port anywhere %v, here %v", port, elsewhere, anywhere, here)
+		}
+	}
+	many := Told{Pods: make([]Port, 2*portsMax)}
+	if m := OfNode(node("many", func(n *corev1.Node) { n.Annotations[Annotation] = many.String() }, "192.0.2.98")); len(many.String()) > 20*portsMax || m == nil {
+		t.Errorf("%d bytes", len(many.String()))
+	}
+}
+
 // TestRangesOpenNoPort: a machine whose address is one of a range has the same closed ports.
 func TestRangesOpenNoPort(t *testing.T) {
 	b := bookOf(t)

@@ -22,10 +22,18 @@ const Annotation = "setpoint.io/reserved"
 type Told struct {
 	// Gossip is the port, 0 for a node that does not gossip.
 	Gossip int32 `json:"gossip"`
+	// Pods are ports that pods have of the machine: host ports, and what pods with its network declare. Gateways are served at the others.
+	// Both are in order, and portsMax at most.
+	Pods     []Port  `json:"pods,omitempty"`
+	Gateways []int32 `json:"gateways,omitempty"`
 }
+
+// portsMax is how many ports a node tells of each kind: more is not told.
+const portsMax = 500
 
 // String is the annotation's value.
 func (t Told) String() string {
+	t.Pods, t.Gateways = t.Pods[:min(len(t.Pods), portsMax)], t.Gateways[:min(len(t.Gateways), portsMax)]
 	text, _ := json.Marshal(t) // numbers always have a form
 	return string(text)
 }
@@ -50,11 +58,15 @@ func OfNode(node *corev1.Node) *Machine {
 			m.at(a.Address)
 		}
 	}
+	var told Told
+	_ = json.Unmarshal([]byte(node.Annotations[Annotation]), &told) // what cannot be read says nothing
+	m.use(Pod, told.Pods...)
+	for _, port := range told.Gateways {
+		m.use(Gateway, TCP(port))
+	}
 	if plain, secure, ok := IngressPorts(node); ok {
 		m.use(Ingress, TCP(int32(plain)), TCP(int32(secure)))
 	}
-	var told Told
-	_ = json.Unmarshal([]byte(node.Annotations[Annotation]), &told) // what cannot be read says nothing
 	m.use(Gossip, TCP(told.Gossip), UDP(told.Gossip))
 	m.use(Agent, TCP(node.Status.DaemonEndpoints.KubeletEndpoint.Port))
 	return m

@@ -16,6 +16,12 @@ const (
 	apiHost, dnsHost = 1, 10
 )
 
+// NodePortMin and NodePortMax are the first and the last node port.
+const (
+	NodePortMin = 30000
+	NodePortMax = 32767
+)
+
 // What is in force stands in a ConfigMap of kube-system, under a key that has what Split reads: servers give out addresses of these
 // ranges, and agents serve them.
 const (

@@ -14,12 +14,13 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
 
 var (
 	portDraws   = 1 << 12 // random draws before the range counts as full
-	nodePortMin = int32(30000)
-	nodePortMax = int32(32767)
+	nodePortMin = int32(servicerange.NodePortMin)
+	nodePortMax = int32(servicerange.NodePortMax)
 )
 
 const (
