@@ -44,6 +44,9 @@ func (p *planned) refuse(book *reserved.Book, node string, s network.Service) bo
 	if !taken {
 		return false
 	}
+	if holding.Use == reserved.Pod && slices.Contains(s.Endpoints, s.Address) {
+		return true // the endpoint is there, and needs no translation
+	}
 	where := ""
 	if _, all := book.Everywhere(port); !all && (ip.IsUnspecified() || ip.IsLoopback()) {
 		where = " on some nodes"
