@@ -50,7 +50,7 @@ func addressesOf(n *corev1.Node) (all []string) {
 
 func (r nodeRestriction) judgeAddress(ctx context.Context, node, text string) error {
 	ip, err := netip.ParseAddr(text)
-	ip = ip.Unmap()
+	ip = ip.Unmap().WithZone("")
 	switch {
 	case err != nil:
 		return err
@@ -64,7 +64,7 @@ func (r nodeRestriction) judgeAddress(ctx context.Context, node, text string) er
 		return err
 	}
 	for _, other := range nodes {
-		if isIn(ip, other.Spec.PodCIDRs) || isIn(ip, []string{other.Spec.PodCIDR}) {
+		if inPodsOf(other, ip) {
 			return fmt.Errorf("pods of node %q have addresses there", other.Name)
 		}
 		if other.Name != node && nodeIsReady(other) && has(addressesOf(other), ip) {

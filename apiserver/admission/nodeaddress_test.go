@@ -58,6 +58,6 @@ func TestNoNodeHasAnothersAddress(t *testing.T) {
 		"a name":                        {nodeA, admission.Update, ready("a", "b"), ready("a"), false},
 		"an administrator says so of a": {someone, admission.Update, ready("a", "192.0.2.2"), ready("a"), true},
 	} {
-		c.check(t, name, newNodeRestriction(w.store, nil))
+		c.check(t, name, newNodeRestriction(w.store, nil, nil))
 	}
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -51,9 +52,14 @@ type nodeRestriction struct {
 	volumes    objects[*corev1.PersistentVolume]
 	services   objects[*corev1.Service]
 	ranges     objects[*networkingv1.ServiceCIDR]
+	book       *reserved.Book
 }
 
-func newNodeRestriction(store *storage.Store, judge authorizer.Authorizer) nodeRestriction {
+// newNodeRestriction takes a book in which servers are; nil: none is known.
+func newNodeRestriction(store *storage.Store, judge authorizer.Authorizer, book *reserved.Book) nodeRestriction {
+	if book == nil {
+		book = reserved.New()
+	}
 	core := corev1.SchemeGroupVersion
 	return nodeRestriction{
 		authorizer: judge,
@@ -65,6 +71,7 @@ func newNodeRestriction(store *storage.Store, judge authorizer.Authorizer) nodeR
 		volumes:    objectsOf[*corev1.PersistentVolume](store, core.WithResource("persistentvolumes")),
 		services:   objectsOf[*corev1.Service](store, core.WithResource("services")),
 		ranges:     objectsOf[*networkingv1.ServiceCIDR](store, networkingv1.SchemeGroupVersion.WithResource("servicecidrs")),
+		book:       book,
 	}
 }
 

@@ -86,7 +86,7 @@ func (c nodeCase) judge(t *testing.T, w *world, judge authorizer.AuthorizerFunc)
 	}
 	a := admission.NewAttributesRecord(c.object, c.old, schema.GroupVersionKind{}, namespace, name,
 		schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, subresource, c.operation, nil, false, c.who)
-	r := newNodeRestriction(w.store, judge)
+	r := newNodeRestriction(w.store, judge, nil)
 	if err := r.Admit(t.Context(), a, nil); err != nil {
 		return err
 	}

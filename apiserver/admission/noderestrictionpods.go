@@ -24,7 +24,7 @@ func (r nodeRestriction) judgePods(ctx context.Context, node string, a admission
 	case subresource == "":
 		return fmt.Errorf("unexpected operation %q, node %q can only create and delete mirror pods", operation, node)
 	case subresource == "status" && operation == admission.Update:
-		return judgePodStatus(node, a)
+		return r.judgePodStatus(ctx, node, a)
 	case subresource == "eviction" && operation == admission.Create:
 		return r.judgeEviction(ctx, node, a)
 	case subresource == "status" || subresource == "eviction":
@@ -136,7 +136,7 @@ func judgePodDeletion(node string, a admission.Attributes) error {
 	return nil
 }
 
-func judgePodStatus(node string, a admission.Attributes) error {
+func (r nodeRestriction) judgePodStatus(ctx context.Context, node string, a admission.Attributes) error {
 	old, ok := a.GetOldObject().(*corev1.Pod)
 	if !ok {
 		return fmt.Errorf("unexpected type %T", a.GetOldObject())
@@ -163,7 +163,7 @@ func judgePodStatus(node string, a admission.Attributes) error {
 	case !equality.Semantic.DeepEqual(is.NodeAllocatableResourceClaimStatuses, was.NodeAllocatableResourceClaimStatuses):
 		return fmt.Errorf("node %q cannot update node allocatable resource claim statuses", node)
 	}
-	return nil
+	return r.judgePodAddresses(ctx, node, pod, old)
 }
 
 func (r nodeRestriction) judgeEviction(ctx context.Context, node string, a admission.Attributes) error {

@@ -28,6 +28,6 @@ func TestNoNodeTellsAnothersKey(t *testing.T) {
 		"had it before the rule was":   {nodeA, admission.Update, keyed("a", hers), keyed("a", hers), true},
 		"an administrator tells for a": {someone, admission.Update, keyed("a", hers), keyed("a", own), true},
 	} {
-		c.check(t, name, newNodeRestriction(w.store, nil))
+		c.check(t, name, newNodeRestriction(w.store, nil, nil))
 	}
 }

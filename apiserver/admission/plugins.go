@@ -49,7 +49,7 @@ func New(config Config) (admission.Interface, error) {
 		{"NamespaceLifecycle", newNamespaceLifecycle(store)},
 		{"LimitRanger", newLimitRanger(store)},
 		{"ServiceAccount", newServiceAccount(store)},
-		{"NodeRestriction", newNodeRestriction(store, config.Authorizer)},
+		{"NodeRestriction", newNodeRestriction(store, config.Authorizer, config.Reserved)},
 		{"TaintNodesByCondition", taintNodesByCondition{}},
 		{"PodSecurity", podSecurity},
 		{"Priority", newPriority(store)},

@@ -122,6 +122,18 @@ func (b *Book) Servers() (all []netip.AddrPort) {
 	return slices.Compact(all)
 }
 
+// ServerAt returns the machine of a server that has the address.
+func (b *Book) ServerAt(ip netip.Addr) (m Machine, ok bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, k := range b.at[normal(ip)] {
+		if k.server {
+			return b.machines[k], true
+		}
+	}
+	return Machine{}, false
+}
+
 // formerServers are those that are not among all.
 func (b *Book) formerServers(all []Machine) (former []key) {
 	b.mu.RLock()
