@@ -24,6 +24,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -34,6 +35,8 @@ type entered struct {
 	context.Context
 	info     *request.RequestInfo
 	received time.Time
+	// client is from where the connection comes.
+	client string
 	// user is set once, by the entry, before anybody else sees the context.
 	user user.Info
 
@@ -76,6 +79,8 @@ func (e *entered) Value(key any) any {
 		return e.info
 	case userKey:
 		return e.user
+	case auth.ClientAddressKey{}:
+		return e.client
 	case receivedKey:
 		return e.received
 	case auditKey:
@@ -124,7 +129,7 @@ func (s *Server) withEntry(next http.Handler) http.Handler {
 	strangers := filters.WithAuthentication(next, authenticator, s.unauthorized(), nil, nil)
 	impatient := filters.WithRequestDeadline(withReadDeadline(strangers), nil, nil, s.longRunning, s.codecs, requestTimeout)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &entered{Context: r.Context(), received: time.Now(), writer: w}
+		e := &entered{Context: r.Context(), received: time.Now(), client: r.RemoteAddr, writer: w}
 		e.audit, e.warnings = sync.OnceValue(e.newAudit), sync.OnceValue(e.newWarnings)
 		e.auditID = setAuditID(w, r)
 		var err error

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/setpoint-io/setpoint/apiserver/auth"
 )
 
 // addressFromPool is the condition of a Service whose address is from the pool of load balancers.
@@ -20,6 +22,7 @@ var errNoUnicast = errors.New("it is no address at which others reach a machine"
 // judgeAddresses: Services of the type LoadBalancer get the addresses of nodes, and every node leads what is sent there to them. So no node
 // says that it has what is another's: a node's that is Ready, a pod's, a Service's. What it had before stays: an address that it tells
 // again is not judged again. A machine that comes back under another name has the address once the old Node is not Ready, or gone.
+// A server may be on the node's machine: a server's address is told from that machine only.
 func (r nodeRestriction) judgeAddresses(ctx context.Context, node string, a admission.Attributes) error {
 	object, ok := a.GetObject().(*corev1.Node)
 	if !ok {
@@ -59,6 +62,9 @@ func (r nodeRestriction) judgeAddress(ctx context.Context, node, text string) er
 	case !ip.IsGlobalUnicast():
 		return errNoUnicast
 	}
+	if err := r.judgeServers(ctx, ip); err != nil {
+		return err
+	}
 	nodes, err := r.nodes.all(ctx)
 	if err != nil {
 		return err
@@ -72,6 +78,16 @@ func (r nodeRestriction) judgeAddress(ctx context.Context, node, text string) er
 		}
 	}
 	return r.judgeServices(ctx, ip)
+}
+
+// judgeServers: who is on a server's machine asks it from one of that machine's addresses, or over loopback.
+func (r nodeRestriction) judgeServers(ctx context.Context, ip netip.Addr) error {
+	m, ok := r.book.ServerAt(ip)
+	from, remote := auth.ClientAddress(ctx)
+	if !ok || !remote || from.IsLoopback() || slices.Contains(m.Addresses, from) {
+		return nil
+	}
+	return fmt.Errorf("%s has it, and the request comes from %s", m.Name, from)
 }
 
 // judgeServices: cluster addresses, and those of the pool of load balancers, are Services'.

@@ -1,12 +1,17 @@
 package admission
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/setpoint-io/setpoint/apiserver/auth"
 )
 
 // TestNoNodeHasAnothersAddress: Services of the type LoadBalancer would get it, and all nodes would lead what is sent there to them.
@@ -59,5 +64,48 @@ func TestNoNodeHasAnothersAddress(t *testing.T) {
 		"an administrator says so of a": {someone, admission.Update, ready("a", "192.0.2.2"), ready("a"), true},
 	} {
 		c.check(t, name, newNodeRestriction(w.store, nil, nil))
+	}
+}
+
+// TestAServersAddressIsToldFromItsMachine: other nodes would route what is for the server to that node.
+func TestAServersAddressIsToldFromItsMachine(t *testing.T) {
+	w := newWorld(t, allowAll)
+	r := newNodeRestriction(w.store, nil, bookOfServer("192.0.2.9", "2001:db8::9"))
+	at := func(addresses ...string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: named("a")}
+		for _, ip := range addresses {
+			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
+		}
+		return n
+	}
+	const words = `node "a" is not allowed to say that the address "192.0.2.9" is its own: server s1 has it, and the request comes from 192.0.2.5`
+	for name, c := range map[string]struct {
+		from     string
+		now, was *corev1.Node
+		words    string
+	}{
+		"from elsewhere":             {"192.0.2.5:4711", at("192.0.2.9"), at("192.0.2.5"), words},
+		"from elsewhere, written so": {"192.0.2.5:4711", at("::ffff:192.0.2.9"), at(), "server s1 has it"},
+		"from elsewhere, second":     {"192.0.2.5:4711", at("192.0.2.5", "2001:db8::9"), at("192.0.2.5"), "server s1 has it"},
+		"registers":                  {"192.0.2.5:4711", at("192.0.2.9"), nil, "server s1 has it"},
+		"from there":                 {"192.0.2.9:4711", at("192.0.2.9"), nil, ""},
+		"from there, written so":     {"[::ffff:192.0.2.9]:4711", at("192.0.2.9"), nil, ""},
+		"both from one of them":      {"192.0.2.9:4711", at("192.0.2.9", "2001:db8::9"), at("192.0.2.9"), ""},
+		"over loopback":              {"127.0.0.1:4711", at("192.0.2.9"), at(), ""},
+		"over the other loopback":    {"[::1]:4711", at("192.0.2.9"), at(), ""},
+		"in this process":            {"", at("192.0.2.9"), at(), ""},
+		"as it was":                  {"192.0.2.5:4711", at("192.0.2.9"), at("192.0.2.9"), ""},
+		"no server's":                {"192.0.2.5:4711", at("192.0.2.6"), at("192.0.2.5"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var old runtime.Object
+			operation := admission.Create
+			if c.was != nil {
+				old, operation = c.was, admission.Update
+			}
+			ctx := context.WithValue(t.Context(), auth.ClientAddressKey{}, c.from)
+			check(t, r.Admit(ctx, admission.NewAttributesRecord(c.now, old, schema.GroupVersionKind{}, "", "a",
+				corev1.SchemeGroupVersion.WithResource("nodes"), "status", operation, nil, false, nodeA), nil), c.words)
+		})
 	}
 }
