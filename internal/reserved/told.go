@@ -28,13 +28,17 @@ type Told struct {
 	Gateways []int32 `json:"gateways,omitempty"`
 }
 
-// portsMax is how many ports a node tells of each kind: more is not told.
+// portsMax is how many ports of each kind a node tells, and how many are read of what it tells.
 const portsMax = 500
+
+func (t Told) bounded() Told {
+	t.Pods, t.Gateways = t.Pods[:min(len(t.Pods), portsMax)], t.Gateways[:min(len(t.Gateways), portsMax)]
+	return t
+}
 
 // String is the annotation's value.
 func (t Told) String() string {
-	t.Pods, t.Gateways = t.Pods[:min(len(t.Pods), portsMax)], t.Gateways[:min(len(t.Gateways), portsMax)]
-	text, _ := json.Marshal(t) // numbers always have a form
+	text, _ := json.Marshal(t.bounded()) // numbers always have a form
 	return string(text)
 }
 
@@ -60,6 +64,7 @@ func OfNode(node *corev1.Node) *Machine {
 	}
 	var told Told
 	_ = json.Unmarshal([]byte(node.Annotations[Annotation]), &told) // what cannot be read says nothing
+	told = told.bounded()
 	m.use(Pod, told.Pods...)
 	for _, port := range told.Gateways {
 		m.use(Gateway, TCP(port))
