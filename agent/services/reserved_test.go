@@ -161,3 +161,22 @@ func TestOneNodeTells(t *testing.T) {
 		t.Errorf("nodes tell of %d Services of 30", len(tellers))
 	}
 }
+
+// TestAnEndpointAtItsOwnAddress: a pod that has a port of its node, and is the Service's endpoint there, needs no translation; that is no
+// news. A pod of others keeps the port, which is.
+func TestAnEndpointAtItsOwnAddress(t *testing.T) {
+	inBubble(t, func(w *world) {
+		n1 := nodeAt("n1", "192.0.2.1")
+		n1.Ports[reserved.TCP(8600)] = reserved.Pod
+		w.book.SetNode("n1", n1)
+		w.put(serviceOf("a", "10.96.0.9", func(s *corev1.Service) { s.Spec.Ports[0].Port, s.Spec.ExternalIPs = 8600, []string{"192.0.2.1"} }))
+		w.put(sliceOf("x", "a", 8600, ready("192.0.2.1")))
+		w.after(settleTime)
+		w.expect("its own endpoint", []string{"change"}, leads("10.96.0.9:8600", "192.0.2.1:8600"))
+		w.expectRefused("its own endpoint")
+		w.put(sliceOf("x", "a", 8080, ready("10.42.0.3")))
+		w.after(settleTime)
+		w.expect("another's", []string{"change"}, leads("10.96.0.9:8600", "10.42.0.3:8080"))
+		w.expectRefused("another's", "ns/a: 192.0.2.1:8600/TCP is not served: port 8600/TCP of node n1 is for a pod of that machine")
+	})
+}
