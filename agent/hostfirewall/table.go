@@ -21,8 +21,6 @@ const (
 	inputChain   = "input"
 	fromPodChain = "from-pod"
 	openSet      = "open"
-	// destinationPortOffset is the same in the headers of TCP, UDP and SCTP, in bytes.
-	destinationPortOffset, portBytes = 2, 2
 	// openMax bounds a transaction; with more ports the rules stay as they are.
 	openMax = 4096
 )
@@ -177,8 +175,7 @@ func (r *ruleset) judge(chain *nftables.Chain) {
 	r.add(chain, append(ipfamily.ProtocolIs(r.icmp), accept)...)
 	r.add(chain,
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: ipfamily.FirstRegister},
-		&expr.Payload{DestRegister: ipfamily.FirstRegister + 1, Base: expr.PayloadBaseTransportHeader,
-			Offset: destinationPortOffset, Len: portBytes},
+		ipfamily.LoadPort(ipfamily.FirstRegister+1),
 		&expr.Lookup{SourceRegister: ipfamily.FirstRegister, SetName: openSet}, accept)
 	r.add(chain, append(ipfamily.ProtocolIs(unix.IPPROTO_TCP), &expr.Reject{Type: unix.NFT_REJECT_TCP_RST})...)
 	unreachable := &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: 3} // RFC 792: port unreachable

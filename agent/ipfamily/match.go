@@ -39,6 +39,14 @@ func ProtocolIs(number byte) []expr.Any {
 	}
 }
 
+// PortBytes is how long a port is in the headers of TCP, UDP and SCTP, which have the source's first.
+const PortBytes = 2
+
+// LoadPort puts the port that a packet of one of these is sent to into the register.
+func LoadPort(register uint32) expr.Any {
+	return &expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: PortBytes, Len: PortBytes}
+}
+
 // InState holds for packets of any of the states that connection tracking finds.
 func InState(states uint32) []expr.Any {
 	return []expr.Any{

@@ -7,6 +7,7 @@ import (
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
@@ -58,7 +59,7 @@ type end struct{ address, port []byte }
 func (s spread) ends(f family) (all []end) {
 	size := int(f.AddressBytes) + 4
 	for rest := []byte(s.stay); len(rest) >= size; rest = rest[size:] {
-		all = append(all, end{rest[:f.AddressBytes], rest[f.AddressBytes : f.AddressBytes+portBytes]})
+		all = append(all, end{rest[:f.AddressBytes], rest[f.AddressBytes : f.AddressBytes+ipfamily.PortBytes]})
 	}
 	return all
 }
@@ -66,9 +67,7 @@ func (s spread) ends(f family) (all []end) {
 // loadClient makes the key of a client that has this endpoint. nft knows no kind of plain constants, so the endpoint is written as what
 // becomes of an address of the packet.
 func (s spread) loadClient(f family, to end) []expr.Any {
-	port := func(register uint32) expr.Any {
-		return &expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes}
-	}
+	port := ipfamily.LoadPort
 	load := []expr.Any{f.loadSource(f.clientOf()), f.loadDestination(f.wantsAddress())}
 	if s.everywhere {
 		load = append(load, become(f.wantsAddress(), f.unspecified.AsSlice()))

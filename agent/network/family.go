@@ -53,7 +53,7 @@ func (f family) loadPortKey() []expr.Any {
 func (f family) loadPort() []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: f.protocolRegister()},
-		&expr.Payload{DestRegister: f.portRegister(), Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes},
+		ipfamily.LoadPort(f.portRegister()),
 	}
 }
 

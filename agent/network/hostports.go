@@ -14,6 +14,7 @@ import (
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
+	"github.com/setpoint-io/setpoint/agent/ipfamily"
 	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
@@ -214,7 +215,7 @@ func (p HostPort) key() []byte {
 func loadLocalPort() []expr.Any {
 	return append(destinationIs(expr.CmpOpEq, unix.RTN_LOCAL),
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: firstRegister},
-		&expr.Payload{DestRegister: secondRegister, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes})
+		ipfamily.LoadPort(secondRegister))
 }
 
 // notIn holds for what is sent elsewhere than to a range; for everything if there is none.

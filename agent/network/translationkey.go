@@ -17,12 +17,6 @@ const (
 	secondRegister
 )
 
-const (
-	// destinationPortOffset is the same in TCP, UDP and SCTP.
-	destinationPortOffset = 2
-	portBytes             = 2
-)
-
 func (f family) serviceKey() nftables.SetDatatype {
 	return nftables.MustConcatSetType(f.Key, nftables.TypeInetProto, nftables.TypeInetService)
 }

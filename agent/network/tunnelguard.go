@@ -62,7 +62,7 @@ func (r *ruleset) filter(name string, hook *nftables.ChainHook) *nftables.Chain 
 // toTunnel holds for VXLAN packets of ours.
 func toTunnel() []expr.Any {
 	return append(ipfamily.ProtocolIs(unix.IPPROTO_UDP),
-		&expr.Payload{DestRegister: firstRegister, Base: expr.PayloadBaseTransportHeader, Offset: destinationPortOffset, Len: portBytes},
+		ipfamily.LoadPort(firstRegister),
 		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: binaryutil.BigEndian.PutUint16(plan.VXLANPort)})
 }
 

@@ -25,12 +25,6 @@ var protocols = []byte{unix.IPPROTO_UDP, unix.IPPROTO_TCP}
 // priority is before the translation of Services and of host ports, which might be made to lead the port elsewhere.
 const priority = -110
 
-// Where packets of these protocols have the port that they are sent to.
-const (
-	portOffset = 2
-	portBytes  = 2
-)
-
 func table() *nftables.Table { return &nftables.Table{Family: ipfamily.V4.Tables, Name: TableName} }
 
 // lead makes the table that the wanted address needs, or none. mu is held.
@@ -90,7 +84,7 @@ func (h *Holder) rule(protocol byte) []expr.Any {
 	exprs := ipfamily.ProtocolIs(protocol)
 	exprs = append(exprs, ipfamily.V4.Match(ipfamily.V4.Destination, expr.CmpOpEq, netip.PrefixFrom(h.wanted, h.wanted.BitLen()))...)
 	return append(exprs,
-		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseTransportHeader, Offset: portOffset, Len: portBytes},
+		ipfamily.LoadPort(first),
 		&expr.Cmp{Op: expr.CmpOpEq, Register: first, Data: binaryutil.BigEndian.PutUint16(h.from)},
 		&expr.Immediate{Register: first, Data: h.wanted.AsSlice()},
 		&expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(h.to)},
