@@ -22,7 +22,7 @@ const (
 	calmShare   = 6 // of the duration, the calm act is one part in so many
 	calmMax     = 15 * time.Second
 	healLength  = 4 * time.Second
-	// calmRateMin is how many operations a second the calm act must have had, had it taken one epoch of at most calmEpochsMax.
+	// calmRateMin is how many operations the calm act must have for each second of one epoch. It takes up to calmEpochsMax epochs for them.
 	calmRateMin   = 50
 	calmEpochsMax = 4
 	agreeInterval = 100 * time.Millisecond
