@@ -17,14 +17,15 @@ const groupAnnotation = "setpoint.io/group"
 // ofEveryCommand is the heading of the flags that nobody looks for.
 const ofEveryCommand = "Flags of every command"
 
-// commandGroups are the headings of `setpoint --help`, in order.
+// commandGroups are the headings of `setpoint --help`, in order. Each command is below one of them, which a test demands.
 var commandGroups = []struct {
 	title    string
 	commands []string
 }{
 	{"Run a cluster", []string{"dev", "server", "agent", "cri"}},
-	{"Use it", []string{"kubectl"}},
+	{"Use it", []string{"kubectl", "kubeconfig", "why", "loops"}},
 	{"Look after it", []string{"cluster", "node", "net", "images", "token", "backup", "reset"}},
+	{"Test operators", []string{"envtest-assets"}},
 	{"About setpoint", []string{"version", "completion", "help"}},
 }
 

@@ -24,7 +24,7 @@ func newImages() *cobra.Command {
 			"The agent that runs with the data directory is asked ('setpoint agent', 'dev' or 'cri'). While none runs, the images are\n" +
 			"opened in its place, and it cannot start before the command has ended. Images are root's. Those of another container\n" +
 			"runtime are asked for with its own tools.",
-	}, newImagesList(), newImagesPull(), newImagesImport(), newImagesPrune(), newImagesSave())
+	}, newImagesList(), reachesTheWeb(newImagesPull()), newImagesImport(), newImagesPrune(), newImagesSave())
 }
 
 // onImages is what a command does with images.

@@ -75,8 +75,8 @@ func newRoot() *cobra.Command {
 	root.SetHelpFunc(showHelp)
 	root.SetUsageFunc(func(cmd *cobra.Command) error { printUsage(cmd.OutOrStderr(), cmd); return nil })
 	root.SetHelpCommand(newHelp())
-	group(root, newDev(), newServer(), newAgent(), newCRI(), newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(), newToken(),
-		newBackup(), newKubectl(), newEnvtestAssets(), newDemo(), newReset(), newVersion())
+	group(root, reachesTheWeb(newDev()), reachesTheWeb(newServer()), reachesTheWeb(newAgent()), reachesTheWeb(newCRI()),
+		newImages(), newCluster(), newNode(), newNet(), newLoops(), newWhy(), newToken(), newBackup(), newKubectl(), newKubeconfig(), newEnvtestAssets(), newDemo(), newReset(), newVersion())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
 		group(completion)
