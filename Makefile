@@ -123,14 +123,14 @@ generate: ## remake generated code and data; a second run changes nothing
 compose-image: build
 	docker build -q -t setpoint:dev -f deploy/Dockerfile .
 
-compose-up: compose-image ## three servers and three agents in Docker
-	deploy/compose-up.sh "$(COMPOSE)"
+compose-up: compose-image ## three servers and three agents in Docker: PREFIX=two- PORTS=7441,7442,7443 for one more
+	PREFIX='$(PREFIX)' PORTS='$(PORTS)' deploy/compose-up.sh "$(COMPOSE)"
 
-compose-down: ## end that cluster and delete its data
-	deploy/compose-down.sh "$(COMPOSE)"
+compose-down: ## end that cluster and delete its data: PREFIX=two-
+	PREFIX='$(PREFIX)' PORTS='$(PORTS)' deploy/compose-down.sh "$(COMPOSE)"
 
 fix: ## format everything
 	gofmt -w $$(git ls-files '*.go')
 
 clean: ## remove what was built
-	rm -rf bin dist .compose
+	rm -rf bin dist .compose*

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Starts the cluster of docker-compose.yml and waits until its nodes are Ready.
-# $1: the compose command, "docker compose" or "docker-compose".
+# $1: the compose command, "docker compose" or "docker-compose". PREFIX and PORTS: see compose-env.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source deploy/compose-env.sh
 
 compose=${1:-docker compose}
 ready_timeout_seconds=${READY_TIMEOUT_SECONDS:-120}
 nodes_wanted=3
-kubeconfig=.compose/admin.kubeconfig
+kubeconfig=$folder/admin.kubeconfig
 
 # The folders belong to whoever calls, or Docker would make them as root.
-mkdir -p .compose/join .compose/images
+mkdir -p "$folder/join" "$folder/images"
 export SETPOINT_UID SETPOINT_GID
 SETPOINT_UID=$(id -u)
 SETPOINT_GID=$(id -g)

@@ -44,6 +44,8 @@ func serveImages(ctx context.Context, dataDir string, runtime *embedded.Runtime,
 	}
 }
 
+var errRootsImages = errors.New("the images of a node are root's: run this command with sudo")
+
 // OpenImages reaches the images of a data directory: by the agent that runs with it, or, while none does, by opening
 // them here until close is called. Then an agent cannot start, and images are fetched as registriesPath says; an agent
 // that runs has its own.
@@ -52,6 +54,9 @@ func OpenImages(
 ) (client *ImageClient, closeAll func(), err error) {
 	if _, err := os.Stat(dataDir); err != nil {
 		return nil, nil, err // nobody's images, and no directory is made
+	}
+	if os.Geteuid() != 0 {
+		return nil, nil, errRootsImages // nor is anything made in it: 'setpoint reset' would find images that nobody has
 	}
 	places, err := openRegistries(registriesPath)
 	if err != nil {
@@ -65,8 +70,6 @@ func OpenImages(
 			logger.Warn("--registries is not used: the agent that runs with the data directory has its own", "dataDir", dataDir)
 		}
 		return client, client.Close, answers(ctx, client, dataDir)
-	case errors.Is(err, fs.ErrPermission):
-		return nil, nil, fmt.Errorf("the images of a node are root's: %w", err)
 	case err != nil:
 		return nil, nil, err
 	}
