@@ -102,6 +102,7 @@ func contexts(path string) (map[string]*rest.Config, error) {
 		if err != nil {
 			return nil, err
 		}
+		sayIfExpired(config)
 		configs[name] = config
 	}
 	return configs, nil

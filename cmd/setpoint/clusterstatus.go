@@ -84,7 +84,9 @@ func fetchAll(ctx context.Context, configs map[string]*rest.Config) []serverRepo
 func whyNoAnswer(err error) string {
 	var timeout net.Error
 	name := (*net.DNSError)(nil)
-	switch {
+	switch expired, ok := errors.AsType[expiredError](err); {
+	case ok:
+		return "your certificate expired on " + expired.end.Format(time.DateOnly)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

@@ -67,6 +67,7 @@ func embeddedKubectl() *cobra.Command {
 		if other := choose(); other != nil {
 			config.Host, config.TLSClientConfig = other.Host, other.TLSClientConfig
 		}
+		sayIfExpired(config)
 		return config
 	}
 	return cmd.NewDefaultKubectlCommandWithArgs(cmd.KubectlOptions{

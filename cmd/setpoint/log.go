@@ -37,3 +37,25 @@ func (h debugOnly) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 func (h debugOnly) WithGroup(name string) slog.Handler { return debugOnly{h.Handler.WithGroup(name)} }
+
+// untilEnd is a handler that lets errors alone pass once ctx has ended, unless everything is logged: parts that end one after the
+// other miss each other, and whoever ended them all knows why.
+type untilEnd struct {
+	slog.Handler
+	ctx context.Context
+}
+
+func (h untilEnd) Enabled(ctx context.Context, level slog.Level) bool {
+	if h.ctx.Err() != nil && level < slog.LevelError && !h.Handler.Enabled(ctx, slog.LevelDebug) {
+		return false
+	}
+	return h.Handler.Enabled(ctx, level)
+}
+
+func (h untilEnd) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return untilEnd{h.Handler.WithAttrs(attrs), h.ctx}
+}
+
+func (h untilEnd) WithGroup(name string) slog.Handler {
+	return untilEnd{h.Handler.WithGroup(name), h.ctx}
+}

@@ -52,6 +52,9 @@ func run(args []string) int {
 	if err == nil || (ctx.Err() != nil && errors.Is(err, context.Canceled)) {
 		return 0 // done, or ended as asked
 	}
+	if expired, ok := errors.AsType[expiredError](err); ok {
+		err = expired // one sentence for all servers
+	}
 	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "setpoint:"), err)
 	if errors.As(err, new(usageError)) {
 		return exitUsage

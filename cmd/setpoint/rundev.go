@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -71,6 +72,7 @@ func runDev(ctx context.Context, c devConfig) error {
 		)
 	}
 	c.OpenToPods = true
+	c.Logger = slog.New(untilEnd{c.Logger.Handler(), ctx})
 	cluster, err := setpoint.Start(ctx, c.Config)
 	if err != nil {
 		return err
