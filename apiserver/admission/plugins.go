@@ -69,6 +69,7 @@ func New(config Config) (admission.Interface, error) {
 		{"ClaimStatus", claimStatus{authorizer: config.Authorizer}},
 		{"DenyServiceExternalIPs", denyServiceExternalIPs{config.ExternalIPs}},
 		{"ReservedAddresses", newReservedAddresses(store, config.Reserved)},
+		{"Attended", newAttended(store)},
 	})
 	if err != nil {
 		return nil, err

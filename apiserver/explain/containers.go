@@ -3,9 +3,11 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // notReady explains a pod that has a node and is not ready.
@@ -18,12 +20,28 @@ func (e *explainer) notReady(name Object, pod *corev1.Pod) finding {
 	}
 	e.readinessGates(&f, name, pod)
 	if len(f.causes) == 0 {
-		if warning := e.lastWarning(pod); warning != nil {
-			f.blame(Cause{Object: name, What: warning.Reason + ": " + warning.Message})
-		}
+		e.lastTold(&f, name, pod)
 	}
 	return f.conclude(name.String()+" runs on "+pod.Spec.NodeName+" and is not ready", name.String()+" is starting on "+pod.Spec.NodeName)
 }
+
+// lastTold blames what the pod's events say last: that an image is being fetched, or the newest warning.
+func (e *explainer) lastTold(f *finding, name Object, pod *corev1.Pod) {
+	last, warning := e.lastEvent(pod, ""), e.lastWarning(pod)
+	switch {
+	case last != nil && last.Reason == pulling:
+		began := time.Unix(0, toldAt(last))
+		f.blame(Cause{
+			Object: name, What: fmt.Sprintf("its node fetches an image (%s ago: %s)", duration.HumanDuration(e.Now().Sub(began)), last.Message),
+			Change: "the node must reach the image's registry, and its DNS: an error is told when the fetch ends",
+		})
+	case warning != nil:
+		f.blame(Cause{Object: name, What: warning.Reason + ": " + warning.Message})
+	}
+}
+
+// pulling is the reason of events of an agent, or a kubelet, that fetches an image.
+const pulling = "Pulling"
 
 // container blames or clears one container.
 func (e *explainer) container(f *finding, name Object, pod *corev1.Pod, status *corev1.ContainerStatus, isInit bool) {
@@ -103,9 +121,14 @@ func (e *explainer) readinessGates(f *finding, name Object, pod *corev1.Pod) {
 
 // lastWarning is the newest warning about an object; nil if there is none.
 func (e *explainer) lastWarning(about metav1.Object) *corev1.Event {
+	return e.lastEvent(about, corev1.EventTypeWarning)
+}
+
+// lastEvent is the newest event of a type about an object, "" being all types; nil if there is none.
+func (e *explainer) lastEvent(about metav1.Object, of string) *corev1.Event {
 	var last *corev1.Event
 	for _, event := range list[*corev1.Event](e, Events, about.GetNamespace()) {
-		if event.Type != corev1.EventTypeWarning || event.InvolvedObject.UID != about.GetUID() {
+		if of != "" && event.Type != of || event.InvolvedObject.UID != about.GetUID() {
 			continue
 		}
 		if last == nil || toldAt(last) < toldAt(event) {

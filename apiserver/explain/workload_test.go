@@ -1,12 +1,16 @@
 package explain
 
 import (
+	"testing"
+	"time"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -186,5 +190,27 @@ func jobScenes() map[string]func() wanted {
 				innocent: [][2]string{{"ResourceQuota/q", "refused nothing"}, {"ResourceQuota/q2", "refused nothing"}},
 			}
 		},
+	}
+}
+
+// TestFetchesAnImage: a pod whose last event says that an image is being fetched waits for that, and not when something came after it.
+func TestFetchesAnImage(t *testing.T) {
+	event := func(name, reason string, age time.Duration) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta: meta(name), Type: corev1.EventTypeNormal, Reason: reason, Message: `Pulling image "shop:1"`,
+			LastTimestamp: metav1.NewTime(now.Add(-age)), InvolvedObject: corev1.ObjectReference{UID: "Pod-p"},
+		}
+	}
+	pod := aPod("p")
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{
+		{Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}},
+	}}
+	s := (&scene{}).with(Pods, pod).with(Nodes, aNode("a", true)).with(Events, event("e1", "Scheduled", time.Minute), event("e2", "Pulling", 31*time.Second))
+	name := Pods.Named("n", "p")
+	if got := s.explain(t, name); len(got.Causes) != 1 || got.Causes[0].What != `its node fetches an image (31s ago: Pulling image "shop:1")` {
+		t.Errorf("%+v", got)
+	}
+	if got := s.with(Events, event("e3", "Pulled", time.Second)).explain(t, name); len(got.Causes) != 0 {
+		t.Errorf("%+v", got)
 	}
 }

@@ -1,0 +1,80 @@
+package admission
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/internal/reserved"
+)
+
+// warnings keeps what is said.
+type warnings []string
+
+func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
+
+// TestWhoServes: who makes what nobody serves is told what is missing, and nobody else is.
+func TestWhoServes(t *testing.T) {
+	node := func(label, value string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{label: value}}}
+	}
+	class := func(name, controller string) resource.Object {
+		return &networkingv1.IngressClass{ObjectMeta: named(name), Spec: networkingv1.IngressClassSpec{Controller: controller}}
+	}
+	ingress := func(class string) resource.Object {
+		return &networkingv1.Ingress{ObjectMeta: inNS("i"), Spec: networkingv1.IngressSpec{IngressClassName: &class}}
+	}
+	balancer := &corev1.Service{ObjectMeta: inNS("s"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	serving, simulated := node(reserved.IngressLabel, "80-443"), node(simulatedLabel, "")
+	for name, c := range map[string]struct {
+		given  []resource.Object
+		object resource.Object
+		text   string
+	}{
+		"no class":         {nil, &networkingv1.Ingress{ObjectMeta: inNS("i")}, "names no class"},
+		"a missing class":  {nil, ingress("nginx"), `IngressClass "nginx" does not exist`},
+		"an older name":    {nil, &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Name: "i", Namespace: "ns", Annotations: map[string]string{ingressClassAnnotation: "x"}}}, ""},
+		"of another":       {[]resource.Object{class("theirs", "example.com/x")}, ingress("theirs"), ""},
+		"no node":          {[]resource.Object{class("setpoint", "setpoint.io/ingress"), simulated}, ingress("setpoint"), "no node serves Ingresses"},
+		"served":           {[]resource.Object{class("setpoint", "setpoint.io/ingress"), serving}, ingress("setpoint"), ""},
+		"simulated nodes":  {[]resource.Object{simulated}, balancer, "every node is simulated"},
+		"a real node":      {[]resource.Object{serving}, balancer, ""},
+		"another balancer": {nil, &corev1.Service{ObjectMeta: inNS("s"), Spec: corev1.ServiceSpec{Type: "LoadBalancer", LoadBalancerClass: new("example.com/lb")}}, ""},
+		"a plain Service":  {nil, &corev1.Service{ObjectMeta: inNS("s"), Spec: corev1.ServiceSpec{Type: "ClusterIP"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, allowAll, withNamespace(c.given...)...)
+			var said warnings
+			ctx := warning.WithWarningRecorder(context.Background(), &said)
+			if err := newAttended(w.store).Validate(ctx, w.attributes(t, request{obj: c.object}), nil); err != nil {
+				t.Fatal(err)
+			}
+			if text := strings.Join(said, "; "); c.text == "" && text != "" || !strings.Contains(text, c.text) {
+				t.Errorf("said %q, want %q", text, c.text)
+			}
+		})
+	}
+}
+
+// TestWhoServesGateways: a Gateway is a custom resource.
+func TestWhoServesGateways(t *testing.T) {
+	gateway := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway", "metadata": map[string]any{"name": "g", "namespace": "ns"},
+		"spec": map[string]any{"gatewayClassName": ourClass},
+	}}
+	p := newAttended(newWorld(t, allowAll, withNamespace()...).store)
+	gvk := gateway.GroupVersionKind()
+	text, err := p.missing(t.Context(), admission.NewAttributesRecord(
+		gateway, nil, gvk, "ns", "g", gvk.GroupVersion().WithResource("gateways"), "", admission.Create, nil, false, nil))
+	if err != nil || !strings.Contains(text, "no node serves Gateways") {
+		t.Errorf("said %q, %v", text, err)
+	}
+}
