@@ -88,7 +88,7 @@ func (c *Cluster) Listen() (kubeconfig []byte, err error) {
 	if !c.config.InMemory {
 		return nil, errNotInMemory
 	}
-	listener, err := process.Listen(loopback + ":0")
+	listener, err := process.Listen(loopback+":0", process.PortFlag)
 	if err != nil {
 		return nil, err
 	}

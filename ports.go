@@ -36,17 +36,17 @@ func (c *Cluster) listen() ([]net.Listener, []trust.Server, error) {
 
 func (c *Cluster) listenAs(name string, i int) (net.Listener, error) {
 	if c.config.Port != 0 {
-		return process.Listen(net.JoinHostPort(loopback, strconv.Itoa(c.config.Port+i)))
+		return process.Listen(net.JoinHostPort(loopback, strconv.Itoa(c.config.Port+i)), process.PortFlag)
 	}
 	if former := c.formerEndpoint(name); former != "" {
-		listener, err := process.Listen(former)
+		listener, err := process.Listen(former, process.PortFlag)
 		if err == nil {
 			return listener, nil
 		}
 		c.config.Logger.Warn("a server takes another port than at the last start: copies of its kubeconfig no longer lead to it",
 			"server", name, "former", former, "err", err)
 	}
-	return process.Listen(net.JoinHostPort(loopback, "0"))
+	return process.Listen(net.JoinHostPort(loopback, "0"), process.PortFlag)
 }
 
 // formerEndpoint is where a replica listened at the last start, as its kubeconfig says, so that

@@ -123,7 +123,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := process.CheckPort(o.listenAddress(servers)); err != nil {
+	if err := process.CheckPort(o.listenAddress(servers), process.AdvertiseFlag); err != nil {
 		return err
 	}
 	pods, err := o.podNetwork()

@@ -307,7 +307,7 @@ func (s *Server) serve() error {
 		s.log.HandleRaftConn(conn)
 	}
 	if s.config.Listener == nil && s.config.ListenAddress != "" {
-		if s.config.Listener, err = process.Listen(s.config.ListenAddress); err != nil {
+		if s.config.Listener, err = process.Listen(s.config.ListenAddress, process.AdvertiseFlag); err != nil {
 			return err
 		}
 	}

@@ -148,7 +148,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	listener, err := process.Listen(net.JoinHostPort("", strconv.Itoa(o.Port)))
+	listener, err := process.Listen(net.JoinHostPort("", strconv.Itoa(o.Port)), process.PortFlag)
 	if err != nil {
 		return err
 	}

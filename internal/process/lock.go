@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,7 +26,11 @@ func LockFile(dir, role string) string { return filepath.Join(dir, role+".lock")
 // Lock keeps the data directory dir for this process until release is called
 // or the process ends. role tells apart what may share a directory.
 func Lock(dir, role string) (release func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	err = os.MkdirAll(dir, 0o700)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%w: run this as root, or choose a folder of yours with --data-dir", err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	file, err := os.OpenFile(LockFile(dir, role), os.O_CREATE|os.O_RDWR, 0o600)
