@@ -19,6 +19,7 @@ var rooms = []room{
 	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
 		[]string{".", "agent", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/network", "agent/network/wireguard", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers", "internal/clip"},
 		"commands are tested by starting the binary, which is slow, so logic stands elsewhere"},
+	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says", nil, ""},
 	{[]string{"cmd/setpoint/standin"}, "the etcd and kube-apiserver that envtest starts: their flags, and a cluster in memory", []string{"."}, "suites that use envtest run unchanged"},
 	{[]string{"cmd/setpoint/translations"}, "kubectl's texts in other languages, loaded for `setpoint kubectl` alone", nil, "every other start is 30 ms sooner"},
 	{[]string{"cmd/setpoint/nodestatus"}, "the screen of `setpoint node status`", []string{"agent/network/plan"}, "a client of the API like any other: it works with every cluster"},

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -102,7 +103,7 @@ func contexts(path string) (map[string]*rest.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		sayIfExpired(config)
+		kubeconfig.SayIfExpired(config)
 		configs[name] = config
 	}
 	return configs, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/admin"
 )
@@ -84,9 +85,9 @@ func fetchAll(ctx context.Context, configs map[string]*rest.Config) []serverRepo
 func whyNoAnswer(err error) string {
 	var timeout net.Error
 	name := (*net.DNSError)(nil)
-	switch expired, ok := errors.AsType[expiredError](err); {
+	switch expired, ok := errors.AsType[kubeconfig.ExpiredError](err); {
 	case ok:
-		return "your certificate expired on " + expired.end.Format(time.DateOnly)
+		return "your certificate expired on " + expired.End.Format(time.DateOnly)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 )
 
 // kubeconfigName is what a cluster is called in a file that it shares with others.
@@ -15,7 +17,6 @@ const kubeconfigName = "setpoint"
 var (
 	errMergeOrRemove = errors.New("--merge and --remove exclude each other")
 	errNameAlone     = errors.New("--name is for --merge and --remove")
-	errNoContext     = errors.New("no context of this file is whole")
 )
 
 func newKubeconfig() *cobra.Command {
@@ -47,12 +48,19 @@ func newKubeconfig() *cobra.Command {
 		if !merge && !remove {
 			return printKubeconfig(cmd, config)
 		}
-		return changeOwn(cmd, named(config, name), remove)
+		change, done := kubeconfig.Merge, "kubectl uses the context %s of %s now\n"
+		if remove {
+			change, done = kubeconfig.Remove, "the context %s is no longer in %s\n"
+		}
+		context, file, err := change(config, name)
+		if err == nil {
+			fmt.Fprintf(cmd.OutOrStdout(), done, context, file)
+		}
+		return err
 	}
 	return withSources(cmd)
 }
 
-// readKubeconfig reads a file whole: what it names of other files is in the result.
 func readKubeconfig(path string) (*api.Config, error) {
 	if path == "" {
 		path = ownKubeconfig()
@@ -60,11 +68,7 @@ func readKubeconfig(path string) (*api.Config, error) {
 			return nil, errNoCluster
 		}
 	}
-	config, err := clientcmd.LoadFromFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return config, errors.Join(clientcmd.ResolveLocalPaths(config), api.FlattenConfig(config))
+	return kubeconfig.Read(path)
 }
 
 func printKubeconfig(cmd *cobra.Command, config *api.Config) error {
@@ -74,75 +78,4 @@ func printKubeconfig(cmd *cobra.Command, config *api.Config) error {
 	}
 	_, err = cmd.OutOrStdout().Write(text)
 	return err
-}
-
-// named gives contexts, clusters and users of a kubeconfig names that are no other cluster's. A file of one context has the name itself,
-// one of several the name and each context's own.
-func named(config *api.Config, name string) *api.Config {
-	renamed := api.NewConfig()
-	for old, context := range config.Contexts {
-		cluster, user := config.Clusters[context.Cluster], config.AuthInfos[context.AuthInfo]
-		if cluster == nil || user == nil {
-			continue
-		}
-		to := name
-		if len(config.Contexts) > 1 {
-			to += "-" + old
-		}
-		context, cluster, user = context.DeepCopy(), cluster.DeepCopy(), user.DeepCopy()
-		context.Cluster, context.AuthInfo = to, name
-		context.LocationOfOrigin, cluster.LocationOfOrigin, user.LocationOfOrigin = "", "", "" // or they were written there
-		renamed.Contexts[to], renamed.Clusters[to], renamed.AuthInfos[name] = context, cluster, user
-		if old == config.CurrentContext || renamed.CurrentContext == "" {
-			renamed.CurrentContext = to
-		}
-	}
-	return renamed
-}
-
-// changeOwn adds a cluster to the user's kubeconfig, or takes it away.
-func changeOwn(cmd *cobra.Command, ours *api.Config, remove bool) error {
-	if len(ours.Contexts) == 0 {
-		return errNoContext
-	}
-	options := clientcmd.NewDefaultPathOptions()
-	own, err := options.GetStartingConfig()
-	if err != nil {
-		return err
-	}
-	into, done := options.GetDefaultFilename(), "kubectl uses the context %s of %s now\n"
-	if remove {
-		take(own, ours)
-		done = "the context %s is no longer in %s\n"
-	} else {
-		add(own, ours)
-	}
-	if err := clientcmd.ModifyConfig(options, *own, true); err != nil {
-		return fmt.Errorf("%s: %w", into, err)
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), done, ours.CurrentContext, into)
-	return nil
-}
-
-func add(own, ours *api.Config) {
-	for name, context := range ours.Contexts {
-		own.Contexts[name], own.Clusters[name] = context, ours.Clusters[name]
-	}
-	for name, user := range ours.AuthInfos {
-		own.AuthInfos[name] = user
-	}
-	own.CurrentContext = ours.CurrentContext
-}
-
-func take(own, ours *api.Config) {
-	for name := range ours.Contexts {
-		delete(own.Contexts, name)
-		delete(own.Clusters, name)
-		if own.CurrentContext == name {
-			own.CurrentContext = ""
-		}
-	}
-	for name := range ours.AuthInfos {
-		delete(own.AuthInfos, name)
-	}
 }

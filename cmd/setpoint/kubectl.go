@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/plugin"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	_ "github.com/setpoint-io/setpoint/cmd/setpoint/translations" // kubectl's, for its commands alone
 )
 
@@ -67,7 +68,7 @@ func embeddedKubectl() *cobra.Command {
 		if other := choose(); other != nil {
 			config.Host, config.TLSClientConfig = other.Host, other.TLSClientConfig
 		}
-		sayIfExpired(config)
+		kubeconfig.SayIfExpired(config)
 		return config
 	}
 	return cmd.NewDefaultKubectlCommandWithArgs(cmd.KubectlOptions{

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/machine"
 	"github.com/setpoint-io/setpoint/agent/network/wireguard"
+	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/standin"
 )
 
@@ -52,7 +53,7 @@ func run(args []string) int {
 	if err == nil || (ctx.Err() != nil && errors.Is(err, context.Canceled)) {
 		return 0 // done, or ended as asked
 	}
-	if expired, ok := errors.AsType[expiredError](err); ok {
+	if expired, ok := errors.AsType[kubeconfig.ExpiredError](err); ok {
 		err = expired // one sentence for all servers
 	}
 	fmt.Fprintln(os.Stderr, paint(os.Stderr, red, "setpoint:"), err)

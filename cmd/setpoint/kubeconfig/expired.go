@@ -1,4 +1,4 @@
-package main
+package kubeconfig
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// sayIfExpired makes a request that fails say that the user's certificate has expired, if it has: servers end such a connection with an
+// SayIfExpired makes a request that fails say that the user's certificate has expired, if it has: servers end such a connection with an
 // alert, of which each library makes an error of its own. A server may see another time, so the certificate is shown all the same.
-func sayIfExpired(config *rest.Config) {
+func SayIfExpired(config *rest.Config) {
 	end, ok := certificateEnd(config)
 	if ok {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return expiring{next, end} })
@@ -31,23 +31,25 @@ func (e expiring) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := e.next.RoundTrip(r)
 	dialing, ok := errors.AsType[*net.OpError](err)
 	if err != nil && time.Now().After(e.end) && r.Context().Err() == nil && !(ok && dialing.Op == "dial") {
-		return nil, expiredError{err, e.end}
+		return nil, ExpiredError{err, e.end}
 	}
 	return response, err
 }
 
-// expiredError is an error that an expired certificate explains.
-type expiredError struct {
+// ExpiredError is an error that an expired certificate explains.
+type ExpiredError struct {
 	error
-	end time.Time
+	End time.Time
 }
 
-func (e expiredError) Error() string {
+// Error is one sentence, the same for all servers.
+func (e ExpiredError) Error() string {
 	return fmt.Sprintf("the certificate of this kubeconfig expired on %s: copy the kubeconfig from the trust folder of a server again",
-		e.end.Format(time.DateOnly))
+		e.End.Format(time.DateOnly))
 }
 
-func (e expiredError) Unwrap() error { return e.error }
+// Unwrap returns what the connection's end looked like.
+func (e ExpiredError) Unwrap() error { return e.error }
 
 // certificateEnd is when the user's certificate ends; ok is false without a certificate that can be read, which others say.
 func certificateEnd(config *rest.Config) (end time.Time, ok bool) {
