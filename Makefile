@@ -58,8 +58,8 @@ check: ## format, vet and the rules of the house
 bench: build ## measure start, memory and reactions; beside the raw disk of the same run
 	test/bench/run.sh
 
-consistency: build ## examine the servers under faults: DURATION=5m SEED= FAULTS= LEADER_KILLS=
-	DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) LEADER_KILLS=$(LEADER_KILLS) RATE=$(RATE) KEEP=$(KEEP) test/consistency.sh
+consistency: build ## examine the servers under faults, and pods beside them: DURATION=5m SEED= FAULTS= LEADER_KILLS= LINGER=
+	DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) LEADER_KILLS=$(LEADER_KILLS) LINGER=$(LINGER) RATE=$(RATE) KEEP=$(KEEP) test/consistency.sh
 
 consistency-compose: ## the same on the containers of make compose-up
 	CLUSTER=compose DURATION=$(DURATION) SEED=$(SEED) FAULTS=$(FAULTS) KEEP=$(KEEP) test/consistency.sh

@@ -6,6 +6,7 @@
 #   SEED=...         of faults and operations; default: the time
 #   FAULTS=kill,cut  first letters of the faults wanted; default: all that are possible here
 #   LEADER_KILLS=100 kill so many leaders, nothing else, however long it takes
+#   LINGER=60s       how long each fault lasts: long enough for nodes to be taken for lost
 #   RATE=0           operations a second; 0: as many as go
 #   KEEP=DIR         where to keep what is left; default: a new folder below /tmp
 #   CLUSTER=compose  the containers of `make compose-up` instead of processes
@@ -25,5 +26,5 @@ if [[ ${CLUSTER:-} == compose ]]; then
 fi
 CGO_ENABLED=0 go test -count=1 -timeout 24h "${what[@]}" -v ./test/consistency -args "${binary[@]}" \
   -keep "$keep" -duration "${DURATION:-5m}" -seed "${SEED:-$(date +%s)}" \
-  -faults "${FAULTS:-}" -leader-kills "${LEADER_KILLS:-0}" -rate "${RATE:-0}" -whole
+  -faults "${FAULTS:-}" -leader-kills "${LEADER_KILLS:-0}" -linger "${LINGER:-0s}" -rate "${RATE:-0}" -whole
 [[ -n ${KEEP:-} ]] || rm -rf "$keep" # only of a good run

@@ -21,6 +21,7 @@ var (
 	faults      = flag.String("faults", "kill-leader,pause-leader,partition-leader", "first letters of the faults wanted, with commas; empty: all")
 	leaderKills = flag.Int("leader-kills", 0, "kill so many leaders, nothing else")
 	rate        = flag.Int("rate", 400, "operations a second; 0: as many as go")
+	linger      = flag.Duration("linger", 0, "how long each fault lasts; 0: a few seconds")
 	whole       = flag.Bool("whole", false, "with a disk that loses power, and with an act of backup and restore")
 	binary      = flag.String("binary", "", "setpoint to examine; empty: built from here")
 	keep        = flag.String("keep", "", "folder for logs, data and histories; empty: a temporary one")
@@ -33,7 +34,8 @@ func TestConsistency(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	servers, err := cluster.NewProcesses(cluster.Config{Binary: build(t), Dir: dir, Power: *whole})
+	servers, err := cluster.NewProcesses(cluster.Config{
+		Binary: build(t), Dir: dir, Power: *whole, KubeletConfig: filepath.Join(root(t), "deploy", "kubelet-shared-disk.yaml")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +45,14 @@ func TestConsistency(t *testing.T) {
 		}
 	})
 	if servers.Lacks != nil {
-		t.Logf("without faults of networks and disks: %v", servers.Lacks)
+		t.Logf("without faults of networks and disks, and without agents: %v", servers.Lacks)
 	}
 	examine(t, servers, dir)
 }
 
 func examine(t *testing.T, servers cluster.Cluster, dir string) {
 	t.Helper()
-	cfg := Config{Cluster: servers, Dir: dir, Duration: *duration, Seed: *seed, LeaderKills: *leaderKills, Rate: *rate, Restore: *whole}
+	cfg := Config{Cluster: servers, Dir: dir, Duration: *duration, Seed: *seed, LeaderKills: *leaderKills, Linger: *linger, Rate: *rate, Restore: *whole}
 	cfg.Log = func(format string, args ...any) { t.Logf(format, args...) }
 	if *faults != "" {
 		cfg.Faults = strings.Split(*faults, ",")
@@ -61,9 +63,19 @@ func examine(t *testing.T, servers cluster.Cluster, dir string) {
 	}
 	fmt.Print(report)
 	if report.Bad() > 0 {
-		t.Errorf("%d violations; histories, data and logs are in %s\nagain: make consistency DURATION=%v SEED=%d FAULTS=%s LEADER_KILLS=%d RATE=%d",
-			report.Bad(), dir, *duration, *seed, *faults, *leaderKills, *rate)
+		t.Errorf("%d violations; histories, data and logs are in %s\nagain: make consistency DURATION=%v SEED=%d FAULTS=%s LEADER_KILLS=%d LINGER=%v RATE=%d",
+			report.Bad(), dir, *duration, *seed, *faults, *leaderKills, *linger, *rate)
 	}
+}
+
+// root is the folder of the module.
+func root(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // build makes the program under test.

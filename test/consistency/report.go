@@ -27,6 +27,7 @@ type Report struct {
 	mu       sync.Mutex
 	took     time.Duration
 	epochs   int
+	pods     int  // on nodes, to which nothing is done
 	equal    bool // state hashes
 	restored bool
 	acks     map[int64][]int64 // by epoch's first call: returns of acknowledged writes
@@ -148,6 +149,7 @@ func (r *Report) String() string {
 	for _, result := range r.Checks {
 		fmt.Fprintf(&b, "%-42s %10d %10d\n", result.Checker, result.Checked, result.Bad)
 	}
+	fmt.Fprintf(&b, "pods that no fault may harm: %d\n", r.pods)
 	fmt.Fprintf(&b, "state hashes equal on all servers: %v; restored from a backup: %v\nviolations  %d\n", r.equal, r.restored, r.Bad())
 	for _, result := range r.Checks {
 		for _, violation := range result.Violations {

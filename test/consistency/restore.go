@@ -63,6 +63,7 @@ func (r *run) restore(ctx context.Context) error {
 		}
 	}
 	r.epoch(ctx, healLength)
+	r.lookAtPods(ctx, "the restore")
 	r.report.restored = true
 	return nil
 }

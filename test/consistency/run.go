@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-io/setpoint/test/consistency/cluster"
 	"github.com/setpoint-io/setpoint/test/consistency/history"
 	"github.com/setpoint-io/setpoint/test/consistency/nemesis"
+	"github.com/setpoint-io/setpoint/test/consistency/pods"
 	"github.com/setpoint-io/setpoint/test/consistency/workload"
 )
 
@@ -38,6 +39,8 @@ type Config struct {
 	Faults []string
 	// LeaderKills, if not 0, is how many leaders are killed, and nothing else done, however long it takes.
 	LeaderKills int
+	// Linger, if not 0, is how long each fault lasts.
+	Linger time.Duration
 	// Restore adds an act: all servers are made anew of a backup.
 	Restore bool
 	Rate    int // operations a second; 0: as many as go
@@ -50,6 +53,7 @@ type run struct {
 	clock   history.Clock
 	report  *Report
 	nemesis *nemesis.Nemesis
+	pods    *pods.Pods // nil: there are no nodes
 	epochs  int
 
 	checking sync.Mutex // one epoch is checked at a time
@@ -65,7 +69,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, err
 		}
 	}
-	if err := nemesis.Settle(ctx, cfg.Cluster); err != nil {
+	if err := errors.Join(nemesis.Settle(ctx, cfg.Cluster), r.startPods(ctx)); err != nil {
 		return nil, err
 	}
 	faults := nemesis.Select(cfg.Cluster, cfg.Faults)
@@ -73,12 +77,16 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		faults = nemesis.Select(cfg.Cluster, []string{"kill-leader"})
 	}
 	r.nemesis = nemesis.New(cfg.Cluster, r.clock, faults, cfg.Seed, cfg.Log)
-	if cfg.LeaderKills > 0 {
+	switch {
+	case cfg.LeaderKills > 0:
 		r.nemesis.Pace = nemesis.Quick
+	case cfg.Linger > 0:
+		r.nemesis.Pace = nemesis.Lingering(cfg.Linger)
 	}
 	r.calm(ctx)
 	r.faults(ctx)
 	r.heal(ctx)
+	r.lookAtPods(ctx, "the faults")
 	if err := r.restore(ctx); err != nil {
 		r.report.find("restore: %v", err)
 	}

@@ -15,8 +15,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Servers is how many there are.
-const Servers = 3
+// Servers is how many there are; Nodes is how many agents, where a cluster has some.
+const (
+	Servers = 3
+	Nodes   = 3
+)
 
 // An Ability is something that not every form of cluster can do.
 type Ability string
@@ -29,6 +32,7 @@ const (
 	Disk    Ability = "disk"    // server SmallDisk has a small file system of its own
 	Power   Ability = "power"   // CutPower
 	Clock   Ability = "clock"   // PID is a process of this machine which may be traced
+	Agents  Ability = "agents"  // Nodes real agents, which reach every server that is not unplugged
 )
 
 // SmallDisk is the server whose disk can be filled.

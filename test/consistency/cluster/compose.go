@@ -42,7 +42,7 @@ func docker(args ...string) (string, error) {
 }
 
 // Can implements Cluster.
-func (*Compose) Can(a Ability) bool { return a == Unplug }
+func (*Compose) Can(a Ability) bool { return a == Unplug || a == Agents }
 
 // Dial implements Cluster.
 func (*Compose) Dial(ctx context.Context, network, address string) (net.Conn, error) {

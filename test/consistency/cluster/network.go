@@ -15,10 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network is a namespace for each server, and one hub with a bridge between them from
+// network is a namespace for each server and each agent, and one hub with a bridge between them from
 // which the clients dial. Its addresses are known nowhere else, so that many of
 // them can be on one machine. Servers filter what comes in, by where it comes from.
-type network struct{ prefix string }
+type network struct {
+	prefix string
+	made   []string // namespaces beside the hub
+}
 
 const (
 	hubIP     = "10.213.0.254"
@@ -43,7 +46,7 @@ func newNetwork() (*network, error) {
 		"ip -n "+n.hub()+" link set hub up")
 	for i := range Servers {
 		if err == nil {
-			err = n.join(i)
+			err = n.connect(n.server(i), port(i), serverIP(i))
 		}
 	}
 	if err == nil {
@@ -59,15 +62,16 @@ func newNetwork() (*network, error) {
 func (n *network) hub() string         { return n.prefix + "-hub" }
 func (n *network) server(i int) string { return n.prefix + "-" + strconv.Itoa(i+1) }
 
-// join makes a server's namespace and plugs it into the hub.
-func (n *network) join(i int) error {
+// connect makes a namespace and plugs it into a port of the hub.
+func (n *network) connect(namespace, port, ip string) error {
+	n.made = append(n.made, namespace)
 	return run("",
-		"ip netns add "+n.server(i),
-		"ip -n "+n.server(i)+" link set lo up",
-		"ip -n "+n.server(i)+" link add eth0 type veth peer name "+port(i)+" netns "+n.hub(),
-		"ip -n "+n.server(i)+" addr add "+serverIP(i)+"/24 dev eth0",
-		"ip -n "+n.server(i)+" link set eth0 up",
-		"ip -n "+n.hub()+" link set "+port(i)+" master hub up")
+		"ip netns add "+namespace,
+		"ip -n "+namespace+" link set lo up",
+		"ip -n "+namespace+" link add eth0 type veth peer name "+port+" netns "+n.hub(),
+		"ip -n "+namespace+" addr add "+ip+"/24 dev eth0",
+		"ip -n "+namespace+" link set eth0 up",
+		"ip -n "+n.hub()+" link set "+port+" master hub up")
 }
 
 // inside is what runs a command in a server's namespace.
@@ -104,10 +108,14 @@ func (n *network) cut(pairs []Pair) error {
 }
 
 func (n *network) lose(percent int) error {
+	var servers []string
+	for i := range Servers {
+		servers = append(servers, serverIP(i))
+	}
+	rule := fmt.Sprintf("ip saddr { %s } numgen random mod 100 < %d drop", strings.Join(servers, ", "), percent)
 	var err error
 	for i := range Servers {
-		err = errors.Join(err, n.rules(i, []string{
-			fmt.Sprintf("ip saddr != %s numgen random mod 100 < %d drop", hubIP, percent)}))
+		err = errors.Join(err, n.rules(i, []string{rule}))
 	}
 	return err
 }
@@ -116,8 +124,8 @@ func (n *network) mend() error { return n.cut(nil) }
 
 func (n *network) close() error {
 	err := run("", "ip netns del "+n.hub())
-	for i := range Servers {
-		err = errors.Join(err, run("", "ip netns del "+n.server(i)))
+	for _, namespace := range n.made {
+		err = errors.Join(err, run("", "ip netns del "+namespace))
 	}
 	return err
 }

@@ -34,8 +34,8 @@ type Config struct {
 	// Power puts the data of PowerServer on a file system that can lose its power,
 	// which makes it slower.
 	Power bool
-	// Environment is added to that of the servers.
-	Environment []string
+	// KubeletConfig is the agents' file. Without it there are none.
+	KubeletConfig string
 }
 
 // Processes is a Cluster of processes.
@@ -48,18 +48,19 @@ type Processes struct {
 	peers   string   // --initial-servers
 	disk    bool     // SmallDisk has a file system of its own
 	power   *powercut.FileSystem
+	agents  []*process
 
 	mu      sync.Mutex
 	servers [Servers]*process
 }
 
-// process is one run of a server.
+// process is one run of a server or an agent.
 type process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// NewProcesses makes keys and, as root, the network. Start starts the servers.
+// NewProcesses makes keys and, as root, the network and agents in it. Start starts the servers.
 func NewProcesses(cfg Config) (*Processes, error) {
 	p := &Processes{cfg: cfg}
 	addresses, err := p.lay()
@@ -74,6 +75,11 @@ func NewProcesses(cfg Config) (*Processes, error) {
 	}
 	if p.access, err = readAccess(trust); err != nil {
 		return nil, errors.Join(err, p.Close())
+	}
+	if p.Can(Agents) {
+		if err := p.startAgents(); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
 	}
 	return p, nil
 }
@@ -128,6 +134,8 @@ func (p *Processes) Can(a Ability) bool {
 	switch a {
 	case Network, Unplug:
 		return p.network != nil
+	case Agents:
+		return p.network != nil && p.cfg.KubeletConfig != ""
 	case Disk:
 		return p.disk
 	case Power:
@@ -172,18 +180,23 @@ func (p *Processes) Start(i int) error {
 		args = append(args, "--gossip-address", "")
 	}
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stdout, cmd.Stderr, cmd.Env = log, log, append(os.Environ(), p.cfg.Environment...)
+	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.launch(i, cmd); err != nil {
 		return err
 	}
-	server := &process{cmd: cmd, ended: make(chan struct{})}
-	p.servers[i] = server
+	p.servers[i] = newProcess(cmd)
+	return nil
+}
+
+// newProcess follows a command that was started.
+func newProcess(cmd *exec.Cmd) *process {
+	p := &process{cmd: cmd, ended: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // how it ended is in its log
-		close(server.ended)
+		close(p.ended)
 	}()
-	return nil
+	return p
 }
 
 // launch starts a command in a server's namespace.
@@ -305,7 +318,7 @@ func (p *Processes) Mend() error {
 
 // Close implements Cluster. Data and logs stay.
 func (p *Processes) Close() error {
-	var err error
+	err := p.stopAgents()
 	for i := range Servers {
 		err = errors.Join(err, p.Kill(i))
 	}

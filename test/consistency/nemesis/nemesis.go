@@ -29,6 +29,11 @@ var (
 	Quick  = Pace{500 * time.Millisecond, 1500 * time.Millisecond, time.Second, 2 * time.Second}
 )
 
+// Lingering is the pace of faults that last for so long each.
+func Lingering(last time.Duration) Pace {
+	return Pace{last, last + time.Second, Varied.CalmMin, Varied.CalmMax}
+}
+
 // A Fault is one kind of harm.
 type Fault interface {
 	Name() string
