@@ -421,6 +421,7 @@ func (a *agent) nodeConfig(ctx context.Context) node.Config {
 		DataDir:   a.DataDir, LeaseInterval: a.LeaseInterval, Logger: a.Logger, Registered: a.registered, Changed: a.changed,
 		Ready:  a.ready,
 		Images: a.images, Runtime: a.runtimeFeatures, VolumesInUse: a.volumesInUse,
+		Events: events.NewRecorder(ctx, a.Client, a.NodeName),
 	}
 	if a.devices != nil {
 		cfg.Devices, cfg.ForgetExtended = a.devices.Counts, a.devices.Fresh()

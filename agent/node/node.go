@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/wait"
 )
 
@@ -95,7 +96,9 @@ type Config struct {
 	// Changed wakes Run to look at once, at the machine and at the Node: the node lifecycle controller may have
 	// marked this node as lost. Nil is allowed.
 	Changed <-chan struct{}
-	Logger  *slog.Logger
+	// Events are told what becomes of the Node. Nil: nobody is.
+	Events events.Recorder
+	Logger *slog.Logger
 }
 
 // RuntimeFeatures are those of the container runtime, as a Node's status has them.
@@ -152,6 +155,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	var children sync.WaitGroup
 	children.Go(func() { k.keepLease(ctx) })
+	k.tellStart()
 	if k.Registered != nil {
 		k.Registered(k.last)
 	}
@@ -179,6 +183,9 @@ func (k *keeper) ensure(ctx context.Context) error {
 	nodes := k.Client.CoreV1().Nodes()
 	want := k.desired(ctx)
 	got, err := nodes.Create(ctx, want, metav1.CreateOptions{})
+	if err == nil {
+		k.tell(&corev1.Node{}, got)
+	}
 	if apierrors.IsAlreadyExists(err) {
 		got, err = k.adopt(ctx, want)
 	}

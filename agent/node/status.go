@@ -60,6 +60,7 @@ func (k *keeper) refresh(ctx context.Context, told bool) error {
 	if err != nil {
 		return err
 	}
+	k.tellSchedulable(k.last, got)
 	k.last = got
 	if told && !k.due(ctx) {
 		return nil
@@ -90,6 +91,7 @@ func (k *keeper) writeStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	k.tell(k.last, got)
 	k.last, k.written = got, time.Now()
 	k.owner.Store(got.UID)
 	return nil

@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
@@ -56,6 +57,23 @@ func (c *controller) tell(node *corev1.Node, list []corev1.NodeCondition) {
 			c.env.Events.Event(node, corev1.EventTypeWarning, string(GossipDegraded), messageGossipLost)
 		}
 	}
+}
+
+// tellRegistered tells of a Node that is new. Those that were there before this term are not: a new leader is no news of theirs. It is
+// called with mu.
+func (c *controller) tellRegistered(node *corev1.Node) {
+	if !node.CreationTimestamp.Time.Before(c.began.Truncate(time.Second)) {
+		c.env.Events.Eventf(node, corev1.EventTypeNormal, "RegisteredNode", "Node %s event: Registered Node %s in Controller", node.Name, node.Name)
+	}
+}
+
+// tellRemoved tells of a Node that is gone; without a uid it was never seen here.
+func (c *controller) tellRemoved(name string, uid types.UID) {
+	if uid == "" {
+		return
+	}
+	gone := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: uid}
+	c.env.Events.Eventf(gone, corev1.EventTypeNormal, "RemovingNode", "Node %s event: Removing Node %s from Controller", name, name)
 }
 
 // tendPods takes the pods of a lost node out of service and evicts those that

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
@@ -43,6 +44,8 @@ type controller struct {
 	pods     reconcile.Cache[*corev1.Pod]
 	budget   *budget
 
+	began time.Time // when the term began, by this server's clock
+
 	mu    sync.Mutex
 	term  time.Time // when the term began, by this server's clock, or it last woke
 	awake time.Time // when this process was last known to run
@@ -56,7 +59,7 @@ func run(ctx context.Context, env *reconcile.Env, liveness Liveness) error {
 		beats:  map[string]beat{},
 	}
 	c.term = env.Now()
-	c.awake = c.term
+	c.awake, c.began = c.term, c.term
 	loop := reconcile.Config{
 		Name:      "nodelifecycle",
 		Queue:     "node_lifecycle_controller",
@@ -75,6 +78,7 @@ func run(ctx context.Context, env *reconcile.Env, liveness Liveness) error {
 
 // beat is the last sign of life of a node, and when it was seen to change.
 type beat struct {
+	node            types.UID
 	renewed, status time.Time
 	seen            time.Time
 	witnessed       bool
@@ -167,7 +171,7 @@ func (c *controller) podChanged(_, after metav1.Object) []reconcile.Key {
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	node, err := c.nodes.Get(key)
 	if apierrors.IsNotFound(err) {
-		c.forget(key.Name)
+		c.tellRemoved(key.Name, c.forget(key.Name))
 		return 0, nil
 	}
 	if err != nil {
@@ -200,7 +204,7 @@ func (c *controller) signal(node string) Signal {
 
 // heartbeat compares the node's Lease and status with what was seen last.
 func (c *controller) heartbeat(node *corev1.Node, now time.Time) heartbeat {
-	next, promised := beat{seen: now}, time.Duration(0)
+	next, promised := beat{node: node.UID, seen: now}, time.Duration(0)
 	if lease, err := c.leases.Get(reconcile.Key{Namespace: corev1.NamespaceNodeLease, Name: node.Name}); err == nil &&
 		lease.Spec.RenewTime != nil {
 		next.renewed = lease.Spec.RenewTime.Time
@@ -214,8 +218,12 @@ func (c *controller) heartbeat(node *corev1.Node, now time.Time) heartbeat {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was, known := c.beats[node.Name]
+	if !known || was.node != node.UID {
+		c.tellRegistered(node)
+	}
 	if known && was.renewed.Equal(next.renewed) && was.status.Equal(next.status) {
 		next = was
+		next.node = node.UID
 	} else {
 		next.witnessed = known
 	}
@@ -226,11 +234,14 @@ func (c *controller) heartbeat(node *corev1.Node, now time.Time) heartbeat {
 	}
 }
 
-func (c *controller) forget(node string) {
+// forget lets go of a node that is gone, and returns the uid that it had; "" if it was never seen.
+func (c *controller) forget(node string) types.UID {
 	c.budget.forget(node)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	was := c.beats[node].node
 	delete(c.beats, node)
+	return was
 }
 
 // mayEvict asks the budget for a node that is bad and past its hold-down.

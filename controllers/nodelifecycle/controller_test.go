@@ -66,7 +66,7 @@ func bubble(t *testing.T, body func(t *testing.T, w *reconciletest.World, l *liv
 
 func readyNode(name string) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour))}, // before this term
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}},
 	}
 }
@@ -364,4 +364,22 @@ func TestPauseOfThisProcess(t *testing.T) {
 	if b := c.beats["n"]; !b.seen.Equal(at(64)) || b.witnessed {
 		t.Errorf("the node's last beat is %+v", b)
 	}
+}
+
+// TestNodesComeAndGo: a Node that is made, and one that is deleted, are told of; one that an earlier term knew is not.
+func TestNodesComeAndGo(t *testing.T) {
+	bubble(t, func(t *testing.T, w *reconciletest.World, _ *liveness) {
+		expect(t, "events of known nodes", strings.Join(w.Events.List(), ";"), "")
+		fresh := readyNode("n9")
+		fresh.UID, fresh.CreationTimestamp = "u9", metav1.Now()
+		reconciletest.Add(w, fresh)
+		w.Settle()
+		expect(t, "event", strings.Join(w.Events.List(), ";"), "Normal RegisteredNode Node n9 event: Registered Node n9 in Controller")
+		if err := w.Client.CoreV1().Nodes().Delete(t.Context(), "n9", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		events := w.Events.List()
+		expect(t, "last event", events[len(events)-1], "Normal RemovingNode Node n9 event: Removing Node n9 from Controller")
+	})
 }

@@ -88,7 +88,11 @@ func (k *Keeper) Run(ctx context.Context) {
 			if err == nil || ctx.Err() != nil {
 				break
 			}
-			k.logger.Warn("cannot write the CSINode yet", "err", err)
+			level := slog.LevelWarn
+			if apierrors.IsNotFound(err) {
+				level = slog.LevelDebug // the Node is about to register
+			}
+			k.logger.Log(ctx, level, "cannot write the CSINode yet", "err", err)
 			if !wait.For(ctx, pause) {
 				return
 			}

@@ -1,0 +1,75 @@
+package node
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+)
+
+// told takes the reasons of the events since the last call, in order of the alphabet.
+func told(events *record.FakeRecorder) string {
+	var reasons []string
+	for {
+		select {
+		case event := <-events.Events:
+			reasons = append(reasons, strings.Fields(event)[1])
+		default:
+			slices.Sort(reasons)
+			return strings.Join(reasons, " ")
+		}
+	}
+}
+
+// TestNodeTellsWhatBecomesOfIt: 'kubectl describe node' shows what a kubelet tells of its Node.
+func TestNodeTellsWhatBecomesOfIt(t *testing.T) {
+	events := record.NewFakeRecorder(100)
+	var pressure []corev1.NodeConditionType
+	cfg := Config{Events: events, Pressure: func() []corev1.NodeConditionType { return pressure }}
+	inBubble(t, cfg, nil, func(t *testing.T, client *fake.Clientset, changed chan<- struct{}) {
+		expectTold(t, events, "registration", "NodeHasNoDiskPressure NodeHasSufficientMemory NodeHasSufficientPID NodeReady Starting")
+		time.Sleep(time.Hour)
+		expectTold(t, events, "an hour of quiet", "")
+		for _, cordon := range []bool{true, false} {
+			node := getNode(t, client)
+			node.Spec.Unschedulable = cordon
+			if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			changed <- struct{}{}
+			time.Sleep(2 * answerPause)
+			synctest.Wait()
+			expectTold(t, events, "cordon", map[bool]string{true: "NodeNotSchedulable", false: "NodeSchedulable"}[cordon])
+		}
+		pressure = []corev1.NodeConditionType{corev1.NodeMemoryPressure}
+		time.Sleep(time.Minute)
+		expectTold(t, events, "pressure", "NodeHasInsufficientMemory")
+	})
+}
+
+// TestRebootIsTold: a machine that comes back with another boot is told of, and an agent that is started anew on the same boot is not.
+func TestRebootIsTold(t *testing.T) {
+	for boot, want := range map[string]string{"another": "Rebooted", readMachine(t.TempDir()).bootID: ""} {
+		events := record.NewFakeRecorder(100)
+		old := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: boot}}}
+		inBubble(t, Config{Events: events}, []runtime.Object{old}, func(t *testing.T, _ *fake.Clientset, _ chan<- struct{}) {
+			if got := told(events); strings.Contains(got, "Rebooted") != (want != "") {
+				t.Errorf("boot %s: %s", boot, got)
+			}
+		})
+	}
+}
+
+func expectTold(t *testing.T, events *record.FakeRecorder, after, want string) {
+	t.Helper()
+	if got := told(events); got != want {
+		t.Errorf("after %s: %q, want %q", after, got, want)
+	}
+}
