@@ -20,7 +20,9 @@ func TestWhoReadsMetrics(t *testing.T) {
 		return kubernetes.NewForConfigOrDie(user).CoreV1().RESTClient()
 	}
 	for _, c := range []struct{ path, want string }{
-		{"/livez", "ok"}, {"/readyz/ping", "ok"}, {"/metrics", "apiserver_request_total{"}, {"/metrics/slis", "kubernetes_healthcheck{"},
+		{"/livez", "ok"}, {"/readyz/ping", "ok"}, {"/metrics", "apiserver_request_total{"}, {"/metrics", "apiserver_storage_size_bytes{"},
+		{"/metrics", `apiserver_admission_controller_admission_duration_seconds_count{name="NamespaceLifecycle",operation="CREATE"`},
+		{"/metrics", "apiserver_admission_step_admission_duration_seconds_count{"}, {"/metrics/slis", "kubernetes_healthcheck{"},
 	} {
 		path, want := c.path, c.want
 		got, err := as("system:monitoring").Get().AbsPath(path).DoRaw(t.Context())

@@ -45,6 +45,7 @@ func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interfac
 	book.Follow(a.caches.Core().V1().Nodes().Informer(), a.caches.Discovery().V1().EndpointSlices().Informer())
 	return admission.New(admission.Config{
 		Store: a.storage, Authorizer: judge, Disabled: a.config.DisabledAdmission, ExternalIPs: a.config.ServiceExternalIPs, Reserved: book,
+		Metrics: a.admissionMetrics,
 		Last: append([]k8sadmission.Interface{a.access.Escalation}, dynamic.New(dynamic.Config{
 			Store: a.storage, Informers: a.caches, Client: c.typed, Dynamic: c.any,
 			Mapper: c.mapper, Dial: a.dialPods, Authorizer: judge, Stop: ctx.Done(),

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/apiserver"
+	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/apiserver/aggregation"
@@ -83,6 +84,8 @@ type api struct {
 	remote parts.Remote
 	// requests counts what this server answers.
 	requests *requestmetrics.Requests
+	// admissionMetrics are told how long admission takes.
+	admissionMetrics *admission.Metrics
 	// shares divide its watches and streams.
 	shares *apiserver.Shares
 	// refusals chooses which refused writes of clients without a name are noted.
@@ -98,8 +101,9 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 	scheme, all := kinds.NewScheme(), kinds.All()
 	a := &api{
 		config: config, door: inprocess.NewDoor(config.Intercept), numbers: &numbers.Ledger{}, requests: requestmetrics.New(),
-		shares:  apiserver.NewShares(),
-		storage: storage.NewWithClock(config.log, scheme, all, config.Clock),
+		admissionMetrics: admission.NewMetrics(),
+		shares:           apiserver.NewShares(),
+		storage:          storage.NewWithClock(config.log, scheme, all, config.Clock),
 	}
 	clients, err := newClients(a.door)
 	if err != nil {

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
@@ -18,12 +21,29 @@ func (a *api) metrics(fair *flowcontrol.Fairness) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(a.room().Metrics()...)
-	registry.MustRegister(fair, a.requests, a.shares.Metrics(), a.door)
+	registry.MustRegister(fair, a.requests, a.admissionMetrics, a.shares.Metrics(), a.door)
 	registry.MustRegister(loops.Metrics{Ledger: a.numbers, Now: a.config.Clock.Now}, buildInfo(), storeMetrics{a})
 	if a.config.AuditLog != nil {
 		registry.MustRegister(a.config.AuditLog.Lost())
 	}
-	return registry
+	return prometheus.Gatherers{registry, ofWebhooks(legacyregistry.DefaultGatherer)}
+}
+
+// webhookPrefixes are of the names of metrics that upstream's code keeps of webhooks and policies. They are the process's, not one
+// server's.
+var webhookPrefixes = []string{
+	"apiserver_admission_webhook_", "apiserver_admission_match_condition_",
+	"apiserver_validating_admission_policy_", "apiserver_mutating_admission_policy_",
+}
+
+// ofWebhooks gathers those alone.
+func ofWebhooks(all prometheus.Gatherer) prometheus.Gatherer {
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := all.Gather()
+		return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+			return !slices.ContainsFunc(webhookPrefixes, func(prefix string) bool { return strings.HasPrefix(f.GetName(), prefix) })
+		}), err
+	})
 }
 
 // buildInfo is upstream's kubernetes_build_info: what /version says.
@@ -65,11 +85,12 @@ var (
 	storeLast       = storeDesc("setpoint_store_last_index", "Newest entry in the log of this server.")
 	storeCommit     = storeDesc("setpoint_store_commit_index", "Newest entry that this server knows to be on the disks of a majority.")
 	storeApplied    = storeDesc("setpoint_store_applied_index", "Newest entry that this server has applied.")
+	storageSize     = storeDesc("apiserver_storage_size_bytes", "Size of the log on the disk of this server.", "storage_cluster_id")
 	storeLogBytes   = storeDesc("setpoint_store_log_bytes", "Size of the log on the disk of this server.")
 	storeSyncP99    = storeDesc("setpoint_store_sync_p99_seconds", "Time within which 99 of 100 recent writes were on the disk of this server.")
 	storeApplyMax   = storeDesc("setpoint_store_apply_max_seconds", "Longest time that an entry or a snapshot kept the state machine busy lately.")
 	storeMetricsAll = []*prometheus.Desc{
-		storedObjects, resourceObjects, masterStatus, revision, objectsBytes, objectsLimit, stepDowns, elections, storeLeader,
+		storageSize, storedObjects, resourceObjects, masterStatus, revision, objectsBytes, objectsLimit, stepDowns, elections, storeLeader,
 		storeKnown, storeTerm, storeLast, storeCommit, storeApplied, storeLogBytes, storeSyncP99, storeApplyMax,
 	}
 )
@@ -106,6 +127,7 @@ func (m storeMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge(storeCommit, float64(status.CommitIndex))
 	gauge(storeApplied, float64(status.AppliedIndex))
 	gauge(storeLogBytes, float64(status.LogBytes))
+	gauge(storageSize, float64(status.LogBytes), "log")
 	gauge(storeSyncP99, status.SyncP99.Seconds())
 	gauge(storeApplyMax, status.ApplyMax.Seconds())
 	for _, name := range leader.LeaseNames() {

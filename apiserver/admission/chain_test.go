@@ -40,7 +40,7 @@ func TestTheChain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var ran []string
 			c.second.into = &ran
-			chain := newChain([]admission.Interface{note{name: "a", into: &ran}, c.second, note{name: "c", into: &ran}})
+			chain := newChain([]known{{"a", note{name: "a", into: &ran}}, {"b", c.second}, {"c", note{name: "c", into: &ran}}}, nil)
 			w := newWorld(t, allowAll)
 			err := chain.Admit(t.Context(), w.attributes(t, request{obj: podNamed("p")}), nil)
 			if !errors.Is(err, c.err) || !slices.Equal(ran, c.want) {
@@ -52,7 +52,7 @@ func TestTheChain(t *testing.T) {
 			}
 		})
 	}
-	if newChain(nil).Handles(admission.Create) {
+	if newChain(nil, nil).Handles(admission.Create) {
 		t.Error("an empty chain handles something")
 	}
 }

@@ -25,8 +25,10 @@ type Config struct {
 	Reserved *reserved.Book
 	// Disabled are plugins, by upstream's names, that are left out.
 	Disabled []string
-	// Last run after the plugins of this package, in order: what users configure.
+	// Last run after the plugins of this package, in order: what users configure. One with a method Name is measured under that.
 	Last []admission.Interface
+	// Metrics are told how long plugins take; nil: nobody is.
+	Metrics *Metrics
 }
 
 // known is a plugin under upstream's name.
@@ -74,18 +76,21 @@ func New(config Config) (admission.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newChain(append(plugins, config.Last...)), nil
+	for _, p := range config.Last {
+		plugins = append(plugins, known{pluginName(p), p})
+	}
+	return newChain(plugins, config.Metrics), nil
 }
 
 // without leaves out the disabled ones; a name that no plugin has is a mistake.
-func without(disabled []string, all []known) (plugins []admission.Interface, err error) {
+func without(disabled []string, all []known) (plugins []known, err error) {
 	unknown := slices.Clone(disabled)
 	for _, p := range all {
 		if slices.Contains(disabled, p.name) {
 			unknown = slices.DeleteFunc(unknown, func(name string) bool { return name == p.name })
 			continue
 		}
-		plugins = append(plugins, p.plugin)
+		plugins = append(plugins, p)
 	}
 	if len(unknown) > 0 {
 		return nil, fmt.Errorf("admission plugins cannot be disabled that are not there: %s", strings.Join(unknown, ", "))
@@ -95,10 +100,32 @@ func without(disabled []string, all []known) (plugins []admission.Interface, err
 
 // chain runs its plugins in order and stops at the first refusal.
 type chain struct {
-	plugins []admission.Interface
 	// mutating and validating are what handles each operation.
-	mutating   map[admission.Operation][]admission.MutationInterface
-	validating map[admission.Operation][]admission.ValidationInterface
+	mutating   map[admission.Operation]*half[admission.MutationInterface]
+	validating map[admission.Operation]*half[admission.ValidationInterface]
+}
+
+// half is what admits, or what validates, requests of one operation.
+type half[P any] struct {
+	plugins []timed[P]
+	timer   *timer // of all of them
+}
+
+type timed[P any] struct {
+	plugin P
+	timer  *timer
+}
+
+// each calls the plugins in order, until one refuses.
+func (h *half[P]) each(call func(P) error) error {
+	return h.timer.time(func() error {
+		for _, p := range h.plugins {
+			if err := p.timer.time(func() error { return call(p.plugin) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 var (
@@ -106,31 +133,41 @@ var (
 	_ admission.ValidationInterface = (*chain)(nil)
 )
 
-func newChain(plugins []admission.Interface) *chain {
+func newChain(plugins []known, metrics *Metrics) *chain {
 	c := &chain{
-		plugins:    plugins,
-		mutating:   map[admission.Operation][]admission.MutationInterface{},
-		validating: map[admission.Operation][]admission.ValidationInterface{},
+		mutating:   map[admission.Operation]*half[admission.MutationInterface]{},
+		validating: map[admission.Operation]*half[admission.ValidationInterface]{},
 	}
-	for _, p := range plugins {
-		for _, op := range []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect} {
-			if !p.Handles(op) {
-				continue
-			}
-			if m, ok := p.(admission.MutationInterface); ok {
-				c.mutating[op] = append(c.mutating[op], m)
-			}
-			if v, ok := p.(admission.ValidationInterface); ok {
-				c.validating[op] = append(c.validating[op], v)
-			}
-		}
+	for _, op := range []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect} {
+		c.mutating[op] = halfOf[admission.MutationInterface](plugins, metrics, admitType, op)
+		c.validating[op] = halfOf[admission.ValidationInterface](plugins, metrics, validateType, op)
 	}
 	return c
 }
 
+// halfOf takes the plugins that do their part in one half for the operation.
+func halfOf[P any](plugins []known, metrics *Metrics, of string, op admission.Operation) *half[P] {
+	h := &half[P]{timer: metrics.stepTimer(of, op)}
+	for _, p := range plugins {
+		if plugin, ok := p.plugin.(P); ok && p.plugin.Handles(op) {
+			h.plugins = append(h.plugins, timed[P]{plugin, metrics.pluginTimer(p.name, of, op)})
+		}
+	}
+	return h
+}
+
+// pluginName is that of a plugin which others have made.
+func pluginName(p admission.Interface) string {
+	if named, ok := p.(interface{ Name() string }); ok {
+		return named.Name()
+	}
+	return "Other"
+}
+
 // Handles implements admission.Interface.
 func (c *chain) Handles(op admission.Operation) bool {
-	return len(c.mutating[op])+len(c.validating[op]) > 0
+	m, v := c.mutating[op], c.validating[op]
+	return m != nil && len(m.plugins)+len(v.plugins) > 0
 }
 
 // Admit implements admission.MutationInterface. If a plugin that changed the object
@@ -148,20 +185,10 @@ func (c *chain) Admit(ctx context.Context, a admission.Attributes, o admission.O
 }
 
 func (c *chain) admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	for _, p := range c.mutating[a.GetOperation()] {
-		if err := p.Admit(ctx, a, o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.mutating[a.GetOperation()].each(func(p admission.MutationInterface) error { return p.Admit(ctx, a, o) })
 }
 
 // Validate implements admission.ValidationInterface.
 func (c *chain) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	for _, p := range c.validating[a.GetOperation()] {
-		if err := p.Validate(ctx, a, o); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.validating[a.GetOperation()].each(func(p admission.ValidationInterface) error { return p.Validate(ctx, a, o) })
 }

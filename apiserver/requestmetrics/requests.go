@@ -23,6 +23,7 @@ const component = "apiserver"
 var (
 	sliBounds        = []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60}
 	durationBounds   = append([]float64{0.005, 0.025}, sliBounds...)
+	sizeBounds       = prometheus.ExponentialBuckets(1000, 10, 7) // bytes
 	expirationBounds = hours(0, 0.5, 1, 2, 6, 12, 24, 2*24, 4*24, 7*24, 30*24, 3*30*24, 6*30*24, 12*30*24)
 )
 
@@ -36,7 +37,7 @@ func hours(bounds ...float64) []float64 {
 // Requests counts. The methods may be called from any goroutine.
 type Requests struct {
 	total                 *prometheus.CounterVec
-	duration, sli         *prometheus.HistogramVec
+	duration, sli, sizes  *prometheus.HistogramVec
 	longRunning, inflight *prometheus.GaugeVec
 	expiration            prometheus.Histogram
 	mutating, readOnly    prometheus.Gauge
@@ -56,6 +57,7 @@ type key struct {
 type series struct {
 	total         prometheus.Counter
 	duration, sli prometheus.Observer // sli is nil for a dry run
+	size          prometheus.Observer // nil for what is no read
 }
 
 // New counts from 0.
@@ -76,13 +78,15 @@ func New() *Requests {
 			"Time from the arrival of a request to the end of its answer.", durationBounds), dryRun),
 		sli: prometheus.NewHistogramVec(histogram("apiserver_request_sli_duration_seconds",
 			"The same without the time in a queue of priority and fairness, and without dry runs. Webhooks are counted.", sliBounds), verb),
+		sizes: prometheus.NewHistogramVec(histogram("apiserver_response_sizes",
+			"Bytes of the answers to GET and LIST.", sizeBounds), verb),
 		longRunning: gauge("apiserver_longrunning_requests", "Watches, logs and other streams that are open now.", verb...),
 		inflight:    gauge("apiserver_current_inflight_requests", "Requests that execute now, without streams.", "request_kind"),
 		expiration: prometheus.NewHistogram(histogram("apiserver_client_certificate_expiration_seconds",
 			"Time that the client's certificate of a request was still valid.", expirationBounds)),
 	}
 	m.mutating, m.readOnly = m.inflight.WithLabelValues("mutating"), m.inflight.WithLabelValues("readOnly")
-	m.collectors = []prometheus.Collector{m.total, m.duration, m.sli, m.longRunning, m.inflight, m.expiration}
+	m.collectors = []prometheus.Collector{m.total, m.duration, m.sli, m.sizes, m.longRunning, m.inflight, m.expiration}
 	return m
 }
 
@@ -125,7 +129,7 @@ func (m *Requests) Serve(w http.ResponseWriter, r *http.Request, info *request.R
 		case code == 0:
 			code = http.StatusOK
 		}
-		m.ended(key{l, code}, received(r, begun), begun)
+		m.ended(key{l, code}, received(r, begun), begun, answer.ContentLength())
 	}()
 	handler(responsewriter.WrapForHTTP1Or2(answer), r)
 	returned = true
@@ -158,7 +162,7 @@ func (m *Requests) running(l labels, info *request.RequestInfo, streams bool) pr
 }
 
 // ended counts a request that is over.
-func (m *Requests) ended(k key, received, begun time.Time) {
+func (m *Requests) ended(k key, received, begun time.Time, bytes int) {
 	found, ok := m.finished.Load(k)
 	if !ok {
 		found, _ = m.finished.LoadOrStore(k, m.newSeries(k))
@@ -169,6 +173,9 @@ func (m *Requests) ended(k key, received, begun time.Time) {
 	if s.sli != nil {
 		s.sli.Observe(now.Sub(begun).Seconds())
 	}
+	if s.size != nil {
+		s.size.Observe(float64(bytes))
+	}
 }
 
 func (m *Requests) newSeries(k key) *series {
@@ -176,6 +183,9 @@ func (m *Requests) newSeries(k key) *series {
 	dryRun := append([]string{k.verb, k.dryRun}, kind...)
 	s := &series{duration: m.duration.WithLabelValues(dryRun...)}
 	s.total = m.total.WithLabelValues(append(dryRun, strconv.Itoa(k.code))...)
+	if k.verb == http.MethodGet || k.verb == "LIST" {
+		s.size = m.sizes.WithLabelValues(append([]string{k.verb}, kind...)...)
+	}
 	if k.dryRun == "" {
 		s.sli = m.sli.WithLabelValues(append([]string{k.verb}, kind...)...)
 	}

@@ -101,3 +101,18 @@ func TestRunning(t *testing.T) {
 		}
 	}
 }
+
+// TestSizes: the bytes of what is read are counted, and not those of other answers.
+func TestSizes(t *testing.T) {
+	m := New()
+	for _, method := range []string{"GET", "POST"} {
+		served(t, m, method, "/api/v1/namespaces/a/pods", false, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("twelve bytes"))
+		})
+	}
+	text := gathered(t, m)
+	if !strings.Contains(text, `apiserver_response_sizes_sum{component="apiserver",group="",resource="pods",scope="namespace",subresource="",verb="LIST",version="v1"} 12`) ||
+		strings.Contains(text, `apiserver_response_sizes_sum{component="apiserver",group="",resource="pods",scope="namespace",subresource="",verb="POST"`) {
+		t.Error(text)
+	}
+}

@@ -16,6 +16,7 @@ import (
 // and asked only while there is one.
 type lazy[P admission.Interface] struct {
 	*admission.Handler
+	name  string // upstream's
 	table *storage.Table
 	build func() (P, error)
 
@@ -55,6 +56,9 @@ func (l *lazyValidation) Validate(ctx context.Context, a admission.Attributes, o
 	}
 	return p.Validate(ctx, a, o)
 }
+
+// Name is upstream's name of the plugin.
+func (l *lazy[P]) Name() string { return l.name }
 
 // needed returns the plugin, unless nothing configures it.
 func (l *lazy[P]) needed() (p P, needed bool, err error) {

@@ -57,10 +57,10 @@ var reviews = []schema.GroupResource{
 func New(c Config) []admission.Interface {
 	return []admission.Interface{
 		c.paramAccess(),
-		c.mutation("mutatingadmissionpolicies", c.mutatingPolicies, admission.Create, admission.Update, admission.Connect),
-		c.mutation("mutatingwebhookconfigurations", c.mutatingWebhooks, everything...),
-		c.validation("validatingadmissionpolicies", c.validatingPolicies, everything...),
-		c.validation("validatingwebhookconfigurations", c.validatingWebhooks, everything...),
+		c.mutation("MutatingAdmissionPolicy", "mutatingadmissionpolicies", c.mutatingPolicies, admission.Create, admission.Update, admission.Connect),
+		c.mutation("MutatingAdmissionWebhook", "mutatingwebhookconfigurations", c.mutatingWebhooks, everything...),
+		c.validation("ValidatingAdmissionPolicy", "validatingadmissionpolicies", c.validatingPolicies, everything...),
+		c.validation("ValidatingAdmissionWebhook", "validatingwebhookconfigurations", c.validatingWebhooks, everything...),
 	}
 }
 
@@ -79,22 +79,22 @@ func Reads() []schema.GroupVersionResource {
 var everything = []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect}
 
 func (c Config) mutation(
-	plural string,
+	name, plural string,
 	build func() (admission.MutationInterface, error),
 	operations ...admission.Operation,
 ) admission.Interface {
 	l := &lazyMutation{}
-	l.Handler, l.table, l.build = admission.NewHandler(operations...), c.table(plural), build
+	l.name, l.Handler, l.table, l.build = name, admission.NewHandler(operations...), c.table(plural), build
 	return l
 }
 
 func (c Config) validation(
-	plural string,
+	name, plural string,
 	build func() (admission.ValidationInterface, error),
 	operations ...admission.Operation,
 ) admission.Interface {
 	l := &lazyValidation{}
-	l.Handler, l.table, l.build = admission.NewHandler(operations...), c.table(plural), build
+	l.name, l.Handler, l.table, l.build = name, admission.NewHandler(operations...), c.table(plural), build
 	return l
 }
 
