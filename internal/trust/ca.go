@@ -33,6 +33,8 @@ const (
 	// a part of their life, since their holders renew them when some 80 % of what they say is over.
 	clockSkewAllowed    = time.Hour
 	clockSkewPartOfLife = 10
+	// requestSkewAllowed is that of certificates that users ask for: who asks for an hour gets five minutes more at most, as upstream.
+	requestSkewAllowed = 5 * time.Minute
 	serialBits          = 127
 )
 
@@ -56,7 +58,7 @@ func NewCA(now time.Time) (*CA, error) {
 		IsCA:                  true,
 	}
 	self := &CA{certificate: template, key: key}
-	der, err := self.sign(template, &key.PublicKey, now)
+	der, err := self.sign(template, &key.PublicKey, now, clockSkewAllowed)
 	if err != nil {
 		return nil, err
 	}
@@ -144,16 +146,16 @@ func (ca *CA) signLeaf(l leaf, public any, now time.Time) ([]byte, error) {
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
-	return ca.sign(template, public, now)
+	return ca.sign(template, public, now, clockSkewAllowed)
 }
 
-func (ca *CA) sign(template *x509.Certificate, public any, now time.Time) ([]byte, error) {
+func (ca *CA) sign(template *x509.Certificate, public any, now time.Time, skewAllowed time.Duration) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
 	if err != nil {
 		return nil, fmt.Errorf("serial number: %w", err)
 	}
 	template.SerialNumber = serial.Add(serial, big.NewInt(1))
-	template.NotBefore = now.Add(-min(clockSkewAllowed, template.NotAfter.Sub(now)/clockSkewPartOfLife))
+	template.NotBefore = now.Add(-min(skewAllowed, template.NotAfter.Sub(now)/clockSkewPartOfLife))
 	der, err := x509.CreateCertificate(rand.Reader, template, ca.certificate, public, ca.key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate of %s: %w", template.Subject.CommonName, err)

@@ -20,7 +20,7 @@ func (ca *CA) Sign(
 		EmailAddresses: request.EmailAddresses, URIs: request.URIs,
 		NotAfter: earlier(now.Add(life), ca.certificate.NotAfter), KeyUsage: keyUsage, ExtKeyUsage: usages,
 		BasicConstraintsValid: true,
-	}, request.PublicKey, now)
+	}, request.PublicKey, now, requestSkewAllowed)
 	if err != nil {
 		return nil, err
 	}
