@@ -139,6 +139,48 @@ func TestConversionWebhook(t *testing.T) {
 	}
 }
 
+// TestBadCABundle: where no conversion is needed a webhook that cannot be called is in nobody's way, as the deletion of a namespace
+// or of the definition. A definition has such a bundle since before they were judged.
+func TestBadCABundle(t *testing.T) {
+	server := newCustomServer(t)
+	define(t, server, fmt.Sprintf(hosts, "https://127.0.0.1:1", base64.StdEncoding.EncodeToString([]byte("not a certificate"))))
+	v1, v2 := fmt.Sprintf(hostsPath, "v1"), fmt.Sprintf(hostsPath, "v2")
+	a := host("v1", "a", `{"hostPort":"a:80"}`)
+	for _, c := range []struct {
+		call
+		want int
+	}{
+		{call{method: "GET", path: v2}, http.StatusOK},
+		{call{method: "POST", path: v1, body: a}, http.StatusCreated},
+		{call{method: "GET", path: v1}, http.StatusOK},
+		{call{method: "GET", path: v1 + "/a"}, http.StatusOK},
+		{call{method: "PATCH", path: v1 + "/a", contentType: patchTypeOf["merge"], body: `{"spec":{"hostPort":"a:81"}}`}, http.StatusOK},
+		{call{method: "PATCH", path: v1 + "/a?fieldManager=m&force=true", contentType: patchTypeOf["apply"], body: a}, http.StatusOK},
+		{call{method: "GET", path: v2}, http.StatusInternalServerError},
+		{call{method: "POST", path: v2, body: host("v2", "b", `{"host":"b"}`)}, http.StatusInternalServerError},
+		{call{method: "DELETE", path: v1}, http.StatusOK},
+		{call{method: "GET", path: v2}, http.StatusOK},
+	} {
+		if got := c.do(t, server); got.code != c.want {
+			t.Errorf("%s %s: %d %s", c.method, c.path, got.code, got.body)
+		}
+	}
+}
+
+// TestNeverEstablished: a definition that is not established is neither served nor shown.
+func TestNeverEstablished(t *testing.T) {
+	server := newCustomServer(t)
+	d := define(t, server, crontabs)
+	d.Status.Conditions[1].Status = apiextensionsv1.ConditionFalse
+	mustDo[apiextensionsv1.CustomResourceDefinition](t, server, call{method: "PUT", path: crdPath + "/" + d.Name + "/status", body: asJSON(t, d)})
+	if got := (call{method: "POST", path: crontabPath, body: crontab("a", `{}`)}).do(t, server); got.code != http.StatusNotFound {
+		t.Errorf("an instance: %d %s", got.code, got.body)
+	}
+	if got := (call{path: "/apis/stable.example.com"}).do(t, server); got.code != http.StatusNotFound {
+		t.Errorf("discovery: %d %s", got.code, got.body)
+	}
+}
+
 // TestStorageVersionMigration: a write that changes nothing keeps the object under the
 // new storage version, once.
 func TestStorageVersionMigration(t *testing.T) {

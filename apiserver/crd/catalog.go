@@ -138,10 +138,10 @@ func hasVersion(crd *apiextensionsv1.CustomResourceDefinition, version string) b
 	return err == nil && stored == version && crd.DeletionTimestamp != nil
 }
 
-// isServed reports whether the names of a definition are its own.
+// isServed reports whether a definition has ever been established: its names are its
+// own then, and the cleanup of its instances waits for their end.
 func isServed(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) ||
-		apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
+	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
 }
 
 // definition returns what is built of a definition, which is at least as new as crd.

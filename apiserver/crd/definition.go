@@ -174,9 +174,3 @@ func (d *definition) replicasPaths() map[string][]string {
 
 // fieldNames splits a simple JSONPath such as ".spec.replicas".
 func fieldNames(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
-
-// converter changes the version of objects.
-type converter struct {
-	// safe copies what it converts, unsafe may change it.
-	safe, unsafe runtime.ObjectConvertor
-}

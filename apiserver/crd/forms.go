@@ -77,15 +77,6 @@ func (f forms) convert(list *unstructured.UnstructuredList, gv schema.GroupVersi
 	return nil
 }
 
-func needsConversion(list *unstructured.UnstructuredList, gv schema.GroupVersion) bool {
-	for i := range list.Items {
-		if list.Items[i].GetAPIVersion() != gv.String() {
-			return true
-		}
-	}
-	return false
-}
-
 // table is the version's own view of the objects.
 func (f forms) table(store *storage.Store) (*storage.Table, error) {
 	storageVersion, err := f.version.definition.storageVersion()

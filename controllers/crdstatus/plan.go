@@ -11,6 +11,7 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/util/webhook"
 )
 
 type condition = apiextensionsv1.CustomResourceDefinitionCondition
@@ -108,10 +109,23 @@ func established(d *definition, accepted bool) condition {
 			Reason: "NotAccepted", Message: "not all names are accepted",
 		}
 	}
+	if !hasValidCABundle(d) {
+		return condition{
+			Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse,
+			Reason: "InvalidCABundle", Message: "The conversion webhook CABundle is invalid",
+		}
+	}
 	return condition{
 		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue,
 		Reason: "InitialNamesAccepted", Message: "the initial names have been accepted",
 	}
+}
+
+// hasValidCABundle reports whether the conversion webhook can be trusted with what the definition says.
+func hasValidCABundle(d *definition) bool {
+	conversion := d.Spec.Conversion
+	return conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil ||
+		len(webhook.ValidateCABundle(field.NewPath(""), conversion.Webhook.ClientConfig.CABundle)) == 0
 }
 
 // nonStructural is the condition of a definition of old, whose schema breaks the rules.

@@ -79,6 +79,34 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// A conversion webhook that cannot be trusted keeps a definition from becoming established, and takes nothing from one that is.
+func TestInvalidCABundle(t *testing.T) {
+	const invalid = "Established=False InvalidCABundle: The conversion webhook CABundle is invalid"
+	with := func(d *definition, bundle string) *definition {
+		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+			Strategy: apiextensionsv1.WebhookConverter,
+			Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte(bundle)}},
+		}
+		return d
+	}
+	refused := with(named("gadgets/Gadget"), "no certificate")
+	refused.Status = plan(refused, nil)
+	for name, c := range map[string]struct {
+		definition *definition
+		want       string
+	}{
+		"new":         {with(named("gadgets/Gadget"), "no certificate"), invalid},
+		"established": {with(accepted("gadgets/Gadget"), "no certificate"), initial},
+		"none":        {with(named("gadgets/Gadget"), ""), initial},
+		"mended":      {with(refused.DeepCopy(), ""), initial},
+		"taken":       {with(named("wg/Gadget"), "no certificate"), notAccepted},
+	} {
+		if got := said(plan(c.definition, []*definition{accepted("widgets/Widget/wg")})); got[1] != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestOtherConditions(t *testing.T) {
 	old := named("gadgets/Gadget")
 	old.Spec.PreserveUnknownFields = true
