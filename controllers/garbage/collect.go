@@ -23,7 +23,7 @@ import (
 // owners sorts an object's owner references by what their objects are.
 type owners struct {
 	// solid exist; waiting exist and are being deleted after their dependents;
-	// absent are gone; foreign live in another namespace and do not count.
+	// absent are not there; foreign cannot be: the object has no namespace, and the kind has.
 	solid, waiting, absent, foreign []metav1.OwnerReference
 	// again is when to look once more, as no monitor has an owner that exists: nothing would tell of its end.
 	again time.Duration
@@ -104,8 +104,11 @@ func (c *controller) acquitted(key object) bool {
 		return false
 	}
 	for _, ref := range item.GetOwnerReferences() {
-		v, ok := c.find(ref.UID)
-		if !ok || v.meta.GetDeletionTimestamp() != nil || v.namespace != "" && v.namespace != key.namespace {
+		meant, err := c.meant(key, ref)
+		if err != nil {
+			return false
+		}
+		if v, ok := c.find(ref.UID); !ok || !meant.is(v) || v.meta.GetDeletionTimestamp() != nil {
 			return false
 		}
 	}
@@ -124,6 +127,7 @@ func (c *controller) client(key object) metadata.ResourceInterface {
 func (c *controller) classify(ctx context.Context, key object, item metav1.Object) (owners, error) {
 	var out owners
 	for _, ref := range item.GetOwnerReferences() {
+		c.tellForeign(key, item, ref)
 		owner, ok, err := c.owner(ctx, key, ref)
 		if ok && err == nil {
 			out.again = max(out.again, c.unseen(owner))
@@ -131,7 +135,6 @@ func (c *controller) classify(ctx context.Context, key object, item metav1.Objec
 		switch {
 		case errors.Is(err, errForeign):
 			out.foreign = append(out.foreign, ref)
-			c.tellForeign(key, item, ref)
 		case err != nil:
 			return owners{}, fmt.Errorf("owner %s %s: %w", ref.Kind, ref.Name, err)
 		case !ok:
@@ -154,65 +157,88 @@ func (c *controller) unseen(owner metav1.Object) time.Duration {
 	return min(max(c.env.Clock.Since(owner.GetCreationTimestamp().Time), monitorInterval), unseenInterval)
 }
 
-// errForeign says that an owner reference crosses namespaces.
-var errForeign = errors.New("owner is in another namespace")
+// errForeign says that an object without a namespace refers to an owner of a kind with one.
+var errForeign = errors.New("owner has a namespace, and the object has none")
+
+// identity is all that an owner reference says of its owner. An object with the same uid alone is another one: the reference is wrong.
+type identity struct {
+	object
+	uid types.UID
+}
+
+// is reports whether the object is the one that is meant. It may be watched in another version.
+func (i identity) is(v vertex) bool {
+	return i.resource.GroupResource() == v.resource.GroupResource() &&
+		i.namespace == v.namespace && i.name == v.name && i.uid == v.meta.GetUID()
+}
+
+// meant is the identity of the owner that an object refers to: an owner with a namespace is in that of the object.
+func (c *controller) meant(key object, ref metav1.OwnerReference) (identity, error) {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return identity{}, err
+	}
+	mapping, err := c.mappingOf(gv.WithKind(ref.Kind))
+	if err != nil {
+		return identity{}, err
+	}
+	meant := identity{object{resource: mapping.Resource, name: ref.Name}, ref.UID}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if meant.namespace = key.namespace; key.namespace == "" {
+			return identity{}, errForeign
+		}
+	}
+	return meant, nil
+}
 
 // owner finds the object behind a reference; ok is false when it is certain that
 // there is none.
 func (c *controller) owner(ctx context.Context, key object, ref metav1.OwnerReference) (owner metav1.Object, ok bool, err error) {
-	if v, ok := c.find(ref.UID); ok {
-		if v.namespace != "" && v.namespace != key.namespace {
-			return nil, false, errForeign
-		}
+	meant, err := c.meant(key, ref)
+	if err != nil {
+		return nil, false, err
+	}
+	if v, ok := c.find(ref.UID); ok && meant.is(v) {
 		return v.meta, true, nil
 	}
-	if c.knownAbsent(ref.UID) {
+	if c.knownAbsent(meant) {
 		return nil, false, nil
 	}
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil {
-		return nil, false, err
-	}
-	mapping, err := c.mappingOf(gv.WithKind(ref.Kind))
-	if err != nil {
-		return nil, false, err
-	}
-	where := object{resource: mapping.Resource, name: ref.Name}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if where.namespace = key.namespace; key.namespace == "" {
-			return nil, false, errForeign
-		}
-	}
-	found, err := c.client(where).Get(ctx, ref.Name, metav1.GetOptions{})
+	found, err := c.client(meant.object).Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && found.UID != ref.UID {
-		c.noteAbsent(ref.UID)
+		c.noteAbsent(meant)
 		return nil, false, nil
 	}
 	return found, err == nil, err
 }
 
-func (c *controller) knownAbsent(uid types.UID) bool {
+func (c *controller) knownAbsent(owner identity) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.absent[uid]
+	return c.absent[owner]
 }
 
-func (c *controller) noteAbsent(uid types.UID) {
+func (c *controller) noteAbsent(owner identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.absent) >= absentLimit {
 		clear(c.absent)
 	}
-	c.absent[uid] = true
+	c.absent[owner] = true
 }
 
+// tellForeign reports an owner reference to what is in another namespace. Such an owner counts as absent.
 func (c *controller) tellForeign(key object, item metav1.Object, ref metav1.OwnerReference) {
+	if v, ok := c.find(ref.UID); !ok || v.namespace == "" || v.namespace == key.namespace {
+		return
+	}
 	about := &corev1.ObjectReference{Namespace: key.namespace, Name: key.name, UID: item.GetUID()}
 	if mapping, err := c.kindOf(key.resource); err == nil {
 		about.APIVersion, about.Kind = mapping.GroupVersion().String(), mapping.Kind
 	}
 	c.env.Events.Eventf(about, corev1.EventTypeWarning, "OwnerRefInvalidNamespace",
-		"ownerRef %s/%s, name: %s, uid: %s does not exist in namespace %q", ref.APIVersion, ref.Kind, ref.Name, ref.UID, key.namespace)
+		"ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
+		ref.APIVersion, ref.Kind, key.namespace, ref.Name, ref.UID, key.namespace)
 }
 
 func (c *controller) kindOf(resource schema.GroupVersionResource) (schema.GroupVersionKind, error) {

@@ -3,13 +3,13 @@ package garbage
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
 
@@ -38,7 +38,7 @@ type Monitors = map[schema.GroupVersionResource]cache.SharedIndexInformer
 // New collects garbage. monitors is called every monitorInterval; a kind that leaves is forgotten.
 func New(monitors func() Monitors) reconcile.Controller {
 	return reconcile.Controller{Name: "garbage-collector-controller", Account: "generic-garbage-collector", Run: func(ctx context.Context, env *reconcile.Env) error {
-		c := &controller{env: env, source: monitors, monitors: Monitors{}, absent: map[types.UID]bool{}}
+		c := &controller{env: env, source: monitors, monitors: Monitors{}, absent: map[identity]bool{}}
 		return c.run(ctx)
 	}}
 }
@@ -50,11 +50,12 @@ type controller struct {
 
 	mu       sync.Mutex
 	monitors Monitors
-	absent   map[types.UID]bool // owners that a live read found gone; uids never return
+	absent   map[identity]bool // owners that a live read did not find; uids never return
 
 	mapping sync.Mutex // held during discovery; never together with mu
 	mapper  meta.RESTMapper
 	mapped  time.Time
+	known   map[schema.GroupVersionKind]*meta.RESTMapping // what mapper has answered
 }
 
 func (c *controller) run(ctx context.Context) error {
@@ -122,6 +123,9 @@ func (c *controller) follow(stops map[schema.GroupVersionResource]func(), add fu
 	c.mu.Lock()
 	c.monitors = now
 	c.mu.Unlock()
+	if len(left) > 0 {
+		c.forgetKinds()
+	}
 	for _, obj := range left {
 		c.gone(reconcile.ObjectOf(obj), add)
 	}
@@ -192,17 +196,11 @@ func concerns(before, after metav1.Object) bool {
 	return before == nil || !sameOwners(before.GetOwnerReferences(), after.GetOwnerReferences())
 }
 
-// sameOwners compares uids only: that is what decides.
+// sameOwners compares all that identifies an owner.
 func sameOwners(a, b []metav1.OwnerReference) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].UID != b[i].UID {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a, b, func(a, b metav1.OwnerReference) bool {
+		return a.UID == b.UID && a.Name == b.Name && a.Kind == b.Kind && a.APIVersion == b.APIVersion
+	})
 }
 
 // gone passes on what the end of an object means: its dependents have lost an
@@ -238,8 +236,11 @@ func nameOf(resource schema.GroupVersionResource, o metav1.Object) object {
 func (c *controller) mappingOf(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	c.mapping.Lock()
 	defer c.mapping.Unlock()
+	if m := c.known[gvk]; m != nil {
+		return m, nil
+	}
 	if c.mapper != nil {
-		if m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil || c.env.Clock.Since(c.mapped) < mapperLifetime {
+		if m, err := c.learn(gvk); err == nil || c.env.Clock.Since(c.mapped) < mapperLifetime {
 			return m, err
 		}
 	}
@@ -248,5 +249,22 @@ func (c *controller) mappingOf(gvk schema.GroupVersionKind) (*meta.RESTMapping, 
 		return nil, err
 	}
 	c.mapper, c.mapped = restmapper.NewDiscoveryRESTMapper(groups), c.env.Now()
-	return c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	c.known = map[schema.GroupVersionKind]*meta.RESTMapping{}
+	return c.learn(gvk)
+}
+
+// learn asks the mapper once for each kind: it is asked for every owner reference.
+func (c *controller) learn(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err == nil {
+		c.known[gvk] = m
+	}
+	return m, err
+}
+
+// forgetKinds makes the next owner reference read anew which kinds there are: one may have come back with another scope.
+func (c *controller) forgetKinds() {
+	c.mapping.Lock()
+	defer c.mapping.Unlock()
+	c.mapper, c.known = nil, nil
 }

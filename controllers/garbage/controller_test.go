@@ -177,18 +177,62 @@ func TestOwnersThatWereNeverThere(t *testing.T) {
 	})
 }
 
-func TestOwnerInAnotherNamespaceIsNoReasonToDelete(t *testing.T) {
+// An owner reference means a kind, a name and a uid in the object's own namespace. What has the uid alone is not the owner.
+func TestReferencesToWhatIsNotThere(t *testing.T) {
 	bubble(t, func(t *testing.T, w *reconciletest.World) {
-		foreign := deployment("d")
+		foreign := deployment("far")
 		foreign.Namespace = "other"
-		add(w, foreign)
-		add(w, pod("p", ref("Deployment", "d", "d", false)))
-		if got := names(t, w); got != "Deployment/d Pod/p" {
+		add(w, foreign, deployment("d"))
+		add(w,
+			pod("good", ref("Deployment", "d", "d", false)),
+			pod("kind", ref("ReplicaSet", "d", "d", false)),
+			pod("name", ref("Deployment", "e", "d", false)),
+			pod("namespace", ref("Deployment", "far", "far", false)),
+			pod("one-of-two", ref("Deployment", "d", "d", false), ref("Deployment", "far", "far", false)),
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n", OwnerReferences: []metav1.OwnerReference{ref("Deployment", "d", "d", false)}}},
+		)
+		if got := names(t, w); got != "Deployment/d Deployment/far Node/n Pod/good Pod/one-of-two" {
 			t.Errorf("left: %s", got)
 		}
-		events := w.Events.List()
-		if len(events) == 0 || !strings.Contains(events[0], "OwnerRefInvalidNamespace") {
+		want := `OwnerRefInvalidNamespace ownerRef [apps/v1/Deployment, namespace: ns, name: far, uid: far] does not exist in namespace "ns"`
+		if events := w.Events.List(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, want) }) {
 			t.Errorf("events: %v", events)
+		}
+	})
+}
+
+// A reference that turns wrong is judged as a new one.
+func TestReferenceThatTurnsWrong(t *testing.T) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
+		add(w, deployment("d"), pod("p", ref("Deployment", "d", "d", false)))
+		if _, err := w.Client.CoreV1().Pods("ns").Update(t.Context(), pod("p", ref("Deployment", "e", "d", false)), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		if got := names(t, w); got != "Deployment/d" {
+			t.Errorf("left: %s", got)
+		}
+	})
+}
+
+// What one reference does not find says nothing of another with the same uid, also while the owner's kind has no monitor.
+func TestAbsenceIsOfOneReference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		pods, err := w.Informers.ForResource(corev1.SchemeGroupVersion.WithResource("pods"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := w.Env()
+		env.Discovery, env.Metadata = w.Discovery(kinds()), w.Metadata(kinds())
+		monitors := Monitors{corev1.SchemeGroupVersion.WithResource("pods"): pods.Informer()}
+		w.RunIn(env, New(func() Monitors { return monitors }))
+		far := pod("far", ref("Deployment", "d", "d", false))
+		far.Namespace = "other"
+		add(w, deployment("d"), far, pod("name", ref("Deployment", "e", "d", false)), pod("kind", ref("ReplicaSet", "d", "d", false)))
+		add(w, pod("good", ref("Deployment", "d", "d", false)))
+		if got := names(t, w); got != "Deployment/d Pod/good" {
+			t.Errorf("left: %s", got)
 		}
 	})
 }

@@ -12,10 +12,12 @@
 // There is no separate graph of owners: two indexes on each monitor, by uid and by the owner's uid, replace it,
 // and so cannot disagree with the cache.
 //
-// It promises: an object is deleted only after a read through the API found every owner absent, by uid, and
-// only in the version in which its owners were read; the cache alone never decides a deletion. An owner that is
-// found in another namespace is reported and ignored; it never causes a deletion. While the kind of an owner is
-// not served, its dependents are kept. Nothing is written when nothing has changed.
+// It promises: an object is deleted only after a read through the API found every owner absent, and only in the
+// version in which its owners were read; the cache alone never decides a deletion. An owner is what has the kind,
+// the name and the uid of the reference, in the object's own namespace unless its kind has none: whatever has only
+// the uid is not the owner, and a reference to another namespace is reported. While the kind of an owner is not
+// served, its dependents are kept, as is an object without a namespace whose owner has one. Nothing is written when
+// nothing has changed.
 //
 // Tests: classification as tables; the whole controller in synctest bubbles over
 // client-go's fakes.
