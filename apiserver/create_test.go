@@ -88,3 +88,34 @@ func TestDryRunOfACreateWithAResourceVersion(t *testing.T) {
 	}
 	refusal{code: 404, reason: metav1.StatusReasonNotFound}.check(t, "stored", call{path: cmPath + "/a"}.do(t, server))
 }
+
+// TestEveryCreationStamps: whichever way an object is created, its system fields are the server's.
+func TestEveryCreationStamps(t *testing.T) {
+	server := newCustomServer(t)
+	define(t, server, crontabs)
+	const old = `"creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z","deletionGracePeriodSeconds":30,"selfLink":"/x"`
+	body := func(apiVersion, kind, name string) string {
+		spec := ""
+		if kind == "CronTab" {
+			spec = `,"spec":{}`
+		}
+		return `{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","metadata":{"name":"` + name + `",` + old + `}` + spec + `}`
+	}
+	const leases, roles = "/apis/coordination.k8s.io/v1/namespaces/default/leases", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+	apply := patchTypeOf["apply"]
+	for name, c := range map[string]call{
+		"POST":              {method: "POST", path: cmPath, body: body("v1", "ConfigMap", "a")},
+		"PUT":               {method: "PUT", path: leases + "/a", body: body("coordination.k8s.io/v1", "Lease", "a")},
+		"PUT, not plain":    {method: "PUT", path: leases + "/b?pretty=true", body: body("coordination.k8s.io/v1", "Lease", "b")},
+		"apply":             {method: "PATCH", path: cmPath + "/b?fieldManager=m", contentType: apply, body: body("v1", "ConfigMap", "b")},
+		"apply of a Role":   {method: "PATCH", path: roles + "/a?fieldManager=m", contentType: apply, body: body("rbac.authorization.k8s.io/v1", "Role", "a")},
+		"POST of a custom":  {method: "POST", path: crontabPath, body: body("stable.example.com/v1", "CronTab", "a")},
+		"apply of a custom": {method: "PATCH", path: crontabPath + "/b?fieldManager=m", contentType: apply, body: body("stable.example.com/v1", "CronTab", "b")},
+		"dry run":           {method: "PATCH", path: cmPath + "/c?fieldManager=m&dryRun=All", contentType: apply, body: body("v1", "ConfigMap", "c")},
+	} {
+		m := mustDo[metav1.PartialObjectMetadata](t, server, c)
+		if m.UID == "" || m.CreationTimestamp.Year() < 2002 || m.DeletionTimestamp != nil || m.DeletionGracePeriodSeconds != nil || m.SelfLink != "" {
+			t.Errorf("%s: %+v", name, m.ObjectMeta)
+		}
+	}
+}

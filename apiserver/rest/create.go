@@ -79,6 +79,7 @@ func (s *Store) alreadyExists(current resource.Object) error {
 
 // prepareCreate stamps what is not deterministic and judges the new object.
 func (s *Store) prepareCreate(ctx context.Context, obj resource.Object, validate rest.ValidateObjectFunc) error {
+	rest.WipeObjectMetaSystemFields(obj) // what creates by PUT or apply brings what it likes
 	rest.FillObjectMetaSystemFields(obj)
 	obj.SetCreationTimestamp(metav1.NewTime(s.table.Now()))
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
