@@ -190,6 +190,7 @@ func TestTokenRequests(t *testing.T) {
 		"plain":                    {call{body: `{}`}, 201, `"audiences":["https://kubernetes.default.svc.cluster.local"]`},
 		"for others":               {call{body: `{"spec":{"audiences":["vault"],"expirationSeconds":600}}`}, 201, `"expirationSeconds":600`},
 		"for a pod":                {call{body: bound("")}, 201, `"token":"ey`},
+		"with attestations":        {call{body: `{"spec":{"attestations":{"admissionReviewAPIGroups":["*"]}}}`}, 422, "attestations may only be specified with a webhook bound object reference"},
 		"too short":                {call{body: `{"spec":{"expirationSeconds":599}}`}, 422, "may not specify a duration less than 10 minutes"},
 		"too long":                 {call{body: `{"spec":{"expirationSeconds":5000000000}}`}, 422, "may not specify a duration larger than 2^32 seconds"},
 		"another account's name":   {call{body: `{"metadata":{"name":"x"}}`}, 422, "must match the service account name if specified"},

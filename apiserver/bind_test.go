@@ -55,6 +55,7 @@ func TestBothWaysToBind(t *testing.T) {
 		"no pod":       {binding: func(b *corev1.Binding) { b.Name = "none" }, want: `pods "none" not found`},
 		"no namespace": {binding: func(b *corev1.Binding) { b.Namespace = "none" }, want: `pods "p" not found`},
 		"no target":    {binding: func(b *corev1.Binding) { b.Target.Name = "" }, want: "target.name: Required value"},
+		"impossible":   {binding: func(b *corev1.Binding) { b.Target.Name = "Not_A Node/.." }, want: `target.name: Invalid value: "Not_A Node/.."`},
 		"not admitted": {binding: func(b *corev1.Binding) { b.Target.Name = "closed" }, want: "not there"},
 		"forbidden":    {caller: &user.DefaultInfo{Name: "eve", Groups: []string{user.AllAuthenticated}}, want: `User "eve" cannot create resource "pods/binding"`},
 		"annotations":  {binding: func(b *corev1.Binding) { b.Annotations = map[string]string{"a": "b"} }},
@@ -130,6 +131,17 @@ func withoutPodUID(err error, pod *corev1.Pod) (status metav1.Status) {
 		status.ListMeta, status.TypeMeta = metav1.ListMeta{}, metav1.TypeMeta{}
 	}
 	return status
+}
+
+// TestABindingsLabels: they replace the pod's, which may say where an earlier pod was.
+func TestABindingsLabels(t *testing.T) {
+	server, _ := newServer(t)
+	mustDo[corev1.Pod](t, server, call{method: "POST", path: podPath, body: `{"metadata":{"name":"p","labels":{"zone":"old","app":"a"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`})
+	mustDo[metav1.Status](t, server, call{method: "POST", path: podPath + "/p/binding", body: `{"metadata":{"name":"p","labels":{"zone":"new"}},"target":{"kind":"Node","name":"n"}}`})
+	want := map[string]string{"zone": "new", "app": "a"}
+	if got := mustDo[corev1.Pod](t, server, call{path: podPath + "/p"}).Labels; !reflect.DeepEqual(got, want) {
+		t.Errorf("labels = %v", got)
+	}
 }
 
 // TestABindingsOrigin: it carries the fence of its caller, and ends with its context.

@@ -137,6 +137,10 @@ func (t tokenStore) complete(asked *authenticationv1.TokenRequest, account *core
 	case seconds > maxTokenSeconds:
 		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
 	}
+	if len(asked.Spec.Attestations) > 0 {
+		errs = field.ErrorList{field.Invalid(field.NewPath("spec", "attestations"), asked.Spec.Attestations,
+			"attestations may only be specified with a webhook bound object reference")} // which no token can be bound to here
+	}
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(tokenRequestKind.GroupKind(), "", errs)
 	}

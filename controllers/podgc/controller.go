@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
@@ -138,8 +139,11 @@ func (c *controller) end(ctx context.Context, v victim, now time.Time) error {
 	return nil
 }
 
-// nodeGone asks the API, not the cache.
+// nodeGone asks the API, not the cache. No Node can have a name that is no name of an object, and no client could ask for it.
 func (c *controller) nodeGone(ctx context.Context, name string) (bool, error) {
+	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
+		return true, nil
+	}
 	_, err := c.env.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return true, nil

@@ -10,6 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 	"github.com/setpoint-io/setpoint/internal/parts"
@@ -87,6 +90,27 @@ func TestKeepsTheYoungestFinished(t *testing.T) {
 	if len(got) != 2 || got[0].pod != all[finishedLimit+1] || got[1].pod != all[finishedLimit] {
 		t.Errorf("%d pods picked", len(got))
 	}
+}
+
+// A pod may name a node that no Node can be called, which no client can ask for. It ends, and is in no other's way.
+func TestEndsPodsOfImpossibleNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		w.Client.PrependReactor("get", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			name := a.(clienttesting.GetAction).GetName()
+			if why := rest.IsValidPathSegmentName(name); len(why) > 0 { // as the real client
+				return true, nil, fmt.Errorf("invalid resource name %q: %v", name, why)
+			}
+			return false, nil, nil
+		})
+		reconciletest.Add(w, pod("a", "Not_A Node/..", corev1.PodRunning, false))
+		reconciletest.Add(w, pod("b", "gone", corev1.PodRunning, false))
+		w.Run(New())
+		time.Sleep(2 * time.Minute)
+		if pods := w.Pods("ns"); len(pods) > 0 {
+			t.Errorf("left: %v", pods)
+		}
+	})
 }
 
 func TestEndsOrphansOfADeletedNode(t *testing.T) {

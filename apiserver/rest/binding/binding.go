@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -19,7 +20,10 @@ func Validate(b *corev1.Binding) field.ErrorList {
 		errs = append(errs, field.NotSupported(target.Child("kind"), b.Target.Kind, []string{"Node", "<empty>"}))
 	}
 	if b.Target.Name == "" {
-		errs = append(errs, field.Required(target.Child("name"), ""))
+		return append(errs, field.Required(target.Child("name"), ""))
+	}
+	for _, why := range validation.NameIsDNSSubdomain(b.Target.Name, false) {
+		errs = append(errs, field.Invalid(target.Child("name"), b.Target.Name, why))
 	}
 	return errs
 }
@@ -35,9 +39,7 @@ func Apply(pod *corev1.Pod, b *corev1.Binding, now time.Time) error {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, k, value)
 	}
 	for k, value := range b.Labels {
-		if _, said := pod.Labels[k]; !said {
-			metav1.SetMetaDataLabel(&pod.ObjectMeta, k, value)
-		}
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, k, value)
 	}
 	setScheduled(pod, now)
 	return nil
