@@ -27,7 +27,7 @@ func pods() resource.Kind[*corev1.Pod] {
 		NewList:          func() runtime.Object { return &corev1.PodList{} },
 		Default:          podspec.DefaultPod,
 		PrepareCreate:    preparePodCreate,
-		PrepareUpdate:    func(pod, _ *corev1.Pod) { podspec.MirrorServiceAccount(&pod.Spec) },
+		PrepareUpdate:    preparePodUpdate,
 		StatusResets:     []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"},
 		PrepareStatus:    preparePodStatus,
 		Validate:         validatePodCreate,
@@ -51,6 +51,7 @@ func pods() resource.Kind[*corev1.Pod] {
 func CompletePod(pod *corev1.Pod) error {
 	podspec.DefaultPod(pod)
 	podspec.TakeAppArmorAnnotations(pod)
+	podspec.CompletePodResources(&pod.Spec)
 	return validatePodCreate(pod).ToAggregate()
 }
 
@@ -79,6 +80,7 @@ func proxied(options string) resource.Subresource {
 // preparePodCreate starts a pod as Pending with its quality of service, which
 // never changes afterwards. A gated pod says so at once: no scheduler will.
 func preparePodCreate(pod *corev1.Pod) {
+	podspec.CompletePodResources(&pod.Spec)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qos.ComputePodQOS(pod)}
 	// Admission may have set the name after the defaults ran.
 	podspec.MirrorServiceAccount(&pod.Spec)
@@ -89,6 +91,14 @@ func preparePodCreate(pod *corev1.Pod) {
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated,
 			Message: "Scheduling is blocked due to non-empty scheduling gates",
 		}}
+	}
+}
+
+// preparePodUpdate: clients that do not know resources of the whole pod leave them out.
+func preparePodUpdate(pod, old *corev1.Pod) {
+	podspec.MirrorServiceAccount(&pod.Spec)
+	if pod.Spec.Resources == nil {
+		pod.Spec.Resources = old.Spec.Resources.DeepCopy()
 	}
 }
 

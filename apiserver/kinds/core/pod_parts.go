@@ -78,6 +78,7 @@ func prepareResize(pod, old *corev1.Pod, _ time.Time) {
 	if pod.Spec.Resources != nil { // clients that do not know the field leave it out
 		spec.Resources = pod.Spec.Resources
 	}
+	podspec.CompletePodResources(spec)
 	restore(pod, old, spec)
 }
 

@@ -1,10 +1,16 @@
 package core
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -138,18 +144,72 @@ func TestPodGracefulDelete(t *testing.T) {
 	}
 }
 
+// Resources of the whole pod are completed after admission, from all that is in the pod then.
 func TestPodResourcesForTheWholePod(t *testing.T) {
-	pod := readPod(
-		t,
-		`spec: {resources: {limits: {cpu: "2", memory: 1Gi}}, containers: [{name: a, image: a, resources: {requests: {cpu: 250m}}}, {name: b, image: b, resources: {requests: {cpu: 250m}}}]}`,
-	)
-	requests := pod.Spec.Resources.Requests
-	got := map[corev1.ResourceName]string{}
-	for name, quantity := range requests {
-		got[name] = quantity.String()
+	containers := func(resources ...string) (text string) {
+		for i, r := range resources {
+			text += fmt.Sprintf("{name: c%d, image: a, resources: %s}, ", i, r)
+		}
+		return "[" + text + "]"
 	}
-	want := map[corev1.ResourceName]string{corev1.ResourceCPU: "500m", corev1.ResourceMemory: "1Gi"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error("requests (-want +got):\n", diff)
+	for name, test := range map[string]struct {
+		whole, containers, init string
+		requests, limits        string
+	}{
+		"requests":           {`{limits: {cpu: "2", memory: 1Gi}}`, containers(`{requests: {cpu: 250m}}`, `{requests: {cpu: 250m}}`), `[]`, "cpu=500m memory=1Gi", "cpu=2 memory=1Gi"},
+		"limits":             {`{requests: {cpu: 100m, memory: 64Mi}}`, containers(`{limits: {cpu: 200m, memory: 10Mi}, requests: {cpu: 10m}}`, `{limits: {cpu: 50m, memory: 10Mi}, requests: {cpu: 10m}}`), `[]`, "cpu=100m memory=64Mi", "cpu=250m memory=64Mi"},
+		"one without limits": {`{requests: {cpu: 100m}}`, containers(`{limits: {cpu: 50m}}`, `{}`), `[]`, "cpu=100m", ""},
+		"an init container":  {`{requests: {cpu: 100m}}`, containers(`{limits: {cpu: 50m}}`), containers(`{}`), "cpu=100m", ""},
+		"huge pages":         {`{requests: {cpu: 100m}}`, containers(`{limits: {hugepages-2Mi: 4Mi, memory: 1Mi}}`), `[]`, "cpu=100m hugepages-2Mi=4Mi memory=1Mi", "hugepages-2Mi=4Mi memory=1Mi"},
+		"nothing":            {`{}`, containers(`{limits: {cpu: 50m}}`), `[]`, "", ""},
+		"other resources":    {`{requests: {cpu: "1"}}`, containers(`{limits: {example.com/a: "1", cpu: "1"}}`), `[]`, "cpu=1", "cpu=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := readPod(t, "spec: {resources: "+test.whole+", containers: "+test.containers+", initContainers: "+test.init+"}")
+			preparePodCreate(pod)
+			got := []string{quantities(pod.Spec.Resources.Requests), quantities(pod.Spec.Resources.Limits)}
+			if diff := cmp.Diff([]string{test.requests, test.limits}, got); diff != "" {
+				t.Error("requests, limits (-want +got):\n", diff)
+			}
+		})
+	}
+}
+
+func quantities(list corev1.ResourceList) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		amount := list[name]
+		all = append(all, string(name)+"="+amount.String())
+	}
+	return strings.Join(all, " ")
+}
+
+// The defaults run before admission, and again on what is stored: they leave resources of the whole pod to the creation.
+func TestPodResourcesWaitForAdmission(t *testing.T) {
+	pod := readPod(t, `spec: {resources: {limits: {cpu: "2"}}, containers: [{name: a, image: a}]}`)
+	if requests := pod.Spec.Resources.Requests; requests != nil {
+		t.Errorf("requests = %v before admission", requests)
+	}
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: apiresource.MustParse("500m")}
+	preparePodCreate(pod)
+	if got := quantities(pod.Spec.Resources.Requests); got != "cpu=500m" {
+		t.Errorf("requests = %s", got)
+	}
+}
+
+// A resize completes them too, and clients that do not know them keep them.
+func TestPodResourcesOfAChange(t *testing.T) {
+	const text = `spec: {%s containers: [{name: a, image: a, resources: {limits: {cpu: 50m}}}]}`
+	old := readPod(t, fmt.Sprintf(text, `resources: {requests: {cpu: 100m}},`))
+	old.Generation = 1
+	pod := readPod(t, fmt.Sprintf(text, ""))
+	preparePodUpdate(pod, old)
+	if got := quantities(pod.Spec.Resources.Requests); got != "cpu=100m" {
+		t.Errorf("updated requests = %s", got)
+	}
+	pod = readPod(t, fmt.Sprintf(text, `resources: {requests: {cpu: 200m}},`))
+	prepareResize(pod, old, time.Time{})
+	if got := quantities(pod.Spec.Resources.Limits); got != "cpu=200m" || pod.Generation != 2 || old.Spec.Resources.Limits != nil {
+		t.Errorf("resized limits = %s, generation %d, the old pod's %v", got, pod.Generation, old.Spec.Resources.Limits)
 	}
 }

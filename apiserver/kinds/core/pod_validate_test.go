@@ -289,6 +289,7 @@ func TestValidatePodsContainers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := readPod(t, "spec:\n  "+test.spec)
+			preparePodCreate(pod)
 			if diff := cmp.Diff(test.want, kindstest.Messages(validatePodCreate(pod))); diff != "" {
 				t.Error("(-want +got):\n", diff)
 			}

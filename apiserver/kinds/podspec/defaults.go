@@ -3,7 +3,6 @@ package podspec
 import (
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
@@ -33,7 +32,6 @@ func DefaultPod(pod *corev1.Pod) {
 		hostPorts(spec.Containers)
 		hostPorts(spec.InitContainers)
 	}
-	podRequests(pod)
 }
 
 // Default fills a spec as it stands in a pod or in a template.
@@ -154,34 +152,6 @@ func requestsFromLimits(r *corev1.ResourceRequirements) {
 			r.Requests = corev1.ResourceList{}
 		}
 		r.Requests[name] = limit.DeepCopy()
-	}
-}
-
-// podRequests completes resources given for the whole pod: first from what the
-// containers ask for together, then from the pod's limits. Huge pages cannot be
-// overcommitted and follow the limits only.
-func podRequests(pod *corev1.Pod) {
-	whole := pod.Spec.Resources
-	if whole == nil || len(whole.Limits) == 0 {
-		return
-	}
-	requests := whole.Requests.DeepCopy()
-	if requests == nil {
-		requests = corev1.ResourceList{}
-	}
-	for name, sum := range resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}) {
-		_, set := requests[name]
-		if !set && resourcehelper.IsSupportedPodLevelResource(name) && !rule.HugePage(name) {
-			requests[name] = sum.DeepCopy()
-		}
-	}
-	for name, limit := range whole.Limits {
-		if _, set := requests[name]; !set && resourcehelper.IsSupportedPodLevelResource(name) {
-			requests[name] = limit.DeepCopy()
-		}
-	}
-	if len(requests) > 0 {
-		whole.Requests = requests
 	}
 }
 
