@@ -119,7 +119,13 @@ func (c *controller) reconcileClaim(ctx context.Context, key reconcile.Key) (tim
 	if err != nil {
 		return 0, ignoreGone(err)
 	}
-	return 0, protect(ctx, claim, claimFinalizer, c.claimUsed, c.env.Client.CoreV1().PersistentVolumeClaims(key.Namespace))
+	if written, err := c.noteUse(ctx, claim); written || err != nil {
+		return 0, err // the claim as it was written comes back
+	}
+	used := func(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+		return c.claimUsed(ctx, claim, uses)
+	}
+	return 0, protect(ctx, claim, claimFinalizer, used, c.env.Client.CoreV1().PersistentVolumeClaims(key.Namespace))
 }
 
 func (c *controller) reconcileVolume(ctx context.Context, key reconcile.Key) (time.Duration, error) {

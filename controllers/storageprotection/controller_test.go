@@ -59,6 +59,62 @@ func TestAClaimWaitsForItsPod(t *testing.T) {
 	})
 }
 
+// A bound claim says since when no pod has used it.
+func TestAClaimSaysWhetherItIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t)
+		claims := w.Client.CoreV1().PersistentVolumeClaims("ns")
+		says := func() (text string, since time.Time) {
+			w.Settle()
+			claim, err := claims.Get(t.Context(), "c", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range claim.Status.Conditions {
+				text, since = text+string(c.Type)+"="+string(c.Status)+" "+c.Reason, c.LastTransitionTime.Time
+			}
+			return text, since
+		}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", Finalizers: []string{claimFinalizer}}}
+		claim = reconciletest.Add(w, claim)
+		if got, _ := says(); got != "" {
+			t.Errorf("not bound: %s", got)
+		}
+		claim.Status.Phase = corev1.ClaimBound
+		if _, err := claims.UpdateStatus(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		const free, used = "Unused=True NoPodsUsingPVC", "Unused=False PodUsingPVC"
+		got, first := says()
+		if got != free {
+			t.Errorf("bound: %s", got)
+		}
+		time.Sleep(time.Hour)
+		pod := reconciletest.Add(w, podWith("c", ""))
+		got, second := says()
+		if got != used || second.Sub(first) < time.Hour {
+			t.Errorf("with a pod: %s since %v, unused since %v", got, second, first)
+		}
+		w.Writes()
+		time.Sleep(time.Hour)
+		if writes := w.Writes(); len(writes) > 0 {
+			t.Errorf("an unchanged world was written to: %v", writes)
+		}
+		pod.Status.Phase = corev1.PodSucceeded
+		if _, err := w.Client.CoreV1().Pods("ns").UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := says(); got != free {
+			t.Errorf("the pod has ended: %s", got)
+		}
+		w.RemovePod(pod)
+		reconciletest.Add(w, podWith("d", "n"))
+		if got, _ := says(); got != free {
+			t.Errorf("another's pod: %s", got)
+		}
+	})
+}
+
 func TestVolumesAndClassesAreProtected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t)

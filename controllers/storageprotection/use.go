@@ -12,18 +12,24 @@ import (
 )
 
 func (c *controller) claimSources() []reconcile.Source {
-	return []reconcile.Source{reconcile.Self(c.claims), reconcile.Changes(c.pods, released)}
+	return []reconcile.Source{reconcile.Self(c.claims), reconcile.Changes(c.pods, touched)}
 }
 
-// released are the claims of a pod that is gone, or may be done with them.
-func released(before, after metav1.Object) []reconcile.Key {
+// touched are the claims of a pod that has come or gone, or may be done with them.
+func touched(before, after metav1.Object) []reconcile.Key {
 	was, _ := before.(*corev1.Pod)
-	if was == nil || after != nil && after.GetUID() == was.UID && !shutDown(after.(*corev1.Pod)) {
+	is, _ := after.(*corev1.Pod)
+	if was != nil && is != nil && was.UID == is.UID && ended(was) == ended(is) && !shutDown(is) {
 		return nil
 	}
 	var keys []reconcile.Key
-	for _, name := range claimsOf(was) {
-		keys = append(keys, reconcile.Key{Namespace: was.Namespace, Name: name})
+	for _, pod := range []*corev1.Pod{was, is} {
+		if pod == nil {
+			continue
+		}
+		for _, name := range claimsOf(pod) {
+			keys = append(keys, reconcile.Key{Namespace: pod.Namespace, Name: name})
+		}
 	}
 	return keys
 }
@@ -42,20 +48,24 @@ func claimsOf(pod *corev1.Pod) []string {
 	return names
 }
 
+// use is a way to use a claim.
+type use = func(*corev1.Pod, *corev1.PersistentVolumeClaim) bool
+
 // claimUsed asks the cache first: its yes is enough, its no is not.
-func (c *controller) claimUsed(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
-	cached, err := c.pods.ByIndex(byClaim, claim.Namespace+"/"+claim.Name)
-	if err != nil {
-		return false, err
-	}
-	if slices.ContainsFunc(cached, func(pod *corev1.Pod) bool { return uses(pod, claim) }) {
-		return true, nil
+func (c *controller) claimUsed(ctx context.Context, claim *corev1.PersistentVolumeClaim, uses use) (bool, error) {
+	if used, err := c.cachedUse(claim, uses); used || err != nil {
+		return used, err
 	}
 	live, err := c.env.Client.CoreV1().Pods(claim.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err
 	}
 	return slices.ContainsFunc(live.Items, func(pod corev1.Pod) bool { return uses(&pod, claim) }), nil
+}
+
+func (c *controller) cachedUse(claim *corev1.PersistentVolumeClaim, uses use) (bool, error) {
+	cached, err := c.pods.ByIndex(byClaim, claim.Namespace+"/"+claim.Name)
+	return slices.ContainsFunc(cached, func(pod *corev1.Pod) bool { return uses(pod, claim) }), err
 }
 
 // uses reports whether a node may have the claim for a pod. An agent starts no pod
