@@ -164,6 +164,29 @@ func TestNodeLoss(t *testing.T) {
 	})
 }
 
+// TestNodeBlip: a node that is back before its pods are evicted has them ready again.
+func TestNodeBlip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := setpointtest.Start(t, setpointtest.Config{Nodes: 1})
+		c.Apply("testdata/web.yaml")
+		c.Eventually("deployment/web", setpointtest.Available)
+		before := podsOf(t, c)
+		c.KillNode("sim-1")
+		c.Advance(2 * time.Minute)
+		if c.Get("deployment/web") == nil || isReady(t, c, "sim-1") {
+			t.Fatal("the node is not lost")
+		}
+		c.StartNode("sim-1")
+		c.Advance(30 * time.Second)
+		c.Eventually("deployment/web", setpointtest.Available)
+		for i, pod := range podsOf(t, c) {
+			if pod.UID != before[i].UID {
+				t.Errorf("%s took the place of %s", pod.Name, before[i].Name)
+			}
+		}
+	})
+}
+
 func TestReset(t *testing.T) {
 	c := setpointtest.Start(t, setpointtest.Config{})
 	client := c.Kubernetes()

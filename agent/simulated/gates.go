@@ -28,13 +28,15 @@ func ready(pod *corev1.Pod) corev1.PodCondition {
 	return corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
 }
 
-// gatesMoved says whether a running pod is shown as ready while a gate is closed, or the reverse.
-func gatesMoved(pod *corev1.Pod) bool {
-	if len(pod.Spec.ReadinessGates) == 0 {
+// readinessMoved says whether a running pod is shown as ready while it is not, or the reverse: a gate has moved, or the pod's node
+// was lost, and is back. While it is lost, the control plane knows better.
+func (f *fleet) readinessMoved(pod *corev1.Pod) bool {
+	shown, is := conditionOf(pod, corev1.PodReady), ready(pod)
+	if shown != nil && shown.Status == is.Status && shown.Message == is.Message {
 		return false
 	}
-	shown, is := conditionOf(pod, corev1.PodReady), ready(pod)
-	return shown == nil || shown.Status != is.Status || shown.Message != is.Message
+	node, err := f.nodes.Get(pod.Spec.NodeName)
+	return err == nil && isReady(node)
 }
 
 func conditionOf(pod *corev1.Pod, of corev1.PodConditionType) *corev1.PodCondition {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,13 +46,19 @@ func (o *owners) set(name string, uid types.UID) {
 	o.uid[name] = uid
 }
 
-func (o *owners) events() cache.ResourceEventHandlerFuncs {
-	see := func(obj any) {
-		if n, ok := obj.(*corev1.Node); ok {
-			o.set(n.Name, n.UID)
+// nodeEvents keeps the uids of our Nodes, and looks at the pods of one that is Ready again.
+func (f *fleet) nodeEvents() cache.ResourceEventHandlerFuncs {
+	see := func(before, after any) {
+		n, ok := after.(*corev1.Node)
+		if !ok {
+			return
+		}
+		f.owner.set(n.Name, n.UID)
+		if was, known := before.(*corev1.Node); isReady(n) && (!known || !isReady(was)) {
+			f.catchUp(n.Name)
 		}
 	}
-	return cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }}
+	return cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { see(nil, obj) }, UpdateFunc: see}
 }
 
 // keepNodes shares the nodes among leaseWorkers goroutines; each walks its
@@ -154,15 +161,19 @@ func (f *fleet) register(ctx context.Context, m *member) error {
 // server may drop the status of a created object, and a node of an earlier Run
 // may have been marked unknown meanwhile.
 func (f *fleet) makeReady(ctx context.Context, got, want *corev1.Node) error {
-	for _, c := range got.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-			return nil
-		}
+	if isReady(got) {
+		return nil
 	}
 	next := got.DeepCopy()
 	next.Status = want.Status
 	_, err := f.Client.CoreV1().Nodes().UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	return err
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func (f *fleet) node(m *member, now time.Time) *corev1.Node {

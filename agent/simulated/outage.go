@@ -3,7 +3,7 @@ package simulated
 import (
 	"sync"
 
-	"k8s.io/apimachinery/pkg/labels"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -33,14 +33,14 @@ func (o *Outage) has(node string) bool {
 	return o.off[node]
 }
 
-// catchUp looks at all pods of a node that was off.
+// catchUp looks at all pods of a node that was off or lost.
 func (f *fleet) catchUp(node string) {
-	pods, err := f.pods.List(labels.Everything())
+	pods, err := f.byNode.ByIndex(nodeIndex, node)
 	if err != nil {
-		return // the informer's store does not fail
+		return // the index is there
 	}
-	for _, pod := range pods {
-		if pod.Spec.NodeName == node && needsWork(pod) {
+	for _, obj := range pods {
+		if pod, ok := obj.(*corev1.Pod); ok && f.needsWork(pod) {
 			f.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 		}
 	}

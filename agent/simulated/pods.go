@@ -26,7 +26,7 @@ func (f *fleet) informers() informers.SharedInformerFactory {
 			c,
 			metav1.NamespaceAll,
 			0,
-			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, nodeIndex: nodeOf},
 			func(o *metav1.ListOptions) {
 				o.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 			},
@@ -37,15 +37,25 @@ func (f *fleet) informers() informers.SharedInformerFactory {
 			o.LabelSelector = labels.Set{Label: labelValue(f.NamePrefix)}.String()
 		})
 	})
+	f.pods, f.nodes, f.byNode = factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister(), pods.GetIndexer()
 	// Handlers are added before the informer starts, so registration cannot fail.
 	_, _ = pods.AddEventHandler(f.podEvents())
-	_, _ = nodes.AddEventHandler(f.owner.events())
-	f.pods, f.nodes = factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister()
+	_, _ = nodes.AddEventHandler(f.nodeEvents())
 	return factory
 }
 
+// nodeIndex files pods under their nodes.
+const nodeIndex = "node"
+
+func nodeOf(obj any) ([]string, error) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		return []string{pod.Spec.NodeName}, nil
+	}
+	return nil, nil
+}
+
 // needsWork is false for a pod this package has nothing to say about any more.
-func needsWork(pod *corev1.Pod) bool {
+func (f *fleet) needsWork(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
 		return true
 	}
@@ -54,7 +64,7 @@ func needsWork(pod *corev1.Pod) bool {
 		return false
 	case corev1.PodRunning:
 		_, end := ends(pod)
-		return end || pod.Status.ObservedGeneration < pod.Generation || gatesMoved(pod)
+		return end || pod.Status.ObservedGeneration < pod.Generation || f.readinessMoved(pod)
 	default:
 		return true
 	}
@@ -63,7 +73,7 @@ func needsWork(pod *corev1.Pod) bool {
 // sync brings one pod to Running, or to its end, or confirms its deletion.
 func (f *fleet) sync(ctx context.Context, key types.NamespacedName) error {
 	pod, err := f.pods.Pods(key.Namespace).Get(key.Name)
-	if err != nil || !needsWork(pod) || f.Outage.has(pod.Spec.NodeName) {
+	if err != nil || !f.needsWork(pod) || f.Outage.has(pod.Spec.NodeName) {
 		return nil // gone, or a newer event already settled it
 	}
 	if pod.DeletionTimestamp != nil {
@@ -95,7 +105,7 @@ func (f *fleet) awaitsRange(name string, now time.Time) bool {
 // nextPatch is the pod's next status; nil while it runs, with a look when it ends.
 func (f *fleet) nextPatch(key types.NamespacedName, pod *corev1.Pod, now time.Time) ([]byte, error) {
 	end, does := ends(pod)
-	if !does || pod.Status.Phase != corev1.PodRunning || pod.Status.ObservedGeneration < pod.Generation || gatesMoved(pod) {
+	if !does || pod.Status.Phase != corev1.PodRunning || pod.Status.ObservedGeneration < pod.Generation || f.readinessMoved(pod) {
 		return f.runningPatch(pod, metav1.NewTime(now))
 	}
 	if wait := end.Sub(now); wait > 0 {
@@ -121,7 +131,7 @@ func ignoreGone(err error) error {
 
 func (f *fleet) runningPatch(pod *corev1.Pod, now metav1.Time) ([]byte, error) {
 	status := f.running(pod, now)
-	if len(pod.Spec.ReadinessGates) == 0 {
+	if shown := conditionOf(pod, corev1.PodReady); len(pod.Spec.ReadinessGates) == 0 && (shown == nil || shown.Reason == "") {
 		return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)

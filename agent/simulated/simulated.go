@@ -91,9 +91,11 @@ type fleet struct {
 	names map[string]int // node name -> index; read only after newFleet
 	pods  corelisters.PodLister
 	nodes corelisters.NodeLister
-	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	ips   *addresses
-	owner *owners
+	// byNode has the pods by nodeIndex.
+	byNode cache.Indexer
+	queue  workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	ips    *addresses
+	owner  *owners
 }
 
 // Run registers the nodes and plays their agents until ctx ends.
@@ -135,7 +137,7 @@ func newFleet(cfg Config) *fleet {
 // podEvents feeds the queue; only pods of our nodes enter it.
 func (f *fleet) podEvents() cache.ResourceEventHandlerFuncs {
 	add := func(obj any) {
-		if pod, ok := obj.(*corev1.Pod); ok && f.mine(pod) && needsWork(pod) {
+		if pod, ok := obj.(*corev1.Pod); ok && f.mine(pod) && f.needsWork(pod) {
 			f.queue.Add(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name})
 		}
 	}

@@ -118,6 +118,62 @@ func TestReadinessGates(t *testing.T) {
 	})
 }
 
+// Pods of a node that was lost stay not ready while it is, and are ready again with it, gates or not.
+func TestPodsAreReadyAgainAfterTheirNodeWasLost(t *testing.T) {
+	inBubble(t, 2, func(t *testing.T, client *fake.Clientset) {
+		time.Sleep(time.Second)
+		pods := client.CoreV1().Pods("default")
+		gated := boundPod("gated", "sim-1")
+		gated.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
+		gated.Status.Conditions = []corev1.PodCondition{{Type: "gate", Status: corev1.ConditionTrue}}
+		for _, pod := range []*corev1.Pod{boundPod("p", "sim-1"), gated} {
+			if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		lose := func(status corev1.ConditionStatus) {
+			patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, status)
+			if _, err := client.CoreV1().Nodes().Patch(t.Context(), "sim-1", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		shown := func(name string) string {
+			pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := conditionOf(pod, corev1.PodReady)
+			return strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message))
+		}
+		lose(corev1.ConditionUnknown)
+		for _, name := range []string{"p", "gated"} {
+			patch := []byte(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"NodeLost","message":"gone"}]}}`)
+			if _, err := pods.Patch(t.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := shown(name); got != "False NodeLost gone" {
+				t.Errorf("%s while its node is lost: %s", name, got)
+			}
+		}
+		time.Sleep(2 * defaultLeaseInterval)
+		client.ClearActions()
+		for _, name := range []string{"p", "gated"} {
+			if got := shown(name); got != "True" {
+				t.Errorf("%s after its node is back: %s", name, got)
+			}
+		}
+		time.Sleep(2 * defaultLeaseInterval)
+		for _, action := range client.Actions() {
+			if action.GetVerb() == "patch" {
+				t.Errorf("an unchanged world was written to: %v", action)
+			}
+		}
+	})
+}
+
 func TestHowLongContainersRun(t *testing.T) {
 	for _, c := range []struct {
 		command, args []string
