@@ -67,6 +67,10 @@ func TestRegistration(t *testing.T) {
 		if n.Status.Capacity.Pods().Value() != DefaultMaxPods || n.Status.Capacity.Memory().IsZero() || n.Status.NodeInfo.KubeletVersion != DefaultVersion {
 			t.Errorf("status = %+v", n.Status)
 		}
+		declared := []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits", "SetpointPodDial"}
+		if !slices.Equal(n.Status.DeclaredFeatures, declared) {
+			t.Errorf("declared features = %v", n.Status.DeclaredFeatures)
+		}
 		if c := readyOf(n); c.Status != corev1.ConditionTrue || c.Reason != "KubeletReady" || len(n.Status.Conditions) != 4 {
 			t.Errorf("conditions = %+v", n.Status.Conditions)
 		}

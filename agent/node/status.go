@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 
 	"github.com/setpoint-io/setpoint/agent/wait"
@@ -153,7 +154,10 @@ func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Tim
 	k.resources(&s)
 	s.DaemonEndpoints.KubeletEndpoint.Port = k.Port
 	s.NodeInfo = k.info()
-	s.DeclaredFeatures = []string{restartallcontainers.RestartAllContainersOnContainerExits, poddial.Feature} // sorted
+	s.DeclaredFeatures = []string{ // sorted
+		inplacepodresize.IPPRPodLevelResourcesFeatureGate, inplacepodresize.IPPRInitContainersFeatureGate,
+		restartallcontainers.RestartAllContainersOnContainerExits, poddial.Feature,
+	}
 	if k.VolumesInUse != nil {
 		s.VolumesInUse = k.VolumesInUse()
 	}

@@ -67,6 +67,8 @@ func New(config Config) (admission.Interface, error) {
 		{"CertificateSubjectRestriction", certificateSubjectRestriction{}},
 		{"DefaultIngressClass", newDefaultIngressClass(store)},
 		{"PodTopologyLabels", newPodTopologyLabels(store)},
+		{"NodeDeclaredFeatureValidator", newNodeFeatures(store)},
+		{"PodResizeValidator", newPodResize(store)},
 		{"AdminAccess", newAdminAccess(store)},
 		{"ClaimStatus", claimStatus{authorizer: config.Authorizer}},
 		{"DenyServiceExternalIPs", denyServiceExternalIPs{config.ExternalIPs}},
