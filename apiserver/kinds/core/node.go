@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,7 +36,7 @@ func nodes() resource.Kind[*corev1.Node] {
 		NewList:          func() runtime.Object { return &corev1.NodeList{} },
 		Default:          defaultNode,
 		PrepareCreate:    prepareNodeCreate,
-		Validate:         validateNode,
+		Validate:         validateNodeCreate,
 		Warnings:         nodeWarnings,
 		ValidateUpdate:   validateNodeUpdate,
 		ValidateStatus:   validateNodeStatus,
@@ -155,11 +154,14 @@ func nodeAddress(node *corev1.Node, kind corev1.NodeAddressType) string {
 	return column.None
 }
 
-func validateNode(node *corev1.Node) field.ErrorList {
+func validateNodeCreate(node *corev1.Node) field.ErrorList { return validateNode(node, &corev1.Node{}) }
+
+// validateNode judges a node; ranges of pods that the old one, which may be empty, has already stay: whoever taints it cannot mend them.
+func validateNode(node, old *corev1.Node) field.ErrorList {
 	path := field.NewPath("spec")
 	// Upstream looks for taints in the metadata when it complains.
 	errs := validateTaints(node.Spec.Taints, field.NewPath("metadata", "taints"))
-	errs = append(errs, validatePodCIDRs(&node.Spec, path)...)
+	errs = append(errs, validatePodCIDRs(node.Spec.PodCIDRs, old.Spec.PodCIDRs, path.Child("podCIDRs"))...)
 	errs = append(errs, validateDeclaredFeatures(node.Status.DeclaredFeatures, field.NewPath("status", "declaredFeatures"))...)
 	return append(errs, validateNodeResources(node)...)
 }
@@ -203,16 +205,13 @@ func validateDeclaredFeatures(features []string, path *field.Path) field.ErrorLi
 	return errs
 }
 
-func validatePodCIDRs(spec *corev1.NodeSpec, path *field.Path) field.ErrorList {
+func validatePodCIDRs(cidrs, old []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	cidrs := path.Child("podCIDRs")
-	for i, cidr := range spec.PodCIDRs {
-		if _, err := netip.ParsePrefix(cidr); err != nil {
-			errs = append(errs, field.Invalid(cidrs.Index(i), cidr, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"))
-		}
+	for i, cidr := range cidrs {
+		errs = append(errs, utilvalidation.IsValidCIDRForLegacyField(path.Index(i), cidr, true, old)...)
 	}
-	if len(spec.PodCIDRs) > 2 || len(spec.PodCIDRs) == 2 && isIPv6(spec.PodCIDRs[0]) == isIPv6(spec.PodCIDRs[1]) {
-		errs = append(errs, field.Invalid(cidrs, spec.PodCIDRs, "may specify no more than one CIDR for each IP family"))
+	if len(cidrs) > 2 || len(cidrs) == 2 && isIPv6(cidrs[0]) == isIPv6(cidrs[1]) {
+		errs = append(errs, field.Invalid(path, cidrs, "may specify no more than one CIDR for each IP family"))
 	}
 	return errs
 }
@@ -237,7 +236,7 @@ func validateNodeResources(node *corev1.Node) field.ErrorList {
 
 func validateNodeUpdate(node, old *corev1.Node) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validateNode(node)
+	errs := validateNode(node, old)
 	if len(old.Spec.PodCIDRs) > 0 && !slices.Equal(node.Spec.PodCIDRs, old.Spec.PodCIDRs) {
 		errs = append(errs, field.Forbidden(path.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
 	}

@@ -33,7 +33,7 @@ func services() resource.Kind[*corev1.Service] {
 		Default:             defaultService,
 		PrepareCreate:       dropForeignFields,
 		PrepareUpdate:       prepareServiceUpdate,
-		Validate:            validateService,
+		Validate:            validateServiceCreate,
 		ValidateUpdate:      validateServiceUpdate,
 		ValidateStatus:      validateServiceStatus,
 		Warnings:            serviceWarnings,

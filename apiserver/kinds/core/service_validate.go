@@ -2,13 +2,13 @@ package core
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
 	"k8s.io/utils/ptr"
@@ -39,7 +39,10 @@ var (
 // affinitySecondsMax is one day.
 const affinitySecondsMax = 86400
 
-func validateService(svc *corev1.Service) field.ErrorList {
+func validateServiceCreate(svc *corev1.Service) field.ErrorList { return validateService(svc, &corev1.Service{}) }
+
+// validateService judges a Service; of some fields it leaves values alone that the old one, which may be empty, has already.
+func validateService(svc, old *corev1.Service) field.ErrorList {
 	spec, path := &svc.Spec, field.NewPath("spec")
 	errs := validateServiceHead(svc, path)
 	errs = append(errs, validateServicePorts(svc, path.Child("ports"))...)
@@ -49,6 +52,7 @@ func validateService(svc *corev1.Service) field.ErrorList {
 	errs = append(errs, validateClusterIPs(svc, path)...)
 	errs = append(errs, validateExternalIPs(spec.ExternalIPs, path.Child("externalIPs"))...)
 	errs = append(errs, validateLoadBalancerFields(svc, path)...)
+	errs = append(errs, validateSourceRanges(svc, old, path.Child("LoadBalancerSourceRanges"))...)
 	errs = append(errs, validateTrafficPolicies(svc, path)...)
 	return errs
 }
@@ -273,22 +277,44 @@ func validateExternalIPs(ips []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
+// validateSourceRanges judges from where a load balancer may be used: the field, or else the annotation that is older. Spaces around
+// a range are allowed, since lists in annotations have some. Upstream's path begins in upper case.
+func validateSourceRanges(svc, old *corev1.Service, path *field.Path) field.ErrorList {
+	ranges, stored := trimmed(svc.Spec.LoadBalancerSourceRanges), trimmed(old.Spec.LoadBalancerSourceRanges)
+	at := path.Index
+	if len(ranges) == 0 {
+		text, set := svc.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]
+		if !set {
+			return nil
+		}
+		path = field.NewPath("metadata", "annotations").Key(corev1.AnnotationLoadBalancerSourceRangesKey)
+		at = func(int) *field.Path { return path }
+		if was, kept := old.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey]; (!kept || was != text) && strings.TrimSpace(text) != "" {
+			ranges = trimmed(strings.Split(text, ","))
+		}
+	}
+	var errs field.ErrorList
+	if svc.Spec.Type != corev1.ServiceTypeLoadBalancer {
+		errs = append(errs, field.Forbidden(path, "may only be used when `type` is 'LoadBalancer'"))
+	}
+	for i, value := range ranges {
+		errs = append(errs, utilvalidation.IsValidCIDRForLegacyField(at(i), value, true, stored)...)
+	}
+	return errs
+}
+
+func trimmed(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = strings.TrimSpace(text)
+	}
+	return out
+}
+
 func validateLoadBalancerFields(svc *corev1.Service, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	spec := &svc.Spec
 	if spec.Type == corev1.ServiceTypeLoadBalancer {
-		for _, source := range spec.LoadBalancerSourceRanges {
-			if _, err := netip.ParsePrefix(strings.TrimSpace(source)); err != nil {
-				errs = append(
-					errs,
-					field.Invalid(
-						path.Child("loadBalancerSourceRanges"),
-						source,
-						"must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24",
-					),
-				)
-			}
-		}
 		if spec.AllocateLoadBalancerNodePorts == nil {
 			errs = append(errs, field.Required(path.Child("allocateLoadBalancerNodePorts"), ""))
 		}
@@ -296,9 +322,6 @@ func validateLoadBalancerFields(svc *corev1.Service, path *field.Path) field.Err
 			errs = append(errs, rule.QualifiedName(*spec.LoadBalancerClass, path.Child("loadBalancerClass"))...)
 		}
 		return errs
-	}
-	if len(spec.LoadBalancerSourceRanges) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("loadBalancerSourceRanges"), "may only be used when `type` is 'LoadBalancer'"))
 	}
 	if spec.AllocateLoadBalancerNodePorts != nil {
 		errs = append(errs, field.Forbidden(path.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
@@ -380,7 +403,7 @@ func validateServiceUpdate(svc, old *corev1.Service) field.ErrorList {
 				path.Child("healthCheckNodePort"),
 			)...)
 	}
-	return append(errs, validateService(svc)...)
+	return append(errs, validateService(svc, old)...)
 }
 
 func validateServiceStatus(svc, _ *corev1.Service) field.ErrorList {
