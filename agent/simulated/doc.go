@@ -2,6 +2,7 @@
 // and Ready without containers, and those that end by themselves (restartPolicy Never or OnFailure) do so
 // after a second, after the time that their command sleeps, or as their annotations say. What they seem to
 // use is what they request, or what annotations say (Summary). Readiness gates hold a pod's readiness as they do anywhere.
+// A resize is carried out at once, or when the node has what it asks for.
 //
 // It owns: the Nodes it registers (labelled Label), their Leases, and the status
 // of the pods bound to them. Called by: the wiring of `dev --simulated-nodes` and

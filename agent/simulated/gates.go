@@ -28,11 +28,17 @@ func ready(pod *corev1.Pod) corev1.PodCondition {
 	return corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
 }
 
+// reasonLost is the control plane's, for a pod that it has marked as not ready because its node did not report.
+const reasonLost = "NodeLost"
+
 // readinessMoved says whether a running pod is shown as ready while it is not, or the reverse: a gate has moved, or the pod's node
-// was lost, and is back. While it is lost, the control plane knows better.
+// was lost, and is back. While it is lost, the control plane knows better. What others say of a pod without gates stays.
 func (f *fleet) readinessMoved(pod *corev1.Pod) bool {
 	shown, is := conditionOf(pod, corev1.PodReady), ready(pod)
 	if shown != nil && shown.Status == is.Status && shown.Message == is.Message {
+		return false
+	}
+	if len(pod.Spec.ReadinessGates) == 0 && (shown == nil || shown.Reason != reasonLost) {
 		return false
 	}
 	node, err := f.nodes.Get(pod.Spec.NodeName)

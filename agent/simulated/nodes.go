@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 
 	"github.com/setpoint-io/setpoint/agent/node"
@@ -194,8 +195,11 @@ func (f *fleet) node(m *member, now time.Time) *corev1.Node {
 				{Type: corev1.NodeHostName, Address: m.name},
 			},
 			Conditions: nodeConditions(metav1.NewTime(now)),
-			// Its containers never end by themselves, so no rule ever applies.
-			DeclaredFeatures: []string{restartallcontainers.RestartAllContainersOnContainerExits},
+			DeclaredFeatures: []string{ // sorted
+				inplacepodresize.IPPRPodLevelResourcesFeatureGate, inplacepodresize.IPPRInitContainersFeatureGate,
+				// Its containers never end by themselves, so no rule ever applies.
+				restartallcontainers.RestartAllContainersOnContainerExits,
+			},
 			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: version, OperatingSystem: "linux", Architecture: runtime.GOARCH,
 				OSImage: "simulated", KernelVersion: "simulated", ContainerRuntimeVersion: "simulated://1"},
 		},

@@ -64,7 +64,7 @@ func (f *fleet) needsWork(pod *corev1.Pod) bool {
 		return false
 	case corev1.PodRunning:
 		_, end := ends(pod)
-		return end || pod.Status.ObservedGeneration < pod.Generation || f.readinessMoved(pod)
+		return end || pod.Status.ObservedGeneration < pod.Generation || f.readinessMoved(pod) || f.resizes(pod)
 	default:
 		return true
 	}
@@ -105,7 +105,8 @@ func (f *fleet) awaitsRange(name string, now time.Time) bool {
 // nextPatch is the pod's next status; nil while it runs, with a look when it ends.
 func (f *fleet) nextPatch(key types.NamespacedName, pod *corev1.Pod, now time.Time) ([]byte, error) {
 	end, does := ends(pod)
-	if !does || pod.Status.Phase != corev1.PodRunning || pod.Status.ObservedGeneration < pod.Generation || f.readinessMoved(pod) {
+	if !does || pod.Status.Phase != corev1.PodRunning || pod.Status.ObservedGeneration < pod.Generation || f.readinessMoved(pod) ||
+		f.resizes(pod) {
 		return f.runningPatch(pod, metav1.NewTime(now))
 	}
 	if wait := end.Sub(now); wait > 0 {
@@ -131,17 +132,25 @@ func ignoreGone(err error) error {
 
 func (f *fleet) runningPatch(pod *corev1.Pod, now metav1.Time) ([]byte, error) {
 	status := f.running(pod, now)
-	if shown := conditionOf(pod, corev1.PodReady); len(pod.Spec.ReadinessGates) == 0 && (shown == nil || shown.Reason == "") {
+	shown, waited := conditionOf(pod, corev1.PodReady), conditionOf(pod, corev1.PodResizePending) != nil
+	if len(pod.Spec.ReadinessGates) == 0 && (shown == nil || shown.Reason == "") && !waited {
 		return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range fields["conditions"].([]any) {
-		if c := c.(map[string]any); c["reason"] == nil {
+	conditions := fields["conditions"].([]any)
+	waits := false
+	for _, c := range conditions {
+		c := c.(map[string]any)
+		waits = waits || c["type"] == string(corev1.PodResizePending)
+		if c["reason"] == nil {
 			c["reason"], c["message"] = nil, nil // why the pod was not ready is no longer so
 		}
+	}
+	if waited && !waits {
+		fields["conditions"] = append(conditions, map[string]any{"$patch": "delete", "type": corev1.PodResizePending})
 	}
 	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": fields})
 }
@@ -153,7 +162,7 @@ func (f *fleet) running(pod *corev1.Pod, now metav1.Time) corev1.PodStatus {
 		started = &now
 	}
 	ips, host := f.podIPs(pod), hostIP(f.names[pod.Spec.NodeName])
-	return corev1.PodStatus{
+	s := corev1.PodStatus{
 		ObservedGeneration:    pod.Generation,
 		Phase:                 corev1.PodRunning,
 		Conditions:            f.conditions(pod, now),
@@ -165,6 +174,9 @@ func (f *fleet) running(pod *corev1.Pod, now metav1.Time) corev1.PodStatus {
 		InitContainerStatuses: initStatuses(pod, now),
 		ContainerStatuses:     containerStatuses(pod, now),
 	}
+	given, pending := f.allocate(pod)
+	tellResources(&s, given, pending, now)
+	return s
 }
 
 // podIPs come from the node's pod CIDRs when a controller has set them by now. A pod has the same number in both.

@@ -148,13 +148,22 @@ func (f *fleet) podEvents() cache.ResourceEventHandlerFuncs {
 			}
 			add(obj)
 		},
-		UpdateFunc: func(_, obj any) { add(obj) },
+		UpdateFunc: func(before, after any) {
+			add(after)
+			was, wasPod := before.(*corev1.Pod)
+			if is, ok := after.(*corev1.Pod); ok && wasPod && f.mine(is) && givesUp(was, is) {
+				f.catchUp(is.Spec.NodeName)
+			}
+		},
 		DeleteFunc: func(obj any) {
 			if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = last.Obj
 			}
 			if pod, ok := obj.(*corev1.Pod); ok {
 				f.ips.release(pod.Spec.NodeName, pod.UID)
+				if f.mine(pod) {
+					f.catchUp(pod.Spec.NodeName) // what it had, others may wait for
+				}
 			}
 		},
 	}

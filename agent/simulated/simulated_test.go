@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -165,6 +166,82 @@ func TestPodsAreReadyAgainAfterTheirNodeWasLost(t *testing.T) {
 				t.Errorf("%s after its node is back: %s", name, got)
 			}
 		}
+		time.Sleep(2 * defaultLeaseInterval)
+		for _, action := range client.Actions() {
+			if action.GetVerb() == "patch" {
+				t.Errorf("an unchanged world was written to: %v", action)
+			}
+		}
+	})
+}
+
+// A resize is carried out if the node has what it asks for. Otherwise it waits until another pod gives something up, and one that
+// asks for more than there is waits for ever.
+func TestResizes(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, client *fake.Clientset) {
+		time.Sleep(time.Second)
+		pods := client.CoreV1().Pods("default")
+		asking := func(cpu string) corev1.ResourceRequirements {
+			return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+		}
+		for _, name := range []string{"p", "other"} {
+			pod := boundPod(name, "sim-1")
+			pod.Spec.Containers[0].Resources = asking("10")
+			if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		resize := func(name, cpu string) {
+			pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod.Generation++
+			pod.Spec.Containers[0].Resources = asking(cpu)
+			if _, err := pods.Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		check := func(cpu, reason string) {
+			t.Helper()
+			pod, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, why := pod.Status.ContainerStatuses[0], ""
+			if pending := conditionOf(pod, corev1.PodResizePending); pending != nil {
+				why = pending.Reason
+			}
+			for _, got := range []corev1.ResourceList{s.AllocatedResources, s.Resources.Requests, pod.Status.AllocatedResources} {
+				if got.Cpu().String() != cpu || why != reason || pod.Status.ObservedGeneration != pod.Generation {
+					t.Errorf("it has %s, reason %q, want %s, %q", got.Cpu(), why, cpu, reason)
+				}
+			}
+		}
+		check("10", "") // of 32
+		resize("p", "20")
+		check("20", "")
+		resize("p", "25")
+		check("20", corev1.PodReasonDeferred)
+		resize("other", "8")
+		check("20", corev1.PodReasonDeferred)
+		resize("other", "7")
+		check("25", "")
+		resize("p", "30")
+		check("25", corev1.PodReasonDeferred)
+		resize("p", "24")
+		check("24", "")
+		resize("p", "32")
+		if err := pods.Delete(t.Context(), "other", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		check("32", "")
+		resize("p", "33")
+		check("32", corev1.PodReasonInfeasible)
+		client.ClearActions()
 		time.Sleep(2 * defaultLeaseInterval)
 		for _, action := range client.Actions() {
 			if action.GetVerb() == "patch" {
