@@ -11,7 +11,7 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/transport"
 )
 
 type condition = apiextensionsv1.CustomResourceDefinitionCondition
@@ -121,11 +121,15 @@ func established(d *definition, accepted bool) condition {
 	}
 }
 
-// hasValidCABundle reports whether the conversion webhook can be trusted with what the definition says.
+// hasValidCABundle reports whether a client of the conversion webhook could be made with what the definition says.
 func hasValidCABundle(d *definition) bool {
 	conversion := d.Spec.Conversion
-	return conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil ||
-		len(webhook.ValidateCABundle(field.NewPath(""), conversion.Webhook.ClientConfig.CABundle)) == 0
+	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil {
+		return true
+	}
+	bundle := transport.TLSConfig{CAData: conversion.Webhook.ClientConfig.CABundle}
+	_, err := transport.TLSConfigFor(&transport.Config{TLS: bundle})
+	return err == nil
 }
 
 // nonStructural is the condition of a definition of old, whose schema breaks the rules.
