@@ -186,6 +186,10 @@ func crossNamespace(p *play) {
 	seen(p, "an event about the foreign child", func(ctx context.Context) (*corev1.EventList, error) {
 		return p.client.CoreV1().Events(other).List(ctx, metav1.ListOptions{FieldSelector: "reason=OwnerRefInvalidNamespace"})
 	}, func(list *corev1.EventList) bool { return len(list.Items) > 0 })
+	p.see("the foreign child goes", func(ctx context.Context) (string, bool) {
+		_, err := p.client.CoreV1().ConfigMaps(other).Get(ctx, "foreign", metav1.GetOptions{})
+		return fmt.Sprint(err), gone(err)
+	})
 	p.seeConfigMaps("child", "misnamed", "owner")
 	p.deleteConfigMap("owner", metav1.DeletePropagationBackground)
 	p.see("the child of its own namespace goes", func(ctx context.Context) (string, bool) {
