@@ -65,8 +65,9 @@ func (l *silentListener) Addr() net.Addr { return &net.TCPAddr{Port: 10250} }
 // noAddress is the DNS's network on a machine that has none of its addresses yet.
 type noAddress struct{}
 
-func (noAddress) Hold(netip.Addr) error { return nil }
-func (noAddress) Held() netip.Addr      { return netip.Addr{} }
+func (noAddress) Hold(netip.Addr) error    { return nil }
+func (noAddress) Held() netip.Addr         { return netip.Addr{} }
+func (noAddress) Dropped() (uint64, error) { return 0, nil }
 
 // TestPodsWaitForNames until somebody answers, so that their first questions are not lost, and not for ever.
 func TestPodsWaitForNames(t *testing.T) {

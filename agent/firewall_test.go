@@ -73,5 +73,6 @@ func newAgentOfTest() *agent {
 // heldAddress is that of the cluster's DNS.
 type heldAddress struct{}
 
-func (heldAddress) Hold(netip.Addr) error { return nil }
-func (heldAddress) Held() netip.Addr      { return netip.MustParseAddr("10.96.0.10") }
+func (heldAddress) Hold(netip.Addr) error    { return nil }
+func (heldAddress) Held() netip.Addr         { return netip.MustParseAddr("10.96.0.10") }
+func (heldAddress) Dropped() (uint64, error) { return 0, nil }

@@ -34,6 +34,8 @@ type Network interface {
 	Hold(netip.Addr) error
 	// Held is what an earlier agent left.
 	Held() netip.Addr
+	// Dropped is how many packets to the port were beyond the shares of those who sent them, and never arrived.
+	Dropped() (uint64, error)
 }
 
 // Config of Watch; all fields but Kept, Listening, Ports and Settled are required.

@@ -43,6 +43,8 @@ func (h *held) Held() netip.Addr {
 	return h.at
 }
 
+func (h *held) Dropped() (uint64, error) { return 7, nil }
+
 // node is a server under test.
 type node struct {
 	t        *testing.T

@@ -26,6 +26,9 @@ const (
 	readMax      = 2 * time.Second
 	// questionBytesMax is how large a question may be.
 	questionBytesMax = 4096
+	// waitingBytesMax is what questions of UDP may take in the kernel until they are read, if the machine allows as much
+	// (net.core.rmem_max): the bursts of a few clients at once.
+	waitingBytesMax = 4 << 20
 )
 
 // serving is what listens at one address.
@@ -88,6 +91,7 @@ func (s *server) udp(ctx context.Context, address string, open, began func()) er
 	if err != nil {
 		return err
 	}
+	_ = conn.(*net.UDPConn).SetReadBuffer(waitingBytesMax) // a smaller one serves too
 	open()
 	return s.answerOn(ctx, &dns.Server{PacketConn: conn, UDPSize: questionBytesMax}, conn, began)
 }

@@ -48,7 +48,19 @@ func newMetrics(s *server) *metrics {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "coredns_cache_entries", Help: "Answers of other servers that are kept.",
 	}, func() float64 { return float64(s.cached()) }))
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "setpoint_dns_dropped_total", Help: "Questions of UDP, and connections of TCP, that were beyond the share of who sent them.",
+	}, s.dropped))
 	return m
+}
+
+// dropped starts again from 0 when the rules are made anew, as counters may.
+func (s *server) dropped() float64 {
+	packets, err := s.Network.Dropped()
+	if err != nil {
+		s.Logger.Debug("what was dropped is not known", "err", err)
+	}
+	return float64(packets)
 }
 
 // cached is how many answers are kept.

@@ -68,6 +68,11 @@ func podMain() {
 				fmt.Println(errorText(forge(words[1], words[2], words[3])))
 			case "send":
 				fmt.Println(errorText(send(words[1])))
+			case "burst":
+				fmt.Println(errorText(burst(words[1], words[2])))
+			case "connect":
+				connect(words[1], words[2])
+				fmt.Println("done")
 			case "claim":
 				fmt.Println(errorText(claim(words[1])))
 			case "sctp":

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,6 +111,72 @@ func TestAPortThatOthersHave(t *testing.T) {
 		}
 		reached("after " + what)
 	}
+}
+
+// TestOneSourceLeavesOthersTheirPlaces: a pod that sends more than its share loses what is beyond it, by either port of the listener, and
+// no other does. A burst as programs make it is no more than a share. The machine has none.
+func TestOneSourceLeavesOthersTheirPlaces(t *testing.T) {
+	n := newNetwork(t)
+	loud, quiet := startPod(t, n, "loud"), startPod(t, n, "quiet")
+	own, address := ownaddress.New(53, 9053), netip.MustParseAddr("10.197.0.10")
+	if err := own.Hold(address); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = own.Hold(netip.Addr{}) })
+	listenNamed(t, "10.197.0.10:9053")
+	dropped := func() uint64 {
+		t.Helper()
+		packets, err := own.Dropped()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return packets
+	}
+	for _, at := range []string{"10.197.0.10:53", "10.197.0.10:9053"} {
+		if got := errorText(burst("5000", at)) + quiet.say("burst 500 "+at); got != "" || dropped() > 0 {
+			t.Fatalf("the machine, and a pod within its share: %d are lost, %s", dropped(), got)
+		}
+	}
+	for _, command := range []string{"burst 5000 10.197.0.10:53", "burst 5000 10.197.0.10:9053", "connect 400 10.197.0.10:53", "connect 400 10.197.0.10:9053"} {
+		before := dropped()
+		for tries := 0; dropped() == before && tries < 20; tries++ { // a share fills while a slow machine sends
+			loud.say(command)
+		}
+		if dropped() == before {
+			t.Fatalf("%s: nothing is lost", command)
+		}
+		before = dropped()
+		quiet.say("burst 100 10.197.0.10:53")
+		if got := quiet.say("10.197.0.10:53"); got != "ours" || dropped() != before {
+			t.Errorf("%s: the other asks and gets %q, and %d of its packets are lost", command, got, dropped()-before)
+		}
+	}
+}
+
+// burst sends so many packets, of a byte each.
+func burst(packets, address string) error {
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	count, err := strconv.Atoi(packets)
+	for range count {
+		if _, failed := conn.Write([]byte{0}); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+// connect begins so many connections at once, and ends them.
+func connect(connections, address string) {
+	count, _ := strconv.Atoi(connections)
+	var all sync.WaitGroup
+	for range count {
+		all.Go(func() { ask(address) })
+	}
+	all.Wait()
 }
 
 // TestHostPortsTakeNothingOfServices: a pod whose host port has the number of a node port, or of the DNS, gets neither, and none of an

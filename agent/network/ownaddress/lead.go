@@ -1,8 +1,8 @@
 package ownaddress
 
 import (
+	"errors"
 	"maps"
-	"net/netip"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -27,7 +27,7 @@ const priority = -110
 
 func table() *nftables.Table { return &nftables.Table{Family: ipfamily.V4.Tables, Name: TableName} }
 
-// lead makes the table that the wanted address needs, or none. mu is held.
+// lead makes the table that the wanted address needs, with the shares of who sends there, or none. mu is held.
 func (h *Holder) lead() error {
 	if whole, err := h.leads(); whole && err == nil {
 		return nil
@@ -44,7 +44,7 @@ func (h *Holder) lead() error {
 	for name, hook := range hooks {
 		h.addChain(conn, name, hook)
 	}
-	if err := conn.Flush(); err != nil {
+	if err := errors.Join(h.addShares(conn), conn.Flush()); err != nil {
 		return err
 	}
 	h.led = h.wanted
@@ -62,6 +62,7 @@ func (h *Holder) leads() (bool, error) {
 	}
 	want := map[string]int{}
 	if h.wanted.IsValid() && h.from != h.to {
+		want[shareChain] = len(shares) * len(h.ports())
 		for name := range hooks {
 			want[name] = len(protocols)
 		}
@@ -81,11 +82,7 @@ func (h *Holder) addChain(conn *nft.Conn, name string, hook *nftables.ChainHook)
 // rule leads what is sent to the address at one port to its other port.
 func (h *Holder) rule(protocol byte) []expr.Any {
 	const first, second = ipfamily.FirstRegister, ipfamily.FirstRegister + 1
-	exprs := ipfamily.ProtocolIs(protocol)
-	exprs = append(exprs, ipfamily.V4.Match(ipfamily.V4.Destination, expr.CmpOpEq, netip.PrefixFrom(h.wanted, h.wanted.BitLen()))...)
-	return append(exprs,
-		ipfamily.LoadPort(first),
-		&expr.Cmp{Op: expr.CmpOpEq, Register: first, Data: binaryutil.BigEndian.PutUint16(h.from)},
+	return append(h.sentTo(protocol, h.from),
 		&expr.Immediate{Register: first, Data: h.wanted.AsSlice()},
 		&expr.Immediate{Register: second, Data: binaryutil.BigEndian.PutUint16(h.to)},
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: first, RegProtoMin: second, Specified: true},
