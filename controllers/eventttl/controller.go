@@ -90,25 +90,26 @@ func (c *controller) end(ctx context.Context, e *corev1.Event) error {
 // be left for the next pass. It is pure.
 func plan(all []*corev1.Event, now time.Time) (due []*corev1.Event, more bool) {
 	for _, e := range all {
-		if now.Sub(lastSeen(e)) >= lifetime {
+		if now.Sub(lastSeen(e, now)) >= lifetime {
 			due = append(due, e)
 		}
 	}
 	slices.SortFunc(due, func(a, b *corev1.Event) int {
-		return cmp.Or(lastSeen(a).Compare(lastSeen(b)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(lastSeen(a, now).Compare(lastSeen(b, now)), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return due[:min(len(due), batchLimit)], len(due) > batchLimit
 }
 
-// lastSeen is the latest of the moments that an Event tells of itself.
-func lastSeen(e *corev1.Event) time.Time {
+// lastSeen is the latest of the moments that an Event tells of itself. One that is further ahead than a clock is wrong does not count:
+// whoever writes an Event may say any, and it would stay until then.
+func lastSeen(e *corev1.Event, now time.Time) time.Time {
 	at := e.CreationTimestamp.Time
 	times := []time.Time{e.FirstTimestamp.Time, e.LastTimestamp.Time, e.EventTime.Time}
 	if e.Series != nil {
 		times = append(times, e.Series.LastObservedTime.Time)
 	}
 	for _, t := range times {
-		if t.After(at) {
+		if t.After(at) && t.Sub(now) < lifetime {
 			at = t
 		}
 	}

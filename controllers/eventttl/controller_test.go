@@ -23,13 +23,18 @@ func TestPlan(t *testing.T) {
 		event corev1.Event
 		due   bool
 	}{
-		"created long ago, no other time":  {corev1.Event{ObjectMeta: created}, true},
-		"created lately":                   {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(59 * time.Minute)}}, false},
-		"last seen an hour ago":            {corev1.Event{ObjectMeta: created, LastTimestamp: ago(time.Hour)}, true},
-		"last seen lately":                 {corev1.Event{ObjectMeta: created, LastTimestamp: ago(time.Minute)}, false},
-		"event time lately":                {corev1.Event{ObjectMeta: created, EventTime: metav1.MicroTime(ago(time.Minute))}, false},
-		"a series that was observed again": {corev1.Event{ObjectMeta: created, EventTime: metav1.MicroTime(ago(2 * time.Hour)), Series: &corev1.EventSeries{LastObservedTime: metav1.MicroTime(ago(time.Minute))}}, false},
-		"a series that has ended":          {corev1.Event{ObjectMeta: created, Series: &corev1.EventSeries{LastObservedTime: metav1.MicroTime(ago(time.Hour))}}, true},
+		"created long ago, no other time":    {corev1.Event{ObjectMeta: created}, true},
+		"created lately":                     {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(59 * time.Minute)}}, false},
+		"last seen an hour ago":              {corev1.Event{ObjectMeta: created, LastTimestamp: ago(time.Hour)}, true},
+		"last seen lately":                   {corev1.Event{ObjectMeta: created, LastTimestamp: ago(time.Minute)}, false},
+		"event time lately":                  {corev1.Event{ObjectMeta: created, EventTime: metav1.MicroTime(ago(time.Minute))}, false},
+		"a series that was observed again":   {corev1.Event{ObjectMeta: created, EventTime: metav1.MicroTime(ago(2 * time.Hour)), Series: &corev1.EventSeries{LastObservedTime: metav1.MicroTime(ago(time.Minute))}}, false},
+		"a series that has ended":            {corev1.Event{ObjectMeta: created, Series: &corev1.EventSeries{LastObservedTime: metav1.MicroTime(ago(time.Hour))}}, true},
+		"last seen by a clock that is ahead": {corev1.Event{ObjectMeta: created, LastTimestamp: ago(-time.Minute)}, false},
+		"last seen in a hundred years": {corev1.Event{
+			ObjectMeta: created, FirstTimestamp: ago(-100 * 365 * 24 * time.Hour), LastTimestamp: ago(-100 * 365 * 24 * time.Hour),
+			EventTime: metav1.MicroTime(ago(-lifetime)), Series: &corev1.EventSeries{LastObservedTime: metav1.MicroTime(ago(-100 * 365 * 24 * time.Hour))},
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			due, more := plan([]*corev1.Event{&c.event}, now)
