@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,9 @@ const (
 	RetryDelayMin = 5 * time.Millisecond
 	// RetryDelayMax bounds the doubling pause of a key that keeps failing.
 	RetryDelayMax = 5 * time.Minute
+	// restFactor is how many times as long as a pass took a loop that rests does nothing after it, and restMax bounds that.
+	restFactor = 4
+	restMax    = 10 * time.Second
 )
 
 // Key names the object to reconcile: a namespace (empty for cluster-wide
@@ -63,6 +67,9 @@ type ConfigOf[K comparable] struct {
 	Feeds []FeedOf[K]
 	// Workers is how many keys are handled at once; 0 means DefaultWorkers.
 	Workers int
+	// Rests is for a loop with one key, whose passes look at all objects of a kind: it rests after each, so that endless changes of one
+	// tenant take a fifth of a core.
+	Rests bool
 	// Env is the controller's: its Logger receives failures, its Clock is the queue's. Nil
 	// means silence and the real clock.
 	Env *Env
@@ -102,6 +109,7 @@ type loop[K comparable] struct {
 	limiter workqueue.TypedRateLimiter[K]
 	numbers *numbers.Loop // nil if nobody counts
 	worker  int
+	rested  atomic.Pointer[time.Time] // until when it rests; nil: it does not
 }
 
 func newLoop[K comparable](cfg ConfigOf[K]) *loop[K] {
@@ -183,15 +191,29 @@ func (l *loop[K]) next(ctx context.Context) bool {
 		return true
 	}
 	name := func() string { return fmt.Sprint(key) }
-	if rest := l.numbers.PutOff(l.cfg.Env.Now(), name); rest > 0 {
+	begun := l.cfg.Env.Now()
+	if rest := max(l.numbers.PutOff(begun, name), l.rest(begun)); rest > 0 {
 		l.queue.AddAfter(key, rest)
 		return true
 	}
-	done := l.numbers.Working(l.cfg.Env.Now(), name)
+	done := l.numbers.Working(begun, name)
 	again, err := l.call(l.withPassOf(ctx, key, name), key)
-	done(l.cfg.Env.Now())
+	ended := l.cfg.Env.Now()
+	done(ended)
+	if l.cfg.Rests {
+		until := ended.Add(min(restFactor*ended.Sub(begun), restMax))
+		l.rested.Store(&until)
+	}
 	l.settle(ctx, key, again, err)
 	return true
+}
+
+// rest is how long the loop has yet to rest.
+func (l *loop[K]) rest(now time.Time) time.Duration {
+	if until := l.rested.Load(); until != nil {
+		return until.Sub(now)
+	}
+	return 0
 }
 
 // call runs Func and turns a panic into an error of this key.

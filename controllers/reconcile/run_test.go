@@ -72,6 +72,42 @@ func TestComesBackWhenAsked(t *testing.T) {
 	})
 }
 
+// TestALoopThatRests takes a fifth of the time, however often things change, and is late by restMax at most.
+func TestALoopThatRests(t *testing.T) {
+	for name, c := range map[string]struct {
+		rests  bool
+		pass   time.Duration
+		passes int
+	}{
+		"short passes": {true, time.Second, 20}, "long passes": {true, 10 * time.Second, 5}, "one that does not rest": {false, time.Second, 99},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 98*time.Second+500*time.Millisecond)
+				defer cancel()
+				passes := 0
+				changes := func(ctx context.Context, add func(Key)) {
+					for ctx.Err() == nil {
+						add(Key{Name: "everything"})
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+				reconcile := func(context.Context, Key) (time.Duration, error) {
+					passes++
+					time.Sleep(c.pass)
+					return 0, nil
+				}
+				if err := Run(ctx, Config{Name: "test", Reconcile: reconcile, Feeds: []Feed{changes}, Rests: c.rests}); err != nil {
+					t.Error(err)
+				}
+				if passes != c.passes {
+					t.Errorf("%d passes, want %d", passes, c.passes)
+				}
+			})
+		})
+	}
+}
+
 func TestRetriesWithGrowingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{answer: func(n int) (time.Duration, error) {
