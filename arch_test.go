@@ -134,7 +134,6 @@ var realSleeps = map[string]string{
 	"raftstore/replica/terms_test.go":      "waits for raft over a real transport, polling with a deadline",
 	"raftstore/sockets_test.go":            "waits for a leader over real sockets, polling with a deadline",
 	"agent/cri/embedded/harness_test.go":   "waits for real processes, polling with a deadline",
-	"agent/logs/rotate_test.go":            "names of rotated files carry the time of the file system",
 	"cmd/setpoint/standin/standin_test.go": "asks a server over a real socket until it answers, with a deadline",
 	"cmd/setpoint/cri_test.go":             "waits for the log of a real container, with a deadline",
 	"cmd/setpoint/script_test.go":          "asks a real process until it answers as wanted, with a deadline",
