@@ -119,26 +119,26 @@ func (r *rollout) all() []*appsv1.ReplicaSet {
 }
 
 // roll takes one step of a rolling update: first up, then down, never both in
-// one pass, so that each step is judged on what the last one led to.
+// one pass, so that each step is judged on what the last one led to. A ReplicaSet
+// that gets its revision grows in the same write: between two, the status would
+// show the old pods as all that is wanted.
 func (r *rollout) roll() {
-	if r.current == nil || len(r.todo.change) > 0 {
+	if r.current == nil {
 		return
 	}
-	if n := r.rollUp(); n != replicasOf(r.current.Spec.Replicas) {
+	if n := r.rollUp(); n == replicasOf(r.current.Spec.Replicas) {
+		r.rollDown()
+	} else {
 		r.scaleTo(r.current, n)
-		return
 	}
-	r.rollDown()
 }
 
-// rollUp is how many replicas the current ReplicaSet may have now.
+// rollUp is how many replicas the current ReplicaSet may have now. Whether it grows now or once no other may have more pods
+// than it asks for, nothing shrinks meanwhile: the status would show old pods that stop as ready, and none as missing.
 func (r *rollout) rollUp() int32 {
 	have, total := replicasOf(r.current.Spec.Replicas), sumSpec(r.all())
 	if have >= r.wish() {
 		return r.wish()
-	}
-	if r.mayHaveMore(r.current) {
-		return have
 	}
 	room := r.wish() + r.surge - total
 	return have + max(0, min(room, r.wish()-have))
@@ -200,7 +200,7 @@ func (r *rollout) recreate() (waits bool) {
 		return true
 	case r.current == nil:
 		r.revise()
-	case len(r.todo.change) == 0:
+	default:
 		r.scaleTo(r.current, r.wish())
 	}
 	return false

@@ -305,3 +305,59 @@ func TestGrowthWaitsForTheOthers(t *testing.T) {
 		})
 	}
 }
+
+// The first status that a pass writes shows the pods that the pass asks for as unavailable, so that nobody who counts replicas
+// takes a rollout that has just begun for one that has ended.
+func TestStatusShowsWhatIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(w *world)
+		want   string
+	}{
+		{"a new template", func(w *world) { w.d.Spec.Template.Spec.Containers[0].Image = "v3" }, "available 3, updated 0, unavailable 1"},
+		{"an earlier template", func(w *world) { w.d.Spec.Template.Spec.Containers[0].Image = "v1" }, "available 3, updated 0, unavailable 1"},
+		{"more replicas", func(w *world) { w.d.Spec.Replicas = new(int32(5)) }, "available 3, updated 3, unavailable 2"},
+		{"old pods that stop", func(w *world) { // the new ones are asked for and are not there
+			w.sets[0].Spec.Replicas = new(int32(3))
+			w.sets[0].Status = appsv1.ReplicaSetStatus{Replicas: 3, AvailableReplicas: 3}
+			w.sets[1].Status = appsv1.ReplicaSetStatus{}
+			w.d.Spec.Strategy = newDeployment(0, 0, 3).Spec.Strategy
+		}, "available 3, updated 0, unavailable 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &world{d: newDeployment(3, 1, 0), random: rand.New(rand.NewPCG(1, 1)), now: time.Now()}
+			w.settle()
+			w.d.Spec.Template.Spec.Containers[0].Image = "v2"
+			w.settle()
+			c.change(w)
+			w.step()
+			s := w.d.Status
+			if got := fmt.Sprintf("available %d, updated %d, unavailable %d", s.AvailableReplicas, s.UpdatedReplicas, s.UnavailableReplicas); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// While the current ReplicaSet waits until another has no more pods than it asks for, nothing else shrinks.
+func TestNothingShrinksWhileGrowthWaits(t *testing.T) {
+	w := &world{d: newDeployment(4, 1, 2), random: rand.New(rand.NewPCG(1, 1)), now: time.Now()}
+	w.settle()
+	w.d.Spec.Template.Spec.Containers[0].Image = "v2"
+	w.step()
+	old, current := w.sets[0], w.sets[1]
+	old.Spec.Replicas, current.Spec.Replicas = new(int32(3)), new(int32(1))
+	old.Status.AvailableReplicas, old.Status.Replicas = 3, 4
+	current.Status = appsv1.ReplicaSetStatus{Replicas: 1, AvailableReplicas: 1}
+	if w.step(); *old.Spec.Replicas != 3 || *current.Spec.Replicas != 1 {
+		t.Errorf("%d old and %d new pods are asked for, want 3 and 1", *old.Spec.Replicas, *current.Spec.Replicas)
+	}
+}
+
+// settle lets the rollout end.
+func (w *world) settle() {
+	for range 40 {
+		w.step()
+		w.live(false)
+	}
+}

@@ -51,9 +51,8 @@ func (r *rollout) status(steady bool) {
 // counts sums what the ReplicaSets report.
 func (r *rollout) counts() appsv1.DeploymentStatus {
 	s := appsv1.DeploymentStatus{ObservedGeneration: r.d.Generation, CollisionCount: r.d.Status.CollisionCount}
-	var wished, terminating int32
+	var terminating int32
 	for _, rs := range r.all() {
-		wished += replicasOf(rs.Spec.Replicas)
 		s.Replicas += rs.Status.Replicas
 		s.ReadyReplicas += rs.Status.ReadyReplicas
 		s.AvailableReplicas += rs.Status.AvailableReplicas
@@ -62,11 +61,34 @@ func (r *rollout) counts() appsv1.DeploymentStatus {
 		}
 	}
 	s.TerminatingReplicas = &terminating
-	s.UnavailableReplicas = max(0, wished-s.AvailableReplicas)
+	s.UnavailableReplicas = r.missing()
 	if r.current != nil {
 		s.UpdatedReplicas = r.current.Status.Replicas
 	}
 	return s
+}
+
+// missing is how many pods are asked for, those of this pass included, and are not available. A status without them would
+// show a rollout that has just begun as one that has ended. Each ReplicaSet is counted for itself: pods that it has beyond
+// what it asks for are about to stop, and do not make up for those that another one lacks.
+func (r *rollout) missing() int32 {
+	var n int64
+	for _, rs := range r.planned() {
+		n += int64(max(0, replicasOf(rs.Spec.Replicas)-rs.Status.AvailableReplicas))
+	}
+	return int32(min(n, math.MaxInt32))
+}
+
+// planned is every ReplicaSet as this pass leaves it.
+func (r *rollout) planned() []*appsv1.ReplicaSet {
+	sets := slices.Clone(r.all())
+	for _, ch := range r.todo.change {
+		sets[slices.Index(sets, ch.from)] = ch.to
+	}
+	if r.todo.create != nil {
+		sets = append(sets, r.todo.create)
+	}
+	return sets
 }
 
 func (r *rollout) judgeAvailable(s *appsv1.DeploymentStatus) {
