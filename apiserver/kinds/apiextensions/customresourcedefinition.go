@@ -29,7 +29,7 @@ func customResourceDefinitions() resource.Kind[*definition] {
 		ClusterScoped:          true,
 		New:                    func() *definition { return &definition{} },
 		NewList:                func() runtime.Object { return &apiextensionsv1.CustomResourceDefinitionList{} },
-		Default:                apiextensionsv1.SetObjectDefaults_CustomResourceDefinition,
+		Default:                setDefaults,
 		PrepareCreate:          func(d *definition) { noteStorageVersion(d) },
 		PrepareUpdate:          func(d, _ *definition) { noteStorageVersion(d) },
 		Validate:               validate,
