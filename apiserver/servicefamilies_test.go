@@ -66,12 +66,14 @@ func TestFamiliesOfNewServices(t *testing.T) {
 		{`,"clusterIP":"fd96::77"`, "spec.clusterIPs[0]: Invalid value: [\"fd96::77\"]: IPv6 is not configured on this cluster", "SingleStack 6"},
 		{`,"clusterIP":"fd96::77","ipFamilyPolicy":"PreferDualStack"`, "IPv6 is not configured on this cluster", "PreferDualStack 64"},
 		{`,"clusterIP":"10.96.7.7","ipFamilyPolicy":"RequireDualStack"`, notDual, "RequireDualStack 46"},
-		{`,"clusterIPs":["10.96.7.7","fd96::77"]`, twoIPs, twoIPs},
-		{`,"clusterIPs":["fd96::77","10.96.7.7"],"ipFamilyPolicy":"PreferDualStack"`, "IPv6 is not configured on this cluster", "PreferDualStack 64"},
-		{`,"clusterIPs":["10.96.7.7","fd96::77"],"ipFamilies":["IPv4"],"ipFamilyPolicy":"RequireDualStack"`, "IPv6 is not configured", "RequireDualStack 46"},
+		{`,"clusterIP":"10.96.7.7","clusterIPs":["10.96.7.7","fd96::77"]`, twoIPs, twoIPs},
+		{`,"clusterIP":"fd96::77","clusterIPs":["fd96::77","10.96.7.7"],"ipFamilyPolicy":"PreferDualStack"`, "IPv6 is not configured on this cluster", "PreferDualStack 64"},
+		{`,"clusterIP":"10.96.7.7","clusterIPs":["10.96.7.7","fd96::77"],"ipFamilies":["IPv4"],"ipFamilyPolicy":"RequireDualStack"`, "IPv6 is not configured", "RequireDualStack 46"},
 		{`,"clusterIP":"10.96.7.7","ipFamilies":["IPv6"]`, "spec.clusterIPs[0]: Invalid value: \"10.96.7.7\": expected an IPv6 value as indicated by `ipFamilies[0]`",
 			"expected an IPv6 value as indicated by `ipFamilies[0]`"},
-		{`,"clusterIPs":["10.96.7.7","10.96.7.8"],"ipFamilyPolicy":"PreferDualStack"`, "may specify no more than one IP for each IP family", "may specify no more than one IP for each IP family"},
+		{`,"clusterIP":"10.96.7.7","clusterIPs":["10.96.7.7","10.96.7.8"],"ipFamilyPolicy":"PreferDualStack"`, "may specify no more than one IP for each IP family", "may specify no more than one IP for each IP family"},
+		{`,"clusterIPs":["10.96.7.7"]`, "spec.clusterIPs: Invalid value: [\"10.96.7.7\"]: must be empty when `clusterIP` is not specified", "spec.clusterIPs: Invalid value: [\"10.96.7.7\"]: must be empty when `clusterIP` is not specified"},
+		{`,"clusterIPs":["None"]`, "must be empty when `clusterIP` is not specified", "must be empty when `clusterIP` is not specified"},
 		{`,"ipFamilies":["IPv4","IPv4"],"ipFamilyPolicy":"PreferDualStack"`, `spec.ipFamilies[1]: Duplicate value: "IPv4"`, `spec.ipFamilies[1]: Duplicate value: "IPv4"`},
 		{`,"clusterIP":"fd97::1"`, "IPv6 is not configured on this cluster", "failed to allocate IP fd97::1: the provided network does not match the current range"},
 		{`,"clusterIP":"None","selector":{"a":"b"}`, "SingleStack 4", "SingleStack 4"},
@@ -83,7 +85,7 @@ func TestFamiliesOfNewServices(t *testing.T) {
 		{`,"clusterIP":"None","ipFamilies":["IPv6"],"ipFamilyPolicy":"SingleStack"`, "SingleStack 6", "SingleStack 6"},
 		{`,"clusterIP":"None","ipFamilyPolicy":"PreferDualStack"`, "PreferDualStack 46", "PreferDualStack 46"},
 		{`,"clusterIP":"None","ipFamilies":["IPv4","IPv6"],"ipFamilyPolicy":"SingleStack"`, twoFamiles, twoFamiles},
-		{`,"clusterIPs":["None","fd96::1"],"ipFamilyPolicy":"PreferDualStack"`, "'None' must be the first and only value", "'None' must be the first and only value"},
+		{`,"clusterIP":"None","clusterIPs":["None","fd96::1"],"ipFamilyPolicy":"PreferDualStack"`, "'None' must be the first and only value", "'None' must be the first and only value"},
 		{`,"type":"ExternalName","externalName":"example.org"`, "none [] []", "none [] []"},
 		{`,"type":"ExternalName","externalName":"example.org","ipFamilies":["IPv4"]`, "may not be set when `type` is 'ExternalName'", "may not be set when `type` is 'ExternalName'"},
 	}
@@ -112,8 +114,8 @@ func TestFamiliesOfChangedServices(t *testing.T) {
 		oneFamily   = "must be 'SingleStack' to release the secondary IP family"
 		setOnce     = "may not change once set"
 		single      = `,"clusterIP":"10.96.7.7"`
-		dual        = `,"clusterIPs":["10.96.7.7","fd96::77"],"ipFamilyPolicy":"RequireDualStack"`
-		prefersDual = `,"clusterIPs":["10.96.7.7","fd96::77"],"ipFamilyPolicy":"PreferDualStack"`
+		dual        = `,"clusterIP":"10.96.7.7","clusterIPs":["10.96.7.7","fd96::77"],"ipFamilyPolicy":"RequireDualStack"`
+		prefersDual = `,"clusterIP":"10.96.7.7","clusterIPs":["10.96.7.7","fd96::77"],"ipFamilyPolicy":"PreferDualStack"`
 		elsewhere   = `,"clusterIP":"None"`
 		name        = `,"type":"ExternalName","externalName":"example.org"`
 	)

@@ -198,7 +198,7 @@ func dropFamilies(spec, was *corev1.ServiceSpec) {
 }
 
 // dropForeignFields clears what means nothing without a cluster address, and makes
-// the single address and the list say the same.
+// the list of an old client's single address. A client that knows the list gives both.
 func dropForeignFields(svc *corev1.Service) {
 	if !hasClusterIP(svc) {
 		svc.Spec.InternalTrafficPolicy = nil
@@ -206,9 +206,6 @@ func dropForeignFields(svc *corev1.Service) {
 	}
 	if svc.Spec.ClusterIP != "" && len(svc.Spec.ClusterIPs) == 0 {
 		svc.Spec.ClusterIPs = []string{svc.Spec.ClusterIP}
-	}
-	if svc.Spec.ClusterIP == "" && len(svc.Spec.ClusterIPs) > 0 {
-		svc.Spec.ClusterIP = svc.Spec.ClusterIPs[0]
 	}
 }
 
