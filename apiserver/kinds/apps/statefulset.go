@@ -83,6 +83,8 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 func defaultClaimTemplate(template *corev1.PersistentVolumeClaim) {
 	template.APIVersion, template.Kind = "v1", "PersistentVolumeClaim"
 	rule.Default(&template.Status.Phase, corev1.ClaimPending)
+	rule.RoundUp(template.Status.Capacity)
+	rule.RoundUp(template.Status.AllocatedResources)
 	claim.Default(&template.Spec)
 }
 

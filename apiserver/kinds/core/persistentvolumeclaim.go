@@ -35,6 +35,7 @@ func persistentVolumeClaims() resource.Kind[*corev1.PersistentVolumeClaim] {
 		Default: func(pvc *corev1.PersistentVolumeClaim) {
 			rule.Default(&pvc.Status.Phase, corev1.ClaimPending)
 			rule.RoundUp(pvc.Status.Capacity)
+			rule.RoundUp(pvc.Status.AllocatedResources)
 			claim.Default(&pvc.Spec)
 		},
 		PrepareCreate: func(pvc *corev1.PersistentVolumeClaim) {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/podspec"
-	"github.com/setpoint-io/setpoint/apiserver/kinds/rule"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 )
 
@@ -100,14 +99,6 @@ func preparePodUpdate(pod, old *corev1.Pod) {
 	if pod.Spec.Resources == nil {
 		pod.Spec.Resources = old.Spec.Resources.DeepCopy()
 	}
-}
-
-// preparePodStatus keeps what a status update may not touch. Owner references are
-// among it because old node agents send damaged ones.
-func preparePodStatus(pod, old *corev1.Pod) {
-	pod.Spec = old.Spec
-	pod.OwnerReferences = old.OwnerReferences
-	rule.Default(&pod.Status.QOSClass, old.Status.QOSClass)
 }
 
 // podGracefulDelete decides how long a node agent may take. A pod that never

@@ -32,6 +32,7 @@ func DefaultPod(pod *corev1.Pod) {
 		hostPorts(spec.Containers)
 		hostPorts(spec.InitContainers)
 	}
+	defaultStatus(&pod.Status)
 }
 
 // Default fills a spec as it stands in a pod or in a template.
