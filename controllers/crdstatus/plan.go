@@ -1,7 +1,6 @@
 package crdstatus
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -9,6 +8,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/transport"
@@ -62,32 +62,32 @@ func acceptNames(d *definition, others []*definition) (apiextensionsv1.CustomRes
 		}
 		return err != nil
 	}
-	for _, name := range []struct {
-		reason string
-		wanted string
-		has    *string
-		taken  sets.Set[string]
-	}{
-		{"PluralConflict", wanted.Plural, &names.Plural, resources},
-		{"SingularConflict", wanted.Singular, &names.Singular, resources},
-		{"KindConflict", wanted.Kind, &names.Kind, kinds},
-		{"ListKindConflict", wanted.ListKind, &names.ListKind, kinds},
-	} {
-		if !conflict(name.reason, free(name.wanted, *name.has, name.taken)) {
-			*name.has = name.wanted
+	single := func(reason, wanted string, has *string, taken sets.Set[string]) {
+		if !conflict(reason, free(wanted, *has, taken)) {
+			*has = wanted
 		}
 	}
-	var errs []error
-	for _, short := range wanted.ShortNames {
-		if !slices.Contains(d.Status.AcceptedNames.ShortNames, short) {
-			errs = append(errs, free(short, "", resources))
-		}
-	}
-	if !conflict("ShortNamesConflict", errors.Join(errs...)) {
+	// The last conflict in this order, which is upstream's, is the one that is told.
+	single("PluralConflict", wanted.Plural, &names.Plural, resources)
+	single("SingularConflict", wanted.Singular, &names.Singular, resources)
+	if !conflict("ShortNamesConflict", freeShortNames(d, resources)) {
 		names.ShortNames = wanted.ShortNames
 	}
+	single("KindConflict", wanted.Kind, &names.Kind, kinds)
+	single("ListKindConflict", wanted.ListKind, &names.ListKind, kinds)
 	names.Categories = wanted.Categories
 	return names, bad
+}
+
+// freeShortNames reports which short names a definition may not have.
+func freeShortNames(d *definition, taken sets.Set[string]) error {
+	var errs []error
+	for _, short := range d.Spec.Names.ShortNames {
+		if !slices.Contains(d.Status.AcceptedNames.ShortNames, short) {
+			errs = append(errs, free(short, "", taken))
+		}
+	}
+	return utilerrors.NewAggregate(errs)
 }
 
 // free reports who may not have a name: it is neither his nor fresh.

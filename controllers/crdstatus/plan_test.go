@@ -54,13 +54,16 @@ func TestNames(t *testing.T) {
 		want       []string
 		plural     string
 	}{
-		"fresh":       {named("gadgets/Gadget/gd"), nil, []string{noConflicts, initial}, "gadgets"},
-		"beside":      {named("gadgets/Gadget/gd"), []*definition{accepted("widgets/Widget/wg")}, []string{noConflicts, initial}, "gadgets"},
-		"plural":      {named("wg/Gadget"), []*definition{accepted("widgets/Widget/wg")}, []string{`NamesAccepted=False SingularConflict: "wg" is already in use`, notAccepted}, ""},
-		"short":       {named("gadgets/Gadget/wg"), []*definition{accepted("widgets/Widget/wg")}, []string{`NamesAccepted=False ShortNamesConflict: "wg" is already in use`, notAccepted}, "gadgets"},
-		"kind":        {named("gadgets/WidgetList"), []*definition{accepted("widgets/Widget")}, []string{`NamesAccepted=False KindConflict: "WidgetList" is already in use`, notAccepted}, "gadgets"},
-		"not its own": {named("gadgets/Gadget"), []*definition{named("gadgets/Gadget")}, []string{noConflicts, initial}, "gadgets"},
-		"stays":       {renamed, []*definition{accepted("widgets/Widget/wg")}, []string{`NamesAccepted=False ShortNamesConflict: "wg" is already in use`, initial}, "gadgets"},
+		"fresh":          {named("gadgets/Gadget/gd"), nil, []string{noConflicts, initial}, "gadgets"},
+		"beside":         {named("gadgets/Gadget/gd"), []*definition{accepted("widgets/Widget/wg")}, []string{noConflicts, initial}, "gadgets"},
+		"plural":         {named("wg/Gadget"), []*definition{accepted("widgets/Widget/wg")}, []string{`NamesAccepted=False SingularConflict: "wg" is already in use`, notAccepted}, ""},
+		"short":          {named("gadgets/Gadget/wg"), []*definition{accepted("widgets/Widget/wg")}, []string{`NamesAccepted=False ShortNamesConflict: "wg" is already in use`, notAccepted}, "gadgets"},
+		"kind":           {named("gadgets/WidgetList"), []*definition{accepted("widgets/Widget")}, []string{`NamesAccepted=False KindConflict: "WidgetList" is already in use`, notAccepted}, "gadgets"},
+		"short and kind": {named("gadgets/WidgetList/wg"), []*definition{accepted("widgets/Widget/wg")}, []string{`NamesAccepted=False KindConflict: "WidgetList" is already in use`, notAccepted}, "gadgets"},
+		"all":            {named("widgets/Widget/wg"), []*definition{accepted("widgets/Widget/wg")}, []string{`NamesAccepted=False ListKindConflict: "WidgetList" is already in use`, notAccepted}, ""},
+		"two short":      {named("gadgets/Gadget/wg/ws"), []*definition{accepted("widgets/Widget/wg/ws")}, []string{`NamesAccepted=False ShortNamesConflict: ["wg" is already in use, "ws" is already in use]`, notAccepted}, "gadgets"},
+		"not its own":    {named("gadgets/Gadget"), []*definition{named("gadgets/Gadget")}, []string{noConflicts, initial}, "gadgets"},
+		"stays":          {renamed, []*definition{accepted("widgets/Widget/wg")}, []string{`NamesAccepted=False ShortNamesConflict: "wg" is already in use`, initial}, "gadgets"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := plan(c.definition, c.others)
