@@ -1,13 +1,18 @@
 package apiserver
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
 const pdbPath = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -99,4 +104,51 @@ func TestJobDeletionWarnsOfOrphans(t *testing.T) {
 			t.Errorf("%d: %d, warned %v", i, got.code, warned)
 		}
 	}
+}
+
+// Old clients send Evictions of policy/v1beta1, as JSON or protobuf; a version that never was is refused.
+func TestEvictionOfAnOldClient(t *testing.T) {
+	server, _ := newServer(t)
+	evict := func(name, contentType, body string) answer {
+		t.Helper()
+		runningPod(t, server, name, "True")
+		return call{method: "POST", path: podPath + "/" + name + "/eviction", contentType: contentType, body: body}.do(t, server)
+	}
+	const text = `{"apiVersion":"policy/%s","kind":"Eviction","metadata":{"name":"%s"},"deleteOptions":{"gracePeriodSeconds":7}}`
+	binary := protobufOf(t, &policyv1beta1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "protobuf"}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(7))}})
+	for name, c := range map[string]struct {
+		contentType, body string
+		code              int
+	}{
+		"json":     {jsonType, fmt.Sprintf(text, "v1beta1", "json"), 201},
+		"newest":   {jsonType, fmt.Sprintf(text, "v1", "newest"), 201},
+		"protobuf": {protobufType, binary, 201},
+		"never":    {jsonType, fmt.Sprintf(text, "v1alpha1", "never"), 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := evict(name, c.contentType, c.body)
+			if got.code != c.code {
+				t.Fatalf("%d %s", got.code, got.body)
+			}
+			pod := mustDo[corev1.Pod](t, server, call{path: podPath + "/" + name})
+			if gone := pod.DeletionTimestamp != nil; gone != (c.code == 201) || gone && *pod.DeletionGracePeriodSeconds != 7 {
+				t.Errorf("deleted at %v, grace %v", pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds)
+			}
+		})
+	}
+}
+
+// protobufOf is the envelope that client-go sends.
+func protobufOf(t *testing.T, eviction *policyv1beta1.Eviction) string {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := policyv1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	eviction.APIVersion, eviction.Kind = "policy/v1beta1", "Eviction"
+	var body bytes.Buffer
+	if err := protobuf.NewSerializer(scheme, scheme).Encode(eviction, &body); err != nil {
+		t.Fatal(err)
+	}
+	return body.String()
 }

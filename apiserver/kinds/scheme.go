@@ -6,6 +6,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,6 +50,8 @@ func addTypes(scheme *runtime.Scheme) {
 	} {
 		utilruntime.Must(add(scheme))
 	}
+	// Clients older than policy/v1 send Evictions of a version that is not served otherwise. Its type has the same fields.
+	scheme.AddKnownTypeWithName(policyv1beta1.SchemeGroupVersion.WithKind("Eviction"), &policyv1.Eviction{})
 	metav1.AddToGroupVersion(scheme, metav1.Unversioned)
 	metav1.AddToGroupVersion(scheme, metav1.SchemeGroupVersion)
 }

@@ -331,6 +331,7 @@ func (e *Endpoints) addPodSubresources(kind *resource.Any, pods *Store) error {
 		if err != nil {
 			return err
 		}
+		scope.AcceptsGroupVersionDelegate, _ = c.store.(rest.GroupVersionAcceptor)
 		create := once(func() http.HandlerFunc { return handlers.CreateNamedResource(c.store, scope, e.config.Admission) })
 		if bindings, ok := c.store.(bindingStore); ok {
 			create = typedBindings{bindings, scope, admission.WithAudit(e.config.Admission), e.config.Codecs}.before(create)

@@ -7,9 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -23,13 +25,21 @@ import (
 // decided on the newest state: no two evictions spend the same disruption.
 type evictionStore struct{ pods *Store }
 
-var _ rest.NamedCreater = evictionStore{}
+var (
+	_ rest.NamedCreater         = evictionStore{}
+	_ rest.GroupVersionAcceptor = evictionStore{}
+)
 
 // New implements rest.Storage.
 func (e evictionStore) New() runtime.Object { return &policyv1.Eviction{} }
 
 // Destroy implements rest.Storage.
 func (e evictionStore) Destroy() {}
+
+// AcceptsGroupVersion implements rest.GroupVersionAcceptor: old clients send v1beta1, whose Evictions are the same.
+func (e evictionStore) AcceptsGroupVersion(gv schema.GroupVersion) bool {
+	return gv == policyv1.SchemeGroupVersion || gv == policyv1beta1.SchemeGroupVersion
+}
 
 // Create implements rest.NamedCreater.
 func (e evictionStore) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc,
