@@ -119,8 +119,13 @@ func TestConversionWebhook(t *testing.T) {
 		t.Errorf("list after %d calls (-want +got):\n%s", calls.Load(), diff)
 	}
 	one := mustDo[unstructured.Unstructured](t, server, call{path: v2 + "/a"})
-	if calls.Load() != 1 {
-		t.Errorf("%d calls: one that was converted is converted again", calls.Load())
+	if calls.Load() != 2 {
+		t.Errorf("%d calls: the webhook may have changed since the list", calls.Load())
+	}
+	mustDo[unstructured.Unstructured](t, server, call{path: v2 + "/a?resourceVersion=0"})
+	mustDo[unstructured.Unstructured](t, server, call{path: v1 + "/a"})
+	if calls.Load() != 2 {
+		t.Errorf("%d calls: one that was converted is converted again for whom any state will do", calls.Load())
 	}
 	mustDo[unstructured.Unstructured](t, server, call{method: "PATCH", path: v2 + "/a", contentType: patchTypeOf["merge"], body: `{"spec":{"port":"99"}}`})
 	mustDo[unstructured.Unstructured](t, server, call{method: "POST", path: v2, body: host("v2", "d", `{"host":"d"}`)})
@@ -163,6 +168,25 @@ func TestBadCABundle(t *testing.T) {
 	} {
 		if got := c.do(t, server); got.code != c.want {
 			t.Errorf("%s %s: %d %s", c.method, c.path, got.code, got.body)
+		}
+	}
+}
+
+// TestConversionWebhookThatIsGone: who wants the newest state hears of it, and others have what it once said.
+func TestConversionWebhookThatIsGone(t *testing.T) {
+	server := newCustomServer(t)
+	webhook, _ := conversionWebhook(t)
+	bundle := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: webhook.Certificate().Raw})
+	define(t, server, fmt.Sprintf(hosts, webhook.URL, base64.StdEncoding.EncodeToString(bundle)))
+	v1, v2 := fmt.Sprintf(hostsPath, "v1"), fmt.Sprintf(hostsPath, "v2")
+	mustDo[unstructured.Unstructured](t, server, call{method: "POST", path: v1, body: host("v1", "a", `{"hostPort":"a:8080"}`)})
+	mustDo[unstructured.Unstructured](t, server, call{path: v2 + "/a"})
+	webhook.Close()
+	for path, code := range map[string]int{
+		v2 + "/a": http.StatusInternalServerError, v2 + "/a?resourceVersion=0": http.StatusOK, v2: http.StatusOK, v1 + "/a": http.StatusOK,
+	} {
+		if got := (call{path: path}).do(t, server); got.code != code {
+			t.Errorf("%s: %d %s", path, got.code, got.body)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package crd
 
 import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -83,8 +84,10 @@ func (f forms) table(store *storage.Store) (*storage.Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	conversion := f.version.definition.crd.Spec.Conversion
 	return store.NewTable(storage.Dynamic{
 		Kind: f.version.kind(), StorageVersion: storageVersion, Serve: f.serve, Store: f.store,
-		Until: f.version.definition.ctx,
+		Volatile: conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter,
+		Until:    f.version.definition.ctx,
 	}), nil
 }

@@ -28,6 +28,8 @@ type Dynamic struct {
 	// Kind; the results stand in their order. It must not change what it is handed,
 	// and may hand it back. It is called for many at once, and may call a webhook.
 	Serve func(kept []*unstructured.Unstructured) ([]*unstructured.Unstructured, error)
+	// Volatile: what Serve makes of another version may be different the next time, since a webhook is asked.
+	Volatile bool
 	// Store turns an object of Kind's version into what is kept. It must not change it.
 	Store func(served *unstructured.Unstructured) (*unstructured.Unstructured, error)
 	// Until ends the watches of this table: the next will see another schema.
@@ -61,8 +63,8 @@ func (c *Cached) setView(t *Table, served *Cached) *Cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	version := t.kind.GroupVersionKind.Version
-	if v := c.views[version]; v.table == t {
-		return v.cached
+	if v := c.views[version]; v.table == t && apiequality.Semantic.DeepEqual(v.cached.object, served.object) {
+		return v.cached // with its encodings
 	}
 	if c.views == nil {
 		c.views = make(map[string]view, 1)
@@ -75,6 +77,26 @@ func (c *Cached) setView(t *Table, served *Cached) *Cached {
 func (t *Table) view(kept *Cached) (*Cached, error) {
 	if served := kept.viewIn(t); served != nil {
 		return served, nil
+	}
+	views, err := t.convert([]*Cached{kept})
+	if err != nil {
+		return nil, err
+	}
+	return views[0], nil
+}
+
+// decodeAnew is decode for a client that wants the newest state: what a webhook converts is converted again, since the
+// webhook may have changed while the object did not.
+func (t *Table) decodeAnew(r *record.Record) (*Cached, error) {
+	if t.metadataOnly || t.dynamic == nil || !t.dynamic.Volatile {
+		return t.decode(r)
+	}
+	kept, err := t.store.codec.decode(t.stored, r)
+	if err != nil {
+		return nil, err
+	}
+	if kept.object.(*unstructured.Unstructured).GetAPIVersion() == t.kind.GroupVersionKind.GroupVersion().String() {
+		return t.view(kept)
 	}
 	views, err := t.convert([]*Cached{kept})
 	if err != nil {

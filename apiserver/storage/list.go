@@ -52,6 +52,9 @@ func (t *Table) Get(ctx context.Context, namespace, name, resourceVersion string
 	if !ok {
 		return nil, t.notFound(name)
 	}
+	if resourceVersion == "" {
+		return t.decodeAnew(r)
+	}
 	return t.decode(r)
 }
 

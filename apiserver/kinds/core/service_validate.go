@@ -39,7 +39,9 @@ var (
 // affinitySecondsMax is one day.
 const affinitySecondsMax = 86400
 
-func validateServiceCreate(svc *corev1.Service) field.ErrorList { return validateService(svc, &corev1.Service{}) }
+func validateServiceCreate(svc *corev1.Service) field.ErrorList {
+	return validateService(svc, &corev1.Service{})
+}
 
 // validateService judges a Service; of some fields it leaves values alone that the old one, which may be empty, has already.
 func validateService(svc, old *corev1.Service) field.ErrorList {
