@@ -138,11 +138,11 @@ func (r rules) validate(u *unstructured.Unstructured) field.ErrorList {
 	errs = append(errs, r.validateScale(u)...)
 	errs = append(errs, objectmeta.Validate(context.Background(), nil, u.Object, v.structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
-	return v.withCEL(errs, u, nil)
+	return v.withCEL(context.Background(), errs, u, nil)
 }
 
-// validateUpdate lets what was invalid before, and has not been touched, stay so.
-func (r rules) validateUpdate(u, old *unstructured.Unstructured) field.ErrorList {
+// validateUpdate lets what was invalid before, and has not been touched, stay so. CEL rules that it breaks are warnings.
+func (r rules) validateUpdate(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
 	v, err := r.validators()
 	if err != nil {
 		return broken(err)
@@ -155,10 +155,10 @@ func (r rules) validateUpdate(u, old *unstructured.Unstructured) field.ErrorList
 	errs = append(errs, r.validateScale(u)...)
 	errs = append(errs, objectmeta.Validate(context.Background(), nil, u.Object, v.structural, false)...)
 	errs = append(errs, v.newListErrors(u, old)...)
-	return v.withCEL(errs, u, old, schemacel.WithRatcheting(correlated))
+	return v.withCEL(ctx, errs, u, old, schemacel.WithRatcheting(correlated))
 }
 
-func (r rules) validateStatus(u, old *unstructured.Unstructured) field.ErrorList {
+func (r rules) validateStatus(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
 	v, err := r.validators()
 	if err != nil {
 		return broken(err)
@@ -177,7 +177,7 @@ func (r rules) validateStatus(u, old *unstructured.Unstructured) field.ErrorList
 	}
 	errs = append(errs, r.validateScaleStatus(u)...)
 	errs = append(errs, v.newListErrors(u, old)...)
-	return v.withCEL(errs, u, old, schemacel.WithRatcheting(correlated))
+	return v.withCEL(ctx, errs, u, old, schemacel.WithRatcheting(correlated))
 }
 
 // validateType: whoever patches an object may change what it says it is, and what an
@@ -209,7 +209,8 @@ func (v *validators) newListErrors(u, old *unstructured.Unstructured) field.Erro
 }
 
 // withCEL adds what CEL rules say, unless the object has not even the right form.
-func (v *validators) withCEL(errs field.ErrorList, u, old *unstructured.Unstructured, options ...schemacel.Option) field.ErrorList {
+func (v *validators) withCEL(ctx context.Context, errs field.ErrorList, u, old *unstructured.Unstructured,
+	options ...schemacel.Option) field.ErrorList {
 	if v.cel == nil {
 		return errs
 	}
@@ -234,6 +235,6 @@ func (v *validators) withCEL(errs field.ErrorList, u, old *unstructured.Unstruct
 	if old != nil {
 		before = old.Object
 	}
-	broken, _ := v.cel.Validate(context.Background(), nil, v.structural, u.Object, before, celconfig.RuntimeCELCostBudget, options...)
+	broken, _ := v.cel.Validate(ctx, nil, v.structural, u.Object, before, celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, broken...)
 }

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,8 @@ func Erase[T Object](k Kind[T]) *Any {
 		Validate:               eraseGet[T, field.ErrorList](k.Validate),
 		ValidateUpdate:         eraseValidatePair(k.ValidateUpdate),
 		ValidateStatus:         eraseValidatePair(k.ValidateStatus),
+		ValidateChange:         eraseValidateIn(k.ValidateChange),
+		ValidateStatusChange:   eraseValidateIn(k.ValidateStatusChange),
 		Warnings:               eraseGet[T, []string](k.Warnings),
 		ChangeWarnings:         eraseChangeWarnings(k.ChangeWarnings),
 		Spec:                   eraseGet[T, any](k.Spec),
@@ -98,6 +101,15 @@ func eraseValidatePair[T Object](validate func(T, T) field.ErrorList) func(Objec
 		return nil
 	}
 	return func(obj, old Object) field.ErrorList { return validate(obj.(T), old.(T)) }
+}
+
+func eraseValidateIn[T Object](
+	validate func(context.Context, T, T) field.ErrorList,
+) func(context.Context, Object, Object) field.ErrorList {
+	if validate == nil {
+		return nil
+	}
+	return func(ctx context.Context, obj, old Object) field.ErrorList { return validate(ctx, obj.(T), old.(T)) }
 }
 
 func eraseChangeWarnings[T Object](warnings func(T, T) []string) func(Object, Object) []string {

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -55,6 +56,9 @@ type Kind[T Object] struct {
 	Validate       func(obj T) field.ErrorList
 	ValidateUpdate func(obj, old T) field.ErrorList
 	ValidateStatus func(obj, old T) field.ErrorList
+	// ValidateChange and ValidateStatusChange are ValidateUpdate and ValidateStatus of kinds whose rules warn while they
+	// judge: the context takes the warnings (k8s.io/apiserver/pkg/warning).
+	ValidateChange, ValidateStatusChange func(ctx context.Context, obj, old T) field.ErrorList
 	// Warnings are shown to the client after a successful write; at most 120 characters each.
 	Warnings func(obj T) []string
 	// ChangeWarnings are those that depend on what was there before; old is nil in a create.

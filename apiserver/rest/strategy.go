@@ -129,13 +129,22 @@ func (s strategy) nameRule() validation.ValidateNameFunc {
 }
 
 // ValidateUpdate is the kind's rule; common metadata rules are upstream's.
-func (s strategy) ValidateUpdate(_ context.Context, o, oldObj runtime.Object) field.ErrorList {
+func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	return s.judge(ctx, obj, old, s.kind.ValidateUpdate, s.kind.ValidateChange)
+}
+
+// judge runs those of the kind's rules that it has.
+func (s strategy) judge(ctx context.Context, o, oldObj runtime.Object, rule func(obj, old resource.Object) field.ErrorList,
+	warning func(ctx context.Context, obj, old resource.Object) field.ErrorList) field.ErrorList {
 	obj, old := o.(resource.Object), oldObj.(resource.Object)
 	errs := s.kind.ValidateFinalizers(obj, old)
-	if s.kind.ValidateUpdate == nil {
-		return errs
+	if rule != nil {
+		errs = append(errs, rule(obj, old)...)
 	}
-	return append(errs, s.kind.ValidateUpdate(obj, old)...)
+	if warning != nil {
+		errs = append(errs, warning(ctx, obj, old)...)
+	}
+	return errs
 }
 
 // ValidateDeclaratively has nothing to add; it shows values as upstream does, and says once what upstream's common rules
@@ -213,12 +222,8 @@ func (s statusStrategy) PrepareForUpdate(_ context.Context, o, oldObj runtime.Ob
 	}
 }
 
-func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := s.kind.ValidateFinalizers(obj.(resource.Object), old.(resource.Object))
-	if s.kind.ValidateStatus != nil {
-		errs = append(errs, s.kind.ValidateStatus(obj.(resource.Object), old.(resource.Object))...)
-	}
-	return errs
+func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	return s.judge(ctx, obj, old, s.kind.ValidateStatus, s.kind.ValidateStatusChange)
 }
 
 func (s statusStrategy) AllowCreateOnUpdate(context.Context) bool { return false }
