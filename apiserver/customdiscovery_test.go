@@ -2,12 +2,15 @@ package apiserver
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -91,3 +94,53 @@ func TestCustomResourceOpenAPI(t *testing.T) {
 }
 
 const crontabPathTemplate = "/apis/stable.example.com/v1/namespaces/{namespace}/crontabs"
+
+// TestCustomResourceOperations: they are described as upstream's builder describes them.
+func TestCustomResourceOperations(t *testing.T) {
+	server := newCustomServer(t)
+	d := define(t, server, crontabs)
+	upstream, err := builder.BuildOpenAPIV3(d, "v1", builder.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours spec3.OpenAPI
+	if err := json.Unmarshal([]byte(call{path: "/openapi/v3/apis/stable.example.com/v1"}.do(t, server).body), &ours); err != nil {
+		t.Fatal(err)
+	}
+	for path := range ours.Paths.Paths {
+		if upstream.Paths.Paths[path] == nil { // of the group
+			delete(ours.Paths.Paths, path)
+		}
+	}
+	if diff := cmp.Diff(plainPaths(t, upstream.Paths), plainPaths(t, ours.Paths)); diff != "" {
+		t.Errorf("(-upstream +ours)\n%s", diff)
+	}
+}
+
+// plainPaths are paths as JSON, with parameters by their names: their order means nothing.
+func plainPaths(t *testing.T, paths *spec3.Paths) (plain any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(asJSON(t, paths)), &plain); err != nil {
+		t.Fatal(err)
+	}
+	sortParameters(plain)
+	return plain
+}
+
+func sortParameters(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if list, ok := value["parameters"].([]any); ok {
+			slices.SortFunc(list, func(a, b any) int {
+				return strings.Compare(fmt.Sprint(a.(map[string]any)["name"]), fmt.Sprint(b.(map[string]any)["name"]))
+			})
+		}
+		for _, child := range value {
+			sortParameters(child)
+		}
+	case []any:
+		for _, child := range value {
+			sortParameters(child)
+		}
+	}
+}

@@ -40,7 +40,8 @@ type kindRoutes struct {
 	names map[schema.GroupVersionKind]string
 	// object is the model of one, list that of many.
 	object, list model
-	// custom kinds have no Go type: no strategic merge, no protobuf, no paths below /watch.
+	// custom kinds have no Go type: no strategic merge, no protobuf, no paths below /watch. Upstream describes their
+	// operations with a builder of its own, which differs in parameters, answers and words.
 	custom bool
 	// scope is "Namespaced" in operations in a namespace.
 	scope  string
@@ -78,7 +79,11 @@ func routesOfKind(kind *resource.Any, names map[schema.GroupVersionKind]string) 
 	}
 	k.addItem(root, within+"/{name}", append(slices.Clone(parameters), parameterName(kind.GroupVersionKind.Kind)))
 	for _, sub := range subresourcesOf(kind) {
-		k.addSubresource(root+within+"/{name}/"+sub.Name, sub, append(slices.Clone(parameters), parameterName(sub.Kind.Kind)))
+		name := parameterName(sub.Kind.Kind)
+		if k.custom {
+			name = parameterName(kind.GroupVersionKind.Kind)
+		}
+		k.addSubresource(root+within+"/{name}/"+sub.Name, sub, append(slices.Clone(parameters), name))
 	}
 	return k.routes
 }
@@ -96,7 +101,7 @@ func (k *kindRoutes) add(r route, more ...[]parameter) {
 		r.consumes = bodyTypes(k.custom)
 	}
 	r.produces = append(r.produces, objectTypes(k.custom)...)
-	if r.action == "list" || strings.HasPrefix(r.action, "watch") {
+	if !k.custom && r.action == "list" || strings.HasPrefix(r.action, "watch") {
 		r.produces = append(r.produces, streamTypes(k.custom)...)
 	}
 	k.routes = append(k.routes, &r)
@@ -113,18 +118,24 @@ func (k *kindRoutes) addCollection(root, path string, parameters []parameter) {
 			description: "create " + withArticle(name), body: k.object, answers: created(k.object)}, createQuery, parameters)
 	}
 	if !k.kind.ReadOnly && !k.kind.CreateOnly && !k.kind.OneByOne {
-		k.add(
-			route{method: http.MethodDelete, path: root + path, action: "deletecollection", operation: "deletecollection" + k.scope + name,
-				description: "delete collection of " + name, body: modelDeleteOptions, answers: ok(modelStatus)},
-			clearQuery,
-			parameters,
-		)
+		k.addClear(root+path, parameters)
 	}
+}
+
+func (k *kindRoutes) addClear(path string, parameters []parameter) {
+	name := k.kind.GroupVersionKind.Kind
+	r := route{method: http.MethodDelete, path: path, action: "deletecollection", operation: "deletecollection" + k.scope + name,
+		description: "delete collection of " + name, body: modelDeleteOptions, answers: ok(modelStatus)}
+	query := clearQuery
+	if k.custom {
+		r.body, query = "", listQuery
+	}
+	k.add(r, query, parameters)
 }
 
 func (k *kindRoutes) addList(path, operation string, parameters []parameter) {
 	verb := "list or watch"
-	if k.kind.ReadOnly {
+	if k.kind.ReadOnly || k.custom {
 		verb = "list"
 	}
 	k.add(route{method: http.MethodGet, path: path, action: "list", operation: operation,
@@ -209,6 +220,11 @@ func (k *kindRoutes) addReadWrite(path string, sub resource.Subresource, object 
 		of, createOf = sub.Name+" of "+of, sub.Name+" of "+createOf
 	}
 	suffix := k.scope + name + title(sub.Name)
+	var query []parameter
+	patched := changed(object)
+	if k.custom {
+		query, patched, sub.Kind = readQuery, ok(object), k.kind.GroupVersionKind
+	}
 	for _, verb := range sub.Verbs {
 		switch {
 		case verb == "get" && sub.Name == "log":
@@ -216,7 +232,7 @@ func (k *kindRoutes) addReadWrite(path string, sub resource.Subresource, object 
 				description: "read " + of, produces: []string{"text/plain"}, answers: ok(modelText)}, logQuery, parameters)
 		case verb == "get":
 			k.add(route{method: http.MethodGet, path: path, gvk: sub.Kind, action: "get", operation: "read" + suffix,
-				description: "read " + of, answers: ok(object)}, parameters)
+				description: "read " + of, answers: ok(object)}, query, parameters)
 		case verb == "create" && sub.Name != "":
 			k.add(route{method: http.MethodPost, path: path, gvk: sub.Kind, action: "post", operation: "create" + suffix,
 				description: "create " + createOf, body: object, answers: created(object)}, createQuery, parameters)
@@ -234,7 +250,7 @@ func (k *kindRoutes) addReadWrite(path string, sub resource.Subresource, object 
 					consumes:    patchTypes(k.custom),
 					description: "partially update " + of,
 					body:        modelPatch,
-					answers:     changed(object),
+					answers:     patched,
 				},
 				patchQuery,
 				parameters,

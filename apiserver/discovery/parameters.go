@@ -34,6 +34,7 @@ var (
 	updateQuery = queryOf(metav1.UpdateOptions{})
 	patchQuery  = queryOf(metav1.PatchOptions{})
 	deleteQuery = queryOf(metav1.DeleteOptions{})
+	readQuery   = queryOf(metav1.GetOptions{})
 	listQuery   = queryOf(metav1.ListOptions{})
 	// clearQuery selects what a deletion of many is about.
 	clearQuery = append(slices.Clone(deleteQuery), queryOf(metav1.ListOptions{}, "watch", "allowWatchBookmarks")...)
