@@ -25,11 +25,10 @@ func TestCustomResourcesAreDiscovered(t *testing.T) {
 	}
 	d := define(t, server, crontabs)
 	list := mustDo[metav1.APIResourceList](t, server, group)
-	var names []string
-	for _, r := range list.APIResources {
-		names = append(names, r.Name+" "+r.Kind)
-	}
-	if diff := cmp.Diff([]string{"crontabs CronTab", "crontabs/scale Scale", "crontabs/status CronTab"}, names); diff != "" {
+	if diff := cmp.Diff([]string{
+		"crontabs CronTab [delete deletecollection get list patch create update watch]",
+		"crontabs/status CronTab [get patch update]", "crontabs/scale Scale [get patch update]",
+	}, described(list)); diff != "" {
 		t.Error(diff)
 	}
 	aggregated := "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -41,6 +40,25 @@ func TestCustomResourcesAreDiscovered(t *testing.T) {
 	mustDo[apiextensionsv1.CustomResourceDefinition](t, server, call{method: "PUT", path: crdPath + "/" + d.Name, body: asJSON(t, d)})
 	if later := (call{path: "/apis", accept: aggregated}).do(t, server); later.header.Get("ETag") == got.header.Get("ETag") || strings.Contains(later.body, "v1beta1\",\"kind\":\"CronTab") {
 		t.Error("a version that is served no more is still offered")
+	}
+}
+
+// described are the resources of a version, with their verbs in the order in which they are told.
+func described(list *metav1.APIResourceList) (lines []string) {
+	for _, r := range list.APIResources {
+		lines = append(lines, fmt.Sprint(r.Name, " ", r.Kind, " ", r.Verbs))
+	}
+	return lines
+}
+
+// TestDiscoveryOfWhatIsDeleted: of a definition that is being deleted no verb is told that would bring objects or change them.
+func TestDiscoveryOfWhatIsDeleted(t *testing.T) {
+	server := newCustomServer(t)
+	d := define(t, server, crontabs)
+	mustDo[apiextensionsv1.CustomResourceDefinition](t, server, call{method: "DELETE", path: crdPath + "/" + d.Name})
+	list := mustDo[metav1.APIResourceList](t, server, call{path: "/apis/stable.example.com/v1"})
+	if diff := cmp.Diff("crontabs CronTab [delete deletecollection get list watch]", described(list)[0]); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/crdserverscheme"
 	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
@@ -130,6 +131,14 @@ func (v *servedVersion) columns() upstreamrest.TableConvertor {
 	return convertor
 }
 
+// verbs are what discovery tells, in upstream's order. What would change objects is left out while they are all deleted.
+func verbs(crd *apiextensionsv1.CustomResourceDefinition) []string {
+	if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Terminating) {
+		return []string{"delete", "deletecollection", "get", "list", "watch"}
+	}
+	return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+}
+
 // kind describes the version as built-in kinds are described.
 func (v *servedVersion) kind() *resource.Any {
 	names := v.definition.crd.Status.AcceptedNames
@@ -156,6 +165,7 @@ func (v *servedVersion) kind() *resource.Any {
 		ValidateStatusChange:   v.rules.validateStatus,
 		Warnings:               v.rules.warnings,
 		SplitsStatus:           v.rules.hasStatus,
+		Verbs:                  verbs(v.definition.crd),
 		RequireResourceVersion: true,
 		Fields:                 selectableFields(v.spec.SelectableFields),
 		Scale:                  v.scale(),

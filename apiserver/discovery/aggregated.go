@@ -32,7 +32,7 @@ func aggregatedResource(kind *resource.Any) apidiscoveryv2.APIResourceDiscovery 
 	}
 	described := apidiscoveryv2.APIResourceDiscovery{
 		Resource: kind.Plural, ResponseKind: responseKind(kind.GroupVersionKind), Scope: scope,
-		SingularResource: kind.SingularName(), Verbs: verbsOf(kind),
+		SingularResource: kind.SingularName(), Verbs: toldVerbs(kind),
 		ShortNames: kind.ShortNames, Categories: kind.Categories,
 	}
 	for _, sub := range subresourcesOf(kind) {

@@ -96,6 +96,14 @@ func pathOf(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
+// toldVerbs are those that discovery tells of a kind.
+func toldVerbs(kind *resource.Any) []string {
+	if kind.Verbs != nil {
+		return kind.Verbs
+	}
+	return verbsOf(kind)
+}
+
 // verbsOf are the verbs that a kind itself answers.
 func verbsOf(kind *resource.Any) []string {
 	if kind.CreateOnly {
@@ -110,7 +118,8 @@ func verbsOf(kind *resource.Any) []string {
 	return kindVerbs
 }
 
-// subresourcesOf returns all subresources of a kind in the order of their names.
+// subresourcesOf returns all subresources of a kind, in the order of their names; of a kind without a Go type, whose
+// discovery upstream writes on its own, the status first.
 func subresourcesOf(kind *resource.Any) []resource.Subresource {
 	all := slices.Clone(kind.Subresources)
 	whole := func(name string) {
@@ -127,6 +136,8 @@ func subresourcesOf(kind *resource.Any) []resource.Subresource {
 	if kind.Scale != nil {
 		all = append(all, resource.Subresource{Name: "scale", Kind: scaleKind, Verbs: statusVerbs})
 	}
-	slices.SortFunc(all, func(a, b resource.Subresource) int { return strings.Compare(a.Name, b.Name) })
+	if kind.Schema == nil {
+		slices.SortFunc(all, func(a, b resource.Subresource) int { return strings.Compare(a.Name, b.Name) })
+	}
 	return all
 }

@@ -36,7 +36,7 @@ func (v *groupVersion) legacy(gv schema.GroupVersion) runtime.Object {
 	for _, kind := range v.kinds {
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: kind.Plural, SingularName: kind.SingularName(), Namespaced: kind.Namespaced(),
-			Kind: kind.GroupVersionKind.Kind, Verbs: verbsOf(kind),
+			Kind: kind.GroupVersionKind.Kind, Verbs: toldVerbs(kind),
 			ShortNames: kind.ShortNames, Categories: kind.Categories,
 		})
 		for _, sub := range subresourcesOf(kind) {

@@ -60,6 +60,7 @@ func Erase[T Object](k Kind[T]) *Any {
 		CreateOnly:             k.CreateOnly,
 		ReadOnly:               k.ReadOnly,
 		Subresources:           k.Subresources,
+		Verbs:                  k.Verbs,
 		Schema:                 k.Schema,
 		SchemaID:               k.SchemaID,
 		StoredAs:               k.StoredAs,

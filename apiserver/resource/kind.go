@@ -118,6 +118,8 @@ type Kind[T Object] struct {
 	Parts []Part[T]
 	// Subresources beyond status, scale and parts, for discovery; rest serves them.
 	Subresources []Subresource
+	// Verbs are those that discovery tells, in its order; nil: those that are served.
+	Verbs []string
 
 	// Schema is the OpenAPI v3 schema of a kind without a Go type, or what v2 can say of
 	// it; references are those of v3. Nil: the published type's. The result is the
