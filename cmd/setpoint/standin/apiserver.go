@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/setpoint-io/setpoint"
 )
@@ -33,6 +34,7 @@ type options struct {
 	keyFile, clientCAFile string
 	disabledAdmission     []string
 	authorization         []string
+	runtimeConfig         cliflag.ConfigurationMap
 	privileged            bool
 	anyLoops              bool
 }
@@ -57,6 +59,8 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.clientCAFile, "client-ca-file", "", "authority of client certificates")
 	flags.StringSliceVar(&o.disabledAdmission, "disable-admission-plugins", nil, "admission plugins that are left out")
 	flags.StringSliceVar(&o.authorization, "authorization-mode", []string{"RBAC"}, "RBAC and Node, which are always on")
+	o.runtimeConfig = cliflag.ConfigurationMap{}
+	flags.Var(&o.runtimeConfig, "runtime-config", "versions of APIs to turn on; stable ones are always on, and there are no others")
 	flags.BoolVar(&o.privileged, "allow-privileged", true, "true: privileged pods are allowed")
 	for name, why := range idle {
 		flags.String(name, "", noEffect+why)
@@ -125,7 +129,7 @@ func StartAPIServer(ctx context.Context, args []string, out, errOut io.Writer) (
 	if help, err := parse(o.flags(), args, out, errOut); help || err != nil {
 		return nil, err
 	}
-	if err := o.complete(os.Getenv(LoopsVariable)); err != nil {
+	if err := errors.Join(o.complete(os.Getenv(LoopsVariable)), judgeVersions(o.runtimeConfig, errOut)); err != nil {
 		return nil, err
 	}
 	config, err := o.tls()
