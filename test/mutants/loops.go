@@ -16,6 +16,13 @@ var ofLoops = []Mutant{
 		Checks: []Check{{"controllers/deployment", "GrowthWaits"}},
 	},
 	{
+		Name: "status-before-the-rollout", Bug: "the status of a Deployment does not count the pods that its pass asks for as unavailable",
+		File:   "controllers/deployment/status.go",
+		Old:    "range r.planned()",
+		New:    "range r.all()",
+		Checks: []Check{{"controllers/deployment", "StatusShows"}, {"test/rolloutstatus", "TooEarly"}},
+	},
+	{
 		Name: "creation-without-an-answer-is-none", Bug: "a creation that timed out is taken for one that was refused, and made again",
 		File:   "controllers/reconcile/expect/slowstart.go",
 		Old:    "\t\t\t\te.doubt(owner)\n",

@@ -70,6 +70,7 @@ var changes = []change{
 func TestNobodyIsToldTooEarly(t *testing.T) {
 	for _, w := range workloads {
 		t.Run(strings.ReplaceAll(w.name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := setpointtest.Start(t, setpointtest.Config{Nodes: nodes})
 				c.Advance(time.Minute) // until the nodes are ready
