@@ -12,7 +12,7 @@ var clocked = []string{"apiserver/...", "controllers/...", "server/...", "agent/
 // processTime are those of their files and packages that ask the process for its time, and what it is about.
 var processTime = map[string]string{
 	"apiserver/admission/dynamic/typecheck.go": "the pause before another try",
-	"apiserver/admission/metrics.go":           "how long plugins take",
+	"apiserver/admission/timing":               "how long plugins take",
 	"apiserver/admission/quota/keep.go":        "the pause before another try",
 	"apiserver/admission/serviceaccount.go":    "how long a request may wait",
 	"apiserver/aggregation":                    "certificates on the wire, and pauses before other tries",

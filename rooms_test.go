@@ -108,6 +108,7 @@ var rooms = []room{
 	{[]string{"apiserver/kinds"}, "the list of API groups", []string{"apiserver/resource"}, "pure functions, like the kinds themselves"},
 	{[]string{"apiserver/kinds/{claim,column,podspec,rule,volume,workload}"}, "what several kinds share", []string{"apiserver/kinds/{claim,column,podspec,rule}", "apiserver/resource", "internal/podfields"}, "pure functions, like the kinds themselves"},
 	{[]string{"apiserver/kinds/*"}, "the kinds of one group", []string{"apiserver/kinds/{claim,column,podspec,rule,volume,workload}", "apiserver/resource"}, "a group does not import another one"},
+	{[]string{"apiserver/admission/timing"}, "how long admission takes, as metrics", nil, ""},
 	{[]string{"apiserver/admission"}, "admission plugins: defaults and checks after decoding", []string{"apiserver/auth", "apiserver/resource", "apiserver/storage", "internal/{reserved,servicerange,trust,wireguardkey}"}, "reads this replica's tables, never over the network"},
 	{[]string{"apiserver/admission/quota"}, "ResourceQuota: usage charged in the write's transaction", []string{"apiserver/resource", "apiserver/storage"}, "`rest` calls it inside the decision of a write"},
 	{[]string{"apiserver/admission/dynamic"}, "webhooks and policies", []string{"apiserver/storage"}, "a plugin is built when the first configuration for it exists"},

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/apiserver"
-	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
+	"github.com/setpoint-io/setpoint/apiserver/admission/timing"
 	"github.com/setpoint-io/setpoint/apiserver/aggregation"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
@@ -85,7 +85,7 @@ type api struct {
 	// requests counts what this server answers.
 	requests *requestmetrics.Requests
 	// admissionMetrics are told how long admission takes.
-	admissionMetrics *admission.Metrics
+	admissionMetrics *timing.Metrics
 	// shares divide its watches and streams.
 	shares *apiserver.Shares
 	// refusals chooses which refused writes of clients without a name are noted.
@@ -101,7 +101,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 	scheme, all := kinds.NewScheme(), kinds.All()
 	a := &api{
 		config: config, door: inprocess.NewDoor(config.Intercept), numbers: &numbers.Ledger{}, requests: requestmetrics.New(),
-		admissionMetrics: admission.NewMetrics(),
+		admissionMetrics: timing.New(),
 		shares:           apiserver.NewShares(),
 		storage:          storage.NewWithClock(config.log, scheme, all, config.Clock),
 	}

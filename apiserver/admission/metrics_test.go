@@ -7,13 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/setpoint-io/setpoint/apiserver/admission/timing"
 )
 
 var errRefused = errors.New("refused")
 
 // TestAdmissionIsMeasured: each plugin, and each half as a whole, by outcome; a plugin after one that refused is not asked and not counted.
 func TestAdmissionIsMeasured(t *testing.T) {
-	m, ran := NewMetrics(), []string{}
+	m, ran := timing.New(), []string{}
 	c := newChain([]known{{"First", note{name: "a", into: &ran}}, {"Second", note{name: "b", into: &ran, err: errRefused}}, {"Third", note{name: "c", into: &ran}}}, m)
 	a := admission.NewAttributesRecord(nil, nil, podsResource.WithVersion("v1").GroupVersion().WithKind("Pod"), "ns", "p",
 		podsResource.WithVersion("v1"), "", admission.Create, nil, false, nil)
@@ -58,9 +60,9 @@ func labelsOf(m *dto.Metric) map[string]string {
 }
 
 func BenchmarkTimer(b *testing.B) {
-	timer := NewMetrics().pluginTimer("First", validateType, admission.Create)
+	timer := timing.New().Plugin("First", timing.Validate, admission.Create)
 	for b.Loop() {
-		if err := timer.time(func() error { return nil }); err != nil {
+		if err := timer.Time(func() error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/setpoint-io/setpoint/apiserver/admission/timing"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 )
@@ -28,7 +29,7 @@ type Config struct {
 	// Last run after the plugins of this package, in order: what users configure. One with a method Name is measured under that.
 	Last []admission.Interface
 	// Metrics are told how long plugins take; nil: nobody is.
-	Metrics *Metrics
+	Metrics *timing.Metrics
 }
 
 // known is a plugin under upstream's name.
@@ -110,19 +111,19 @@ type chain struct {
 // half is what admits, or what validates, requests of one operation.
 type half[P any] struct {
 	plugins []timed[P]
-	timer   *timer // of all of them
+	timer   *timing.Timer // of all of them
 }
 
 type timed[P any] struct {
 	plugin P
-	timer  *timer
+	timer  *timing.Timer
 }
 
 // each calls the plugins in order, until one refuses.
 func (h *half[P]) each(call func(P) error) error {
-	return h.timer.time(func() error {
+	return h.timer.Time(func() error {
 		for _, p := range h.plugins {
-			if err := p.timer.time(func() error { return call(p.plugin) }); err != nil {
+			if err := p.timer.Time(func() error { return call(p.plugin) }); err != nil {
 				return err
 			}
 		}
@@ -135,24 +136,24 @@ var (
 	_ admission.ValidationInterface = (*chain)(nil)
 )
 
-func newChain(plugins []known, metrics *Metrics) *chain {
+func newChain(plugins []known, metrics *timing.Metrics) *chain {
 	c := &chain{
 		mutating:   map[admission.Operation]*half[admission.MutationInterface]{},
 		validating: map[admission.Operation]*half[admission.ValidationInterface]{},
 	}
 	for _, op := range []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect} {
-		c.mutating[op] = halfOf[admission.MutationInterface](plugins, metrics, admitType, op)
-		c.validating[op] = halfOf[admission.ValidationInterface](plugins, metrics, validateType, op)
+		c.mutating[op] = halfOf[admission.MutationInterface](plugins, metrics, timing.Admit, op)
+		c.validating[op] = halfOf[admission.ValidationInterface](plugins, metrics, timing.Validate, op)
 	}
 	return c
 }
 
 // halfOf takes the plugins that do their part in one half for the operation.
-func halfOf[P any](plugins []known, metrics *Metrics, of string, op admission.Operation) *half[P] {
-	h := &half[P]{timer: metrics.stepTimer(of, op)}
+func halfOf[P any](plugins []known, metrics *timing.Metrics, of string, op admission.Operation) *half[P] {
+	h := &half[P]{timer: metrics.Step(of, op)}
 	for _, p := range plugins {
 		if plugin, ok := p.plugin.(P); ok && p.plugin.Handles(op) {
-			h.plugins = append(h.plugins, timed[P]{plugin, metrics.pluginTimer(p.name, of, op)})
+			h.plugins = append(h.plugins, timed[P]{plugin, metrics.Plugin(p.name, of, op)})
 		}
 	}
 	return h

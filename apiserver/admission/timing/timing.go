@@ -1,4 +1,4 @@
-package admission
+package timing
 
 import (
 	"strconv"
@@ -8,10 +8,10 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Of upstream's names for the two halves of admission.
+// The halves of admission, as upstream names them.
 const (
-	admitType    = "admit"
-	validateType = "validate"
+	Admit    = "admit"
+	Validate = "validate"
 )
 
 // Metrics tell how long admission takes, as upstream's metrics of these names do: each plugin, and all of them. The methods
@@ -21,8 +21,8 @@ type Metrics struct{ step, plugin *prometheus.HistogramVec }
 // durationBounds are upstream's, in seconds.
 var durationBounds = []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5}
 
-// NewMetrics counts from 0.
-func NewMetrics() *Metrics {
+// New counts from 0.
+func New() *Metrics {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "apiserver", Subsystem: "admission", Name: name, Help: help, Buckets: durationBounds,
@@ -42,10 +42,11 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) { m.step.Describe(out); 
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) { m.step.Collect(out); m.plugin.Collect(out) }
 
-// timer adds to one series for each outcome.
-type timer struct{ passed, rejected prometheus.Observer }
+// Timer adds to one series for each outcome.
+type Timer struct{ passed, rejected prometheus.Observer }
 
-func (m *Metrics) stepTimer(half string, operation admission.Operation) *timer {
+// Step is for all plugins of one half, Admit or Validate.
+func (m *Metrics) Step(half string, operation admission.Operation) *Timer {
 	if m == nil {
 		return nil
 	}
@@ -54,7 +55,8 @@ func (m *Metrics) stepTimer(half string, operation admission.Operation) *timer {
 	})
 }
 
-func (m *Metrics) pluginTimer(name, half string, operation admission.Operation) *timer {
+// Plugin is for one plugin of a half.
+func (m *Metrics) Plugin(name, half string, operation admission.Operation) *Timer {
 	if m == nil {
 		return nil
 	}
@@ -63,12 +65,12 @@ func (m *Metrics) pluginTimer(name, half string, operation admission.Operation) 
 	})
 }
 
-func timerOf(series func(rejected string) prometheus.Observer) *timer {
-	return &timer{series(strconv.FormatBool(false)), series(strconv.FormatBool(true))}
+func timerOf(series func(rejected string) prometheus.Observer) *Timer {
+	return &Timer{series(strconv.FormatBool(false)), series(strconv.FormatBool(true))}
 }
 
-// time runs what is timed. A nil timer only runs it.
-func (t *timer) time(do func() error) error {
+// Time runs what is timed. A nil Timer only runs it.
+func (t *Timer) Time(do func() error) error {
 	if t == nil {
 		return do()
 	}
