@@ -235,7 +235,7 @@ func (w *worker) restartFor(v view, c change) victim {
 		w.notes.actuated.restarted = map[string]string{}
 	}
 	w.notes.actuated.restarted[name] = c.run.Id
-	w.notes.waiting[name] = status.Waiting{Reason: reasonCreating}
+	w.notes.waiting[name] = status.Waiting{Reason: reasonCreating, Restarts: true}
 	return victim{
 		container: c.run, grace: v.grace(), sidecar: v.isSidecar(name),
 		message: fmt.Sprintf("Container %s resize requires restart", name),

@@ -207,7 +207,10 @@ func (in *Input) overlayWaiting(s *corev1.ContainerStatus) {
 	if !ok || s.State.Running != nil || in.Ended {
 		return
 	}
-	if s.State.Terminated != nil {
+	if end := s.State.Terminated; end != nil {
+		if !w.Restarts && !MayRestart(in.Pod, s.Name, end.ExitCode) {
+			return // it waits for nothing; the API refuses such an end that is none any more
+		}
 		s.LastTerminationState = s.State
 	}
 	s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: w.Reason, Message: w.Message}}

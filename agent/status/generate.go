@@ -12,7 +12,11 @@ import (
 )
 
 // Waiting says why a container is not running although it should.
-type Waiting struct{ Reason, Message string }
+type Waiting struct {
+	Reason, Message string
+	// Restarts is true for one that starts again whatever its pod's policy makes of its end.
+	Restarts bool
+}
 
 // Rejection says why a pod as a whole has failed.
 type Rejection struct {

@@ -107,6 +107,22 @@ func TestAFinishedPodStaysFinished(t *testing.T) {
 	}
 }
 
+// TestAnEndIsForGood: a container whose command cannot run has ended, and where nothing starts it again it does not wait: the API takes
+// no status in which an end is none any more.
+func TestAnEndIsForGood(t *testing.T) {
+	cannotRun := func(in *Input) {
+		in.Waiting = map[string]Waiting{"a": {Reason: "RunContainerError", Message: "no such file"}}
+	}
+	for policy, ended := range map[corev1.RestartPolicy]bool{
+		corev1.RestartPolicyNever: true, corev1.RestartPolicyOnFailure: false, corev1.RestartPolicyAlways: false,
+	} {
+		s := generate(pod(policy, nil, []string{"a"}), seen(run("a", 0, 128)), cannotRun).ContainerStatuses[0]
+		if (s.State.Terminated != nil) != ended || (s.State.Waiting != nil) == ended {
+			t.Errorf("%s: %+v", policy, s.State)
+		}
+	}
+}
+
 func TestContainerStatuses(t *testing.T) {
 	p := pod(corev1.RestartPolicyAlways, nil, []string{"a"})
 	crash := func(in *Input) {
