@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/discovery"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -30,6 +31,13 @@ func TestCustomResourcesAreDiscovered(t *testing.T) {
 		"crontabs/status CronTab [get patch update]", "crontabs/scale Scale [get patch update]",
 	}, described(list)); diff != "" {
 		t.Error(diff)
+	}
+	for version, list := range map[string]*metav1.APIResourceList{
+		"v1": list, "v1beta1": mustDo[metav1.APIResourceList](t, server, call{path: "/apis/stable.example.com/v1beta1"}),
+	} {
+		if got, want := list.APIResources[0].StorageVersionHash, discovery.StorageVersionHash("stable.example.com", "v1", "CronTab"); got != want {
+			t.Errorf("%s: storage version %q, want %q", version, got, want)
+		}
 	}
 	aggregated := "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	got := call{path: "/apis", accept: aggregated}.do(t, server)

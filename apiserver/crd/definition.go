@@ -75,6 +75,16 @@ func (d *definition) storageVersion() (string, error) {
 	return d.apiVersion(name), err
 }
 
+// servedStorageVersion is the storageVersion; "" while it is not served.
+func (d *definition) servedStorageVersion() string {
+	for _, v := range d.crd.Spec.Versions {
+		if v.Storage && v.Served {
+			return d.apiVersion(v.Name)
+		}
+	}
+	return ""
+}
+
 // version returns what serves a version, made by whoever asks first.
 func (d *definition) version(name string) (*servedVersion, error) {
 	d.mu.Lock()

@@ -166,6 +166,7 @@ func (v *servedVersion) kind() *resource.Any {
 		Warnings:               v.rules.warnings,
 		SplitsStatus:           v.rules.hasStatus,
 		Verbs:                  verbs(v.definition.crd),
+		StorageVersion:         v.definition.servedStorageVersion(),
 		RequireResourceVersion: true,
 		Fields:                 selectableFields(v.spec.SelectableFields),
 		Scale:                  v.scale(),

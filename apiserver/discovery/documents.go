@@ -45,8 +45,9 @@ func newDocuments(groups []*group, address string) (*documents, error) {
 		Versions:                   []string{},
 		ServerAddressByClientCIDRs: servers,
 	}
+	stored := storedKinds(groups)
 	for _, group := range groups {
-		d.addVersions(group)
+		d.addVersions(group, stored)
 		if group.name == "" {
 			d.core.Items = append(d.core.Items, group.aggregated())
 			coreVersions.Versions = group.versionNames()
@@ -69,13 +70,13 @@ func (d *documents) tag() (err error) {
 	return err
 }
 
-func (d *documents) addVersions(group *group) {
+func (d *documents) addVersions(group *group, stored storedAs) {
 	for _, v := range group.versions {
 		if v.remote != nil {
 			continue // its server answers
 		}
 		gv := schema.GroupVersion{Group: group.name, Version: v.name}
-		d.legacy[pathOf(gv)] = v.legacy(gv)
+		d.legacy[pathOf(gv)] = v.legacy(gv, stored)
 	}
 }
 

@@ -92,6 +92,7 @@ func normalize(lists []*metav1.APIResourceList) []*metav1.APIResourceList {
 		list.TypeMeta = metav1.TypeMeta{}
 		for i := range list.APIResources {
 			r := &list.APIResources[i]
+			r.StorageVersionHash = "" // the aggregated form has none
 			if gv := (metav1.GroupVersion{Group: r.Group, Version: r.Version}); gv.String() == list.GroupVersion {
 				r.Group, r.Version = "", ""
 			}

@@ -28,7 +28,7 @@ func withTypeMeta(group metav1.APIGroup) runtime.Object {
 }
 
 // legacy is the document of one group version.
-func (v *groupVersion) legacy(gv schema.GroupVersion) runtime.Object {
+func (v *groupVersion) legacy(gv schema.GroupVersion, stored storedAs) runtime.Object {
 	list := &metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: gv.String(),
@@ -37,7 +37,7 @@ func (v *groupVersion) legacy(gv schema.GroupVersion) runtime.Object {
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: kind.Plural, SingularName: kind.SingularName(), Namespaced: kind.Namespaced(),
 			Kind: kind.GroupVersionKind.Kind, Verbs: toldVerbs(kind),
-			ShortNames: kind.ShortNames, Categories: kind.Categories,
+			ShortNames: kind.ShortNames, Categories: kind.Categories, StorageVersionHash: stored.hash(kind),
 		})
 		for _, sub := range subresourcesOf(kind) {
 			list.APIResources = append(list.APIResources, legacySubresource(kind, sub))

@@ -64,6 +64,7 @@ func Erase[T Object](k Kind[T]) *Any {
 		Schema:                 k.Schema,
 		SchemaID:               k.SchemaID,
 		StoredAs:               k.StoredAs,
+		StorageVersion:         k.StorageVersion,
 		ToStored:               eraseGet[T, Object](k.ToStored),
 		FromStored:             eraseFromStored(k.FromStored),
 	}

@@ -129,9 +129,11 @@ type Kind[T Object] struct {
 
 	// StoredAs names the resource whose storage this kind shares under another version;
 	// ToStored and FromStored convert. Empty: stored as itself.
-	StoredAs   schema.GroupResource
-	ToStored   func(obj T) Object
-	FromStored func(stored Object) T
+	StoredAs schema.GroupResource
+	// StorageVersion, if not empty, is the apiVersion under which objects of a custom kind are kept, which discovery tells by its hash.
+	StorageVersion string
+	ToStored       func(obj T) Object
+	FromStored     func(stored Object) T
 }
 
 // Column is one column of `kubectl get`. Priority 0 is always shown, 1 with -o wide.
