@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,8 +32,13 @@ func told(events *record.FakeRecorder) string {
 // TestNodeTellsWhatBecomesOfIt: 'kubectl describe node' shows what a kubelet tells of its Node.
 func TestNodeTellsWhatBecomesOfIt(t *testing.T) {
 	events := record.NewFakeRecorder(100)
-	var pressure []corev1.NodeConditionType
-	cfg := Config{Events: events, Pressure: func() []corev1.NodeConditionType { return pressure }}
+	var low atomic.Bool
+	cfg := Config{Events: events, Pressure: func() []corev1.NodeConditionType {
+		if low.Load() {
+			return []corev1.NodeConditionType{corev1.NodeMemoryPressure}
+		}
+		return nil
+	}}
 	inBubble(t, cfg, nil, func(t *testing.T, client *fake.Clientset, changed chan<- struct{}) {
 		expectTold(t, events, "registration", "NodeHasNoDiskPressure NodeHasSufficientMemory NodeHasSufficientPID NodeReady Starting")
 		time.Sleep(time.Hour)
@@ -48,7 +54,7 @@ func TestNodeTellsWhatBecomesOfIt(t *testing.T) {
 			synctest.Wait()
 			expectTold(t, events, "cordon", map[bool]string{true: "NodeNotSchedulable", false: "NodeSchedulable"}[cordon])
 		}
-		pressure = []corev1.NodeConditionType{corev1.NodeMemoryPressure}
+		low.Store(true)
 		time.Sleep(time.Minute)
 		expectTold(t, events, "pressure", "NodeHasInsufficientMemory")
 	})

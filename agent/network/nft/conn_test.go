@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/nftables"
@@ -218,4 +219,31 @@ func TestListThatChanges(t *testing.T) {
 	if _, err := whole(func() ([]int, error) { return nil, unix.EPERM }); !errors.Is(err, unix.EPERM) {
 		t.Error(err)
 	}
+}
+
+// TestSetsOfSeveralTransactions are numbered one after the other, whoever makes them: two of one transaction must not have one number.
+// Without the lock the race detector refuses this.
+func TestSetsOfSeveralTransactions(t *testing.T) {
+	var made sync.Map
+	var working sync.WaitGroup
+	for range 8 {
+		working.Go(func() {
+			conn, err := Open()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			table := &nftables.Table{Name: "t", Family: nftables.TableFamilyIPv4}
+			for range 200 {
+				set := &nftables.Set{Table: table, Name: "s", KeyType: nftables.TypeIPAddr}
+				if err := conn.AddSet(set, nil); err != nil {
+					t.Error(err)
+				}
+				if _, twice := made.LoadOrStore(set.ID, true); twice {
+					t.Errorf("two sets have the number %d", set.ID)
+				}
+			}
+		})
+	}
+	working.Wait()
 }
