@@ -71,8 +71,8 @@ func (c *Conn) ReplaceTable(table *nftables.Table) *nftables.Table {
 	return c.Conn.AddTable(table)
 }
 
-// setIDs is held while the library counts sets: nftables 0.3.0 gives each one a number, by which its transaction refers to it, from a counter
-// that all connections share without a lock. Two sets of a transaction could have one. (Mended in its pull request 307, not released yet.)
+// setIDs is held while the library numbers a set, by which its transaction refers to it: nftables 0.3.0 has one counter for all connections
+// and no lock, so two sets of a transaction could have one number. (Mended in its pull request 307, which is not released yet.)
 var setIDs sync.Mutex
 
 // AddSet makes a set with these elements.
