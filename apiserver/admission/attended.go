@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
 
@@ -25,8 +26,10 @@ const (
 	simulatedLabel = "setpoint.io/simulated"
 )
 
+var gatewayKind = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "Gateway"}
+
 // attended warns who makes an Ingress, a Gateway or a load balancer that nobody serves now: the API accepts it, as it must, since who
-// serves it may come later.
+// serves it may come later. What cannot be read warns nobody, and refuses nothing.
 type attended struct {
 	onCreate
 	nodes   objects[*corev1.Node]
@@ -45,11 +48,10 @@ func (p attended) Validate(ctx context.Context, a admission.Attributes, _ admiss
 	if a.GetSubresource() != "" {
 		return nil
 	}
-	text, err := p.missing(ctx, a)
-	if text != "" {
+	if text, err := p.missing(ctx, a); err == nil && text != "" {
 		warning.AddWarning(ctx, "", text)
 	}
-	return err
+	return nil
 }
 
 // missing says what would have to be there; "" if the object is served, or is of no kind that is judged.
@@ -64,8 +66,10 @@ func (p attended) missing(ctx context.Context, a admission.Attributes) (string, 
 		}
 		return p.unless(ctx, isReal, "every node is simulated: unless another controller gives an address, this load balancer stays pending")
 	case *unstructured.Unstructured:
-		class, _, _ := unstructured.NestedString(o.Object, "spec", "gatewayClassName")
-		if a.GetKind().GroupKind().String() != "Gateway.gateway.networking.k8s.io" || class != ourClass {
+		if a.GetKind().GroupKind() != gatewayKind {
+			return "", nil
+		}
+		if class, _, _ := unstructured.NestedString(o.Object, "spec", "gatewayClassName"); class != ourClass {
 			return "", nil
 		}
 		return p.unless(ctx, servesIngresses, "no node serves Gateways: those with an agent that has --ingress-http-port do")

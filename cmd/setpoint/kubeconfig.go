@@ -27,7 +27,7 @@ func newKubeconfig() *cobra.Command {
 		Short: "Print the kubeconfig of this machine's cluster, or merge it into yours",
 		Long: "Print the administrator's kubeconfig of the cluster on this machine. With --merge add it to your own, the first file of\n" +
 			"$KUBECONFIG or ~/.kube/config, and make it current there, so that any kubectl in any terminal finds the cluster. What is in that\n" +
-			"file stays. --remove takes away what --merge added.",
+			"file under other names stays. --remove takes away what --merge added, while the cluster's own kubeconfig is still there.",
 		Example: "  setpoint kubeconfig --merge\n  setpoint kubeconfig --kubeconfig /tmp/three/admin.kubeconfig --merge --name three",
 	}
 	cmd.Flags().StringVar(&from, "kubeconfig", "", "another cluster's kubeconfig (default: this machine's)")

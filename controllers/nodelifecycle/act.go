@@ -59,8 +59,7 @@ func (c *controller) tell(node *corev1.Node, list []corev1.NodeCondition) {
 	}
 }
 
-// tellRegistered tells of a Node that is new. Those that were there before this term are not: a new leader is no news of theirs. It is
-// called with mu.
+// tellRegistered tells of a Node that is new, and not of those that were there before this term: a new leader is no news of theirs.
 func (c *controller) tellRegistered(node *corev1.Node) {
 	if !node.CreationTimestamp.Time.Before(c.began.Truncate(time.Second)) {
 		c.env.Events.Eventf(node, corev1.EventTypeNormal, "RegisteredNode", "Node %s event: Registered Node %s in Controller", node.Name, node.Name)

@@ -215,12 +215,12 @@ func (c *controller) heartbeat(node *corev1.Node, now time.Time) heartbeat {
 	if ready := conditions.Nodes.Find(node.Status.Conditions, corev1.NodeReady); ready != nil {
 		next.status = ready.LastHeartbeatTime.Time
 	}
+	if c.first(node) {
+		c.tellRegistered(node)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was, known := c.beats[node.Name]
-	if !known || was.node != node.UID {
-		c.tellRegistered(node)
-	}
 	if known && was.renewed.Equal(next.renewed) && was.status.Equal(next.status) {
 		next = was
 		next.node = node.UID
@@ -232,6 +232,14 @@ func (c *controller) heartbeat(node *corev1.Node, now time.Time) heartbeat {
 		at: next.seen, witnessed: next.witnessed, promised: promised,
 		reported: reported(node.Status.Conditions) || !next.renewed.IsZero(),
 	}
+}
+
+// first reports whether this term has not seen the Node yet, whatever had its name before.
+func (c *controller) first(node *corev1.Node) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was, known := c.beats[node.Name]
+	return !known || was.node != node.UID
 }
 
 // forget lets go of a node that is gone, and returns the uid that it had; "" if it was never seen.
