@@ -8,13 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 
 // fromPool is the condition of a Service whose address is from the cluster's own pool: nodes announce it.
 const fromPool = "setpoint.io/AddressFromPool"
-
-// simulatedLabel is of nodes that run nothing.
-const simulatedLabel = "setpoint.io/simulated"
 
 // pooled are the addresses of a Service that one node announces; if near, only a node that has a ready endpoint.
 type pooled struct {
@@ -46,11 +45,10 @@ type announcer struct{ any, second bool }
 
 func announcerOf(n *corev1.Node) announcer {
 	_, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
-	_, simulated := n.Labels[simulatedLabel]
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	if !ready || excluded || simulated || n.DeletionTimestamp != nil {
+	if !ready || excluded || simulatednode.Is(n) || n.DeletionTimestamp != nil {
 		return announcer{}
 	}
 	return announcer{any: true, second: slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool {

@@ -15,11 +15,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+
+	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 
 const (
 	// Label marks the Nodes of this package; its value is the name prefix.
-	Label = "setpoint.io/simulated"
+	Label = simulatednode.Label
 
 	defaultPrefix = "sim-"
 	// defaultLeaseInterval keeps a node without a session inside its 40 s grace.

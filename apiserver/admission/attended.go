@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/internal/reserved"
+	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 
 const (
@@ -22,8 +23,6 @@ const (
 	ourControllers = "setpoint.io/"
 	// ourClass is the GatewayClass of this program's nodes.
 	ourClass = "setpoint"
-	// simulatedLabel is on nodes that have no machine.
-	simulatedLabel = "setpoint.io/simulated"
 )
 
 var gatewayKind = schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "Gateway"}
@@ -111,7 +110,4 @@ func servesIngresses(n *corev1.Node) bool {
 	return ok
 }
 
-func isReal(n *corev1.Node) bool {
-	_, simulated := n.Labels[simulatedLabel]
-	return !simulated
-}
+func isReal(n *corev1.Node) bool { return !simulatednode.Is(n) }

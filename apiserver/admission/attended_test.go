@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/internal/reserved"
+	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 
 // warnings keeps what is said.
@@ -33,7 +34,7 @@ func TestWhoServes(t *testing.T) {
 		return &networkingv1.Ingress{ObjectMeta: inNS("i"), Spec: networkingv1.IngressSpec{IngressClassName: &class}}
 	}
 	balancer := &corev1.Service{ObjectMeta: inNS("s"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
-	serving, simulated := node(reserved.IngressLabel, "80-443"), node(simulatedLabel, "")
+	serving, simulated := node(reserved.IngressLabel, "80-443"), node(simulatednode.Label, "")
 	for name, c := range map[string]struct {
 		given  []resource.Object
 		object resource.Object

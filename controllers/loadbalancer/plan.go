@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
+	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 
 const (
@@ -153,17 +154,13 @@ func nodeAddresses(s *corev1.Service, w world) []string {
 	return slices.Compact(addresses)
 }
 
-// simulatedLabel is of nodes that run nothing.
-const simulatedLabel = "setpoint.io/simulated"
-
 // balances reports whether traffic shall go to a node.
 func balances(n *corev1.Node) bool {
 	_, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
-	_, simulated := n.Labels[simulatedLabel]
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	return !excluded && !simulated && ready && n.DeletionTimestamp == nil
+	return !excluded && !simulatednode.Is(n) && ready && n.DeletionTimestamp == nil
 }
 
 // internalAddresses are the node's first ones of each family. What would be each machine's own, such as 127.0.0.1, is none.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/internal/reserved"
+	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 
 type change = func(*corev1.Service)
@@ -82,7 +83,7 @@ func TestPlan(t *testing.T) {
 		node("down", "192.0.2.3", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }),
 		node("excluded", "192.0.2.4", func(n *corev1.Node) { n.Labels[corev1.LabelNodeExcludeBalancers] = "" }),
 		node("loopback", "127.0.0.1"), node("link", "169.254.169.254"), node("group", "224.0.0.1"), node("none", "0.0.0.0"),
-		node("simulated", "192.0.2.5", func(n *corev1.Node) { n.Labels[simulatedLabel] = "x" }),
+		node("simulated", "192.0.2.5", func(n *corev1.Node) { n.Labels[simulatednode.Label] = "x" }),
 	}
 	const both, four, six = "192.0.2.1 192.0.2.2", corev1.IPv4Protocol, corev1.IPv6Protocol
 	const dual = "198.51.100.8/31,2001:db8:1::40/122"

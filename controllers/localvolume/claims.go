@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/internal/localvolume"
+	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 
 // roomRetry is when a claim that finds no room to grow is looked at again.
@@ -67,20 +68,12 @@ func found[T metav1.Object](cache reconcile.Cache[T], name string) (none T) {
 	return object
 }
 
-// simulated marks nodes whose pods run nothing: their volumes are nowhere.
-const simulated = "setpoint.io/simulated"
-
-func isSimulated(node *corev1.Node) bool {
-	_, is := node.Labels[simulated]
-	return is
-}
-
 // hosts tells whether the agent of a node has local volumes.
 func (c *controller) hosts(node *corev1.Node) bool {
 	if node.Labels[corev1.LabelHostname] == "" {
 		return false
 	}
-	return isSimulated(node) || hasDriver(found(c.csiNodes, node.Name))
+	return simulatednode.Is(node) || hasDriver(found(c.csiNodes, node.Name))
 }
 
 func hasDriver(node *storagev1.CSINode) bool {
@@ -155,7 +148,7 @@ func (c *controller) allVolumes() ([]*corev1.PersistentVolume, error) {
 
 func (c *controller) make(ctx context.Context, node *corev1.Node, v *corev1.PersistentVolume, bytes int64) (localvolume.Volume, error) {
 	want := localvolume.Volume{Bytes: bytes, Block: v.Spec.VolumeMode != nil && *v.Spec.VolumeMode == corev1.PersistentVolumeBlock}
-	if isSimulated(node) {
+	if simulatednode.Is(node) {
 		return want, nil
 	}
 	return c.agents.Make(ctx, node.Name, v.Spec.CSI.VolumeHandle, want)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/internal/localvolume"
+	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 
 // end is what to do with a volume that goes.
@@ -87,7 +88,7 @@ func (c *controller) deleteData(ctx context.Context, v *corev1.PersistentVolume)
 			c.env.Events.Eventf(v, corev1.EventTypeWarning, "NodeGone", "node %s is gone, with the data of this volume", nodeOf(v))
 		}
 		return nil
-	case isSimulated(node):
+	case simulatednode.Is(node):
 		return nil
 	}
 	err := c.agents.Remove(ctx, node.Name, v.Spec.CSI.VolumeHandle, false)
@@ -104,7 +105,7 @@ const sweepInterval = time.Hour
 // folder and writing the volume. What has data stays, since the API may have been restored from a backup.
 func (c *controller) sweep(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	node := found(c.nodes, key.Name)
-	if node == nil || isSimulated(node) || !hasDriver(found(c.csiNodes, key.Name)) {
+	if node == nil || simulatednode.Is(node) || !hasDriver(found(c.csiNodes, key.Name)) {
 		return 0, nil
 	}
 	handles, err := c.agents.List(ctx, node.Name)

@@ -35,7 +35,7 @@ const (
 	clockSkewPartOfLife = 10
 	// requestSkewAllowed is that of certificates that users ask for: who asks for an hour gets five minutes more at most, as upstream.
 	requestSkewAllowed = 5 * time.Minute
-	serialBits          = 127
+	serialBits         = 127
 )
 
 // CA signs the certificates of one cluster. It is safe for concurrent use.

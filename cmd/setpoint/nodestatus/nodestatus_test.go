@@ -13,6 +13,7 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 
 var reportTime = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -128,7 +129,7 @@ func TestWaysToOtherNodes(t *testing.T) {
 		node("near", "192.0.2.2", "10.42.1.0/24,fd42:0:0:1::/64", `{"mode":"auto","subnets":["192.0.2.0/25"]}`),
 		node("own", "192.0.2.1", "10.42.0.0/24,fd42::/64", `{"mode":"auto","subnets":["192.0.2.0/25"]}`),
 		node("old", "192.0.2.131", "10.42.3.0/24,fd42:0:0:3::/64", ""),
-		{ObjectMeta: metav1.ObjectMeta{Name: "play", Labels: map[string]string{simulatedLabel: "true"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "play", Labels: map[string]string{simulatednode.Label: "true"}}},
 	}
 	var out strings.Builder
 	report := reportNode(&all[2], nil, &stats.Summary{})

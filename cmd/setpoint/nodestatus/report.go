@@ -10,6 +10,7 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 
 // Report is one screen of a node.
@@ -50,7 +51,7 @@ type Other struct {
 func othersOf(node *corev1.Node, all []corev1.Node) []Other {
 	others := []Other{}
 	for i := range all {
-		if _, simulated := all[i].Labels[simulatedLabel]; simulated || all[i].Name == node.Name {
+		if simulatednode.Is(&all[i]) || all[i].Name == node.Name {
 			continue
 		}
 		others = append(others, otherOf(plan.NodeOf(node), &all[i]))
@@ -72,9 +73,6 @@ func otherOf(own plan.Node, node *corev1.Node) Other {
 	}
 	return other
 }
-
-// simulatedLabel marks nodes whose pods have no network.
-const simulatedLabel = "setpoint.io/simulated"
 
 func unknownAddress(ip netip.Addr) string {
 	if !ip.IsValid() {
