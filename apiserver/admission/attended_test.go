@@ -79,3 +79,19 @@ func TestWhoServesGateways(t *testing.T) {
 		t.Errorf("said %q, %v", text, err)
 	}
 }
+
+// TestAWarningRefusesNothing: what cannot be read, as the class while no leader is known, keeps nobody from making an Ingress.
+func TestAWarningRefusesNothing(t *testing.T) {
+	p := newAttended(newWorld(t, allowAll, withNamespace()...).store)
+	ingress := &networkingv1.Ingress{ObjectMeta: inNS("i"), Spec: networkingv1.IngressSpec{IngressClassName: new("nginx")}}
+	gvk := networkingv1.SchemeGroupVersion.WithKind("Ingress")
+	a := admission.NewAttributesRecord(ingress, nil, gvk, "ns", "i", gvk.GroupVersion().WithResource("ingresses"), "", admission.Create, nil, false, nil)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := p.missing(ended, a); err == nil {
+		t.Error("the class can be read although nobody waits for it")
+	}
+	if err := p.Validate(ended, a, nil); err != nil {
+		t.Error(err)
+	}
+}
