@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
+	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/podlistener"
 	"github.com/setpoint-io/setpoint/controllers/dnsservice"
@@ -78,6 +79,9 @@ type Config struct {
 	ServiceCIDR string
 	// LoadBalancerAddresses is where Services of that type get their addresses from, as the flag has it; "": the nodes' addresses.
 	LoadBalancerAddresses string
+	// DivideProcessor lets no tenant have more than its share of this process's processor time, as a server by itself does. It is for
+	// processes that do nothing else.
+	DivideProcessor bool
 	// ServiceExternalIPs are the namespaces whose Services may have external addresses, or "all" or "none" alone; nil: none.
 	ServiceExternalIPs []string
 	// DNS is "builtin" or "none", as the flag; "": builtin.
@@ -254,9 +258,11 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	if err = c.openTrust(addresses); err != nil {
 		return errors.Join(err, closeAll(listeners), closeAll(forPods))
 	}
+	processor := c.processor()
 	for i, address := range addresses {
 		config := server.Config{
-			Name: address.Name, DataDir: c.serverDir(i), Trust: c.trust, InitialServers: addresses,
+			Processor: processor,
+			Name:      address.Name, DataDir: c.serverDir(i), Trust: c.trust, InitialServers: addresses,
 			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Loops: c.config.Loops,
 			Clock: c.Clock(), Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission, Logger: c.config.Logger,
 			PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: c.config.ServiceExternalIPs,
@@ -271,6 +277,14 @@ func (c *Cluster) startServers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// processor is what all servers of this process share, or nil.
+func (c *Cluster) processor() *cpushare.Share {
+	if !c.config.DivideProcessor {
+		return nil
+	}
+	return cpushare.New(cpushare.Used)
 }
 
 // openTrust makes the trust material, or reads it; that of a fork is its origin's.

@@ -30,6 +30,7 @@ func (s *Server) newChain(route http.Handler) http.Handler {
 	h = s.withShares(h)
 	h = s.withServices(h)
 	h = s.withFairness(h)
+	h = s.withProcessor(h)
 	h = s.withImpersonation(h)
 	h = s.withAudit(h)
 	h = s.withTraffic(h)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
+	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/crd"
 	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
 	"github.com/setpoint-io/setpoint/apiserver/requestmetrics"
@@ -67,6 +68,8 @@ type Config struct {
 	Services []Service
 	// Fairness queues requests by priority and flow; nil: no request waits.
 	Fairness *flowcontrol.Fairness
+	// Processor divides the time of the processors among tenants; nil: it is not divided.
+	Processor *cpushare.Share
 	// Shares divide watches and streams among tenants; nil: new ones.
 	Shares *Shares
 	// Written, if any, is told of the writes of clients. It must not wait.

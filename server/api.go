@@ -145,6 +145,7 @@ func newAPI(ctx context.Context, config apiConfig) (*api, error) {
 		Fairness:      fair,
 		Requests:      a.requests,
 		Shares:        a.shares,
+		Processor:     a.config.Processor,
 		Streams:       config.drain.Streams(),
 		Audit:         a.audit(),
 		Written:       a.noteWrite,

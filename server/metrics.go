@@ -23,6 +23,9 @@ func (a *api) metrics(fair *flowcontrol.Fairness) prometheus.Gatherer {
 	registry.MustRegister(a.room().Metrics()...)
 	registry.MustRegister(fair, a.requests, a.admissionMetrics, a.shares.Metrics(), a.door)
 	registry.MustRegister(loops.Metrics{Ledger: a.numbers, Now: a.config.Clock.Now}, buildInfo(), storeMetrics{a})
+	if a.config.Processor != nil {
+		registry.MustRegister(a.config.Processor)
+	}
 	if a.config.AuditLog != nil {
 		registry.MustRegister(a.config.AuditLog.Lost())
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
+	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/controllers/dnsservice"
 	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
@@ -153,6 +154,7 @@ func Run(ctx context.Context, o Options) error {
 		PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: o.ServiceExternalIPs,
 		WithoutDNS: withoutDNS, GatewayAPI: o.GatewayAPI, LocalVolumes: o.LocalVolumes, SigningDuration: o.SigningDuration,
 		Scheduling: scheduling, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
+		Processor: cpushare.New(cpushare.Used),
 	})
 	if err != nil {
 		return errors.Join(err, stopAudit())

@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
+	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/drain"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
@@ -143,7 +144,9 @@ type Config struct {
 	ServiceExternalIPs []string
 	// DisabledAdmission are admission plugins, by upstream's names, that are left out.
 	DisabledAdmission []string
-	Logger            *slog.Logger
+	// Processor divides the processor time of this process among tenants; nil: it is not divided. Servers of one process have one.
+	Processor *cpushare.Share
+	Logger    *slog.Logger
 	// Fatal is called when this replica must not go on (its disk fails, its state
 	// differs from the others'). Default: the error ends Wait.
 	Fatal func(error)

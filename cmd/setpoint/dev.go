@@ -12,7 +12,7 @@ import (
 )
 
 func newDev() *cobra.Command {
-	config := devConfig{Config: setpoint.Config{Replicas: 1}}
+	config := devConfig{Config: setpoint.Config{Replicas: 1, DivideProcessor: true}}
 	cmd := &cobra.Command{
 		Use: "dev", SuggestFor: []string{"start", "up", "run"},
 		Short: "Run a cluster in this process: control plane and a node",

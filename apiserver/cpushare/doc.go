@@ -1,0 +1,21 @@
+// Package cpushare divides the processor time of a server among its tenants, so that one whose requests never end does not slow
+// everybody else's down.
+//
+// It owns one Share for each process. The request chain of package apiserver lets each request of a client Wait before it takes a
+// seat of priority and fairness, and charges what it turned out to cost. Administrators, servers, nodes and what runs in kube-system
+// (shares.Holder.Privileged) never wait.
+//
+// Seats alone do not do it: a request for one object takes about 0.1 ms of a processor, most of it for TLS and HTTP, before and after
+// its seat. So eight connections on which requests follow each other without a pause keep a processor busy while they hold one seat,
+// and Go's scheduler gives each of them 10 ms before somebody else's turn comes.
+//
+// The rule is that of package shares, in time: one tenant gets half of the processors, two get a third each, and whoever comes next
+// finds as much as the others have. A request costs units, and each tenant has a time from which it may go on (the generic cell rate
+// algorithm of ATM, ITU-T I.371): a request moves that time on by its units times their price. The price is what the whole process has
+// spent for a unit lately, so it includes what no request can be charged with, such as handshakes and the garbage collector. While
+// the processors are mostly idle nobody waits.
+//
+// Promises: Wait takes constant time and never more than waitMax; who would wait longer, or is one of more than waitingMax of his
+// tenant, gets a *BusyError at once. What is kept grows with the tenants of the last tenth of a second. A Share is safe for concurrent
+// use. Tested in bubbles, with processors that handlers of fake time wait for.
+package cpushare

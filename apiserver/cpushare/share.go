@@ -1,0 +1,189 @@
+package cpushare
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/setpoint-io/setpoint/internal/clip"
+	"github.com/setpoint-io/setpoint/internal/shares"
+)
+
+const (
+	// burst is how much time, at its price, a tenant may use at once before it waits.
+	burst = 5 * time.Millisecond
+	// tick is when those who wait go on, all whose time has come together: what comes together costs less, as the entries of the log that
+	// are written at once. Whoever else asks then waits for as much of it as their share is.
+	tick = 5 * time.Millisecond
+	// waitMax is how long a request may wait, waitingMax how many of one tenant wait at a time: about 80 MB of stacks and headers.
+	waitMax, waitingMax = time.Second, 4000
+	// pressingPart of its share is what a tenant has used that would take more.
+	pressingPart = 0.8
+	// nameBytesMax is how much of a tenant's name a refusal repeats.
+	nameBytesMax = 128
+)
+
+// Share is the processor time of this process.
+type Share struct {
+	mu      sync.Mutex
+	meter   meter
+	tenants map[string]*tenant
+	// price is what a unit of a tenant costs; 0: nobody waits.
+	price time.Duration
+	stats stats
+}
+
+// tenant is who waits, or has used something lately.
+type tenant struct {
+	free    time.Time // from when it may go on
+	waiting int
+	units   float64 // in this period
+}
+
+// stats are counts since the start, but for tenants: how many took all that they got in the last period.
+type stats struct {
+	tenants         int
+	waited, refused uint64
+}
+
+// New divides the processors that Go uses; used is the processor time of this process so far.
+func New(used func() time.Duration) *Share {
+	return &Share{meter: newMeter(used, runtime.GOMAXPROCS(0)), tenants: map[string]*tenant{}}
+}
+
+// BusyError is why a request was refused.
+type BusyError struct {
+	Tenant string
+	// Parts is into how many parts the time is divided; the tenant has one of them.
+	Parts int
+}
+
+// Error implements error.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("the processors of this server are busy, and %s uses its share of them, one part of %d",
+		clip.Text(e.Tenant, nameBytesMax), e.Parts)
+}
+
+// Wait lets a request that costs units go on when the holder's time has come. The error is that of ctx, or a *BusyError.
+func (s *Share) Wait(ctx context.Context, h shares.Holder, units float64) error {
+	t, delay, err := s.enter(h, units)
+	if t == nil {
+		return err
+	}
+	defer s.leave(t)
+	timer := time.NewTimer(min(delay, waitMax))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Charge adds units to what a request of the holder has cost: its next ones wait for it.
+func (s *Share) Charge(h shares.Holder, units float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.meter.units += units
+	if !h.Privileged && s.price > 0 {
+		s.use(s.tenant(h.Name), time.Now(), units)
+	}
+}
+
+// enter charges a request. If it has to wait, its tenant is returned, and for how long. One that is refused waits as well, so that
+// refusals do not keep the processors busy, unless too many wait already.
+func (s *Share) enter(h shares.Holder, units float64) (*tenant, time.Duration, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.meter.due(now) {
+		s.look(now)
+	}
+	s.meter.units += units
+	if h.Privileged || s.price == 0 {
+		return nil, 0, nil
+	}
+	t := s.tenant(h.Name)
+	delay := t.delay(now)
+	switch {
+	case delay <= 0:
+		s.use(t, now, units)
+		return nil, 0, nil
+	case t.waiting >= waitingMax:
+		return nil, 0, s.refuse(h)
+	}
+	t.waiting++
+	if delay > waitMax {
+		return t, delay, s.refuse(h)
+	}
+	s.use(t, now, units)
+	s.stats.waited++
+	return t, delay, nil
+}
+
+func (s *Share) refuse(h shares.Holder) error {
+	s.stats.refused++
+	return &BusyError{Tenant: h.Name, Parts: max(1, s.stats.tenants) + 1}
+}
+
+func (s *Share) leave(t *tenant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.waiting--
+}
+
+func (s *Share) tenant(name string) *tenant {
+	t := s.tenants[name]
+	if t == nil {
+		t = &tenant{}
+		s.tenants[name] = t
+	}
+	return t
+}
+
+// delay is how long a request has to wait now.
+func (t *tenant) delay(now time.Time) time.Duration {
+	if t.free.Before(now.Add(burst)) {
+		return 0
+	}
+	return t.free.Add(-burst).Truncate(tick).Add(tick).Sub(now)
+}
+
+// use moves on from when the tenant may go on.
+func (s *Share) use(t *tenant, now time.Time, units float64) {
+	if t.free.Before(now) {
+		t.free = now
+	}
+	t.free = t.free.Add(time.Duration(units * float64(s.price)))
+	t.units += units
+}
+
+// look sets the price anew, and forgets tenants that nothing is to be known of.
+func (s *Share) look(now time.Time) {
+	all, cost := s.meter.look(now)
+	var units []float64
+	for name, t := range s.tenants {
+		if t.units == 0 && t.waiting == 0 && t.free.Before(now) {
+			delete(s.tenants, name)
+		}
+		units, t.units = append(units, t.units), 0
+	}
+	s.stats.tenants = pressing(units, all)
+	s.price = cost * time.Duration(max(1, s.stats.tenants)+1)
+}
+
+// pressing is how many tenants take as much as they get: the most of whom each has used about its share if so many do.
+func pressing(units []float64, all float64) int {
+	slices.SortFunc(units, func(a, b float64) int { return cmp.Compare(b, a) })
+	for n := len(units); n > 0 && all > 0; n-- {
+		if units[n-1] >= pressingPart*all/float64(n+1) {
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,100 @@
+package apiserver
+
+import (
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/internal/sampled"
+	"github.com/setpoint-io/setpoint/internal/shares"
+)
+
+// What a request costs of the processors, in units of a get of a small object.
+const (
+	readUnits = 1
+	// writeUnits are for a log entry, its events and the checks before it.
+	writeUnits = 3
+	// streamUnits are for the second connection, to a node, and what both have to agree upon.
+	streamUnits = 10
+	// answerUnits are for each part of an answer that is written by itself, such as an event of a watch, and a unit for each unitBytes of
+	// an answer or a body.
+	answerUnits = 0.1
+	unitBytes   = 8 << 10
+	// chargeUnits are charged at once while an answer is written.
+	chargeUnits = 5
+)
+
+// withProcessor lets a tenant have no more of the processors than its share. The loops of this process do not wait.
+func (s *Server) withProcessor(next http.Handler) http.Handler {
+	if s.config.Processor == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, ok := request.RequestInfoFrom(r.Context())
+		_, inProcess := r.Context().Value(callerKey{}).(user.Info)
+		who, known := request.UserFrom(r.Context())
+		if !ok || inProcess || !known {
+			next.ServeHTTP(w, r)
+			return
+		}
+		holder, stream := processorHolder(r, who), info.Verb != "watch" && s.longRunning(r, info)
+		if err := s.config.Processor.Wait(r.Context(), holder, requestUnits(r, stream)); err != nil {
+			s.refuse(w, r, apierrors.NewTooManyRequests(err.Error(), tooManyRetryAfterSeconds))
+			return
+		}
+		if stream || holder.Privileged { // what a stream carries is not looked at, and its connection may be taken over
+			next.ServeHTTP(w, r)
+			return
+		}
+		answer := &charged{ResponseWriter: w, server: s, holder: holder}
+		defer answer.charge()
+		next.ServeHTTP(answer, r)
+	})
+}
+
+// processorHolder is the tenant of a request. Who has no name is known by his machine.
+func processorHolder(r *http.Request, who user.Info) shares.Holder {
+	if who.GetName() == user.Anonymous {
+		return shares.Holder{Name: "whoever asks without a name from " + sampled.Source(r.RemoteAddr)}
+	}
+	return auth.Tenant(who)
+}
+
+// requestUnits is what a request costs before its answer.
+func requestUnits(r *http.Request, stream bool) float64 {
+	body := float64(max(0, r.ContentLength)) / unitBytes
+	switch {
+	case stream:
+		return streamUnits + body
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		return readUnits + body
+	}
+	return writeUnits + body
+}
+
+// charged charges a tenant with what is written to it.
+type charged struct {
+	http.ResponseWriter
+	server *Server
+	holder shares.Holder
+	units  float64 // not yet charged
+}
+
+// Write implements http.ResponseWriter.
+func (c *charged) Write(p []byte) (int, error) {
+	if c.units += answerUnits + float64(len(p))/unitBytes; c.units >= chargeUnits {
+		c.charge()
+	}
+	return c.ResponseWriter.Write(p)
+}
+
+func (c *charged) charge() {
+	c.server.config.Processor.Charge(c.holder, c.units)
+	c.units = 0
+}
+
+// Unwrap lets http.ResponseController find the connection.
+func (c *charged) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -1,0 +1,112 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/setpoint-io/setpoint/apiserver/cpushare"
+)
+
+// busyServer is one whose processors are always busy, and lets everybody do everything.
+func busyServer(t *testing.T) *Server {
+	config, begun := serverConfig(t, newSlowLog()), time.Now()
+	config.Processor = cpushare.New(func() time.Duration { return time.Since(begun) * time.Duration(runtime.GOMAXPROCS(0)) })
+	config.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		return authorizer.DecisionAllow, "", nil
+	})
+	server, _ := startServer(t, config)
+	return server
+}
+
+// askFrom gets the ConfigMaps from a machine, as an administrator if there is a connection, and says how long that took.
+func askFrom(t *testing.T, server *Server, connection *tls.ConnectionState, address string) (*discard, time.Duration) {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cmPath+"?resourceVersion=0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.TLS, r.RemoteAddr = connection, address
+	w, begun := &discard{header: http.Header{}}, time.Now()
+	server.ServeHTTP(w, r)
+	return w, time.Since(begun)
+}
+
+// TestWhoAsksTooMuchWaits: on a server with busy processors those who ask without a pause wait, and are refused in the end; another
+// machine and the administrator are answered at once.
+func TestWhoAsksTooMuchWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := busyServer(t)
+		const greedy, modest = "192.0.2.1:5000", "192.0.2.2:5000"
+		for range 100 { // of which it learns what one costs
+			askFrom(t, server, adminConnection(t), greedy)
+		}
+		time.Sleep(time.Second)
+		var code int
+		var took time.Duration
+		for range 200 * runtime.GOMAXPROCS(0) {
+			var w *discard
+			if w, took = askFrom(t, server, nil, greedy); took > 0 {
+				code = w.code
+				break
+			}
+		}
+		if code != http.StatusOK || took == 0 {
+			t.Errorf("%d after %v", code, took)
+		}
+		for _, c := range []struct {
+			connection *tls.ConnectionState
+			address    string
+		}{{nil, modest}, {adminConnection(t), greedy}} {
+			if w, took := askFrom(t, server, c.connection, c.address); w.code != http.StatusOK || took != 0 {
+				t.Errorf("%s: %d after %v", c.address, w.code, took)
+			}
+		}
+	})
+}
+
+// TestProcessorHolder: the accounts of a namespace are one, strangers are known by their machine.
+func TestProcessorHolder(t *testing.T) {
+	for name, want := range map[string]string{
+		"system:serviceaccount:ten:a": "the service accounts of namespace ten", "jane": "user jane",
+		user.Anonymous: "whoever asks without a name from 192.0.2.7",
+	} {
+		r := &http.Request{RemoteAddr: "192.0.2.7:443"}
+		if got := processorHolder(r, &user.DefaultInfo{Name: name}); got.Name != want || got.Privileged {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestRequestUnits: what is sent and what is answered counts.
+func TestRequestUnits(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		body   int64
+		stream bool
+		want   float64
+	}{
+		{http.MethodGet, 0, false, 1}, {http.MethodPost, 8 << 10, false, 4}, {http.MethodPatch, -1, false, 3}, {http.MethodPost, 0, true, 10},
+	} {
+		if got := requestUnits(&http.Request{Method: c.method, ContentLength: c.body}, c.stream); got != c.want {
+			t.Errorf("%v costs %v", c, got)
+		}
+	}
+	begun := time.Now()
+	share := cpushare.New(func() time.Duration { return time.Since(begun) })
+	answer := &charged{ResponseWriter: &discard{header: http.Header{}}, server: &Server{config: Config{Processor: share}}}
+	_, _ = answer.Write([]byte(strings.Repeat("a", 4*unitBytes)))
+	if answer.units != 4.1 {
+		t.Errorf("an answer costs %v", answer.units)
+	}
+	if _, _ = answer.Write([]byte(strings.Repeat("a", unitBytes))); answer.units != 0 {
+		t.Errorf("%v are not charged", answer.units)
+	}
+}
