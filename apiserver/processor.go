@@ -20,7 +20,7 @@ const (
 	// streamUnits are for the second connection, to a node, and what both have to agree upon.
 	streamUnits = 10
 	// answerUnits are for each part of an answer that is written by itself, such as an event of a watch, and a unit for each unitBytes of
-	// an answer or a body.
+	// an answer.
 	answerUnits = 0.1
 	unitBytes   = 8 << 10
 	// chargeUnits are charged at once while an answer is written.
@@ -58,21 +58,20 @@ func (s *Server) withProcessor(next http.Handler) http.Handler {
 // processorHolder is the tenant of a request. Who has no name is known by his machine.
 func processorHolder(r *http.Request, who user.Info) shares.Holder {
 	if who.GetName() == user.Anonymous {
-		return shares.Holder{Name: "whoever asks without a name from " + sampled.Source(r.RemoteAddr)}
+		return shares.Stranger(sampled.Source(r.RemoteAddr))
 	}
 	return auth.Tenant(who)
 }
 
-// requestUnits is what a request costs before its answer.
+// requestUnits is what a request costs beside what is read of it, which its connection pays for, and its answer.
 func requestUnits(r *http.Request, stream bool) float64 {
-	body := float64(max(0, r.ContentLength)) / unitBytes
 	switch {
 	case stream:
-		return streamUnits + body
+		return streamUnits
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		return readUnits + body
+		return readUnits
 	}
-	return writeUnits + body
+	return writeUnits
 }
 
 // charged charges a tenant with what is written to it.

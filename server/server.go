@@ -315,6 +315,9 @@ func (s *Server) serve() error {
 		}
 	}
 	s.strangers = strangers.NewSharedDoor(strangers.Limit(), strangers.TenantsLimit())
+	if s.config.Processor != nil {
+		s.strangers.Reads = s.config.Processor.Read
+	}
 	for _, listener := range []net.Listener{s.config.Listener, s.config.PodListener} {
 		if listener != nil {
 			s.Accept(listener)

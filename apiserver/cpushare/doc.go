@@ -2,8 +2,9 @@
 // everybody else's down.
 //
 // It owns one Share for each process. The request chain of package apiserver lets each request of a client Wait before it takes a
-// seat of priority and fairness, and charges what it turned out to cost. Administrators, servers, nodes and what runs in kube-system
-// (shares.Holder.Privileged) never wait.
+// seat of priority and fairness, and charges what it turned out to cost. The connections of the API's port are charged with what comes in
+// on them (Read), so that a flood below HTTP, or of requests that are taken back at once, waits as well. Administrators, servers, nodes
+// and what runs in kube-system (shares.Holder.Privileged) never wait.
 //
 // Seats alone do not do it: a request for one object takes about 0.1 ms of a processor, most of it for TLS and HTTP, before and after
 // its seat. So eight connections on which requests follow each other without a pause keep a processor busy while they hold one seat,
@@ -15,7 +16,7 @@
 // spent for a unit lately, so it includes what no request can be charged with, such as handshakes and the garbage collector. While
 // the processors are mostly idle nobody waits.
 //
-// Promises: Wait takes constant time and never more than waitMax; who would wait longer, or is one of more than waitingMax of his
+// Promises: Wait and Read take constant time and never more than waitMax; who would wait longer, or is one of more than waitingMax of his
 // tenant, gets a *BusyError at once. What is kept grows with the tenants of the last tenth of a second. A Share is safe for concurrent
 // use. Tested in bubbles, with processors that handlers of fake time wait for.
 package cpushare

@@ -12,7 +12,7 @@ const (
 	unitsMin = 20
 	// A unit costs costMin to costMax. costMax is what a tenant can count on where loops keep the processors busy: with 2 of them, 1,000
 	// units a second.
-	costMin, costMax = 20 * time.Microsecond, time.Millisecond
+	costMin, costMax = time.Microsecond, time.Millisecond
 	// weight is that of the last period in the mean.
 	weight = 0.3
 )
@@ -24,7 +24,6 @@ type meter struct {
 
 	looked time.Time
 	then   time.Duration // what was used when it looked
-	units  float64       // since then
 	cost   float64       // of a unit, of one processor, in nanoseconds; 0: not known
 	busy   bool
 }
@@ -33,22 +32,20 @@ func newMeter(used func() time.Duration, processors int) meter {
 	return meter{used: used, processors: processors, looked: time.Now(), then: used()}
 }
 
-func (m *meter) due(now time.Time) bool { return now.Sub(m.looked) >= period }
-
-// look returns how many units all processors could have done since the last look, and the time that one takes of all of them together, or
-// 0 while they are mostly idle.
-func (m *meter) look(now time.Time) (units float64, cost time.Duration) {
+// look is told of the units since the last one. It returns how many all processors could have done in that time, and how long one takes
+// all of them together; or 0 while they are mostly idle.
+func (m *meter) look(now time.Time, done float64) (units float64, cost time.Duration) {
 	used := m.used()
 	spent, all := float64(used-m.then), float64(now.Sub(m.looked))*float64(m.processors)
-	if m.units >= unitsMin {
-		m.learn(spent / m.units)
+	if done >= unitsMin {
+		m.learn(spent / done)
 	}
 	part := busyPart
 	if m.busy {
 		part = quietPart
 	}
 	m.busy = spent > part*all
-	m.looked, m.then, m.units = now, used, 0
+	m.looked, m.then = now, used
 	if !m.busy || m.cost == 0 {
 		return 0, 0
 	}

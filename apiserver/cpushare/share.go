@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/clip"
@@ -21,6 +22,10 @@ const (
 	tick = 5 * time.Millisecond
 	// waitMax is how long a request may wait, waitingMax how many of one tenant wait at a time: about 80 MB of stacks and headers.
 	waitMax, waitingMax = time.Second, 4000
+	// debtMax is how far ahead a tenant can be charged: then what it has used too much is forgotten.
+	debtMax = 2 * waitMax
+	// unitBytes of a connection are a unit.
+	unitBytes = 1 << 10
 	// pressingPart of its share is what a tenant has used that would take more.
 	pressingPart = 0.8
 	// nameBytesMax is how much of a tenant's name a refusal repeats.
@@ -29,12 +34,17 @@ const (
 
 // Share is the processor time of this process.
 type Share struct {
+	// units are used since the last look, in thousandths.
+	units atomic.Int64
+	// price is what a unit of a tenant costs, in nanoseconds; 0: nobody waits.
+	price atomic.Int64
+	// due is when to look again, in nanoseconds of Unix.
+	due atomic.Int64
+
 	mu      sync.Mutex
 	meter   meter
 	tenants map[string]*tenant
-	// price is what a unit of a tenant costs; 0: nobody waits.
-	price time.Duration
-	stats stats
+	stats   stats
 }
 
 // tenant is who waits, or has used something lately.
@@ -52,7 +62,9 @@ type stats struct {
 
 // New divides the processors that Go uses; used is the processor time of this process so far.
 func New(used func() time.Duration) *Share {
-	return &Share{meter: newMeter(used, runtime.GOMAXPROCS(0)), tenants: map[string]*tenant{}}
+	s := &Share{meter: newMeter(used, runtime.GOMAXPROCS(0)), tenants: map[string]*tenant{}}
+	s.due.Store(time.Now().Add(period).UnixNano())
+	return s
 }
 
 // BusyError is why a request was refused.
@@ -70,6 +82,9 @@ func (e *BusyError) Error() string {
 
 // Wait lets a request that costs units go on when the holder's time has come. The error is that of ctx, or a *BusyError.
 func (s *Share) Wait(ctx context.Context, h shares.Holder, units float64) error {
+	if s.open(h, units) {
+		return nil
+	}
 	t, delay, err := s.enter(h, units)
 	if t == nil {
 		return err
@@ -85,34 +100,53 @@ func (s *Share) Wait(ctx context.Context, h shares.Holder, units float64) error 
 	}
 }
 
-// Charge adds units to what a request of the holder has cost: its next ones wait for it.
+// Charge adds units to what a request or connection of the holder has cost: what comes next waits for it.
 func (s *Share) Charge(h shares.Holder, units float64) {
+	if s.open(h, units) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.meter.units += units
-	if !h.Privileged && s.price > 0 {
-		s.use(s.tenant(h.Name), time.Now(), units)
+	s.use(s.tenant(h.Name), time.Now(), units)
+}
+
+// Read charges the holder with bytes that came in on a connection, and returns when its time has come, or after waitMax. It is for what
+// clients can make a server do below HTTP.
+func (s *Share) Read(h shares.Holder, bytes int) {
+	if units := float64(bytes) / unitBytes; !s.open(h, units) {
+		time.Sleep(s.owe(h, units))
 	}
 }
 
-// enter charges a request. If it has to wait, its tenant is returned, and for how long. One that is refused waits as well, so that
-// refusals do not keep the processors busy, unless too many wait already.
+// owe charges what nobody can refuse, and returns how long to wait before it.
+func (s *Share) owe(h shares.Holder, units float64) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, now := s.tenant(h.Name), time.Now()
+	delay := t.delay(now)
+	s.use(t, now, units)
+	return min(delay, waitMax)
+}
+
+// open counts units, and says whether the holder need not wait: nobody must, or he never does.
+func (s *Share) open(h shares.Holder, units float64) bool {
+	s.units.Add(int64(units * 1000))
+	if now := time.Now(); now.UnixNano() >= s.due.Load() {
+		s.look(now)
+	}
+	return h.Privileged || s.price.Load() == 0
+}
+
+// enter charges a request. If it has to wait, its tenant is returned, and for how long. One that is refused is charged and waits as well,
+// so that refusals do not keep the processors busy, unless too many wait already.
 func (s *Share) enter(h shares.Holder, units float64) (*tenant, time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	if s.meter.due(now) {
-		s.look(now)
-	}
-	s.meter.units += units
-	if h.Privileged || s.price == 0 {
-		return nil, 0, nil
-	}
-	t := s.tenant(h.Name)
+	t, now := s.tenant(h.Name), time.Now()
 	delay := t.delay(now)
+	s.use(t, now, units)
 	switch {
 	case delay <= 0:
-		s.use(t, now, units)
 		return nil, 0, nil
 	case t.waiting >= waitingMax:
 		return nil, 0, s.refuse(h)
@@ -121,7 +155,6 @@ func (s *Share) enter(h shares.Holder, units float64) (*tenant, time.Duration, e
 	if delay > waitMax {
 		return t, delay, s.refuse(h)
 	}
-	s.use(t, now, units)
 	s.stats.waited++
 	return t, delay, nil
 }
@@ -159,13 +192,21 @@ func (s *Share) use(t *tenant, now time.Time, units float64) {
 	if t.free.Before(now) {
 		t.free = now
 	}
-	t.free = t.free.Add(time.Duration(units * float64(s.price)))
+	t.free = t.free.Add(time.Duration(units * float64(s.price.Load())))
+	if most := now.Add(debtMax); t.free.After(most) {
+		t.free = most
+	}
 	t.units += units
 }
 
 // look sets the price anew, and forgets tenants that nothing is to be known of.
 func (s *Share) look(now time.Time) {
-	all, cost := s.meter.look(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.UnixNano() < s.due.Load() {
+		return // somebody else was first
+	}
+	all, cost := s.meter.look(now, float64(s.units.Swap(0))/1000)
 	var units []float64
 	for name, t := range s.tenants {
 		if t.units == 0 && t.waiting == 0 && t.free.Before(now) {
@@ -174,7 +215,8 @@ func (s *Share) look(now time.Time) {
 		units, t.units = append(units, t.units), 0
 	}
 	s.stats.tenants = pressing(units, all)
-	s.price = cost * time.Duration(max(1, s.stats.tenants)+1)
+	s.price.Store(int64(cost) * int64(max(1, s.stats.tenants)+1))
+	s.due.Store(now.Add(period).UnixNano())
 }
 
 // pressing is how many tenants take as much as they get: the most of whom each has used about its share if so many do.

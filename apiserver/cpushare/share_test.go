@@ -166,8 +166,8 @@ func TestNobodyWaitsWhileThereIsTime(t *testing.T) {
 			}
 			time.Sleep(400 * time.Microsecond)
 		}
-		if m.share.stats.waited != 0 || m.share.price != 0 {
-			t.Errorf("%d waited, the price is %v", m.share.stats.waited, m.share.price)
+		if m.share.stats.waited != 0 || m.share.price.Load() != 0 {
+			t.Errorf("%d waited, the price is %v", m.share.stats.waited, m.share.price.Load())
 		}
 	})
 }
@@ -191,8 +191,8 @@ func TestTheRushEnds(t *testing.T) {
 			time.Sleep(period)
 			_ = m.ask(t.Context(), admin)
 		}
-		if len(m.share.tenants) != 0 || m.share.price != 0 || m.share.stats.tenants != 0 {
-			t.Errorf("left: %d tenants, price %v, %d waiting", len(m.share.tenants), m.share.price, m.share.stats.tenants)
+		if len(m.share.tenants) != 0 || m.share.price.Load() != 0 || m.share.stats.tenants != 0 {
+			t.Errorf("left: %d tenants, price %v, %d waiting", len(m.share.tenants), m.share.price.Load(), m.share.stats.tenants)
 		}
 	})
 }
@@ -219,17 +219,17 @@ func TestBusyLoopsLeaveTenantsSomething(t *testing.T) {
 }
 
 // busy has tenants wait for longer than they may.
-func busy(t *testing.T) *Share {
+func busy() *Share {
 	s := New(func() time.Duration { return 0 })
-	s.meter.looked = time.Now().Add(time.Hour) // the price stays
-	s.price = time.Millisecond
+	s.due.Store(time.Now().Add(time.Hour).UnixNano()) // the price stays
+	s.price.Store(int64(time.Millisecond))
 	return s
 }
 
 // TestWhoWouldWaitTooLong is refused, with the reason, and not before others have had time.
 func TestWhoWouldWaitTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := busy(t)
+		s := busy()
 		s.Charge(shop, 5000)
 		begun := time.Now()
 		err := s.Wait(t.Context(), shop, 1)
@@ -257,7 +257,7 @@ func TestWhoWouldWaitTooLong(t *testing.T) {
 // TestTooManyWait: what they hold is bounded.
 func TestTooManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := busy(t)
+		s := busy()
 		s.Charge(shop, 100)
 		for range waitingMax {
 			go func() { _ = s.Wait(t.Context(), shop, 0.01) }()
@@ -280,4 +280,47 @@ func BenchmarkWait(b *testing.B) {
 		_ = s.Wait(b.Context(), shop, 1)
 		s.Charge(shop, 0.1)
 	}
+}
+
+// TestFloodBelowRequests: a connection that never asks for anything, and keeps a processor busy with what it sends, is read only as
+// fast as its tenant's share is.
+func TestFloodBelowRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, 2)
+		for range 8 {
+			m.wg.Go(func() {
+				for m.ctx.Err() == nil {
+					m.share.Read(shares.Stranger("192.0.2.7"), 4*unitBytes)
+					m.work(4 * unit)
+				}
+			})
+		}
+		time.Sleep(2 * time.Second)
+		before := m.used.Load()
+		time.Sleep(10 * time.Second)
+		if part := time.Duration(m.used.Load()-before).Seconds() / (2 * 10); part < 0.4 || part > 0.55 {
+			t.Errorf("it has %.2f of the time", part)
+		}
+		if took := m.latency(t, shop); took > 3*time.Millisecond {
+			t.Errorf("others wait %v", took)
+		}
+		m.end()
+	})
+}
+
+// TestDebtIsForgotten: whoever has used far too much may go on after debtMax, and one read never takes longer than waitMax.
+func TestDebtIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := busy()
+		s.Charge(shop, 1e6)
+		begun := time.Now()
+		s.Read(shop, 1)
+		if took := time.Since(begun); took != waitMax {
+			t.Errorf("a read took %v", took)
+		}
+		time.Sleep(debtMax)
+		if err := s.Wait(t.Context(), shop, 1); err != nil || time.Since(begun) != waitMax+debtMax {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+	})
 }

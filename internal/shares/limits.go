@@ -26,6 +26,11 @@ type Holder struct {
 	Privileged bool
 }
 
+// Stranger is whoever is not known, by where it comes from.
+func Stranger(source string) Holder {
+	return Holder{Name: "whoever asks without a name from " + source}
+}
+
 // Namespace is the tenant of what runs in a namespace, or belongs to it. What is in kube-system is the cluster's own, and privileged.
 func Namespace(name string) Holder {
 	return Holder{Name: "namespace " + name, Privileged: name == "kube-system"}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/setpoint-io/setpoint/internal/shares"
 )
@@ -16,6 +17,8 @@ const (
 	maxTenants   = 4000
 	// filesShare is the part of the files that the process may open that each of these have: one in so many.
 	filesShare = 4
+	// handshakeBytes are what the handshake of TLS counts beside its own: it takes as long as several requests.
+	handshakeBytes = 10 << 10
 )
 
 var errNoHalf = errors.New("strangers: this connection cannot end in one direction alone")
@@ -30,6 +33,10 @@ func TenantsLimit() int { return shares.OfFiles(maxTenants, filesShare) }
 
 // Door accepts connections. Its listeners share the limits. It is safe for concurrent use.
 type Door struct {
+	// Reads, if any, is told how many bytes came in and whose the connection is, before anybody sees them: they are read when it
+	// returns. It is set before the first connection.
+	Reads func(whose shares.Holder, bytes int)
+
 	mu        sync.Mutex
 	strangers *room // by where they come from
 	tenants   *room // by their names; nil: they do not count
@@ -70,12 +77,16 @@ type conn struct {
 	// place and own are where it stands in the room among all, and among those that are whose.
 	place, own *list.Element
 	closed     bool
+	// holder is for whom it reads, and begun whether it has.
+	holder atomic.Pointer[shares.Holder]
+	begun  bool
 }
 
 // Enter lets a connection in as a stranger, and closes another one if there are too many: the oldest of the same source if that has its
 // share, or else the oldest of all.
 func (d *Door) Enter(c net.Conn) net.Conn {
 	entered := &conn{Conn: c, door: d, source: sourceOf(c)}
+	entered.readFor(shares.Stranger(entered.source))
 	entered.move(d.strangers, entered.source)
 	return entered
 }
@@ -99,6 +110,26 @@ func (c *conn) move(to *room, whose string) {
 	}
 }
 
+func (c *conn) readFor(h shares.Holder) { c.holder.Store(&h) }
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.door.Reads != nil && n > 0 {
+		c.door.Reads(*c.holder.Load(), n+c.handshake())
+	}
+	return n, err
+}
+
+// handshake is what the first bytes cost more.
+func (c *conn) handshake() int {
+	if c.begun {
+		return 0
+	}
+	c.begun = true
+	return handshakeBytes
+}
+
 // Close implements net.Conn.
 func (c *conn) Close() error {
 	c.door.mu.Lock()
@@ -120,6 +151,7 @@ func (c *conn) CloseWrite() error {
 // argument may be a connection over one from a Door that tells it (NetConn), as TLS does; others are ignored.
 func Known(c net.Conn) {
 	if entered := find(c); entered != nil {
+		entered.readFor(shares.Holder{Privileged: true})
 		entered.door.mu.Lock()
 		defer entered.door.mu.Unlock()
 		entered.leave()
@@ -133,6 +165,7 @@ func KnownAs(c net.Conn, tenant shares.Holder) {
 	case tenant.Privileged || entered.door.tenants == nil:
 		Known(c)
 	default:
+		entered.readFor(tenant)
 		entered.move(entered.door.tenants, tenant.Name)
 	}
 }
@@ -155,6 +188,7 @@ func KnownIn(ctx context.Context) {
 // Forgotten makes the client of a connection a stranger again, the newest one.
 func Forgotten(c net.Conn) {
 	if entered := find(c); entered != nil {
+		entered.readFor(shares.Stranger(entered.source))
 		entered.move(entered.door.strangers, entered.source)
 	}
 }
