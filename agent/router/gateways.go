@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-io/setpoint/agent/router/gateway"
 	"github.com/setpoint-io/setpoint/agent/router/hosts"
@@ -59,7 +61,7 @@ func (r *router) buildGateways(ctx context.Context, objects gatewayapi.Objects, 
 	built := gateway.Build(gateway.Input{
 		Objects: objects, Slices: r.slices, Certificate: known(r.ofGateways), Authorities: known(r.authorities),
 		Reserved: r.Reserved, Shared: r.Ports.byNumber(), Hosts: claims,
-		Service: table.ServiceFrom(r.Informers.Core().V1().Services().Lister()),
+		Service: table.ServiceFrom(r.Informers.Core().V1().Services().Lister()), Services: r.services,
 		Namespace: func(name string) map[string]string {
 			namespace, err := namespaces.Get(name)
 			if err != nil {
@@ -69,6 +71,11 @@ func (r *router) buildGateways(ctx context.Context, objects gatewayapi.Objects, 
 		},
 	})
 	return built
+}
+
+func (r *router) services() []*corev1.Service {
+	all, _ := r.Informers.Core().V1().Services().Lister().List(labels.Everything()) // a cache cannot fail
+	return all
 }
 
 // serveGateways opens the ports of what was built, and closes others.

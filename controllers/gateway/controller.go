@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -115,10 +116,17 @@ func (c *controller) known() (gatewayapi.Objects, bool) {
 
 func (c *controller) serviceChanged(before, after metav1.Object) []reconcile.Key {
 	same := before != nil && after != nil && before.GetGeneration() == after.GetGeneration() && before.GetGeneration() != 0
-	if same && !isOurs(after) || !c.used() {
+	if same && !isOurs(after) && sameAddresses(before, after) || !c.used() {
 		return nil
 	}
 	return []reconcile.Key{everything}
+}
+
+// sameAddresses: a Service that has a port of nodes keeps it from younger Gateways.
+func sameAddresses(before, after metav1.Object) bool {
+	was, _ := before.(*corev1.Service)
+	is, _ := after.(*corev1.Service)
+	return was != nil && is != nil && apiequality.Semantic.DeepEqual(was.Status.LoadBalancer, is.Status.LoadBalancer)
 }
 
 func (c *controller) ifUsed(_, _ metav1.Object) []reconcile.Key {
@@ -166,7 +174,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	failed := c.keepClasses(ctx, objects.Classes, len(addresses) > 0)
 	result := gateway.Build(gateway.Input{
 		Objects: objects, Namespace: c.labelsOf, Service: c.service, Shared: sharedPorts(nodes), Hosts: table.Claims(served),
-		Reserved:    c.book(nodes),
+		Reserved: c.book(nodes), Services: c.allServices,
 		Slices:      func(string, string) []*discoveryv1.EndpointSlice { return nil },
 		Certificate: func(namespace, name string) (*tls.Certificate, error) { return c.certificate(ctx, namespace, name) },
 		Authorities: func(namespace, name string) (*table.Authorities, error) { return c.authority(ctx, namespace, name) },
@@ -255,6 +263,14 @@ func (c *controller) service(namespace, name string) *corev1.Service {
 		return nil
 	}
 	return service
+}
+
+func (c *controller) allServices() []*corev1.Service {
+	all, err := c.services.List("", nil)
+	if err != nil {
+		return nil // this cache has no errors
+	}
+	return all
 }
 
 // certificate and authority ask for what is not known yet, so that nothing is called missing that is not.

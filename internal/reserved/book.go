@@ -134,6 +134,13 @@ func (b *Book) ServerAt(ip netip.Addr) (m Machine, ok bool) {
 	return Machine{}, false
 }
 
+// HasMachine tells whether an address is a server's or node's.
+func (b *Book) HasMachine(ip netip.Addr) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return len(b.at[normal(ip)]) > 0
+}
+
 // formerServers are those that are not among all.
 func (b *Book) formerServers(all []Machine) (former []key) {
 	b.mu.RLock()

@@ -23,6 +23,8 @@ type Input struct {
 	Namespace func(name string) map[string]string
 	// Service returns a Service, or nil.
 	Service func(namespace, name string) *corev1.Service
+	// Services returns all of them.
+	Services func() []*corev1.Service
 	// Slices returns the EndpointSlices of a Service.
 	Slices func(namespace, service string) []*discoveryv1.EndpointSlice
 	// Certificate returns that of a Secret, or what is wrong with it.
@@ -75,6 +77,7 @@ func Build(in Input) *Result {
 		Input: in, result: &Result{Ports: map[int]*Port{}, Trusting: map[string]bool{}},
 		backends: map[backendKey]*backend{}, parent: map[parentKey]*parent{}, parents: map[*v1.Gateway][]*parent{},
 	}
+	b.balancer = b.balancers()
 	b.ordered = gatewayapi.Ours(&b.Objects)
 	slices.SortFunc(b.ordered, func(a, b *v1.Gateway) int { return older(a, b) })
 	for _, g := range b.ordered {
@@ -111,6 +114,7 @@ type builder struct {
 	backends map[backendKey]*backend
 	policies map[target][]*policy
 	judged   []*policy
+	balancer func(port int32) *corev1.Service
 }
 
 // older orders objects by age, as the precedence of the API does.

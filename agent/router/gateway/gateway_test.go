@@ -3,11 +3,14 @@ package gateway
 import (
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +18,7 @@ import (
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/setpoint-io/setpoint/agent/router/hosts"
+	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 
 // gateway has one listener for HTTP at port 80.
@@ -337,6 +341,44 @@ func TestListeners(t *testing.T) {
 		}
 		if open := len(built.Ports) > 0; open != (meta.IsStatusConditionTrue(state.Conditions, "Accepted") && strings.Contains(strings.Join(got, ""), "Programmed=") || name == "kinds") {
 			t.Errorf("%s: ports %v", name, built.Ports)
+		}
+	}
+}
+
+// TestOlderServicesKeepTheirPorts: a port of nodes that a load balancer has is not a younger Gateway's, of whatever namespace; that of a pool, of
+// UDP, of Ingresses or of a younger Service is.
+func TestOlderServicesKeepTheirPorts(t *testing.T) {
+	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		port     int32
+		protocol corev1.Protocol
+		at       string
+		made     time.Time
+		taken    bool
+	}{
+		"older":           {8080, corev1.ProtocolTCP, "192.0.2.1", first, true},
+		"younger":         {8080, corev1.ProtocolTCP, "192.0.2.1", first.Add(time.Hour), false},
+		"of a pool":       {8080, corev1.ProtocolTCP, "192.0.2.77", first, false},
+		"waits":           {8080, corev1.ProtocolTCP, "", first, false},
+		"of UDP":          {8080, corev1.ProtocolUDP, "192.0.2.1", first, false},
+		"another port":    {8081, corev1.ProtocolTCP, "192.0.2.1", first, false},
+		"of Ingresses":    {8443, corev1.ProtocolTCP, "192.0.2.1", first, false},
+		"of both of them": {8080, corev1.ProtocolTCP, "2001:db8::1", first, true},
+	} {
+		in := world(t, "kind: Gateway\nspec:\n  gatewayClassName: ours\n  listeners: [{name: a, port: 8080, protocol: HTTP}, {name: b, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: s}]}}]\n")
+		in.Shared[8443] = true
+		in.Reserved.SetNode("a", &reserved.Machine{Name: "a", Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}})
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", CreationTimestamp: metav1.NewTime(c.made)}}
+		service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: c.port, Protocol: c.protocol}}}
+		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: c.at}}
+		in.Services = func() []*corev1.Service { return []*corev1.Service{service} }
+		built := Build(in)
+		if taken := built.Ports[8080] == nil; taken != c.taken || built.Ports[8443] == nil {
+			t.Errorf("%s: taken %v, ports %v", name, taken, slices.Collect(maps.Keys(built.Ports)))
+		}
+		said := built.Gateways[0].Listeners[0].Conditions[0]
+		if want := "port 8080 of nodes belongs to Service shop/web, which is older"; c.taken && (said.Message != want || said.Reason != "PortUnavailable") {
+			t.Errorf("%s: %s: %s", name, said.Reason, said.Message)
 		}
 	}
 }

@@ -164,6 +164,7 @@ func (b *builder) judgePort(l *listener, before []*listener) {
 			fmt.Sprintf("nodes serve Ingresses at port %d by another protocol", l.spec.Port),
 		}
 	}
+	b.judgeBalancers(l)
 	b.judgeHost(l)
 	if open := b.result.Ports[l.number]; open != nil && !open.speaks(l) {
 		l.conflicted = fault{
