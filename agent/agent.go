@@ -266,7 +266,7 @@ func (a *agent) puller(recorder events.Recorder, lookup *objects) *images.Puller
 	}
 	return images.New(images.Config{
 		Progress: progress, Service: a.Runtime, Events: recorder, Dir: podconfig.Dirs{Root: a.DataDir}.ImageAccess(), Secret: lookup.Secret,
-		PullsMax: a.Settings.PullsMax, Verification: a.Settings.Verification, Plugins: a.Settings.Credentials,
+		PullsMax: a.Settings.PullsMax, Verification: a.Settings.Verification, Plugins: a.Settings.Credentials, Accounts: lookup,
 	})
 }
 

@@ -77,6 +77,28 @@ func (o *objects) Token(ctx context.Context, pod *corev1.Pod, audience string, s
 	return got.Status.Token, got.Status.ExpirationTimestamp.Time, nil
 }
 
+// ServiceAccount reads an account that a pod of this node names.
+func (o *objects) ServiceAccount(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+	return o.client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// AccountToken is a token for the audience that is good for an hour, while the pod and this very account exist.
+func (o *objects) AccountToken(
+	ctx context.Context, pod *corev1.Pod, account *corev1.ServiceAccount, audience string,
+) (string, time.Time, error) {
+	got, err := o.client.CoreV1().ServiceAccounts(account.Namespace).CreateToken(ctx, account.Name, &authenticationv1.TokenRequest{
+		ObjectMeta: metav1.ObjectMeta{UID: account.UID},
+		Spec: authenticationv1.TokenRequestSpec{
+			Audiences:      []string{audience},
+			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return got.Status.Token, got.Status.ExpirationTimestamp.Time, nil
+}
+
 // accountOf is the name of the pod's service account.
 func accountOf(pod *corev1.Pod) string {
 	if pod.Spec.ServiceAccountName == "" {

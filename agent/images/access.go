@@ -14,10 +14,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/images/credentials"
 	"github.com/setpoint-io/setpoint/agent/private"
 )
 
-// grantsMax bounds the secrets that are remembered for one image of one repository; the oldest go first, and who had one
+// grantsMax bounds the secrets and accounts that are remembered for one image of one repository; the oldest go first, and who had one
 // of them asks the registry again.
 const grantsMax = 100
 
@@ -37,14 +38,28 @@ type grants struct {
 	// Everybody: the registry gave it without credentials.
 	Everybody bool
 	Secrets   []grant
+	Accounts  []grant `json:",omitempty"`
 }
 
-// grant is one pull secret by which the image was pulled.
+// grant is one pull secret, or one service account, by which the image was pulled. An account has no Hash: its logins change.
 type grant struct{ Namespace, Name, UID, Hash string }
 
-// matches: the same login, whoever wrote it down, or the same Secret, whatever its login is by now.
+// matches: the same login, whoever wrote it down, or the same Secret or account, whatever its login is by now.
 func (g grant) matches(other grant) bool {
-	return g.Hash == other.Hash || g.UID != "" && g.UID == other.UID && g.Namespace == other.Namespace && g.Name == other.Name
+	return g.Hash != "" && g.Hash == other.Hash || g.UID != "" && g.UID == other.UID && g.Namespace == other.Namespace && g.Name == other.Name
+}
+
+// holds reports whether one of the credentials is by one of the grants.
+func holds(list []grant, creds []credential) bool {
+	return slices.ContainsFunc(creds, func(c credential) bool {
+		return c.grant != nil && slices.ContainsFunc(list, c.grant.matches)
+	})
+}
+
+// granted adds by to the list, as its newest.
+func granted(list []grant, by grant) []grant {
+	list = append(slices.DeleteFunc(list, func(old grant) bool { return old == by }), by)
+	return list[max(0, len(list)-grantsMax):]
 }
 
 const (
@@ -77,11 +92,13 @@ func (a access) pulled(id, image string, by *grant) error {
 	}
 	repository := repositoryOf(image)
 	g := record.Repositories[repository]
-	if by == nil {
+	switch {
+	case by == nil:
 		g.Everybody = true
-	} else {
-		g.Secrets = append(slices.DeleteFunc(g.Secrets, func(old grant) bool { return old == *by }), *by)
-		g.Secrets = g.Secrets[max(0, len(g.Secrets)-grantsMax):]
+	case by.Hash == "":
+		g.Accounts = granted(g.Accounts, *by)
+	default:
+		g.Secrets = granted(g.Secrets, *by)
 	}
 	record.Repositories[repository] = g
 	if err := a.write(a.path(recordPrefix, id), record); err != nil {
@@ -91,9 +108,12 @@ func (a access) pulled(id, image string, by *grant) error {
 	return nil
 }
 
+// podCredentials are a pod's: of its pull secrets, and of plugins that are given a token of its service account.
+type podCredentials struct{ secrets, account func() []credential }
+
 // allows reports whether a pod with these credentials may use what is here as image without asking the registry. What no
 // pull of this agent brought (archives, images built here) is everybody's, unless v says otherwise. In doubt it says no.
-func (a access) allows(present *runtimeapi.Image, image string, v Verification, creds func() []credential) bool {
+func (a access) allows(present *runtimeapi.Image, image string, v Verification, of podCredentials) bool {
 	record, err := a.read(present.Id)
 	pulled := !errors.Is(err, fs.ErrNotExist) || a.underway(present, image)
 	if !v.needed(image, pulled) {
@@ -103,9 +123,7 @@ func (a access) allows(present *runtimeapi.Image, image string, v Verification, 
 		return false
 	}
 	g := record.Repositories[repositoryOf(image)]
-	return g.Everybody || slices.ContainsFunc(creds(), func(c credential) bool {
-		return c.grant != nil && slices.ContainsFunc(g.Secrets, c.grant.matches)
-	})
+	return g.Everybody || holds(g.Secrets, of.secrets()) || len(g.Accounts) > 0 && holds(g.Accounts, of.account())
 }
 
 // underway reports whether a pull of the image by any of its names began and never told how it ended.
@@ -174,4 +192,12 @@ func grantOf(namespace, name, uid string, auth *runtimeapi.AuthConfig) *grant {
 	parts := strings.Join([]string{auth.Username, auth.Password, auth.IdentityToken}, "\x00")
 	sum := sha256.Sum256([]byte(parts))
 	return &grant{Namespace: namespace, Name: name, UID: uid, Hash: hex.EncodeToString(sum[:])}
+}
+
+// grantOfAccount is nil without an account: what is the node's is everybody's.
+func grantOfAccount(a *credentials.Account) *grant {
+	if a == nil {
+		return nil
+	}
+	return &grant{Namespace: a.Namespace, Name: a.Name, UID: a.UID}
 }

@@ -1,11 +1,14 @@
 package images
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -113,13 +116,13 @@ func TestADamagedRecordAllowsNobody(t *testing.T) {
 	if err := os.WriteFile(records[0], []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p.access().allows(&runtimeapi.Image{Id: private1}, private1, Verification{}, func() []credential { return nil }) {
+	if p.access().allows(&runtimeapi.Image{Id: private1}, private1, Verification{}, podCredentials{secrets: func() []credential { return nil }}) {
 		t.Error("allowed")
 	}
 	if _, err := p.Ensure(t.Context(), podWith("a"), &corev1.Container{Image: private1}, nil); err != nil || r.pulls != 2 {
 		t.Errorf("%d pulls, %v", r.pulls, err)
 	}
-	if !p.access().allows(&runtimeapi.Image{Id: private1}, private1, Verification{}, func() []credential { return nil }) {
+	if !p.access().allows(&runtimeapi.Image{Id: private1}, private1, Verification{}, podCredentials{secrets: func() []credential { return nil }}) {
 		t.Error("the pull did not mend the record")
 	}
 	delete(r.local, private1) // the image goes, and with the next pull its record
@@ -128,5 +131,46 @@ func TestADamagedRecordAllowsNobody(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(p.Dir, "*")); len(left) != 1 {
 		t.Errorf("records left: %v", left)
+	}
+}
+
+// accounts are all that are asked for.
+type accounts struct{}
+
+func (accounts) ServiceAccount(_ context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name)}}, nil
+}
+
+func (accounts) AccountToken(context.Context, *corev1.Pod, *corev1.ServiceAccount, string) (string, time.Time, error) {
+	return "token", time.Now().Add(time.Hour), nil
+}
+
+// TestAnImageByAnAccountsTokenIsThatAccounts: the plugin's answer is not every pod's on the node.
+func TestAnImageByAnAccountsTokenIsThatAccounts(t *testing.T) {
+	r := &registry{wants: "account"}
+	p := newPuller(t, r, nil)
+	p.Accounts, p.Plugins = accounts{}, pluginThatSays(t, "account",
+		", tokenAttributes: {serviceAccountTokenAudience: registry, cacheType: ServiceAccount, requireServiceAccount: true}")
+	ensure := func(namespace, account string) (pulls int, err error) {
+		pod := podWith(namespace)
+		pod.Spec.ServiceAccountName = account
+		before := r.pulls
+		_, err = p.Ensure(t.Context(), pod, &corev1.Container{Image: "example.com/team/app:1"}, nil)
+		return r.pulls - before, err
+	}
+	for _, c := range []struct {
+		namespace, account string
+		pulls              int
+		allowed            bool
+	}{
+		{"a", "robot", 1, true},
+		{"a", "robot", 0, true},
+		{"b", "robot", 1, true}, // the registry decides, and its plugin has a login for this account too
+		{"a", "", 1, false},
+		{"b", "robot", 0, true},
+	} {
+		if pulls, err := ensure(c.namespace, c.account); pulls != c.pulls || (err == nil) != c.allowed {
+			t.Errorf("%s/%s: %d pulls, %v; want %d, allowed %t", c.namespace, c.account, pulls, err, c.pulls, c.allowed)
+		}
 	}
 }

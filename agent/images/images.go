@@ -40,7 +40,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Reason + ": " + e.Message }
 
-// Config of a Puller; all fields but the last four are required.
+// Config of a Puller; all fields but the last five are required.
 type Config struct {
 	Service criapi.ImageManagerService
 	Events  events.Recorder
@@ -50,8 +50,10 @@ type Config struct {
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	// Verification says which images that are here need credentials.
 	Verification Verification
-	// Plugins give credentials of the node; nil gives none.
+	// Plugins give credentials of the node, or of a pod's service account; nil gives none.
 	Plugins *credentials.Plugins
+	// Accounts reads service accounts; only Plugins need it.
+	Accounts credentials.Accounts
 	// PullsMax bounds the pulls in flight of all namespaces but kube-system, which has as many of its own, unless it is 1; 0 is
 	// DefaultPullsMax.
 	PullsMax int
@@ -125,7 +127,10 @@ func (p *Puller) Ensure(
 
 // mayUse reports whether the pod may use what is here without asking the registry.
 func (p *Puller) mayUse(ctx context.Context, pod *corev1.Pod, present *runtimeapi.Image, image string) bool {
-	return p.access().allows(present, image, p.Verification, func() []credential { return p.secretCredentials(ctx, pod, image) })
+	return p.access().allows(present, image, p.Verification, podCredentials{
+		secrets: func() []credential { return p.secretCredentials(ctx, pod, image) },
+		account: func() []credential { return p.pluginCredentials(ctx, pod, image, p.Plugins.AccountLogins) },
+	})
 }
 
 func (p *Puller) access() access { return access{p.Dir} }

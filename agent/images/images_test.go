@@ -217,25 +217,32 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
-// TestPluginsAreAskedAfterSecrets: what a plugin's credentials brought is everybody's on the node.
-func TestPluginsAreAskedAfterSecrets(t *testing.T) {
+// pluginThatSays is one whose login for example.com is user; more is of its configuration.
+func pluginThatSays(t *testing.T, user, more string) *credentials.Plugins {
+	t.Helper()
 	dir := t.TempDir()
 	script := `#!/bin/sh
-echo '{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Image","auth":{"example.com":{"username":"node"}}}'
+echo '{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Image","auth":{"example.com":{"username":"` + user + `"}}}'
 `
 	config := `{apiVersion: kubelet.config.k8s.io/v1, kind: CredentialProviderConfig, providers: [
-{name: plugin, matchImages: [example.com], apiVersion: credentialprovider.kubelet.k8s.io/v1, defaultCacheDuration: 1m}]}`
+{name: plugin, matchImages: [example.com], apiVersion: credentialprovider.kubelet.k8s.io/v1, defaultCacheDuration: 1m` + more + `}]}`
 	file := filepath.Join(dir, "config.yaml")
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "plugin"), []byte(script), 0o755), os.WriteFile(file, []byte(config), 0o644)); err != nil {
 		t.Fatal(err)
 	}
+	plugins, err := credentials.Read(file, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plugins
+}
+
+// TestPluginsAreAskedAfterSecrets: what a plugin's credentials brought is everybody's on the node.
+func TestPluginsAreAskedAfterSecrets(t *testing.T) {
 	r := &registry{wants: "node"}
 	secret := &corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"example.com":{"username":"pod"}}}`)}}
 	p := newPuller(t, r, map[string]*corev1.Secret{"own": secret})
-	var err error
-	if p.Plugins, err = credentials.Read(file, dir); err != nil {
-		t.Fatal(err)
-	}
+	p.Plugins = pluginThatSays(t, "node", "")
 	const image = "example.com/team/app:1"
 	owner := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "owner", UID: "1"}}
 	owner.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "own"}}

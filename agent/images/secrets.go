@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/setpoint-io/setpoint/agent/images/credentials"
 )
 
 // login is one registry's entry in a docker configuration.
@@ -25,19 +27,31 @@ type credential struct {
 	grant *grant
 }
 
-// credentials are those of the pod's pull secrets, then those of plugins, which are the node's and so everybody's, then none.
+// credentials are those of the pod's pull secrets, then those of plugins, then none.
 func (p *Puller) credentials(ctx context.Context, pod *corev1.Pod, image string) []credential {
-	out := p.secretCredentials(ctx, pod, image)
-	if ref, err := name.ParseReference(image); err == nil {
-		logins, err := p.Plugins.Logins(ctx, registryOf(ref)+"/"+ref.Context().RepositoryStr())
-		if err != nil { // the pull may work without them
-			p.Events.Event(pod, corev1.EventTypeWarning, "FailedToGetCredentials", err.Error())
-		}
-		for _, l := range logins {
-			out = append(out, credential{auth: &runtimeapi.AuthConfig{Username: l.Username, Password: l.Password, ServerAddress: l.Server}})
-		}
-	}
+	out := append(p.secretCredentials(ctx, pod, image), p.pluginCredentials(ctx, pod, image, p.Plugins.Logins)...)
 	return append(out, credential{})
+}
+
+// pluginLogins asks some of the plugins.
+type pluginLogins func(ctx context.Context, image string, asker credentials.Asker) ([]credentials.Login, error)
+
+// pluginCredentials are what plugins say. It is the node's, and so everybody's, unless they were given a token of the pod's account.
+func (p *Puller) pluginCredentials(ctx context.Context, pod *corev1.Pod, image string, ask pluginLogins) []credential {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return nil
+	}
+	logins, err := ask(ctx, registryOf(ref)+"/"+ref.Context().RepositoryStr(), credentials.Asker{Pod: pod, Accounts: p.Accounts})
+	if err != nil { // the pull may work without them
+		p.Events.Event(pod, corev1.EventTypeWarning, "FailedToGetCredentials", err.Error())
+	}
+	var out []credential
+	for _, l := range logins {
+		auth := &runtimeapi.AuthConfig{Username: l.Username, Password: l.Password, ServerAddress: l.Server}
+		out = append(out, credential{auth, grantOfAccount(l.Account)})
+	}
+	return out
 }
 
 // registryOf is the registry by the name that people know.

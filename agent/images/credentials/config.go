@@ -122,7 +122,6 @@ func check(c *kubeletv1.CredentialProvider) error {
 		{len(c.MatchImages) == 0, "matchImages", "at least one pattern"},
 		{c.DefaultCacheDuration == nil || c.DefaultCacheDuration.Duration < 0, "defaultCacheDuration", "a time that is not negative"},
 		{c.APIVersion != credentialv1.SchemeGroupVersion.String(), "apiVersion", credentialv1.SchemeGroupVersion.String()},
-		{c.TokenAttributes != nil, "tokenAttributes", "nothing: plugins get no tokens of service accounts here"},
 	} {
 		if rule.bad {
 			return fmt.Errorf("%s: want %s", rule.field, rule.want)
@@ -133,5 +132,5 @@ func check(c *kubeletv1.CredentialProvider) error {
 			return fmt.Errorf("matchImages[%d]: %q: %w", i, pattern, err)
 		}
 	}
-	return nil
+	return checkTokens(c)
 }

@@ -95,8 +95,8 @@ func TestWhatPluginsSay(t *testing.T) {
 		`"*.example.com":{"username":"a","password":"b"},"x.example.com/team":{"username":"team","password":"c"},"other.org":{"username":"no"}`)
 	p, dir := plugins(t, head+provider("one", ", args: [get-login], env: [{name: REGION, value: eu}]")+provider("two", ""),
 		map[string]string{"one": script, "two": "echo oops >&2; exit 1"})
-	got, err := p.Logins(t.Context(), "x.example.com/team/app")
-	want := []Login{{"x.example.com/team", "team", "c"}, {"*.example.com", "a", "b"}}
+	got, err := p.Logins(t.Context(), "x.example.com/team/app", Asker{})
+	want := []Login{{"x.example.com/team", "team", "c", nil}, {"*.example.com", "a", "b", nil}}
 	if !reflect.DeepEqual(got, want) || err == nil || err.Error() != "credential provider two: exit status 1" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -104,10 +104,10 @@ func TestWhatPluginsSay(t *testing.T) {
 	if err != nil || string(request) != `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"x.example.com/team/app"}` {
 		t.Errorf("%s, %v", request, err)
 	}
-	if got, err := p.Logins(t.Context(), "example.org/app"); got != nil || err != nil || runs(t, dir) != 1 {
+	if got, err := p.Logins(t.Context(), "example.org/app", Asker{}); got != nil || err != nil || runs(t, dir) != 1 {
 		t.Errorf("for an image that no pattern means: %v, %v", got, err)
 	}
-	if got, err := (*Plugins)(nil).Logins(t.Context(), "x.example.com/app"); got != nil || err != nil {
+	if got, err := (*Plugins)(nil).Logins(t.Context(), "x.example.com/app", Asker{}); got != nil || err != nil {
 		t.Errorf("without plugins: %v, %v", got, err)
 	}
 }
@@ -125,7 +125,7 @@ func TestAnswersAreKept(t *testing.T) {
 	} {
 		p, dir := plugins(t, head+provider("one", ""), map[string]string{"one": answering(c.key, c.duration, "")})
 		for i, image := range []string{"x.example.com/a", "x.example.com/a", "x.example.com/b", "y.example.com/a"} {
-			if _, err := p.Logins(t.Context(), image); err != nil || runs(t, dir) != c.want[i] {
+			if _, err := p.Logins(t.Context(), image, Asker{}); err != nil || runs(t, dir) != c.want[i] {
 				t.Errorf("%s %s, %s: %d runs, %v, want %d", c.key, c.duration, image, runs(t, dir), err, c.want[i])
 			}
 		}
@@ -138,7 +138,7 @@ func TestAnswersEnd(t *testing.T) {
 		p, dir := plugins(t, head+provider("one", ""), map[string]string{"one": answering("Image", "30m", "")})
 		for want := 1; want <= 3; want++ {
 			for range 2 {
-				if _, err := p.Logins(t.Context(), "x.example.com/a"); err != nil || runs(t, dir) != want {
+				if _, err := p.Logins(t.Context(), "x.example.com/a", Asker{}); err != nil || runs(t, dir) != want {
 					t.Errorf("%d runs, %v, want %d", runs(t, dir), err, want)
 				}
 			}
@@ -152,7 +152,7 @@ func TestPullsOfOneImageShareAnAnswer(t *testing.T) {
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
-			if _, err := p.Logins(t.Context(), "x.example.com/a"); err != nil {
+			if _, err := p.Logins(t.Context(), "x.example.com/a", Asker{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -173,7 +173,7 @@ func TestPluginsThatLie(t *testing.T) {
 		"kill -9 $$":              "killed",
 	} {
 		p, _ := plugins(t, head+provider("one", ""), map[string]string{"one": script})
-		got, err := p.Logins(t.Context(), "x.example.com/a")
+		got, err := p.Logins(t.Context(), "x.example.com/a", Asker{})
 		if got != nil || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, %v, want %s", script, got, err, want)
 		}
@@ -190,12 +190,12 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		head + provider("../one", ""):       "providers[0].name: want the name of a program",
 		head + provider("absent", ""):       "providers[0].name: there is no program",
 		head + provider("one", ", more: 1"): "unknown field",
-		head + strings.Replace(good, "10m", "-1s", 1):                                                                                "providers[0].defaultCacheDuration",
-		head + strings.Replace(good, "k8s.io/v1", "k8s.io/v2", 1):                                                                    "providers[0].apiVersion",
-		head + strings.Replace(good, "'*.example.com'", "", 1):                                                                       "providers[0].matchImages: want at least one",
-		head + strings.Replace(good, "*.example.com", "[", 1):                                                                        "providers[0].matchImages[0]",
-		head + provider("one", ", tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true}"): "tokenAttributes",
-		head + strings.Repeat("#", fileSizeMax):                                                                                      "longer than",
+		head + strings.Replace(good, "10m", "-1s", 1):             "providers[0].defaultCacheDuration",
+		head + strings.Replace(good, "k8s.io/v1", "k8s.io/v2", 1): "providers[0].apiVersion",
+		head + strings.Replace(good, "'*.example.com'", "", 1):    "providers[0].matchImages: want at least one",
+		head + strings.Replace(good, "*.example.com", "[", 1):     "providers[0].matchImages[0]",
+		head + provider("one", ", tokenAttributes: {}"):           "tokenAttributes.serviceAccountTokenAudience: want the audience",
+		head + strings.Repeat("#", fileSizeMax):                   "longer than",
 	} {
 		file, dir := write(t, config, map[string]string{"one": "exit 0"})
 		if _, err := Read(file, dir); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

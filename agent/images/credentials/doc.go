@@ -5,7 +5,8 @@
 // an image is pulled, after the pod's own pull secrets; the wiring reads the files.
 //
 // It promises: a configuration that says what the agent does not do is refused, with the field's path; a plugin that
-// hangs, fails or says too much costs a pull its answer, and not the pods of other images; answers are never logged.
+// hangs, fails or says too much costs a pull its answer, and not the pods of other images; answers and tokens are never logged.
+// A plugin with tokenAttributes gets a token of the pod's service account, and its answer is that account's alone.
 //
 // Which images a pattern means is a table; plugins are tested as shell scripts, and how long answers are kept in bubbles.
 package credentials

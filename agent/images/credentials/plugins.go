@@ -34,6 +34,8 @@ const (
 // Login is what to show a registry.
 type Login struct {
 	Server, Username, Password string
+	// Account is by whose token a plugin gave it; nil: it is the node's.
+	Account *Account
 }
 
 // Plugins are those of a configuration. A nil one has none. It is safe for concurrent use.
@@ -52,38 +54,59 @@ type plugin struct {
 
 // Logins are those for an image, a registry's name and a path without a tag, the most specific first; err says which plugins
 // failed.
-func (p *Plugins) Logins(ctx context.Context, image string) (logins []Login, err error) {
+func (p *Plugins) Logins(ctx context.Context, image string, asker Asker) ([]Login, error) {
+	return p.logins(ctx, image, asker, func(*plugin) bool { return true })
+}
+
+// AccountLogins are those of the plugins that get tokens of service accounts.
+func (p *Plugins) AccountLogins(ctx context.Context, image string, asker Asker) ([]Login, error) {
+	return p.logins(ctx, image, asker, func(one *plugin) bool { return one.config.TokenAttributes != nil })
+}
+
+func (p *Plugins) logins(ctx context.Context, image string, asker Asker, chosen func(*plugin) bool) (logins []Login, err error) {
 	if p == nil {
 		return nil, nil
 	}
 	for _, one := range p.list {
-		if !slices.ContainsFunc(one.config.MatchImages, func(pattern string) bool { return matches(pattern, image) }) {
+		if !chosen(one) || !slices.ContainsFunc(one.config.MatchImages, func(pattern string) bool { return matches(pattern, image) }) {
 			continue
 		}
-		auth, failed := one.ask(ctx, image)
+		got, failed := one.logins(ctx, image, asker)
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("credential provider %s: %w", one.config.Name, failed))
-			continue
 		}
-		servers := slices.SortedFunc(maps.Keys(auth), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-		for _, server := range servers {
-			if matches(server, image) {
-				logins = append(logins, Login{server, auth[server].Username, auth[server].Password})
-			}
-		}
+		logins = append(logins, got...)
 	}
 	return logins, err
 }
 
+func (p *plugin) logins(ctx context.Context, image string, asker Asker) (logins []Login, err error) {
+	who, ok, err := p.identify(ctx, asker)
+	if err != nil || !ok {
+		return nil, err
+	}
+	auth, err := p.ask(ctx, image, asker, who)
+	if err != nil {
+		return nil, err
+	}
+	servers := slices.SortedFunc(maps.Keys(auth), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	for _, server := range servers {
+		if matches(server, image) {
+			logins = append(logins, Login{server, auth[server].Username, auth[server].Password, who.origin()})
+		}
+	}
+	return logins, nil
+}
+
 // ask runs the program, unless it has answered for this image, its registry or everything. Pulls of one image that come
-// meanwhile wait for the same answer.
-func (p *plugin) ask(ctx context.Context, image string) (map[string]credentialv1.AuthConfig, error) {
+// meanwhile wait for the same answer. Answers for one identity are not those for another.
+func (p *plugin) ask(ctx context.Context, image string, asker Asker, who identity) (map[string]credentialv1.AuthConfig, error) {
 	for kind := range cacheKeys {
-		if known, ok := p.answers.Get(keyOf(kind, image)); ok {
+		if known, ok := p.answers.Get(keyOf(kind, image, who)); ok {
 			return known.(map[string]credentialv1.AuthConfig), nil
 		}
 	}
-	auth, err, _ := p.flights.Do(image, func() (any, error) { return p.run(context.WithoutCancel(ctx), image) })
+	auth, err, _ := p.flights.Do(image+" "+who.key, func() (any, error) { return p.run(context.WithoutCancel(ctx), image, asker, who) })
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +120,51 @@ var cacheKeys = map[credentialv1.PluginCacheKeyType]func(image string) string{
 	credentialv1.GlobalPluginCacheKeyType:   func(string) string { return "" },
 }
 
-func keyOf(kind credentialv1.PluginCacheKeyType, image string) string {
-	return string(kind) + " " + cacheKeys[kind](image)
+func keyOf(kind credentialv1.PluginCacheKeyType, image string, who identity) string {
+	return string(kind) + " " + cacheKeys[kind](image) + " " + who.key
 }
 
-func (p *plugin) run(ctx context.Context, image string) (map[string]credentialv1.AuthConfig, error) {
-	request := credentialv1.CredentialProviderRequest{Image: image}
+// run asks the program, with a token if it is to have one, and keeps its answer.
+func (p *plugin) run(ctx context.Context, image string, asker Asker, who identity) (map[string]credentialv1.AuthConfig, error) {
+	token, fresh, err := p.token(ctx, asker, who)
+	if err != nil {
+		return nil, err
+	}
+	request := credentialv1.CredentialProviderRequest{Image: image, ServiceAccountToken: token, ServiceAccountAnnotations: who.annotations}
+	response, err := p.answer(ctx, &request)
+	if err != nil {
+		return nil, err
+	}
+	ofToken := token != "" && p.config.TokenAttributes.CacheType == kubeletv1.TokenServiceAccountTokenCacheType
+	if token != "" && !ofToken && echoes(response, token) {
+		return nil, errEcho
+	}
+	keep := p.config.DefaultCacheDuration.Duration
+	if response.CacheDuration != nil {
+		keep = response.CacheDuration.Duration
+	}
+	if ofToken {
+		keep = min(keep, fresh)
+	}
+	if keep > 0 {
+		p.answers.Add(keyOf(response.CacheKeyType, image, who), response.Auth, keep)
+	}
+	return response.Auth, nil
+}
+
+func echoes(response *credentialv1.CredentialProviderResponse, token string) bool {
+	for _, auth := range response.Auth {
+		if auth.Password == token {
+			return true
+		}
+	}
+	return false
+}
+
+// answer is what the program says to the request, if it is one.
+func (p *plugin) answer(
+	ctx context.Context, request *credentialv1.CredentialProviderRequest,
+) (*credentialv1.CredentialProviderResponse, error) {
 	request.APIVersion, request.Kind = p.config.APIVersion, "CredentialProviderRequest"
 	text, err := json.Marshal(request)
 	if err != nil {
@@ -122,14 +184,7 @@ func (p *plugin) run(ctx context.Context, image string) (map[string]credentialv1
 	if cacheKeys[response.CacheKeyType] == nil {
 		return nil, fmt.Errorf("cacheKeyType: %q", response.CacheKeyType)
 	}
-	keep := p.config.DefaultCacheDuration.Duration
-	if response.CacheDuration != nil {
-		keep = response.CacheDuration.Duration
-	}
-	if keep > 0 {
-		p.answers.Add(keyOf(response.CacheKeyType, image), response.Auth, keep)
-	}
-	return response.Auth, nil
+	return &response, nil
 }
 
 var errAnswerSize = fmt.Errorf("its answer is longer than %d bytes", answerBytesMax)
