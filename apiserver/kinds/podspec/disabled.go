@@ -6,7 +6,8 @@ import (
 
 // dropDisabled clears the fields of features that are switched off in Kubernetes 1.37, as upstream does: nobody acts on
 // them, and a later version may give them another meaning. It is part of the defaults, so that pods and templates of all
-// kinds agree, whether they are created, updated or patched.
+// kinds agree, whether they are created, updated or patched. stopSignal of a container (ContainerStopSignals) stays: nodes
+// honour it.
 func dropDisabled(spec *corev1.PodSpec) {
 	spec.SchedulingGroup = nil    // GenericWorkload
 	spec.EvictionResponders = nil // EvictionRequestAPI

@@ -66,6 +66,15 @@ containers:
 	}
 }
 
+// TestStopSignalsAreKept: their feature is off in 1.37 too, but nodes honour them.
+func TestStopSignalsAreKept(t *testing.T) {
+	got := parseSpec(t, "{os: {name: linux}, containers: [{name: c, lifecycle: {stopSignal: SIGQUIT}}]}")
+	Default(got)
+	if l := got.Containers[0].Lifecycle; l == nil || l.StopSignal == nil || *l.StopSignal != corev1.SIGQUIT {
+		t.Errorf("%+v", l)
+	}
+}
+
 func parseSpec(t *testing.T, text string) *corev1.PodSpec {
 	t.Helper()
 	spec := &corev1.PodSpec{}
