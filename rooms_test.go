@@ -193,6 +193,7 @@ var rooms = []room{
 	{[]string{"agent/topology/statefile"}, "the form of a kubelet's state files", nil, "both files have it"},
 	{[]string{"agent/cri/embedded/cdi"}, "names of devices in the Container Device Interface, and what their specs say", nil, "the runtime knows nodes, mounts and variables only"},
 	{[]string{"agent/cri/embedded/apparmor"}, "which AppArmor profile a container has, and the default one", nil, "the kernel's files and the parser can be replaced in tests: few machines have both"},
+	{[]string{"agent/cri/embedded/usage"}, "what a control group has used, in CRI's messages", []string{"agent/cri/embedded/cgroup"}, "containers and pods are told of in one way"},
 	{[]string{"agent/cri/embedded/selinux"}, "which SELinux labels a container and its volumes have", []string{"agent/machine"}, "levels are kept in one place, and CSI drivers mount with the labels that the runtime gives"},
 	{[]string{"agent/podresources"}, "the socket at which monitors ask which pod has which devices, CPUs and memory", []string{"agent/devices/ledger", "agent/topology/memory"}, "it reads only, and asks those who know each time"},
 	{[]string{"agent/userns"}, "which pods have user namespaces, and which users of the host are theirs", []string{"agent/{hugepages,private}"}, "runtimes make what they are told: who owns what is decided in one place, and kept"},

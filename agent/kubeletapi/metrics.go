@@ -144,6 +144,9 @@ func (s *server) cadvisorMetrics(w http.ResponseWriter, r *http.Request) {
 		k.put("container_cpu_usage_seconds_total", cpuHelp, prometheus.CounterValue,
 			float64(machine.nanoseconds)/nanosecondsPerSecond, machine.at, root.with("cpu", "total"))
 		k.put("container_memory_working_set_bytes", workingSetHelp, prometheus.GaugeValue, float64(machine.memory), machine.at, root)
+		for _, resource := range []string{"cpu", "memory", "io"} {
+			k.pressure(resource, pressureOf(procDir, resource), time.Time{}, root)
+		}
 	}
 	pods := map[types.UID]*corev1.Pod{}
 	for _, pod := range s.Pods.Pods() {
@@ -186,7 +189,7 @@ func (k *sink) cadvisorContainer(pod *corev1.Pod, c *runtimeapi.ContainerStats, 
 	id, name := c.GetAttributes().GetId(), c.GetAttributes().GetMetadata().GetName()
 	spec := containerOf(pod, name)
 	l := cadvisorLabels(podconfig.CgroupParent(pod)+"/"+id, name, spec.Image, pod, id)
-	k.cadvisorUse(l, c.GetCpu(), c.GetMemory())
+	k.cadvisorUse(l, c.GetCpu(), c.GetMemory(), c.GetIo())
 	if layer := c.GetWritableLayer(); layer != nil {
 		k.put("container_fs_usage_bytes", "Number of bytes that are consumed by the container on this filesystem.",
 			prometheus.GaugeValue, float64(layer.UsedBytes.GetValue()), time.Unix(0, layer.Timestamp), l.with("device", ""))
@@ -219,7 +222,7 @@ func containerOf(pod *corev1.Pod, name string) *corev1.Container {
 
 func (k *sink) cadvisorPod(pod *corev1.Pod, p *runtimeapi.LinuxPodSandboxStats) {
 	l := cadvisorLabels(podconfig.CgroupParent(pod), "", "", pod, "")
-	k.cadvisorUse(l, p.GetCpu(), p.GetMemory())
+	k.cadvisorUse(l, p.GetCpu(), p.GetMemory(), p.GetIo())
 	if processes := p.GetProcess(); processes != nil {
 		k.put("container_processes", "Number of processes running inside the container.",
 			prometheus.GaugeValue, float64(processes.ProcessCount.GetValue()), time.Unix(0, processes.Timestamp), l)
@@ -242,7 +245,10 @@ func (k *sink) cadvisorPod(pod *corev1.Pod, p *runtimeapi.LinuxPodSandboxStats) 
 }
 
 // cadvisorUse is what containers and pods have in common.
-func (k *sink) cadvisorUse(l series, cpu *runtimeapi.CpuUsage, memory *runtimeapi.MemoryUsage) {
+func (k *sink) cadvisorUse(l series, cpu *runtimeapi.CpuUsage, memory *runtimeapi.MemoryUsage, io *runtimeapi.IoUsage) {
+	k.pressure("cpu", psiOf(cpu.GetPsi()), time.Unix(0, cpu.GetTimestamp()), l)
+	k.pressure("memory", psiOf(memory.GetPsi()), time.Unix(0, memory.GetTimestamp()), l)
+	k.pressure("io", psiOf(io.GetPsi()), time.Unix(0, io.GetTimestamp()), l)
 	if cpu != nil {
 		at := time.Unix(0, cpu.Timestamp)
 		k.put("container_cpu_usage_seconds_total", cpuHelp, prometheus.CounterValue,

@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/observed"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
@@ -143,26 +140,6 @@ func TestProbesAreCounted(t *testing.T) {
 	want := `prober_probe_total{container="c",namespace="d",pod="p",pod_uid="u",probe_type="Readiness",result="successful"} 3`
 	if page := scrape(t, s, "/metrics/probes"); !strings.Contains(page, want) {
 		t.Errorf("lacks %s:\n%s", want, page)
-	}
-}
-
-func TestThePressureOfTheMachine(t *testing.T) {
-	proc := t.TempDir()
-	if err := os.Mkdir(filepath.Join(proc, "pressure"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	const text = "some avg10=1.50 avg60=0.25 avg300=0.10 total=2000\nfull avg10=0.50 avg60=0.00 avg300=0.00 total=1000\n"
-	if err := os.WriteFile(filepath.Join(proc, "pressure", "io"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	want := stats.PSIStats{
-		Some: stats.PSIData{Avg10: 1.5, Avg60: .25, Avg300: .1, Total: 2_000_000}, Full: stats.PSIData{Avg10: .5, Total: 1_000_000},
-	}
-	if got := pressureOf(proc, "io"); got == nil || *got != want {
-		t.Errorf("%+v", got)
-	}
-	if got := pressureOf(proc, "cpu"); got != nil {
-		t.Errorf("a kernel that does not tell: %+v", got)
 	}
 }
 

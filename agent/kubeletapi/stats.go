@@ -58,6 +58,7 @@ func (s *server) summary(w http.ResponseWriter, r *http.Request) {
 			sum.add(c)
 		}
 		p.CPU, p.Memory = sum.cpu, sum.memory
+		podPressure(p, now.use.pods[uid])
 		wholePod(p, now.use.pods[uid])
 		if s.VolumeStats != nil {
 			p.VolumeStats = s.VolumeStats.Of(types.UID(uid))
@@ -111,7 +112,7 @@ func convert(last, now *runtimeapi.ContainerStats) stats.ContainerStats {
 	out := stats.ContainerStats{Name: now.GetAttributes().GetMetadata().GetName()}
 	if cpu := now.GetCpu(); cpu != nil {
 		usage := cpu.UsageCoreNanoSeconds.GetValue()
-		out.CPU = &stats.CPUStats{Time: metav1.NewTime(time.Unix(0, cpu.Timestamp)), UsageCoreNanoSeconds: &usage}
+		out.CPU = &stats.CPUStats{Time: metav1.NewTime(time.Unix(0, cpu.Timestamp)), UsageCoreNanoSeconds: &usage, PSI: psiOf(cpu.Psi)}
 		if nanocores, ok := rate(last, now); ok {
 			out.CPU.UsageNanoCores = &nanocores
 		}
@@ -123,8 +124,10 @@ func convert(last, now *runtimeapi.ContainerStats) stats.ContainerStats {
 			WorkingSetBytes: &working,
 			UsageBytes:      &usage,
 			RSSBytes:        &rss,
+			PSI:             psiOf(m.Psi),
 		}
 	}
+	out.IO = ioOf(now.GetIo())
 	return out
 }
 

@@ -2,10 +2,6 @@ package kubeletapi
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,45 +57,6 @@ func rlimit(now time.Time) *stats.RlimitStats {
 		return nil
 	}
 	return &stats.RlimitStats{Time: metav1.NewTime(now), MaxPID: &p.Max, NumOfRunningProcesses: &p.Running}
-}
-
-// pressureOf reads how long the machine's processes waited for cpu, memory or io; nil on kernels that do not tell.
-func pressureOf(proc, what string) *stats.PSIStats {
-	text, err := os.ReadFile(filepath.Join(proc, "pressure", what))
-	if err != nil {
-		return nil
-	}
-	out := &stats.PSIStats{}
-	for line := range strings.Lines(string(text)) { // some avg10=0.00 avg60=0.00 avg300=0.00 total=0
-		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch kind {
-		case "some":
-			out.Some = pressureLine(rest)
-		case "full":
-			out.Full = pressureLine(rest)
-		}
-	}
-	return out
-}
-
-const nanosecondsPerMicrosecond = 1000
-
-func pressureLine(text string) (d stats.PSIData) {
-	for _, field := range strings.Fields(text) {
-		name, value, _ := strings.Cut(field, "=")
-		switch f, err := strconv.ParseFloat(value, 64); {
-		case err != nil:
-		case name == "total":
-			d.Total = uint64(f) * nanosecondsPerMicrosecond
-		case name == "avg10":
-			d.Avg10 = f
-		case name == "avg60":
-			d.Avg60 = f
-		case name == "avg300":
-			d.Avg300 = f
-		}
-	}
-	return d
 }
 
 func networkOf(n *runtimeapi.NetworkUsage) *stats.NetworkStats {

@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/filter"
+	"github.com/setpoint-io/setpoint/agent/cri/embedded/usage"
 	"github.com/setpoint-io/setpoint/agent/network"
 )
 
@@ -58,31 +58,15 @@ func (r *Runtime) containerStats(c *container) (*runtimeapi.ContainerStats, erro
 	if !c.isRunning() {
 		return stats, nil
 	}
-	usage, err := c.group.Usage()
+	used, err := c.group.Usage()
 	if err != nil {
 		return nil, err
 	}
-	stats.Cpu, stats.Memory = cpuUsage(usage), memoryUsage(usage)
+	stats.Cpu, stats.Memory, stats.Io = usage.CPU(used), usage.Memory(used), usage.IO(used)
 	return stats, nil
 }
 
 func value(number uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: number} }
-
-// cpuUsage leaves the rate to the caller: it knows between which two samples it wants one.
-func cpuUsage(usage cgroup.Usage) *runtimeapi.CpuUsage {
-	return &runtimeapi.CpuUsage{Timestamp: time.Now().UnixNano(), UsageCoreNanoSeconds: value(usage.CPUNanoseconds)}
-}
-
-func memoryUsage(usage cgroup.Usage) *runtimeapi.MemoryUsage {
-	memory := &runtimeapi.MemoryUsage{
-		Timestamp: time.Now().UnixNano(), WorkingSetBytes: value(usage.WorkingSetBytes), UsageBytes: value(usage.MemoryBytes),
-		RssBytes: value(usage.RSSBytes), PageFaults: value(usage.PageFaults), MajorPageFaults: value(usage.MajorPageFaults),
-	}
-	if usage.MemoryLimitBytes > 0 {
-		memory.AvailableBytes = value(usage.MemoryLimitBytes - min(usage.MemoryLimitBytes, usage.WorkingSetBytes))
-	}
-	return memory
-}
 
 func (r *Runtime) writableLayer(c *container) *runtimeapi.FilesystemUsage {
 	bytes, inodes := diskUsage(filepath.Join(c.dir, "upper"))
@@ -141,13 +125,13 @@ func (r *Runtime) ListPodSandboxStats(_ context.Context, by *runtimeapi.PodSandb
 }
 
 func (r *Runtime) podStats(s *sandbox) (*runtimeapi.PodSandboxStats, error) {
-	usage, err := s.pod.Usage()
+	used, err := s.pod.Usage()
 	if err != nil {
 		return nil, err
 	}
 	linux := &runtimeapi.LinuxPodSandboxStats{
-		Cpu: cpuUsage(usage), Memory: memoryUsage(usage), Network: s.networkUsage(),
-		Process: &runtimeapi.ProcessUsage{Timestamp: time.Now().UnixNano(), ProcessCount: value(usage.Processes)},
+		Cpu: usage.CPU(used), Memory: usage.Memory(used), Io: usage.IO(used), Network: s.networkUsage(),
+		Process: &runtimeapi.ProcessUsage{Timestamp: time.Now().UnixNano(), ProcessCount: value(used.Processes)},
 	}
 	for _, c := range r.containersOf(s.id) {
 		if !c.isRunning() {

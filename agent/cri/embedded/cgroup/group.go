@@ -49,6 +49,9 @@ type Usage struct {
 	MajorPageFaults   uint64
 	Processes         uint64
 	ThrottledNanosecs uint64
+	// Pressure is how long its tasks waited for what they needed, in microseconds and percent; nil where the kernel does not tell: with
+	// cgroup v1, or without PSI.
+	CPUPressure, MemoryPressure, IOPressure *cgroups.PSIStats
 }
 
 // KillTimeMax bounds Kill; a process in an uninterruptible system call outlasts it.
@@ -159,7 +162,11 @@ func (g *Group) OOMKills() uint64 {
 
 // Usage reads the counters.
 func (g *Group) Usage() (Usage, error) {
-	stats, err := g.manager.Stats(&cgroups.StatsOptions{Controllers: cgroups.CPU | cgroups.Memory | cgroups.Pids})
+	wanted := cgroups.CPU | cgroups.Memory | cgroups.Pids
+	if g.Unified() != "" {
+		wanted |= cgroups.IO // only for its pressure, which v1 has not
+	}
+	stats, err := g.manager.Stats(&cgroups.StatsOptions{Controllers: wanted})
 	if err != nil {
 		return Usage{}, fmt.Errorf("cgroup %s: %w", g.path, err)
 	}
@@ -171,6 +178,7 @@ func (g *Group) Usage() (Usage, error) {
 		PageFaults:        memory.Stats["pgfault"],
 		MajorPageFaults:   memory.Stats["pgmajfault"],
 		ThrottledNanosecs: stats.CpuStats.ThrottlingData.ThrottledTime,
+		CPUPressure:       stats.CpuStats.PSI, MemoryPressure: memory.PSI, IOPressure: stats.BlkioStats.PSI,
 	}
 	inactive, rss := "total_inactive_file", "total_rss"
 	if V2() {
