@@ -156,7 +156,7 @@ func (s *server) cadvisorMetrics(w http.ResponseWriter, r *http.Request) {
 	for _, id := range slices.Sorted(maps.Keys(now.containers)) {
 		c := now.containers[id]
 		if pod := pods[types.UID(c.GetAttributes().GetLabels()[observed.LabelPodUID])]; pod != nil {
-			k.cadvisorContainer(pod, c, started[id])
+			k.cadvisorContainer(pod, c, started[id], s.QuotaPeriod)
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(now.pods)) {
@@ -185,7 +185,7 @@ func (l series) with(name, value string) series {
 	return series{append(slices.Clone(l.names), name), append(slices.Clone(l.values), value)}
 }
 
-func (k *sink) cadvisorContainer(pod *corev1.Pod, c *runtimeapi.ContainerStats, started time.Time) {
+func (k *sink) cadvisorContainer(pod *corev1.Pod, c *runtimeapi.ContainerStats, started time.Time, period time.Duration) {
 	id, name := c.GetAttributes().GetId(), c.GetAttributes().GetMetadata().GetName()
 	spec := containerOf(pod, name)
 	l := cadvisorLabels(podconfig.CgroupParent(pod)+"/"+id, name, spec.Image, pod, id)
@@ -200,7 +200,7 @@ func (k *sink) cadvisorContainer(pod *corev1.Pod, c *runtimeapi.ContainerStats, 
 	}
 	k.put("container_spec_memory_limit_bytes", "Memory limit for the container.",
 		prometheus.GaugeValue, float64(spec.Resources.Limits.Memory().Value()), time.Time{}, l)
-	asked := podconfig.Resources(pod, spec, nil)
+	asked := podconfig.Resources(pod, spec, podconfig.Node{QuotaPeriod: period})
 	k.put("container_spec_cpu_shares", "CPU share of the container.", prometheus.GaugeValue, float64(asked.CpuShares), time.Time{}, l)
 	if asked.CpuQuota > 0 {
 		k.put("container_spec_cpu_quota", "CPU quota of the container.", prometheus.GaugeValue, float64(asked.CpuQuota), time.Time{}, l)

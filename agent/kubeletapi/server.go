@@ -84,6 +84,8 @@ type Config struct {
 	VolumeStats VolumeStats
 	// Collectors are of other parts, for /metrics.
 	Collectors []prometheus.Collector
+	// QuotaPeriod is that of containers' CPU quotas; 0 is upstream's.
+	QuotaPeriod time.Duration
 	// NoProfiles leaves those of this process out.
 	NoProfiles bool
 	// Layers are those of this node's images; nil has none.

@@ -17,7 +17,7 @@ var refused = []string{
 	"enableContentionProfiling", "eventBurst", "eventRecordQPS", "featureGates", "healthzBindAddress",
 	"httpCheckFrequency", "imageServiceEndpoint", "iptablesDropBit", "iptablesMasqueradeBit",
 	"kernelMemcgNotification", "kubeAPIBurst", "kubeAPIQPS", "kubeReservedCgroup", "kubeletCgroups", "logging", "maxOpenFiles",
-	"memoryReservationPolicy", "memoryThrottlingFactor", "nodeLeaseDurationSeconds", "podCIDR", "podLogsDir",
+	"memoryThrottlingFactor", "nodeLeaseDurationSeconds", "podCIDR", "podLogsDir",
 	"protectKernelDefaults", "providerID", "qosReserved", "readOnlyPort", "registryBurst",
 	"registryPullQPS", "runOnce", "runtimeRequestTimeout",
 	"showHiddenMetricsForVersion",

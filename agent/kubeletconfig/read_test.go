@@ -41,6 +41,11 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 		{"authorization: {mode: AlwaysAllow}", `authorization.mode: "AlwaysAllow": not supported`},
 		{"authentication: {anonymous: {enabled: true}}", "authentication.anonymous.enabled: true: not supported"},
 		{"authentication: {webhook: {cacheTTL: -1s}}", "authentication.webhook.cacheTTL: -1s: must not be negative"},
+		{"cpuCFSQuotaPeriod: 500us", "cpuCFSQuotaPeriod: 500µs: must be from 1ms to 1s"},
+		{"cpuCFSQuotaPeriod: 2s", "cpuCFSQuotaPeriod: 2s: must be from 1ms to 1s"},
+		{"memoryThrottlingFactor: 0.9", "memoryThrottlingFactor: not supported: the agent has no such setting"},
+		{"memoryReservationPolicy: TieredReservation", `memoryReservationPolicy: "TieredReservation": not supported: the agent does only "None"`},
+		{"enableSystemLogQuery: true", "enableSystemLogQuery: true: not supported: the agent does only false"},
 		{"crashLoopBackOff: {maxContainerRestartPeriod: 10m}", "crashLoopBackOff.maxContainerRestartPeriod: 10m0s: must be from 1s to 5m"},
 	} {
 		if _, err := Parse([]byte(head + c.yaml)); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
@@ -96,6 +101,8 @@ allowedUnsafeSysctls: [net/core/somaxconn, 'kernel.msg*']
 maxParallelImagePulls: 3
 nodeStatusUpdateFrequency: 30s
 seccompDefault: false
+cpuCFSQuotaPeriod: 20ms
+memoryReservationPolicy: None
 enableProfilingHandler: false
 authentication: {webhook: {enabled: false, cacheTTL: 1m}}
 authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 2m, cacheUnauthorizedTTL: 3s}}
@@ -106,7 +113,7 @@ authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 2m, cacheUnauthoriz
 	if s.MaxPods != 20 || s.LogSizeMaxBytes != 1<<20 || s.LogFilesMax != 3 || s.PodPIDsMax != 64 || s.PullsMax != 3 || s.ReservedPIDs() != 100 {
 		t.Errorf("%+v", s)
 	}
-	if s.StatusReportEvery != 30*time.Second || s.SeccompDefault || s.UnsafeSysctls[0] != "net.core.somaxconn" || len(s.UnsafeSysctls) != 2 {
+	if s.StatusReportEvery != 30*time.Second || s.QuotaPeriod != 20*time.Millisecond || s.SeccompDefault || s.UnsafeSysctls[0] != "net.core.somaxconn" || len(s.UnsafeSysctls) != 2 {
 		t.Errorf("%+v", s)
 	}
 	if !s.NoTokens || s.TokenTTL != time.Minute || s.AllowedTTL != 2*time.Minute || s.DeniedTTL != 3*time.Second {

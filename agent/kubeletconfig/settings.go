@@ -53,6 +53,8 @@ type Settings struct {
 	RestartPauseMax time.Duration
 	// SeccompDefault gives containers the runtime's profile unless they ask for another. It is on unless the file says no; upstream's is off.
 	SeccompDefault bool
+	// QuotaPeriod is within which a container uses up its quota of CPU time; 0 is upstream's.
+	QuotaPeriod time.Duration
 	// UserNamespaces says which pods have one; empty: those that ask. UsersPerPod is how many users each has; 0 is upstream's number.
 	UserNamespaces userns.Mode
 	// Registries is a file or folder that says from where images are fetched; "": from their registries.
@@ -144,7 +146,8 @@ func settings(c *kubeletv1beta1.KubeletConfiguration) (Settings, error) {
 		NoProfiles:       c.EnableProfilingHandler != nil && !*c.EnableProfilingHandler,
 		StatusCheckEvery: c.NodeStatusUpdateFrequency.Duration, StatusReportEvery: c.NodeStatusReportFrequency.Duration,
 		ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, ResolvConf: c.ResolverConfig,
-		Port: int(c.Port), RuntimeEndpoint: c.ContainerRuntimeEndpoint,
+		QuotaPeriod: duration(c.CPUCFSQuotaPeriod),
+		Port:        int(c.Port), RuntimeEndpoint: c.ContainerRuntimeEndpoint,
 		StaticPods: c.StaticPodPath, StaticPodsEvery: c.FileCheckFrequency.Duration,
 		VolumeStatsEvery: c.VolumeStatsAggPeriod.Duration,
 		Images:           imagePolicy(c), PodPIDsMax: max(0, value(c.PodPidsLimit)), ImagesMax: int(value(c.NodeStatusMaxImages)),
@@ -206,6 +209,8 @@ func checkNumbers(c *kubeletv1beta1.KubeletConfiguration, s *Settings) error {
 		{"nodeStatusMaxImages", c.NodeStatusMaxImages != nil && *c.NodeStatusMaxImages < -1, s.ImagesMax, "must be -1 or greater"},
 		{"containerLogMaxFiles", c.ContainerLogMaxFiles != nil && *c.ContainerLogMaxFiles < 2, s.LogFilesMax, "must be greater than 1"},
 		{"containerLogMonitorInterval", s.LogLookEvery != 0 && s.LogLookEvery < 3*time.Second, s.LogLookEvery, "must be 3s or longer"},
+		{"cpuCFSQuotaPeriod", s.QuotaPeriod != 0 && (s.QuotaPeriod < time.Millisecond || s.QuotaPeriod > time.Second), s.QuotaPeriod,
+			"must be from 1ms to 1s"},
 		{"staticPodPath", c.StaticPodPath != "" && !filepath.IsAbs(c.StaticPodPath), c.StaticPodPath, "must be an absolute path"},
 		{"resolvConf", s.ResolvConf != nil && *s.ResolvConf != "" && !filepath.IsAbs(*s.ResolvConf), value(s.ResolvConf), "must be an absolute path"},
 		{"fileCheckFrequency", s.StaticPodsEvery < 0, s.StaticPodsEvery, "must not be negative"},

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -29,6 +30,8 @@ type ContainerInput struct {
 	Target string
 	// Users are nil if the pod has the host's.
 	Users *userns.Range
+	// QuotaPeriod is the node's.
+	QuotaPeriod time.Duration
 }
 
 // Container is the configuration of one incarnation of a container.
@@ -61,7 +64,7 @@ func Container(ctx context.Context, in ContainerInput) (*runtimeapi.ContainerCon
 		Tty:         c.TTY,
 		StopSignal:  stopSignal(c),
 		Linux: &runtimeapi.LinuxContainerConfig{
-			Resources:       Resources(in.Pod, c, in.Allocatable),
+			Resources:       Resources(in.Pod, c, Node{in.Allocatable, in.QuotaPeriod}),
 			SecurityContext: containerSecurity(in),
 		},
 	}, nil

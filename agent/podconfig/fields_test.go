@@ -3,6 +3,7 @@ package podconfig
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,7 +33,7 @@ func TestSetHostnameAsFQDN(t *testing.T) {
 		p := testPod()
 		p.Spec.Hostname, p.Spec.Subdomain, p.Spec.SetHostnameAsFQDN = "web-0", "db", to(true)
 		tc.edit(&p.Spec)
-		cfg, err := Sandbox(p, 0, Dirs{Root: "/data"}, resolvconf.Node{Domain: "cluster.local"}, nil, nil)
+		cfg, err := Sandbox(p, 0, Dirs{Root: "/data"}, resolvconf.Node{Domain: "cluster.local"}, nil, Node{})
 		if cfg.GetHostname() != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 			t.Errorf("%s: %q %v", name, cfg.GetHostname(), err)
 		}
@@ -91,16 +92,19 @@ func TestTarget(t *testing.T) {
 func TestLimitsOfTheWholePod(t *testing.T) {
 	p := testPod()
 	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
-	if got := PodResources(p, nil); got.MemoryLimitInBytes != 0 {
+	if got := PodResources(p, Node{}); got.MemoryLimitInBytes != 0 {
 		t.Errorf("without: %v", got)
 	}
 	p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi"), corev1.ResourceCPU: resource.MustParse("500m")}}
-	if got := PodResources(p, nil); got.MemoryLimitInBytes != 64<<20 || got.CpuQuota != 50000 {
+	if got := PodResources(p, Node{QuotaPeriod: 10 * time.Millisecond}); got.CpuPeriod != 10000 || got.CpuQuota != 5000 {
+		t.Errorf("with a period of the node: %+v", got)
+	}
+	if got := PodResources(p, Node{}); got.MemoryLimitInBytes != 64<<20 || got.CpuQuota != 50000 {
 		t.Errorf("%v", got)
 	}
 	pages := resource.MustParse("4Mi")
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"hugepages-2Mi": pages}
-	if got := PodResources(p, corev1.ResourceList{"hugepages-2Mi": pages}); got.HugepageLimits[0].Limit != 4<<20 {
+	if got := PodResources(p, Node{Allocatable: corev1.ResourceList{"hugepages-2Mi": pages}}); got.HugepageLimits[0].Limit != 4<<20 {
 		t.Errorf("%v", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -181,7 +182,7 @@ func TestServiceLinksCanBeOff(t *testing.T) {
 func TestResources(t *testing.T) {
 	p := testPod()
 	node := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("0")}
-	got := Resources(p, &p.Spec.Containers[0], node)
+	got := Resources(p, &p.Spec.Containers[0], Node{Allocatable: node})
 	want := &runtimeapi.LinuxContainerResources{CpuShares: 256, CpuPeriod: 100000, CpuQuota: 150000, OomScoreAdj: 1000 - 62}
 	if got.CpuShares != want.CpuShares || got.CpuPeriod != want.CpuPeriod || got.CpuQuota != want.CpuQuota || got.OomScoreAdj != want.OomScoreAdj {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -189,11 +190,15 @@ func TestResources(t *testing.T) {
 	if !strings.HasPrefix(CgroupParent(p), "/kubepods/burstable/pod") {
 		t.Errorf("cgroup %s", CgroupParent(p))
 	}
+	short := Resources(p, &p.Spec.Containers[0], Node{QuotaPeriod: 20 * time.Millisecond})
+	if short.CpuPeriod != 20000 || short.CpuQuota != 30000 {
+		t.Errorf("with a period of the node: %+v", short)
+	}
 	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
 	if len(got.HugepageLimits) != 1 || got.HugepageLimits[0].Limit != 0 {
 		t.Errorf("huge pages that it does not ask for: %v", got.HugepageLimits)
 	}
-	if got := Resources(p, &p.Spec.Containers[0], node); got.CpuShares != sharesMin || got.OomScoreAdj != 1000 || got.CpuQuota != 0 {
+	if got := Resources(p, &p.Spec.Containers[0], Node{Allocatable: node}); got.CpuShares != sharesMin || got.OomScoreAdj != 1000 || got.CpuQuota != 0 {
 		t.Errorf("best effort: %+v", got)
 	}
 }

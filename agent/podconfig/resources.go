@@ -1,6 +1,9 @@
 package podconfig
 
 import (
+	"cmp"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -11,12 +14,11 @@ import (
 )
 
 const (
-	sharesMin     = 2
-	sharesMax     = 262144
-	sharesPerCPU  = 1024
-	milliPerCPU   = 1000
-	quotaPeriodUs = 100000
-	quotaMinUs    = 1000
+	sharesMin    = 2
+	sharesMax    = 262144
+	sharesPerCPU = 1024
+	milliPerCPU  = 1000
+	quotaMinUs   = 1000
 
 	oomGuaranteed = -997
 	oomBestEffort = 1000
@@ -24,22 +26,34 @@ const (
 	nodeCriticalPriority = 2000001000
 )
 
-// Resources is c's share of the machine. node is what its pods can have.
-func Resources(pod *corev1.Pod, c *corev1.Container, node corev1.ResourceList) *runtimeapi.LinuxContainerResources {
-	r := linuxResources(c.Resources.Requests, c.Resources.Limits)
-	r.OomScoreAdj = oomScore(pod, c, node.Memory().Value())
-	r.HugepageLimits = hugepages.Limits(node, ofPod(pod).Limits, c.Resources.Limits)
+// Node is what the shares of its pods depend on.
+type Node struct {
+	// Allocatable is what its pods can have.
+	Allocatable corev1.ResourceList
+	// QuotaPeriod is within which a quota of CPU time is used up; 0 is DefaultQuotaPeriod.
+	QuotaPeriod time.Duration
+}
+
+// DefaultQuotaPeriod is upstream's, and the kernel's.
+const DefaultQuotaPeriod = 100 * time.Millisecond
+
+// Resources is c's share of the machine.
+func Resources(pod *corev1.Pod, c *corev1.Container, node Node) *runtimeapi.LinuxContainerResources {
+	r := node.linuxResources(c.Resources.Requests, c.Resources.Limits)
+	r.OomScoreAdj = oomScore(pod, c, node.Allocatable.Memory().Value())
+	r.HugepageLimits = hugepages.Limits(node.Allocatable, ofPod(pod).Limits, c.Resources.Limits)
 	return r
 }
 
-func linuxResources(requests, limits corev1.ResourceList) *runtimeapi.LinuxContainerResources {
+func (n Node) linuxResources(requests, limits corev1.ResourceList) *runtimeapi.LinuxContainerResources {
 	request, limit := requests.Cpu(), limits.Cpu()
 	if _, ok := requests[corev1.ResourceCPU]; !ok {
 		request = limit
 	}
 	r := &runtimeapi.LinuxContainerResources{CpuShares: shares(request.MilliValue()), MemoryLimitInBytes: limits.Memory().Value()}
 	if milli := limit.MilliValue(); milli > 0 {
-		r.CpuPeriod, r.CpuQuota = quotaPeriodUs, max(quotaMinUs, milli*quotaPeriodUs/milliPerCPU)
+		r.CpuPeriod = cmp.Or(n.QuotaPeriod, DefaultQuotaPeriod).Microseconds()
+		r.CpuQuota = max(quotaMinUs, milli*r.CpuPeriod/milliPerCPU)
 	}
 	return r
 }
@@ -68,7 +82,7 @@ func oomScore(pod *corev1.Pod, c *corev1.Container, memoryBytes int64) int64 {
 
 // PodResources bounds the pod's cgroup. A limit counts if the pod has it, or if every container has one; of huge pages the pod has what
 // it asks for.
-func PodResources(pod *corev1.Pod, node corev1.ResourceList) *runtimeapi.LinuxContainerResources {
+func PodResources(pod *corev1.Pod, node Node) *runtimeapi.LinuxContainerResources {
 	limits := corev1.ResourceList{}
 	all := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -77,8 +91,8 @@ func PodResources(pod *corev1.Pod, node corev1.ResourceList) *runtimeapi.LinuxCo
 		}
 	}
 	wanted := requests(pod)
-	r := linuxResources(wanted, limits)
-	r.HugepageLimits = hugepages.Limits(node, wanted)
+	r := node.linuxResources(wanted, limits)
+	r.HugepageLimits = hugepages.Limits(node.Allocatable, wanted)
 	return r
 }
 

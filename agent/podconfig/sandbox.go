@@ -96,10 +96,9 @@ func LogPath(container string, attempt int) string {
 	return filepath.Join(container, strconv.Itoa(attempt)+".log")
 }
 
-// Sandbox is the configuration of the pod's attempt-th sandbox; users are nil if the pod has the host's; node is what its pods
-// can have. The error is about the pod's spec.
+// Sandbox is the configuration of the pod's attempt-th sandbox; users are nil if the pod has the host's. The error is about the pod's spec.
 func Sandbox(
-	pod *corev1.Pod, attempt uint32, dirs Dirs, dns resolvconf.Node, users *userns.Range, node corev1.ResourceList,
+	pod *corev1.Pod, attempt uint32, dirs Dirs, dns resolvconf.Node, users *userns.Range, node Node,
 ) (*runtimeapi.PodSandboxConfig, error) {
 	hostname, err := hostname(pod, dns.Domain)
 	if err != nil {

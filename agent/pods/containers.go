@@ -118,7 +118,7 @@ func (w *worker) startContainer(ctx context.Context, v view, c *corev1.Container
 		return fail(reasonConfig, err)
 	}
 	sandbox := v.runtime.ReadySandbox()
-	sandboxCfg, err := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS(), w.m.Users.Of(w.uid), w.m.Allocatable())
+	sandboxCfg, err := podconfig.Sandbox(v.pod, sandbox.Metadata.GetAttempt(), w.m.Dirs, w.m.DNS(), w.m.Users.Of(w.uid), w.m.node())
 	if err != nil {
 		return fail(reasonConfig, err)
 	}
@@ -261,7 +261,7 @@ func (w *worker) containerConfig(
 		},
 		Container: c, Attempt: attempt, Image: image,
 		SeccompDir: w.m.Dirs.Seccomp(), SeccompDefault: w.m.SeccompDefault, Target: target(v, c.Name),
-		Users: w.m.Users.Of(w.uid),
+		Users: w.m.Users.Of(w.uid), QuotaPeriod: w.m.QuotaPeriod,
 	}
 	cfg, err := podconfig.Container(ctx, in)
 	if err != nil {

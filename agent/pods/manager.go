@@ -55,6 +55,8 @@ type Config struct {
 	UnsafeSysctls []string
 	// SeccompDefault gives containers that name no profile the runtime's.
 	SeccompDefault bool
+	// QuotaPeriod is within which quotas of CPU time are used up; 0 is upstream's.
+	QuotaPeriod time.Duration
 	// Users are those that pods with user namespaces have. Nil: none has one.
 	Users *userns.Ranges
 	// Devices are those of device plugins. Nil: there are none.
@@ -96,6 +98,11 @@ type Manager struct {
 	// resizesWait: a pod's resize is deferred.
 	resizesWait bool
 	mirrors     mirrors
+}
+
+// node is what the shares of pods depend on.
+func (m *Manager) node() podconfig.Node {
+	return podconfig.Node{Allocatable: m.Allocatable(), QuotaPeriod: m.QuotaPeriod}
 }
 
 // New returns a Manager that does nothing before Run.

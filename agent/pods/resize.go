@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -89,18 +88,14 @@ func (w *worker) lookUp(pod *corev1.Pod, c *corev1.Container, run *observed.Cont
 	if s != nil && s.Resources != nil && s.ContainerID == w.m.RuntimeName+"://"+run.Id {
 		return *s.Resources
 	}
-	if reported := run.Resources.GetLinux(); reported == nil || sameLimits(reported, w.linux(pod, c)) {
+	if reported := run.Resources.GetLinux(); reported == nil || podconfig.SameLimits(reported, w.linux(pod, c)) {
 		return c.Resources
 	}
 	return corev1.ResourceRequirements{}
 }
 
-func sameLimits(a, b *runtimeapi.LinuxContainerResources) bool {
-	return a.CpuShares == b.CpuShares && a.CpuQuota == b.CpuQuota && a.MemoryLimitInBytes == b.MemoryLimitInBytes
-}
-
 func (w *worker) linux(pod *corev1.Pod, c *corev1.Container) *runtimeapi.LinuxContainerResources {
-	r := podconfig.Resources(pod, c, w.m.Allocatable())
+	r := podconfig.Resources(pod, c, w.m.node())
 	w.pin(c.Name, r)
 	return r
 }
@@ -190,14 +185,14 @@ func (w *worker) resizePod(ctx context.Context, v view, changes []change) {
 }
 
 func (w *worker) tryResize(ctx context.Context, v view, changes []change) error {
-	node := w.m.Allocatable()
+	node := w.m.node()
 	before, after := podconfig.PodResources(v.hadPod(), node), podconfig.PodResources(v.pod, node)
 	w.pinPod(before)
 	w.pinPod(after)
 	if err := w.checkUsage(ctx, v, changes, before, after); err != nil {
 		return err
 	}
-	between := larger(before, after)
+	between := podconfig.Larger(before, after)
 	if err := w.setPodLimits(ctx, v, before, between); err != nil {
 		return err
 	}
@@ -242,24 +237,8 @@ func (w *worker) restartFor(v view, c change) victim {
 	}
 }
 
-// larger has the larger of each; no limit is larger than any.
-func larger(a, b *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
-	out := proto.CloneOf(b)
-	out.CpuShares = max(a.CpuShares, b.CpuShares)
-	out.MemoryLimitInBytes = largerLimit(a.MemoryLimitInBytes, b.MemoryLimitInBytes)
-	out.CpuQuota = largerLimit(a.CpuQuota, b.CpuQuota)
-	return out
-}
-
-func largerLimit(a, b int64) int64 {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return max(a, b)
-}
-
 func (w *worker) setPodLimits(ctx context.Context, v view, from, to *runtimeapi.LinuxContainerResources) error {
-	if sameLimits(from, to) {
+	if podconfig.SameLimits(from, to) {
 		return nil
 	}
 	_, err := w.m.Runtime.UpdatePodSandboxResources(ctx, &runtimeapi.UpdatePodSandboxResourcesRequest{

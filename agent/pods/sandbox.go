@@ -46,7 +46,7 @@ func (w *worker) createSandbox(ctx context.Context, v view) {
 		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
 		return
 	}
-	cfg, err := podconfig.Sandbox(v.pod, attempt, w.m.Dirs, w.m.DNS(), users, w.m.Allocatable())
+	cfg, err := podconfig.Sandbox(v.pod, attempt, w.m.Dirs, w.m.DNS(), users, w.m.node())
 	if err != nil {
 		w.sandboxFailed(ctx, v, events.FailedCreateSandbox, err.Error(), err)
 		return
