@@ -30,6 +30,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/pinning"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods"
+	"github.com/setpoint-io/setpoint/agent/podsapi"
 	"github.com/setpoint-io/setpoint/agent/policy"
 	"github.com/setpoint-io/setpoint/agent/private"
 	"github.com/setpoint-io/setpoint/agent/router"
@@ -104,6 +105,8 @@ type agent struct {
 	pinning *pinning.Manager
 	// claims are those of DRA drivers; nil with devices.
 	claims *claims.Manager
+	// podsAPI tells programs on the node of its pods; nil: none can ask.
+	podsAPI *podsapi.Server
 	// manager runs the pods, once it is there.
 	manager atomic.Pointer[pods.Manager]
 	// volumeStats is how full the volumes of claims are.
@@ -149,6 +152,7 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	manager, start := a.pods(ctx, children, watch, nodes)
 	children.Go(func() { a.serve(ctx, listener, manager) })
 	a.tellResources(ctx, children, manager)
+	a.tellPods(ctx, children, manager)
 	a.endPods(ctx, children, manager)
 	images := collect.New(a.collectConfig(ctx))
 	children.Go(func() { images.Run(ctx) })
@@ -237,6 +241,10 @@ func (a *agent) pods(
 	}
 	if a.pinning != nil {
 		cfg.Pinning = a.pinning
+	}
+	if a.Plugins {
+		a.podsAPI = podsapi.New()
+		cfg.Listener = a.podsAPI
 	}
 	m = pods.New(cfg)
 	a.manager.Store(m)

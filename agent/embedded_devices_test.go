@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	podsapi "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
 	"github.com/setpoint-io/setpoint/agent/devices/devicestest"
 )
@@ -128,6 +129,29 @@ func (m *machine) tellsResources() string {
 	return strings.Join(lines, "\n")
 }
 
+// tellsPods are the phases of the node's pods, as programs on it are told.
+func (m *machine) tellsPods() string {
+	m.t.Helper()
+	conn, err := grpc.NewClient("unix://"+filepath.Join(m.dir, "pods-api", "pods-api.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer conn.Close()
+	list, err := podsapi.NewPodsClient(conn).ListPods(m.t.Context(), &podsapi.ListPodsRequest{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var lines []string
+	for _, text := range list.Pods {
+		var pod corev1.Pod
+		if err := pod.Unmarshal(text); err != nil {
+			m.t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprintf("%s %s", pod.Name, pod.Status.Phase))
+	}
+	return strings.Join(lines, "\n")
+}
+
 // TestADeviceOfAPlugin: a pod has it and another does not, also after the agent and the plugin were replaced, until the pod is deleted.
 func TestADeviceOfAPlugin(t *testing.T) {
 	m := newMachine(t)
@@ -153,6 +177,9 @@ func TestADeviceOfAPlugin(t *testing.T) {
 	}
 	if got := m.tellsResources(); got != "web/c example.com/dongle d1" {
 		t.Errorf("the node tells %q", got)
+	}
+	if got := m.tellsPods(); got != "web Running" {
+		t.Errorf("the node's pods are %q", got)
 	}
 	m.stop()
 	m.start()

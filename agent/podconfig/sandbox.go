@@ -28,6 +28,8 @@ const (
 	// devicesDir and resourcesDir are where device plugins register and monitors ask, upstream's names.
 	devicesDir   = "device-plugins"
 	resourcesDir = "pod-resources"
+	// podsAPIDir is where programs ask for the node's pods, upstream's name.
+	podsAPIDir = "pods-api"
 	// seccompDir is the administrator's: profiles that pods name.
 	seccompDir = "seccomp"
 )
@@ -38,7 +40,7 @@ func (d Dirs) Pods() string { return filepath.Join(d.Root, podsDir) }
 // All are the folders below Root; each is closed to other users by itself.
 func (d Dirs) All() []string {
 	return []string{d.Pods(), filepath.Join(d.Root, logsDir), d.ImageAccess(), d.Seccomp(), d.LocalVolumes(), d.Plugins(), d.PluginRegistry(),
-		d.DevicePlugins(), d.PodResources()}
+		d.DevicePlugins(), d.PodResources(), d.PodsAPI()}
 }
 
 // ImageAccess is the directory of the records of who may use which image.
@@ -61,6 +63,9 @@ func (d Dirs) Names() string { return filepath.Join(d.Root, "names") }
 
 // PodResources is the directory of the socket at which monitors ask which pod has which device.
 func (d Dirs) PodResources() string { return filepath.Join(d.Root, resourcesDir) }
+
+// PodsAPI is the directory of the socket at which programs ask for the node's pods.
+func (d Dirs) PodsAPI() string { return filepath.Join(d.Root, podsAPIDir) }
 
 // LocalVolumes is the directory of the volumes of the class setpoint-local.
 func (d Dirs) LocalVolumes() string { return filepath.Join(d.Root, localDir) }

@@ -73,7 +73,9 @@ type Config struct {
 	RuntimeHandler func(ctx context.Context, class string) (string, error)
 	// UserAgent of HTTP probes and hooks.
 	UserAgent string
-	Logger    *slog.Logger
+	// Listener hears of the pods and their statuses. Nil: nobody does.
+	Listener status.Listener
+	Logger   *slog.Logger
 }
 
 // Contents follows the objects that pods' volumes are made from.
@@ -112,6 +114,9 @@ func New(cfg Config) *Manager {
 	}
 	if cfg.DNS == nil {
 		cfg.DNS = func() resolvconf.Node { return resolvconf.Node{} }
+	}
+	if cfg.Listener == nil {
+		cfg.Listener = status.Nobody{}
 	}
 	return &Manager{Config: cfg, workers: map[types.UID]*worker{}, allocations: map[types.UID]*allocation{},
 		mirrors: mirrors{all: map[types.UID]*corev1.Pod{}}}
@@ -198,6 +203,7 @@ func (m *Manager) deliver(ctx context.Context, pod *corev1.Pod, gone bool) {
 		m.start(ctx, w)
 	}
 	w.set(pod, gone)
+	m.Listener.PodChanged(pod.UID, nil)
 }
 
 // start runs w until its pod is gone. m.mu is held.
@@ -209,6 +215,7 @@ func (m *Manager) start(ctx context.Context, w *worker) {
 		defer m.mu.Unlock()
 		delete(m.workers, w.uid)
 		m.release(w.uid)
+		m.Listener.PodGone(w.uid)
 	})
 }
 

@@ -102,6 +102,7 @@ func (w *worker) setMirror(mirror *corev1.Pod) {
 
 // publish tells the API of the pod's status; a static pod's is that of its mirror, if there is one.
 func (w *worker) publish(pod *corev1.Pod, s corev1.PodStatus) {
+	w.m.Listener.PodChanged(pod.UID, &s)
 	if !podconfig.IsStatic(pod) {
 		w.m.Status.Set(pod, s)
 		return
@@ -110,6 +111,7 @@ func (w *worker) publish(pod *corev1.Pod, s corev1.PodStatus) {
 	mirror := w.mirror
 	w.mu.Unlock()
 	if mirror != nil && mirror.DeletionTimestamp == nil {
+		s := *s.DeepCopy()
 		s.ObservedGeneration = mirror.Generation
 		for i := range s.Conditions {
 			s.Conditions[i].ObservedGeneration = mirror.Generation

@@ -38,6 +38,7 @@ type world struct {
 	devices *dongles // nil: none
 	pinning Pinning
 	claims  *claims // nil: none
+	heard   heard
 	// pressure of the node.
 	pressure []corev1.NodeConditionType
 	ctx      context.Context // of the agent
@@ -75,6 +76,7 @@ func (w *world) startAgent() {
 		RuntimeHandler: func(_ context.Context, class string) (string, error) { return "handler-of-" + class, nil },
 		Pressure:       func() []corev1.NodeConditionType { return w.pressure },
 		UserAgent:      "kube-probe/test",
+		Listener:       &w.heard,
 	}
 	if w.devices != nil {
 		cfg.Devices = w.devices
