@@ -17,7 +17,7 @@ import (
 // folder, "..." all below. Tests follow TestHouseTestImports.
 var rooms = []room{
 	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
-		[]string{".", "agent", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/network", "agent/network/wireguard", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers", "internal/clip"},
+		[]string{".", "agent", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/network", "agent/network/wireguard", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers", "internal/{clip,zpages}"},
 		"commands are tested by starting the binary, which is slow, so logic stands elsewhere"},
 	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says", nil, ""},
 	{[]string{"cmd/setpoint/standin"}, "the etcd and kube-apiserver that envtest starts: their flags, and a cluster in memory", []string{"."}, "suites that use envtest run unchanged"},
@@ -56,6 +56,7 @@ var rooms = []room{
 	{[]string{"internal/poddial"}, "how a server asks the agent of a node to connect it to a pod", nil, "servers need no route to pods"},
 	{[]string{"internal/parts"}, "names of the pods under which the parts of servers are seen", nil, "the loop that keeps these pods and those that leave them alone judge by the same names"},
 	{[]string{"internal/process"}, "settings of a whole process: garbage collection, timer slack, the lock of a data directory", nil, "commands change these settings; the library does not"},
+	{[]string{"internal/zpages"}, "/statusz and /flagz of a part, by upstream's library", nil, "agents serve them and do not import that library"},
 	{[]string{"internal/profiles"}, "Go's profiles of a process, at upstream's paths", nil, "servers and agents serve the same ones"},
 	{[]string{"internal/clusterclock"}, "the time of one cluster, which Advance moves", nil, "clusters of one process have times of their own"},
 	{[]string{"internal/shares"}, "the rule by which tenants share what a process has a limited number of", []string{"internal/clip"}, "one rule and one wording for each limit that tenants meet together"},

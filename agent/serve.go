@@ -23,7 +23,7 @@ func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manage
 	err := kubeletapi.Run(ctx, listener, kubeletapi.Config{
 		NodeName: a.NodeName, Runtime: a.Runtime, Pods: m, Dirs: podconfig.Dirs{Root: a.DataDir},
 		LocalVolumes: a.local, VolumeStats: a.volumeStats, Collectors: a.collectors(), RuntimeName: a.runtimeName(ctx),
-		Layers: a.Layers, NoProfiles: a.Settings.NoProfiles, QuotaPeriod: a.Settings.QuotaPeriod,
+		Layers: a.Layers, NoProfiles: a.Settings.NoProfiles, Pages: a.Settings.Pages, QuotaPeriod: a.Settings.QuotaPeriod,
 		Configuration: func() any { return a.Settings.Effective() },
 		ProbeCounts:   m.ProbeCounts, TLS: a.ServerTLS, Guard: guard, Version: a.Version, Logger: a.Logger,
 	})

@@ -13,7 +13,7 @@ import (
 const bodyMax = 4096
 
 // localVolumes adds the endpoints of the volumes on this node's disk.
-func (s *server) localVolumes(mux *http.ServeMux) {
+func (s *server) localVolumes(mux *routes) {
 	if s.LocalVolumes == nil {
 		return
 	}

@@ -86,6 +86,8 @@ type Config struct {
 	Collectors []prometheus.Collector
 	// QuotaPeriod is that of containers' CPU quotas; 0 is upstream's.
 	QuotaPeriod time.Duration
+	// Pages mounts what the process tells of itself, given the paths that are served. Nil: nothing.
+	Pages func(mux Mux, paths []string)
 	// NoProfiles leaves those of this process out.
 	NoProfiles bool
 	// Layers are those of this node's images; nil has none.
@@ -164,7 +166,7 @@ func newServer(cfg Config) *server {
 
 // handler routes as the kubelet does.
 func (s *server) handler() http.Handler {
-	mux := http.NewServeMux()
+	mux := &routes{ServeMux: http.NewServeMux()}
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.shared(s.logs))
 	for _, verb := range []string{"GET ", "POST "} { // WebSocket and SPDY clients
 		mux.HandleFunc(verb+"/exec/{namespace}/{pod}/{container}", s.shared(s.exec))
@@ -187,11 +189,12 @@ func (s *server) handler() http.Handler {
 	s.localVolumes(mux)
 	s.profiles(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry(), promhttp.HandlerOpts{}))
+	s.pages(mux)
 	return mux
 }
 
 // profiles are served at every method, as by a kubelet: POST asks for symbols.
-func (s *server) profiles(mux *http.ServeMux) {
+func (s *server) profiles(mux *routes) {
 	if s.NoProfiles {
 		return
 	}

@@ -3,6 +3,7 @@ package kubeletconfig
 import (
 	"fmt"
 	"math"
+	"net/http"
 	"path/filepath"
 	"runtime"
 	"time"
@@ -82,6 +83,10 @@ type Settings struct {
 	// their rights are kept, 0 as upstream.
 	NoTokens                        bool
 	TokenTTL, AllowedTTL, DeniedTTL time.Duration
+	// Pages mounts what the process tells of itself, given what else is served; no KubeletConfiguration says it. Nil: nothing.
+	Pages func(mux interface {
+		Handle(path string, handler http.Handler)
+	}, paths []string)
 	// NoProfiles turns the profiles of the agent's process on the node's port off.
 	NoProfiles bool
 	// Port and RuntimeEndpoint are as the agent's flags.

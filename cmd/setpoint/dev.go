@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/agent/host"
+	"github.com/setpoint-io/setpoint/internal/zpages"
 )
 
 func newDev() *cobra.Command {
@@ -57,7 +58,7 @@ func newDev() *cobra.Command {
 		if config.node, err = devSettings(config.kubeletConfig); err != nil {
 			return usageError{err}
 		}
-		config.node.Registries = config.registries
+		config.node.Registries, config.node.Pages = config.registries, zpages.Of(kubeletName, cmd.Flags())
 		if err := config.walls.set(&config.node); err != nil {
 			return usageError{err}
 		}

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-io/setpoint/agent/host"
+	"github.com/setpoint-io/setpoint/internal/zpages"
 )
 
 // nodeFlags are those for which a KubeletConfiguration has fields too: a flag wins over the file.
@@ -33,6 +34,9 @@ func (w *wallFlags) set(s *host.Settings) (err error) {
 	s.UserNamespaces, err = host.ParseUserNamespaces(w.users)
 	return err
 }
+
+// kubeletName is how upstream calls a node's agent.
+const kubeletName = "kubelet"
 
 const registriesFlagName = "registries"
 
@@ -72,7 +76,7 @@ func (n *nodeFlags) read(flags *pflag.FlagSet) (host.Settings, error) {
 	if err := n.walls.set(&s); err != nil {
 		return s, err
 	}
-	s.Registries = n.flagged.Registries
+	s.Registries, s.Pages = n.flagged.Registries, zpages.Of(kubeletName, flags)
 	if s.Credentials, err = host.ReadCredentials(n.plugins.config, n.plugins.dir); err != nil {
 		return s, err
 	}

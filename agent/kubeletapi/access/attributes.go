@@ -15,6 +15,7 @@ var verbs = map[string]string{
 // subresources of nodes by the first part of the path; any of them is enough. Others are nodes/proxy.
 var subresources = map[string][]string{
 	"stats": {"stats"}, "metrics": {"metrics"}, "logs": {"log"}, "checkpoint": {"checkpoint"},
+	"statusz": {"statusz"}, "flagz": {"configz"},
 	"pods": {"pods", "proxy"}, "healthz": {"healthz", "proxy"}, "configz": {"configz", "proxy"},
 }
 

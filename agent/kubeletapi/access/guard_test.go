@@ -33,6 +33,8 @@ func TestAttributes(t *testing.T) {
 		"GET /healthz":                   "get healthz, get proxy",
 		"GET /configz":                   "get configz, get proxy",
 		"POST /checkpoint/a/b/c":         "create checkpoint",
+		"GET /statusz":                   "get statusz",
+		"GET /flagz":                     "get configz",
 		"GET /containerLogs/a/b/c":       "get proxy",
 		"GET /exec/a/b/c":                "create proxy",
 		"POST /attach/a/b/c":             "create proxy",
