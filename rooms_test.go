@@ -197,6 +197,7 @@ var rooms = []room{
 	{[]string{"agent/cri/embedded/usage"}, "what a control group has used, in CRI's messages", []string{"agent/cri/embedded/cgroup"}, "containers and pods are told of in one way"},
 	{[]string{"agent/cri/embedded/selinux"}, "which SELinux labels a container and its volumes have", []string{"agent/machine"}, "levels are kept in one place, and CSI drivers mount with the labels that the runtime gives"},
 	{[]string{"agent/podresources"}, "the socket at which monitors ask which pod has which devices, CPUs and memory", []string{"agent/devices/ledger", "agent/topology/memory"}, "it reads only, and asks those who know each time"},
+	{[]string{"agent/admission"}, "whether a node takes a pod: room, ports, features", []string{"agent/{hugepages,podconfig,status}"}, "pure, so that each rule of a kubelet is a row of a table"},
 	{[]string{"agent/podsapi"}, "the socket at which programs ask which pods the node has and how they are", []string{"agent/status"}, "each watcher is sent what differs from what it has, so that no queue can fill up"},
 	{[]string{"agent/userns"}, "which pods have user namespaces, and which users of the host are theirs", []string{"agent/{hugepages,private}"}, "runtimes make what they are told: who owns what is decided in one place, and kept"},
 	{[]string{"agent/router"}, "Ingresses and Gateways on the ports of a node", []string{"agent/wait", "internal/{clip,gatewayapi,reserved,shares,strangers}"}, "where a request goes is decided by its tables, which are pure"},

@@ -230,7 +230,7 @@ func (a *agent) pods(
 		Volumes:  mounter,
 		Contents: a.contents,
 		Pressure: a.pressure.Now, ShuttingDown: a.shutdown.Now, UnsafeSysctls: a.Settings.UnsafeSysctls,
-		SeccompDefault: a.Settings.SeccompDefault, QuotaPeriod: a.Settings.QuotaPeriod,
+		SeccompDefault: a.Settings.SeccompDefault, QuotaPeriod: a.Settings.QuotaPeriod, Features: node.DeclaredFeatures(),
 		Users:           a.users,
 		Swap:            noswap.OfThisMachine(),
 		RestartPauseMax: a.Settings.RestartPauseMax,

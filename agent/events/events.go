@@ -28,6 +28,7 @@ const (
 	Unhealthy                       = "Unhealthy"
 	ProbeWarning                    = "ProbeWarning"
 	FailedMount                     = "FailedMount"
+	FailedNodeDeclaredFeaturesCheck = "FailedNodeDeclaredFeaturesCheck"
 	FailedUnmount                   = "FailedUnMount"
 	FailedCreateSandbox             = "FailedCreatePodSandBox"
 	FailedPrepareDynamicResources   = "FailedPrepareDynamicResources"

@@ -147,6 +147,14 @@ func withoutHeartbeats(s corev1.NodeStatus) corev1.NodeStatus {
 	return out
 }
 
+// DeclaredFeatures are what pods may ask of this agent, sorted.
+func DeclaredFeatures() []string {
+	return []string{
+		inplacepodresize.IPPRPodLevelResourcesFeatureGate, inplacepodresize.IPPRInitContainersFeatureGate,
+		restartallcontainers.RestartAllContainersOnContainerExits, poddial.Feature,
+	}
+}
+
 // status is old with everything this package owns brought up to date.
 func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Time) corev1.NodeStatus {
 	s := *old.DeepCopy()
@@ -154,10 +162,7 @@ func (k *keeper) status(ctx context.Context, old corev1.NodeStatus, now time.Tim
 	k.resources(&s)
 	s.DaemonEndpoints.KubeletEndpoint.Port = k.Port
 	s.NodeInfo = k.info()
-	s.DeclaredFeatures = []string{ // sorted
-		inplacepodresize.IPPRPodLevelResourcesFeatureGate, inplacepodresize.IPPRInitContainersFeatureGate,
-		restartallcontainers.RestartAllContainersOnContainerExits, poddial.Feature,
-	}
+	s.DeclaredFeatures = DeclaredFeatures()
 	if k.VolumesInUse != nil {
 		s.VolumesInUse = k.VolumesInUse()
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
 )
@@ -28,19 +30,28 @@ func TestPodsWhoseHostPortIsTakenAreRejected(t *testing.T) {
 	})
 }
 
-func TestSamePort(t *testing.T) {
-	for _, c := range []struct {
-		p, q corev1.ContainerPort
-		want bool
-	}{
-		{corev1.ContainerPort{HostPort: 80}, corev1.ContainerPort{HostPort: 80, Protocol: corev1.ProtocolTCP, HostIP: "10.0.0.1"}, true},
-		{corev1.ContainerPort{HostPort: 80, HostIP: "0.0.0.0"}, corev1.ContainerPort{HostPort: 80, HostIP: "10.0.0.1"}, true},
-		{corev1.ContainerPort{HostPort: 80, HostIP: "10.0.0.2"}, corev1.ContainerPort{HostPort: 80, HostIP: "10.0.0.1"}, false},
-		{corev1.ContainerPort{HostPort: 80}, corev1.ContainerPort{HostPort: 81}, false},
-		{corev1.ContainerPort{HostPort: 80}, corev1.ContainerPort{HostPort: 80, Protocol: corev1.ProtocolSCTP}, false},
-	} {
-		if samePort(&c.p, &c.q) != c.want || samePort(&c.q, &c.p) != c.want {
-			t.Errorf("%+v %+v: want %v", c.p, c.q, c.want)
+// TestAPodThatAsksForWhatTheNodeDoesNotDeclare: the scheduler did not choose this node.
+func TestAPodThatAsksForWhatTheNodeDoesNotDeclare(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.manager.Features = []string{}
+		p := newPod("p", "web")
+		p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		w.create(p)
+		if got := w.get("p").Status; got.Phase != corev1.PodFailed || got.Reason != "PodFeatureUnsupported" {
+			t.Errorf("%s %s %s", got.Phase, got.Reason, got.Message)
 		}
-	}
+		q := newPod("q", "web")
+		w.create(q)
+		q = w.get("q")
+		limits := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+		q.Generation++
+		q.Spec.Resources = &corev1.ResourceRequirements{Requests: limits, Limits: limits}
+		if _, err := w.client.CoreV1().Pods("default").Update(t.Context(), q, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if !w.events.has("FailedNodeDeclaredFeaturesCheck Pod requires node features that are not available: InPlacePodLevel") {
+			t.Errorf("events:\n%s", w.events)
+		}
+	})
 }

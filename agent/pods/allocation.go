@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/kubectl/pkg/util/qos"
 
+	"github.com/setpoint-io/setpoint/agent/admission"
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/status"
 )
@@ -142,7 +142,7 @@ func (m *Manager) resize(asker types.UID) {
 			if was == nil || was.Generation != pod.Generation {
 				m.Events.Event(events.Pod(pod), corev1.EventTypeWarning, events.ResizeInfeasible, resizeMessage("Infeasible", pod, why))
 			}
-		} else if why := admit(pod, m.others(pod.UID), m.Allocatable()); why != nil {
+		} else if why := (admission.Node{Others: m.others(pod.UID), Allocatable: m.Allocatable()}).Room(pod); why != nil {
 			a.pending = &status.Pending{Reason: corev1.PodReasonDeferred, Message: why.Message, Generation: pod.Generation}
 			m.resizesWait = true
 			if was == nil || was.Generation != pod.Generation {
@@ -206,7 +206,7 @@ func priority(pod *corev1.Pod) int32 {
 }
 
 func (m *Manager) wantsMore(pod *corev1.Pod) bool {
-	now, want := requests(m.allocations[pod.UID].of(pod)), requests(pod)
+	now, want := admission.Requests(m.allocations[pod.UID].of(pod)), admission.Requests(pod)
 	return want.Cpu().Cmp(*now.Cpu()) > 0 || want.Memory().Cmp(*now.Memory()) > 0
 }
 
@@ -244,8 +244,4 @@ func resizeMessage(what string, pod *corev1.Pod, problem string) string {
 		return "Pod resize " + what
 	}
 	return fmt.Sprintf("Pod resize %s: %s", what, text)
-}
-
-func requests(pod *corev1.Pod) corev1.ResourceList {
-	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 }

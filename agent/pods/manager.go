@@ -47,6 +47,8 @@ type Config struct {
 	Contents Contents
 	// Allocatable is what the node can give; pods beyond it are rejected.
 	Allocatable func() corev1.ResourceList
+	// Features are those that the node declares; nil: pods are not judged by them.
+	Features []string
 	// Pressure is that of the node, which keeps pods away. Nil: none.
 	Pressure func() []corev1.NodeConditionType
 	// ShuttingDown: the machine is, so no pod may start. Nil: never.
@@ -192,6 +194,9 @@ func (m *Manager) deliver(ctx context.Context, pod *corev1.Pod, gone bool) {
 	w := m.workers[pod.UID]
 	if w == nil && gone {
 		return
+	}
+	if w != nil && !gone {
+		m.judgeUpdate(w, pod)
 	}
 	if w == nil {
 		w = newWorker(m, pod)

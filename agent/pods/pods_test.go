@@ -466,35 +466,6 @@ func TestPodsBeyondTheNodeAreRejected(t *testing.T) {
 	})
 }
 
-func TestHugePagesThatTheNodeHasNot(t *testing.T) {
-	pages := func(name corev1.ResourceName, amount string) *corev1.Pod {
-		p := newPod(string(name), "web")
-		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{name: resource.MustParse(amount)}
-		return p
-	}
-	node := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), "hugepages-2Mi": resource.MustParse("6Mi")}
-	others := []*corev1.Pod{pages("hugepages-2Mi", "4Mi")}
-	for name, tc := range map[string]struct {
-		pod  *corev1.Pod
-		node corev1.ResourceList
-		want string
-	}{
-		"the last page":  {pages("hugepages-2Mi", "2Mi"), node, ""},
-		"one more":       {pages("hugepages-2Mi", "4Mi"), node, "OutOfhugepages-2Mi"},
-		"another size":   {pages("hugepages-1Gi", "1Gi"), node, "OutOfhugepages-1Gi"},
-		"not known yet":  {pages("hugepages-1Gi", "1Gi"), nil, ""},
-		"not its matter": {pages("example.com/a", "1"), node, ""},
-	} {
-		got := ""
-		if why := admit(tc.pod, others, tc.node); why != nil {
-			got = why.Reason
-		}
-		if got != tc.want {
-			t.Errorf("%s: %q, not %q", name, got, tc.want)
-		}
-	}
-}
-
 func TestRuntimeWithoutEventsIsPolled(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
