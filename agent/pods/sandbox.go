@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/status"
 	"github.com/setpoint-io/setpoint/agent/userns"
 	"github.com/setpoint-io/setpoint/agent/volumes"
 )
@@ -34,6 +36,10 @@ func (w *worker) createSandbox(ctx context.Context, v view) {
 		return
 	}
 	if _, err := w.mountVolumes(ctx, v, nil, true); err != nil {
+		if full, ok := errors.AsType[*volumes.LimitError](err); ok && !ranBefore(v.pod) {
+			w.refuse(v.pod, &status.Rejection{Reason: full.Reason(), Message: "Pod was rejected: " + err.Error()})
+			return
+		}
 		w.sandboxFailed(ctx, v, events.FailedMount, err.Error(), err)
 		return
 	}

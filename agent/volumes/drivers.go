@@ -11,6 +11,9 @@ import (
 	"github.com/setpoint-io/setpoint/agent/volumes/csi"
 )
 
+// LimitError says that the node has no place for a volume: the pod has to run elsewhere.
+type LimitError = csi.LimitError
+
 // Drivers mount the volumes of CSI drivers.
 type Drivers interface {
 	// Mount makes a volume ready for a pod, or does what is due for one that is.

@@ -70,7 +70,7 @@ func refusal(a *storagev1.VolumeAttachment) error {
 	case a.Status.Attached:
 		return nil
 	case a.Status.AttachError != nil:
-		return fmt.Errorf("%s", a.Status.AttachError.Message)
+		return attachError(a.Status.AttachError)
 	}
 	return fmt.Errorf("it is not attached for volume attachment %v", a.Name)
 }

@@ -55,7 +55,8 @@ type Manager struct {
 	objects  storagelisters.CSIDriverLister
 	factory  informers.SharedInformerFactory
 	synced   cache.InformerSynced
-	children sync.WaitGroup // goroutines that unstage
+	periods  *signal        // of the objects: how often drivers are asked for their limits
+	children sync.WaitGroup // goroutines that unstage, or ask for limits
 	// work is the context of those goroutines, and ends with Run.
 	work context.Context
 	stop context.CancelFunc
@@ -76,11 +77,14 @@ func New(ctx context.Context, cfg Config) (*Manager, error) {
 	if cfg.Affected == nil {
 		cfg.Affected = func(types.UID) {}
 	}
-	m := &Manager{Config: cfg, drivers: drivers{byName: map[string]*driver{}}, volumes: map[id]*volume{}}
+	m := &Manager{Config: cfg, drivers: drivers{byName: map[string]*driver{}}, volumes: map[id]*volume{}, periods: newSignal()}
 	m.work, m.stop = context.WithCancel(ctx)
 	m.factory = informers.NewSharedInformerFactory(cfg.Client, 0)
 	of := m.factory.Storage().V1().CSIDrivers()
 	m.objects, m.synced = of.Lister(), of.Informer().HasSynced
+	if _, err := of.Informer().AddEventHandler(m.objectsChange()); err != nil {
+		return nil, fmt.Errorf("follow CSIDrivers: %w", err)
+	}
 	if err := m.load(); err != nil {
 		return nil, fmt.Errorf("find the CSI volumes that are mounted: %w", err)
 	}
@@ -162,7 +166,7 @@ func (m *Manager) look(ctx context.Context, t *task, v *volume) (bool, error) {
 func (m *Manager) mount(ctx context.Context, t *task, v *volume) (err error) {
 	if t.info.attach {
 		if t.publishContext, err = m.awaitAttached(ctx, t); err != nil {
-			return stepError("MountVolume.WaitForAttach", t.specName(), err)
+			return m.notAttached(ctx, t, err)
 		}
 	}
 	if t.driver, err = m.drivers.get(t.id.driver); err != nil {

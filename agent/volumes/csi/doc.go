@@ -11,7 +11,8 @@
 // limit (CallTimeout), of one that takes longer than Patience the pod is told, calls about one volume come one after another, and
 // no volume waits for another one's driver. Mount may be repeated: a driver hears it again only if it asked for that
 // (requiresRepublish) or if nothing is mounted any more. When a driver registers, Affected hears of the pods that may have waited
-// for it. No folder is removed with what is in it: what a driver left mounted stays, and is an error.
+// for it, and it is asked again for the node's limit as its CSIDriver says (limits.go). No folder is removed with what is in it:
+// what a driver left mounted stays, and is an error.
 //
 // Locks: Manager.mu is held for reading and changing maps only; a volume's turn is taken before it, and held during calls.
 //

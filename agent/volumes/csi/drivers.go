@@ -32,6 +32,8 @@ type driver struct {
 	conn           *grpc.ClientConn
 	node           spec.NodeClient
 	can            map[spec.NodeServiceCapability_RPC_Type]bool
+	// stop ends what is done for it again and again; nil: nothing is.
+	stop context.CancelFunc
 }
 
 func (d *drivers) get(name string) (*driver, error) {
@@ -75,7 +77,12 @@ func (d *drivers) closeAll() {
 	clear(d.byName)
 }
 
-func (d *driver) close() { _ = d.conn.Close() }
+func (d *driver) close() {
+	if d.stop != nil {
+		d.stop()
+	}
+	_ = d.conn.Close()
+}
 
 // highest is the highest version of CSI that both sides speak; only 1.x is spoken here.
 func highest(versions []string) (*version.Version, error) {
@@ -125,8 +132,12 @@ func (m *Manager) Register(ctx context.Context, name, endpoint string, versions 
 		d.close()
 		return err
 	}
+	ctx, d.stop = context.WithCancel(m.work)
 	m.drivers.put(d)
 	m.Nodes.Set(entry)
+	if m.work.Err() == nil {
+		m.children.Go(func() { m.keepLimit(ctx, d) })
+	}
 	for _, pod := range m.podsOf(name) {
 		m.Affected(pod)
 	}
