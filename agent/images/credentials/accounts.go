@@ -98,6 +98,9 @@ func (i identity) origin() *Account {
 	return &Account{i.account.Namespace, i.account.Name, string(i.account.UID)}
 }
 
+// tokenTimeMax bounds a request for a token.
+const tokenTimeMax = 30 * time.Second
+
 // tokenShare is the part of a token's life after which a kubelet asks for another, in percent.
 const tokenShare = 80
 
@@ -106,6 +109,8 @@ func (p *plugin) token(ctx context.Context, asker Asker, who identity) (token st
 	if who.account == nil {
 		return "", 0, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeMax)
+	defer cancel()
 	token, expires, err := asker.Accounts.AccountToken(ctx, asker.Pod, who.account, p.config.TokenAttributes.ServiceAccountTokenAudience)
 	if err != nil {
 		return "", 0, fmt.Errorf("failed to get service account token: %w", err)
