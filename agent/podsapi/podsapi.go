@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	api "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
@@ -55,10 +56,17 @@ func New() *Server {
 	return &Server{watchers: make(chan struct{}, watchersMax), statuses: map[types.UID]*corev1.PodStatus{}, changed: make(chan struct{})}
 }
 
-// PodChanged implements status.Listener.
+// PodChanged implements status.Listener. A status that says the same as before wakes nobody, and its times of transition stay.
 func (s *Server) PodChanged(uid types.UID, now *corev1.PodStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if old := s.statuses[uid]; old != nil && now != nil {
+		merged := status.Merge(*old, *now)
+		if equality.Semantic.DeepEqual(old, &merged) {
+			return
+		}
+		now = &merged
+	}
 	if now != nil {
 		s.statuses[uid] = now
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -146,6 +147,28 @@ func TestAWatcherIsSentWhatDiffers(t *testing.T) {
 	s.PodChanged("uid of c", nil)
 	next(api.EventType_ADDED, "c")
 	if got := next(api.EventType_DELETED, "a"); got.Namespace != "ns" || got.UID != "uid of a" || got.Spec.NodeName != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestTheSameStatusWakesNobody: the agent finds it out again and again, and without a server each time with the time of now.
+func TestTheSameStatusWakesNobody(t *testing.T) {
+	s := New()
+	at := func(minute int, ready corev1.ConditionStatus) *corev1.PodStatus {
+		when := metav1.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC)
+		return &corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &when, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: when}}}
+	}
+	s.PodChanged("a", at(1, corev1.ConditionFalse))
+	changed := s.next()
+	s.PodChanged("a", at(2, corev1.ConditionFalse))
+	select {
+	case <-changed:
+		t.Error("woken by the same")
+	default:
+	}
+	s.PodChanged("a", at(3, corev1.ConditionTrue))
+	<-changed
+	if got := s.statuses["a"]; got.StartTime.Minute() != 1 || got.Conditions[0].LastTransitionTime.Minute() != 3 {
 		t.Errorf("%+v", got)
 	}
 }
