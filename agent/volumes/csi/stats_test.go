@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,7 +70,7 @@ func TestSomeDriversTellNothing(t *testing.T) {
 		"an empty answer":  {&csitest.Driver{Capabilities: []spec.NodeServiceCapability_RPC_Type{tells}}, func(*csitest.Driver) {}, "there are no stats of the volume"},
 		"it does not know": {&csitest.Driver{Capabilities: []spec.NodeServiceCapability_RPC_Type{tells}}, func(d *csitest.Driver) { d.Fail("Stats", errors.New("lost")) }, "rpc error: code = Unknown desc = lost"},
 		"it hangs": {&csitest.Driver{Capabilities: []spec.NodeServiceCapability_RPC_Type{tells}}, func(d *csitest.Driver) { d.Hang("Stats", true) },
-			"rpc error: code = DeadlineExceeded desc = context deadline exceeded"},
+			"rpc error: code = DeadlineExceeded desc = "}, // whichever side notices first says why
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, c.driver, csiDriver(nil))
@@ -79,7 +80,7 @@ func TestSomeDriversTellNothing(t *testing.T) {
 			c.change(c.driver)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if _, err := w.m.Stats(ctx, types.UID("a"), volume); err == nil || err.Error() != c.want {
+			if _, err := w.m.Stats(ctx, types.UID("a"), volume); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("err = %v, want %s", err, c.want)
 			}
 		})
