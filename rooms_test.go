@@ -202,7 +202,7 @@ var rooms = []room{
 	{[]string{"agent/userns"}, "which pods have user namespaces, and which users of the host are theirs", []string{"agent/{hugepages,private}"}, "runtimes make what they are told: who owns what is decided in one place, and kept"},
 	{[]string{"agent/router"}, "Ingresses and Gateways on the ports of a node", []string{"agent/wait", "internal/{clip,gatewayapi,reserved,shares,strangers}"}, "where a request goes is decided by its tables, which are pure"},
 	{[]string{"agent/router/table"}, "where a request goes, by Ingresses and what they name", []string{"agent/router/hosts", "internal/reserved"}, "the loop that tells of problems builds the same table"},
-	{[]string{"agent/router/gateway"}, "what is served at the ports of Gateways, and what comes of their routes", []string{"agent/router/{hosts,table}", "internal/{gatewayapi,reserved}"}, "nodes serve and the loop tells by one result"},
+	{[]string{"agent/router/gateway"}, "what is served at the ports of Gateways, and what comes of their routes", []string{"agent/router/{hosts,table}", "internal/{gatewayapi,reserved,shares}"}, "nodes serve and the loop tells by one result"},
 	{[]string{"controllers/gateway"}, "the statuses of the Gateway API's objects", []string{"agent/router/{gateway,hosts,table}", "controllers/reconcile", "internal/{gatewayapi,reserved}"}, "nodes and the loop judge by one result"},
 	{[]string{"agent/router/hosts"}, "whose a host is among the namespaces that name it", nil, "nodes serve and the loops tell by one rule"},
 	{[]string{"controllers/ingress"}, "the status and the events of Ingresses", []string{"agent/router/table", "controllers/reconcile", "internal/gatewayapi"}, "nodes and the loop judge by one table"},

@@ -17,9 +17,6 @@ import (
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )
 
-// listenersMax is how many ports are opened for Gateways; those with higher numbers beyond it are not.
-const listenersMax = 256
-
 // ports are what Gateways serve, by number.
 type ports map[int]*gateway.Port
 
@@ -97,10 +94,6 @@ func (r *router) open(ctx context.Context, wanted map[int]*gateway.Port) {
 	for _, number := range slices.Sorted(maps.Keys(wanted)) {
 		port := wanted[number]
 		if _, ofIngress := shared[number]; ofIngress || r.opened[number].close != nil {
-			continue
-		}
-		if len(r.opened) >= listenersMax {
-			r.Logger.Warn("too many ports of Gateways", "limit", listenersMax, "not opened", number)
 			continue
 		}
 		r.opened[number] = r.openOne(ctx, number, port.Secure)

@@ -86,6 +86,7 @@ func Build(in Input) *Result {
 	routes := b.routes()
 	b.result.Hosts = hosts.New(append(b.claims(routes), in.Hosts...))
 	b.gateways()
+	b.dividePorts()
 	b.judgePolicies()
 	for _, r := range routes {
 		b.route(r)
@@ -115,6 +116,8 @@ type builder struct {
 	policies map[target][]*policy
 	judged   []*policy
 	balancer func(port int32) *corev1.Service
+	// opened are the numbers of the ports, those of the oldest Gateways first.
+	opened []int
 }
 
 // older orders objects by age, as the precedence of the API does.

@@ -168,7 +168,7 @@ func (b *builder) judgePort(l *listener, before []*listener) {
 	b.judgeHost(l)
 	if open := b.result.Ports[l.number]; open != nil && !open.speaks(l) {
 		l.conflicted = fault{
-			string(v1.ListenerReasonProtocolConflict), fmt.Sprintf("port %d has another protocol in %s", l.spec.Port, open.first),
+			string(v1.ListenerReasonProtocolConflict), fmt.Sprintf("port %d has another protocol in Gateway %s/%s", l.spec.Port, open.first.Namespace, open.first.Name),
 		}
 	}
 }

@@ -114,3 +114,32 @@ func TestTooManyListeners(t *testing.T) {
 		t.Errorf("%d are too many", over)
 	}
 }
+
+// TestPortsAreDivided: a namespace whose Gateways want more ports than nodes open leaves others theirs, also if they come later.
+func TestPortsAreDivided(t *testing.T) {
+	var text strings.Builder
+	for g := range 5 {
+		var all []string
+		for i := range 60 {
+			all = append(all, fmt.Sprintf("{name: l%d, port: %d, protocol: HTTP}", i, 9000+60*g+i))
+		}
+		fmt.Fprintf(&text, "kind: Gateway\nmetadata: {name: g%d, namespace: ten}\nspec: {gatewayClassName: ours, listeners: [%s]}\n---\n", g, strings.Join(all, ", "))
+	}
+	text.WriteString("kind: Gateway\nmetadata: {name: g, namespace: shop}\nspec: {gatewayClassName: ours, listeners: [" +
+		"{name: a, port: 8000, protocol: HTTP}, {name: b, port: 8001, protocol: HTTP}, {name: c, port: 8443, protocol: HTTPS, tls: {certificateRefs: [{name: s}]}}]}\n")
+	built := Build(world(t, text.String()))
+	count, refused := map[string]int{}, 0
+	for _, port := range built.Ports {
+		count[port.first.Namespace]++
+	}
+	for _, g := range built.Gateways {
+		for _, l := range g.Listeners {
+			if strings.Contains(conditions(l.Conditions), "Accepted!PortUnavailable") {
+				refused++
+			}
+		}
+	}
+	if count["shop"] != 3 || count["ten"] != portsMax-2 || refused != 300-portsMax+2 {
+		t.Errorf("%v, %d are refused", count, refused)
+	}
+}

@@ -21,8 +21,8 @@ type Port struct {
 	Secure bool
 	// Streams says that some connections are copied, Requests that of some the requests are routed.
 	Streams, Requests bool
-	// first is who has opened it.
-	first string
+	// first is the Gateway that has opened it.
+	first *v1.Gateway
 	sites names[*site]
 }
 
@@ -110,8 +110,9 @@ func (n *names[T]) each(name string, enough func(T) bool) bool {
 func (b *builder) open(l *listener) {
 	port := b.result.Ports[l.number]
 	if port == nil {
-		port = &Port{Number: int(l.spec.Port), Secure: l.secure(), first: "Gateway " + l.gateway.Namespace + "/" + l.gateway.Name}
+		port = &Port{Number: int(l.spec.Port), Secure: l.secure(), first: l.gateway}
 		b.result.Ports[l.number] = port
+		b.opened = append(b.opened, l.number)
 	}
 	port.Streams, port.Requests = port.Streams || l.mode() != HTTP, port.Requests || l.mode() == HTTP
 	at := port.siteOf(l)
