@@ -17,10 +17,10 @@ import (
 // folder, "..." all below. Tests follow TestHouseTestImports.
 var rooms = []room{
 	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
-		[]string{".", "agent", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/network", "agent/network/wireguard", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers", "internal/{clip,zpages}"},
+		[]string{".", "agent", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/network", "agent/network/wireguard", "agent/reset", "server", "apiserver/admission/choice", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers", "internal/{clip,zpages}"},
 		"commands are tested by starting the binary, which is slow, so logic stands elsewhere"},
 	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says", nil, ""},
-	{[]string{"cmd/setpoint/standin"}, "the etcd and kube-apiserver that envtest starts: their flags, and a cluster in memory", []string{"."}, "suites that use envtest run unchanged"},
+	{[]string{"cmd/setpoint/standin"}, "the etcd and kube-apiserver that envtest starts: their flags, and a cluster in memory", []string{".", "apiserver/admission/choice"}, "suites that use envtest run unchanged"},
 	{[]string{"cmd/setpoint/translations"}, "kubectl's texts in other languages, loaded for `setpoint kubectl` alone", nil, "every other start is 30 ms sooner"},
 	{[]string{"cmd/setpoint/nodestatus"}, "the screen of `setpoint node status`", []string{"agent/network/plan", "internal/simulatednode"}, "a client of the API like any other: it works with every cluster"},
 	{[]string{"cmd/setpoint/nettrace"}, "what `setpoint net trace` says: how a packet goes, and what stops it", []string{"agent/dns/records", "agent/hostfirewall", "agent/network", "agent/network/plan", "agent/{policy,resolvconf,services}", "agent/policy/plan", "internal/{nodefirewall,reserved,servicerange}", "apiserver/explain", "internal/clusterdns"}, "each step asks the function by which nodes act, so that it cannot say another thing than they do"},
@@ -111,6 +111,7 @@ var rooms = []room{
 	{[]string{"apiserver/kinds/{claim,column,podspec,rule,volume,workload}"}, "what several kinds share", []string{"apiserver/kinds/{claim,column,podspec,rule}", "apiserver/resource", "internal/podfields"}, "pure functions, like the kinds themselves"},
 	{[]string{"apiserver/kinds/*"}, "the kinds of one group", []string{"apiserver/kinds/{claim,column,podspec,rule,volume,workload}", "apiserver/resource"}, "a group does not import another one"},
 	{[]string{"apiserver/admission/timing"}, "how long admission takes, as metrics", nil, ""},
+	{[]string{"apiserver/admission/choice"}, "which admission plugins there are, which run, and which flags may say otherwise", nil, "what keeps tenants and nodes apart cannot be left out"},
 	{[]string{"apiserver/admission"}, "admission plugins: defaults and checks after decoding", []string{"apiserver/auth", "apiserver/resource", "apiserver/storage", "internal/{reserved,servicerange,simulatednode,trust,wireguardkey}"}, "reads this replica's tables, never over the network"},
 	{[]string{"apiserver/admission/quota"}, "ResourceQuota: usage charged in the write's transaction", []string{"apiserver/resource", "apiserver/storage"}, "`rest` calls it inside the decision of a write"},
 	{[]string{"apiserver/admission/dynamic"}, "webhooks and policies", []string{"apiserver/storage"}, "a plugin is built when the first configuration for it exists"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/gossip"
 	"github.com/setpoint-io/setpoint/apiserver/admission"
+	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/cpushare"
@@ -49,6 +50,7 @@ type Options struct {
 	GatewayAPI                                      bool
 	LocalVolumes                                    bool
 	SigningDuration                                 time.Duration
+	Admission                                       choice.Flags
 	Authentication                                  authconfig.Config
 	Encryption                                      encryption.Options
 	Audit                                           auditlog.Config
@@ -85,7 +87,7 @@ func (o *Options) Validate() error {
 	_, dnsErr := dnsservice.Parse(o.DNS)
 	return errors.Join(
 		err, schedulingErr, balancersErr, dnsErr, admission.ExternalIPs(o.ServiceExternalIPs).Validate(),
-		o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
+		o.Admission.Validate(), o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
 	)
 }
 
@@ -153,7 +155,8 @@ func Run(ctx context.Context, o Options) error {
 		ListenAddress: o.listenAddress(servers), Gossip: o.gossip(), Logger: o.Logger,
 		PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: o.ServiceExternalIPs,
 		WithoutDNS: withoutDNS, GatewayAPI: o.GatewayAPI, LocalVolumes: o.LocalVolumes, SigningDuration: o.SigningDuration,
-		Scheduling: scheduling, Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
+		Scheduling: scheduling, DisabledAdmission: o.Admission.LeftOut(),
+		Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
 		Processor: cpushare.New(cpushare.Used),
 	})
 	if err != nil {

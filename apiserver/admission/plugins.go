@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
 	"github.com/setpoint-io/setpoint/apiserver/admission/timing"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/internal/reserved"
@@ -48,7 +49,7 @@ func New(config Config) (admission.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	plugins, err := without(config.Disabled, []known{
+	plugins := []known{
 		{"NamespaceLifecycle", newNamespaceLifecycle(store)},
 		{"LimitRanger", newLimitRanger(store)},
 		{"ServiceAccount", newServiceAccount(store)},
@@ -75,30 +76,30 @@ func New(config Config) (admission.Interface, error) {
 		{"DenyServiceExternalIPs", denyServiceExternalIPs{config.ExternalIPs}},
 		{"ReservedAddresses", newReservedAddresses(store, config.Reserved)},
 		{"Attended", newAttended(store)},
-	})
-	if err != nil {
-		return nil, err
 	}
 	for _, p := range config.Last {
 		plugins = append(plugins, known{pluginName(p), p})
 	}
+	if plugins, err = without(config.Disabled, plugins); err != nil {
+		return nil, err
+	}
 	return newChain(plugins, config.Metrics), nil
 }
 
-// without leaves out the disabled ones; a name that no plugin has is a mistake.
+// without leaves out the disabled ones. A name that none of upstream's plugins has is a mistake; one that does not run is left out already.
 func without(disabled []string, all []known) (plugins []known, err error) {
-	unknown := slices.Clone(disabled)
-	for _, p := range all {
-		if slices.Contains(disabled, p.name) {
-			unknown = slices.DeleteFunc(unknown, func(name string) bool { return name == p.name })
-			continue
+	var unknown []string
+	for _, name := range disabled {
+		p, upstream := choice.Find(name)
+		here := slices.ContainsFunc(all, func(k known) bool { return k.name == name })
+		if !upstream || p.Default == choice.On && !here {
+			unknown = append(unknown, name)
 		}
-		plugins = append(plugins, p)
 	}
 	if len(unknown) > 0 {
 		return nil, fmt.Errorf("admission plugins cannot be disabled that are not there: %s", strings.Join(unknown, ", "))
 	}
-	return plugins, nil
+	return slices.DeleteFunc(all, func(k known) bool { return slices.Contains(disabled, k.name) }), nil
 }
 
 // chain runs its plugins in order and stops at the first refusal.

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
@@ -34,6 +35,16 @@ func authenticationFlags(flags *pflag.FlagSet, who *authconfig.Config) {
 	flags.StringVar(&who.OIDC.GroupsPrefix, "oidc-groups-prefix", "", "put before them")
 	flags.StringVar(&who.OIDC.CAFile, "oidc-ca-file", "", "who signs the issuer's certificate (default: the system's authorities)")
 	flags.StringToStringVar(&who.OIDC.RequiredClaims, "oidc-required-claim", nil, "what a token must say: `claim=value,...`")
+}
+
+// admissionFlags are upstream's names for which admission plugins run.
+func admissionFlags(flags *pflag.FlagSet, o *choice.Flags) {
+	inGroup(flags, "Admission and features", func() {
+		flags.StringSliceVar(&o.Enable, "enable-admission-plugins", nil,
+			"admission plugins that run beside the default ones, by upstream's names; the same on all servers")
+		flags.StringSliceVar(&o.Disable, "disable-admission-plugins", nil,
+			"admission plugins that are left out; the same on all servers. What keeps tenants and nodes apart cannot be left out")
+	})
 }
 
 func auditFlags(flags *pflag.FlagSet, audit *auditlog.Config) {

@@ -16,6 +16,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
 )
 
 // LoopsVariable says which control loops run: "all", or those of upstream's API server alone.
@@ -32,7 +33,7 @@ type options struct {
 	securePort            int
 	certDir, certFile     string
 	keyFile, clientCAFile string
-	disabledAdmission     []string
+	admission             choice.Flags
 	authorization         []string
 	runtimeConfig         cliflag.ConfigurationMap
 	privileged            bool
@@ -57,7 +58,8 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "certificate to serve with")
 	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "its key")
 	flags.StringVar(&o.clientCAFile, "client-ca-file", "", "authority of client certificates")
-	flags.StringSliceVar(&o.disabledAdmission, "disable-admission-plugins", nil, "admission plugins that are left out")
+	flags.StringSliceVar(&o.admission.Disable, "disable-admission-plugins", nil, "admission plugins that are left out")
+	flags.StringSliceVar(&o.admission.Enable, "enable-admission-plugins", nil, "admission plugins that run beside the default ones")
 	flags.StringSliceVar(&o.authorization, "authorization-mode", []string{"RBAC"}, "RBAC and Node, which are always on")
 	o.runtimeConfig = cliflag.ConfigurationMap{}
 	flags.Var(&o.runtimeConfig, "runtime-config", "versions of APIs to turn on; stable ones are always on, and there are no others")
@@ -80,6 +82,9 @@ func (o *options) complete(loops string) error {
 	}
 	if !o.privileged {
 		return errPrivileged
+	}
+	if err := (choice.Flags{Enable: o.admission.Enable}).Validate(); err != nil { // of others the cluster says so
+		return err
 	}
 	switch loops {
 	case "all":
@@ -141,7 +146,7 @@ func StartAPIServer(ctx context.Context, args []string, out, errOut io.Writer) (
 		return nil, err
 	}
 	cluster, err := setpoint.Start(ctx, setpoint.Config{
-		InMemory: true, APIOnly: !o.anyLoops, DisabledAdmission: o.admission(), ServiceExternalIPs: []string{"all"}, // as upstream by default
+		InMemory: true, APIOnly: !o.anyLoops, DisabledAdmission: o.leftOut(), ServiceExternalIPs: []string{"all"}, // as upstream by default
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -153,10 +158,10 @@ func StartAPIServer(ctx context.Context, args []string, out, errOut io.Writer) (
 	return cluster, nil
 }
 
-// admission are the plugins that are left out. envtest leaves ServiceAccount out because nothing makes accounts; all
+// leftOut are the plugins that are left out. envtest leaves ServiceAccount out because nothing makes accounts; all
 // loops do.
-func (o *options) admission() (disabled []string) {
-	for _, name := range o.disabledAdmission {
+func (o *options) leftOut() (disabled []string) {
+	for _, name := range o.admission.Disable {
 		if name != "ServiceAccount" || !o.anyLoops {
 			disabled = append(disabled, name)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
 	"github.com/setpoint-io/setpoint/internal/freeport"
 )
 
@@ -44,6 +45,7 @@ func TestFlags(t *testing.T) {
 		"nothing stable":     {program: APIServer, args: []string{"--runtime-config=api/ga=false"}, fails: "api/ga=false: setpoint cannot"},
 		"odd version":        {program: APIServer, args: []string{"--runtime-config=apps/v1=maybe"}, fails: "apps/v1=maybe is neither true nor false"},
 		"privileged":         {program: APIServer, args: []string{"--allow-privileged=false"}, fails: "--allow-privileged=false: setpoint allows privileged pods"},
+		"no such plugin":     {program: APIServer, args: []string{"--enable-admission-plugins=Nothing"}, fails: "--enable-admission-plugins: Nothing: there is no such plugin"},
 		"loops":              {program: APIServer, loops: "some", fails: `SETPOINT_ENVTEST_LOOPS must be "all", or not be set: it is "some"`},
 		"client URL":         {program: Etcd, args: []string{"--listen-client-urls=x"}, fails: `--listen-client-urls: "x" is no URL`},
 		"no port, no number": {program: APIServer, args: []string{"--secure-port=x"}, fails: "secure-port"},
@@ -67,8 +69,8 @@ func TestAdmission(t *testing.T) {
 		allLoops bool
 		want     string
 	}{{false, "ServiceAccount,Priority"}, {true, "Priority"}} {
-		o := options{disabledAdmission: []string{"ServiceAccount", "Priority"}, anyLoops: tc.allLoops}
-		if got := strings.Join(o.admission(), ","); got != tc.want {
+		o := options{admission: choice.Flags{Disable: []string{"ServiceAccount", "Priority"}}, anyLoops: tc.allLoops}
+		if got := strings.Join(o.leftOut(), ","); got != tc.want {
 			t.Errorf("all loops %v: %s", tc.allLoops, got)
 		}
 	}
