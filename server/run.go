@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
+	"github.com/setpoint-io/setpoint/internal/gates"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
@@ -51,6 +52,7 @@ type Options struct {
 	LocalVolumes                                    bool
 	SigningDuration                                 time.Duration
 	Admission                                       choice.Flags
+	FeatureGates                                    map[string]string
 	Authentication                                  authconfig.Config
 	Encryption                                      encryption.Options
 	Audit                                           auditlog.Config
@@ -87,7 +89,7 @@ func (o *Options) Validate() error {
 	_, dnsErr := dnsservice.Parse(o.DNS)
 	return errors.Join(
 		err, schedulingErr, balancersErr, dnsErr, admission.ExternalIPs(o.ServiceExternalIPs).Validate(),
-		o.Admission.Validate(), o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
+		o.Admission.Validate(), gates.Validate(o.FeatureGates), o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
 	)
 }
 

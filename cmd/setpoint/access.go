@@ -3,10 +3,10 @@ package main
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/server"
 )
 
 // accessFlags are upstream's names for who may come in and what is recorded.
@@ -37,13 +37,15 @@ func authenticationFlags(flags *pflag.FlagSet, who *authconfig.Config) {
 	flags.StringToStringVar(&who.OIDC.RequiredClaims, "oidc-required-claim", nil, "what a token must say: `claim=value,...`")
 }
 
-// admissionFlags are upstream's names for which admission plugins run.
-func admissionFlags(flags *pflag.FlagSet, o *choice.Flags) {
+// admissionFlags are upstream's names for which admission plugins and features there are.
+func admissionFlags(flags *pflag.FlagSet, o *server.Options) {
 	inGroup(flags, "Admission and features", func() {
-		flags.StringSliceVar(&o.Enable, "enable-admission-plugins", nil,
+		flags.StringSliceVar(&o.Admission.Enable, "enable-admission-plugins", nil,
 			"admission plugins that run beside the default ones, by upstream's names; the same on all servers")
-		flags.StringSliceVar(&o.Disable, "disable-admission-plugins", nil,
+		flags.StringSliceVar(&o.Admission.Disable, "disable-admission-plugins", nil,
 			"admission plugins that are left out; the same on all servers. What keeps tenants and nodes apart cannot be left out")
+		flags.StringToStringVar(&o.FeatureGates, "feature-gates", nil, "features of upstream, `name=true|false,...`: "+
+			"accepted if it is what Setpoint does in any case, and refused by name otherwise")
 	})
 }
 

@@ -11,12 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
+	"github.com/setpoint-io/setpoint/internal/gates"
 )
 
 // LoopsVariable says which control loops run: "all", or those of upstream's API server alone.
@@ -36,6 +38,7 @@ type options struct {
 	admission             choice.Flags
 	authorization         []string
 	runtimeConfig         cliflag.ConfigurationMap
+	featureGates          map[string]string
 	privileged            bool
 	anyLoops              bool
 }
@@ -63,6 +66,7 @@ func (o *options) flags() *pflag.FlagSet {
 	flags.StringSliceVar(&o.authorization, "authorization-mode", []string{"RBAC"}, "RBAC and Node, which are always on")
 	o.runtimeConfig = cliflag.ConfigurationMap{}
 	flags.Var(&o.runtimeConfig, "runtime-config", "versions of APIs to turn on; stable ones are always on, and there are no others")
+	flags.StringToStringVar(&o.featureGates, "feature-gates", nil, "features of upstream; what setpoint does otherwise has no effect")
 	flags.BoolVar(&o.privileged, "allow-privileged", true, "true: privileged pods are allowed")
 	for name, why := range idle {
 		flags.String(name, "", noEffect+why)
@@ -137,6 +141,7 @@ func StartAPIServer(ctx context.Context, args []string, out, errOut io.Writer) (
 	if err := errors.Join(o.complete(os.Getenv(LoopsVariable)), judgeVersions(o.runtimeConfig, errOut)); err != nil {
 		return nil, err
 	}
+	o.warnOfFeatures(errOut)
 	config, err := o.tls()
 	if err != nil {
 		return nil, err
@@ -156,6 +161,15 @@ func StartAPIServer(ctx context.Context, args []string, out, errOut io.Writer) (
 	}
 	cluster.ListenTLS(listener, config)
 	return cluster, nil
+}
+
+// warnOfFeatures names the feature gates that have no effect.
+func (o *options) warnOfFeatures(errOut io.Writer) {
+	if err := gates.Validate(o.featureGates); err != nil {
+		for line := range strings.Lines(err.Error() + "\n") {
+			fmt.Fprintf(errOut, "Warning: %s: %s", APIServer, line)
+		}
+	}
 }
 
 // leftOut are the plugins that are left out. envtest leaves ServiceAccount out because nothing makes accounts; all

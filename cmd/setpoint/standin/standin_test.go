@@ -46,6 +46,7 @@ func TestFlags(t *testing.T) {
 		"odd version":        {program: APIServer, args: []string{"--runtime-config=apps/v1=maybe"}, fails: "apps/v1=maybe is neither true nor false"},
 		"privileged":         {program: APIServer, args: []string{"--allow-privileged=false"}, fails: "--allow-privileged=false: setpoint allows privileged pods"},
 		"no such plugin":     {program: APIServer, args: []string{"--enable-admission-plugins=Nothing"}, fails: "--enable-admission-plugins: Nothing: there is no such plugin"},
+		"features":           {program: APIServer, args: []string{"--feature-gates=WatchList=true,AllAlpha=true", "--cert-dir=" + dir}, says: "Warning: kube-apiserver: --feature-gates: AllAlpha=true: ", fails: "apiserver.crt"},
 		"loops":              {program: APIServer, loops: "some", fails: `SETPOINT_ENVTEST_LOOPS must be "all", or not be set: it is "some"`},
 		"client URL":         {program: Etcd, args: []string{"--listen-client-urls=x"}, fails: `--listen-client-urls: "x" is no URL`},
 		"no port, no number": {program: APIServer, args: []string{"--secure-port=x"}, fails: "secure-port"},
