@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
+	"github.com/setpoint-io/setpoint/apiserver/runtimeconfig"
 	"github.com/setpoint-io/setpoint/controllers/dnsservice"
 	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
@@ -52,7 +53,7 @@ type Options struct {
 	LocalVolumes                                    bool
 	SigningDuration                                 time.Duration
 	Admission                                       choice.Flags
-	FeatureGates                                    map[string]string
+	FeatureGates, RuntimeConfig                     map[string]string
 	Authentication                                  authconfig.Config
 	Encryption                                      encryption.Options
 	Audit                                           auditlog.Config
@@ -89,7 +90,8 @@ func (o *Options) Validate() error {
 	_, dnsErr := dnsservice.Parse(o.DNS)
 	return errors.Join(
 		err, schedulingErr, balancersErr, dnsErr, admission.ExternalIPs(o.ServiceExternalIPs).Validate(),
-		o.Admission.Validate(), gates.Validate(o.FeatureGates), o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
+		o.Admission.Validate(), gates.Validate(o.FeatureGates), runtimeconfig.Validate(o.RuntimeConfig),
+		o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
 	)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
@@ -46,6 +47,8 @@ func admissionFlags(flags *pflag.FlagSet, o *server.Options) {
 			"admission plugins that are left out; the same on all servers. What keeps tenants and nodes apart cannot be left out")
 		flags.StringToStringVar(&o.FeatureGates, "feature-gates", nil, "features of upstream, `name=true|false,...`: "+
 			"accepted if it is what Setpoint does in any case, and refused by name otherwise")
+		flags.Var((*cliflag.ConfigurationMap)(&o.RuntimeConfig), "runtime-config", "versions of APIs to turn on or off, "+
+			"`group/version=true|false,...`: accepted if it says what is served in any case, and refused by name otherwise")
 	})
 }
 

@@ -21,7 +21,7 @@ import (
 const certificateLife = 365 * 24 * time.Hour
 
 func newServer() *cobra.Command {
-	var options server.Options
+	options := server.Options{RuntimeConfig: map[string]string{}}
 	cmd := &cobra.Command{
 		Use:     "server",
 		Short:   "Run one replica of the control plane",

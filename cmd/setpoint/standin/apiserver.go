@@ -18,6 +18,7 @@ import (
 
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
+	"github.com/setpoint-io/setpoint/apiserver/runtimeconfig"
 	"github.com/setpoint-io/setpoint/internal/gates"
 )
 
@@ -138,8 +139,13 @@ func StartAPIServer(ctx context.Context, args []string, out, errOut io.Writer) (
 	if help, err := parse(o.flags(), args, out, errOut); help || err != nil {
 		return nil, err
 	}
-	if err := errors.Join(o.complete(os.Getenv(LoopsVariable)), judgeVersions(o.runtimeConfig, errOut)); err != nil {
+	absent, err := runtimeconfig.Judge(o.runtimeConfig)
+	if err := errors.Join(o.complete(os.Getenv(LoopsVariable)), err); err != nil {
 		return nil, err
+	}
+	for _, name := range absent {
+		fmt.Fprintf(errOut, "Warning: %s: --runtime-config=%s=true: setpoint serves stable versions only, "+
+			"so versions such as v1beta1 and v1alpha1 are not there\n", APIServer, name)
 	}
 	o.warnOfFeatures(errOut)
 	config, err := o.tls()
