@@ -38,7 +38,7 @@ var rooms = []room{
 	{[]string{"server/loops"}, "the metrics of the control loops, and the account of what they write", []string{"controllers/reconcile", "controllers/reconcile/{actions,numbers}"}, "the loops themselves know neither metrics nor HTTP"},
 	{[]string{"server/parts"}, "the logs of a server's parts, and how the parts of all servers are", []string{"apiserver", "apiserver/auth", "controllers/reconcile/actions", "internal/{clip,parts,trust}"}, "logs are in memory only: watching the loops writes nothing"},
 	{[]string{"server/offline"}, "the data directory of a server that does not run: restore, verify, recover", []string{"internal/{process,trust}", "raftstore", "raftstore/{backup,founded}", "server/{admin,peers}"}, "a data directory is changed only after all checks have passed"},
-	{[]string{"server/access"}, "authentication and authorization of one server", []string{"apiserver/auth/{authconfig,rbac,reviews,tokens}", "apiserver/{auth,storage}", "internal/trust"}, "the order of authenticators and authorizers is decided in one place"},
+	{[]string{"server/access"}, "authentication and authorization of one server", []string{"apiserver/auth/{authconfig,authzconfig,rbac,reviews,tokens}", "apiserver/{auth,storage}", "internal/trust"}, "the order of authenticators and authorizers is decided in one place"},
 	{[]string{"server/peers"}, "how a server reaches other servers, nodes and pods", []string{"agent/simulated", "internal/{failover,poddial,trust}"}, "each connection checks the certificate for the name that it dialled"},
 
 	{[]string{"internal/podfields"}, "what agents and the API do with each field of a pod's spec", nil, "agents refuse and the API warns by the same table"},
@@ -121,6 +121,7 @@ var rooms = []room{
 	{[]string{"apiserver/auth/tokens", "apiserver/auth/rbac", "apiserver/auth/reviews"}, "tokens of service accounts; roles; questions about users", []string{"apiserver/resource", "apiserver/storage"}, "a decision reads this replica only, without a lock"},
 	{[]string{"apiserver/auth/rbac/policy"}, "the roles and bindings of every cluster", nil, ""},
 	{[]string{"apiserver/auth/authconfig"}, "authentication by OIDC issuers and anonymous requests, from a file", nil, "an issuer that does not answer must not keep a server from starting"},
+	{[]string{"apiserver/auth/authzconfig"}, "webhooks that authorize, from a file", nil, "no webhook can keep administrators and servers out"},
 	{[]string{"apiserver/discovery/..."}, "discovery, OpenAPI, version, health, metrics", []string{"apiserver/resource", "internal/sampled"}, ""},
 	{[]string{"apiserver/requestmetrics"}, "how many requests were answered and how long they took, under upstream's names", nil, "counted in one place, after authorization, as upstream does"},
 	{[]string{"apiserver/diskroom"}, "the check of free disk space in /readyz, and its metrics", []string{"apiserver/discovery"}, ""},

@@ -55,6 +55,7 @@ type Options struct {
 	Admission                                       choice.Flags
 	FeatureGates, RuntimeConfig                     map[string]string
 	Authentication                                  authconfig.Config
+	AuthorizationFile                               string
 	Encryption                                      encryption.Options
 	Audit                                           auditlog.Config
 	Logger                                          *slog.Logger
@@ -160,7 +161,7 @@ func Run(ctx context.Context, o Options) error {
 		PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: o.ServiceExternalIPs,
 		WithoutDNS: withoutDNS, GatewayAPI: o.GatewayAPI, LocalVolumes: o.LocalVolumes, SigningDuration: o.SigningDuration,
 		Scheduling: scheduling, DisabledAdmission: o.Admission.LeftOut(),
-		Authentication: o.Authentication, Encryption: o.Encryption, AuditLog: audit,
+		Authentication: o.Authentication, AuthorizationFile: o.AuthorizationFile, Encryption: o.Encryption, AuditLog: audit,
 		Processor: cpushare.New(cpushare.Used),
 	})
 	if err != nil {

@@ -112,6 +112,8 @@ type Config struct {
 	SigningDuration time.Duration
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
 	Authentication authconfig.Config
+	// AuthorizationFile is an AuthorizationConfiguration: webhooks beside the cluster's own judges; "": none.
+	AuthorizationFile string
 	// Encryption says how objects are encrypted that are stored, beside what the trust
 	// folder says.
 	Encryption encryption.Options

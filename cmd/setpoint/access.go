@@ -16,6 +16,14 @@ func accessFlags(flags *pflag.FlagSet, who *authconfig.Config, audit *auditlog.C
 	inGroup(flags, "Audit log", func() { auditFlags(flags, audit) })
 }
 
+// authorizationFlag is upstream's name for who says what users may do.
+func authorizationFlag(flags *pflag.FlagSet, file *string) {
+	inGroup(flags, "Who may come in", func() {
+		flags.StringVar(file, "authorization-config", "", "AuthorizationConfiguration file: webhooks that say what users may do, "+
+			"before or after Node and RBAC; read again when it changes")
+	})
+}
+
 func authenticationFlags(flags *pflag.FlagSet, who *authconfig.Config) {
 	flags.StringVar(
 		&who.File,

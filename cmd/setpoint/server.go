@@ -47,6 +47,7 @@ func newServer() *cobra.Command {
 	cmd.Flags().DurationVar(&options.SigningDuration, "cluster-signing-duration", certificateLife,
 		"how long a certificate is valid that a CertificateSigningRequest asks for, at most; the leading server's counts")
 	accessFlags(cmd.Flags(), &options.Authentication, &options.Audit)
+	authorizationFlag(cmd.Flags(), &options.AuthorizationFile)
 	admissionFlags(cmd.Flags(), &options)
 	encryptionFlags(cmd.Flags(), &options.Encryption)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

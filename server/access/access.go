@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
+	"github.com/setpoint-io/setpoint/apiserver/auth/authzconfig"
 	"github.com/setpoint-io/setpoint/apiserver/auth/rbac"
 	"github.com/setpoint-io/setpoint/apiserver/auth/reviews"
 	"github.com/setpoint-io/setpoint/apiserver/auth/tokens"
@@ -29,7 +30,9 @@ type Config struct {
 	AccountKey *ecdsa.PrivateKey
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
 	Authentication authconfig.Config
-	Logger         *slog.Logger
+	// AuthorizationFile is an AuthorizationConfiguration: webhooks beside the cluster's own judges; "": none.
+	AuthorizationFile string
+	Logger            *slog.Logger
 }
 
 // Access is the authentication and authorization of one server. Its fields can be used when New returns, and
@@ -49,6 +52,7 @@ type Access struct {
 	workloads  *auth.Workloads
 	accounts   *tokens.Authenticator
 	configured *authconfig.Authentication
+	webhooks   *authzconfig.Authorization // nil: none are configured
 }
 
 // New makes the judges over the opened storage. They refuse until Run has read it.
@@ -73,11 +77,31 @@ func New(ctx context.Context, c Config) (*Access, error) {
 	bearer := auth.NewTokens(a.accounts, auth.NewBootstrapTokens(c.Storage), a.configured)
 	a.Authenticator = auth.NewAuthenticator(c.Authority.IsServer, a.configured.AdmitsAnonymous, auth.Bearer(bearer))
 	a.Authorizer = auth.NewAuthorizer(auth.Config{Workloads: a.workloads, Next: a.roles, CatchUp: a.catchUp})
+	rules, err := a.askWebhooks(c)
+	if err != nil {
+		return nil, err
+	}
 	a.Escalation = rbac.NewEscalation(a.roles, a.Authorizer)
 	a.Reviews = reviews.New(reviews.Config{
-		Authorizer: a.Authorizer, Rules: a.roles, CatchUp: a.catchUp, Tokens: bearer, Audiences: a.Issuer.Audiences(),
+		Authorizer: a.Authorizer, Rules: rules, CatchUp: a.catchUp, Tokens: bearer, Audiences: a.Issuer.Audiences(),
 	})
 	return a, nil
+}
+
+// askWebhooks puts webhooks beside the cluster's own judges, if there are some, and returns who lists what is allowed.
+func (a *Access) askWebhooks(c Config) (authorizer.RuleResolver, error) {
+	if c.AuthorizationFile == "" {
+		return a.roles, nil
+	}
+	webhooks, err := authzconfig.New(authzconfig.Config{
+		File: c.AuthorizationFile, Own: a.Authorizer, Rules: a.roles,
+		Privileged: []string{trust.GroupMasters, trust.GroupServers}, Logger: c.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("authorization: %w", err)
+	}
+	a.webhooks, a.Authorizer = webhooks, webhooks
+	return webhooks, nil
 }
 
 // OfGateways says how to find out what Gateways that nodes serve name; see auth.Workloads.
@@ -92,6 +116,9 @@ func (a *Access) Run(ctx context.Context) {
 	wg.Go(func() { a.workloads.Run(ctx) })
 	wg.Go(func() { a.configured.Run(ctx) })
 	wg.Go(func() { a.accounts.Run(ctx) })
+	if a.webhooks != nil {
+		wg.Go(func() { a.webhooks.Run(ctx) })
+	}
 	wg.Wait()
 }
 
