@@ -68,6 +68,8 @@ type Config struct {
 	Intercept func(user string, r *http.Request, next http.RoundTripper) (*http.Response, error)
 	// DisabledAdmission are admission plugins, by upstream's names, that are left out.
 	DisabledAdmission []string
+	// EnabledAdmission are admission plugins, by upstream's names, that run beside the default ones; those that need a configuration cannot.
+	EnabledAdmission []string
 	// OpenToPods opens each replica at the machine's own address too, for pods of this machine
 	// and nobody else: RunNode needs it.
 	OpenToPods bool
@@ -264,7 +266,8 @@ func (c *Cluster) startServers(ctx context.Context) error {
 			Processor: processor,
 			Name:      address.Name, DataDir: c.serverDir(i), Trust: c.trust, InitialServers: addresses,
 			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Loops: c.config.Loops,
-			Clock: c.Clock(), Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission, Logger: c.config.Logger,
+			Clock: c.Clock(), Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission,
+			EnabledAdmission: c.config.EnabledAdmission, Logger: c.config.Logger,
 			PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: c.config.ServiceExternalIPs,
 			WithoutDNS: withoutDNS, GatewayAPI: c.config.GatewayAPI, LocalVolumes: c.config.LocalVolumes,
 			Scheduling: scheduling, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,

@@ -113,6 +113,8 @@ var rooms = []room{
 	{[]string{"apiserver/kinds/*"}, "the kinds of one group", []string{"apiserver/kinds/{claim,column,podspec,rule,volume,workload}", "apiserver/resource"}, "a group does not import another one"},
 	{[]string{"apiserver/admission/timing"}, "how long admission takes, as metrics", nil, ""},
 	{[]string{"apiserver/runtimeconfig"}, "what --runtime-config may say of the versions of APIs", []string{"apiserver/kinds"}, "what is served is served, and a flag that says otherwise is refused by name"},
+	{[]string{"apiserver/admission/optional"}, "admission plugins that run only if a flag names them", []string{"apiserver/kinds/rule"}, "functions of the request, the namespace and the administrator's file"},
+	{[]string{"apiserver/admission/configuration"}, "the file with what admission plugins are told", []string{"apiserver/admission/choice"}, "a configuration reaches its plugin or is refused by name"},
 	{[]string{"apiserver/admission/choice"}, "which admission plugins there are, which run, and which flags may say otherwise", nil, "what keeps tenants and nodes apart cannot be left out"},
 	{[]string{"apiserver/admission"}, "admission plugins: defaults and checks after decoding", []string{"apiserver/auth", "apiserver/resource", "apiserver/storage", "internal/{reserved,servicerange,simulatednode,trust,wireguardkey}"}, "reads this replica's tables, never over the network"},
 	{[]string{"apiserver/admission/quota"}, "ResourceQuota: usage charged in the write's transaction", []string{"apiserver/resource", "apiserver/storage"}, "`rest` calls it inside the decision of a write"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
+	"github.com/setpoint-io/setpoint/apiserver/admission/optional"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
@@ -43,9 +44,16 @@ func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interfac
 	judge := a.access.Authorizer
 	book := reserved.New()
 	book.Follow(a.caches.Core().V1().Nodes().Informer(), a.caches.Discovery().V1().EndpointSlices().Informer())
+	added, err := optional.New(optional.Config{
+		Authorizer: judge, Mapper: c.mapper, Namespace: admission.Namespaces(a.storage),
+		Configuration: a.config.AdmissionConfiguration.For, Clock: a.config.Clock,
+	}, a.config.EnabledAdmission)
+	if err != nil {
+		return nil, err
+	}
 	return admission.New(admission.Config{
 		Store: a.storage, Authorizer: judge, Disabled: a.config.DisabledAdmission, ExternalIPs: a.config.ServiceExternalIPs, Reserved: book,
-		Metrics: a.admissionMetrics,
+		Metrics: a.admissionMetrics, Added: added, PodSecurity: a.config.AdmissionConfiguration.For("PodSecurity"),
 		Last: append([]k8sadmission.Interface{a.access.Escalation}, dynamic.New(dynamic.Config{
 			Store: a.storage, Informers: a.caches, Client: c.typed, Dynamic: c.any,
 			Mapper: c.mapper, Dial: a.dialPods, Authorizer: judge, Stop: ctx.Done(),

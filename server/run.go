@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/gossip"
 	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
+	"github.com/setpoint-io/setpoint/apiserver/admission/configuration"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/cpushare"
@@ -53,6 +54,7 @@ type Options struct {
 	LocalVolumes                                    bool
 	SigningDuration                                 time.Duration
 	Admission                                       choice.Flags
+	AdmissionConfigFile                             string
 	FeatureGates, RuntimeConfig                     map[string]string
 	Authentication                                  authconfig.Config
 	AuthorizationFile                               string
@@ -89,8 +91,9 @@ func (o *Options) Validate() error {
 	_, schedulingErr := profile.Read(o.SchedulerConfig)
 	_, balancersErr := loadbalancer.Parse(o.LoadBalancerAddresses)
 	_, dnsErr := dnsservice.Parse(o.DNS)
+	_, admissionErr := configuration.Read(o.AdmissionConfigFile, o.Admission.Added())
 	return errors.Join(
-		err, schedulingErr, balancersErr, dnsErr, admission.ExternalIPs(o.ServiceExternalIPs).Validate(),
+		err, schedulingErr, balancersErr, dnsErr, admissionErr, admission.ExternalIPs(o.ServiceExternalIPs).Validate(),
 		o.Admission.Validate(), gates.Validate(o.FeatureGates), runtimeconfig.Validate(o.RuntimeConfig),
 		o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
 	)
@@ -150,6 +153,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	admissionConfig, err := configuration.Read(o.AdmissionConfigFile, o.Admission.Added())
+	if err != nil {
+		return err
+	}
 	o.Audit.Logger = o.Logger
 	audit, stopAudit, err := auditlog.Start(o.Audit)
 	if err != nil {
@@ -161,6 +168,7 @@ func Run(ctx context.Context, o Options) error {
 		PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: o.ServiceExternalIPs,
 		WithoutDNS: withoutDNS, GatewayAPI: o.GatewayAPI, LocalVolumes: o.LocalVolumes, SigningDuration: o.SigningDuration,
 		Scheduling: scheduling, DisabledAdmission: o.Admission.LeftOut(),
+		EnabledAdmission: o.Admission.Added(), AdmissionConfiguration: admissionConfig,
 		Authentication: o.Authentication, AuthorizationFile: o.AuthorizationFile, Encryption: o.Encryption, AuditLog: audit,
 		Processor: cpushare.New(cpushare.Used),
 	})

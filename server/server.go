@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/setpoint-io/setpoint/agent/gossip"
+	"github.com/setpoint-io/setpoint/apiserver/admission/configuration"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
@@ -148,7 +149,11 @@ type Config struct {
 	DisabledAdmission []string
 	// Processor divides the processor time of this process among tenants; nil: it is not divided. Servers of one process have one.
 	Processor *cpushare.Share
-	Logger    *slog.Logger
+	// EnabledAdmission are admission plugins that run beside the default ones.
+	EnabledAdmission []string
+	// AdmissionConfiguration is what admission plugins are told.
+	AdmissionConfiguration configuration.Configuration
+	Logger                 *slog.Logger
 	// Fatal is called when this replica must not go on (its disk fails, its state
 	// differs from the others'). Default: the error ends Wait.
 	Fatal func(error)

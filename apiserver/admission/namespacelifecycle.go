@@ -21,7 +21,7 @@ type namespaceLifecycle struct {
 }
 
 func newNamespaceLifecycle(store *storage.Store) namespaceLifecycle {
-	return namespaceLifecycle{objectsOf[*corev1.Namespace](store, corev1.SchemeGroupVersion.WithResource("namespaces"))}
+	return namespaceLifecycle{namespacesOf(store)}
 }
 
 // Handles implements admission.Interface.

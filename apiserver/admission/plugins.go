@@ -25,6 +25,10 @@ type Config struct {
 	ExternalIPs ExternalIPs
 	// Reserved knows what no object may claim; nil: the usual ports of the cluster.
 	Reserved *reserved.Book
+	// Added are plugins that run beside the default ones, by upstream's names.
+	Added map[string]admission.Interface
+	// PodSecurity is the configuration of that plugin, as text; nil: upstream's default.
+	PodSecurity []byte
 	// Disabled are plugins, by upstream's names, that are left out.
 	Disabled []string
 	// Last run after the plugins of this package, in order: what users configure. One with a method Name is measured under that.
@@ -39,27 +43,47 @@ type known struct {
 	plugin admission.Interface
 }
 
-// New returns the chain of all plugins. A new plugin is one file and one line.
+// New returns the chain of all plugins.
 func New(config Config) (admission.Interface, error) {
 	if err := config.ExternalIPs.Validate(); err != nil {
 		return nil, err
 	}
-	store := config.Store
-	podSecurity, err := newPodSecurity(store)
+	plugins, err := list(config)
+	if err != nil {
+		return nil, err
+	}
+	if plugins, err = without(config.Disabled, plugins); err != nil {
+		return nil, err
+	}
+	return newChain(plugins, config.Metrics), nil
+}
+
+// list returns the plugins in the order in which they run. A new plugin is one file and one line.
+func list(config Config) ([]known, error) {
+	store, added := config.Store, config.Added
+	podSecurity, err := newPodSecurity(store, config.PodSecurity)
 	if err != nil {
 		return nil, err
 	}
 	plugins := []known{
 		{"NamespaceLifecycle", newNamespaceLifecycle(store)},
+		{"LimitPodHardAntiAffinityTopology", added["LimitPodHardAntiAffinityTopology"]},
 		{"LimitRanger", newLimitRanger(store)},
 		{"ServiceAccount", newServiceAccount(store)},
 		{"NodeRestriction", newNodeRestriction(store, config.Authorizer, config.Reserved)},
 		{"TaintNodesByCondition", taintNodesByCondition{}},
+		{"AlwaysPullImages", added["AlwaysPullImages"]},
+		{"ImagePolicyWebhook", added["ImagePolicyWebhook"]},
 		{"PodSecurity", podSecurity},
+		{"PodNodeSelector", added["PodNodeSelector"]},
 		{"Priority", newPriority(store)},
 		{"DefaultTolerationSeconds", defaultTolerationSeconds{}},
+		{"PodTolerationRestriction", added["PodTolerationRestriction"]},
+		{"EventRateLimit", added["EventRateLimit"]},
+		{"ExtendedResourceToleration", added["ExtendedResourceToleration"]},
 		{"DefaultStorageClass", newDefaultStorageClass(store)},
 		{"StorageObjectInUseProtection", storageObjectInUseProtection{}},
+		{"OwnerReferencesPermissionEnforcement", added["OwnerReferencesPermissionEnforcement"]},
 		{"PersistentVolumeClaimResize", newClaimResize(store)},
 		{"RuntimeClass", newRuntimeClass(store)},
 		{"CertificateApproval", certificateApproval(config.Authorizer)},
@@ -68,22 +92,19 @@ func New(config Config) (admission.Interface, error) {
 		{"ClusterTrustBundleAttest", newTrustBundleAttest(config.Authorizer)},
 		{"CertificateSubjectRestriction", certificateSubjectRestriction{}},
 		{"DefaultIngressClass", newDefaultIngressClass(store)},
+		{"DenyServiceExternalIPs", denyServiceExternalIPs{config.ExternalIPs}},
 		{"PodTopologyLabels", newPodTopologyLabels(store)},
 		{"NodeDeclaredFeatureValidator", newNodeFeatures(store)},
 		{"PodResizeValidator", newPodResize(store)},
 		{"AdminAccess", newAdminAccess(store)},
 		{"ClaimStatus", claimStatus{authorizer: config.Authorizer}},
-		{"DenyServiceExternalIPs", denyServiceExternalIPs{config.ExternalIPs}},
 		{"ReservedAddresses", newReservedAddresses(store, config.Reserved)},
 		{"Attended", newAttended(store)},
 	}
 	for _, p := range config.Last {
 		plugins = append(plugins, known{pluginName(p), p})
 	}
-	if plugins, err = without(config.Disabled, plugins); err != nil {
-		return nil, err
-	}
-	return newChain(plugins, config.Metrics), nil
+	return slices.DeleteFunc(plugins, func(k known) bool { return k.plugin == nil }), nil // those that are not added
 }
 
 // without leaves out the disabled ones. A name that none of upstream's plugins has is a mistake; one that does not run is left out already.

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,17 +27,17 @@ type podSecurity struct {
 	delegate *podsecurity.Admission
 }
 
-func newPodSecurity(store *storage.Store) (podSecurity, error) {
-	config, err := load.LoadFromData(nil)
+func newPodSecurity(store *storage.Store, text []byte) (podSecurity, error) {
+	config, err := load.LoadFromData(text)
 	if err != nil {
-		return podSecurity{}, err
+		return podSecurity{}, fmt.Errorf("admission plugin PodSecurity: %w", err)
 	}
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		return podSecurity{}, err
 	}
 	world := podSecurityWorld{
-		namespaces: objectsOf[*corev1.Namespace](store, corev1.SchemeGroupVersion.WithResource("namespaces")),
+		namespaces: namespacesOf(store),
 		pods:       objectsOf[*corev1.Pod](store, corev1.SchemeGroupVersion.WithResource("pods")),
 	}
 	delegate := &podsecurity.Admission{
@@ -131,6 +132,15 @@ func (w podSecurityWorld) GetNamespace(ctx context.Context, name string) (*corev
 		err = apierrors.NewNotFound(namespacesResource, name)
 	}
 	return namespace, err
+}
+
+func namespacesOf(store *storage.Store) objects[*corev1.Namespace] {
+	return objectsOf[*corev1.Namespace](store, corev1.SchemeGroupVersion.WithResource("namespaces"))
+}
+
+// Namespaces reads a namespace as plugins do: it answers NotFound only after it has asked the whole cluster.
+func Namespaces(store *storage.Store) func(ctx context.Context, name string) (*corev1.Namespace, error) {
+	return podSecurityWorld{namespaces: namespacesOf(store)}.GetNamespace
 }
 
 // ListPods implements podsecurity.PodLister.

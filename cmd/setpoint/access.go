@@ -53,6 +53,8 @@ func admissionFlags(flags *pflag.FlagSet, o *server.Options) {
 			"admission plugins that run beside the default ones, by upstream's names; the same on all servers")
 		flags.StringSliceVar(&o.Admission.Disable, "disable-admission-plugins", nil,
 			"admission plugins that are left out; the same on all servers. What keeps tenants and nodes apart cannot be left out")
+		flags.StringVar(&o.AdmissionConfigFile, "admission-control-config-file", "",
+			"AdmissionConfiguration file: what single admission plugins are told; read at start")
 		flags.StringToStringVar(&o.FeatureGates, "feature-gates", nil, "features of upstream, `name=true|false,...`: "+
 			"accepted if it is what Setpoint does in any case, and refused by name otherwise")
 		flags.Var((*cliflag.ConfigurationMap)(&o.RuntimeConfig), "runtime-config", "versions of APIs to turn on or off, "+

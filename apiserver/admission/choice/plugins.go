@@ -38,11 +38,8 @@ func Find(name string) (Plugin, bool) {
 // All returns the plugins in the order in which they run.
 func All() []Plugin { return slices.Clone(plugins) }
 
-// Reasons that several plugins share.
-const (
-	signs   = "whoever may write certificate requests could become anybody, an administrator too"
-	notHere = "Setpoint has no such plugin"
-)
+// signs is a reason that several plugins share.
+const signs = "whoever may write certificate requests could become anybody, an administrator too"
 
 // plugins are upstream's, in its order.
 var plugins = []Plugin{
@@ -50,24 +47,24 @@ var plugins = []Plugin{
 	{Name: "NamespaceAutoProvision", Missing: "each write of a namespaced object would need the right to create namespaces; create the namespace first"},
 	{Name: "NamespaceLifecycle", Default: On, Fixed: "kube-system and default could be deleted"},
 	{Name: "NamespaceExists", Default: Idle}, // NamespaceLifecycle does it
-	{Name: "LimitPodHardAntiAffinityTopology", Missing: notHere},
+	{Name: "LimitPodHardAntiAffinityTopology"},
 	{Name: "LimitRanger", Default: On},
 	{Name: "ServiceAccount", Default: On},
 	{Name: "NodeRestriction", Default: On, Fixed: "a node could change other nodes and their pods"},
 	{Name: "TaintNodesByCondition", Default: On},
-	{Name: "AlwaysPullImages", Missing: notHere},
-	{Name: "ImagePolicyWebhook", Missing: notHere},
+	{Name: "AlwaysPullImages"},
+	{Name: "ImagePolicyWebhook"},
 	{Name: "PodSecurity", Default: On, Fixed: "labels of namespaces would promise a standard that nobody enforces; where there is no label it does nothing"},
-	{Name: "PodNodeSelector", Missing: notHere},
+	{Name: "PodNodeSelector"},
 	{Name: "Priority", Default: On, Fixed: "whoever may create pods could give them any priority, and displace the pods of others"},
 	{Name: "DefaultTolerationSeconds", Default: On},
-	{Name: "PodTolerationRestriction", Missing: notHere},
-	{Name: "EventRateLimit", Missing: notHere},
-	{Name: "ExtendedResourceToleration", Missing: notHere},
+	{Name: "PodTolerationRestriction"},
+	{Name: "EventRateLimit"},
+	{Name: "ExtendedResourceToleration"},
 	{Name: "DefaultStorageClass", Default: On},
 	{Name: "StorageObjectInUseProtection", Default: On},
 	{Name: "PodGroupProtection", Default: Idle}, // its feature, GenericWorkload, is off
-	{Name: "OwnerReferencesPermissionEnforcement", Missing: notHere},
+	{Name: "OwnerReferencesPermissionEnforcement"},
 	{Name: "PersistentVolumeClaimResize", Default: On},
 	{Name: "RuntimeClass", Default: On},
 	{Name: "CertificateApproval", Default: On, Fixed: signs},

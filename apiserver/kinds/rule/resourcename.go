@@ -41,7 +41,8 @@ func HugePage(name corev1.ResourceName) bool {
 // pages and devices.
 func Overcommittable(name corev1.ResourceName) bool { return NativeResource(name) && !HugePage(name) }
 
-func extendedResource(name corev1.ResourceName) bool {
+// ExtendedResource reports that a resource is a device, of a domain that is not Kubernetes'.
+func ExtendedResource(name corev1.ResourceName) bool {
 	if NativeResource(name) || strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) {
 		return false
 	}
@@ -72,7 +73,7 @@ func ContainerResource(name corev1.ResourceName, path *field.Path) field.ErrorLi
 		if !slices.Contains(containerResources, name) && !HugePage(name) {
 			errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
 		}
-	case !NativeResource(name) && !extendedResource(name):
+	case !NativeResource(name) && !ExtendedResource(name):
 		errs = append(errs, field.Invalid(path, name, "doesn't follow extended resource name standard"))
 	}
 	return errs
@@ -93,7 +94,7 @@ func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) f
 	if q.Sign() < 0 {
 		errs = append(errs, field.Invalid(path, q.String(), "must be greater than or equal to 0"))
 	}
-	if (slices.Contains(countedResources, name) || extendedResource(name)) && q.MilliValue()%1000 != 0 {
+	if (slices.Contains(countedResources, name) || ExtendedResource(name)) && q.MilliValue()%1000 != 0 {
 		errs = append(errs, field.Invalid(path, q, "must be an integer"))
 	}
 	return errs

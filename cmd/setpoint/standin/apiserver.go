@@ -157,7 +157,8 @@ func StartAPIServer(ctx context.Context, args []string, out, errOut io.Writer) (
 		return nil, err
 	}
 	cluster, err := setpoint.Start(ctx, setpoint.Config{
-		InMemory: true, APIOnly: !o.anyLoops, DisabledAdmission: o.leftOut(), ServiceExternalIPs: []string{"all"}, // as upstream by default
+		InMemory: true, APIOnly: !o.anyLoops, DisabledAdmission: o.leftOut(),
+		EnabledAdmission: o.admission.Added(), ServiceExternalIPs: []string{"all"}, // as upstream by default
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
