@@ -52,6 +52,12 @@ func (l *laterServer) RoundTrip(r *http.Request) (*http.Response, error) {
 // over the API itself.
 func newDynamicServer(t *testing.T) *Server {
 	t.Helper()
+	return newConfiguredServer(t, nil)
+}
+
+// newConfiguredServer is newDynamicServer with what an administrator's file tells plugins.
+func newConfiguredServer(t *testing.T, configuration func(plugin string) []byte) *Server {
+	t.Helper()
 	t.Cleanup(generic.SetPolicyRefreshIntervalForTests(20 * time.Millisecond))
 	config := serverConfig(t, raftstoretest.NewLocal(state.Options{}))
 	documents, err := discovery.New(discovery.Config{Kinds: config.Kinds, Version: "0"})
@@ -82,20 +88,25 @@ func newDynamicServer(t *testing.T) *Server {
 	} {
 		start()
 	}
-	config.Admission, err = admission.New(admission.Config{
-		Store: config.Storage, Authorizer: config.Authorizer,
-		Last: dynamic.New(dynamic.Config{
-			Store: config.Storage, Informers: factory, Client: client, Dynamic: anyKind, Authorizer: config.Authorizer, Stop: t.Context().Done(),
-			Dial:   new(net.Dialer).DialContext,
-			Mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())),
-		}),
+	last, err := dynamic.New(dynamic.Config{
+		Store: config.Storage, Informers: factory, Client: client, Dynamic: anyKind, Authorizer: config.Authorizer, Stop: t.Context().Done(),
+		Dial:          new(net.Dialer).DialContext,
+		Mapper:        restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())),
+		Configuration: configuration,
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Admission, err = admission.New(admission.Config{Store: config.Storage, Authorizer: config.Authorizer, Last: last})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if later.server, err = New(config); err != nil {
 		t.Fatal(err)
 	}
+	factory.StartWithContext(t.Context())
+	factory.WaitForCacheSyncWithContext(t.Context())
+	t.Cleanup(factory.Shutdown)
 	mustDo[corev1.Namespace](t, later.server, call{method: "POST", path: "/api/v1/namespaces", body: `{"metadata":{"name":"default"}}`})
 	mustDo[corev1.ServiceAccount](t, later.server, call{method: "POST", path: "/api/v1/namespaces/default/serviceaccounts", body: `{"metadata":{"name":"default"}}`})
 	checker := dynamic.NewTypeChecker(config.Storage, client.Discovery(), restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())))
@@ -103,9 +114,6 @@ func newDynamicServer(t *testing.T) *Server {
 	done := make(chan error, 1)
 	go func() { done <- checker.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	factory.StartWithContext(t.Context())
-	factory.WaitForCacheSyncWithContext(t.Context())
-	t.Cleanup(factory.Shutdown)
 	return later.server
 }
 

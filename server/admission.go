@@ -51,12 +51,17 @@ func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interfac
 	if err != nil {
 		return nil, err
 	}
+	configured, err := dynamic.New(dynamic.Config{
+		Store: a.storage, Informers: a.caches, Client: c.typed, Dynamic: c.any,
+		Mapper: c.mapper, Dial: a.dialPods, Authorizer: judge, Stop: ctx.Done(), Configuration: a.config.AdmissionConfiguration.For,
+		Logger: a.config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
 	return admission.New(admission.Config{
 		Store: a.storage, Authorizer: judge, Disabled: a.config.DisabledAdmission, ExternalIPs: a.config.ServiceExternalIPs, Reserved: book,
 		Metrics: a.admissionMetrics, Added: added, PodSecurity: a.config.AdmissionConfiguration.For("PodSecurity"),
-		Last: append([]k8sadmission.Interface{a.access.Escalation}, dynamic.New(dynamic.Config{
-			Store: a.storage, Informers: a.caches, Client: c.typed, Dynamic: c.any,
-			Mapper: c.mapper, Dial: a.dialPods, Authorizer: judge, Stop: ctx.Done(),
-		})...),
+		Last: append([]k8sadmission.Interface{a.access.Escalation}, configured...),
 	})
 }

@@ -129,7 +129,7 @@ var gates = []Gate{
 	{"LocalStorageCapacityIsolationFSQuotaMonitoring", Beta, false, AsUpstream, ""},
 	{"LoggingAlphaOptions", Alpha, false, Nothing, "logs are those of Go's slog"},
 	{"LoggingBetaOptions", Beta, true, Nothing, "logs are those of Go's slog"},
-	{"ManifestBasedAdmissionControlConfig", Beta, true, Off, "webhooks and policies are objects of the API"},
+	{"ManifestBasedAdmissionControlConfig", Beta, true, AsUpstream, ""},
 	{"MatchLabelKeysInPodAffinity", GA, true, AsUpstream, ""},
 	{"MatchLabelKeysInPodTopologySpread", Beta, true, AsUpstream, ""},
 	{"MatchLabelKeysInPodTopologySpreadSelectorMerge", Beta, true, AsUpstream, ""},

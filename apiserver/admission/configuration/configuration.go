@@ -16,7 +16,10 @@ import (
 )
 
 // taken are the plugins that a configuration reaches.
-var taken = []string{"PodSecurity", "PodNodeSelector", "PodTolerationRestriction", "EventRateLimit", "ImagePolicyWebhook"}
+var taken = []string{
+	"PodSecurity", "PodNodeSelector", "PodTolerationRestriction", "EventRateLimit", "ImagePolicyWebhook",
+	"MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
+}
 
 // refused are upstream's other plugins with a configuration, and why it is not honoured.
 var refused = map[string]string{

@@ -9,6 +9,9 @@
 // policies are exempt from all of them, as upstream: a webhook that refuses
 // everything can still be deleted.
 //
+// A plugin may also have a folder of webhooks or policies (package manifests). It is asked for every request then, and also about
+// configurations of webhooks and policies.
+//
 // A configuration acts on a replica as soon as its informer has it (webhooks:
 // milliseconds; policies: up to a second, upstream's interval). Compiled expressions
 // live as long as the object they belong to. The resolver is tested with a table,

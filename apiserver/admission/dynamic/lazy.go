@@ -19,6 +19,8 @@ type lazy[P admission.Interface] struct {
 	name  string // upstream's
 	table *storage.Table
 	build func() (P, error)
+	// always: it is asked also while there is no such object, since files configure it too.
+	always bool
 
 	mu     sync.Mutex // one builds
 	plugin atomic.Pointer[P]
@@ -62,7 +64,7 @@ func (l *lazy[P]) Name() string { return l.name }
 
 // needed returns the plugin, unless nothing configures it.
 func (l *lazy[P]) needed() (p P, needed bool, err error) {
-	if l.table.Empty() {
+	if l.table.Empty() && !l.always {
 		return p, false, nil
 	}
 	if built := l.plugin.Load(); built != nil {

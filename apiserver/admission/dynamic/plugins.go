@@ -1,6 +1,10 @@
 package dynamic
 
 import (
+	"bytes"
+	"io"
+	"log/slog"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -9,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/initializer"
 	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
 	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
@@ -21,10 +26,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/featuregate"
 
+	"github.com/setpoint-io/setpoint/apiserver/admission/manifests"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
-// Config is what the plugins decide by. All fields are required.
+// Config is what the plugins decide by. All fields but Configuration and Logger are required.
 type Config struct {
 	Store *storage.Store
 	// Informers read the store and run; they have what Reads names.
@@ -40,6 +46,11 @@ type Config struct {
 	Authorizer authorizer.Authorizer
 	// Stop ends what the plugins run in the background.
 	Stop <-chan struct{}
+	// Configuration is what the administrator's file tells a plugin: who webhooks are called as, and folders with webhooks and
+	// policies. Nil: nothing.
+	Configuration func(plugin string) []byte
+	// Logger is told of mistakes in these folders; nil: nobody is.
+	Logger *slog.Logger
 }
 
 // reviews ask and store nothing: whoever could refuse them could keep everybody out.
@@ -54,7 +65,53 @@ var reviews = []schema.GroupResource{
 
 // New returns the plugins in upstream's order, which is the order of running. First is
 // judged who may write policies with parameters.
-func New(c Config) []admission.Interface {
+func New(config Config) ([]admission.Interface, error) {
+	loaders, err := manifests.Loaders(config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	first, err := manifests.Loaders(nil) // what is wrong now is returned
+	if err != nil {
+		return nil, err
+	}
+	c := maker{Config: config, loaders: loaders, static: map[string]bool{}}
+	for _, plugin := range configured {
+		folder, err := manifests.Check(first, plugin, c.text(plugin))
+		if err != nil {
+			return nil, err
+		}
+		c.static[plugin] = folder != ""
+	}
+	return c.plugins(), nil
+}
+
+// configured are the plugins that may have a configuration.
+var configured = []string{"MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook"}
+
+// maker makes the plugins.
+type maker struct {
+	Config
+	loaders *initializer.ManifestLoaders
+	// static are the plugins with a folder: they are asked also while the API has nothing for them.
+	static map[string]bool
+}
+
+func (c maker) text(plugin string) []byte {
+	if c.Configuration == nil {
+		return nil
+	}
+	return c.Configuration(plugin)
+}
+
+// file is the text as upstream's plugins read it: nil if there is none.
+func (c maker) file(plugin string) io.Reader {
+	if text := c.text(plugin); len(text) > 0 {
+		return bytes.NewReader(text)
+	}
+	return nil
+}
+
+func (c maker) plugins() []admission.Interface {
 	return []admission.Interface{
 		c.paramAccess(),
 		c.mutation("MutatingAdmissionPolicy", "mutatingadmissionpolicies", c.mutatingPolicies, admission.Create, admission.Update, admission.Connect),
@@ -78,56 +135,58 @@ func Reads() []schema.GroupVersionResource {
 
 var everything = []admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect}
 
-func (c Config) mutation(
+func (c maker) mutation(
 	name, plural string,
 	build func() (admission.MutationInterface, error),
 	operations ...admission.Operation,
 ) admission.Interface {
 	l := &lazyMutation{}
 	l.name, l.Handler, l.table, l.build = name, admission.NewHandler(operations...), c.table(plural), build
+	l.always = c.static[name]
 	return l
 }
 
-func (c Config) validation(
+func (c maker) validation(
 	name, plural string,
 	build func() (admission.ValidationInterface, error),
 	operations ...admission.Operation,
 ) admission.Interface {
 	l := &lazyValidation{}
 	l.name, l.Handler, l.table, l.build = name, admission.NewHandler(operations...), c.table(plural), build
+	l.always = c.static[name]
 	return l
 }
 
-func (c Config) table(plural string) *storage.Table {
+func (c maker) table(plural string) *storage.Table {
 	return c.Store.Table(admissionregistrationv1.SchemeGroupVersion.WithResource(plural))
 }
 
-func (c Config) mutatingWebhooks() (admission.MutationInterface, error) {
-	p, err := mutatingwebhook.NewMutatingWebhook(nil)
+func (c maker) mutatingWebhooks() (admission.MutationInterface, error) {
+	p, err := mutatingwebhook.NewMutatingWebhook(c.file("MutatingAdmissionWebhook"))
 	if err != nil {
 		return nil, err
 	}
 	return p, c.equipWebhooks(p)
 }
 
-func (c Config) validatingWebhooks() (admission.ValidationInterface, error) {
-	p, err := validatingwebhook.NewValidatingAdmissionWebhook(nil)
+func (c maker) validatingWebhooks() (admission.ValidationInterface, error) {
+	p, err := validatingwebhook.NewValidatingAdmissionWebhook(c.file("ValidatingAdmissionWebhook"))
 	if err != nil {
 		return nil, err
 	}
 	return p, c.equipWebhooks(p)
 }
 
-func (c Config) mutatingPolicies() (admission.MutationInterface, error) {
-	p, err := mutatingpolicy.NewPlugin(nil)
+func (c maker) mutatingPolicies() (admission.MutationInterface, error) {
+	p, err := mutatingpolicy.NewPlugin(c.file("MutatingAdmissionPolicy"))
 	if err != nil {
 		return nil, err
 	}
 	return p, c.equipPolicies(p)
 }
 
-func (c Config) validatingPolicies() (admission.ValidationInterface, error) {
-	p, err := validatingpolicy.NewPlugin(nil)
+func (c maker) validatingPolicies() (admission.ValidationInterface, error) {
+	p, err := validatingpolicy.NewPlugin(c.file("ValidatingAdmissionPolicy"))
 	if err != nil {
 		return nil, err
 	}
@@ -141,17 +200,21 @@ type plugin interface {
 	SetExternalKubeInformerFactory(informers.SharedInformerFactory)
 	SetUnconditionalAuthorizer(authorizer.UnconditionalAuthorizer)
 	SetExcludedAdmissionResources([]schema.GroupResource)
+	SetDrainedNotification(<-chan struct{})
+	SetManifestLoaders(*initializer.ManifestLoaders)
 }
 
-func (c Config) equip(p plugin) error {
+func (c maker) equip(p plugin) error {
 	p.SetExternalKubeClientSet(c.Client)
 	p.SetExternalKubeInformerFactory(c.Informers)
 	p.SetUnconditionalAuthorizer(c.Authorizer)
 	p.SetExcludedAdmissionResources(reviews)
+	p.SetDrainedNotification(c.Stop)
+	p.SetManifestLoaders(c.loaders)
 	return p.ValidateInitialization()
 }
 
-func (c Config) equipWebhooks(p interface {
+func (c maker) equipWebhooks(p interface {
 	plugin
 	SetServiceResolver(webhook.ServiceResolver)
 	SetAuthenticationInfoResolverWrapper(webhook.AuthenticationInfoResolverWrapper)
@@ -163,16 +226,14 @@ func (c Config) equipWebhooks(p interface {
 	return c.equip(p)
 }
 
-func (c Config) equipPolicies(p interface {
+func (c maker) equipPolicies(p interface {
 	plugin
 	SetEnabled(bool)
 	SetDynamicClient(dynamic.Interface)
 	SetRESTMapper(meta.RESTMapper)
-	SetDrainedNotification(<-chan struct{})
 }) error {
 	p.SetEnabled(true)
 	p.SetDynamicClient(c.Dynamic)
 	p.SetRESTMapper(c.Mapper)
-	p.SetDrainedNotification(c.Stop)
 	return c.equip(p)
 }

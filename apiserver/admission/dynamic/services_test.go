@@ -82,7 +82,10 @@ func BenchmarkNothingConfigured(b *testing.B) {
 	store := storage.New(raftstoretest.NewLocal(state.Options{}), kinds.NewScheme(), kinds.All())
 	a := admission.NewAttributesRecord(&corev1.ConfigMap{}, nil, corev1.SchemeGroupVersion.WithKind("ConfigMap"), "ns", "c",
 		corev1.SchemeGroupVersion.WithResource("configmaps"), "", admission.Create, nil, false, nil)
-	plugins := New(Config{Store: store})
+	plugins, err := New(Config{Store: store})
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, p := range plugins {
