@@ -126,6 +126,7 @@ var rooms = []room{
 	{[]string{"apiserver/auth/authconfig"}, "authentication by OIDC issuers and anonymous requests, from a file", nil, "an issuer that does not answer must not keep a server from starting"},
 	{[]string{"apiserver/auth/authzconfig"}, "webhooks that authorize, from a file", nil, "no webhook can keep administrators and servers out"},
 	{[]string{"apiserver/discovery/..."}, "discovery, OpenAPI, version, health, metrics", []string{"apiserver/resource", "internal/sampled"}, ""},
+	{[]string{"apiserver/zpages"}, "/statusz and /flagz", nil, "no flag takes a secret, so all may be shown"},
 	{[]string{"apiserver/requestmetrics"}, "how many requests were answered and how long they took, under upstream's names", nil, "counted in one place, after authorization, as upstream does"},
 	{[]string{"apiserver/diskroom"}, "the check of free disk space in /readyz, and its metrics", []string{"apiserver/discovery"}, ""},
 	{[]string{"apiserver/auditlog"}, "the audit log: policy, bounded buffer, file", []string{"internal/clip"}, "a stalled disk delays no request: records are dropped and counted"},

@@ -30,6 +30,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/apiserver/usage"
+	"github.com/setpoint-io/setpoint/apiserver/zpages"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/profiles"
@@ -230,12 +231,20 @@ func (a *api) newDiscovery(fair *flowcontrol.Fairness) (*discovery.Handler, erro
 	documents := maps.Clone(a.access.Documents)
 	maps.Copy(documents, fair.Documents())
 	maps.Copy(documents, profiles.Handlers())
+	pages, err := zpages.Handlers(KubernetesVersion, a.config.Flags, rootPaths)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(documents, pages)
 	return discovery.New(discovery.Config{
 		Kinds: a.offered, Custom: a.custom.Kinds, Remotes: a.aggregation.Remotes, Priority: kinds.Priorities,
 		Address: a.config.identity.self.Endpoint, Version: process.Version, Logger: a.config.Logger,
 		Documents: documents, Metrics: a.metrics(fair), Checks: a.checks(),
 	})
 }
+
+// rootPaths are what there is to look at beside the API.
+var rootPaths = []string{"/debug", "/healthz", "/livez", "/metrics", "/readyz", "/version"}
 
 // sizes tells how much a list reads, as this replica has it.
 func (a *api) sizes(info *request.RequestInfo, objectsLimit, bytesLimit int) (objects, bytes int) {

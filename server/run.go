@@ -62,6 +62,8 @@ type Options struct {
 	Audit                                           auditlog.Config
 	Logger                                          *slog.Logger
 	Out                                             io.Writer
+	// Flags are all of them, as /flagz shows them.
+	Flags map[string]string
 }
 
 var (
@@ -168,7 +170,7 @@ func Run(ctx context.Context, o Options) error {
 		PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: o.ServiceExternalIPs,
 		WithoutDNS: withoutDNS, GatewayAPI: o.GatewayAPI, LocalVolumes: o.LocalVolumes, SigningDuration: o.SigningDuration,
 		Scheduling: scheduling, DisabledAdmission: o.Admission.LeftOut(),
-		EnabledAdmission: o.Admission.Added(), AdmissionConfiguration: admissionConfig,
+		EnabledAdmission: o.Admission.Added(), AdmissionConfiguration: admissionConfig, Flags: o.Flags,
 		Authentication: o.Authentication, AuthorizationFile: o.AuthorizationFile, Encryption: o.Encryption, AuditLog: audit,
 		Processor: cpushare.New(cpushare.Used),
 	})

@@ -151,6 +151,8 @@ type Config struct {
 	Processor *cpushare.Share
 	// EnabledAdmission are admission plugins that run beside the default ones.
 	EnabledAdmission []string
+	// Flags are those of the command, by name, for /flagz; nil: there is no such page.
+	Flags map[string]string
 	// AdmissionConfiguration is what admission plugins are told.
 	AdmissionConfiguration configuration.Configuration
 	Logger                 *slog.Logger
