@@ -54,7 +54,7 @@ func newAdmission(ctx context.Context, a *api, c clients) (k8sadmission.Interfac
 	configured, err := dynamic.New(dynamic.Config{
 		Store: a.storage, Informers: a.caches, Client: c.typed, Dynamic: c.any,
 		Mapper: c.mapper, Dial: a.dialPods, Authorizer: judge, Stop: ctx.Done(), Configuration: a.config.AdmissionConfiguration.For,
-		Logger: a.config.Logger,
+		Server: a.config.Name, Logger: a.config.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -167,7 +167,7 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 	a.access, err = access.New(ctx, access.Config{
 		Storage: a.storage, Authority: a.config.Trust.CA,
 		AccountKey: a.config.Trust.AccountKey, Authentication: a.config.Authentication,
-		AuthorizationFile: a.config.AuthorizationFile, Logger: a.config.Logger,
+		AuthorizationFile: a.config.AuthorizationFile, Server: a.config.Name, Logger: a.config.Logger,
 	})
 	if err != nil {
 		return err

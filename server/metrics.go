@@ -32,9 +32,11 @@ func (a *api) metrics(fair *flowcontrol.Fairness) prometheus.Gatherer {
 	return prometheus.Gatherers{registry, ofWebhooks(legacyregistry.DefaultGatherer)}
 }
 
-// webhookPrefixes are of the names of metrics that upstream's code keeps of webhooks and policies. They are the process's, not one
-// server's.
+// webhookPrefixes are of the names of metrics that upstream's code keeps of webhooks, policies and issuers of tokens. They are the
+// process's, not one server's.
 var webhookPrefixes = []string{
+	"apiserver_authentication_jwt_authenticator_", "apiserver_authorization_webhook_", "apiserver_authorization_match_condition_",
+	"apiserver_manifest_admission_config_controller_",
 	"apiserver_admission_webhook_", "apiserver_admission_match_condition_",
 	"apiserver_validating_admission_policy_", "apiserver_mutating_admission_policy_",
 }

@@ -217,7 +217,7 @@ var gates = []Gate{
 	{"StorageVersionMigrator", GA, true, AsUpstream, ""},
 	{"StrictIPCIDRValidation", Beta, true, AsUpstream, ""},
 	{"StructuredAuthenticationConfigurationEgressSelector", Beta, true, Off, "there are no egress selectors"},
-	{"StructuredAuthenticationConfigurationJWKSMetrics", Beta, true, Off, "there are no metrics of issuers' keys"},
+	{"StructuredAuthenticationConfigurationJWKSMetrics", Beta, true, AsUpstream, ""},
 	{"SupplementalGroupsPolicy", GA, true, AsUpstream, ""},
 	{"SystemdWatchdog", GA, true, Off, "systemd's watchdog is not told"},
 	{"TaintTolerationComparisonOperators", Alpha, false, AsUpstream, ""},

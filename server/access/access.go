@@ -24,6 +24,8 @@ import (
 // Config is what the judges need.
 type Config struct {
 	Storage *storage.Store
+	// Server is the name of this server.
+	Server string
 	// Authority is the cluster's: it certifies the servers.
 	Authority *trust.CA
 	// AccountKey signs the tokens of service accounts.
@@ -69,7 +71,7 @@ func New(ctx context.Context, c Config) (*Access, error) {
 		return nil, err
 	}
 	config := c.Authentication
-	config.OwnIssuer, config.Audiences, config.Logger = a.Issuer.Name(), a.Issuer.Audiences(), c.Logger
+	config.OwnIssuer, config.Audiences, config.Logger, config.Server = a.Issuer.Name(), a.Issuer.Audiences(), c.Logger, c.Server
 	if a.configured, err = authconfig.New(ctx, config); err != nil {
 		return nil, fmt.Errorf("authentication: %w", err)
 	}

@@ -30,7 +30,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
-// Config is what the plugins decide by. All fields but Configuration and Logger are required.
+// Config is what the plugins decide by. All fields but the last three are required.
 type Config struct {
 	Store *storage.Store
 	// Informers read the store and run; they have what Reads names.
@@ -49,6 +49,8 @@ type Config struct {
 	// Configuration is what the administrator's file tells a plugin: who webhooks are called as, and folders with webhooks and
 	// policies. Nil: nothing.
 	Configuration func(plugin string) []byte
+	// Server is the name of this server, for metrics.
+	Server string
 	// Logger is told of mistakes in these folders; nil: nobody is.
 	Logger *slog.Logger
 }
@@ -202,6 +204,7 @@ type plugin interface {
 	SetExcludedAdmissionResources([]schema.GroupResource)
 	SetDrainedNotification(<-chan struct{})
 	SetManifestLoaders(*initializer.ManifestLoaders)
+	SetAPIServerID(string)
 }
 
 func (c maker) equip(p plugin) error {
@@ -211,6 +214,7 @@ func (c maker) equip(p plugin) error {
 	p.SetExcludedAdmissionResources(reviews)
 	p.SetDrainedNotification(c.Stop)
 	p.SetManifestLoaders(c.loaders)
+	p.SetAPIServerID(c.Server)
 	return p.ValidateInitialization()
 }
 

@@ -34,6 +34,8 @@ type Config struct {
 	File string
 	// OIDC is one issuer in place of a file, if it has a URL.
 	OIDC OIDC
+	// Server is the name of this server, for metrics.
+	Server string
 	// OwnIssuer makes the cluster's own tokens: no other may bear its name.
 	OwnIssuer string
 	// Audiences are those that the API answers to.

@@ -36,7 +36,7 @@ func newGeneration(ctx context.Context, c *apiserver.AuthenticationConfiguration
 	ctx, g.cancel = context.WithCancel(ctx)
 	all := make([]authenticator.Token, len(c.JWT))
 	for i, jwt := range c.JWT {
-		issuer, err := newIssuer(ctx, jwt, config.OwnIssuer)
+		issuer, err := newIssuer(ctx, jwt, config)
 		if err != nil {
 			g.cancel()
 			return nil, err
@@ -50,9 +50,10 @@ func newGeneration(ctx context.Context, c *apiserver.AuthenticationConfiguration
 	return g, nil
 }
 
-func newIssuer(ctx context.Context, jwt apiserver.JWTAuthenticator, ownIssuer string) (oidc.AuthenticatorTokenWithHealthCheck, error) {
+func newIssuer(ctx context.Context, jwt apiserver.JWTAuthenticator, config Config) (oidc.AuthenticatorTokenWithHealthCheck, error) {
 	options := oidc.Options{
-		JWTAuthenticator: jwt, DisallowedIssuers: []string{ownIssuer}, SupportedSigningAlgs: oidc.AllValidSigningAlgorithms(),
+		JWTAuthenticator: jwt, DisallowedIssuers: []string{config.OwnIssuer}, SupportedSigningAlgs: oidc.AllValidSigningAlgorithms(),
+		APIServerID: config.Server,
 	}
 	if ca := jwt.Issuer.CertificateAuthority; ca != "" {
 		content, err := dynamiccertificates.NewStaticCAContent("oidc-authenticator", []byte(ca))

@@ -160,7 +160,15 @@ func (a *Authorization) newWebhook(c apiserver.AuthorizerConfiguration) (*webhoo
 		kept(c.Webhook.AuthorizedTTL.Duration, c.Webhook.CacheAuthorizedRequests),
 		kept(c.Webhook.UnauthorizedTTL.Duration, c.Webhook.CacheUnauthorizedRequests),
 		webhookutil.DefaultRetryBackoffWithInitialDelay(firstRetryDelay), onError,
-		c.Webhook.MatchConditions, c.Name, metrics.NoopAuthorizerMetrics{}, a.compiler)
+		c.Webhook.MatchConditions, c.Name,
+		measures{metrics.NoopRequestMetrics{}, metrics.NewWebhookMetrics(), cel.NewMatcherMetrics()}, a.compiler)
+}
+
+// measures are those that upstream's API server keeps of webhooks.
+type measures struct {
+	metrics.RequestMetrics
+	metrics.WebhookMetrics
+	cel.MatcherMetrics
 }
 
 // kept is for how long an answer is used again.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/cel"
+	"k8s.io/component-base/metrics/legacyregistry"
 )
 
 const (
@@ -133,6 +134,28 @@ func TestOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMeasured: upstream's metrics count what a webhook answers.
+func TestMeasured(t *testing.T) {
+	kubeconfig, _ := newHook(t)
+	a, err := New(configOf(t, strings.Replace(hookOf(kubeconfig, "Deny"), "name: hook", "name: measured", 1)+both))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.Authorize(t.Context(), asks("jane", "create")); err != nil {
+		t.Fatal(err)
+	}
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "apiserver_authorization_webhook_evaluations_total" && strings.Contains(fmt.Sprint(f), "measured") {
+			return
+		}
+	}
+	t.Error("the webhook's answer is not counted")
 }
 
 // TestRules: lists of what somebody may do are incomplete where a webhook is asked.

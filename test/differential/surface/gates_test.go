@@ -1,4 +1,4 @@
-package lists
+package surface
 
 import (
 	"os"
