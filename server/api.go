@@ -30,12 +30,12 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/apiserver/usage"
-	"github.com/setpoint-io/setpoint/apiserver/zpages"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/profiles"
 	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/internal/zpages"
 	"github.com/setpoint-io/setpoint/raftstore"
 	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/admin"
@@ -231,11 +231,7 @@ func (a *api) newDiscovery(fair *flowcontrol.Fairness) (*discovery.Handler, erro
 	documents := maps.Clone(a.access.Documents)
 	maps.Copy(documents, fair.Documents())
 	maps.Copy(documents, profiles.Handlers())
-	pages, err := zpages.Handlers(KubernetesVersion, a.config.Flags, rootPaths)
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(documents, pages)
+	zpages.Of("apiserver", a.config.Flags)(zpages.Handlers(documents), rootPaths)
 	return discovery.New(discovery.Config{
 		Kinds: a.offered, Custom: a.custom.Kinds, Remotes: a.aggregation.Remotes, Priority: kinds.Priorities,
 		Address: a.config.identity.self.Endpoint, Version: process.Version, Logger: a.config.Logger,

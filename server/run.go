@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/setpoint-io/setpoint/agent/gossip"
 	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
@@ -63,7 +65,7 @@ type Options struct {
 	Logger                                          *slog.Logger
 	Out                                             io.Writer
 	// Flags are all of them, as /flagz shows them.
-	Flags map[string]string
+	Flags *pflag.FlagSet
 }
 
 var (

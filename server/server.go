@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -151,8 +152,8 @@ type Config struct {
 	Processor *cpushare.Share
 	// EnabledAdmission are admission plugins that run beside the default ones.
 	EnabledAdmission []string
-	// Flags are those of the command, by name, for /flagz; nil: there is no such page.
-	Flags map[string]string
+	// Flags are those of the command, for /flagz; nil: there is no such page.
+	Flags *pflag.FlagSet
 	// AdmissionConfiguration is what admission plugins are told.
 	AdmissionConfiguration configuration.Configuration
 	Logger                 *slog.Logger

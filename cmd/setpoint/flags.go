@@ -88,13 +88,6 @@ func setUnset(flags *pflag.FlagSet, lookup func(name string) (string, bool)) err
 	return failed
 }
 
-// valuesOf are all flags with their values, wherever they come from.
-func valuesOf(flags *pflag.FlagSet) map[string]string {
-	values := map[string]string{}
-	flags.VisitAll(func(f *pflag.Flag) { values[f.Name] = f.Value.String() })
-	return values
-}
-
 func readConfig(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -55,7 +55,7 @@ func newServer() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		options.Logger, options.Out, options.Flags = logger, cmd.OutOrStdout(), valuesOf(cmd.Flags())
+		options.Logger, options.Out, options.Flags = logger, cmd.OutOrStdout(), cmd.Flags()
 		if err := options.Validate(); err != nil {
 			return usageError{err}
 		}

@@ -53,3 +53,22 @@ func TestPages(t *testing.T) {
 		t.Errorf("%+v, %v", statusz, err)
 	}
 }
+
+// TestWithoutFlags: what was not started with flags has no page of them, and no other form of a page than those of upstream.
+func TestWithoutFlags(t *testing.T) {
+	pages := Handlers{}
+	Of("apiserver", nil)(pages, []string{"/livez"})
+	if pages["/flagz"] != nil || pages["/statusz"] == nil {
+		t.Fatalf("pages: %v", pages)
+	}
+	if text := ask(t, pages["/statusz"], "/statusz", ""); !strings.Contains(text, "/livez /statusz\n") {
+		t.Error(text)
+	}
+	for _, accept := range []string{"image/png", "application/json", "application/json;v=v1beta1;g=config.k8s.io;as=Flagz"} {
+		r, w := httptest.NewRequest(http.MethodGet, "/statusz", nil), httptest.NewRecorder()
+		r.Header.Set("Accept", accept)
+		if pages["/statusz"].ServeHTTP(w, r); w.Code != http.StatusNotAcceptable {
+			t.Errorf("%s: %d", accept, w.Code)
+		}
+	}
+}
