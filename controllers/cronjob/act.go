@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +47,7 @@ func (c *controller) start(ctx context.Context, cronJob *batchv1.CronJob, t *tod
 		}
 		t.status.Active = without(t.status.Active, job)
 	}
-	job, err := c.create(ctx, cronJob, t.create)
+	job, err := c.create(ctx, cronJob, t.create, t.due)
 	if err != nil || job == nil {
 		return err
 	}
@@ -57,13 +58,14 @@ func (c *controller) start(ctx context.Context, cronJob *batchv1.CronJob, t *tod
 	return nil
 }
 
-// create creates a Job, or finds it if it was created before; nil if somebody else has taken its name.
-func (c *controller) create(ctx context.Context, cronJob *batchv1.CronJob, job *batchv1.Job) (*batchv1.Job, error) {
+// create creates a Job that is due since then, or finds it if it was created before; nil if somebody else has taken its name.
+func (c *controller) create(ctx context.Context, cronJob *batchv1.CronJob, job *batchv1.Job, due time.Time) (*batchv1.Job, error) {
 	client := c.env.Client.BatchV1().Jobs(job.Namespace)
 	created, err := client.Create(ctx, job, metav1.CreateOptions{})
 	switch {
 	case err == nil:
 		c.env.Events.Eventf(cronJob, corev1.EventTypeNormal, "SuccessfulCreate", "Created job %v", created.Name)
+		c.series.CronJobSkew.Observe(created.CreationTimestamp.Sub(due).Seconds())
 		return created, nil
 	case apierrors.IsAlreadyExists(err):
 		found, err := client.Get(ctx, job.Name, metav1.GetOptions{})

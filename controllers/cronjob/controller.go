@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 )
 
 var (
@@ -28,6 +29,7 @@ type controller struct {
 	cronJobs reconcile.Cache[*batchv1.CronJob]
 	jobs     reconcile.Cache[*batchv1.Job]
 	memory   *memory
+	series   *numbers.Series
 	// now is the wall clock. Its zone is that of schedules without one.
 	now func() time.Time
 }
@@ -36,7 +38,9 @@ func run(ctx context.Context, env *reconcile.Env) error { return runBy(ctx, env,
 
 // runBy runs a term by a wall clock, which may jump. The queue waits by the clock of the Env.
 func runBy(ctx context.Context, env *reconcile.Env, now func() time.Time) error {
-	c := &controller{env: env, cronJobs: cronJobs.From(env), jobs: jobs.From(env), memory: newMemory(), now: now}
+	c := &controller{
+		env: env, cronJobs: cronJobs.From(env), jobs: jobs.From(env), memory: newMemory(), series: env.Numbers.Series(), now: now,
+	}
 	return reconcile.Run(ctx, reconcile.Config{
 		Name: "cronjob", Reconcile: c.reconcile, Env: env,
 		Sources: []reconcile.Source{reconcile.Self(c.cronJobs), reconcile.Owner(c.jobs, kind.GroupKind())},

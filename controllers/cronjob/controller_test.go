@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
@@ -27,6 +29,7 @@ type world struct {
 func bubble(t *testing.T, cronJob *batchv1.CronJob, body func(w world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{reconciletest.New(t), t}
+		w.Numbers = &numbers.Ledger{}
 		w.Run(New())
 		w.add(cronJob)
 		body(w)
@@ -116,6 +119,18 @@ func name(after time.Duration) string {
 	return jobName(newCronJob(""), time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC).Add(after))
 }
 
+// expectSkews wants so many Jobs to have been created, all together so many whole minutes late.
+func (w world) expectSkews(jobs uint64, minutes int) {
+	w.t.Helper()
+	got := &dto.Metric{}
+	if err := w.Numbers.Series().CronJobSkew.Write(got); err != nil {
+		w.t.Fatal(err)
+	}
+	if h := got.Histogram; h.GetSampleCount() != jobs || int(h.GetSampleSum()/60) != minutes {
+		w.t.Errorf("%v Jobs were %v seconds late, want %v and %v minutes", h.GetSampleCount(), h.GetSampleSum(), jobs, minutes)
+	}
+}
+
 // TestLifeOfACronJob: a Job at its time, its end in the status, and not a write in between.
 func TestLifeOfACronJob(t *testing.T) {
 	bubble(t, newCronJob("0 * * * *", limits(1, 1)), func(w world) {
@@ -145,6 +160,7 @@ func TestLifeOfACronJob(t *testing.T) {
 		w.expectWrites()
 		w.update(func(cronJob *batchv1.CronJob) { cronJob.Spec.Suspend = new(false) })
 		w.expectJobs(name(2*time.Hour), name(7*time.Hour)) // only the latest of those that were missed
+		w.expectSkews(3, 10)
 	})
 }
 

@@ -149,6 +149,7 @@ func (c *controller) keepAccount(ctx context.Context, stored *batchv1.Job, v *vi
 				return err
 			}
 			c.tell(stored, next)
+			c.countEnded(stored, next)
 			stored = next
 		}
 		if wrote = wrote || changed; wrote {

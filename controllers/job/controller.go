@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/expect"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 )
 
 // batchPeriod is the shortest pause between two passes over a Job that write, so that a burst of pods that end makes
@@ -38,13 +39,14 @@ type controller struct {
 	pods   reconcile.Cache[*corev1.Pod]
 	expect *expect.Expectations
 	memory *memory
+	series *numbers.Series
 }
 
 // run runs two loops: one over Jobs, one over pods that nobody counts any more.
 func run(ctx context.Context, env *reconcile.Env) error {
 	c := &controller{
 		env: env, jobs: reconcile.Jobs.From(env), pods: reconcile.Pods.By(reconcile.ByController).From(env),
-		expect: expect.New(burst), memory: newMemory(),
+		expect: expect.New(burst), memory: newMemory(), series: env.Numbers.Series(),
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -133,14 +135,16 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	if wait := c.memory.rest(job, now); wait > 0 {
 		return wait, nil
 	}
-	return c.pass(reconcile.WithCause(ctx, job), job, now)
+	action, again, err := c.pass(reconcile.WithCause(ctx, job), job, now)
+	c.countPass(job, action, err, c.env.Now().Sub(now))
+	return again, err
 }
 
-// pass is one pass over a Job that goes on.
-func (c *controller) pass(ctx context.Context, stored *batchv1.Job, now time.Time) (time.Duration, error) {
+// pass is one pass over a Job that goes on, and what it did to pods.
+func (c *controller) pass(ctx context.Context, stored *batchv1.Job, now time.Time) (did action, again time.Duration, err error) {
 	pods, settled, err := c.observe(ctx, stored)
 	if err != nil {
-		return 0, err
+		return reconciling, 0, err
 	}
 	v := look(begun(stored, now), pods)
 	failures := c.memory.failures(stored, pods).with(v.newSucceeded, v.newFailed)
@@ -152,10 +156,10 @@ func (c *controller) pass(ctx context.Context, stored *batchv1.Job, now time.Tim
 			"Reached expected number of succeeded pods", now)
 	}
 	if err := c.keepAccount(ctx, stored, v, o, failures); err != nil {
-		return 0, errors.Join(actErr, err)
+		return todo.action(settled), 0, errors.Join(actErr, err)
 	}
 	if !settled {
 		todo.again = sooner(todo.again, expect.Patience) // then the API itself is asked
 	}
-	return todo.again, actErr
+	return todo.action(settled), todo.again, actErr
 }

@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
 
@@ -62,6 +65,7 @@ type world struct {
 func bubble(t *testing.T, job *batchv1.Job, body func(w world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world{reconciletest.New(t), t}
+		w.Numbers = &numbers.Ledger{}
 		w.Run(New())
 		if job != nil {
 			reconciletest.Add(w.World, job)
@@ -209,6 +213,36 @@ func TestCompletes(t *testing.T) {
 			t.Errorf("events: %q", events)
 		}
 		w.expectRest()
+	})
+}
+
+// TestNumbers are upstream's metrics of Jobs.
+func TestNumbers(t *testing.T) {
+	bubble(t, newJob(2, withIndexes, perIndex(0)), func(w world) {
+		w.RunPods(true)
+		w.Settle()
+		w.end(w.index(0), 0)
+		w.end(w.index(1), 1)
+		w.expect("active=0 ready=0 terminating=0 succeeded=1 failed=1 completed=0 lost=1 FailureTarget:FailedIndexes Failed:FailedIndexes")
+		s := w.Numbers.Series()
+		for name, c := range map[string]struct {
+			is   prometheus.Counter
+			want float64
+		}{
+			"failed Jobs":       {s.JobsFinished.WithLabelValues("Indexed", "failed", "FailedIndexes"), 1},
+			"Jobs in all":       {s.JobsFinished.WithLabelValues("Indexed", "succeeded", "CompletionsReached"), 0},
+			"pods that did it":  {s.JobPodsFinished.WithLabelValues("Indexed", "succeeded"), 1},
+			"pods that failed":  {s.JobPodsFinished.WithLabelValues("Indexed", "failed"), 1},
+			"creating passes":   {s.Syncs.WithLabelValues("Indexed", "success", "pods_created"), 1},
+			"passes with error": {s.Syncs.WithLabelValues("Indexed", "error", "tracking"), 0},
+		} {
+			if got := testutil.ToFloat64(c.is); got != c.want {
+				t.Errorf("%s: %v, want %v", name, got, c.want)
+			}
+		}
+		if n := testutil.CollectAndCount(s.SyncTime); n < 2 {
+			t.Errorf("%d series of durations", n)
+		}
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/topology"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
@@ -32,6 +33,7 @@ func (c *controller) write(
 		if err != nil {
 			return nil, fmt.Errorf("write taints: %w", err)
 		}
+		c.countEviction(node, out)
 		node = out
 	}
 	if !apiequality.Semantic.DeepEqual(was.Status.Conditions, list) {
@@ -45,6 +47,16 @@ func (c *controller) write(
 		node = out
 	}
 	return node, nil
+}
+
+// countEviction counts a Node that got one of the taints of lost Nodes, as upstream counts its Node evictions.
+func (c *controller) countEviction(before, after *corev1.Node) {
+	lost := func(node *corev1.Node) bool {
+		return len(noExecute(node.Spec.Taints, true)) > len(noExecute(node.Spec.Taints, false)) // with ours, and without
+	}
+	if lost(after) && !lost(before) {
+		c.series.NodeEvictions.WithLabelValues(topology.GetZoneKey(after)).Inc()
+	}
 }
 
 // tell reports what changed as events.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 )
 
 var (
@@ -43,6 +44,7 @@ type controller struct {
 	leases   reconcile.Cache[*coordinationv1.Lease]
 	pods     reconcile.Cache[*corev1.Pod]
 	budget   *budget
+	series   *numbers.Series
 
 	began time.Time // when the term began, by this server's clock
 
@@ -55,8 +57,8 @@ type controller struct {
 func run(ctx context.Context, env *reconcile.Env, liveness Liveness) error {
 	c := &controller{
 		env: env, liveness: liveness, nodes: reconcile.Nodes.From(env), leases: leases.From(env), pods: reconcile.Pods.From(env),
-		budget: newBudget(),
-		beats:  map[string]beat{},
+		budget: newBudget(), series: env.Numbers.Series(),
+		beats: map[string]beat{},
 	}
 	c.term = env.Now()
 	c.awake, c.began = c.term, c.term

@@ -9,11 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
+	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
 )
@@ -48,6 +50,7 @@ func (l *liveness) say(name string, session SessionState, gossip GossipState) {
 func bubble(t *testing.T, body func(t *testing.T, w *reconciletest.World, l *liveness)) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l := reconciletest.New(t), newLiveness()
+		w.Numbers = &numbers.Ledger{}
 		for i := range 3 {
 			name := fmt.Sprintf("n%d", i)
 			l.say(name, SessionAlive, GossipAlive)
@@ -143,9 +146,11 @@ func TestKilledNode(t *testing.T) {
 		}
 		time.Sleep(9 * time.Second)
 		expect(t, "within the hold-down", look(t, w, "n0"), closedLook)
+		expect(t, "counted before", fmt.Sprint(testutil.CollectAndCount(w.Numbers.Series().NodeEvictions)), "0")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		expect(t, "after the hold-down", look(t, w, "n0"), lostLook)
+		expect(t, "counted", fmt.Sprint(testutil.ToFloat64(w.Numbers.Series().NodeEvictions)), "1")
 		expect(t, "pods", evicted(w), "n0-plain")
 		time.Sleep(5 * time.Second)
 		synctest.Wait()

@@ -37,18 +37,20 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (Metrics) Describe(out chan<- *prometheus.Desc) {
+func (m Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		depth, adds, waited, worked, unfinished, longest, retries, failing, circles, events, pendingPods, attempts, attemptTime, preemptions,
 		claimCreations, resourceClaims, deviceEvictions, deviceEvictionTime,
 	} {
 		out <- d
 	}
+	m.Ledger.Series().Describe(out)
 }
 
 // Collect implements prometheus.Collector.
 func (m Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectEvents(out)
+	m.Ledger.Series().Collect(out)
 	collectScheduling(m.Ledger.Scheduling.Counts(), out)
 	collectDevices(m.Ledger.Devices.Counts(), out)
 	for _, c := range m.Ledger.Counts(m.Now()) {

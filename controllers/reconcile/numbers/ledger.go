@@ -16,6 +16,9 @@ type Ledger struct {
 	// Devices are counted here, beside the Loops of their controllers.
 	Devices Devices
 
+	once   sync.Once
+	series *Series // see Series
+
 	mu    sync.Mutex
 	loops map[string]*Loop // by queue
 }
