@@ -41,6 +41,7 @@ var processTime = map[string]string{
 	"controllers/run.go":                  "the pause before another try",
 	"controllers/scheduler/binder.go":     "how long attempts take",
 	"controllers/scheduler/devices":       "what caches have not seen yet, and pauses before other looks",
+	"controllers/scheduler/points":        "how long plugins take",
 	"controllers/scheduler/queue.go":      "how long attempts take",
 	"controllers/scheduler/scheduler.go":  "how long attempts take",
 

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/points"
 	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
@@ -62,12 +63,14 @@ func (b *binder) start(ctx context.Context, t task, d decision) {
 		return
 	}
 	b.children.Go(func() {
+		begun := time.Now()
 		b.scheduler.evictor.nominate(reconcile.WithCause(ctx, t.pod), t.pod, d.node) // shows what is waited for, and keeps it in the next term
 		err := b.bindVolumes(ctx, t, d)
 		var claims []*resourcev1.ResourceClaim
 		if err == nil {
 			claims, err = b.bindDevices(ctx, t, d)
 		}
+		b.scheduler.durations(t.profile()).Took(points.PreBind, begun, err)
 		b.scheduler.settle(d.devices, claims)
 		if err != nil {
 			b.unreserve(ctx, t, claims)
@@ -168,14 +171,23 @@ func (b *binder) bind(ctx context.Context, t task, node string, claims []*resour
 	b.slots <- struct{}{}
 	b.children.Go(func() {
 		defer func() { <-b.slots }()
-		if err := b.write(reconcile.WithGap(reconcile.WithCause(ctx, t.pod), aNode, none), t, node); err != nil {
+		begun := time.Now()
+		err := b.write(reconcile.WithGap(reconcile.WithCause(ctx, t.pod), aNode, none), t, node)
+		b.scheduler.durations(t.profile()).Took(points.Bind, begun, err)
+		if err != nil {
 			b.failed(ctx, t, node, claims, err)
 			return
 		}
 		b.scheduler.queue.done(t.entry)
-		b.scheduler.counts.Attempted(t.profile(), numbers.Scheduled, time.Since(t.begun))
+		b.scheduler.countScheduled(t)
 		b.scheduler.report.scheduled(t.pod.Pod, node)
 	})
+}
+
+// countScheduled counts a pod that has a node now.
+func (s *scheduler) countScheduled(t task) {
+	s.counts.Attempted(t.profile(), numbers.Scheduled, time.Since(t.begun))
+	s.series.PodAttempts.Observe(float64(t.tries))
 }
 
 // wait returns when no binding is under way.
@@ -206,7 +218,7 @@ func (b *binder) failed(ctx context.Context, t task, node string, claims []*reso
 	}
 	if !apierrors.IsConflict(err) && b.happened(ctx, t, node) {
 		s.queue.done(t.entry)
-		s.counts.Attempted(t.profile(), numbers.Scheduled, time.Since(t.begun))
+		s.countScheduled(t)
 		return
 	}
 	s.log.Warn("binding failed", "pod", t.pod.Namespace+"/"+t.pod.Name, "node", node, "err", err)

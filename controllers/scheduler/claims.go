@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/devices"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/storageroom"
 )
 
 // claims looks up what the volume claims and resource claims of a pod require. Its errors are the words of upstream's
@@ -33,7 +34,7 @@ type claims struct {
 
 	clock  clock.PassiveClock
 	limits limits
-	capacities
+	rooms  storageroom.Rooms
 
 	// What is promised to pods that are being bound is guarded by scheduler.mu: volumes to claims, and claims to nodes.
 	promised map[string]types.UID
@@ -46,19 +47,19 @@ var (
 )
 
 func newClaims(cfg Config) *claims {
-	core, patience := cfg.Informers.Core().V1(), map[string]devices.Limits{}
+	core, storage, patience := cfg.Informers.Core().V1(), cfg.Informers.Storage().V1(), map[string]devices.Limits{}
 	for _, p := range cfg.Profiles.Or(profile.Default()).Profiles {
 		patience[p.Name] = devices.Limits{Search: p.DeviceSearchMax, Binding: p.DeviceWaitMax}
 	}
 	return &claims{
 		volumeClaims: core.PersistentVolumeClaims().Lister(),
 		volumes:      core.PersistentVolumes().Lister(),
-		classes:      cfg.Informers.Storage().V1().StorageClasses().Lister(),
+		classes:      storage.StorageClasses().Lister(),
 		allocation:   devices.New(cfg.Informers),
 		patience:     patience,
 		clock:        cfg.clock(),
 		limits:       newLimits(cfg),
-		capacities:   newCapacities(cfg),
+		rooms:        storageroom.Rooms{Drivers: storage.CSIDrivers().Lister(), Capacities: storage.CSIStorageCapacities().Lister()},
 		promised:     map[string]types.UID{},
 		selected:     map[types.UID]string{},
 	}
@@ -204,7 +205,7 @@ func (c *claims) lateClass(claim *corev1.PersistentVolumeClaim) *storagev1.Stora
 // pods.
 func (c *claims) addLate(needs *plugin.Needs, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
 	late := plugin.LateClaim{Claim: claim, Class: class, Node: claim.Annotations[volume.AnnSelectedNode]}
-	if err := c.measure(&late); err != nil {
+	if err := c.rooms.Measure(&late); err != nil {
 		return err
 	}
 	if node, ok := c.selected[claim.UID]; ok {

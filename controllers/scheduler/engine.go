@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/podkey"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/points"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
@@ -14,6 +15,7 @@ import (
 type engine struct {
 	cache   *cache
 	profile *profile.Profile
+	laps    points.Laps
 	classes classes
 	loose   *class // that of the last pod, if it is not remembered
 	round   uint64 // counts placements; rotates ties
@@ -34,15 +36,19 @@ func (e *engine) place(pod *plugin.Pod, key podkey.Key, spread labels.Selector) 
 		return nil, &FitError{Wakes: plugin.NodeAdded}
 	}
 	c := e.class(pod, key, spread)
+	e.laps.Ran(points.PreFilter, points.Success)
 	if c.failure != nil && e.stillFails(pod, c) {
+		e.laps.Ran(points.Filter, points.Unschedulable)
 		return nil, c.failure.told()
 	}
 	c.failure = nil
 	feasible := e.feasible(pod, c)
 	if len(feasible) == 0 {
+		e.laps.Ran(points.Filter, points.Unschedulable)
 		c.failure = e.diagnose(pod, c)
 		return nil, c.failure.told()
 	}
+	e.laps.Ran(points.Filter, points.Success)
 	return e.best(c, e.nominatedFirst(pod, feasible)), nil
 }
 
@@ -138,6 +144,7 @@ func (e *engine) best(c *class, feasible []*plugin.Node) *plugin.Node {
 			best = i
 		}
 	}
+	e.laps.Ran(points.Score, points.Success)
 	return feasible[best]
 }
 

@@ -62,7 +62,7 @@ const (
 
 // testQueue has the waits of the default profile.
 func testQueue(loop *numbers.Loop) *queue {
-	return newQueue(loop, clock.RealClock{}, backoffMin, backoffMax)
+	return newQueue(loop, (*numbers.Ledger)(nil).Series(), clock.RealClock{}, backoffMin, backoffMax)
 }
 
 // bound gives a copy of the pod that runs on the node.

@@ -68,7 +68,7 @@ func (c *claims) volumeLimits(of []*corev1.PersistentVolumeClaim) (*plugin.Volum
 // neededDrivers are those of the volumes whose CSIDriver keeps pods off nodes without the driver.
 func (c *claims) neededDrivers(wanted []plugin.CSIVolume) (needed []string, err error) {
 	for _, v := range wanted {
-		driver, err := c.capacities.drivers.Get(v.Driver)
+		driver, err := c.rooms.Drivers.Get(v.Driver)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}

@@ -1,6 +1,10 @@
 package scheduler
 
-import "time"
+import (
+	"time"
+
+	"github.com/setpoint-io/setpoint/controllers/scheduler/points"
+)
 
 // queueName is the queue's name in reports and metrics. It stands for the pods that are to be tried now; those that are
 // parked or in backoff do not wait for the scheduler.
@@ -39,6 +43,24 @@ func (q *queue) oldest() time.Time {
 	return time.Time{}
 }
 
+// What brings pods to a queue, besides events; the labels are upstream's.
+const (
+	podAdded      = "UnscheduledPodAdd"
+	podUpdated    = "TargetPodUpdate"
+	backoffOver   = "BackoffComplete"
+	backoffEnded  = "PopFromBackoffQ"
+	attemptFailed = "ScheduleAttemptFailure"
+	parkedTooLong = "UnschedulableTimeout"
+)
+
+// queueNames are upstream's of the places where pods wait.
+var queueNames = [...]string{active: queueName, woken: "backoff", failed: "backoff", parked: "unschedulable"}
+
+// came counts a pod that waits in another place now.
+func (q *queue) came(where whereabouts, cause string) {
+	q.series.Incoming.WithLabelValues(queueNames[where], cause).Inc()
+}
+
 // succeeded says that the last attempt was not refused.
 func (q *queue) succeeded(e *entry) {
 	e.refused = 0
@@ -55,4 +77,9 @@ func (q *queue) pending() map[string]int {
 		"backoff":       q.heaps[woken].Len() + q.heaps[failed].Len(),
 		"unschedulable": len(q.parked),
 	}
+}
+
+// durations are those of a profile's extension points.
+func (s *scheduler) durations(profile string) points.Durations {
+	return points.Durations{Of: s.series.Points, Profile: profile}
 }

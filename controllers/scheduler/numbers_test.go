@@ -8,11 +8,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/points"
 )
 
 // reportOf is the one report of a ledger.
@@ -105,4 +109,52 @@ func TestRefusedBindsAreFailures(t *testing.T) {
 			t.Errorf("counts: %+v", c)
 		}
 	})
+}
+
+// TestSeries are upstream's metrics: what brought pods to which queue, how many attempts they took, whom they evicted, and the extension
+// points that they came through.
+func TestSeries(t *testing.T) {
+	inWorld(t, []runtime.Object{testNode("node-1", "z", "2", "8Gi")}, func(w *world) {
+		w.createPod(testPod("a", "1", ""))
+		w.createPod(testPod("b", "1", ""))
+		synctest.Wait()
+		important := testPod("important", "1", "")
+		important.Spec.Priority = new(int32(7))
+		w.createPod(important)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s := w.ledger.Series()
+		for _, c := range []struct {
+			queue, event string
+			want         float64
+		}{{"active", podAdded, 3}, {"unschedulable", attemptFailed, 1}, {"backoff", "AssignedPodDelete", 1}} {
+			if got := testutil.ToFloat64(s.Incoming.WithLabelValues(c.queue, c.event)); got != c.want {
+				t.Errorf("%v pods came to %s by %s, want %v", got, c.queue, c.event, c.want)
+			}
+		}
+		if attempts := histogramOf(t, s.PodAttempts); attempts.GetSampleCount() != 3 || attempts.GetSampleSum() != 4 {
+			t.Errorf("attempts until there was a node: %v, want 1, 1 and 2", attempts)
+		}
+		if victims := histogramOf(t, s.Victims); victims.GetSampleCount() != 1 || victims.GetSampleSum() != 1 {
+			t.Errorf("victims: %v, want one of one preemption", victims)
+		}
+		for point, status := range map[points.Point]points.Status{
+			points.PreFilter: points.Success, points.Filter: points.Unschedulable, points.PostFilter: points.Success,
+			points.Reserve: points.Success, points.Bind: points.Success,
+		} {
+			observer := s.Points.WithLabelValues(string(point), string(status), "default-scheduler")
+			if histogramOf(t, observer.(prometheus.Metric)).GetSampleCount() == 0 {
+				t.Errorf("no %s ended in %s", point, status)
+			}
+		}
+	})
+}
+
+func histogramOf(t *testing.T, m prometheus.Metric) *dto.Histogram {
+	t.Helper()
+	got := &dto.Metric{}
+	if err := m.Write(got); err != nil {
+		t.Fatal(err)
+	}
+	return got.Histogram
 }

@@ -265,7 +265,7 @@ func TestLoopWithProfiles(t *testing.T) {
 
 func TestBackoffOfAConfiguration(t *testing.T) {
 	config := configured(t, "podInitialBackoffSeconds: 4\npodMaxBackoffSeconds: 10")
-	q := newQueue(nil, clock.RealClock{}, config.BackoffMin, config.BackoffMax)
+	q := newQueue(nil, (*numbers.Ledger)(nil).Series(), clock.RealClock{}, config.BackoffMin, config.BackoffMax)
 	for attempts, want := range map[int]time.Duration{1: 4 * time.Second, 2: 8 * time.Second, 3: 10 * time.Second, 30: 10 * time.Second} {
 		if got := q.backoff(attempts); got != want {
 			t.Errorf("after %d attempts %v, want %v", attempts, got, want)

@@ -53,6 +53,7 @@ type queue struct {
 	lastOf  [plugin.EventBits]uint64 // by event bit: the number of the last one
 	waiting [plugin.EventBits]int    // by event bit: how many parked pods wait for it
 	numbers *numbers.Loop            // nil if nobody counts
+	series  *numbers.Series
 	clock   clock.WithTicker
 	order   *list.List // since when the pods in active and woken wait, the oldest first
 }
@@ -76,6 +77,7 @@ type entry struct {
 	key     podkey.Key // podkey.Of the pod
 	arrival uint64
 	unfit   int // attempts that found no node
+	tries   int // attempts in all
 	where   whereabouts
 	index   int          // in its heap
 	ready   time.Time    // end of the backoff
@@ -90,10 +92,10 @@ type entry struct {
 	worked func(now time.Time) // ends the work on it; nil: it is not in flight
 }
 
-func newQueue(loop *numbers.Loop, clock clock.WithTicker, backoffMin, backoffMax time.Duration) *queue {
+func newQueue(loop *numbers.Loop, series *numbers.Series, clock clock.WithTicker, backoffMin, backoffMax time.Duration) *queue {
 	q := &queue{
 		entries: map[types.UID]*entry{}, users: devices.Users[*entry]{}, parked: map[types.UID]*entry{}, signal: make(chan struct{}, 1),
-		numbers: loop, clock: clock, order: list.New(), backoffMin: backoffMin, backoffMax: backoffMax,
+		numbers: loop, series: series, clock: clock, order: list.New(), backoffMin: backoffMin, backoffMax: backoffMax,
 	}
 	for place := range q.heaps {
 		q.heaps[place].byTime = whereabouts(place) != active
@@ -112,7 +114,7 @@ func (q *queue) set(object *corev1.Pod) {
 		e = &entry{pod: plugin.NewPod(object), key: key, arrival: q.arrival}
 		q.entries[object.UID] = e
 		q.users.Add(e.pod.Pod, e)
-		q.put(e, active)
+		q.put(e, active, podAdded)
 		return
 	}
 	same := e.key == key
@@ -129,7 +131,7 @@ func (q *queue) set(object *corev1.Pod) {
 		e.where, e.stale = inFlight, true
 		return
 	}
-	q.put(e, active)
+	q.put(e, active, podUpdated)
 }
 
 // has tells whether the pod waits here or is in flight.
@@ -154,6 +156,7 @@ type task struct {
 	entry *entry
 	pod   *plugin.Pod
 	key   podkey.Key
+	tries int // attempts, with this one
 	begun time.Time
 }
 
@@ -182,8 +185,12 @@ func (q *queue) next(now time.Time) (task, time.Duration) {
 		if e := q.heaps[place].first(); e != nil {
 			q.take(e)
 			e.where, e.popped, e.stale, e.missed = inFlight, q.moves, false, false
+			e.tries++
 			q.count(e)
-			return task{e, e.pod, e.key, time.Now()}, 0
+			if place == woken {
+				q.came(active, backoffEnded)
+			}
+			return task{e, e.pod, e.key, e.tries, time.Now()}, 0
 		}
 	}
 	return task{}, wait
@@ -196,7 +203,7 @@ func (q *queue) ripen(place whereabouts, now time.Time) time.Duration {
 			return wait
 		}
 		q.take(e)
-		q.put(e, active)
+		q.put(e, active, backoffOver)
 	}
 	return 0
 }
@@ -229,11 +236,11 @@ func (q *queue) park(e *entry, wakes plugin.Event) {
 	e.wakes, e.since, e.ready = wakes, now, now.Add(q.backoff(e.unfit)).Truncate(backoffWindow).Add(backoffWindow)
 	switch {
 	case e.stale:
-		q.put(e, active)
+		q.put(e, active, podUpdated)
 	case e.missed || q.happenedSince(e.popped, wakes):
-		q.put(e, woken)
+		q.put(e, woken, attemptFailed)
 	default:
-		q.put(e, parked)
+		q.put(e, parked, attemptFailed)
 	}
 }
 
@@ -248,7 +255,7 @@ func (q *queue) retry(e *entry, err error) (tries int, tell bool) {
 	now := q.clock.Now()
 	e.refused++
 	e.ready = now.Add(q.backoff(e.refused))
-	q.put(e, failed)
+	q.put(e, failed, attemptFailed)
 	q.numbers.Retried()
 	return e.refused, q.numbers.Failed(now, e.name(), e.refused, e.ready, err)
 }
@@ -284,9 +291,9 @@ func (q *queue) wake(events plugin.Event) {
 		return // the usual case, and each binding is an event: thousands of parked pods need not be asked
 	}
 	for _, e := range q.parked {
-		if e.wakes&events != 0 {
+		if help := e.wakes & events; help != 0 {
 			q.take(e)
-			q.put(e, woken)
+			q.put(e, woken, help.Cause())
 		}
 	}
 }
@@ -301,7 +308,7 @@ func (q *queue) wakeUsers(claim types.NamespacedName) {
 			e.missed = true
 		case e.where == parked && e.wakes&plugin.DevicesChanged != 0:
 			q.take(e)
-			q.put(e, woken)
+			q.put(e, woken, plugin.DevicesChanged.Cause())
 		}
 	}
 }
@@ -313,7 +320,7 @@ func (q *queue) flush(now time.Time) {
 	for _, e := range q.parked {
 		if now.Sub(e.since) >= parkedMax {
 			q.take(e)
-			q.put(e, woken)
+			q.put(e, woken, parkedTooLong)
 		}
 	}
 }
@@ -359,9 +366,10 @@ func (q *queue) drop(e *entry) {
 	q.succeeded(e)
 }
 
-func (q *queue) put(e *entry, where whereabouts) {
+func (q *queue) put(e *entry, where whereabouts, cause string) {
 	e.where = where
 	q.count(e)
+	q.came(where, cause)
 	if where == parked {
 		q.parked[e.pod.UID] = e
 		q.countWaiting(e, 1)

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/owners"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugins"
+	"github.com/setpoint-io/setpoint/controllers/scheduler/points"
 	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 )
 
@@ -83,6 +84,7 @@ type scheduler struct {
 	evictor *evictor
 	report  *reporter
 	counts  *numbers.Scheduling // nil if nobody counts
+	series  *numbers.Series
 
 	mu      sync.Mutex // guards cache and engines; taken before queue.mu, never held during I/O
 	cache   *cache
@@ -132,14 +134,15 @@ func newScheduler(cfg Config) *scheduler {
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	s.queue = newQueue(cfg.Numbers.Begin(s.name, queueName), cfg.Clock, config.BackoffMin, config.BackoffMax)
-	s.counts = cfg.Numbers.OfScheduling()
+	s.counts, s.series = cfg.Numbers.OfScheduling(), cfg.Numbers.Series()
+	s.queue = newQueue(cfg.Numbers.Begin(s.name, queueName), s.series, cfg.Clock, config.BackoffMin, config.BackoffMax)
 	s.pods = cfg.Informers.Core().V1().Pods().Lister()
 	s.owners = owners.New(cfg.Informers, cfg.serves)
 	s.claims = newClaims(cfg)
 	for i := range config.Profiles {
 		p := &config.Profiles[i]
 		s.engines[p.Name] = newEngine(s.cache, p)
+		s.engines[p.Name].laps.Durations = s.durations(p.Name)
 	}
 	s.report = newReporter(cfg, s.pods, s.log)
 	s.binder = newBinder(s, cfg.Binder)
@@ -199,6 +202,7 @@ func (s *scheduler) decide(t task, spread labels.Selector) (decision, error) {
 		s.claims.promise(volumes, found.Name)
 		s.cache.denominate(t.pod.UID)
 		s.cache.assume(t.pod, found)
+		s.engines[t.profile()].laps.Ran(points.Reserve, points.Success)
 		return decision{node: found.Name, volumes: volumes, devices: devices}, nil
 	}
 	var fit *FitError
@@ -240,14 +244,17 @@ func (s *scheduler) blocking(pod *plugin.Pod, needs *plugin.Needs, fit *FitError
 
 // place asks the engine for a node that the pod's claims allow too.
 func (s *scheduler) place(t task, spread labels.Selector) (*plugin.Node, *plugin.Needs, error) {
+	e := s.engines[t.profile()]
+	e.laps.Begin()
 	needs, err := s.claims.needs(t.pod.Pod)
 	if err != nil && s.cache.known > 0 {
+		e.laps.Ran(points.PreFilter, points.Unresolvable)
 		const wakes = plugin.ClaimChanged | plugin.DevicesChanged | plugin.ClassChanged
 		return nil, nil, &FitError{Nodes: s.cache.known, Refusal: err.Error(), Wakes: wakes}
 	}
 	pod := *t.pod
 	pod.Needs = needs
-	found, err := s.engines[t.profile()].place(&pod, t.key, spread)
+	found, err := e.place(&pod, t.key, spread)
 	return found, &needs, err
 }
 
@@ -258,10 +265,14 @@ func (s *scheduler) makeRoom(pod *plugin.Pod, fit *FitError) decision {
 		return decision{}
 	}
 	s.counts.Preempting()
+	e.laps.Begin()
 	chosen := e.preempt(pod, fit, s.evictor.allowances())
 	if chosen == nil {
+		e.laps.Ran(points.PostFilter, points.Unschedulable)
 		return decision{}
 	}
+	e.laps.Ran(points.PostFilter, points.Success)
+	s.series.Victims.Observe(float64(len(chosen.victims)))
 	d := decision{node: chosen.node.Name, lost: s.cache.nominate(pod, chosen.node.Name)}
 	for _, victim := range chosen.victims {
 		s.cache.evicting[victim.UID] = true

@@ -1,4 +1,4 @@
-package scheduler
+package storageroom
 
 import (
 	"fmt"
@@ -15,21 +15,16 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/scheduler/plugin"
 )
 
-// capacities know how much room drivers have for volumes, by CSIStorageCapacities (KEP-1472).
-type capacities struct {
-	drivers storagelisters.CSIDriverLister
-	all     storagelisters.CSIStorageCapacityLister
+// Rooms know how much room drivers have for volumes, by CSIStorageCapacities (KEP-1472).
+type Rooms struct {
+	Drivers    storagelisters.CSIDriverLister
+	Capacities storagelisters.CSIStorageCapacityLister
 }
 
-func newCapacities(cfg Config) capacities {
-	storage := cfg.Informers.Storage().V1()
-	return capacities{drivers: storage.CSIDrivers().Lister(), all: storage.CSIStorageCapacities().Lister()}
-}
-
-// measure tells a late claim where there is room for it, if the driver of its class says how much it has.
-func (c *capacities) measure(late *plugin.LateClaim) error {
+// Measure tells a late claim where there is room for it, if the driver of its class says how much it has.
+func (r Rooms) Measure(late *plugin.LateClaim) error {
 	size, ok := late.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	driver, err := c.drivers.Get(late.Class.Provisioner)
+	driver, err := r.Drivers.Get(late.Class.Provisioner)
 	switch {
 	case !ok || apierrors.IsNotFound(err):
 		return nil
@@ -39,7 +34,7 @@ func (c *capacities) measure(late *plugin.LateClaim) error {
 		return nil
 	}
 	late.Measured = true
-	all, err := c.all.List(labels.Everything())
+	all, err := r.Capacities.List(labels.Everything())
 	if err != nil {
 		return err
 	}
