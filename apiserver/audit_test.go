@@ -120,6 +120,17 @@ func TestEveryWayIsAudited(t *testing.T) {
 	}
 }
 
+// TestDeprecationIsRecorded: the audit log says that a kind is deprecated, as upstream's does.
+func TestDeprecationIsRecorded(t *testing.T) {
+	server, recorded := newAuditedServer(t, wholeAnswers)
+	for path, want := range map[string]string{"/api/v1/endpoints": "true", "/api/v1/configmaps": ""} {
+		call{path: path}.do(t, server)
+		if got := one(t, recorded.take()).Annotations["k8s.io/deprecated"]; got != want {
+			t.Errorf("%s is deprecated: %q, want %q", path, got, want)
+		}
+	}
+}
+
 func TestManagedFieldsAreLeftOut(t *testing.T) {
 	server, recorded := newAuditedServer(t, "omitManagedFields: true\n"+wholeAnswers)
 	call{method: "POST", path: cmPath, body: cmBody("a")}.do(t, server)

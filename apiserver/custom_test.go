@@ -323,6 +323,7 @@ func TestCustomResourceVersions(t *testing.T) {
 	if none.code != http.StatusNotFound || none.header.Get("Warning") == "" {
 		t.Errorf("a subresource that it has not: %d, %v", none.code, none.header)
 	}
+	wantDeprecated(t, server, `group="stable.example.com",removed_release="",resource="crontabs",subresource="",version="v1beta1"`)
 	body := strings.Replace(crontab("b", `{"free":true,"image":"y"}`), "/v1", "/v1beta1", 1)
 	mustDo[unstructured.Unstructured](t, server, call{method: "POST", path: betaPath, body: body})
 	read := mustDo[unstructured.Unstructured](t, server, call{path: crontabPath + "/b"})

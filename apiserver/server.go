@@ -115,6 +115,7 @@ func New(config Config) (*Server, error) {
 		Pods:      config.Pods,
 		Admission: config.Admission, Quota: config.Quota, Authorizer: config.Authorizer, TypeConverter: config.TypeConverter,
 		Tokens: config.Tokens, Reviews: config.Reviews, Computed: config.Computed, Health: config.Health, Audited: config.Audit != nil,
+		Deprecated: config.Requests.Deprecated,
 	})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -76,6 +77,20 @@ func TestDeprecatedKindsWarn(t *testing.T) {
 	}
 	if got := (call{path: cmPath}).do(t, server); got.header.Get("Warning") != "" {
 		t.Errorf("config maps warn: %s", got.header.Get("Warning"))
+	}
+	wantDeprecated(t, server, `group="",removed_release="",resource="endpoints",subresource="",version="v1"`)
+}
+
+// wantDeprecated: requests for these, and for nothing else that is deprecated, were counted.
+func wantDeprecated(t *testing.T, server *Server, labels ...string) {
+	t.Helper()
+	const name = "apiserver_requested_deprecated_apis"
+	want := "# HELP " + name + " Always 1: what is deprecated and was asked for, and the release that will not have it.\n# TYPE " + name + " gauge\n"
+	for _, l := range labels {
+		want += name + "{" + l + "} 1\n"
+	}
+	if err := testutil.CollectAndCompare(server.config.Requests, strings.NewReader(want), name); err != nil {
+		t.Error(err)
 	}
 }
 

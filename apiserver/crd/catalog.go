@@ -88,9 +88,13 @@ func (c *Catalog) Handler(ctx context.Context, base *rest.Endpoints, info *reque
 	}
 	handler, found = endpoints.Handler(info)
 	if handler == nil && !found && info.Subresource != "" {
-		return v.warning(c.refusal(info, apierrors.NewNotFound(groupResource(info), info.Name))), true
+		refusal := c.refusal(info, apierrors.NewNotFound(groupResource(info), info.Name))
+		if v.warning != "" {
+			refusal = rest.Warned(v.warning, refusal) // and no more: anything may stand in the path
+		}
+		return refusal, true
 	}
-	return v.warning(handler), found
+	return v.warned(base, handler), found
 }
 
 func groupResource(info *request.RequestInfo) schema.GroupResource {

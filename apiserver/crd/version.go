@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	upstreamrest "k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -27,9 +26,9 @@ import (
 type servedVersion struct {
 	definition *definition
 	spec       *apiextensionsv1.CustomResourceDefinitionVersion
-	// warnings are shown to everybody who uses the version.
-	warnings []string
-	rules    rules
+	// warning is shown to everybody who uses the version, if it is deprecated.
+	warning string
+	rules   rules
 
 	mu    sync.Mutex
 	built *rest.Endpoints
@@ -38,7 +37,7 @@ type servedVersion struct {
 func newVersion(d *definition, version *apiextensionsv1.CustomResourceDefinitionVersion) *servedVersion {
 	v := &servedVersion{definition: d, spec: version, rules: newRules(d, version)}
 	if version.Deprecated {
-		v.warnings = []string{deprecation(d.crd, version)}
+		v.warning = deprecation(d.crd, version)
 	}
 	return v
 }
@@ -104,17 +103,12 @@ func (v *servedVersion) endpoints(base *rest.Endpoints) (*rest.Endpoints, error)
 	return v.built, err
 }
 
-// warning adds the version's warnings to what a handler answers.
-func (v *servedVersion) warning(handler http.HandlerFunc) http.HandlerFunc {
-	if handler == nil || len(v.warnings) == 0 {
+// warned is a handler of the version, with the version's warning if it has one.
+func (v *servedVersion) warned(base *rest.Endpoints, handler http.HandlerFunc) http.HandlerFunc {
+	if handler == nil || v.warning == "" {
 		return handler
 	}
-	return func(w http.ResponseWriter, r *http.Request) {
-		for _, text := range v.warnings {
-			warning.AddWarning(r.Context(), "", text)
-		}
-		handler(w, r)
-	}
+	return base.Deprecated(v.warning, "", handler)
 }
 
 // columns are those of the definition, or the age.

@@ -1,6 +1,7 @@
 package requestmetrics
 
 import (
+	"context"
 	"crypto/x509"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
@@ -39,6 +41,7 @@ type Requests struct {
 	total                 *prometheus.CounterVec
 	duration, sli, sizes  *prometheus.HistogramVec
 	longRunning, inflight *prometheus.GaugeVec
+	deprecated            *prometheus.GaugeVec
 	expiration            prometheus.Histogram
 	mutating, readOnly    prometheus.Gauge
 	finished              sync.Map // key to *series: what a Vec would find by hashing all labels
@@ -81,12 +84,14 @@ func New() *Requests {
 		sizes: prometheus.NewHistogramVec(histogram("apiserver_response_sizes",
 			"Bytes of the answers to GET and LIST.", sizeBounds), verb),
 		longRunning: gauge("apiserver_longrunning_requests", "Watches, logs and other streams that are open now.", verb...),
-		inflight:    gauge("apiserver_current_inflight_requests", "Requests that execute now, without streams.", "request_kind"),
+		deprecated: gauge("apiserver_requested_deprecated_apis", "Always 1: what is deprecated and was asked for, and the release that will not have it.",
+			"group", "version", "resource", "subresource", "removed_release"),
+		inflight: gauge("apiserver_current_inflight_requests", "Requests that execute now, without streams.", "request_kind"),
 		expiration: prometheus.NewHistogram(histogram("apiserver_client_certificate_expiration_seconds",
 			"Time that the client's certificate of a request was still valid.", expirationBounds)),
 	}
 	m.mutating, m.readOnly = m.inflight.WithLabelValues("mutating"), m.inflight.WithLabelValues("readOnly")
-	m.collectors = []prometheus.Collector{m.total, m.duration, m.sli, m.sizes, m.longRunning, m.inflight, m.expiration}
+	m.collectors = []prometheus.Collector{m.total, m.duration, m.sli, m.sizes, m.longRunning, m.inflight, m.deprecated, m.expiration}
 	return m
 }
 
@@ -133,6 +138,18 @@ func (m *Requests) Serve(w http.ResponseWriter, r *http.Request, info *request.R
 	}()
 	handler(responsewriter.WrapForHTTP1Or2(answer), r)
 	returned = true
+}
+
+// Deprecated notes a request, by its context, for something that the release removed will not have: in the metrics, unless m is nil, and
+// in the audit log. removed is empty if no release is named.
+func (m *Requests) Deprecated(ctx context.Context, removed string) {
+	audit.AddAuditAnnotation(ctx, "k8s.io/deprecated", "true")
+	if removed != "" {
+		audit.AddAuditAnnotation(ctx, "k8s.io/removed-release", removed)
+	}
+	if info, ok := request.RequestInfoFrom(ctx); ok && m != nil {
+		m.deprecated.WithLabelValues(info.APIGroup, info.APIVersion, info.Resource, info.Subresource, removed).Set(1)
+	}
 }
 
 func (m *Requests) certificate(c *x509.Certificate, now time.Time) {

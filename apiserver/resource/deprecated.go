@@ -8,12 +8,12 @@ const (
 	kubernetesMinor = 37
 )
 
-// Deprecation is what users of a kind are warned of, empty for most.
-func (k *Kind[T]) Deprecation() string {
+// Deprecation is what users of a kind are warned of, empty for most, and the release that will not have it, empty if none is named.
+func (k *Kind[T]) Deprecation() (warning, removed string) {
 	obj := k.New()
 	if !deprecation.IsDeprecated(obj, kubernetesMajor, kubernetesMinor) {
-		return ""
+		return "", ""
 	}
 	obj.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
-	return deprecation.WarningMessage(obj)
+	return deprecation.WarningMessage(obj), deprecation.RemovedRelease(obj)
 }

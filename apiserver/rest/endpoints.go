@@ -69,6 +69,8 @@ type Config struct {
 	Computed []Computed
 	// Health is what component statuses tell. Nil: they are not served.
 	Health func(ctx context.Context) error
+	// Deprecated is told of requests for deprecated kinds, and which release will not have them, if that is known. It may be nil.
+	Deprecated func(ctx context.Context, removed string)
 	// Audited: somebody records requests, and may want the whole answer.
 	Audited bool
 	// TypeConverter knows the schemas of all kinds, for field managedfields.
@@ -254,12 +256,22 @@ func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 	return nil
 }
 
-// warned adds a warning to each answer.
-func warned(text string, next http.HandlerFunc) http.HandlerFunc {
+// Warned adds a warning to each answer.
+func Warned(text string, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		warning.AddWarning(r.Context(), "", text)
 		next(w, r)
 	}
+}
+
+// Deprecated warns everybody who asks, and tells Config.Deprecated.
+func (e *Endpoints) Deprecated(text, removed string, next http.HandlerFunc) http.HandlerFunc {
+	return Warned(text, func(w http.ResponseWriter, r *http.Request) {
+		if e.config.Deprecated != nil {
+			e.config.Deprecated(r.Context(), removed)
+		}
+		next(w, r)
+	})
 }
 
 // once makes a handler anew for each request. Upstream's writing handlers serve one
@@ -281,10 +293,10 @@ var patchTypes = []string{
 }
 
 func (e *Endpoints) add(kind *resource.Any, subresource string, byVerb map[string]http.HandlerFunc) {
-	warn := kind.Deprecation()
+	warn, removed := kind.Deprecation()
 	for verb, h := range byVerb {
 		if warn != "" {
-			h = warned(warn, h)
+			h = e.Deprecated(warn, removed, h)
 		}
 		e.handlers[endpoint{kind.GroupVersionResource(), subresource, verb}] = h
 	}
