@@ -30,7 +30,10 @@ func TestWhoReadsMetrics(t *testing.T) {
 			t.Errorf("%s: %v, want %q in\n%.200s", path, err, want, got)
 		}
 	}
-	for _, path := range []string{"/metrics", "/metrics/slis"} {
+	if _, err := as("system:masters").Get().AbsPath("/metrics/resources").DoRaw(t.Context()); err != nil {
+		t.Errorf("/metrics/resources: %v", err)
+	}
+	for _, path := range []string{"/metrics", "/metrics/slis", "/metrics/resources"} {
 		if _, err := as("somebody").Get().AbsPath(path).DoRaw(t.Context()); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v, want forbidden", path, err)
 		}

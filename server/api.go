@@ -44,6 +44,7 @@ import (
 	"github.com/setpoint-io/setpoint/server/liveness"
 	"github.com/setpoint-io/setpoint/server/parts"
 	"github.com/setpoint-io/setpoint/server/peers"
+	"github.com/setpoint-io/setpoint/server/podresources"
 	"github.com/setpoint-io/setpoint/server/why"
 )
 
@@ -232,6 +233,7 @@ func (a *api) newDiscovery(fair *flowcontrol.Fairness) (*discovery.Handler, erro
 	maps.Copy(documents, fair.Documents())
 	maps.Copy(documents, profiles.Handlers())
 	zpages.Of("apiserver", a.config.Flags)(zpages.Handlers(documents), rootPaths)
+	documents[podresources.Path] = podresources.Handler(a.pods)
 	return discovery.New(discovery.Config{
 		Kinds: a.offered, Custom: a.custom.Kinds, Remotes: a.aggregation.Remotes, Priority: kinds.Priorities,
 		Address: a.config.identity.self.Endpoint, Version: process.Version, Logger: a.config.Logger,
@@ -264,18 +266,22 @@ func (a *api) services(client kubernetes.Interface) []apiserver.Service {
 	return append(services, a.config.liveness.Services()...)
 }
 
-// nodes are those that this replica knows.
-func (a *api) nodes() ([]*corev1.Node, error) {
-	snapshot, err := a.storage.Table(corev1.SchemeGroupVersion.WithResource("nodes")).Snapshot(context.Background(), "0")
+// nodes are those that this replica knows, pods likewise.
+func (a *api) nodes() ([]*corev1.Node, error) { return stored[*corev1.Node](a, "nodes") }
+func (a *api) pods() ([]*corev1.Pod, error)   { return stored[*corev1.Pod](a, "pods") }
+
+// stored are the objects of a core resource that this replica knows.
+func stored[T any](a *api, resource string) ([]T, error) {
+	snapshot, err := a.storage.Table(corev1.SchemeGroupVersion.WithResource(resource)).Snapshot(context.Background(), "0")
 	if err != nil {
 		return nil, err
 	}
-	var nodes []*corev1.Node
+	var all []T
 	for object, err := range snapshot.All("") {
 		if err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, object.(*corev1.Node))
+		all = append(all, object.(T))
 	}
-	return nodes, nil
+	return all, nil
 }

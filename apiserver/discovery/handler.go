@@ -159,7 +159,7 @@ func Handles(path string) bool {
 	case "version":
 		return len(parts) == 1
 	case "metrics":
-		return len(parts) == 1 || len(parts) == 2 && parts[1] == "slis"
+		return len(parts) == 1 || len(parts) == 2 && (parts[1] == "slis" || parts[1] == "resources")
 	case "api":
 		return len(parts) <= 2
 	case "apis":
