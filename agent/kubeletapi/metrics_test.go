@@ -118,6 +118,14 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	}
 }
 
+// TestResourcePage holds a whole page: test/differential/lists compares it with upstream's stable metrics.
+func TestResourcePage(t *testing.T) {
+	want, err := os.ReadFile(filepath.Join("testdata", "resource.txt"))
+	if got := scrape(t, measuredServer(t, measured{}), "/metrics/resource"); err != nil || got != string(want) {
+		t.Errorf("%v; the page is\n%s", err, got)
+	}
+}
+
 // TestASimpleRuntimeIsMeasuredByItsContainers: nothing is said of what it does not know.
 func TestASimpleRuntimeIsMeasuredByItsContainers(t *testing.T) {
 	s := measuredServer(t, measured{simple: true})

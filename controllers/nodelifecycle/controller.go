@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/node/topology"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
@@ -187,6 +188,8 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	isBad := bad(list, v)
 	// A suspect counts too: when many lose their session at once, it is not them.
 	c.budget.observe(node.Name, zoneOf(node), isBad || v.state == suspect, now)
+
+	c.series.NodeEvictions.WithLabelValues(topology.GetZoneKey(node)) // shown as 0 before the first
 
 	evict, again := c.mayEvict(node, v, isBad, now)
 	node, err = c.write(ctx, node, list, taints(node, list, v, evict, now))

@@ -146,7 +146,7 @@ func TestKilledNode(t *testing.T) {
 		}
 		time.Sleep(9 * time.Second)
 		expect(t, "within the hold-down", look(t, w, "n0"), closedLook)
-		expect(t, "counted before", fmt.Sprint(testutil.CollectAndCount(w.Numbers.Series().NodeEvictions)), "0")
+		expect(t, "counted before", fmt.Sprint(testutil.ToFloat64(w.Numbers.Series().NodeEvictions)), "0")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		expect(t, "after the hold-down", look(t, w, "n0"), lostLook)

@@ -1,0 +1,130 @@
+package lists
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// file is one of a package, with the constants of the package that are texts.
+type file struct {
+	path      string
+	syntax    *ast.File
+	constants map[string]string
+}
+
+// upstreamDirs are the folders of upstream's modules that this module uses.
+func upstreamDirs(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{if .Dir}}{{.Path}} {{.Dir}}{{end}}", "all").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for line := range strings.Lines(string(out)) {
+		if path, dir, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(path, "k8s.io/") {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// read visits the files below dir that have the text in them, but not tests and what upstream does not ship.
+func read(t *testing.T, dir, text string, visit func(file)) {
+	t.Helper()
+	constants := map[string]map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if name := entry.Name(); name == "vendor" || name == "staging" || name == "testdata" || name == "test" || name == "third_party" {
+				return fs.SkipDir
+			}
+			return nil
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(content, []byte(text)) {
+			return err
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), path, content, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		folder := filepath.Dir(path)
+		if constants[folder] == nil {
+			constants[folder] = constantsOf(t, folder)
+		}
+		visit(file{path, syntax, constants[folder]})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// constantsOf are the texts that a package has names for.
+func constantsOf(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		syntax, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(syntax, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.ValueSpec); ok {
+				for i, value := range spec.Values {
+					if text, ok := literal(value); ok {
+						found[spec.Names[i].Name] = text
+					}
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func literal(e ast.Expr) (string, bool) {
+	l, ok := e.(*ast.BasicLit)
+	if !ok || l.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(l.Value)
+	return text, err == nil
+}
+
+// text is what an expression says, by itself or by a constant of its package.
+func (f file) text(e ast.Expr) (string, bool) {
+	if name, ok := e.(*ast.Ident); ok {
+		text, ok := f.constants[name.Name]
+		return text, ok
+	}
+	return literal(e)
+}
+
+// called is the last name of the function that is called.
+func called(call *ast.CallExpr) string {
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	}
+	return ""
+}
