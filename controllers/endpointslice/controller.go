@@ -108,7 +108,12 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	}
 	pods = c.withNode(key, service, pods)
 	trigger := c.triggers.ComputeEndpointLastChangeTriggerTime(key.Namespace, service, pods)
-	return 0, c.reconciler(reconcile.WithCause(ctx, service)).Reconcile(klog.FromContext(ctx), service, pods, slices, trigger)
+	err = c.reconciler(reconcile.WithCause(ctx, service)).Reconcile(klog.FromContext(ctx), service, pods, slices, trigger)
+	if err != nil && ctx.Err() == nil {
+		c.env.Events.Eventf(service, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",
+			"Error updating Endpoint Slices for Service %s/%s: %v", service.Namespace, service.Name, err)
+	}
+	return 0, err
 }
 
 // withNode leaves out pods whose node does not exist; the Service waits for it.

@@ -88,6 +88,20 @@ func TestFollowsPods(t *testing.T) {
 	})
 }
 
+// TestFailedWritesAreTold: the Service has an event when its slices cannot be written.
+func TestFailedWritesAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T, w *reconciletest.World) {
+		w.Intercept(func(string) reconciletest.Outcome { return reconciletest.Refused })
+		reconciletest.Add(w, pod(1, "n1"))
+		w.Settle()
+		const want = "Warning FailedToUpdateEndpointSlices Error updating Endpoint Slices for Service ns/web: "
+		if events := w.Events.List(); len(events) == 0 || !strings.HasPrefix(events[len(events)-1], want) {
+			t.Errorf("events: %q", events)
+		}
+		w.Intercept(nil)
+	})
+}
+
 func TestFollowsTheSelector(t *testing.T) {
 	bubble(t, func(t *testing.T, w *reconciletest.World) {
 		reconciletest.Add(w, pod(1, "n1"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,9 @@ import (
 	"github.com/setpoint-io/setpoint/controllers/reconcile/conditions"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/podstate"
 )
+
+// reasonEviction is of events about pods that have to leave their node for a taint.
+const reasonEviction = "TaintManagerEviction"
 
 // write writes the node's conditions and taints where they differ, and returns
 // the node as it is then. Taints first: they keep new pods away.
@@ -91,7 +95,7 @@ func (c *controller) tellRemoved(name string, uid types.UID) {
 // no longer tolerate their node.
 func (c *controller) tendPods(ctx context.Context, node *corev1.Node, v verdict, isBad bool, term, now time.Time) (time.Duration, error) {
 	counting := noExecute(node.Spec.Taints, isBad && (v.state != down || v.evict))
-	if v.state != down && len(counting) == 0 {
+	if v.state != down && len(counting) == 0 && !c.anyLeaves(node.Name) {
 		return 0, nil
 	}
 	mine, err := c.pods.ByIndex(byNode, node.Name)
@@ -109,10 +113,33 @@ func (c *controller) tendPods(ctx context.Context, node *corev1.Node, v verdict,
 		counting = noExecute(counting, false)
 	}
 	e := evictions(counting, mine, term, now)
+	c.tellSpared(node.Name, mine, e)
 	for _, p := range e.due {
 		errs = append(errs, c.evict(ctx, p, now))
 	}
 	return soonest(e.again, wait), errors.Join(errs...)
+}
+
+// anyLeaves tells whether pods of the node were going to leave when it was last looked at.
+func (c *controller) anyLeaves(node string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.leaving[node]) > 0
+}
+
+// tellSpared tells of pods that were going to leave and need not any more, and remembers those that are going to now.
+func (c *controller) tellSpared(node string, mine []*corev1.Pod, e eviction) {
+	c.mu.Lock()
+	before := c.leaving[node]
+	if delete(c.leaving, node); len(e.waiting) > 0 {
+		c.leaving[node] = e.waiting
+	}
+	c.mu.Unlock()
+	for _, p := range mine {
+		if before[p.UID] && !e.waiting[p.UID] && !slices.Contains(e.due, p) && p.DeletionTimestamp == nil {
+			c.env.Events.Eventf(p, corev1.EventTypeNormal, reasonEviction, "Cancelling deletion of Pod %s/%s", p.Namespace, p.Name)
+		}
+	}
 }
 
 // unready marks a pod as not ready, so that its Services stop sending to it.
@@ -135,7 +162,7 @@ func (c *controller) evict(ctx context.Context, pod *corev1.Pod, now time.Time) 
 	if err != nil {
 		return err
 	}
-	c.env.Events.Eventf(pod, corev1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s/%s", pod.Namespace, pod.Name)
+	c.env.Events.Eventf(pod, corev1.EventTypeNormal, reasonEviction, "Marking for deletion Pod %s/%s", pod.Namespace, pod.Name)
 	err = c.env.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
 		metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
 	if err != nil && !apierrors.IsNotFound(err) {

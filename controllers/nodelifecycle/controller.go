@@ -53,13 +53,15 @@ type controller struct {
 	term  time.Time // when the term began, by this server's clock, or it last woke
 	awake time.Time // when this process was last known to run
 	beats map[string]beat
+	// leaving are the pods of each node that have to go when the time that they tolerate is over; not more than there are pods.
+	leaving map[string]map[types.UID]bool
 }
 
 func run(ctx context.Context, env *reconcile.Env, liveness Liveness) error {
 	c := &controller{
 		env: env, liveness: liveness, nodes: reconcile.Nodes.From(env), leases: leases.From(env), pods: reconcile.Pods.From(env),
 		budget: newBudget(), series: env.Numbers.Series(),
-		beats: map[string]beat{},
+		beats: map[string]beat{}, leaving: map[string]map[types.UID]bool{},
 	}
 	c.term = env.Now()
 	c.awake, c.began = c.term, c.term
@@ -254,6 +256,7 @@ func (c *controller) forget(node string) types.UID {
 	defer c.mu.Unlock()
 	was := c.beats[node].node
 	delete(c.beats, node)
+	delete(c.leaving, node)
 	return was
 }
 

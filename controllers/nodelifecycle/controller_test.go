@@ -159,6 +159,36 @@ func TestKilledNode(t *testing.T) {
 	})
 }
 
+// TestSparedPodsAreTold: a node returns while a pod that has to leave it still tolerates that.
+func TestSparedPodsAreTold(t *testing.T) {
+	const told = "Normal TaintManagerEviction Cancelling deletion of Pod ns/n0-patient"
+	bubble(t, func(t *testing.T, w *reconciletest.World, l *liveness) {
+		l.say("n0", SessionLost, GossipDead)
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		expect(t, "lost", look(t, w, "n0"), lostLook)
+		if events := w.Events.List(); slices.Contains(events, told) {
+			t.Errorf("too early: %q", events)
+		}
+		l.say("n0", SessionAlive, GossipAlive)
+		synctest.Wait()
+		n, _ := w.Client.CoreV1().Nodes().Get(t.Context(), "n0", metav1.GetOptions{})
+		n.Status = readyNode("n0").Status // the agent's own report
+		if _, err := w.Client.CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if events := w.Events.List(); !slices.Contains(events, told) {
+			t.Errorf("it is not told: %q", events)
+		}
+		time.Sleep(time.Minute)
+		expect(t, "pods", evicted(w), "n0-plain")
+		if events := w.Events.List(); slices.Contains(events, told) {
+			t.Errorf("it is told again: %q", events)
+		}
+	})
+}
+
 func TestNodeThatReturnsKeepsItsPods(t *testing.T) {
 	bubble(t, func(t *testing.T, w *reconciletest.World, l *liveness) {
 		l.say("n0", SessionLost, GossipDead)

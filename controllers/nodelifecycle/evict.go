@@ -4,11 +4,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // eviction is what has to happen to the pods of one node.
 type eviction struct {
 	due []*corev1.Pod
+	// waiting are the uids of those that are going to be due.
+	waiting map[types.UID]bool
 	// again is when the next pod is due; 0 for never.
 	again time.Duration
 }
@@ -17,7 +20,7 @@ type eviction struct {
 // Tolerated seconds count from the taint or the start of the term, whichever is
 // later. It is pure.
 func evictions(taints []corev1.Taint, pods []*corev1.Pod, term, now time.Time) eviction {
-	var e eviction
+	e := eviction{waiting: map[types.UID]bool{}}
 	for _, p := range pods {
 		if p.DeletionTimestamp != nil || p.Annotations[corev1.MirrorPodAnnotationKey] != "" {
 			continue
@@ -27,8 +30,9 @@ func evictions(taints []corev1.Taint, pods []*corev1.Pod, term, now time.Time) e
 		case !goes:
 		case wait <= 0:
 			e.due = append(e.due, p)
-		case e.again == 0 || wait < e.again:
-			e.again = wait
+		default:
+			e.waiting[p.UID] = true
+			e.again = soonest(e.again, wait)
 		}
 	}
 	return e
