@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -416,11 +417,12 @@ func (a *agent) usePodCIDR(ctx context.Context, watch *nodeWatch, cidrs string) 
 }
 
 func (a *agent) nodeConfig(ctx context.Context) node.Config {
+	version := a.runtimeVersion(ctx)
 	cfg := node.Config{
 		Name: a.NodeName, Client: a.Client, Addresses: a.addresses, Labels: a.nodeLabels(),
-		Version: a.Version, RuntimeVersion: a.runtimeVersion(ctx), Port: int32(a.port),
+		Version: a.Version, RuntimeVersion: version, Port: int32(a.port),
 		Annotations: a.annotations, Conditions: func() []corev1.NodeCondition { return a.conditions(ctx) },
-		MaxPods: a.Settings.MaxPods, Allocatable: a.Settings.Allocatable,
+		MaxPods: a.Settings.MaxPods, Allocatable: a.Settings.Allocatable, Enforced: strings.HasPrefix(version, embeddedRuntime),
 		Taints: a.Settings.Taints, CheckInterval: a.Settings.StatusCheckEvery, StatusInterval: a.Settings.StatusReportEvery,
 		ImagesMax: a.Settings.ImagesMax,
 		Pressure:  a.pressure.Now,
@@ -450,6 +452,9 @@ func (a *agent) runtimeName(ctx context.Context) string {
 	}
 	return v.RuntimeName
 }
+
+// embeddedRuntime begins the version of the runtime that is built in, which bounds the group of all pods.
+const embeddedRuntime = "setpoint://"
 
 func (a *agent) runtimeVersion(ctx context.Context) string {
 	v, err := a.Runtime.Version(ctx, "v1")

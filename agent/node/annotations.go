@@ -43,7 +43,7 @@ func (k *keeper) annotate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.last = got
+	k.saw(got)
 	return nil
 }
 

@@ -61,6 +61,8 @@ type Config struct {
 	MaxPods int64
 	// Allocatable is what of the capacity pods can have. Nil: all.
 	Allocatable func(capacity corev1.ResourceList) corev1.ResourceList
+	// Enforced says that the runtime bounds all pods together by what is allocatable.
+	Enforced bool
 	// Devices are the numbers of device plugins' devices, all of them and the healthy ones. Nil: there are none.
 	Devices func() (capacity, allocatable corev1.ResourceList)
 	// ForgetExtended: what the Node says of resources in other domains than Kubernetes' is of an earlier machine.

@@ -61,8 +61,7 @@ func (k *keeper) refresh(ctx context.Context, told bool) error {
 	if err != nil {
 		return err
 	}
-	k.tellSchedulable(k.last, got)
-	k.last = got
+	k.saw(got)
 	if told && !k.due(ctx) {
 		return nil
 	}
@@ -93,7 +92,8 @@ func (k *keeper) writeStatus(ctx context.Context) error {
 		return err
 	}
 	k.tell(k.last, got)
-	k.last, k.written = got, time.Now()
+	k.saw(got)
+	k.written = time.Now()
 	k.owner.Store(got.UID)
 	return nil
 }

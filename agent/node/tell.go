@@ -19,6 +19,9 @@ func (k *keeper) tellStart() {
 	if k.Events != nil {
 		k.Events.Event(k.last, corev1.EventTypeNormal, events.NodeStarting, "Starting kubelet.")
 	}
+	if k.Events != nil && k.Enforced {
+		k.Events.Event(k.last, corev1.EventTypeNormal, events.NodeAllocatableEnforced, "Updated Node Allocatable limit across pods")
+	}
 }
 
 // tell says what is different in the Node's status now from what it was: its conditions, and another boot of the machine.
@@ -37,6 +40,12 @@ func (k *keeper) tell(was, is *corev1.Node) {
 	if before != "" && before != now {
 		k.Events.Eventf(is, corev1.EventTypeWarning, "Rebooted", "Node %s has been rebooted, boot id: %s", k.Name, now)
 	}
+}
+
+// saw takes over the Node as the API has it now, with what others have changed of it.
+func (k *keeper) saw(node *corev1.Node) {
+	k.tellSchedulable(k.last, node)
+	k.last = node
 }
 
 // tellSchedulable says whether somebody has cordoned the Node, or ended that.

@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 )
 
@@ -33,14 +35,14 @@ func told(events *record.FakeRecorder) string {
 func TestNodeTellsWhatBecomesOfIt(t *testing.T) {
 	events := record.NewFakeRecorder(100)
 	var low atomic.Bool
-	cfg := Config{Events: events, Pressure: func() []corev1.NodeConditionType {
+	cfg := Config{Events: events, Enforced: true, Pressure: func() []corev1.NodeConditionType {
 		if low.Load() {
 			return []corev1.NodeConditionType{corev1.NodeMemoryPressure}
 		}
 		return nil
 	}}
 	inBubble(t, cfg, nil, func(t *testing.T, client *fake.Clientset, changed chan<- struct{}) {
-		expectTold(t, events, "registration", "NodeHasNoDiskPressure NodeHasSufficientMemory NodeHasSufficientPID NodeReady Starting")
+		expectTold(t, events, "registration", "NodeAllocatableEnforced NodeHasNoDiskPressure NodeHasSufficientMemory NodeHasSufficientPID NodeReady Starting")
 		time.Sleep(time.Hour)
 		expectTold(t, events, "an hour of quiet", "")
 		for _, cordon := range []bool{true, false} {
@@ -78,4 +80,30 @@ func expectTold(t *testing.T, events *record.FakeRecorder, after, want string) {
 	if got := told(events); got != want {
 		t.Errorf("after %s: %q, want %q", after, got, want)
 	}
+}
+
+// TestCordonBetweenReadAndWrite: the answer to the agent's own write is the first that shows it.
+func TestCordonBetweenReadAndWrite(t *testing.T) {
+	events := record.NewFakeRecorder(100)
+	inBubble(t, Config{Events: events}, nil, func(t *testing.T, client *fake.Clientset, _ chan<- struct{}) {
+		told(events)
+		var once sync.Once
+		client.PrependReactor("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
+			once.Do(func() {
+				nodes := corev1.SchemeGroupVersion.WithResource("nodes")
+				list, err := client.Tracker().List(nodes, corev1.SchemeGroupVersion.WithKind("Node"), "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				node := list.(*corev1.NodeList).Items[0].DeepCopy()
+				node.Spec.Unschedulable = true
+				if err := client.Tracker().Update(nodes, node, ""); err != nil {
+					t.Fatal(err)
+				}
+			})
+			return false, nil, nil
+		})
+		time.Sleep(time.Hour)
+		expectTold(t, events, "the next report", "NodeNotSchedulable")
+	})
 }
