@@ -201,6 +201,7 @@ func (p *Puller) pull(
 	}
 	msg := fmt.Sprintf("Failed to pull image %q: %v", c.Image, err)
 	p.Events.Event(ref, corev1.EventTypeWarning, events.Failed, msg)
+	p.tellMissingSecrets(ctx, pod)
 	wait := p.failed(k, time.Now(), msg)
 	return nil, &Error{Reason: ReasonPull, Message: msg, Retry: wait}
 }

@@ -217,6 +217,28 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
+// TestMissingSecretsAreTold when a pull fails, and not when it succeeds without them.
+func TestMissingSecretsAreTold(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{{Name: "one"}, {Name: "there"}, {Name: "two"}}}}
+	const want = "Warning FailedToRetrieveImagePullSecret Unable to retrieve some image pull secrets (one, two); attempting to pull the image may not succeed."
+	for _, c := range []struct {
+		err   error
+		times int
+	}{{nil, 0}, {errors.New("unauthorized"), 1}} {
+		p := newPuller(t, &registry{err: c.err}, map[string]*corev1.Secret{"there": {}})
+		_, _ = p.Ensure(t.Context(), pod, &corev1.Container{Image: "remote"}, nil)
+		recorder, told := p.Events.(*record.FakeRecorder), 0
+		for len(recorder.Events) > 0 {
+			if <-recorder.Events == want {
+				told++
+			}
+		}
+		if told != c.times {
+			t.Errorf("the pull ends with %v: told %d times, want %d", c.err, told, c.times)
+		}
+	}
+}
+
 // pluginThatSays is one whose login for example.com is user; more is of its configuration.
 func pluginThatSays(t *testing.T, user, more string) *credentials.Plugins {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/setpoint-io/setpoint/agent/events"
 	"github.com/setpoint-io/setpoint/agent/images/credentials"
 )
 
@@ -84,6 +85,20 @@ func (p *Puller) secretCredentials(ctx context.Context, pod *corev1.Pod, image s
 		}
 	}
 	return out
+}
+
+// tellMissingSecrets says which pull secrets of the pod cannot be read: that may be why a pull failed.
+func (p *Puller) tellMissingSecrets(ctx context.Context, pod *corev1.Pod) {
+	var missing []string
+	for _, s := range pod.Spec.ImagePullSecrets {
+		if _, err := p.Secret(ctx, pod.Namespace, s.Name); err != nil {
+			missing = append(missing, s.Name)
+		}
+	}
+	if len(missing) > 0 {
+		p.Events.Eventf(events.Pod(pod), corev1.EventTypeWarning, events.NoPullSecret,
+			"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", strings.Join(missing, ", "))
+	}
 }
 
 func logins(secret *corev1.Secret) map[string]login {

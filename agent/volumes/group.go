@@ -2,9 +2,12 @@ package volumes
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -13,6 +16,12 @@ import (
 const (
 	groupMayUse   = 0o660
 	groupMayEnter = 0o110
+)
+
+// groupPatience is how long files may be given to the group before the pod has an event, reasonSlowGroup; both are upstream's.
+const (
+	groupPatience   = 30 * time.Second
+	reasonSlowGroup = "VolumePermissionChangeInProgress"
 )
 
 // setGroup gives the files of a volume to the pod's fsGroup, unless its policy says that the volume's root shows that this was done.
@@ -32,7 +41,18 @@ func (m *Manager) setGroup(ctx context.Context, pod *corev1.Pod, path string) er
 			return nil
 		}
 	}
+	slow := time.AfterFunc(groupPatience, func() { m.warn(pod, reasonSlowGroup, slowGroup(pod, path)) })
+	defer slow.Stop()
 	return giveAll(ctx, root, int(*group))
+}
+
+// slowGroup is upstream's message; of the path it has what begins with the pod's uid.
+func slowGroup(pod *corev1.Pod, path string) string {
+	if at := strings.Index(path, string(pod.UID)); at > 0 {
+		path = path[at:]
+	}
+	return fmt.Sprintf("Setting volume ownership for %s is taking longer than expected, consider using OnRootMismatch - https://kubernetes.io/docs/tasks/"+
+		"configure-pod-container/security-context/#configure-volume-permission-and-ownership-change-policy-for-pods", path)
 }
 
 func onlyOnMismatch(pod *corev1.Pod) bool {

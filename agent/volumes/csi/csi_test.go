@@ -279,6 +279,31 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// TestReadOnlyIsNotExpanded: the pod and the claim say that a volume keeps its size, because the pod only reads it.
+func TestReadOnlyIsNotExpanded(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "c"},
+		Status:     corev1.PersistentVolumeClaimStatus{Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+	w := newWorld(t, capable(expands), csiDriver(nil), claim)
+	w.register()
+	grown := pv(func(v *corev1.PersistentVolume) {
+		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "x", Name: "c"}
+		v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
+	})
+	for range 2 {
+		if _, err := w.m.Mount(t.Context(), csi.Volume{Pod: pod("one"), Name: "data", PV: grown, ReadOnly: true, Token: token}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.calls("Publish vol")
+	for range 2 {
+		if e := <-w.events.Events; e != `Warning FileSystemResizeFailed MountVolume.NodeExpandVolume failed for volume "pv" requested read-only file system` {
+			t.Error(e)
+		}
+	}
+}
+
 func TestRepublish(t *testing.T) {
 	w := newWorld(t, capable(), csiDriver(func(s *storagev1.CSIDriverSpec) { s.RequiresRepublish = to(true) }))
 	w.register()

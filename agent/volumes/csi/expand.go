@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
@@ -21,6 +22,7 @@ import (
 const (
 	resized      = "FileSystemResizeSuccessful"
 	resizeFailed = "VolumeResizeFailed"
+	notResized   = "FileSystemResizeFailed"
 )
 
 // expand lets a volume that has grown be used to its new size, and says so in the claim. A volume of the old size can be used as
@@ -32,6 +34,13 @@ func (m *Manager) expand(ctx context.Context, t *task) {
 		return
 	}
 	if claim == nil {
+		return
+	}
+	if t.source.readOnly {
+		for _, about := range []runtime.Object{events.Pod(t.Pod), claim} {
+			m.Events.Eventf(about, corev1.EventTypeWarning, notResized,
+				"MountVolume.NodeExpandVolume failed for volume %q requested read-only file system", t.specName())
+		}
 		return
 	}
 	if err := m.nodeExpand(ctx, t); err != nil {
@@ -56,7 +65,7 @@ func (m *Manager) expand(ctx context.Context, t *task) {
 
 // grown is the claim of a volume that this node has to expand; nil if it has none to.
 func (m *Manager) grown(ctx context.Context, t *task) (*corev1.PersistentVolumeClaim, error) {
-	if t.paths.inline || t.source.readOnly || t.PV.Spec.ClaimRef == nil || !t.can(spec.NodeServiceCapability_RPC_EXPAND_VOLUME) {
+	if t.paths.inline || t.PV.Spec.ClaimRef == nil || !t.can(spec.NodeServiceCapability_RPC_EXPAND_VOLUME) {
 		return nil, nil
 	}
 	ref := t.PV.Spec.ClaimRef
