@@ -453,17 +453,6 @@ func (a *agent) runtimeName(ctx context.Context) string {
 	return v.RuntimeName
 }
 
-// embeddedRuntime begins the version of the runtime that is built in, which bounds the group of all pods.
-const embeddedRuntime = "setpoint://"
-
-func (a *agent) runtimeVersion(ctx context.Context) string {
-	v, err := a.Runtime.Version(ctx, "v1")
-	if err != nil {
-		return ""
-	}
-	return v.RuntimeName + "://" + v.RuntimeVersion
-}
-
 // images lists what the runtime holds, for the Node's status.
 func (a *agent) images(ctx context.Context) []corev1.ContainerImage {
 	list, err := a.Runtime.ListImages(ctx, nil)

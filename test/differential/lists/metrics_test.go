@@ -44,7 +44,7 @@ func (m metric) String() string {
 // upstreamsStableMetrics are those whose options or descriptions in upstream's source say STABLE.
 func upstreamsStableMetrics(t *testing.T) (found []metric) {
 	t.Helper()
-	for _, dir := range upstreamDirs(t) {
+	for _, dir := range upstreamModules(t) {
 		read(t, dir, "STABLE", func(f file) {
 			ast.Inspect(f.syntax, func(n ast.Node) bool {
 				if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 0 {

@@ -21,17 +21,17 @@ type file struct {
 	constants map[string]string
 }
 
-// upstreamDirs are the folders of upstream's modules that this module uses.
-func upstreamDirs(t *testing.T) []string {
+// upstreamModules are upstream's modules that this module uses, and their folders.
+func upstreamModules(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{if .Dir}}{{.Path}} {{.Dir}}{{end}}", "all").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var dirs []string
+	dirs := map[string]string{}
 	for line := range strings.Lines(string(out)) {
 		if path, dir, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(path, "k8s.io/") {
-			dirs = append(dirs, dir)
+			dirs[path] = dir
 		}
 	}
 	return dirs
@@ -77,27 +77,49 @@ func read(t *testing.T, dir, text string, visit func(file)) {
 func constantsOf(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
+	inspect(t, folder, func(n ast.Node) {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			for i, value := range spec.Values {
+				if text, ok := literal(value); ok {
+					found[spec.Names[i].Name] = text
+				}
+			}
+		}
+	})
+	return found
+}
+
+// literalsOf are the texts in a package.
+func literalsOf(t *testing.T, folder string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	inspect(t, folder, func(n ast.Node) {
+		if e, ok := n.(ast.Expr); ok {
+			if text, ok := literal(e); ok {
+				found[text] = true
+			}
+		}
+	})
+	return found
+}
+
+// inspect visits all of a package, without its tests.
+func inspect(t *testing.T, folder string, visit func(ast.Node)) {
+	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
 		syntax, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ast.Inspect(syntax, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.ValueSpec); ok {
-				for i, value := range spec.Values {
-					if text, ok := literal(value); ok {
-						found[spec.Names[i].Name] = text
-					}
-				}
-			}
-			return true
-		})
+		ast.Inspect(syntax, func(n ast.Node) bool { visit(n); return true })
 	}
-	return found
 }
 
 func literal(e ast.Expr) (string, bool) {
