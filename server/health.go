@@ -22,21 +22,39 @@ func (a *api) check(ctx context.Context) error {
 	return errors.Join(a.checkLog(ctx), a.checkSystem(ctx))
 }
 
-// checks are what /readyz asks: "encryption" fails while this server cannot read
+// checks are what /healthz and /readyz ask: "encryption" fails while this server cannot read
 // something, "disk" while this server falls behind because its disk is full or slow, "kms-providers", as upstream's, while a
-// plugin does not work.
+// plugin does not work. No fault of the cluster makes /livez fail: a new start of this server would mend none.
 func (a *api) checks() []discovery.Check {
+	alive := discovery.Passes
 	checks := []discovery.Check{
-		{
-			Name:  "log",
-			Check: a.checkLog,
-		}, {Name: "disk", Check: a.checkDisk}, {Name: "system-objects", Check: a.checkSystem},
+		{Name: "log", As: []string{"etcd"}, Check: a.checkLog, Live: alive},
+		{Name: "disk", Check: a.checkDisk},
+		{Name: "system-objects", As: startHooks(), Check: a.checkSystem, Live: alive},
+		{Name: "informer-sync", Check: a.caches.Synced, OnlyReady: true},
 		{Name: "shutdown", Check: a.config.drain.Check}, {Name: "encryption", Check: a.atRest.Check},
 	}
 	if a.config.Encryption.File != "" {
 		checks = append(checks, discovery.Check{Name: "kms-providers", Check: a.atRest.CheckPlugins})
 	}
 	return checks
+}
+
+// startHooks are upstream's names of what its API server does after its start. Here a server that answers has done its part of that,
+// and the leader has done its own when the system objects are there.
+func startHooks() []string {
+	const hook = "poststarthook/"
+	return []string{
+		hook + "start-apiserver-admission-initializer", hook + "generic-apiserver-start-informers", hook + "storage-readiness",
+		hook + "start-apiextensions-informers", hook + "start-apiextensions-controllers", hook + "crd-informer-synced",
+		hook + "bootstrap-controller", hook + "start-system-namespaces-controller", hook + "start-service-ip-repair-controllers",
+		hook + "rbac/bootstrap-roles", hook + "scheduling/bootstrap-system-priority-classes",
+		hook + "priority-and-fairness-config-consumer", hook + "priority-and-fairness-config-producer",
+		hook + "start-cluster-authentication-info-controller", hook + "start-kube-aggregator-informers",
+		hook + "apiservice-registration-controller", hook + "apiservice-status-local-available-controller",
+		hook + "apiservice-status-remote-available-controller", hook + "kube-apiserver-autoregistration", "autoregister-completion",
+		hook + "apiservice-openapi-controller",
+	}
 }
 
 // checkLog fails while this server has no leader, which says why, and while no majority answers.

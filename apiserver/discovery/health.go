@@ -18,14 +18,23 @@ const checkTimeout = 5 * time.Second
 
 // Check is one named health check.
 type Check struct {
-	// Name is a path element.
+	// Name is a part of a path.
 	Name string
-	// Live: failing means that only a restart helps (/livez). Every check is part of /healthz and /readyz.
-	Live bool
+	// As are further names under which the result is told: upstream's, of what the check stands for.
+	As []string
 	// Check returns nil when all is well. It must return when its context ends. An error that
-	// is or wraps a Remark does not fail the check.
+	// is or wraps a Remark does not fail the check. It is part of /healthz and /readyz.
 	Check func(context.Context) error
+	// Live is asked in its place for /livez, where failing means that only a restart helps. Nil: it is no part of /livez.
+	Live func(context.Context) error
+	// OnlyReady leaves it out of /healthz, too.
+	OnlyReady bool
 }
+
+// Passes is a Check that always does.
+func Passes(context.Context) error { return nil }
+
+func (c Check) names() []string { return append([]string{c.Name}, c.As...) }
 
 // Remark is what a check that passes has to say: a word or two, which everybody may read.
 type Remark string
@@ -42,16 +51,21 @@ type health struct {
 }
 
 func newHealth(checks []Check, log *slog.Logger) *health {
-	ping := Check{Name: "ping", Live: true, Check: func(context.Context) error { return nil }}
+	ping := Check{Name: "ping", Check: Passes, Live: Passes}
 	return &health{checks: append([]Check{ping}, checks...), log: log, indicators: newIndicators()}
 }
 
 // of returns the checks behind an endpoint ("livez").
-func (h *health) of(endpoint string) []Check {
-	if endpoint != "livez" {
-		return h.checks
+func (h *health) of(endpoint string) (checks []Check) {
+	for _, check := range h.checks {
+		if endpoint == "livez" {
+			check.Check = check.Live
+		}
+		if check.Check != nil && (endpoint == "readyz" || !check.OnlyReady) {
+			checks = append(checks, check)
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(h.checks), func(check Check) bool { return !check.Live })
+	return checks
 }
 
 func (h *health) paths() []string {
@@ -59,7 +73,9 @@ func (h *health) paths() []string {
 	for _, endpoint := range []string{"healthz", "livez", "readyz"} {
 		paths = append(paths, "/"+endpoint)
 		for _, check := range h.of(endpoint) {
-			paths = append(paths, "/"+endpoint+"/"+check.Name)
+			for _, name := range check.names() {
+				paths = append(paths, "/"+endpoint+"/"+name)
+			}
 		}
 	}
 	return paths
@@ -71,11 +87,12 @@ func (h *health) serve(w http.ResponseWriter, request *http.Request, path string
 	endpoint, name, single := strings.Cut(path[1:], "/")
 	checks := h.of(endpoint)
 	if single {
-		checks = slices.DeleteFunc(slices.Clone(checks), func(check Check) bool { return check.Name != name })
-		if len(checks) == 0 {
+		at := slices.IndexFunc(checks, func(check Check) bool { return slices.Contains(check.names(), name) })
+		if at < 0 {
 			http.NotFound(w, request)
 			return
 		}
+		checks = []Check{{Name: name, Check: checks[at].Check}}
 	}
 	query := request.URL.Query()
 	report, healthy := h.run(request.Context(), endpoint, checks, query["exclude"])
@@ -96,28 +113,49 @@ func (h *health) run(ctx context.Context, endpoint string, checks []Check, exclu
 	var lines strings.Builder
 	healthy = true
 	for _, check := range checks {
-		if slices.Contains(exclude, check.Name) {
-			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", check.Name)
-			continue
-		}
-		err, remark := runCheck(ctx, check), Remark("")
-		passed := err == nil || errors.As(err, &remark)
-		h.indicators.observe(check.Name, endpoint, passed)
-		if passed && err != nil {
-			fmt.Fprintf(&lines, "[+]%s %s: ok\n", check.Name, remark)
-			continue
-		}
-		if err != nil {
-			healthy = false
-			if skipped, tell := h.failures.Tell(endpoint+" "+check.Name, time.Now()); tell { // everybody may ask, and does
-				h.log.Warn("health check failed", "endpoint", endpoint, "check", check.Name, "err", err, "skipped", skipped)
+		var names []string
+		for _, name := range check.names() {
+			if slices.Contains(exclude, name) {
+				fmt.Fprintf(&lines, "[+]%s excluded: ok\n", name)
+			} else {
+				names = append(names, name)
 			}
-			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", check.Name)
+		}
+		if len(names) == 0 {
 			continue
 		}
-		fmt.Fprintf(&lines, "[+]%s ok\n", check.Name)
+		mark, result := h.ask(ctx, endpoint, check, names)
+		healthy = healthy && mark == passed
+		for _, name := range names {
+			fmt.Fprintf(&lines, "%s%s %s\n", mark, name, result)
+		}
 	}
 	return lines.String(), healthy
+}
+
+// What stands before a check's name.
+const (
+	passed = "[+]"
+	failed = "[-]"
+)
+
+// ask runs a check, notes how it ended under the names that are asked for, and returns what is told of it.
+func (h *health) ask(ctx context.Context, endpoint string, check Check, names []string) (mark, result string) {
+	err, remark := runCheck(ctx, check), Remark("")
+	well := err == nil || errors.As(err, &remark)
+	for _, name := range names {
+		h.indicators.observe(name, endpoint, well)
+	}
+	switch {
+	case err == nil:
+		return passed, "ok"
+	case well:
+		return passed, fmt.Sprintf("%s: ok", remark)
+	}
+	if skipped, tell := h.failures.Tell(endpoint+" "+check.Name, time.Now()); tell { // everybody may ask, and does
+		h.log.Warn("health check failed", "endpoint", endpoint, "check", check.Name, "err", err, "skipped", skipped)
+	}
+	return failed, "failed: reason withheld"
 }
 
 func runCheck(ctx context.Context, check Check) error {

@@ -23,8 +23,9 @@ func TestHealth(t *testing.T) {
 	handler := newHandler(t, discovery.Config{
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Checks: []discovery.Check{
-			{Name: "log", Live: true, Check: func(context.Context) error { return nil }},
-			{Name: "leader", Check: func(context.Context) error { return errors.New("no leader since 3s") }},
+			{Name: "log", Check: discovery.Passes, Live: discovery.Passes},
+			{Name: "leader", As: []string{"etcd"}, Check: func(context.Context) error { return errors.New("no leader since 3s") }},
+			{Name: "hook", As: []string{"start/a", "start/b"}, Check: discovery.Passes, OnlyReady: true},
 			{Name: "disk", Check: func(context.Context) error { return discovery.Remark("has little room") }},
 		},
 	})
@@ -35,11 +36,15 @@ func TestHealth(t *testing.T) {
 	}{
 		{"/livez", 200, "ok"},
 		{"/livez?verbose", 200, "[+]ping ok\n[+]log ok\nlivez check passed\n"},
-		{"/readyz", 500, "[+]ping ok\n[+]log ok\n[-]leader failed: reason withheld\n[+]disk has little room: ok\nreadyz check failed\n"},
-		{"/healthz?exclude=leader&verbose=1", 200, "[+]ping ok\n[+]log ok\n[+]leader excluded: ok\n[+]disk has little room: ok\nhealthz check passed\n"},
+		{"/readyz", 500, "[+]ping ok\n[+]log ok\n[-]leader failed: reason withheld\n[-]etcd failed: reason withheld\n" +
+			"[+]hook ok\n[+]start/a ok\n[+]start/b ok\n[+]disk has little room: ok\nreadyz check failed\n"},
+		{"/healthz?exclude=leader&exclude=etcd&verbose=1", 200, "[+]ping ok\n[+]log ok\n[+]leader excluded: ok\n[+]etcd excluded: ok\n[+]disk has little room: ok\nhealthz check passed\n"},
 		{"/readyz/log", 200, "ok"},
 		{"/readyz/disk", 200, "ok"},
 		{"/readyz/leader", 500, "[-]leader failed: reason withheld\nreadyz check failed\n"},
+		{"/readyz/etcd", 500, "[-]etcd failed: reason withheld\nreadyz check failed\n"},
+		{"/readyz/start/b", 200, "ok"},
+		{"/healthz/start/b", 404, "404 page not found\n"},
 		{"/livez/leader", 404, "404 page not found\n"},
 	} {
 		response := get(t, handler, c.path)

@@ -111,6 +111,16 @@ func (c *Caches) StartWithContext(ctx context.Context) {
 	}
 }
 
+// Synced returns an error until every informer has what was stored when it started.
+func (c *Caches) Synced(context.Context) error {
+	for what, informer := range c.all() {
+		if !informer.HasSynced() {
+			return fmt.Errorf("the cache of %s is not filled yet", what)
+		}
+	}
+	return nil
+}
+
 // Shutdown waits until all informers have ended.
 func (c *Caches) Shutdown() {
 	c.SharedInformerFactory.Shutdown()

@@ -57,6 +57,24 @@ func TestWhatEveryServerKeeps(t *testing.T) {
 	}
 }
 
+// TestSynced: /readyz says so when the caches are filled, and not before.
+func TestSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := warmed(t)
+		if err := c.Synced(t.Context()); err == nil {
+			t.Error("caches that nobody has started are filled")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		c.StartWithContext(ctx)
+		defer c.Shutdown()
+		defer cancel()
+		synctest.Wait()
+		if err := c.Synced(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestInformersBeginWithAList: nothing but the name of a method tells client-go.
 func TestInformersBeginWithAList(t *testing.T) {
 	if !watchlist.DoesClientNotSupportWatchListSemantics(&Lister{}) {

@@ -170,22 +170,22 @@ func (f file) labels(e ast.Expr) (labels []string, ok bool) {
 // nodesPage is what a node answers at /metrics/resource, which agent/kubeletapi's tests hold.
 const nodesPage = "../../../agent/kubeletapi/testdata/resource.txt"
 
+// started is a cluster of this test.
+func started(t *testing.T, config setpoint.Config) kubernetes.Interface {
+	t.Helper()
+	cluster, err := setpoint.Start(t.Context(), config)
+	try(t, err)
+	t.Cleanup(func() { _ = cluster.Stop() })
+	try(t, cluster.Ready(t.Context()))
+	access, err := cluster.RESTConfig()
+	try(t, err)
+	return kubernetes.NewForConfigOrDie(access)
+}
+
 // served are the metrics of a cluster in which something happens, and of a node.
 func served(t *testing.T) map[string]metric {
 	t.Helper()
-	cluster, err := setpoint.Start(t.Context(), setpoint.Config{InMemory: true, SimulatedNodes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Stop() })
-	if err := cluster.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	access, err := cluster.RESTConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := kubernetes.NewForConfigOrDie(access)
+	client := started(t, setpoint.Config{InMemory: true, SimulatedNodes: 1})
 	happen(t, client)
 	text, err := os.ReadFile(nodesPage)
 	if err != nil {
