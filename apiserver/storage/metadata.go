@@ -1,10 +1,11 @@
 package storage
 
 import (
-	"fmt"
+	"path"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -14,7 +15,8 @@ import (
 
 // Metadata returns a view of the table for readers that need only names, owner references and deletion
 // timestamps: its objects are *metav1.PartialObjectMetadata without labels, annotations and managers. It can be
-// listed and watched, selected by name only. Objects that nobody else has decoded are not decoded for it.
+// listed and watched, selected by name only. Objects that nobody else has decoded are not decoded for it. Of one that
+// nobody can decode there is what its record says: it exists, and stands in nobody's way.
 func (t *Table) Metadata() *Table {
 	view := *t
 	kind := *t.kind
@@ -35,11 +37,21 @@ func (c codec) decodeMetadata(kind *resource.Any, r *record.Record) (*Cached, er
 		return nil, err
 	}
 	var whole metav1.PartialObjectMetadata
-	if err := c.readMetadata(value, &whole); err != nil {
-		return nil, fmt.Errorf("decode the metadata of %s at revision %d: %w", r.Key, r.ModRevision, err)
+	if err := c.readMetadata(value, &whole); err != nil || whole.Name != path.Base(r.Key) {
+		whole = metav1.PartialObjectMetadata{ObjectMeta: recorded(kind, r)}
 	}
 	whole.ResourceVersion = formatRevision(r.ModRevision)
 	return &Cached{object: briefly(&whole)}, nil
+}
+
+// recorded is the metadata that the record of an object shows without its value.
+func recorded(kind *resource.Any, r *record.Record) metav1.ObjectMeta {
+	folder, name := path.Split(r.Key)
+	m := metav1.ObjectMeta{Name: name, UID: types.UID(r.UID)}
+	if !kind.ClusterScoped {
+		m.Namespace = path.Base(folder)
+	}
+	return m
 }
 
 // readMetadata reads the first field of any kind's message, which is the metadata;

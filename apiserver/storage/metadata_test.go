@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,10 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
 	"github.com/setpoint-io/setpoint/raftstore/record"
+	"github.com/setpoint-io/setpoint/raftstore/state"
 )
 
 // owned is what the garbage collector must see of any object.
@@ -50,7 +54,7 @@ func TestMetadataOfEveryKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &record.Record{Key: "k", Value: value, ModRevision: 5}
+		r := &record.Record{Key: "/g/r/n/a", Value: value, ModRevision: 5}
 		for _, source := range []string{"bytes", "object"} {
 			got, err := store.codec.decodeMetadata(kind, r)
 			if err != nil {
@@ -78,6 +82,35 @@ func TestMetadataOfEveryKind(t *testing.T) {
 		}}
 		check(t, &resource.Any{}, full(custom))
 	})
+}
+
+// TestMetadataOfWhatNobodyCanDecode is what the record says, so that one broken object does not hide all others of its kind.
+func TestMetadataOfWhatNobodyCanDecode(t *testing.T) {
+	log := raftstoretest.NewLocal(state.Options{})
+	store := New(log, kinds.NewScheme(), kinds.All())
+	table := store.Table(configMaps)
+	put(t, table, configMap("z", nil))
+	for name, value := range map[string]string{"a": "\x01k8s\x00\xff\xff", "b": "\xffnothing", "c": "\x01k8s\x00", "d": "\x02{}", "e": ""} {
+		_, err := log.Propose(t.Context(), command.Command{Ops: []command.Op{{Kind: command.Put, Key: "/core/configmaps/n/" + name, UID: "u-" + name, Value: []byte(value)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := table.List(t.Context(), ListOptions{}); err == nil || !strings.Contains(err.Error(), "/core/configmaps/n/a") {
+		t.Errorf("a list of whole objects says %v", err)
+	}
+	page, err := table.Metadata().List(t.Context(), ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, item := range page.Items {
+		o := item.Object()
+		got = append(got, o.GetNamespace()+"/"+o.GetName()+" "+strings.TrimRight(string(o.GetUID()), "0123456789"))
+	}
+	if diff := cmp.Diff([]string{"n/a u-a", "n/b u-b", "n/c u-c", "n/d u-d", "n/e u-e", "n/z "}, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestWatchOfMetadata(t *testing.T) {

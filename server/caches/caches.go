@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -81,12 +82,23 @@ func (c *Caches) add(d reconcile.Declaration, table *storage.Table) cache.Shared
 	}
 	lister, kind := &Lister{table: table, name: d.Only}, table.Kind()
 	informer := cache.NewSharedIndexInformer(lister, kind.New(), 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	_ = informer.SetWatchErrorHandlerWithContext(c.tellUnread(d)) // it has not started
 	if d.Only != "" {
 		c.parts[part{d.Resource, d.Only}] = informer
 		return informer
 	}
 	c.Kinds[d.Resource] = c.InformerFor(kind.New(), func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return informer })
 	return informer
+}
+
+// tellUnread returns what says why a cache does not fill, such as for an object that cannot be decoded: whoever reads
+// the cache waits, because what it lacks may be what a loop would have kept.
+func (c *Caches) tellUnread(d reconcile.Declaration) cache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, _ *cache.Reflector, err error) {
+		if ctx.Err() == nil && !apierrors.IsResourceExpired(err) && !apierrors.IsServiceUnavailable(err) {
+			c.logger.Error("control loops wait for a kind that cannot be read", "kind", d.String(), "err", err)
+		}
+	}
 }
 
 // Informer implements reconcile.Caches.
