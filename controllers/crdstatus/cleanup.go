@@ -27,6 +27,7 @@ const (
 // refuses that.
 func (c *controller) cleanUp(ctx context.Context, d *definition) (done bool, again time.Duration, err error) {
 	if !apihelpers.IsCRDConditionTrue(d, apiextensionsv1.Established) {
+		noteEnd(d, "NeverEstablished", "resource was never established")
 		return true, 0, nil
 	}
 	note(d, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
@@ -39,12 +40,26 @@ func (c *controller) cleanUp(ctx context.Context, d *definition) (done bool, aga
 		note(d, "InstanceDeletionCheck", fmt.Sprintf("could not confirm zero CustomResources remaining: %v", err))
 		return false, 0, err
 	}
-	return len(left.Items) == 0, remainingDelay, nil
+	if len(left.Items) > 0 {
+		return false, remainingDelay, nil
+	}
+	noteEnd(d, "InstanceDeletionCompleted", "removed all instances")
+	return true, 0, nil
 }
 
+// note says how far the deletion of the instances is.
 func note(d *definition, reason, message string) {
+	terminating(d, apiextensionsv1.ConditionTrue, reason, message)
+}
+
+// noteEnd says that there are no instances, for whoever sees the definition while other finalizers hold it.
+func noteEnd(d *definition, reason, message string) {
+	terminating(d, apiextensionsv1.ConditionFalse, reason, message)
+}
+
+func terminating(d *definition, status apiextensionsv1.ConditionStatus, reason, message string) {
 	apihelpers.SetCRDCondition(d, apiextensionsv1.CustomResourceDefinitionCondition{
-		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: reason, Message: message,
+		Type: apiextensionsv1.Terminating, Status: status, Reason: reason, Message: message,
 	})
 }
 

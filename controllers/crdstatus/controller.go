@@ -84,24 +84,30 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	ctx = reconcile.WithCause(ctx, d)
 	next := d.DeepCopy()
 	next.Status = plan(d, c.others(d))
-	again, err := time.Duration(0), error(nil)
+	done, again, err := false, time.Duration(0), error(nil)
 	if d.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(d, apiextensionsv1.CustomResourceCleanupFinalizer) {
-		var done bool
-		if done, again, err = c.cleanUp(ctx, next); done {
-			return 0, c.release(ctx, next)
+		done, again, err = c.cleanUp(ctx, next)
+	}
+	if !apiequality.Semantic.DeepEqual(d.Status, next.Status) {
+		var writeErr error
+		if d, writeErr = c.writeStatus(ctx, next); writeErr != nil {
+			return again, ignoreGone(writeErr)
 		}
 	}
-	if apiequality.Semantic.DeepEqual(d.Status, next.Status) {
-		return again, err
+	if done {
+		return 0, c.release(ctx, d.DeepCopy())
 	}
-	updated, writeErr := c.env.Extensions.ApiextensionsV1().
-		CustomResourceDefinitions().
-		UpdateStatus(ctx, next, metav1.UpdateOptions{FieldManager: fieldManager})
-	if writeErr != nil {
-		return again, ignoreGone(writeErr)
-	}
-	c.written[d.Name] = updated
 	return again, err
+}
+
+// writeStatus writes the status of a definition, and remembers it until the cache has it.
+func (c *controller) writeStatus(ctx context.Context, d *definition) (*definition, error) {
+	definitions := c.env.Extensions.ApiextensionsV1().CustomResourceDefinitions()
+	updated, err := definitions.UpdateStatus(ctx, d, metav1.UpdateOptions{FieldManager: fieldManager})
+	if err == nil {
+		c.written[d.Name] = updated
+	}
+	return updated, err
 }
 
 // release takes the finalizer off: the definition goes, unless others hold it.

@@ -2,6 +2,7 @@ package crdstatus
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,4 +141,39 @@ func TestCleanUp(t *testing.T) {
 			t.Errorf("finalizers = %v", got.Finalizers)
 		}
 	})
+}
+
+// TestEndOfInstancesIsTold to whoever sees a definition that finalizers of others still hold.
+func TestEndOfInstancesIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		d    *definition
+		want string
+	}{
+		"established":       {accepted("gadgets/Gadget"), "Terminating=False InstanceDeletionCompleted: removed all instances"},
+		"never established": {named("gadgets/Gadget"), "Terminating=False NeverEstablished: resource was never established"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				if name == "never established" {
+					w.create(accepted("widgets/Gadget")) // has its name
+				}
+				c.d.DeletionTimestamp = new(metav1.Now())
+				c.d.Finalizers = []string{apiextensionsv1.CustomResourceCleanupFinalizer, "x.example.com/wait"}
+				w.create(c.d)
+				w.writes()
+				got := w.get(c.d.Name)
+				if diff := cmp.Diff([]string{"x.example.com/wait"}, got.Finalizers); diff != "" {
+					t.Error(diff)
+				}
+				if all := said(got.Status); !slices.Contains(all, c.want) {
+					t.Errorf("%q", all)
+				}
+				time.Sleep(time.Minute)
+				if writes := w.writes(); len(writes) > 0 {
+					t.Errorf("written to again: %v", writes)
+				}
+			})
+		})
+	}
 }
