@@ -20,6 +20,8 @@ var rooms = []room{
 		[]string{".", "agent", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/network", "agent/network/wireguard", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers", "internal/{clip,zpages}"},
 		"commands are tested by starting the binary, which is slow, so logic stands elsewhere"},
 	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says", nil, ""},
+	{[]string{"cmd/setpoint/spelling"}, "the names that somebody may have meant", nil, ""},
+	{[]string{"cmd/setpoint/upstreamflags"}, "what there is instead of flags of upstream's API server", nil, "who brings a flag along learns why it is not there"},
 	{[]string{"cmd/setpoint/standin"}, "the etcd and kube-apiserver that envtest starts: their flags, and a cluster in memory", []string{".", "apiserver/admission/choice", "apiserver/runtimeconfig", "internal/gates"}, "suites that use envtest run unchanged"},
 	{[]string{"cmd/setpoint/translations"}, "kubectl's texts in other languages, loaded for `setpoint kubectl` alone", nil, "every other start is 30 ms sooner"},
 	{[]string{"cmd/setpoint/nodestatus"}, "the screen of `setpoint node status`", []string{"agent/network/plan", "internal/simulatednode"}, "a client of the API like any other: it works with every cluster"},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-io/setpoint/cmd/setpoint/spelling"
 	"github.com/setpoint-io/setpoint/internal/clip"
 )
 
@@ -59,7 +60,7 @@ func fillFlags(flags *pflag.FlagSet) error {
 				"%s: unknown setting %q%s: the names are those of the flags",
 				path,
 				name,
-				didYouMean(near(name, flagNames(flags))),
+				didYouMean(spelling.Near(name, flagNames(flags))),
 			)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package spelling
 
 import (
 	"testing"
@@ -22,7 +22,7 @@ func TestNear(t *testing.T) {
 		{"", nil},
 		{"é", nil},
 	} {
-		if diff := cmp.Diff(c.want, near(c.typed, names)); diff != "" {
+		if diff := cmp.Diff(c.want, Near(c.typed, names)); diff != "" {
 			t.Errorf("%q: %s", c.typed, diff)
 		}
 	}
