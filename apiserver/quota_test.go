@@ -129,7 +129,7 @@ func TestQuotaIsCounted(t *testing.T) {
 		mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: cmBody("a")})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- quota.New(server.config.Storage).Keep(ctx) }()
+		go func() { done <- quota.New(server.config.Storage, quota.Limited{}).Keep(ctx) }()
 		makeQuota(t, server, `"configmaps":"5"`)
 		synctest.Wait()
 		q := mustDo[corev1.ResourceQuota](t, server, call{path: quotaPath + "/q"})

@@ -88,7 +88,7 @@ func serverConfig(t testing.TB, log storage.Log) Config {
 		Storage:       store,
 		Kubelets:      noKubelets{},
 		Admission:     admit,
-		Quota:         quota.New(store),
+		Quota:         quota.New(store, quota.Limited{}),
 		Authenticator: auth.NewAuthenticator(nil, nil),
 		Authorizer:    authorizer,
 		TypeConverter: converter,

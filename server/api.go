@@ -188,7 +188,11 @@ func (a *api) addParts(ctx context.Context, all []*resource.Any, codecs serializ
 		return err
 	}
 	a.typeChecker = dynamic.NewTypeChecker(a.storage, c.typed.Discovery(), c.mapper)
-	a.quota = quota.New(a.storage)
+	limited, err := quota.ParseLimited(a.config.AdmissionConfiguration.For("ResourceQuota"))
+	if err != nil {
+		return err
+	}
+	a.quota = quota.New(a.storage, limited)
 	peer, err := peers.Clients(a.config.identity.live, a.config.Dial)
 	if err != nil {
 		return err

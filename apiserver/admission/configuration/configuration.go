@@ -17,13 +17,8 @@ import (
 
 // taken are the plugins that a configuration reaches.
 var taken = []string{
-	"PodSecurity", "PodNodeSelector", "PodTolerationRestriction", "EventRateLimit", "ImagePolicyWebhook",
+	"PodSecurity", "ResourceQuota", "PodNodeSelector", "PodTolerationRestriction", "EventRateLimit", "ImagePolicyWebhook",
 	"MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
-}
-
-// refused are upstream's other plugins with a configuration, and why it is not honoured.
-var refused = map[string]string{
-	"ResourceQuota": "no resource can be made to need a quota",
 }
 
 // Configuration is what plugins are told. The zero value tells nothing.
@@ -95,11 +90,9 @@ func (c Configuration) take(p apiserver.AdmissionPluginConfiguration, folder str
 // honoured says why a configuration would have no effect.
 func honoured(name string, added []string) error {
 	plugin, known := choice.Find(name)
-	switch why, no := refused[name]; {
+	switch {
 	case !known:
 		return errors.New("there is no such plugin")
-	case no:
-		return fmt.Errorf("its configuration is not supported: %s", why)
 	case !slices.Contains(taken, name):
 		return errors.New("it takes no configuration")
 	case plugin.Default != choice.On && !slices.Contains(added, name):

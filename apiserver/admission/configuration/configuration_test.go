@@ -46,7 +46,6 @@ func TestRefusals(t *testing.T) {
 	for text, words := range map[string]string{
 		header + "- {name: Nothing, configuration: {}}":                                               "plugins[0]: Nothing: there is no such plugin",
 		header + "- {name: LimitRanger, configuration: {}}":                                           "LimitRanger: it takes no configuration",
-		header + "- {name: ResourceQuota, configuration: {}}":                                         "ResourceQuota: its configuration is not supported: no resource",
 		header + "- {name: PodNodeSelector, configuration: {}}":                                       "it is not enabled: add it to --enable-admission-plugins",
 		header + "- {name: PodSecurity}":                                                              "it has neither a configuration nor a path",
 		header + "- {name: PodSecurity, path: nowhere}":                                               "no such file",

@@ -13,6 +13,8 @@
 // deletion decided in those milliseconds may be missed; Keep counts everything once in a while. Custom
 // resources count from the creation of the quota on: those before it are not seen.
 //
+// An administrator's file may limit resources that nobody may use without a quota for them (Limited), as upstream.
+//
 // Usage is tested with tables and with a model, charging through apiserver with many
 // writers.
 package quota

@@ -19,16 +19,17 @@ var (
 
 // Quota charges writes. It is safe for concurrent use.
 type Quota struct {
-	store *storage.Store
-	table *storage.Table
+	store   *storage.Store
+	table   *storage.Table
+	limited Limited
 
 	mu      sync.Mutex
 	holders map[string]*holder // by namespace
 }
 
-// New returns the quotas of a store.
-func New(store *storage.Store) *Quota {
-	return &Quota{store: store, table: store.Served(quotasResource), holders: map[string]*holder{}}
+// New returns the quotas of a store, and what nobody may use without one.
+func New(store *storage.Store, limited Limited) *Quota {
+	return &Quota{store: store, table: store.Served(quotasResource), limited: limited, holders: map[string]*holder{}}
 }
 
 // Write is one write as Charge sees it: old becomes obj; nil means created or
@@ -56,15 +57,18 @@ func (q *Quota) Charge(v *storage.View, w Write) error {
 	if err := touchNamespace(v, w); err != nil {
 		return err
 	}
+	m := meterOf(w.Kind)
+	var quotas []*corev1.ResourceQuota
 	for obj, err := range v.Snapshot(quotasResource).All(w.about().GetNamespace()) {
 		if err != nil {
 			return err
 		}
 		current := obj.(*corev1.ResourceQuota)
+		quotas = append(quotas, current)
 		if w.Kind.GroupResource() == quotasResource.GroupResource() && current.Name == w.about().GetName() {
 			continue // it is being written itself
 		}
-		charged, err := q.charge(v, meterOf(w.Kind), current, w)
+		charged, err := q.charge(v, m, current, w)
 		if err != nil {
 			return err
 		}
@@ -75,7 +79,7 @@ func (q *Quota) Charge(v *storage.View, w Write) error {
 			return err
 		}
 	}
-	return nil
+	return q.limited.judge(w, m, quotas)
 }
 
 // touchNamespace writes the namespace of a new quota as it is: every creation in it

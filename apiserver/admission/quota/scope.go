@@ -11,20 +11,23 @@ import (
 // inScopes reports whether a quota speaks of an object. A quota without scopes speaks
 // of all; one with scopes only of pods and claims that are in each of them.
 func inScopes(q *corev1.ResourceQuota, obj kind.Object) bool {
-	for _, scope := range q.Spec.Scopes {
-		if !inScope(corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists}, obj) {
-			return false
-		}
-	}
-	if q.Spec.ScopeSelector == nil {
-		return true
-	}
-	for _, r := range q.Spec.ScopeSelector.MatchExpressions {
+	for _, r := range requirements(q) {
 		if !inScope(r, obj) {
 			return false
 		}
 	}
 	return true
+}
+
+// requirements are the scopes of a quota, in one form.
+func requirements(q *corev1.ResourceQuota) (all []corev1.ScopedResourceSelectorRequirement) {
+	for _, scope := range q.Spec.Scopes {
+		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
+	}
+	if q.Spec.ScopeSelector != nil {
+		all = append(all, q.Spec.ScopeSelector.MatchExpressions...)
+	}
+	return all
 }
 
 func inScope(r corev1.ScopedResourceSelectorRequirement, obj kind.Object) bool {
