@@ -127,6 +127,8 @@ type hook struct {
 
 	mu    sync.Mutex
 	asked []*admissionv1.AdmissionRequest
+	// credentials are what the last request showed.
+	credentials string
 }
 
 // newHook listens with a certificate for a Service.
@@ -162,6 +164,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.mu.Lock()
 	h.asked = append(h.asked, review.Request)
+	h.credentials = r.Header.Get("Authorization")
 	h.mu.Unlock()
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	if h.answer != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -95,5 +96,38 @@ func TestWebhooksAndPoliciesFromFiles(t *testing.T) {
 	denied.check(t, "a webhook", call{method: "POST", path: registrationPath + "validatingwebhookconfigurations", body: `{"metadata":{"name":"bad-other"}}`}.do(t, guarded))
 	if list := mustDo[metav1.List](t, guarded, call{method: "GET", path: registrationPath + "validatingwebhookconfigurations"}); len(list.Items) != 0 {
 		t.Errorf("the API shows %d webhooks", len(list.Items))
+	}
+}
+
+// TestCredentialsForWebhooks: a webhook is called as the user that the administrator's kubeconfig has for its host.
+func TestCredentialsForWebhooks(t *testing.T) {
+	h := newHook(t, nil)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nusers:\n- {name: %q, user: {token: canary}}\n", h.server.Listener.Addr())
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := newConfiguredServer(t, func(plugin string) []byte {
+		if plugin != "ValidatingAdmissionWebhook" {
+			return nil
+		}
+		return fmt.Appendf(nil, "apiVersion: apiserver.config.k8s.io/v1\nkind: WebhookAdmissionConfiguration\nkubeConfigFile: %s\n", kubeconfig)
+	})
+	mustDo[admissionregistrationv1.ValidatingWebhookConfiguration](t, server, call{
+		method: "POST", path: registrationPath + "validatingwebhookconfigurations", body: fmt.Sprintf(`{"metadata":{"name":"byurl"},"webhooks":[{
+			"name":"hook.example.com","clientConfig":{"url":%q,"caBundle":%q},"admissionReviewVersions":["v1"],"sideEffects":"None",
+			"rules":[{"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"],"operations":["CREATE"]}]}]}`,
+			h.server.URL, base64.StdEncoding.EncodeToString(h.ca)),
+	})
+	n := 0
+	eventually(t, "the webhook is asked", func() bool {
+		n++
+		call{method: "POST", path: cmPath, body: cmBody(fmt.Sprint("x", n))}.do(t, server)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.asked) > 0
+	})
+	if h.credentials != "Bearer canary" {
+		t.Errorf("the webhook was shown %q", h.credentials)
 	}
 }
