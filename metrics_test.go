@@ -1,9 +1,13 @@
 package setpoint_test
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -37,5 +41,36 @@ func TestWhoReadsMetrics(t *testing.T) {
 		if _, err := as("somebody").Get().AbsPath(path).DoRaw(t.Context()); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v, want forbidden", path, err)
 		}
+	}
+}
+
+// TestNativeHistograms: whoever asks for protobuf has native buckets beside the classic ones.
+func TestNativeHistograms(t *testing.T) {
+	_, access := started(t, setpoint.Config{})
+	const accept = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+	body, err := kubernetes.NewForConfigOrDie(access).CoreV1().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", accept).Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	wanted := map[string]bool{
+		"apiserver_request_duration_seconds": true, "apiserver_admission_step_admission_duration_seconds": true,
+		"rest_client_request_duration_seconds": true,
+	}
+	for decoder := expfmt.NewDecoder(body, expfmt.NewFormat(expfmt.TypeProtoDelim)); ; {
+		var family dto.MetricFamily
+		if err := decoder.Decode(&family); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range family.GetMetric() {
+			if h := m.GetHistogram(); h.GetSchema() != 0 && len(h.GetPositiveSpan()) > 0 && len(h.GetBucket()) > 0 {
+				delete(wanted, family.GetName())
+			}
+		}
+	}
+	for name := range wanted {
+		t.Errorf("%s has no native buckets", name)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
+
+	"github.com/setpoint-io/setpoint/internal/histograms"
 )
 
 // component is the label of that name.
@@ -70,24 +72,21 @@ func New() *Requests {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
-	histogram := func(name, help string, bounds []float64) prometheus.HistogramOpts {
-		return prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}
-	}
 	m := &Requests{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total", Help: "Requests that ended, by what was asked for and the HTTP status of the answer.",
 		}, append(slices.Clone(dryRun), "code")),
-		duration: prometheus.NewHistogramVec(histogram("apiserver_request_duration_seconds",
+		duration: prometheus.NewHistogramVec(histograms.Options("apiserver_request_duration_seconds",
 			"Time from the arrival of a request to the end of its answer.", durationBounds), dryRun),
-		sli: prometheus.NewHistogramVec(histogram("apiserver_request_sli_duration_seconds",
+		sli: prometheus.NewHistogramVec(histograms.Options("apiserver_request_sli_duration_seconds",
 			"The same without the time in a queue of priority and fairness, and without dry runs. Webhooks are counted.", sliBounds), verb),
-		sizes: prometheus.NewHistogramVec(histogram("apiserver_response_sizes",
+		sizes: prometheus.NewHistogramVec(histograms.Options("apiserver_response_sizes",
 			"Bytes of the answers to GET and LIST.", sizeBounds), verb),
 		longRunning: gauge("apiserver_longrunning_requests", "Watches, logs and other streams that are open now.", verb...),
 		deprecated: gauge("apiserver_requested_deprecated_apis", "Always 1: what is deprecated and was asked for, and the release that will not have it.",
 			"group", "version", "resource", "subresource", "removed_release"),
 		inflight: gauge("apiserver_current_inflight_requests", "Requests that execute now, without streams.", "request_kind"),
-		expiration: prometheus.NewHistogram(histogram("apiserver_client_certificate_expiration_seconds",
+		expiration: prometheus.NewHistogram(histograms.Options("apiserver_client_certificate_expiration_seconds",
 			"Time that the client's certificate of a request was still valid.", expirationBounds)),
 	}
 	m.mutating, m.readOnly = m.inflight.WithLabelValues("mutating"), m.inflight.WithLabelValues("readOnly")

@@ -88,7 +88,7 @@ func (c *controller) evict(ctx context.Context, pod *corev1.Pod, e *eviction) er
 		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	if err == nil {
-		c.env.Numbers.OfDevices().Evicted(c.env.Now().Sub(e.when))
+		c.env.Numbers.Series().DeviceEvicted(c.env.Now().Sub(e.when))
 	}
 	c.done(pod.UID)
 	return nil

@@ -155,7 +155,7 @@ func (b *binder) claimsFailed(ctx context.Context, t task, node string, err erro
 	s.forget(t)
 	if errors.Is(err, errPodGone) {
 		s.queue.remove(t.pod.UID)
-		s.counts.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
+		s.series.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
 		return
 	}
 	s.evictor.showNoPromise(ctx, t.pod)
@@ -186,7 +186,7 @@ func (b *binder) bind(ctx context.Context, t task, node string, claims []*resour
 
 // countScheduled counts a pod that has a node now.
 func (s *scheduler) countScheduled(t task) {
-	s.counts.Attempted(t.profile(), numbers.Scheduled, time.Since(t.begun))
+	s.series.Attempted(t.profile(), numbers.Scheduled, time.Since(t.begun))
 	s.series.PodAttempts.Observe(float64(t.tries))
 }
 
@@ -213,7 +213,7 @@ func (b *binder) failed(ctx context.Context, t task, node string, claims []*reso
 		b.unreserve(ctx, t, claims)
 		s.forget(t)
 		s.queue.remove(t.pod.UID)
-		s.counts.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
+		s.series.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
 		return
 	}
 	if !apierrors.IsConflict(err) && b.happened(ctx, t, node) {
@@ -230,7 +230,7 @@ func (b *binder) failed(ctx context.Context, t task, node string, claims []*reso
 // again lets a pod be tried once more that was refused, and tells of one that is refused again and again.
 func (b *binder) again(t task, err error) {
 	s := b.scheduler
-	s.counts.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
+	s.series.Attempted(t.profile(), numbers.Refused, time.Since(t.begun))
 	if tries, tell := s.queue.retry(t.entry, err); tell {
 		s.report.recorder(t.pod.Pod).
 			Eventf(t.pod.Pod, corev1.EventTypeWarning, "FailedScheduling", "Binding failed %d times in a row: %v", tries, err)

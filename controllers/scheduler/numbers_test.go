@@ -93,8 +93,8 @@ func TestRefusedBindsAreFailures(t *testing.T) {
 			t.Errorf("failing: %+v", f)
 		}
 		c := w.ledger.Scheduling.Counts()
-		if c.Attempts["default-scheduler"][numbers.Refused].Count != uint64(r.Failing[0].Tries) ||
-			c.Attempts["default-scheduler"][numbers.Unschedulable].Count == 0 || c.Attempts["default-scheduler"][numbers.Scheduled].Count != 0 || c.Preemptions == 0 ||
+		if w.attempts("default-scheduler", numbers.Refused) != r.Failing[0].Tries ||
+			w.attempts("default-scheduler", numbers.Unschedulable) == 0 || w.attempts("default-scheduler", numbers.Scheduled) != 0 || c.Preemptions == 0 ||
 			c.Pending["unschedulable"] != 1 || c.Pending["backoff"] != 1 || c.Pending["active"] != 0 {
 			t.Errorf("counts: %+v", c)
 		}
@@ -105,7 +105,7 @@ func TestRefusedBindsAreFailures(t *testing.T) {
 		if r := reportOf(t, &w.ledger); len(r.Failing) != 0 {
 			t.Errorf("a pod with a node fails: %+v", r.Failing)
 		}
-		if c := w.ledger.Scheduling.Counts(); c.Attempts["default-scheduler"][numbers.Scheduled].Count != 1 || c.Pending["backoff"] != 0 {
+		if c := w.ledger.Scheduling.Counts(); w.attempts("default-scheduler", numbers.Scheduled) != 1 || c.Pending["backoff"] != 0 {
 			t.Errorf("counts: %+v", c)
 		}
 	})
@@ -148,6 +148,11 @@ func TestSeries(t *testing.T) {
 			}
 		}
 	})
+}
+
+// attempts is how many of a profile ended so.
+func (w *world) attempts(profile string, result numbers.Result) int {
+	return int(testutil.ToFloat64(w.ledger.Series().Attempts.WithLabelValues(string(result), profile)))
 }
 
 func histogramOf(t *testing.T, m prometheus.Metric) *dto.Histogram {

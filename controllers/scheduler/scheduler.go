@@ -160,7 +160,7 @@ func (s *scheduler) schedule(ctx context.Context, t task) {
 		s.binder.start(ctx, t, d)
 	case errors.As(err, &fit):
 		s.queue.park(t.entry, fit.Wakes)
-		s.counts.Attempted(t.profile(), numbers.Unschedulable, time.Since(t.begun))
+		s.series.Attempted(t.profile(), numbers.Unschedulable, time.Since(t.begun))
 		s.report.unschedulable(t.pod.Pod, corev1.PodReasonUnschedulable, fit.Error())
 		if len(d.victims) > 0 {
 			s.evictor.evict(ctx, t.pod, d)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-io/setpoint/internal/histograms"
 )
 
 // host is that of the in-process clients, in their URLs and as a label.
@@ -25,10 +27,10 @@ func (c *clients) metrics() *clients {
 		c.total = prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rest_client_requests_total", Help: "Requests of this server's own clients, by status code, method and host.",
 		}, []string{"code", "method", "host"})
-		c.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "rest_client_request_duration_seconds", Help: "Time until the header of the answer, by method and host.",
-			Buckets: []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0},
-		}, []string{"verb", "host"})
+		c.duration = prometheus.NewHistogramVec(histograms.Options(
+			"rest_client_request_duration_seconds", "Time until the header of the answer, by method and host.",
+			[]float64{0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0},
+		), []string{"verb", "host"})
 	})
 	return c
 }

@@ -17,16 +17,10 @@ var (
 	resourceClaims = prometheus.NewDesc("dynamic_resource_allocation_resource_claims",
 		"ResourceClaims, by whether they are allocated, admin access, and what they were made from.",
 		[]string{"allocated", "admin_access", "source"}, nil)
-	deviceEvictions = prometheus.NewDesc("device_taint_eviction_controller_pod_deletions_total",
-		"Pods deleted because of the taint of a device.", nil, nil)
-	deviceEvictionTime = prometheus.NewDesc("device_taint_eviction_controller_pod_deletion_duration_seconds",
-		"How long after the taint of a device took effect pods were deleted.", nil, nil)
 )
 
 // collectDevices shows what the controllers of devices do.
 func collectDevices(counts numbers.DeviceCounts, out chan<- prometheus.Metric) {
-	out <- prometheus.MustNewConstMetric(deviceEvictions, prometheus.CounterValue, float64(counts.Evictions.Count))
-	out <- histogram(deviceEvictionTime, counts.Evictions)
 	for how, n := range counts.Creations {
 		out <- prometheus.MustNewConstMetric(claimCreations, prometheus.CounterValue, float64(n),
 			how.Status, strconv.FormatBool(how.Admin), how.OwnerGroup, how.OwnerKind)

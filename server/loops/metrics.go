@@ -23,8 +23,6 @@ func described(name, help string) *prometheus.Desc {
 var (
 	depth      = described("workqueue_depth", "Current depth of workqueue")
 	adds       = described("workqueue_adds_total", "Total number of adds handled by workqueue")
-	waited     = described("workqueue_queue_duration_seconds", "How long in seconds an item stays in workqueue before being requested.")
-	worked     = described("workqueue_work_duration_seconds", "How long in seconds processing an item from workqueue takes.")
 	unfinished = described("workqueue_unfinished_work_seconds", "How many seconds of work has done that is in progress and hasn't been "+
 		"observed by work_duration. Large values indicate stuck threads. One can deduce the number of stuck threads by observing the rate "+
 		"at which this increases.")
@@ -39,8 +37,8 @@ var (
 // Describe implements prometheus.Collector.
 func (m Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		depth, adds, waited, worked, unfinished, longest, retries, failing, circles, events, pendingPods, attempts, attemptTime, preemptions,
-		claimCreations, resourceClaims, deviceEvictions, deviceEvictionTime,
+		depth, adds, unfinished, longest, retries, failing, circles, events, pendingPods, preemptions,
+		claimCreations, resourceClaims,
 	} {
 		out <- d
 	}
@@ -64,8 +62,6 @@ func (m Metrics) Collect(out chan<- prometheus.Metric) {
 		value(retries, prometheus.CounterValue, float64(c.Retries))
 		value(failing, prometheus.GaugeValue, float64(c.Failing))
 		value(circles, prometheus.CounterValue, float64(c.Circles))
-		out <- histogram(waited, c.Waited, c.Queue)
-		out <- histogram(worked, c.Worked, c.Queue)
 	}
 }
 
@@ -77,8 +73,4 @@ func (m Metrics) collectEvents(out chan<- prometheus.Metric) {
 	} {
 		out <- prometheus.MustNewConstMetric(events, prometheus.CounterValue, float64(count), result)
 	}
-}
-
-func histogram(d *prometheus.Desc, h numbers.Histogram, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstHistogram(d, h.Count, h.Sum.Seconds(), h.Buckets(), labels...)
 }

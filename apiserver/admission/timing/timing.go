@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/setpoint-io/setpoint/internal/histograms"
 )
 
 // The halves of admission, as upstream names them.
@@ -24,9 +26,7 @@ var durationBounds = []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5}
 // New counts from 0.
 func New() *Metrics {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "apiserver", Subsystem: "admission", Name: name, Help: help, Buckets: durationBounds,
-		}, labels)
+		return prometheus.NewHistogramVec(histograms.Options("apiserver_admission_"+name, help, durationBounds), labels)
 	}
 	return &Metrics{
 		step: histogram("step_admission_duration_seconds",

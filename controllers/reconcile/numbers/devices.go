@@ -3,7 +3,6 @@ package numbers
 import (
 	"maps"
 	"sync"
-	"time"
 )
 
 // ClaimCreation says how and for whom the creation of a ResourceClaim ended. All fields are labels of upstream's metric.
@@ -24,15 +23,12 @@ type ClaimState struct {
 type Devices struct {
 	mu        sync.Mutex
 	creations map[ClaimCreation]uint64
-	evictions Histogram
 	claims    func() map[ClaimState]int
 }
 
 // DeviceCounts are what /metrics shows, under upstream's names.
 type DeviceCounts struct {
 	Creations map[ClaimCreation]uint64
-	// Evictions tell how long after a taint took effect each pod was deleted.
-	Evictions Histogram
 	// Claims are those that exist; nil while no controller of them acts.
 	Claims map[ClaimState]int
 }
@@ -65,25 +61,13 @@ func (d *Devices) Created(how ClaimCreation) {
 	d.creations[how]++
 }
 
-// Evicted counts a pod that was deleted so long after its device's taint took effect.
-func (d *Devices) Evicted(after time.Duration) {
-	if d == nil {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.evictions.bounds = evictionBounds
-	d.evictions.observe(after)
-}
-
 // Counts are those of this moment.
 func (d *Devices) Counts() DeviceCounts {
 	if d == nil {
 		return DeviceCounts{}
 	}
 	d.mu.Lock()
-	counts := DeviceCounts{Creations: maps.Clone(d.creations), Evictions: d.evictions}
-	counts.Evictions.bounds = evictionBounds
+	counts := DeviceCounts{Creations: maps.Clone(d.creations)}
 	claims := d.claims
 	d.mu.Unlock()
 	if claims != nil {

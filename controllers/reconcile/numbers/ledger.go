@@ -49,7 +49,11 @@ func (l *Ledger) Begin(controller, queue string) *Loop {
 	if l.loops == nil {
 		l.loops = map[string]*Loop{}
 	}
-	loop := &Loop{controller: controller, queue: queue, acts: true}
+	series := l.Series()
+	loop := &Loop{
+		controller: controller, queue: queue, acts: true,
+		waited: series.waited.WithLabelValues(queue), worked: series.worked.WithLabelValues(queue),
+	}
 	if before := l.loops[queue]; before != nil {
 		loop.inherit(before)
 	}

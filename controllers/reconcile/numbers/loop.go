@@ -3,6 +3,8 @@ package numbers
 import (
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Loop has the numbers of one queue and those who work it off.
@@ -19,6 +21,8 @@ type Loop struct {
 	failing failing
 	writes  rate
 	circles circles
+
+	waited, worked prometheus.Observer // how long keys did, in seconds
 }
 
 // Counts are what /metrics shows, under upstream's names.
@@ -27,8 +31,6 @@ type Counts struct {
 	Depth int
 	// Adds, Retries and Circles only grow.
 	Adds, Retries, Circles uint64
-	// Waited and Worked are how long keys did.
-	Waited, Worked Histogram
 	// Unfinished is the time that workers have spent on the keys that they have, Longest the longest of them.
 	Unfinished, Longest time.Duration
 	// Failing is how many keys fail, of those that are kept.
@@ -40,7 +42,7 @@ func (l *Loop) inherit(before *Loop) {
 	defer before.mu.Unlock()
 	before.acts = false
 	c := before.counts
-	l.counts = Counts{Adds: c.Adds, Retries: c.Retries, Circles: c.Circles, Waited: c.Waited, Worked: c.Worked}
+	l.counts = Counts{Adds: c.Adds, Retries: c.Retries, Circles: c.Circles}
 }
 
 // End says that the loop's turn is over.
@@ -83,7 +85,7 @@ func (l *Loop) Taken(waited time.Duration, oldest time.Time) {
 	defer l.mu.Unlock()
 	l.counts.Depth--
 	l.oldest = oldest
-	l.counts.Waited.observe(waited)
+	l.waited.Observe(waited.Seconds())
 }
 
 // Working says that a worker has begun with a key; done says that it has ended. The key is asked for its name only if
@@ -104,7 +106,7 @@ func (l *Loop) Working(begun time.Time, name func() string) (done func(now time.
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.working, id)
-		l.counts.Worked.observe(now.Sub(begun))
+		l.worked.Observe(now.Sub(begun).Seconds())
 		l.slow.add(now, now.Sub(begun), name)
 	}
 }

@@ -1,10 +1,6 @@
 package numbers
 
-import (
-	"maps"
-	"sync"
-	"time"
-)
+import "sync"
 
 // Result is how an attempt to schedule a pod ended.
 type Result string
@@ -20,7 +16,6 @@ const (
 type Scheduling struct {
 	mu          sync.Mutex
 	acted       bool
-	attempts    map[string]map[Result]Histogram // by profile
 	preemptions uint64
 	pending     func() map[string]int
 }
@@ -28,9 +23,7 @@ type Scheduling struct {
 // SchedulingCounts are what /metrics shows, under upstream's names.
 type SchedulingCounts struct {
 	// Acted tells that a scheduler has acted here.
-	Acted bool
-	// Attempts are how long those of each profile, by its schedulerName, took that ended with each result.
-	Attempts    map[string]map[Result]Histogram
+	Acted       bool
 	Preemptions uint64
 	// Pending are the pods without a node, by upstream's names of queues; nil while no scheduler acts.
 	Pending map[string]int
@@ -56,27 +49,6 @@ func (s *Scheduling) End() {
 	s.pending = nil
 }
 
-// Attempted counts an attempt to place a pod by a profile that ended.
-func (s *Scheduling) Attempted(profile string, result Result, took time.Duration) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.attempts == nil {
-		s.attempts = map[string]map[Result]Histogram{}
-	}
-	if s.attempts[profile] == nil {
-		s.attempts[profile] = map[Result]Histogram{}
-	}
-	a, known := s.attempts[profile][result]
-	if !known {
-		a.bounds = attemptBounds
-	}
-	a.observe(took)
-	s.attempts[profile][result] = a
-}
-
 // Preempting counts an attempt to make room for a pod.
 func (s *Scheduling) Preempting() {
 	if s == nil {
@@ -93,10 +65,7 @@ func (s *Scheduling) Counts() SchedulingCounts {
 		return SchedulingCounts{}
 	}
 	s.mu.Lock()
-	counts := SchedulingCounts{Acted: s.acted, Attempts: map[string]map[Result]Histogram{}, Preemptions: s.preemptions}
-	for profile, attempts := range s.attempts {
-		counts.Attempts[profile] = maps.Clone(attempts)
-	}
+	counts := SchedulingCounts{Acted: s.acted, Preemptions: s.preemptions}
 	pending := s.pending
 	s.mu.Unlock()
 	if pending != nil {

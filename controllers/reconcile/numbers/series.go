@@ -1,10 +1,18 @@
 package numbers
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-io/setpoint/internal/histograms"
+)
 
 // Series are upstream's metrics that a single controller or the scheduler adds to, with upstream's names, labels and buckets. They
 // never go back, not even with a new term. Series implements prometheus.Collector.
 type Series struct {
+	// waited and worked (seconds) are how long keys did, by name of the queue.
+	waited, worked *prometheus.HistogramVec
 	// Syncs and SyncTime (seconds) are of passes over Jobs, by completion_mode, result and action.
 	Syncs    *prometheus.CounterVec
 	SyncTime *prometheus.HistogramVec
@@ -14,10 +22,16 @@ type Series struct {
 	CronJobSkew prometheus.Histogram
 	// NodeEvictions are the Nodes that got a taint with which pods go, by zone.
 	NodeEvictions *prometheus.CounterVec
+	// Attempts to place pods, and AttemptTime (seconds), are by result and profile.
+	Attempts    *prometheus.CounterVec
+	AttemptTime *prometheus.HistogramVec
 	// PodAttempts is how many attempts each pod took that got a node, Victims how many pods each preemption evicts.
 	PodAttempts, Victims prometheus.Histogram
 	// Points (seconds) are by extension_point, status and profile.
 	Points *prometheus.HistogramVec
+	// deviceEvictions tell how long after a taint took effect each pod was deleted, in seconds.
+	deviceEvictions prometheus.Histogram
+	deviceDeletions prometheus.Counter
 	// Incoming are pods that came to a queue of the scheduler, by queue and event.
 	Incoming *prometheus.CounterVec
 
@@ -35,9 +49,16 @@ func (l *Ledger) Series() *Series {
 
 func newSeries() *Series {
 	s := &Series{}
+	s.waited = s.histograms("workqueue_queue_duration_seconds", "How long in seconds an item stays in workqueue before being requested.",
+		queueBounds, "name")
+	s.worked = s.histograms("workqueue_work_duration_seconds", "How long in seconds processing an item from workqueue takes.", queueBounds, "name")
 	s.ofJobs()
 	s.ofScheduler()
 	s.NodeEvictions = s.counters("node_collector_evictions_total", "Nodes that got a taint with which pods have to go.", "zone")
+	s.deviceEvictions = s.histogram("device_taint_eviction_controller_pod_deletion_duration_seconds",
+		"How long after the taint of a device took effect pods were deleted.", evictionBounds)
+	s.deviceDeletions = s.counters("device_taint_eviction_controller_pod_deletions_total",
+		"Pods deleted because of the taint of a device.").WithLabelValues()
 	return s
 }
 
@@ -52,6 +73,10 @@ func (s *Series) ofJobs() {
 }
 
 func (s *Series) ofScheduler() {
+	s.Attempts = s.counters("scheduler_schedule_attempts_total",
+		"Attempts to schedule pods, by result: 'unschedulable' fit nowhere, 'error' were refused.", "result", "profile")
+	s.AttemptTime = s.histograms("scheduler_scheduling_attempt_duration_seconds",
+		"How long attempts to schedule pods took, with their binding.", prometheus.ExponentialBuckets(0.001, 2, 15), "result", "profile")
 	s.PodAttempts = s.histogram("scheduler_pod_scheduling_attempts", "Attempts that it took until a pod had a node.",
 		prometheus.ExponentialBuckets(1, 2, 5))
 	s.Victims = s.histogram("scheduler_preemption_victims", "Pods that are evicted to make room for another one.",
@@ -62,6 +87,24 @@ func (s *Series) ofScheduler() {
 		"queue", "event")
 }
 
+// Upstream's bounds of buckets of work queues, and of the eviction from devices, in seconds.
+var (
+	queueBounds    = []float64{1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10}
+	evictionBounds = []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}
+)
+
+// DeviceEvicted counts a pod that was deleted so long after its device's taint took effect.
+func (s *Series) DeviceEvicted(after time.Duration) {
+	s.deviceDeletions.Inc()
+	s.deviceEvictions.Observe(after.Seconds())
+}
+
+// Attempted counts an attempt to place a pod by a profile that ended.
+func (s *Series) Attempted(profile string, result Result, took time.Duration) {
+	s.Attempts.WithLabelValues(string(result), profile).Inc()
+	s.AttemptTime.WithLabelValues(string(result), profile).Observe(took.Seconds())
+}
+
 func (s *Series) counters(name, help string, labels ...string) *prometheus.CounterVec {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	s.all = append(s.all, v)
@@ -69,13 +112,13 @@ func (s *Series) counters(name, help string, labels ...string) *prometheus.Count
 }
 
 func (s *Series) histograms(name, help string, bounds []float64, labels ...string) *prometheus.HistogramVec {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}, labels)
+	v := prometheus.NewHistogramVec(histograms.Options(name, help, bounds), labels)
 	s.all = append(s.all, v)
 	return v
 }
 
 func (s *Series) histogram(name, help string, bounds []float64) prometheus.Histogram {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds})
+	h := prometheus.NewHistogram(histograms.Options(name, help, bounds))
 	s.all = append(s.all, h)
 	return h
 }
