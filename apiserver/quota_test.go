@@ -122,6 +122,41 @@ func TestQuotaFollowsObjects(t *testing.T) {
 	do("an update", 200, nodePort, map[corev1.ResourceName]string{"services.nodeports": "1"})
 }
 
+// TestQuotaOfCustomResources: they are counted by the loop before anything is charged, and then with each write.
+func TestQuotaOfCustomResources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newCustomServer(t)
+		define(t, server, crontabs)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- quota.New(server.config.Storage).Keep(ctx) }()
+		const counted = "count/crontabs.stable.example.com"
+		makeQuota(t, server, `"`+counted+`":"1"`)
+		synctest.Wait()
+		for i, c := range []struct {
+			call call
+			code int
+			used string
+		}{
+			{call{path: crontabPath}, 200, "0"},
+			{call{method: "POST", path: crontabPath, body: crontab("a", `{"image":"x"}`)}, 201, "1"},
+			{call{method: "POST", path: crontabPath, body: crontab("b", `{"image":"x"}`)}, 403, "1"},
+			{call{method: "PATCH", path: quotaPath + "/q", contentType: patchTypeOf["merge"], body: `{"spec":{"hard":{"` + counted + `":"2"}}}`}, 200, "1"},
+			{call{method: "DELETE", path: crontabPath + "/a"}, 200, "0"},
+		} {
+			got := c.call.do(t, server)
+			synctest.Wait()
+			if used := usedOf(t, server, counted); got.code != c.code || used != c.used {
+				t.Errorf("step %d: %d %s, used %s, want %d and %s", i, got.code, got.body, used, c.code, c.used)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestQuotaIsCounted: what nobody charges is counted by the loop.
 func TestQuotaIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -78,6 +78,12 @@ func (v *View) Snapshot(gvr schema.GroupVersionResource) Snapshot {
 	return Snapshot{table: v.table.store.Table(gvr), root: v.root}
 }
 
+// Count is how many objects of a resource a namespace has in the view.
+func (v *View) Count(gr schema.GroupResource, namespace string) int {
+	v.wide = true
+	return v.root.Count(resourcePrefix(gr) + namespace + "/")
+}
+
 // Add creates another object in the same transaction, if there is none of its name then.
 func (v *View) Add(gvr schema.GroupVersionResource, obj resource.Object) error {
 	return v.put(gvr, obj, command.Op{Precondition: command.Absent})

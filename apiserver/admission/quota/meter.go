@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	quotav1 "k8s.io/apiserver/pkg/quota/v1"
@@ -53,6 +54,8 @@ func meterOf(k *kind.Any) meter {
 		m.names, m.more = isServiceResource, serviceUsage
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
 		m.names, m.more = isClaimResource, claimUsage
+	case schema.GroupResource{Group: resourcev1.GroupName, Resource: "resourceclaims"}:
+		m.names, m.more = isDeviceResource, deviceUsage
 	}
 	return m
 }

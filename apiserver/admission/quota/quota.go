@@ -2,10 +2,14 @@ package quota
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
@@ -15,7 +19,12 @@ import (
 var (
 	quotasResource     = corev1.SchemeGroupVersion.WithResource("resourcequotas")
 	namespacesResource = corev1.SchemeGroupVersion.WithResource("namespaces")
+
+	definitionsResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 )
+
+// countPrefix begins the names that limit how many objects of a resource there are.
+const countPrefix = "count/"
 
 // Quota charges writes. It is safe for concurrent use.
 type Quota struct {
@@ -155,13 +164,41 @@ func (q *Quota) count(v *storage.View, current *corev1.ResourceQuota) (corev1.Re
 		}
 		used = quotav1.Add(used, total)
 	}
+	return used, q.countCustom(v, current, used)
+}
+
+// countCustom adds what is limited of custom resources. Of those that have no definition now, what was charged stands.
+func (q *Quota) countCustom(v *storage.View, current *corev1.ResourceQuota, used corev1.ResourceList) error {
 	for name := range current.Spec.Hard {
-		_, counted := used[name]
-		if had, charged := current.Status.Used[name]; charged && !counted {
-			used[name] = had // of custom resources, whose tables come and go: what was charged stands
+		if _, counted := used[name]; counted {
+			continue
+		}
+		if had, charged := current.Status.Used[name]; charged {
+			used[name] = had
+		}
+		gr, err := q.customResource(v, name)
+		if err != nil {
+			return err
+		}
+		if gr != nil {
+			used[name] = *apiresource.NewQuantity(int64(v.Count(*gr, current.Namespace)), apiresource.DecimalSI)
 		}
 	}
-	return used, nil
+	return nil
+}
+
+// customResource is the one that a name such as count/crontabs.example.com means; nil if there is none, or it has no namespaces.
+func (q *Quota) customResource(v *storage.View, name corev1.ResourceName) (*schema.GroupResource, error) {
+	of, counts := strings.CutPrefix(string(name), countPrefix)
+	if !counts || q.store.Served(definitionsResource) == nil {
+		return nil, nil
+	}
+	found, err := v.Snapshot(definitionsResource).Get("", of)
+	crd, ok := found.(*apiextensionsv1.CustomResourceDefinition)
+	if err != nil || !ok || crd.Spec.Scope == apiextensionsv1.ClusterScoped {
+		return nil, err
+	}
+	return &schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}, nil
 }
 
 // holder lets one creator of a namespace at a time through.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -60,9 +61,17 @@ func TestUsage(t *testing.T) {
 		"node ports":             {"services", service(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}), "count/services=1,services=1,services.nodeports=2"},
 		"load balancer":          {"services", service(corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}), "count/services=1,services=1,services.loadbalancers=1,services.nodeports=2"},
 		"balancer without ports": {"services", service(corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, AllocateLoadBalancerNodePorts: new(false)}), "count/services=1,services=1,services.loadbalancers=1,services.nodeports=1"},
+		"devices": {"resourceclaims.resource.k8s.io", &resourcev1.ResourceClaim{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+			{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gold", AllocationMode: "ExactCount", Count: 2}},
+			{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gold", AllocationMode: "ExactCount", Count: 1}},
+			{FirstAvailable: []resourcev1.DeviceSubRequest{
+				{DeviceClassName: "tin", AllocationMode: "ExactCount", Count: 5}, {DeviceClassName: "tin", AllocationMode: "ExactCount", Count: 4},
+				{DeviceClassName: "lead", AllocationMode: "All"}}},
+		}}}}, "count/resourceclaims.resource.k8s.io=1,gold.deviceclass.resource.k8s.io/devices=3,lead.deviceclass.resource.k8s.io/devices=32,tin.deviceclass.resource.k8s.io/devices=5"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := meterOf(&kind.Any{GroupVersionKind: schema.GroupVersionKind{Version: "v1"}, Plural: c.gr})
+			gr := schema.ParseGroupResource(c.gr)
+			m := meterOf(&kind.Any{GroupVersionKind: schema.GroupVersionKind{Group: gr.Group, Version: "v1"}, Plural: gr.Resource})
 			if got := show(m.usage(&corev1.ResourceQuota{}, c.obj)); got != c.want {
 				t.Errorf("usage = %s\nwant    %s", got, c.want)
 			}
