@@ -129,7 +129,7 @@ func TestQuotaOfCustomResources(t *testing.T) {
 		define(t, server, crontabs)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- quota.New(server.config.Storage).Keep(ctx) }()
+		go func() { done <- quota.New(server.config.Storage, quota.Limited{}).Keep(ctx) }()
 		const counted = "count/crontabs.stable.example.com"
 		makeQuota(t, server, `"`+counted+`":"1"`)
 		synctest.Wait()
