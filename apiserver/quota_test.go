@@ -191,3 +191,21 @@ func TestQuotaIsCounted(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatNeedsAQuota: the administrator's file keeps ConfigMaps from who has no quota for them.
+func TestWhatNeedsAQuota(t *testing.T) {
+	limited, err := quota.ParseLimited([]byte("apiVersion: apiserver.config.k8s.io/v1\nkind: ResourceQuotaConfiguration\n" +
+		"limitedResources: [{resource: configmaps, matchContains: [count/]}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := serverConfig(t, raftstoretest.NewLocal(state.Options{}))
+	config.Quota = quota.New(config.Storage, limited)
+	server, _ := startServer(t, config)
+	refusal{code: 403, reason: metav1.StatusReasonForbidden, messageHas: "insufficient quota to consume: count/configmaps"}.
+		check(t, "without a quota", call{method: "POST", path: cmPath, body: cmBody("x")}.do(t, server))
+	mustDo[corev1.ResourceQuota](t, server, call{
+		method: "POST", path: quotaPath, body: `{"metadata":{"name":"q"},"spec":{"hard":{"count/configmaps":"1"}}}`,
+	})
+	mustDo[corev1.ConfigMap](t, server, call{method: "POST", path: cmPath, body: cmBody("x")})
+}
