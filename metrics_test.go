@@ -26,7 +26,7 @@ func TestWhoReadsMetrics(t *testing.T) {
 	for _, c := range []struct{ path, want string }{
 		{"/livez", "ok"}, {"/readyz/ping", "ok"}, {"/metrics", "apiserver_request_total{"}, {"/metrics", "apiserver_storage_size_bytes{"},
 		{"/metrics", `apiserver_admission_controller_admission_duration_seconds_count{name="NamespaceLifecycle",operation="CREATE"`},
-		{"/metrics", "apiserver_admission_step_admission_duration_seconds_count{"}, {"/metrics/slis", "kubernetes_healthcheck{"},
+		{"/metrics", "apiserver_admission_step_admission_duration_seconds_count{"}, {"/metrics/slis", "kubernetes_healthcheck{"}, {"/statusz", "apiserver statusz"},
 	} {
 		path, want := c.path, c.want
 		got, err := as("system:monitoring").Get().AbsPath(path).DoRaw(t.Context())
@@ -37,7 +37,7 @@ func TestWhoReadsMetrics(t *testing.T) {
 	if _, err := as("system:masters").Get().AbsPath("/metrics/resources").DoRaw(t.Context()); err != nil {
 		t.Errorf("/metrics/resources: %v", err)
 	}
-	for _, path := range []string{"/metrics", "/metrics/slis", "/metrics/resources"} {
+	for _, path := range []string{"/metrics", "/metrics/slis", "/metrics/resources", "/statusz"} {
 		if _, err := as("somebody").Get().AbsPath(path).DoRaw(t.Context()); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: %v, want forbidden", path, err)
 		}
