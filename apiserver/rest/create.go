@@ -27,9 +27,6 @@ func (s *Store) Create(ctx context.Context, o runtime.Object, validate rest.Vali
 	if err != nil {
 		return nil, err
 	}
-	if rv := obj.GetResourceVersion(); rv != "" && rv != "0" && len(options.DryRun) == 0 {
-		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
-	}
 	ctx = withFieldManager(ctx, options.FieldManager)
 	if obj.GetName() != "" || obj.GetGenerateName() == "" {
 		return s.create(ctx, obj, validate, options)
@@ -50,6 +47,9 @@ func (s *Store) create(ctx context.Context, obj resource.Object, validate rest.V
 	options *metav1.CreateOptions) (runtime.Object, error) {
 	if err := s.prepareCreate(ctx, obj, validate); err != nil {
 		return nil, err
+	}
+	if rv := obj.GetResourceVersion(); rv != "" && rv != "0" && len(options.DryRun) == 0 {
+		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	release, err := s.held(ctx, obj.GetNamespace())
 	if err != nil {
