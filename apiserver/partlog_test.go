@@ -73,7 +73,7 @@ func TestPartsOfServersHaveLogsOnly(t *testing.T) {
 	for _, subresource := range []string{"exec", "attach", "portforward"} {
 		err := client.CoreV1().RESTClient().Post().Namespace(parts.Namespace).Resource("pods").Name("kube-scheduler-s1").SubResource(subresource).
 			Param("command", "ls").Do(t.Context()).Error()
-		if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "only its log can be read") {
+		if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "only its log can be read; metrics are at /metrics of the server") {
 			t.Errorf("%s: %v", subresource, err)
 		}
 	}

@@ -111,7 +111,7 @@ func (p *podConnect) target(ctx context.Context, pod *corev1.Pod) (*agentTarget,
 		switch {
 		case ok && !p.ofParts:
 			return nil, apierrors.NewBadRequest(fmt.Sprintf(
-				"pod %s is a part of a Setpoint server, and no container: only its log can be read", pod.Name))
+				"pod %s is a part of a Setpoint server, and no container: only its log can be read; metrics are at /metrics of the server", pod.Name))
 		case ok && err != nil:
 			return nil, apierrors.NewServiceUnavailable(err.Error())
 		case ok:
