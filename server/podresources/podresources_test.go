@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,6 +55,26 @@ func TestSeries(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestScrapesAtOnce: one more than may be is refused while the others are answered.
+func TestScrapesAtOnce(t *testing.T) {
+	begun, end, scrapes := make(chan struct{}), make(chan struct{}), sync.WaitGroup{}
+	handler := Handler(func() ([]*corev1.Pod, error) { begun <- struct{}{}; <-end; return nil, nil })
+	ask := func() int {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", Path, nil))
+		return w.Code
+	}
+	for range scrapesMax {
+		scrapes.Go(func() { ask() })
+		<-begun
+	}
+	if code := ask(); code != 503 {
+		t.Errorf("%d, want 503", code)
+	}
+	close(end)
+	scrapes.Wait()
 }
 
 func TestWithoutPods(t *testing.T) {
