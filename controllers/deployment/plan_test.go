@@ -354,6 +354,31 @@ func TestNothingShrinksWhileGrowthWaits(t *testing.T) {
 	}
 }
 
+// A ReplicaSet that ends the rollout as soon as it is made, because no pods are asked for, is named as the one that did.
+func TestRolloutOfNoPodsNamesItsReplicaSet(t *testing.T) {
+	w := &world{d: newDeployment(0, 1, 0), random: rand.New(rand.NewPCG(1, 1)), now: time.Now()}
+	w.settle()
+	w.d.Spec.Template.Spec.Containers[0].Image = "v2"
+	w.step()
+	c := progress.Find(w.d.Status.Conditions, appsv1.DeploymentProgressing)
+	if want := fmt.Sprintf("ReplicaSet %q has successfully progressed.", w.sets[1].Name); c.Reason != reasonAvailable || c.Message != want {
+		t.Errorf("%s %q, want %q", c.Reason, c.Message, want)
+	}
+}
+
+// A ReplicaSet beyond the history is removed, and not resized in the same pass: its pods would be asked for, and missing.
+func TestRemovedReplicaSetsAreNotResized(t *testing.T) {
+	w := &world{d: newDeployment(1, 1, 0), random: rand.New(rand.NewPCG(1, 1)), now: time.Now()}
+	w.settle()
+	w.d.Spec.Template.Spec.Containers[0].Image = "v2"
+	w.d.Spec.Paused, w.d.Spec.RevisionHistoryLimit = true, new(int32(0))
+	w.sets[0].Spec.Replicas, w.sets[0].Status = new(int32(0)), appsv1.ReplicaSetStatus{ObservedGeneration: w.sets[0].Generation}
+	planned := plan(w.d, observed{sets: w.sets}, w.now)
+	if len(planned.change) != 0 || len(planned.remove) != 1 || planned.status.UnavailableReplicas != 0 {
+		t.Errorf("%d changed, %d removed, %d unavailable", len(planned.change), len(planned.remove), planned.status.UnavailableReplicas)
+	}
+}
+
 // settle lets the rollout end.
 func (w *world) settle() {
 	for range 40 {

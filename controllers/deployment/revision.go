@@ -182,7 +182,7 @@ func revisionOf(rs *appsv1.ReplicaSet) int64 {
 	return n
 }
 
-// trimHistory deletes the oldest ReplicaSets without pods beyond the limit.
+// trimHistory deletes the oldest ReplicaSets without pods beyond the limit, in place of whatever else the pass would do to them.
 func (r *rollout) trimHistory() {
 	limit := r.d.Spec.RevisionHistoryLimit
 	if limit == nil || *limit == math.MaxInt32 {
@@ -194,6 +194,7 @@ func (r *rollout) trimHistory() {
 		rs := old[i]
 		if rs.Status.Replicas == 0 && replicasOf(rs.Spec.Replicas) == 0 && rs.Status.ObservedGeneration >= rs.Generation {
 			r.todo.remove = append(r.todo.remove, rs)
+			r.todo.change = slices.DeleteFunc(r.todo.change, func(ch change) bool { return ch.from == rs })
 		}
 	}
 }

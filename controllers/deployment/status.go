@@ -142,14 +142,11 @@ func (r *rollout) judgePaused(s *appsv1.DeploymentStatus) bool {
 func (r *rollout) judgeProgress(s *appsv1.DeploymentStatus) {
 	c := progress.Find(s.Conditions, appsv1.DeploymentProgressing)
 	if r.todo.create != nil {
-		r.set(
-			s,
-			appsv1.DeploymentProgressing,
-			corev1.ConditionTrue,
-			reasonCreated,
-			fmt.Sprintf("Created new replica set %q", r.todo.create.Name),
-		)
-		return
+		r.set(s, appsv1.DeploymentProgressing, corev1.ConditionTrue, reasonCreated, fmt.Sprintf("Created new replica set %q", r.todo.create.Name))
+		if !r.complete(*s) {
+			return
+		}
+		c = progress.Find(s.Conditions, appsv1.DeploymentProgressing)
 	}
 	if c == nil && r.current == nil {
 		return
@@ -177,9 +174,11 @@ func (r *rollout) judgeProgress(s *appsv1.DeploymentStatus) {
 	}
 }
 
-// subject names what progresses: the current ReplicaSet or, before it exists,
-// the Deployment.
+// subject names what progresses: the current ReplicaSet, which this pass may make, or before it exists the Deployment.
 func (r *rollout) subject() string {
+	if r.todo.create != nil {
+		return fmt.Sprintf("ReplicaSet %q", r.todo.create.Name)
+	}
 	if r.current == nil {
 		return fmt.Sprintf("Deployment %q", r.d.Name)
 	}
