@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test check bench fuzz mutants consistency consistency-compose stress conformance critest csi gateway differential lists envtest envtest-suites envtest-compare operators sweep metrics clients beside vm generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test check bench fuzz mutants consistency consistency-compose stress conformance critest csi gateway differential lists statuses envtest envtest-suites envtest-compare operators sweep metrics clients beside vm generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -90,6 +90,9 @@ differential: ## upstream's controllers and ours on the same generated worlds: W
 
 lists: ## upstream's stable metrics, and the reasons of its events, beside ours
 	cd test/differential && $(GO) test -count=1 -v ./lists
+
+statuses: ## every status that ours publish on the way is one that upstream's controllers could have: 1,000 worlds of each kind
+	$(MAKE) differential WORLDS=$(or $(WORLDS),1000) SEED=$(SEED) RUNS=$(RUNS) KIND='^(deployment|replicaset|statefulset|daemonset|job|cronjob|disruption)$$'
 
 sweep: ## every fault at every write of the controllers' scenarios, as a table: FOCUS='daemon set' PAIRS=1
 	$(GO) test -count=1 -timeout 60m -run '^TestSweep$$' ./controllers -sweep -sweep.scenario '$(FOCUS)' $(if $(PAIRS),-sweep.pairs)

@@ -41,6 +41,7 @@ func TestWorlds(t *testing.T) {
 			}
 			t.Logf("%d worlds from seed %d: %d steps, %d worlds differ: %v", c.played, *seed, c.steps, len(c.differ), c.differ)
 			t.Logf("%d worlds in which upstream itself does one or the other, and once what we do", c.chance)
+			c.judgeAll()
 			for why, n := range c.excused {
 				t.Logf("excused in %d worlds: %s", n, why)
 			}
@@ -68,21 +69,24 @@ type comparison struct {
 	t                     *testing.T
 	kind                  kind
 	played, steps, chance int
+	statuses              int
+	odd                   []uint64
 	differ                []uint64
 	excused               map[string]int
 }
 
 // compare compares a world up to the first step after which the sides differ. We may do whatever upstream does in one
 // of its runs.
-func (c *comparison) compare(first uint64, i int, ours, theirs []string) {
-	seed := first + uint64(i)
+func (c *comparison) compare(first uint64, i int, ourHistory, theirHistory history) {
+	seed, ours, theirs := first+uint64(i), ourHistory.states, theirHistory.states
 	c.played++
+	c.judge(first, i, ourHistory, theirHistory)
 	n := alike(ours, theirs)
 	for run := 0; n < len(ours) && run < *runs; run++ {
 		if c.excuse(seed, ours[n], theirs[n]) != "" {
 			break
 		}
-		again := play(c.t, c.kind, c.kind.sides[1], first)[i]
+		again := play(c.t, c.kind, c.kind.sides[1], first)[i].states
 		if further := alike(ours, again); further > n {
 			n, theirs = further, again
 			if n == len(ours) {

@@ -7,6 +7,11 @@
 // reconciletest.World; after each step, when all is quiet, the state is written down without
 // names and times, and the texts of both sides are compared.
 //
+// Watchers see more than settled states. So each status that was published on the way is judged too, in the same worlds: it is one
+// that upstream published in that step, with counts between those that upstream showed, about the same generation (published_test.go).
+// A status on the way is what a pass saw, which is chance, so one world of a hundred may have another. A Deployment sums what its
+// ReplicaSets tell one after the other; its counts may not look more finished than upstream's ever did in the step.
+//
 // The scheduler's plugins are asked otherwise (KIND=scheduler): both sides judge the same pods on the same nodes, once; and
 // so is preemption (KIND=preemption): whom it would evict on each node, and which node it may choose.
 //

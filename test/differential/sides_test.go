@@ -6,7 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	upstreamcronjob "k8s.io/kubernetes/pkg/controller/cronjob"
@@ -163,20 +167,23 @@ func upstreamPodGC(ctx context.Context, w *reconciletest.World) (func(context.Co
 	return func(ctx context.Context, _ int) { c.Run(ctx) }, nil
 }
 
+// none is for kinds without a status of their own, and for whole namespaces.
+var none schema.GroupVersionResource
+
 // kinds are the workloads that are compared.
 var kinds = []kind{
-	{"deployment", newDeployment, [2]side{ours(deployment.New(), replicaset.New()), upstream(upstreamDeployment, upstreamReplicaSet)}},
-	{"replicaset", newReplicaSet, [2]side{ours(replicaset.New()), upstream(upstreamReplicaSet)}},
-	{"statefulset", newStatefulSet, [2]side{ours(statefulset.New()), upstream(upstreamStatefulSet)}},
-	{"daemonset", newDaemonSet, [2]side{ours(daemonset.New()), upstream(upstreamDaemonSet)}},
-	{"job", newJob, [2]side{ours(job.New()), upstream(upstreamJob)}},
-	{"cronjob", newCronJob, [2]side{ours(cronjob.New()), upstream(upstreamCronJob)}},
-	{"disruption", newDisruption, [2]side{ours(disruption.New()), upstream(upstreamDisruption)}},
-	{"endpoints", newEndpoints, [2]side{ours(endpoints.New()), upstream(upstreamEndpoints)}},
-	{"endpointslicemirroring", newMirror, [2]side{ours(endpointslicemirroring.New()), upstream(upstreamMirroring)}},
-	{"ttlafterfinished", newTTL, [2]side{ours(ttlafterfinished.New()), upstream(upstreamTTL)}},
-	{"podgc", newPodGC, [2]side{ours(podgc.Keeping(finishedKept)), upstream(upstreamPodGC)}},
-	{"resourceclaim", newClaims, [2]side{ours(resourceclaim.New()), upstream(upstreamClaims)}},
+	{"deployment", newDeployment, [2]side{ours(deployment.New(), replicaset.New()), upstream(upstreamDeployment, upstreamReplicaSet)}, appsv1.SchemeGroupVersion.WithResource("deployments")},
+	{"replicaset", newReplicaSet, [2]side{ours(replicaset.New()), upstream(upstreamReplicaSet)}, appsv1.SchemeGroupVersion.WithResource("replicasets")},
+	{"statefulset", newStatefulSet, [2]side{ours(statefulset.New()), upstream(upstreamStatefulSet)}, appsv1.SchemeGroupVersion.WithResource("statefulsets")},
+	{"daemonset", newDaemonSet, [2]side{ours(daemonset.New()), upstream(upstreamDaemonSet)}, appsv1.SchemeGroupVersion.WithResource("daemonsets")},
+	{"job", newJob, [2]side{ours(job.New()), upstream(upstreamJob)}, batchv1.SchemeGroupVersion.WithResource("jobs")},
+	{"cronjob", newCronJob, [2]side{ours(cronjob.New()), upstream(upstreamCronJob)}, batchv1.SchemeGroupVersion.WithResource("cronjobs")},
+	{"disruption", newDisruption, [2]side{ours(disruption.New()), upstream(upstreamDisruption)}, policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")},
+	{"endpoints", newEndpoints, [2]side{ours(endpoints.New()), upstream(upstreamEndpoints)}, none},
+	{"endpointslicemirroring", newMirror, [2]side{ours(endpointslicemirroring.New()), upstream(upstreamMirroring)}, none},
+	{"ttlafterfinished", newTTL, [2]side{ours(ttlafterfinished.New()), upstream(upstreamTTL)}, none},
+	{"podgc", newPodGC, [2]side{ours(podgc.Keeping(finishedKept)), upstream(upstreamPodGC)}, none},
+	{"resourceclaim", newClaims, [2]side{ours(resourceclaim.New()), upstream(upstreamClaims)}, none},
 }
 
 // kind is a workload: how its worlds are made, and who is compared.
@@ -184,6 +191,8 @@ type kind struct {
 	name  string
 	make  func(g *generator) workload
 	sides [2]side
+	// watched is the kind whose statuses are compared, each that was published; empty where none is.
+	watched schema.GroupVersionResource
 }
 
 func quiet() context.Context {

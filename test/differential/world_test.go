@@ -237,13 +237,14 @@ func (w *world) describePods(out *strings.Builder, of func(*corev1.Pod) string) 
 	}
 }
 
-// play runs the worlds of the seeds on a side, in one bubble, and returns the state of each after each step.
-func play(t *testing.T, k kind, s side, first uint64) (states [][]string) {
-	states = make([][]string, worldsEach)
+// play runs the worlds of the seeds on a side, in one bubble, and returns the history of each.
+func play(t *testing.T, k kind, s side, first uint64) []history {
+	histories := make([]history, worldsEach)
 	synctest.Test(t, func(t *testing.T) {
 		shared := reconciletest.New(t)
 		ctx, cancel := context.WithCancel(quiet())
 		addNodes(shared)
+		statuses := watchStatuses(ctx, t, shared, k.watched)
 		s.start(ctx, t, shared)
 		defer cancel()
 		rest()
@@ -267,12 +268,14 @@ func play(t *testing.T, k kind, s side, first uint64) (states [][]string) {
 					w.remind(s)
 					var out strings.Builder
 					w.workload.describe(w, &out)
-					states[i] = append(states[i], todo[i][n].text+"\n"+out.String())
+					h := &histories[i]
+					h.states = append(h.states, todo[i][n].text+"\n"+out.String())
+					h.published = append(h.published, statuses.take(w.namespace))
 				}
 			}
 		}
 	})
-	return states
+	return histories
 }
 
 // remind makes upstream look again, where it may have lost the time at which it wanted to: at once, and when the waits
