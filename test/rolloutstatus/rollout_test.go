@@ -183,8 +183,16 @@ func (r *record) follow(ctx context.Context, t *testing.T, resource dynamic.Reso
 	}()
 }
 
-// judged is what a judge says about the events, in the order of their revisions.
+// judged is what a judge says about the events.
 func (r *record) judged(t *testing.T) *judge {
+	t.Helper()
+	j := newJudge(nodes)
+	r.replay(t, j.seePod, j.seeWorkload)
+	return j
+}
+
+// replay shows the events in the order of their revisions.
+func (r *record) replay(t *testing.T, seePod func(pod *corev1.Pod, gone bool), seeOther func(*unstructured.Unstructured)) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,18 +204,16 @@ func (r *record) judged(t *testing.T) *judge {
 		return n
 	}
 	slices.SortStableFunc(r.events, func(a, b watch.Event) int { return cmp.Compare(revision(a), revision(b)) })
-	j := newJudge(nodes)
 	for _, event := range r.events {
 		object := event.Object.(*unstructured.Unstructured)
 		if object.GetKind() != "Pod" {
-			j.seeWorkload(object)
+			seeOther(object)
 			continue
 		}
 		var pod corev1.Pod
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil {
 			t.Fatal(err)
 		}
-		j.seePod(&pod, event.Type == watch.Deleted)
+		seePod(&pod, event.Type == watch.Deleted)
 	}
-	return j
 }
