@@ -142,14 +142,14 @@ func (w *world) act(p *corev1.Pod, roll, second, end, succeed float64) {
 			return
 		}
 		setEnded(p, second < succeed)
-		w.Put(p)
+		w.PutIfThere(p)
 	case p.DeletionTimestamp != nil:
 		if roll < 0.7 {
 			w.RemovePod(p)
 		}
 	case roll < end:
 		setEnded(p, second < succeed)
-		w.Put(p)
+		w.PutIfThere(p)
 	case roll < 0.85:
 		p.Spec.NodeName = cmp.Or(p.Spec.NodeName, nodeOf(p))
 		ready := second < 0.85
@@ -157,7 +157,7 @@ func (w *world) act(p *corev1.Pod, roll, second, end, succeed float64) {
 			p.Status.StartTime = &metav1.Time{Time: time.Now()}
 		}
 		reconciletest.SetReady(p, ready)
-		w.Put(p)
+		w.PutIfThere(p)
 	case roll > 0.95:
 		_ = w.Client.CoreV1().Pods(w.namespace).Delete(context.Background(), p.Name, metav1.DeleteOptions{})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -53,11 +54,25 @@ func (w *World) Put(pods ...*corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range pods {
-		p.ResourceVersion = strconv.Itoa(w.next())
-		if err := w.Client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), p, p.Namespace); err != nil {
+		if err := w.put(p); err != nil {
 			w.t.Fatal(err)
 		}
 	}
+}
+
+// PutIfThere is Put of a pod that a controller may have removed meanwhile.
+func (w *World) PutIfThere(p *corev1.Pod) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.put(p); err != nil && !apierrors.IsNotFound(err) {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *World) put(p *corev1.Pod) error {
+	p.ResourceVersion = strconv.Itoa(w.next())
+	return w.Client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), p, p.Namespace)
 }
 
 // RemovePod removes a pod at once, uncounted.
