@@ -2,10 +2,9 @@
 // (k8s.io/kubelet/pkg/apis/dra/v1), as a kubelet does.
 //
 // It owns: the file dra_manager_state, which says which pods use which claims of this node and what drivers have prepared for them; the
-// connections to drivers; what drivers tell of the health of devices (k8s.io/kubelet/pkg/apis/dra-health/v1). Called by: agent/pods
-// (Prepare before a sandbox, Given for each container, Unprepare when nothing runs), agent/registration (drivers that open a
-// socket in plugins_registry), agent/podresources. It reads ResourceClaims and deletes ResourceSlices; controllers and the scheduler
-// make, allocate and reserve claims.
+// connections to drivers; what drivers tell of the health of devices (k8s.io/kubelet/pkg/apis/dra-health/v1). Prepare comes before a
+// pod's sandbox, Given before each container, Unprepare when nothing of the pod runs. It reads ResourceClaims and deletes
+// ResourceSlices; controllers and the scheduler make, allocate and reserve claims.
 //
 // Promises: a claim is prepared only for a pod for which it is reserved, and unprepared once, after the last pod that uses it has ended.
 // What was asked of a driver is on disk before, so a new agent takes it back. Prepare and Unprepare of one claim never run at once; a

@@ -1,8 +1,7 @@
 // Package collect removes images that nobody uses when the disk fills up.
 //
 // It owns: when each image was seen first and used last, since the agent started, and
-// the decision which images go. Called by: agent.Run. It may call: CRI, and the
-// recorder in Config.
+// the decision which images go. It may call: CRI, and the recorder in Config.
 //
 // The rules are a kubelet's: above the high threshold images are removed until the
 // low one is reached, those used longest ago first; an image younger than the

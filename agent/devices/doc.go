@@ -1,9 +1,8 @@
 // Package devices gives pods the devices of device plugins (k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1), as a kubelet does.
 //
-// It owns: the folder device-plugins, in which plugins register at kubelet.sock and which holds the record of who has which device
-// (a kubelet's name and form); the connection to each plugin; what the Node offers of their resources. Called by: agent.Run, agent/pods
-// (Allocate, Given, Free), agent/pinning (Hints, AllocateContainer), agent/node (Counts), agent/podresources. Plugins may also open a
-// socket in plugins_registry: agent/registration finds them. Who gets which device is decided by devices/ledger, which is pure.
+// It owns: the folder device-plugins, in which plugins register at kubelet.sock and which holds the record of who has which device (a
+// kubelet's name and form); the connection to each plugin; what the Node offers of their resources. Plugins may also open a socket in
+// plugins_registry: agent/registration finds them. Who gets which device is decided by devices/ledger, which is pure.
 //
 // Promises: a device is given to one pod until nothing of that pod runs, also when the agent or the plugin starts anew in between;
 // what a pod has been given is on disk before its container is made. Each call to a plugin has a limit, and a plugin that hangs delays

@@ -2,8 +2,8 @@
 //
 // It owns: the listeners at that address (UDP and TCP on port 9053, to which the [Network] leads what is sent to port 53; metrics on
 // 9153), who answers a question (records for names of the cluster, hosts and forward for others, as the ConfigMap kube-system/coredns
-// says), and the form of answers. Called by: agent. It may call agent/dns/{records,forward,corefile,kept}, agent/resolvconf,
-// internal/clusterdns and client-go; the network is handed in as a [Network].
+// says), and the form of answers. It may call agent/dns/{records,forward,corefile,kept}, agent/resolvconf, internal/clusterdns and
+// client-go; the network is handed in as a [Network].
 //
 // Promises: it answers as long as that Service carries the label of the built-in DNS (clusterdns.ProxyLabel); without it the address is
 // given up at once, so that pods of others can serve it. Names of the cluster are answered from this node's own view, also while no

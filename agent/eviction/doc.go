@@ -2,8 +2,8 @@
 // runs short of memory, disk or process ids.
 //
 // It owns: what is measured of the machine and of each pod's files, the conditions MemoryPressure, DiskPressure and PIDPressure,
-// and the decision which pods have to go. Called by: agent.Run; agent/pods asks Admit, agent/node shows the conditions. It may
-// call: agent/pods, through the interface in Config, the runtime for what containers use, and the recorder.
+// and the decision which pods have to go. Whether a pod may start is asked at Admit; the conditions are shown on the Node. It
+// may call: agent/pods, through the interface in Config, the runtime for what containers use, and the recorder.
 //
 // Every ten seconds it looks, as a kubelet does. Pods above a limit of ephemeral-storage or above the size of an emptyDir volume
 // go first; only pods that set one are measured. If there are none and a threshold was crossed for its grace period, containers

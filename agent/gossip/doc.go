@@ -1,8 +1,7 @@
 // Package gossip owns membership in the pool of servers and nodes that monitor each other: its members, and
 // which of them it considers dead.
 //
-// It is called by agent/host and server/liveness only, and is the only importer of hashicorp/memberlist. It may
-// import nothing of ours.
+// It is the only importer of hashicorp/memberlist. It may import nothing of ours.
 //
 // Promises: without a key of 32 bytes nothing is sent or received, and members with another key or label are
 // ignored. A verdict is a hint and not a proof, because any holder of the key can forge one. A pool that was

@@ -1,7 +1,7 @@
 // Package hostfirewall keeps pods from the ports of their nodes that nobody promised them.
 //
 // It owns the list of ports of this machine that pods reach (Ports), and the nftables tables setpoint-BRIDGE-host, one for each version
-// of IP. Called by: agent, which starts Watch; agent/host, which makes the Table. It may call client-go.
+// of IP. An agent starts Watch; what makes the machine a node makes the Table. It may call client-go.
 //
 // Open are: the agent's port, which asks for credentials; the cluster's DNS; the ports that pods with hostNetwork declare; each port
 // that is an endpoint of a Service at an address of this node, such as the API; health check ports of Services; the ports of Ingresses

@@ -1,8 +1,8 @@
 // Package images brings a container's image to the node.
 //
-// It owns: the pull policy, the back-off after failed pulls, the choice of
-// pull secrets, and the records of who may use which image. Called by: agent/pods, before each container start. It may call:
-// the CRI image service and the secrets lookup in Config.
+// It owns: the pull policy, the back-off after failed pulls, the choice of pull secrets, and the records of who may use
+// which image. An image is asked for before each container start. It may call: the CRI image service and the secrets lookup
+// in Config.
 //
 // Promises: Ensure blocks while it pulls, ends early with ctx, and returns a
 // *Error whose Reason is the waiting reason upstream shows; at most pullsMax

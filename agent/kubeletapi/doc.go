@@ -1,9 +1,9 @@
 // Package kubeletapi answers on the kubelet's port: logs, exec, attach,
 // port-forward, connections to pods, pods, stats, metrics, health, local volumes.
 //
-// It owns: the HTTP server of one agent and the samples behind its rates, which are taken while somebody asks for them. Called
-// by: agent.Run; its clients are the API servers, and programs that read a node's metrics. It may call: CRI, the pod list
-// in Config, and the runtime's log files.
+// It owns: the HTTP server of one agent and the samples behind its rates, which are taken while somebody asks for them. Its
+// clients are the API servers, and programs that read a node's metrics. It may call: CRI, the pod list in Config, and the
+// runtime's log files.
 //
 // Promises: whom kubeletapi/access lets in is served, and nobody else; streams
 // end with their container, with their client, or with ctx; a runtime without in-process streams is proxied.

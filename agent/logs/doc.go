@@ -1,7 +1,6 @@
 // Package logs keeps container logs from filling the disk.
 //
-// It owns: the rotation of log files; the runtime writes them and agent/kubeletapi
-// reads them. Called by: agent.Run. It may call: CRI, agent/wait.
+// It owns: the rotation of log files; the runtime writes them and agent/kubeletapi reads them. It may call: CRI, agent/wait.
 //
 // Promises: a container's logs take about filesMax times sizeMaxBytes, and beside that what it writes between two looks, which are a
 // second apart while a log grows fast; a log that cannot be rotated keeps no other from it; the

@@ -1,8 +1,8 @@
 // Package node keeps one machine's Node object and its Lease.
 //
-// It owns: the Node's labels it was given, its addresses, capacity, conditions,
-// nodeInfo and images, and the Lease of the same name in kube-node-lease.
-// Called by: agent.Run. It may call: client-go, and the functions in Config.
+// It owns: the Node's labels it was given, its addresses, capacity, conditions, nodeInfo and
+// images, and the Lease of the same name in kube-node-lease. It may call: client-go, and the
+// functions in Config.
 //
 // Promises: Run registers or adopts the Node, retrying until the API answers,
 // and only then calls Config.Registered; a status is written when something

@@ -1,8 +1,7 @@
 // Package observed reads what a container runtime says about pods.
 //
-// It owns: the names of the labels and annotations by which the agent finds its
-// own sandboxes and containers again after a restart. Called by: agent/pods,
-// agent/status, agent/kubeletapi. It may call: CRI list and status calls only.
+// It owns: the names of the labels and annotations by which the agent finds its own sandboxes and containers
+// again after a restart. It may call: CRI list and status calls only.
 //
 // Promises: a Pod is a snapshot and does not change later; sandboxes and containers are ordered newest first; a
 // container removed between list and status is left out, not an error.

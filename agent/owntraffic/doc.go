@@ -2,7 +2,7 @@
 //
 // It owns the list of addresses at which the cluster's own programs are reached, and tells it to the network, which neither translates nor
 // refuses what is sent there, whatever Services claim: otherwise an object in the store could cut a node off from those who would tell it
-// that the object is gone. Called by: agent/host, before the first connection to a server, and when nodes or servers change. It may call
+// that the object is gone. It is told before the first connection to a server, and when nodes or servers change. It may call
 // agent/network's types and the resolver.
 //
 // The list has: each server of the flags, at the addresses that its name has, and each that the API tells; the same ports at all addresses

@@ -1,8 +1,8 @@
 // Package podresources answers monitors that ask which pod has which devices (k8s.io/kubelet/pkg/apis/podresources/v1, and v1alpha1), as
 // a kubelet does at pod-resources/kubelet.sock.
 //
-// It owns: that socket. Called by: agent.Run. What it tells it asks of agent/pods (which pods are active), agent/devices, agent/pinning
-// and agent/claims each time.
+// It owns: that socket. What it tells it asks of agent/pods (which pods are active), agent/devices, agent/pinning and agent/claims each
+// time.
 //
 // Promises: read only; calls beyond 100 in a second are refused with ResourceExhausted, as a kubelet's. CPUs and memory are told of if
 // containers have them for themselves.

@@ -1,8 +1,7 @@
 // Package pods runs the pods bound to this node, one goroutine for each.
 //
-// It owns: everything the runtime holds under our labels, and the order of steps
-// in a pod's life. Called by: agent.Run; agent/kubeletapi asks it for pods. It may
-// call: CRI, and the sibling packages for images, volumes, probes and status.
+// It owns: everything the runtime holds under our labels, and the order of steps in a pod's life. It may call: CRI, and the sibling
+// packages for images, volumes, probes and status.
 //
 // How it works: a worker looks at the API object and at the runtime, asks plan,
 // a pure function, for the next step, publishes the status, takes the step, and

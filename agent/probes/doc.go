@@ -1,8 +1,7 @@
 // Package probes asks running containers whether they are started, alive and ready.
 //
-// It owns: one goroutine for each probe of each running container of one pod.
-// Called by: agent/pods; each pod worker holds a Set. It may call: the runtime's
-// ExecSync, and the pod's address.
+// It owns: one goroutine for each probe of each running container of one pod. Each pod worker holds a Set. It
+// may call: the runtime's ExecSync, and the pod's address.
 //
 // Promises: the first probe runs as soon as the container is up and its initial delay is over (liveness: not
 // within its first second), and again soon until one succeeds; no failure counts or is reported within the

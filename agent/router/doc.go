@@ -1,7 +1,7 @@
 // Package router serves Ingresses and Gateways on the ports of a node: it is the cluster's ingress controller on the machine.
 //
-// It owns the listeners of the node, the TLS towards clients, the requests to endpoints, and what is told of both. Called by: agent. It
-// may call: agent/router/table, which says where a request goes, and client-go for the objects.
+// It owns the listeners of the node, the TLS towards clients, the requests to endpoints, and what is told of both. It may call:
+// agent/router/table, which says where a request goes, and client-go for the objects.
 //
 // Promises: a request goes to an endpoint that was ready at most a moment (settleTime) ago, and directly, not through the address of its
 // Service. A change of Ingresses, endpoints or certificates ends no request under way. A request that no endpoint has received is tried at

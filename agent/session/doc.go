@@ -1,8 +1,8 @@
 // Package session owns the control sessions of nodes: the stream that an agent holds to one server to prove
 // that it is alive, and what all servers know of all sessions.
 //
-// It is called by agent/host and server/liveness only: agents run a Client; servers run a Table, a Service that
-// agents connect to, and an Exchange that tells the other servers. It may import nothing of ours.
+// Agents run a Client; servers run a Table, a Service that agents connect to, and an Exchange that tells the
+// other servers. It may import nothing of ours.
 //
 // Promises: a session is lost 15 s after the last ping, or 3 s after its stream broke without goodbye unless
 // the node came back at any server; a goodbye closes it cleanly. One without a ping for 4.5 s is quiet, which

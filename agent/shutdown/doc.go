@@ -1,8 +1,7 @@
 // Package shutdown ends the pods of a machine that is about to shut down, by their priorities.
 //
-// It owns: the lock by which systemd-logind waits for us, and the order in which pods end. Called by: agent.Run; agent/pods
-// and agent/node ask whether the machine is shutting down. It may call: agent/pods, through the interface in Config, the
-// recorder, and logind over the system's D-Bus.
+// It owns: the lock by which systemd-logind waits for us, and the order in which pods end. It may call: agent/pods, through
+// the interface in Config, the recorder, and logind over the system's D-Bus.
 //
 // How it works, as a kubelet: while the agent runs it holds a lock of the kind "delay". When logind says that it prepares for
 // a shutdown, pods end group by group, the least priorities first; each group has its own time. Then the lock goes and the

@@ -4,9 +4,8 @@
 // use is what they request, or what annotations say (Summary). Readiness gates hold a pod's readiness as they do anywhere.
 // A resize is carried out at once, or when the node has what it asks for.
 //
-// It owns: the Nodes it registers (labelled Label), their Leases, and the status
-// of the pods bound to them. Called by: the wiring of `dev --simulated-nodes` and
-// by tests that need a large cluster. It may call: client-go only.
+// It owns: the Nodes it registers (labelled Label), their Leases, and the status of the pods bound to them. It may call:
+// client-go only.
 //
 // Promises: one informer for Nodes and one for pods whatever the number of
 // nodes; a bound pod is Running one status patch later, a deleted pod is

@@ -1,7 +1,7 @@
 // Package staticpods runs the pods whose manifests lie in a folder of this node, and shows them to the cluster.
 //
 // It owns: what is read from the folder, and the mirror pods, which are objects of the API that show static pods and change
-// nothing about them. Called by: agent.Run. It may call: agent/pods, through the interface in Config, and client-go.
+// nothing about them. It may call: agent/pods, through the interface in Config, and client-go.
 //
 // How it works: every round it reads the folder, compares it with what runs and with the mirror pods that the API has, asks
 // plan, a pure function, what to do, and does it. A pod whose manifest changed ends before the new one starts. Names, uids,

@@ -1,7 +1,7 @@
 // Package status says what a pod's status is, and gets it into the API.
 //
-// It owns: the fields of PodStatus that a kubelet writes. Called by: agent/pods
-// (Generate and the Manager). It may call: client-go; it reads observed.Pod.
+// It owns: the fields of PodStatus that a kubelet writes. It may call:
+// client-go; it reads observed.Pod.
 //
 // Promises: Generate is pure: the same Input gives the same status, and the same
 // status is never sent twice. The Manager sends the newest status of each pod

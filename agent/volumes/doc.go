@@ -1,9 +1,8 @@
 // Package volumes prepares a pod's volumes on the host.
 //
-// It owns: the directory volumes/ of each pod, the tmpfs mounts in it, and the
-// bind mounts that pin sub-paths. Called by: agent/pods. It may call: the lookups
-// and drivers in Config; it knows no container runtime. What CSI drivers mount is
-// agent/volumes/csi's.
+// It owns: the directory volumes/ of each pod, the tmpfs mounts in it, and the bind
+// mounts that pin sub-paths. It may call: the lookups and drivers in Config; it
+// knows no container runtime. What CSI drivers mount is agent/volumes/csi's.
 //
 // Promises: Mount is idempotent and is also how content is refreshed: files of
 // ConfigMaps, Secrets, the downward API and projections change together, by one

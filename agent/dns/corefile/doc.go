@@ -1,7 +1,7 @@
 // Package corefile reads the part of CoreDNS's configuration that people use.
 //
-// It owns: which directives are honoured, which say what the server does in any case, and what is told of all others. Called by:
-// agent/dns. It may call the standard library only.
+// It owns: which directives are honoured, which say what the server does in any case, and what is told of all others. It may call the
+// standard library only.
 //
 // Promises: it is pure. A directive is honoured, or named in a [Problem] with its line; what can be read is in force beside what
 // cannot. A file larger than [bytesMax] is refused.

@@ -1,9 +1,8 @@
 // Package peers has layers of images from other nodes, so that a layer is fetched from its registry once for a cluster, also when several
 // nodes want it at the same time.
 //
-// It owns what nodes tell each other of a layer, which of them fetches it, and the connections to their agents. Called by: the embedded
-// runtime's image store, which agent hands a Client's Layer; agent/kubeletapi answers other nodes in its terms. It calls the standard
-// library.
+// It owns what nodes tell each other of a layer, which of them fetches it, and the connections to their agents. The runtime's image store
+// is handed a Client's Layer, and the node's port answers other nodes in the same terms. It calls the standard library.
 //
 // # Which node fetches
 //

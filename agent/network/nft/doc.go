@@ -1,7 +1,6 @@
 // Package nft changes and reads nftables in this network namespace. All of this module that does goes through it.
 //
 // It owns the connection: what it can hold, and what its errors mean. The library (github.com/google/nftables) makes the messages.
-// Called by: agent/network and the packages below it, agent/hostfirewall, agent/policy/table.
 //
 // It promises: a transaction may be as large as bytesMax. The kernel answers each message of one by an acknowledgement, and when these do
 // not fit into the receiving buffer it says ENOBUFS, whether it took the transaction or refused it: [Conn.Flush] looks then, and says what

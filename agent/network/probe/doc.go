@@ -6,8 +6,8 @@
 // the other namespace, which is outside of the cluster, and waits for the answer (the way through). It owns the two interfaces
 // [PodInterface] and [OutsideInterface] of the machine too.
 //
-// Called by: the agent, which runs a [Watch] and tells its problems in a condition and in events; agent/network, which lends addresses
-// ([Place]) and takes away what is left ([Remove]). It may call netlink and nftables, reading the latter only: it changes no rules.
+// A [Watch] tells its problems in a condition and in events; the network lends it addresses ([Place]) and takes away what is left
+// ([Remove]). It may call netlink and nftables, reading the latter only: it changes no rules.
 //
 // Promises: a way is told as blocked only where the machine itself gets the answer that pods do not get, so a DNS that is down is no
 // firewall. A probe ends within [timeMax], and leaves nothing behind; what a killed agent leaves the kernel takes away, as the namespaces

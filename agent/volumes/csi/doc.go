@@ -2,8 +2,7 @@
 // again, as a kubelet does.
 //
 // It owns: below the data directory plugins/kubernetes.io/csi, and in a pod's directory volumes/kubernetes.io~csi and
-// volumeDevices/kubernetes.io~csi, with upstream's names and vol_data.json in each. Called by: agent/volumes (Mount, Unmount), the
-// plugins' registration (Handler), agent/node (InUse). It may call: client-go, the drivers' sockets.
+// volumeDevices/kubernetes.io~csi, with upstream's names and vol_data.json in each. It may call: client-go, the drivers' sockets.
 //
 // Promises: what is asked of a driver is on disk before it is asked, so an agent that was killed finds what it has to take away;
 // a volume is staged before any pod's is published, and unstaged, by a goroutine of its own, after the last is unpublished. It

@@ -1,8 +1,7 @@
 // Package local keeps the volumes of the class setpoint-local on the node's own disk.
 //
-// It owns: the folder local-volumes, with one folder for each volume, their project quotas, and the loop devices of
-// those that are block devices. Called by: agent/kubeletapi (make, remove, list), agent/volumes (use)
-// and agent/reset.
+// It owns: the folder local-volumes, with one folder for each volume, their project quotas, and the loop devices of those that
+// are block devices.
 //
 // Promises: what Make and Remove do can be repeated, and an agent that is killed between any two steps leaves nothing that
 // the next one does not find: a volume appears and goes by one rename, and which loop devices there are is read from the

@@ -1,7 +1,7 @@
 // Package watched tells pods when a ConfigMap or Secret that their volumes have may have changed.
 //
-// It owns: one watch for each such object on this node, shared by all pods that use it, since a node may read single objects
-// of its pods only. Called by: agent/pods. It may call: client-go.
+// It owns: one watch for each such object on this node, shared by all pods that use it, since a node may read single objects of its
+// pods only. It may call: client-go.
 //
 // Promises: a pod is told within moments of each change, and once after each gap in a watch, since something may have been
 // missed; objects beyond a namespace's share of the watches are told of every retryMax; no watch outlives the last pod that uses its
