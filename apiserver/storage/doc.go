@@ -2,8 +2,9 @@
 // stored form, resource versions, lists, pages, watches and the loop that turns
 // a wanted change into a transaction.
 //
-// It is the only package that imports raftstore. apiserver/rest calls it with
-// objects and plain errors of the Kubernetes API come back.
+// It is the one way from objects to raftstore: it is called with objects, and plain
+// errors of the Kubernetes API come back. (Package server opens the store and asks it
+// who leads and who is a member.)
 //
 // Promises:
 //   - A record is decoded once on each replica; every reader shares that object,
