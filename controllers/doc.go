@@ -2,8 +2,8 @@
 // of them for one leadership term. A controller is a folder, whose New returns it,
 // and a line in all.go.
 //
-// Package server/term calls it, once for each term that the server leads; it calls its own folders only. They
-// use client-go and nothing else of this project, so they could run against any Kubernetes API.
+// Run begins once for each term that the server leads. The controllers use client-go and, of this project, pure packages,
+// so they could run against any Kubernetes API.
 //
 // It promises: Run returns only after every controller's last goroutine has;
 // one controller that fails is started again and does not stop the others; a

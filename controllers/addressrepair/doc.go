@@ -1,9 +1,8 @@
 // Package addressrepair keeps IPAddresses and the addresses of Services the same, as the repair loop of upstream's API server does
 // (pkg/registry/core/service/ipallocator/controller).
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile. The API writes a Service and
-// its IPAddress in one transaction (apiserver/rest/addresses), so there is something to repair only when somebody has written or
-// deleted an IPAddress by hand, or when a backup of another cluster was restored.
+// The API writes a Service and its IPAddress in one transaction (apiserver/rest/addresses), so there is something to repair only when
+// somebody has written or deleted an IPAddress by hand, or when a backup of another cluster was restored.
 //
 // Reads: Services, IPAddresses, ServiceCIDRs. Writes: IPAddresses that are managed by ipallocator.k8s.io, or named by the address of
 // a Service (create, delete), events on both. Owns no field.

@@ -1,8 +1,7 @@
 // Package apiservice keeps APIServices: it registers the group versions that this API serves itself, built-in
 // ones and those of CustomResourceDefinitions, and checks whether the servers of the others are available.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go, the published client
-// of APIServices, and reconcile. Package server provides the Prober, which dials these servers.
+// Package server provides the Prober, which dials these servers.
 //
 // Reads: APIServices, CustomResourceDefinitions, Services, EndpointSlices. Writes:
 // APIServices (create, update, status, delete).

@@ -1,9 +1,6 @@
 // Package bootstraptoken looks after the short tokens by which machines join (kubeadm's
 // form): Secrets of type bootstrap.kubernetes.io/token in kube-system.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and reconcile.
-//
 // Reads: Secrets of that type, through an informer of its own, and that ConfigMap. Writes: Secrets (delete),
 // ConfigMaps (create, update). Owns: the keys jws-kubeconfig-<id> of the ConfigMap kube-public/cluster-info: a
 // holder of a token can verify by its signature that the kubeconfig in there is the cluster's. The kubeconfig,

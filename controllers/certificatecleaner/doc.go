@@ -1,8 +1,7 @@
 // Package certificatecleaner deletes certificate signing requests and certificate requests of pods that nobody needs
 // any more.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile. New and
-// NewOfPods are two controllers, as upstream's.
+// New and NewOfPods are two controllers, as upstream's.
 //
 // Reads: CertificateSigningRequests; the metadata of PodCertificateRequests, by a list every podInterval, so that no
 // server keeps them. Writes: both (delete). It owns no field.

@@ -2,7 +2,6 @@
 // schemas and their priority levels, the ServiceCIDR, the definitions of the Gateway API, the ConfigMap that tells
 // aggregated API servers which CAs to trust, and the one that says since when the last use of legacy tokens is recorded.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
 // Package server says which objects these are.
 //
 // Reads and writes: PriorityClasses, FlowSchemas, PriorityLevelConfigurations, the

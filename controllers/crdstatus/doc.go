@@ -2,9 +2,6 @@
 // schemas are structural, when they are established; and it deletes the instances of
 // definitions that are being deleted.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go, the published helpers for definitions, and reconcile.
-//
 // Reads: CustomResourceDefinitions; custom resources, as metadata. Writes:
 // CustomResourceDefinitions (status; the finalizer), custom resources (delete).
 // Owns: .status.acceptedNames; the conditions NamesAccepted, Established,

@@ -1,8 +1,6 @@
 // Package cronjob owns the Jobs of each CronJob: it creates one at each time of the schedule, tells in the status which
 // are active, and deletes those that ended long ago.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: CronJobs, Jobs. Writes: Jobs (create, delete), CronJob status, Events.
 // Owns these fields: CronJob .status (all of it); of Jobs that it creates .metadata.name, .metadata.ownerReferences and
 // the annotation batch.kubernetes.io/cronjob-scheduled-timestamp.

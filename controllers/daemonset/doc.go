@@ -1,9 +1,8 @@
 // Package daemonset owns the pods of each DaemonSet: one on every node that fits,
 // of the present template in the end, and the history of templates.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and the packages below reconcile. What fits a node is judged by
-// the functions of k8s.io/component-helpers that the scheduler's plugins use too.
+// What fits a node is judged by the functions of k8s.io/component-helpers that the
+// scheduler's plugins use too.
 //
 // Reads: DaemonSets, ControllerRevisions, Pods, Nodes. Writes: Pods (create,
 // delete, ownerReferences, the hash label of duplicates), ControllerRevisions,

@@ -2,9 +2,6 @@
 // ReplicaSet and moves replicas from the old ones to the new one within
 // maxSurge and maxUnavailable.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go, reconcile, ownership and pods.
-//
 // Reads: Deployments, ReplicaSets, Pods. Writes: ReplicaSets (create, scale,
 // annotate, own, delete beyond the history limit), Deployment status and
 // revision annotation, Events.

@@ -1,9 +1,6 @@
 // Package devicetainteviction deletes pods that use devices with a taint of the effect NoExecute which their claims do not
 // tolerate, or not for longer, and tells in the status of each DeviceTaintRule how far that is.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go, reconcile, reconcile/conditions and
-// k8s.io/dynamic-resource-allocation/resourceclaim.
-//
 // Reads: Pods, ResourceClaims, ResourceSlices, DeviceTaintRules. Writes: Pods (DisruptionTarget, delete), the status of
 // DeviceTaintRules (server-side apply), events on pods.
 // Owns: the condition EvictionInProgress of DeviceTaintRules.

@@ -1,8 +1,5 @@
 // Package disruption counts what each PodDisruptionBudget allows, so that evictions and the scheduler can go by it.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go (also its scale client),
-// reconcile, conditions and podstate.
-//
 // Reads: PodDisruptionBudgets, Pods, Deployments, ReplicaSets, StatefulSets, ReplicationControllers, and the scale
 // subresource of other controllers of pods. Writes: PodDisruptionBudget status, the DisruptionTarget condition of pods, Events.
 // Owns these fields: PodDisruptionBudget .status. The eviction of a pod also writes it (disruptedPods, disruptionsAllowed,

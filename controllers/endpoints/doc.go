@@ -1,9 +1,6 @@
 // Package endpoints keeps the v1 Endpoints of every Service with a selector, for clients that do not read
 // EndpointSlices yet.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go, reconcile and the published
-// k8s.io/endpointslice.
-//
 // Reads: Services, Pods, Endpoints. Writes: Endpoints (create, update, delete).
 // Owns: subsets, labels and the annotations endpoints.kubernetes.io/last-change-trigger-time and
 // endpoints.kubernetes.io/over-capacity of the Endpoints of a Service with a selector.

@@ -1,9 +1,5 @@
 // Package endpointslice keeps the EndpointSlices of every Service with a selector.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go, reconcile and the published k8s.io/endpointslice, which packs
-// endpoints into slices exactly as Kubernetes does.
-//
 // Reads: Services, Pods, Nodes, EndpointSlices. Writes: EndpointSlices.
 // Owns: every EndpointSlice labelled
 // endpointslice.kubernetes.io/managed-by=endpointslice-controller.k8s.io.

@@ -1,9 +1,6 @@
 // Package endpointslicemirroring writes EndpointSlices for Endpoints that people or programs keep themselves, of
 // Services without a selector: nodes route by slices only.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go, reconcile and the published
-// k8s.io/endpointslice.
-//
 // Reads: Endpoints, Services, EndpointSlices. Writes: EndpointSlices (create, update, delete).
 // Owns: every EndpointSlice labelled
 // endpointslice.kubernetes.io/managed-by=endpointslicemirroring-controller.k8s.io.

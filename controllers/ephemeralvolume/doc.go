@@ -1,7 +1,5 @@
 // Package ephemeralvolume makes the PersistentVolumeClaim of each generic ephemeral volume of a pod.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: Pods, PersistentVolumeClaims. Writes: PersistentVolumeClaims (create), events on pods.
 // Owns: the claims that it makes, with all that their template says. Pods own them, so that garbage collection deletes
 // them with their pod.

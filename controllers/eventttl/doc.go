@@ -1,8 +1,5 @@
 // Package eventttl deletes old Events, which nothing else deletes.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and reconcile.
-//
 // Reads: Events (core/v1). Writes: Events (delete).
 //
 // It promises: an Event goes an hour after it was last seen, at most a minute

@@ -1,9 +1,8 @@
 // Package flowschema keeps the status of FlowSchemas: the condition Dangling says that the priority level of a
 // schema does not exist, so the schema classifies nothing.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and reconcile. The servers themselves classify by the objects
-// (apiserver/flowcontrol); in upstream each of them writes this status.
+// The servers themselves classify by the objects (apiserver/flowcontrol); in upstream each of them writes this
+// status.
 //
 // Reads: FlowSchemas, PriorityLevelConfigurations. Writes: FlowSchemas (status).
 // Owns: the condition Dangling.

@@ -2,9 +2,6 @@
 // two finalizers by which an owner waits for its dependents (foregroundDeletion)
 // or lets go of them (orphan).
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go (metadata and discovery clients) and reconcile.
-//
 // Reads: every monitored kind. Writes: deletes objects of any kind; the fields
 // .metadata.ownerReferences and .metadata.finalizers.
 // Owns: the finalizers foregroundDeletion and orphan.

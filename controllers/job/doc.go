@@ -1,8 +1,6 @@
 // Package job owns the pods of each Job: it creates them until enough have succeeded or too many have failed, counts
 // each one that ended, and tells how the Job ended.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: Jobs, Pods. Writes: Pods (create, delete, ownerReferences, finalizers), Job status, Events.
 // Owns these fields: Job .status (all of it), unless .spec.managedBy names another controller; on pods that it creates,
 // .metadata.generateName, .metadata.ownerReferences, the finalizer batch.kubernetes.io/job-tracking, the annotations and

@@ -1,9 +1,7 @@
 // Package legacytoken fills Secrets of type kubernetes.io/service-account-token: the
 // tokens without an end that somebody asks for by making such a Secret.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and reconcile. Config.Tokens, which the wiring fills, signs. New fills them, NewCleaner ends
-// tokens that nobody uses.
+// Config.Tokens, which the wiring fills, signs. New fills them, NewCleaner ends tokens that nobody uses.
 //
 // Reads: Secrets of that type, through an informer of its own, ServiceAccounts and, to clean, Pods and the ConfigMap
 // kube-system/kube-apiserver-legacy-service-account-token-tracking (by a get a day; package clusterobjects writes it).

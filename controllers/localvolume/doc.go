@@ -2,8 +2,6 @@
 // classes whose provisioner is local.setpoint.io. It is what an external provisioner and resizer are to a CSI driver; the driver is
 // the agent (agent/volumes/local), which is asked through the API's node proxy.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: PersistentVolumeClaims, PersistentVolumes, StorageClasses, Nodes, CSINodes, CSIStorageCapacities.
 // Writes: the PersistentVolumes that it provisions (create, update, delete), PersistentVolumeClaims (the annotation
 // volume.kubernetes.io/selected-node, which it removes to have the pod scheduled anew, and capacity and conditions in the status),

@@ -1,8 +1,5 @@
 // Package namespace deletes the contents of deleted namespaces.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go (discovery, metadata and typed clients) and reconcile.
-//
 // Reads: Namespaces, Pods (to react at once), every namespaced kind through
 // discovery. Writes: deletes every object of a Terminating namespace, Namespace
 // status, the finalizer list through /finalize.

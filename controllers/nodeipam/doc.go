@@ -1,8 +1,5 @@
 // Package nodeipam gives each node its part of the pod network (spec.podCIDR), and of that of IPv6 if there is one (spec.podCIDRs).
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and reconcile.
-//
 // Reads: Nodes. Writes: Nodes. Owns: Node .spec.podCIDR and .spec.podCIDRs.
 //
 // It promises: every node gets ranges of the configured sizes, no two nodes the same one, and a node keeps its

@@ -1,7 +1,6 @@
 // Package nodelifecycle decides whether each node is alive, sets its conditions and taints accordingly, and
 // evicts its pods when it is not.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go, reconcile and pods.
 // What sessions and gossip know reaches it through the Liveness interface, which server/liveness implements.
 //
 // Reads: Nodes, Pods, Leases in kube-node-lease, Liveness. Writes: Node status

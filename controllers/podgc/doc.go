@@ -1,9 +1,6 @@
 // Package podgc deletes pods that nothing else will delete: finished ones beyond a limit, those whose node does
 // not exist any more or was declared out of service, and those that were deleted before they were placed.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go, reconcile and pods.
-//
 // Reads: Pods, Nodes. Writes: Pods (status phase Failed and DisruptionTarget,
 // delete without grace).
 // Owns: .status.phase of a pod whose node is gone.

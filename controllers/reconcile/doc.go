@@ -4,9 +4,9 @@
 // holds one twice, workers hand each key to the controller's Func, failures come
 // back later.
 //
-// It is called by every folder under controllers and calls client-go only. The
-// folders below it hold what several controllers do alike: adopt, conditions,
-// expect, podstate, revisions, and reconciletest, the world of their tests.
+// The folders below it hold what several controllers do alike: adopt,
+// conditions, expect, podstate, revisions, and reconciletest, the world of their
+// tests.
 //
 // It promises: a controller reads from caches what it declares and
 // nothing else; one key is never handled by two workers at once; Func sees only

@@ -2,9 +2,6 @@
 // missing ones, deletes the surplus, adopts matching orphans and lets go of pods
 // that match no longer.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go, reconcile, ownership and pods.
-//
 // Reads: ReplicaSets, Pods. Writes: Pods (create, delete, ownerReferences),
 // ReplicaSet status, Events.
 // Owns these fields: ReplicaSet .status (all of it); on pods that it creates,

@@ -2,8 +2,7 @@
 // ReplicationController, which is a ReplicaSet in all but name: it shows them to
 // the controller of package replicaset as such, as Kubernetes does.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and replicaset.
+// It lets replicaset do the work.
 //
 // Reads: ReplicationControllers, Pods. Writes: Pods (create, delete,
 // ownerReferences), ReplicationController status, Events.

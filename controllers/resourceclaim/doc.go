@@ -1,9 +1,6 @@
 // Package resourceclaim makes the ResourceClaims of pods from their templates, and takes pods that need no devices any more
 // out of the claims.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go, reconcile and
-// k8s.io/dynamic-resource-allocation/resourceclaim.
-//
 // Reads: Pods, ResourceClaims, ResourceClaimTemplates. Writes: ResourceClaims (create, delete, status, finalizers), the
 // status of pods (server-side apply), events on pods.
 // Owns: the claims that it makes; .status.resourceClaimStatuses of pods. It removes from .status.reservedFor pods that are

@@ -1,9 +1,6 @@
 // Package rootca owns the ConfigMap kube-root-ca.crt of every namespace, by
 // which pods know the API servers' certificates.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and reconcile.
-//
 // Reads: Namespaces, the ConfigMaps of that name. Writes: ConfigMaps (create, update).
 // Owns: .data of those ConfigMaps.
 //

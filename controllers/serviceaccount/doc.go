@@ -1,9 +1,6 @@
 // Package serviceaccount owns the ServiceAccount "default" of every namespace,
 // without which no pod is admitted there.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and reconcile.
-//
 // Reads: Namespaces, ServiceAccounts. Writes: ServiceAccounts (create).
 // Owns: the existence of the ServiceAccount, none of its fields.
 //

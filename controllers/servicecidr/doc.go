@@ -1,8 +1,7 @@
 // Package servicecidr keeps the ServiceCIDRs, the ranges that Services get their addresses from: each is Ready, and none goes while
 // a Service has an address that no other range holds.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile. The API draws addresses from
-// the ranges that are ready (apiserver/rest/addresses); package clusterobjects makes the cluster's own.
+// The API draws addresses from the ranges that are ready (apiserver/rest/addresses); package clusterobjects makes the cluster's own.
 //
 // Reads: ServiceCIDRs, the names of IPAddresses in the garbage collector's monitors and, while a range is being deleted, a list of the
 // metadata of IPAddresses. Writes: ServiceCIDRs (patch) and their status

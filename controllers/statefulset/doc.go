@@ -1,8 +1,5 @@
 // Package statefulset owns the pods of each StatefulSet: it gives every ordinal its pod, its claims and its turn.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go, reconcile, adopt, expect and podstate.
-//
 // Reads: StatefulSets, Pods, PersistentVolumeClaims, ControllerRevisions. Writes: Pods (create, delete, labels,
 // ownerReferences), PersistentVolumeClaims (create, ownerReferences), ControllerRevisions, StatefulSet status, Events.
 // Owns these fields: StatefulSet .status (all of it); all of a ControllerRevision that it controls.

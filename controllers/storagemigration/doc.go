@@ -1,8 +1,6 @@
 // Package storagemigration does StorageVersionMigrations: it writes every object of a resource again, unchanged, so that the API
 // keeps it in the version and with the encryption in which it would be written now.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: StorageVersionMigrations; discovery; the metadata of the resource's objects, in pages. Writes: the objects (a patch that
 // changes nothing; the API writes it only if the object is outdated), the status of migrations, the status of custom resource
 // definitions. Owns: status of StorageVersionMigrations; of a definition the condition StorageMigrating and, at the end of a

@@ -2,9 +2,6 @@
 // that a pod on a node uses, volumes that are bound, attribute classes that a claim or
 // volume has. It says of each bound claim whether a pod uses it.
 //
-// It is called by package controllers, once for each leadership term, and calls
-// client-go and reconcile.
-//
 // Reads: PersistentVolumeClaims, PersistentVolumes, VolumeAttributesClasses, Pods.
 // Writes: the first three (update), the status of claims.
 // Owns: the finalizers kubernetes.io/pvc-protection, kubernetes.io/pv-protection and

@@ -1,8 +1,6 @@
 // Package trustbundle publishes the CA of the API servers as a ClusterTrustBundle of the signer
 // kubernetes.io/kube-apiserver-serving, which pods may project into their volumes.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: the ClusterTrustBundles of this signer, through an informer of its own for the term. Writes: ClusterTrustBundles
 // (create, update, delete). Owns: all bundles of this signer; upstream's name of a bundle ends with a hash of its content.
 //

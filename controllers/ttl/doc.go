@@ -1,8 +1,6 @@
 // Package ttl tells nodes, in the annotation node.alpha.kubernetes.io/ttl, for how many seconds they may keep Secrets
 // and ConfigMaps before they fetch them again. The larger the cluster, the longer.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: Nodes. Writes: Nodes (patch). Owns: that annotation.
 //
 // It promises: the seconds and the numbers of nodes at which they change are upstream's, with other numbers for a

@@ -1,7 +1,5 @@
 // Package ttlafterfinished deletes Jobs that ended as long ago as their spec.ttlSecondsAfterFinished says.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: Jobs. Writes: Jobs (delete, with their pods). It owns no field.
 //
 // It promises: a Job is deleted only when the API itself, not only the cache, says that its time is over, and only that

@@ -1,8 +1,6 @@
 // Package volumeattach attaches CSI volumes to the nodes whose pods use them, and detaches what nobody uses, as upstream's
 // attach/detach controller does. A CSI driver's external attacher does the work; this controller tells it what to do.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: Pods, Nodes, PersistentVolumes, PersistentVolumeClaims, CSIDrivers, VolumeAttachments.
 // Writes: VolumeAttachments (create, delete), Nodes (patch of status), events on pods.
 // Owns: the VolumeAttachments whose name is that of upstream (AttachmentName), and status.volumesAttached of nodes with the

@@ -1,7 +1,5 @@
 // Package volumebinder binds PersistentVolumeClaims to PersistentVolumes, as upstream's PersistentVolume controller does.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: PersistentVolumeClaims, PersistentVolumes, StorageClasses, Pods (who waits for a claim).
 // Writes: PersistentVolumeClaims and PersistentVolumes (update, update of status), events on both.
 // Owns, of a volume: spec.claimRef once it is bound, status.phase, status.message, the annotation

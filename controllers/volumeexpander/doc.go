@@ -1,7 +1,5 @@
 // Package volumeexpander tells that a bound claim which asks for more room than it has waits for an external resizer.
 //
-// It is called by package controllers, once for each leadership term, and calls client-go and reconcile.
-//
 // Reads: PersistentVolumeClaims, PersistentVolumes. Writes: events on claims, nothing else: no volume is expanded by what
 // is built in, as in upstream, where all expanding plugins have become CSI drivers. A driver's resizer owns the conditions
 // and the capacity in a claim's status.

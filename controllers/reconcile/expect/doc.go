@@ -2,8 +2,7 @@
 // shows them, and how it creates many objects without flooding an API that
 // refuses them.
 //
-// It is called by the workload controllers and calls nothing but the API types.
-// An owner is what a controller keeps, such as a ReplicaSet, by its uid; its
+// It calls nothing but the API types. An owner is what a controller keeps, such as a ReplicaSet, by its uid; its
 // children are the pods that are created and deleted for it.
 //
 // It promises: each creation that succeeded is expected in the cache by its uid, whether its event comes before its

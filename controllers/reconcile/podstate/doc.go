@@ -1,6 +1,6 @@
 // Package podstate owns what a pod's status means to a control loop: active, ready,
 // available, and since when.
 //
-// It is called by the controllers and calls nothing but the API types. All of
-// it is pure, so it is tested with tables.
+// It calls nothing but the API types. All of it is pure, so it is tested with
+// tables.
 package podstate

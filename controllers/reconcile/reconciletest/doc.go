@@ -1,8 +1,6 @@
 // Package reconciletest is the test environment of controllers: client-go's fake clientset, extended by
 // behaviour of a real API server that controllers depend on, and a fake node agent.
 //
-// It is called by tests only and calls client-go.
-//
 // It promises: generated names, uids and creation times are deterministic;
 // updates with a stale resourceVersion conflict; spec and status are written
 // through their own endpoints; generation moves with spec only; a placed pod is

@@ -3,9 +3,8 @@
 // named and numbered, which are too many. It also owns the hash of a pod
 // template, which Deployments use too.
 //
-// It is called by the workload controllers and calls client-go and adopt. Data,
-// the hashes, Sort, Equal, Next and Surplus are pure; Create, Renumber and Delete
-// write one revision each.
+// Data, the hashes, Sort, Equal, Next and Surplus are pure; Create, Renumber and
+// Delete write one revision each.
 //
 // It promises: data, hashes and names are upstream's, so that a cluster moved
 // here from elsewhere does not roll its pods; Create of a revision that is there

@@ -2,9 +2,6 @@
 // change of a pod concerns (PodChanged), which slices belong to a Service and which of their changes are somebody
 // else's (Slices), and the canonical form of the subsets of Endpoints (Packer, Repack).
 //
-// It is called by endpoints, endpointslice and endpointslicemirroring, and calls reconcile and the published
-// k8s.io/endpointslice.
-//
 // It promises: subsets are grouped and ordered exactly as upstream's controllers do, so that objects that either
 // wrote are the same to the other; the order does not depend on that of the input.
 //
