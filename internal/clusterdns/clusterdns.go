@@ -1,8 +1,8 @@
 // Package clusterdns has the names by which the parts of a cluster agree on its DNS.
 //
 // It owns: the Service and the label by which it says that nodes serve it, and the ConfigMap that configures it; its address is
-// internal/servicerange's. Called by: controllers/dnsservice, which keeps the Service; agent/dns, which serves; apiserver/auth,
-// which lets nodes read the ConfigMap; cmd/setpoint/nettrace, which asks as pods do.
+// internal/servicerange's. By these names the Service is kept, nodes serve and may read the ConfigMap, and `setpoint net trace`
+// asks as pods do.
 //
 // It promises nothing beyond that: they are constants.
 package clusterdns

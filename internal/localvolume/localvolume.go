@@ -1,7 +1,6 @@
 // Package localvolume is what the controller of local volumes and the agents that hold them say to each other.
 //
-// It owns: the names of the driver and its class, and the messages of the agent's endpoint /localVolumes. Called by:
-// controllers/localvolume, agent/volumes/local, agent/kubeletapi.
+// It owns: the names of the driver and its class, and the messages of the agent's endpoint /localVolumes.
 //
 // It promises: a handle that Valid accepts is safe as the name of a folder.
 package localvolume

@@ -1,10 +1,8 @@
 // Package shares divides what a process has a limited number of among tenants, so that none of them takes all of it.
 //
-// It owns the rule (Limits.Fits), places that are taken or refused (Places) or waited for (Turns), the division of
-// lists (Divide), and metrics. Called by: apiserver (watches and streams, seats of priority and fairness), agent
-// (streams and connections to pods, requests at its ports, image pulls, watches of ConfigMaps and Secrets, questions to
-// the DNS), controllers/scheduler (pods that wait for volumes), internal/gatewayapi (names that a node reads), and
-// internal/strangers (connections by their source, and by their tenant). It calls internal/clip.
+// It owns the rule (Limits.Fits), places that are taken or refused (Places) or waited for (Turns), the division of lists (Divide), and
+// metrics. So are shared: watches and streams, seats of priority and fairness, streams and connections to pods, requests at nodes' ports,
+// image pulls, questions to the DNS, and connections by their source and tenant. It calls internal/clip.
 //
 // A tenant is a user, or all service accounts of a namespace together: whoever may edit a namespace can make as many accounts in it as he
 // likes. On a node it is the namespace of a pod. Administrators and the parts of the control plane are privileged: they never wait for

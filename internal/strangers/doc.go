@@ -1,7 +1,7 @@
 // Package strangers limits how many connections a port keeps whose clients have not shown who they are.
 //
 // The owner of a port puts a Door before its listener, and reports when the client of a connection is known (Known): by a certificate, a
-// token, or whatever else the port asks for. Called by: server (the API's port), agent/kubeletapi, agent/gossip, agent/dns, agent/router.
+// token, or whatever else the port asks for.
 //
 // Where tenants come too, as at the API's port, it is told whose a connection is (KnownAs): then a tenant has his share of all of theirs,
 // and with one more he loses his oldest. A connection is of who has said last who he is. Door.Reads is told what comes in, and may let it

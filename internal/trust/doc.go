@@ -1,9 +1,7 @@
 // Package trust owns the keys and certificates of a cluster: its certificate authority, the certificates of
 // servers, nodes and the administrator, the gossip key, the join tokens and the files that hold them.
 //
-// It is called by cmd, the library, package server, apiserver/auth and the packages below it, and calls nothing
-// of ours. It touches only the folder it is handed; times are arguments, so that expiry is tested without
-// waiting.
+// It touches only the folder it is handed; times are arguments, so that expiry is tested without waiting.
 //
 // The certificate's subject says who its holder is, as Kubernetes reads it:
 //
