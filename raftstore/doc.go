@@ -1,15 +1,12 @@
 // Package raftstore is the replicated store: objects under keys, one revision
 // counter, on as many servers as a raft cluster has.
 //
-// It owns the face of the store (Propose, ReadIndex, Watch, Leadership), the
-// sessions that make retried writes take effect once, group commit, forwarding of
-// writes and reads to the leader, the comparison of the replicas' states (compare.go), who is a
-// member (founding, joining, coming back, leaving), the early election after the leader
-// was killed, whether this server has a leader (contact.go), who
-// leads when a disk is slow, the refusal of writes before most disks are full, feature levels, and what is
-// done offline: restore and recovery, which begin a new life of the cluster. It is called by apiserver/storage and by the
-// wiring. It may import the packages below it and connectrpc.com/connect; nothing of
-// ours beside, and nothing of Kubernetes.
+// It owns the face of the store (Propose, ReadIndex, Watch, Leadership), the sessions that make retried writes take
+// effect once, group commit, forwarding of writes and reads to the leader, the comparison of the replicas' states
+// (compare.go), who is a member (founding, joining, coming back, leaving), the early election after the leader was
+// killed, whether this server has a leader (contact.go), who leads when a disk is slow, the refusal of writes before most
+// disks are full, feature levels, and what is done offline: restore and recovery, which begin a new life of the cluster.
+// It may import the packages below it and connectrpc.com/connect; nothing of ours beside, and nothing of Kubernetes.
 //
 // Promises:
 //   - A result of Propose is durable on a quorum. A command takes effect once,

@@ -1,9 +1,8 @@
 // Package backup is the archive of a store: all objects at one revision, in one stream that can be verified
 // without the cluster.
 //
-// It owns the archive's format, its writer and its reader. It is called by raftstore, which writes an archive
-// of a running store and makes a data directory of one, and by server/admin and server/offline, which copy
-// archives to files. It may import raftstore/command, raftstore/state and raftstore/wire.
+// It owns the archive's format, its writer and its reader. It may import raftstore/command, raftstore/state
+// and raftstore/wire.
 //
 // Promises:
 //   - A changed byte, a missing end or bytes too many are an error that wraps

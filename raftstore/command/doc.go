@@ -5,8 +5,7 @@
 // format. The format can be extended but never changed: logs and peers of an
 // older release must stay readable, so golden bytes in testdata pin it.
 //
-// It is called by apiserver/storage through raftstore, by raftstore/forward to carry commands between replicas,
-// and by raftstore/state to apply them. It calls nothing but the standard library.
+// It calls nothing but the standard library and raftstore/wire.
 //
 // Promises: Unmarshal(e.Marshal()) gives back e; Unmarshal never panics and allocates no more than a small
 // multiple of its input, whatever the bytes; a CRC-32C over the whole entry detects changed bytes; an operation

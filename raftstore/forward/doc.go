@@ -3,8 +3,8 @@
 // as a Connect service that every replica offers to the others.
 //
 // It owns the service's wire format (forwardpb) and its translation to commands,
-// results and errors. It is called by raftstore, which implements Backend and
-// decides whom to ask and when to ask again. It may import raftstore/command.
+// results and errors. The caller implements Backend, and decides whom to ask and when
+// to ask again. It may import raftstore/command.
 //
 // Promises: one request carries many commands and answers each by itself. It
 // tells a command that entered no log (ErrNotProposed) from one that may have

@@ -4,8 +4,7 @@
 // for tests of upper layers that need the store's rules but not its replication;
 // and, beside it, a cluster of real replicas over a network that can fail.
 //
-// It is called by tests, and by the library's in-memory control plane. It may
-// import raftstore and the packages below it.
+// It may import raftstore and the packages below it.
 //
 // Promises: Local applies a command before Propose returns, and every answer
 // follows the same state machine as in production.

@@ -1,10 +1,9 @@
 // Package replica runs one member of the replicated log: it joins hashicorp/raft
 // to raftstore/state and to the disk.
 //
-// It owns the raft instance, the log and stable stores with their checksums, the
-// state marker and the snapshots. It is called by raftstore only; it and its
-// parts are the only packages that import hashicorp/raft. It may import
-// raftstore/command and raftstore/state.
+// It owns the raft instance, the log and stable stores with their checksums, the state marker
+// and the snapshots. It and its parts are the only packages that import hashicorp/raft. It
+// may import raftstore/command and raftstore/state.
 //
 // Promises:
 //   - An entry whose Propose returned without error is on the disks of a quorum

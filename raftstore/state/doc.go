@@ -6,9 +6,9 @@
 // format, and the order in which a command is judged: session, fence,
 // preconditions. It knows keys, revisions, uids and fences; values are opaque.
 //
-// It is called by raftstore/replica (Apply, Snapshot, Restore) and by everyone
-// who reads (Root, RootAt, the ring). It may import raftstore/command,
-// raftstore/record, raftstore/watch, raftstore/wire and google/btree.
+// Whoever holds the log calls Apply, Snapshot and Restore; everyone who reads asks Root, RootAt and the
+// ring. It may import raftstore/command, raftstore/record, raftstore/watch, raftstore/wire and
+// google/btree.
 //
 // Promises:
 //

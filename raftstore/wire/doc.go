@@ -1,8 +1,7 @@
 // Package wire reads and writes the few shapes that the store's binary formats
 // are made of: unsigned varints, bytes, and byte strings with a length in front.
 //
-// It is called by raftstore/command for log entries and by raftstore/state for
-// snapshots, and imports only the standard library.
+// It imports only the standard library.
 //
 // Promises: a Reader never panics, never reads past its input, and gives zero
 // values after its first failure, so callers look at Err once, at the end.

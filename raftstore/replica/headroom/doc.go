@@ -1,9 +1,8 @@
 // Package headroom measures the free space of a replica's disk: enough, low, or not enough for entries from the
 // leader.
 //
-// It owns the figures that must stay free, and holds the reserve while there is room; when
-// there is little it gives it up. It is called by raftstore/replica, which measures with it each
-// second and before it takes entries while there is little. It may import
+// It owns the figures that must stay free, and holds the reserve while there is room; when there is little it
+// gives it up. It measures each second, and before entries are taken while there is little. It may import
 // raftstore/replica/diskreserve.
 //
 // Promises: the status heals by itself, with hysteresis; the methods may be called from

@@ -2,8 +2,8 @@
 // committed. A log that was emptied or put back to an earlier state shows no damage, so it can only be detected
 // by a record in another place.
 //
-// It owns the two small files of state-marker/ and their checksums. It is called by
-// raftstore/replica, which decides what they mean, and imports nothing of ours.
+// It owns the two small files of state-marker/ and their checksums. The replica decides what they mean. It
+// imports nothing of ours.
 //
 // Promises: a file is replaced whole or not at all, and survives a power cut once saved;
 // a changed one is ErrCorrupt. Fields may be added, under checksums of their own.

@@ -1,7 +1,7 @@
 // Package sealed keeps snapshots in files, under checksums.
 //
 // It owns the seal, which puts a snapshot's description under a checksum too, and the room that a snapshot leaves on
-// the disk. It is called by raftstore/replica and imports diskreserve and logbridge.
+// the disk.
 //
 // Promises: a snapshot that is not what was written is never read as if it were, and hides no older one; one that
 // fails leaves no file behind.

@@ -1,10 +1,8 @@
 // Package transport carries the messages of raft between members, over connections
 // that others dial, accept and authenticate.
 //
-// It owns the connections in both directions, whom they call, and when each peer
-// answered last, for which leader, and how much of the log it acknowledged. It is
-// called by raftstore/replica only, and is part of the one place that imports
-// hashicorp/raft.
+// It owns the connections in both directions, whom they call, and when each peer answered last, for which
+// leader, and how much of the log it acknowledged. It is part of the one place that imports hashicorp/raft.
 //
 // Promises: a connection reaches the member that it calls by its id, or is closed: a certificate proves a
 // server's name, and a machine that was replaced may still run under it. The addresses are asked for anew at
