@@ -2,8 +2,8 @@
 // in one binary.
 //
 // It owns flags, signals and exit codes (0 done, 1 failed while running, 2 wrong
-// usage) and calls package setpoint; there is no logic here. The script tests in
-// testdata/script drive the real binary.
+// usage), and what commands print. What can be judged without the binary is in the
+// packages that it calls. The script tests in testdata/script drive the real binary.
 package main
 
 import (
