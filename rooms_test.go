@@ -3,7 +3,6 @@ package setpoint_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ import (
 var rooms = []room{
 	{[]string{"cmd/setpoint"}, "flags, signals, exit codes",
 		[]string{".", "agent", "agent/cri/embedded", "agent/cri/embedded/demo", "agent/host", "agent/machine", "agent/network", "agent/network/wireguard", "agent/reset", "server", "apiserver/auditlog", "apiserver/auth/authconfig", "apiserver/encryption", "internal/process", "internal/trust/...", "server/{admin,offline,why}", "apiserver/explain", "controllers/reconcile/numbers", "internal/{clip,zpages}"},
-		"commands are tested by starting the binary, which is slow, so logic stands elsewhere"},
+		"commands are tested by starting the binary, which is slow, so what can be judged without it stands in packages of its own"},
 	{[]string{"cmd/setpoint/kubeconfig"}, "a cluster in the kubeconfig that a user has, and what an expired one says", nil, ""},
 	{[]string{"cmd/setpoint/spelling"}, "the names that somebody may have meant", nil, ""},
 	{[]string{"cmd/setpoint/upstreamflags"}, "what there is instead of flags of upstream's API server", nil, "who brings a flag along learns why it is not there"},
@@ -92,7 +91,7 @@ var rooms = []room{
 	{[]string{"raftstore/backup"}, "the archive of a store", []string{"raftstore/command", "raftstore/state", "raftstore/wire"}, "an archive can be verified without its cluster"},
 	{[]string{"raftstore/raftstoretest"}, "clusters in a bubble, for tests", []string{"raftstore", "raftstore/command", "raftstore/founded", "raftstore/replica", "raftstore/state", "raftstore/watch"}, ""},
 
-	{[]string{"apiserver"}, "request chain, routing", []string{"internal/{sampled,shares,trust}"}, "imports none of the packages that it serves: package server hands them in"},
+	{[]string{"apiserver"}, "request chain, routing", []string{"internal/{sampled,shares,trust}"}, "what only some clusters have is handed in by package server; what every request passes is imported"},
 	{[]string{"apiserver/storage"}, "objects ↔ records, lists, pages, watches, transactions",
 		[]string{"apiserver/resource", "raftstore", "raftstore/command", "raftstore/record", "raftstore/state", "raftstore/watch"}, "the only door to the store"},
 	{[]string{"apiserver/rest"}, "verbs and subresources",
@@ -342,25 +341,7 @@ func folder(pattern, dir string) string {
 }
 
 func TestHouseRoomsAreShown(t *testing.T) {
-	const file = "docs/internals/packages.md"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(text), roomsBegin)
-	shown, after, ends := strings.Cut(rest, roomsEnd)
-	if !begins || !ends {
-		t.Fatalf("%s has no place for the table of rooms", file)
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(before+roomsBegin+roomsTable()+roomsEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if shown != roomsTable() {
-		t.Errorf("%s shows another table than rooms_test.go has: go test -run TestHouseRooms . -update", file)
-	}
+	shows(t, "docs/internals/packages.md", roomsBegin, roomsEnd, roomsTable())
 }
 
 func roomsTable() string {
