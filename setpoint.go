@@ -6,9 +6,8 @@
 //	config, err := cluster.RESTConfig() // for client-go, controller-runtime, Helm
 //
 // It owns how replicas, simulated nodes and their directory are put together (Config, Start,
-// Cluster). Programs and tests call it, and cmd/setpoint for `setpoint dev`; it calls server,
-// internal/trust and agent/simulated. It links no container runtime: whoever wants real pods
-// hands agent/host's RunNode to Cluster.RunNode.
+// Cluster). Programs, setpointtest and `setpoint dev` start clusters by it. It links no container
+// runtime: whoever wants real pods hands agent/host's RunNode to Cluster.RunNode.
 //
 // Promises: everything that Start began has ended when Stop returns, goroutines included. It
 // sets nothing for the whole process (garbage collection, signals, loggers, default registries,
