@@ -60,14 +60,8 @@ func (p patched) apply(t *testing.T, root, dir string) (written string, added in
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	next := string(text)
-	for _, hunk := range p.hunks {
-		if strings.Count(next, hunk[0]) != 1 && next != "" {
-			t.Fatalf("%s is not as the diff says any more:\n%s", p.path, hunk[0])
-		}
-		next = strings.Replace(next, hunk[0], hunk[1], 1)
-		added += strings.Count(hunk[1], "\n") - strings.Count(hunk[0], "\n")
-	}
+	next := p.change(t, string(text))
+	added = strings.Count(next, "\n") - strings.Count(string(text), "\n")
 	written = filepath.Join(dir, strings.ReplaceAll(p.path, "/", "_"))
 	if err := os.WriteFile(written, []byte(next), 0o600); err != nil {
 		t.Fatal(err)
@@ -75,8 +69,37 @@ func (p patched) apply(t *testing.T, root, dir string) (written string, added in
 	return written, added
 }
 
+// change is the text of the file after the diff.
+func (p patched) change(t *testing.T, text string) string {
+	t.Helper()
+	for _, hunk := range p.hunks {
+		if strings.Count(text, hunk[0]) != 1 && text != "" {
+			t.Fatalf("%s is not as the diff says any more:\n%s", p.path, hunk[0])
+		}
+		text = strings.Replace(text, hunk[0], hunk[1], 1)
+	}
+	return text
+}
+
+// TestTheNextControllerFindsThePageAsTrue: the diff fits also after somebody has added a controller by it.
+func TestTheNextControllerFindsThePageAsTrue(t *testing.T) {
+	for _, p := range diffIn(t, "../docs/internals/adding-a-controller.md") {
+		text, err := os.ReadFile(filepath.Join("..", p.path))
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := strings.ReplaceAll(p.change(t, string(text)), "onlooker", "bystander")
+		if next := p.change(t, first); strings.Count(next, "onlooker") == 0 {
+			t.Errorf("%s: the second controller is not there", p.path)
+		}
+	}
+}
+
 // TestANewControllerIsOneFolderAndOneLine applies the diff of the document that tells how to
-// add a controller, and builds what comes out.
+// add a controller, and runs the tests on the result that ask for each controller.
 func TestANewControllerIsOneFolderAndOneLine(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
@@ -91,7 +114,7 @@ func TestANewControllerIsOneFolderAndOneLine(t *testing.T) {
 		}
 		folders = append(folders, filepath.Dir(p.path))
 	}
-	if want := []string{"controllers/idle", "controllers"}; !slices.Equal(folders, want) {
+	if want := []string{"controllers/onlooker", "controllers", "controllers", "controllers"}; !slices.Equal(folders, want) {
 		t.Errorf("the diff changes %v, want %v", folders, want)
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
@@ -102,7 +125,8 @@ func TestANewControllerIsOneFolderAndOneLine(t *testing.T) {
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", file, "./controllers/...")
+	build := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", file,
+		"-run", "^(TestEveryControllerIsSwept|TestUpstreamsControllersAreAccountedFor)$", "./controllers", "./controllers/onlooker")
 	build.Dir = root
 	// As bin/setpoint is built. Tests with the race detector run with cgo, for which all that
 	// imports net would be compiled once more.
