@@ -6,6 +6,6 @@
 // Promises: pods with equal keys get the same verdicts, scores and reasons from every plugin as long as the world is the same; a
 // key does not depend on the pod's name or uid. Pure functions.
 //
-// Tested by a table, and by the generated worlds of package scheduler, which place each pod with and without what equal pods have
-// left behind.
+// Tested by a table; by changing each field of a PodSpec, which changes the key or is on a list with the reason why not; and by
+// the generated worlds of package scheduler, which place each pod with and without what equal pods have left behind.
 package podkey
