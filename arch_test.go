@@ -126,6 +126,10 @@ var realSleeps = map[string]string{
 	"agent/embedded_test.go":               "waits for real containers, polling with a deadline",
 	"agent/policy/table/main_test.go":      "waits for the kernel of a network namespace, polling with a deadline",
 	"apiserver/dynamic_test.go":            "waits for informers over a real socket, polling with a deadline",
+	"server/stopwrite_test.go":             "is a webhook that takes longer than a stop, over a real socket",
+	"agent/network/things_test.go":         "waits for what the kernel undoes on its own, polling with a deadline",
+	"test/envtest/environment_test.go":     "waits for real processes, polling with a deadline",
+	"test/nodefaults/node_test.go":         "looks at real containers at a pace, with a deadline",
 	"server/atrest_test.go":                "waits for servers over real sockets, polling with a deadline",
 	"cluster_test.go":                      "waits for a cluster over real sockets, polling with a deadline",
 	"server/joining_test.go":               "waits for servers over real sockets, polling with a deadline",
@@ -146,13 +150,14 @@ var realSleeps = map[string]string{
 
 // bubbleSleeps are test files whose functions run in the bubble of another file.
 var bubbleSleeps = map[string]string{
-	"agent/gossip/network_test.go":  "the network that members in a bubble see",
-	"agent/pods/ephemeral_test.go":  "inBubble",
-	"agent/pods/evict_test.go":      "inBubble",
-	"agent/pods/pinning_test.go":    "inBubble",
-	"agent/pods/refuse_test.go":     "inBubble",
-	"agent/pods/resize_test.go":     "inBubble",
-	"agent/probes/schedule_test.go": "inBubble; and one server, over a real socket, that starts late",
+	"agent/gossip/network_test.go":    "the network that members in a bubble see",
+	"test/differential/podgc_test.go": "plays in the world of world_test.go",
+	"agent/pods/ephemeral_test.go":    "inBubble",
+	"agent/pods/evict_test.go":        "inBubble",
+	"agent/pods/pinning_test.go":      "inBubble",
+	"agent/pods/refuse_test.go":       "inBubble",
+	"agent/pods/resize_test.go":       "inBubble",
+	"agent/probes/schedule_test.go":   "inBubble; and one server, over a real socket, that starts late",
 }
 
 // allowedSkips are test files that may skip, and why.
@@ -199,6 +204,7 @@ type sourceFile struct {
 	path      string // slashes, relative to the root
 	dir       string
 	test      bool
+	nested    bool // of a module of tests below the product's
 	generated bool
 	lines     int
 	text      string
@@ -208,35 +214,43 @@ type sourceFile struct {
 
 var fileSet = token.NewFileSet()
 
-// sources reads every Go file of the module once.
+// sources reads every Go file once: those of the module, and those of the modules of tests below it.
 var sources = sync.OnceValues(func() ([]*sourceFile, error) {
 	var files []*sourceFile
+	nested := map[string]bool{} // folders of other modules
 	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if entry.IsDir() {
+			nested[name] = nested[path.Dir(name)] || hasModule(name)
 			return enterDir(name, entry)
 		}
 		if !strings.HasSuffix(name, ".go") {
 			return nil
 		}
 		file, err := parse(filepath.ToSlash(name))
+		if err != nil {
+			return err
+		}
+		file.nested = nested[path.Dir(name)]
 		files = append(files, file)
-		return err
+		return nil
 	})
 	return files, err
 })
 
-// enterDir skips what Go skips, and other modules.
+func hasModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil && dir != "."
+}
+
+// enterDir skips what Go skips.
 func enterDir(name string, entry fs.DirEntry) error {
 	if name == "." {
 		return nil
 	}
 	if base := entry.Name(); base[0] == '.' || base[0] == '_' || base == "testdata" || base == "bin" {
-		return filepath.SkipDir
-	}
-	if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {
 		return filepath.SkipDir
 	}
 	return nil
@@ -247,6 +261,10 @@ func parse(name string) (*sourceFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseText(name, text)
+}
+
+func parseText(name string, text []byte) (*sourceFile, error) {
 	syntax, err := parser.ParseFile(fileSet, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
@@ -268,7 +286,18 @@ func parse(name string) (*sourceFile, error) {
 	return file, nil
 }
 
+// eachSource visits the files of the product's module.
 func eachSource(t *testing.T, visit func(f *sourceFile)) {
+	t.Helper()
+	eachSourceOfAll(t, func(f *sourceFile) {
+		if !f.nested {
+			visit(f)
+		}
+	})
+}
+
+// eachSourceOfAll visits those of the modules of tests too: rules that concern no imports hold for them as well.
+func eachSourceOfAll(t *testing.T, visit func(f *sourceFile)) {
 	t.Helper()
 	files, err := sources()
 	if err != nil {
@@ -283,8 +312,19 @@ func eachSource(t *testing.T, visit func(f *sourceFile)) {
 }
 
 func TestHouseLibraries(t *testing.T) {
+	product, imported := requirements(t, "."), map[string]bool{}
+	eachSource(t, func(f *sourceFile) {
+		for _, path := range f.imports {
+			imported[path] = true
+		}
+	})
 	for _, rule := range libraryRules {
 		used := map[string]bool{}
+		for _, pattern := range rule.forbid {
+			if !isImportable(pattern, product, imported) && neverRequired[pattern] == "" {
+				t.Errorf("nothing that %s forbids can be imported any more: name what took its place, or delete it\n\twhose rule: %s", pattern, rule.why)
+			}
+		}
 		eachSource(t, func(f *sourceFile) { checkLibraries(t, f, rule, used) })
 		for _, pattern := range slices.Concat(rule.in, rule.except, rule.allow) {
 			if !used[pattern] {
@@ -292,6 +332,29 @@ func TestHouseLibraries(t *testing.T) {
 			}
 		}
 	}
+}
+
+// neverRequired are patterns of modules that go.mod does not name, and why rules forbid them all the same.
+var neverRequired = map[string]string{
+	"k8s.io/kubernetes/...": "it could be required at any time, and is by modules of tests",
+}
+
+// isImportable reports whether a pattern names a package of the standard library that something imports, or packages of a module
+// that go.mod requires.
+func isImportable(pattern string, required map[string]string, imported map[string]bool) bool {
+	name := strings.TrimSuffix(strings.TrimSuffix(pattern, "..."), "/")
+	if name == "" {
+		return true
+	}
+	if match("std", name) {
+		return imported[name]
+	}
+	for library := range required {
+		if library == name || strings.HasPrefix(library, name+"/") || strings.HasPrefix(name, library+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // checkLibraries notes in used which patterns of the rule the file matches.
@@ -389,11 +452,11 @@ const generousLinesMax = 4300
 
 func TestHouseSizes(t *testing.T) {
 	packages := map[string]int{}
-	eachSource(t, func(f *sourceFile) {
+	eachSourceOfAll(t, func(f *sourceFile) {
 		if f.generated {
 			return
 		}
-		checkFunctionSizes(t, f)
+		tell(t, longFunctions(f))
 		if f.test {
 			return
 		}
@@ -423,25 +486,68 @@ func TestHouseColumns(t *testing.T) {
 	})
 }
 
-func checkFunctionSizes(t *testing.T, f *sourceFile) {
-	t.Helper()
+func longFunctions(f *sourceFile) (found []string) {
 	limit := functionLinesMax
-	if f.test {
+	if f.test || f.nested {
 		limit = testLinesMax
 	}
 	eachFunction(f, func(name string, lines int) {
 		if lines > limit && generousFunctions[f.path+":"+name] == "" {
-			t.Errorf("%s: %s has %d lines, more than %d\n\twhy: the parent decides, leaves compute; nobody holds more in mind", f.path, name, lines, limit)
+			found = append(found, fmt.Sprintf("%s: %s has %d lines, more than %d\n\twhy: the parent decides, leaves compute; nobody holds more in mind",
+				f.path, name, lines, limit))
+		}
+	})
+	return found
+}
+
+// eachFunction visits the declared functions, and those that a variable of the package has, by its name.
+func eachFunction(f *sourceFile, visit func(name string, lines int)) {
+	for _, declaration := range f.syntax.Decls {
+		switch declared := declaration.(type) {
+		case *ast.FuncDecl:
+			visit(declared.Name.Name, linesOf(declared))
+		case *ast.GenDecl:
+			for _, spec := range declared.Specs {
+				if variable, ok := spec.(*ast.ValueSpec); ok {
+					eachLiteral(variable, func(literal *ast.FuncLit) { visit(variable.Names[0].Name, linesOf(literal)) })
+				}
+			}
+		}
+	}
+}
+
+func eachLiteral(in ast.Node, visit func(*ast.FuncLit)) {
+	ast.Inspect(in, func(node ast.Node) bool {
+		if literal, ok := node.(*ast.FuncLit); ok {
+			visit(literal)
+		}
+		return true
+	})
+}
+
+func linesOf(node ast.Node) int {
+	return fileSet.Position(node.End()).Line - fileSet.Position(node.Pos()).Line + 1
+}
+
+// tell fails the test with each of the breaches.
+func tell(t *testing.T, breaches []string) {
+	t.Helper()
+	for _, breach := range breaches {
+		t.Error(breach)
+	}
+}
+
+// TestHouseNamesSayWhereTheyAreFrom: with a dot import a rule, and a reader, cannot tell whose a function is.
+func TestHouseNamesSayWhereTheyAreFrom(t *testing.T) {
+	eachSourceOfAll(t, func(f *sourceFile) {
+		if hasDotImport(f) {
+			t.Errorf("%s has a dot import\n\twhy not: its names look like the package's own, also to the rules here", f.path)
 		}
 	})
 }
 
-func eachFunction(f *sourceFile, visit func(name string, lines int)) {
-	for _, declaration := range f.syntax.Decls {
-		if function, ok := declaration.(*ast.FuncDecl); ok {
-			visit(function.Name.Name, fileSet.Position(function.End()).Line-fileSet.Position(function.Pos()).Line+1)
-		}
-	}
+func hasDotImport(f *sourceFile) bool {
+	return slices.ContainsFunc(f.syntax.Imports, func(spec *ast.ImportSpec) bool { return spec.Name != nil && spec.Name.Name == "." })
 }
 
 // initFunctions are files that may have one, and why.
@@ -450,7 +556,7 @@ var initFunctions = map[string]string{
 }
 
 func TestHouseNothingHappensByImporting(t *testing.T) {
-	eachSource(t, func(f *sourceFile) {
+	eachSourceOfAll(t, func(f *sourceFile) {
 		if f.generated || initFunctions[f.path] != "" {
 			return
 		}
@@ -483,7 +589,7 @@ func TestHouseOneWayToNftables(t *testing.T) {
 		if f.test || f.dir == "agent/network/nft" || f.dir == "agent/network/networktest" {
 			return
 		}
-		for _, at := range calls(f, "nftables", "New") {
+		for _, at := range calls(f, "github.com/google/nftables", "New") {
 			t.Errorf("%s: nftables.New\n\twhy not: agent/network/nft knows how large a transaction may be, and what became of it", at)
 		}
 	})
@@ -493,14 +599,14 @@ func TestHouseOneWayToNftables(t *testing.T) {
 // its package may be called in one, and say so.
 func TestHouseTestsDoNotSleepAndHope(t *testing.T) {
 	used := map[string]bool{}
-	eachSource(t, func(f *sourceFile) {
+	eachSourceOfAll(t, func(f *sourceFile) {
 		if !f.test || slices.Contains(f.imports, "testing/synctest") {
 			return
 		}
-		for _, at := range calls(f, "time", "Sleep") {
+		for _, at := range sleeps(f) {
 			used[f.path] = true
 			if realSleeps[f.path]+bubbleSleeps[f.path] == "" {
-				t.Errorf("%s: time.Sleep in a test without a bubble\n\twhy not: too short on a slow machine, too long on every other; use testing/synctest, or wait for the event", at)
+				t.Errorf("%s: a sleep in a test without a bubble\n\twhy not: too short on a slow machine, too long on every other; use testing/synctest, or wait for the event", at)
 			}
 		}
 	})
@@ -510,38 +616,89 @@ func TestHouseTestsDoNotSleepAndHope(t *testing.T) {
 
 func TestHouseNoTestIsSkipped(t *testing.T) {
 	used := map[string]bool{}
-	eachSource(t, func(f *sourceFile) {
-		if !f.test || f.path == "arch_test.go" {
-			return
-		}
-		for _, name := range []string{"Skip", "Skipf", "SkipNow"} {
-			for _, receiver := range []string{"t", "tb", "b"} {
-				for _, at := range calls(f, receiver, name) {
-					used[f.path] = true
-					if allowedSkips[f.path] == "" {
-						t.Errorf("%s: a skipped test\n\twhy not: it looks like a passed one; make it run, or write its reason into allowedSkips", at)
-					}
-				}
+	eachSourceOfAll(t, func(f *sourceFile) {
+		for _, at := range skips(f) {
+			used[f.path] = true
+			if allowedSkips[f.path] == "" {
+				t.Errorf("%s: a skipped test\n\twhy not: it looks like a passed one; make it run, or write its reason into allowedSkips", at)
 			}
 		}
 	})
 	noLeftovers(t, "allowedSkips", allowedSkips, used)
 }
 
-// calls finds calls of receiver.name.
-func calls(f *sourceFile, receiver, name string) []string {
-	var found []string
+// skips finds calls that end a test as skipped, whatever they are called on. A helper of tests may stand in product code.
+func skips(f *sourceFile) (found []string) {
 	ast.Inspect(f.syntax, func(node ast.Node) bool {
-		selector, ok := node.(*ast.SelectorExpr)
-		if !ok || selector.Sel.Name != name {
+		call, ok := node.(*ast.CallExpr)
+		if !ok {
 			return true
 		}
-		if ident, ok := selector.X.(*ast.Ident); ok && ident.Name == receiver {
+		if selector, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, selector.Sel.Name) {
 			found = append(found, position(selector))
 		}
 		return true
 	})
 	return found
+}
+
+// sleeps finds time.Sleep, and channels of timers that are waited for with nothing beside them.
+func sleeps(f *sourceFile) []string {
+	found, beside := calls(f, "time", "Sleep"), map[ast.Node]bool{}
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.SelectStmt:
+			for _, clause := range n.Body.List {
+				if wait, ok := clause.(*ast.CommClause).Comm.(*ast.ExprStmt); ok && len(n.Body.List) > 1 {
+					beside[wait.X] = true
+				}
+			}
+		case *ast.UnaryExpr:
+			if n.Op == token.ARROW && !beside[n] && isTimer(f, n.X) {
+				found = append(found, position(n))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// isTimer: time.After(…), time.Tick(…), time.NewTimer(…).C.
+func isTimer(f *sourceFile, channel ast.Expr) bool {
+	if c, ok := channel.(*ast.SelectorExpr); ok && c.Sel.Name == "C" {
+		channel = c.X
+	}
+	call, ok := channel.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && packageNamed(f, selector.X) == "time"
+}
+
+// calls finds uses of a name of a package, by its import path.
+func calls(f *sourceFile, library, name string) (found []string) {
+	ast.Inspect(f.syntax, func(node ast.Node) bool {
+		if selector, ok := node.(*ast.SelectorExpr); ok && selector.Sel.Name == name && packageNamed(f, selector.X) == library {
+			found = append(found, position(selector))
+		}
+		return true
+	})
+	return found
+}
+
+// packageNamed is the import path of the package that an identifier stands for in a file, whatever it is called there.
+func packageNamed(f *sourceFile, x ast.Expr) string {
+	ident, ok := x.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	for i, spec := range f.syntax.Imports {
+		if spec.Name != nil && spec.Name.Name == ident.Name || spec.Name == nil && path.Base(f.imports[i]) == ident.Name {
+			return f.imports[i]
+		}
+	}
+	return ""
 }
 
 // noLeftovers keeps lists of exceptions as short as they can be.

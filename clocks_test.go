@@ -77,12 +77,12 @@ func TestHouseClocks(t *testing.T) {
 // processTimes finds where a file asks for the process's time or waits by it.
 func processTimes(f *sourceFile) (found []string) {
 	asks := map[string][]string{
-		"time":   {"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"},
-		"metav1": {"Now", "NowMicro"},
+		"time":                                 {"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"},
+		"k8s.io/apimachinery/pkg/apis/meta/v1": {"Now", "NowMicro"},
 	}
 	ast.Inspect(f.syntax, func(node ast.Node) bool {
 		if selector, ok := node.(*ast.SelectorExpr); ok {
-			if pkg, ok := selector.X.(*ast.Ident); ok && slices.Contains(asks[pkg.Name], selector.Sel.Name) {
+			if slices.Contains(asks[packageNamed(f, selector.X)], selector.Sel.Name) {
 				found = append(found, position(selector))
 			}
 		}

@@ -1,6 +1,7 @@
 package setpoint_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 )
@@ -21,14 +23,25 @@ var otherPaths = map[string]string{
 	"CHANGELOG.md":               "names what was",
 	"test/consistency/RECORD.md": "names what was",
 	"docs/limits.md":             "names upstream's files",
+	"test/upstream/doc.go":       "names upstream's folder",
 }
+
+// folders are those of the repository that texts name.
+const folders = "agent|apiserver|cmd|controllers|deploy|docs|findings|internal|raftstore|server|setpointtest|test"
 
 var (
 	fencedBlock = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	codeSpan    = regexp.MustCompile("`[^`\n]*`")
 	textLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	// A path of the repository that a text names: `raftstore/state`, `docs/limits.md`.
-	namedPath = regexp.MustCompile("`((?:agent|apiserver|cmd|controllers|deploy|docs|internal|raftstore|server|test)/[A-Za-z0-9_./-]*[A-Za-z0-9_])`")
+	namedPath = regexp.MustCompile("`((?:" + folders + ")/[A-Za-z0-9_./-]*[A-Za-z0-9_])`")
+	// The same in a comment, where it stands alone: agent/pods, agent/topology/{cpus,memory}, raftstore/state.Apply.
+	commentPath = regexp.MustCompile(`(?:^|[^\w./{-])((?:` + folders + `)/[A-Za-z0-9_/.{},-]*[A-Za-z0-9_}])`)
+	// A file without its folder: `rooms_test.go`. It may be of any folder.
+	namedFile = regexp.MustCompile("`([A-Za-z0-9_-]+\\.(?:go|md|sh|tsv|txt|proto|mod))`")
+	braces    = regexp.MustCompile(`^(.*)\{(.*)\}(.*)$`)
+	// symbol is what follows the package in raftstore/state.Apply.
+	symbol = regexp.MustCompile(`\.[A-Z]\w*$`)
 )
 
 func TestHouseTextsAreShort(t *testing.T) {
@@ -78,12 +91,82 @@ func TestHouseTextsNameWhatExists(t *testing.T) {
 		if otherPaths[file] != "" {
 			continue
 		}
-		for _, found := range namedPath.FindAllStringSubmatch(fencedBlock.ReplaceAllString(text, ""), -1) {
-			if _, err := os.Stat(found[1]); err != nil {
-				t.Errorf("%s names `%s`, which does not exist", file, found[1])
+		tell(t, missingFiles(file, text, fileNames(t)))
+	}
+}
+
+// TestHouseCommentsNameWhatExists: what the comment about a package says of others.
+func TestHouseCommentsNameWhatExists(t *testing.T) {
+	eachSource(t, func(f *sourceFile) {
+		if otherPaths[f.path] == "" {
+			tell(t, missingPackages(f))
+		}
+	})
+}
+
+// missingFiles are the paths and files that a text names and that are not there; names are those of all files.
+func missingFiles(file, text string, names map[string]bool) (found []string) {
+	text = fencedBlock.ReplaceAllString(text, "")
+	for _, named := range namedPath.FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(named[1]); err != nil {
+			found = append(found, fmt.Sprintf("%s names `%s`, which does not exist", file, named[1]))
+		}
+	}
+	for _, named := range namedFile.FindAllStringSubmatch(text, -1) {
+		if !names[named[1]] {
+			found = append(found, fmt.Sprintf("%s names `%s`: no folder has a file of that name", file, named[1]))
+		}
+	}
+	return found
+}
+
+// missingPackages are the folders and files that the comment about a package names and that are not there.
+func missingPackages(f *sourceFile) (found []string) {
+	if f.syntax.Doc == nil {
+		return nil
+	}
+	for _, named := range commentPath.FindAllStringSubmatch(f.syntax.Doc.Text(), -1) {
+		for _, name := range alternatives(symbol.ReplaceAllString(named[1], "")) {
+			if _, err := os.Stat(name); err != nil {
+				found = append(found, fmt.Sprintf("%s names %s, which does not exist", f.path, name))
 			}
 		}
 	}
+	return found
+}
+
+// alternatives are a/b and a/c of a/{b,c}.
+func alternatives(path string) (all []string) {
+	parts := braces.FindStringSubmatch(path)
+	if parts == nil {
+		return []string{path}
+	}
+	for name := range strings.SplitSeq(parts[2], ",") {
+		all = append(all, alternatives(parts[1]+strings.TrimSpace(name)+parts[3])...)
+	}
+	return all
+}
+
+// fileNamesOnce finds the names of all files of the repository, without their folders.
+var fileNamesOnce = sync.OnceValues(func() (map[string]bool, error) {
+	names := map[string]bool{}
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && entry.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		names[entry.Name()] = true
+		return err
+	})
+	return names, err
+})
+
+func fileNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names, err := fileNamesOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // readTexts reads every Markdown file of the repository, by its path from the root.
