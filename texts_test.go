@@ -178,7 +178,7 @@ func readTexts(t *testing.T) map[string]string {
 			return err
 		}
 		if entry.IsDir() {
-			if base := entry.Name(); name != "." && (base[0] == '.' || base == "testdata" || base == "bin" || base == "dist") {
+			if base := entry.Name(); name != "." && (base[0] == '.' && base != ".github" || base == "testdata" || base == "bin" || base == "dist") {
 				return filepath.SkipDir
 			}
 			return nil
