@@ -81,6 +81,31 @@ func listsCallers(f *sourceFile) bool {
 	return !f.test && f.syntax.Doc != nil && callersByHand.MatchString(strings.Join(strings.Fields(f.syntax.Doc.Text()), " "))
 }
 
+// namedCaller is a package of which a comment says that it calls the commented one, to tell when or with what.
+var namedCaller = regexp.MustCompile(`(?:^|[ (])((?:` + folders + `)(?:/[a-z0-9]+)+) (?:calls|asks) it\b`)
+
+// TestHouseCallersThatAreNamedCall: who is said to call a package imports it.
+func TestHouseCallersThatAreNamedCall(t *testing.T) {
+	by := importers(t)
+	eachSource(t, func(f *sourceFile) {
+		for _, name := range falseCallers(f, by[f.dir]) {
+			t.Errorf("%s says that %s calls it, which does not import it\n\twhy: say when it is called, and leave by whom to docs/internals/packages.md", f.path, name)
+		}
+	})
+}
+
+func falseCallers(f *sourceFile, importers []string) (found []string) {
+	if f.test || f.syntax.Doc == nil {
+		return nil
+	}
+	for _, named := range namedCaller.FindAllStringSubmatch(strings.Join(strings.Fields(f.syntax.Doc.Text()), " "), -1) {
+		if !slices.Contains(importers, named[1]) {
+			found = append(found, named[1])
+		}
+	}
+	return found
+}
+
 // shows checks that a text has what is generated between two marks, or puts it there.
 func shows(t *testing.T, file, begin, end, want string) {
 	t.Helper()

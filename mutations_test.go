@@ -53,6 +53,9 @@ var mutations = map[string]mutation{
 		"server/doc.go", "// Package server serves. Called by:\n// cmd/setpoint.\npackage server", listsCallers},
 	"a list of callers in a sentence": {
 		"server/doc.go", "// Package server serves.\n//\n// It is called\n// by cmd/setpoint and calls raftstore.\npackage server", listsCallers},
+	"a caller that is none": {
+		"server/doc.go", "// Package server serves. raftstore/state calls it when it must.\npackage server",
+		func(f *sourceFile) bool { return len(falseCallers(f, []string{"cmd/setpoint"})) == 1 }},
 	"a comment about a package that is not there": {
 		"server/doc.go", "// Package server asks agent/{pods,novelty} what runs.\npackage server", namesWhatIsMissing},
 	"a comment about a file that is not there": {
@@ -79,6 +82,9 @@ var harmless = map[string]mutation{
 	"one goroutine calls it": {"server/doc.go", "// Package server serves. Apply and Restore are called by one goroutine.\npackage server", listsCallers},
 	"an import of what is below": {
 		"agent/x.go", "package agent\nimport \"" + module + "/agent/pods\"\nvar _ = pods.Config{}", leavesItsRoom},
+	"a caller that is one": {
+		"server/doc.go", "// Package server serves. cmd/setpoint calls it.\npackage server",
+		func(f *sourceFile) bool { return len(falseCallers(f, []string{"cmd/setpoint"})) > 0 }},
 	"a path of another module": {"server/doc.go", "// Package server uses k8s.io/apiserver/pkg/novelty.\npackage server", namesWhatIsMissing},
 }
 

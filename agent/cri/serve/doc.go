@@ -2,7 +2,7 @@
 // Interface v1: for crictl, critest, or a kubelet of others.
 //
 // It owns the socket and the gRPC server behind it, and no state of pods: each call goes to the [cri.Runtime] that
-// it was given. cmd/setpoint calls it (setpoint cri); it may call package cri, agent/private and the published CRI modules.
+// it was given. It serves `setpoint cri`; it may call package cri, agent/private and the published CRI modules.
 //
 // It promises: only the owner of the process, root, can connect (the socket has mode 0600, its folder 0700); a socket
 // that nobody serves is replaced, one that somebody serves is refused with [ErrServed], and so is anything that is no socket; when

@@ -5,9 +5,8 @@
 // (Escalation, an admission plugin). What roles a cluster has from its beginning is in the package policy
 // below.
 //
-// The authorizer of apiserver/auth asks it for what its fixed rules do not allow;
-// reviews asks it for all that a user may do. The wiring runs it. It reads
-// apiserver/storage.
+// It is asked for what the fixed rules of apiserver/auth do not allow, and for all
+// that a user may do, by reviews. It reads apiserver/storage.
 //
 // Promises: a decision takes no lock and makes no garbage, and its time depends on
 // the roles of the user, not on how many there are. Changes are seen in the order
