@@ -47,7 +47,7 @@ func (k *keeper) annotate(ctx context.Context) error {
 	return nil
 }
 
-// more are the conditions that the wiring adds.
+// more are the conditions that package agent adds.
 func (k *keeper) more() []corev1.NodeCondition {
 	if k.Conditions == nil {
 		return nil

@@ -5,6 +5,6 @@
 // connections and requests; watches and streams end after streamsTimeout, so that their clients go on
 // elsewhere; other requests finish, up to requestsTimeout; what runs then is cut.
 //
-// Tests: bubbles with handlers that block; a write that waits for a webhook, in the
-// wiring's.
+// Tests: bubbles with handlers that block; a write that waits for a webhook, in
+// package server.
 package drain

@@ -40,7 +40,7 @@ type Controller struct {
 	OfAPI bool
 }
 
-// Env is what every controller is built from. The wiring makes one for each term.
+// Env is what every controller is built from. server/term makes one for each term.
 type Env struct {
 	// Client writes, and reads what no cache holds. As with all clients here, every write
 	// carries the fence of the term, and the client itself limits no rates. Evictions are

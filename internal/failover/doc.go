@@ -1,8 +1,8 @@
 // Package failover sends the requests of agents and servers to servers.
 //
 // It owns the connections to servers: how long a dial and the beginning of an answer may take, how a dead server is
-// noticed, and which server is asked next when one cannot be reached or says that it cannot serve. The wiring calls it,
-// for agents and between servers; it calls internal/trust, whose identities it shows, and internal/clusterlife, for refusals
+// noticed, and which server is asked next when one cannot be reached or says that it cannot serve. Agents reach servers by
+// it, and servers each other. It calls internal/trust, whose identities it shows, and internal/clusterlife, for refusals
 // of another life.
 //
 // Promises: a request is sent again only if no byte of it was sent before, or if a server of another life refused it (421)

@@ -1,9 +1,3 @@
-// Package changefeed hands names of changed nodes to one reader that may be absent for
-// long: only the leader's controllers read.
-//
-// The wiring fills it with what sessions and gossip tell, and gives its channel to
-// controllers/nodelifecycle. Writers never wait. Names that wait are merged, and beyond a
-// limit one empty name says that anything may have changed. It is tested in a bubble.
 package liveness
 
 import (

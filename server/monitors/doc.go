@@ -1,7 +1,8 @@
-// Package monitors gives the garbage collector the owner references of all objects, for one term of leadership.
+// Package monitors gives the garbage collector the owner references of all objects, for one
+// term of leadership.
 //
 // It owns an informer for each kind that the server's caches lack: built-in kinds, custom
-// resources, and what other API servers keep. The wiring makes it when a term begins and
+// resources, and what other API servers keep. It is made when a term begins, and server/term
 // hands All to the controllers. It calls apiserver/storage, crd and aggregation, and takes
 // what server/caches has.
 //
