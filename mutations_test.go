@@ -122,6 +122,26 @@ func isSkipped(f *sourceFile) bool          { return len(skips(f)) > 0 }
 func namesWhatIsMissing(f *sourceFile) bool { return len(missingPackages(f)) > 0 }
 func hasGlobal(f *sourceFile) bool          { return len(changing(f, variablesOf(f))) > 0 }
 
+// TestHouseModulesOfTestsAreRead: they are seen by the rules that hold for them, and by no other.
+func TestHouseModulesOfTestsAreRead(t *testing.T) {
+	nested := map[string]int{}
+	eachSourceOfAll(t, func(f *sourceFile) {
+		if f.nested {
+			nested[strings.Join(strings.Split(f.dir, "/")[:2], "/")]++
+		}
+	})
+	for _, dir := range modulesOfTests {
+		if nested[dir] == 0 {
+			t.Errorf("no file of %s was read", dir)
+		}
+	}
+	eachSource(t, func(f *sourceFile) {
+		if slices.Contains(modulesOfTests, f.dir) {
+			t.Errorf("%s is taken for the product's", f.path)
+		}
+	})
+}
+
 // TestHouseTextsThatNameNothing: the same for texts and for patterns.
 func TestHouseTextsThatNameNothing(t *testing.T) {
 	names := fileNames(t)
