@@ -627,19 +627,64 @@ func TestHouseNoTestIsSkipped(t *testing.T) {
 	noLeftovers(t, "allowedSkips", allowedSkips, used)
 }
 
-// skips finds calls that end a test as skipped, whatever they are called on. A helper of tests may stand in product code.
+// skips finds calls that end a test as skipped, whatever they are called on, and the functions as values. A helper of tests may stand in
+// product code.
 func skips(f *sourceFile) (found []string) {
+	called := map[ast.Node]bool{}
 	ast.Inspect(f.syntax, func(node ast.Node) bool {
-		call, ok := node.(*ast.CallExpr)
-		if !ok {
+		if call, ok := node.(*ast.CallExpr); ok {
+			called[call.Fun] = true
+		}
+		selector, ok := node.(*ast.SelectorExpr)
+		if !ok || !slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, selector.Sel.Name) {
 			return true
 		}
-		if selector, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, selector.Sel.Name) {
+		receiver, _ := selector.X.(*ast.Ident)
+		if called[selector] || selector.Sel.Name != "Skip" || receiver != nil && slices.Contains([]string{"t", "tb", "b"}, receiver.Name) {
 			found = append(found, position(selector))
 		}
 		return true
 	})
 	return found
+}
+
+// testTags are the build tags of test files, and the file by which a command sets each: a test behind a tag that nobody sets never runs.
+var testTags = map[string]string{
+	"compose": "test/compose.sh", "conformance": "test/conformance/run.sh", "mutants": "Makefile", "race": "test/run.sh",
+}
+
+var tagName = regexp.MustCompile(`\w+`)
+
+func TestHouseNoTestIsBehindATagThatNobodySets(t *testing.T) {
+	eachSourceOfAll(t, func(f *sourceFile) {
+		for _, tag := range unknownTags(f) {
+			t.Errorf("%s is behind the build tag %s\n\twhy not: it looks like a test and never runs; write into testTags which command sets the tag", f.path, tag)
+		}
+	})
+	for tag, file := range testTags {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), tag) {
+			t.Errorf("testTags: %s does not set %s (%v)", file, tag, err)
+		}
+	}
+}
+
+// unknownTags are the build tags of a test file that testTags lacks. Systems and processors are no such tags.
+func unknownTags(f *sourceFile) (unknown []string) {
+	if !f.test {
+		return nil
+	}
+	for line := range strings.Lines(f.text) {
+		if strings.HasPrefix(line, "package ") {
+			return unknown
+		}
+		condition, ok := strings.CutPrefix(line, "//go:build ")
+		for _, tag := range tagName.FindAllString(condition, -1) {
+			if ok && testTags[tag] == "" && !slices.Contains([]string{"linux", "darwin", "unix", "amd64", "arm64"}, tag) {
+				unknown = append(unknown, tag)
+			}
+		}
+	}
+	return unknown
 }
 
 // sleeps finds time.Sleep, and channels of timers that are waited for with nothing beside them.

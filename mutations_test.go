@@ -49,6 +49,10 @@ var mutations = map[string]mutation{
 		"server/x_test.go", "package server\nimport \"testing\"\nfunc f(tt *testing.T) { tt.SkipNow() }", isSkipped},
 	"a skip by what a function returns": {
 		"server/x_test.go", "package server\nfunc f() { test().Skipf(\"\") }", isSkipped},
+	"a skip as a value": {
+		"server/x_test.go", "package server\nimport \"testing\"\nfunc f(t *testing.T) { skip := t.Skip; skip() }", isSkipped},
+	"a test behind a tag that nobody sets": {
+		"server/x_test.go", "//go:build linux && later\n\npackage server", func(f *sourceFile) bool { return len(unknownTags(f)) == 1 }},
 	"a list of callers": {
 		"server/doc.go", "// Package server serves. Called by:\n// cmd/setpoint.\npackage server", listsCallers},
 	"a list of callers in a sentence": {
@@ -74,6 +78,8 @@ var mutations = map[string]mutation{
 var harmless = map[string]mutation{
 	"a patience beside an event": {
 		"server/x_test.go", "package server\nimport \"time\"\nfunc f(c chan int) { select { case <-c: case <-time.After(1): } }", isAsleep},
+	"a test for one system, and behind a tag that a command sets": {
+		"server/x_test.go", "//go:build linux && !race\n\npackage server", func(f *sourceFile) bool { return len(unknownTags(f)) > 0 }},
 	"a field called Skip": {"server/x_test.go", "package server\nfunc f() { _ = run.Skip }", isSkipped},
 	"a function of the name Now": {
 		"server/x.go", "package server\nimport \"" + module + "/internal/clusterclock\"\nvar _ = clusterclock.Now()", func(f *sourceFile) bool { return len(processTimes(f)) > 0 }},
