@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest/mergekeys"
 	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
@@ -67,6 +68,9 @@ func (u *update) decide(v *storage.View) (*storage.Change, error) {
 // updated is what the client wants to become of old. What upstream's patching
 // refuses without saying whose fault it is, is the patch's.
 func (u *update) updated(old runtime.Object) (resource.Object, error) {
+	if err := mergekeys.Affordable(u.ctx, old); err != nil {
+		return nil, err
+	}
 	updated, err := u.info.UpdatedObject(u.ctx, old)
 	var status apierrors.APIStatus
 	switch {

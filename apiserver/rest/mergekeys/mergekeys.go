@@ -2,21 +2,21 @@ package mergekeys
 
 import (
 	"bytes"
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
 // Guard checks the strategic merge patches of objects like obj before next; refuse
 // answers those that it does not let through. At most limitBytes are looked at: a
-// larger body is for next to refuse.
+// larger body is for next to refuse. Affordable finds the patch in the context of the request.
 func Guard(
 	obj runtime.Object,
 	limitBytes int64,
@@ -38,6 +38,9 @@ func Guard(
 			if err := check(patch, shape); err != nil {
 				refuse(w, r, err)
 				return
+			}
+			if hasList(patch) {
+				r = r.WithContext(context.WithValue(r.Context(), pendingKey{}, &pending{patch, len(body), shape}))
 			}
 		}
 		r.Body = restored{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
@@ -72,8 +75,7 @@ func check(patch map[string]any, shape strategicpatch.LookupPatchMeta) error {
 }
 
 func checkItems(key string, items []any, shape strategicpatch.LookupPatchMeta) error {
-	// A directive, such as $setElementOrder/containers, names its field last.
-	below, meta, err := shape.LookupPatchMetadataForSlice(key[strings.LastIndexByte(key, '/')+1:])
+	below, meta, err := shape.LookupPatchMetadataForSlice(field(key))
 	if err != nil {
 		return nil
 	}
