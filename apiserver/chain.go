@@ -29,6 +29,7 @@ func (s *Server) newChain(route http.Handler) http.Handler {
 	h := s.withWritten(s.withAuthorization(route))
 	h = s.withShares(h)
 	h = s.withServices(h)
+	h = s.withTurn(h)
 	h = s.withFairness(h)
 	h = s.withProcessor(h)
 	h = s.withImpersonation(h)

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -39,12 +40,17 @@ type entered struct {
 	client string
 	// user is set once, by the entry, before anybody else sees the context.
 	user user.Info
+	// long is of a tenant whose requests wait for their turn to compute; nil: of nobody.
+	long *cpushare.Long
 
 	auditID  string
 	writer   http.ResponseWriter
 	audit    func() any
 	warnings func() any
 }
+
+// entryKey finds the entry itself.
+type entryKey struct{}
 
 // The keys under which upstream's functions ask.
 var (
@@ -79,6 +85,10 @@ func (e *entered) Value(key any) any {
 		return e.info
 	case userKey:
 		return e.user
+	case cpushare.LongKey{}:
+		return e.long
+	case entryKey{}:
+		return e
 	case auth.ClientAddressKey{}:
 		return e.client
 	case receivedKey:

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/internal/shares"
 )
@@ -25,6 +26,8 @@ const (
 	unitBytes   = 8 << 10
 	// chargeUnits are charged at once while an answer is written.
 	chargeUnits = 5
+	// longSeats of a list are so many that it waits for its tenant's turn: it looks at 500 objects, or 500 KB.
+	longSeats = 5
 )
 
 // withProcessor lets a tenant have no more of the processors than its share. The loops of this process do not wait.
@@ -49,10 +52,50 @@ func (s *Server) withProcessor(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		answer := &charged{ResponseWriter: w, server: s, holder: holder}
+		answer := &charged{ResponseWriter: w, server: s, holder: holder, long: s.longOf(r, holder)}
 		defer answer.charge()
 		next.ServeHTTP(answer, r)
 	})
+}
+
+// longOf is what a request takes its turns of if it computes for long, such as an update of a large object, which finds it in its context.
+func (s *Server) longOf(r *http.Request, holder shares.Holder) *cpushare.Long {
+	long := s.config.Processor.Long(r.Context(), holder)
+	if e, ok := r.Context().Value(entryKey{}).(*entered); ok {
+		e.long = long
+	}
+	return long
+}
+
+// withTurn lets requests that look at many objects wait for their tenant's turn. They have their seats then, as writes have: who had a turn
+// and waited for a seat would wait for those who have a seat and wait for a turn. A watch has it until it has found what it begins with.
+func (s *Server) withTurn(next http.Handler) http.Handler {
+	if s.config.Processor == nil || s.config.Fairness == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		long, _ := r.Context().Value(cpushare.LongKey{}).(*cpushare.Long)
+		info, known := request.RequestInfoFrom(r.Context())
+		if long != nil && known {
+			s.begin(long, r, info)
+			defer long.End()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) begin(long *cpushare.Long, r *http.Request, info *request.RequestInfo) {
+	looks := *info
+	if info.Verb == "deletecollection" {
+		looks.Verb = "list" // first
+	}
+	switch {
+	case s.config.Fairness.Width(r, &looks) < longSeats:
+	case info.Verb == looks.Verb:
+		long.Begin()
+	default:
+		long.BeginWrite()
+	}
 }
 
 // processorHolder is the tenant of a request. Who has no name is known by his machine.
@@ -79,15 +122,17 @@ type charged struct {
 	http.ResponseWriter
 	server *Server
 	holder shares.Holder
+	long   *cpushare.Long
 	units  float64 // not yet charged
 }
 
 // Write implements http.ResponseWriter.
-func (c *charged) Write(p []byte) (int, error) {
+func (c *charged) Write(p []byte) (n int, err error) {
 	if c.units += answerUnits + float64(len(p))/unitBytes; c.units >= chargeUnits {
 		c.charge()
 	}
-	return c.ResponseWriter.Write(p)
+	c.long.Outside(func() { n, err = c.ResponseWriter.Write(p) })
+	return n, err
 }
 
 func (c *charged) charge() {

@@ -16,6 +16,11 @@
 // spent for a unit lately, so it includes what no request can be charged with, such as handshakes and the garbage collector. While
 // the processors are mostly idle nobody waits.
 //
+// A request may compute for long: a list of thousands of objects, a patch of a large one. Go's scheduler gives each such goroutine 10 ms
+// before somebody else's turn comes, so others would wait for that times their number. A Long takes turns: those of a tenant compute on
+// half of the processors at most, one at least, and he is charged with what the thread has used. A write has its seat of priority and
+// fairness before its turn, and so must all others.
+//
 // Promises: Wait and Read take constant time and never more than waitMax; who would wait longer, or is one of more than waitingMax of his
 // tenant, gets a *BusyError at once. What is kept grows with the tenants of the last tenth of a second. A Share is safe for concurrent
 // use. Tested in bubbles, with processors that handlers of fake time wait for.

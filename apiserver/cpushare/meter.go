@@ -13,6 +13,8 @@ const (
 	// A unit costs costMin to costMax. costMax is what a tenant can count on where loops keep the processors busy: with 2 of them, 1,000
 	// units a second.
 	costMin, costMax = time.Microsecond, time.Millisecond
+	// costGuess is taken where nothing could be learnt yet.
+	costGuess = 100 * time.Microsecond
 	// weight is that of the last period in the mean.
 	weight = 0.3
 )
@@ -33,12 +35,15 @@ func newMeter(used func() time.Duration, processors int) meter {
 }
 
 // look is told of the units since the last one. It returns how many all processors could have done in that time, and how long one takes
-// all of them together; or 0 while they are mostly idle.
-func (m *meter) look(now time.Time, done float64) (units float64, cost time.Duration) {
+// all of them together; or 0 while they are mostly idle. Nothing is learnt while somebody computes for long: that is charged by its time.
+func (m *meter) look(now time.Time, done float64, learn bool) (units float64, cost time.Duration) {
 	used := m.used()
 	spent, all := float64(used-m.then), float64(now.Sub(m.looked))*float64(m.processors)
-	if done >= unitsMin {
+	switch {
+	case learn && done >= unitsMin:
 		m.learn(spent / done)
+	case !learn && m.cost == 0:
+		m.cost = float64(costGuess)
 	}
 	part := busyPart
 	if m.busy {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -40,6 +41,14 @@ type Share struct {
 	price atomic.Int64
 	// due is when to look again, in nanoseconds of Unix.
 	due atomic.Int64
+	// cost is what a unit takes of one processor, in nanoseconds; 0: not known.
+	cost atomic.Int64
+	// computing are those that compute for long, and computed says that one has ended since the last look.
+	computing atomic.Int64
+	computed  atomic.Bool
+	// turns are theirs, and thread is the processor time of the calling thread.
+	turns  *shares.Turns
+	thread func() time.Duration
 
 	mu      sync.Mutex
 	meter   meter
@@ -62,7 +71,9 @@ type stats struct {
 
 // New divides the processors that Go uses; used is the processor time of this process so far.
 func New(used func() time.Duration) *Share {
-	s := &Share{meter: newMeter(used, runtime.GOMAXPROCS(0)), tenants: map[string]*tenant{}}
+	processors := runtime.GOMAXPROCS(0)
+	s := &Share{meter: newMeter(used, processors), tenants: map[string]*tenant{}, thread: usedByThread}
+	s.turns = shares.NewTurns(shares.Limits{All: math.MaxInt, Each: max(1, processors/2)})
 	s.due.Store(time.Now().Add(period).UnixNano())
 	return s
 }
@@ -206,7 +217,9 @@ func (s *Share) look(now time.Time) {
 	if now.UnixNano() < s.due.Load() {
 		return // somebody else was first
 	}
-	all, cost := s.meter.look(now, float64(s.units.Swap(0))/1000)
+	long := s.computed.Swap(false) || s.computing.Load() > 0
+	all, cost := s.meter.look(now, float64(s.units.Swap(0))/1000, !long)
+	s.cost.Store(int64(s.meter.cost))
 	var units []float64
 	for name, t := range s.tenants {
 		if t.units == 0 && t.waiting == 0 && t.free.Before(now) {

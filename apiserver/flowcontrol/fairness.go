@@ -60,7 +60,7 @@ func (f *Fairness) Handler(next http.Handler, longRunning request.LongRunningReq
 		}
 		watch := info.Verb == "watch"
 		s := f.plan.Load().classify(who, info)
-		held, admitted := s.level.take(r.Context(), flowKey{s.Name, flowOf(s.FlowSchema, who, info)}, f.width(r, info), watch)
+		held, admitted := s.level.take(r.Context(), flowKey{s.Name, flowOf(s.FlowSchema, who, info)}, f.Width(r, info), watch)
 		header := w.Header()
 		header[schemaHeader], header[levelHeader] = s.uid, s.levelUID
 		switch {

@@ -20,8 +20,8 @@ const (
 // they have. It may stop to count at the limits.
 type Sizes func(info *request.RequestInfo, objectsLimit, bytesLimit int) (objects, bytes int)
 
-// width is how many seats a request takes.
-func (f *Fairness) width(r *http.Request, info *request.RequestInfo) int {
+// Width is how many seats a request takes.
+func (f *Fairness) Width(r *http.Request, info *request.RequestInfo) int {
 	if f.sizes == nil || !info.IsResourceRequest || info.Name != "" || info.Subresource != "" {
 		return 1
 	}

@@ -34,7 +34,7 @@ func TestWidth(t *testing.T) {
 		"a deletion of many by one": {"deletecollection", "", "", 1},
 	} {
 		info := &request.RequestInfo{IsResourceRequest: true, Verb: c.verb, Resource: "pods", Name: c.name}
-		if got := f.width(httptest.NewRequest(http.MethodGet, "/?"+c.query, nil), info); got != c.want {
+		if got := f.Width(httptest.NewRequest(http.MethodGet, "/?"+c.query, nil), info); got != c.want {
 			t.Errorf("%s: %d seats, want %d", name, got, c.want)
 		}
 	}

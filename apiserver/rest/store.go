@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest/addresses"
@@ -164,6 +165,7 @@ func (s *Store) list(page *storage.Page, objects []*storage.Cached) (runtime.Obj
 // cached bytes would be sent behind its back.
 func (s *Store) Watch(ctx context.Context, o *internalversion.ListOptions) (watch.Interface, error) {
 	defer flowcontrol.WatchBegun(ctx)
+	defer cpushare.Computed(ctx)
 	if ctx.Err() != nil {
 		return watch.NewEmptyWatch(), nil
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/rest/mergekeys"
 	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
@@ -20,6 +21,9 @@ import (
 )
 
 const optimisticLockMessage = "the object has been modified; please apply your changes to the latest version and try again"
+
+// longBytes of an object take milliseconds to copy, to patch and to judge: server-side apply takes half a second for 300 KB.
+const longBytes = 32 << 10
 
 // update is one call of Update, decided as often as the world moves.
 type update struct {
@@ -52,6 +56,9 @@ func (u *update) decide(v *storage.View) (*storage.Change, error) {
 	u.created = v.Current == nil
 	if u.created {
 		return u.decideCreate(v)
+	}
+	if v.Bytes() >= longBytes {
+		defer cpushare.Compute(u.ctx)()
 	}
 	old := v.Current.Copy()
 	if err := u.checkPreconditions(old); err != nil {

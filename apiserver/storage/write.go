@@ -53,6 +53,14 @@ type View struct {
 	wide bool
 }
 
+// Bytes is how much the object that the write is about takes as it is stored, 0 if there is none.
+func (v *View) Bytes() int {
+	if v.record == nil {
+		return 0
+	}
+	return len(v.record.Value)
+}
+
 // Require reads another object. The change is applied only if that object is
 // then the same, or still absent.
 func (v *View) Require(gvr schema.GroupVersionResource, namespace, name string) (resource.Object, error) {
