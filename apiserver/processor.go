@@ -24,6 +24,8 @@ const (
 	// an answer.
 	answerUnits = 0.1
 	unitBytes   = 8 << 10
+	// streamBytes of a stream are a unit: they are only passed on.
+	streamBytes = 32 << 10
 	// chargeUnits are charged at once while an answer is written.
 	chargeUnits = 5
 	// longSeats of a list are so many that it waits for its tenant's turn: it looks at 500 objects, or 500 KB.
@@ -48,8 +50,12 @@ func (s *Server) withProcessor(next http.Handler) http.Handler {
 			s.refuse(w, r, apierrors.NewTooManyRequests(err.Error(), tooManyRetryAfterSeconds))
 			return
 		}
-		if stream || holder.Privileged { // what a stream carries is not looked at, and its connection may be taken over
+		switch {
+		case holder.Privileged:
 			next.ServeHTTP(w, r)
+			return
+		case stream:
+			next.ServeHTTP(&streamed{w, func(bytes int) { s.config.Processor.Spend(holder, float64(bytes)/streamBytes) }}, r)
 			return
 		}
 		answer := &charged{ResponseWriter: w, server: s, holder: holder, long: s.longOf(r, holder)}

@@ -62,9 +62,7 @@ func (l *Long) Begin() {
 		return
 	}
 	l.leave = l.enter()
-	if !l.share.open(l.holder, 0) {
-		time.Sleep(l.share.owe(l.holder, 0))
-	}
+	l.share.Spend(l.holder, 0)
 	l.share.computing.Add(1)
 	runtime.LockOSThread()
 	l.begun = l.share.thread()

@@ -123,8 +123,11 @@ func (s *Share) Charge(h shares.Holder, units float64) {
 
 // Read charges the holder with bytes that came in on a connection, and returns when its time has come, or after waitMax. It is for what
 // clients can make a server do below HTTP.
-func (s *Share) Read(h shares.Holder, bytes int) {
-	if units := float64(bytes) / unitBytes; !s.open(h, units) {
+func (s *Share) Read(h shares.Holder, bytes int) { s.Spend(h, float64(bytes)/unitBytes) }
+
+// Spend charges the holder with units of what cannot be refused, and returns when its time has come, or after waitMax.
+func (s *Share) Spend(h shares.Holder, units float64) {
+	if !s.open(h, units) {
 		time.Sleep(s.owe(h, units))
 	}
 }
