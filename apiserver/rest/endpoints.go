@@ -34,6 +34,7 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/rest/podview"
 	"github.com/setpoint-io/setpoint/apiserver/rest/proxy"
 	"github.com/setpoint-io/setpoint/apiserver/rest/stack"
+	"github.com/setpoint-io/setpoint/apiserver/rest/table"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -245,8 +246,8 @@ func (e *Endpoints) addMain(kind *resource.Any, s *Store) error {
 	}
 	e.add(kind, "", map[string]http.HandlerFunc{
 		"get":              s.fastGet(e.serializer(), e.config.Audited, handlers.GetResource(s, scope)),
-		"list":             withAccept(handlers.ListResource(seen, seen, scope, false, minWatchTimeout)),
-		"watch":            withAccept(handlers.ListResource(seen, seen, scope, true, minWatchTimeout)),
+		"list":             table.WithAccept(handlers.ListResource(seen, seen, scope, false, minWatchTimeout)),
+		"watch":            table.WithAccept(handlers.ListResource(seen, seen, scope, true, minWatchTimeout)),
 		"create":           create,
 		"update":           update,
 		"patch":            e.patch(s, scope, kind.New()),

@@ -112,7 +112,7 @@ func (s *Store) List(ctx context.Context, o *internalversion.ListOptions) (runti
 	if err != nil {
 		return nil, err
 	}
-	if !takesWholeObjects(ctx) {
+	if !table.TakesWholeObjects(ctx) {
 		return s.list(page, page.Items)
 	}
 	header, err := s.list(page, nil)
@@ -172,7 +172,7 @@ func (s *Store) Watch(ctx context.Context, o *internalversion.ListOptions) (watc
 	return s.table.Watch(ctx, storage.WatchOptions{
 		Selection:       s.selection(ctx, o),
 		ResourceVersion: o.ResourceVersion, SendInitialEvents: o.SendInitialEvents, Bookmarks: o.AllowWatchBookmarks,
-		FirstApart: !takesWholeObjects(ctx), Led: true,
+		FirstApart: !table.TakesWholeObjects(ctx), Led: true,
 	})
 }
 

@@ -1,4 +1,4 @@
-package rest
+package table
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 
 type wholeObjectsKey struct{}
 
-// withAccept notes for List and Watch whether the client may ask for another form of the
+// WithAccept notes for List and Watch whether the client may ask for another form of the
 // objects, a table or their metadata, which is made from typed lists.
-func withAccept(next http.HandlerFunc) http.HandlerFunc {
+func WithAccept(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for _, accept := range r.Header.Values("Accept") {
 			if strings.Contains(accept, "as=") {
@@ -22,4 +22,5 @@ func withAccept(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func takesWholeObjects(ctx context.Context) bool { return ctx.Value(wholeObjectsKey{}) != nil }
+// TakesWholeObjects tells, of a request that WithAccept has seen, that no other form is asked for.
+func TakesWholeObjects(ctx context.Context) bool { return ctx.Value(wholeObjectsKey{}) != nil }
