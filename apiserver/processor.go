@@ -2,8 +2,10 @@ package apiserver
 
 import (
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -28,6 +30,8 @@ const (
 	streamBytes = 32 << 10
 	// chargeUnits are charged at once while an answer is written.
 	chargeUnits = 5
+	// seatUnits are for a seat of a list after its first: 100 objects or 100 KB that it looks at.
+	seatUnits = 5
 	// longSeats of a list are so many that it waits for its tenant's turn: it looks at 500 objects, or 500 KB.
 	longSeats = 5
 )
@@ -41,12 +45,12 @@ func (s *Server) withProcessor(next http.Handler) http.Handler {
 		info, ok := request.RequestInfoFrom(r.Context())
 		_, inProcess := r.Context().Value(callerKey{}).(user.Info)
 		who, known := request.UserFrom(r.Context())
-		if !ok || inProcess || !known {
+		if !ok || inProcess || !known || aboutHealth(info) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		holder, stream := processorHolder(r, who), info.Verb != "watch" && s.longRunning(r, info)
-		if err := s.config.Processor.Wait(r.Context(), holder, requestUnits(r, stream)); err != nil {
+		holder, stream := processorHolder(r, who), s.isStream(r, info)
+		if err := s.config.Processor.Wait(r.Context(), holder, requestUnits(r, stream)+s.lookUnits(r, info, holder)); err != nil {
 			s.refuse(w, r, apierrors.NewTooManyRequests(err.Error(), tooManyRetryAfterSeconds))
 			return
 		}
@@ -62,6 +66,28 @@ func (s *Server) withProcessor(next http.Handler) http.Handler {
 		defer answer.charge()
 		next.ServeHTTP(answer, r)
 	})
+}
+
+// aboutHealth: whoever checks a server must not be told that somebody else at his address keeps it busy. These cost little.
+func aboutHealth(info *request.RequestInfo) bool {
+	if info.IsResourceRequest {
+		return false
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(info.Path, "/"), "/")
+	return first == "healthz" || first == "livez" || first == "readyz"
+}
+
+// isStream tells what is only passed on, and may take over its connection: an aggregated server has subresources of its own for that.
+func (s *Server) isStream(r *http.Request, info *request.RequestInfo) bool {
+	return httpstream.IsUpgradeRequest(r) || info.Verb != "watch" && s.longRunning(r, info)
+}
+
+// lookUnits is what a list costs by the objects that it looks at, whatever it answers.
+func (s *Server) lookUnits(r *http.Request, info *request.RequestInfo, holder shares.Holder) float64 {
+	if s.config.Fairness == nil || holder.Privileged {
+		return 0
+	}
+	return float64(s.config.Fairness.Width(r, info)-1) * seatUnits
 }
 
 // longOf is what a request takes its turns of if it computes for long, such as an update of a large object, which finds it in its context.

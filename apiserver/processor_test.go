@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 )
@@ -107,5 +109,40 @@ func TestRequestUnits(t *testing.T) {
 	}
 	if _, _ = answer.Write([]byte(strings.Repeat("a", unitBytes))); answer.units != 0 {
 		t.Errorf("%v are not charged", answer.units)
+	}
+}
+
+// TestStreamsMayTakeOver: of what a tenant asks, an upgrade gets a writer that can be taken over, also of a subresource that only an
+// aggregated server knows, or of a watch.
+func TestStreamsMayTakeOver(t *testing.T) {
+	server := &Server{config: Config{Processor: cpushare.New(cpushare.Used)}}
+	for _, c := range []struct {
+		verb, subresource string
+		upgrade, want     bool
+	}{{"get", "vnc", true, true}, {"watch", "", true, true}, {"create", "exec", true, true}, {"get", "", false, false}} {
+		got := false
+		next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, got = w.(http.Hijacker) })
+		r := httptest.NewRequest(http.MethodGet, "/apis/x", nil)
+		if c.upgrade {
+			r.Header.Set("Connection", "Upgrade")
+			r.Header.Set("Upgrade", "websocket")
+		}
+		ctx := request.WithUser(r.Context(), &user.DefaultInfo{Name: "jane"})
+		info := &request.RequestInfo{IsResourceRequest: true, Verb: c.verb, Subresource: c.subresource}
+		server.withProcessor(next).ServeHTTP(httptest.NewRecorder(), r.WithContext(request.WithRequestInfo(ctx, info)))
+		if got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestHealthDoesNotWait: however much comes from an address.
+func TestHealthDoesNotWait(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/readyz": true, "/livez/ping": true, "/healthz": true, "/version": false, "/readyzzz": false, "/api/v1/healthz": false,
+	} {
+		if got := aboutHealth(&request.RequestInfo{Path: path}); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
 	}
 }

@@ -23,6 +23,10 @@ const (
 	tick = 5 * time.Millisecond
 	// waitMax is how long a request may wait, waitingMax how many of one tenant wait at a time: about 80 MB of stacks and headers.
 	waitMax, waitingMax = time.Second, 4000
+	// waitingAllMax is how many of all tenants wait.
+	waitingAllMax = 12_000
+	// youngMax is how long what a connection brings first waits at most: whoever has the same address as a stranger that floods comes in.
+	youngMax = 300 * time.Millisecond
 	// debtMax is how far ahead a tenant can be charged: then what it has used too much is forgotten.
 	debtMax = 2 * waitMax
 	// unitBytes of a connection are a unit.
@@ -39,8 +43,9 @@ type Share struct {
 	units atomic.Int64
 	// price is what a unit of a tenant costs, in nanoseconds; 0: nobody waits.
 	price atomic.Int64
-	// due is when to look again, in nanoseconds of Unix.
-	due atomic.Int64
+	// begun is when it was made, and due how long after that to look again, in nanoseconds: clocks are set back.
+	begun time.Time
+	due   atomic.Int64
 	// cost is what a unit takes of one processor, in nanoseconds; 0: not known.
 	cost atomic.Int64
 	// computing are those that compute for long, and computed says that one has ended since the last look.
@@ -53,6 +58,7 @@ type Share struct {
 	mu      sync.Mutex
 	meter   meter
 	tenants map[string]*tenant
+	waiting int // of all
 	stats   stats
 }
 
@@ -74,7 +80,8 @@ func New(used func() time.Duration) *Share {
 	processors := runtime.GOMAXPROCS(0)
 	s := &Share{meter: newMeter(used, processors), tenants: map[string]*tenant{}, thread: usedByThread}
 	s.turns = shares.NewTurns(shares.Limits{All: math.MaxInt, Each: max(1, processors/2)})
-	s.due.Store(time.Now().Add(period).UnixNano())
+	s.begun = time.Now()
+	s.due.Store(int64(period))
 	return s
 }
 
@@ -121,31 +128,40 @@ func (s *Share) Charge(h shares.Holder, units float64) {
 	s.use(s.tenant(h.Name), time.Now(), units)
 }
 
-// Read charges the holder with bytes that came in on a connection, and returns when its time has come, or after waitMax. It is for what
-// clients can make a server do below HTTP.
-func (s *Share) Read(h shares.Holder, bytes int) { s.Spend(h, float64(bytes)/unitBytes) }
+// Read charges the holder with bytes that came in on a connection, and returns when its time has come, or after waitMax; for a young
+// connection, after youngMax. It is for what clients can make a server do below HTTP. What comes in for privileged holders is not counted:
+// much of it is the log's, which costs little, so that a unit would seem cheap.
+func (s *Share) Read(h shares.Holder, bytes int, young bool) {
+	if units := float64(bytes) / unitBytes; !h.Privileged && !s.open(h, units) {
+		most := waitMax
+		if young {
+			most = youngMax
+		}
+		time.Sleep(s.owe(h, units, most))
+	}
+}
 
 // Spend charges the holder with units of what cannot be refused, and returns when its time has come, or after waitMax.
 func (s *Share) Spend(h shares.Holder, units float64) {
 	if !s.open(h, units) {
-		time.Sleep(s.owe(h, units))
+		time.Sleep(s.owe(h, units, waitMax))
 	}
 }
 
-// owe charges what nobody can refuse, and returns how long to wait before it.
-func (s *Share) owe(h shares.Holder, units float64) time.Duration {
+// owe charges what nobody can refuse, and returns how long to wait before it, at most so long.
+func (s *Share) owe(h shares.Holder, units float64, most time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, now := s.tenant(h.Name), time.Now()
 	delay := t.delay(now)
 	s.use(t, now, units)
-	return min(delay, waitMax)
+	return min(delay, most)
 }
 
 // open counts units, and says whether the holder need not wait: nobody must, or he never does.
 func (s *Share) open(h shares.Holder, units float64) bool {
 	s.units.Add(int64(units * 1000))
-	if now := time.Now(); now.UnixNano() >= s.due.Load() {
+	if now := time.Now(); int64(now.Sub(s.begun)) >= s.due.Load() {
 		s.look(now)
 	}
 	return h.Privileged || s.price.Load() == 0
@@ -162,10 +178,11 @@ func (s *Share) enter(h shares.Holder, units float64) (*tenant, time.Duration, e
 	switch {
 	case delay <= 0:
 		return nil, 0, nil
-	case t.waiting >= waitingMax:
+	case t.waiting >= waitingMax || s.waiting >= waitingAllMax:
 		return nil, 0, s.refuse(h)
 	}
 	t.waiting++
+	s.waiting++
 	if delay > waitMax {
 		return t, delay, s.refuse(h)
 	}
@@ -182,6 +199,7 @@ func (s *Share) leave(t *tenant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.waiting--
+	s.waiting--
 }
 
 func (s *Share) tenant(name string) *tenant {
@@ -217,7 +235,7 @@ func (s *Share) use(t *tenant, now time.Time, units float64) {
 func (s *Share) look(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.UnixNano() < s.due.Load() {
+	if int64(now.Sub(s.begun)) < s.due.Load() {
 		return // somebody else was first
 	}
 	long := s.computed.Swap(false) || s.computing.Load() > 0
@@ -232,7 +250,7 @@ func (s *Share) look(now time.Time) {
 	}
 	s.stats.tenants = pressing(units, all)
 	s.price.Store(int64(cost) * int64(max(1, s.stats.tenants)+1))
-	s.due.Store(now.Add(period).UnixNano())
+	s.due.Store(int64(now.Add(period).Sub(s.begun)))
 }
 
 // pressing is how many tenants take as much as they get: the most of whom each has used about its share if so many do.

@@ -221,7 +221,7 @@ func TestBusyLoopsLeaveTenantsSomething(t *testing.T) {
 // busy has tenants wait for longer than they may.
 func busy() *Share {
 	s := New(func() time.Duration { return 0 })
-	s.due.Store(time.Now().Add(time.Hour).UnixNano()) // the price stays
+	s.due.Store(int64(time.Hour)) // the price stays
 	s.price.Store(int64(time.Millisecond))
 	return s
 }
@@ -274,6 +274,44 @@ func TestTooManyWait(t *testing.T) {
 	})
 }
 
+// TestTooManyTenantsWait: all of them together are bounded too.
+func TestTooManyTenantsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := busy()
+		for n := range waitingAllMax {
+			h := shares.Holder{Name: fmt.Sprint(n % 5)}
+			s.Charge(h, 100)
+			go func() { _ = s.Wait(t.Context(), h, 0.01) }()
+		}
+		synctest.Wait()
+		s.Charge(shop, 100)
+		var refused *BusyError
+		if err := s.Wait(t.Context(), shop, 0.01); !errors.As(err, &refused) {
+			t.Errorf("one more: %v", err)
+		}
+		time.Sleep(waitMax)
+		synctest.Wait()
+		if s.waiting != 0 {
+			t.Errorf("%d wait", s.waiting)
+		}
+	})
+}
+
+// TestYoungConnectionsComeIn: what a connection brings first waits for a short time, also beside a flood from its address.
+func TestYoungConnectionsComeIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := busy()
+		s.Charge(shop, 1e6)
+		begun := time.Now()
+		if s.Read(shop, 1, true); time.Since(begun) != youngMax {
+			t.Errorf("it waits %v", time.Since(begun))
+		}
+		if s.Read(admin, 1<<20, false); time.Since(begun) != youngMax || s.units.Load() != 1e9 {
+			t.Errorf("an administrator waits, or is counted: %v, %d", time.Since(begun), s.units.Load())
+		}
+	})
+}
+
 func BenchmarkWait(b *testing.B) {
 	s := New(Used)
 	for b.Loop() {
@@ -290,7 +328,7 @@ func TestFloodBelowRequests(t *testing.T) {
 		for range 8 {
 			m.wg.Go(func() {
 				for m.ctx.Err() == nil {
-					m.share.Read(shares.Stranger("192.0.2.7"), 4*unitBytes)
+					m.share.Read(shares.Stranger("192.0.2.7"), 4*unitBytes, false)
 					m.work(4 * unit)
 				}
 			})
@@ -314,7 +352,7 @@ func TestDebtIsForgotten(t *testing.T) {
 		s := busy()
 		s.Charge(shop, 1e6)
 		begun := time.Now()
-		s.Read(shop, 1)
+		s.Read(shop, 1, false)
 		if took := time.Since(begun); took != waitMax {
 			t.Errorf("a read took %v", took)
 		}

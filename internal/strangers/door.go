@@ -19,6 +19,8 @@ const (
 	filesShare = 4
 	// handshakeBytes are what the handshake of TLS counts beside its own: it takes as long as several requests.
 	handshakeBytes = 10 << 10
+	// youngBytes are for a handshake and a first request.
+	youngBytes = 8 << 10
 )
 
 var errNoHalf = errors.New("strangers: this connection cannot end in one direction alone")
@@ -33,9 +35,9 @@ func TenantsLimit() int { return shares.OfFiles(maxTenants, filesShare) }
 
 // Door accepts connections. Its listeners share the limits. It is safe for concurrent use.
 type Door struct {
-	// Reads, if any, is told how many bytes came in and whose the connection is, before anybody sees them: they are read when it
-	// returns. It is set before the first connection.
-	Reads func(whose shares.Holder, bytes int)
+	// Reads, if any, is told how many bytes came in, whose the connection is, and whether they are of its first youngBytes, before
+	// anybody sees them: they are read when it returns. It is set before the first connection.
+	Reads func(whose shares.Holder, bytes int, young bool)
 
 	mu        sync.Mutex
 	strangers *room // by where they come from
@@ -77,9 +79,9 @@ type conn struct {
 	// place and own are where it stands in the room among all, and among those that are whose.
 	place, own *list.Element
 	closed     bool
-	// holder is for whom it reads, and begun whether it has.
+	// holder is for whom it reads, and has how much it has read.
 	holder atomic.Pointer[shares.Holder]
-	begun  bool
+	has    int
 }
 
 // Enter lets a connection in as a stranger, and closes another one if there are too many: the oldest of the same source if that has its
@@ -116,18 +118,14 @@ func (c *conn) readFor(h shares.Holder) { c.holder.Store(&h) }
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.door.Reads != nil && n > 0 {
-		c.door.Reads(*c.holder.Load(), n+c.handshake())
+		cost := n
+		if c.has == 0 {
+			cost += handshakeBytes
+		}
+		c.has += n
+		c.door.Reads(*c.holder.Load(), cost, c.has <= youngBytes)
 	}
 	return n, err
-}
-
-// handshake is what the first bytes cost more.
-func (c *conn) handshake() int {
-	if c.begun {
-		return 0
-	}
-	c.begun = true
-	return handshakeBytes
 }
 
 // Close implements net.Conn.

@@ -19,10 +19,11 @@ func TestReadsAreTold(t *testing.T) {
 	type told struct {
 		whose shares.Holder
 		bytes int
+		young bool
 	}
 	var got []told
 	door := NewSharedDoor(10, 10)
-	door.Reads = func(whose shares.Holder, bytes int) { got = append(got, told{whose, bytes}) }
+	door.Reads = func(whose shares.Holder, bytes int, young bool) { got = append(got, told{whose, bytes, young}) }
 	c := door.Enter(talker{})
 	read := func() { _, _ = c.Read(make([]byte, 10)) }
 	anna, admin := shares.Holder{Name: "user anna"}, shares.Holder{Name: "user admin", Privileged: true}
@@ -35,9 +36,12 @@ func TestReadsAreTold(t *testing.T) {
 	read()
 	Known(c)
 	read()
+	c.(*conn).has = youngBytes
+	read()
 	stranger := shares.Stranger("192.0.2.7")
 	want := []told{
-		{stranger, 5 + handshakeBytes}, {anna, 5}, {shares.Holder{Privileged: true}, 5}, {stranger, 5}, {shares.Holder{Privileged: true}, 5},
+		{stranger, 5 + handshakeBytes, true}, {anna, 5, true}, {shares.Holder{Privileged: true}, 5, true}, {stranger, 5, true}, {shares.Holder{Privileged: true}, 5, true},
+		{shares.Holder{Privileged: true}, 5, false},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
