@@ -195,9 +195,20 @@ func (l *Lister) selection() storage.Selection {
 	return storage.Selection{Fields: fields.OneTermEqualSelector(metav1.ObjectNameField, l.name)}
 }
 
-// ListWithContext implements cache.ListerWithContext.
+// listRetry is the pause before a list is tried again while there is no leader. An informer would pause for half a minute in the end, and
+// this server is not ready before its caches are filled.
+const listRetry = 200 * time.Millisecond
+
+// ListWithContext implements cache.ListerWithContext. It waits for a leader.
 func (l *Lister) ListWithContext(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-	page, err := l.table.List(ctx, storage.ListOptions{Selection: l.selection(), ResourceVersion: "0"})
+	page, err := l.page(ctx)
+	for apierrors.IsServiceUnavailable(err) && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(listRetry):
+			page, err = l.page(ctx)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -209,6 +220,10 @@ func (l *Lister) ListWithContext(ctx context.Context, _ metav1.ListOptions) (run
 		list.Items[i] = item.Object()
 	}
 	return list, nil
+}
+
+func (l *Lister) page(ctx context.Context) (*storage.Page, error) {
+	return l.table.List(ctx, storage.ListOptions{Selection: l.selection(), ResourceVersion: "0"})
 }
 
 // WatchWithContext implements cache.WatcherWithContext.
