@@ -35,6 +35,9 @@ func Judge(config map[string]string) (absent []string, err error) {
 		switch {
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("--runtime-config: %s=%s is neither true nor false", name, config[name]))
+		case !known(name, served):
+			wrong = append(wrong, fmt.Errorf("--runtime-config: %s: nothing has this name: "+
+				"it takes api/all, api/ga, api/beta, api/alpha, GROUP/VERSION and GROUP/VERSION/RESOURCE", name))
 		case !on && covers.served:
 			wrong = append(wrong, fmt.Errorf("--runtime-config: %s=false: setpoint cannot turn off what it serves", name))
 		case on && covers.others:
@@ -59,6 +62,23 @@ func servedVersions() []schema.GroupVersion {
 		served = append(served, kind.GroupVersionKind.GroupVersion())
 	}
 	return served
+}
+
+// unserved is the one group of upstream's API server of which nothing is served here.
+const unserved = "internal.apiserver.k8s.io"
+
+// known tells whether a key is about what upstream has, by its words and group.
+func known(key string, served []schema.GroupVersion) bool {
+	parts := strings.Split(key, "/")
+	switch {
+	case parts[0] == "api":
+		return slices.Contains([]string{"api/all", "api/ga", "api/beta", "api/alpha"}, key)
+	case len(parts) > 3 || slices.Contains(parts, ""):
+		return false
+	case len(parts) == 1:
+		return slices.Contains(served, schema.GroupVersion{Version: key})
+	}
+	return parts[0] == unserved || slices.ContainsFunc(served, func(gv schema.GroupVersion) bool { return gv.Group == parts[0] })
 }
 
 // coverage says what a key is about: versions that are served, and others.

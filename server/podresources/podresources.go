@@ -72,7 +72,7 @@ func show(out chan<- prometheus.Metric, desc *prometheus.Desc, pod *corev1.Pod, 
 	for name, amount := range amounts {
 		if !amount.IsZero() {
 			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, amount.AsApproximateFloat64(),
-				pod.Namespace, pod.Name, pod.Spec.NodeName, pod.Spec.SchedulerName, priority, string(name), unit(name))
+				pod.Namespace, pod.Name, pod.Spec.NodeName, strings.ToValidUTF8(pod.Spec.SchedulerName, "\uFFFD"), priority, string(name), unit(name))
 		}
 	}
 }

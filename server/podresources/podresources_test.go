@@ -57,6 +57,16 @@ func TestSeries(t *testing.T) {
 	}
 }
 
+// TestTextThatIsNone: protobuf lets a pod be made whose scheduler's name is no UTF-8. Others have their series all the same.
+func TestTextThatIsNone(t *testing.T) {
+	odd := pod("odd", "n", corev1.PodRunning)
+	odd.Spec.SchedulerName = "a\xffb"
+	code, got := scrape(t, func() ([]*corev1.Pod, error) { return []*corev1.Pod{odd, pod("runs", "n", corev1.PodRunning)}, nil })
+	if code != 200 || len(got) != 6 || !strings.Contains(got[0], "scheduler=\"a\uFFFDb\"") {
+		t.Errorf("%d: %q", code, got)
+	}
+}
+
 // TestScrapesAtOnce: one more than may be is refused while the others are answered.
 func TestScrapesAtOnce(t *testing.T) {
 	begun, end, scrapes := make(chan struct{}), make(chan struct{}), sync.WaitGroup{}

@@ -80,7 +80,9 @@ func listsAnswer(t *testing.T, c *setpointtest.Cluster, w way, round int) {
 		t.Errorf("list: %v", err)
 		return
 	}
-	changes, err := objects.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	changes, err := objects.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
 	if err != nil {
 		t.Errorf("watch: %v", err)
 		return

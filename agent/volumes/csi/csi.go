@@ -95,11 +95,18 @@ func New(ctx context.Context, cfg Config) (*Manager, error) {
 func (m *Manager) Run(ctx context.Context) {
 	defer m.drivers.closeAll()
 	defer m.children.Wait()
-	defer m.stop()
+	defer m.end()
 	m.factory.StartWithContext(ctx)
 	defer m.factory.Shutdown()
 	m.releaseUnused()
 	<-ctx.Done()
+}
+
+// end lets nothing begin any more. It is done with the lock, so that a goroutine is either waited for or never begins.
+func (m *Manager) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stop()
 }
 
 // Volume is one that a pod uses: a persistent volume, or one that is in the pod's spec.

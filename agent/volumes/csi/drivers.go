@@ -135,13 +135,20 @@ func (m *Manager) Register(ctx context.Context, name, endpoint string, versions 
 	ctx, d.stop = context.WithCancel(m.work)
 	m.drivers.put(d)
 	m.Nodes.Set(entry)
-	if m.work.Err() == nil {
-		m.children.Go(func() { m.keepLimit(ctx, d) })
-	}
+	m.begin(func() { m.keepLimit(ctx, d) })
 	for _, pod := range m.podsOf(name) {
 		m.Affected(pod)
 	}
 	return nil
+}
+
+// begin runs f beside others, unless Run has ended.
+func (m *Manager) begin(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.work.Err() == nil {
+		m.children.Go(f)
+	}
 }
 
 // Deregister forgets a driver. The volumes that it has mounted stay.

@@ -69,7 +69,11 @@ func newTeller(logger *slog.Logger) func(dir string, err error) error {
 	return func(dir string, err error) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if err == nil || logger == nil || told[dir] == err.Error() {
+		if err == nil {
+			delete(told, dir)
+			return nil
+		}
+		if logger == nil || told[dir] == err.Error() {
 			return err
 		}
 		told[dir] = err.Error()

@@ -86,9 +86,7 @@ func (a *Authorization) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := a.reload(); err != nil {
-				a.warn(err)
-			}
+			a.warn(a.reload())
 		}
 	}
 }
@@ -179,8 +177,12 @@ func kept(ttl time.Duration, used bool) time.Duration {
 	return 0
 }
 
-// warn says the same only once.
+// warn says the same only once, until nothing is wrong.
 func (a *Authorization) warn(err error) {
+	if err == nil {
+		a.told = ""
+		return
+	}
 	if told := err.Error(); told != a.told {
 		a.told = told
 		a.config.Logger.Warn("the authorization configuration was not taken; the former one stays in force", "err", err)

@@ -271,13 +271,18 @@ func try(t *testing.T, err error) {
 	}
 }
 
-// await asks until it is so, or the test's time is over.
+// patience is how long await waits at most: minutes on a machine that has other things to do.
+const patience = 5 * time.Minute
+
+// await asks until it is so.
 func await(t *testing.T, so func() bool) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	for tick := time.NewTicker(10 * time.Millisecond); !so(); {
 		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
+		case <-ctx.Done():
+			t.Fatal(ctx.Err())
 		case <-tick.C:
 		}
 	}
