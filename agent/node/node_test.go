@@ -21,7 +21,10 @@ func inBubble(t *testing.T, cfg Config, objects []runtime.Object, body func(t *t
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset(objects...)
+		client, given := cfg.Client.(*fake.Clientset)
+		if !given {
+			client = fake.NewClientset(objects...)
+		}
 		cfg.Name, cfg.Client, cfg.DataDir, cfg.Port = "n1", client, dir, 10250
 		if cfg.Addresses == nil {
 			cfg.Addresses = func() []corev1.NodeAddress {

@@ -3,7 +3,6 @@ package node
 import (
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,26 +83,33 @@ func expectTold(t *testing.T, events *record.FakeRecorder, after, want string) {
 
 // TestCordonBetweenReadAndWrite: the answer to the agent's own write is the first that shows it.
 func TestCordonBetweenReadAndWrite(t *testing.T) {
-	events := record.NewFakeRecorder(100)
-	inBubble(t, Config{Events: events}, nil, func(t *testing.T, client *fake.Clientset, _ chan<- struct{}) {
+	events, client := record.NewFakeRecorder(100), fake.NewClientset()
+	var armed atomic.Bool
+	client.PrependReactor("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
+		if armed.CompareAndSwap(true, false) {
+			cordon(t, client)
+		}
+		return false, nil, nil
+	})
+	inBubble(t, Config{Events: events, Client: client}, nil, func(t *testing.T, _ *fake.Clientset, _ chan<- struct{}) {
 		told(events)
-		var once sync.Once
-		client.PrependReactor("patch", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
-			once.Do(func() {
-				nodes := corev1.SchemeGroupVersion.WithResource("nodes")
-				list, err := client.Tracker().List(nodes, corev1.SchemeGroupVersion.WithKind("Node"), "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				node := list.(*corev1.NodeList).Items[0].DeepCopy()
-				node.Spec.Unschedulable = true
-				if err := client.Tracker().Update(nodes, node, ""); err != nil {
-					t.Fatal(err)
-				}
-			})
-			return false, nil, nil
-		})
+		armed.Store(true)
 		time.Sleep(time.Hour)
 		expectTold(t, events, "the next report", "NodeNotSchedulable")
 	})
+}
+
+// cordon makes the only node unschedulable.
+func cordon(t *testing.T, client *fake.Clientset) {
+	nodes := corev1.SchemeGroupVersion.WithResource("nodes")
+	list, err := client.Tracker().List(nodes, corev1.SchemeGroupVersion.WithKind("Node"), "")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	node := list.(*corev1.NodeList).Items[0].DeepCopy()
+	node.Spec.Unschedulable = true
+	if err := client.Tracker().Update(nodes, node, ""); err != nil {
+		t.Error(err)
+	}
 }

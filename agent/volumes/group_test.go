@@ -36,6 +36,7 @@ func TestSlowGroupsAreTold(t *testing.T) {
 			told := ""
 			m := &Manager{Config: Config{Warn: func(_ *corev1.Pod, reason, message string) { told = reason + " " + message }}}
 			err := m.setGroup(slowContext{t.Context(), takes}, pod, dir)
+			synctest.Wait() // for a timer's goroutine
 			if err != nil || told != want && (want == "" || !strings.HasPrefix(told, want)) {
 				t.Errorf("each file takes %v: %v, told %q, want %q", takes, err, told, want)
 			}
