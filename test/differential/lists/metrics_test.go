@@ -1,6 +1,7 @@
 package lists
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/constant"
