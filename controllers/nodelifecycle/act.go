@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -113,7 +114,7 @@ func (c *controller) tendPods(ctx context.Context, node *corev1.Node, v verdict,
 		counting = noExecute(counting, false)
 	}
 	e := evictions(counting, mine, term, now)
-	c.tellSpared(node.Name, mine, e)
+	c.tellSpared(node.Name, mine, e, isBad)
 	for _, p := range e.due {
 		errs = append(errs, c.evict(ctx, p, now))
 	}
@@ -127,16 +128,22 @@ func (c *controller) anyLeaves(node string) bool {
 	return len(c.leaving[node]) > 0
 }
 
-// tellSpared tells of pods that were going to leave and need not any more, and remembers those that are going to now.
-func (c *controller) tellSpared(node string, mine []*corev1.Pod, e eviction) {
+// tellSpared tells of pods that were going to leave and need not any more, and remembers those that are going to now. While the node is
+// bad nobody is spared: its taint may be one that the cache does not show yet.
+func (c *controller) tellSpared(node string, mine []*corev1.Pod, e eviction, isBad bool) {
 	c.mu.Lock()
 	before := c.leaving[node]
-	if delete(c.leaving, node); len(e.waiting) > 0 {
+	switch {
+	case isBad && before != nil:
+		maps.Copy(before, e.waiting)
+	case len(e.waiting) > 0:
 		c.leaving[node] = e.waiting
+	default:
+		delete(c.leaving, node)
 	}
 	c.mu.Unlock()
 	for _, p := range mine {
-		if before[p.UID] && !e.waiting[p.UID] && !slices.Contains(e.due, p) && p.DeletionTimestamp == nil {
+		if !isBad && before[p.UID] && !e.waiting[p.UID] && !slices.Contains(e.due, p) && p.DeletionTimestamp == nil {
 			c.env.Events.Eventf(p, corev1.EventTypeNormal, reasonEviction, "Cancelling deletion of Pod %s/%s", p.Namespace, p.Name)
 		}
 	}
