@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/shares"
@@ -22,6 +23,8 @@ type Long struct {
 	most   time.Duration // how long it keeps a turn, if not 0
 	leave  func()        // nil: it does not compute
 	begun  time.Duration
+	// holding is leave != nil, for other goroutines of the request.
+	holding atomic.Bool
 }
 
 // LongKey is the key of a *Long in the context of a request.
@@ -32,11 +35,16 @@ func (s *Share) Long(ctx context.Context, h shares.Holder) *Long {
 	return &Long{share: s, holder: h, ctx: ctx}
 }
 
-// Compute begins a write that may take long, of the request of ctx, and returns what must be called at its end, by the same goroutine.
+// Compute begins a write that may take long, of the request of ctx, and returns what must be called at its end, by the same goroutine. It
+// has a turn of its own, unless the request has one: upstream's handlers write in a goroutine, which may go on after the request has ended.
 func Compute(ctx context.Context) (done func()) {
 	l := of(ctx)
-	l.BeginWrite()
-	return l.End
+	if l == nil || l.holding.Load() {
+		return func() {}
+	}
+	own := l.share.Long(l.ctx, l.holder)
+	own.BeginWrite()
+	return own.End
 }
 
 // Computed ends what may take long in the request of ctx, if it has begun: it is called by its goroutine.
@@ -62,6 +70,7 @@ func (l *Long) Begin() {
 		return
 	}
 	l.leave = l.enter()
+	l.holding.Store(true)
 	l.share.Spend(l.holder, 0)
 	l.share.computing.Add(1)
 	runtime.LockOSThread()
@@ -107,6 +116,7 @@ func (l *Long) End() {
 	l.share.Charge(l.holder, l.share.unitsOf(spent))
 	l.leave()
 	l.leave = nil
+	l.holding.Store(false)
 }
 
 // unitsOf says how many units take so much time of a processor.
