@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -226,6 +227,20 @@ func TestAFileThatChanges(t *testing.T) {
 	w.warnOfIssuers()
 	if w.user(t, second.token(t, nil)) == "" || w.user(t, gone.token(t, nil)) != "" || !strings.Contains(w.said.String(), "does not answer") {
 		t.Errorf("the former issuer must stay until the next one answers: %s", w.said)
+	}
+}
+
+// TestWarnings: a mistake is told once, and again if it was right in between; another fault that goes on does not repeat it.
+func TestWarnings(t *testing.T) {
+	first := newIssuerServer(t)
+	w := newWorld(t, "jwt:"+first.section(plain))
+	mistake, silence := errors.New("a mistake"), errors.New("silence")
+	for _, err := range []error{mistake, mistake, nil, mistake} {
+		w.warn("the file", err)
+		w.warn("an issuer", silence)
+	}
+	if text := w.said.String(); strings.Count(text, "a mistake") != 2 || strings.Count(text, "silence") != 1 {
+		t.Error(text)
 	}
 }
 

@@ -60,9 +60,9 @@ type Authentication struct {
 	current atomic.Pointer[generation]
 
 	// What only Run uses after New:
-	text []byte      // of the file as it was read last
-	next *generation // waits for its issuers
-	told string      // what was last warned of
+	text []byte            // of the file as it was read last
+	next *generation       // waits for its issuers
+	told map[string]string // what was last warned of, by the message
 }
 
 // New reads the configuration and begins to ask the issuers for their keys, until ctx
@@ -71,7 +71,7 @@ func New(ctx context.Context, config Config) (*Authentication, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Authentication{config: config}
+	a := &Authentication{config: config, told: map[string]string{}}
 	read, err := a.read()
 	if err != nil {
 		return nil, err
@@ -123,9 +123,7 @@ func (a *Authentication) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := a.reload(ctx); err != nil {
-				a.warn("the authentication configuration was not taken; the former one stays in force", err)
-			}
+			a.warn("the authentication configuration was not taken; the former one stays in force", a.reload(ctx))
 			a.replace()
 			a.warnOfIssuers()
 		}
@@ -175,15 +173,16 @@ func (a *Authentication) warnOfIssuers() {
 	if a.next != nil {
 		asked = a.next
 	}
-	if err := asked.unhealthy(); err != nil {
-		a.warn("an issuer of tokens does not answer; its users cannot come in", err)
-	}
+	a.warn("an issuer of tokens does not answer; its users cannot come in", asked.unhealthy())
 }
 
-// warn says the same only once.
+// warn says the same of one thing only once, until nothing is wrong with it.
 func (a *Authentication) warn(message string, err error) {
-	if told := message + err.Error(); told != a.told {
-		a.told = told
+	switch {
+	case err == nil:
+		delete(a.told, message)
+	case err.Error() != a.told[message]:
+		a.told[message] = err.Error()
 		a.config.Logger.Warn(message, "err", err)
 	}
 }

@@ -232,3 +232,22 @@ func TestReload(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestAMistakeIsToldAgain after the file was right in between, and not in each look.
+func TestAMistakeIsToldAgain(t *testing.T) {
+	config, said := configOf(t, both), &strings.Builder{}
+	config.Logger = slog.New(slog.NewTextHandler(said, nil))
+	a, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"- {type: ABAC, name: abac}", "- {type: ABAC, name: abac}", both, "- {type: ABAC, name: abac}"} {
+		if err := os.WriteFile(config.File, []byte(header+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.warn(a.reload())
+	}
+	if n := strings.Count(said.String(), "was not taken"); n != 2 {
+		t.Errorf("told %d times: %s", n, said)
+	}
+}
