@@ -99,7 +99,9 @@ func (l *Long) Outside(wait func()) {
 		wait()
 		return
 	}
-	l.leave()
+	leave := l.leave
+	l.leave = func() {} // for End, if wait panics
+	leave()
 	wait()
 	l.leave = l.enter()
 }

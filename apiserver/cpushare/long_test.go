@@ -134,3 +134,22 @@ func TestNobodysLong(t *testing.T) {
 		t.Error("nothing was written")
 	}
 }
+
+// TestAWriterThatPanics gives its turn back once: a tenant has no turn more afterwards.
+func TestAWriterThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := computer(t, 1)
+		func() {
+			defer func() { _ = recover() }()
+			l := m.share.Long(t.Context(), shop)
+			l.Begin()
+			defer l.End()
+			l.Outside(func() { panic("the client is gone") })
+		}()
+		for n, want := range []bool{true, false} {
+			if _, has := computing(t, m.share, shop, (*Long).Begin); has() != want {
+				t.Errorf("%d: has a turn: %v", n, !want)
+			}
+		}
+	})
+}
