@@ -53,7 +53,7 @@ check: ## format, vet and the rules of the house
 	GOOS=darwin $(GO) vet . ./setpointtest/...
 	$(GO) tool staticcheck ./... # as staticcheck.conf says
 	$(GO) tool go-errorlint ./...
-	$(GO) test -count=1 -run '^TestHouse' .
+	$(GO) test -count=1 ./internal/house
 
 bench: build ## measure start, memory and reactions; beside the raw disk of the same run
 	test/bench/run.sh

@@ -1,4 +1,4 @@
-package setpoint_test
+package house
 
 import (
 	"fmt"
@@ -109,6 +109,10 @@ var libraryRules = []libraryRule{
 		in: []string{"agent/cri/embedded/boot", "agent/cri/embedded/shim"}, forbid: []string{"..."},
 		allow: []string{"std", "golang.org/x/sys/...", module + "/agent/cri/embedded/boot"},
 		why:   "these run once per pod and container: what they link, every pod pays for in memory and start time",
+	},
+	{
+		in: []string{"internal/house"}, forbid: []string{"..."}, allow: []string{"std"}, tests: true,
+		why: "the rules are judged in seconds, also when nothing of the product has been compiled yet",
 	},
 }
 

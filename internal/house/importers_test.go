@@ -1,4 +1,4 @@
-package setpoint_test
+package house
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	importersBegin = "<!-- Who imports what: go test -run TestHouseRooms . -update -->\n"
+	importersBegin = "<!-- Who imports what: go test ./internal/house -update -->\n"
 	importersEnd   = "<!-- end of who imports what -->\n"
 	// importersMax are named one by one; of more the table tells how many there are in each part.
 	importersMax = 8
@@ -125,6 +125,6 @@ func shows(t *testing.T, file, begin, end, want string) {
 		return
 	}
 	if shown != want {
-		t.Errorf("%s shows another table than the sources give: go test -run TestHouseRooms . -update", file)
+		t.Errorf("%s shows another table than the sources give: go test ./internal/house -update", file)
 	}
 }
