@@ -1,6 +1,7 @@
 package house
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,10 @@ var mutations = map[string]mutation{
 		"server/x.go", "package server\nvar last = thing{}\nfunc f() { last.at[1] = 2 }", hasGlobal},
 	"a counter": {
 		"server/x.go", "package server\nvar count = 0\nfunc f() { count++ }", hasGlobal},
+	"a type with a method too many": {
+		"server/x.go", "package server\ntype knot[K any] struct{}" + methods(methodsMax+1), isKnot},
+	"a type with a field too many": {
+		"server/x.go", "package server\ntype (knot struct { at int; " + fieldList(fieldsMax) + " })", isKnot},
 	"a lock of the package": {
 		"server/x.go", "package server\nimport \"sync\"\nvar mu sync.Mutex", hasGlobal},
 }
@@ -88,6 +93,8 @@ var harmless = map[string]mutation{
 	"one goroutine calls it": {"server/doc.go", "// Package server serves. Apply and Restore are called by one goroutine.\npackage server", listsCallers},
 	"an import of what is below": {
 		"agent/x.go", "package agent\nimport \"" + module + "/agent/pods\"\nvar _ = pods.Config{}", leavesItsRoom},
+	"a type as large as one may be": {
+		"server/x.go", "package server\ntype knot[K any] struct{ " + fieldList(fieldsMax) + " }" + methods(methodsMax), isKnot},
 	"a caller that is one": {
 		"server/doc.go", "// Package server serves. cmd/setpoint calls it.\npackage server",
 		func(f *sourceFile) bool { return len(falseCallers(f, []string{"cmd/setpoint"})) > 0 }},
@@ -122,11 +129,35 @@ func leavesItsRoom(f *sourceFile) bool {
 	return len(roomBreaches(f, of, map[string]bool{})) > 0
 }
 
-func isLong(f *sourceFile) bool             { return len(longFunctions(f)) > 0 }
+func isLong(f *sourceFile) bool             { return len(longFunctions(f, map[string]bool{})) > 0 }
 func isAsleep(f *sourceFile) bool           { return len(sleeps(f)) > 0 }
 func isSkipped(f *sourceFile) bool          { return len(skips(f)) > 0 }
 func namesWhatIsMissing(f *sourceFile) bool { return len(missingPackages(f)) > 0 }
 func hasGlobal(f *sourceFile) bool          { return len(changing(f, variablesOf(f))) > 0 }
+
+func isKnot(f *sourceFile) bool {
+	types := map[string]*typeSize{}
+	measureTypes(f, types)
+	return len(largeTypes(types, map[string]bool{})) > 0
+}
+
+// methods are as many methods of knot.
+func methods(count int) string {
+	var b strings.Builder
+	for i := range count {
+		fmt.Fprintf(&b, "\nfunc (k *knot[K]) m%d() {}", i)
+	}
+	return b.String()
+}
+
+// fieldList is as many fields, in one line.
+func fieldList(count int) string {
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("f%d", i)
+	}
+	return strings.Join(names, ", ") + " int"
+}
 
 // TestHouseModulesOfTestsAreRead: they are seen by the rules that hold for them, and by no other.
 func TestHouseModulesOfTestsAreRead(t *testing.T) {
