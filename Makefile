@@ -19,7 +19,7 @@ COMPILE_GOGC := 400
 
 COMPOSE := $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)
 
-.PHONY: help build dev release vulnerabilities test check bench fuzz mutants consistency consistency-compose stress conformance critest csi gateway differential lists statuses envtest envtest-suites envtest-compare operators sweep metrics clients beside vm generate compose-image compose-up compose-down fix clean FORCE
+.PHONY: help build dev release vulnerabilities test check bench fuzz mutants consistency consistency-compose stress conformance critest csi gateway differential lists statuses envtest envtest-suites envtest-compare operators sweep metrics clients beside vm findings generate compose-image compose-up compose-down fix clean FORCE
 
 help: ## show this text
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -121,6 +121,9 @@ beside: ## what the agent finds of ufw, firewalld and iptables, if they are inst
 
 vm: ## tests on Debian's kernel in qemu: KERNEL=backports CGROUP=v2|v1|hybrid LSM=selinux ARCH=arm64 ONLY=regexp TESTS=regexp
 	KERNEL=$(KERNEL) CGROUP=$(CGROUP) LSM=$(LSM) ARCH=$(ARCH) ONLY='$(ONLY)' TESTS='$(TESTS)' TIME_LIMIT=$(TIME_LIMIT) KEEP=$(KEEP) test/vm/run.sh
+
+findings: ## surprises about libraries, each shown once more, outside CI: FOCUS=regexp
+	FOCUS='$(FOCUS)' test/findings.sh
 
 generate: ## remake generated code and data; a second run changes nothing
 	deploy/generate-setup.sh
