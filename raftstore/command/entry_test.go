@@ -51,6 +51,32 @@ func TestGoldenBytes(t *testing.T) {
 	t.Run("level 2", func(t *testing.T) { wantGolden(t, "testdata/entry-v1-level2.hex", goldenLife()) })
 }
 
+// lastKind is the newest: system operations are the last ones.
+func lastKind() command.OpKind {
+	last := command.OpenSession
+	for (last + 1).IsSystem() {
+		last++
+	}
+	return last
+}
+
+// TestEveryKindIsGolden: the bytes of each are kept, so that a later release reads what this one wrote.
+func TestEveryKindIsGolden(t *testing.T) {
+	golden := map[command.OpKind]bool{}
+	for _, entry := range []*command.Entry{goldenEntry(), goldenLife()} {
+		for _, c := range entry.Commands {
+			for _, op := range c.Ops {
+				golden[op.Kind] = true
+			}
+		}
+	}
+	for kind := command.Put; kind <= lastKind(); kind++ {
+		if !golden[kind] {
+			t.Errorf("no golden entry has the kind %d: add one, in a file of its own", kind)
+		}
+	}
+}
+
 func wantGolden(t *testing.T, file string, golden *command.Entry) {
 	t.Helper()
 	got := hex.EncodeToString(golden.Marshal()) + "\n"
@@ -102,7 +128,7 @@ func randomEntry(r *rand.Rand) *command.Entry {
 		}
 		for range r.IntN(4) {
 			op := command.Op{
-				Kind: command.OpKind(1 + r.IntN(9)), Precondition: command.Precondition(r.IntN(4)),
+				Kind: 1 + command.OpKind(r.IntN(int(lastKind()))), Precondition: command.Precondition(r.IntN(4)),
 				Key: text(), UID: text(), Revision: r.Uint64() >> r.IntN(64),
 			}
 			if n := r.IntN(300); n > 0 {
@@ -152,7 +178,7 @@ func TestNewerWriters(t *testing.T) {
 		data []byte
 		want error
 	}{
-		{"kind", entryWith(command.Op{Kind: 10, Key: "a"}), command.ErrUnknownOp},
+		{"kind", entryWith(command.Op{Kind: lastKind() + 1, Key: "a"}), command.ErrUnknownOp},
 		{"kind zero", entryWith(command.Op{Key: "a"}), command.ErrUnknownOp},
 		{"precondition", entryWith(command.Op{Kind: command.Put, Precondition: 4}), command.ErrUnknownOp},
 		{"format", (&command.Entry{FormatVersion: 2}).Marshal(), command.ErrUnknownFormat},

@@ -23,6 +23,8 @@ func (s *State) system(op *command.Op) command.Result {
 		s.nameLife(string(op.Value))
 	case command.SetClusterID:
 		return s.setClusterID(string(op.Value))
+	default: // none that can be decoded (TestEverySystemOperationIsPerformed)
+		return s.refuse(command.Rejected, "unknown operation")
 	}
 	return command.Result{Code: command.OK, Revision: s.meta.revision}
 }

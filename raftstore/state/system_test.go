@@ -192,3 +192,13 @@ func checkPast(t *testing.T, l *log, revision uint64, published map[uint64]*stat
 		}
 	}
 }
+
+// TestEverySystemOperationIsPerformed: one that has a number and is forgotten here would be answered as done.
+func TestEverySystemOperationIsPerformed(t *testing.T) {
+	values := map[command.OpKind][]byte{command.StateHash: make([]byte, command.HashBytes), command.SetClusterID: []byte("c-1")}
+	for kind := command.OpenSession; kind.IsSystem(); kind++ {
+		if r := newLog(state.Options{}).op(command.Op{Kind: kind, Value: values[kind]}); r.Code != command.OK {
+			t.Errorf("kind %d: %+v", kind, r)
+		}
+	}
+}
