@@ -75,6 +75,8 @@ var mutations = map[string]mutation{
 		"server/x.go", "package server\ntype knot[K any] struct{}" + methods(methodsMax+1), isKnot},
 	"a type with a field too many": {
 		"server/x.go", "package server\ntype (knot struct { at int; " + fieldList(fieldsMax) + " })", isKnot},
+	"a service that everybody may call": {
+		"server/x.go", "package server\nvar all = []apiserver.Service{{Prefix: \"/x/\", Handler: h, Traffic: apiserver.Parts}}", isOpen},
 	"a lock of the package": {
 		"server/x.go", "package server\nimport \"sync\"\nvar mu sync.Mutex", hasGlobal},
 }
@@ -95,6 +97,8 @@ var harmless = map[string]mutation{
 		"agent/x.go", "package agent\nimport \"" + module + "/agent/pods\"\nvar _ = pods.Config{}", leavesItsRoom},
 	"a type as large as one may be": {
 		"server/x.go", "package server\ntype knot[K any] struct{ " + fieldList(fieldsMax) + " }" + methods(methodsMax), isKnot},
+	"a service that says who may call": {
+		"server/x.go", "package server\nvar all = []apiserver.Service{{Prefix: \"/x/\", Handler: h, Allow: auth.IsServer}}", isOpen},
 	"a caller that is one": {
 		"server/doc.go", "// Package server serves. cmd/setpoint calls it.\npackage server",
 		func(f *sourceFile) bool { return len(falseCallers(f, []string{"cmd/setpoint"})) > 0 }},
@@ -131,6 +135,7 @@ func leavesItsRoom(f *sourceFile) bool {
 
 func isLong(f *sourceFile) bool             { return len(longFunctions(f, map[string]bool{})) > 0 }
 func isAsleep(f *sourceFile) bool           { return len(sleeps(f)) > 0 }
+func isOpen(f *sourceFile) bool             { return len(servicesForAll(f)) > 0 }
 func isSkipped(f *sourceFile) bool          { return len(skips(f)) > 0 }
 func namesWhatIsMissing(f *sourceFile) bool { return len(missingPackages(f)) > 0 }
 func hasGlobal(f *sourceFile) bool          { return len(changing(f, variablesOf(f))) > 0 }

@@ -1,0 +1,103 @@
+package house
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	ownMetric      = regexp.MustCompile(`"(setpoint_[a-z0-9_]+)"`)
+	commandHeading = regexp.MustCompile(`(?m)^##+ setpoint (.+)$`)
+)
+
+// TestHouseMetricsAreTold: nobody watches a metric that no page explains. Those with upstream's names mean what they mean there.
+func TestHouseMetricsAreTold(t *testing.T) {
+	var pages strings.Builder
+	for file, text := range readTexts(t) {
+		if strings.HasPrefix(file, "docs/") {
+			pages.WriteString(text)
+		}
+	}
+	names := map[string]bool{}
+	eachSource(t, func(f *sourceFile) {
+		for _, found := range ownMetric.FindAllStringSubmatch(f.text, -1) {
+			names[found[1]] = names[found[1]] || !f.test && !strings.HasPrefix(f.dir, "test/")
+		}
+	})
+	tell(t, untold(names, pages.String()))
+}
+
+// untold are the names of product code that no page has. One that ends with _ is the beginning of several.
+func untold(names map[string]bool, pages string) (found []string) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		whole := regexp.MustCompile(`\b` + name + `(\b|[a-z])`)
+		if !strings.HasSuffix(name, "_") {
+			whole = regexp.MustCompile(`\b` + name + `\b`)
+		}
+		if names[name] && !whole.MatchString(pages) {
+			found = append(found, fmt.Sprintf("no page of docs names the metric %s\n\twhy: nobody watches what nobody explains; docs/operations.md has the others", name))
+		}
+	}
+	return found
+}
+
+// playedElsewhere are commands that no script types, and what runs them.
+var playedElsewhere = map[string]string{
+	"envtest-assets": "make envtest",
+}
+
+// TestHouseCommandsArePlayed: each command of the reference is typed in a script, which runs the real binary.
+func TestHouseCommandsArePlayed(t *testing.T) {
+	reference, err := os.ReadFile("docs/reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts, err := filepath.Glob("cmd/setpoint/testdata/script/*.txtar")
+	if err != nil || len(scripts) < 20 {
+		t.Fatalf("%d scripts (%v)", len(scripts), err)
+	}
+	var played strings.Builder
+	for _, script := range append(scripts, "docs/walkthrough.md") {
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		played.Write(text)
+	}
+	used := map[string]bool{}
+	for _, found := range commandHeading.FindAllStringSubmatch(string(reference), -1) {
+		if isPlayed(found[1], played.String()) {
+			continue
+		}
+		if used[found[1]] = true; playedElsewhere[found[1]] == "" {
+			t.Errorf("no script types setpoint %s\n\twhy: only a script runs the binary, its flags and its exit code; cmd/setpoint/testdata/script has the others", found[1])
+		}
+	}
+	noLeftovers(t, "playedElsewhere", playedElsewhere, used)
+}
+
+// isPlayed: the words of the command stand in one line after setpoint, whatever flags are among them.
+func isPlayed(command, scripts string) bool {
+	return regexp.MustCompile(`(?m)^.*\bsetpoint\b.*\b` + strings.Join(strings.Fields(command), `\b.*\b`) + `\b`).MatchString(scripts)
+}
+
+// TestHouseWhatIsNotTold: the two rules above catch what they are for.
+func TestHouseWhatIsNotTold(t *testing.T) {
+	names := map[string]bool{"setpoint_a": true, "setpoint_ab": true, "setpoint_disk_": true, "setpoint_of_tests": false}
+	if got := untold(names, "`setpoint_ab` and `setpoint_disk_low`"); len(got) != 1 || !strings.Contains(got[0], "setpoint_a\n") {
+		t.Errorf("%v", got)
+	}
+	for line, want := range map[string]bool{
+		"exec setpoint cluster --server=x status": true, "! setpoint cluster status": true, "exec setpoint cluster": false, "cluster status": false,
+	} {
+		if isPlayed("cluster status", line) != want {
+			t.Errorf("%s: not %v", line, want)
+		}
+	}
+}
