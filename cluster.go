@@ -20,20 +20,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/setpoint-io/setpoint/agent/simulated"
-	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/podlistener"
-	"github.com/setpoint-io/setpoint/controllers/dnsservice"
-	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
-	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/internal/clusterclock"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server"
+	"github.com/setpoint-io/setpoint/server/settings"
 )
 
 const (
@@ -111,30 +108,40 @@ var (
 
 // Validate says what is wrong, in the words of `setpoint dev`'s flags.
 func (c *Config) Validate() error {
+	_, err := c.parse()
+	return err
+}
+
+// parse checks everything, and reads the settings of the cluster.
+func (c *Config) parse() (settings.Cluster, error) {
 	switch {
 	case c.Replicas < 0 || c.Replicas > maxReplicas:
-		return errReplicas
+		return settings.Cluster{}, errReplicas
 	case c.SimulatedNodes < 0 || c.SimulatedNodes > maxSimulatedNodes:
-		return errSimulated
+		return settings.Cluster{}, errSimulated
 	case c.Port < 0 || c.Port > 65535:
-		return errPort
+		return settings.Cluster{}, errPort
 	case c.InMemory && (c.DataDir != "" || c.Port != 0 || c.OpenToPods):
-		return errInMemory
+		return settings.Cluster{}, errInMemory
 	}
-	_, err := c.podNetwork()
-	_, schedulingErr := profile.Read(c.SchedulerConfig)
-	_, balancersErr := loadbalancer.Parse(c.LoadBalancerAddresses)
-	_, dnsErr := dnsservice.Parse(c.DNS)
-	externalErr := admission.ExternalIPs(c.ServiceExternalIPs).Validate()
-	return errors.Join(
-		err, schedulingErr, balancersErr, dnsErr, externalErr, c.Authentication.Validate(), c.Audit.Validate(), c.Encryption.Validate(),
-	)
+	cluster, err := c.settings().Parse()
+	return cluster, errors.Join(err, c.Authentication.Validate(), c.Audit.Validate(), c.Encryption.Validate())
+}
+
+// settings are those of the whole cluster.
+func (c *Config) settings() settings.Options {
+	return settings.Options{
+		PodCIDR: c.PodCIDR, NodeMaskSize: c.NodeMaskSize, NodeMaskSize6: c.NodeMaskSize6, ServiceCIDR: c.ServiceCIDR,
+		LoadBalancerAddresses: c.LoadBalancerAddresses, ServiceExternalIPs: c.ServiceExternalIPs,
+		SchedulerConfig: c.SchedulerConfig, DNS: c.DNS, GatewayAPI: c.GatewayAPI, LocalVolumes: c.LocalVolumes,
+	}
 }
 
 // A Cluster runs in this process. Its methods may be called from any goroutine.
 type Cluster struct {
-	config Config
-	trust  *trust.Cluster
+	config   Config
+	settings settings.Cluster // as config says
+	trust    *trust.Cluster
 	// memories and network are of a cluster in memory.
 	memories []*server.Memory
 	network  *memoryNetwork
@@ -157,14 +164,15 @@ type Cluster struct {
 // Start starts a cluster and returns when its replicas listen; Ready tells when they serve. It
 // runs until Stop or the end of ctx; Stop must be called in any case.
 func Start(ctx context.Context, config Config) (*Cluster, error) {
-	if err := config.Validate(); err != nil {
+	meant, err := config.parse()
+	if err != nil {
 		return nil, err
 	}
 	config.Replicas = max(config.Replicas, 1)
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &Cluster{config: config}
+	c := &Cluster{config: config, settings: meant}
 	if config.InMemory {
 		c.clock = clusterclock.New(0)
 		for range config.Replicas {
@@ -229,34 +237,12 @@ func (c *Cluster) openAudit() error {
 	return nil
 }
 
-func (c *Config) podNetwork() (podnetwork.Network, error) {
-	return podnetwork.Parse(podnetwork.Flags{
-		CIDR: c.PodCIDR, NodeMaskSize: c.NodeMaskSize, NodeMaskSize6: c.NodeMaskSize6, Services: c.ServiceCIDR,
-	})
-}
-
 func (c *Cluster) startServers(ctx context.Context) error {
-	pods, err := c.config.podNetwork()
-	if err != nil {
-		return err
-	}
-	scheduling, err := profile.Read(c.config.SchedulerConfig)
-	if err != nil {
-		return err
-	}
-	withoutDNS, err := dnsservice.Parse(c.config.DNS)
-	if err != nil {
-		return err
-	}
-	balancers, err := loadbalancer.Parse(c.config.LoadBalancerAddresses)
-	if err != nil {
-		return err
-	}
 	listeners, addresses, err := c.listen()
 	if err != nil {
 		return err
 	}
-	forPods := c.listenForPods(listeners, addresses, pods)
+	forPods := c.listenForPods(listeners, addresses)
 	if err = c.openTrust(addresses); err != nil {
 		return errors.Join(err, closeAll(listeners), closeAll(forPods))
 	}
@@ -268,9 +254,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Loops: c.config.Loops,
 			Clock: c.Clock(), Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission,
 			EnabledAdmission: c.config.EnabledAdmission, Logger: c.config.Logger,
-			PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: c.config.ServiceExternalIPs,
-			WithoutDNS: withoutDNS, GatewayAPI: c.config.GatewayAPI, LocalVolumes: c.config.LocalVolumes,
-			Scheduling: scheduling, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
+			Cluster: c.settings, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
 		}
 		if c.config.InMemory {
 			config.Memory, config.Dial = c.memories[i], c.network.dialer(address.Endpoint)
@@ -303,13 +287,13 @@ func (c *Cluster) openTrust(addresses []trust.Server) (err error) {
 }
 
 // listenForPods opens ways in for pods of this machine, and writes down where they are.
-func (c *Cluster) listenForPods(listeners []net.Listener, addresses []trust.Server, pods podnetwork.Network) []net.Listener {
+func (c *Cluster) listenForPods(listeners []net.Listener, addresses []trust.Server) []net.Listener {
 	forPods := make([]net.Listener, len(listeners))
 	for i := range listeners {
 		if !c.config.OpenToPods {
 			break
 		}
-		if listener, address := podlistener.Open(listeners[i], pods.Or(podnetwork.Default()).CIDR); listener != nil {
+		if listener, address := podlistener.Open(listeners[i], c.settings.PodNetwork.Or(podnetwork.Default()).CIDR); listener != nil {
 			forPods[i], addresses[i].Addresses = listener, []string{address}
 			c.forPods, c.machine = append(c.forPods, listener), address
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server"
+	"github.com/setpoint-io/setpoint/server/settings"
 )
 
 var (
@@ -27,9 +28,10 @@ var (
 
 // An Image is what a cluster in memory held at a moment. It runs nothing and never changes.
 type Image struct {
-	config Config
-	memory *server.Memory
-	trust  *trust.Cluster
+	config   Config
+	settings settings.Cluster
+	memory   *server.Memory
+	trust    *trust.Cluster
 	// ahead is by how much the cluster's time was ahead of the process's.
 	ahead time.Duration
 }
@@ -43,7 +45,7 @@ func (c *Cluster) Image(ctx context.Context) (*Image, error) {
 		return nil, errSeveral
 	}
 	memory, err := c.replicas.first().Fork(ctx)
-	return &Image{c.config, memory, c.trust, c.clock.Ahead()}, err
+	return &Image{c.config, c.settings, memory, c.trust, c.clock.Ahead()}, err
 }
 
 // Intercepted is the image with another Config.Intercept: what sees the loops of one cluster need not see its forks'.
@@ -56,7 +58,9 @@ func (i *Image) Intercepted(intercept func(user string, r *http.Request, next ht
 // Start starts a cluster that goes on from the image. It costs what starting a cluster costs, whatever the number
 // of objects; from then on it has revisions, watches, loops and nodes of its own. It runs until Stop or the end of ctx.
 func (i *Image) Start(ctx context.Context) (*Cluster, error) {
-	c := &Cluster{config: i.config, memories: []*server.Memory{i.memory.Copy()}, trust: i.trust, clock: clusterclock.New(i.ahead)}
+	c := &Cluster{
+		config: i.config, settings: i.settings, memories: []*server.Memory{i.memory.Copy()}, trust: i.trust, clock: clusterclock.New(i.ahead),
+	}
 	return c.start(ctx)
 }
 

@@ -103,7 +103,7 @@ func all(cfg Config) []reconcile.Controller {
 		resourceclaim.New(),
 		devicetainteviction.New(),
 		volumeexpander.New(),
-		localvolume.New(localvolume.Config{Class: cfg.LocalClass}),
+		localvolume.New(localvolume.Config{Class: cfg.LocalVolumes}),
 		apiservice.New(cfg.LocalAPIs, cfg.Prober),
 		unattended.New(),
 	}

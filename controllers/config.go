@@ -21,6 +21,18 @@ import (
 // ErrConfig is returned by Run when a required field of the Env or the Config is missing.
 var ErrConfig = errors.New("controllers: incomplete config")
 
+// Settings are those of a cluster that control loops act by.
+type Settings struct {
+	// PodNetwork is where nodes get their ranges from; what is zero is what is in force, or as podnetwork.Default.
+	PodNetwork podnetwork.Network
+	// LoadBalancers is where Services of that type get their addresses from; zero: the nodes' addresses.
+	LoadBalancers loadbalancer.Source
+	// WithoutDNS leaves the Service kube-system/kube-dns to others.
+	WithoutDNS bool
+	// LocalVolumes makes the class setpoint-local, whose volumes are on the nodes' disks.
+	LocalVolumes bool
+}
+
 // Config is what single controllers need of their server, beside the Env that all have.
 type Config struct {
 	// APIOnly runs only those that are part of upstream's API server.
@@ -33,14 +45,8 @@ type Config struct {
 	Monitors func() map[schema.GroupVersionResource]cache.SharedIndexInformer
 	// Liveness tells of sessions and gossip; nil judges nodes by Lease alone.
 	Liveness nodelifecycle.Liveness
-	// PodNetwork is where nodes get their ranges from; what is zero is as podnetwork.Default.
-	PodNetwork podnetwork.Network
-	// LoadBalancers is where Services of that type get their addresses from; zero: the nodes' addresses.
-	LoadBalancers loadbalancer.Source
-	// WithoutDNS leaves the Service kube-system/kube-dns to others.
-	WithoutDNS bool
-	// LocalClass makes the class setpoint-local, whose volumes are on the nodes' disks.
-	LocalClass bool
+	// Settings are what the administrator decided.
+	Settings
 	// RootCA is the PEM bundle published in every namespace; empty publishes
 	// nothing.
 	RootCA []byte

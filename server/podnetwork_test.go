@@ -18,11 +18,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
+	"github.com/setpoint-io/setpoint/controllers"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/internal/freeport"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/inprocess"
+	"github.com/setpoint-io/setpoint/server/settings"
 )
 
 // lone starts the same single server again and again, with other pod networks.
@@ -64,7 +66,8 @@ func (l *lone) startWith(cidr string, mask int, services string) (*Server, kuber
 	}
 	s, err := Start(context.Background(), Config{
 		Name: l.address.Name, DataDir: l.dir, Trust: l.cluster, InitialServers: []trust.Server{l.address},
-		Listener: l.listener, ListenAddress: l.address.Endpoint, PodNetwork: network, Logger: slog.New(slog.DiscardHandler),
+		Cluster:  settings.Cluster{Settings: controllers.Settings{PodNetwork: network}},
+		Listener: l.listener, ListenAddress: l.address.Endpoint, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		l.t.Fatal(err)

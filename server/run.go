@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-io/setpoint/agent/gossip"
-	"github.com/setpoint-io/setpoint/apiserver/admission"
 	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
 	"github.com/setpoint-io/setpoint/apiserver/admission/configuration"
 	"github.com/setpoint-io/setpoint/apiserver/auditlog"
@@ -24,13 +23,10 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/apiserver/runtimeconfig"
-	"github.com/setpoint-io/setpoint/controllers/dnsservice"
-	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
-	"github.com/setpoint-io/setpoint/controllers/podnetwork"
-	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/internal/gates"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/server/settings"
 )
 
 // readyTimeout bounds how long a start may take before it is reported; the
@@ -45,25 +41,16 @@ type Options struct {
 	Name, DataDir, AdvertiseAddress, InitialServers string
 	TrustDir, TokenFile                             string
 	GossipAddress                                   string
-	PodCIDR                                         string
-	NodeMaskSize, NodeMaskSize6                     int
-	ServiceCIDR                                     string
-	LoadBalancerAddresses                           string
-	ServiceExternalIPs                              []string
-	SchedulerConfig                                 string
-	DNS                                             string
-	GatewayAPI                                      bool
-	LocalVolumes                                    bool
-	SigningDuration                                 time.Duration
-	Admission                                       choice.Flags
-	AdmissionConfigFile                             string
-	FeatureGates, RuntimeConfig                     map[string]string
-	Authentication                                  authconfig.Config
-	AuthorizationFile                               string
-	Encryption                                      encryption.Options
-	Audit                                           auditlog.Config
-	Logger                                          *slog.Logger
-	Out                                             io.Writer
+	settings.Options
+	Admission                   choice.Flags
+	AdmissionConfigFile         string
+	FeatureGates, RuntimeConfig map[string]string
+	Authentication              authconfig.Config
+	AuthorizationFile           string
+	Encryption                  encryption.Options
+	Audit                       auditlog.Config
+	Logger                      *slog.Logger
+	Out                         io.Writer
 	// Flags are all of them, as /flagz shows them.
 	Flags *pflag.FlagSet
 }
@@ -78,36 +65,34 @@ var (
 	)
 )
 
-// Validate says what is wrong with the flags.
-func (o *Options) Validate() error {
-	switch {
-	case o.Name == "":
-		return errNoName
-	case o.DataDir == "":
-		return errNoDataDir
-	case o.SigningDuration < signingDurationMin:
-		return errSigning
-	}
-	if _, err := o.servers(); err != nil {
-		return err
-	}
-	_, err := o.podNetwork()
-	_, schedulingErr := profile.Read(o.SchedulerConfig)
-	_, balancersErr := loadbalancer.Parse(o.LoadBalancerAddresses)
-	_, dnsErr := dnsservice.Parse(o.DNS)
-	_, admissionErr := configuration.Read(o.AdmissionConfigFile, o.Admission.Added())
-	return errors.Join(
-		err, schedulingErr, balancersErr, dnsErr, admissionErr, admission.ExternalIPs(o.ServiceExternalIPs).Validate(),
-		o.Admission.Validate(), gates.Validate(o.FeatureGates), runtimeconfig.Validate(o.RuntimeConfig),
-		o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
-	)
+// Parsed are Options whose texts have been read.
+type Parsed struct {
+	Options
+	servers   []trust.Server // all replicas; without a list this one is alone
+	cluster   settings.Cluster
+	admission configuration.Configuration
 }
 
-// podNetwork is what the flags say of where pods and Services have their addresses from.
-func (o *Options) podNetwork() (podnetwork.Network, error) {
-	return podnetwork.Parse(podnetwork.Flags{
-		CIDR: o.PodCIDR, NodeMaskSize: o.NodeMaskSize, NodeMaskSize6: o.NodeMaskSize6, Services: o.ServiceCIDR,
-	})
+// Parse reads the flags, or says what is wrong with them.
+func (o Options) Parse() (*Parsed, error) {
+	switch {
+	case o.Name == "":
+		return nil, errNoName
+	case o.DataDir == "":
+		return nil, errNoDataDir
+	case o.SigningDuration < signingDurationMin:
+		return nil, errSigning
+	}
+	servers, err := trust.ServersOf(o.Name, o.AdvertiseAddress, o.InitialServers)
+	if err != nil {
+		return nil, err
+	}
+	cluster, settingsErr := o.Options.Parse()
+	admissionConfig, admissionErr := configuration.Read(o.AdmissionConfigFile, o.Admission.Added())
+	return &Parsed{o, servers, cluster, admissionConfig}, errors.Join(
+		settingsErr, admissionErr, o.Admission.Validate(), gates.Validate(o.FeatureGates), runtimeconfig.Validate(o.RuntimeConfig),
+		o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
+	)
 }
 
 // isInitial reports whether this server is one of the list. Another joins them.
@@ -115,50 +100,21 @@ func (o *Options) isInitial(servers []trust.Server) bool {
 	return slices.ContainsFunc(servers, func(s trust.Server) bool { return s.Name == o.Name })
 }
 
-// servers are all replicas; without a list this one is alone.
-func (o *Options) servers() ([]trust.Server, error) {
-	return trust.ServersOf(o.Name, o.AdvertiseAddress, o.InitialServers)
-}
-
 // Run runs one replica until ctx ends.
-func Run(ctx context.Context, o Options) error {
+func (o *Parsed) Run(ctx context.Context) error {
 	process.GC()
 	process.WakeLess()
 	process.MemoryLimit(o.Logger)
-	servers, err := o.servers()
-	if err != nil {
-		return err
-	}
 	unlock, err := process.Lock(o.DataDir, process.ServerRole)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	cluster, err := o.trust(ctx, servers)
+	cluster, err := o.trust(ctx, o.servers)
 	if err != nil {
 		return err
 	}
-	if err := process.CheckPort(o.listenAddress(servers), process.AdvertiseFlag); err != nil {
-		return err
-	}
-	pods, err := o.podNetwork()
-	if err != nil {
-		return err
-	}
-	scheduling, err := profile.Read(o.SchedulerConfig)
-	if err != nil {
-		return err
-	}
-	withoutDNS, err := dnsservice.Parse(o.DNS)
-	if err != nil {
-		return err
-	}
-	balancers, err := loadbalancer.Parse(o.LoadBalancerAddresses)
-	if err != nil {
-		return err
-	}
-	admissionConfig, err := configuration.Read(o.AdmissionConfigFile, o.Admission.Added())
-	if err != nil {
+	if err := process.CheckPort(o.listenAddress(o.servers), process.AdvertiseFlag); err != nil {
 		return err
 	}
 	o.Audit.Logger = o.Logger
@@ -167,12 +123,10 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	server, err := Start(ctx, Config{
-		Name: o.Name, DataDir: o.DataDir, Trust: cluster, InitialServers: servers, AdvertiseAddress: o.AdvertiseAddress,
-		ListenAddress: o.listenAddress(servers), Gossip: o.gossip(), Logger: o.Logger,
-		PodNetwork: pods, LoadBalancers: balancers, ServiceExternalIPs: o.ServiceExternalIPs,
-		WithoutDNS: withoutDNS, GatewayAPI: o.GatewayAPI, LocalVolumes: o.LocalVolumes, SigningDuration: o.SigningDuration,
-		Scheduling: scheduling, DisabledAdmission: o.Admission.LeftOut(),
-		EnabledAdmission: o.Admission.Added(), AdmissionConfiguration: admissionConfig, Flags: o.Flags,
+		Name: o.Name, DataDir: o.DataDir, Trust: cluster, InitialServers: o.servers, AdvertiseAddress: o.AdvertiseAddress,
+		ListenAddress: o.listenAddress(o.servers), Gossip: o.gossip(), Logger: o.Logger, Cluster: o.cluster,
+		DisabledAdmission: o.Admission.LeftOut(),
+		EnabledAdmission:  o.Admission.Added(), AdmissionConfiguration: o.admission, Flags: o.Flags,
 		Authentication: o.Authentication, AuthorizationFile: o.AuthorizationFile, Encryption: o.Encryption, AuditLog: audit,
 		Processor: cpushare.New(cpushare.Used),
 	})

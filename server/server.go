@@ -32,9 +32,6 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/explain"
 	"github.com/setpoint-io/setpoint/apiserver/http2buffer"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
-	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
-	"github.com/setpoint-io/setpoint/controllers/podnetwork"
-	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	names "github.com/setpoint-io/setpoint/internal/parts"
 	"github.com/setpoint-io/setpoint/internal/process"
@@ -49,6 +46,7 @@ import (
 	"github.com/setpoint-io/setpoint/server/liveness"
 	"github.com/setpoint-io/setpoint/server/parts"
 	"github.com/setpoint-io/setpoint/server/peers"
+	"github.com/setpoint-io/setpoint/server/settings"
 	"github.com/setpoint-io/setpoint/server/term"
 	"github.com/setpoint-io/setpoint/server/why"
 )
@@ -97,21 +95,8 @@ type Config struct {
 	// AdvertiseAddress is where the others reach a replica that is not among them,
 	// host:port.
 	AdvertiseAddress string
-	// PodNetwork is where pods get their addresses from; zero: what is in force.
-	PodNetwork podnetwork.Network
-	// LoadBalancers is where Services of that type get their addresses from; zero: the nodes' addresses.
-	LoadBalancers loadbalancer.Source
-	// Scheduling are the scheduler's profiles; zero: upstream's default profile. All servers should have the same: those of
-	// the one that leads are in force.
-	Scheduling profile.Config
-	// WithoutDNS leaves the Service kube-system/kube-dns to others. All servers should have the same: that of the one that leads counts.
-	WithoutDNS bool
-	// GatewayAPI makes the definitions of the Gateway API, if they are not there: as with WithoutDNS.
-	GatewayAPI bool
-	// LocalVolumes makes the class setpoint-local. All servers should have the same: the one that leads makes it.
-	LocalVolumes bool
-	// SigningDuration is how long certificates of CertificateSigningRequests are good at most; zero: a year. As with WithoutDNS.
-	SigningDuration time.Duration
+	// Cluster are the settings of the cluster, of which all servers should have the same.
+	settings.Cluster
 	// Authentication configures OIDC issuers and anonymous requests, beside the cluster's own users.
 	Authentication authconfig.Config
 	// AuthorizationFile is an AuthorizationConfiguration: webhooks beside the cluster's own judges; "": none.
@@ -144,8 +129,6 @@ type Config struct {
 	// Clock is the time of the cluster, by which objects are stamped and judged and its loops act; nil is the real one. All
 	// servers of a cluster need the same.
 	Clock clock.WithTicker
-	// ServiceExternalIPs are the namespaces whose Services may have external addresses, or "all" or "none" alone; nil: none.
-	ServiceExternalIPs []string
 	// DisabledAdmission are admission plugins, by upstream's names, that are left out.
 	DisabledAdmission []string
 	// Processor divides the processor time of this process among tenants; nil: it is not divided. Servers of one process have one.

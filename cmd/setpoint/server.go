@@ -56,10 +56,11 @@ func newServer() *cobra.Command {
 			return err
 		}
 		options.Logger, options.Out, options.Flags = logger, cmd.OutOrStdout(), cmd.Flags()
-		if err := options.Validate(); err != nil {
+		parsed, err := options.Parse()
+		if err != nil {
 			return usageError{err}
 		}
-		return server.Run(cmd.Context(), options)
+		return parsed.Run(cmd.Context())
 	}
 	return withSources(cmd)
 }

@@ -75,7 +75,7 @@ func changesOfAPI(dir, kept, now string) (found []string) {
 		}
 	}
 	return []string{fmt.Sprintf("the API of %s is another than the kept one:\n%s\n\twhy it is kept: others build on it, and what goes breaks their programs; "+
-		"if you mean it: go test ./internal/house -update, and CONTRIBUTING.md says what else (What is public)", dir, strings.Join(lines, "\n"))}
+		"if you mean it: go test ./internal/house -update, and CONTRIBUTING.md says what else (A change of what is public)", dir, strings.Join(lines, "\n"))}
 }
 
 // apiOf is what a package exports, without comments, and then the types of our other packages that this names, and that those name.

@@ -57,17 +57,19 @@ func (c *Config) runControllers(ctx context.Context, term uint64, pods podnetwor
 		Client: metadataClient, Logger: c.Logger,
 	})
 	defer followed.Wait()
+	settings := c.Settings
+	settings.PodNetwork = pods
 	return controllers.Run(ctx, reconcile.Env{
 		Client: client, Extensions: extensions, Aggregator: aggregatorClient, Metadata: metadataClient, Discovery: discoveryClient, REST: config,
 		Caches: c.Caches, Numbers: c.Numbers, Clock: c.Clock, Logger: c.Parts.Controllers.Logger,
 	}, controllers.Config{
-		APIOnly:    c.APIOnly,
-		Only:       c.Loops,
-		LocalAPIs:  localAPIs(c.Offered),
-		Prober:     c.Aggregation,
-		Monitors:   followed.All,
-		Liveness:   c.Liveness,
-		PodNetwork: pods, LoadBalancers: c.LoadBalancers, WithoutDNS: c.WithoutDNS, LocalClass: c.LocalVolumes,
+		Settings:    settings,
+		APIOnly:     c.APIOnly,
+		Only:        c.Loops,
+		LocalAPIs:   localAPIs(c.Offered),
+		Prober:      c.Aggregation,
+		Monitors:    followed.All,
+		Liveness:    c.Liveness,
 		RootCA:      c.Trust.CA.CertPEM(),
 		ClusterInfo: clusterInfo,
 		Objects:     c.clusterObjects(servicerange.Texts(pods.Services, pods.Services6)),

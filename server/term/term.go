@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
@@ -16,12 +15,9 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/resource"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers/leader"
-	"github.com/setpoint-io/setpoint/controllers/loadbalancer"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
-	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/numbers"
-	"github.com/setpoint-io/setpoint/controllers/scheduler/profile"
 	"github.com/setpoint-io/setpoint/controllers/serverpods"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 	"github.com/setpoint-io/setpoint/internal/trust"
@@ -29,6 +25,7 @@ import (
 	"github.com/setpoint-io/setpoint/server/caches"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 	"github.com/setpoint-io/setpoint/server/loops"
+	"github.com/setpoint-io/setpoint/server/settings"
 )
 
 // Config is what a term needs of the server that leads in it.
@@ -56,20 +53,8 @@ type Config struct {
 	NodeServing *trust.CA
 	Tokens      *tokens.Issuer
 	Liveness    nodelifecycle.Liveness
-	// LoadBalancers is where Services of that type get their addresses from; zero: the nodes' addresses.
-	LoadBalancers loadbalancer.Source
-	// PodNetwork is where pods get their addresses from; zero: what is in force.
-	PodNetwork podnetwork.Network
-	// Scheduling are the scheduler's profiles; zero: upstream's default profile.
-	Scheduling profile.Config
-	// WithoutDNS leaves the Service kube-system/kube-dns to others.
-	WithoutDNS bool
-	// GatewayAPI makes the definitions of the Gateway API.
-	GatewayAPI bool
-	// LocalVolumes makes the class setpoint-local.
-	LocalVolumes bool
-	// SigningDuration is how long certificates of requests are good at most; zero: a year.
-	SigningDuration time.Duration
+	// Cluster are the settings of the cluster.
+	settings.Cluster
 	// Port is that of the API on every server.
 	Port int32
 	// APIOnly leaves out the loops and the scheduler, but what upstream's API server does itself.
