@@ -9,6 +9,9 @@
 // Cluster). Programs, setpointtest and `setpoint dev` start clusters by it. It links no container
 // runtime: whoever wants real pods hands agent/host's RunNode to Cluster.RunNode.
 //
+// Public are this package, setpointtest with what is below it, and agent/host. Every other package of the module can be imported,
+// and changes without notice.
+//
 // Promises: everything that Start began has ended when Stop returns, goroutines included. It
 // sets nothing for the whole process (garbage collection, signals, loggers, default registries,
 // feature gates), but one limit that a library keeps in a package variable: how much the copies
