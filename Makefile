@@ -46,6 +46,7 @@ test: build ## all tests: pure, bubbles, scripts, the compose cluster if Docker 
 
 check: ## format, vet and the rules of the house
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run make fix'; exit 1; }
+	$(GO) test -vet=off -count=1 ./internal/house
 	$(GO) vet ./...
 	$(GO) -C test/controllerruntime vet .
 	$(GO) -C test/gateway vet ./...
@@ -53,7 +54,6 @@ check: ## format, vet and the rules of the house
 	GOOS=darwin $(GO) vet . ./setpointtest/...
 	$(GO) tool staticcheck ./... # as staticcheck.conf says
 	$(GO) tool go-errorlint ./...
-	$(GO) test -count=1 ./internal/house
 
 bench: build ## measure start, memory and reactions; beside the raw disk of the same run
 	test/bench/run.sh
