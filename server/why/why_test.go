@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,11 +163,12 @@ func TestLoopsErrors(t *testing.T) {
 		return numbers.Report{Loop: queue + "-controller", Queue: queue, Failing: []numbers.FailingKey{{Key: "n/web", Error: text}, {Key: "n/other", Error: "other"}}}
 	}
 	y, store := newWorld(t, func(context.Context) ([]numbers.Report, error) {
-		return []numbers.Report{failing("replicaset", "theirs"), failing("endpoint_slice", "mine")}, nil
+		return []numbers.Report{failing("replicaset", "theirs"), failing("endpoint_slice", "mine"), failing("service", "no address")}, nil
 	})
 	write(t, store, "services", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web"}})
 	answer, err := y.Answer(t.Context(), admin, Question{"svc", "n", "web"})
-	if err != nil || len(answer.Causes) != 1 || answer.Causes[0].What != "the loop endpoint_slice-controller fails: mine" {
+	if err != nil || len(answer.Causes) != 2 || answer.Causes[0].What != "the loop endpoint_slice-controller fails: mine" ||
+		answer.Causes[1].What != "the loop service-controller fails: no address" {
 		t.Errorf("%v %+v", err, answer)
 	}
 }
@@ -195,6 +197,77 @@ func TestQueuesAreThoseOfLoops(t *testing.T) {
 			}
 		}
 	}
+}
+
+// keysOfNoKind are queues whose keys are not the names of objects of one kind, and what they are.
+var keysOfNoKind = map[string]string{
+	"bootstrap_signer_queue":              "the one ConfigMap",
+	"certificatecleaner":                  "all requests at once",
+	"clusterobjects":                      "all objects at once",
+	"dnsservice":                          "the one Service",
+	"eventttl":                            "all events at once",
+	"garbage_collector_attempt_to_delete": "objects of any kind",
+	"gateway":                             "all Gateways at once",
+	"ipaddresses":                         "Services and addresses",
+	"kubernetesservice":                   "the one Service",
+	"legacytokencleaner":                  "all tokens at once",
+	"local_volume_objects":                "the class and the driver",
+	"orphaned_pods_nodes":                 "all pods at once",
+	"podcertificatecleaner":               "all requests at once",
+	"resource_claim":                      "claims and pods",
+	"serverpods":                          "all servers at once",
+	"trustbundle":                         "the one bundle",
+}
+
+// TestEveryQueueHasItsKind: what a loop says of an object in its queue would be told to nobody who asks about the object.
+func TestEveryQueueHasItsKind(t *testing.T) {
+	told := map[string]bool{}
+	for _, names := range queues {
+		for _, name := range names {
+			told[name] = true
+		}
+	}
+	for _, kind := range kinds.All() {
+		if _, otherwise := queues[kind.GroupVersionKind.Kind]; !otherwise {
+			told[strings.ToLower(kind.GroupVersionKind.Kind)] = true
+		}
+	}
+	used := map[string]bool{}
+	for _, queue := range queuesOfLoops(t) {
+		if told[queue] {
+			continue
+		}
+		if used[queue] = true; keysOfNoKind[queue] == "" {
+			t.Errorf("the queue %s: name it in queues, with the kind whose objects are its keys, or say in keysOfNoKind what they are", queue)
+		}
+	}
+	for queue := range keysOfNoKind {
+		if !used[queue] {
+			t.Errorf("keysOfNoKind names %s, which no loop has, or which is in queues", queue)
+		}
+	}
+}
+
+// loopConfig is a literal with a loop's name in logs and, if it is another, in reports.
+var loopConfig = regexp.MustCompile(`\bName:\s+"(\w+)(?: \w+)?",\s*(?:Queue:\s+"(\w+)",\s*)?Reconcile:`)
+
+// queuesOfLoops are the names under which the loops report failing keys. Two have theirs from a variable.
+func queuesOfLoops(t *testing.T) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join("..", "..", "controllers"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "reconciletest") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range loopConfig.FindAllStringSubmatch(string(text), -1) {
+			names = append(names, cmp.Or(found[2], found[1]))
+		}
+		return err
+	})
+	if err != nil || len(names) < 40 {
+		t.Fatalf("the loops were not found: %v (%v)", names, err)
+	}
+	return names
 }
 
 // TestWhatIsLeft: a namespace that is being deleted is held by what has a finalizer, of any kind, and by nothing else in it.
