@@ -15,8 +15,8 @@ const (
 	// operation or changes the format of entries or snapshots raises it, and uses
 	// the new only once the root's FeatureLevel has reached it: the servers of a
 	// rolling upgrade follow the oldest of them.
-	// Level 2: the log and snapshots name the cluster's life.
-	FeatureLevel = 2
+	// Level 2: the log and snapshots name the cluster's life. Level 3: logs are in segments.
+	FeatureLevel = replica.SegmentsLevel
 
 	// EncryptedValuesLevel is from when on values may have command.EncodingEncrypted.
 	EncryptedValuesLevel = 2

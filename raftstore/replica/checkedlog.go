@@ -31,6 +31,8 @@ type checkedLog struct {
 	// last is the index of the newest entry, 0 if there is none.
 	last atomic.Uint64
 
+	// sliced: the log is deleted in slices, and its beginning while it grows. Segments are removed at once.
+	sliced bool
 	// trimming is the beginning that is on its way out.
 	trimming logtrim.Beginning
 
@@ -40,24 +42,29 @@ type checkedLog struct {
 	// full gets a value when grown passes growLimit.
 	full      chan struct{}
 	growLimit atomic.Int64
-	// limit is the most that drawLimit makes of growLimit.
-	limit int64
+	// limit is the most that drawLimit makes of growLimit while stateBytes is smaller, limitMax the most that it ever makes.
+	limit, limitMax int64
+	// stateBytes is about what a snapshot takes.
+	stateBytes func() int64
 }
 
 var _ raft.LogStore = (*checkedLog)(nil)
 
 func newCheckedLog(inner raft.LogStore, guard *diskGuard, limit int64) *checkedLog {
-	c := &checkedLog{inner: inner, guard: guard, limit: limit, full: make(chan struct{}, 1), grew: func(int64) {},
-		committed: func() uint64 { return 0 }}
+	c := &checkedLog{inner: inner, guard: guard, limit: limit, limitMax: limit, full: make(chan struct{}, 1), grew: func(int64) {},
+		committed: func() uint64 { return 0 }, stateBytes: func() int64 { return 0 }}
 	c.drawLimit()
 	return c
 }
 
 // drawLimit chooses how far the log may grow to its next snapshot: from half the limit to
 // all of it. Replicas, whose logs are the same, would else write their snapshots at the
-// same time, and every commit wait for a busy disk; a quorum of others is rarely busy.
+// same time, and every commit wait for a busy disk; a quorum of others is rarely busy. A log
+// as large as the state costs no more to write again, as a snapshot, than it cost itself: smaller ones of a large
+// state would write it over and over.
 func (c *checkedLog) drawLimit() {
-	c.growLimit.Store(c.limit - rand.Int64N(c.limit/2+1))
+	limit := max(c.limit, min(c.stateBytes(), c.limitMax))
+	c.growLimit.Store(limit - rand.Int64N(limit/2+1))
 }
 
 // FirstIndex implements raft.LogStore.
@@ -216,8 +223,11 @@ func (c *checkedLog) remove(first, low, high uint64) error {
 		if upwards {
 			c.last.Store(0)
 		}
-	} else if upwards {
+	} else if upwards && c.sliced {
 		return c.trimming.Begin(first, high, c.growLimit.Load(), c.deleteNow)
+	}
+	if !c.sliced {
+		return c.deleteNow(low, high)
 	}
 	c.trimming.Forget()
 	return c.deleteSlices(low, high, upwards)

@@ -110,7 +110,7 @@ func writeHistory(t *testing.T, dir string) (copies []image) {
 }
 
 // logPath is the file that gets half of the damages.
-const logPath = "raft/raft.db"
+const logPath = "raft/log/0000000000000001.log"
 
 // damage changes one file of an image and says how; now is shared, its files are
 // not changed in place.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/setpoint-io/setpoint/raftstore/command"
+	"github.com/setpoint-io/setpoint/raftstore/replica/raftdir"
 )
 
 func testLogger(t *testing.T) *slog.Logger {
@@ -165,20 +166,31 @@ func TestSnapshotAndRestart(t *testing.T) {
 	}
 }
 
-// A flipped bit anywhere in the log's file is noticed at open, or lies where
+// A flipped bit anywhere in the log's files is noticed at open, or lies where
 // nothing reads: the state is never another one.
 func TestFlippedBitsNeverChangeTheState(t *testing.T) {
-	dir := t.TempDir()
-	fill(t, dir, 12)
+	for name, used := range map[string]int{raftdir.Database: 32 << 10, logFile: 12 << 10} {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			dir := t.TempDir()
+			fill(t, dir, 12)
+			flipBits(t, dir, filepath.Join(dir, "raft", name), used)
+		})
+	}
+}
+
+// logFile is the log of a small directory, in raft/.
+const logFile = "log/0000000000000001.log"
+
+// flipBits flips bits among the first used bytes of a file.
+func flipBits(t *testing.T, dir, path string, used int) {
 	want := openedHash(t, dir)
-	path := filepath.Join(dir, "raft", "raft.db")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const stride = 307
 	refused := 0
-	for offset := 5; offset < len(data); offset += stride {
+	for offset := 5; offset < min(used, len(data)); offset += stride {
 		damaged := bytes.Clone(data)
 		damaged[offset] ^= 0x10
 		// A new file: an open that failed may still hold the lock of the old one.
@@ -201,9 +213,9 @@ func TestFlippedBitsNeverChangeTheState(t *testing.T) {
 		r.Close()
 	}
 	if refused == 0 {
-		t.Error("no flip was noticed: the test misses the log")
+		t.Error("no flip was noticed: the test misses what is stored")
 	}
-	t.Logf("%d of %d flips refused", refused, len(data)/stride)
+	t.Logf("%d of %d flips refused", refused, used/stride)
 }
 
 // openedHash returns the state hash that the directory gives.
@@ -222,7 +234,7 @@ func openedHash(t *testing.T, dir string) [16]byte {
 func TestChangedValueIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 3)
-	path := filepath.Join(dir, "raft", "raft.db")
+	path := filepath.Join(dir, "raft", logFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -236,13 +248,15 @@ func TestChangedValueIsRefused(t *testing.T) {
 }
 
 func TestEmptiedLogIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	fill(t, dir, 3)
-	if err := os.Remove(filepath.Join(dir, "raft", "raft.db")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openLone(t, dir, nil); !errors.Is(err, ErrStateLost) {
-		t.Errorf("open with an empty log: %v", err)
+	for _, lost := range []string{raftdir.Database, raftdir.Segments} {
+		dir := t.TempDir()
+		fill(t, dir, 3)
+		if err := os.RemoveAll(filepath.Join(dir, "raft", lost)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openLone(t, dir, nil); !errors.Is(err, ErrStateLost) {
+			t.Errorf("open without %s: %v", lost, err)
+		}
 	}
 }
 
@@ -266,11 +280,11 @@ func TestInterruptedFoundingGoesOn(t *testing.T) {
 }
 
 func TestCutLogGivesAnError(t *testing.T) {
-	for _, keep := range []int64{10, 4096, 10_000, 40_000} {
+	for keep, name := range map[int64]string{10: raftdir.Database, 4096: raftdir.Database, 10_000: raftdir.Database, 20: logFile, 4100: logFile, 9000: logFile} {
 		t.Run(fmt.Sprint(keep), func(t *testing.T) {
 			dir := t.TempDir()
 			fill(t, dir, 100)
-			if err := os.Truncate(filepath.Join(dir, "raft", "raft.db"), keep); err != nil {
+			if err := os.Truncate(filepath.Join(dir, "raft", name), keep); err != nil {
 				t.Fatal(err)
 			}
 			start := time.Now()
@@ -378,7 +392,7 @@ func TestDamagedRootIsRefused(t *testing.T) {
 func TestOldCopyOfTheLogIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 3)
-	path := filepath.Join(dir, "raft", "raft.db")
+	path := filepath.Join(dir, "raft", logFile)
 	old, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,8 @@ const (
 	// lowCompactRarely.
 	lowCompactEvery  = 2 * time.Second
 	lowCompactRarely = time.Minute
+	// logBytesMax bounds the log between two snapshots of a large state, and so what a start reads.
+	logBytesMax = 512 << 20
 )
 
 // Space is the room on the file system of a data directory.
@@ -38,6 +40,8 @@ var errFull = errors.New("disk is full")
 // spaceWatch is what watchSpace keeps.
 type spaceWatch struct {
 	*headroom.Headroom
+	// logBytesMax is the most that the log of a large state grows between two snapshots.
+	logBytesMax int64
 	// news gets a value after a look that the growth of the log brought on.
 	news chan struct{}
 	// compacted is when a compaction was last asked for.
@@ -145,6 +149,7 @@ func (r *Replica) openSpace() error {
 		return fmt.Errorf("measuring free space: %w", err)
 	}
 	r.cfg.Timing.SnapshotBytes = headroom.LogLimit(r.cfg.Timing.SnapshotBytes, space)
+	r.space.logBytesMax = headroom.LogLimit(logBytesMax, space)
 	// watchSpace looks again, and tells what went wrong.
 	_ = r.space.Open(headroom.Disk{
 		Measure: storage.space, Reserve: storage.reserve, SnapshotBytes: storage.snapshotBytes, LogFreeBytes: storage.freeBytes,

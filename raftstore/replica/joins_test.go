@@ -49,8 +49,8 @@ func TestTheLogIsSynced(t *testing.T) {
 func TestTheMarkerAloneShowsALostLog(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 3)
-	for _, file := range []string{"raft/raft.db", "state-marker/watermark.json"} {
-		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+	for _, file := range []string{"raft/log", "state-marker/watermark.json"} {
+		if err := os.RemoveAll(filepath.Join(dir, file)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,7 +20,9 @@ import (
 // newTestLog returns a checked log on memory, with the errors it stopped for.
 func newTestLog(disk *Memory) (*checkedLog, *failures) {
 	f := &failures{}
-	return newCheckedLog(disk.Open().logs, &diskGuard{fail: f.add, limit: 10 * time.Second}, 1<<20), f
+	log := newCheckedLog(disk.Open().logs, &diskGuard{fail: f.add, limit: 10 * time.Second}, 1<<20)
+	log.sliced = true
+	return log, f
 }
 
 type failures struct {
@@ -361,5 +363,21 @@ func TestAnotherEntryOfTheTermStops(t *testing.T) {
 	}
 	if r.Failed() != nil {
 		<-fatal
+	}
+}
+
+// TestALargeStateIsWrittenAsOftenAsItGrows, within the bound: a snapshot each time that a small log is full would write
+// it many times for what changed once.
+func TestALargeStateIsWrittenAsOftenAsItGrows(t *testing.T) {
+	log, _ := newTestLog(NewMemory())
+	state := int64(0)
+	log.limit, log.limitMax, log.stateBytes = 1000, 50_000, func() int64 { return state }
+	for _, c := range []struct{ state, most int64 }{{0, 1000}, {900, 1000}, {20_000, 20_000}, {1 << 40, 50_000}} {
+		state = c.state
+		for range 20 {
+			if log.drawLimit(); log.growLimit.Load() < c.most/2 || log.growLimit.Load() > c.most {
+				t.Errorf("state of %d: the log grows to %d", c.state, log.growLimit.Load())
+			}
+		}
 	}
 }

@@ -61,6 +61,8 @@ func (m *Memory) Open() *Storage {
 		logs: h, stable: h, snapshots: h, marks: h,
 		sizeBytes: func() int64 { return 0 },
 		freeBytes: func() int64 { return 0 },
+		sliced:    true,
+		letMove:   func() error { return nil },
 		closers:   []io.Closer{h},
 		space:     m.measure,
 	}

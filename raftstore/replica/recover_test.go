@@ -83,7 +83,7 @@ func TestExamineRefusesWhatIsNotWhole(t *testing.T) {
 	}
 	flipped := t.TempDir()
 	fill(t, flipped, 30)
-	path := filepath.Join(flipped, "raft", "raft.db")
+	path := filepath.Join(flipped, "raft", logFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -122,7 +122,8 @@ func (r *Replica) attach(storage *Storage) error {
 	}
 	guard := &diskGuard{fail: r.fail, limit: r.cfg.Timing.DiskStall, slow: r.diskSlow, relieve: r.space.Relieve}
 	r.log = newCheckedLog(storage.logs, guard, r.cfg.Timing.SnapshotBytes)
-	r.log.grew, r.log.committed = r.space.Wrote, r.committed
+	r.log.stateBytes, r.log.limitMax = func() int64 { return r.state.Root().Bytes() }, r.space.logBytesMax
+	r.log.grew, r.log.committed, r.log.sliced = r.space.Wrote, r.committed, storage.sliced
 	r.stable = storage.terms(guard)
 	return nil
 }

@@ -71,6 +71,11 @@ func (r *Replica) followWatermark(ctx context.Context) {
 // markReach writes the watermark if the log was committed further than it says.
 // That it is old harms nothing, so an error is only told. One goroutine calls it.
 func (r *Replica) markReach() {
+	if r.state.Root().FeatureLevel >= SegmentsLevel {
+		if err := r.cfg.Storage.letMove(); err != nil {
+			r.cfg.Logger.Warn("the log cannot be moved to segments", "err", err)
+		}
+	}
 	index := r.raft.CommitIndex()
 	if index <= r.watermark.Load() || r.Failed() != nil {
 		return
