@@ -9,9 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/internal/reread"
 )
 
 // DefaultEvery is the pause between two rounds: reading a folder costs little.
@@ -48,7 +50,8 @@ type Keeper struct {
 	Config
 	running map[types.UID]*corev1.Pod
 	ending  map[types.UID]bool
-	told    map[string]string // what was logged of a file or of a mirror pod
+	// What was logged: of a file by its path, of a mirror pod by its name.
+	ofFiles, ofMirrors reread.Told
 }
 
 // New returns a Keeper that has not looked yet.
@@ -59,7 +62,7 @@ func New(cfg Config) *Keeper {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Keeper{Config: cfg, running: map[types.UID]*corev1.Pod{}, ending: map[types.UID]bool{}, told: map[string]string{}}
+	return &Keeper{Config: cfg, running: map[types.UID]*corev1.Pod{}, ending: map[types.UID]bool{}}
 }
 
 // Run makes rounds until ctx ends; pods go on running.
@@ -93,34 +96,43 @@ func (k *Keeper) Round(ctx context.Context) {
 		k.running[pod.UID] = pod
 		k.Pods.StartStatic(ctx, pod)
 	}
+	k.mirror(ctx, s)
+}
+
+func (k *Keeper) mirror(ctx context.Context, s steps) {
+	tried := sets.New[string]()
+	note := func(pod *corev1.Pod, err error) {
+		name := nameOf(pod).String()
+		tried.Insert(name)
+		k.note(&k.ofMirrors, name, err)
+	}
 	for _, mirror := range s.remove {
-		k.note(nameOf(mirror).String(), k.removeMirror(ctx, mirror))
+		note(mirror, k.removeMirror(ctx, mirror))
 	}
 	for _, pod := range s.create {
-		k.note(nameOf(pod).String(), k.createMirror(ctx, pod))
+		note(pod, k.createMirror(ctx, pod))
 	}
+	k.ofMirrors.Keep(tried.Has)
 }
 
 func (k *Keeper) wanted() (list []*corev1.Pod, ok bool) {
 	manifests, err := folder{k.Path, k.NodeName, k.Complete}.read()
-	k.note(k.Path, err)
+	k.note(&k.ofFiles, k.Path, err)
+	there := sets.New(k.Path)
 	for _, m := range manifests {
-		k.note(m.path, m.err)
+		there.Insert(m.path)
+		k.note(&k.ofFiles, m.path, m.err)
 		if m.err == nil {
 			list = append(list, m.pod)
 		}
 	}
+	k.ofFiles.Keep(there.Has)
 	return list, err == nil || len(manifests) > 0
 }
 
 // note logs an error once, until it is another one.
-func (k *Keeper) note(what string, err error) {
-	if err == nil {
-		delete(k.told, what)
-		return
-	}
-	if k.told[what] != err.Error() {
-		k.told[what] = err.Error()
+func (k *Keeper) note(told *reread.Told, what string, err error) {
+	if told.IsNew(what, err) {
 		k.Logger.Error("static pods", "of", what, "err", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -80,4 +81,29 @@ func TestTheFolderIsFollowed(t *testing.T) {
 			t.Errorf("a manifest that is wrong: runs %q, shown %q", runs, shown)
 		}
 	})
+}
+
+// TestMistakesAreTold once, and again of a file that was not there in between.
+func TestMistakesAreTold(t *testing.T) {
+	dir, said := t.TempDir(), &strings.Builder{}
+	n := &node{client: fake.NewClientset(), runs: map[types.UID]*corev1.Pod{}}
+	k := New(Config{
+		Path: dir, NodeName: "n1", Client: n.client, Pods: n, Complete: func(*corev1.Pod) error { return nil },
+		NodeUID: func() types.UID { return "node" }, Logger: slog.New(slog.NewTextHandler(said, nil)),
+	})
+	path := filepath.Join(dir, "web.yaml")
+	for i := range 3 {
+		if err := os.WriteFile(path, []byte("nonsense"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		k.Round(t.Context())
+		k.Round(t.Context())
+		if n := strings.Count(said.String(), path); n != i+1 {
+			t.Errorf("told %d times: %s", n, said)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		k.Round(t.Context())
+	}
 }

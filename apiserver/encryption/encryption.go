@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	"k8s.io/apiserver/pkg/storage/value"
+
+	"github.com/setpoint-io/setpoint/internal/reread"
 )
 
 // reloadInterval is how often the files are looked at.
@@ -26,10 +30,15 @@ type Options struct {
 	Reload bool
 }
 
-// Validate says what is wrong with the flags.
+// Validate says what is wrong with the flags, and with the file. It asks no plugin.
 func (o Options) Validate() error {
 	if o.Reload && o.File == "" {
 		return errReloadOfNothing
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := load(ended, Config{Options: o}, o.File); err != nil {
+		return fmt.Errorf("--encryption-provider-config: %w", err)
 	}
 	return nil
 }
@@ -56,17 +65,27 @@ type Key struct {
 type Encryption struct {
 	config  Config
 	current atomic.Pointer[generation]
-	told    string // what Run warned of last
+	// What only Run uses after New:
+	files  *reread.Follower
+	hashes struct{ own, given string } // of the files, as they were read last; "" of none
 }
 
 // New reads the configuration. What it starts ends with ctx.
 func New(ctx context.Context, config Config) (*Encryption, error) {
 	e := &Encryption{config: config}
+	text, err := e.read()
+	if err != nil {
+		return nil, fmt.Errorf("encryption: %w", err)
+	}
 	first, err := newGeneration(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)
 	}
 	e.current.Store(first)
+	e.files = reread.New(reread.Config{
+		Every: reloadInterval, Read: e.read, Judge: e.prepare,
+		Warning: "the changed encryption configuration was not taken, the former stays in force", Logger: config.Logger,
+	}, text)
 	return e, nil
 }
 
@@ -84,48 +103,42 @@ func (e *Encryption) CheckPlugins(ctx context.Context) error { return e.current.
 
 // Run looks at the files until ctx ends. What is wrong in them is said once, and the
 // configuration stays as it was.
-func (e *Encryption) Run(ctx context.Context) {
-	ticker := time.NewTicker(reloadInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			e.warn(e.reload(ctx))
+func (e *Encryption) Run(ctx context.Context) { e.files.Run(ctx) }
+
+// read returns a text that differs whenever the files do. A file that is gone, or is not to
+// be read again, is as it was.
+func (e *Encryption) read() ([]byte, error) {
+	var err error
+	if _, missing := os.Stat(e.config.OwnFile); missing == nil {
+		if e.hashes.own, err = encryptionconfig.GetEncryptionConfigHash(e.config.OwnFile); err != nil {
+			return nil, err
 		}
 	}
+	if e.config.Reload {
+		if e.hashes.given, err = encryptionconfig.GetEncryptionConfigHash(e.config.File); err != nil {
+			return nil, err
+		}
+	}
+	return []byte(e.hashes.own + " " + e.hashes.given), nil
 }
 
-func (e *Encryption) warn(err error) {
-	switch {
-	case err == nil:
-		e.told = ""
-	case err.Error() != e.told:
-		e.told = err.Error()
-		e.config.Logger.Warn("the changed encryption configuration was not taken, the former stays in force", "err", err)
-	}
-}
-
-// reload takes what the files say now, if it works.
-func (e *Encryption) reload(ctx context.Context) error {
-	former := e.current.Load()
-	if now, err := readFiles(e.config, former); err != nil || now == former.files {
-		return err
-	}
+// prepare makes what the files say, which is in force when its plugins work.
+func (e *Encryption) prepare(ctx context.Context, _ []byte) (reread.Next, error) {
 	next, err := newGeneration(ctx, e.config)
 	if err != nil {
-		return err
+		return reread.Next{}, err
 	}
-	if err := next.check(ctx); err != nil {
-		next.close()
-		return err
-	}
-	next.number = former.number + 1
-	e.current.Store(next)
-	time.AfterFunc(former.grace, former.close) // requests that began with it may still ask its plugins
-	e.config.Logger.Info("another encryption configuration is in force")
-	return nil
+	return reread.Next{Drop: next.close, Apply: func(ctx context.Context) error {
+		if err := next.check(ctx); err != nil {
+			return err
+		}
+		former := e.current.Load()
+		next.number = former.number + 1
+		e.current.Store(next)
+		time.AfterFunc(former.grace, former.close) // requests that began with it may still ask its plugins
+		e.config.Logger.Info("another encryption configuration is in force")
+		return nil
+	}}, nil
 }
 
 // request is what upstream's health checks want to be asked with.

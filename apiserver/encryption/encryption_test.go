@@ -232,7 +232,7 @@ func TestWithoutReloading(t *testing.T) {
 	w.given(rule("secrets", "secretbox", "one"))
 	e := w.start()
 	w.given(rule("secrets", "secretbox", "two"))
-	if err := e.reload(t.Context()); err != nil || !bytes.Contains(seal(t, e, secrets), []byte(":one:")) {
+	if err := e.files.Look(t.Context()); err != nil || !bytes.Contains(seal(t, e, secrets), []byte(":one:")) {
 		t.Errorf("reloaded: %v", err)
 	}
 }
@@ -252,6 +252,9 @@ func TestMistakes(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		if _, err := New(ctx, w.config); err == nil {
 			t.Errorf("%s: taken", name)
+		}
+		if err := w.config.Validate(); err == nil || !strings.HasPrefix(err.Error(), "--encryption-provider-config: ") {
+			t.Errorf("%s: the flag is said to be right: %v", name, err)
 		}
 		cancel()
 	}

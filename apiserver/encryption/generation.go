@@ -25,13 +25,9 @@ var (
 	secrets = schema.GroupResource{Resource: "secrets"}
 )
 
-// files are the hashes of what was read; empty for a file that there is not.
-type files struct{ administrators, own string }
-
 // generation is one configuration. Nobody changes it.
 type generation struct {
 	number uint64
-	files  files
 	// given is the administrator's, own the cluster's.
 	given, own *encryptionconfig.EncryptionConfiguration
 	// known are the transformers that were asked for, by schema.GroupResource.
@@ -52,7 +48,6 @@ func newGeneration(ctx context.Context, config Config) (*generation, error) {
 		cancel()
 		return nil, err
 	}
-	g.files = files{g.given.EncryptionFileContentHash, g.own.EncryptionFileContentHash}
 	g.grace = g.given.KMSCloseGracePeriod + g.own.KMSCloseGracePeriod
 	return g, nil
 }
@@ -76,23 +71,6 @@ func loadOwn(ctx context.Context, config Config) (*encryptionconfig.EncryptionCo
 	return &encryptionconfig.EncryptionConfiguration{
 		Transformers: map[schema.GroupResource]value.Transformer{secrets: value.NewPrefixTransformers(errNoKey, box, plain)},
 	}, nil
-}
-
-// readFiles returns the hashes of the files as they are now. A file that is not to be
-// read again is as it was.
-func readFiles(config Config, former *generation) (files, error) {
-	now := former.files
-	if _, err := os.Stat(config.OwnFile); err == nil {
-		if now.own, err = encryptionconfig.GetEncryptionConfigHash(config.OwnFile); err != nil {
-			return now, err
-		}
-	}
-	if !config.Reload {
-		return now, nil
-	}
-	var err error
-	now.administrators, err = encryptionconfig.GetEncryptionConfigHash(config.File)
-	return now, err
 }
 
 // transformer returns what the resource's values go through: the administrator's, if it

@@ -134,7 +134,10 @@ func TestAKMSPluginThatIsGone(t *testing.T) {
 	works.given(rule("secrets", "secretbox", "one"))
 	e = works.start()
 	works.given(kms("unix:///nowhere/s"))
-	if err := e.reload(t.Context()); err == nil || e.Generation() != 0 {
+	if err := e.files.Look(t.Context()); err == nil || e.Generation() != 0 {
 		t.Errorf("taken: %v", err)
+	}
+	if err := works.config.Validate(); err != nil {
+		t.Errorf("the file is right: %v", err)
 	}
 }

@@ -18,7 +18,6 @@ var processTime = map[string]string{
 	"apiserver/aggregation":                    "certificates on the wire, and pauses before other tries",
 	"apiserver/auditlog":                       "how often losses are told",
 	"apiserver/auth/authconfig":                "how often a file is read",
-	"apiserver/auth/authzconfig":               "how often a file is read",
 	"apiserver/auth/authenticate.go":           "certificates on the wire",
 	"apiserver/auth/reviews":                   "what is answered and not stored",
 	"apiserver/crd/catalog.go":                 "the pause before another try",

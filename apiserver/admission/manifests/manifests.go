@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,9 +16,11 @@ import (
 	policyloader "k8s.io/apiserver/pkg/admission/plugin/policy/manifest/loader"
 	webhookconfig "k8s.io/apiserver/pkg/admission/plugin/webhook/config"
 	webhookloader "k8s.io/apiserver/pkg/admission/plugin/webhook/manifest/loader"
+	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 
 	"github.com/setpoint-io/setpoint/apiserver/kinds/admissionregistration"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/internal/reread"
 )
 
 // Short names of upstream's types.
@@ -64,20 +65,11 @@ func Loaders(logger *slog.Logger) (*initializer.ManifestLoaders, error) {
 
 // newTeller returns a function that logs an error of a folder unless that was the last one there, and returns it.
 func newTeller(logger *slog.Logger) func(dir string, err error) error {
-	var mu sync.Mutex
-	told := map[string]string{} // by folder
+	var told reread.Told // by folder
 	return func(dir string, err error) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			delete(told, dir)
-			return nil
+		if logger != nil && told.IsNew(dir, err) {
+			logger.Warn("webhooks or policies in files were not taken; what was read before stays in force", "folder", dir, "err", err)
 		}
-		if logger == nil || told[dir] == err.Error() {
-			return err
-		}
-		told[dir] = err.Error()
-		logger.Warn("webhooks or policies in files were not taken; what was read before stays in force", "folder", dir, "err", err)
 		return err
 	}
 }
@@ -143,6 +135,9 @@ func folderOf(l *initializer.ManifestLoaders, plugin string, text io.Reader) (fo
 	config, err := webhookconfig.LoadConfig(text)
 	if err != nil {
 		return "", nil, err
+	}
+	if _, err := webhookutil.NewDefaultAuthenticationInfoResolver(config.KubeConfigFile); err != nil {
+		return "", nil, fmt.Errorf("kubeConfigFile: %w", err)
 	}
 	if plugin == "ValidatingAdmissionWebhook" {
 		return config.StaticManifestsDir, func(dir string) error { _, _, err := l.LoadValidatingWebhookManifests(dir); return err }, nil

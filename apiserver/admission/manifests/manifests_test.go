@@ -69,6 +69,7 @@ func TestConfigurations(t *testing.T) {
 		"": "",
 		"apiVersion: apiserver.config.k8s.io/v1\nkind: WebhookAdmissionConfiguration\n":                               "",
 		"apiVersion: apiserver.config.k8s.io/v1\nkind: WebhookAdmissionConfiguration\nstaticManifestsDir: /nowhere\n": "admission plugin MutatingAdmissionWebhook: staticManifestsDir: Invalid value",
+		"apiVersion: apiserver.config.k8s.io/v1\nkind: WebhookAdmissionConfiguration\nkubeConfigFile: /nowhere\n":     "kubeConfigFile: ",
 		"apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\n":                                      "AdmissionConfiguration",
 	} {
 		folder, err := Check(loaders, hooks, []byte(text))

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -198,13 +197,14 @@ func TestAFileThatChanges(t *testing.T) {
 	first, second := newIssuerServer(t), newIssuerServer(t)
 	w := newWorld(t, "jwt:"+first.section(plain))
 	await(t, w.current.Load())
-	look := func() error {
-		err := w.reload(t.Context())
-		if w.next != nil {
-			await(t, w.next)
+	look := func() error { // until the issuers have answered
+		for {
+			err := w.file.Look(t.Context())
+			if err == nil || t.Context().Err() != nil || !strings.Contains(err.Error(), "has not answered yet") {
+				return err
+			}
+			runtime.Gosched()
 		}
-		w.replace()
-		return err
 	}
 	if err := look(); err != nil || w.user(t, first.token(t, nil)) == "" || w.user(t, second.token(t, nil)) != "" {
 		t.Fatalf("before: %v", err)
@@ -220,27 +220,11 @@ func TestAFileThatChanges(t *testing.T) {
 	gone := newIssuerServer(t)
 	gone.Close()
 	w.write(t, "jwt:"+gone.section(plain))
-	if err := w.reload(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := w.file.Look(t.Context()); err == nil {
+		t.Fatal("an issuer that is gone has answered")
 	}
-	w.replace()
-	w.warnOfIssuers()
-	if w.user(t, second.token(t, nil)) == "" || w.user(t, gone.token(t, nil)) != "" || !strings.Contains(w.said.String(), "does not answer") {
+	if w.user(t, second.token(t, nil)) == "" || w.user(t, gone.token(t, nil)) != "" || !strings.Contains(w.said.String(), "has not answered yet") {
 		t.Errorf("the former issuer must stay until the next one answers: %s", w.said)
-	}
-}
-
-// TestWarnings: a mistake is told once, and again if it was right in between; another fault that goes on does not repeat it.
-func TestWarnings(t *testing.T) {
-	first := newIssuerServer(t)
-	w := newWorld(t, "jwt:"+first.section(plain))
-	mistake, silence := errors.New("a mistake"), errors.New("silence")
-	for _, err := range []error{mistake, mistake, nil, mistake} {
-		w.warn("the file", err)
-		w.warn("an issuer", silence)
-	}
-	if text := w.said.String(); strings.Count(text, "a mistake") != 2 || strings.Count(text, "silence") != 1 {
-		t.Error(text)
 	}
 }
 
@@ -307,6 +291,12 @@ func TestMistakes(t *testing.T) {
 		if _, err := New(t.Context(), Config{File: path, OwnIssuer: "https://own.example", Logger: slog.New(slog.DiscardHandler)}); err == nil {
 			t.Errorf("%s: taken", name)
 		}
+		if err := (Config{File: path, OwnIssuer: "https://own.example"}).Validate(); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: the flag is said to be right: %v", name, err)
+		}
+	}
+	if err := (Config{OIDC: OIDC{IssuerURL: "https://a.example", ClientID: "a", UsernameClaim: "sub", CAFile: "/nowhere"}}).Validate(); err == nil {
+		t.Error("a CA that is not there: taken")
 	}
 	if _, err := New(t.Context(), Config{File: "a", OIDC: OIDC{IssuerURL: "https://a.example", ClientID: "a"}}); err == nil {
 		t.Error("two sources: taken")

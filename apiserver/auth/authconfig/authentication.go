@@ -1,7 +1,6 @@
 package authconfig
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+
+	"github.com/setpoint-io/setpoint/internal/reread"
 )
 
 const (
@@ -43,8 +44,20 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
-// Validate says what is wrong with the flags.
+// Validate says what is wrong with the flags, and with the files that they name.
 func (c Config) Validate() error {
+	if err := c.exclusive(); err != nil {
+		return err
+	}
+	text, err := c.read()
+	if err != nil {
+		return err
+	}
+	_, err = c.judge(text)
+	return err
+}
+
+func (c Config) exclusive() error {
 	switch {
 	case (c.OIDC.IssuerURL == "") != (c.OIDC.ClientID == ""):
 		return errClient
@@ -54,54 +67,82 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// read returns the text of the file; nil without one.
+func (c Config) read() ([]byte, error) {
+	if c.File == "" {
+		return nil, nil
+	}
+	return os.ReadFile(c.File)
+}
+
+// judge makes what the file says, or the flags without one, and says what is wrong with it.
+func (c Config) judge(text []byte) (*apiserver.AuthenticationConfiguration, error) {
+	switch {
+	case c.File != "":
+		parsed, err := parse(text)
+		if err == nil {
+			err = validate(parsed, c.OwnIssuer)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.File, err)
+		}
+		return parsed, nil
+	case c.OIDC.IssuerURL != "":
+		given, err := c.OIDC.configuration()
+		if err == nil {
+			err = validate(given, c.OwnIssuer)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the --oidc- flags: %w", err)
+		}
+		return given, nil
+	default:
+		return &apiserver.AuthenticationConfiguration{}, nil
+	}
+}
+
+// generation makes what a text says ready. What it starts ends with ctx.
+func (c Config) generation(ctx context.Context, text []byte) (*generation, error) {
+	given, err := c.judge(text)
+	if err != nil {
+		return nil, err
+	}
+	return newGeneration(ctx, given, c)
+}
+
 // Authentication answers for the configuration in force. It is safe for concurrent use.
 type Authentication struct {
 	config  Config
 	current atomic.Pointer[generation]
 
 	// What only Run uses after New:
-	text []byte            // of the file as it was read last
-	next *generation       // waits for its issuers
-	told map[string]string // what was last warned of, by the message
+	file *reread.Follower // nil without a file
+	told reread.Told      // of issuers
 }
 
 // New reads the configuration and begins to ask the issuers for their keys, until ctx
 // ends. It does not wait for them.
 func New(ctx context.Context, config Config) (*Authentication, error) {
-	if err := config.Validate(); err != nil {
+	if err := config.exclusive(); err != nil {
 		return nil, err
 	}
-	a := &Authentication{config: config, told: map[string]string{}}
-	read, err := a.read()
+	text, err := config.read()
 	if err != nil {
 		return nil, err
 	}
-	first, err := newGeneration(ctx, read, config)
+	first, err := config.generation(ctx, text)
 	if err != nil {
 		return nil, err
 	}
+	a := &Authentication{config: config}
 	a.current.Store(first)
-	return a, nil
-}
-
-func (a *Authentication) read() (*apiserver.AuthenticationConfiguration, error) {
-	switch {
-	case a.config.File != "":
-		text, err := os.ReadFile(a.config.File)
-		if err != nil {
-			return nil, err
-		}
-		a.text = text
-		read, err := parse(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", a.config.File, err)
-		}
-		return read, nil
-	case a.config.OIDC.IssuerURL != "":
-		return a.config.OIDC.configuration()
-	default:
-		return &apiserver.AuthenticationConfiguration{}, nil
+	if config.File != "" {
+		a.file = reread.New(reread.Config{
+			Every: reloadInterval, Read: config.read, Judge: a.prepare,
+			Warning: "the authentication configuration was not taken; the former one stays in force", Logger: config.Logger,
+		}, text)
 	}
+	return a, nil
 }
 
 // AuthenticateToken implements authenticator.Token.
@@ -114,7 +155,7 @@ func (a *Authentication) AdmitsAnonymous(r *http.Request) bool {
 	return a.current.Load().admitsAnonymous(r.URL.Path)
 }
 
-// Run reads the file again and again, until ctx ends.
+// Run reads the file again and again, and looks at the issuers, until ctx ends.
 func (a *Authentication) Run(ctx context.Context) {
 	ticker := time.NewTicker(reloadInterval)
 	defer ticker.Stop()
@@ -123,66 +164,34 @@ func (a *Authentication) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			a.warn("the authentication configuration was not taken; the former one stays in force", a.reload(ctx))
-			a.replace()
+			if a.file != nil {
+				_ = a.file.Look(ctx) // it has told
+			}
 			a.warnOfIssuers()
 		}
 	}
 }
 
-// reload makes another generation when the file has changed.
-func (a *Authentication) reload(ctx context.Context) error {
-	if a.config.File == "" {
+// prepare makes the next generation, which is in force when its issuers answer.
+func (a *Authentication) prepare(ctx context.Context, text []byte) (reread.Next, error) {
+	next, err := a.config.generation(ctx, text)
+	if err != nil {
+		return reread.Next{}, err
+	}
+	return reread.Next{Drop: next.cancel, Apply: func(context.Context) error {
+		if err := next.unhealthy(); err != nil {
+			return fmt.Errorf("an issuer of tokens has not answered yet: %w", err)
+		}
+		former := a.current.Swap(next)
+		time.AfterFunc(retireAfter, former.cancel)
+		a.config.Logger.Info("the authentication configuration has changed", "file", a.config.File)
 		return nil
-	}
-	text, err := os.ReadFile(a.config.File)
-	if err != nil {
-		return err
-	}
-	if bytes.Equal(text, a.text) {
-		return nil
-	}
-	read, err := a.read()
-	if err != nil {
-		return err
-	}
-	next, err := newGeneration(ctx, read, a.config)
-	if err != nil {
-		return err
-	}
-	if a.next != nil {
-		a.next.cancel()
-	}
-	a.next = next
-	return nil
+	}}, nil
 }
 
-// replace puts the next generation in force when its issuers answer.
-func (a *Authentication) replace() {
-	if a.next == nil || a.next.unhealthy() != nil {
-		return
-	}
-	former := a.current.Swap(a.next)
-	a.next = nil
-	time.AfterFunc(retireAfter, former.cancel)
-	a.config.Logger.Info("the authentication configuration has changed", "file", a.config.File)
-}
-
+// warnOfIssuers says the same only once.
 func (a *Authentication) warnOfIssuers() {
-	asked := a.current.Load()
-	if a.next != nil {
-		asked = a.next
-	}
-	a.warn("an issuer of tokens does not answer; its users cannot come in", asked.unhealthy())
-}
-
-// warn says the same of one thing only once, until nothing is wrong with it.
-func (a *Authentication) warn(message string, err error) {
-	switch {
-	case err == nil:
-		delete(a.told, message)
-	case err.Error() != a.told[message]:
-		a.told[message] = err.Error()
-		a.config.Logger.Warn(message, "err", err)
+	if err := a.current.Load().unhealthy(); a.told.IsNew("", err) {
+		a.config.Logger.Warn("an issuer of tokens does not answer; its users cannot come in", "err", err)
 	}
 }

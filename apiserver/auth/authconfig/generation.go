@@ -28,10 +28,8 @@ type generation struct {
 	cancel context.CancelFunc
 }
 
+// newGeneration is of a configuration that is valid.
 func newGeneration(ctx context.Context, c *apiserver.AuthenticationConfiguration, config Config) (*generation, error) {
-	if err := validate(c, config.OwnIssuer); err != nil {
-		return nil, err
-	}
 	g := &generation{strangers: c.Anonymous}
 	ctx, g.cancel = context.WithCancel(ctx)
 	all := make([]authenticator.Token, len(c.JWT))

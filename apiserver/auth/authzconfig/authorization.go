@@ -1,11 +1,10 @@
 package authzconfig
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +17,8 @@ import (
 	webhookutil "k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/apiserver/plugin/pkg/authorizer/webhook"
 	"k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics"
+
+	"github.com/setpoint-io/setpoint/internal/reread"
 )
 
 const (
@@ -45,10 +46,7 @@ type Authorization struct {
 	config   Config
 	compiler cel.Compiler
 	current  atomic.Pointer[generation]
-
-	// What only Run uses after New:
-	text []byte // of the file as it was read last
-	told string // what was last warned of
+	file     *reread.Follower // only Run uses it after New
 }
 
 // generation is one configuration in force. Nobody changes it.
@@ -63,11 +61,27 @@ func New(config Config) (*Authorization, error) {
 	a.AuthorizerFunc = func(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
 		return a.current.Load().authorizer.Authorize(ctx, asked)
 	}
-	text, err := os.ReadFile(a.config.File)
+	text, err := readAll(config.File)
 	if err != nil {
 		return nil, err
 	}
-	return a, a.take(text)
+	first, err := a.judge(text)
+	if err != nil {
+		return nil, err
+	}
+	a.current.Store(first)
+	a.file = reread.New(reread.Config{
+		Every: reloadInterval, Read: func() ([]byte, error) { return readAll(config.File) }, Judge: a.next,
+		Warning: "the authorization configuration was not taken; the former one stays in force", Logger: config.Logger,
+	}, text)
+	return a, nil
+}
+
+// Validate says what is wrong with the file, and with those that it names.
+func Validate(file string) error {
+	nobody := authorizerfactory.NewAlwaysDenyAuthorizer()
+	_, err := New(Config{File: file, Own: nobody, Rules: nobody, Logger: slog.New(slog.DiscardHandler)})
+	return err
 }
 
 // RulesFor implements authorizer.RuleResolver: what a webhook allows is in no list, and the answer says so.
@@ -78,44 +92,28 @@ func (a *Authorization) RulesFor(ctx context.Context, who user.Info, namespace s
 }
 
 // Run reads the file again and again, until ctx ends.
-func (a *Authorization) Run(ctx context.Context) {
-	ticker := time.NewTicker(reloadInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			a.warn(a.reload())
-		}
-	}
+func (a *Authorization) Run(ctx context.Context) { a.file.Run(ctx) }
+
+func (a *Authorization) next(_ context.Context, text []byte) (reread.Next, error) {
+	next, err := a.judge(text)
+	return reread.Next{Apply: func(context.Context) error {
+		a.current.Store(next)
+		a.config.Logger.Info("the authorization configuration has changed", "file", a.config.File)
+		return nil
+	}}, err
 }
 
-func (a *Authorization) reload() error {
-	text, err := os.ReadFile(a.config.File)
-	if err != nil || bytes.Equal(text, a.text) {
-		return err
-	}
-	if err := a.take(text); err != nil {
-		return err
-	}
-	a.config.Logger.Info("the authorization configuration has changed", "file", a.config.File)
-	return nil
-}
-
-// take puts the configuration in force that the text says.
-func (a *Authorization) take(text []byte) error {
-	c, err := parse(text, a.compiler)
+// judge makes what a text of readAll says.
+func (a *Authorization) judge(text []byte) (*generation, error) {
+	c, err := parse(text[sha256.Size:], a.compiler)
 	if err != nil {
-		return fmt.Errorf("%s: %w", a.config.File, err)
+		return nil, fmt.Errorf("%s: %w", a.config.File, err)
 	}
 	next, err := a.build(c)
 	if err != nil {
-		return fmt.Errorf("%s: %w", a.config.File, err)
+		return nil, fmt.Errorf("%s: %w", a.config.File, err)
 	}
-	a.text = text
-	a.current.Store(next)
-	return nil
+	return next, nil
 }
 
 // build makes the chain: whoever asks nobody, then the webhooks and the cluster's own judge in the order of the file.
@@ -175,16 +173,4 @@ func kept(ttl time.Duration, used bool) time.Duration {
 		return ttl
 	}
 	return 0
-}
-
-// warn says the same only once, until nothing is wrong.
-func (a *Authorization) warn(err error) {
-	if err == nil {
-		a.told = ""
-		return
-	}
-	if told := err.Error(); told != a.told {
-		a.told = told
-		a.config.Logger.Warn("the authorization configuration was not taken; the former one stays in force", "err", err)
-	}
 }

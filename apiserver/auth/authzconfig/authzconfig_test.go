@@ -233,21 +233,49 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestAMistakeIsToldAgain after the file was right in between, and not in each look.
-func TestAMistakeIsToldAgain(t *testing.T) {
+// TestAKubeconfigThatComesLater: it is told once that it is not there, and what names it is in force as soon as it is.
+func TestAKubeconfigThatComesLater(t *testing.T) {
+	kubeconfig, _ := newHook(t)
+	content, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := filepath.Join(t.TempDir(), "kubeconfig")
 	config, said := configOf(t, both), &strings.Builder{}
 	config.Logger = slog.New(slog.NewTextHandler(said, nil))
 	a, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"- {type: ABAC, name: abac}", "- {type: ABAC, name: abac}", both, "- {type: ABAC, name: abac}"} {
-		if err := os.WriteFile(config.File, []byte(header+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		a.warn(a.reload())
+	if err := os.WriteFile(config.File, []byte(header+both+hookOf(later, "Deny")), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if n := strings.Count(said.String(), "was not taken"); n != 2 {
+	for range 3 {
+		if err := a.file.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "kubeConfigFile") {
+			t.Errorf("without the kubeconfig: %v", err)
+		}
+	}
+	if err := os.WriteFile(later, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = a.file.Look(t.Context())
+	if _, _, incomplete, _ := a.RulesFor(t.Context(), &user.DefaultInfo{}, ""); err != nil || !incomplete {
+		t.Errorf("with it: %v, in force: %v", err, incomplete)
+	}
+	if n := strings.Count(said.String(), "was not taken"); n != 1 {
 		t.Errorf("told %d times: %s", n, said)
+	}
+}
+
+// TestValidate names the file, and what is wrong in it or in those that it names.
+func TestValidate(t *testing.T) {
+	kubeconfig, _ := newHook(t)
+	for text, want := range map[string]string{
+		both + hookOf(kubeconfig, "Deny"): "", both + "- {type: ABAC, name: abac}": "authorization.yaml: authorizers[2]: type ABAC is refused",
+		both + hookOf("/nowhere", "Deny"): "authorization.yaml: authorizers[2].connectionInfo.kubeConfigFile",
+	} {
+		if err := Validate(configOf(t, text).File); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n%v", text, err)
+		}
 	}
 }

@@ -1,8 +1,10 @@
 package authzconfig
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -27,6 +29,24 @@ var refused = map[apiserver.AuthorizerType]string{
 }
 
 var errOrder = errors.New("authorizers: Node and RBAC must both be there, RBAC right after Node: nodes and control loops have their rights by them")
+
+// readAll returns the text of the file, behind a hash of the kubeconfigs that it names: what is right depends on them too.
+func readAll(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	others := sha256.New()
+	if c, err := load.LoadFromData(text); err == nil { // else parse says what is wrong
+		for _, one := range c.Authorizers {
+			if one.Webhook != nil && one.Webhook.ConnectionInfo.KubeConfigFile != nil {
+				content, err := os.ReadFile(*one.Webhook.ConnectionInfo.KubeConfigFile)
+				fmt.Fprintf(others, "%d %s %v\n", len(content), content, err)
+			}
+		}
+	}
+	return append(others.Sum(nil), text...), nil
+}
 
 // parse reads the text of a file, and says what is wrong or cannot be honoured.
 func parse(text []byte, compiler cel.Compiler) (*apiserver.AuthorizationConfiguration, error) {
