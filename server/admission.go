@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	k8sadmission "k8s.io/apiserver/pkg/admission"
@@ -11,8 +12,10 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/setpoint-io/setpoint/apiserver/admission"
+	"github.com/setpoint-io/setpoint/apiserver/admission/configuration"
 	"github.com/setpoint-io/setpoint/apiserver/admission/dynamic"
 	"github.com/setpoint-io/setpoint/apiserver/admission/optional"
+	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/server/inprocess"
 )
@@ -36,6 +39,14 @@ func newClients(door *inprocess.Door) (clients, error) {
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(typed.Discovery()))
 	return clients{typed: typed, any: anyKind, mapper: mapper}, nil
+}
+
+// validateAdmission says what is wrong with what the administrator's file tells admission plugins. added are those that run beside the
+// default ones.
+func validateAdmission(c configuration.Configuration, added []string) error {
+	_, limitedErr := quota.ParseLimited(c.For("ResourceQuota"))
+	_, addedErr := optional.New(optional.Config{Configuration: c.For}, added)
+	return errors.Join(admission.ValidatePodSecurity(c.For("PodSecurity")), limitedErr, addedErr, dynamic.Validate(c.For))
 }
 
 // newAdmission makes the chain that completes and judges writes. Webhooks and

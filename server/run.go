@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/gates"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/settings"
 )
 
@@ -73,7 +74,7 @@ type Parsed struct {
 	admission configuration.Configuration
 }
 
-// Parse reads the flags, or says what is wrong with them.
+// Parse reads the flags and the files that they name, or says what is wrong with them.
 func (o Options) Parse() (*Parsed, error) {
 	switch {
 	case o.Name == "":
@@ -89,9 +90,12 @@ func (o Options) Parse() (*Parsed, error) {
 	}
 	cluster, settingsErr := o.Options.Parse()
 	admissionConfig, admissionErr := configuration.Read(o.AdmissionConfigFile, o.Admission.Added())
+	if admissionErr = errors.Join(admissionErr, o.Admission.Validate()); admissionErr == nil {
+		admissionErr = validateAdmission(admissionConfig, o.Admission.Added())
+	}
 	return &Parsed{o, servers, cluster, admissionConfig}, errors.Join(
-		settingsErr, admissionErr, o.Admission.Validate(), gates.Validate(o.FeatureGates), runtimeconfig.Validate(o.RuntimeConfig),
-		o.Authentication.Validate(), o.Audit.Validate(), o.Encryption.Validate(),
+		settingsErr, admissionErr, gates.Validate(o.FeatureGates), runtimeconfig.Validate(o.RuntimeConfig),
+		access.Validate(o.Authentication, o.AuthorizationFile), o.Audit.Validate(), o.Encryption.Validate(),
 	)
 }
 

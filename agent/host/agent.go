@@ -69,7 +69,7 @@ var (
 	errBadIngress = errors.New("--ingress-http-port and --ingress-https-port: want two ports, or 0")
 )
 
-// Validate says what is wrong with the flags.
+// Validate says what is wrong with the flags, and in the files that they name.
 func (o *Options) Validate() error {
 	switch {
 	case len(o.Servers) == 0:
@@ -88,6 +88,9 @@ func (o *Options) Validate() error {
 		return err
 	}
 	if err := o.Settings.Images.Validate(); err != nil {
+		return err
+	}
+	if err := ValidateRuntime(o.Settings, o.RuntimeEndpoint); err != nil {
 		return err
 	}
 	for _, server := range o.Servers {

@@ -38,7 +38,7 @@ type CRIOptions struct {
 	podCIDR netip.Prefix
 }
 
-// Validate says what is wrong with the flags.
+// Validate says what is wrong with the flags, and in the files that they name.
 func (o *CRIOptions) Validate() error {
 	if _, err := serve.Socket(o.Listen); err != nil {
 		return fmt.Errorf("--listen: %w", err)
@@ -52,6 +52,9 @@ func (o *CRIOptions) Validate() error {
 			return fmt.Errorf("--pod-cidr %q: want a range of IPv4 addresses such as 10.42.0.0/24", o.PodCIDR)
 		}
 		o.podCIDR = prefix
+	}
+	if _, err := openRegistries(o.Registries); err != nil {
+		return err
 	}
 	if o.Name == "" {
 		host, err := os.Hostname()

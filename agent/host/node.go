@@ -199,11 +199,8 @@ func (c NodeConfig) secondIP() net.IP {
 }
 
 func (c NodeConfig) runtime(ctx context.Context) (cri.Runtime, error) {
-	if c.RuntimeEndpoint != "" && c.Settings.PodPIDsMax > 0 {
-		return nil, errRemotePIDs
-	}
-	if c.RuntimeEndpoint != "" && c.Settings.Registries != "" {
-		return nil, errRemoteRegistries
+	if err := ValidateRuntime(c.Settings, c.RuntimeEndpoint); err != nil {
+		return nil, err
 	}
 	if c.RuntimeEndpoint != "" {
 		return remote.New(ctx, remote.Config{Endpoint: c.RuntimeEndpoint})
@@ -225,6 +222,19 @@ func (c NodeConfig) runtime(ctx context.Context) (cri.Runtime, error) {
 		ReservedMemoryBytes: c.Settings.Reserved.Memory().Value(), ReservedPIDs: c.Settings.ReservedPIDs(),
 		Logger: c.Logger,
 	})
+}
+
+// ValidateRuntime says what the settings want that this runtime cannot do, and what is wrong in the file of --registries. An empty
+// endpoint is the embedded runtime.
+func ValidateRuntime(s Settings, endpoint string) error {
+	switch {
+	case endpoint != "" && s.PodPIDsMax > 0:
+		return errRemotePIDs
+	case endpoint != "" && s.Registries != "":
+		return errRemoteRegistries
+	}
+	_, err := openRegistries(s.Registries)
+	return err
 }
 
 // openRegistries reads what --registries names.

@@ -27,6 +27,12 @@ type podSecurity struct {
 	delegate *podsecurity.Admission
 }
 
+// ValidatePodSecurity says what is wrong with the plugin's configuration.
+func ValidatePodSecurity(text []byte) error {
+	_, err := newPodSecurity(nil, text)
+	return err
+}
+
 func newPodSecurity(store *storage.Store, text []byte) (podSecurity, error) {
 	config, err := load.LoadFromData(text)
 	if err != nil {

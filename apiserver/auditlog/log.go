@@ -57,15 +57,18 @@ var (
 	errBounds = errors.New("--audit-log-maxage and --audit-log-maxbackup must not be negative, --audit-log-maxsize at least 1")
 )
 
-// Validate says what is wrong with the flags.
+// Validate says what is wrong with the flags, and with the policy. It opens no log.
 func (c Config) Validate() error {
 	switch {
 	case c.PolicyFile != "" && c.Path == "":
 		return errNoPath
 	case c.Path != "" && (c.MaxAgeDays < 0 || c.MaxBackups < 0 || c.MaxSizeMiB < 1):
 		return errBounds
+	case c.PolicyFile == "":
+		return nil
 	}
-	return nil
+	_, err := loadPolicy(c.PolicyFile)
+	return err
 }
 
 // Start makes a log and runs it until stop is called, which writes what waits, or gives
@@ -100,7 +103,7 @@ var errStuck = errors.New("audit log: the disk hangs; what waited is lost")
 func New(config Config) (*Log, error) {
 	rules, err := loadPolicy(config.PolicyFile)
 	if err != nil {
-		return nil, fmt.Errorf("audit policy: %w", err)
+		return nil, err
 	}
 	out, err := open(config)
 	if err != nil {
@@ -122,12 +125,12 @@ func loadPolicy(path string) (audit.PolicyRuleEvaluator, error) {
 	if path != "" {
 		var err error
 		if text, err = os.ReadFile(path); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("audit policy: %w", err)
 		}
 	}
 	rules, err := policy.LoadPolicyFromBytes(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("audit policy: %s: %w", path, err)
 	}
 	return policy.NewPolicyRuleEvaluator(rules), nil
 }

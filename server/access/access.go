@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"crypto/ecdsa"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -35,6 +36,23 @@ type Config struct {
 	// AuthorizationFile is an AuthorizationConfiguration: webhooks beside the cluster's own judges; "": none.
 	AuthorizationFile string
 	Logger            *slog.Logger
+}
+
+// Validate says what is wrong with the flags, and in the files that they name. It asks nobody.
+func Validate(authentication authconfig.Config, authorizationFile string) error {
+	authentication.OwnIssuer = tokens.DefaultIssuer
+	authenticationErr := authentication.Validate()
+	if authenticationErr != nil {
+		authenticationErr = fmt.Errorf("authentication: %w", authenticationErr)
+	}
+	if authorizationFile == "" {
+		return authenticationErr
+	}
+	authorizationErr := authzconfig.Validate(authorizationFile)
+	if authorizationErr != nil {
+		authorizationErr = fmt.Errorf("authorization: %w", authorizationErr)
+	}
+	return errors.Join(authenticationErr, authorizationErr)
 }
 
 // Access is the authentication and authorization of one server. Its fields can be used when New returns, and

@@ -72,19 +72,34 @@ func New(config Config) ([]admission.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := manifests.Loaders(nil) // what is wrong now is returned
+	c := maker{Config: config, loaders: loaders}
+	if c.static, err = c.check(); err != nil {
+		return nil, err
+	}
+	return c.plugins(), nil
+}
+
+// Validate says what is wrong with the configurations of the plugins, and in the files that they name.
+func Validate(configuration func(plugin string) []byte) error {
+	_, err := maker{Config: Config{Configuration: configuration}}.check()
+	return err
+}
+
+// check reads what the configurations name, and returns the plugins with a folder.
+func (c maker) check() (static map[string]bool, err error) {
+	loaders, err := manifests.Loaders(nil) // what is wrong now is returned
 	if err != nil {
 		return nil, err
 	}
-	c := maker{Config: config, loaders: loaders, static: map[string]bool{}}
+	static = map[string]bool{}
 	for _, plugin := range configured {
-		folder, err := manifests.Check(first, plugin, c.text(plugin))
+		folder, err := manifests.Check(loaders, plugin, c.text(plugin))
 		if err != nil {
 			return nil, err
 		}
-		c.static[plugin] = folder != ""
+		static[plugin] = folder != ""
 	}
-	return c.plugins(), nil
+	return static, nil
 }
 
 // configured are the plugins that may have a configuration.
