@@ -164,7 +164,7 @@ func (m *Manager) look(ctx context.Context, t *task, v *volume) (bool, error) {
 		return false, nil
 	}
 	if t.driver != nil {
-		m.expand(ctx, t)
+		m.expand(ctx, t, v)
 	}
 	return true, nil
 }
@@ -192,7 +192,7 @@ func (m *Manager) mount(ctx context.Context, t *task, v *volume) (err error) {
 	if err := m.publish(ctx, t, v); err != nil {
 		return stepError(t.step("MountVolume.SetUp", "MapVolume.MapPodDevice"), t.specName(), err)
 	}
-	m.expand(ctx, t)
+	m.expand(ctx, t, v)
 	return nil
 }
 

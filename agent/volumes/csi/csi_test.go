@@ -279,7 +279,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestReadOnlyIsNotExpanded: the pod and the claim say that a volume keeps its size, because the pod only reads it.
+// TestReadOnlyIsNotExpanded: the pod and the claim say once for each size that a volume keeps its size, because the pod only reads it.
 func TestReadOnlyIsNotExpanded(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: "c"},
@@ -287,17 +287,20 @@ func TestReadOnlyIsNotExpanded(t *testing.T) {
 	}
 	w := newWorld(t, capable(expands), csiDriver(nil), claim)
 	w.register()
-	grown := pv(func(v *corev1.PersistentVolume) {
-		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "x", Name: "c"}
-		v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
-	})
-	for range 2 {
+	for _, size := range []string{"2Gi", "2Gi", "3Gi", "3Gi"} {
+		grown := pv(func(v *corev1.PersistentVolume) {
+			v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "x", Name: "c"}
+			v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse(size)
+		})
 		if _, err := w.m.Mount(t.Context(), csi.Volume{Pod: pod("one"), Name: "data", PV: grown, ReadOnly: true, Token: token}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.calls("Publish vol")
-	for range 2 {
+	if n := len(w.events.Events); n != 4 { // of the pod and of the claim, once for each size
+		t.Errorf("%d events", n)
+	}
+	for range len(w.events.Events) {
 		if e := <-w.events.Events; e != `Warning FileSystemResizeFailed MountVolume.NodeExpandVolume failed for volume "pv" requested read-only file system` {
 			t.Error(e)
 		}

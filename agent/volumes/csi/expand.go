@@ -27,7 +27,7 @@ const (
 
 // expand lets a volume that has grown be used to its new size, and says so in the claim. A volume of the old size can be used as
 // well, so what fails is told and tried at the next Mount. The caller has the turn.
-func (m *Manager) expand(ctx context.Context, t *task) {
+func (m *Manager) expand(ctx context.Context, t *task, v *volume) {
 	claim, err := m.grown(ctx, t)
 	if err != nil {
 		m.Logger.Warn("cannot see whether a volume has grown", "volume", t.specName(), "err", err)
@@ -37,10 +37,7 @@ func (m *Manager) expand(ctx context.Context, t *task) {
 		return
 	}
 	if t.source.readOnly {
-		for _, about := range []runtime.Object{events.Pod(t.Pod), claim} {
-			m.Events.Eventf(about, corev1.EventTypeWarning, notResized,
-				"MountVolume.NodeExpandVolume failed for volume %q requested read-only file system", t.specName())
-		}
+		m.tellReadOnly(t, v, claim)
 		return
 	}
 	if err := m.nodeExpand(ctx, t); err != nil {
@@ -61,6 +58,19 @@ func (m *Manager) expand(ctx context.Context, t *task) {
 	}
 	m.Events.Eventf(events.Pod(t.Pod), corev1.EventTypeNormal, resized,
 		"MountVolume.NodeExpandVolume succeeded for volume %q %s", t.specName(), m.NodeName)
+}
+
+// tellReadOnly says once for each pod and size that the volume is not expanded.
+func (m *Manager) tellReadOnly(t *task, v *volume, claim *corev1.PersistentVolumeClaim) {
+	size := t.PV.Spec.Capacity.Storage().String()
+	if v.refused[t.Pod.UID] == size {
+		return
+	}
+	v.refused[t.Pod.UID] = size
+	for _, about := range []runtime.Object{events.Pod(t.Pod), claim} {
+		m.Events.Eventf(about, corev1.EventTypeWarning, notResized,
+			"MountVolume.NodeExpandVolume failed for volume %q requested read-only file system", t.specName())
+	}
 }
 
 // grown is the claim of a volume that this node has to expand; nil if it has none to.

@@ -65,6 +65,7 @@ func (m *Manager) unpublish(ctx context.Context, p paths, pod *corev1.Pod) error
 		return fmt.Errorf("kubernetes.io/csi: Unmounter.TearDownAt failed: %w", err)
 	}
 	delete(v.published, pod.UID)
+	delete(v.refused, pod.UID)
 	return p.clearTarget(pod.UID)
 }
 

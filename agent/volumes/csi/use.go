@@ -29,6 +29,8 @@ type volume struct {
 	staged    bool
 	published map[types.UID]bool
 	label     string
+	// refused is the size to which the volume was not expanded for a pod that only reads it, as that was told; who has the turn uses it.
+	refused map[types.UID]string
 	// pods use the volume, from before it is published to after it is unpublished. Manager.mu guards it.
 	pods map[types.UID]bool
 	// unstaging: a goroutine is about to. Manager.mu guards it.
@@ -36,7 +38,10 @@ type volume struct {
 }
 
 func newVolume(p paths) *volume {
-	return &volume{paths: p, turn: make(chan struct{}, 1), published: map[types.UID]bool{}, pods: map[types.UID]bool{}}
+	return &volume{
+		paths: p, turn: make(chan struct{}, 1),
+		published: map[types.UID]bool{}, pods: map[types.UID]bool{}, refused: map[types.UID]string{},
+	}
 }
 
 // begin waits for the turn.
