@@ -26,6 +26,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/cpushare"
+	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 
@@ -42,6 +43,8 @@ type entered struct {
 	user user.Info
 	// long is of a tenant whose requests wait for their turn to compute; nil: of nobody.
 	long *cpushare.Long
+	// width is how many seats the request takes, once somebody has asked.
+	width flowcontrol.Noted
 
 	auditID  string
 	writer   http.ResponseWriter
@@ -87,6 +90,8 @@ func (e *entered) Value(key any) any {
 		return e.user
 	case cpushare.LongKey{}:
 		return e.long
+	case flowcontrol.NotedKey{}:
+		return &e.width
 	case entryKey{}:
 		return e
 	case auth.ClientAddressKey{}:

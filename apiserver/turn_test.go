@@ -73,6 +73,29 @@ func TestWhatTakesLongWaitsForItsTurn(t *testing.T) {
 	})
 }
 
+// TestAListIsMeasuredOnce: its width is needed for its share of the processor, for its seats and for its turn.
+func TestAListIsMeasuredOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, measured := busyServer(t), 0
+		server.config.Fairness = flowcontrol.New(func(*request.RequestInfo, int, int) (objects, bytes int) {
+			measured++
+			return 1000, 0
+		})
+		server.chain = server.newChain(http.HandlerFunc(server.route))
+		for _, c := range []struct {
+			name, method, path string
+		}{
+			{"a list", http.MethodGet, cmPath},
+			{"a deletion of many", http.MethodDelete, cmPath + "?labelSelector=a%3Db"},
+			{"a watch that begins with all", http.MethodGet, cmPath + "?watch=1&timeoutSeconds=1"},
+		} {
+			if measured = 0; send(t, server, c.method, c.path, "", "192.0.2.1:5000") != http.StatusOK || measured != 1 {
+				t.Errorf("%s is measured %d times", c.name, measured)
+			}
+		}
+	})
+}
+
 // send makes a request without a name, and returns the code of its answer.
 func send(t *testing.T, server *Server, method, path, body, from string) int {
 	t.Helper()

@@ -20,8 +20,29 @@ const (
 // they have. It may stop to count at the limits.
 type Sizes func(info *request.RequestInfo, objectsLimit, bytesLimit int) (objects, bytes int)
 
-// Width is how many seats a request takes.
+// NotedKey finds, in the context of a request, where its width is noted. Whoever makes the context may have a Noted there.
+type NotedKey struct{}
+
+// Noted is the width of a request, so that its list is measured once, whoever asks. The zero value is ready; one goroutine uses it.
+type Noted struct {
+	verb  string // with which it was measured: a deletion of many is also looked at as the list that it begins with
+	width int
+}
+
+// Width is how many seats a request takes. What was noted counts, if the verb is the same.
 func (f *Fairness) Width(r *http.Request, info *request.RequestInfo) int {
+	noted, _ := r.Context().Value(NotedKey{}).(*Noted)
+	if noted != nil && noted.width > 0 && noted.verb == info.Verb {
+		return noted.width
+	}
+	width := f.measure(r, info)
+	if noted != nil {
+		*noted = Noted{info.Verb, width}
+	}
+	return width
+}
+
+func (f *Fairness) measure(r *http.Request, info *request.RequestInfo) int {
 	if f.sizes == nil || !info.IsResourceRequest || info.Name != "" || info.Subresource != "" {
 		return 1
 	}
