@@ -182,6 +182,14 @@ func TestAlwaysPullImages(t *testing.T) {
 			t.Errorf("%s: %s", image, got)
 		}
 	}
+	// An ephemeral container comes by a subresource, which is passed over, as upstream.
+	debugged := podWith("a")
+	debugged.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+		{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "d", Image: "d", ImagePullPolicy: "IfNotPresent"}}}
+	check(t, admit(t, plugin, request{obj: debugged, old: podWith("a"), subresource: "ephemeralcontainers"}), "")
+	if got := debugged.Spec.EphemeralContainers[0].ImagePullPolicy; got != "IfNotPresent" {
+		t.Errorf("an ephemeral container: %s", got)
+	}
 }
 
 func TestExtendedResourceToleration(t *testing.T) {
