@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-io/setpoint/internal/pagetest"
 )
 
 // upstream are the controllers of kube-controller-manager 1.37 (cmd/kube-controller-manager/names).
@@ -46,15 +48,7 @@ var ours = []string{
 // documented reads the table of docs/compatibility.md: what stands there for each controller.
 func documented(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "compatibility.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, begins := strings.Cut(string(text), "<!-- controllers: begin -->\n")
-	table, _, ends := strings.Cut(rest, "<!-- controllers: end -->\n")
-	if !begins || !ends {
-		t.Fatal("docs/compatibility.md has no table of controllers")
-	}
+	table := pagetest.Table(t, filepath.Join("..", "docs", "compatibility.md"), "controllers")
 	here := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]*)` \\| (.*) \\|$").FindAllStringSubmatch(table, -1) {
 		if _, twice := here[row[1]]; twice {

@@ -2,11 +2,10 @@ package gates
 
 import (
 	"flag"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/setpoint-io/setpoint/internal/pagetest"
 )
 
 var update = flag.Bool("update", false, "write the table of gates into docs/compatibility.md")
@@ -48,32 +47,9 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-const (
-	page       = "../../docs/compatibility.md"
-	tableBegin = "<!-- gates: begin -->\n"
-	tableEnd   = "<!-- gates: end -->\n"
-)
-
 // TestPage: docs/compatibility.md has the gates of which Setpoint does not what upstream does by default.
 func TestPage(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, begun := strings.Cut(string(text), tableBegin)
-	got, tail, ended := strings.Cut(rest, tableEnd)
-	if !begun || !ended {
-		t.Fatalf("%s has no table of gates", page)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(head+tableBegin+table()+tableEnd+tail), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(table(), got); diff != "" {
-		t.Errorf("%s differs (-want +got); run this test with -update:\n%s", page, diff)
-	}
+	pagetest.Compare(t, "../../docs/compatibility.md", "gates", table(), *update)
 }
 
 // table has a row for each reason.

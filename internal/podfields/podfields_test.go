@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/setpoint-io/setpoint/internal/pagetest"
 )
 
 var update = flag.Bool("update", false, "write the table into docs/compatibility.md")
@@ -163,25 +164,7 @@ func TestFind(t *testing.T) {
 
 // TestTheDocumentShowsTheTable: go test ./podfields -update writes it.
 func TestTheDocumentShowsTheTable(t *testing.T) {
-	const document, begin, end = "../../docs/compatibility.md", "<!-- fields: begin -->\n", "<!-- fields: end -->"
-	data, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(data), begin)
-	have, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no place for the table", document)
-	}
-	if *update {
-		have = markdown()
-		if err := os.WriteFile(document, []byte(before+begin+have+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(markdown(), have); diff != "" {
-		t.Errorf("%s is not the table (-update writes it):\n%s", document, diff)
-	}
+	pagetest.Compare(t, "../../docs/compatibility.md", "fields", markdown(), *update)
 }
 
 func markdown() string {
