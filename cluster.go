@@ -30,6 +30,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server"
+	"github.com/setpoint-io/setpoint/server/access"
 	"github.com/setpoint-io/setpoint/server/settings"
 )
 
@@ -93,8 +94,10 @@ type Config struct {
 	LocalVolumes bool
 	// Authentication, Encryption and Audit are as the flags of `setpoint server`.
 	Authentication authconfig.Config
-	Encryption     encryption.Options
-	Audit          auditlog.Config
+	// AuthorizationFile is an AuthorizationConfiguration: webhooks beside Node and RBAC, as the flag --authorization-config; "": none.
+	AuthorizationFile string
+	Encryption        encryption.Options
+	Audit             auditlog.Config
 	// Logger; nil: silence.
 	Logger *slog.Logger
 }
@@ -125,7 +128,8 @@ func (c *Config) parse() (settings.Cluster, error) {
 		return settings.Cluster{}, errInMemory
 	}
 	cluster, err := c.settings().Parse()
-	return cluster, errors.Join(err, c.Authentication.Validate(), c.Audit.Validate(), c.Encryption.Validate())
+	return cluster, errors.Join(
+		err, access.Validate(c.Authentication, c.AuthorizationFile), c.Audit.Validate(), c.Encryption.Validate())
 }
 
 // settings are those of the whole cluster.
@@ -254,7 +258,8 @@ func (c *Cluster) startServers(ctx context.Context) error {
 			Listener: listeners[i], PodListener: forPods[i], APIOnly: c.config.APIOnly, Loops: c.config.Loops,
 			Clock: c.Clock(), Intercept: c.config.Intercept, DisabledAdmission: c.config.DisabledAdmission,
 			EnabledAdmission: c.config.EnabledAdmission, Logger: c.config.Logger,
-			Cluster: c.settings, Authentication: c.config.Authentication, Encryption: c.config.Encryption, AuditLog: c.audit,
+			Cluster: c.settings, Authentication: c.config.Authentication, AuthorizationFile: c.config.AuthorizationFile,
+			Encryption: c.config.Encryption, AuditLog: c.audit,
 		}
 		if c.config.InMemory {
 			config.Memory, config.Dial = c.memories[i], c.network.dialer(address.Endpoint)

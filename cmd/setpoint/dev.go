@@ -39,6 +39,7 @@ func newDev() *cobra.Command {
 	schedulerFlag(cmd.Flags(), &config.SchedulerConfig)
 	localVolumesFlag(cmd.Flags(), &config.LocalVolumes)
 	accessFlags(cmd.Flags(), &config.Authentication, &config.Audit)
+	authorizationFlag(cmd.Flags(), &config.AuthorizationFile)
 	encryptionFlags(cmd.Flags(), &config.Encryption)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		logger, err := newLogger(cmd)
@@ -60,6 +61,9 @@ func newDev() *cobra.Command {
 		}
 		config.node.Registries, config.node.Pages = config.registries, zpages.Of(kubeletName, cmd.Flags())
 		if err := config.walls.set(&config.node); err != nil {
+			return usageError{err}
+		}
+		if err := host.ValidateRuntime(config.node, ""); err != nil {
 			return usageError{err}
 		}
 		return runDev(cmd.Context(), config)
