@@ -2,6 +2,7 @@ package lists
 
 import (
 	"bytes"
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -21,20 +22,48 @@ type file struct {
 	constants map[string]string
 }
 
-// upstreamModules are upstream's modules that this module uses, and their folders.
+// upstreamModules are upstream's modules that this module requires, and their folders. One that is not in the module cache ends the test:
+// what its source has would be found nowhere.
 func upstreamModules(t *testing.T) map[string]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{if .Dir}}{{.Path}} {{.Dir}}{{end}}", "all").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dirs := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		if path, dir, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(path, "k8s.io/") {
-			dirs[path] = dir
+	dirs, missing := map[string]string{}, []string{}
+	for line := range strings.Lines(output(t, append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, required(t)...))) {
+		path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if dirs[path] = dir; dir == "" {
+			missing = append(missing, path)
 		}
 	}
+	if len(missing) > 0 {
+		t.Fatalf("not in the module cache: %s: run 'go mod download' in test/differential", strings.Join(missing, ", "))
+	}
 	return dirs
+}
+
+// required are the modules of upstream's in go.mod.
+func required(t *testing.T) (paths []string) {
+	t.Helper()
+	var file struct{ Require []struct{ Path string } }
+	if err := json.Unmarshal([]byte(output(t, []string{"mod", "edit", "-json"})), &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range file.Require {
+		if strings.HasPrefix(r.Path, "k8s.io/") {
+			paths = append(paths, r.Path)
+		}
+	}
+	return paths
+}
+
+// output is what a command of go says. It looks nothing up: modules that are not here are to be told, not fetched.
+func output(t *testing.T, args []string) string {
+	t.Helper()
+	command := exec.Command("go", args...)
+	command.Env = append(command.Environ(), "GOPROXY=off")
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", command, err)
+	}
+	return string(out)
 }
 
 // read visits the files below dir that have the text in them, but not tests and what upstream does not ship.
