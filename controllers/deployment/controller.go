@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -117,11 +116,8 @@ func (c *controller) podChanged(before, after metav1.Object) []reconcile.Key {
 // reconcile reads one Deployment and its ReplicaSets, plans, and acts.
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	d, err := c.deployments.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	ctx = reconcile.WithCause(ctx, d)
 	seen, err := c.observe(ctx, d)

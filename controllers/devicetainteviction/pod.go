@@ -20,11 +20,8 @@ const reasonEviction = "DeviceTaintManagerEviction"
 // reconcilePod evicts a pod whose time has come, and comes back for one whose time will.
 func (c *controller) reconcilePod(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	pod, err := c.pods.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	v, err := c.view()
 	if err != nil {

@@ -22,11 +22,8 @@ const statusInterval = 10 * time.Second
 // reconcileRule writes how far the evictions for a rule are.
 func (c *controller) reconcileRule(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	rule, err := c.told.Get(c.rules, key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	var was metav1.Condition
 	now := c.env.Now()

@@ -138,11 +138,8 @@ func (c *controller) keysIn(namespace string, concerns func(b *policyv1.PodDisru
 // reconcile counts the pods of one budget.
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	budget, err := c.budgets.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	ctx = reconcile.WithCause(ctx, budget)
 	seen, err := c.observe(ctx, budget)

@@ -38,11 +38,8 @@ func target(pod *corev1.Pod) *corev1.PodCondition {
 // clearStale takes back what a pod says of its end if nobody has deleted it for a while.
 func (c *controller) clearStale(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	pod, err := c.pods.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	condition := target(pod)
 	if condition == nil {

@@ -70,11 +70,8 @@ func (c *controller) levelChanged(before, after metav1.Object) []reconcile.Key {
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	schema, err := c.schemas.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	_, err = c.levels.Get(reconcile.Key{Name: schema.Spec.PriorityLevelConfiguration.Name})
 	if err != nil && !apierrors.IsNotFound(err) {

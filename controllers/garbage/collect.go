@@ -63,11 +63,8 @@ func (c *controller) reconcile(ctx context.Context, key object) (time.Duration, 
 		return 0, nil
 	}
 	item, err := c.client(key).Get(ctx, key.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	ctx = reconcile.WithCause(ctx, item)
 	if item.DeletionTimestamp != nil {

@@ -8,7 +8,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -117,11 +116,8 @@ func (c *controller) adopters(pod metav1.Object) []reconcile.Key {
 // reconcile reads one Job and its pods, plans, acts and counts.
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	job, err := c.jobs.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	if finished(job) {
 		c.forget(job)

@@ -7,7 +7,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -45,11 +44,8 @@ func (c *controller) podsOfEnded(before, after metav1.Object) []reconcile.Key {
 // freeOrphan takes the finalizer from a pod that no Job will count, so that it can be deleted.
 func (c *controller) freeOrphan(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	pod, err := c.pods.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	if counted, err := c.willBeCounted(pod); counted || err != nil {
 		return 0, err
@@ -77,11 +73,8 @@ func (c *controller) willBeCounted(pod *corev1.Pod) (bool, error) {
 		return true, nil // it is somebody else's
 	}
 	job, err := c.jobs.Get(key)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, reconcile.IgnoreNotFound(err)
 	}
 	return job.UID == ref.UID && (elsewhere(job) || !finished(job)), nil
 }

@@ -23,11 +23,8 @@ const roomRetry = time.Minute
 
 func (c *controller) reconcileClaim(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	claim, err := c.claims.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	ctx = reconcile.WithCause(ctx, claim)
 	view := c.viewClaim(claim)

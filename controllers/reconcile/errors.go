@@ -3,6 +3,8 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // ErrTerminal marks an error that no retry can heal: the key rests until its
@@ -19,4 +21,12 @@ func Terminal(err error) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrTerminal, err)
+}
+
+// IgnoreNotFound returns err, or nil if it says that the object is not there: a key whose object is gone needs nothing more.
+func IgnoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

@@ -62,11 +62,8 @@ func (s Sets) stored() reconcile.Kind[metav1.Object] {
 // cached is a set as the cache has it; nil when there is none.
 func (s Sets) cached(key reconcile.Key) (*appsv1.ReplicaSet, error) {
 	obj, err := s.cache.Get(key)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, reconcile.IgnoreNotFound(err)
 	}
 	return s.View(obj), nil
 }

@@ -17,11 +17,8 @@ import (
 // if it was made for a pod that does not need it.
 func (c *controller) reconcileClaim(ctx context.Context, key reconcile.Key) error {
 	claim, err := c.claims.Get(key)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return reconcile.IgnoreNotFound(err)
 	}
 	users, err := c.users(ctx, claim)
 	if err != nil {

@@ -51,11 +51,8 @@ func accountChanged(before, after metav1.Object) []reconcile.Key {
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	ns, err := c.namespaces.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	if ns.DeletionTimestamp != nil {
 		return 0, nil

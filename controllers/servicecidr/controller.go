@@ -98,11 +98,8 @@ func (c *controller) going(concerned func(cidr *serviceCIDR) bool) []reconcile.K
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	cidr, err := c.ranges.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	all, err := c.ranges.List("", nil)
 	if err != nil {

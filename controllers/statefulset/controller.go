@@ -120,11 +120,8 @@ func (c *controller) setsIn(namespace string, concerns func(set *appsv1.Stateful
 // reconcile reads one set and what belongs to it, plans, and acts.
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	set, err := c.sets.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	ctx = reconcile.WithCause(ctx, set)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)

@@ -117,7 +117,7 @@ func protect[T object[T]](
 func (c *controller) reconcileClaim(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	claim, err := c.claims.Get(key)
 	if err != nil {
-		return 0, ignoreGone(err)
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	if written, err := c.noteUse(ctx, claim); written || err != nil {
 		return 0, err // the claim as it was written comes back
@@ -131,7 +131,7 @@ func (c *controller) reconcileClaim(ctx context.Context, key reconcile.Key) (tim
 func (c *controller) reconcileVolume(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	volume, err := c.volumes.Get(key)
 	if err != nil {
-		return 0, ignoreGone(err)
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	bound := func(_ context.Context, v *corev1.PersistentVolume) (bool, error) {
 		return v.Status.Phase == corev1.VolumeBound, nil
@@ -142,15 +142,8 @@ func (c *controller) reconcileVolume(ctx context.Context, key reconcile.Key) (ti
 func (c *controller) reconcileClass(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	class, err := c.classes.Get(key)
 	if err != nil {
-		return 0, ignoreGone(err)
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	used := func(_ context.Context, v *storagev1.VolumeAttributesClass) (bool, error) { return c.classUsed(v.Name) }
 	return 0, protect(ctx, class, classFinalizer, used, c.env.Client.StorageV1().VolumeAttributesClasses())
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

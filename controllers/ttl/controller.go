@@ -65,11 +65,8 @@ func (c *controller) all() []reconcile.Key {
 
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	node, err := c.nodes.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	want := c.size.ttlSeconds()
 	if has, err := strconv.Atoi(node.Annotations[corev1.ObjectTTLAnnotationKey]); err == nil && has == want {

@@ -7,7 +7,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
@@ -64,7 +63,7 @@ func expiry(job *batchv1.Job) (at time.Time, ok bool) {
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	job, err := c.jobs.Get(key)
 	if err != nil {
-		return 0, ignoreGone(err)
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	if wait, due := c.due(job); !due {
 		return wait, nil
@@ -72,7 +71,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 	// The spec may have changed, or the Job been replaced, since the cache was filled.
 	job, err = c.env.Client.BatchV1().Jobs(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
-		return 0, ignoreGone(err)
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	if wait, due := c.due(job); !due {
 		return wait, nil
@@ -82,7 +81,7 @@ func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Dur
 		PropagationPolicy: &foreground,
 		Preconditions:     &metav1.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion},
 	})
-	if err = ignoreGone(err); err != nil {
+	if err = reconcile.IgnoreNotFound(err); err != nil {
 		return 0, fmt.Errorf("delete Job %s: %w", key, err)
 	}
 	return 0, nil
@@ -99,11 +98,4 @@ func (c *controller) due(job *batchv1.Job) (wait time.Duration, due bool) {
 	}
 	wait = at.Sub(c.now())
 	return min(wait, waitMax), wait <= 0
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -50,17 +50,10 @@ func itself(_, after metav1.Object) []reconcile.Key {
 	return []reconcile.Key{reconcile.KeyOf(after)}
 }
 
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
 func (c *controller) reconcile(ctx context.Context, key reconcile.Key) (time.Duration, error) {
 	about, err := c.services.Get(key)
 	if err != nil {
-		return 0, ignoreGone(err)
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	text := strings.Join(unattended.Service(about), "; ")
 	if text == "" || about.DeletionTimestamp != nil || c.env.Now().Sub(about.CreationTimestamp.Time) >= youth {

@@ -107,21 +107,15 @@ func (c *controller) wanted(node string, pods []*corev1.Pod, claimed map[reconci
 // boundTo is the CSI volume of a pod's claim; nil if it has none yet, or not for this pod.
 func (c *controller) boundTo(pod *corev1.Pod, v *corev1.Volume, key reconcile.Key) (*corev1.PersistentVolume, error) {
 	claim, err := c.claims.Get(key)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, reconcile.IgnoreNotFound(err)
 	}
 	if claim.Status.Phase != corev1.ClaimBound || claim.Spec.VolumeName == "" || v.Ephemeral != nil && ephemeral.VolumeIsForPod(pod, claim) != nil {
 		return nil, nil
 	}
 	volume, err := c.volumes.Get(reconcile.Key{Name: claim.Spec.VolumeName})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, reconcile.IgnoreNotFound(err)
 	}
 	if volume.Spec.CSI == nil || volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID {
 		return nil, nil

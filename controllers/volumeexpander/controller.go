@@ -56,11 +56,8 @@ func grown(before, after metav1.Object) []reconcile.Key {
 
 func (c *controller) reconcile(_ context.Context, key reconcile.Key) (time.Duration, error) {
 	claim, err := c.claims.Get(key)
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
 	if err != nil {
-		return 0, err
+		return 0, reconcile.IgnoreNotFound(err)
 	}
 	v, err := c.volumes.Get(reconcile.Key{Name: claim.Spec.VolumeName})
 	if apierrors.IsNotFound(err) {
