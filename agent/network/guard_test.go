@@ -2,9 +2,11 @@ package network
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,23 +29,31 @@ func TestPodsCannotForgeFrames(t *testing.T) {
 	n := newNetwork(t)
 	rogue, victim, other := startPod(t, n, "rogue"), startPod(t, n, "victim"), startPod(t, n, "other")
 	own, to := rogue.endpoint.Address, victim.endpoint.Address
-	gateway := macOf(n.pool().gateway())
+	gateway, elsewhere := macOf(n.pool().gateway()), netip.MustParseAddr("10.199.8.2")
 	forged := func() {
 		t.Helper()
 		for name, c := range map[string]struct {
 			hardware net.HardwareAddr
 			from     netip.Addr
+			tags     string
 			arrives  string
 		}{
-			"honest":                     {gateway, own, "1"},
-			"straight to the pod":        {macOf(to), own, "0"},
-			"to everybody":               {net.HardwareAddr{255, 255, 255, 255, 255, 255}, own, "0"},
-			"to a group":                 {net.HardwareAddr{1, 0, 0x5e, 0, 0, 1}, own, "0"},
-			"from another pod's address": {gateway, other.endpoint.Address, "0"},
-			"straight, from another's":   {macOf(to), other.endpoint.Address, "0"},
-			"from elsewhere":             {gateway, netip.MustParseAddr("10.199.8.2"), "0"},
+			"honest":                     {gateway, own, "-", "1"},
+			"straight to the pod":        {macOf(to), own, "-", "0"},
+			"to everybody":               {net.HardwareAddr{255, 255, 255, 255, 255, 255}, own, "-", "0"},
+			"to a group":                 {net.HardwareAddr{1, 0, 0x5e, 0, 0, 1}, own, "-", "0"},
+			"to the switch":              {net.HardwareAddr{1, 0x80, 0xc2, 0, 0, 2}, own, "-", "0"},
+			"to bridges":                 {net.HardwareAddr{1, 0x80, 0xc2, 0, 0, 0}, own, "-", "0"},
+			"from another pod's address": {gateway, other.endpoint.Address, "-", "0"},
+			"straight, from another's":   {macOf(to), other.endpoint.Address, "-", "0"},
+			"from elsewhere":             {gateway, elsewhere, "-", "0"},
+			"elsewhere, with a tag":      {gateway, elsewhere, "81000000", "0"},
+			"elsewhere, with two tags":   {gateway, elsewhere, "8100000081000000", "0"},
+			"elsewhere, with two kinds":  {gateway, elsewhere, "88a8000081000000", "0"},
+			"elsewhere, with three tags": {gateway, elsewhere, "810000008100000081000000", "0"},
+			"elsewhere, to the switch":   {net.HardwareAddr{1, 0x80, 0xc2, 0, 0, 2}, elsewhere, "-", "0"},
 		} {
-			if got := rogue.say(fmt.Sprintf("forge %s %s %s", c.hardware, c.from, to)); got != "" {
+			if got := rogue.say(fmt.Sprintf("forge %s %s %s %s", c.hardware, c.from, to, c.tags)); got != "" {
 				t.Fatalf("%s: %s", name, got)
 			}
 			if got := victim.say("count"); got != c.arrives {
@@ -68,6 +78,26 @@ func TestPodsCannotForgeFrames(t *testing.T) {
 		t.Error("the late pod reaches nobody")
 	}
 	forged()
+}
+
+// TestPodsReachTheMachineByTheBridgeAlone: what a bridge hands up beside its own path, frames to groups of switches, comes from no pod. The rules
+// for what pods send to the machine know the bridge, not its ports.
+func TestPodsReachTheMachineByTheBridgeAlone(t *testing.T) {
+	n := newNetwork(t)
+	rogue := startPod(t, n, "rogue")
+	to := n.pool().gateway()
+	countDatagrams(forgedPort) // it listens from now on
+	for last := range byte(16) {
+		group := net.HardwareAddr{1, 0x80, 0xc2, 0, 0, last}
+		for _, from := range []netip.Addr{rogue.endpoint.Address, netip.MustParseAddr("10.199.8.2")} {
+			if got := rogue.say(fmt.Sprintf("forge %s %s %s -", group, from, to)); got != "" {
+				t.Fatal(got)
+			}
+			if got := countDatagrams(forgedPort); got != 0 && (last != 0 || from != rogue.endpoint.Address) {
+				t.Errorf("to %s from %s: %d datagrams arrive", group, from, got)
+			}
+		}
+	}
 }
 
 func removeGuardTable(t *testing.T, n *Network) {
@@ -98,8 +128,8 @@ func countDatagrams(port int) int {
 	}
 }
 
-// forge sends a frame with a datagram, as any process with NET_RAW can.
-func forge(hardware, from, to string) error {
+// forge sends a frame with a datagram, as any process with NET_RAW can, and with tags before it, in hexadecimal digits; "-" is none.
+func forge(hardware, from, to, tags string) error {
 	link, err := netlink.LinkByName(PodInterface)
 	if err != nil {
 		return err
@@ -114,6 +144,11 @@ func forge(hardware, from, to string) error {
 	}
 	defer unix.Close(socket)
 	frame := append(append([]byte{}, destination...), link.Attrs().HardwareAddr...)
+	tagBytes, err := hex.DecodeString(strings.TrimPrefix(tags, "-"))
+	if err != nil {
+		return err
+	}
+	frame = append(frame, tagBytes...)
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_IP)
 	frame = append(frame, datagram(netip.MustParseAddr(from), netip.MustParseAddr(to))...)
 	return unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index, Halen: uint8(len(destination))})

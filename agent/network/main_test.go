@@ -65,7 +65,7 @@ func podMain() {
 		default:
 			switch words := strings.Fields(line); words[0] {
 			case "forge":
-				fmt.Println(errorText(forge(words[1], words[2], words[3])))
+				fmt.Println(errorText(forge(words[1], words[2], words[3], words[4])))
 			case "send":
 				fmt.Println(errorText(send(words[1])))
 			case "burst":

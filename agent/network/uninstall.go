@@ -107,7 +107,7 @@ func (n *Network) uninstallTables() ([]string, error) {
 // ownTables are those of our tables that are there.
 func (n *Network) ownTables(conn *nft.Conn) ([]*nftables.Table, error) {
 	var tables []*nftables.Table
-	for _, family := range []nftables.TableFamily{inet.Tables, inet6.Tables, nftables.TableFamilyBridge} {
+	for _, family := range []nftables.TableFamily{inet.Tables, inet6.Tables, nftables.TableFamilyBridge, nftables.TableFamilyINet} {
 		some, err := conn.ListTablesOfFamily(family)
 		if err = nft.IgnoreMissing("nftables", err); err != nil {
 			return nil, err

@@ -50,7 +50,7 @@ func TestUninstallLeavesNothing(t *testing.T) {
 	}
 	removed, err := Uninstall(bridge)
 	want := []string{"nftables table setpoint-" + bridge, "nftables table " + n.portsTable(), "nftables table " + translationTable,
-		"nftables table " + tunnelTable(bridge), "nftables table " + nodeway.TableName(bridge), "nftables table " + ownaddress.TableName, "nftables table " + guard.TableName(bridge), "2 rules in iptables' FORWARD chain",
+		"nftables table " + tunnelTable(bridge), "nftables table " + nodeway.TableName(bridge), "nftables table " + ownaddress.TableName, "nftables table " + guard.TableName(bridge), "nftables table " + guard.TableName(bridge), "2 rules in iptables' FORWARD chain",
 		"route to 10.199.8.0/24 via 10.199.7.8",
 		"route to 10.199.9.0/24 via 10.199.9.0", "1 rules of routing", "1 routes of pods to nodes", "device " + VXLANDevice, "address 10.197.0.10", "bridge " + bridge}
 	if diff := cmp.Diff(want, removed); diff != "" || err != nil {

@@ -23,22 +23,26 @@ type Pod struct {
 	Addresses []netip.Addr
 }
 
-// Guard is the table of one bridge. mu guards the rest: to is the hardware address to which pods send, and made says that the table is
-// in the kernel, with all pods.
+// Guard are the tables of one bridge: what judges frames, and what keeps packets from the machine that come past the bridge. mu guards the
+// rest: to is the hardware address to which pods send, and made says that the tables are in the kernel, with all pods.
 type Guard struct {
-	table *nftables.Table
-	mu    sync.Mutex
-	to    net.HardwareAddr
-	pods  map[string]Pod
-	made  bool
+	table, machine *nftables.Table
+	mu             sync.Mutex
+	to             net.HardwareAddr
+	pods           map[string]Pod
+	made           bool
 }
 
 // New changes nothing before Set.
 func New(bridge string) *Guard {
-	return &Guard{table: &nftables.Table{Family: nftables.TableFamilyBridge, Name: TableName(bridge)}, pods: map[string]Pod{}}
+	name := TableName(bridge)
+	return &Guard{
+		table:   &nftables.Table{Family: nftables.TableFamilyBridge, Name: name},
+		machine: &nftables.Table{Family: nftables.TableFamilyINet, Name: name}, pods: map[string]Pod{},
+	}
 }
 
-// TableName is that of the table of a bridge.
+// TableName is that of the tables of a bridge.
 func TableName(bridge string) string { return "setpoint-" + bridge + "-guard" }
 
 // Adopt adds a pod that runs already. It is guarded from the next Set on.
@@ -93,7 +97,7 @@ func (g *Guard) Delete() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.made = false
-	return nft.DropTable(g.table.Family, g.table.Name)
+	return errors.Join(nft.DropTable(g.table.Family, g.table.Name), nft.DropTable(g.machine.Family, g.machine.Name))
 }
 
 // make replaces the table. mu is held.
@@ -103,7 +107,9 @@ func (g *Guard) make() error {
 	if err != nil {
 		return err
 	}
-	r := &ruleset{conn: conn, table: conn.ReplaceTable(g.table)}
+	conn.ReplaceTable(g.table)
+	conn.ReplaceTable(g.machine)
+	r := g.ruleset(conn)
 	err = r.sets(slices.Collect(maps.Values(g.pods)))
 	r.judge(g.to)
 	if err := errors.Join(err, conn.Flush()); err != nil {
@@ -112,6 +118,8 @@ func (g *Guard) make() error {
 	g.made = true
 	return nil
 }
+
+func (g *Guard) ruleset(conn *nft.Conn) *ruleset { return &ruleset{conn, g.table, g.machine} }
 
 // elementChange adds elements to a set or deletes them.
 type elementChange func(*nft.Conn, *nftables.Set, []nftables.SetElement) error
@@ -122,7 +130,7 @@ func (g *Guard) change(pod Pod, change elementChange) error {
 	if err != nil {
 		return err
 	}
-	r := &ruleset{conn: conn, table: g.table}
+	r := g.ruleset(conn)
 	for _, s := range r.all() {
 		err = errors.Join(err, change(conn, s.set, s.elements([]Pod{pod})))
 	}

@@ -42,7 +42,7 @@ func expect(t *testing.T, g *Guard, pods []Pod) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range (&ruleset{conn: conn, table: g.table}).all() {
+	for _, s := range g.ruleset(conn).all() {
 		has, err := conn.GetSetElements(s.set)
 		if err != nil {
 			t.Fatalf("set %s: %v", s.set.Name, err)

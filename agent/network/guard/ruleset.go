@@ -33,10 +33,11 @@ const beforeAll = nftables.ChainPriority(-400)
 
 // Chains and sets.
 const (
-	guardedSet   = "interfaces"
-	senderSet    = "senders"
-	secondSet    = "senders6"
-	fromPodChain = "from-pod"
+	guardedSet      = "interfaces"
+	senderSet       = "senders"
+	secondSet       = "senders6"
+	fromPodChain    = "from-pod"
+	preroutingChain = "prerouting"
 )
 
 var (
@@ -44,10 +45,10 @@ var (
 	nobody    = netip.PrefixFrom(netip.IPv6Unspecified(), 128)
 )
 
-// ruleset is the table in the making.
+// ruleset are the tables in the making.
 type ruleset struct {
-	conn  *nft.Conn
-	table *nftables.Table
+	conn           *nft.Conn
+	table, machine *nftables.Table
 }
 
 // podSet is a set, and what it has of a pod.
@@ -67,11 +68,15 @@ func (s podSet) elements(pods []Pod) (all []nftables.SetElement) {
 
 // all are the sets: the interfaces that are judged, and the senders that each of them may have.
 func (r *ruleset) all() []podSet {
-	guarded := &nftables.Set{Table: r.table, Name: guardedSet, KeyType: nftables.TypeIFName, KeyByteOrder: binaryutil.NativeEndian}
 	return []podSet{
-		{guarded, func(p Pod) [][]byte { return [][]byte{p.name()} }},
+		guarded(r.table), guarded(r.machine),
 		r.senders(ipfamily.V4, senderSet), r.senders(ipfamily.V6, secondSet),
 	}
+}
+
+func guarded(table *nftables.Table) podSet {
+	set := &nftables.Set{Table: table, Name: guardedSet, KeyType: nftables.TypeIFName, KeyByteOrder: binaryutil.NativeEndian}
+	return podSet{set, func(p Pod) [][]byte { return [][]byte{p.name()} }}
 }
 
 func (r *ruleset) senders(f ipfamily.Family, name string) podSet {
@@ -112,10 +117,16 @@ func (r *ruleset) judge(bridge net.HardwareAddr) {
 	// Addresses that are good on the link only are not routed, nor is the unspecified one, by which a link begins.
 	r.add(fromPod, protocolIs(unix.ETH_P_IPV6), six.Match(six.Source, expr.CmpOpNeq, linkLocal), six.Match(six.Source, expr.CmpOpNeq, nobody),
 		fromOthers(six, six.Source, secondSet), []expr.Any{drop})
-	prerouting := r.chain("prerouting", nftables.ChainHookPrerouting)
+	r.add(fromPod, protocolIsNone(unix.ETH_P_IP, unix.ETH_P_ARP, unix.ETH_P_IPV6), []expr.Any{drop})
+	prerouting := r.chain(preroutingChain, nftables.ChainHookPrerouting)
 	r.add(prerouting, fromGuarded(), []expr.Any{&expr.Verdict{Kind: expr.VerdictJump, Chain: fromPodChain}})
 	// A frame to everybody reaches the machine; other pods would take a packet out of it, and need none of them.
 	r.add(r.chain("forward", nftables.ChainHookForward), fromGuarded(), unicast(expr.CmpOpNeq), []expr.Any{drop})
+	// A bridge hands frames to groups of switches to its port past its own path, and past all rules about bridges: what is in them seems
+	// to come by the machine's end of the pod's interface, by which nothing else comes.
+	machine := r.conn.AddChain(&nftables.Chain{Name: preroutingChain, Table: r.machine, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw})
+	r.add(machine, fromGuarded(), []expr.Any{drop})
 }
 
 func (r *ruleset) chain(name string, hook *nftables.ChainHook) *nftables.Chain {
@@ -124,7 +135,7 @@ func (r *ruleset) chain(name string, hook *nftables.ChainHook) *nftables.Chain {
 }
 
 func (r *ruleset) add(chain *nftables.Chain, parts ...[]expr.Any) {
-	r.conn.AddRule(&nftables.Rule{Table: r.table, Chain: chain, Exprs: slices.Concat(parts...)})
+	r.conn.AddRule(&nftables.Rule{Table: chain.Table, Chain: chain, Exprs: slices.Concat(parts...)})
 }
 
 // fromOthers holds for packets whose sender is not one of the interface's pod; offset is where they have it.
@@ -148,6 +159,16 @@ func protocolIs(ether uint16) []expr.Any {
 		&expr.Meta{Key: expr.MetaKeyPROTOCOL, Register: firstRegister},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: binaryutil.BigEndian.PutUint16(ether)},
 	}
+}
+
+// protocolIsNone holds for frames of other protocols. These may be inside, in as many tags for virtual networks as a pod likes: a bridge
+// takes one off before the rules, and the machine takes off the rest behind them.
+func protocolIsNone(ethers ...uint16) []expr.Any {
+	all := []expr.Any{&expr.Meta{Key: expr.MetaKeyPROTOCOL, Register: firstRegister}}
+	for _, ether := range ethers {
+		all = append(all, &expr.Cmp{Op: expr.CmpOpNeq, Register: firstRegister, Data: binaryutil.BigEndian.PutUint16(ether)})
+	}
+	return all
 }
 
 // unicast holds for frames to one address (CmpOpEq) or to several; the destination is loaded then.

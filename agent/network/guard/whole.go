@@ -10,25 +10,30 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network/nft"
 )
 
-// ruleCounts are how many rules judge makes in each chain.
-var ruleCounts = map[string]int{fromPodChain: 4, "prerouting": 1, "forward": 1}
+// ruleCounts and machineCounts are how many rules judge makes in each chain of the tables.
+var (
+	ruleCounts    = map[string]int{fromPodChain: 5, preroutingChain: 1, "forward": 1}
+	machineCounts = map[string]int{preroutingChain: 1}
+)
 
-// Whole reports whether the kernel has the table, with its rules and all pods. Before the first Set nothing is missing.
+// Whole reports whether the kernel has the tables, with their rules and all pods. Before the first Set nothing is missing.
 func (g *Guard) Whole() (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.to == nil {
 		return true, nil
 	}
-	rules, err := nft.CountRules(g.table) // none if there is no such table
-	if err != nil || !maps.Equal(rules, ruleCounts) {
-		return false, err
+	for table, counts := range map[*nftables.Table]map[string]int{g.table: ruleCounts, g.machine: machineCounts} {
+		rules, err := nft.CountRules(table) // none if there is no such table
+		if err != nil || !maps.Equal(rules, counts) {
+			return false, err
+		}
 	}
 	conn, err := nft.Open()
 	if err != nil {
 		return false, err
 	}
-	r := &ruleset{conn: conn, table: g.table}
+	r := g.ruleset(conn)
 	for _, s := range r.all() {
 		has, err := conn.GetSetElements(s.set)
 		if err != nil || !sameKeys(has, s.elements(slices.Collect(maps.Values(g.pods)))) {
