@@ -36,7 +36,12 @@ func newLogKubelet(t *testing.T) logKubelet {
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
 			return
 		}
+		w.Header().Set("Set-Cookie", "a=b")
+		w.Header().Set("Warning", `299 - "a node's"`)
+		w.Header().Set("Trailer", "X-Node")
+		w.WriteHeader(http.StatusEarlyHints)
 		fmt.Fprintln(w, r.URL.RequestURI())
+		w.Header().Set("X-Node", "c")
 	}))
 	t.Cleanup(server.Close)
 	return logKubelet{server}
@@ -74,6 +79,11 @@ func TestLogs(t *testing.T) {
 	defer response.Body.Close()
 	if text, err := io.ReadAll(response.Body); err != nil || string(text) != asked {
 		t.Errorf("plain: %q, %v", text, err)
+	}
+	for _, name := range []string{"Set-Cookie", "Warning", "X-Node"} {
+		if said := response.Header.Get(name) + response.Trailer.Get(name); said != "" {
+			t.Errorf("a node says %s: %s", name, said)
+		}
 	}
 	base := strings.Replace(server.URL, "http", "ws", 1) + podPath
 	socket, err := websocket.Dial(base+"/p/log?tailLines=3", "binary.k8s.io", server.URL)

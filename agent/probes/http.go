@@ -18,6 +18,9 @@ import (
 // redirectsMax is how many redirects on the same host a probe follows.
 const redirectsMax = 10
 
+// headerBytesMax is how large the header of an answer may be: a probe keeps it in memory.
+const headerBytesMax = 64 << 10
+
 // http succeeds on 200..399. A redirect to another host is not followed and
 // counts as success with a warning: the pod answered.
 func (p *prober) http(ctx context.Context, h *corev1.HTTPGetAction) result {
@@ -90,6 +93,8 @@ var httpClient = &http.Client{
 		Proxy:              nil,
 		DisableCompression: true,
 		DialContext:        dialer.DialContext,
+
+		MaxResponseHeaderBytes: headerBytesMax,
 	},
 	CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if req.URL.Hostname() != via[0].URL.Hostname() {

@@ -31,7 +31,7 @@ const (
 	// headerTimeout is how long a client may take for a request's headers, idleTimeout how long a connection waits for the next request.
 	headerTimeout = 30 * time.Second
 	idleTimeout   = 75 * time.Second
-	// headerBytesMax is how large all headers of a request may be.
+	// headerBytesMax is how large all headers of a request may be, and those of an answer.
 	headerBytesMax = 64 << 10
 	// drainTimeout is how long requests under way have when the agent ends.
 	drainTimeout = 10 * time.Second

@@ -54,7 +54,7 @@ func newTransports(dial dialer, now func(*table.Backend) []netip.AddrPort) *tran
 func (t *transports) make(config *tls.Config) *http.Transport {
 	return &http.Transport{
 		DialContext: t.dial, MaxIdleConns: idleMax, MaxIdleConnsPerHost: idlePerEndpoint, IdleConnTimeout: backendIdle,
-		DisableCompression: true, Protocols: new(http.Protocols), TLSClientConfig: config,
+		DisableCompression: true, Protocols: new(http.Protocols), TLSClientConfig: config, MaxResponseHeaderBytes: headerBytesMax,
 	}
 }
 

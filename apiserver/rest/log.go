@@ -2,13 +2,11 @@ package rest
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"strconv"
 	"strings"
@@ -55,58 +53,77 @@ func logHandler(t *agentTarget, o *corev1.PodLogOptions, r rest.Responder) (http
 		return nil, err
 	}
 	location := t.url("containerLogs", container, logQuery(o))
-	plain := plainLog(t, location, r)
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if wsstream.IsWebSocketRequest(request) {
 			framedLog(t, location, r, w, request)
 			return
 		}
-		plain.ServeHTTP(w, request)
+		plainLog(t, location, r, w, request)
 	}), nil
 }
 
 // framedLog sends a log over a WebSocket, as programs in browsers read it.
 func framedLog(t *agentTarget, location *url.URL, r rest.Responder, w http.ResponseWriter, request *http.Request) {
-	ask, err := http.NewRequestWithContext(request.Context(), http.MethodGet, location.String(), nil)
+	log, err := t.ask(request.Context(), location)
 	if err != nil {
 		r.Error(err)
 		return
 	}
-	response, err := t.transport.RoundTrip(ask)
-	if err != nil {
-		r.Error(t.silent(err))
-		return
-	}
-	defer response.Body.Close()
-	switch {
-	case response.StatusCode >= http.StatusBadRequest:
-		text, _ := io.ReadAll(io.LimitReader(response.Body, maxAgentErrorBytes))
-		r.Error(agentError(response.StatusCode, text))
-		return
-	case response.StatusCode >= http.StatusMultipleChoices:
-		r.Error(t.silent(errRedirect))
-		return
-	}
+	defer log.Close()
 	// wsstream drops what a reader returns together with the end; bufio returns it before.
-	text := bufio.NewReader(response.Body)
+	text := bufio.NewReader(log)
 	// An error is that of a connection that is the socket's by now: nobody could be told.
 	_ = wsstream.NewReader(text, true, wsstream.NewDefaultReaderProtocols()).Copy(w, request)
 }
 
-// plainLog passes the agent's answer through.
-func plainLog(t *agentTarget, location *url.URL, r rest.Responder) http.Handler {
-	return &httputil.ReverseProxy{
-		Rewrite: func(p *httputil.ProxyRequest) {
-			p.Out.URL, p.Out.Host = location, location.Host
-			p.Out.Header = http.Header{} // nothing of the client's, least of all its credentials
-		},
-		Transport:      t.transport,
-		FlushInterval:  -1, // follow: every line at once
-		ModifyResponse: plainText,
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
-			r.Error(t.silent(err))
-		},
+// plainLog sends what the agent answers with, and nothing of its header: what that says would be taken for the server's word.
+func plainLog(t *agentTarget, location *url.URL, r rest.Responder, w http.ResponseWriter, request *http.Request) {
+	log, err := t.ask(request.Context(), location)
+	if err != nil {
+		r.Error(err)
+		return
 	}
+	defer log.Close()
+	w.Header().Set("Content-Type", "text/plain")
+	out := &followed{w: w, flush: http.NewResponseController(w).Flush}
+	if _, err := io.Copy(out, log); err != nil && out.err == nil {
+		panic(http.ErrAbortHandler) // the client must see that its log was cut
+	}
+}
+
+// followed sends each part at once.
+type followed struct {
+	w     io.Writer
+	flush func() error
+	err   error // the client's
+}
+
+// Write implements io.Writer.
+func (f *followed) Write(p []byte) (n int, err error) {
+	n, f.err = f.w.Write(p)
+	_ = f.flush() // else the next write fails
+	return n, f.err
+}
+
+// ask returns the log that the agent answers with, or the error for the client.
+func (t *agentTarget) ask(ctx context.Context, location *url.URL) (io.ReadCloser, error) {
+	question, err := http.NewRequestWithContext(ctx, http.MethodGet, location.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := t.transport.RoundTrip(question)
+	if err != nil {
+		return nil, t.silent(err)
+	}
+	if response.StatusCode < http.StatusMultipleChoices {
+		return response.Body, nil
+	}
+	defer response.Body.Close()
+	if response.StatusCode < http.StatusBadRequest {
+		return nil, t.silent(errRedirect)
+	}
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxAgentErrorBytes))
+	return nil, agentError(response.StatusCode, text)
 }
 
 // silent is the error of an agent that did not answer.
@@ -124,30 +141,6 @@ func agentError(code int, text []byte) *apierrors.StatusError {
 
 // errRedirect: an agent must not send clients elsewhere.
 var errRedirect = errors.New("it answered with a redirect")
-
-// plainText turns an agent's refusal into the Status that clients expect.
-func plainText(response *http.Response) error {
-	if response.StatusCode >= http.StatusMultipleChoices && response.StatusCode < http.StatusBadRequest {
-		return errRedirect
-	}
-	if response.StatusCode < http.StatusMultipleChoices {
-		response.Header.Set("Content-Type", "text/plain")
-		return nil
-	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAgentErrorBytes))
-	if err != nil {
-		return err
-	}
-	_ = response.Body.Close()
-	status := agentError(response.StatusCode, text).Status()
-	status.Kind, status.APIVersion = "Status", "v1"
-	body, err := json.Marshal(status)
-	response.Body = io.NopCloser(bytes.NewReader(body))
-	response.ContentLength = int64(len(body))
-	response.Header.Set("Content-Type", "application/json")
-	response.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	return err
-}
 
 func logQuery(o *corev1.PodLogOptions) url.Values {
 	query := url.Values{}

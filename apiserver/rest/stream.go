@@ -57,15 +57,15 @@ func streamHandler(t *agentTarget, endpoint, container string, command []string,
 	if err != nil {
 		return nil, err
 	}
-	location := t.url(endpoint, container, streamQuery(command, streams))
-	upgrade := newUpgrade(location, t, r)
-	translate := translator.NewStreamTranslatorHandler(location, t.transport, noBandwidthLimit, streams)
+	location, dial := proxy.Upgrade(t.url(endpoint, container, streamQuery(command, streams)), t.transport)
+	upgrade := newUpgrade(location, dial, r)
+	translate := translator.NewStreamTranslatorHandler(location, dial, noBandwidthLimit, streams)
 	return translator.NewTranslatingHandler(upgrade, translate, wsstream.IsWebSocketRequestWithStreamCloseProtocol), nil
 }
 
 // newUpgrade hands no redirect of an agent on: the client would follow it.
-func newUpgrade(location *url.URL, t *agentTarget, r rest.Responder) *apiproxy.UpgradeAwareHandler {
-	upgrade := apiproxy.NewUpgradeAwareHandler(location, t.transport, false, true, apiproxy.NewErrorResponder(r))
+func newUpgrade(location *url.URL, dial http.RoundTripper, r rest.Responder) *apiproxy.UpgradeAwareHandler {
+	upgrade := apiproxy.NewUpgradeAwareHandler(location, dial, false, true, apiproxy.NewErrorResponder(r))
 	upgrade.RejectForwardingRedirects = true
 	return upgrade
 }
@@ -92,7 +92,8 @@ func newPortForward(pods *Store, nodes *storage.Table, kubelets Kubelets) *podCo
 			for _, port := range o.(*corev1.PodPortForwardOptions).Ports {
 				query.Add("port", strconv.Itoa(int(port)))
 			}
-			upgrade := newUpgrade(t.url("portForward", "", query), t, r)
+			location, dial := proxy.Upgrade(t.url("portForward", "", query), t.transport)
+			upgrade := newUpgrade(location, dial, r)
 			tunnel := translator.NewTunnelingHandler(upgrade)
 			return translator.NewTranslatingHandler(upgrade, tunnel, wsstream.IsWebSocketRequestWithTunnelingProtocol), nil
 		}}

@@ -20,6 +20,8 @@ import (
 const (
 	kubeletDialTimeout = 5 * time.Second
 	kubeletIdleTimeout = time.Minute
+	// kubeletHeaderBytesMax is how large the header of a node's answer may be.
+	kubeletHeaderBytesMax = 64 << 10
 )
 
 var (
@@ -90,7 +92,8 @@ func (k *Kubelets) transport(node string) (*http.Transport, error) {
 	config.NextProtos = []string{"http/1.1"}
 	t := &http.Transport{
 		TLSClientConfig: config, TLSHandshakeTimeout: kubeletDialTimeout, IdleConnTimeout: kubeletIdleTimeout,
-		DialContext: (&net.Dialer{Timeout: kubeletDialTimeout}).DialContext,
+		DialContext:            (&net.Dialer{Timeout: kubeletDialTimeout}).DialContext,
+		MaxResponseHeaderBytes: kubeletHeaderBytesMax, DisableCompression: true,
 	}
 	k.transports[node] = t
 	return t, nil

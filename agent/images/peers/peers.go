@@ -27,6 +27,8 @@ const (
 	idleTime  = 30 * time.Second
 	// connectionsMax is how many connections to a node are kept.
 	connectionsMax = 4
+	// headerBytesMax is how large the header of an answer may be.
+	headerBytesMax = 64 << 10
 	// Between two questions is waitShare of the time waited, and no less and no more than these.
 	waitShare = 8
 	pauseMin  = 20 * time.Millisecond
@@ -60,6 +62,7 @@ func New(c Config) *Client {
 	return &Client{Config: c, silent: map[string]time.Time{}, http: &http.Client{Transport: &http.Transport{
 		TLSClientConfig: c.TLS, DialContext: (&net.Dialer{Timeout: askTime}).DialContext, TLSHandshakeTimeout: askTime,
 		MaxIdleConnsPerHost: connectionsMax, IdleConnTimeout: idleTime, DisableCompression: true,
+		MaxResponseHeaderBytes: headerBytesMax,
 	}, CheckRedirect: here}}
 }
 

@@ -91,13 +91,18 @@ func (p *Proxy) Connect(ctx context.Context, id string, options runtime.Object, 
 		return nil, err
 	}
 	location.Path = utilnet.JoinPreservingTrailingSlash(location.Path, p.path(options))
-	onward := apiproxy.NewUpgradeAwareHandler(location, transport, true, false, apiproxy.NewErrorResponder(responder))
+	errorResponder := apiproxy.NewErrorResponder(responder)
+	onward := apiproxy.NewUpgradeAwareHandler(location, transport, true, false, errorResponder)
+	to, dial := Upgrade(location, transport)
+	upgrade := apiproxy.NewUpgradeAwareHandler(to, dial, true, false, errorResponder)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if httpstream.IsUpgradeRequest(r) {
 			if err := MayCreate(ctx, p.config.Authorizer); err != nil { // a stream into a node runs commands, whatever it began with
 				responder.Error(err)
 				return
 			}
+			upgrade.ServeHTTP(w, r)
+			return
 		}
 		onward.ServeHTTP(w, r)
 	}), nil

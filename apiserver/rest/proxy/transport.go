@@ -27,5 +27,6 @@ func NewTransport(dial utilnet.DialFunc) *http.Transport {
 		}, // as upstream: a pod's certificate is its own affair
 		TLSHandshakeTimeout: podHandshakeTimeout,
 		IdleConnTimeout:     podIdleTimeout, MaxIdleConns: podIdleConnections,
+		MaxResponseHeaderBytes: HeaderBytesMax,
 	}
 }
