@@ -22,8 +22,8 @@ const (
 	writeUnits = 3
 	// streamUnits are for the second connection, to a node, and what both have to agree upon.
 	streamUnits = 10
-	// answerUnits are for each part of an answer that is written by itself, such as an event of a watch, and a unit for each unitBytes of
-	// an answer.
+	// answerUnits are for each part of an answer that is written by itself, such as an event of a watch or a line of a log, and a unit for
+	// each unitBytes of an answer.
 	answerUnits = 0.1
 	unitBytes   = 8 << 10
 	// streamBytes of a stream are a unit: they are only passed on.
@@ -59,10 +59,10 @@ func (s *Server) withProcessor(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		case stream:
-			next.ServeHTTP(&streamed{w, func(bytes int) { s.config.Processor.Spend(holder, float64(bytes)/streamBytes) }}, r)
+			next.ServeHTTP(&streamed{w, func(bytes int) { s.config.Processor.Spend(holder, answerUnits+float64(bytes)/streamBytes) }}, r)
 			return
 		}
-		answer := &charged{ResponseWriter: w, server: s, holder: holder, long: s.longOf(r, holder)}
+		answer := &charged{ResponseWriter: w, server: s, holder: holder, long: s.longOf(r, holder), watch: info.Verb == "watch"}
 		defer answer.charge()
 		next.ServeHTTP(answer, r)
 	})
@@ -156,15 +156,28 @@ type charged struct {
 	holder shares.Holder
 	long   *cpushare.Long
 	units  float64 // not yet charged
+	// watch: it has no next request that could wait, so each of its events waits until the tenant's time has come.
+	watch bool
 }
 
 // Write implements http.ResponseWriter.
 func (c *charged) Write(p []byte) (n int, err error) {
-	if c.units += answerUnits + float64(len(p))/unitBytes; c.units >= chargeUnits {
+	c.units += answerUnits + float64(len(p))/unitBytes
+	c.long.Outside(func() {
+		c.pay()
+		n, err = c.ResponseWriter.Write(p)
+	})
+	return n, err
+}
+
+func (c *charged) pay() {
+	switch {
+	case c.watch:
+		c.server.config.Processor.Spend(c.holder, c.units)
+		c.units = 0
+	case c.units >= chargeUnits:
 		c.charge()
 	}
-	c.long.Outside(func() { n, err = c.ResponseWriter.Write(p) })
-	return n, err
 }
 
 func (c *charged) charge() {

@@ -63,12 +63,7 @@ func TestStreamsPay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := busyServer(t)
-				for range 100 { // of which it learns what one costs
-					askFrom(t, server, adminConnection(t), "192.0.2.1:5000")
-				}
-				time.Sleep(time.Second)
-				askFrom(t, server, adminConnection(t), "192.0.2.1:5000")
+				server := taughtServer(t)
 				stream := func(groups ...string) time.Duration {
 					h := server.withProcessor(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 						for range 100 {
@@ -89,6 +84,48 @@ func TestStreamsPay(t *testing.T) {
 				}
 				if took := stream(user.SystemPrivilegedGroup); took != 0 {
 					t.Errorf("an administrator's took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// taughtServer is a busyServer that has learnt what a request costs.
+func taughtServer(t *testing.T) *Server {
+	server := busyServer(t)
+	for range 100 {
+		askFrom(t, server, adminConnection(t), "192.0.2.1:5000")
+	}
+	time.Sleep(time.Second)
+	askFrom(t, server, adminConnection(t), "192.0.2.1:5000")
+	return server
+}
+
+// TestEachPartIsPaid: on a server with busy processors what is written in small parts waits for the tenant's time, as lines of a log and
+// the events of a watch are: each wakes somebody, however short it is. An answer's end is the same request's, and does not wait.
+func TestEachPartIsPaid(t *testing.T) {
+	for name, c := range map[string]struct {
+		verb, subresource string
+		waits             bool
+	}{"log": {"get", "log", true}, "watch": {"watch", "", true}, "list": {"list", "", false}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := taughtServer(t)
+				h := server.withProcessor(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					for range 2000 {
+						if _, err := w.Write([]byte("a")); err != nil {
+							t.Error(err)
+						}
+					}
+				}))
+				ctx := request.WithRequestInfo(t.Context(), &request.RequestInfo{
+					IsResourceRequest: true, Verb: c.verb, Resource: "pods", Subresource: c.subresource,
+				})
+				ctx = request.WithUser(ctx, &user.DefaultInfo{Name: "jane"})
+				begun := time.Now()
+				h.ServeHTTP(taken{httptest.NewRecorder(), &sink{}}, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+				if took := time.Since(begun); (took > 100*time.Millisecond) != c.waits {
+					t.Errorf("it took %v", took)
 				}
 			})
 		})

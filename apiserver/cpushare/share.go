@@ -59,7 +59,9 @@ type Share struct {
 	meter   meter
 	tenants map[string]*tenant
 	waiting int // of all
-	stats   stats
+	// strangers are those who took all of their part of the strangers' share in the last period.
+	strangers int
+	stats     stats
 }
 
 // tenant is who waits, or has used something lately.
@@ -67,6 +69,8 @@ type tenant struct {
 	free    time.Time // from when it may go on
 	waiting int
 	units   float64 // in this period
+	// stranger: all such share what the tenant together has.
+	stranger bool
 }
 
 // stats are counts since the start, but for tenants: how many took all that they got in the last period.
@@ -103,6 +107,13 @@ func (s *Share) Wait(ctx context.Context, h shares.Holder, units float64) error 
 	if s.open(h, units) {
 		return nil
 	}
+	if err := s.waitFor(ctx, h, units); err != nil {
+		return err
+	}
+	return s.waitTogether(ctx, h, units)
+}
+
+func (s *Share) waitFor(ctx context.Context, h shares.Holder, units float64) error {
 	t, delay, err := s.enter(h, units)
 	if t == nil {
 		return err
@@ -125,7 +136,10 @@ func (s *Share) Charge(h shares.Holder, units float64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.use(s.tenant(h.Name), time.Now(), units)
+	s.use(s.tenant(h), time.Now(), units)
+	if h.Stranger {
+		s.use(s.tenant(together), time.Now(), units)
+	}
 }
 
 // Read charges the holder with bytes that came in on a connection, and returns when its time has come, or after waitMax; for a young
@@ -137,14 +151,18 @@ func (s *Share) Read(h shares.Holder, bytes int, young bool) {
 		if young {
 			most = youngMax
 		}
-		time.Sleep(s.owe(h, units, most))
+		wait := s.owe(h, units, most)
+		time.Sleep(wait)
+		s.sleepTogether(h, units, most-wait)
 	}
 }
 
 // Spend charges the holder with units of what cannot be refused, and returns when its time has come, or after waitMax.
 func (s *Share) Spend(h shares.Holder, units float64) {
 	if !s.open(h, units) {
-		time.Sleep(s.owe(h, units, waitMax))
+		wait := s.owe(h, units, waitMax)
+		time.Sleep(wait)
+		s.sleepTogether(h, units, waitMax-wait)
 	}
 }
 
@@ -152,7 +170,7 @@ func (s *Share) Spend(h shares.Holder, units float64) {
 func (s *Share) owe(h shares.Holder, units float64, most time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, now := s.tenant(h.Name), time.Now()
+	t, now := s.tenant(h), time.Now()
 	delay := t.delay(now)
 	s.use(t, now, units)
 	return min(delay, most)
@@ -172,7 +190,7 @@ func (s *Share) open(h shares.Holder, units float64) bool {
 func (s *Share) enter(h shares.Holder, units float64) (*tenant, time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, now := s.tenant(h.Name), time.Now()
+	t, now := s.tenant(h), time.Now()
 	delay := t.delay(now)
 	s.use(t, now, units)
 	switch {
@@ -202,11 +220,11 @@ func (s *Share) leave(t *tenant) {
 	s.waiting--
 }
 
-func (s *Share) tenant(name string) *tenant {
-	t := s.tenants[name]
+func (s *Share) tenant(h shares.Holder) *tenant {
+	t := s.tenants[h.Name]
 	if t == nil {
-		t = &tenant{}
-		s.tenants[name] = t
+		t = &tenant{stranger: h.Stranger}
+		s.tenants[h.Name] = t
 	}
 	return t
 }
@@ -224,7 +242,11 @@ func (s *Share) use(t *tenant, now time.Time, units float64) {
 	if t.free.Before(now) {
 		t.free = now
 	}
-	t.free = t.free.Add(time.Duration(units * float64(s.price.Load())))
+	price := float64(s.price.Load())
+	if t.stranger {
+		price *= float64(max(1, s.strangers) + 1)
+	}
+	t.free = t.free.Add(time.Duration(units * price))
 	if most := now.Add(debtMax); t.free.After(most) {
 		t.free = most
 	}
@@ -241,14 +263,13 @@ func (s *Share) look(now time.Time) {
 	long := s.computed.Swap(false) || s.computing.Load() > 0
 	all, cost := s.meter.look(now, float64(s.units.Swap(0))/1000, !long)
 	s.cost.Store(int64(s.meter.cost))
-	var units []float64
+	s.stats.tenants, s.strangers = s.divide(all)
 	for name, t := range s.tenants {
 		if t.units == 0 && t.waiting == 0 && t.free.Before(now) {
 			delete(s.tenants, name)
 		}
-		units, t.units = append(units, t.units), 0
+		t.units = 0
 	}
-	s.stats.tenants = pressing(units, all)
 	s.price.Store(int64(cost) * int64(max(1, s.stats.tenants)+1))
 	s.due.Store(int64(now.Add(period).Sub(s.begun)))
 }

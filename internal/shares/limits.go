@@ -24,11 +24,13 @@ type Holder struct {
 	Name string
 	// Privileged holders do not count among the tenants.
 	Privileged bool
+	// Stranger is one of those who are known by where they come from only. Some limits count all of them together too.
+	Stranger bool
 }
 
 // Stranger is whoever is not known, by where it comes from.
 func Stranger(source string) Holder {
-	return Holder{Name: "whoever asks without a name from " + source}
+	return Holder{Name: "whoever asks without a name from " + source, Stranger: true}
 }
 
 // Namespace is the tenant of what runs in a namespace, or belongs to it. What is in kube-system is the cluster's own, and privileged.

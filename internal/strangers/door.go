@@ -19,6 +19,8 @@ const (
 	filesShare = 4
 	// handshakeBytes are what the handshake of TLS counts beside its own: it takes as long as several requests.
 	handshakeBytes = 10 << 10
+	// readBytes are what each read counts beside its own: it wakes somebody, however little it brings.
+	readBytes = 100
 	// youngBytes are for a handshake and a first request.
 	youngBytes = 8 << 10
 )
@@ -118,7 +120,7 @@ func (c *conn) readFor(h shares.Holder) { c.holder.Store(&h) }
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.door.Reads != nil && n > 0 {
-		cost := n
+		cost := n + readBytes
 		if c.has == 0 {
 			cost += handshakeBytes
 		}

@@ -14,7 +14,8 @@ type talker struct{ net.Conn }
 func (talker) Read(p []byte) (int, error) { return copy(p, "hello"), nil }
 func (talker) RemoteAddr() net.Addr       { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 5000} }
 
-// TestReadsAreTold: what comes in counts for whose the connection is at that time, and the handshake with the first bytes.
+// TestReadsAreTold: what comes in counts for whose the connection is at that time, each read something of its own, and the handshake
+// with the first bytes.
 func TestReadsAreTold(t *testing.T) {
 	type told struct {
 		whose shares.Holder
@@ -39,9 +40,10 @@ func TestReadsAreTold(t *testing.T) {
 	c.(*conn).has = youngBytes
 	read()
 	stranger := shares.Stranger("192.0.2.7")
+	const each = 5 + readBytes
 	want := []told{
-		{stranger, 5 + handshakeBytes, true}, {anna, 5, true}, {shares.Holder{Privileged: true}, 5, true}, {stranger, 5, true}, {shares.Holder{Privileged: true}, 5, true},
-		{shares.Holder{Privileged: true}, 5, false},
+		{stranger, each + handshakeBytes, true}, {anna, each, true}, {shares.Holder{Privileged: true}, each, true}, {stranger, each, true},
+		{shares.Holder{Privileged: true}, each, true}, {shares.Holder{Privileged: true}, each, false},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
