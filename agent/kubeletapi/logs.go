@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/observed"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/internal/shares"
 )
 
 // statusError is an answer other than 200.
@@ -49,14 +50,26 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) {
 		refuse(w, refused)
 		return
 	}
-	out := &flushWriter{w: w}
-	stdout, stderr := selectStreams(out, r.URL.Query().Get("stream"))
-	ctx := klog.NewContext(r.Context(), logr.Discard())
 	w.Header().Set("Content-Type", "text/plain")
-	err := criLogs.ReadLogs(ctx, s.logPath(r, run), run.Id, opts, s.Runtime, stdout, stderr)
-	if err != nil && r.Context().Err() == nil && !out.wrote {
+	if err := s.send(w, r, run, opts); err != nil && r.Context().Err() == nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
+}
+
+// send sends the lines, in the turn of the pod's namespace. The error is why there were none.
+func (s *server) send(w http.ResponseWriter, r *http.Request, run *observed.Container, opts *criLogs.LogOptions) error {
+	path := s.logPath(r, run)
+	turn := &look{ctx: r.Context(), turns: s.looks, holder: shares.Namespace(r.PathValue("namespace"))}
+	out := &gathered{w: w, outside: turn.outside}
+	defer out.Close()
+	turn.begin(opts.Follow, path)
+	defer turn.end()
+	stdout, stderr := selectStreams(out, r.URL.Query().Get("stream"))
+	err := criLogs.ReadLogs(klog.NewContext(r.Context(), logr.Discard()), path, run.Id, opts, s.Runtime, stdout, stderr)
+	if out.wrote {
+		return nil
+	}
+	return err
 }
 
 // incarnation finds the container a log request means.
@@ -177,19 +190,4 @@ func selectStreams(out io.Writer, name string) (stdout, stderr io.Writer) {
 	default:
 		return out, out
 	}
-}
-
-// flushWriter sends each line at once: a follower waits for it.
-type flushWriter struct {
-	w     http.ResponseWriter
-	wrote bool
-}
-
-func (f *flushWriter) Write(p []byte) (int, error) {
-	f.wrote = true
-	n, err := f.w.Write(p)
-	if flusher, ok := f.w.(http.Flusher); ok {
-		flusher.Flush()
-	}
-	return n, err
 }

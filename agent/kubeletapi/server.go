@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/localvolume"
 	"github.com/setpoint-io/setpoint/internal/poddial"
 	"github.com/setpoint-io/setpoint/internal/profiles"
+	"github.com/setpoint-io/setpoint/internal/shares"
 	"github.com/setpoint-io/setpoint/internal/strangers"
 )
 
@@ -151,6 +152,8 @@ type server struct {
 	samples samples
 	// dials are connections of servers to pods, streams what users do with pods.
 	dials, streams sharing
+	// looks are the turns of those who read logs.
+	looks *shares.Turns
 	// layers has room for those that are sent.
 	layers chan struct{}
 }
@@ -160,6 +163,7 @@ func newServer(cfg Config) *server {
 		Config: cfg, layers: make(chan struct{}, layersMax),
 		dials:   newSharing("connections of servers to pods of this node", dialsMax, podDialsMax),
 		streams: newSharing("streams of pods of this node", streamsMax, podStreamsMax),
+		looks:   newLooks(),
 		samples: samples{seat: make(chan struct{}, 1)},
 	}
 }
