@@ -60,7 +60,7 @@ func (s *Store) create(ctx context.Context, obj resource.Object, validate rest.V
 		if v.Current != nil {
 			return nil, s.alreadyExists(v.Current.Object())
 		}
-		return s.creation(v, obj)
+		return s.creation(ctx, v, obj)
 	})
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (s *Store) prepareCreate(ctx context.Context, obj resource.Object, validate
 
 // creation is the change that stores a new object: its namespace must exist, and
 // what it needs exclusively must be free.
-func (s *Store) creation(v *storage.View, obj resource.Object) (*storage.Change, error) {
+func (s *Store) creation(ctx context.Context, v *storage.View, obj resource.Object) (*storage.Change, error) {
 	if err := s.requireNamespace(v, obj); err != nil {
 		return nil, err
 	}
@@ -110,6 +110,9 @@ func (s *Store) creation(v *storage.View, obj resource.Object) (*storage.Change,
 	}
 	placed := obj.DeepCopyObject().(resource.Object) // another attempt may place it elsewhere
 	claims, _, err := s.allocate(v, placed, nil)
+	if err == nil {
+		err = s.shared(ctx, v, placed, claims)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,12 @@ package rest
 import (
 	"context"
 
+	"k8s.io/apiserver/pkg/endpoints/request"
+
 	"github.com/setpoint-io/setpoint/apiserver/admission/quota"
+	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/apiserver/resource"
+	"github.com/setpoint-io/setpoint/apiserver/rest/addresses"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 )
 
@@ -22,6 +26,14 @@ func (s *Store) charged(v *storage.View, change *storage.Change, obj, old resour
 		return change, nil
 	}
 	return change, s.quota.Charge(v, quota.Write{Kind: s.kind, Obj: obj, Old: old, Status: s.ofStatus})
+}
+
+// shared refuses a tenant who claims more for a namespace than it has as its share. Administrators and the loops are not bound by that.
+func (s *Store) shared(ctx context.Context, v *storage.View, obj resource.Object, claims []string) error {
+	if who, known := request.UserFrom(ctx); !known || auth.Tenant(who).Privileged {
+		return nil
+	}
+	return addresses.CheckShare(v, obj, claims)
 }
 
 // held waits for the turn of a creator.

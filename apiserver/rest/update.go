@@ -104,7 +104,7 @@ func (u *update) decideCreate(v *storage.View) (*storage.Change, error) {
 	if err := u.prepareCreate(u.ctx, obj, u.validateCreate); err != nil {
 		return nil, err
 	}
-	return u.creation(v, obj)
+	return u.creation(u.ctx, v, obj)
 }
 
 func (u *update) checkPreconditions(old resource.Object) error {
@@ -172,7 +172,11 @@ func (u *update) replacement(v *storage.View, obj, old resource.Object) (*storag
 	change := &storage.Change{Object: obj}
 	if u.allocate != nil {
 		var err error
-		if change.Claims, change.Releases, err = u.allocate(v, obj, old); err != nil {
+		change.Claims, change.Releases, err = u.allocate(v, obj, old)
+		if err == nil {
+			err = u.shared(u.ctx, v, obj, change.Claims)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -157,6 +157,12 @@ func (v *View) Claimed(claim string) string {
 	return ""
 }
 
+// ClaimedOf is how many claims of a pool somebody has.
+func (v *View) ClaimedOf(pool string) int {
+	v.wide = true
+	return v.root.Count(ClaimKey(pool, ""))
+}
+
 // Write changes one object. It returns the object as stored (for a deletion, as
 // it was last), or what Decide refused with.
 func (t *Table) Write(ctx context.Context, namespace, name string, decide Decide) (resource.Object, error) {

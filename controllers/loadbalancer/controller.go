@@ -44,6 +44,7 @@ var byService = reconcile.Index{Name: "setpoint/balanced", Keys: func(o metav1.O
 var (
 	services = reconcile.Services.By(byBalancer)
 	slicesOf = reconcile.EndpointSlices.By(byService)
+	quotas   = reconcile.KindOf[*corev1.ResourceQuota](corev1.SchemeGroupVersion.WithResource("resourcequotas"))
 )
 
 // New gives addresses of the source.
@@ -51,11 +52,12 @@ func New(source Source) reconcile.Controller {
 	return reconcile.Controller{
 		Name:    "service-lb-controller",
 		Account: "service-controller",
-		Reads:   []reconcile.Read{services, slicesOf, reconcile.Nodes},
+		Reads:   []reconcile.Read{services, slicesOf, reconcile.Nodes, quotas},
 		Run: func(ctx context.Context, env *reconcile.Env) error {
 			return run(ctx, &controller{
 				env: env, source: source, services: services.From(env), slices: slicesOf.From(env), nodes: reconcile.Nodes.From(env),
-				told: map[types.UID]string{},
+				quotas: quotas.From(env),
+				told:   map[types.UID]string{},
 			})
 		},
 	}
@@ -67,6 +69,7 @@ type controller struct {
 	services reconcile.Cache[*corev1.Service]
 	slices   reconcile.Cache[*discoveryv1.EndpointSlice]
 	nodes    reconcile.Cache[*corev1.Node]
+	quotas   reconcile.Cache[*corev1.ResourceQuota]
 	// told is why a Service lacks an address, as its last event says. There is one key, so nobody else uses it.
 	told map[types.UID]string
 }
@@ -79,6 +82,7 @@ func run(ctx context.Context, c *controller) error {
 		Name: "loadbalancer", Queue: "service", Reconcile: c.reconcile, Rests: true, Env: c.env,
 		Sources: []reconcile.Source{
 			reconcile.Changes(c.services, serviceChanged), reconcile.Changes(c.nodes, nodeChanged), reconcile.Changes(c.slices, c.sliceChanged),
+			reconcile.Changes(c.quotas, quotaChanged),
 		},
 	})
 }
@@ -94,6 +98,13 @@ func serviceChanged(before, after metav1.Object) []reconcile.Key {
 
 func nodeChanged(before, after metav1.Object) []reconcile.Key {
 	if addressOf(before) == addressOf(after) && !reserved.Changed(before, after) {
+		return nil
+	}
+	return everything
+}
+
+func quotaChanged(before, after metav1.Object) []reconcile.Key {
+	if saysLoadBalancers(before) == saysLoadBalancers(after) {
 		return nil
 	}
 	return everything
@@ -144,7 +155,7 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 	var errs []error
 	told := map[types.UID]string{}
 	wrote := map[*corev1.Service]bool{}
-	for _, d := range c.source.plan(world{found, nodes, c.hasEndpoint, c.isEndpoint, reserved.Of(nodes, servers)}) {
+	for _, d := range c.source.plan(world{found, nodes, c.hasEndpoint, c.isEndpoint, c.hasQuota, reserved.Of(nodes, servers)}) {
 		changed, err := c.write(ctx, d)
 		errs, wrote[d.service] = append(errs, err), changed
 		if d.reason != "" {
@@ -160,6 +171,12 @@ func (c *controller) reconcile(ctx context.Context, _ reconcile.Key) (time.Durat
 		}
 	}
 	return 0, errors.Join(errs...)
+}
+
+// hasQuota reports whether one says how many load balancers the namespace may have. One that cannot be read says nothing.
+func (c *controller) hasQuota(namespace string) bool {
+	all, _ := c.quotas.List(namespace, labels.Everything())
+	return slices.ContainsFunc(all, func(q *corev1.ResourceQuota) bool { return saysLoadBalancers(q) })
 }
 
 // tell says once why a Service lacks an address.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-io/setpoint/controllers/reconcile/reconciletest"
@@ -49,6 +50,46 @@ func TestServicesGetTheirAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect("the first needs none", map[string]string{"first": "", "second": "198.51.100.8"})
+	})
+}
+
+// TestAQuotaEndsTheShare: a Service that lacks an address because its namespace has its share is told so, and gets one when a quota says
+// how many the namespace may have.
+func TestAQuotaEndsTheShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := reconciletest.New(t)
+		source, err := Parse("198.51.100.8/31")
+		if err != nil {
+			t.Fatal(err)
+		}
+		reconciletest.Add(w, balanced("first", 2))
+		reconciletest.Add(w, balanced("second", 1))
+		w.Run(New(source))
+		w.Settle()
+		second := func() *corev1.Service {
+			s, err := w.Client.CoreV1().Services("ns").Get(t.Context(), "second", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		const want = "1 addresses of IPv4 belong to namespace ns, which is its share while 1 of 2 in the pool are taken; " +
+			"a ResourceQuota there that says services.loadbalancers gives it another number"
+		if c := meta.FindStatusCondition(second().Status.Conditions, AddressMissing); c == nil || c.Reason != poolShare || c.Message != want {
+			t.Errorf("%v", c)
+		}
+		if events := w.Events.List(); len(events) != 1 || !strings.Contains(events[0], want) {
+			t.Errorf("%q", events)
+		}
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q"}}
+		quota.Spec.Hard = corev1.ResourceList{corev1.ResourceServicesLoadBalancers: resource.MustParse("2")}
+		if _, err := w.Client.CoreV1().ResourceQuotas("ns").Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		if s := second(); len(s.Status.LoadBalancer.Ingress) != 1 || meta.FindStatusCondition(s.Status.Conditions, AddressMissing) != nil {
+			t.Errorf("%+v", s.Status)
+		}
 	})
 }
 

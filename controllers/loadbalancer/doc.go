@@ -7,6 +7,7 @@
 // announce those of a pool.
 //
 // Promises: an address that a Service has stays as long as it may have it; no two Services have one address of a pool, or one port
-// of the nodes' addresses: the older Service has it, and a condition and an event tell the younger one who. The plan is pure: all
+// of the nodes' addresses: the older Service has it, and a condition and an event tell the younger one who. Namespaces share the
+// addresses of a pool (internal/shares), but where a ResourceQuota says how many load balancers one may have. The plan is pure: all
 // Services of the type, all nodes, one answer. Tested: the plan as a table, the loop in a bubble.
 package loadbalancer

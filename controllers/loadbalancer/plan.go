@@ -33,6 +33,8 @@ type world struct {
 	endpoints func(service *corev1.Service, node string) bool
 	// isEndpoint tells whether that port is one of a Service's own endpoints.
 	isEndpoint func(*corev1.Service, netip.Addr, reserved.Port) bool
+	// quota tells whether one says how many load balancers a namespace may have.
+	quota func(namespace string) bool
 	// book knows which ports of the nodes' addresses no Service has.
 	book *reserved.Book
 }

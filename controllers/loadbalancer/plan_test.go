@@ -77,6 +77,9 @@ func isSelf(s *corev1.Service, ip netip.Addr, port reserved.Port) bool {
 	return s.Name == "self" && ip.String() == "192.0.2.2" && port == reserved.TCP(8600)
 }
 
+// hasQuota: every namespace has one.
+func hasQuota(string) bool { return true }
+
 func TestPlan(t *testing.T) {
 	nodes := []*corev1.Node{
 		node("b", "192.0.2.2", hasPorts), node("a", "192.0.2.1", servesIngresses), node("six", "2001:db8::1", servesIngresses),
@@ -142,7 +145,7 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := map[string]string{}
-		for _, d := range source.plan(world{c.services, nodes, onB, isSelf, reserved.Of(nodes)}) {
+		for _, d := range source.plan(world{c.services, nodes, onB, isSelf, hasQuota, reserved.Of(nodes)}) {
 			got[d.service.Name] = strings.Join(d.addresses, " ") + d.reason
 			if d.fromPool != (len(source.Pool) > 0 && len(d.addresses) > 0) {
 				t.Errorf("%s: from the pool: %v", name, d.fromPool)
@@ -167,6 +170,45 @@ func TestParse(t *testing.T) {
 		"2001:db8::1/112", "2001:db8::/112,2001:db8:1::/128", "::ffff:192.0.2.0/123"} {
 		if _, err := Parse(text); !errors.Is(err, ErrSource) {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestNamespacesShareAPool: a namespace gets another address of a family only if it then has no more of them than were left, whether it asks for a
+// certain one or not. What it has stays. The share is not for kube-system, nor where a quota says a number.
+func TestNamespacesShareAPool(t *testing.T) {
+	of := func(namespace string) change { return func(s *corev1.Service) { s.Namespace = namespace } }
+	const four, six = corev1.IPv4Protocol, corev1.IPv6Protocol
+	const pool = "198.51.100.8/30,2001:db8:1::40/126" // four, and three
+	for name, c := range map[string]struct {
+		services []*corev1.Service
+		want     map[string]string
+	}{
+		"one of all": {[]*corev1.Service{balanced("a", 9), balanced("b", 8), balanced("c", 7), balanced("d", 6, of("two")), balanced("e", 5, of("two"))},
+			map[string]string{"a": "198.51.100.8", "b": "198.51.100.9", "c": "PoolShare", "d": "198.51.100.10", "e": "PoolShare"}},
+		"asked for": {[]*corev1.Service{balanced("a", 9), balanced("b", 8), balanced("c", 7, asks("198.51.100.11"))},
+			map[string]string{"a": "198.51.100.8", "b": "198.51.100.9", "c": "PoolShare"}},
+		"of each family": {[]*corev1.Service{balanced("a", 9), balanced("b", 8), balanced("c", 7, families(four, six)), balanced("d", 6, families(six))},
+			map[string]string{"a": "198.51.100.8", "b": "198.51.100.9", "c": "2001:db8:1::41PoolShare", "d": "2001:db8:1::42"}},
+		"what was had": {[]*corev1.Service{balanced("a", 9, has("198.51.100.8")), balanced("b", 8, has("198.51.100.9")), balanced("c", 7, has("198.51.100.10")), balanced("d", 6, of("two"))},
+			map[string]string{"a": "198.51.100.8", "b": "198.51.100.9", "c": "198.51.100.10", "d": "198.51.100.11"}},
+		"given back": {[]*corev1.Service{balanced("a", 9, families(four, six), has("2001:db8:1::43"), asks("192.0.2.9")), balanced("b", 8, families(six)), balanced("c", 7, families(six))},
+			map[string]string{"a": "AddressNotInPool", "b": "2001:db8:1::41", "c": "2001:db8:1::42"}},
+		"the cluster's": {[]*corev1.Service{balanced("a", 9, of("kube-system")), balanced("b", 8, of("kube-system")), balanced("c", 7, of("kube-system"))},
+			map[string]string{"a": "198.51.100.8", "b": "198.51.100.9", "c": "198.51.100.10"}},
+		"a quota": {[]*corev1.Service{balanced("a", 9, of("large")), balanced("b", 8, of("large")), balanced("c", 7, of("large"))},
+			map[string]string{"a": "198.51.100.8", "b": "198.51.100.9", "c": "198.51.100.10"}},
+	} {
+		source, err := Parse(pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, d := range source.plan(world{c.services, nil, onB, isSelf, func(namespace string) bool { return namespace == "large" }, reserved.Of(nil)}) {
+			got[d.service.Name] = strings.Join(d.addresses, " ") + d.reason
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

@@ -13,18 +13,20 @@ type pool struct {
 	source Source
 	world  world
 	taken  map[netip.Addr]bool
+	given  map[corev1.IPFamily]*given
 }
 
 // fromPool gives each Service one address of each of its families: the one it has, else the one it asks for, else any. None is one at which
 // a port of the Service is the cluster's own.
 func (s Source) fromPool(services []*corev1.Service, w world) []decision {
-	p := pool{s, w, map[netip.Addr]bool{}}
+	p := pool{s, w, map[netip.Addr]bool{}, map[corev1.IPFamily]*given{}}
 	kept := make([]map[corev1.IPFamily]netip.Addr, len(services))
 	for i, service := range services {
 		kept[i] = map[corev1.IPFamily]netip.Addr{}
 		for _, ip := range p.had(service) {
 			if family := familyOf(ip); !p.taken[ip] && !kept[i][family].IsValid() {
-				p.taken[ip], kept[i][family] = true, ip
+				p.take(service, ip)
+				kept[i][family] = ip
 			}
 		}
 	}
@@ -58,7 +60,7 @@ func (p *pool) decide(service *corev1.Service, kept map[corev1.IPFamily]netip.Ad
 	d := decision{service: service}
 	if d.reason, d.message = p.objection(service, kept); d.reason != "" {
 		for _, ip := range kept {
-			delete(p.taken, ip)
+			p.give(service, ip)
 		}
 		return d
 	}
@@ -70,8 +72,9 @@ func (p *pool) decide(service *corev1.Service, kept map[corev1.IPFamily]netip.Ad
 				d.reason, d.message = reason, message
 				continue
 			}
+			p.take(service, ip)
 		}
-		p.taken[ip], d.fromPool = true, true
+		d.fromPool = true
 		d.addresses = append(d.addresses, ip.String())
 	}
 	return d
@@ -79,6 +82,9 @@ func (p *pool) decide(service *corev1.Service, kept map[corev1.IPFamily]netip.Ad
 
 // choose returns an address of the family, or says why there is none.
 func (p *pool) choose(service *corev1.Service, family corev1.IPFamily) (ip netip.Addr, reason, message string) {
+	if reason, message = p.share(service, family); reason != "" {
+		return ip, reason, message
+	}
 	if asked, err := netip.ParseAddr(service.Spec.LoadBalancerIP); err == nil && familyOf(asked) == family {
 		return asked, "", ""
 	}

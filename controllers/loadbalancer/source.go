@@ -63,6 +63,27 @@ func (s Source) serves(family corev1.IPFamily) bool {
 	return slices.ContainsFunc(s.Pool, func(p netip.Prefix) bool { return familyOf(p.Addr()) == family })
 }
 
+// size is how many addresses of the family may be given.
+func (s Source) size(family corev1.IPFamily) (n int) {
+	for _, p := range s.Pool {
+		if familyOf(p.Addr()) == family {
+			n += 1 << (p.Addr().BitLen() - p.Bits())
+			if first(p) != p.Addr() {
+				n--
+			}
+		}
+	}
+	return n
+}
+
+// first is the first address of a range that is given by itself.
+func first(p netip.Prefix) netip.Addr {
+	if p.Addr().Is6() && p.Bits() < p.Addr().BitLen()-1 {
+		return p.Addr().Next()
+	}
+	return p.Addr()
+}
+
 // free is the first address of the family that may be given. Network and broadcast address count: they need be no subnet's. The first
 // of a range of IPv6 does not: if the range is a subnet's, all its routers have it.
 func (s Source) free(family corev1.IPFamily, may func(netip.Addr) bool) (netip.Addr, bool) {
@@ -70,11 +91,7 @@ func (s Source) free(family corev1.IPFamily, may func(netip.Addr) bool) (netip.A
 		if familyOf(p.Addr()) != family {
 			continue
 		}
-		first := p.Addr()
-		if first.Is6() && p.Bits() < first.BitLen()-1 {
-			first = first.Next()
-		}
-		for ip := first; p.Contains(ip); ip = ip.Next() {
+		for ip := first(p); p.Contains(ip); ip = ip.Next() {
 			if may(ip) {
 				return ip, true
 			}

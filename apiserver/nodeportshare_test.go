@@ -1,0 +1,66 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/setpoint-io/setpoint/raftstore/raftstoretest"
+	"github.com/setpoint-io/setpoint/raftstore/state"
+)
+
+// nodePortService has so many node ports.
+func nodePortService(name string, ports int) string {
+	all := make([]string, ports)
+	for i := range all {
+		all[i] = fmt.Sprintf(`{"name":"p%d","port":%d}`, i, i+1)
+	}
+	return `{"metadata":{"name":"` + name + `"},"spec":{"type":"NodePort","ports":[` + strings.Join(all, ",") + `]}}`
+}
+
+// TestNamespacesShareNodePorts: one namespace has half of all node ports at most, however few writes ask for them; others find as many as
+// it has. Administrators, and whoever writes where a quota says a number, are not bound by that.
+func TestNamespacesShareNodePorts(t *testing.T) {
+	config := serverConfig(t, raftstoretest.NewLocal(state.Options{}))
+	config.Authorizer = authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		return authorizer.DecisionAllow, "", nil
+	})
+	server, _ := startServer(t, config)
+	mustDo[corev1.Namespace](t, server, call{method: "POST", path: "/api/v1/namespaces", body: `{"metadata":{"name":"ten"}}`})
+	tina := &user.DefaultInfo{Name: "tina"}
+	mustDo[corev1.Service](t, server, call{method: "POST", path: svcPath, as: tina, body: `{"metadata":{"name":"inner"},"spec":{"ports":[{"port":80}]}}`})
+	const ten, quarter = "/api/v1/namespaces/ten/services", 2768 / 4
+	widen := call{method: "PATCH", path: svcPath + "/inner", contentType: patchTypeOf["merge"], body: `{"spec":{"type":"NodePort"}}`, as: tina}
+	create := func(path, name string, ports int, who user.Info) call {
+		return call{method: "POST", path: path, body: nodePortService(name, ports), as: who}
+	}
+	const refused = `is forbidden: too many node ports: 1384 belong to namespace default, which is its share while 1384 of 2768 are taken`
+	for _, c := range []struct {
+		what    string
+		call    call
+		code    int
+		message string
+	}{
+		{"a quarter", create(svcPath, "half", quarter, tina), 201, ""},
+		{"too many at once", create(svcPath, "more", quarter+1, tina), 403, refused},
+		{"a half", create(svcPath, "other", quarter, tina), 201, ""},
+		{"one more", create(svcPath, "more", 1, tina), 403, refused},
+		{"one more by an update", widen, 403, refused},
+		{"no more", call{method: "PATCH", path: svcPath + "/half", contentType: patchTypeOf["merge"], body: `{"metadata":{"labels":{"a":"b"}}}`, as: tina}, 200, ""},
+		{"another namespace", create(ten, "web", 1, tina), 201, ""},
+		{"an administrator", create(svcPath, "admins", 1, admin), 201, ""},
+		{"a quota", call{method: "POST", path: quotaPath, body: `{"metadata":{"name":"q"},"spec":{"hard":{"services.nodeports":"1386"}}}`}, 201, ""},
+		{"what the quota allows", widen, 200, ""},
+		{"what it does not", create(svcPath, "most", 1, tina), 403, "exceeded quota: q"},
+	} {
+		if got := c.call.do(t, server); got.code != c.code || c.code == http.StatusForbidden && !strings.Contains(got.status.Message, c.message) {
+			t.Errorf("%s: %d %s, want %d %s", c.what, got.code, got.status.Message, c.code, c.message)
+		}
+	}
+}
