@@ -446,9 +446,10 @@ func TestHTTP2Backend(t *testing.T) {
 // TestRolloutsLoseNothing: while endpoints come and go, each before it ends out of the slice, no request fails, and one under way ends well.
 func TestRolloutsLoseNothing(t *testing.T) {
 	s := newSite(t, ingress("a.com"), service("a.com"), slice("a.com", "10.0.0.1"))
-	release, slow := make(chan struct{}), make(chan string, 1)
+	begun, release, slow := make(chan struct{}), make(chan struct{}), make(chan string, 1)
 	s.pod("10.0.0.1", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
+			close(begun)
 			<-release
 		}
 		fmt.Fprint(w, "one")
@@ -466,6 +467,7 @@ func TestRolloutsLoseNothing(t *testing.T) {
 		text, _ := io.ReadAll(answer.Body)
 		slow <- string(text)
 	}()
+	<-begun // before its endpoint goes
 	stop, failed, asked := make(chan struct{}), atomic.Int64{}, atomic.Int64{}
 	var clients sync.WaitGroup
 	for range 4 {
