@@ -92,7 +92,7 @@ lists: ## upstream's stable metrics, and the reasons of its events, beside ours
 	cd test/differential && $(GO) test -count=1 -v ./lists
 
 statuses: ## every status that ours publish on the way is one that upstream's controllers could have: 1,000 worlds of each kind
-	$(MAKE) differential WORLDS=$(or $(WORLDS),1000) SEED=$(SEED) RUNS=$(RUNS) KIND='^(deployment|replicaset|statefulset|daemonset|job|cronjob|disruption)$$'
+	$(MAKE) differential WORLDS=$(or $(WORLDS),1000) SEED=$(SEED) RUNS=$(RUNS) KIND='^(deployment|replicaset|statefulset|daemonset|job|cronjob|disruption|autoscaler)$$'
 
 sweep: ## every fault at every write of the controllers' scenarios, as a table: FOCUS='daemon set' PAIRS=1
 	$(GO) test -count=1 -timeout 60m -run '^TestSweep$$' ./controllers -sweep -sweep.scenario '$(FOCUS)' $(if $(PAIRS),-sweep.pairs)

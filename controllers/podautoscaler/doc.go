@@ -10,7 +10,7 @@
 // time) and acts. The arithmetic is upstream's (1.37), but it saturates: a metric too large for its integer asks
 // for as many pods as are allowed, never for fewer.
 //
-// What was recommended and done in the last hour is kept in memory for one term of the leader, as upstream does:
+// What was recommended and done, as far as the windows look back, is kept in memory for one term of the leader, as upstream does:
 // after a change of leaders the stabilization begins with the current number of replicas.
 //
 // It is tested by tables of the plan, by generated worlds, in bubbles with a fake source of metrics, and by a script

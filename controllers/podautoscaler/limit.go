@@ -61,6 +61,14 @@ func (b bounds) stabilized(wanted int32) (int32, note) {
 	return min(max(b.current, lowest), highest), held
 }
 
+// earliest is how far the windows look back.
+func (b bounds) earliest() time.Time {
+	if b.behavior == nil {
+		return b.now.Add(-downscaleStabilization)
+	}
+	return b.now.Add(-max(window(b.behavior.ScaleUp, 0), window(b.behavior.ScaleDown, downscaleStabilization)))
+}
+
 func window(rules *autoscalingv2.HPAScalingRules, otherwise time.Duration) time.Duration {
 	if rules == nil || rules.StabilizationWindowSeconds == nil {
 		return otherwise

@@ -182,7 +182,7 @@ func (p *plan) choose(o *observed, s start, asked int32, name string) {
 	if stable == asked {
 		held = steady
 	}
-	p.history = p.history.recommended(asked, o.now)
+	p.history = p.history.recommended(asked, o.now, b.earliest())
 	p.set(o.now, autoscalingv2.AbleToScale, true, held)
 	wanted, why := b.limited(stable)
 	p.set(o.now, autoscalingv2.ScalingLimited, wanted != stable, why)
@@ -200,7 +200,7 @@ func (p *plan) rescaled(o *observed) {
 	p.set(o.now, autoscalingv2.AbleToScale, true,
 		note{"SucceededRescale", fmt.Sprintf("the HPA controller was able to update the target scale to %d", p.wanted)})
 	if o.hpa.Spec.Behavior != nil {
-		p.history = p.history.changed(from, p.wanted, o.now)
+		p.history = p.history.changed(from, p.wanted, o.now, o.hpa.Spec.Behavior)
 	}
 	p.status.LastScaleTime = &now
 	if from > 0 && p.wanted == 0 && minimum(o.hpa) == 0 && measuresWithoutPods(o.hpa) {

@@ -129,7 +129,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.settled { // nothing recent holds it
-				c.o.history = history{recommendations: []moment{{9, noon.Add(-time.Hour)}}}
+				c.o.history = history{recommendations: []moment{{replicas: 9, at: noon.Add(-time.Hour)}}}
 			}
 			p := planOf(c.o)
 			active, limited := conditionOf(p, autoscalingv2.ScalingActive), conditionOf(p, autoscalingv2.ScalingLimited)
@@ -151,7 +151,7 @@ func TestBehavior(t *testing.T) {
 	pods := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 60}
 	share := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 10, PeriodSeconds: 60}
 	greatest, least := autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect
-	before := func(age time.Duration, n int32) []moment { return []moment{{n, noon.Add(-age)}} }
+	before := func(age time.Duration, n int32) []moment { return []moment{{replicas: n, at: noon.Add(-age)}} }
 	for _, c := range []struct {
 		name     string
 		up, down *autoscalingv2.HPAScalingRules

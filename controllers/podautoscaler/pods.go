@@ -75,15 +75,21 @@ func readyPods(pods []*corev1.Pod) (ready int) {
 	return ready
 }
 
-// requestsOf is what each pod requests, in thousandths: one container, or the pod.
+// requestsOf is what each pod requests, in thousandths: one container, or the pod. Of several that request nothing the first by name is
+// told, so that passes over the same pods, which come in any order, say the same.
 func requestsOf(pods []*corev1.Pod, container string, resource corev1.ResourceName) (map[string]int64, error) {
 	requests := make(map[string]int64, len(pods))
+	var first error
+	var of string
 	for _, pod := range pods {
 		request, err := requestOf(pod, container, resource)
-		if err != nil {
-			return nil, err
+		if err != nil && (first == nil || pod.Name < of) {
+			first, of = err, pod.Name
 		}
 		requests[pod.Name] = request
+	}
+	if first != nil {
+		return nil, first
 	}
 	return requests, nil
 }

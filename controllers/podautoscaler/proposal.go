@@ -34,6 +34,15 @@ type refusal struct {
 	err    error // the cause, and which metric it is
 }
 
+// ofMetric says of which metric an error is, as the error of a pass does; upstream's conditions and events tell the cause alone.
+type ofMetric struct {
+	what  string
+	cause error
+}
+
+func (e ofMetric) Error() string { return e.what + ": " + e.cause.Error() }
+func (e ofMetric) Unwrap() error { return e.cause }
+
 // propose evaluates one metric.
 func (o *observed) propose(spec autoscalingv2.MetricSpec, r reading) (proposal, *refusal) {
 	var p proposal
@@ -61,7 +70,11 @@ func (o *observed) propose(spec autoscalingv2.MetricSpec, r reading) (proposal, 
 		return proposal{}, &refusal{"InvalidMetricSourceType", err, err}
 	}
 	if err != nil {
-		return proposal{}, &refusal{kind, err, fmt.Errorf("%s: %w", format, err)}
+		cause := err
+		if of, named := errors.AsType[ofMetric](err); named {
+			cause = of.cause
+		}
+		return proposal{}, &refusal{kind, cause, fmt.Errorf("%s: %w", format, err)}
 	}
 	p.status.Type = spec.Type
 	return p, nil
@@ -161,7 +174,7 @@ func (o *observed) ofObject(spec autoscalingv2.MetricSpec, r reading) (proposal,
 	case s.Target.Type == autoscalingv2.AverageValueMetricType && s.Target.AverageValue != nil:
 		p.name = fmt.Sprintf("external metric %s(%+v)", s.Metric.Name, s.Metric.Selector)
 		if p.replicas, status.Current, err = o.shared(r, s.Target.AverageValue); err != nil {
-			err = fmt.Errorf("failed to get %s object metric: %w", s.Metric.Name, err)
+			err = ofMetric{fmt.Sprintf("failed to get %s object metric", s.Metric.Name), err}
 		}
 	default:
 		err = errors.New("invalid object metric source: neither a value target nor an average value target was set")
@@ -180,11 +193,11 @@ func (o *observed) ofExternal(spec autoscalingv2.MetricSpec, r reading) (proposa
 	switch {
 	case s.Target.AverageValue != nil:
 		if p.replicas, status.Current, err = o.shared(r, s.Target.AverageValue); err != nil {
-			err = fmt.Errorf("failed to get %s external metric: %w", s.Metric.Name, err)
+			err = ofMetric{fmt.Sprintf("failed to get %s external metric", s.Metric.Name), err}
 		}
 	case s.Target.Value != nil:
 		if p.replicas, status.Current, err = o.whole(r, s.Target.Value); err != nil {
-			err = fmt.Errorf("failed to get external metric %s: %w", s.Metric.Name, err)
+			err = ofMetric{"failed to get external metric " + s.Metric.Name, err}
 		}
 	default:
 		err = errors.New("invalid external metric source: neither a value target nor an average value target was set")

@@ -12,6 +12,9 @@
 // A status on the way is what a pass saw, which is chance, so one world of a hundred may have another. A Deployment sums what its
 // ReplicaSets tell one after the other; its counts may not look more finished than upstream's ever did in the step.
 //
+// HorizontalPodAutoscalers read scales and metrics by requests. Both sides send theirs, by the clients of upstream's libraries, to an API
+// that the steps fill (autoscaler_api_test.go): use, samples that are missing or old, APIs that are broken or empty, refused scales.
+//
 // The scheduler's plugins are asked otherwise (KIND=scheduler): both sides judge the same pods on the same nodes, once; and
 // so is preemption (KIND=preemption): whom it would evict on each node, and which node it may choose.
 //

@@ -130,6 +130,9 @@ func statusOf(o runtime.Object) status {
 // progressing is what a Deployment says of its newest ReplicaSet, or of itself where it has none yet.
 var progressing = regexp.MustCompile(`(ReplicaSet|Deployment) "[^"]*" is progressing\.`)
 
+// lacking is of which pod an autoscaler says that it requests nothing: upstream says it of any.
+var lacking = regexp.MustCompile(`(missing( pod-level)? request for \w+ in|container \w+ not found in).*Pod \S+`)
+
 // lasting leaves out what is chance.
 func lasting(value any) any {
 	switch v := value.(type) {
@@ -138,12 +141,12 @@ func lasting(value any) any {
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			switch key {
 			case "lastTransitionTime", "lastUpdateTime", "lastProbeTime", "observedGeneration", "uid", "resourceVersion":
-			case "startTime", "completionTime":
+			case "startTime", "completionTime", "lastScaleTime":
 				out[key] = "set"
 			case "reason":
 				out[key] = cmp.Or(goesOn[fmt.Sprint(v[key])], fmt.Sprint(v[key]))
 			case "message":
-				out[key] = progressing.ReplaceAllString(withoutNames(fmt.Sprint(v[key])), "It is progressing.")
+				out[key] = lacking.ReplaceAllString(progressing.ReplaceAllString(withoutNames(fmt.Sprint(v[key])), "It is progressing."), "$1 some pod")
 			case "uncountedTerminatedPods":
 			default:
 				out[key] = lasting(v[key])

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -179,6 +180,7 @@ var kinds = []kind{
 	{"job", newJob, [2]side{ours(job.New()), upstream(upstreamJob)}, batchv1.SchemeGroupVersion.WithResource("jobs")},
 	{"cronjob", newCronJob, [2]side{ours(cronjob.New()), upstream(upstreamCronJob)}, batchv1.SchemeGroupVersion.WithResource("cronjobs")},
 	{"disruption", newDisruption, [2]side{ours(disruption.New()), upstream(upstreamDisruption)}, policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")},
+	{"autoscaler", newAutoscaler, [2]side{ourAutoscaler(), upstream(upstreamAutoscaler)}, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers")},
 	{"endpoints", newEndpoints, [2]side{ours(endpoints.New()), upstream(upstreamEndpoints)}, none},
 	{"endpointslicemirroring", newMirror, [2]side{ours(endpointslicemirroring.New()), upstream(upstreamMirroring)}, none},
 	{"ttlafterfinished", newTTL, [2]side{ours(ttlafterfinished.New()), upstream(upstreamTTL)}, none},

@@ -301,6 +301,12 @@ func rest() {
 	synctest.Wait()
 }
 
+// pause lets time pass within a step, until all have reacted.
+func pause(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // minReadySeconds are none or no multiple of quietTime.
 func minReadySeconds(g *generator) int32 { return []int32{0, 17, 37}[g.IntN(3)] }
 
