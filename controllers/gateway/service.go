@@ -56,7 +56,8 @@ func (c *controller) address(ctx context.Context, state *gateway.GatewayState, n
 	return own, c.ensureSlice(ctx, g, service, nodes)
 }
 
-// ensureService makes the Service, or gives it the ports of the listeners; it returns nil if it was written and is to be seen first.
+// ensureService makes the Service, or gives it the ports of the listeners; it returns nil if it was made and is to be seen first. One whose
+// ports change keeps its address meanwhile: a Gateway without one would be told to have failed.
 func (c *controller) ensureService(ctx context.Context, g *v1.Gateway, numbers []int32, have *corev1.Service) (*corev1.Service, error) {
 	client := c.env.Client.CoreV1().Services(g.Namespace)
 	if have == nil {
@@ -75,11 +76,16 @@ func (c *controller) ensureService(ctx context.Context, g *v1.Gateway, numbers [
 	}
 	changed := have.DeepCopy()
 	changed.Spec.Ports = wanted
-	_, err := client.Update(reconcile.WithCause(ctx, g), changed, metav1.UpdateOptions{})
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		err = nil // a newer one is on its way here
+	written, err := client.Update(reconcile.WithCause(ctx, g), changed, metav1.UpdateOptions{})
+	switch {
+	case apierrors.IsConflict(err):
+		return have, nil // a newer one is on its way here
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
-	return nil, err
+	return written, nil
 }
 
 // ports are those of the listeners; those that are there stay as they are.

@@ -7,6 +7,8 @@
 //
 // Jobs have a judge of their own: whoever waits for one is told of its end once, when its pods have ended and are counted.
 //
+// A court of test/judges hears the same events, and judges by the rules of more tools, ReplicaSets too.
+//
 // `make test` runs it. A whole control plane with simulated nodes rolls out, scales, restarts and deletes Deployments,
 // StatefulSets and DaemonSets in a synctest bubble; the judge reads all that was stored meanwhile. Tests of settled
 // states cannot find such faults.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/setpoint-io/setpoint/setpointtest"
+	"github.com/setpoint-io/setpoint/test/judges"
 )
 
 // jobs are what is run, by its spec; the pods' exit code; and the patches that a user sends, each half a second after the one before.
@@ -55,7 +56,7 @@ func TestNoJobIsToldToHaveEndedTooEarly(t *testing.T) {
 				}
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				r := &record{}
+				r, all := &record{}, judges.Follow(t, c.RESTConfig(), judges.Resources...)
 				objects := client.Resource(batchv1.SchemeGroupVersion.WithResource("jobs")).Namespace(c.Namespace())
 				r.follow(ctx, t, objects, metav1.ListOptions{})
 				r.follow(ctx, t, client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(c.Namespace()), metav1.ListOptions{})
@@ -72,6 +73,7 @@ func TestNoJobIsToldToHaveEndedTooEarly(t *testing.T) {
 				for _, finding := range j.findings {
 					t.Error(finding)
 				}
+				all.Judged(t).Report(t)
 				if end := j.end(); end != job.ends {
 					t.Errorf("it ended with %q, want %q", end, job.ends)
 				}

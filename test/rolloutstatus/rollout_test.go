@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/setpoint-io/setpoint/setpointtest"
+	"github.com/setpoint-io/setpoint/test/judges"
 )
 
 const (
@@ -80,12 +81,14 @@ func TestNobodyIsToldTooEarly(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := setpointtest.Start(t, setpointtest.Config{Nodes: nodes})
 				c.Advance(time.Minute) // until the nodes are ready
+				record := judges.Follow(t, c.RESTConfig(), judges.Resources...)
 				for i, ch := range changes {
 					if w.resource == "daemonsets" && strings.Contains(ch.name, "scale") {
 						continue
 					}
 					play(t, c.In(c.Namespace()), fmt.Sprint("w", i), w.resource, w.spec, ch)
 				}
+				record.Judged(t).Report(t)
 			})
 		})
 	}

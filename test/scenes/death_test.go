@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/setpoint-io/setpoint/setpointtest"
+	"github.com/setpoint-io/setpoint/test/judges"
 )
 
 // evictedAfterSeconds is how long the pods tolerate that their node is silent.
@@ -26,6 +27,7 @@ func TestANodeDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := setpointtest.Start(t, setpointtest.Config{Nodes: nodes})
 		s := &scene{T: t, namespace: "default", client: c.Kubernetes()}
+		record := judges.Follow(t, c.RESTConfig(), judges.Resources...)
 		s.deploy("shop", nodes, spreadAndHasty)
 		s.expose("shop")
 		s.seeDeployment("shop", "complete", complete)
@@ -44,6 +46,7 @@ func TestANodeDies(t *testing.T) {
 		step("7. the node is back, without the taint", s.unreachable(victim.Spec.NodeName, false))
 		s.see("the node is Ready", s.ready(victim.Spec.NodeName, corev1.ConditionTrue))
 		s.see("the dead pod is gone", s.pod(victim.Name, func(p *corev1.Pod) bool { return p.Name == "" }))
+		record.Judged(t).Report(t)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/setpoint-io/setpoint"
+	"github.com/setpoint-io/setpoint/test/judges"
 )
 
 const (
@@ -68,7 +69,19 @@ func started(t *testing.T, config setpoint.Config) kubernetes.Interface {
 	if err := cluster.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	judged(t, cluster)
 	return clientOf(t, cluster)
+}
+
+// judged lets a court hear every version of every object that is stored until the test ends: none may mislead who waits for it.
+func judged(t *testing.T, cluster *setpoint.Cluster) {
+	t.Helper()
+	access, err := cluster.RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := judges.Follow(t, access, judges.Resources...)
+	t.Cleanup(func() { record.Judged(t).Report(t) })
 }
 
 func clientOf(t *testing.T, cluster *setpoint.Cluster) kubernetes.Interface {
