@@ -152,6 +152,7 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	a.shareLayers(watch)
 	manager, start := a.pods(ctx, children, watch, nodes)
 	children.Go(func() { a.serve(ctx, listener, manager) })
+	a.watchMemory(ctx, children)
 	a.tellResources(ctx, children, manager)
 	a.tellPods(ctx, children, manager)
 	a.endPods(ctx, children, manager)

@@ -117,6 +117,8 @@ type Config struct {
 	AccessLog io.Writer
 	// Gateways reads the objects of the Gateway API, which are served where Ingresses are. Nil: none are.
 	Gateways dynamic.Interface
+	// KernelLog opens the log of the machine's kernel, from which it is told that the machine is out of memory. Nil: nobody watches that.
+	KernelLog func() (io.ReadCloser, error)
 	// DNS gives this machine the address of the cluster's DNS, which the agent serves. Nil: others do.
 	DNS dns.Network
 	// GossipPort is where this machine's agent gossips, 0 if it does not or not yet. Nil: it does not.

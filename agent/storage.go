@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/cri/embedded/selinux"
 	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/noswap"
 	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi"
@@ -91,6 +92,9 @@ func (a *agent) volumes(watch *nodeWatch, lookup *objects, recorder events.Recor
 	cfg := volumes.Config{
 		Objects: lookup, Dirs: podconfig.Dirs{Root: a.DataDir}, Local: a.local, Node: watch.node, WithoutMounts: a.WithoutMounts,
 		Warn: warnOn(recorder),
+	}
+	if noswap.KeepsTmpfs() {
+		cfg.TmpfsOptions = []string{noswap.TmpfsOption}
 	}
 	if a.csi != nil {
 		cfg.Drivers = a.csi

@@ -55,6 +55,9 @@ const (
 	DNSPortTaken                    = "DNSPortTaken"
 	FirewallBlocksPods              = "FirewallBlocksPods"
 	FirewallLetsPodsPass            = "FirewallLetsPodsPass"
+	HostIPsIPFamilyMismatch         = "HostIPsIPFamilyMismatch"
+
+	PossibleMemoryBackedVolumesOnDisk = "PossibleMemoryBackedVolumesOnDisk"
 )
 
 // Recorder records events on pods and containers.

@@ -30,6 +30,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
 	"github.com/setpoint-io/setpoint/agent/network/plan"
 	"github.com/setpoint-io/setpoint/agent/network/upkeep"
+	"github.com/setpoint-io/setpoint/agent/oom"
 	"github.com/setpoint-io/setpoint/agent/policy/table"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 )
@@ -124,7 +125,7 @@ func RunNode(ctx context.Context, c NodeConfig) error {
 		NodeName: c.Name, Client: c.Client, Runtime: runtime, DataDir: c.DataDir, NodeIP: c.IP, NodeIP6: secondIP,
 		Listener: c.Listener, ServerTLS: c.ServerTLS, Settings: c.Settings, CompletePod: c.Cluster.CompletePod,
 		EndPodsOnStop: c.EndPodsOnStop, GossipPort: c.GossipPort,
-		Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true,
+		Ingress: c.Ingress, AccessLog: c.AccessLog, Gateways: c.Gateways, Logger: c.Logger, Plugins: true, KernelLog: oom.KernelLog,
 		ClusterDNS: []string{servicerange.DNS(servicerange.Default).String()}, DNS: names,
 		PodNetwork: func(ctx context.Context) (agent.PodNetwork, error) {
 			return c.podNetwork(ctx, runtime, translation, routes)

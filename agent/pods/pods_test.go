@@ -205,6 +205,24 @@ func TestAgentRestartLeavesContainersAlone(t *testing.T) {
 	})
 }
 
+// TestAnotherFamilyOfTheNodeIsTold: an agent that comes back with an address of another version of IP says so of each pod that goes on.
+func TestAnotherFamilyOfTheNodeIsTold(t *testing.T) {
+	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
+		w.create(newPod("p", "web"))
+		if w.events.has("HostIPsIPFamilyMismatch") {
+			t.Errorf("a new pod:\n%s", w.events)
+		}
+		w.stopAgent()
+		w.hostIP = "2001:db8::1"
+		w.startAgent()
+		w.settle()
+		time.Sleep(time.Hour)
+		if n := strings.Count(w.events.String(), "HostIPsIPFamilyMismatch"); n != 1 || w.get("p").Status.HostIP != w.hostIP {
+			t.Errorf("told %d times, host %s:\n%s", n, w.get("p").Status.HostIP, w.events)
+		}
+	})
+}
+
 func TestPodDeletedWhileTheAgentWasAwayIsRemoved(t *testing.T) {
 	inBubble(t, map[string]podstest.Program{"web": {}}, func(w *world) {
 		w.create(newPod("p", "web"))

@@ -43,6 +43,7 @@ type worker struct {
 	tasks     sync.WaitGroup
 	announced map[string]string // container -> incarnation whose back-off had its event
 	judged    bool              // whether the fields of the pod were looked at
+	family    string            // the warning about the node's address that had its event
 
 	mu       sync.Mutex
 	pod      *corev1.Pod
@@ -248,6 +249,7 @@ func (w *worker) status(v view, s step) corev1.PodStatus {
 		}
 	}
 	w.mu.Unlock()
+	w.announceFamily(v.pod)
 	now := status.Generate(status.Input{
 		Pod: v.pod, Runtime: v.runtime, Waiting: waiting, Ended: s.ended, Rejected: s.rejected, Resize: w.resizeStatus(v),
 		RestartsAll: s.restartsAll, Removed: v.removed,
@@ -261,6 +263,14 @@ func (w *worker) status(v view, s step) corev1.PodStatus {
 	})
 	w.deviceStatus(v.pod, &now)
 	return now
+}
+
+// announceFamily records one event when the node's address has become one of the other version of IP.
+func (w *worker) announceFamily(pod *corev1.Pod) {
+	if warning := status.FamilyMismatch(pod, w.m.HostIPs()); warning != "" && warning != w.family {
+		w.family = warning
+		w.m.Events.Event(events.Pod(pod), corev1.EventTypeWarning, events.HostIPsIPFamilyMismatch, warning)
+	}
 }
 
 // announceBackOff records one event for each incarnation that has to wait.

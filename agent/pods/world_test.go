@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type world struct {
 	pinning Pinning
 	claims  *claims // nil: none
 	heard   heard
+	hostIP  string // "": 192.0.2.1
 	// pressure of the node.
 	pressure []corev1.NodeConditionType
 	ctx      context.Context // of the agent
@@ -68,7 +70,7 @@ func (w *world) startAgent() {
 	sender := status.NewManager(status.Config{Client: w.client})
 	dirs := podconfig.Dirs{Root: w.dir}
 	cfg := Config{
-		NodeName: "n1", Client: w.client, Runtime: w.runtime, RuntimeName: "setpoint", HostIPs: func() []string { return []string{"192.0.2.1"} }, Dirs: dirs,
+		NodeName: "n1", Client: w.client, Runtime: w.runtime, RuntimeName: "setpoint", HostIPs: func() []string { return []string{cmp.Or(w.hostIP, "192.0.2.1")} }, Dirs: dirs,
 		Objects: objects, Events: w.events, Status: sender,
 		Images:         images.New(images.Config{Service: w.runtime, Events: w.events, Dir: dirs.ImageAccess(), Secret: objects.Secret}),
 		Volumes:        volumes.New(volumes.Config{Objects: objects, Dirs: dirs, WithoutMounts: true}),

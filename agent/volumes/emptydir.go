@@ -3,6 +3,7 @@ package volumes
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +36,7 @@ func (m *Manager) medium(dir string, pod *corev1.Pod, v *corev1.EmptyDirVolumeSo
 	case v.Medium == corev1.StorageMediumDefault:
 		return nil
 	case v.Medium == corev1.StorageMediumMemory:
-		return m.memory(dir, "tmpfs", "mode=0777"+size)
+		return m.tmpfs(dir, "mode=0777"+size)
 	case hugepages.IsMedium(v.Medium):
 		page, err := hugepages.OfMedium(v.Medium, pod)
 		if err != nil {
@@ -48,7 +49,13 @@ func (m *Manager) medium(dir string, pod *corev1.Pod, v *corev1.EmptyDirVolumeSo
 }
 
 // tmpfs mounts one on dir unless it is there already.
-func (m *Manager) tmpfs(dir, options string) error { return m.memory(dir, "tmpfs", options) }
+func (m *Manager) tmpfs(dir, options string) error {
+	return m.memory(dir, "tmpfs", m.tmpfsOptions(options))
+}
+
+func (m *Manager) tmpfsOptions(options string) string {
+	return strings.Join(append([]string{options}, m.TmpfsOptions...), ",")
+}
 
 // memory mounts a file system of that kind on dir unless one is there already.
 func (m *Manager) memory(dir, kind, options string) error {

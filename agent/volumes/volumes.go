@@ -55,6 +55,8 @@ type Config struct {
 	// WithoutMounts uses plain directories in place of tmpfs, and paths in place
 	// of bind mounts, for tests that do not run as root.
 	WithoutMounts bool
+	// TmpfsOptions are further mount options of every tmpfs; nil has none.
+	TmpfsOptions []string
 	// Local holds the volumes of the class setpoint-local; nil has none.
 	Local Local
 	// Drivers mount the volumes of CSI drivers that register; nil has none.

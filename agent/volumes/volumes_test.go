@@ -492,3 +492,12 @@ func TestKeysAreForTheirUser(t *testing.T) {
 }
 
 func ownerOf(info os.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }
+
+// TestTmpfsOptions: a volume in memory has the machine's options beside its own.
+func TestTmpfsOptions(t *testing.T) {
+	for want, of := range map[string][]string{"mode=0755": nil, "mode=0755,noswap": {"noswap"}} {
+		if got := New(Config{TmpfsOptions: of}).tmpfsOptions("mode=0755"); got != want {
+			t.Errorf("%v: %q", of, got)
+		}
+	}
+}
