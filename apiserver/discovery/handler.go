@@ -219,7 +219,7 @@ func (h *Handler) serveMetrics(w http.ResponseWriter, request *http.Request, pat
 	case h.metrics == nil:
 		http.NotFound(w, request)
 	case path == "/metrics/slis":
-		h.health.indicators.handler.ServeHTTP(w, request)
+		h.health.serveIndicators(w, request)
 	default:
 		h.metrics.ServeHTTP(w, request)
 	}

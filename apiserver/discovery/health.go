@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/setpoint-io/setpoint/internal/sampled"
@@ -15,6 +16,9 @@ import (
 
 // checkTimeout bounds one health check: a check that hangs has failed.
 const checkTimeout = 5 * time.Second
+
+// freshFor is how long /metrics/slis shows what checks have said before it asks again: a kubelet's pause between two probes.
+const freshFor = 10 * time.Second
 
 // Check is one named health check.
 type Check struct {
@@ -48,11 +52,14 @@ type health struct {
 	indicators *indicators
 	// failures chooses which failed checks are logged.
 	failures sampled.Sampler
+	// asked is when all checks of an endpoint were asked last; mu is held while /metrics/slis asks them.
+	mu    sync.Mutex
+	asked map[string]time.Time
 }
 
 func newHealth(checks []Check, log *slog.Logger) *health {
 	ping := Check{Name: "ping", Check: Passes, Live: Passes}
-	return &health{checks: append([]Check{ping}, checks...), log: log, indicators: newIndicators()}
+	return &health{checks: append([]Check{ping}, checks...), log: log, indicators: newIndicators(), asked: map[string]time.Time{}}
 }
 
 // of returns the checks behind an endpoint ("livez").
@@ -95,6 +102,9 @@ func (h *health) serve(w http.ResponseWriter, request *http.Request, path string
 		checks = []Check{{Name: name, Check: checks[at].Check}}
 	}
 	query := request.URL.Query()
+	if !single && !query.Has("exclude") {
+		h.note(endpoint)
+	}
 	report, healthy := h.run(request.Context(), endpoint, checks, query["exclude"])
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache, private")
@@ -106,6 +116,29 @@ func (h *health) serve(w http.ResponseWriter, request *http.Request, path string
 		_, _ = fmt.Fprintf(w, "%s%s check passed\n", report, endpoint)
 	default:
 		_, _ = fmt.Fprint(w, "ok")
+	}
+}
+
+func (h *health) note(endpoint string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked[endpoint] = time.Now()
+}
+
+// serveIndicators asks what nobody has asked of late, as a kubelet's probes do of upstream's servers, and shows how the checks ended.
+func (h *health) serveIndicators(w http.ResponseWriter, request *http.Request) {
+	h.refresh(context.WithoutCancel(request.Context())) // who hangs up makes no check fail
+	h.indicators.handler.ServeHTTP(w, request)
+}
+
+func (h *health) refresh(ctx context.Context) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, endpoint := range []string{"livez", "readyz"} {
+		if time.Since(h.asked[endpoint]) >= freshFor {
+			h.run(ctx, endpoint, h.of(endpoint), nil)
+			h.asked[endpoint] = time.Now()
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -114,7 +115,7 @@ func TestHealthIndicators(t *testing.T) {
 	get(t, h, "/readyz")
 	got := body(t, get(t, h, "/metrics/slis"))
 	for _, want := range []string{
-		`kubernetes_healthcheck{name="disk",type="readyz"} 1`,
+		`kubernetes_healthcheck{name="disk",type="readyz"} 1`, `kubernetes_healthcheck{name="ping",type="livez"} 1`,
 		`kubernetes_healthchecks_total{name="disk",status="error",type="readyz"} 1`,
 		`kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} 2`,
 	} {
@@ -122,4 +123,29 @@ func TestHealthIndicators(t *testing.T) {
 			t.Errorf("%s is missing in\n%s", want, got)
 		}
 	}
+}
+
+// TestHealthIndicatorsOfAServerThatNobodyAsks: /metrics/slis asks by itself then, and not for every scrape.
+func TestHealthIndicatorsOfAServerThatNobodyAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, sick := 0, error(nil)
+		h := newHandler(t, discovery.Config{Metrics: prometheus.NewRegistry(), Checks: []discovery.Check{{Name: "disk", Check: func(context.Context) error {
+			asked++
+			return sick
+		}}}})
+		show := func(want string, times int) {
+			t.Helper()
+			if got := body(t, get(t, h, "/metrics/slis")); !strings.Contains(got, `kubernetes_healthcheck{name="disk",type="readyz"} `+want) || asked != times {
+				t.Errorf("asked %d times, want %d, and %s in\n%s", asked, times, want, got)
+			}
+		}
+		show("1", 1)
+		sick = errors.New("sick")
+		show("1", 1)
+		time.Sleep(10 * time.Second)
+		show("0", 2)
+		get(t, h, "/readyz")
+		time.Sleep(9 * time.Second)
+		show("0", 3)
+	})
 }
