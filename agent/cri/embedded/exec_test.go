@@ -168,6 +168,33 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// TestAttachWithStdinThatStaysOpen: the end of a client's input ends the client, and not the container.
+func TestAttachWithStdinThatStaysOpen(t *testing.T) {
+	r := newRuntime(t)
+	p := runPod(t, r, nil)
+	config := containerConfig("cat")
+	config.Stdin = true
+	id := p.start(config)
+	for _, typed := range []string{"one\n", "two\n"} {
+		ended := make(chan error, 1)
+		go func() {
+			ended <- r.AttachStream(t.Context(), id, strings.NewReader(typed), nopCloser{io.Discard}, nil, false, nil)
+		}()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(patience):
+			t.Fatal("the client goes on after the end of its input")
+		}
+		p.waitLog(id, typed)
+	}
+	if full := p.status(id); full.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		t.Errorf("the container: %v", full.State)
+	}
+}
+
 func TestPortForward(t *testing.T) {
 	r := newRuntime(t)
 	p := runPod(t, r, nil)

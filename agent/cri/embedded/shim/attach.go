@@ -78,12 +78,16 @@ func (f *fanOut) close() {
 	}
 }
 
-// attach serves one client until it leaves or the container ends.
+// attach serves one client until it leaves, the container ends or, if the container's input stays open for others, that of the client
+// ends: kubectl run --attach --leave-stdin-open waits for that. A client that has no input says nothing of its end.
 func (c *container) attach(conn *net.UnixConn, input io.Reader) {
 	frames := c.streams.add()
 	go func() {
 		c.copyInput(input)
-		// Half-closed input still wants output; only a dead connection ends the client, noticed when writing.
+		// Whoever closed the container's input with its own wants what comes of it; only a dead connection ends it, noticed when writing.
+		if !c.request.StdinOnce {
+			c.streams.remove(frames)
+		}
 	}()
 	for frame := range frames {
 		if _, err := conn.Write(frame); err != nil {
