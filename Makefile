@@ -73,8 +73,8 @@ mutants: ## put bugs into the store, and walls between pods and the node (root) 
 stress: ## a test many times beside busy processors and disks: PKG=./agent/pods RUN=regexp COUNT=20 LOAD=2
 	PKG='$(PKG)' RUN='$(RUN)' COUNT='$(COUNT)' LOAD='$(LOAD)' RACE='$(RACE)' TEST_FLAGS='$(TEST_FLAGS)' test/stress.sh
 
-conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A,B NODES=3 MUST_PASS= UPDATE=
-	FOCUS='$(FOCUS)' SKIP='$(SKIP)' TIMEOUT=$(TIMEOUT) CLASS=$(CLASS) MUST_PASS=$(MUST_PASS) UPDATE=$(UPDATE) PROCS=$(PROCS) SERVERS=$(SERVERS) NODES=$(NODES) KEEP=$(KEEP) test/conformance/run.sh
+conformance: build ## the upstream conformance suite: FOCUS=regexp SKIP= CLASS=A,B NODES=3 MUST_PASS= UPDATE= LIST=further
+	LIST='$(LIST)' FOCUS='$(FOCUS)' SKIP='$(SKIP)' TIMEOUT=$(TIMEOUT) CLASS=$(CLASS) MUST_PASS=$(MUST_PASS) UPDATE=$(UPDATE) PROCS=$(PROCS) SERVERS=$(SERVERS) NODES=$(NODES) KEEP=$(KEEP) test/conformance/run.sh
 
 critest: build ## upstream's suite for container runtimes against setpoint cri (root): FOCUS=regexp SKIP= UPDATE=1
 	FOCUS='$(FOCUS)' SKIP='$(SKIP)' UPDATE=$(UPDATE) KEEP=$(KEEP) STATIC=$(STATIC) test/critest/run.sh

@@ -14,7 +14,7 @@
 #   SERVERS=1         replicas of the control plane
 #   NODES=3           three machines with a server and a real node each (root), as test/machines has them
 #   KUBECONFIG_OF=f   examine this cluster instead of one of its own
-#   LIST=DIR          the cases of cases.tsv there, and what is kept about them beside it (test/csi)
+#   LIST=DIR          the cases of cases.tsv there, and what is kept about them beside it (further, test/csi)
 #   SUITE_FLAG=flag   one more flag of the suite
 #   BESIDE=program    runs beside the cluster: is told the kubeconfig and KEEP, and prints `ready`
 #   BUILD_ONLY=1      builds what is needed, for a run without network
@@ -62,6 +62,7 @@ finish() {
     wait "$server_pid" 2>/dev/null || true
   fi
   remove_cluster
+  rm -f "$keep/kubectl"
   # Of the short suite nobody reads what went well.
   [[ ${SUITE:-} != short || -z $all_well || -n ${KEEP:-} ]] || rm -rf "$keep"
 }
@@ -135,10 +136,10 @@ if [[ ${NODES:-} == 3 ]]; then
   IMAGES=$images_dir/conformance.tar KEEP=$keep CLASS=$class exec go test -count=1 -v -timeout 4h -tags conformance -run '^TestConformance$' ./test/machines
 fi
 
-# The kubectl that is built in, unless the tests shall call another one.
+# The kubectl that is built in, unless the tests shall call another one: the binary under this name, because a case copies
+# it into a pod.
 kubectl=${KUBECTL:-$keep/kubectl}
-printf '#!/bin/sh\nexec %q kubectl "$@"\n' "$setpoint" >"$keep/kubectl"
-chmod +x "$keep/kubectl"
+[[ ! -x $setpoint ]] || ln -f "$setpoint" "$keep/kubectl" 2>/dev/null || cp "$setpoint" "$keep/kubectl"
 
 kubeconfig=${KUBECONFIG_OF:-}
 if [[ -z $kubeconfig ]]; then

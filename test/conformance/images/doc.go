@@ -3,7 +3,7 @@
 //
 // They have upstream's names, which the suite itself tells, and upstream's programs
 // as far as these are Go (agnhost, nonewprivs, sample-apiserver, etcd). The userland of all is busybox, so
-// they lack what only Alpine has: curl, nc, dig, nslookup and getent are our own (client), there is no iperf
+// they lack what only Alpine has: curl, nc, dig, nslookup, getent and printenv are our own (client), there is no iperf
 // or CoreDNS. The image for DNS with glibc has no glibc: it asks with the same programs as agnhost, which
 // upstream builds with musl. What PATH finds as sh is bash, because Debian's busybox takes variables
 // such as data-1 out of the environment, which upstream's does not; /bin/sh is

@@ -80,11 +80,12 @@ func (p programs) userland() ([]file, error) {
 	}
 	files := []file{
 		busybox, bash, {path: "usr/local/bin/sh", mode: 0o777, link: "/bin/bash"},
-		folder("tmp", 0o1777), folder("root", 0o700), folder("home", 0o755), folder("var/run", 0o755), folder("usr/local/bin", 0o755),
+		folder("tmp", 0o1777), folder("var/tmp", 0o1777), folder("root", 0o700),
+		folder("home", 0o755), folder("var/run", 0o755), folder("usr/local/bin", 0o755),
 		text("etc/passwd", passwd), text("etc/group", groups),
 		client,
 	}
-	for _, name := range []string{"nc", "dig", "nslookup", "getent"} {
+	for _, name := range []string{"nc", "dig", "nslookup", "getent", "printenv"} {
 		files = append(files, file{path: "usr/bin/" + name, mode: 0o777, link: "curl"})
 	}
 	for _, name := range strings.Fields(string(names)) {

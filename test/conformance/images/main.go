@@ -17,7 +17,7 @@ func main() {
 	var p programs
 	flag.StringVar(&p.busybox, "busybox", "", "a static busybox")
 	flag.StringVar(&p.bash, "bash", "", "a static bash")
-	flag.StringVar(&p.client, "client", "", "curl, nc, dig, nslookup and getent in one: ./client")
+	flag.StringVar(&p.client, "client", "", "curl, nc, dig, nslookup, getent and printenv in one: ./client")
 	flag.StringVar(&p.agnhost, "agnhost", "", "upstream's agnhost")
 	flag.StringVar(&p.nnp, "nnp", "", "upstream's nonewprivs")
 	flag.StringVar(&p.sampleAPIServer, "sample-apiserver", "", "upstream's sample-apiserver")

@@ -8,7 +8,9 @@ import (
 
 func main() {
 	name := filepath.Base(os.Args[0])
-	run, known := map[string]func([]string) (int, error){"nc": nc, "dig": dig, "nslookup": nslookup, "getent": getent}[name]
+	run, known := map[string]func([]string) (int, error){
+		"nc": nc, "dig": dig, "nslookup": nslookup, "getent": getent, "printenv": printenv,
+	}[name]
 	if !known {
 		run = curl
 	}
