@@ -117,7 +117,7 @@ func (f *fleet) keepShare(ctx context.Context, mine []*member) {
 }
 
 // beat renews the Lease, and says Ready again if a controller lost sight of
-// the node meanwhile; a Node deleted by hand is registered anew.
+// the node meanwhile; a Node deleted by hand is registered anew. Extended resources in its capacity become allocatable.
 func (f *fleet) beat(ctx context.Context, m *member) error {
 	if f.Outage.has(m.name) {
 		m.wasOff = true
@@ -134,7 +134,10 @@ func (f *fleet) beat(ctx context.Context, m *member) error {
 	if err := m.lease.Renew(ctx, f.Clock.Now()); err != nil {
 		return err
 	}
-	return f.makeReady(ctx, got, f.node(m, f.Clock.Now()))
+	if !isReady(got) {
+		return f.makeReady(ctx, got, f.node(m, f.Clock.Now()))
+	}
+	return f.passOn(ctx, got)
 }
 
 // register creates the Node, or adopts it, with a first Lease.

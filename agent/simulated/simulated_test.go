@@ -334,6 +334,37 @@ func TestNodeIsReadyAgainAfterItWasLost(t *testing.T) {
 	})
 }
 
+// TestExtendedResources: what an administrator writes into the capacity, pods can have; what is taken out again, they cannot.
+func TestExtendedResources(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, client *fake.Clientset) {
+		nodes, dongle := client.CoreV1().Nodes(), corev1.ResourceName("example.com/dongle")
+		for _, want := range []string{"10", "7", ""} {
+			node, err := nodes.Get(t.Context(), "sim-1", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			node = node.DeepCopy()
+			delete(node.Status.Capacity, dongle)
+			if want != "" {
+				node.Status.Capacity[dongle] = resource.MustParse(want)
+			}
+			if _, err := nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * defaultLeaseInterval)
+			synctest.Wait()
+			node, err = nodes.Get(t.Context(), "sim-1", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, there := node.Status.Allocatable[dongle]
+			if there != (want != "") || there && got.String() != want || node.Status.Allocatable.Cpu().String() != "32" {
+				t.Errorf("want %q: allocatable %v", want, node.Status.Allocatable)
+			}
+		}
+	})
+}
+
 func TestPodsRunAtOnceWithDistinctAddresses(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, client *fake.Clientset) {
 		start := time.Now()
