@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -70,7 +71,13 @@ func (w *worker) httpHook(ctx context.Context, v view, c *corev1.Container, get 
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	return send(req)
+}
+
+// send asks a container, whose certificate may be any, as a kubelet does, and which no proxy stands before.
+func send(req *http.Request) error {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func hosts(pod *corev1.Pod, ips []string, domain string) ([]byte, error) {
 		b.WriteString("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
 			"fe00::\tip6-localnet\nfe00::\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n")
 		names := podconfig.Hostname(pod)
-		if pod.Spec.Subdomain != "" {
+		if pod.Spec.Subdomain != "" && pod.Spec.HostnameOverride == nil { // a hostname that is overridden is in no domain
 			names = fmt.Sprintf("%s.%s.%s.svc.%s\t%s", names, pod.Spec.Subdomain, pod.Namespace, domain, names)
 		}
 		for _, ip := range ips {

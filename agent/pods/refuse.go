@@ -61,6 +61,9 @@ func (w *worker) refuse(pod *corev1.Pod, why *status.Rejection) refusal {
 func rejectionFor(findings []podfields.Finding) *status.Rejection {
 	var fields []string
 	for _, f := range podfields.Refusals(findings) {
+		if f.Path == "spec.os.name" { // upstream's reason and message
+			return &status.Rejection{Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}
+		}
 		fields = append(fields, f.Path+": "+f.Why)
 	}
 	if fields == nil {

@@ -147,7 +147,7 @@ func makeFolders(root *os.Root, sub string) error {
 		if err != nil {
 			return err
 		}
-		if err := root.Chmod(at, info.Mode()&(fs.ModePerm|fs.ModeSetgid)); err != nil {
+		if err := root.Chmod(at, info.Mode()&(fs.ModePerm|fs.ModeSetgid|fs.ModeSticky)); err != nil {
 			return err
 		}
 	}

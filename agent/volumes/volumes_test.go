@@ -387,7 +387,7 @@ func TestSubPathsStayInside(t *testing.T) {
 
 func TestNewSubPathsHaveTheModeOfTheirVolume(t *testing.T) {
 	m, volume := newManager(t, &shelf{}), t.TempDir()
-	if err := os.Chmod(volume, 0o777|os.ModeSetgid); err != nil { // an emptyDir with an fsGroup
+	if err := os.Chmod(volume, 0o777|os.ModeSetgid|os.ModeSticky); err != nil { // an emptyDir in memory with an fsGroup
 		t.Fatal(err)
 	}
 	c := &corev1.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/m", SubPath: "made/deep"}}}
@@ -395,7 +395,7 @@ func TestNewSubPathsHaveTheModeOfTheirVolume(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{"made", "made/deep"} {
-		if info, err := os.Stat(filepath.Join(volume, dir)); err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|0o777 {
+		if info, err := os.Stat(filepath.Join(volume, dir)); err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|os.ModeSticky|0o777 {
 			t.Errorf("%s has mode %v %v: the container's user cannot write there", dir, info.Mode(), err)
 		}
 	}
