@@ -20,6 +20,9 @@ func (m *Manager) emptyDir(pod *corev1.Pod, v *corev1.Volume) (string, error) {
 		return "", err
 	}
 	mode := os.FileMode(0o777)
+	if v.EmptyDir.Medium == corev1.StorageMediumMemory {
+		mode |= os.ModeSticky // as the kernel mounts a tmpfs, and a kubelet leaves it
+	}
 	if v.EmptyDir.Mode != nil {
 		mode = os.FileMode(*v.EmptyDir.Mode)
 	}

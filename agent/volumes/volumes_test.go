@@ -501,3 +501,15 @@ func TestTmpfsOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestVolumesInMemoryAreSticky: so a kubelet leaves them, since the kernel mounts a tmpfs so.
+func TestVolumesInMemoryAreSticky(t *testing.T) {
+	for medium, want := range map[corev1.StorageMedium]os.FileMode{"": 0o777, corev1.StorageMediumMemory: 0o777 | os.ModeSticky} {
+		m := newManager(t, &shelf{})
+		source := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}
+		dir := mount(t, m, podWith(source))["a"].Path
+		if info, err := os.Stat(dir); err != nil || info.Mode() != os.ModeDir|want {
+			t.Errorf("medium %q: %v, %v", medium, info.Mode(), err)
+		}
+	}
+}
