@@ -38,15 +38,34 @@ func TestTheListOfCases(t *testing.T) {
 	}
 }
 
-func TestEveryRequiredCaseExists(t *testing.T) {
-	known := map[string]bool{}
-	for _, c := range cases(t) {
-		known[c.name] = true
+// TestTheFurtherCases are no part of conformance, and each is listed once.
+func TestTheFurtherCases(t *testing.T) {
+	all, err := readCases("further")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, list := range []string{"passing.txt", "short/cases.txt"} {
+	seen := map[string]bool{}
+	for _, c := range all {
+		if seen[c.name] || !strings.HasPrefix(c.name, "[sig-"+c.sig+"]") || strings.Contains(c.name, "[Conformance]") {
+			t.Errorf("%q is listed twice, under the wrong sig %s, or a case of conformance", c.name, c.sig)
+		}
+		seen[c.name] = true
+	}
+}
+
+func TestEveryRequiredCaseExists(t *testing.T) {
+	for list, dir := range map[string]string{"passing.txt": ".", "short/cases.txt": ".", "further/passing.txt": "further"} {
 		required, err := readNames(list)
 		if err != nil || len(required) == 0 {
 			t.Fatalf("%s: %d cases, %v", list, len(required), err)
+		}
+		all, err := readCases(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := map[string]bool{}
+		for _, c := range all {
+			known[c.name] = true
 		}
 		for name := range required {
 			if !known[name] {
@@ -132,9 +151,9 @@ func TestTheRatchet(t *testing.T) {
 	}
 }
 
-// TestResultsAreUpToDate: run `go test -run Results -update` after changing missing.tsv, here or in test/csi.
+// TestResultsAreUpToDate: run `go test -run Results -update` after changing missing.tsv, here, in further or in test/csi.
 func TestResultsAreUpToDate(t *testing.T) {
-	for _, dir := range []string{".", "../csi"} {
+	for _, dir := range []string{".", "further", "../csi"} {
 		passing, err := readNames(filepath.Join(dir, "passing.txt"))
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@
 // is ever taken off by it. `-whole-list` runs a list of which every case must be run, too:
 // that of the short suite, which `make test` runs (package short). missing.tsv says why the others do not
 // pass, and RESULTS.md, written with the list, shows both.
-// `-dir` is where these files are: test/csi has others.
+// `-dir` is where these files are: further has those of cases that are no part of conformance, and test/csi others.
 //
 // Tests cover the selection of cases, the reading of a report, the ratchet, and that RESULTS.md is true.
 package main
