@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
-	"github.com/setpoint-io/setpoint/agent/network"
-	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/net/network"
+	"github.com/setpoint-io/setpoint/agent/net/network/plan"
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
-	"github.com/setpoint-io/setpoint/agent/shutdown"
+	"github.com/setpoint-io/setpoint/agent/pods/shutdown"
 )
 
 // replaced is a network that counts how often all Services were set.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/agent/base/wait"
 )
 
 func (o *objects) TrustBundle(ctx context.Context, name string) (*certificatesv1.ClusterTrustBundle, error) {

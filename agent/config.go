@@ -17,17 +17,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/cri"
-	"github.com/setpoint-io/setpoint/agent/dns"
-	"github.com/setpoint-io/setpoint/agent/hostfirewall"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
-	"github.com/setpoint-io/setpoint/agent/network/plan"
-	"github.com/setpoint-io/setpoint/agent/network/probe"
-	"github.com/setpoint-io/setpoint/agent/network/upkeep"
+	"github.com/setpoint-io/setpoint/agent/net/dns"
+	"github.com/setpoint-io/setpoint/agent/net/hostfirewall"
+	"github.com/setpoint-io/setpoint/agent/net/network/plan"
+	"github.com/setpoint-io/setpoint/agent/net/network/probe"
+	"github.com/setpoint-io/setpoint/agent/net/network/upkeep"
+	"github.com/setpoint-io/setpoint/agent/net/policy"
+	"github.com/setpoint-io/setpoint/agent/net/router"
+	"github.com/setpoint-io/setpoint/agent/net/services"
 	"github.com/setpoint-io/setpoint/agent/node"
-	"github.com/setpoint-io/setpoint/agent/policy"
-	"github.com/setpoint-io/setpoint/agent/router"
-	"github.com/setpoint-io/setpoint/agent/services"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri"
 )
 
 // ErrIncomplete is returned by Run for a Config that lacks a required field.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/agent/claims/claimstest"
+	"github.com/setpoint-io/setpoint/agent/resources/claims/claimstest"
 )
 
 // cdiSpec is what a driver says of the device of the claim "dongle", as useDevice wants it.

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	hostmachine "github.com/setpoint-io/setpoint/agent/machine"
+	hostmachine "github.com/setpoint-io/setpoint/agent/base/machine"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi/csitest"
 )
 

@@ -19,7 +19,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 	podsapi "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
-	"github.com/setpoint-io/setpoint/agent/devices/devicestest"
+	"github.com/setpoint-io/setpoint/agent/resources/devices/devicestest"
 )
 
 const dongle = "example.com/dongle"

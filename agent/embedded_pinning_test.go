@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/cpuset"
 
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
-	"github.com/setpoint-io/setpoint/agent/observed"
-	"github.com/setpoint-io/setpoint/agent/topology/cpus"
+	"github.com/setpoint-io/setpoint/agent/resources/topology/cpus"
+	"github.com/setpoint-io/setpoint/agent/runtime/observed"
 )
 
 // tellCPUs prints on which CPUs this process may run, and from which NUMA nodes its memory may be.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/agent/noswap"
+	"github.com/setpoint-io/setpoint/agent/runtime/noswap"
 )
 
 // TestARealContainerHasNoSwap: it reads its own limit, which on cgroup v1 is that of memory and swap together.

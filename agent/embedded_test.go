@@ -21,11 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/setpoint-io/setpoint/agent/cri/embedded"
-	"github.com/setpoint-io/setpoint/agent/cri/embedded/demo"
+	"github.com/setpoint-io/setpoint/agent/base/machine/machinetest"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
-	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
-	"github.com/setpoint-io/setpoint/agent/network/networktest"
+	"github.com/setpoint-io/setpoint/agent/net/network/networktest"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/demo"
 )
 
 // patience bounds every wait for real containers; a healthy machine needs

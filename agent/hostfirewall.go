@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/client-go/informers"
 
-	"github.com/setpoint-io/setpoint/agent/hostfirewall"
+	"github.com/setpoint-io/setpoint/agent/net/hostfirewall"
 )
 
 // closePorts keeps pods from the ports of this machine that they need not reach, if that is wanted. begin comes before the first pod,

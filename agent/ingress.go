@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/informers"
 
-	"github.com/setpoint-io/setpoint/agent/router"
+	"github.com/setpoint-io/setpoint/agent/net/router"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/noswap"
+	"github.com/setpoint-io/setpoint/agent/base/events"
 	"github.com/setpoint-io/setpoint/agent/oom"
+	"github.com/setpoint-io/setpoint/agent/runtime/noswap"
 )
 
 // watchMemory tells of what concerns the memory of the whole machine: processes that the kernel ends, and secrets that may be swapped out.

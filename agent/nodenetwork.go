@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/hostfirewall"
-	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/net/hostfirewall"
+	"github.com/setpoint-io/setpoint/agent/net/network/plan"
 )
 
 // PodNetworkProblem is True on a Node while its pods cannot reach those of another node, the machine uses addresses of the

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/setpoint-io/setpoint/agent/measure"
-	"github.com/setpoint-io/setpoint/agent/pinning"
+	"github.com/setpoint-io/setpoint/agent/base/measure"
+	"github.com/setpoint-io/setpoint/agent/resources/pinning"
 )
 
 // openPinning learns who has CPUs and memory of their own. It comes after the devices.

@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	pluginregistration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
-	"github.com/setpoint-io/setpoint/agent/claims"
-	"github.com/setpoint-io/setpoint/agent/devices"
-	"github.com/setpoint-io/setpoint/agent/podconfig"
-	"github.com/setpoint-io/setpoint/agent/podresources"
+	"github.com/setpoint-io/setpoint/agent/api/podresources"
+	"github.com/setpoint-io/setpoint/agent/base/registration"
 	"github.com/setpoint-io/setpoint/agent/pods"
-	"github.com/setpoint-io/setpoint/agent/registration"
+	"github.com/setpoint-io/setpoint/agent/resources/claims"
+	"github.com/setpoint-io/setpoint/agent/resources/devices"
+	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 )
 
 // openPlugins finds plugins and uses them: CSI drivers, device plugins and DRA drivers.

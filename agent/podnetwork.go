@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/network"
-	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/net/network"
+	"github.com/setpoint-io/setpoint/agent/net/network/plan"
 	"github.com/setpoint-io/setpoint/agent/simulated"
 )
 

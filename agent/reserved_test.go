@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/setpoint-io/setpoint/agent/router"
+	"github.com/setpoint-io/setpoint/agent/net/router"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 

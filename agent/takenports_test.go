@@ -7,9 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/network/ownaddress"
-	"github.com/setpoint-io/setpoint/agent/router"
-	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/agent/net/network/ownaddress"
+	"github.com/setpoint-io/setpoint/agent/net/router"
+	"github.com/setpoint-io/setpoint/agent/net/router/table"
 )
 
 // TestPortsThatOthersHave are told once, and for as long as that is so.

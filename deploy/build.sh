@@ -14,8 +14,8 @@ go=${GO:-go}
 module=$("$go" list -m)
 product=./cmd/setpoint
 # Pods are held by a small program of their own, carried inside the binary.
-shim=./agent/cri/embedded/shim/setpoint-shim
-embedded=agent/cri/embedded/shimbinary/setpoint-shim.bin
+shim=./agent/runtime/cri/embedded/shim/setpoint-shim
+embedded=agent/runtime/cri/embedded/shimbinary/setpoint-shim.bin
 
 show() { # in place on a terminal
   if [[ -t 2 ]]; then

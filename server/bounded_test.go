@@ -19,10 +19,10 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
-	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/internal/clip"
 	"github.com/setpoint-io/setpoint/internal/parts"
 	"github.com/setpoint-io/setpoint/internal/trust"
+	"github.com/setpoint-io/setpoint/server/auditlog"
 )
 
 // routes are paths of every kind that the API's port answers: all services of the parts, documents, and requests for objects.

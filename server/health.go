@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
-	"github.com/setpoint-io/setpoint/apiserver/diskroom"
+	"github.com/setpoint-io/setpoint/server/diskroom"
 	"github.com/setpoint-io/setpoint/server/term"
 )
 

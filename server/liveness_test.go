@@ -12,8 +12,8 @@ import (
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/setpoint-io/setpoint/agent/gossip"
 	"github.com/setpoint-io/setpoint/agent/host"
+	"github.com/setpoint-io/setpoint/agent/node/gossip"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 	"github.com/setpoint-io/setpoint/internal/trust"

@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 
-	"github.com/setpoint-io/setpoint/controllers/leader"
+	"github.com/setpoint-io/setpoint/server/leader"
 	"github.com/setpoint-io/setpoint/server/term"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
 	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
-	"github.com/setpoint-io/setpoint/controllers/leader"
 	"github.com/setpoint-io/setpoint/internal/process"
+	"github.com/setpoint-io/setpoint/server/leader"
 	"github.com/setpoint-io/setpoint/server/loops"
 )
 

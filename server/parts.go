@@ -9,15 +9,15 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/setpoint-io/setpoint/controllers/kubernetesservice"
 	"github.com/setpoint-io/setpoint/controllers/reconcile/actions"
-	"github.com/setpoint-io/setpoint/controllers/serverpods"
 	"github.com/setpoint-io/setpoint/internal/clip"
 	names "github.com/setpoint-io/setpoint/internal/parts"
 	"github.com/setpoint-io/setpoint/internal/sampled"
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/server/kubernetesservice"
 	"github.com/setpoint-io/setpoint/server/liveness"
 	"github.com/setpoint-io/setpoint/server/parts"
+	"github.com/setpoint-io/setpoint/server/serverpods"
 	"github.com/setpoint-io/setpoint/server/term"
 )
 

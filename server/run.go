@@ -15,10 +15,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/setpoint-io/setpoint/agent/gossip"
+	"github.com/setpoint-io/setpoint/agent/node/gossip"
 	"github.com/setpoint-io/setpoint/apiserver/admission/choice"
 	"github.com/setpoint-io/setpoint/apiserver/admission/configuration"
-	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/cpushare"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
@@ -27,6 +26,7 @@ import (
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/server/access"
+	"github.com/setpoint-io/setpoint/server/auditlog"
 	"github.com/setpoint-io/setpoint/server/settings"
 )
 

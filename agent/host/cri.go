@@ -11,10 +11,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/setpoint-io/setpoint/agent/cri/embedded"
-	"github.com/setpoint-io/setpoint/agent/cri/serve"
-	"github.com/setpoint-io/setpoint/agent/machine"
-	"github.com/setpoint-io/setpoint/agent/network/upkeep"
+	"github.com/setpoint-io/setpoint/agent/base/machine"
+	"github.com/setpoint-io/setpoint/agent/net/network/upkeep"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/serve"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )

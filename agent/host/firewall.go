@@ -1,8 +1,8 @@
 package host
 
 import (
-	"github.com/setpoint-io/setpoint/agent/hostfirewall"
-	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/net/hostfirewall"
+	"github.com/setpoint-io/setpoint/agent/net/network"
 )
 
 // hostFirewall keeps pods from ports of this machine; nil if they may reach all of them, and what an agent with other settings has

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/setpoint-io/setpoint/agent/cri/embedded"
-	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
-	"github.com/setpoint-io/setpoint/agent/cri/embedded/imagesocket"
-	"github.com/setpoint-io/setpoint/agent/cri/embedded/registries"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/images"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/imagesocket"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/registries"
 	"github.com/setpoint-io/setpoint/internal/process"
 )
 

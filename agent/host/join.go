@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/setpoint-io/setpoint/agent/private"
+	"github.com/setpoint-io/setpoint/agent/base/private"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/trust/join"

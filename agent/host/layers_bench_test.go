@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 

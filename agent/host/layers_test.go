@@ -26,11 +26,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/cri"
-	"github.com/setpoint-io/setpoint/agent/cri/embedded/images"
-	"github.com/setpoint-io/setpoint/agent/images/peers"
-	"github.com/setpoint-io/setpoint/agent/kubeletapi"
-	"github.com/setpoint-io/setpoint/agent/kubeletapi/access"
+	"github.com/setpoint-io/setpoint/agent/api/kubeletapi"
+	"github.com/setpoint-io/setpoint/agent/api/kubeletapi/access"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/images"
+	"github.com/setpoint-io/setpoint/agent/runtime/images/peers"
 	"github.com/setpoint-io/setpoint/internal/trust"
 )
 

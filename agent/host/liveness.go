@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/setpoint-io/setpoint/agent/gossip"
-	"github.com/setpoint-io/setpoint/agent/session"
+	"github.com/setpoint-io/setpoint/agent/node/gossip"
+	"github.com/setpoint-io/setpoint/agent/node/session"
 	"github.com/setpoint-io/setpoint/internal/clusterlife"
 	"github.com/setpoint-io/setpoint/internal/failover"
 	"github.com/setpoint-io/setpoint/internal/trust"

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/cri/embedded"
-	"github.com/setpoint-io/setpoint/agent/policy"
-	"github.com/setpoint-io/setpoint/agent/policy/table"
+	"github.com/setpoint-io/setpoint/agent/net/policy"
+	"github.com/setpoint-io/setpoint/agent/net/policy/table"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded"
 )
 
 // policyNetwork enforces policies on the network of the embedded runtime. Of a remote runtime the network is its CNI plugin's,

@@ -1,11 +1,11 @@
 package host
 
 import (
-	"github.com/setpoint-io/setpoint/agent/collect"
-	"github.com/setpoint-io/setpoint/agent/eviction"
-	"github.com/setpoint-io/setpoint/agent/images/credentials"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
-	"github.com/setpoint-io/setpoint/agent/userns"
+	"github.com/setpoint-io/setpoint/agent/pods/eviction"
+	"github.com/setpoint-io/setpoint/agent/runtime/collect"
+	"github.com/setpoint-io/setpoint/agent/runtime/images/credentials"
+	"github.com/setpoint-io/setpoint/agent/runtime/userns"
 )
 
 // Settings are what a KubeletConfiguration says.

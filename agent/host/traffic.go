@@ -6,9 +6,9 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/setpoint-io/setpoint/agent/network"
-	"github.com/setpoint-io/setpoint/agent/network/plan"
-	"github.com/setpoint-io/setpoint/agent/owntraffic"
+	"github.com/setpoint-io/setpoint/agent/net/network"
+	"github.com/setpoint-io/setpoint/agent/net/network/plan"
+	"github.com/setpoint-io/setpoint/agent/net/owntraffic"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 )

@@ -7,7 +7,7 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 
-	"github.com/setpoint-io/setpoint/agent/eviction"
+	"github.com/setpoint-io/setpoint/agent/pods/eviction"
 )
 
 // Effective is the configuration in force, whether it comes from a file, from flags or from nowhere: what /configz shows. What

@@ -15,8 +15,8 @@ import (
 	"k8s.io/component-helpers/node/util/sysctl"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/setpoint-io/setpoint/agent/eviction"
-	"github.com/setpoint-io/setpoint/agent/shutdown"
+	"github.com/setpoint-io/setpoint/agent/pods/eviction"
+	"github.com/setpoint-io/setpoint/agent/pods/shutdown"
 )
 
 func duration(d *metav1.Duration) time.Duration { return value(d).Duration }

@@ -13,9 +13,9 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/cpuset"
 
-	"github.com/setpoint-io/setpoint/agent/topology"
-	"github.com/setpoint-io/setpoint/agent/topology/cpus"
-	"github.com/setpoint-io/setpoint/agent/topology/memory"
+	"github.com/setpoint-io/setpoint/agent/resources/topology"
+	"github.com/setpoint-io/setpoint/agent/resources/topology/cpus"
+	"github.com/setpoint-io/setpoint/agent/resources/topology/memory"
 )
 
 // cpuReconcileDefault is upstream's.

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/topology"
+	"github.com/setpoint-io/setpoint/agent/resources/topology"
 )
 
 func TestPinningThatIsRefused(t *testing.T) {

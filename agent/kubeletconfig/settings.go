@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/setpoint-io/setpoint/agent/collect"
-	"github.com/setpoint-io/setpoint/agent/eviction"
-	"github.com/setpoint-io/setpoint/agent/images"
-	"github.com/setpoint-io/setpoint/agent/images/credentials"
-	"github.com/setpoint-io/setpoint/agent/pinning"
-	"github.com/setpoint-io/setpoint/agent/shutdown"
-	"github.com/setpoint-io/setpoint/agent/userns"
+	"github.com/setpoint-io/setpoint/agent/pods/eviction"
+	"github.com/setpoint-io/setpoint/agent/pods/shutdown"
+	"github.com/setpoint-io/setpoint/agent/resources/pinning"
+	"github.com/setpoint-io/setpoint/agent/runtime/collect"
+	"github.com/setpoint-io/setpoint/agent/runtime/images"
+	"github.com/setpoint-io/setpoint/agent/runtime/images/credentials"
+	"github.com/setpoint-io/setpoint/agent/runtime/userns"
 )
 
 // Settings of one agent. Zero values are those without a file, unless a field says otherwise.
@@ -60,7 +60,7 @@ type Settings struct {
 	UserNamespaces userns.Mode
 	// Registries is a file or folder that says from where images are fetched; "": from their registries.
 	Registries string
-	// OpenHost leaves pods all ports of the machine; otherwise agent/hostfirewall closes those that nobody promised them.
+	// OpenHost leaves pods all ports of the machine; otherwise agent/net/hostfirewall closes those that nobody promised them.
 	OpenHost    bool
 	UsersPerPod uint32
 	// StatusCheckEvery and StatusReportEvery are between looks at the machine and between writes of an unchanged Node; ImagesMax

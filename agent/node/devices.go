@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/setpoint-io/setpoint/agent/hugepages"
+	"github.com/setpoint-io/setpoint/agent/base/hugepages"
 )
 
 // resources fills in what the node has and can give.

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/setpoint-io/setpoint/agent/hugepages"
-	"github.com/setpoint-io/setpoint/agent/measure"
+	"github.com/setpoint-io/setpoint/agent/base/hugepages"
+	"github.com/setpoint-io/setpoint/agent/base/measure"
 )
 
 // machine is what does not change while the agent runs.

@@ -3,7 +3,7 @@ package node
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/base/events"
 )
 
 // statusIsNow are the reasons of the events about a condition, by what it is now: those of a kubelet.

@@ -5,12 +5,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/agent/admission"
-	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/eviction"
-	"github.com/setpoint-io/setpoint/agent/observed"
-	"github.com/setpoint-io/setpoint/agent/podconfig"
-	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/base/events"
+	"github.com/setpoint-io/setpoint/agent/pods/admission"
+	"github.com/setpoint-io/setpoint/agent/pods/eviction"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
+	"github.com/setpoint-io/setpoint/agent/runtime/observed"
+	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 )
 
 // admit rejects a pod that sets what is the node's, and one the node has no room

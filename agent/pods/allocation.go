@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/util/qos"
 
-	"github.com/setpoint-io/setpoint/agent/admission"
-	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/base/events"
+	"github.com/setpoint-io/setpoint/agent/pods/admission"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
 )
 
 // allocation is what the node has promised to a pod. The pod's spec is what its user wants; while the two differ, a

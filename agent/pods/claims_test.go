@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
+	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 )
 
 // claims prepares those of each pod.

@@ -15,12 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/backoff"
-	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/images"
-	"github.com/setpoint-io/setpoint/agent/observed"
-	"github.com/setpoint-io/setpoint/agent/podconfig"
-	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/base/backoff"
+	"github.com/setpoint-io/setpoint/agent/base/events"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
+	"github.com/setpoint-io/setpoint/agent/runtime/images"
+	"github.com/setpoint-io/setpoint/agent/runtime/observed"
+	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes"
 )
 

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
+	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 )
 
 // dongles gives each pod one.

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/status"
-	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/agent/base/events"
+	"github.com/setpoint-io/setpoint/agent/base/wait"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
 )
 
 // Active lists the pods that may still run something: neither finished nor deleted, rejected or evicted.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
-	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
 )
 
 // TestAnEvictedPodFailsAndLeavesNothing but its object, which tells why.

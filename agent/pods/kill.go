@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/agent/base/events"
+	"github.com/setpoint-io/setpoint/agent/base/wait"
 )
 
 // killContainers stops them together, sidecars after the others, one after

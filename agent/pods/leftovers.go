@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/agent/base/wait"
 )
 
 // removeLeftovers removes the volumes of pods that neither the API nor the runtime knows: a machine that starts anew has no

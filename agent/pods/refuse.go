@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/backoff"
-	"github.com/setpoint-io/setpoint/agent/cri"
-	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/base/backoff"
+	"github.com/setpoint-io/setpoint/agent/base/events"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri"
 	"github.com/setpoint-io/setpoint/internal/podfields"
 )
 

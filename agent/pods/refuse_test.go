@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/cri"
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri"
 	"github.com/setpoint-io/setpoint/internal/podfields"
 )
 

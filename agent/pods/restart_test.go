@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/backoff"
-	"github.com/setpoint-io/setpoint/agent/observed"
+	"github.com/setpoint-io/setpoint/agent/base/backoff"
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
-	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
+	"github.com/setpoint-io/setpoint/agent/runtime/observed"
 )
 
 func TestRestartPolicies(t *testing.T) {

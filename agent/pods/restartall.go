@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/observed"
-	"github.com/setpoint-io/setpoint/agent/podconfig"
-	"github.com/setpoint-io/setpoint/agent/status"
-	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/agent/base/wait"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
+	"github.com/setpoint-io/setpoint/agent/runtime/observed"
+	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 )
 
 // restartAll begins the pod anew in its sandbox when a container has ended with a code for which a rule of it says so (KEP-5532): what runs

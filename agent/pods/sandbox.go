@@ -11,10 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/podconfig"
-	"github.com/setpoint-io/setpoint/agent/status"
-	"github.com/setpoint-io/setpoint/agent/userns"
+	"github.com/setpoint-io/setpoint/agent/base/events"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
+	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
+	"github.com/setpoint-io/setpoint/agent/runtime/userns"
 	"github.com/setpoint-io/setpoint/agent/volumes"
 )
 

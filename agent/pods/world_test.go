@@ -21,10 +21,10 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/setpoint-io/setpoint/agent/images"
-	"github.com/setpoint-io/setpoint/agent/podconfig"
 	"github.com/setpoint-io/setpoint/agent/pods/podstest"
-	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
+	"github.com/setpoint-io/setpoint/agent/runtime/images"
+	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes"
 )
 

@@ -1,8 +1,8 @@
 // Package reset takes away what a cluster has left on this machine: the pods of a data directory, their mounts and
 // cgroups, the pod network, and the directory itself, also after somebody has removed the directory first.
 //
-// It owns the order and the refusals; what there is to take away, the packages know that made it (agent/cri/embedded/leftovers,
-// agent/network, agent/machine). `setpoint reset` calls it. It calls no API and starts nothing.
+// It owns the order and the refusals; what there is to take away, the packages know that made it (agent/runtime/cri/embedded/leftovers,
+// agent/net/network, agent/base/machine). `setpoint reset` calls it. It calls no API and starts nothing.
 //
 // Promises: nothing is changed while a server or an agent of this data directory runs, while something else is mounted
 // in it, or if it is no data directory; pods of other data directories go on, and so does the network while somebody

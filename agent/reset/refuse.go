@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/setpoint-io/setpoint/agent/machine"
-	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/base/machine"
+	"github.com/setpoint-io/setpoint/agent/net/network"
 	"github.com/setpoint-io/setpoint/internal/process"
 )
 

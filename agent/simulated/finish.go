@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/agent/status"
+	"github.com/setpoint-io/setpoint/agent/pods/status"
 )
 
 // Annotations of a pod of which no container is restarted, since restartPolicy is Never or OnFailure: it ends by itself.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/hugepages"
+	"github.com/setpoint-io/setpoint/agent/base/hugepages"
 )
 
 func (m *Manager) emptyDir(pod *corev1.Pod, v *corev1.Volume) (string, error) {

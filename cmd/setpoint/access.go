@@ -4,10 +4,10 @@ import (
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
 
-	"github.com/setpoint-io/setpoint/apiserver/auditlog"
 	"github.com/setpoint-io/setpoint/apiserver/auth/authconfig"
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
 	"github.com/setpoint-io/setpoint/server"
+	"github.com/setpoint-io/setpoint/server/auditlog"
 )
 
 // accessFlags are upstream's names for who may come in and what is recorded.

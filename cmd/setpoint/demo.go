@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-io/setpoint/agent/cri/embedded/demo"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/demo"
 )
 
 // newDemo is what the built-in demo image runs.

@@ -13,8 +13,8 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	draapi "k8s.io/kubelet/pkg/apis/dra/v1"
 
-	"github.com/setpoint-io/setpoint/agent/claims/claimstest"
-	"github.com/setpoint-io/setpoint/agent/devices/devicestest"
+	"github.com/setpoint-io/setpoint/agent/resources/claims/claimstest"
+	"github.com/setpoint-io/setpoint/agent/resources/devices/devicestest"
 )
 
 // registrationTime is how long an agent may take to let a plugin register.

@@ -5,8 +5,8 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/setpoint-io/setpoint/agent/ipfamily"
-	"github.com/setpoint-io/setpoint/agent/network/nft"
+	"github.com/setpoint-io/setpoint/agent/net/ipfamily"
+	"github.com/setpoint-io/setpoint/agent/net/network/nft"
 )
 
 // forbid makes a firewall in the script's network namespace that drops what comes in from others, or takes it away.

@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-io/setpoint"
-	"github.com/setpoint-io/setpoint/agent/cri/embedded"
-	"github.com/setpoint-io/setpoint/agent/machine"
-	"github.com/setpoint-io/setpoint/agent/network/wireguard"
+	"github.com/setpoint-io/setpoint/agent/base/machine"
+	"github.com/setpoint-io/setpoint/agent/net/network/wireguard"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/kubeconfig"
 	"github.com/setpoint-io/setpoint/cmd/setpoint/standin"
 )

@@ -20,9 +20,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
-	"github.com/setpoint-io/setpoint/agent/machine/machinetest/nodestate"
-	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/base/machine/machinetest"
+	"github.com/setpoint-io/setpoint/agent/base/machine/machinetest/nodestate"
+	"github.com/setpoint-io/setpoint/agent/net/network"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi/csitest"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-io/setpoint"
 	"github.com/setpoint-io/setpoint/agent"
 	"github.com/setpoint-io/setpoint/agent/host"
-	"github.com/setpoint-io/setpoint/agent/network"
+	"github.com/setpoint-io/setpoint/agent/net/network"
 	"github.com/setpoint-io/setpoint/server"
 )
 

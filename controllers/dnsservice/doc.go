@@ -1,6 +1,6 @@
 // Package dnsservice keeps the Service kube-system/kube-dns, by which pods ask for names.
 //
-// Package controllers runs it, once for each leadership term. It calls client-go and reconcile. agent/dns serves, on each node, at
+// Package controllers runs it, once for each leadership term. It calls client-go and reconcile. agent/net/dns serves, on each node, at
 // the address of a Service that has the label which is set here.
 //
 // Reads: Services. Writes: that Service (create, delete). Owns: it, while it carries the label.

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/setpoint-io/setpoint/agent/router/gateway"
-	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/agent/net/router/gateway"
+	"github.com/setpoint-io/setpoint/agent/net/router/table"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 	"github.com/setpoint-io/setpoint/internal/reserved"

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/agent/router/gateway"
-	"github.com/setpoint-io/setpoint/agent/router/hosts"
-	"github.com/setpoint-io/setpoint/agent/router/table"
+	"github.com/setpoint-io/setpoint/agent/net/router/gateway"
+	"github.com/setpoint-io/setpoint/agent/net/router/hosts"
+	"github.com/setpoint-io/setpoint/agent/net/router/table"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 )
 

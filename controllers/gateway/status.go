@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	v1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/setpoint-io/setpoint/agent/router/gateway"
+	"github.com/setpoint-io/setpoint/agent/net/router/gateway"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/internal/gatewayapi"
 )

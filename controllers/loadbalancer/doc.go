@@ -3,7 +3,7 @@
 //
 // It reads Services, Nodes and EndpointSlices, and owns status.loadBalancer and the conditions [FromPool] and [AddressMissing] of Services
 // whose loadBalancerClass is empty or [Class]; of other Services, and with the source none, it writes the condition [AddressTaken] alone:
-// it tells who has an address and port that several claim, by the rule of agent/services. Agents lead the addresses to endpoints, and
+// it tells who has an address and port that several claim, by the rule of agent/net/services. Agents lead the addresses to endpoints, and
 // announce those of a pool.
 //
 // Promises: an address that a Service has stays as long as it may have it; no two Services have one address of a pool, or one port

@@ -83,7 +83,7 @@ func isOrphaned(p *corev1.Pod, nodes map[string]*corev1.Node, missing map[string
 		return false
 	}
 	if _, _, ofServer := parts.Of(p); ofServer {
-		return false // a server is no node; controllers/serverpods ends it
+		return false // a server is no node; server/serverpods ends it
 	}
 	since, known := missing[p.Spec.NodeName]
 	return known && now.Sub(since) >= orphanPatience

@@ -63,11 +63,11 @@ var libraryRules = []libraryRule{
 		why:   "one package answers for the log on disk and for what raft's API means; the others see Propose, ReadIndex, Watch",
 	},
 	{
-		in: []string{"..."}, except: []string{"agent/gossip"}, forbid: []string{"github.com/hashicorp/memberlist/..."},
+		in: []string{"..."}, except: []string{"agent/node/gossip"}, forbid: []string{"github.com/hashicorp/memberlist/..."},
 		why: "one package keeps the promise that nothing is gossiped without the key",
 	},
 	{
-		in: []string{"..."}, except: []string{"agent/dns/..."}, forbid: []string{"github.com/miekg/dns/..."},
+		in: []string{"..."}, except: []string{"agent/net/dns/..."}, forbid: []string{"github.com/miekg/dns/..."},
 		why: "one part of the agent answers for what is sent to whom about names",
 	},
 	{
@@ -106,8 +106,8 @@ var libraryRules = []libraryRule{
 		why: "controllers and the API import it, and must not meet in it: it is a table",
 	},
 	{
-		in: []string{"agent/cri/embedded/boot", "agent/cri/embedded/shim"}, forbid: []string{"..."},
-		allow: []string{"std", "golang.org/x/sys/...", module + "/agent/cri/embedded/boot"},
+		in: []string{"agent/runtime/cri/embedded/boot", "agent/runtime/cri/embedded/shim"}, forbid: []string{"..."},
+		allow: []string{"std", "golang.org/x/sys/...", module + "/agent/runtime/cri/embedded/boot"},
 		why:   "these run once per pod and container: what they link, every pod pays for in memory and start time",
 	},
 	{
@@ -118,87 +118,87 @@ var libraryRules = []libraryRule{
 
 // generousFunctions may be longer than functionLinesMax. The list only shrinks.
 var generousFunctions = map[string]string{
-	"agent/cri/embedded/seccomp/numbers_amd64.go:systemCalls": "is a table",
-	"agent/cri/embedded/seccomp/numbers_arm64.go:systemCalls": "is a table",
+	"agent/runtime/cri/embedded/seccomp/numbers_amd64.go:systemCalls": "is a table",
+	"agent/runtime/cri/embedded/seccomp/numbers_arm64.go:systemCalls": "is a table",
 }
 
 // realSleeps are test files that sleep outside a bubble, and why they must.
 var realSleeps = map[string]string{
-	"agent/embedded_test.go":               "waits for real containers, polling with a deadline",
-	"agent/policy/table/main_test.go":      "waits for the kernel of a network namespace, polling with a deadline",
-	"apiserver/dynamic_test.go":            "waits for informers over a real socket, polling with a deadline",
-	"server/stopwrite_test.go":             "is a webhook that takes longer than a stop, over a real socket",
-	"agent/network/things_test.go":         "waits for what the kernel undoes on its own, polling with a deadline",
-	"test/envtest/environment_test.go":     "waits for real processes, polling with a deadline",
-	"test/nodefaults/node_test.go":         "looks at real containers at a pace, with a deadline",
-	"server/atrest_test.go":                "waits for servers over real sockets, polling with a deadline",
-	"cluster_test.go":                      "waits for a cluster over real sockets, polling with a deadline",
-	"server/joining_test.go":               "waits for servers over real sockets, polling with a deadline",
-	"server/livenesscluster_test.go":       "waits for real gossip, polling with a deadline",
-	"raftstore/diskfull_test.go":           "waits for servers on real disks, polling with a deadline",
-	"raftstore/replica/terms_test.go":      "waits for raft over a real transport, polling with a deadline",
-	"raftstore/sockets_test.go":            "waits for a leader over real sockets, polling with a deadline",
-	"agent/cri/embedded/harness_test.go":   "waits for real processes, polling with a deadline",
-	"cmd/setpoint/standin/standin_test.go": "asks a server over a real socket until it answers, with a deadline",
-	"cmd/setpoint/cri_test.go":             "waits for the log of a real container, with a deadline",
-	"cmd/setpoint/script_test.go":          "asks a real process until it answers as wanted, with a deadline",
-	"test/compose/agent_test.go":           "watches containers, which live in real time",
-	"test/compose/cluster_test.go":         "asks containers until they answer as wanted, with a deadline",
-	"test/compose/leader_test.go":          "writes to real servers at a pace",
-	"raftstore/forward/forward_test.go":    "is a server slower than its client's patience, over a real socket",
-	"agent/cri/embedded/workload_test.go":  "is the workload inside a container: it sleeps until it is killed",
+	"agent/embedded_test.go":                      "waits for real containers, polling with a deadline",
+	"agent/net/policy/table/main_test.go":         "waits for the kernel of a network namespace, polling with a deadline",
+	"apiserver/dynamic_test.go":                   "waits for informers over a real socket, polling with a deadline",
+	"server/stopwrite_test.go":                    "is a webhook that takes longer than a stop, over a real socket",
+	"agent/net/network/things_test.go":            "waits for what the kernel undoes on its own, polling with a deadline",
+	"test/envtest/environment_test.go":            "waits for real processes, polling with a deadline",
+	"test/nodefaults/node_test.go":                "looks at real containers at a pace, with a deadline",
+	"server/atrest_test.go":                       "waits for servers over real sockets, polling with a deadline",
+	"cluster_test.go":                             "waits for a cluster over real sockets, polling with a deadline",
+	"server/joining_test.go":                      "waits for servers over real sockets, polling with a deadline",
+	"server/livenesscluster_test.go":              "waits for real gossip, polling with a deadline",
+	"raftstore/diskfull_test.go":                  "waits for servers on real disks, polling with a deadline",
+	"raftstore/replica/terms_test.go":             "waits for raft over a real transport, polling with a deadline",
+	"raftstore/sockets_test.go":                   "waits for a leader over real sockets, polling with a deadline",
+	"agent/runtime/cri/embedded/harness_test.go":  "waits for real processes, polling with a deadline",
+	"cmd/setpoint/standin/standin_test.go":        "asks a server over a real socket until it answers, with a deadline",
+	"cmd/setpoint/cri_test.go":                    "waits for the log of a real container, with a deadline",
+	"cmd/setpoint/script_test.go":                 "asks a real process until it answers as wanted, with a deadline",
+	"test/compose/agent_test.go":                  "watches containers, which live in real time",
+	"test/compose/cluster_test.go":                "asks containers until they answer as wanted, with a deadline",
+	"test/compose/leader_test.go":                 "writes to real servers at a pace",
+	"raftstore/forward/forward_test.go":           "is a server slower than its client's patience, over a real socket",
+	"agent/runtime/cri/embedded/workload_test.go": "is the workload inside a container: it sleeps until it is killed",
 }
 
 // bubbleSleeps are test files whose functions run in the bubble of another file.
 var bubbleSleeps = map[string]string{
-	"agent/gossip/network_test.go":    "the network that members in a bubble see",
-	"test/differential/podgc_test.go": "plays in the world of world_test.go",
-	"agent/pods/ephemeral_test.go":    "inBubble",
-	"agent/pods/evict_test.go":        "inBubble",
-	"agent/pods/pinning_test.go":      "inBubble",
-	"agent/pods/refuse_test.go":       "inBubble",
-	"agent/pods/resize_test.go":       "inBubble",
-	"agent/probes/schedule_test.go":   "inBubble; and one server, over a real socket, that starts late",
+	"agent/node/gossip/network_test.go":  "the network that members in a bubble see",
+	"test/differential/podgc_test.go":    "plays in the world of world_test.go",
+	"agent/pods/ephemeral_test.go":       "inBubble",
+	"agent/pods/evict_test.go":           "inBubble",
+	"agent/pods/pinning_test.go":         "inBubble",
+	"agent/pods/refuse_test.go":          "inBubble",
+	"agent/pods/resize_test.go":          "inBubble",
+	"agent/pods/probes/schedule_test.go": "inBubble; and one server, over a real socket, that starts late",
 }
 
 // allowedSkips are test files that may skip, and why.
 var allowedSkips = map[string]string{
-	"raftstore/diskfull_test.go":                    "mounting small file systems needs root",
-	"test/machines/machines_test.go":                "namespaces, mounts and cgroups need root",
-	"test/machines/overlay_test.go":                 "namespaces, mounts and cgroups need root",
-	"test/clockskew/clockskew_test.go":              "writing another process's memory needs root; the code is for amd64",
-	"test/powercut/powercut_test.go":                "mounting needs root and FUSE",
-	"test/escape/escape_test.go":                    "real containers need root",
-	"test/nodefaults/faults_test.go":                "real containers need root",
-	"test/nodefaults/clock_test.go":                 "the code that sets the clock of one process is for amd64",
-	"test/mutants/cage_test.go":                     "namespaces need root",
-	"test/mutants/all_test.go":                      "namespaces and real containers need root",
-	"agent/machine/machinetest/unmount_test.go":     "mounts need root",
-	"agent/embedded_test.go":                        "namespaces, mounts and cgroups need root",
-	"agent/network/upkeep/notifications_test.go":    "network namespaces need root",
-	"agent/volumes/volumes_test.go":                 "mounts need root",
-	"agent/volumes/local/store_test.go":             "loop devices and mounts need root",
-	"agent/cri/embedded/harness_test.go":            "namespaces, mounts and cgroups need root",
-	"agent/embedded_swap_test.go":                   "some kernels do not count swap; make vm has one that does",
-	"agent/cri/embedded/apparmor_test.go":           "few kernels have AppArmor enabled; make vm has one that does",
-	"agent/cri/embedded/selinux_test.go":            "few kernels have a policy of SELinux loaded; make vm LSM=selinux has one that does",
-	"agent/cri/embedded/selinux/relabel_test.go":    "labels of files need root",
-	"agent/cri/embedded/images/store_test.go":       "owners and device nodes of unpacked files need root",
-	"agent/cri/embedded/imagesocket/socket_test.go": "owners of unpacked files need root",
-	"agent/cri/embedded/boot/become_test.go":        "a root directory of its own needs root",
-	"agent/cri/embedded/cgroup/group_test.go":       "cgroups need root",
-	"agent/network/guard/guard_test.go":             "network namespaces need root",
-	"agent/network/probe/probe_test.go":             "network namespaces need root",
-	"agent/network/probe/beside_test.go":            "firewalls that people have: make beside",
-	"agent/network/nft/conn_test.go":                "network namespaces need root",
-	"agent/network/network_test.go":                 "network namespaces need root; some kernels have no IPv6",
-	"agent/network/sctp_test.go":                    "some kernels have no SCTP; make vm has one that does",
-	"agent/network/wireguard/device_test.go":        "network namespaces need root",
-	"agent/host/layers_bench_test.go":               "owners of files need root",
-	"agent/host/layers_test.go":                     "owners of files need root",
-	"agent/hostfirewall/nodes_test.go":              "network namespaces need root",
-	"agent/hostfirewall/table_test.go":              "network namespaces need root",
-	"agent/policy/table/main_test.go":               "network namespaces need root",
+	"raftstore/diskfull_test.go":                            "mounting small file systems needs root",
+	"test/machines/machines_test.go":                        "namespaces, mounts and cgroups need root",
+	"test/machines/overlay_test.go":                         "namespaces, mounts and cgroups need root",
+	"test/clockskew/clockskew_test.go":                      "writing another process's memory needs root; the code is for amd64",
+	"test/powercut/powercut_test.go":                        "mounting needs root and FUSE",
+	"test/escape/escape_test.go":                            "real containers need root",
+	"test/nodefaults/faults_test.go":                        "real containers need root",
+	"test/nodefaults/clock_test.go":                         "the code that sets the clock of one process is for amd64",
+	"test/mutants/cage_test.go":                             "namespaces need root",
+	"test/mutants/all_test.go":                              "namespaces and real containers need root",
+	"agent/base/machine/machinetest/unmount_test.go":        "mounts need root",
+	"agent/embedded_test.go":                                "namespaces, mounts and cgroups need root",
+	"agent/net/network/upkeep/notifications_test.go":        "network namespaces need root",
+	"agent/volumes/volumes_test.go":                         "mounts need root",
+	"agent/volumes/local/store_test.go":                     "loop devices and mounts need root",
+	"agent/runtime/cri/embedded/harness_test.go":            "namespaces, mounts and cgroups need root",
+	"agent/embedded_swap_test.go":                           "some kernels do not count swap; make vm has one that does",
+	"agent/runtime/cri/embedded/apparmor_test.go":           "few kernels have AppArmor enabled; make vm has one that does",
+	"agent/runtime/cri/embedded/selinux_test.go":            "few kernels have a policy of SELinux loaded; make vm LSM=selinux has one that does",
+	"agent/runtime/cri/embedded/selinux/relabel_test.go":    "labels of files need root",
+	"agent/runtime/cri/embedded/images/store_test.go":       "owners and device nodes of unpacked files need root",
+	"agent/runtime/cri/embedded/imagesocket/socket_test.go": "owners of unpacked files need root",
+	"agent/runtime/cri/embedded/boot/become_test.go":        "a root directory of its own needs root",
+	"agent/runtime/cri/embedded/cgroup/group_test.go":       "cgroups need root",
+	"agent/net/network/guard/guard_test.go":                 "network namespaces need root",
+	"agent/net/network/probe/probe_test.go":                 "network namespaces need root",
+	"agent/net/network/probe/beside_test.go":                "firewalls that people have: make beside",
+	"agent/net/network/nft/conn_test.go":                    "network namespaces need root",
+	"agent/net/network/network_test.go":                     "network namespaces need root; some kernels have no IPv6",
+	"agent/net/network/sctp_test.go":                        "some kernels have no SCTP; make vm has one that does",
+	"agent/net/network/wireguard/device_test.go":            "network namespaces need root",
+	"agent/host/layers_bench_test.go":                       "owners of files need root",
+	"agent/host/layers_test.go":                             "owners of files need root",
+	"agent/net/hostfirewall/nodes_test.go":                  "network namespaces need root",
+	"agent/net/hostfirewall/table_test.go":                  "network namespaces need root",
+	"agent/net/policy/table/main_test.go":                   "network namespaces need root",
 }
 
 type sourceFile struct {
@@ -445,8 +445,8 @@ func docStart(f *sourceFile) string {
 
 // generousPackages may have generousLinesMax lines, for the reason given.
 var generousPackages = map[string]string{
-	"agent/network": "the ways of pods, Services and tunnels share links, families and transactions",
-	"raftstore":     "one type, Store, in front of everything; it is cut along what it owns, not by lines",
+	"agent/net/network": "the ways of pods, Services and tunnels share links, families and transactions",
+	"raftstore":         "one type, Store, in front of everything; it is cut along what it owns, not by lines",
 }
 
 const generousLinesMax = 4300
@@ -601,11 +601,11 @@ func TestHouseStateStartsNoGoroutine(t *testing.T) {
 // A connection of the library itself says ENOBUFS about a transaction that the kernel took, from some 250 messages on.
 func TestHouseOneWayToNftables(t *testing.T) {
 	eachSource(t, func(f *sourceFile) {
-		if f.test || f.dir == "agent/network/nft" || f.dir == "agent/network/networktest" {
+		if f.test || f.dir == "agent/net/network/nft" || f.dir == "agent/net/network/networktest" {
 			return
 		}
 		for _, at := range calls(f, "github.com/google/nftables", "New") {
-			t.Errorf("%s: nftables.New\n\twhy not: agent/network/nft knows how large a transaction may be, and what became of it", at)
+			t.Errorf("%s: nftables.New\n\twhy not: agent/net/network/nft knows how large a transaction may be, and what became of it", at)
 		}
 	})
 }

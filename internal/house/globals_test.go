@@ -11,14 +11,14 @@ import (
 
 // globals are variables of packages that change while a process runs, and why no object can have them.
 var globals = map[string]string{
-	"agent/cri/embedded/seccomp.kept":   "what is compiled depends on its arguments only, and each process compiles it once",
-	"agent/network/nft.setIDs":          "is held for a counter that a library has for the process",
-	"cmd/setpoint/translations.skipped": "is set once, before main",
-	"internal/freeport.mu":              "guards own",
-	"internal/freeport.own":             "ports are the process's: two tests may not get the same",
-	"setpoint.timers":                   "is held for a bug of the race detector, which the process has",
-	"setpointtest.clusters":             "tests of a process ask it whether they have started a cluster twice",
-	"setpointtest/kubectl.running":      "is held for a variable that kubectl has for the process",
+	"agent/runtime/cri/embedded/seccomp.kept": "what is compiled depends on its arguments only, and each process compiles it once",
+	"agent/net/network/nft.setIDs":            "is held for a counter that a library has for the process",
+	"cmd/setpoint/translations.skipped":       "is set once, before main",
+	"internal/freeport.mu":                    "guards own",
+	"internal/freeport.own":                   "ports are the process's: two tests may not get the same",
+	"setpoint.timers":                         "is held for a bug of the race detector, which the process has",
+	"setpointtest.clusters":                   "tests of a process ask it whether they have started a cluster twice",
+	"setpointtest/kubectl.running":            "is held for a variable that kubectl has for the process",
 }
 
 // TestHouseNoGlobals: two clusters of one process, and two tests, must not meet in a variable.

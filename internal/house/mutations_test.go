@@ -16,7 +16,7 @@ type mutation struct {
 // mutations are never written to the disk: each is parsed as if it stood at its path.
 var mutations = map[string]mutation{
 	"an import of a sibling below a row with dots": {
-		"agent/wait/wait.go", "package wait\nimport \"" + module + "/agent/pods\"\nvar _ = pods.Config{}", leavesItsRoom},
+		"agent/base/wait/wait.go", "package wait\nimport \"" + module + "/agent/pods\"\nvar _ = pods.Config{}", leavesItsRoom},
 	"an import of a part above": {
 		"agent/volumes/watched/x.go", "package watched\nimport \"" + module + "/agent/volumes\"\nvar _ = volumes.Config{}", leavesItsRoom},
 	"an import of another loop": {

@@ -36,7 +36,7 @@ var (
 	textLink    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	// A path of the repository that a text names: `raftstore/state`, `docs/limits.md`.
 	namedPath = regexp.MustCompile("`((?:" + folders + ")/[A-Za-z0-9_./-]*[A-Za-z0-9_])`")
-	// The same in a comment, where it stands alone: agent/pods, agent/topology/{cpus,memory}, raftstore/state.Apply.
+	// The same in a comment, where it stands alone: agent/pods, agent/resources/topology/{cpus,memory}, raftstore/state.Apply.
 	commentPath = regexp.MustCompile(`(?:^|[^\w./{-])((?:` + folders + `)/[A-Za-z0-9_/.{},-]*[A-Za-z0-9_}])`)
 	// A file without its folder: `rooms_test.go`. It may be of any folder.
 	namedFile = regexp.MustCompile("`([A-Za-z0-9_-]+\\.(?:go|md|sh|tsv|txt|proto|mod))`")

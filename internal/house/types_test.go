@@ -14,13 +14,13 @@ const (
 
 // generousTypes may have more methods or fields, for the reason given. The list only shrinks.
 var generousTypes = map[string]string{
-	"agent.agent":                 "is the order in which one node's parts are opened, joined and told of; each method is one of these joints",
-	"agent/cri/embedded.Runtime":  "is both services of CRI, a method for each call, on one table of pods and containers with one lock",
-	"agent/pods.worker":           "is the one goroutine of a pod: what it does to the runtime, in the order that it decides",
-	"apiserver/explain.explainer": "follows causes through every kind, a method for each, and must come to no object twice",
-	"apiserver/resource.Kind":     "is a table's row, not a knot: every function that a kind may have, most of them nil",
-	"raftstore.Store":             "is the face of the store, and what servers ask of each other about one log, term and membership",
-	"raftstore/replica.Replica":   "is one server's raft, disk and marks, which end together when one of them fails",
+	"agent.agent":                        "is the order in which one node's parts are opened, joined and told of; each method is one of these joints",
+	"agent/runtime/cri/embedded.Runtime": "is both services of CRI, a method for each call, on one table of pods and containers with one lock",
+	"agent/pods.worker":                  "is the one goroutine of a pod: what it does to the runtime, in the order that it decides",
+	"apiserver/explain.explainer":        "follows causes through every kind, a method for each, and must come to no object twice",
+	"apiserver/resource.Kind":            "is a table's row, not a knot: every function that a kind may have, most of them nil",
+	"raftstore.Store":                    "is the face of the store, and what servers ask of each other about one log, term and membership",
+	"raftstore/replica.Replica":          "is one server's raft, disk and marks, which end together when one of them fails",
 }
 
 // TestHouseTypes finds the knots that the number of lines does not: a package may be short enough and still be one type.

@@ -1,7 +1,7 @@
 // Package parts names the pods under which the parts of each server are seen in kube-system.
 //
 // It owns the names, labels and annotations of these pods, and the judgement whether a pod is one of them (Of). The loop
-// controllers/serverpods keeps the pods, controllers/podgc leaves them alone, apiserver/rest leads their logs to the server that they
+// server/serverpods keeps the pods, controllers/podgc leaves them alone, apiserver/rest leads their logs to the server that they
 // are of, and server/parts serves these logs. It calls nothing of this project.
 //
 // It promises: the names are those of kubeadm's static pods, so that `kubectl logs -l component=kube-scheduler` finds them. The names

@@ -9,9 +9,9 @@ import (
 	"context"
 
 	"github.com/setpoint-io/setpoint/apiserver/encryption"
-	"github.com/setpoint-io/setpoint/controllers/leader"
 	"github.com/setpoint-io/setpoint/internal/trust"
 	"github.com/setpoint-io/setpoint/raftstore"
+	"github.com/setpoint-io/setpoint/server/leader"
 	"github.com/setpoint-io/setpoint/server/liveness"
 )
 

@@ -23,9 +23,9 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver/flowcontrol"
 	"github.com/setpoint-io/setpoint/apiserver/storage"
 	"github.com/setpoint-io/setpoint/controllers"
-	"github.com/setpoint-io/setpoint/controllers/kubernetesservice"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
 	"github.com/setpoint-io/setpoint/controllers/scheduler"
+	"github.com/setpoint-io/setpoint/server/kubernetesservice"
 )
 
 // Caches are what loops and admission of this server read. They hold the store's own

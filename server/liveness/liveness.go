@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/setpoint-io/setpoint/agent/gossip"
-	"github.com/setpoint-io/setpoint/agent/session"
+	"github.com/setpoint-io/setpoint/agent/node/gossip"
+	"github.com/setpoint-io/setpoint/agent/node/session"
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/auth"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/setpoint-io/setpoint/agent/gossip"
-	"github.com/setpoint-io/setpoint/agent/session"
+	"github.com/setpoint-io/setpoint/agent/node/gossip"
+	"github.com/setpoint-io/setpoint/agent/node/session"
 )
 
 // absent is the state of who should gossip and does not, in GossipMember.

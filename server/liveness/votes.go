@@ -3,8 +3,8 @@ package liveness
 import (
 	"time"
 
-	"github.com/setpoint-io/setpoint/agent/gossip"
-	"github.com/setpoint-io/setpoint/agent/session"
+	"github.com/setpoint-io/setpoint/agent/node/gossip"
+	"github.com/setpoint-io/setpoint/agent/node/session"
 	"github.com/setpoint-io/setpoint/controllers/nodelifecycle"
 )
 

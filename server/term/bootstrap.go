@@ -14,13 +14,13 @@ import (
 	"github.com/setpoint-io/setpoint/apiserver"
 	"github.com/setpoint-io/setpoint/apiserver/auth/rbac/policy"
 	"github.com/setpoint-io/setpoint/controllers/clusterobjects"
-	"github.com/setpoint-io/setpoint/controllers/kubernetesservice"
 	"github.com/setpoint-io/setpoint/controllers/podnetwork"
 	"github.com/setpoint-io/setpoint/controllers/reconcile"
-	"github.com/setpoint-io/setpoint/controllers/serverpods"
 	"github.com/setpoint-io/setpoint/internal/process"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 	"github.com/setpoint-io/setpoint/server/inprocess"
+	"github.com/setpoint-io/setpoint/server/kubernetesservice"
+	"github.com/setpoint-io/setpoint/server/serverpods"
 )
 
 // bootstrapRetryInterval is how long a failed bootstrap waits for the next try.

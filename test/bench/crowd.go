@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/agent/machine/machinetest/leftovers"
+	"github.com/setpoint-io/setpoint/agent/base/machine/machinetest/leftovers"
 )
 
 const (

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/setpoint-io/setpoint/agent/machine/machinetest/leftovers"
+import "github.com/setpoint-io/setpoint/agent/base/machine/machinetest/leftovers"
 
 // countLeft counts, by its kind, what was not on this machine before.
 func countLeft(before leftovers.Things, m metrics) {

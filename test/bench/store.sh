@@ -44,7 +44,7 @@ echo "bench: snapshots of 300 MiB under load" >&2
 go_bench raftstore Snapshot -test.benchtime 1x -test.timeout 10m
 
 echo "bench: the router beside a bare reverse proxy" >&2
-CGO_ENABLED=0 go test -c -o "$dir/router.test" ./agent/router
+CGO_ENABLED=0 go test -c -o "$dir/router.test" ./agent/net/router
 go_bench router Router -test.benchtime 1x -test.count "$runs"
 
 echo "bench: restart with $objects objects" >&2

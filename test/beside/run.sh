@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tries the probe of agent/network/probe beside real firewalls, in namespaces of their own. Each has to be found, and the command that is
+# Tries the probe of agent/net/network/probe beside real firewalls, in namespaces of their own. Each has to be found, and the command that is
 # told has to end it. Needs root, and Debian's packages ufw, firewalld, dbus and iptables.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,7 +11,7 @@ done
 WORK=$(mktemp -d)
 export WORK SETPOINT_BESIDE=1
 trap 'rm -rf "$WORK"' EXIT
-CGO_ENABLED=0 go test -c -o "$WORK/probe.test" ./agent/network/probe
+CGO_ENABLED=0 go test -c -o "$WORK/probe.test" ./agent/net/network/probe
 cp -a /etc/ufw /etc/firewalld "$WORK"
 # What they write they write to copies, and with the namespace of processes the daemons end.
 unshare --mount --pid --fork --kill-child --mount-proc sh -euc '

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/setpoint-io/setpoint/agent/machine/machinetest/nodestate"
+	"github.com/setpoint-io/setpoint/agent/base/machine/machinetest/nodestate"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
-	"github.com/setpoint-io/setpoint/agent/network/networktest"
+	"github.com/setpoint-io/setpoint/agent/net/network/networktest"
 )
 
 // TestMain runs the tests in namespaces of their own: with the PID namespace end all processes, with the mount namespace

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/setpoint-io/setpoint/agent/machine/machinetest/nodestate"
+	"github.com/setpoint-io/setpoint/agent/base/machine/machinetest/nodestate"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/setpoint-io/setpoint/agent/network"
-	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/net/network"
+	"github.com/setpoint-io/setpoint/agent/net/network/plan"
 )
 
 // largeBytes is more than any packet holds, and no more than a server takes that does not look at it.

@@ -5,7 +5,7 @@ var ofKernelTrees = []Wall{
 	{
 		Name: "anything-at-proc", Bug: "a volume of any kind is mounted at /proc", Page: "proc-volume",
 		Changes: []Change{{
-			File: "agent/cri/embedded/boot/kerneltree.go",
+			File: "agent/runtime/cri/embedded/boot/kerneltree.go",
 			Old:  "\t\treturn errFakeProc\n",
 			New:  "\t\treturn nil\n",
 		}},
@@ -15,7 +15,7 @@ var ofKernelTrees = []Wall{
 		Name: "proc-where-a-link-leads", Bug: "procfs is mounted where a link of the image leads, and a volume over it", Page: "proc-link",
 		Changes: []Change{
 			{
-				File: "agent/cri/embedded/boot/kerneltree.go",
+				File: "agent/runtime/cri/embedded/boot/kerneltree.go",
 				Old:  `unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS`,
 				New:  `unix.RESOLVE_IN_ROOT`,
 			},
@@ -29,7 +29,7 @@ var ofKernelTrees = []Wall{
 	{
 		Name: "masked-with-the-pods-null", Bug: "paths are masked with what the container has at /dev/null", Page: "masked-paths",
 		Changes: []Change{{
-			File: "agent/cri/embedded/boot/harden.go",
+			File: "agent/runtime/cri/embedded/boot/harden.go",
 			Old:  "\tnull, err := openNullTree()\n",
 			New: `	fd, err := root.open("/dev/null", unix.O_PATH)
 	if err != nil {
@@ -43,7 +43,7 @@ var ofKernelTrees = []Wall{
 	{
 		Name: "nothing-masked", Bug: "files of the kernel about the whole machine are seen", Page: "kernel-trees",
 		Changes: []Change{{
-			File: "agent/cri/embedded/boot/harden.go",
+			File: "agent/runtime/cri/embedded/boot/harden.go",
 			Old:  "range spec.MaskedPaths {",
 			New:  "range spec.MaskedPaths[:0] {",
 		}},
@@ -51,7 +51,7 @@ var ofKernelTrees = []Wall{
 	{
 		Name: "kernel-parameters-writable", Bug: "/proc/sys and the like are not read-only", Page: "kernel-trees",
 		Changes: []Change{{
-			File: "agent/cri/embedded/boot/harden.go",
+			File: "agent/runtime/cri/embedded/boot/harden.go",
 			Old:  "range spec.ReadonlyPaths {",
 			New:  "range spec.ReadonlyPaths[:0] {",
 		}},
@@ -59,7 +59,7 @@ var ofKernelTrees = []Wall{
 	{
 		Name: "sys-writable", Bug: "/sys is not read-only", Page: "kernel-trees",
 		Changes: []Change{{
-			File: "agent/cri/embedded/spec.go",
+			File: "agent/runtime/cri/embedded/spec.go",
 			Old:  `sysFlags := uintptr(noSuidExecDev | unix.MS_RDONLY)`,
 			New:  `sysFlags := uintptr(noSuidExecDev)`,
 		}},
@@ -69,12 +69,12 @@ var ofKernelTrees = []Wall{
 		Name: "cgroups-writable", Bug: "a container makes groups, and moves processes", Page: "cgroups",
 		Changes: []Change{
 			{
-				File: "agent/cri/embedded/spec.go",
+				File: "agent/runtime/cri/embedded/spec.go",
 				Old:  `Target: "/sys/fs/cgroup", Flags: sysFlags}`,
 				New:  `Target: "/sys/fs/cgroup", Flags: noSuidExecDev}`,
 			},
 			{
-				File: "agent/cri/embedded/boot/dev.go",
+				File: "agent/runtime/cri/embedded/boot/dev.go",
 				Old:  `attr.Attr_set |= unix.MOUNT_ATTR_RDONLY`,
 				New:  `attr.Attr_set |= 0`,
 			},
@@ -84,12 +84,12 @@ var ofKernelTrees = []Wall{
 		Name: "values-split", Bug: "the value of a sysctl sets another one", Page: "sysctl-values",
 		Changes: []Change{
 			{
-				File: "agent/cri/embedded/boot/pause.go",
+				File: "agent/runtime/cri/embedded/boot/pause.go",
 				Old:  "\t\"runtime\"\n",
 				New:  "\t\"runtime\"\n\t\"strings\"\n",
 			},
 			{
-				File: "agent/cri/embedded/boot/pause.go",
+				File: "agent/runtime/cri/embedded/boot/pause.go",
 				Old:  "\tfor name, value := range s.Sysctls {\n",
 				New: `	for name, value := range s.Sysctls {
 		first, rest, _ := strings.Cut(value, "+")
@@ -105,12 +105,12 @@ var ofKernelTrees = []Wall{
 		Name: "any-sysctl", Bug: "a pod sets parameters of the whole machine", Page: "sysctls",
 		Changes: []Change{
 			{
-				File: "agent/podconfig/sysctls.go",
+				File: "agent/runtime/podconfig/sysctls.go",
 				Old:  "\t\t\treturn fmt.Errorf(\"forbidden sysctl: %q not allowlisted\", name)\n",
 				New:  "\t\t\tcontinue\n",
 			},
 			{
-				File: "agent/cri/embedded/sysctls.go",
+				File: "agent/runtime/cri/embedded/sysctls.go",
 				Old:  "\tdefault:\n\t\treturn false\n",
 				New:  "\tdefault:\n\t\treturn true\n",
 			},
@@ -119,7 +119,7 @@ var ofKernelTrees = []Wall{
 }
 
 var partsOfProc = Change{
-	File: "agent/cri/embedded/boot/kerneltree.go",
+	File: "agent/runtime/cri/embedded/boot/kerneltree.go",
 	Old:  "\t\treturn errOverProc\n",
 	New:  "\t\treturn nil\n",
 }

@@ -42,7 +42,7 @@ var ofMounts = []Wall{
 	{
 		Name: "target-follows-links", Bug: "targets of mounts are looked up on the host", Page: "mount-target",
 		Changes: []Change{{
-			File: "agent/cri/embedded/boot/target.go",
+			File: "agent/runtime/cri/embedded/boot/target.go",
 			Old:  `unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS`,
 			New:  `0`,
 		}},
@@ -50,7 +50,7 @@ var ofMounts = []Wall{
 	{
 		Name: "image-follows-links", Bug: "a sub-path of an image is looked up on the host", Page: "image-volume",
 		Changes: []Change{{
-			File: "agent/cri/embedded/boot/images.go",
+			File: "agent/runtime/cri/embedded/boot/images.go",
 			Old:  `unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS`,
 			New:  `0`,
 		}},
@@ -58,7 +58,7 @@ var ofMounts = []Wall{
 	{
 		Name: "read-only-at-the-top", Bug: "recursiveReadOnly leaves what is mounted below writable", Page: "recursive-read-only",
 		Changes: []Change{{
-			File: "agent/cri/embedded/boot/mounts.go",
+			File: "agent/runtime/cri/embedded/boot/mounts.go",
 			Old:  `flags |= unix.AT_RECURSIVE`,
 			New:  `flags |= 0`,
 		}},
@@ -70,7 +70,7 @@ var ofMounts = []Wall{
 		Changes: []Change{
 			inheritedDescriptors,
 			{
-				File: "agent/cri/embedded/boot/become.go",
+				File: "agent/runtime/cri/embedded/boot/become.go",
 				Old:  `if _, err := unix.Getwd(); err != nil {`,
 				New:  `if _, err := unix.Getwd(); false {`,
 			},
@@ -82,7 +82,7 @@ var ofMounts = []Wall{
 		Changes: []Change{
 			inheritedDescriptors,
 			{
-				File: "agent/cri/embedded/boot/become.go",
+				File: "agent/runtime/cri/embedded/boot/become.go",
 				Old:  `unix.CloseRange(SpecFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)`,
 				New:  `unix.CloseRange(SpecFD, min(ReportFD, math.MaxUint32), unix.CLOSE_RANGE_CLOEXEC)`,
 			},
@@ -93,7 +93,7 @@ var ofMounts = []Wall{
 		Changes: []Change{
 			inheritedDescriptors,
 			{
-				File: "agent/cri/embedded/boot/exec.go",
+				File: "agent/runtime/cri/embedded/boot/exec.go",
 				Old:  `unix.CloseRange(SpecFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)`,
 				New:  `unix.CloseRange(SpecFD, min(ReportFD, math.MaxUint32), unix.CLOSE_RANGE_CLOEXEC)`,
 			},
@@ -102,7 +102,7 @@ var ofMounts = []Wall{
 }
 
 var inheritedDescriptors = Change{
-	File: "agent/cri/embedded/runtime.go",
+	File: "agent/runtime/cri/embedded/runtime.go",
 	Old:  `if err := unix.CloseRange(inheritedFDMin, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {`,
 	New:  `if err := unix.CloseRange(math.MaxInt32, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {`,
 }

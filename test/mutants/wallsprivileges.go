@@ -5,7 +5,7 @@ var ofPrivileges = []Wall{
 	{
 		Name: "numbers-among-names", Bug: "a number is looked for among the names of an image's users", Page: "numeric-user",
 		Changes: []Change{{
-			File: "agent/cri/embedded/boot/user.go",
+			File: "agent/runtime/cri/embedded/boot/user.go",
 			Old:  `(!isNumber && fields[0] == name)`,
 			New:  `fields[0] == name`,
 		}},
@@ -16,12 +16,12 @@ var ofPrivileges = []Wall{
 		Page: "pipe-for-accounts",
 		Changes: []Change{
 			{
-				File: "agent/cri/embedded/container.go",
+				File: "agent/runtime/cri/embedded/container.go",
 				Old:  `c.record.StartedAt, c.record.Process.Identity = state.PID, state.StartedAt, state.Identity`,
 				New:  `c.record.StartedAt = state.PID, state.StartedAt`,
 			},
 			{
-				File: "agent/cri/embedded/boot/user.go",
+				File: "agent/runtime/cri/embedded/boot/user.go",
 				Old:  `os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY`,
 				New:  `os.O_RDONLY|unix.O_NOCTTY`,
 			},
@@ -30,7 +30,7 @@ var ofPrivileges = []Wall{
 	{
 		Name: "host-users-anyway", Bug: "hostUsers: false is not heeded", Page: "user-namespace",
 		Changes: []Change{{
-			File: "agent/cri/embedded/users.go",
+			File: "agent/runtime/cri/embedded/users.go",
 			Old:  `options.GetMode() != runtimeapi.NamespaceMode_POD {`,
 			New:  `options.GetMode() != runtimeapi.NamespaceMode_CONTAINER {`,
 		}},
@@ -38,7 +38,7 @@ var ofPrivileges = []Wall{
 	{
 		Name: "capabilities-kept", Bug: "a container has all capabilities of the host's root", Page: "privileges",
 		Changes: []Change{{
-			File: "agent/cri/embedded/boot/become.go",
+			File: "agent/runtime/cri/embedded/boot/become.go",
 			Old:  `if keep&(1<<capability) != 0 {`,
 			New:  `if keep|(1<<capability) != 0 {`,
 		}},
@@ -46,7 +46,7 @@ var ofPrivileges = []Wall{
 	{
 		Name: "new-privileges", Bug: "allowPrivilegeEscalation: false is not heeded", Page: "privileges",
 		Changes: []Change{{
-			File: "agent/cri/embedded/spec.go",
+			File: "agent/runtime/cri/embedded/spec.go",
 			Old:  `NoNewPrivs: security.GetNoNewPrivs()`,
 			New:  `NoNewPrivs: false`,
 		}},
@@ -54,7 +54,7 @@ var ofPrivileges = []Wall{
 	{
 		Name: "unfiltered", Bug: "no filter of system calls is installed", Page: "privileges",
 		Changes: []Change{{
-			File: "agent/cri/embedded/boot/become.go",
+			File: "agent/runtime/cri/embedded/boot/become.go",
 			Old:  `if len(filter) == 0 {`,
 			New:  `if len(filter) >= 0 {`,
 		}},
@@ -62,7 +62,7 @@ var ofPrivileges = []Wall{
 	{
 		Name: "filtered-if-asked", Bug: "a pod that names no profile has no filter of system calls", Page: "privileges",
 		Changes: []Change{{
-			File: "agent/podconfig/security.go",
+			File: "agent/runtime/podconfig/security.go",
 			Old:  `if p == nil && in.SeccompDefault {`,
 			New:  `if p == nil && !in.SeccompDefault {`,
 		}},
@@ -70,7 +70,7 @@ var ofPrivileges = []Wall{
 	{
 		Name: "processes-without-end", Bug: "a pod has as many processes as it likes", Page: "processes",
 		Changes: []Change{{
-			File: "agent/cri/embedded/limits.go",
+			File: "agent/runtime/cri/embedded/limits.go",
 			Old:  `limits.PIDs = cmp.Or(r.config.PodPIDsMax, pids*podPIDsPercent/100)`,
 			New:  `limits.PIDs = cmp.Or(pids, pids*podPIDsPercent/100)`,
 		}},
@@ -78,7 +78,7 @@ var ofPrivileges = []Wall{
 	{
 		Name: "spared-as-the-agent", Bug: "a command in a container has the agent's score, not the container's", Page: "oom-score",
 		Changes: []Change{{
-			File: "agent/cri/embedded/exec.go",
+			File: "agent/runtime/cri/embedded/exec.go",
 			Old:  `fmt.Sprintf("/proc/%d/oom_score_adj", s.helper.Process.Pid)`,
 			New:  `os.DevNull`,
 		}},

@@ -7,7 +7,7 @@
 //   - the pods that it hits end in a state that tells why, and are well again when it is over;
 //   - the bystander, a pod that was there before, is not restarted, and answers as always (bystander_test.go);
 //   - nothing is left when the fault's pods are gone: no mount, link, process, namespace, group, loop device, or file of a
-//     pod (agent/machine/machinetest/leftovers).
+//     pod (agent/base/machine/machinetest/leftovers).
 //
 // Random moments come from a seed, which is printed; NODEFAULTS_SEED=n plays them again as far as the machine's own timing allows.
 // NODEFAULTS_PODS is how many pods come and go at once in TestFaults/crowd. It needs root.

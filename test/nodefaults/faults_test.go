@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/setpoint-io/setpoint/agent/network/networktest"
+	"github.com/setpoint-io/setpoint/agent/net/network/networktest"
 )
 
 // faults are in the order in which they are played; all have one node, so that what one leaves behind harms the next.

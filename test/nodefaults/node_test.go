@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/setpoint-io/setpoint/agent/machine/machinetest"
-	"github.com/setpoint-io/setpoint/agent/machine/machinetest/leftovers"
+	"github.com/setpoint-io/setpoint/agent/base/machine/machinetest"
+	"github.com/setpoint-io/setpoint/agent/base/machine/machinetest/leftovers"
 )
 
 const (

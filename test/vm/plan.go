@@ -12,7 +12,7 @@ import (
 
 // A Run is one test binary, which of its tests are run, and where they can be.
 type Run struct {
-	Package string // below the root of the module: agent/cri/embedded
+	Package string // below the root of the module: agent/runtime/cri/embedded
 	Tests   string // -test.run
 	Skip    string // -test.skip
 	Since   string // the first kernel that can: 6.3
@@ -55,7 +55,7 @@ func numbers(version string) []int {
 	return []int{major, minor}
 }
 
-// ParsePlan reads packages.txt. A line is a package and what it needs, such as "agent/userns run=^TestUsers skip=Slow since=6.3
+// ParsePlan reads packages.txt. A line is a package and what it needs, such as "agent/runtime/userns run=^TestUsers skip=Slow since=6.3
 // groups=v2 lsm=selinux"; without run, all of its tests are run. "#" begins a comment.
 func ParsePlan(text string) ([]Run, error) {
 	var runs []Run

@@ -9,7 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/agent/wait"
+	"github.com/setpoint-io/setpoint/agent/base/wait"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/base/events"
 )
 
 // CallTimeout is how long a driver may take for one call. It may go on with it; the call is made again. Upstream's.

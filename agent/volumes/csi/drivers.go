@@ -13,7 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/setpoint-io/setpoint/agent/registration"
+	"github.com/setpoint-io/setpoint/agent/base/registration"
 	"github.com/setpoint-io/setpoint/agent/volumes/csinode"
 )
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/base/events"
 )
 
 // Reasons of events about volumes that grow, upstream's.

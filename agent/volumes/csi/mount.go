@@ -10,8 +10,8 @@ import (
 
 	spec "github.com/container-storage-interface/spec/lib/go/csi"
 
-	"github.com/setpoint-io/setpoint/agent/events"
-	"github.com/setpoint-io/setpoint/agent/machine"
+	"github.com/setpoint-io/setpoint/agent/base/events"
+	"github.com/setpoint-io/setpoint/agent/base/machine"
 )
 
 // stage makes the volume ready on this node, once for all pods. The caller has the turn.

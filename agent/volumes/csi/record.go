@@ -11,7 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/agent/private"
+	"github.com/setpoint-io/setpoint/agent/base/private"
 )
 
 // record is a vol_data.json, with upstream's names: what has to be taken away, and by which driver.

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/setpoint-io/setpoint/agent/events"
+	"github.com/setpoint-io/setpoint/agent/base/events"
 )
 
 // Unmount takes all volumes from a pod, of which nothing but its UID need be known. One of whose driver nothing is heard keeps the

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/podconfig"
+	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi"
 	"github.com/setpoint-io/setpoint/agent/volumes/csi/csitest"
 	"github.com/setpoint-io/setpoint/agent/volumes/csinode"

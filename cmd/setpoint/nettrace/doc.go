@@ -2,8 +2,8 @@
 // what stops it.
 //
 // It owns the order of the steps and their words. What each step decides it asks of the functions that nodes act by:
-// agent/dns/records which record answers, agent/services which endpoints an address leads to, agent/policy/plan what
-// NetworkPolicies let through, agent/network/plan how nodes reach each other; and why a Service has no endpoints it asks of
+// agent/net/dns/records which record answers, agent/net/services which endpoints an address leads to, agent/net/policy/plan what
+// NetworkPolicies let through, agent/net/network/plan how nodes reach each other; and why a Service has no endpoints it asks of
 // apiserver/explain, as `setpoint why` does. cmd/setpoint calls it with a client of the API.
 //
 // Where both ends have addresses of both families, both ways are followed: a connection takes one of them.

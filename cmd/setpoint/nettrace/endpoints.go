@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
-	"github.com/setpoint-io/setpoint/agent/network"
-	"github.com/setpoint-io/setpoint/agent/network/plan"
-	policyplan "github.com/setpoint-io/setpoint/agent/policy/plan"
+	"github.com/setpoint-io/setpoint/agent/net/network"
+	"github.com/setpoint-io/setpoint/agent/net/network/plan"
+	policyplan "github.com/setpoint-io/setpoint/agent/net/policy/plan"
 	"github.com/setpoint-io/setpoint/apiserver/explain"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/setpoint-io/setpoint/agent/hostfirewall"
+	"github.com/setpoint-io/setpoint/agent/net/hostfirewall"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 )
 

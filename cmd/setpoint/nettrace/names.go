@@ -8,8 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/agent/dns/records"
-	"github.com/setpoint-io/setpoint/agent/resolvconf"
+	"github.com/setpoint-io/setpoint/agent/net/dns/records"
+	"github.com/setpoint-io/setpoint/agent/net/resolvconf"
 	"github.com/setpoint-io/setpoint/internal/clusterdns"
 	"github.com/setpoint-io/setpoint/internal/servicerange"
 )

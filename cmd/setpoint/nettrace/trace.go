@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/setpoint-io/setpoint/agent/network"
-	"github.com/setpoint-io/setpoint/agent/policy"
-	policyplan "github.com/setpoint-io/setpoint/agent/policy/plan"
-	"github.com/setpoint-io/setpoint/agent/services"
+	"github.com/setpoint-io/setpoint/agent/net/network"
+	"github.com/setpoint-io/setpoint/agent/net/policy"
+	policyplan "github.com/setpoint-io/setpoint/agent/net/policy/plan"
+	"github.com/setpoint-io/setpoint/agent/net/services"
 	"github.com/setpoint-io/setpoint/internal/clusterdns"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 )

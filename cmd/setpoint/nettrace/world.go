@@ -10,7 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/setpoint-io/setpoint/agent/dns/records"
+	"github.com/setpoint-io/setpoint/agent/net/dns/records"
 	"github.com/setpoint-io/setpoint/apiserver/explain"
 )
 

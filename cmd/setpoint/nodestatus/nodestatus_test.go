@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/net/network/plan"
 	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	"github.com/setpoint-io/setpoint/agent/network/plan"
+	"github.com/setpoint-io/setpoint/agent/net/network/plan"
 	"github.com/setpoint-io/setpoint/internal/simulatednode"
 )
 

@@ -168,8 +168,8 @@ func (f file) labels(e ast.Expr) (labels []string, ok bool) {
 	return labels, true
 }
 
-// nodesPage is what a node answers at /metrics/resource, which agent/kubeletapi's tests hold.
-const nodesPage = "../../../agent/kubeletapi/testdata/resource.txt"
+// nodesPage is what a node answers at /metrics/resource, which agent/api/kubeletapi's tests hold.
+const nodesPage = "../../../agent/api/kubeletapi/testdata/resource.txt"
 
 // started is a cluster of this test.
 func started(t *testing.T, config setpoint.Config) kubernetes.Interface {

@@ -2,5 +2,5 @@
 // by chance, and compares what they decide; and each side reads the other's state files. `-machines` says on how many.
 //
 // The machines are those on which upstream is right: each of their parts has as many CPUs as others of its kind. What else there is (CPUs
-// that are offline) is judged by properties in agent/topology/cpus.
+// that are offline) is judged by properties in agent/resources/topology/cpus.
 package topology

@@ -31,9 +31,9 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	"k8s.io/utils/cpuset"
 
-	"github.com/setpoint-io/setpoint/agent/topology"
-	"github.com/setpoint-io/setpoint/agent/topology/cpus"
-	"github.com/setpoint-io/setpoint/agent/topology/memory"
+	"github.com/setpoint-io/setpoint/agent/resources/topology"
+	"github.com/setpoint-io/setpoint/agent/resources/topology/cpus"
+	"github.com/setpoint-io/setpoint/agent/resources/topology/memory"
 )
 
 var machines = flag.Int("machines", 300, "how many machines the kubelet's managers are compared on")

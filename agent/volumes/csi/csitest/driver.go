@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
-	"github.com/setpoint-io/setpoint/agent/registration/registrationtest"
+	"github.com/setpoint-io/setpoint/agent/base/registration/registrationtest"
 )
 
 // Driver is one driver. The zero value has no capabilities.

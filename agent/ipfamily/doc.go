@@ -1,8 +1,0 @@
-// Package ipfamily has the two versions of IP: where packets have their addresses, how nftables calls them, what addresses a
-// range has, and the matches of rules that several packages make.
-//
-// agent/network with its packages, agent/policy and agent/hostfirewall make their rules by it, and agent/policy/plan its
-// blocks. It calls nothing.
-//
-// It promises: it is pure. Tested as tables; the rules that are made by it meet real packets in the tests of those packages.
-package ipfamily
