@@ -10,38 +10,26 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/setpoint-io/setpoint/agent/api/podsapi"
 	"github.com/setpoint-io/setpoint/agent/base/events"
 	"github.com/setpoint-io/setpoint/agent/base/measure"
 	"github.com/setpoint-io/setpoint/agent/base/private"
 	"github.com/setpoint-io/setpoint/agent/base/wait"
-	"github.com/setpoint-io/setpoint/agent/net/policy"
 	"github.com/setpoint-io/setpoint/agent/net/router"
-	"github.com/setpoint-io/setpoint/agent/net/services"
 	"github.com/setpoint-io/setpoint/agent/node"
 	"github.com/setpoint-io/setpoint/agent/pods"
 	"github.com/setpoint-io/setpoint/agent/pods/eviction"
 	"github.com/setpoint-io/setpoint/agent/pods/shutdown"
 	"github.com/setpoint-io/setpoint/agent/pods/staticpods"
-	"github.com/setpoint-io/setpoint/agent/pods/status"
 	"github.com/setpoint-io/setpoint/agent/resources/claims"
 	"github.com/setpoint-io/setpoint/agent/resources/devices"
 	"github.com/setpoint-io/setpoint/agent/resources/pinning"
 	"github.com/setpoint-io/setpoint/agent/runtime/collect"
-	"github.com/setpoint-io/setpoint/agent/runtime/cri"
-	"github.com/setpoint-io/setpoint/agent/runtime/images"
 	"github.com/setpoint-io/setpoint/agent/runtime/logs"
-	"github.com/setpoint-io/setpoint/agent/runtime/noswap"
 	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 	"github.com/setpoint-io/setpoint/agent/runtime/userns"
-	"github.com/setpoint-io/setpoint/agent/volumes/volumestats"
 	"github.com/setpoint-io/setpoint/internal/nodefirewall"
 	"github.com/setpoint-io/setpoint/internal/reserved"
 )
@@ -106,12 +94,8 @@ type agent struct {
 	pinning *pinning.Manager
 	// claims are those of DRA drivers; nil with devices.
 	claims *claims.Manager
-	// podsAPI tells programs on the node of its pods; nil: none can ask.
-	podsAPI *podsapi.Server
-	// manager runs the pods, once it is there.
+	// manager runs the pods, once it is there: drivers and plugins that are found earlier tell it of pods.
 	manager atomic.Pointer[pods.Manager]
-	// volumeStats is how full the volumes of claims are.
-	volumeStats *volumestats.Keeper
 	// asked counts what is asked of the ports of Ingresses and Gateways.
 	asked *router.Metrics
 	// ingressPorts and namePorts are those of Ingresses and of the cluster's DNS that other software has.
@@ -150,11 +134,12 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	nodes.StartWithContext(ctx)
 	defer nodes.Shutdown()
 	a.shareLayers(watch)
-	manager, start := a.pods(ctx, children, watch, nodes)
-	children.Go(func() { a.serve(ctx, listener, manager) })
+	runner := a.newPodRunner(ctx, children, watch, nodes)
+	manager := runner.manager
+	children.Go(func() { a.serve(ctx, listener, runner) })
 	a.watchMemory(ctx, children)
 	a.tellResources(ctx, children, manager)
-	a.tellPods(ctx, children, manager)
+	a.tellPods(ctx, children, runner)
 	a.endPods(ctx, children, manager)
 	images := collect.New(a.collectConfig(ctx))
 	children.Go(func() { images.Run(ctx) })
@@ -164,7 +149,7 @@ func (a *agent) run(ctx context.Context, children *sync.WaitGroup, listener net.
 	})
 	a.runStaticPods(ctx, children, manager, watch)
 	a.awaitPodCIDR(ctx, watch)
-	return start(ctx)
+	return runner.start(ctx)
 }
 
 // endPods ends pods before the machine shuts down and, if that was asked for, before the agent ends.
@@ -200,84 +185,6 @@ func (a *agent) runStaticPods(ctx context.Context, children *sync.WaitGroup, man
 	children.Go(func() { keeper.Run(ctx) })
 }
 
-// pods builds the pod manager; start runs it until ctx ends.
-func (a *agent) pods(
-	ctx context.Context, children *sync.WaitGroup, watch *nodeWatch, nodes informers.SharedInformerFactory,
-) (m *pods.Manager, start func(context.Context) error) {
-	everywhere := informers.NewSharedInformerFactory(a.Client, 0)
-	a.translateServices(ctx, children, everywhere, nodes, a.keepBook(everywhere, nodes))
-	a.enforcePolicies(ctx, children)
-	bound := informers.NewSharedInformerFactoryWithOptions(a.Client, 0, informers.WithTweakListOptions(a.boundHere))
-	closePorts, opened := a.closePorts(ctx, children, everywhere, bound)
-	a.followPorts(bound)
-	a.serveIngresses(ctx, children, everywhere, a.gatewaysOpened(opened))
-	awaitNames := a.serveNames(ctx, children, everywhere)
-	lookup := &objects{
-		client:   a.Client,
-		nodeName: a.NodeName,
-		services: everywhere.Core().V1().Services().Lister(),
-		synced:   everywhere.Core().V1().Services().Informer().HasSynced,
-	}
-	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
-	sender := status.NewManager(status.Config{Client: a.Client, Logger: a.Logger})
-	children.Go(func() { sender.Run(ctx) })
-	dirs := podconfig.Dirs{Root: a.DataDir}
-	mounter := a.volumes(watch, lookup, recorder)
-	cfg := pods.Config{
-		NodeName: a.NodeName, Client: a.Client, Runtime: a.Runtime, RuntimeName: a.runtimeName(ctx),
-		HostIPs: a.hostIPs, Dirs: dirs,
-		DNS:     a.resolver,
-		Objects: lookup, Events: recorder, Status: sender,
-		Images:   a.puller(recorder, lookup),
-		Volumes:  mounter,
-		Contents: a.contents,
-		Pressure: a.pressure.Now, ShuttingDown: a.shutdown.Now, UnsafeSysctls: a.Settings.UnsafeSysctls,
-		SeccompDefault: a.Settings.SeccompDefault, QuotaPeriod: a.Settings.QuotaPeriod, Features: node.DeclaredFeatures(),
-		Users:           a.users,
-		Swap:            noswap.OfThisMachine(),
-		RestartPauseMax: a.Settings.RestartPauseMax,
-		Allocatable:     watch.allocatable, RuntimeHandler: lookup.RuntimeHandler, UserAgent: "kube-probe/1.37", Logger: a.Logger,
-	}
-	if a.devices != nil {
-		cfg.Devices, cfg.Claims = a.devices, a.claims
-	}
-	if a.pinning != nil {
-		cfg.Pinning = a.pinning
-	}
-	if a.Plugins {
-		a.podsAPI = podsapi.New()
-		cfg.Listener = a.podsAPI
-	}
-	m = pods.New(cfg)
-	a.manager.Store(m)
-	a.volumeStats = volumestats.New(volumestats.Config{
-		Pods: m.Pods, Volume: lookup.Volume, Measure: mounter.Measure, Every: a.Settings.VolumeStatsEvery, Logger: a.Logger,
-	})
-	children.Go(func() { a.volumeStats.Run(ctx) })
-	return m, func(ctx context.Context) error {
-		closePorts()
-		informer := bound.Core().V1().Pods().Informer()
-		everywhere.StartWithContext(ctx)
-		defer everywhere.Shutdown()
-		bound.StartWithContext(ctx)
-		defer bound.Shutdown()
-		awaitNames(ctx)
-		a.probeFirewall(ctx, children)
-		return m.Run(ctx, informer)
-	}
-}
-
-func (a *agent) puller(recorder events.Recorder, lookup *objects) *images.Puller {
-	var progress func(string) (int64, int64, bool)
-	if teller, ok := a.Runtime.(cri.PullTeller); ok {
-		progress = teller.PullProgress
-	}
-	return images.New(images.Config{
-		Progress: progress, Service: a.Runtime, Events: recorder, Dir: podconfig.Dirs{Root: a.DataDir}.ImageAccess(), Secret: lookup.Secret,
-		PullsMax: a.Settings.PullsMax, Verification: a.Settings.Verification, Plugins: a.Settings.Credentials, Accounts: lookup,
-	})
-}
-
 func (a *agent) collectConfig(ctx context.Context) collect.Config {
 	return collect.Config{
 		NodeName: a.NodeName, Runtime: a.Runtime, Policy: a.Settings.Images, Events: events.NewRecorder(ctx, a.Client, a.NodeName),
@@ -303,60 +210,6 @@ func (a *agent) evictionConfig(ctx context.Context, manager *pods.Manager, image
 			return images.RemoveUnused(ctx)
 		},
 		Conditions: &a.pressure, Changed: a.look, Events: events.NewRecorder(ctx, a.Client, a.NodeName), Logger: a.Logger,
-	}
-}
-
-// warnOn records a warning on a pod.
-func warnOn(recorder events.Recorder) func(pod *corev1.Pod, reason, message string) {
-	return func(pod *corev1.Pod, reason, message string) {
-		recorder.Event(events.Pod(pod), corev1.EventTypeWarning, reason, message)
-	}
-}
-
-// translateServices follows the Services if something shall lead to them. known tell when the book is complete.
-func (a *agent) translateServices(
-	ctx context.Context, children *sync.WaitGroup, everywhere, nodes informers.SharedInformerFactory, known []cache.InformerSynced,
-) {
-	if a.Services == nil {
-		return
-	}
-	recorder := events.NewRecorder(ctx, a.Client, a.NodeName)
-	warn := func(service types.NamespacedName, reason, message string) {
-		about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name}
-		recorder.Event(about, corev1.EventTypeWarning, reason, message)
-	}
-	run, thing := services.Watch(services.Config{
-		NodeName: a.NodeName, Informers: everywhere, Nodes: nodes, Network: a.Services, Announce: a.Announce,
-		Logger:   a.Logger,
-		Reserved: a.book, Known: known,
-		Refused: func(service types.NamespacedName, why string) { warn(service, "Reserved", why) },
-		HealthFailed: func(service types.NamespacedName, port uint16, err error) {
-			warn(service, "FailedToStartServiceHealthcheck",
-				fmt.Sprintf("node %s failed to start healthcheck %q on port %d: %v", a.NodeName, service, port, err))
-		},
-	})
-	a.Upkeep.Hold(thing)
-	children.Go(func() { run(ctx) })
-}
-
-// enforcePolicies follows NetworkPolicies if the network enforces them.
-func (a *agent) enforcePolicies(ctx context.Context, children *sync.WaitGroup) {
-	if a.Policies == nil {
-		return
-	}
-	watch := policy.New(policy.Config{Client: a.Client, Network: a.Policies, Logger: a.Logger})
-	a.Policies.Admit(watch.Admit)
-	a.Upkeep.Hold(watch.Thing())
-	children.Go(func() { watch.Run(ctx) })
-}
-
-// boundHere selects this node's pods, and never from what some replica happens
-// to have: a list of yesterday would start pods that are gone and end those that
-// are new. Without a version to start from, reads are linearizable.
-func (a *agent) boundHere(o *metav1.ListOptions) {
-	o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", a.NodeName).String()
-	if o.ResourceVersion == "0" {
-		o.ResourceVersion, o.ResourceVersionMatch = "", ""
 	}
 }
 
@@ -443,29 +296,4 @@ func (a *agent) ready(ctx context.Context) error {
 		return shutdown.ErrNow
 	}
 	return runtimeReady(ctx, a.Runtime)
-}
-
-// runtimeName prefixes container ids.
-func (a *agent) runtimeName(ctx context.Context) string {
-	v, err := a.Runtime.Version(ctx, "v1")
-	if err != nil || v.RuntimeName == "" {
-		return "setpoint"
-	}
-	return v.RuntimeName
-}
-
-// images lists what the runtime holds, for the Node's status.
-func (a *agent) images(ctx context.Context) []corev1.ContainerImage {
-	list, err := a.Runtime.ListImages(ctx, nil)
-	if err != nil {
-		return nil
-	}
-	var out []corev1.ContainerImage
-	for _, i := range list {
-		out = append(
-			out,
-			corev1.ContainerImage{Names: append(append([]string(nil), i.RepoDigests...), i.RepoTags...), SizeBytes: int64(i.Size)},
-		)
-	}
-	return out
 }

@@ -6,12 +6,11 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent/api/kubeletapi"
 	"github.com/setpoint-io/setpoint/agent/api/kubeletapi/access"
-	"github.com/setpoint-io/setpoint/agent/pods"
 	"github.com/setpoint-io/setpoint/agent/runtime/podconfig"
 )
 
 // serve answers on the kubelet's port until ctx ends.
-func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manager) {
+func (a *agent) serve(ctx context.Context, listener net.Listener, runner *podRunner) {
 	guard := access.New(access.Config{
 		Node: a.NodeName, Client: a.Client, ServersOnly: kubeletapi.ServersOnly, Nodes: kubeletapi.NodesToo,
 		NoTokens: a.Settings.NoTokens, TokenTTL: a.Settings.TokenTTL, AllowedTTL: a.Settings.AllowedTTL,
@@ -21,11 +20,11 @@ func (a *agent) serve(ctx context.Context, listener net.Listener, m *pods.Manage
 		guard = nil
 	}
 	err := kubeletapi.Run(ctx, listener, kubeletapi.Config{
-		NodeName: a.NodeName, Runtime: a.Runtime, Pods: m, Dirs: podconfig.Dirs{Root: a.DataDir},
-		LocalVolumes: a.local, VolumeStats: a.volumeStats, Collectors: a.collectors(), RuntimeName: a.runtimeName(ctx),
+		NodeName: a.NodeName, Runtime: a.Runtime, Pods: runner.manager, Dirs: podconfig.Dirs{Root: a.DataDir},
+		LocalVolumes: a.local, VolumeStats: runner.volumeStats, Collectors: a.collectors(), RuntimeName: a.runtimeName(ctx),
 		Layers: a.Layers, NoProfiles: a.Settings.NoProfiles, Pages: a.Settings.Pages, QuotaPeriod: a.Settings.QuotaPeriod,
 		Configuration: func() any { return a.Settings.Effective() },
-		ProbeCounts:   m.ProbeCounts, TLS: a.ServerTLS, Guard: guard, Version: a.Version, Logger: a.Logger,
+		ProbeCounts:   runner.manager.ProbeCounts, TLS: a.ServerTLS, Guard: guard, Version: a.Version, Logger: a.Logger,
 	})
 	if err != nil && ctx.Err() == nil {
 		a.Logger.Error("the kubelet endpoints ended", "err", err)

@@ -92,13 +92,13 @@ func (a *agent) tellResources(ctx context.Context, children *sync.WaitGroup, man
 }
 
 // tellPods answers programs on the node that ask for its pods.
-func (a *agent) tellPods(ctx context.Context, children *sync.WaitGroup, manager *pods.Manager) {
-	if a.podsAPI == nil {
+func (a *agent) tellPods(ctx context.Context, children *sync.WaitGroup, runner *podRunner) {
+	if runner.api == nil {
 		return
 	}
 	socket := filepath.Join(podconfig.Dirs{Root: a.DataDir}.PodsAPI(), "pods-api.sock")
 	children.Go(func() {
-		if err := a.podsAPI.Run(ctx, socket, manager); err != nil {
+		if err := runner.api.Run(ctx, socket, runner.manager); err != nil {
 			a.Logger.Error("no program can ask for the node's pods", "err", err)
 		}
 	})
