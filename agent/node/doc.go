@@ -11,4 +11,7 @@
 // touches spec only when it makes the Node: taints, cordons and the pod CIDR belong to others.
 //
 // Tested with the fake clientset in synctest bubbles.
+//
+// It is also the room of what stands below it, the proof that a node lives: session (a stream to one server) and gossip (among all
+// members). Agents and servers speak both to each other; they import nothing of the agent.
 package node

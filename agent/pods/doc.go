@@ -32,4 +32,8 @@
 //
 // Tested with a fake runtime and the fake clientset in synctest bubbles; plan
 // with tables.
+//
+// It is also the room of what stands below it. In the order in which to read: admission (whether the node takes a pod), probes, status
+// (into the API), staticpods (pods from files), eviction and shutdown (ends that are the node's doing). None of them imports this
+// package: they see the workers through interfaces. They may import agent/base, cri, observed and podconfig of agent/runtime, and status.
 package pods

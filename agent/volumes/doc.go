@@ -15,4 +15,8 @@
 //
 // Tested on a real file system; tests that mount or change owners need root. Tokens
 // and certificates grow old in a synctest bubble.
+//
+// It is also the room of what stands below it. In the order in which to read: csi and csinode (the CSI drivers of a node, and what its
+// CSINode tells of them), local (volumes on this node's disk), watched (ConfigMaps and Secrets that pods have as volumes), volumestats
+// (how full volumes are). None of them imports this package; they may import agent/base and podconfig.
 package volumes

@@ -19,6 +19,10 @@ var mutations = map[string]mutation{
 		"agent/base/wait/wait.go", "package wait\nimport \"" + module + "/agent/pods\"\nvar _ = pods.Config{}", leavesItsRoom},
 	"an import of a part above": {
 		"agent/volumes/watched/x.go", "package watched\nimport \"" + module + "/agent/volumes\"\nvar _ = volumes.Config{}", leavesItsRoom},
+	"an import of what stands below, which the row does not name": {
+		"agent/pods/x.go", "package pods\nimport \"" + module + "/agent/pods/staticpods\"\nvar _ = staticpods.Config{}", leavesItsRoom},
+	"an import of a room above": {
+		"agent/net/services/x.go", "package services\nimport \"" + module + "/agent/runtime/cri\"\nvar _ cri.Runtime", leavesItsRoom},
 	"an import of another loop": {
 		"controllers/job/x.go", "package job\nimport \"" + module + "/controllers/cronjob\"\nvar _ = cronjob.New()", leavesItsRoom},
 	"a package that no row names": {
