@@ -71,7 +71,7 @@ var ofPrivileges = []Wall{
 		Name: "processes-without-end", Bug: "a pod has as many processes as it likes", Page: "processes",
 		Changes: []Change{{
 			File: "agent/runtime/cri/embedded/limits.go",
-			Old:  `limits.PIDs = cmp.Or(r.config.PodPIDsMax, pids*podPIDsPercent/100)`,
+			Old:  `limits.PIDs = cmp.Or(g.config.PodPIDsMax, pids*podPIDsPercent/100)`,
 			New:  `limits.PIDs = cmp.Or(pids, pids*podPIDsPercent/100)`,
 		}},
 	},

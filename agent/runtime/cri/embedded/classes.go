@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,18 +29,18 @@ const (
 
 // weighAbove gives the groups above a pod their part of the CPU, which is what the pods below them ask for: without it a
 // class of pods that asks for nothing would weigh as much as all that asks for much. The group of all pods, and the node's
-// own, weigh as the machine does and are bounded by its memory and its process numbers. s comes, or goes. cgroupPaths is
+// own, weigh as the machine does and are bounded by its memory and its process numbers. s comes, or goes. paths is
 // held.
-func (r *Runtime) weighAbove(s *sandbox, comes bool) error {
-	requested := r.requestedShares(s, comes)
-	for dir := path.Dir(s.record.CgroupPath); strings.HasPrefix(dir, r.cgroupRoot()); dir = path.Dir(dir) {
+func (g *groups) weighAbove(s *sandbox, comes bool) error {
+	requested := g.requestedShares(s, comes)
+	for dir := path.Dir(s.record.CgroupPath); strings.HasPrefix(dir, g.cgroupRoot()); dir = path.Dir(dir) {
 		group, err := cgroup.Open(dir)
 		if err != nil {
 			return err
 		}
 		limits := cgroup.Limits{CPUShares: min(sharesMax, max(sharesMin, requested[dir]))}
-		if dir == r.cgroupRoot() || path.Base(dir) == allPodsGroup {
-			if limits, err = r.machineLimits(); err != nil {
+		if dir == g.cgroupRoot() || path.Base(dir) == allPodsGroup {
+			if limits, err = g.machineLimits(); err != nil {
 				return err
 			}
 		}
@@ -51,15 +52,8 @@ func (r *Runtime) weighAbove(s *sandbox, comes bool) error {
 }
 
 // requestedShares sums what pods ask for, by the groups above them; changing counts if it comes.
-func (r *Runtime) requestedShares(changing *sandbox, comes bool) map[string]uint64 {
-	r.mu.Lock()
-	all := make([]*sandbox, 0, len(r.sandboxes)+1)
-	for _, s := range r.sandboxes {
-		if s != changing {
-			all = append(all, s)
-		}
-	}
-	r.mu.Unlock()
+func (g *groups) requestedShares(changing *sandbox, comes bool) map[string]uint64 {
+	all := slices.DeleteFunc(g.table.allSandboxes(), func(s *sandbox) bool { return s == changing })
 	if comes {
 		all = append(all, changing)
 	}
@@ -69,7 +63,7 @@ func (r *Runtime) requestedShares(changing *sandbox, comes bool) map[string]uint
 		if shares <= sharesMin {
 			continue // it asked for nothing
 		}
-		for dir := path.Dir(s.record.CgroupPath); strings.HasPrefix(dir, r.cgroupRoot()); dir = path.Dir(dir) {
+		for dir := path.Dir(s.record.CgroupPath); strings.HasPrefix(dir, g.cgroupRoot()); dir = path.Dir(dir) {
 			sums[dir] += uint64(shares)
 		}
 	}
@@ -77,7 +71,7 @@ func (r *Runtime) requestedShares(changing *sandbox, comes bool) map[string]uint
 }
 
 // machineLimits are those of all pods together: what is not reserved.
-func (r *Runtime) machineLimits() (cgroup.Limits, error) {
+func (g *groups) machineLimits() (cgroup.Limits, error) {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
 		return cgroup.Limits{}, os.NewSyscallError("sysinfo", err)
@@ -85,8 +79,8 @@ func (r *Runtime) machineLimits() (cgroup.Limits, error) {
 	pids, err := pidsMax()
 	return cgroup.Limits{
 		CPUShares:   min(sharesMax, uint64(runtime.NumCPU())*sharesPerCPU),
-		MemoryBytes: max(1<<20, int64(info.Totalram)*int64(info.Unit)-r.config.ReservedMemoryBytes),
-		PIDs:        max(1, min(pids*podsPIDsPercent/100, pids-r.config.ReservedPIDs)),
+		MemoryBytes: max(1<<20, int64(info.Totalram)*int64(info.Unit)-g.config.ReservedMemoryBytes),
+		PIDs:        max(1, min(pids*podsPIDsPercent/100, pids-g.config.ReservedPIDs)),
 	}, err
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/cgroup"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/shim"
-	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/stopsignal"
 )
 
 // startTimeMax bounds one container start.
@@ -75,9 +74,7 @@ func (r *Runtime) CreateContainer(
 	if err != nil {
 		return "", coded(err)
 	}
-	r.mu.Lock()
-	r.containers[c.id] = c
-	r.mu.Unlock()
+	r.addContainer(c)
 	r.announce(c, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
 	return c.id, nil
 }
@@ -293,7 +290,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 		return nil // CRI: stopping what is gone succeeds
 	}
 	if timeout > 0 && c.isRunning() {
-		if err := c.sandbox.shim.Signal(ctx, c.id, stopsignal.Parse(c.record.StopSignal)); err == nil {
+		if err := c.sandbox.shim.Signal(ctx, c.id, stopSignal(c.record.StopSignal)); err == nil {
 			c.waitExit(ctx, time.Duration(timeout)*time.Second)
 		}
 	}
@@ -359,11 +356,7 @@ func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
 	if err := os.RemoveAll(c.dir); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	_, present := r.containers[c.id]
-	delete(r.containers, c.id)
-	r.mu.Unlock()
-	if present {
+	if r.dropContainer(c.id) {
 		r.selinux.Release(c.record.FileLabel)
 		r.announce(c, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 	}

@@ -17,7 +17,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/images"
-	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/stopsignal"
 )
 
 func TestContainerRunsLogsAndExits(t *testing.T) {
@@ -89,7 +88,7 @@ func TestThePodChoosesTheStopSignal(t *testing.T) {
 func TestAStopSignalFromThePodToItsNumber(t *testing.T) {
 	config := containerConfig()
 	config.StopSignal = runtimeapi.Signal_SIGNAL_SIGRTMINPLUS3
-	if got := stopsignal.Parse(stopSignalOf(config, images.Image{})); got != 37 {
+	if got := stopSignal(stopSignalOf(config, images.Image{})); got != 37 {
 		t.Errorf("%d", got)
 	}
 }

@@ -13,7 +13,10 @@
 // removal no mount, interface, cgroup or process is left. Errors carry gRPC codes. Needs root and Linux 5.12.
 // Checkpoint and restore are refused (Unimplemented).
 //
-// Lock order: Runtime.mu before a sandbox's or container's mu; neither is held while a process is waited for.
+// Lock order: the table's mu before a sandbox's or container's mu; neither is held while a process is waited for.
+//
+// [Runtime] has the lives of sandboxes and containers. Which there are is the table's (table.go), what CRI is told of them the reporter's
+// (status.go, stats.go), questions about images the imageService's, control groups of pods the groups' (limits.go, classes.go).
 //
 // Tested as root with real namespaces, the test executable being image, shim and workload at once.
 package embedded

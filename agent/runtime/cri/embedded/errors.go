@@ -10,13 +10,14 @@ import (
 	"github.com/setpoint-io/setpoint/agent/net/network"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/selinux"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/streams"
 )
 
 var (
 	// ErrNotRoot says that namespaces, mounts and cgroups need privileges this process lacks.
 	ErrNotRoot = errors.New("the embedded runtime needs root")
 	// ErrClosed says that the runtime was closed.
-	ErrClosed = errors.New("runtime is closed")
+	ErrClosed = streams.ErrClosed
 )
 
 func notFound(kind, id string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"log/slog"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,16 +17,24 @@ import (
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/images"
 )
 
+// imageService answers CRI's questions about images.
+type imageService struct {
+	store         *images.Store
+	table         *table // says which layers are in use
+	containersDir string
+	logger        *slog.Logger
+}
+
 // ListImages lists images; a filter names one.
-func (r *Runtime) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
+func (s *imageService) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
 	var list []*runtimeapi.Image
 	if wanted := filter.GetImage().GetImage(); wanted != "" {
-		if image, err := r.images.Get(wanted); err == nil {
+		if image, err := s.store.Get(wanted); err == nil {
 			list = append(list, imageItem(image))
 		}
 		return list, nil
 	}
-	for _, image := range r.images.List() {
+	for _, image := range s.store.List() {
 		list = append(list, imageItem(image))
 	}
 	return list, nil
@@ -45,13 +54,13 @@ func imageItem(image images.Image) *runtimeapi.Image {
 }
 
 // ImageStatus reports one image; without it the response is empty, as CRI wants. A new archive in the folder is seen.
-func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
-	image, err := r.images.Get(spec.GetImage())
+func (s *imageService) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
+	image, err := s.store.Get(spec.GetImage())
 	if errors.Is(err, images.ErrNotFound) {
-		if loadErr := r.images.LoadArchives(); loadErr != nil {
-			r.config.Logger.Warn("image archives", "err", loadErr)
+		if loadErr := s.store.LoadArchives(); loadErr != nil {
+			s.logger.Warn("image archives", "err", loadErr)
 		}
-		image, err = r.images.Get(spec.GetImage())
+		image, err = s.store.Get(spec.GetImage())
 	}
 	if err != nil {
 		return &runtimeapi.ImageStatusResponse{}, nil // CRI: an absent image is an empty answer
@@ -60,7 +69,7 @@ func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ b
 }
 
 // PullImage makes an image present and returns its id.
-func (r *Runtime) PullImage(
+func (s *imageService) PullImage(
 	ctx context.Context,
 	spec *runtimeapi.ImageSpec,
 	auth *runtimeapi.AuthConfig,
@@ -70,7 +79,7 @@ func (r *Runtime) PullImage(
 	if err != nil {
 		return "", status.Errorf(codes.InvalidArgument, "registry credentials: %v", err)
 	}
-	image, err := r.images.Pull(ctx, spec.GetImage(), credentials)
+	image, err := s.store.Pull(ctx, spec.GetImage(), credentials)
 	if err != nil {
 		return "", coded(err)
 	}
@@ -78,8 +87,8 @@ func (r *Runtime) PullImage(
 }
 
 // PullProgress implements cri.PullTeller.
-func (r *Runtime) PullProgress(image string) (bytes, total int64, underway bool) {
-	return r.images.Progress(image)
+func (s *imageService) PullProgress(image string) (bytes, total int64, underway bool) {
+	return s.store.Progress(image)
 }
 
 func credentialsOf(auth *runtimeapi.AuthConfig) (images.Auth, error) {
@@ -103,46 +112,30 @@ func credentialsOf(auth *runtimeapi.AuthConfig) (images.Auth, error) {
 }
 
 // RemoveImage forgets an image. Layers that containers use stay until the last of them is gone.
-func (r *Runtime) RemoveImage(_ context.Context, spec *runtimeapi.ImageSpec) error {
-	return coded(r.images.Remove(spec.GetImage(), r.layersInUse()))
+func (s *imageService) RemoveImage(_ context.Context, spec *runtimeapi.ImageSpec) error {
+	return coded(s.store.Remove(spec.GetImage(), s.table.layersInUse()))
 }
 
 // Images is the runtime's store.
-func (r *Runtime) Images() *images.Store { return r.images }
-
-// ImagesInUse are the images and layers of containers, ended ones too.
-func (r *Runtime) ImagesInUse() (images.Use, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	use := images.Use{Images: map[string]bool{}, Layers: map[string]bool{}}
-	for _, c := range r.containers {
-		use.Add(c.record.ImageID, c.record.Layers, c.record.Volumes)
-	}
-	return use, nil
-}
-
-func (r *Runtime) layersInUse() map[string]bool {
-	use, _ := r.ImagesInUse() // it knows always
-	return use.Layers
-}
+func (s *imageService) Images() *images.Store { return s.store }
 
 // ImageFsInfo reports the use of the file systems of images and containers, which are one.
-func (r *Runtime) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+func (s *imageService) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	var stat syscall.Statfs_t
-	if err := syscall.Statfs(r.images.LayersDir(), &stat); err != nil {
+	if err := syscall.Statfs(s.store.LayersDir(), &stat); err != nil {
 		return nil, coded(err)
 	}
 	var bytes uint64
-	for _, image := range r.images.List() {
+	for _, image := range s.store.List() {
 		bytes += image.SizeBytes
 	}
 	usage := &runtimeapi.FilesystemUsage{
-		Timestamp: time.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.images.LayersDir()},
+		Timestamp: time.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: s.store.LayersDir()},
 		UsedBytes: value(bytes), InodesUsed: value(stat.Files - stat.Ffree),
 	}
-	containerBytes, containerInodes := diskUsage(r.containersDir())
+	containerBytes, containerInodes := diskUsage(s.containersDir)
 	containers := &runtimeapi.FilesystemUsage{
-		Timestamp: time.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.containersDir()},
+		Timestamp: time.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: s.containersDir},
 		UsedBytes: value(containerBytes), InodesUsed: value(containerInodes),
 	}
 	return &runtimeapi.ImageFsInfoResponse{

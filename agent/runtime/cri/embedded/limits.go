@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"path"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -64,43 +65,51 @@ func mergeResources(before, update *runtimeapi.LinuxContainerResources) *runtime
 	return merged
 }
 
+// groups makes the control groups of pods below the node's.
+type groups struct {
+	config *Config
+	table  *table
+	// paths is held while a pod's cgroup path is made or trimmed, so that neither undoes the other.
+	paths sync.Mutex
+}
+
 // cgroupRoot is this node's part of the hierarchy: several agents may share a machine.
-func (r *Runtime) cgroupRoot() string { return cgroup.NodePrefix + r.config.NodeName }
+func (g *groups) cgroupRoot() string { return cgroup.NodePrefix + g.config.NodeName }
 
 // podCgroup is below the parent that the agent or kubelet chose, or directly below the root; either way the sandbox owns it.
-func (r *Runtime) podCgroup(id string, config *runtimeapi.PodSandboxConfig) string {
+func (g *groups) podCgroup(id string, config *runtimeapi.PodSandboxConfig) string {
 	parent := path.Clean("/" + config.GetLinux().GetCgroupParent())
-	if !r.config.GivenCgroups || parent == "/" {
-		parent = r.cgroupRoot() + parent
+	if !g.config.GivenCgroups || parent == "/" {
+		parent = g.cgroupRoot() + parent
 	}
 	// Always ending in the sandbox's id: while a pod is being replaced, two sandboxes share its parent.
 	return path.Join(parent, id)
 }
 
-func (r *Runtime) createPodCgroup(s *sandbox) error {
-	r.cgroupPaths.Lock()
-	defer r.cgroupPaths.Unlock()
+func (g *groups) createPodCgroup(s *sandbox) error {
+	g.paths.Lock()
+	defer g.paths.Unlock()
 	limits := s.podLimits(s.config.GetLinux().GetResources())
 	pids, err := pidsMax()
 	if err != nil {
 		return err
 	}
-	limits.PIDs = cmp.Or(r.config.PodPIDsMax, pids*podPIDsPercent/100)
+	limits.PIDs = cmp.Or(g.config.PodPIDsMax, pids*podPIDsPercent/100)
 	if err := s.pod.Create(limits); err != nil {
 		return err
 	}
-	return r.weighAbove(s, true)
+	return g.weighAbove(s, true)
 }
 
 // destroyPodCgroup removes the pod's group and those of its parents, up to the node's, that nobody else uses.
-func (r *Runtime) destroyPodCgroup(s *sandbox) error {
-	r.cgroupPaths.Lock()
-	defer r.cgroupPaths.Unlock()
+func (g *groups) destroyPodCgroup(s *sandbox) error {
+	g.paths.Lock()
+	defer g.paths.Unlock()
 	if err := s.pod.Destroy(); err != nil {
 		return err
 	}
 	s.pod.TrimParents()
-	return r.weighAbove(s, false)
+	return g.weighAbove(s, false)
 }
 
 // UpdatePodSandboxResources changes the limits of the whole pod.

@@ -33,8 +33,8 @@ func (p *preflight) check(r *Runtime) error {
 	return p.err
 }
 
-func (r *Runtime) tryCgroup() error {
-	r.cgroupPaths.Lock()
-	defer r.cgroupPaths.Unlock()
-	return trial.Cgroup(path.Join(r.cgroupRoot(), "preflight"))
+func (g *groups) tryCgroup() error {
+	g.paths.Lock()
+	defer g.paths.Unlock()
+	return trial.Cgroup(path.Join(g.cgroupRoot(), "preflight"))
 }

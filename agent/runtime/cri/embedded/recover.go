@@ -21,7 +21,7 @@ func (r *Runtime) recover() error {
 	if err := r.images.Prune(r.layersInUse()); err != nil {
 		r.config.Logger.Warn("prune image layers", "err", err)
 	}
-	for _, s := range r.sandboxes {
+	for _, s := range r.allSandboxes() {
 		r.resume(s)
 	}
 	return nil
@@ -49,7 +49,7 @@ func (r *Runtime) recoverSandboxes() error {
 			continue
 		}
 		r.selinux.Hold(record.Labels.Files)
-		r.sandboxes[s.id] = s
+		r.addSandbox(s)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (r *Runtime) recoverContainers() error {
 			close(c.done)
 		}
 		r.selinux.Hold(record.FileLabel)
-		r.containers[c.id] = c
+		r.addContainer(c)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (r *Runtime) resume(s *sandbox) {
 			r.config.Logger.Warn("remove unfinished sandbox", "sandbox", s.id, "err", err)
 			break
 		}
-		delete(r.sandboxes, s.id)
+		r.dropSandbox(s.id)
 		return
 	}
 	if err := s.pod.Kill(); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/cri-streaming/pkg/streaming"
 
 	"github.com/setpoint-io/setpoint/agent/base/private"
 	"github.com/setpoint-io/setpoint/agent/net/network"
@@ -29,6 +27,7 @@ import (
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/registries"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/selinux"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/shim"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/streams"
 )
 
 var (
@@ -75,8 +74,15 @@ type Config struct {
 // Admission may keep a pod from being connected at an address.
 type Admission func(ctx context.Context, pod *runtimeapi.PodSandboxConfig, addresses []netip.Addr) error
 
-// Runtime implements cri.Runtime and cri.Streamer. mu guards the two maps and closed.
+// Runtime implements cri.Runtime and cri.Streamer: the lives of sandboxes and containers. What there is, what CRI is told of it, images,
+// control groups and the server of streams are owned by types of their own.
 type Runtime struct {
+	*table
+	*reporter
+	*imageService
+	*groups
+	streams *streams.Server
+
 	config     Config
 	images     *images.Store
 	network    *network.Network
@@ -90,21 +96,10 @@ type Runtime struct {
 
 	admit atomic.Pointer[Admission]
 
-	mu         sync.Mutex
-	sandboxes  map[string]*sandbox
-	containers map[string]*container
-	closed     bool
-
-	// cgroupPaths is held while a pod's cgroup path is made or trimmed, so that neither undoes the other.
-	cgroupPaths sync.Mutex
-	preflight   preflight
-	usersOnce   sync.Once
-	usersErr    error // why no pod can have a user namespace
-
-	streamOnce   sync.Once
-	streamServer streaming.Server
-	streamHTTP   *http.Server
-	streamErr    error
+	closed    atomic.Bool
+	preflight preflight
+	usersOnce sync.Once
+	usersErr  error // why no pod can have a user namespace
 }
 
 // ReexecMain runs the hidden role that this process was started for and then ends the process. In an ordinary process
@@ -137,8 +132,10 @@ func New(config Config) (*Runtime, error) {
 	ctx, cancel := context.WithCancel(context.Background()) // ends with Close: the watchers belong to no call
 	r := &Runtime{
 		config: config, ctx: ctx, cancel: cancel, events: newEvents(), apparmor: apparmor.New(), selinux: selinux.New(),
-		sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
+		table: newTable(),
 	}
+	r.groups = &groups{config: &r.config, table: r.table}
+	r.streams = streams.New(cri.StreamingRuntime(r), config.Logger)
 	if err := r.open(); err != nil {
 		cancel()
 		return nil, fmt.Errorf("embedded runtime: %w", err)
@@ -201,6 +198,8 @@ func (r *Runtime) openImages() error {
 	if err != nil {
 		return err
 	}
+	r.imageService = &imageService{store: r.images, table: r.table, containersDir: r.containersDir(), logger: r.config.Logger}
+	r.reporter = &reporter{table: r.table, images: r.images, containersDir: r.containersDir()}
 	if err := r.images.LoadArchives(); err != nil {
 		r.config.Logger.Warn("image archives", "err", err)
 	}
@@ -239,9 +238,7 @@ func (r *Runtime) SetPodCIDR(prefix, second netip.Prefix) error {
 
 // unreachable are the sandboxes with addresses of other ranges than the node's.
 func (r *Runtime) unreachable() (all []*sandbox) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.sandboxes {
+	for _, s := range r.allSandboxes() {
 		if endpoint := s.endpoint(); endpoint.Address.IsValid() && !r.network.Has(endpoint) {
 			all = append(all, s)
 		}
@@ -272,18 +269,11 @@ func (r *Runtime) containersDir() string { return filepath.Join(r.config.DataDir
 
 // Close stops watching and streaming. Pods go on running; a later New finds them.
 func (r *Runtime) Close(context.Context) error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
+	if r.closed.Swap(true) {
 		return nil
 	}
-	r.closed = true
-	r.mu.Unlock()
 	r.cancel()
-	var err error
-	if r.streamHTTP != nil {
-		err = r.streamHTTP.Close()
-	}
+	err := r.streams.Close()
 	r.background.Wait()
 	r.events.close()
 	return errors.Join(err, r.executable.Close())
@@ -291,33 +281,3 @@ func (r *Runtime) Close(context.Context) error {
 
 // Uninstall removes the bridge and the nftables table of a closed runtime without pods.
 func (r *Runtime) Uninstall() error { return r.network.Remove() }
-
-func (r *Runtime) sandbox(id string) (*sandbox, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s := r.sandboxes[id]; s != nil {
-		return s, nil
-	}
-	return nil, notFound("sandbox", id)
-}
-
-func (r *Runtime) container(id string) (*container, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c := r.containers[id]; c != nil {
-		return c, nil
-	}
-	return nil, notFound("container", id)
-}
-
-func (r *Runtime) containersOf(sandboxID string) []*container {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var own []*container
-	for _, c := range r.containers {
-		if c.sandbox.id == sandboxID {
-			own = append(own, c)
-		}
-	}
-	return own
-}

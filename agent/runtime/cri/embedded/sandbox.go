@@ -55,9 +55,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 		r.config.Logger.Debug("sandbox failed", "sandbox", s.id, "err", err)
 		return "", coded(errors.Join(err, r.destroySandbox(s)))
 	}
-	r.mu.Lock()
-	r.sandboxes[s.id] = s
-	r.mu.Unlock()
+	r.addSandbox(s)
 	r.background.Go(func() { r.watch(s) })
 	r.announceSandbox(s, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return s.id, nil
@@ -304,9 +302,7 @@ func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 		return coded(err)
 	}
 	r.announceSandbox(s, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.sandboxes, id)
+	r.dropSandbox(id)
 	return nil
 }
 

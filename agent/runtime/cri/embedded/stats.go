@@ -3,9 +3,7 @@ package embedded
 import (
 	"context"
 	"io/fs"
-	"maps"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -13,13 +11,20 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/setpoint-io/setpoint/agent/net/network"
-	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/filter"
+	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/images"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/usage"
 )
 
+// reporter tells what there is and what it uses. It changes nothing.
+type reporter struct {
+	table         *table
+	images        *images.Store
+	containersDir string
+}
+
 // ContainerStats reports what one container uses.
-func (r *Runtime) ContainerStats(_ context.Context, id string) (*runtimeapi.ContainerStats, error) {
-	c, err := r.container(id)
+func (r *reporter) ContainerStats(_ context.Context, id string) (*runtimeapi.ContainerStats, error) {
+	c, err := r.table.container(id)
 	if err != nil {
 		return nil, err
 	}
@@ -28,17 +33,14 @@ func (r *Runtime) ContainerStats(_ context.Context, id string) (*runtimeapi.Cont
 }
 
 // ListContainerStats reports all running containers that match. One that ends meanwhile is left out.
-func (r *Runtime) ListContainerStats(_ context.Context, by *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
-	r.mu.Lock()
-	all := slices.Collect(maps.Values(r.containers))
-	r.mu.Unlock()
+func (r *reporter) ListContainerStats(_ context.Context, by *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	match := &runtimeapi.ContainerFilter{
 		Id: by.GetId(), PodSandboxId: by.GetPodSandboxId(), LabelSelector: by.GetLabelSelector(),
 		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
 	}
 	var list []*runtimeapi.ContainerStats
-	for _, c := range all {
-		if !filter.Container(c.item(), match) {
+	for _, c := range r.table.allContainers() {
+		if !passesContainer(c.item(), match) {
 			continue
 		}
 		if stats, err := r.containerStats(c); err == nil {
@@ -48,7 +50,7 @@ func (r *Runtime) ListContainerStats(_ context.Context, by *runtimeapi.Container
 	return list, nil
 }
 
-func (r *Runtime) containerStats(c *container) (*runtimeapi.ContainerStats, error) {
+func (r *reporter) containerStats(c *container) (*runtimeapi.ContainerStats, error) {
 	stats := &runtimeapi.ContainerStats{
 		Attributes: &runtimeapi.ContainerAttributes{
 			Id: c.id, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
@@ -68,10 +70,10 @@ func (r *Runtime) containerStats(c *container) (*runtimeapi.ContainerStats, erro
 
 func value(number uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: number} }
 
-func (r *Runtime) writableLayer(c *container) *runtimeapi.FilesystemUsage {
+func (r *reporter) writableLayer(c *container) *runtimeapi.FilesystemUsage {
 	bytes, inodes := diskUsage(filepath.Join(c.dir, "upper"))
 	return &runtimeapi.FilesystemUsage{
-		Timestamp: time.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.containersDir()},
+		Timestamp: time.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.containersDir},
 		UsedBytes: value(bytes), InodesUsed: value(inodes),
 	}
 }
@@ -94,8 +96,8 @@ func diskUsage(dir string) (bytes, inodes uint64) {
 }
 
 // PodSandboxStats reports a whole pod: its cgroup counts the shim too.
-func (r *Runtime) PodSandboxStats(_ context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
-	s, err := r.sandbox(id)
+func (r *reporter) PodSandboxStats(_ context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
+	s, err := r.table.sandbox(id)
 	if err != nil {
 		return nil, err
 	}
@@ -104,17 +106,14 @@ func (r *Runtime) PodSandboxStats(_ context.Context, id string) (*runtimeapi.Pod
 }
 
 // ListPodSandboxStats reports all ready pods that match.
-func (r *Runtime) ListPodSandboxStats(_ context.Context, by *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
-	r.mu.Lock()
-	all := slices.Collect(maps.Values(r.sandboxes))
-	r.mu.Unlock()
+func (r *reporter) ListPodSandboxStats(_ context.Context, by *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	match := &runtimeapi.PodSandboxFilter{
 		Id: by.GetId(), LabelSelector: by.GetLabelSelector(),
 		State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
 	}
 	var list []*runtimeapi.PodSandboxStats
-	for _, s := range all {
-		if !filter.Sandbox(s.item(), match) {
+	for _, s := range r.table.allSandboxes() {
+		if !passesSandbox(s.item(), match) {
 			continue
 		}
 		if stats, err := r.podStats(s); err == nil {
@@ -124,7 +123,7 @@ func (r *Runtime) ListPodSandboxStats(_ context.Context, by *runtimeapi.PodSandb
 	return list, nil
 }
 
-func (r *Runtime) podStats(s *sandbox) (*runtimeapi.PodSandboxStats, error) {
+func (r *reporter) podStats(s *sandbox) (*runtimeapi.PodSandboxStats, error) {
 	used, err := s.pod.Usage()
 	if err != nil {
 		return nil, err
@@ -133,7 +132,7 @@ func (r *Runtime) podStats(s *sandbox) (*runtimeapi.PodSandboxStats, error) {
 		Cpu: usage.CPU(used), Memory: usage.Memory(used), Io: usage.IO(used), Network: s.networkUsage(),
 		Process: &runtimeapi.ProcessUsage{Timestamp: time.Now().UnixNano(), ProcessCount: value(used.Processes)},
 	}
-	for _, c := range r.containersOf(s.id) {
+	for _, c := range r.table.containersOf(s.id) {
 		if !c.isRunning() {
 			continue
 		}
@@ -174,11 +173,11 @@ func (s *sandbox) networkUsage() *runtimeapi.NetworkUsage {
 }
 
 // ListMetricDescriptors is empty: the agent makes its metrics from the stats.
-func (r *Runtime) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {
+func (r *reporter) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {
 	return nil, nil
 }
 
 // ListPodSandboxMetrics is empty, as ListMetricDescriptors says.
-func (r *Runtime) ListPodSandboxMetrics(context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
+func (r *reporter) ListPodSandboxMetrics(context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
 	return nil, nil
 }

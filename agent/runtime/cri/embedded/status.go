@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/runtime/cri"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/boot"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/cgroup"
-	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/filter"
 	"github.com/setpoint-io/setpoint/internal/podfields"
 )
 
@@ -70,16 +68,13 @@ func (r *Runtime) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigRespo
 }
 
 // ListPodSandbox lists sandboxes, newest first.
-func (r *Runtime) ListPodSandbox(_ context.Context, by *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
-	r.mu.Lock()
-	all := slices.Collect(maps.Values(r.sandboxes))
-	r.mu.Unlock()
+func (r *reporter) ListPodSandbox(_ context.Context, by *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	var list []*runtimeapi.PodSandbox
-	for _, s := range all {
-		if !filter.Labels(s.config.GetLabels(), by.GetLabelSelector()) {
+	for _, s := range r.table.allSandboxes() {
+		if !passesLabels(s.config.GetLabels(), by.GetLabelSelector()) {
 			continue // most of them: each pod is asked for by its labels
 		}
-		if item := s.item(); filter.Sandbox(item, by) {
+		if item := s.item(); passesSandbox(item, by) {
 			list = append(list, item)
 		}
 	}
@@ -123,8 +118,8 @@ func (r sandboxRecord) network() *runtimeapi.PodSandboxNetworkStatus {
 }
 
 // PodSandboxStatus reports one sandbox; verbose adds its shim's pid.
-func (r *Runtime) PodSandboxStatus(_ context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
-	s, err := r.sandbox(id)
+func (r *reporter) PodSandboxStatus(_ context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
+	s, err := r.table.sandbox(id)
 	if err != nil {
 		return nil, err
 	}
@@ -146,16 +141,13 @@ func info(values map[string]any) map[string]string {
 }
 
 // ListContainers lists containers, newest first.
-func (r *Runtime) ListContainers(_ context.Context, by *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
-	r.mu.Lock()
-	all := slices.Collect(maps.Values(r.containers))
-	r.mu.Unlock()
+func (r *reporter) ListContainers(_ context.Context, by *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	var list []*runtimeapi.Container
-	for _, c := range all {
-		if !filter.Labels(c.config.GetLabels(), by.GetLabelSelector()) {
+	for _, c := range r.table.allContainers() {
+		if !passesLabels(c.config.GetLabels(), by.GetLabelSelector()) {
 			continue
 		}
-		if item := c.item(); filter.Container(item, by) {
+		if item := c.item(); passesContainer(item, by) {
 			list = append(list, item)
 		}
 	}
@@ -174,8 +166,8 @@ func (c *container) item() *runtimeapi.Container {
 }
 
 // ContainerStatus reports one container; verbose adds its pid.
-func (r *Runtime) ContainerStatus(_ context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error) {
-	c, err := r.container(id)
+func (r *reporter) ContainerStatus(_ context.Context, id string, verbose bool) (*runtimeapi.ContainerStatusResponse, error) {
+	c, err := r.table.container(id)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +180,7 @@ func (r *Runtime) ContainerStatus(_ context.Context, id string, verbose bool) (*
 	return response, nil
 }
 
-func (r *Runtime) statusOf(c *container) *runtimeapi.ContainerStatus {
+func (r *reporter) statusOf(c *container) *runtimeapi.ContainerStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	record := c.record
@@ -222,7 +214,7 @@ func reportedUser(identity *boot.Identity) *runtimeapi.ContainerUser {
 }
 
 // imageRef is the image's repository digest if it has one, else its id.
-func (r *Runtime) imageRef(id string) string {
+func (r *reporter) imageRef(id string) string {
 	if image, err := r.images.Get(id); err == nil && len(image.Digests) > 0 {
 		return image.Digests[0]
 	}
@@ -230,7 +222,7 @@ func (r *Runtime) imageRef(id string) string {
 }
 
 // imageName is the name the user knows, even when the agent asked for the image by id.
-func (r *Runtime) imageName(c *container) *runtimeapi.ImageSpec {
+func (r *reporter) imageName(c *container) *runtimeapi.ImageSpec {
 	spec := c.config.GetImage()
 	if !strings.HasPrefix(spec.GetImage(), "sha256:") {
 		return spec

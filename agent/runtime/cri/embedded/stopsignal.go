@@ -1,4 +1,4 @@
-package stopsignal
+package embedded
 
 import (
 	"strconv"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Parse finds a signal by its number or by its name, with or without "SIG"; SIGTERM if there is none.
-func Parse(name string) syscall.Signal {
+// stopSignal finds a signal by its number or by its name, with or without "SIG"; SIGTERM if there is none.
+func stopSignal(name string) syscall.Signal {
 	if number, err := strconv.Atoi(name); err == nil && number > 0 {
 		return syscall.Signal(number)
 	}

@@ -1,4 +1,4 @@
-package filter
+package embedded
 
 import (
 	"testing"
@@ -6,10 +6,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-var labels = map[string]string{"app": "web", "tier": "front"}
+var labelsOfFilters = map[string]string{"app": "web", "tier": "front"}
 
-func TestSandbox(t *testing.T) {
-	item := &runtimeapi.PodSandbox{Id: "a", State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY, Labels: labels}
+func TestFilterOfSandboxes(t *testing.T) {
+	item := &runtimeapi.PodSandbox{Id: "a", State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY, Labels: labelsOfFilters}
 	for name, c := range map[string]struct {
 		by   *runtimeapi.PodSandboxFilter
 		want bool
@@ -24,14 +24,14 @@ func TestSandbox(t *testing.T) {
 		"other value":   {&runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{"app": "web", "tier": "back"}}, false},
 		"other label":   {&runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{"zone": ""}}, false},
 	} {
-		if got := Sandbox(item, c.by); got != c.want {
+		if got := passesSandbox(item, c.by); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
-func TestContainer(t *testing.T) {
-	item := &runtimeapi.Container{Id: "a", PodSandboxId: "s", State: runtimeapi.ContainerState_CONTAINER_EXITED, Labels: labels}
+func TestFilterOfContainers(t *testing.T) {
+	item := &runtimeapi.Container{Id: "a", PodSandboxId: "s", State: runtimeapi.ContainerState_CONTAINER_EXITED, Labels: labelsOfFilters}
 	for name, c := range map[string]struct {
 		by   *runtimeapi.ContainerFilter
 		want bool
@@ -43,10 +43,10 @@ func TestContainer(t *testing.T) {
 		"another sandbox": {&runtimeapi.ContainerFilter{PodSandboxId: "t"}, false},
 		"its state":       {&runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_EXITED}}, true},
 		"another state":   {&runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}}, false},
-		"labels":          {&runtimeapi.ContainerFilter{LabelSelector: labels}, true},
+		"labelsOfFilters": {&runtimeapi.ContainerFilter{LabelSelector: labelsOfFilters}, true},
 		"other value":     {&runtimeapi.ContainerFilter{LabelSelector: map[string]string{"app": "db"}}, false},
 	} {
-		if got := Container(item, c.by); got != c.want {
+		if got := passesContainer(item, c.by); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
