@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-io/setpoint/apiserver/discovery"
-	"github.com/setpoint-io/setpoint/server/diskroom"
 	"github.com/setpoint-io/setpoint/server/term"
 )
 
@@ -79,9 +78,9 @@ func (a *api) checkDisk(ctx context.Context) error {
 	if waits, slow := a.config.log.DiskWaits(); slow {
 		return fmt.Errorf("a write to the disk is not done after %v", waits.Round(time.Millisecond))
 	}
-	return a.room().Check(ctx)
+	return a.room().check(ctx)
 }
 
-func (a *api) room() diskroom.Room {
-	return func() diskroom.Space { return diskroom.Space(a.config.log.Space()) }
+func (a *api) room() diskRoom {
+	return func() diskSpace { return diskSpace(a.config.log.Space()) }
 }

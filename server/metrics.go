@@ -20,7 +20,7 @@ import (
 func (a *api) metrics(fair *flowcontrol.Fairness) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registry.MustRegister(a.room().Metrics()...)
+	registry.MustRegister(a.room().metrics()...)
 	registry.MustRegister(fair, a.requests, a.admissionMetrics, a.shares.Metrics(), a.door)
 	registry.MustRegister(loops.Metrics{Ledger: a.numbers, Now: a.config.Clock.Now}, buildInfo(), storeMetrics{a})
 	if a.config.Processor != nil {

@@ -38,7 +38,7 @@ func (a *api) checkServes(ctx context.Context) error {
 
 // checkStore fails while this replica cannot follow the log.
 func (a *api) checkStore(ctx context.Context) error {
-	if err := a.room().Check(ctx); err != nil {
+	if err := a.room().check(ctx); err != nil {
 		return err
 	}
 	return a.checkLog(ctx)

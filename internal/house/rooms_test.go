@@ -46,7 +46,6 @@ var rooms = []room{
 	{[]string{"internal/house"}, "the rules of the house, as tests of the source", nil, "it links nothing of the product, so the rules are judged in seconds"},
 	{[]string{"internal/podfieldsserver/auditlog"}, "the audit log: policy, bounded buffer, file", []string{"internal/clip"}, "a stalled disk delays no request: records are dropped and counted"},
 	{[]string{"server/drain"}, "ends requests and streams when a server stops", nil, "requests finish, streams go on elsewhere"},
-	{[]string{"server/diskroom"}, "the check of free disk space in /readyz, and its metrics", []string{"apiserver/discovery"}, ""},
 	{[]string{"server/http2buffer"}, "writes headers and body of an HTTP/2 answer together", nil, "x/net/http2 sends headers before it has the body, which costs a TLS record and a system call for each answer"},
 	{[]string{"server/leader"}, "leadership of the store as terms of the control loops, and the Leases that show it", []string{"internal/clusterclock"}, "Leases show leadership and do not grant it: the fence does"},
 	{[]string{"server/kubernetesservice"}, "the Service by which pods find the API, and what is told of the servers", []string{"controllers/reconcile", "internal/reserved"}, ""},

@@ -1,4 +1,4 @@
-package diskroom
+package server
 
 import (
 	"errors"
@@ -12,22 +12,22 @@ import (
 )
 
 // A server with little room is ready and says so; one that falls behind is not.
-func TestRoom(t *testing.T) {
+func TestDiskRoom(t *testing.T) {
 	for _, tc := range []struct {
-		status Space
+		status diskSpace
 		want   error
 		gauges string
 	}{
-		{Space{FreeBytes: 9, HeadroomBytes: 5}, nil, "9 5 0 0"},
-		{Space{FreeBytes: 4, HeadroomBytes: 5, Low: true}, discovery.Remark("has little room"), "4 5 1 0"},
-		{Space{HeadroomBytes: 5, Low: true, Full: true}, errFull, "0 5 1 1"},
+		{diskSpace{FreeBytes: 9, HeadroomBytes: 5}, nil, "9 5 0 0"},
+		{diskSpace{FreeBytes: 4, HeadroomBytes: 5, Low: true}, discovery.Remark("has little room"), "4 5 1 0"},
+		{diskSpace{HeadroomBytes: 5, Low: true, Full: true}, errDiskFull, "0 5 1 1"},
 	} {
-		room := Room(func() Space { return tc.status })
-		if got := room.Check(t.Context()); !errors.Is(got, tc.want) {
+		room := diskRoom(func() diskSpace { return tc.status })
+		if got := room.check(t.Context()); !errors.Is(got, tc.want) {
 			t.Errorf("%+v: %v, want %v", tc.status, got, tc.want)
 		}
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(room.Metrics()...)
+		registry.MustRegister(room.metrics()...)
 		value := strings.Fields(tc.gauges)
 		want := "# HELP setpoint_disk_free_bytes Room on the disk of the data directory.\n# TYPE setpoint_disk_free_bytes gauge\nsetpoint_disk_free_bytes " + value[0] +
 			"\n# HELP setpoint_disk_headroom_bytes How much of it must stay free.\n# TYPE setpoint_disk_headroom_bytes gauge\nsetpoint_disk_headroom_bytes " + value[1] +
