@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-io/setpoint/agent/base/events"
-	"github.com/setpoint-io/setpoint/agent/oom"
+	"github.com/setpoint-io/setpoint/agent/base/oom"
 	"github.com/setpoint-io/setpoint/agent/runtime/noswap"
 )
 

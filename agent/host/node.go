@@ -19,6 +19,7 @@ import (
 
 	"github.com/setpoint-io/setpoint/agent"
 	"github.com/setpoint-io/setpoint/agent/base/machine"
+	"github.com/setpoint-io/setpoint/agent/base/oom"
 	"github.com/setpoint-io/setpoint/agent/kubeletconfig"
 	"github.com/setpoint-io/setpoint/agent/net/dns"
 	"github.com/setpoint-io/setpoint/agent/net/network"
@@ -27,7 +28,6 @@ import (
 	"github.com/setpoint-io/setpoint/agent/net/network/plan"
 	"github.com/setpoint-io/setpoint/agent/net/network/upkeep"
 	"github.com/setpoint-io/setpoint/agent/net/policy/table"
-	"github.com/setpoint-io/setpoint/agent/oom"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded"
 	"github.com/setpoint-io/setpoint/agent/runtime/cri/embedded/registries"
