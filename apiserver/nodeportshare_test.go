@@ -59,8 +59,28 @@ func TestNamespacesShareNodePorts(t *testing.T) {
 		{"what the quota allows", widen, 200, ""},
 		{"what it does not", create(svcPath, "most", 1, tina), 403, "exceeded quota: q"},
 	} {
+		if c.what == "one more" {
+			exchangePort(t, server, tina, "half")
+		}
 		if got := c.call.do(t, server); got.code != c.code || c.code == http.StatusForbidden && !strings.Contains(got.status.Message, c.message) {
 			t.Errorf("%s: %d %s, want %d %s", c.what, got.code, got.status.Message, c.code, c.message)
 		}
 	}
+}
+
+// exchangePort gives a Service another node port in the place of one of its own, which takes none away from anybody.
+func exchangePort(t *testing.T, server *Server, who user.Info, name string) {
+	t.Helper()
+	taken := map[int32]bool{}
+	for _, service := range mustDo[corev1.ServiceList](t, server, call{path: svcPath}).Items {
+		for _, port := range service.Spec.Ports {
+			taken[port.NodePort] = true
+		}
+	}
+	free := int32(30000)
+	for taken[free] {
+		free++
+	}
+	body := fmt.Sprintf(`[{"op":"replace","path":"/spec/ports/0/nodePort","value":%d}]`, free)
+	mustDo[corev1.Service](t, server, call{method: "PATCH", path: svcPath + "/" + name, contentType: patchTypeOf["json"], body: body, as: who})
 }

@@ -76,7 +76,8 @@ func (w *worker) httpHook(ctx context.Context, v view, c *corev1.Container, get 
 
 // send asks a container, whose certificate may be any, as a kubelet does, and which no proxy stands before.
 func send(req *http.Request) error {
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
+		MaxResponseHeaderBytes: probes.HeaderBytesMax}
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return err

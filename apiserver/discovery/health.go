@@ -132,14 +132,22 @@ func (h *health) serveIndicators(w http.ResponseWriter, request *http.Request) {
 }
 
 func (h *health) refresh(ctx context.Context) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for _, endpoint := range []string{"livez", "readyz"} {
-		if time.Since(h.asked[endpoint]) >= freshFor {
+		if h.due(endpoint) {
 			h.run(ctx, endpoint, h.of(endpoint), nil)
-			h.asked[endpoint] = time.Now()
 		}
 	}
+}
+
+// due reports whether somebody should ask an endpoint, and notes that somebody does. Probes do not wait for checks that were asked here.
+func (h *health) due(endpoint string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.asked[endpoint]) < freshFor {
+		return false
+	}
+	h.asked[endpoint] = time.Now()
+	return true
 }
 
 func (h *health) run(ctx context.Context, endpoint string, checks []Check, exclude []string) (report string, healthy bool) {

@@ -111,7 +111,7 @@ func (s *Store) creation(ctx context.Context, v *storage.View, obj resource.Obje
 	placed := obj.DeepCopyObject().(resource.Object) // another attempt may place it elsewhere
 	claims, _, err := s.allocate(v, placed, nil)
 	if err == nil {
-		err = s.shared(ctx, v, placed, claims)
+		err = s.shared(ctx, v, placed, claims, nil)
 	}
 	if err != nil {
 		return nil, err

@@ -29,11 +29,11 @@ func (s *Store) charged(v *storage.View, change *storage.Change, obj, old resour
 }
 
 // shared refuses a tenant who claims more for a namespace than it has as its share. Administrators and the loops are not bound by that.
-func (s *Store) shared(ctx context.Context, v *storage.View, obj resource.Object, claims []string) error {
+func (s *Store) shared(ctx context.Context, v *storage.View, obj resource.Object, claims, releases []string) error {
 	if who, known := request.UserFrom(ctx); !known || auth.Tenant(who).Privileged {
 		return nil
 	}
-	return addresses.CheckShare(v, obj, claims)
+	return addresses.CheckShare(v, obj, claims, releases)
 }
 
 // held waits for the turn of a creator.

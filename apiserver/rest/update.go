@@ -174,7 +174,7 @@ func (u *update) replacement(v *storage.View, obj, old resource.Object) (*storag
 		var err error
 		change.Claims, change.Releases, err = u.allocate(v, obj, old)
 		if err == nil {
-			err = u.shared(u.ctx, v, obj, change.Claims)
+			err = u.shared(u.ctx, v, obj, change.Claims, change.Releases)
 		}
 		if err != nil {
 			return nil, err

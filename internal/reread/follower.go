@@ -31,6 +31,9 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
+// looksAtMistake is after how many looks a text that was wrong is judged again: it may name other files, which somebody mends.
+const looksAtMistake = 6
+
 // Follower reads files again and again. One goroutine uses it.
 type Follower struct {
 	config  Config
@@ -39,7 +42,9 @@ type Follower struct {
 	judged [sha256.Size]byte
 	err    error
 	next   *Next
-	told   Told
+	// looks counts those since the last judgement.
+	looks int
+	told  Told
 }
 
 // New returns a Follower of files whose text in force is inForce.
@@ -76,7 +81,8 @@ func (f *Follower) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if hash := sha256.Sum256(text); hash != f.judged {
+	f.looks++
+	if hash := sha256.Sum256(text); hash != f.judged || f.err != nil && f.looks >= looksAtMistake {
 		f.judge(ctx, text, hash)
 	}
 	if f.next == nil {
@@ -94,7 +100,7 @@ func (f *Follower) judge(ctx context.Context, text []byte, hash [sha256.Size]byt
 	if f.next != nil && f.next.Drop != nil {
 		f.next.Drop()
 	}
-	f.judged, f.next, f.err = hash, nil, nil
+	f.judged, f.next, f.err, f.looks = hash, nil, nil, 0
 	if hash == f.inForce {
 		return
 	}

@@ -86,7 +86,7 @@ func TestFollower(t *testing.T) {
 				t.Errorf("%s: %s is in force, told %d times: %s", c.name, w.inForce, w.told(), &w.said)
 			}
 		}
-		if want := []string{"b", "bad", "bad", "bad, too", "c", "d", "e"}; !slices.Equal(w.judged, want) {
+		if want := []string{"b", "bad", "bad", "bad, too", "bad, too", "c", "d", "e"}; !slices.Equal(w.judged, want) {
 			t.Errorf("judged %q", w.judged)
 		}
 		if want := []string{"c", "e"}; !slices.Equal(w.dropped, want) {
@@ -134,4 +134,31 @@ func TestToldOfSeveralThings(t *testing.T) {
 	if told.IsNew("b", errText) || !told.IsNew("a", errGone) {
 		t.Error("only what is not there is forgotten")
 	}
+}
+
+// TestAMistakeInAnotherFile: a text names a file that comes later. The text is as before, and is judged again.
+func TestAMistakeInAnotherFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, missing := &world{text: "a", inForce: "a"}, true
+		config := w.config()
+		judge := config.Judge
+		config.Judge = func(ctx context.Context, text []byte) (Next, error) {
+			next, err := judge(ctx, text)
+			if missing {
+				err = errGone
+			}
+			return next, err
+		}
+		go New(config, []byte("a")).Run(t.Context())
+		w.text = "names another"
+		time.Sleep(looksAtMistake * 3 * every)
+		if w.told() != 1 || w.inForce != "a" {
+			t.Errorf("told %d times, %q is in force", w.told(), w.inForce)
+		}
+		missing = false
+		time.Sleep((looksAtMistake + 1) * every)
+		if w.inForce != "names another" {
+			t.Errorf("%q is in force after the other file came", w.inForce)
+		}
+	})
 }

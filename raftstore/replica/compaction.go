@@ -38,7 +38,7 @@ func (r *Replica) compact(ctx context.Context) {
 // Snapshot writes the state to disk and deletes the log behind it.
 func (r *Replica) Snapshot(ctx context.Context) error {
 	if r.Space().Low {
-		if err := r.cfg.Storage.keepNewestSnapshot(); err != nil {
+		if err := errors.Join(r.cfg.Storage.dropSpares(), r.cfg.Storage.keepNewestSnapshot()); err != nil {
 			return err
 		}
 	}

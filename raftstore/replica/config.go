@@ -76,8 +76,8 @@ type Timing struct {
 	// MaxAppendEntries bounds one replication message, together with the size of
 	// an entry to 8 MiB. Default 32.
 	MaxAppendEntries int
-	// SnapshotBytes of log written since the last snapshot bring on the next, or as few
-	// as half of it, so that replicas do so at different times. Default 64 MiB.
+	// SnapshotBytes of log written since the last snapshot bring on the next, or as many as the state has if
+	// that is more, up to 512 MiB; or as few as half of it, so that replicas do so at different times. Default 64 MiB.
 	SnapshotBytes int64
 	// DiskStall is the longest a write to disk may take before the replica stops.
 	// Heartbeats do not touch the disk, so a leader whose disk hangs would lead on

@@ -17,7 +17,7 @@
 //     it meets an operation it does not know, and when its caller finds that its state
 //     differs from the other replicas'. Stopping means one call of Config.Fatal; from then on
 //     nothing is applied or answered.
-//   - Open walks the structure of the log's file; entries, votes and snapshots are
+//   - Open walks the structure of the log's files; entries, votes and snapshots are
 //     under checksums. An older copy of the log is noticed if it misses what was
 //     committed before the last watermark, which follows within a second and at Close.
 //     An older copy of the whole directory, or the loss of all of it, is not.

@@ -65,7 +65,7 @@ func notify(c chan<- struct{}) {
 }
 
 // watchSpace looks until the context ends. When space becomes low it asks for a
-// snapshot, so that the log's file has room inside for what still passes.
+// snapshot, so that the log has room inside its files for what still passes.
 func (r *Replica) watchSpace(ctx context.Context) {
 	tick := time.NewTicker(spaceEvery)
 	defer tick.Stop()

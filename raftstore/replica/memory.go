@@ -59,12 +59,13 @@ func (m *Memory) Open() *Storage {
 	h := &memoryHandle{disk: m, generation: m.generation}
 	return &Storage{
 		logs: h, stable: h, snapshots: h, marks: h,
-		sizeBytes: func() int64 { return 0 },
-		freeBytes: func() int64 { return 0 },
-		sliced:    true,
-		letMove:   func() error { return nil },
-		closers:   []io.Closer{h},
-		space:     m.measure,
+		sizeBytes:  func() int64 { return 0 },
+		freeBytes:  func() int64 { return 0 },
+		sliced:     true,
+		letMove:    func() error { return nil },
+		dropSpares: func() error { return nil },
+		closers:    []io.Closer{h},
+		space:      m.measure,
 	}
 }
 

@@ -41,7 +41,7 @@ type Stored struct {
 }
 
 // Examine reads and verifies all that a stopped server has stored, and changes
-// nothing. Errors wrap ErrNoState, ErrCorrupt, ErrStateLost, ErrForeignData or ErrDiverged.
+// nothing of it. Errors wrap ErrNoState, ErrCorrupt, ErrStateLost, ErrForeignData or ErrDiverged.
 func Examine(ctx context.Context, storage *Storage) (*Stored, error) {
 	e := newExaminer(storage)
 	mark, err := storage.marks.Load()

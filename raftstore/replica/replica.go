@@ -52,6 +52,8 @@ type Replica struct {
 	failOnce sync.Once
 	// watermark is the index of the watermark.
 	watermark atomic.Uint64
+	// moveTold: it was told that the log cannot be moved.
+	moveTold atomic.Bool
 	// newest is the index of the newest snapshot found at the start.
 	newest uint64
 

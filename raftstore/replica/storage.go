@@ -45,6 +45,8 @@ type Storage struct {
 	sliced bool
 	// letMove allows that a log of an older release is moved with the next start.
 	letMove func() error
+	// dropSpares gives back the room of files that the log keeps to write them again.
+	dropSpares func() error
 	// space measures the free room; reserve is room held back, nil in memory.
 	space   func() (Space, error)
 	reserve *diskreserve.Reserve
@@ -84,6 +86,7 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 		freeBytes:   log.RoomBytes,
 		sliced:      log.InDatabase,
 		letMove:     log.LetMove,
+		dropSpares:  log.DropSpares,
 		space:       func() (Space, error) { return diskreserve.FreeSpace(dir) },
 		reserve:     held,
 		snapshotDir: filepath.Join(dir, sealed.Dir),

@@ -71,11 +71,7 @@ func (r *Replica) followWatermark(ctx context.Context) {
 // markReach writes the watermark if the log was committed further than it says.
 // That it is old harms nothing, so an error is only told. One goroutine calls it.
 func (r *Replica) markReach() {
-	if r.state.Root().FeatureLevel >= SegmentsLevel {
-		if err := r.cfg.Storage.letMove(); err != nil {
-			r.cfg.Logger.Warn("the log cannot be moved to segments", "err", err)
-		}
-	}
+	r.letMove()
 	index := r.raft.CommitIndex()
 	if index <= r.watermark.Load() || r.Failed() != nil {
 		return
@@ -86,6 +82,16 @@ func (r *Replica) markReach() {
 		return
 	}
 	r.watermark.Store(index)
+}
+
+// letMove allows that the log is moved to segments, once all members can read them. It tells once what is in the way.
+func (r *Replica) letMove() {
+	if r.state.Root().FeatureLevel < SegmentsLevel {
+		return
+	}
+	if err := r.cfg.Storage.letMove(); err != nil && !r.moveTold.Swap(true) {
+		r.cfg.Logger.Warn("the log cannot be moved to segments", "err", err)
+	}
 }
 
 // committed is the last index that is known to be committed, from the time before the

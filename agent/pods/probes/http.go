@@ -18,8 +18,8 @@ import (
 // redirectsMax is how many redirects on the same host a probe follows.
 const redirectsMax = 10
 
-// headerBytesMax is how large the header of an answer may be: a probe keeps it in memory.
-const headerBytesMax = 64 << 10
+// HeaderBytesMax is how large the header of an answer may be: a probe keeps it in memory.
+const HeaderBytesMax = 64 << 10
 
 // http succeeds on 200..399. A redirect to another host is not followed and
 // counts as success with a warning: the pod answered.
@@ -94,7 +94,7 @@ var httpClient = &http.Client{
 		DisableCompression: true,
 		DialContext:        dialer.DialContext,
 
-		MaxResponseHeaderBytes: headerBytesMax,
+		MaxResponseHeaderBytes: HeaderBytesMax,
 	},
 	CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if req.URL.Hostname() != via[0].URL.Hostname() {

@@ -19,12 +19,13 @@ var (
 // nodePortShares is how node ports are divided among namespaces.
 var nodePortShares = shares.Limits{All: int(nodePortMax - nodePortMin + 1)}
 
-// CheckShare refuses a write of an object that claims more node ports than its namespace may have: another one only if it then has no more
-// of them than were left. A namespace whose ResourceQuota says a number of node ports has that number instead, and kube-system any.
-func CheckShare(v *storage.View, o resource.Object, claims []string) error {
-	more := nodePortsAmong(claims)
+// CheckShare refuses a write of an object that claims more node ports, beyond those that it gives back, than its namespace may
+// have: another one only if it then has no more of them than were left. A namespace whose ResourceQuota says a number of node
+// ports has that number instead, and kube-system any.
+func CheckShare(v *storage.View, o resource.Object, claims, releases []string) error {
+	more := nodePortsAmong(claims) - nodePortsAmong(releases)
 	holder := shares.Namespace(o.GetNamespace())
-	if more == 0 || holder.Privileged {
+	if more <= 0 || holder.Privileged {
 		return nil
 	}
 	has, err := nodePortsOf(v, o.GetNamespace())

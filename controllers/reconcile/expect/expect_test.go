@@ -219,3 +219,18 @@ func TestLive(t *testing.T) {
 		t.Error("not settled, although the cache has all")
 	}
 }
+
+// TestAnOwnerOfTheSameNameWaitsForNothing: a creation for the owner before has no answer yet. It is another owner, by its uid.
+func TestAnOwnerOfTheSameNameWaitsForNothing(t *testing.T) {
+	e := New(burst)
+	e.send("before", 1, now)
+	e.Forget("before")
+	e.send("before", 1, now) // a pass that began earlier goes on
+	if settled, expired := e.Check("after", now); !settled || expired {
+		t.Errorf("settled %v, expired %v", settled, expired)
+	}
+	e.answered("before", 1, "late")
+	if settled, _ := e.Check("after", now); !settled {
+		t.Error("the answer for the one before counts for this one")
+	}
+}

@@ -27,7 +27,7 @@ var (
 	ErrInUse   = errors.New("another process holds it")
 )
 
-// Check verifies the structure of the log's file before the database maps it. Values
+// Check verifies the structure of the database's file before the database maps it. Values
 // are not its concern: they carry checksums. stableKeys are those that may lie beside the
 // log: a key that changed on disk would look like one never written, a vote forgotten.
 // A file that does not exist or is empty passes. Errors wrap ErrDamaged or ErrInUse.

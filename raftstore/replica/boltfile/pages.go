@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// The pages of the log's file, format 2 of bbolt. A page is its number, flags,
+// The pages of the database's file, format 2 of bbolt. A page is its number, flags,
 // how many elements it has and how many pages follow that belong to it; then the
 // elements' heads; then, without gaps, their keys and values. Pages have no
 // checksum, but this order has one right form for every number in it.

@@ -49,7 +49,7 @@ type Disk struct {
 	Reserve *diskreserve.Reserve
 	// SnapshotBytes is the size of the newest snapshot.
 	SnapshotBytes func() int64
-	// LogFreeBytes is the room inside the log's file, which never shrinks.
+	// LogFreeBytes is the room inside the log's files, which it takes before other room.
 	LogFreeBytes func() int64
 }
 

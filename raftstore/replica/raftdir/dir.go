@@ -14,6 +14,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/setpoint-io/setpoint/raftstore/replica/boltfile"
+	"github.com/setpoint-io/setpoint/raftstore/replica/marks"
 	"github.com/setpoint-io/setpoint/raftstore/replica/segments"
 )
 
@@ -47,6 +48,8 @@ type Dir struct {
 	path     string
 	database *raftboltdb.BoltStore
 	segments *segments.Log // nil while InDatabase
+	// former is the database that a move replaced. It is held, so that nobody who waits for its lock takes it for the directory's.
+	former *raftboltdb.BoltStore
 }
 
 // Open opens the directory, which exists. stableKeys are all that may be kept beside the log.
@@ -57,7 +60,7 @@ func Open(path string, stableKeys ...string) (*Dir, error) {
 	}
 	d := &Dir{path: path, database: database}
 	if err := d.open(stableKeys); err != nil {
-		return nil, errors.Join(err, d.database.Close())
+		return nil, errors.Join(err, d.Close())
 	}
 	d.Stable = d.database
 	return d, nil
@@ -69,14 +72,19 @@ func (d *Dir) open(stableKeys []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if last > 0 && !exists(filepath.Join(d.path, mayMoveName)) {
+	moved := last == 0
+	if !moved && exists(filepath.Join(d.path, mayMoveName)) {
+		if moved, err = d.tryMove(stableKeys); err != nil {
+			return fmt.Errorf("moving the log to segments: %w", err)
+		}
+	}
+	if !moved {
 		d.Log, d.InDatabase = d.database, true
 		return nil
 	}
-	if last > 0 {
-		if err := d.move(stableKeys); err != nil {
-			return fmt.Errorf("moving the log to segments: %w", err)
-		}
+	// A process that was killed may have changed names without waiting for the disk.
+	if err := marks.SyncDir(d.path); err != nil {
+		return err
 	}
 	if d.segments, err = segments.Open(filepath.Join(d.path, Segments)); errors.Is(err, segments.ErrDamaged) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -110,12 +118,25 @@ func (d *Dir) RoomBytes() int64 {
 	return d.segments.RoomBytes()
 }
 
+// DropSpares gives the room of files that hold nothing back to the disk.
+func (d *Dir) DropSpares() error {
+	if d.InDatabase {
+		return nil
+	}
+	return d.segments.DropSpares()
+}
+
 // Close closes the files.
 func (d *Dir) Close() error {
-	if d.InDatabase {
-		return d.database.Close()
+	var errs []error
+	if d.segments != nil {
+		errs = append(errs, d.segments.Close())
 	}
-	return errors.Join(d.segments.Close(), d.database.Close())
+	errs = append(errs, d.database.Close())
+	if d.former != nil {
+		errs = append(errs, d.former.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // openDatabase opens a database. Its commits reach the disk before they return;

@@ -2,8 +2,10 @@ package raftdir
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
@@ -33,6 +35,15 @@ func (d *Dir) LetMove() error {
 		return nil
 	}
 	return os.WriteFile(path, nil, fileMode)
+}
+
+// tryMove moves the log, unless the disk has no room for another copy of it: then it stays where it is until the next Open.
+func (d *Dir) tryMove(stableKeys []string) (moved bool, err error) {
+	err = d.move(stableKeys)
+	if errors.Is(err, syscall.ENOSPC) {
+		return false, errors.Join(os.RemoveAll(filepath.Join(d.path, movingName)), os.RemoveAll(filepath.Join(d.path, newDatabaseName)))
+	}
+	return err == nil, err
 }
 
 // move moves the log from the database to segments. While the database has entries they are the log, so after a crash
@@ -77,7 +88,7 @@ func copyEntries(from, to raft.LogStore, first, last uint64) error {
 	for index := first; index <= last; index++ {
 		entry := new(raft.Log)
 		if err := from.GetLog(index, entry); err != nil {
-			return err
+			return fmt.Errorf("%w: entry %d: %w", ErrDamaged, index, err)
 		}
 		batch, bytes = append(batch, entry), bytes+len(entry.Data)
 		if bytes < moveBatchBytes && index < last {
@@ -109,9 +120,8 @@ func (d *Dir) dropLog(stableKeys []string) error {
 	if err != nil {
 		return errors.Join(err, to.Close())
 	}
-	old := d.database
-	d.database = to
-	return errors.Join(marks.SyncDir(d.path), old.Close(), os.Remove(filepath.Join(d.path, mayMoveName)))
+	d.former, d.database = d.database, to
+	return errors.Join(marks.SyncDir(d.path), os.Remove(filepath.Join(d.path, mayMoveName)))
 }
 
 func copyStable(from, to *raftboltdb.BoltStore, stableKeys []string) error {

@@ -7,6 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// reserve takes the room of a file of a size, where the file system can: it fails at once, and takes nothing, if there is none.
+func reserve(f *os.File, size int64) error {
+	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		return nil
+	}
+	return os.NewSyscallError("fallocate", err)
+}
+
 // datasync brings a file's bytes to the disk, and of what the file system knows of it what is needed to read them. Of a directory it
 // brings everything.
 func datasync(f *os.File) error {

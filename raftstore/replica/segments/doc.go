@@ -15,9 +15,11 @@
 //     closed by Close has such a mark behind it, so nothing of it is ever cut.
 //   - A segment that is missing between others, of another log, renamed, copied or cut short gives ErrDamaged. That
 //     the newest segments, or the whole directory, are missing is for the caller to notice.
-//   - Trimming renames or removes files. At most spareSegmentsMax segments of the past are kept to be written again.
-//   - Room on the disk is taken before a segment is used: an append that finds none fails as a whole, with ENOSPC
-//     in its error, and may be tried again. After any other error of a write nothing is appended any more.
+//   - Trimming renames or removes files. At most spareSegmentsMax segments of the past are kept to be written again, and
+//     one is made ahead.
+//   - Room on the disk is taken before a segment is used, where the file system overwrites in place: an append that finds
+//     none fails as a whole, with ENOSPC in its error, and may be tried again. It needs no more room than its records. After
+//     any other error of a write nothing is appended any more.
 //
 // It imports nothing of ours, and of hashicorp/raft only the types of an entry. One Log may be called by many goroutines. Who opens
 // it makes sure that nobody else does.

@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/hashicorp/raft"
 )
@@ -19,6 +19,9 @@ var (
 	ErrDamaged = errors.New("log segments are damaged")
 	ErrFailed  = errors.New("an earlier write to the log failed")
 )
+
+// errNoSegment: the next segment could not be made, mostly because the disk has no room.
+var errNoSegment = errors.New("no room for the log")
 
 const (
 	dirMode = 0o700
@@ -69,14 +72,24 @@ func openOn(dir string, disk disk) (*Log, error) {
 	if l.segments, err = openAll(dir, numbers, disk, &l.replay); err != nil {
 		return nil, err
 	}
-	if err := l.begin(); err != nil {
+	if err := errors.Join(l.settle(), l.begin()); err != nil {
 		return nil, errors.Join(err, closeAll(l.segments))
 	}
 	return l, nil
 }
 
-// tidy returns the numbers of the segments in a directory, in order, and removes what is none: segments in the
-// making, and those that were kept to be written again.
+// settle brings to the disk what a process that was killed had written only: from now on it is built on.
+func (l *Log) settle() error {
+	if n := len(l.segments); n > 0 {
+		if err := l.disk.sync(l.segments[n-1].file); err != nil {
+			return err
+		}
+	}
+	return errors.Join(l.disk.sync.names(l.dir), l.disk.sync.names(filepath.Dir(l.dir)))
+}
+
+// tidy returns the numbers of the segments in a directory, in order, and removes segments in the making, and those that were
+// kept to be written again. Other files are somebody else's.
 func tidy(dir string) (numbers []uint64, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -87,8 +100,10 @@ func tidy(dir string) (numbers []uint64, err error) {
 		path := filepath.Join(dir, f.Name())
 		if _, err := fmt.Sscanf(f.Name(), "%016d.log", &number); err == nil && path == segmentPath(dir, number) {
 			numbers = append(numbers, number)
-		} else if err := os.Remove(path); err != nil {
-			return nil, err
+		} else if f.Name() == makingName || strings.HasPrefix(f.Name(), sparePrefix) {
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
 		}
 	}
 	slices.Sort(numbers)
@@ -245,9 +260,9 @@ func (l *Log) write(entries []*raft.Log) error {
 	return nil
 }
 
-// wrote notes that a write failed. A disk without room is no such failure: it is found before anything is written.
+// wrote notes that a write failed. A segment that could not be made is no such failure: nothing was written then.
 func (l *Log) wrote(err error) error {
-	if err != nil && !errors.Is(err, syscall.ENOSPC) {
+	if err != nil && !errors.Is(err, errNoSegment) {
 		l.failed = fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	return err
@@ -256,10 +271,9 @@ func (l *Log) wrote(err error) error {
 // nextSegment ends the newest segment and makes the next one, with room for an append of need bytes.
 func (l *Log) nextSegment(need int64) error {
 	s := l.newest()
-	size := max(l.disk.next(s.bytes), aligned(headerBytes+need+recordHeadBytes))
-	made, err := l.maker.make(header{log: l.name, number: s.number + 1, bytes: size})
+	made, err := l.maker.make(header{log: l.name, number: s.number + 1, bytes: aligned(headerBytes + need + recordHeadBytes)})
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNoSegment, err)
 	}
 	if !s.ended {
 		if err := s.mark(kindEnd, 0); err != nil {

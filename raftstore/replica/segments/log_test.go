@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -227,17 +228,24 @@ func TestAFullDiskFailsTheAppendAsAWhole(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
 	fill(t, l, 1, 2, 100, 1)
-	blocked := filepath.Join(dir, makingName) // a folder with something in it stands for a disk without room
-	if err := os.MkdirAll(filepath.Join(blocked, "x"), 0o700); err != nil {
+	room := int64(20 << 10)
+	l.disk.sync = func(f *os.File) error {
+		if info, err := f.Stat(); err == nil && !info.IsDir() && info.Size() > room {
+			return syscall.ENOSPC
+		}
+		return nil
+	}
+	l.maker.disk = l.disk
+	if err := l.StoreLog(entry(3, 1, int(testDisk.first)+4<<10)); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("stored: %v", err)
+	}
+	if err := l.StoreLog(entry(3, 1, int(testDisk.first)-1<<10)); err != nil {
+		t.Fatalf("less than there is room for: %v", err)
+	}
+	if err := l.DeleteRange(3, 3); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.StoreLog(entry(3, 1, int(testDisk.first))); err == nil {
-		t.Fatal("stored")
-	}
-	l.failed = nil // it was no ENOSPC
-	if err := os.RemoveAll(blocked); err != nil {
-		t.Fatal(err)
-	}
+	room = 1 << 20
 	wantHeld(t, reopen(t, dir), 1, 1, 1)
 	if err := l.StoreLog(entry(3, 1, int(testDisk.first))); err != nil {
 		t.Fatal(err)
@@ -315,4 +323,48 @@ func TestReadersMeetWholeEntriesWhileFilesGo(t *testing.T) {
 	}
 	close(done)
 	readers.Wait()
+}
+
+// TestOpenBringsToTheDiskWhatItBuildsOn: a process that was killed may have written without waiting for the disk.
+func TestOpenBringsToTheDiskWhatItBuildsOn(t *testing.T) {
+	dir := t.TempDir()
+	fill(t, open(t, dir), 1, 20, 2000, 1)
+	synced := map[string]bool{}
+	recording := disk{func(f *os.File) error { synced[f.Name()] = true; return nil }, testDisk.first, testDisk.most}
+	l, err := openOn(dir, recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, want := range []string{segmentPath(dir, l.newest().number), dir, filepath.Dir(dir)} {
+		if !synced[want] {
+			t.Errorf("%s is not synced, only %v", want, synced)
+		}
+	}
+}
+
+// TestFilesOfOthersStay, and what the log keeps to write it again goes when somebody needs the room.
+func TestFilesOfOthersStay(t *testing.T) {
+	dir := t.TempDir()
+	copied := filepath.Join(dir, "0000000000000001.log.bak")
+	if err := os.WriteFile(copied, nil, fileMode); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, dir)
+	fill(t, l, 1, 100, 4000, 1)
+	if err := l.DeleteRange(0, 95); err != nil {
+		t.Fatal(err)
+	}
+	before := l.Bytes()
+	if err := l.DropSpares(); err != nil {
+		t.Fatal(err)
+	}
+	if spares, _ := filepath.Glob(filepath.Join(dir, sparePrefix+"*")); len(spares) > 0 || l.Bytes() >= before {
+		t.Errorf("%v are left, %d bytes of %d", spares, l.Bytes(), before)
+	}
+	fill(t, l, 1, 140, 4000, 1)
+	reopen(t, dir)
+	if _, err := os.Stat(copied); err != nil {
+		t.Error(err)
+	}
 }

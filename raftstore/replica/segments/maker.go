@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // spareSegmentsMax is how many segments of the past are kept, to be written again in place of new files: as many as a
@@ -35,6 +36,9 @@ type made struct {
 // makingName is the name of the segment in the making. There is one at a time.
 const makingName = "making"
 
+// sparePrefix is how the names of spare files begin.
+const sparePrefix = "spare-"
+
 // prepare begins to make a segment that is going to be needed. Only the writer calls it, and make.
 func (m *maker) prepare(h header) {
 	if m.ahead != nil {
@@ -48,7 +52,8 @@ func (m *maker) prepare(h header) {
 	}()
 }
 
-// make returns a segment that place can give its name.
+// make returns a segment that place can give its name, of h.bytes at least. If none was made ahead, it is a small one: an append
+// waits for it, and the disk may have little room.
 func (m *maker) make(h header) (*segment, error) {
 	if m.ahead != nil {
 		ready := <-m.ahead
@@ -58,7 +63,13 @@ func (m *maker) make(h header) (*segment, error) {
 		}
 		ready.drop()
 	}
-	return m.build(h)
+	roomy := h
+	roomy.bytes = max(h.bytes, m.disk.first)
+	made, err := m.build(roomy)
+	if errors.Is(err, syscall.ENOSPC) && roomy.bytes > h.bytes {
+		return m.build(h)
+	}
+	return made, err
 }
 
 // drop closes a segment that is not used.
@@ -139,8 +150,20 @@ func (m *maker) retire(s *segment, beside int) (spare string, err error) {
 		return "", os.Remove(segmentPath(m.dir, s.number))
 	}
 	m.kept++
-	spare = filepath.Join(m.dir, fmt.Sprintf("spare-%d", m.kept))
+	spare = filepath.Join(m.dir, fmt.Sprintf("%s%d", sparePrefix, m.kept))
 	return spare, os.Rename(segmentPath(m.dir, s.number), spare)
+}
+
+// dropSpares removes the spare files.
+func (m *maker) dropSpares() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var errs []error
+	for _, spare := range m.spares {
+		errs = append(errs, os.Remove(spare))
+	}
+	m.spares = nil
+	return errors.Join(errs...)
 }
 
 // bytes is the size of the spare files.

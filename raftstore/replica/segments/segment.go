@@ -129,8 +129,13 @@ func (s *segment) moved(n int64) {
 	s.unwritten.Store(s.bytes - s.used)
 }
 
-// room is how many bytes of records fit in front of the segment's end.
-func (s *segment) room() int64 { return s.bytes - s.used - recordHeadBytes }
+// room is how many bytes of records fit in front of the segment's end: none behind it.
+func (s *segment) room() int64 {
+	if s.ended {
+		return 0
+	}
+	return s.bytes - s.used - recordHeadBytes
+}
 
 // read reads the record at a place.
 func (s *segment) read(at place) (h head, record []byte, err error) {
@@ -187,10 +192,14 @@ func makeSegment(path string, h header, disk disk) (*segment, error) {
 }
 
 // fill gives the file its size and the header. The blocks are written, not only reserved: a reserved block is marked as
-// used by its first write, for which each sync would write the file system's journal.
+// used by its first write, for which each sync would write the file system's journal. They are reserved first, so that
+// a disk without room is not filled up to find that out.
 func (s *segment) fill() error {
 	info, err := s.file.Stat()
 	if err != nil {
+		return err
+	}
+	if err := reserve(s.file, s.bytes); err != nil {
 		return err
 	}
 	zeros := make([]byte, blockBytes)

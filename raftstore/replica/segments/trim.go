@@ -30,7 +30,7 @@ func (l *Log) DeleteRange(low, high uint64) error {
 // deleteEnd deletes all from an index on.
 func (l *Log) deleteEnd(low uint64) error {
 	if l.newest().room() < recordHeadBytes {
-		if err := l.nextSegment(0); err != nil {
+		if err := l.nextSegment(recordHeadBytes); err != nil {
 			return err
 		}
 	}
@@ -68,6 +68,13 @@ func (l *Log) dropUnused() error {
 	l.segments = slices.Clone(l.segments[n:])
 	l.mu.Unlock()
 	return l.maker.discard(unused)
+}
+
+// DropSpares removes the files that are kept to be written again.
+func (l *Log) DropSpares() error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	return l.maker.dropSpares()
 }
 
 // Bytes is the size of all files of the log.
