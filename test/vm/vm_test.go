@@ -84,7 +84,7 @@ func TestWhatAModuleSaysItNeeds(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	got, err := ParsePlan("# all\nagent/userns run=^TestUsers|^TestA skip=Slow since=6.3 groups=v2 lsm=selinux # why\n\nagent\n")
+	got, err := ParsePlan("# all\nagent/runtime/userns run=^TestUsers|^TestA skip=Slow since=6.3 groups=v2 lsm=selinux # why\n\nagent\n")
 	want := []Run{{"agent/runtime/userns", "^TestUsers|^TestA", "Slow", "6.3", "v2", "selinux"}, {"agent", ".", "", "", "", ""}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(diff, err)
