@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ var (
 
 // world is a file, and what becomes of it.
 type world struct {
+	mu      sync.Mutex // a test changes the file while it is followed
 	text    string
 	readErr error
 	// silent: what is judged cannot be put in force.
@@ -34,13 +36,19 @@ type world struct {
 func (w *world) config() Config {
 	return Config{
 		Every: every, Warning: "was not taken", Logger: slog.New(slog.NewTextHandler(&w.said, nil)),
-		Read: func() ([]byte, error) { return []byte(w.text), w.readErr },
+		Read: func() ([]byte, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return []byte(w.text), w.readErr
+		},
 		Judge: func(_ context.Context, text []byte) (Next, error) {
 			w.judged = append(w.judged, string(text))
 			if strings.HasPrefix(string(text), "bad") {
 				return Next{}, errText
 			}
 			return Next{Apply: func(context.Context) error {
+				w.mu.Lock()
+				defer w.mu.Unlock()
 				if w.silent {
 					return errSilence
 				}
@@ -49,6 +57,13 @@ func (w *world) config() Config {
 			}, Drop: func() { w.dropped = append(w.dropped, string(text)) }}, nil
 		},
 	}
+}
+
+// change changes the world between two looks.
+func (w *world) change(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
 }
 
 func (w *world) told() int { return strings.Count(w.said.String(), "was not taken") }
@@ -79,7 +94,7 @@ func TestFollower(t *testing.T) {
 			{"and is taken back", func() { w.text = "d" }, "d", 6},
 			{"before the plugin answers", func() { w.silent = false }, "d", 6},
 		} {
-			c.do()
+			w.change(c.do)
 			time.Sleep(5 * every)
 			synctest.Wait()
 			if w.inForce != c.inForce || w.told() != c.told {
@@ -144,19 +159,24 @@ func TestAMistakeInAnotherFile(t *testing.T) {
 		judge := config.Judge
 		config.Judge = func(ctx context.Context, text []byte) (Next, error) {
 			next, err := judge(ctx, text)
-			if missing {
-				err = errGone
-			}
+			w.change(func() {
+				if missing {
+					err = errGone
+				}
+			})
 			return next, err
 		}
 		go New(config, []byte("a")).Run(t.Context())
-		w.text = "names another"
+		synctest.Wait()
+		w.change(func() { w.text = "names another" })
 		time.Sleep(looksAtMistake * 3 * every)
+		synctest.Wait()
 		if w.told() != 1 || w.inForce != "a" {
 			t.Errorf("told %d times, %q is in force", w.told(), w.inForce)
 		}
-		missing = false
+		w.change(func() { missing = false })
 		time.Sleep((looksAtMistake + 1) * every)
+		synctest.Wait()
 		if w.inForce != "names another" {
 			t.Errorf("%q is in force after the other file came", w.inForce)
 		}
