@@ -95,10 +95,10 @@ func OpenFiles(ctx context.Context, dir string, logger *slog.Logger) (*Storage, 
 }
 
 // openRaft opens raft/, within a time limit.
-func openRaft(ctx context.Context, dir string) (log *raftdir.Dir, err error) {
-	err = guarded(ctx, raftdir.Bytes(dir), func() error {
-		opened, err := raftdir.Open(dir, stableKeys...)
-		log = opened
+func openRaft(ctx context.Context, dir string) (*raftdir.Dir, error) {
+	var log *raftdir.Dir // written late, if the time is over
+	err := guarded(ctx, raftdir.Bytes(dir), func() (err error) {
+		log, err = raftdir.Open(dir, stableKeys...)
 		return err
 	})
 	if errors.Is(err, raftdir.ErrDamaged) {

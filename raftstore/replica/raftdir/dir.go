@@ -94,7 +94,15 @@ func (d *Dir) open(stableKeys []string) (err error) {
 }
 
 // Bytes is the size of all files.
-func (d *Dir) Bytes() int64 { return Bytes(d.path) }
+func (d *Dir) Bytes() (n int64) {
+	if info, err := os.Stat(filepath.Join(d.path, Database)); err == nil {
+		n = info.Size()
+	}
+	if d.InDatabase {
+		return n
+	}
+	return n + d.segments.Bytes()
+}
 
 // Bytes is the size of all files below a directory, which need not be open.
 func Bytes(path string) (n int64) {

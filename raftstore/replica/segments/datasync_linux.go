@@ -9,7 +9,7 @@ import (
 
 // reserve takes the room of a file of a size, where the file system can: it fails at once, and takes nothing, if there is none.
 func reserve(f *os.File, size int64) error {
-	err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
+	err := uninterrupted(func() error { return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size) })
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		return nil
 	}
@@ -22,9 +22,14 @@ func datasync(f *os.File) error {
 	if info, err := f.Stat(); err != nil || info.IsDir() {
 		return errors.Join(err, f.Sync())
 	}
+	return os.NewSyscallError("fdatasync", uninterrupted(func() error { return unix.Fdatasync(int(f.Fd())) }))
+}
+
+// uninterrupted makes a system call again for as long as signals break it off: Go's own scheduler sends some.
+func uninterrupted(call func() error) error {
 	for {
-		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR {
-			return os.NewSyscallError("fdatasync", err)
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
 		}
 	}
 }

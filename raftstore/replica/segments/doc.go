@@ -7,7 +7,7 @@
 // crash left of the last append. See record.go for the layout.
 //
 // Promises:
-//   - What Append returned for is on the disk, and is there after a crash. Of an append that did not return a
+//   - What StoreLogs returned for is on the disk, and is there after a crash. Of an append that did not return a
 //     beginning may be there.
 //   - Each record has a checksum over its place and its segment. Bytes that are not what was written give
 //     ErrDamaged, at Open or when they are read. Only the end of the newest segment is cut, and only

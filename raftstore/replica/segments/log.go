@@ -72,7 +72,10 @@ func openOn(dir string, disk disk) (*Log, error) {
 	if l.segments, err = openAll(dir, numbers, disk, &l.replay); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(l.settle(), l.begin()); err != nil {
+	if err := l.settle(); err != nil {
+		return nil, errors.Join(err, closeAll(l.segments))
+	}
+	if err := l.begin(); err != nil {
 		return nil, errors.Join(err, closeAll(l.segments))
 	}
 	return l, nil
