@@ -4,7 +4,8 @@
 // is made of them and where that is kept is its callers': webhooks that authorize, issuers of tokens, encryption. It calls the standard
 // library only.
 //
-// Promises: a text is judged once, however often it is read; while it is wrong, or cannot be put in force yet, what was in force stays so;
+// Promises: a text that is right is judged once, however often it is read, and one that is wrong again after a while, since it may name
+// other files; while it is wrong, or cannot be put in force yet, what was in force stays so;
 // a mistake is told once, and once more if the files were right in between.
 //
 // Tested in a synctest bubble, with a text in place of files.

@@ -23,8 +23,8 @@ type Config struct {
 	// Read returns what the files say now, or a text that differs whenever they do.
 	Read func() ([]byte, error)
 	// Judge says what is wrong with a text, or makes of it what can be put in force. What it starts may run until ctx ends. It is called
-	// once for each text, so an error must be of the text alone, unless the files changed meanwhile; what may go away by itself belongs
-	// into Next.Apply.
+	// once for each text that is right, and every looksAtMistake looks for one that is wrong: it may name other files. What may go away
+	// by itself sooner belongs into Next.Apply.
 	Judge func(ctx context.Context, text []byte) (Next, error)
 	// Warning is logged with an error.
 	Warning string
