@@ -75,18 +75,28 @@ func Roots(prefix string) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
-// End kills everything in the group at path and removes it, and its parents as TrimParents does.
+// End kills everything in the group at path and removes it, and its parents as TrimParents does. A process that has died, or that
+// enters the group meanwhile, holds it for a moment: End tries again, for KillTimeMax.
 func End(path string) error {
 	group, err := Open(path)
 	if err != nil {
 		return err
 	}
-	if err := group.Kill(); err != nil {
+	for deadline := time.Now().Add(KillTimeMax); ; time.Sleep(killPollInterval) {
+		err := group.end()
+		if err == nil || time.Now().After(deadline) {
+			group.TrimParents()
+			return err
+		}
+	}
+}
+
+// end is one attempt.
+func (g *Group) end() error {
+	if err := g.Kill(); err != nil {
 		return err
 	}
-	err = group.Destroy()
-	group.TrimParents()
-	return err
+	return g.Destroy()
 }
 
 // Processes are those of the group and its children; a group that does not exist has none.

@@ -215,13 +215,25 @@ func (g *Group) Kill() error {
 }
 
 // members are the numbers of the processes of the group and its children. With v1 alone they are those of threads, which end their
-// process just as well: one that boots a container has only one thread in here.
+// process just as well: one that boots a container has only one thread in here, and enters one hierarchy after the other.
 func (g *Group) members() (all []int, err error) {
 	file := "cgroup.procs"
 	if g.Unified() == "" {
 		file = "tasks"
 	}
-	err = filepath.WalkDir(g.anyDir(), func(path string, entry fs.DirEntry, err error) error {
+	for _, dir := range g.dirs {
+		below, err := membersOf(dir, file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, below...)
+	}
+	return all, nil
+}
+
+// membersOf are the numbers in all files of that name below dir.
+func membersOf(dir, file string) (all []int, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Name() != file {
 			return ignoreGone(err)
 		}

@@ -3,6 +3,8 @@ package cgroup
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -64,6 +66,32 @@ func TestGroupLifecycle(t *testing.T) {
 	}
 	if err := g.Kill(); err != nil {
 		t.Errorf("kill what is gone: %v", err)
+	}
+}
+
+// TestEndFindsWhoHasEnteredOneHierarchy: with v1 a process that enters a group is for a moment in some of its directories only.
+func TestEndFindsWhoHasEnteredOneHierarchy(t *testing.T) {
+	g := newGroup(t, "/setpoint-cgroup-entering")
+	for _, dir := range g.Dirs() {
+		if err := g.Create(Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		sleeper := exec.Command("sleep", "1000")
+		if err := sleeper.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- sleeper.Wait() }()
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(sleeper.Process.Pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := End("/setpoint-cgroup-entering"); err != nil {
+			t.Errorf("%s: %v", dir, err)
+			_ = sleeper.Process.Kill()
+		}
+		if err := <-ended; err == nil {
+			t.Error("the process ended well")
+		}
 	}
 }
 
