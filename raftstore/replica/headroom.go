@@ -101,6 +101,8 @@ func (r *Replica) lookAtSpace() error {
 		r.cfg.Logger.Info("disk has room again", "freeBytes", now.FreeBytes)
 	}
 	if now.Low {
+		// A compaction trims the log into spares.
+		err = errors.Join(err, r.cfg.Storage.dropSpares())
 		r.compactLow()
 	}
 	return err

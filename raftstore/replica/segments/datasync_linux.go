@@ -16,6 +16,15 @@ func reserve(f *os.File, size int64) error {
 	return os.NewSyscallError("fallocate", err)
 }
 
+// totalBytes is the size of the file system of a directory.
+func totalBytes(dir string) (int64, error) {
+	var fs unix.Statfs_t
+	if err := uninterrupted(func() error { return unix.Statfs(dir, &fs) }); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(fs.Blocks) * fs.Bsize, nil
+}
+
 // datasync brings a file's bytes to the disk, and of what the file system knows of it what is needed to read them. Of a directory it
 // brings everything.
 func datasync(f *os.File) error {

@@ -25,9 +25,11 @@ var errNoSegment = errors.New("no room for the log")
 
 const (
 	dirMode = 0o700
-	// segmentBytesMin is the size of the first segment, segmentBytesMax of most.
+	// segmentBytesMin is the size of the first segment, segmentBytesMax of most; on a small file system one takes at most
+	// a segmentPart of it, because as many as spareSegmentsMax are kept beside those in use.
 	segmentBytesMin = 1 << 20
 	segmentBytesMax = 16 << 20
+	segmentPart     = 64
 	// bufferBytesMax bounds the buffer that is kept for the next append.
 	bufferBytesMax = 1 << 20
 )
@@ -57,13 +59,26 @@ var _ raft.LogStore = (*Log)(nil)
 // Open opens the log in a directory, which is made if it is missing. Errors wrap ErrDamaged if the files
 // are not what was written.
 func Open(dir string) (*Log, error) {
-	return openOn(dir, disk{datasync, segmentBytesMin, segmentBytesMax})
-}
-
-func openOn(dir string, disk disk) (*Log, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, err
 	}
+	total, err := totalBytes(dir)
+	if err != nil {
+		return nil, err
+	}
+	return openOn(dir, disk{datasync, segmentBytesMin, mostBytes(total)})
+}
+
+// mostBytes is the size of a large segment on a file system of a size, 0 if that is unknown: whole MiB.
+func mostBytes(total int64) int64 {
+	if total == 0 {
+		return segmentBytesMax
+	}
+	return min(segmentBytesMax, max(segmentBytesMin, total/segmentPart/fillBytes*fillBytes))
+}
+
+// openOn opens the log in a directory that exists.
+func openOn(dir string, disk disk) (*Log, error) {
 	numbers, err := tidy(dir)
 	if err != nil {
 		return nil, err

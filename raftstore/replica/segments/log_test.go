@@ -352,6 +352,20 @@ func TestOpenBringsToTheDiskWhatItBuildsOn(t *testing.T) {
 	}
 }
 
+// TestSegmentsOfSmallFileSystems: those that are kept to be written again leave room for snapshots.
+func TestSegmentsOfSmallFileSystems(t *testing.T) {
+	for total, want := range map[int64]int64{
+		0: segmentBytesMax, 10 << 20: segmentBytesMin, 128 << 20: 2 << 20, 200<<20 + 1: 3 << 20, 1 << 30: segmentBytesMax, 1 << 50: segmentBytesMax,
+	} {
+		if got := mostBytes(total); got != want {
+			t.Errorf("%d bytes: segments of %d, not %d", total, got, want)
+		}
+	}
+	if total, err := totalBytes(t.TempDir()); err != nil || total != 0 && total < 1<<20 { // 0 but on Linux
+		t.Errorf("%d bytes: %v", total, err)
+	}
+}
+
 // TestFilesOfOthersStay, and what the log keeps to write it again goes when somebody needs the room.
 func TestFilesOfOthersStay(t *testing.T) {
 	dir := t.TempDir()
