@@ -30,7 +30,10 @@ func (r *Replica) compact(ctx context.Context) {
 		if err := r.Snapshot(ctx); err != nil && ctx.Err() == nil {
 			// The log goes on growing and asks again with its next entry.
 			r.cfg.Logger.Warn("snapshot failed", "err", err)
-			pause(ctx, snapshotRetry)
+			select {
+			case <-time.After(snapshotRetry):
+			case <-ctx.Done():
+			}
 		}
 	}
 }
@@ -58,13 +61,6 @@ func (r *Replica) Snapshot(ctx context.Context) error {
 	r.log.count.Add(-count)
 	r.space.objects.Store(int64(objects))
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 // trailingEntries is how many entries of the recent average size fit into limit.
