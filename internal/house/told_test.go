@@ -12,6 +12,7 @@ import (
 )
 
 var (
+	askedMetric    = regexp.MustCompile(`\b(setpoint|kubelet)_[a-z0-9_]+`)
 	ownMetric      = regexp.MustCompile(`"(setpoint_[a-z0-9_]+)"`)
 	commandHeading = regexp.MustCompile(`(?m)^##+ setpoint (.+)$`)
 )
@@ -31,6 +32,33 @@ func TestHouseMetricsAreTold(t *testing.T) {
 		}
 	})
 	tell(t, untold(names, pages.String()))
+}
+
+// TestHouseMonitoringAsksForWhatIsTold: alerts and dashboards name metrics that there are (make metrics asks a running server).
+func TestHouseMonitoringAsksForWhatIsTold(t *testing.T) {
+	files, err := filepath.Glob("deploy/monitoring/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files in deploy/monitoring (%v)", err)
+	}
+	var product strings.Builder
+	eachSource(t, func(f *sourceFile) {
+		if !f.test {
+			product.WriteString(f.text)
+		}
+	})
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range askedMetric.FindAllString(string(text), -1) {
+			name = strings.TrimSuffix(name, "_bucket")
+			whole := regexp.MustCompile(`\b` + strings.TrimPrefix(name, "setpoint_disk_") + `\b`)
+			if !whole.MatchString(product.String()) {
+				t.Errorf("%s asks for %s, which nothing tells\n\twhy: an alert without its metric never fires", file, name)
+			}
+		}
+	}
 }
 
 // untold are the names of product code that no page has. One that ends with _ is the beginning of several.
