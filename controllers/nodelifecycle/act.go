@@ -67,7 +67,8 @@ func (c *controller) countEviction(before, after *corev1.Node) {
 // tell reports what changed as events.
 func (c *controller) tell(node *corev1.Node, list []corev1.NodeCondition) {
 	if before, after := readiness(node.Status.Conditions), readiness(list); before == corev1.ConditionTrue && after != before {
-		c.env.Events.Eventf(node, corev1.EventTypeNormal, "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
+		// Normal upstream; who looks for warnings wants to see a machine that died.
+		c.env.Events.Eventf(node, corev1.EventTypeWarning, "NodeNotReady", "Node %s status is now: NodeNotReady", node.Name)
 	}
 	if after := conditions.Nodes.Find(list, GossipDegraded); after != nil && after.Status == corev1.ConditionTrue {
 		if before := conditions.Nodes.Find(node.Status.Conditions, GossipDegraded); before == nil || before.Status != corev1.ConditionTrue {

@@ -139,6 +139,9 @@ func TestKilledNode(t *testing.T) {
 		l.say("n0", SessionLost, GossipDead)
 		synctest.Wait()
 		expect(t, "at once", look(t, w, "n0"), closedLook)
+		if want := "Warning NodeNotReady Node n0 status is now: NodeNotReady"; !slices.Contains(w.Events.List(), want) {
+			t.Errorf("%q lacks %q", w.Events.List(), want)
+		}
 		for _, p := range w.Pods("ns") {
 			if onLost := p.Spec.NodeName == "n0"; podstate.Ready(&p) == onLost {
 				t.Errorf("pod %s on %s: ready %v", p.Name, p.Spec.NodeName, podstate.Ready(&p))
